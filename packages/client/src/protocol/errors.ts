@@ -1,0 +1,113 @@
+/** Who has to act for the error to go away. */
+export type ErrorSource = 'client' | 'server' | 'broker' | 'network' | 'operator'
+
+/** One row of the error table; `docs/errors.md` repeats every row with its cause and its fix. */
+export interface ErrorSpec {
+  readonly message: string
+  readonly source: ErrorSource
+  /** Whether the same call may succeed later without anything being changed. */
+  readonly retryable: boolean
+  /** WebSocket close code, when the error ends the connection. 4000-4499: reconnect; 4500-4999: terminal. */
+  readonly closeCode?: number
+  /** HTTP status, when the error refuses an upgrade request. */
+  readonly status?: number
+}
+
+/** Every error of WebMQ, by code: the one table that code, docs, wire and the native engine share. */
+export const ERRORS = {
+  // A protocol message that was refused; the connection goes on.
+  E_MESSAGE_INVALID: { message: 'protocol message is malformed', source: 'client', retryable: false },
+  E_VERB_UNKNOWN: { message: 'verb is not known', source: 'client', retryable: false },
+  E_KEY_INVALID: { message: 'key is not valid', source: 'client', retryable: false },
+  E_PATTERN_INVALID: { message: 'pattern is not valid', source: 'client', retryable: false },
+  E_POSITION_INVALID: { message: 'position is not valid', source: 'client', retryable: false },
+  E_PAYLOAD_TOO_LARGE: { message: 'payload exceeds the limit', source: 'client', retryable: false },
+  E_UNAUTHENTICATED: { message: 'authenticate first', source: 'client', retryable: false },
+  E_FORBIDDEN: { message: 'not granted to this identity', source: 'client', retryable: false },
+  E_LISTEN_LIMIT: { message: 'too many listens on this connection', source: 'client', retryable: false },
+  E_NOT_LISTENING: { message: 'connection does not listen with this pattern', source: 'client', retryable: false },
+  E_UNSUPPORTED: { message: 'not supported by this server or its broker', source: 'client', retryable: false },
+  E_BROKER_UNAVAILABLE: { message: 'broker is unreachable', source: 'broker', retryable: true },
+
+  // An error that ends the connection, after which the client reconnects.
+  E_DRAIN: { message: 'server is draining', source: 'server', retryable: true, closeCode: 4001 },
+  E_AUTH_TIMEOUT: { message: 'no token arrived in time', source: 'client', retryable: true, closeCode: 4002 },
+  E_HEARTBEAT_TIMEOUT: { message: 'nothing was heard in time', source: 'network', retryable: true, closeCode: 4003 },
+  E_SLOW_CONSUMER: { message: 'client reads slower than it is sent to', source: 'client', retryable: true, closeCode: 4008 },
+  E_TOKEN_EXPIRED: { message: 'token has expired', source: 'client', retryable: true, closeCode: 4009 },
+  E_INTERNAL: { message: 'internal error', source: 'server', retryable: true, closeCode: 4011 },
+
+  // An error that ends the connection for good.
+  E_PROTOCOL_VIOLATION: { message: 'too many malformed messages', source: 'client', retryable: false, closeCode: 4500 },
+  E_TOKEN_INVALID: { message: 'token is not valid', source: 'client', retryable: false, closeCode: 4501 },
+
+  // A WebSocket protocol error (RFC 6455 §7.4.1).
+  E_FRAME_INVALID: { message: 'WebSocket frame is malformed', source: 'client', retryable: false, closeCode: 1002 },
+  E_UTF8_INVALID: { message: 'text is not UTF-8', source: 'client', retryable: false, closeCode: 1007 },
+  E_MESSAGE_TOO_LARGE: { message: 'WebSocket message exceeds the limit', source: 'client', retryable: false, closeCode: 1009 },
+
+  // A refused upgrade request.
+  E_HANDSHAKE_INVALID: { message: 'request is not a WebSocket handshake', source: 'client', retryable: false, status: 400 },
+  E_SUBPROTOCOL_UNSUPPORTED: { message: 'no offered subprotocol is supported', source: 'client', retryable: false, status: 400 },
+  E_ORIGIN_FORBIDDEN: { message: 'origin is not allowed', source: 'client', retryable: false, status: 403 },
+  E_PATH_NOT_FOUND: { message: 'no WebSocket endpoint at this path', source: 'client', retryable: false, status: 404 },
+  E_HANDSHAKE_TIMEOUT: { message: 'handshake took too long', source: 'network', retryable: true, status: 408 },
+  E_HEADERS_TOO_LARGE: { message: 'request headers exceed the limit', source: 'client', retryable: false, status: 431 },
+  E_CONNECTION_LIMIT: { message: 'server holds as many connections as it may', source: 'server', retryable: true, status: 503 },
+
+  // Raised by the client library.
+  E_TIMEOUT: { message: 'no answer in time', source: 'network', retryable: true },
+  E_DISCONNECTED: { message: 'connection was lost before the answer', source: 'network', retryable: true },
+  E_OFFLINE: { message: 'not connected, and queueing is off', source: 'network', retryable: true },
+  E_QUEUE_FULL: { message: 'offline queue is full', source: 'client', retryable: true },
+  E_CLOSED: { message: 'client is closed', source: 'client', retryable: false },
+  E_ABORTED: { message: 'aborted by its signal', source: 'client', retryable: false },
+  E_BUFFER_OVERFLOW: { message: 'iterator reads slower than messages arrive', source: 'client', retryable: false },
+  E_CONNECT_FAILED: { message: 'could not connect', source: 'network', retryable: true },
+  E_TOKEN_UNAVAILABLE: { message: 'token() failed', source: 'client', retryable: true },
+  E_PAYLOAD_INVALID: { message: 'payload cannot be encoded or decoded', source: 'client', retryable: false },
+
+  // Raised by the server towards the process that runs it.
+  E_OPTION_INVALID: { message: 'option is not valid', source: 'operator', retryable: false },
+  E_INSECURE: { message: 'refusing an insecure configuration', source: 'operator', retryable: false },
+  E_ADDRESS_IN_USE: { message: 'address is in use', source: 'operator', retryable: true },
+  E_ADDRESS_UNAVAILABLE: { message: 'address cannot be bound', source: 'operator', retryable: false },
+  E_TRANSPORT_MISSING: { message: 'transport module is not installed', source: 'operator', retryable: false },
+  E_TRANSPORT_FAILED: { message: 'transport failed', source: 'server', retryable: true },
+  E_NOT_RUNNING: { message: 'server is not running', source: 'operator', retryable: false },
+  E_UNKNOWN_CONNECTION: { message: 'connection has closed', source: 'server', retryable: false },
+} as const satisfies Record<string, ErrorSpec>
+
+/** A code of the error table. */
+export type ErrorCode = keyof typeof ERRORS
+
+/** Options of a {@link WebMQError}. */
+export interface WebMQErrorOptions {
+  /** What exactly was wrong; appended to the table's message. Never holds a secret. */
+  readonly detail?: string
+  /** The error of the layer below. */
+  readonly cause?: unknown
+}
+
+/** Every error that WebMQ throws, rejects with or reports. */
+export class WebMQError extends Error {
+  override readonly name = 'WebMQError'
+  readonly code: ErrorCode
+
+  constructor(code: ErrorCode, options: WebMQErrorOptions = {}) {
+    const { detail, cause } = options
+    const text = detail === undefined ? ERRORS[code].message : `${ERRORS[code].message}: ${detail}`
+    super(text, cause === undefined ? undefined : { cause })
+    this.code = code
+  }
+
+  /** Whether the same call may succeed later without anything being changed. */
+  get retryable(): boolean {
+    return ERRORS[this.code].retryable
+  }
+
+  /** Where the cause and the fix are written down. */
+  get docs(): string {
+    return `docs/errors.md#${this.code.toLowerCase()}`
+  }
+}

@@ -1,0 +1,99 @@
+import type { GapReason } from 'webmq-client/protocol'
+
+/** Place in a broker's ordered log, `epoch:offset`; opaque to clients. */
+export type Position = string
+
+/** What a broker can do; each flag is asserted by the conformance suite. */
+export interface BrokerCapabilities {
+  /** Keeps messages for `read`. */
+  readonly history: boolean
+  /** All nodes see the messages of a key in one order. */
+  readonly ordered: boolean
+  /** `publish` waits for the broker's own acceptance. */
+  readonly confirms: boolean
+  readonly queueGroups: boolean
+  /** Accepted messages survive a restart of the broker. */
+  readonly durable: boolean
+}
+
+/** A message on its way to a broker. */
+export interface OutboundMessage {
+  readonly key: string
+  /** Borrowed: the broker copies what it keeps before `publish` returns. */
+  readonly payload: Uint8Array
+  /** Whether the payload came in a binary frame. */
+  readonly isBinary: boolean
+  /** The message's own id, for de-duplication within a window. */
+  readonly messageId?: string
+  /** Handed back with the delivery on the publishing node, so that it can leave out the publisher. Never leaves the node. */
+  readonly origin?: number
+}
+
+/** A message on its way from a broker to the listeners of this node. */
+export interface InboundMessage {
+  readonly key: string
+  /** Valid until the sink returns. */
+  readonly payload: Uint8Array
+  readonly isBinary: boolean
+  readonly position?: Position
+  /** As given to `publish`, when it happened on this node. */
+  readonly origin?: number
+}
+
+/** What a publisher is told once the broker has accepted the message. */
+export interface Accepted {
+  readonly position?: Position
+  /** A message with the same id was accepted within the window before; this one was not delivered again. */
+  readonly isDuplicate: boolean
+}
+
+/** What to read from the log. */
+export type ReadRange = { readonly since: Position } | { readonly last: number }
+
+/** The answer of a broker's log. */
+export interface ReadResult {
+  /** In log order. */
+  readonly messages: readonly InboundMessage[]
+  /** Place in the log up to which `messages` is complete; live messages come after it. */
+  readonly position: Position
+  /** Set when the log no longer holds everything after `since`; `messages` then has what it does hold. */
+  readonly gap?: GapReason
+}
+
+/** Whether a broker is reachable. */
+export type BrokerStatus = 'up' | 'down'
+
+/** What a broker tells its node. */
+export interface BrokerSink {
+  /** A message that matches one of the node's bindings, in the broker's order. */
+  deliver(message: InboundMessage): void
+  status(status: BrokerStatus, cause?: Error): void
+}
+
+/**
+ * Carries messages between nodes. One consumer per node, never one queue per connection.
+ *
+ * Methods may answer synchronously: the embedded broker does, and costs no promise per message.
+ */
+export interface Broker {
+  readonly name: string
+  readonly capabilities: BrokerCapabilities
+  start(sink: BrokerSink): Promise<void>
+  /** Starts interest in a pattern. Bind and unbind are counted: the last unbind ends it. Live from when it resolves. */
+  bind(pattern: string): void | Promise<void>
+  unbind(pattern: string): void | Promise<void>
+  /**
+   * Resolves once the broker has accepted the message, not once anyone has received it.
+   * @throws {WebMQError} `E_BROKER_UNAVAILABLE` (retryable): it may or may not have been accepted.
+   */
+  publish(message: OutboundMessage): Accepted | Promise<Accepted>
+  /**
+   * Reads the log: messages that match any of the patterns.
+   * @throws {WebMQError} `E_UNSUPPORTED` without the `history` capability, `E_POSITION_INVALID` for a position that is no position.
+   */
+  read(range: ReadRange, patterns: readonly string[]): ReadResult | Promise<ReadResult>
+  /** The end of the log now; `undefined` without the `history` capability. */
+  position(): Position | undefined | Promise<Position | undefined>
+  /** Idempotent. */
+  stop(): Promise<void>
+}

@@ -1,0 +1,165 @@
+import type { Server } from 'node:http'
+
+declare const brand: unique symbol
+
+/** Names one accepted WebSocket for its whole life; never reused while the transport runs. A safe integer, opaque to callers. */
+export type ConnectionId = number & { readonly [brand]: 'connection' }
+/** Names a group, chosen by the caller: an integer from 0 to 2^32 - 1. A group exists while it has members. */
+export type GroupId = number & { readonly [brand]: 'group' }
+/** Names an upgrade request that waits for `accept` or `reject`. A safe integer, opaque to callers. */
+export type UpgradeId = number & { readonly [brand]: 'upgrade' }
+
+/** What a transport can do beside the port; each flag is asserted by the conformance suite. */
+export interface TransportCapabilities {
+  /** Terminates TLS by itself. */
+  readonly tls: boolean
+  /** Takes upgrades of an existing Node `http` server. */
+  readonly attach: boolean
+  /** Several I/O threads. */
+  readonly threads: boolean
+}
+
+/** Options common to all transports. Every queue, timer and input has its limit here. */
+export interface TransportOptions {
+  /** Address to bind. */
+  readonly host: string
+  /** Port to bind; 0 takes a free one. */
+  readonly port: number
+  /** I/O threads; ignored without the `threads` capability. */
+  readonly threads: number
+  /** Largest WebSocket message that is accepted; a larger one closes its connection with 1009. */
+  readonly maxMessageBytes: number
+  /** Bytes that may wait for one connection; over it, the connection is closed with 4008. */
+  readonly maxOutboxBytes: number
+  /** Largest request head; a larger one is answered with 431. */
+  readonly maxHeaderBytes: number
+  /** Connections held at once, upgrades in flight included; beyond it upgrades are answered with 503. */
+  readonly maxConnections: number
+  /** Time from accept to the end of the handshake, the decision of the sink included. */
+  readonly handshakeTimeoutMs: number
+  /** A WebSocket ping is sent after this time without a byte from the peer; 0 turns pings off. */
+  readonly pingIntervalMs: number
+  /** Time after the ping until a silent connection is dropped with 4003. */
+  readonly pingTimeoutMs: number
+  /** Time that a peer has to answer a close frame. */
+  readonly closeTimeoutMs: number
+  /** PEM files; needs the `tls` capability. */
+  readonly tls?: { readonly certFile: string; readonly keyFile: string }
+  /** Gets every request on the port that is not a WebSocket upgrade. Never listens by itself. */
+  readonly httpServer?: Server
+}
+
+/** An upgrade request as it arrived. */
+export interface UpgradeRequest {
+  readonly id: UpgradeId
+  /** Path without the query, as sent (not percent-decoded). */
+  readonly path: string
+  /** Query without `?`, as sent; empty when absent. */
+  readonly query: string
+  /** Lower-case names; values of repeated headers joined with `, ` (`cookie` with `; `), RFC 9110 §5.3. */
+  readonly headers: Readonly<Record<string, string>>
+  /** Values of `sec-websocket-protocol`, in order. */
+  readonly subprotocols: readonly string[]
+  readonly remoteAddress: string
+  readonly remotePort: number
+}
+
+/** How an accepted upgrade is answered. */
+export interface AcceptOptions {
+  readonly subprotocol?: string
+  /** Added to the 101 response. Names and values must be valid header text. */
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+/** How a refused upgrade is answered. */
+export interface Rejection {
+  readonly status: number
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body?: string
+}
+
+/**
+ * What a transport tells its owner. Calls come on the event loop, never from inside a call into the transport.
+ * A throw from the sink is a bug: the transport closes the connection with 4011 and reports it to `failed`.
+ */
+export interface TransportSink {
+  /** An upgrade asks for a decision: call `accept` or `reject` within `handshakeTimeoutMs`, now or later. */
+  upgrade(request: UpgradeRequest): void
+  /** The 101 response is queued; frames may be sent to the connection from now on. Comes before its first message. */
+  open(connection: ConnectionId, upgrade: UpgradeId): void
+  /**
+   * One complete WebSocket message, in arrival order per connection.
+   * @param data Borrowed: valid until the call returns. Text is valid UTF-8.
+   */
+  message(connection: ConnectionId, data: Uint8Array, isBinary: boolean): void
+  /** The connection is gone. Comes exactly once for every `open`, last. `code` is 1006 when no close frame arrived. */
+  closed(connection: ConnectionId, code: number, reason: string): void
+  /** The transport itself is in trouble (a thread died, the listening socket failed, the sink threw). */
+  failed(error: Error): void
+}
+
+/** Where a transport listens. */
+export interface TransportAddress {
+  readonly host: string
+  readonly port: number
+}
+
+/** Counters since `start`; gauges at the moment of the call. */
+export interface TransportStats {
+  readonly connections: number
+  readonly acceptedCount: number
+  readonly refusedCount: number
+  readonly closedCount: number
+  readonly slowConsumerCount: number
+  readonly receivedMessageCount: number
+  readonly receivedByteCount: number
+  /** Frames put into outboxes, one per receiving connection. */
+  readonly deliveredCount: number
+  readonly sentByteCount: number
+  /** Bytes that wait for all connections; bytes shared by many connections count once. */
+  readonly outboxBytes: number
+}
+
+/**
+ * Accepts connections and moves frames. Knows no key, pattern or verb: only connections, groups and frames.
+ *
+ * Order: calls take effect in the order they are made; a connection gets its frames in the order of the calls that
+ * addressed it. Calls that name a connection that has closed do nothing: the close may be on its way to the sink.
+ * Calls of one turn of the event loop are handed over together, at the latest when the turn ends.
+ */
+export interface Transport {
+  readonly name: string
+  readonly capabilities: TransportCapabilities
+  /**
+   * Binds and starts to accept.
+   * @throws {WebMQError} `E_ADDRESS_IN_USE`, `E_ADDRESS_UNAVAILABLE`, `E_TRANSPORT_MISSING`, `E_OPTION_INVALID`.
+   */
+  start(sink: TransportSink): Promise<TransportAddress>
+  /**
+   * Takes the upgrades of a Node `http` server that the caller owns, instead of or beside an own port.
+   * Returns a function that stops taking them.
+   * @throws {WebMQError} `E_UNSUPPORTED` without the `attach` capability.
+   */
+  attach(server: Server, sink: TransportSink): () => void
+  accept(upgrade: UpgradeId, options?: AcceptOptions): void
+  reject(upgrade: UpgradeId, rejection: Rejection): void
+  /** Adds a connection to a group. Joining twice is a no-op. */
+  join(connection: ConnectionId, group: GroupId): void
+  /** Takes a connection out of a group. Leaving a group it is not in is a no-op. */
+  leave(connection: ConnectionId, group: GroupId): void
+  /**
+   * Sends one message to every member of any of the groups, once each.
+   * @param data Text when a string or when `isBinary` is false (then valid UTF-8). Copied before the call returns.
+   * @param except This connection does not get it.
+   */
+  multicast(groups: readonly GroupId[], data: Uint8Array | string, isBinary: boolean, except?: ConnectionId): void
+  /** Sends one message to one connection. `data` as in `multicast`. */
+  send(connection: ConnectionId, data: Uint8Array | string, isBinary: boolean): void
+  /** Sends what is queued, then a close frame, and waits for the peer's at most `closeTimeoutMs`. Frames sent later are dropped. */
+  close(connection: ConnectionId, code: number, reason: string): void
+  stats(): TransportStats
+  /** Closes the listening socket; connections go on. Idempotent. */
+  stopAccepting(): Promise<void>
+  /** Ends every connection (1001), waits for the threads, frees everything. Idempotent; `closed` comes for every connection before it resolves. */
+  stop(): Promise<void>
+}
