@@ -1,0 +1,71 @@
+// The dependency rule of ARCHITECTURE.md, checked by `npm run lint`.
+const TESTS = '\\.test(-d)?\\.ts$|/test/|/conformance/|/fuzz/'
+
+/** @type {import('dependency-cruiser').IConfiguration} */
+export default {
+  forbidden: [
+    {
+      name: 'no-cycles',
+      comment: 'A cycle means that two rooms are one.',
+      severity: 'error',
+      from: {},
+      to: { circular: true, viaOnly: { dependencyTypesNot: ['type-only'] } },
+    },
+    {
+      name: 'protocol-stands-alone',
+      comment: 'client/protocol imports nothing but itself.',
+      severity: 'error',
+      from: { path: '^packages/client/src/protocol/', pathNot: TESTS },
+      to: { pathNot: '^packages/client/src/protocol/' },
+    },
+    {
+      name: 'client-has-no-dependencies',
+      comment: 'The client runs in browsers and has zero dependencies.',
+      severity: 'error',
+      from: { path: '^packages/client/src/', pathNot: TESTS },
+      to: { pathNot: '^packages/client/src/' },
+    },
+    {
+      name: 'server-uses-only-the-protocol-of-the-client',
+      severity: 'error',
+      from: { path: '^packages/server/src/', pathNot: TESTS },
+      to: { path: '^packages/(client|bench)/', pathNot: '^packages/client/(src|dist)/protocol/' },
+    },
+    {
+      name: 'only-the-composition-root-knows-adapters',
+      comment: 'create-server.ts alone imports concrete brokers and transports; index.ts exports them.',
+      severity: 'error',
+      from: {
+        path: '^packages/server/src/',
+        pathNot: `^packages/server/src/(brokers|transports)/|^packages/server/src/(create-server|index)\\.ts$|${TESTS}`,
+      },
+      to: { path: '^packages/server/src/(brokers|transports)/' },
+    },
+    {
+      name: 'adapters-know-only-their-port',
+      comment: 'A broker or a transport imports its port, the errors, its own files and its own library.',
+      severity: 'error',
+      from: { path: '^packages/server/src/(brokers|transports)/', pathNot: TESTS },
+      to: { path: '^packages/server/src/', pathNot: '^packages/server/src/(broker|transport)\\.ts$|^packages/server/src/$1/' },
+    },
+    {
+      name: 'native-is-the-bottom',
+      severity: 'error',
+      from: { path: '^packages/native/' },
+      to: { path: '^packages/(client|server|bench)/' },
+    },
+    {
+      name: 'resolvable',
+      severity: 'error',
+      from: { pathNot: TESTS },
+      to: { couldNotResolve: true, pathNot: '^uWebSockets\\.js$' },
+    },
+  ],
+  options: {
+    doNotFollow: { path: 'node_modules' },
+    exclude: { path: '(^|/)target/|^packages/[^/]+/dist/.*[.]d[.]ts$|node_modules/(?!.*webmq)' },
+    tsPreCompilationDeps: true,
+    tsConfig: { fileName: 'tsconfig.base.json' },
+    enhancedResolveOptions: { exportsFields: ['exports'], conditionNames: ['types', 'import', 'default'], extensions: ['.ts', '.js', '.mjs'] },
+  },
+}

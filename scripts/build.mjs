@@ -1,0 +1,4 @@
+import { build } from './lib/build.mjs'
+import { runScript } from './lib/steps.mjs'
+
+await runScript(build)

@@ -1,0 +1,62 @@
+import { createHash } from 'node:crypto'
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { must, ROOT, run, StepError, step } from './steps.mjs'
+
+const PNPM = 'pnpm@10.34.9'
+const MIN_NODE_MAJOR = 20
+
+/** Installs what is missing and builds every package. Cheap when nothing has changed. */
+export async function build() {
+  await checkTools()
+  await installPackages()
+  await buildNative()
+  await step('Compiling TypeScript', () =>
+    must('TypeScript did not compile.', process.execPath, ['node_modules/typescript/bin/tsc', '-b'], { log: 'tsc' }),
+  )
+}
+
+async function checkTools() {
+  const major = Number(process.versions.node.split('.')[0])
+  if (major < MIN_NODE_MAJOR) {
+    throw new StepError(`WebMQ needs Node.js ${MIN_NODE_MAJOR} or newer; this is ${process.version}.`)
+  }
+  const { exitCode } = await run('cargo', ['--version'], { log: 'cargo-version' })
+  if (exitCode !== 0) {
+    throw new StepError('WebMQ builds its engine with Rust, but no working cargo was found: install Rust from https://rustup.rs and try again.')
+  }
+}
+
+async function installPackages() {
+  const stamp = path.join(ROOT, 'node_modules', '.webmq-installed')
+  const wanted = hashOf(['pnpm-lock.yaml', 'pnpm-workspace.yaml', 'package.json', ...packageManifests()])
+  if (existsSync(stamp) && readFileSync(stamp, 'utf8') === wanted) return
+  await step('Installing npm packages', () =>
+    must('The npm packages could not be installed.', 'npx', ['--yes', PNPM, 'install', '--frozen-lockfile'], {
+      log: 'install',
+      env: { ...process.env, CI: 'true' },
+    }),
+  )
+  writeFileSync(stamp, wanted)
+}
+
+async function buildNative() {
+  await step('Building the native engine (the first time takes a minute or two)', () =>
+    must('The native engine did not build.', 'npm', ['run', '--silent', 'build:native'], {
+      cwd: path.join(ROOT, 'packages', 'native'),
+      log: 'native',
+    }),
+  )
+}
+
+function packageManifests() {
+  return readdirSync(path.join(ROOT, 'packages'))
+    .map((name) => `packages/${name}/package.json`)
+    .filter((file) => existsSync(path.join(ROOT, file)))
+}
+
+function hashOf(files) {
+  const hash = createHash('sha256')
+  for (const file of files) hash.update(file).update(readFileSync(path.join(ROOT, file)))
+  return hash.digest('hex')
+}
