@@ -46,7 +46,10 @@ export default {
       comment: 'A broker or a transport imports its port, the errors, its own files and its own library.',
       severity: 'error',
       from: { path: '^packages/server/src/(brokers|transports)/', pathNot: TESTS },
-      to: { path: '^packages/server/src/', pathNot: '^packages/server/src/(broker|transport)\\.ts$|^packages/server/src/$1/' },
+      to: {
+        path: '^packages/server/src/',
+        pathNot: '^packages/server/src/(broker|transport)\\.ts$|^packages/server/src/$1/',
+      },
     },
     {
       name: 'native-is-the-bottom',
@@ -66,6 +69,10 @@ export default {
     exclude: { path: '(^|/)target/|^packages/[^/]+/dist/.*[.]d[.]ts$|node_modules/(?!.*webmq)' },
     tsPreCompilationDeps: true,
     tsConfig: { fileName: 'tsconfig.base.json' },
-    enhancedResolveOptions: { exportsFields: ['exports'], conditionNames: ['types', 'import', 'default'], extensions: ['.ts', '.js', '.mjs'] },
+    enhancedResolveOptions: {
+      exportsFields: ['exports'],
+      conditionNames: ['types', 'import', 'default'],
+      extensions: ['.ts', '.js', '.mjs'],
+    },
   },
 }

@@ -14,6 +14,8 @@ await runScript(async () => {
   process.on('SIGINT', () => {
     if (!process.stdin.isTTY) child.kill('SIGINT')
   })
-  const exitCode = await new Promise((resolve) => child.on('close', (code, signal) => resolve(code ?? (signal ? 1 : 0))))
+  const exitCode = await new Promise((resolve) =>
+    child.on('close', (code, signal) => resolve(code ?? (signal ? 1 : 0))),
+  )
   process.exitCode = exitCode
 })

@@ -10,7 +10,9 @@ await runScript(async () => {
   const counts = [
     await step('Checking format, lint, types and the dependency rule', runLint),
     await step('Running the Rust tests', runCargoTests),
-    await step('Running the TypeScript and browser tests', () => runVitest({ ...process.env, WEBMQ_TEST_CHROMIUM: chromium })),
+    await step('Running the TypeScript and browser tests', () =>
+      runVitest({ ...process.env, WEBMQ_TEST_CHROMIUM: chromium }),
+    ),
     await step('Running the Autobahn WebSocket suite', runAutobahn),
   ]
   const sum = (field) => counts.reduce((total, count) => total + count[field], 0)

@@ -23,7 +23,9 @@ async function checkTools() {
   }
   const { exitCode } = await run('cargo', ['--version'], { log: 'cargo-version' })
   if (exitCode !== 0) {
-    throw new StepError('WebMQ builds its engine with Rust, but no working cargo was found: install Rust from https://rustup.rs and try again.')
+    throw new StepError(
+      'WebMQ builds its engine with Rust, but no working cargo was found: install Rust from https://rustup.rs and try again.',
+    )
   }
 }
 

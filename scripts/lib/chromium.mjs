@@ -19,10 +19,15 @@ export async function findChromium() {
   if (found !== undefined) return found
   if (process.getuid?.() === 0 && existsSync('/etc/debian_version')) {
     await must('The package lists could not be updated.', 'apt-get', ['update'], { log: 'apt-update' })
-    await must('Chromium could not be installed.', 'apt-get', ['install', '-y', '--no-install-recommends', 'chromium'], {
-      log: 'apt-chromium',
-      env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' },
-    })
+    await must(
+      'Chromium could not be installed.',
+      'apt-get',
+      ['install', '-y', '--no-install-recommends', 'chromium'],
+      {
+        log: 'apt-chromium',
+        env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' },
+      },
+    )
     const installed = await onPath()
     if (installed !== undefined) return installed
   }

@@ -35,7 +35,9 @@ export async function runLint() {
 export async function runCargoTests() {
   const { exitCode, output } = await run('cargo', ['test', ...CARGO, '--workspace'], { log: 'cargo-test' })
   const count = { name: 'cargo', passed: 0, failed: 0, skipped: 0 }
-  for (const [, passed, failed, ignored] of output.matchAll(/^test result: .*?(\d+) passed; (\d+) failed; (\d+) ignored/gm)) {
+  for (const [, passed, failed, ignored] of output.matchAll(
+    /^test result: .*?(\d+) passed; (\d+) failed; (\d+) ignored/gm,
+  )) {
     count.passed += Number(passed)
     count.failed += Number(failed)
     count.skipped += Number(ignored)
@@ -72,7 +74,9 @@ export async function runVitest(env) {
 export async function runAutobahn() {
   const args = ['test/autobahn/run.mjs', '--transport', 'native', '--cases', '1.*,2.*,3.*,4.*,5.*,6.*,7.*,10.*']
   const { exitCode, output } = await run(process.execPath, args, { log: 'autobahn', show: true })
-  const [, passed, failed, skipped] = output.match(/^autobahn: (\d+) passed, (\d+) failed, (\d+) skipped$/m) ?? [0, 0, 0, 0]
+  const [, passed, failed, skipped] = output.match(/^autobahn: (\d+) passed, (\d+) failed, (\d+) skipped$/m) ?? [
+    0, 0, 0, 0,
+  ]
   const count = { name: 'autobahn', passed: Number(passed), failed: Number(failed), skipped: Number(skipped) }
   if (exitCode !== 0) count.failed ||= 1
   return count

@@ -43,7 +43,8 @@ export async function run(command, args, { cwd = ROOT, env = process.env, log, s
   let lastLine = ''
   const started = performance.now()
   const notice = setInterval(() => {
-    if (!show) process.stdout.write(`  … ${((performance.now() - started) / 1000).toFixed(0)} s: ${lastLine.slice(0, 100)}\n`)
+    if (!show)
+      process.stdout.write(`  … ${((performance.now() - started) / 1000).toFixed(0)} s: ${lastLine.slice(0, 100)}\n`)
   }, QUIET_NOTICE_MS)
   const take = (chunk) => {
     chunks.push(chunk)
@@ -80,7 +81,9 @@ const NETWORK_FAILURE =
   /ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ETIMEDOUT|ENETUNREACH|Could not resolve host|failed to download|spurious network error|Temporary failure/i
 
 function networkHint(output) {
-  return NETWORK_FAILURE.test(output) ? ' The package registry could not be reached: check the network or the proxy.' : ''
+  return NETWORK_FAILURE.test(output)
+    ? ' The package registry could not be reached: check the network or the proxy.'
+    : ''
 }
 
 /**
