@@ -15,7 +15,7 @@ const CHROMIUM_FLAGS = [
 ]
 
 function chromiumPath(): string {
-  const given = process.env['WEBMQ_TEST_CHROMIUM']
+  const given = process.env.WEBMQ_TEST_CHROMIUM
   if (given !== undefined) return given
   return execFileSync('which', ['chromium'], { encoding: 'utf8' }).trim()
 }
@@ -119,7 +119,7 @@ describe('the demo page', () => {
     const page = await openTab('', { width, height: 844 })
     const overflowPx = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth)
     expect(overflowPx).toBeLessThanOrEqual(0)
-    const shots = process.env['WEBMQ_TEST_SCREENSHOTS']
+    const shots = process.env.WEBMQ_TEST_SCREENSHOTS
     if (shots !== undefined) await page.screenshot({ path: `${shots}/demo-${width}.png`, fullPage: true })
     await page.close()
   })
