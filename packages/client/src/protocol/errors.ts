@@ -33,7 +33,12 @@ export const ERRORS = {
   E_DRAIN: { message: 'server is draining', source: 'server', retryable: true, closeCode: 4001 },
   E_AUTH_TIMEOUT: { message: 'no token arrived in time', source: 'client', retryable: true, closeCode: 4002 },
   E_HEARTBEAT_TIMEOUT: { message: 'nothing was heard in time', source: 'network', retryable: true, closeCode: 4003 },
-  E_SLOW_CONSUMER: { message: 'client reads slower than it is sent to', source: 'client', retryable: true, closeCode: 4008 },
+  E_SLOW_CONSUMER: {
+    message: 'client reads slower than it is sent to',
+    source: 'client',
+    retryable: true,
+    closeCode: 4008,
+  },
   E_TOKEN_EXPIRED: { message: 'token has expired', source: 'client', retryable: true, closeCode: 4009 },
   E_INTERNAL: { message: 'internal error', source: 'server', retryable: true, closeCode: 4011 },
 
@@ -44,16 +49,36 @@ export const ERRORS = {
   // A WebSocket protocol error (RFC 6455 §7.4.1).
   E_FRAME_INVALID: { message: 'WebSocket frame is malformed', source: 'client', retryable: false, closeCode: 1002 },
   E_UTF8_INVALID: { message: 'text is not UTF-8', source: 'client', retryable: false, closeCode: 1007 },
-  E_MESSAGE_TOO_LARGE: { message: 'WebSocket message exceeds the limit', source: 'client', retryable: false, closeCode: 1009 },
+  E_MESSAGE_TOO_LARGE: {
+    message: 'WebSocket message exceeds the limit',
+    source: 'client',
+    retryable: false,
+    closeCode: 1009,
+  },
 
   // A refused upgrade request.
-  E_HANDSHAKE_INVALID: { message: 'request is not a WebSocket handshake', source: 'client', retryable: false, status: 400 },
-  E_SUBPROTOCOL_UNSUPPORTED: { message: 'no offered subprotocol is supported', source: 'client', retryable: false, status: 400 },
+  E_HANDSHAKE_INVALID: {
+    message: 'request is not a WebSocket handshake',
+    source: 'client',
+    retryable: false,
+    status: 400,
+  },
+  E_SUBPROTOCOL_UNSUPPORTED: {
+    message: 'no offered subprotocol is supported',
+    source: 'client',
+    retryable: false,
+    status: 400,
+  },
   E_ORIGIN_FORBIDDEN: { message: 'origin is not allowed', source: 'client', retryable: false, status: 403 },
   E_PATH_NOT_FOUND: { message: 'no WebSocket endpoint at this path', source: 'client', retryable: false, status: 404 },
   E_HANDSHAKE_TIMEOUT: { message: 'handshake took too long', source: 'network', retryable: true, status: 408 },
   E_HEADERS_TOO_LARGE: { message: 'request headers exceed the limit', source: 'client', retryable: false, status: 431 },
-  E_CONNECTION_LIMIT: { message: 'server holds as many connections as it may', source: 'server', retryable: true, status: 503 },
+  E_CONNECTION_LIMIT: {
+    message: 'server holds as many connections as it may',
+    source: 'server',
+    retryable: true,
+    status: 503,
+  },
 
   // Raised by the client library.
   E_TIMEOUT: { message: 'no answer in time', source: 'network', retryable: true },
@@ -87,18 +112,23 @@ export interface WebMQErrorOptions {
   readonly detail?: string
   /** The error of the layer below. */
   readonly cause?: unknown
+  /** Id of the protocol message that was refused, when it could be read: what an `error` reply answers to. */
+  readonly requestId?: string | undefined
 }
 
 /** Every error that WebMQ throws, rejects with or reports. */
 export class WebMQError extends Error {
   override readonly name = 'WebMQError'
   readonly code: ErrorCode
+  /** Id of the protocol message that was refused, when it could be read. */
+  readonly requestId: string | undefined
 
   constructor(code: ErrorCode, options: WebMQErrorOptions = {}) {
-    const { detail, cause } = options
+    const { detail, cause, requestId } = options
     const text = detail === undefined ? ERRORS[code].message : `${ERRORS[code].message}: ${detail}`
     super(text, cause === undefined ? undefined : { cause })
     this.code = code
+    this.requestId = requestId
   }
 
   /** Whether the same call may succeed later without anything being changed. */

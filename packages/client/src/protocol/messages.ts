@@ -26,7 +26,13 @@ export type ClientMessage =
       readonly echo: boolean
       readonly payload: WirePayload
     }
-  | { readonly verb: 'history'; readonly id: string; readonly key: string; readonly since?: string; readonly last?: number }
+  | {
+      readonly verb: 'history'
+      readonly id: string
+      readonly key: string
+      readonly since?: string
+      readonly last?: number
+    }
   | { readonly verb: 'presence'; readonly id: string; readonly key: string }
   | { readonly verb: 'ping' }
 

@@ -1,0 +1,167 @@
+import { decodePlainPublish } from './decode-publish.js'
+import { type ErrorCode, WebMQError } from './errors.js'
+import { isGroup, isId, isMessageId, isPosition, parseCount } from './fields.js'
+import { keyDefect, patternDefect } from './keys.js'
+import { MAX_HEADER_BYTES, MAX_TOKEN_BYTES } from './limits.js'
+import type { ClientMessage, ClientVerb } from './messages.js'
+
+/** A message whose header was taken apart and not yet understood. */
+interface RawMessage {
+  readonly verb: string
+  /** The second field, when it is an id: what an error answers to. */
+  readonly id: string | undefined
+  readonly fields: readonly string[]
+  readonly body: Uint8Array | undefined
+}
+
+type Decoder<V extends ClientVerb> = (raw: RawMessage) => Extract<ClientMessage, { verb: V }>
+
+/**
+ * Reads one message of a client. The kind of the frame says nothing about a header, so it is not looked at; the payload
+ * of a `publish` is a view of `data`, not a copy, and is neither parsed nor checked.
+ * @throws {WebMQError} `E_MESSAGE_INVALID`, `E_VERB_UNKNOWN`, `E_KEY_INVALID`, `E_PATTERN_INVALID`, `E_POSITION_INVALID`,
+ * with `requestId` when the message had a readable one. Nothing else is ever thrown, whatever the bytes.
+ */
+export function decodeClientMessage(data: Uint8Array, _isBinary: boolean): ClientMessage {
+  const plain = decodePlainPublish(data)
+  if (plain !== undefined) return plain
+  const raw = split(data)
+  if (!isVerb(raw.verb)) throw refusal(raw, 'E_VERB_UNKNOWN', raw.verb.slice(0, 32))
+  return decoders[raw.verb](raw)
+}
+
+const decoders: { readonly [V in ClientVerb]: Decoder<V> } = {
+  auth(raw) {
+    const id = requireId(raw)
+    const { body } = raw
+    if (body === undefined || body.length === 0 || body.length > MAX_TOKEN_BYTES || !body.every(isVisibleAscii)) {
+      throw refusal(raw, 'E_MESSAGE_INVALID', `a token is 1 to ${MAX_TOKEN_BYTES} visible ASCII characters`)
+    }
+    return { verb: 'auth', id, token: decoder.decode(body) }
+  },
+  listen(raw) {
+    const id = requireId(raw)
+    const pattern = requirePattern(raw)
+    const options = readOptions(raw)
+    const group = options.get('group')
+    if (group !== undefined && !isGroup(group)) throw refusal(raw, 'E_MESSAGE_INVALID', 'group')
+    return { verb: 'listen', id, pattern, ...readRange(raw, options), ...(group === undefined ? {} : { group }) }
+  },
+  unlisten: (raw) => ({ verb: 'unlisten', id: requireId(raw), pattern: requirePattern(raw) }),
+  publish(raw) {
+    const { body } = raw
+    const id = raw.fields[1] === '-' ? undefined : requireId(raw)
+    const key = requireKey(raw)
+    const options = readOptions(raw)
+    const messageId = options.get('id')
+    const noEcho = options.get('noecho')
+    if (messageId !== undefined && !isMessageId(messageId)) throw refusal(raw, 'E_MESSAGE_INVALID', 'message id')
+    if (noEcho !== undefined && noEcho !== FLAG) throw refusal(raw, 'E_MESSAGE_INVALID', 'noecho has no value')
+    if (body === undefined) throw refusal(raw, 'E_MESSAGE_INVALID', 'publish needs a payload')
+    return {
+      verb: 'publish',
+      ...(id === undefined ? {} : { id }),
+      key,
+      ...(messageId === undefined ? {} : { messageId }),
+      echo: noEcho === undefined,
+      payload: body,
+    }
+  },
+  history(raw) {
+    const id = requireId(raw)
+    const key = requireKey(raw)
+    return { verb: 'history', id, key, ...readRange(raw, readOptions(raw)) }
+  },
+  presence: (raw) => ({ verb: 'presence', id: requireId(raw), key: requireKey(raw) }),
+  ping: () => ({ verb: 'ping' }),
+}
+
+function isVerb(verb: string): verb is keyof typeof decoders {
+  return Object.hasOwn(decoders, verb)
+}
+
+function split(data: Uint8Array): RawMessage {
+  const newline = data.subarray(0, MAX_HEADER_BYTES + 1).indexOf(0x0a)
+  const header = newline < 0 ? data : data.subarray(0, newline)
+  if (header.length > MAX_HEADER_BYTES) {
+    throw new WebMQError('E_MESSAGE_INVALID', { detail: `header is longer than ${MAX_HEADER_BYTES} bytes` })
+  }
+  const fields = utf8(header).split(' ')
+  const [verb = '', second = ''] = fields
+  const body = newline < 0 ? undefined : data.subarray(newline + 1)
+  const raw = { verb, id: isId(second) ? second : undefined, fields, body }
+  if (fields.includes('')) throw refusal(raw, 'E_MESSAGE_INVALID', 'fields are separated by exactly one space')
+  return raw
+}
+
+function requireId(raw: RawMessage): string {
+  if (raw.id === undefined) throw refusal(raw, 'E_MESSAGE_INVALID', 'id')
+  return raw.id
+}
+
+function requireKey(raw: RawMessage): string {
+  const [, , key = ''] = raw.fields
+  const defect = keyDefect(key)
+  if (defect !== undefined) throw refusal(raw, 'E_KEY_INVALID', defect)
+  return key
+}
+
+function requirePattern(raw: RawMessage): string {
+  const [, , pattern = ''] = raw.fields
+  const defect = patternDefect(pattern)
+  if (defect !== undefined) throw refusal(raw, 'E_PATTERN_INVALID', defect)
+  return pattern
+}
+
+/** The value of an option that has none. */
+const FLAG = ''
+
+/** Options by name, those of later versions included [P-11.2]. */
+function readOptions(raw: RawMessage): ReadonlyMap<string, string> {
+  const options = new Map<string, string>()
+  for (const field of raw.fields.slice(3)) {
+    const [, name, value = FLAG] = /^([a-z][a-z0-9-]*)(?:=([!-~]+))?$/.exec(field) ?? []
+    if (name === undefined) throw refusal(raw, 'E_MESSAGE_INVALID', 'option')
+    if (options.has(name)) throw refusal(raw, 'E_MESSAGE_INVALID', `option ${name} is given twice`)
+    options.set(name, value)
+  }
+  return options
+}
+
+function readRange(
+  raw: RawMessage,
+  options: ReadonlyMap<string, string>,
+): { readonly since?: string; readonly last?: number } {
+  const since = options.get('since')
+  const last = options.get('last')
+  if (since !== undefined && last !== undefined) {
+    throw refusal(raw, 'E_MESSAGE_INVALID', 'since and last exclude each other')
+  }
+  if (since !== undefined) {
+    if (!isPosition(since)) throw refusal(raw, 'E_POSITION_INVALID')
+    return { since }
+  }
+  if (last === undefined) return {}
+  const count = parseCount(last)
+  if (count === undefined) throw refusal(raw, 'E_MESSAGE_INVALID', 'last')
+  return { last: count }
+}
+
+// ignoreBOM: a key may begin with U+FEFF, which is a character like any other here.
+const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+
+function utf8(bytes: Uint8Array): string {
+  try {
+    return decoder.decode(bytes)
+  } catch (cause) {
+    throw new WebMQError('E_MESSAGE_INVALID', { detail: 'header is not UTF-8', cause })
+  }
+}
+
+function isVisibleAscii(byte: number): boolean {
+  return byte > 0x20 && byte < 0x7f
+}
+
+function refusal({ id }: RawMessage, code: ErrorCode, detail?: string): WebMQError {
+  return new WebMQError(code, { ...(detail === undefined ? {} : { detail }), requestId: id })
+}

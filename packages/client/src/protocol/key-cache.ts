@@ -1,0 +1,63 @@
+import { isKey } from './keys.js'
+import { MAX_KEY_BYTES } from './limits.js'
+
+/** A key that was read from bytes before: its text and the bytes it was read from. */
+export interface CachedKey {
+  readonly text: string
+  readonly bytes: Uint8Array
+  readonly byteLength: number
+}
+
+/** A power of two; 4,096 keys of the greatest length take about 3 MiB. */
+const SLOT_COUNT = 4_096
+const SPACE = 0x20
+const NEWLINE = 0x0a
+
+const slots = new Array<CachedKey | undefined>(SLOT_COUNT).fill(undefined)
+const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+
+/**
+ * The key that stands in `data` from `start` up to a space or a newline, `undefined` if that is no key. Keys come back
+ * again and again, and telling that the bytes are the same is cheaper than decoding and checking them: a direct-mapped
+ * table by FNV-1a, in which two keys that fall together push each other out.
+ *
+ * Cost: O(length), at most 256 bytes are looked at.
+ */
+export function readKey(data: Uint8Array, start: number): CachedKey | undefined {
+  const limit = Math.min(data.length, start + MAX_KEY_BYTES + 1)
+  let hash = 0x811c9dc5
+  let end = start
+  for (; end < limit; end++) {
+    const byte = data[end] ?? 0
+    if (byte === SPACE || byte === NEWLINE) break
+    hash = Math.imul(hash ^ byte, 0x01000193)
+  }
+  const slot = (hash ^ (hash >>> 15)) & (SLOT_COUNT - 1)
+  const cached = slots[slot]
+  if (cached !== undefined && isSame(cached.bytes, data, start, end)) return cached
+  const fresh = decode(data.slice(start, end))
+  if (fresh !== undefined) slots[slot] = fresh
+  return fresh
+}
+
+function isSame(bytes: Uint8Array, data: Uint8Array, start: number, end: number): boolean {
+  if (bytes.length !== end - start) return false
+  for (let at = 0; at < bytes.length; at++) {
+    if (bytes[at] !== data[start + at]) return false
+  }
+  return true
+}
+
+function decode(bytes: Uint8Array): CachedKey | undefined {
+  const text = decodeUtf8(bytes)
+  return text !== undefined && isKey(text) ? { text, bytes, byteLength: bytes.length } : undefined
+}
+
+function decodeUtf8(bytes: Uint8Array): string | undefined {
+  try {
+    return decoder.decode(bytes)
+  } catch {
+    // Not UTF-8: TextDecoder has no other way to say so.
+    return undefined
+  }
+}

@@ -1,0 +1,65 @@
+const STAR = 0x2a
+const HASH = 0x23
+
+/**
+ * Whether a message published to `key` reaches those who listen with `pattern`: AMQP 0-9-1 topic semantics [P-3.4],
+ * `*` for exactly one word (which may be empty), `#` for zero or more. Both must be valid; nothing is checked here.
+ *
+ * Cost: O(words of pattern x bytes of key) at worst and no allocation. Only the last `#` is ever retried: a match that
+ * exists with an earlier `#` taking more words also exists with the last one taking them, so no choice nests.
+ */
+export function matches(pattern: string, key: string): boolean {
+  let patternAt = 0
+  let keyAt = 0
+  // Where to go on after the last `#`, and the first key word that it has not taken yet.
+  let retryPatternAt = -1
+  let retryKeyAt = 0
+  while (keyAt <= key.length) {
+    if (patternAt <= pattern.length) {
+      const patternEnd = wordEnd(pattern, patternAt)
+      if (isWildcard(pattern, patternAt, patternEnd, HASH)) {
+        if (patternEnd === pattern.length) return true
+        patternAt = retryPatternAt = patternEnd + 1
+        retryKeyAt = keyAt
+        continue
+      }
+      const keyEnd = wordEnd(key, keyAt)
+      if (
+        isWildcard(pattern, patternAt, patternEnd, STAR) ||
+        isSameWord(pattern, patternAt, patternEnd, key, keyAt, keyEnd)
+      ) {
+        patternAt = patternEnd + 1
+        keyAt = keyEnd + 1
+        continue
+      }
+    }
+    if (retryPatternAt < 0) return false
+    keyAt = retryKeyAt = wordEnd(key, retryKeyAt) + 1
+    patternAt = retryPatternAt
+  }
+  // The key is used up: what is left of the pattern must be able to match nothing.
+  while (patternAt <= pattern.length) {
+    const patternEnd = wordEnd(pattern, patternAt)
+    if (!isWildcard(pattern, patternAt, patternEnd, HASH)) return false
+    patternAt = patternEnd + 1
+  }
+  return true
+}
+
+/** Index of the dot that ends the word, or the length. A position of `length + 1` thus means: no word is left. */
+function wordEnd(text: string, start: number): number {
+  const dot = text.indexOf('.', start)
+  return dot < 0 ? text.length : dot
+}
+
+function isWildcard(pattern: string, start: number, end: number, wildcard: number): boolean {
+  return end - start === 1 && pattern.charCodeAt(start) === wildcard
+}
+
+function isSameWord(a: string, aStart: number, aEnd: number, b: string, bStart: number, bEnd: number): boolean {
+  if (aEnd - aStart !== bEnd - bStart) return false
+  for (let at = 0; at < aEnd - aStart; at++) {
+    if (a.charCodeAt(aStart + at) !== b.charCodeAt(bStart + at)) return false
+  }
+  return true
+}
