@@ -1,0 +1,50 @@
+/**
+ * The candidate that a mistyped name most likely meant; `undefined` when none is near. Case, dashes and underscores do
+ * not count, so that `max_payload` finds `maxPayload`.
+ *
+ * Cost: O(candidates × length²).
+ */
+export function closestName(name: string, candidates: Iterable<string>): string | undefined {
+  let best: { readonly candidate: string; readonly distance: number } | undefined
+  for (const candidate of candidates) {
+    const distance = editDistance(normalize(name), normalize(candidate))
+    // A third of the letters wrong is still a typo; more is another word.
+    if (distance > Math.max(1, Math.floor(candidate.length / 3))) continue
+    if (best === undefined || distance < best.distance) best = { candidate, distance }
+  }
+  return best?.candidate
+}
+
+/** `, did you mean x?` to put behind the name that is not known; empty when nothing is near. */
+export function didYouMean(name: string, candidates: Iterable<string>): string {
+  const closest = closestName(name, candidates)
+  return closest === undefined ? '' : `, did you mean ${closest}?`
+}
+
+function normalize(name: string): string {
+  return name.toLowerCase().replace(/[-_.]/g, '').slice(0, 64)
+}
+
+/** Insertions, deletions, replacements and swaps of neighbours (optimal string alignment). */
+function editDistance(a: string, b: string): number {
+  let beforeLast: number[] = []
+  let last = Array.from({ length: b.length + 1 }, (_, index) => index)
+  for (let row = 1; row <= a.length; row++) {
+    const current = [row]
+    for (let column = 1; column <= b.length; column++) {
+      const isSame = a[row - 1] === b[column - 1]
+      let distance = Math.min(
+        (last[column] ?? 0) + 1,
+        (current[column - 1] ?? 0) + 1,
+        (last[column - 1] ?? 0) + (isSame ? 0 : 1),
+      )
+      if (row > 1 && column > 1 && a[row - 1] === b[column - 2] && a[row - 2] === b[column - 1]) {
+        distance = Math.min(distance, (beforeLast[column - 2] ?? 0) + 1)
+      }
+      current.push(distance)
+    }
+    beforeLast = last
+    last = current
+  }
+  return last[b.length] ?? 0
+}

@@ -1,0 +1,144 @@
+import { contains, matches, validatePattern, WebMQError } from 'webmq-client/protocol'
+import { ACTIONS, type Action, type Grant, type Identity } from './identity.js'
+
+/** More patterns than this in one token would make every check of that connection expensive. */
+const MAX_GRANTED_PATTERNS = 1000
+/** Answers kept per identity: publishers use few keys, over and over. */
+const MAX_CACHED_KEYS = 256
+
+/** The grants of one identity, by action. */
+interface CompiledGrants {
+  readonly listen: readonly string[]
+  readonly publish: readonly string[]
+  readonly publishesEverything: boolean
+  /** Answers of {@link mayPublish}, at most {@link MAX_CACHED_KEYS}. */
+  readonly publishAnswers: Map<string, boolean>
+}
+
+const compiledGrants = new WeakMap<Identity, CompiledGrants>()
+
+/**
+ * Whether an identity may listen with a pattern: every key that the pattern matches must be granted, by one grant
+ * pattern. That the two overlap is not enough.
+ *
+ * @param pattern A valid pattern.
+ */
+export function mayListen(identity: Identity, pattern: string): boolean {
+  return compile(identity).listen.some((granted) => contains(granted, pattern))
+}
+
+/**
+ * Whether an identity may publish to a key. Answers are kept per identity, so that asking again costs a look-up.
+ *
+ * @param key A valid key.
+ */
+export function mayPublish(identity: Identity, key: string): boolean {
+  const { publish, publishesEverything, publishAnswers } = compile(identity)
+  if (publishesEverything) return true
+  const known = publishAnswers.get(key)
+  if (known !== undefined) return known
+  const answer = publish.some((granted) => matches(granted, key))
+  if (publishAnswers.size >= MAX_CACHED_KEYS) publishAnswers.clear()
+  publishAnswers.set(key, answer)
+  return answer
+}
+
+function compile(identity: Identity): CompiledGrants {
+  const known = compiledGrants.get(identity)
+  if (known !== undefined) return known
+  const patternsFor = (action: Action): string[] =>
+    identity.grants.flatMap((grant) => (grant.allow.includes(action) ? grant.keys : []))
+  const publish = patternsFor('publish')
+  const compiled: CompiledGrants = {
+    listen: patternsFor('listen'),
+    publish,
+    publishesEverything: publish.includes('#'),
+    publishAnswers: new Map(),
+  }
+  compiledGrants.set(identity, compiled)
+  return compiled
+}
+
+/** Why an identity may or may not do something. */
+export interface AccessExplanation {
+  readonly isAllowed: boolean
+  /** The granted pattern that allows it. */
+  readonly grantedBy?: string
+  /** One sentence for people. */
+  readonly reason: string
+}
+
+/**
+ * Explains what {@link mayListen} and {@link mayPublish} answer.
+ *
+ * @param subject A valid pattern to listen with, or a valid key to publish to.
+ */
+export function explainAccess(identity: Identity, action: Action, subject: string): AccessExplanation {
+  const covers = action === 'listen' ? contains : matches
+  const grantedBy = compile(identity)[action].find((granted) => covers(granted, subject))
+  if (grantedBy !== undefined)
+    return { isAllowed: true, grantedBy, reason: `the grant ${action} ${grantedBy} covers it` }
+  const other: Action = action === 'listen' ? 'publish' : 'listen'
+  const patterns = compile(identity)[action]
+  if (patterns.length === 0) return { isAllowed: false, reason: `no grant allows ${action} at all` }
+  const otherPattern = compile(identity)[other].find((granted) => covers(granted, subject))
+  const hint = otherPattern === undefined ? '' : `; ${otherPattern} covers it, but allows ${other} only`
+  const rule = action === 'listen' ? 'contains every key of that pattern' : 'matches that key'
+  return { isAllowed: false, reason: `none of ${patterns.join(', ')} ${rule}${hint}` }
+}
+
+/**
+ * Reads the claim `webmq` of a token: `{ grants: [{ keys: ['chat.*.#'], allow: ['listen', 'publish'] }] }`.
+ * Without the claim nothing is granted. Members that are not known are left alone: a later version may define them.
+ *
+ * @throws {WebMQError} `E_TOKEN_INVALID` that says which part is malformed: half a claim is not obeyed.
+ */
+export function parseGrants(claim: unknown): readonly Grant[] {
+  if (claim === undefined) return []
+  const { grants } = asObject(claim, 'webmq')
+  if (grants === undefined) return []
+  const parsed = asArray(grants, 'webmq.grants').map((grant, index) => parseGrant(grant, `webmq.grants[${index}]`))
+  const patternCount = parsed.reduce((count, grant) => count + grant.keys.length, 0)
+  if (patternCount > MAX_GRANTED_PATTERNS) {
+    throw malformed(`webmq.grants holds ${patternCount} patterns, more than ${MAX_GRANTED_PATTERNS}`)
+  }
+  return parsed
+}
+
+function parseGrant(value: unknown, where: string): Grant {
+  const { keys, allow } = asObject(value, where)
+  return {
+    keys: asArray(keys, `${where}.keys`).map((key, index) => parsePattern(key, `${where}.keys[${index}]`)),
+    allow: asArray(allow, `${where}.allow`).map((action, index) => parseAction(action, `${where}.allow[${index}]`)),
+  }
+}
+
+function parsePattern(value: unknown, where: string): string {
+  if (typeof value !== 'string') throw malformed(`${where} is not a text`)
+  try {
+    validatePattern(value)
+  } catch (cause) {
+    throw malformed(`${where}: ${cause instanceof Error ? cause.message : String(cause)}`, cause)
+  }
+  return value
+}
+
+function parseAction(value: unknown, where: string): Action {
+  const action = ACTIONS.find((name) => name === value)
+  if (action === undefined) throw malformed(`${where} is not one of ${ACTIONS.join(', ')}`)
+  return action
+}
+
+function asObject(value: unknown, where: string): Record<string, unknown> {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw malformed(`${where} is not an object`)
+  return value as Record<string, unknown>
+}
+
+function asArray(value: unknown, where: string): readonly unknown[] {
+  if (!Array.isArray(value)) throw malformed(`${where} is not a list`)
+  return value
+}
+
+function malformed(detail: string, cause?: unknown): WebMQError {
+  return new WebMQError('E_TOKEN_INVALID', { detail, cause })
+}

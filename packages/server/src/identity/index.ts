@@ -1,0 +1,9 @@
+export { type AccessExplanation, explainAccess, mayListen, mayPublish, parseGrants } from './grants.js'
+export { ACTIONS, type Action, ANONYMOUS, type Grant, type Identity } from './identity.js'
+export { allowedAlgorithms } from './keys.js'
+export {
+  createTokenVerifier,
+  type JwtOptions,
+  type TokenVerifier,
+  type TokenVerifierOptions,
+} from './token-verifier.js'

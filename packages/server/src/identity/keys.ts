@@ -1,0 +1,51 @@
+import { createPublicKey, createSecretKey, type KeyObject } from 'node:crypto'
+import { WebMQError } from 'webmq-client/protocol'
+import { algorithmsOf, HMAC_ALGORITHMS, PUBLIC_KEY_ALGORITHMS } from './algorithms.js'
+import type { JwtOptions } from './token-verifier.js'
+
+/** Reads the key that verifies tokens; `undefined` when it is a key set. */
+export function verificationKey({ secret, publicKey }: JwtOptions): KeyObject | undefined {
+  if (secret !== undefined) return createSecretKey(secret, 'utf8')
+  return publicKey === undefined ? undefined : parsePublicKey(publicKey)
+}
+
+/**
+ * The algorithms that tokens may be signed with: what the type of the key allows, cut down to `jwt.algorithms`.
+ *
+ * @throws {WebMQError} `E_OPTION_INVALID` when the key cannot be read, or when nothing is left.
+ */
+export function allowedAlgorithms(jwt: JwtOptions): readonly string[] {
+  const possible = possibleAlgorithms(jwt)
+  const wanted = jwt.algorithms ?? []
+  if (wanted.length === 0) return possible
+  const unfit = wanted.find((algorithm) => !possible.includes(algorithm))
+  if (unfit === undefined) return wanted
+  throw invalid(`jwt.algorithms: ${unfit} does not go with this kind of key, which allows ${possible.join(', ')}`)
+}
+
+function possibleAlgorithms({ secret, publicKey }: JwtOptions): readonly string[] {
+  if (secret !== undefined) return HMAC_ALGORITHMS
+  if (publicKey === undefined) return PUBLIC_KEY_ALGORITHMS
+  return algorithmsOf(parsePublicKey(publicKey))
+}
+
+function parsePublicKey(pem: string): KeyObject {
+  if (pem.includes('PRIVATE KEY-----')) {
+    throw invalid('jwt.publicKey: is a private key; the server needs the public half only (openssl pkey -pubout)')
+  }
+  const key = readPublicKey(pem)
+  if (algorithmsOf(key).length > 0) return key
+  throw invalid('jwt.publicKey: not an RSA, P-256, P-384, P-521 or Ed25519 key')
+}
+
+function readPublicKey(pem: string): KeyObject {
+  try {
+    return createPublicKey(pem)
+  } catch (cause) {
+    throw new WebMQError('E_OPTION_INVALID', { detail: 'jwt.publicKey: not the PEM text of a public key', cause })
+  }
+}
+
+function invalid(detail: string): WebMQError {
+  return new WebMQError('E_OPTION_INVALID', { detail })
+}

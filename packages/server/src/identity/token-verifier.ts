@@ -1,0 +1,150 @@
+import { errors, type JWTPayload, type JWTVerifyGetKey, type JWTVerifyOptions, jwtVerify } from 'jose'
+import { WebMQError } from 'webmq-client/protocol'
+import type { Logger } from '../logger.js'
+import { parseGrants } from './grants.js'
+import type { Identity } from './identity.js'
+import { RemoteJwks } from './jwks.js'
+import { allowedAlgorithms, verificationKey } from './keys.js'
+
+/** How tokens are verified. Exactly one of `secret`, `publicKey` and `jwksUrl`. */
+export interface JwtOptions {
+  /** Shared secret; verifies HS256, HS384 and HS512. */
+  readonly secret?: string | undefined
+  /** PEM text of a public key (RSA, EC, Ed25519); verifies what its type allows, never HS. */
+  readonly publicKey?: string | undefined
+  /** Address of a JSON Web Key Set; verifies everything but HS. */
+  readonly jwksUrl?: string | undefined
+  /** Wanted `iss`. */
+  readonly issuer?: string | undefined
+  /** Wanted among `aud`. */
+  readonly audience?: string | undefined
+  /** Allowed difference of clocks, in seconds; default 5. */
+  readonly clockToleranceS?: number | undefined
+  /** Accept these only; empty or absent: all that fit the key. */
+  readonly algorithms?: readonly string[] | undefined
+}
+
+/** What a verifier works with; all of it has a default. */
+export interface TokenVerifierOptions {
+  /** Told when a key set cannot be read. */
+  readonly logger?: Logger
+  /** The clock, Unix time in milliseconds. */
+  readonly now?: () => number
+}
+
+/** Turns tokens into identities. */
+export interface TokenVerifier {
+  /**
+   * Resolves to what the token says once its signature and its claims have been verified.
+   *
+   * @throws {WebMQError} `E_TOKEN_EXPIRED` (retryable with a new token); `E_TOKEN_INVALID` with what is wrong;
+   *   `E_INTERNAL` (retryable) when the signing keys cannot be fetched. No message holds the token.
+   */
+  verify(token: string): Promise<Identity>
+}
+
+/**
+ * Creates the verifier that these options describe. Fetches nothing yet: a key set is fetched for the first token.
+ *
+ * @throws {WebMQError} `E_OPTION_INVALID` when the key cannot be read, or when no allowed algorithm fits it.
+ */
+export function createTokenVerifier(jwt: JwtOptions, options: TokenVerifierOptions = {}): TokenVerifier {
+  const { logger, now = Date.now } = options
+  const { audience, clockToleranceS = DEFAULT_CLOCK_TOLERANCE_S, issuer } = jwt
+  const rules: JWTVerifyOptions = {
+    // What the key allows, never what the token says (RFC 8725 §3.1).
+    algorithms: [...allowedAlgorithms(jwt)],
+    clockTolerance: clockToleranceS,
+    ...(issuer === undefined ? {} : { issuer }),
+    ...(audience === undefined ? {} : { audience }),
+  }
+  const findKey = keyFinder(jwt, { logger, now })
+  return {
+    async verify(token) {
+      if (token.length > MAX_TOKEN_CHARS) throw invalid(`longer than ${MAX_TOKEN_CHARS} characters`)
+      const nowMs = now()
+      const payload = await verifyPayload(token, findKey, { ...rules, currentDate: new Date(nowMs) })
+      return identityOf(payload, { nowMs, clockToleranceS })
+    },
+  }
+}
+
+const DEFAULT_CLOCK_TOLERANCE_S = 5
+/** Far above any token that fits into a request head; bounds what a stranger can make the server decode. */
+const MAX_TOKEN_CHARS = 16_384
+
+function keyFinder(jwt: JwtOptions, options: ConstructorParameters<typeof RemoteJwks>[1]): JWTVerifyGetKey {
+  const key = verificationKey(jwt)
+  if (key !== undefined) return () => key
+  if (jwt.jwksUrl === undefined) {
+    throw new WebMQError('E_OPTION_INVALID', { detail: 'jwt: needs one of secret, publicKey and jwksUrl' })
+  }
+  const keySet = new RemoteJwks(jwt.jwksUrl, options)
+  return (header, token) => keySet.find(header, token)
+}
+
+async function verifyPayload(token: string, findKey: JWTVerifyGetKey, rules: JWTVerifyOptions): Promise<JWTPayload> {
+  try {
+    const { payload } = await jwtVerify(token, findKey, rules)
+    return payload
+  } catch (error) {
+    throw toWebMQError(error)
+  }
+}
+
+/** What a verified token says. */
+function identityOf(
+  payload: JWTPayload,
+  clock: { readonly nowMs: number; readonly clockToleranceS: number },
+): Identity {
+  const { exp, sub, webmq } = payload
+  if (sub !== undefined && (typeof sub !== 'string' || sub === '')) throw invalid('claim sub is not a text')
+  return Object.freeze({
+    ...(sub === undefined ? {} : { userId: sub }),
+    grants: parseGrants(webmq),
+    ...(exp === undefined ? {} : { expiresAtMs: expiryMs(exp, clock) }),
+  })
+}
+
+/** A token that is only accepted thanks to the tolerance lives as long as the tolerance, not for no time at all. */
+function expiryMs(exp: number, { nowMs, clockToleranceS }: { nowMs: number; clockToleranceS: number }): number {
+  return exp * 1000 > nowMs ? exp * 1000 : (exp + clockToleranceS) * 1000
+}
+
+function toWebMQError(error: unknown): unknown {
+  if (error instanceof WebMQError) return error
+  if (error instanceof errors.JWTExpired) return new WebMQError('E_TOKEN_EXPIRED', { cause: error })
+  if (error instanceof errors.JOSEError) return invalid(describe(error), error)
+  return new WebMQError('E_INTERNAL', { detail: 'the token could not be verified', cause: error })
+}
+
+/** What is wrong with a token, without a word of what it holds: unverified text is not repeated. */
+function describe(error: errors.JOSEError): string {
+  if (error instanceof errors.JWTClaimValidationFailed) {
+    const rule = CLAIM_RULES[error.claim]
+    return rule === undefined ? 'a claim is malformed' : `claim ${error.claim} ${rule}`
+  }
+  return DESCRIPTIONS[error.code] ?? 'malformed'
+}
+
+const CLAIM_RULES: Readonly<Record<string, string>> = {
+  iss: 'is not the wanted issuer',
+  aud: 'does not hold the wanted audience',
+  nbf: 'lies in the future, or is malformed',
+  iat: 'is malformed',
+  exp: 'is malformed',
+}
+
+const DESCRIPTIONS: Readonly<Record<string, string>> = {
+  [errors.JOSEAlgNotAllowed.code]: 'its algorithm is not allowed for the key',
+  [errors.JOSENotSupported.code]: 'its algorithm is not supported',
+  [errors.JWSSignatureVerificationFailed.code]: 'its signature does not fit',
+  [errors.JWKSNoMatchingKey.code]: 'no key fits it',
+  [errors.JWKSMultipleMatchingKeys.code]: 'several keys fit it; it must name one (kid)',
+  [errors.JWSInvalid.code]: 'not a signed JWT',
+  [errors.JWTInvalid.code]: 'not a signed JWT with claims',
+}
+
+function invalid(detail: string, cause?: unknown): WebMQError {
+  return new WebMQError('E_TOKEN_INVALID', { detail, cause })
+}

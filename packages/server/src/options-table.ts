@@ -1,0 +1,357 @@
+import { availableParallelism } from 'node:os'
+import { describeAllowedAlgorithms, isAlgorithm } from './identity/algorithms.js'
+import { LOG_LEVELS } from './logger.js'
+import type { OptionSpec } from './option-spec.js'
+import { describeAllowedOrigin, isOriginPattern } from './origin.js'
+
+/** Node fires a timer at once when its delay does not fit into 31 bits. */
+const MAX_TIMER_MS = 2 ** 31 - 1
+const MIB = 1024 ** 2
+const GIB = 1024 ** 3
+
+const time = { section: 'Time limits', type: 'integer', unit: 'ms', max: MAX_TIMER_MS } as const
+const limit = { section: 'Limits', type: 'integer' } as const
+const token = { section: 'Tokens', type: 'text' } as const
+
+/**
+ * Every option of the server, once. `--help`, the flags, the environment, the config file, validation and
+ * `docs/configuration.md` all come from this table.
+ */
+export const OPTIONS = [
+  {
+    name: 'host',
+    section: 'Address',
+    flag: 'host',
+    type: 'text',
+    placeholder: 'address',
+    default: '127.0.0.1',
+    check: (value) => (/^[^\s/]+$/.test(value) ? undefined : 'an IP address or a host name'),
+    help: 'Address to bind. The default is reached from this machine only, so that trying WebMQ out exposes nothing; `0.0.0.0` or `::` takes every address.',
+  },
+  {
+    name: 'port',
+    section: 'Address',
+    flag: 'port',
+    shortFlag: 'p',
+    type: 'integer',
+    min: 0,
+    max: 65_535,
+    default: 8080,
+    help: 'Port to bind; `0` takes a free one. The variable `PORT` is honoured too, after `WEBMQ_PORT`.',
+  },
+  {
+    name: 'path',
+    section: 'Address',
+    flag: 'path',
+    type: 'text',
+    placeholder: 'path',
+    default: '/ws',
+    check: (value) => (/^\/[^\s?#]*$/.test(value) ? undefined : 'a path that starts with / and has no query'),
+    help: 'Path of the WebSocket endpoint; an upgrade to another path is answered with 404.',
+  },
+  {
+    name: 'demo',
+    section: 'Address',
+    flag: 'demo',
+    type: 'switch',
+    default: false,
+    help: 'Serve the demo page at `/`. Off, so that a server in production shows no page that it was not asked for.',
+  },
+  {
+    name: 'tls.certFile',
+    section: 'Address',
+    flag: 'tls-cert',
+    type: 'text',
+    placeholder: 'file',
+    help: 'PEM file with the certificate chain, to serve `wss://` without a proxy. Needs `tls.keyFile` and the `uws` transport.',
+  },
+  {
+    name: 'tls.keyFile',
+    section: 'Address',
+    flag: 'tls-key',
+    type: 'text',
+    placeholder: 'file',
+    help: 'PEM file with the private key of the certificate.',
+  },
+  {
+    name: 'transport',
+    section: 'Engine',
+    flag: 'transport',
+    type: 'choice',
+    choices: ['native', 'uws'],
+    default: 'native',
+    help: 'Who owns the sockets: `native` is the Rust engine on several threads, `uws` is uWebSockets.js (TLS in process, platforms without the engine).',
+  },
+  {
+    name: 'threads',
+    section: 'Engine',
+    flag: 'threads',
+    type: 'integer',
+    min: 1,
+    max: 256,
+    default: () => Math.max(1, availableParallelism() - 1),
+    defaultText: 'cores - 1, at least 1',
+    help: 'I/O threads of the native transport. One core is left to JavaScript: with a thread on every core, routing waits behind writing.',
+  },
+  {
+    name: 'broker',
+    section: 'Engine',
+    flag: 'broker',
+    type: 'choice',
+    choices: ['memory'],
+    default: 'memory',
+    help: 'What carries messages between nodes. `memory` is embedded: one node, nothing to install, history lost at exit.',
+  },
+  {
+    ...limit,
+    name: 'maxPayloadBytes',
+    flag: 'max-payload',
+    unit: 'bytes',
+    min: 1,
+    max: 64 * MIB,
+    default: 256 * 1024,
+    help: 'Largest payload of one message. A larger one is refused with `E_PAYLOAD_TOO_LARGE`; far larger ones close the connection with 1009. Without it one publisher fills the memory of everyone.',
+  },
+  {
+    ...limit,
+    name: 'maxOutboxBytes',
+    flag: 'max-outbox',
+    unit: 'bytes',
+    min: 8192,
+    max: GIB,
+    default: MIB,
+    help: 'Bytes that may wait for one connection. A client that reads slower than it is sent to is closed with 4008 instead of growing the memory of the server. At least `maxPayloadBytes` + 4,096.',
+  },
+  {
+    ...limit,
+    name: 'maxHeaderBytes',
+    flag: 'max-header',
+    unit: 'bytes',
+    min: 1024,
+    max: MIB,
+    default: 8192,
+    help: 'Largest request head. A larger one is answered with 431, so that a request that never ends holds no memory.',
+  },
+  {
+    ...limit,
+    name: 'maxConnections',
+    flag: 'max-connections',
+    min: 0,
+    max: 10_000_000,
+    default: 0,
+    defaultText: '0 (what the descriptor limit allows)',
+    help: 'Connections held at once; one more is answered with 503. A limit below the descriptor limit keeps the node able to answer health checks.',
+  },
+  {
+    ...limit,
+    name: 'maxListensPerConnection',
+    flag: 'max-listens',
+    min: 0,
+    max: 1_000_000,
+    default: 128,
+    help: 'Patterns that one connection may listen with; one more is refused with `E_LISTEN_LIMIT`. Keeps one client from filling the router.',
+  },
+  {
+    ...time,
+    name: 'handshakeTimeoutMs',
+    flag: 'handshake-timeout',
+    min: 10,
+    default: 5000,
+    help: 'Time from accept to the end of the WebSocket handshake. Frees the sockets of peers that connect and say nothing.',
+  },
+  {
+    ...time,
+    name: 'authTimeoutMs',
+    flag: 'auth-timeout',
+    min: 10,
+    default: 10_000,
+    help: 'Time that a client has to send its token when one is required; then it is closed with 4002. Keeps strangers from holding connections.',
+  },
+  {
+    ...time,
+    name: 'pingIntervalMs',
+    flag: 'ping-interval',
+    min: 10,
+    default: 25_000,
+    help: 'A ping is sent after this time without a byte from the client, who is told the same figure as its heartbeat. Below the 60 s after which most proxies cut an idle connection.',
+  },
+  {
+    ...time,
+    name: 'pingTimeoutMs',
+    flag: 'ping-timeout',
+    min: 10,
+    default: 10_000,
+    help: 'Time after the ping until a silent connection is dropped with 4003. Finds the half-open connections that a lost network leaves behind.',
+  },
+  {
+    ...time,
+    name: 'closeTimeoutMs',
+    flag: 'close-timeout',
+    min: 10,
+    default: 5000,
+    help: 'Time that a client has to answer a close frame before its socket is destroyed.',
+  },
+  {
+    ...time,
+    name: 'drainTimeoutMs',
+    flag: 'drain-timeout',
+    min: 0,
+    default: 25_000,
+    help: 'Time over which connections are closed (4001, reconnect) after SIGTERM. Spread, so that the other nodes get no stampede; below the 30 s that Kubernetes waits before it kills.',
+  },
+  {
+    name: 'historyMaxMessages',
+    section: 'History',
+    flag: 'history-max-messages',
+    type: 'integer',
+    min: 0,
+    max: 100_000_000,
+    default: 10_000,
+    help: 'Messages that the memory broker keeps for replay after a reconnect; the oldest go first. `0` keeps none: every reconnect is then a gap.',
+  },
+  {
+    name: 'historyMaxBytes',
+    section: 'History',
+    flag: 'history-max-bytes',
+    type: 'integer',
+    unit: 'bytes',
+    min: 0,
+    max: 64 * GIB,
+    default: 16 * MIB,
+    help: 'Bytes that the memory broker keeps for replay, whichever limit comes first.',
+  },
+  {
+    name: 'dedupeWindowMs',
+    section: 'History',
+    flag: 'dedupe-window',
+    type: 'integer',
+    unit: 'ms',
+    min: 0,
+    max: MAX_TIMER_MS,
+    default: 120_000,
+    help: 'Time for which the id of a message is remembered, so that a publish that is retried after a reconnect is not delivered twice. `0` turns it off.',
+  },
+  {
+    name: 'dedupeMaxIds',
+    section: 'History',
+    flag: 'dedupe-max-ids',
+    type: 'integer',
+    min: 0,
+    max: 10_000_000,
+    default: 100_000,
+    help: 'Ids remembered at most within that time; the oldest go first.',
+  },
+  {
+    name: 'origins',
+    section: 'Security',
+    flag: 'origin',
+    type: 'list',
+    placeholder: 'origin',
+    defaultText: 'same origin',
+    check: (value) => (isOriginPattern(value) ? undefined : describeAllowedOrigin()),
+    help: 'Pages of these origins may connect, beside those of the server itself: `https://app.example.com`, `https://*.example.com` (one or more labels), `http://localhost:*` (any port), `null`, or `*` for all. Without the check any page that a user visits could speak in the name of that user.',
+  },
+  {
+    name: 'insecure',
+    section: 'Security',
+    flag: 'insecure',
+    type: 'switch',
+    default: false,
+    help: 'Start even though everyone who reaches the address may listen and publish anything (no token key, and not on loopback), or though signing keys come over plain `http://`.',
+  },
+  {
+    ...token,
+    name: 'jwt.secret',
+    flag: 'jwt-secret',
+    placeholder: 'secret',
+    isSecret: true,
+    fromFile: 'file-flag',
+    check: (value) => {
+      if (value === '') return 'a text that is not empty'
+      return value.includes('-----BEGIN') ? 'a shared secret; a PEM key belongs into jwt.publicKey' : undefined
+    },
+    help: 'Shared secret that signs tokens (HS256, HS384, HS512), at least 32 bytes. Prefer the file: flags are visible to every user of the machine. With a key, a connection without a valid token may do nothing.',
+  },
+  {
+    ...token,
+    name: 'jwt.publicKey',
+    flag: 'jwt-public-key',
+    placeholder: 'pem|file',
+    fromFile: 'pem',
+    help: 'Public key (PEM) whose private half signs tokens: RSA, EC or Ed25519. The server then cannot make tokens, so a break-in here gives none away.',
+  },
+  {
+    ...token,
+    name: 'jwt.jwksUrl',
+    flag: 'jwks',
+    placeholder: 'url',
+    check: (value) => (isHttpUrl(value) ? undefined : 'an http:// or https:// address'),
+    help: 'Address of a JSON Web Key Set. Read again every 10 minutes and once when a token names an unknown key, so that keys can rotate; the last good set goes on when the address does not answer.',
+  },
+  {
+    ...token,
+    name: 'jwt.issuer',
+    flag: 'issuer',
+    placeholder: 'iss',
+    check: notEmpty,
+    help: 'Refuse tokens whose `iss` is another. Needed when the key also signs tokens for others.',
+  },
+  {
+    ...token,
+    name: 'jwt.audience',
+    flag: 'audience',
+    placeholder: 'aud',
+    check: notEmpty,
+    help: 'Refuse tokens whose `aud` does not hold this. Keeps a token that was made for another service from working here.',
+  },
+  {
+    name: 'jwt.clockToleranceS',
+    section: 'Tokens',
+    flag: 'clock-tolerance',
+    type: 'integer',
+    unit: 's',
+    min: 0,
+    max: 300,
+    default: 5,
+    help: 'How far the clocks of this machine and of the issuer may differ when `exp` and `nbf` are checked.',
+  },
+  {
+    name: 'jwt.algorithms',
+    section: 'Tokens',
+    flag: 'jwt-algorithm',
+    type: 'list',
+    placeholder: 'alg',
+    defaultText: 'all that fit the key',
+    check: (value) => (isAlgorithm(value) ? undefined : describeAllowedAlgorithms()),
+    help: 'Accept these signature algorithms only. Never more than the type of the key allows: a public key does not verify HS tokens.',
+  },
+  {
+    name: 'logLevel',
+    section: 'Logging',
+    flag: 'log-level',
+    type: 'choice',
+    choices: LOG_LEVELS,
+    default: 'info',
+    help: 'Least serious log line that is written (to standard error).',
+  },
+  {
+    name: 'logFormat',
+    section: 'Logging',
+    flag: 'log-format',
+    type: 'choice',
+    choices: ['auto', 'pretty', 'json'],
+    default: 'auto',
+    help: '`auto` writes for people on a terminal and one JSON object per line elsewhere.',
+  },
+] as const satisfies readonly OptionSpec[]
+
+/** Name of an option, `jwt.secret` for nested ones. */
+export type OptionName = (typeof OPTIONS)[number]['name']
+
+function notEmpty(value: string): string | undefined {
+  return value === '' ? 'a text that is not empty' : undefined
+}
+
+function isHttpUrl(value: string): boolean {
+  return URL.canParse(value) && /^https?:$/.test(new URL(value).protocol)
+}
