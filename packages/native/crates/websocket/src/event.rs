@@ -1,0 +1,42 @@
+use crate::close::CloseCode;
+
+/// Which end of the connection decodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// Receives from a client: frames must be masked.
+    Server,
+    /// Receives from a server: frames must not be masked.
+    Client,
+}
+
+/// Kind of a message, as its sender declared it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum MessageKind {
+    /// Valid UTF-8.
+    Text,
+    /// Any bytes.
+    Binary,
+}
+
+/// What the bytes of a connection said. Borrowed: valid until the callback returns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Event<'a> {
+    /// One complete message, whatever the number of its fragments.
+    Message {
+        /// Text or binary.
+        kind: MessageKind,
+        /// The payload. Valid UTF-8 when `kind` is text.
+        data: &'a [u8],
+    },
+    /// To be answered with a pong of the same payload (RFC 6455 §5.5.3).
+    Ping(&'a [u8]),
+    /// An answer to a ping, or an unasked sign of life.
+    Pong(&'a [u8]),
+    /// The peer closes; always the last event. To be answered with a close frame unless one was sent.
+    Close {
+        /// `None` when the frame was empty: to be reported as 1005, never sent.
+        code: Option<CloseCode>,
+        /// At most [`MAX_CLOSE_REASON_BYTES`](crate::MAX_CLOSE_REASON_BYTES) bytes.
+        reason: &'a str,
+    },
+}

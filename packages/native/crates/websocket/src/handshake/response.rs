@@ -1,0 +1,255 @@
+use super::accept_key::AcceptKey;
+use super::error::HandshakeError;
+use super::upgrade::is_token;
+
+/// Headers that the codec writes itself; a second one would contradict it.
+const OWN_HEADERS: [&str; 7] = [
+    "connection",
+    "content-length",
+    "sec-websocket-accept",
+    "sec-websocket-extensions",
+    "sec-websocket-protocol",
+    "transfer-encoding",
+    "upgrade",
+];
+
+/// Headers of a 101 response that the codec writes and a refusal may carry (426 owes `Upgrade`).
+const REFUSAL_HEADERS: [&str; 1] = ["upgrade"];
+
+/// Why a response cannot be written. Nothing was appended.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ResponseError {
+    /// RFC 9110 §5.1: a name is a token.
+    #[error("header name {0:?} is not a token")]
+    NameInvalid(String),
+    /// RFC 9110 §5.5: a line end or another control character would start a new header or response.
+    #[error("value of header {0} has a control character")]
+    ValueInvalid(String),
+    /// The codec writes this header itself.
+    #[error("header {0} is written by the transport")]
+    NameReserved(String),
+    /// RFC 6455 §4.2.2: a subprotocol is a token.
+    #[error("subprotocol {0:?} is not a token")]
+    SubprotocolInvalid(String),
+    /// A refusal has a status from 300 to 599.
+    #[error("status {0} does not refuse")]
+    StatusInvalid(u16),
+}
+
+impl ResponseError {
+    /// Code in the error table of WebMQ.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        "E_OPTION_INVALID"
+    }
+}
+
+/// Appends the 101 response that accepts a handshake (RFC 6455 §4.2.2).
+///
+/// `subprotocol` has to be one the client offered: clients drop the connection otherwise.
+///
+/// # Errors
+/// A name or value that may not be sent. Nothing was appended.
+pub fn encode_switching_protocols<'h>(
+    accept_key: &AcceptKey,
+    subprotocol: Option<&str>,
+    headers: impl IntoIterator<Item = (&'h str, &'h str)>,
+    out: &mut Vec<u8>,
+) -> Result<(), ResponseError> {
+    if let Some(subprotocol) = subprotocol
+        && !is_token(subprotocol)
+    {
+        return Err(ResponseError::SubprotocolInvalid(subprotocol.to_owned()));
+    }
+    append(out, |out| {
+        out.extend_from_slice(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n");
+        out.extend_from_slice(b"Sec-WebSocket-Accept: ");
+        out.extend_from_slice(accept_key.as_bytes());
+        out.extend_from_slice(b"\r\n");
+        if let Some(subprotocol) = subprotocol {
+            header_line("Sec-WebSocket-Protocol", subprotocol, out);
+        }
+        checked_headers(headers, |_| false, out)?;
+        out.extend_from_slice(b"\r\n");
+        Ok(())
+    })
+}
+
+/// Appends a response that refuses, with `Content-Length` and `Connection: close`; the caller closes after it.
+///
+/// A body without a `Content-Type` among `headers` is plain text.
+///
+/// # Errors
+/// A status that does not refuse, or a name or value that may not be sent. Nothing was appended.
+pub fn encode_response<'h>(
+    status: u16,
+    headers: impl IntoIterator<Item = (&'h str, &'h str)>,
+    body: &str,
+    out: &mut Vec<u8>,
+) -> Result<(), ResponseError> {
+    if !(300..=599).contains(&status) {
+        return Err(ResponseError::StatusInvalid(status));
+    }
+    append(out, |out| {
+        let mut has_content_type = false;
+        out.extend_from_slice(format!("HTTP/1.1 {status} {}\r\n", reason_phrase(status)).as_bytes());
+        let headers = headers.into_iter().inspect(|(name, _)| {
+            has_content_type |= name.eq_ignore_ascii_case("content-type");
+        });
+        checked_headers(headers, |name| REFUSAL_HEADERS.contains(&name), out)?;
+        if !has_content_type && !body.is_empty() {
+            header_line("Content-Type", "text/plain; charset=utf-8", out);
+        }
+        header_line("Content-Length", &body.len().to_string(), out);
+        out.extend_from_slice(b"Connection: close\r\n\r\n");
+        out.extend_from_slice(body.as_bytes());
+        Ok(())
+    })
+}
+
+/// Appends the response to a request that the codec refuses by itself: status, code and sentence of the error.
+pub fn encode_refusal(error: &HandshakeError, out: &mut Vec<u8>) {
+    let body = format!("{}: {error}\n", error.code());
+    let written = encode_response(error.status(), error.headers().iter().copied(), &body, out);
+    debug_assert_eq!(written, Ok(()), "the table of HandshakeError is valid");
+}
+
+/// Takes back what was appended when writing fails.
+fn append(
+    out: &mut Vec<u8>,
+    write: impl FnOnce(&mut Vec<u8>) -> Result<(), ResponseError>,
+) -> Result<(), ResponseError> {
+    let start = out.len();
+    write(out).inspect_err(|_| out.truncate(start))
+}
+
+fn header_line(name: &str, value: &str, out: &mut Vec<u8>) {
+    for part in [name, ": ", value, "\r\n"] {
+        out.extend_from_slice(part.as_bytes());
+    }
+}
+
+fn checked_headers<'h>(
+    headers: impl IntoIterator<Item = (&'h str, &'h str)>,
+    may_be_own: impl Fn(&str) -> bool,
+    out: &mut Vec<u8>,
+) -> Result<(), ResponseError> {
+    for (name, value) in headers {
+        if !is_token(name) {
+            return Err(ResponseError::NameInvalid(name.to_owned()));
+        }
+        let lower = name.to_ascii_lowercase();
+        if OWN_HEADERS.contains(&lower.as_str()) && !may_be_own(&lower) {
+            return Err(ResponseError::NameReserved(name.to_owned()));
+        }
+        if value.bytes().any(|byte| byte.is_ascii_control() && byte != b'\t') {
+            return Err(ResponseError::ValueInvalid(name.to_owned()));
+        }
+        header_line(name, value, out);
+    }
+    Ok(())
+}
+
+/// RFC 9110 §15 for the statuses that refusals use; the phrase is decoration and may be empty.
+fn reason_phrase(status: u16) -> &'static str {
+    match status {
+        301 => "Moved Permanently",
+        302 => "Found",
+        307 => "Temporary Redirect",
+        308 => "Permanent Redirect",
+        400 => "Bad Request",
+        401 => "Unauthorized",
+        403 => "Forbidden",
+        404 => "Not Found",
+        405 => "Method Not Allowed",
+        408 => "Request Timeout",
+        426 => "Upgrade Required",
+        429 => "Too Many Requests",
+        431 => "Request Header Fields Too Large",
+        500 => "Internal Server Error",
+        501 => "Not Implemented",
+        502 => "Bad Gateway",
+        503 => "Service Unavailable",
+        504 => "Gateway Timeout",
+        505 => "HTTP Version Not Supported",
+        _ => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn accept_key() -> AcceptKey {
+        AcceptKey::from_key(b"dGhlIHNhbXBsZSBub25jZQ==").expect("valid key")
+    }
+
+    #[test]
+    fn a_handshake_is_accepted_with_these_bytes() {
+        let mut out = Vec::new();
+        let headers = [("X-Node", "a")];
+        assert_eq!(encode_switching_protocols(&accept_key(), Some("webmq.v1"), headers, &mut out), Ok(()));
+        let expected = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+            Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\nSec-WebSocket-Protocol: webmq.v1\r\nX-Node: a\r\n\r\n";
+        assert_eq!(String::from_utf8_lossy(&out), expected);
+    }
+
+    #[test]
+    fn a_refusal_has_these_bytes() {
+        let mut out = Vec::new();
+        assert_eq!(encode_response(403, [("X-A", "b")], "no", &mut out), Ok(()));
+        let expected = "HTTP/1.1 403 Forbidden\r\nX-A: b\r\nContent-Type: text/plain; charset=utf-8\r\n\
+            Content-Length: 2\r\nConnection: close\r\n\r\nno";
+        assert_eq!(String::from_utf8_lossy(&out), expected);
+    }
+
+    #[test]
+    fn a_refusal_without_a_body_has_no_content_type_and_a_given_one_is_kept() {
+        let mut out = Vec::new();
+        assert_eq!(encode_response(599, [], "", &mut out), Ok(()));
+        assert_eq!(out, b"HTTP/1.1 599 \r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+        out.clear();
+        assert_eq!(encode_response(400, [("content-type", "application/json")], "{}", &mut out), Ok(()));
+        assert_eq!(String::from_utf8_lossy(&out).to_lowercase().matches("content-type").count(), 1);
+    }
+
+    #[test]
+    fn another_version_is_told_which_one_is_spoken() {
+        let mut out = Vec::new();
+        encode_refusal(&HandshakeError::WebSocketVersionUnsupported, &mut out);
+        let text = String::from_utf8_lossy(&out);
+        assert!(
+            text.starts_with("HTTP/1.1 426 Upgrade Required\r\nSec-WebSocket-Version: 13\r\nUpgrade: websocket\r\n")
+        );
+        assert!(text.ends_with("E_HANDSHAKE_INVALID: only version 13 of WebSocket is spoken here\n"), "{text}");
+    }
+
+    #[test]
+    fn what_would_break_out_of_a_header_is_refused_and_leaves_nothing_behind() {
+        for (name, value, error) in [
+            ("X-A", "b\r\nSet-Cookie: c", ResponseError::ValueInvalid("X-A".into())),
+            ("X-A", "b\nc", ResponseError::ValueInvalid("X-A".into())),
+            ("X-A", "b\0", ResponseError::ValueInvalid("X-A".into())),
+            ("X-A: b\r\nX", "c", ResponseError::NameInvalid("X-A: b\r\nX".into())),
+            ("", "c", ResponseError::NameInvalid(String::new())),
+            ("Sec-WebSocket-Accept", "c", ResponseError::NameReserved("Sec-WebSocket-Accept".into())),
+            ("transfer-encoding", "chunked", ResponseError::NameReserved("transfer-encoding".into())),
+        ] {
+            let mut out = b"kept".to_vec();
+            let headers = [("X-Before", "x"), (name, value)];
+            assert_eq!(encode_switching_protocols(&accept_key(), None, headers, &mut out), Err(error.clone()));
+            assert_eq!(encode_response(400, headers, "", &mut out), Err(error));
+            assert_eq!(out, b"kept");
+        }
+    }
+
+    #[test]
+    fn a_subprotocol_that_is_no_token_and_a_status_that_does_not_refuse_are_refused() {
+        let mut out = Vec::new();
+        let refused = encode_switching_protocols(&accept_key(), Some("a\r\nb"), [], &mut out);
+        assert_eq!(refused, Err(ResponseError::SubprotocolInvalid("a\r\nb".into())));
+        assert_eq!(encode_response(200, [], "", &mut out), Err(ResponseError::StatusInvalid(200)));
+        assert!(out.is_empty());
+    }
+}
