@@ -1,0 +1,172 @@
+import { randomBytes } from 'node:crypto'
+import { type GapReason, matches, WebMQError } from 'webmq-client/protocol'
+import type {
+  Accepted,
+  Broker,
+  BrokerCapabilities,
+  BrokerSink,
+  InboundMessage,
+  OutboundMessage,
+  Position,
+  ReadRange,
+  ReadResult,
+} from '../broker.js'
+import { formatPosition, parsePosition } from '../position.js'
+import { Router } from '../router.js'
+import { DedupeWindow } from './dedupe-window.js'
+import { type LoggedMessage, MessageLog } from './message-log.js'
+
+/** Options of a {@link MemoryBroker}. */
+export interface MemoryBrokerOptions {
+  /** Messages kept for replay; 0 keeps none, and the broker then has no `history`. */
+  readonly historyMaxMessages: number
+  /** Bytes of payload kept for replay; 0 as above. */
+  readonly historyMaxBytes: number
+  /** Time for which message ids are remembered; 0 turns de-duplication off. */
+  readonly dedupeWindowMs: number
+  /** Message ids remembered at most; 0 turns de-duplication off. */
+  readonly dedupeMaxIds: number
+  /** A clock that never goes back, in milliseconds. */
+  readonly now?: () => number
+}
+
+/** An epoch of 64 random bits never comes twice in practice, so no position outlives a restart unnoticed. */
+const EPOCH_BYTES = 8
+
+/**
+ * The embedded broker: one node, nothing to install, gone with the process. Answers synchronously, so that a publish
+ * costs no promise.
+ */
+export class MemoryBroker implements Broker {
+  readonly name = 'memory'
+  readonly capabilities: BrokerCapabilities
+  readonly #options: MemoryBrokerOptions
+  readonly #now: () => number
+  readonly #interest = new Router()
+  #sink: BrokerSink | undefined
+  #epoch = ''
+  #log: MessageLog
+  #dedupe: DedupeWindow
+
+  constructor(options: MemoryBrokerOptions) {
+    this.#options = options
+    this.#now = options.now ?? (() => performance.now())
+    this.capabilities = {
+      history: options.historyMaxMessages > 0 && options.historyMaxBytes > 0,
+      ordered: true,
+      confirms: true,
+      queueGroups: false,
+      durable: false,
+    }
+    this.#log = this.#createLog()
+    this.#dedupe = this.#createDedupe()
+  }
+
+  start(sink: BrokerSink): Promise<void> {
+    this.#sink = sink
+    this.#epoch = randomBytes(EPOCH_BYTES).toString('hex')
+    this.#log = this.#createLog()
+    this.#dedupe = this.#createDedupe()
+    sink.status('up')
+    return Promise.resolve()
+  }
+
+  bind(pattern: string): void {
+    this.#interest.add(pattern)
+  }
+
+  unbind(pattern: string): void {
+    this.#interest.remove(pattern)
+  }
+
+  publish(message: OutboundMessage): Accepted {
+    this.#assertStarted()
+    const { key, payload, isBinary, messageId, origin } = message
+    const nowMs = messageId === undefined ? 0 : this.#now()
+    if (messageId !== undefined && this.#dedupe.has(messageId, nowMs)) {
+      return accepted(this.#dedupe.positionOf(messageId), true)
+    }
+    const position = this.capabilities.history
+      ? formatPosition(this.#epoch, this.#log.append(key, payload, isBinary))
+      : undefined
+    if (messageId !== undefined) this.#dedupe.remember(messageId, position, nowMs)
+    if (this.#interest.match(key).length > 0) this.#sink?.deliver(inbound(key, payload, isBinary, position, origin))
+    return accepted(position, false)
+  }
+
+  read(range: ReadRange, patterns: readonly string[]): ReadResult {
+    if (!this.capabilities.history) throw new WebMQError('E_UNSUPPORTED', { detail: 'this broker keeps no history' })
+    this.#assertStarted()
+    const wants = wantedBy(patterns)
+    if ('last' in range) return this.#result(this.#log.newest(range.last, wants))
+    const { epoch, offset } = parsePosition(range.since)
+    // Everything in this log came after a position of another epoch, and so did what an earlier log has lost. An offset
+    // that this log has not reached is not of this log, whatever it says.
+    if (epoch !== this.#epoch || offset > this.#log.lastOffset)
+      return this.#result(this.#log.after(0, wants), 'epoch-changed')
+    const isComplete = offset + 1 >= this.#log.firstOffset
+    return this.#result(this.#log.after(offset, wants), isComplete ? undefined : 'history-expired')
+  }
+
+  position(): Position | undefined {
+    return this.capabilities.history && this.#sink !== undefined
+      ? formatPosition(this.#epoch, this.#log.lastOffset)
+      : undefined
+  }
+
+  stop(): Promise<void> {
+    const sink = this.#sink
+    this.#sink = undefined
+    sink?.status('down')
+    return Promise.resolve()
+  }
+
+  #result(messages: readonly LoggedMessage[], gap?: GapReason): ReadResult {
+    const result = {
+      messages: messages.map(({ key, payload, isBinary, offset }) =>
+        inbound(key, payload, isBinary, formatPosition(this.#epoch, offset), undefined),
+      ),
+      position: formatPosition(this.#epoch, this.#log.lastOffset),
+    }
+    return gap === undefined ? result : { ...result, gap }
+  }
+
+  #createLog(): MessageLog {
+    return new MessageLog({ maxMessages: this.#options.historyMaxMessages, maxBytes: this.#options.historyMaxBytes })
+  }
+
+  #createDedupe(): DedupeWindow {
+    return new DedupeWindow({ windowMs: this.#options.dedupeWindowMs, maxIds: this.#options.dedupeMaxIds })
+  }
+
+  #assertStarted(): void {
+    if (this.#sink === undefined) throw new WebMQError('E_BROKER_UNAVAILABLE', { detail: 'it is not started' })
+  }
+}
+
+function accepted(position: Position | undefined, isDuplicate: boolean): Accepted {
+  return position === undefined ? { isDuplicate } : { position, isDuplicate }
+}
+
+function inbound(
+  key: string,
+  payload: Uint8Array,
+  isBinary: boolean,
+  position: Position | undefined,
+  origin: number | undefined,
+): InboundMessage {
+  if (position === undefined)
+    return origin === undefined ? { key, payload, isBinary } : { key, payload, isBinary, origin }
+  return origin === undefined ? { key, payload, isBinary, position } : { key, payload, isBinary, position, origin }
+}
+
+/** Whether any of the patterns matches; asked for every message of a read, hence the short way for a pattern that is a key. */
+function wantedBy(patterns: readonly string[]): (key: string) => boolean {
+  const [only] = patterns
+  if (only !== undefined && patterns.length === 1) {
+    if (only === '#') return () => true
+    if (!only.includes('*') && !only.includes('#')) return (key) => key === only
+    return (key) => matches(only, key)
+  }
+  return (key) => patterns.some((pattern) => matches(pattern, key))
+}
