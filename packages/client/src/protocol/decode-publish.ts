@@ -77,7 +77,7 @@ function idFieldEnd(data: Uint8Array, start: number, maxChars: number): number {
   return at
 }
 
-/** Eight characters per call: a TextDecoder costs more than all of these calls for an id. */
+/** Eight, then four characters per call: for a string as short as an id that is at most half of what a TextDecoder costs. */
 function asciiText(data: Uint8Array, start: number, end: number): string {
   let text = ''
   let at = start
@@ -92,6 +92,10 @@ function asciiText(data: Uint8Array, start: number, end: number): string {
       data[at + 6] ?? 0,
       data[at + 7] ?? 0,
     )
+  }
+  if (at + 4 <= end) {
+    text += String.fromCharCode(data[at] ?? 0, data[at + 1] ?? 0, data[at + 2] ?? 0, data[at + 3] ?? 0)
+    at += 4
   }
   for (; at < end; at++) text += String.fromCharCode(data[at] ?? 0)
   return text

@@ -8,7 +8,7 @@ import type { ClientMessage } from './messages.js'
  * bytes are copied.
  * @throws {WebMQError} `E_MESSAGE_INVALID` when an id, message id, group, position or count would break the header.
  */
-export function encodeClientMessage(message: ClientMessage): string | Uint8Array {
+export function encodeClientMessage(message: ClientMessage): string | Uint8Array<ArrayBuffer> {
   switch (message.verb) {
     case 'auth':
       return `auth ${field(message.id, isId)}\n${message.token}`
@@ -27,7 +27,7 @@ export function encodeClientMessage(message: ClientMessage): string | Uint8Array
   }
 }
 
-function encodePublish(message: Extract<ClientMessage, { verb: 'publish' }>): string | Uint8Array {
+function encodePublish(message: Extract<ClientMessage, { verb: 'publish' }>): string | Uint8Array<ArrayBuffer> {
   const { id, key, messageId, echo, payload } = message
   const idField = id === undefined ? '-' : field(id, isId)
   const header = `publish ${idField} ${key}${option('id', messageId, isMessageId)}${echo ? '' : ' noecho'}\n`

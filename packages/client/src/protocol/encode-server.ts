@@ -1,10 +1,9 @@
-import { WebMQError } from './errors.js'
-import { MAX_HEADER_BYTES } from './limits.js'
+import { messageHeader } from './encode-message.js'
 import type { ServerMessage } from './messages.js'
 
 type MessageMessage = Extract<ServerMessage, { verb: 'message' }>
 
-/** Every server message that has a text form; a `message` whose payload is bytes goes through {@link encodeMessageFrame}. */
+/** Every server message that has a text form; a `message` whose payload is bytes goes through `encodeMessageFrame`. */
 export type TextServerMessage = Exclude<ServerMessage, MessageMessage> | (MessageMessage & { readonly payload: string })
 
 /** One server message as the text of a text frame. Fields are taken as valid: they come from decoded messages or from the broker. */
@@ -39,40 +38,4 @@ export function encodeServerMessage(message: TextServerMessage): string {
     case 'bye':
       return message.retryAfterMs === undefined ? `bye ${message.code}` : `bye ${message.code} ${message.retryAfterMs}`
   }
-}
-
-const encoder = new TextEncoder()
-
-/**
- * One `message` with its payload, as bytes for a frame of either kind: the fan-out path. `key` and `position` are taken
- * as valid; the payload is copied, nothing is parsed. Cost: one allocation, O(bytes).
- */
-export function encodeMessageFrame(
-  key: string,
-  position: string | undefined,
-  isReplayed: boolean,
-  payload: Uint8Array,
-): Uint8Array {
-  const header = messageHeader(key, position, isReplayed)
-  const frame = new Uint8Array(header.length + payload.length)
-  for (let at = 0; at < header.length; at++) {
-    const unit = header.charCodeAt(at)
-    if (unit > 0x7f) return encodeNonAscii(header, payload)
-    frame[at] = unit
-  }
-  frame.set(payload, header.length)
-  return frame
-}
-
-function encodeNonAscii(header: string, payload: Uint8Array): Uint8Array {
-  const head = encoder.encode(header)
-  if (head.length > MAX_HEADER_BYTES) throw new WebMQError('E_KEY_INVALID')
-  const frame = new Uint8Array(head.length + payload.length)
-  frame.set(head)
-  frame.set(payload, head.length)
-  return frame
-}
-
-function messageHeader(key: string, position: string | undefined, isReplayed: boolean): string {
-  return `message ${key} ${position ?? '-'}${isReplayed ? ' replay' : ''}\n`
 }
