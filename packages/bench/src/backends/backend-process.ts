@@ -1,0 +1,116 @@
+import { type ChildProcess, fork } from 'node:child_process'
+import { RunError } from '../exit-codes.js'
+import type { BackendCommand, BackendEvent, BackendOptions, BackendSample } from './messages.js'
+
+const START_TIMEOUT_MS = 30_000
+/** A backend that has lost its channel and still runs after this is killed. */
+const STOP_TIMEOUT_MS = 3_000
+/** What is kept of a backend's own output, to explain its death. */
+const MAX_OUTPUT_CHARS = 4_000
+
+/** One server under test and the process it runs in. */
+export class BackendProcess {
+  readonly index: number
+  /** Rejects when the process ends without having been asked; never resolves. */
+  readonly failed: Promise<never>
+  readonly #child: ChildProcess
+  readonly #exited: Promise<void>
+  readonly #samples = new Map<number, (sample: BackendSample) => void>()
+  #output = ''
+  #lastSampleId = 0
+  #isStopping = false
+  #address: { readonly url: string; readonly port: number } | undefined
+
+  constructor(index: number) {
+    this.index = index
+    const child = fork(new URL('./backend.js', import.meta.url), {
+      stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+      execArgv: [],
+    })
+    this.#child = child
+    for (const stream of [child.stdout, child.stderr]) {
+      stream?.setEncoding('utf8').on('data', (text: string) => {
+        this.#output = (this.#output + text).slice(-MAX_OUTPUT_CHARS)
+      })
+    }
+    child.on('message', (event: BackendEvent) => {
+      if (event.type === 'sample') this.#samples.get(event.id)?.(event.sample)
+    })
+    this.#exited = new Promise((resolve) => {
+      child.once('exit', () => resolve())
+    })
+    this.failed = new Promise((_, reject) => {
+      child.once('error', (cause) => reject(new RunError(`backend ${index} could not be started`, { cause })))
+      child.once('close', (code, signal) => {
+        if (!this.#isStopping) reject(this.#deathNotice(code, signal))
+      })
+    })
+    this.failed.catch(() => undefined) // Whoever waits for this backend races against it; between two waits nobody does.
+  }
+
+  /** Starts the server; resolves when it accepts connections. */
+  async start(options: BackendOptions): Promise<void> {
+    const listening = new Promise<void>((resolve, reject) => {
+      const timer = setTimeout(
+        () => reject(new RunError(`backend ${this.index} did not start within ${START_TIMEOUT_MS / 1_000} s`)),
+        START_TIMEOUT_MS,
+      )
+      timer.unref()
+      this.#child.on('message', (event: BackendEvent) => {
+        if (event.type === 'failed') reject(new RunError(`backend ${this.index} could not start: ${event.message}`))
+        if (event.type !== 'listening') return
+        clearTimeout(timer)
+        this.#address = { url: event.url, port: event.port }
+        resolve()
+      })
+    })
+    this.#post({ type: 'start', options })
+    await Promise.race([this.failed, listening])
+  }
+
+  get url(): string {
+    return this.#address?.url ?? ''
+  }
+
+  get port(): number {
+    return this.#address?.port ?? 0
+  }
+
+  get pid(): number {
+    return this.#child.pid ?? 0
+  }
+
+  /** What the process uses now, as it sees itself. */
+  async sample(): Promise<BackendSample> {
+    const id = ++this.#lastSampleId
+    const answer = new Promise<BackendSample>((resolve) => {
+      this.#samples.set(id, resolve)
+    })
+    this.#post({ type: 'sample', id })
+    try {
+      return await Promise.race([this.failed, answer])
+    } finally {
+      this.#samples.delete(id)
+    }
+  }
+
+  /** Ends the process; resolves when it is gone. Idempotent. */
+  async stop(): Promise<void> {
+    this.#isStopping = true
+    if (this.#child.connected) this.#child.disconnect()
+    const killTimer = setTimeout(() => this.#child.kill('SIGKILL'), STOP_TIMEOUT_MS)
+    if (this.#child.pid !== undefined) await this.#exited
+    clearTimeout(killTimer)
+  }
+
+  #post(command: BackendCommand): void {
+    // A channel that is gone means a process that is ending: `failed` tells that better than an error of the channel.
+    this.#child.send(command, () => undefined)
+  }
+
+  #deathNotice(code: number | null, signal: NodeJS.Signals | null): RunError {
+    const ending = signal === null ? `ended with exit code ${code}` : `was ended by ${signal}`
+    const output = this.#output.trim()
+    return new RunError(`backend ${this.index} ${ending}${output === '' ? '' : `; its last output:\n${output}`}`)
+  }
+}

@@ -1,0 +1,52 @@
+import { createServer } from 'webmq-server'
+import { EventLoopMeter } from '../event-loop-meter.js'
+import { summarizeLatency } from '../latency-histogram.js'
+import type { BackendCommand, BackendEvent, BackendOptions, BackendSample } from './messages.js'
+
+/** A server under test, in a process of its own. */
+const meter = new EventLoopMeter()
+
+process.on('message', (command: BackendCommand) => {
+  if (command.type === 'start') void start(command.options)
+  else send({ type: 'sample', id: command.id, sample: sample() })
+})
+
+// The channel closes when the bench asks for the end, and also when the bench is killed: nothing is left behind either way.
+// At once: the clients are gone by then, and a clean stop is not what is measured.
+process.on('disconnect', () => process.exit(0))
+// Ctrl-C reaches the whole process group; the bench decides when its backends end.
+process.on('SIGINT', () => undefined)
+
+async function start({ transport, broker, maxListensPerConnection, maxPayloadBytes }: BackendOptions): Promise<void> {
+  try {
+    const server = createServer({
+      host: '127.0.0.1',
+      port: 0,
+      transport,
+      broker,
+      maxListensPerConnection,
+      maxPayloadBytes,
+      logLevel: 'error',
+    })
+    const { url, port } = await server.start()
+    send({ type: 'listening', url, port })
+  } catch (error) {
+    send({ type: 'failed', message: error instanceof Error ? error.message : String(error) })
+  }
+}
+
+function sample(): BackendSample {
+  const { user, system } = process.cpuUsage()
+  const eventLoopLagMs = summarizeLatency(meter.lag)
+  meter.reset()
+  return {
+    cpuSeconds: (user + system) / 1_000_000,
+    rssBytes: process.memoryUsage.rss(),
+    peakRssBytes: process.resourceUsage().maxRSS * 1_024,
+    eventLoopLagMs,
+  }
+}
+
+function send(event: BackendEvent): void {
+  process.send?.(event)
+}

@@ -1,0 +1,31 @@
+import type { LatencySummary } from '../latency-histogram.js'
+
+/** How the servers under test are set up. */
+export interface BackendOptions {
+  readonly transport: 'native' | 'uws'
+  readonly broker: 'memory'
+  readonly maxListensPerConnection: number
+  readonly maxPayloadBytes: number
+}
+
+/** What a backend has used, at one moment. */
+export interface BackendSample {
+  /** User and system time since the process started, all threads. */
+  readonly cpuSeconds: number
+  readonly rssBytes: number
+  /** Largest so far. */
+  readonly peakRssBytes: number
+  /** How late timers fired since the last sample. */
+  readonly eventLoopLagMs: LatencySummary
+}
+
+/** Bench to backend process. */
+export type BackendCommand =
+  | { readonly type: 'start'; readonly options: BackendOptions }
+  | { readonly type: 'sample'; readonly id: number }
+
+/** Backend process to bench. */
+export type BackendEvent =
+  | { readonly type: 'listening'; readonly url: string; readonly port: number }
+  | { readonly type: 'failed'; readonly message: string }
+  | { readonly type: 'sample'; readonly id: number; readonly sample: BackendSample }

@@ -1,0 +1,67 @@
+import { describe, expect, it } from 'vitest'
+import { runCli } from './cli.js'
+import { commandLine } from './report/report.js'
+
+/** Runs a command line that is not expected to get as far as starting anything. */
+async function usage(...args: string[]) {
+  const texts = { stdout: '', stderr: '' }
+  const code = await runCli(args, {
+    stdout: { write: (text: string) => (texts.stdout += text) },
+    stderr: { write: (text: string) => (texts.stderr += text) },
+    signal: AbortSignal.abort(new Error('a usage error must be found before anything is started')),
+  })
+  return { code, ...texts }
+}
+
+describe('the command line', () => {
+  it.each([
+    [['--clients', '0'], /--clients.*whole number above 0/],
+    [['--clients', 'many'], /--clients.*whole number above 0/],
+    [['--clients', '1e9'], /--clients/],
+    [['--publish-rate', '0'], /--publish-rate.*above 0/],
+    [['--duration', '-1'], /--duration/],
+    [['--warmup', 'Infinity'], /--warmup/],
+    [['--seed', '4294967296'], /--seed/],
+    [['--message-size', '10'], /--message-size must be \d+ to \d+ bytes/],
+    [['--backends', '2'], /--broker memory is embedded in each backend and connects none of them.*--backends 2/],
+    [['--broker', 'redis'], /--broker.*Allowed choices are memory/],
+    [['--transport', 'carrier-pigeon'], /Allowed choices are native, uws/],
+    [['--scenario', 'nothing'], /Allowed choices are clients/],
+    [['--scenario'], /argument missing/],
+    [['--assert', 'p98<1'], /no metric 'p98'/],
+    [['--json', '/no/such/directory/result.json'], /there is no directory/],
+    [['--clinets', '5'], /Did you mean --clients/],
+    [['stray'], /too many arguments/],
+  ])('refuses %j with exit code 2', async (args, message) => {
+    const { code, stdout, stderr } = await usage(...args)
+    expect(stderr).toMatch(message)
+    expect(stdout).toBe('')
+    expect(code).toBe(2)
+  })
+
+  it('explains itself with examples and metrics', async () => {
+    const { code, stdout } = await usage('--help')
+    expect(code).toBe(0)
+    for (const part of [
+      '--key-pool-size',
+      'node benchmark.js --clients 10 --duration 5',
+      'p99 (milliseconds)',
+      'Exit codes',
+    ]) {
+      expect(stdout).toContain(part)
+    }
+  })
+
+  it('says that a pool smaller than the listens limits them', async () => {
+    expect((await usage('--clients', '10', '--duration', '5')).stderr).toMatch(
+      /pool has 5 keys.*all of them instead of to 10/,
+    )
+    expect((await usage('--clients', '100')).stderr).not.toMatch(/pool/)
+  })
+
+  it('writes down a command that can be typed again', () => {
+    expect(commandLine(['--clients', '5', '--assert', 'p99<10ms', "it's"])).toBe(
+      "node benchmark.js --clients 5 --assert 'p99<10ms' 'it'\\''s'",
+    )
+  })
+})

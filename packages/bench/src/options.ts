@@ -1,0 +1,77 @@
+import { type Command, InvalidArgumentError, Option } from 'commander'
+
+/** Flags that every scenario takes. */
+export interface CommonOptions {
+  readonly scenario: string
+  /** File for the result, `-` for standard output. */
+  readonly json?: string
+  /** Conditions, as written. */
+  readonly assert: readonly string[]
+  readonly progress: boolean
+}
+
+/** Adds the flags that every scenario takes. */
+export function addCommonOptions(command: Command, scenarioNames: readonly string[], defaultScenario: string): void {
+  command
+    .addOption(new Option('--scenario <name>', 'what to measure').choices(scenarioNames).default(defaultScenario))
+    .option('--json <file>', "write the result as JSON; '-' for standard output")
+    .option(
+      '--assert <condition>',
+      "end with exit code 3 unless this holds, e.g. 'loss=0', 'p99<10ms'; repeatable",
+      (condition: string, previous: readonly string[]) => [...previous, condition],
+      [],
+    )
+    .option('--no-progress', 'no progress bar or lines')
+}
+
+/** Flags of every scenario that starts servers of ours. */
+export interface ServerOptions {
+  readonly broker: 'memory'
+  readonly transport: 'native' | 'uws'
+}
+
+/** Adds the flags of a scenario that starts servers of ours. */
+export function addServerOptions(command: Command): void {
+  command
+    .addOption(new Option('--broker <name>', 'what connects the backends').choices(['memory']).default('memory'))
+    .addOption(
+      new Option('--transport <name>', 'what moves the frames in a backend')
+        .choices(['native', 'uws'])
+        .default('native'),
+    )
+}
+
+/** Reads an integer above zero. */
+export function positiveInteger(text: string): number {
+  const number = readNumber(text)
+  if (!Number.isSafeInteger(number) || number < 1) throw new InvalidArgumentError('It must be a whole number above 0.')
+  return number
+}
+
+/** Reads a 32-bit integer from zero up. */
+export function seedNumber(text: string): number {
+  const number = readNumber(text)
+  if (!Number.isInteger(number) || number < 0 || number > 0xffff_ffff) {
+    throw new InvalidArgumentError('It must be a whole number from 0 to 4294967295.')
+  }
+  return number
+}
+
+/** Reads a number above zero. */
+export function positiveNumber(text: string): number {
+  const number = readNumber(text)
+  if (!(number > 0)) throw new InvalidArgumentError('It must be a number above 0.')
+  return number
+}
+
+/** Reads a number from zero up. */
+export function nonNegativeNumber(text: string): number {
+  const number = readNumber(text)
+  if (!(number >= 0)) throw new InvalidArgumentError('It must be a number, 0 or above.')
+  return number
+}
+
+/** Decimal notation only: `Number` alone takes '', '0x10' and 'Infinity' for numbers. */
+function readNumber(text: string): number {
+  return /^\d+(\.\d+)?$/.test(text.trim()) ? Number(text) : Number.NaN
+}

@@ -1,0 +1,64 @@
+import type { Publication } from './key-plan.js'
+import { createRandom, randomInteger } from './random.js'
+
+/** What a message carries: enough to time it, and to find loss, duplicates and disorder. Short names: they count as payload. */
+export interface BenchPayload {
+  /** Publishing client. */
+  readonly p: number
+  /** Turn; negative in the warm-up. */
+  readonly n: number
+  /** Sequence of this publisher within this key. */
+  readonly q: number
+  /** Intended send time, microseconds after the start of the window. */
+  readonly t: number
+  readonly pad: string
+}
+
+/** The widest the numbers can get in any run, so that every message can have exactly the size asked for. */
+const WIDEST: BenchPayload = { p: 9_999_999, n: -99_999_999, q: 99_999_999, t: -999_999_999_999, pad: '' }
+
+/** Smallest message that holds its own bookkeeping. */
+export const MIN_MESSAGE_SIZE_BYTES = JSON.stringify(WIDEST).length
+
+const PAD_ALPHABET = 'abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-'
+
+/** Makes the payloads of one worker, each exactly `sizeBytes` bytes of JSON. */
+export class PayloadEncoder {
+  readonly #sizeBytes: number
+  readonly #padding: string
+
+  /** @param sizeBytes At least {@link MIN_MESSAGE_SIZE_BYTES}. */
+  constructor(sizeBytes: number, seed: number) {
+    const random = createRandom(seed, 0x7ad)
+    this.#sizeBytes = sizeBytes
+    // Not one repeated character: that would compress to nothing and flatter a run with compression.
+    this.#padding = Array.from({ length: sizeBytes }, () => PAD_ALPHABET[randomInteger(random, 64)]).join('')
+  }
+
+  encode({ client, turn, keySequence, atUs }: Publication): BenchPayload {
+    const bare = { p: client, n: turn, q: keySequence, t: Math.round(atUs), pad: '' }
+    return { ...bare, pad: this.#padding.slice(0, this.#sizeBytes - JSON.stringify(bare).length) }
+  }
+}
+
+/** What is allowed in a payload of this run. */
+export interface PayloadBounds {
+  readonly clientCount: number
+  /** No client takes more turns than this in the window. */
+  readonly maxTurnCount: number
+  readonly sizeBytes: number
+}
+
+/** The payload, or `undefined` when it is not one of this run or did not arrive whole. */
+export function decodePayload(value: unknown, bounds: PayloadBounds): BenchPayload | undefined {
+  if (typeof value !== 'object' || value === null) return undefined
+  const { p, n, q, t, pad } = value as Partial<Record<keyof BenchPayload, unknown>>
+  if (!isInteger(p) || !isInteger(n) || !isInteger(q) || !isInteger(t) || typeof pad !== 'string') return undefined
+  if (p < 0 || p >= bounds.clientCount || n >= bounds.maxTurnCount || q < 0 || q > Math.max(0, n)) return undefined
+  const payload = { p, n, q, t, pad }
+  return JSON.stringify({ ...payload, pad: '' }).length + pad.length === bounds.sizeBytes ? payload : undefined
+}
+
+function isInteger(value: unknown): value is number {
+  return Number.isSafeInteger(value)
+}

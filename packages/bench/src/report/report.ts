@@ -1,0 +1,57 @@
+import type { AssertionResult } from '../assertions.js'
+import type { MachineInfo } from '../machine.js'
+import type { ScenarioOutcome } from '../scenarios/scenario.js'
+
+const RULE = '━'.repeat(33)
+
+/** What the JSON file of a run holds. */
+export interface RunRecord {
+  /** The exact command line; with `config` and `machine` it can be run again. */
+  readonly command: string
+  readonly machine: MachineInfo
+  readonly scenario: string
+  readonly config: object
+  readonly results: object
+  readonly assertions: readonly AssertionResult[]
+  /** What the scenario adds: rates, costs, verdict. */
+  readonly [section: string]: unknown
+}
+
+/** What is printed before the run. */
+export function headText(scenario: string, heading: string, machine: MachineInfo): string {
+  const memory = `${Math.round(machine.memoryBytes / 2 ** 30)} GiB`
+  return [
+    `Benchmark: ${scenario}`,
+    heading,
+    `  Machine: ${machine.cpuModel}, ${machine.cores} cores, ${memory}, ${machine.kernel}, Node ${machine.nodeVersion}` +
+      `${machine.congestionControl === null ? '' : `, ${machine.congestionControl}`}, load ${machine.loadAverage}`,
+    '',
+  ].join('\n')
+}
+
+/** What is printed after the run. */
+export function resultText(outcome: ScenarioOutcome, assertions: readonly AssertionResult[], command: string): string {
+  const checks = assertions.map(
+    ({ text, isMet, actual }) => `  ${isMet ? 'holds' : 'FAILS'}: ${text} (${actual ?? 'nothing measured'})`,
+  )
+  return [
+    RULE,
+    'Results',
+    RULE,
+    '',
+    outcome.text,
+    '',
+    ...(checks.length === 0 ? [] : ['Assertions:', ...checks, '']),
+    `Command: ${command}`,
+    '',
+  ].join('\n')
+}
+
+/** The arguments as they have to be typed in a POSIX shell. */
+export function commandLine(args: readonly string[]): string {
+  return ['node', 'benchmark.js', ...args.map(quote)].join(' ')
+}
+
+function quote(arg: string): string {
+  return /^[\w@%+=:,./-]+$/.test(arg) ? arg : `'${arg.replaceAll("'", "'\\''")}'`
+}

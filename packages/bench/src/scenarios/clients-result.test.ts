@@ -1,0 +1,304 @@
+import { describe, expect, it } from 'vitest'
+import type { LoadResult } from '../generator/messages.js'
+import { type DeliveryTally, Receiver } from '../generator/receiver.js'
+import { KeyPlan, type Publication } from '../key-plan.js'
+import { createLatencyHistogram, recordUs } from '../latency-histogram.js'
+import { PayloadEncoder } from '../payload.js'
+import { SendSchedule } from '../send-schedule.js'
+import { type ClientsConfig, planOptionsOf } from './clients-options.js'
+import { type ClientsObservation, type ClientsReport, clientsMetrics, summarizeClients } from './clients-result.js'
+import { clientsText } from './clients-text.js'
+
+const CONFIG: ClientsConfig = {
+  clients: 20,
+  backends: 2,
+  listens: 3,
+  publishRate: 5,
+  keyPoolSize: 10,
+  duration: 2,
+  warmup: 1,
+  messageSize: 128,
+  broker: 'memory',
+  transport: 'native',
+  seed: 3,
+  workers: 1,
+}
+const WINDOW = { startUs: 1_000_000_000, endUs: 1_002_000_000 }
+const TRANSIT_US = 1_500
+
+/** One delivery on its way: what a faulty server may drop, double, hold back or spoil. */
+interface Delivery {
+  readonly listener: number
+  readonly publication: Publication
+  payload: unknown
+  atUs: number
+}
+
+type Fault = (deliveries: Delivery[]) => Delivery[]
+
+const publicationsOf = (plan: KeyPlan): Publication[] => {
+  const clients = Array.from({ length: CONFIG.clients }, (_, client) => client)
+  const publishers = clients.map((client) => plan.publisher(client))
+  const schedule = new SendSchedule(plan, clients)
+  const publications: Publication[] = []
+  for (let send = schedule.shift(); send !== undefined; send = schedule.shift()) {
+    const publication = publishers[send.client]?.next(send.turn, send.atUs)
+    if (publication !== undefined) publications.push(publication)
+  }
+  return publications
+}
+
+/** A whole run over a network that delivers everything after 1.5 ms, but for the fault. */
+function simulate(fault: Fault = (deliveries) => deliveries, changes: Partial<ClientsObservation> = {}): ClientsReport {
+  const plan = new KeyPlan(planOptionsOf(CONFIG))
+  const encoder = new PayloadEncoder(CONFIG.messageSize, CONFIG.seed)
+  const publications = publicationsOf(plan)
+  const tallies = [tally(), tally()]
+  const bounds = { clientCount: CONFIG.clients, maxTurnCount: 10, sizeBytes: CONFIG.messageSize }
+  const receivers = Array.from({ length: CONFIG.clients }, (_, client) => {
+    return new Receiver(CONFIG.listens, bounds, tallies[client % 2] ?? tally())
+  })
+  const deliveries = publications.flatMap((publication): Delivery[] =>
+    receivers.flatMap((_, listener) =>
+      plan.listensOf(listener).includes(publication.key)
+        ? [
+            {
+              listener,
+              publication,
+              payload: encoder.encode(publication),
+              atUs: WINDOW.startUs + publication.atUs + TRANSIT_US,
+            },
+          ]
+        : [],
+    ),
+  )
+  let lastArrivalUs = 0
+  for (const { listener, publication, payload, atUs } of fault(deliveries)) {
+    const slot = plan.listensOf(listener).indexOf(publication.key)
+    receivers[listener]?.receive(slot, slot !== -1, payload, WINDOW, atUs)
+    lastArrivalUs = Math.max(lastArrivalUs, atUs)
+  }
+  const counted = publications.filter(({ turn }) => turn >= 0)
+  const sendLag = createLatencyHistogram()
+  recordUs(sendLag, 80)
+  const load: LoadResult = {
+    perBackend: tallies.map((tally, backend) => ({
+      ...tally,
+      backend,
+      clientCount: 10,
+      publishedCount: counted.filter(({ client }) => client % 2 === backend).length,
+    })),
+    expectedCount: counted.reduce((sum, { key }) => sum + plan.listenerCount(key), 0),
+    publishedInWindowCount: counted.length,
+    acknowledgedCount: counted.length,
+    publishErrorCount: 0,
+    reconnectCount: 0,
+    clientErrorCount: 0,
+    lastSendUs: WINDOW.endUs - 10_000,
+    lastArrivalUs,
+    sendLag,
+    eventLoopLag: sendLag,
+    utilization: 0.3,
+  }
+  const sample = { rssBytes: 5e7, peakRssBytes: 6e7, eventLoopLagMs: { p50: 0.1, p95: 0.2, p99: 0.3, max: 0.4 } }
+  return summarizeClients(CONFIG, {
+    loads: [load],
+    windowEndUs: WINDOW.endUs,
+    hasDrainTimedOut: false,
+    ports: [8080, 8081],
+    samples: {
+      start: [
+        { ...sample, cpuSeconds: 1 },
+        { ...sample, cpuSeconds: 1 },
+      ],
+      end: [
+        { ...sample, cpuSeconds: 1.4 },
+        { ...sample, cpuSeconds: 1.3 },
+      ],
+      drained: [
+        { ...sample, cpuSeconds: 1.5 },
+        { ...sample, cpuSeconds: 1.5 },
+      ],
+    },
+    generatorCpuSeconds: 0.7,
+    ...changes,
+  })
+}
+
+function tally(): DeliveryTally {
+  return {
+    deliveredCount: 0,
+    deliveredInWindowCount: 0,
+    duplicateCount: 0,
+    reorderedCount: 0,
+    unexpectedCount: 0,
+    latency: createLatencyHistogram(),
+  }
+}
+
+const isCounted = ({ publication }: Delivery) => publication.turn >= 0
+
+/** Two deliveries of one publisher and key to one listener, the earlier first. */
+function findPair(deliveries: readonly Delivery[]): [number, number] {
+  const places = new Map<string, number>()
+  for (const [place, delivery] of deliveries.entries()) {
+    if (!isCounted(delivery)) continue
+    const id = `${delivery.listener} ${delivery.publication.client} ${delivery.publication.key}`
+    const earlier = places.get(id)
+    if (earlier !== undefined) return [earlier, place]
+    places.set(id, place)
+  }
+  throw new Error('the plan has no such pair')
+}
+
+describe('the result of a run', () => {
+  it('is clean when everything arrives', () => {
+    const { results, irregularities, verdict } = simulate()
+    // 20 clients x 5/s x 2 s, each to one of 10 keys that 20 x 3 listens are spread over: 6 listeners on average.
+    expect(results.publishedCount).toBe(200)
+    expect(results.expectedCount).toBeGreaterThan(200 * 4)
+    expect(results.expectedCount).toBeLessThan(200 * 8)
+    expect(results).toMatchObject({
+      deliveredCount: results.expectedCount,
+      lossRatio: 0,
+      duplicateCount: 0,
+      reorderedCount: 0,
+      fanOutRatio: results.expectedCount / 200,
+      drainMs: 0,
+      latencyMs: { p50: 1.5, p95: 1.5, p99: 1.5, max: 1.5 },
+    })
+    expect(irregularities.unexpectedCount).toBe(0)
+    expect(verdict).toBe('ok')
+  })
+
+  it('shows a lost message', () => {
+    const { results } = simulate((deliveries) => {
+      const victim = deliveries.findIndex(isCounted)
+      return deliveries.filter((_, place) => place !== victim)
+    })
+    expect(results.expectedCount - results.deliveredCount).toBe(1)
+    expect(results.lossRatio).toBeCloseTo(1 / results.expectedCount, 12)
+    expect(results.duplicateCount).toBe(0)
+  })
+
+  it('shows a duplicate', () => {
+    const { results } = simulate((deliveries) =>
+      deliveries.flatMap((each, place) => (place === 900 ? [each, each] : [each])),
+    )
+    expect(results).toMatchObject({ duplicateCount: 1, lossRatio: 0, reorderedCount: 0 })
+  })
+
+  it('does not let a duplicate make up for a loss', () => {
+    const { results } = simulate((deliveries) =>
+      deliveries.flatMap((each, place) => (place === 900 ? [each, each] : place === 901 ? [] : [each])),
+    )
+    expect(results.expectedCount - results.deliveredCount).toBe(1)
+    expect(results.duplicateCount).toBe(1)
+  })
+
+  it('shows two messages of one publisher and key that have changed places', () => {
+    const { results } = simulate((deliveries) => {
+      const [earlier, later] = findPair(deliveries)
+      const moved = deliveries.splice(earlier, 1)
+      deliveries.splice(later, 0, ...moved)
+      return deliveries
+    })
+    expect(results).toMatchObject({ reorderedCount: 1, lossRatio: 0, duplicateCount: 0 })
+  })
+
+  it('shows a message that came to the wrong listener', () => {
+    const { results, irregularities } = simulate((deliveries) => {
+      const [each] = deliveries.filter(isCounted)
+      if (each === undefined) return []
+      const plan = new KeyPlan(planOptionsOf(CONFIG))
+      const stranger = Array.from({ length: 20 }, (_, client) => client).find(
+        (client) => !plan.listensOf(client).includes(each.publication.key),
+      )
+      return [...deliveries, { ...each, listener: stranger ?? -1 }]
+    })
+    expect(irregularities.unexpectedCount).toBe(1)
+    expect(results.lossRatio).toBe(0)
+  })
+
+  it('counts a damaged message as lost and as unexpected', () => {
+    const { results, irregularities } = simulate((deliveries) => {
+      const victim = deliveries.find(isCounted)
+      if (victim !== undefined) victim.payload = { ...(victim.payload as object), pad: 'cut' }
+      return deliveries
+    })
+    expect(irregularities.unexpectedCount).toBe(1)
+    expect(results.expectedCount - results.deliveredCount).toBe(1)
+  })
+
+  it('leaves the warm-up out of every figure', () => {
+    const withoutWarmup = simulate((deliveries) => deliveries.filter(isCounted))
+    expect(withoutWarmup).toEqual(simulate())
+  })
+
+  it('shows held-back messages as latency from the intended time, as drain and as a lower rate, not as loss', () => {
+    const { results, rates } = simulate((deliveries) => {
+      for (const each of deliveries.filter(isCounted).slice(-100)) each.atUs = WINDOW.endUs + 700_000
+      return deliveries
+    })
+    expect(results.lossRatio).toBe(0)
+    expect(results.drainMs).toBe(700)
+    expect(results.latencyMs.max).toBeGreaterThan(700)
+    expect(rates.deliveredPerSecond).toBeCloseTo((results.deliveredCount - 100) / 2, 9)
+    expect(rates.expectedPerSecond).toBeCloseTo(results.expectedCount / 2, 9)
+  })
+
+  it('says that the generator was the bound when its event loop was late', () => {
+    const late = createLatencyHistogram()
+    recordUs(late, 40_000)
+    const observed = simulate()
+    expect(observed.verdict).toBe('ok')
+    const empty = {
+      perBackend: [],
+      expectedCount: 0,
+      publishedInWindowCount: 0,
+      acknowledgedCount: 0,
+      publishErrorCount: 0,
+    }
+    const idle = { ...empty, reconnectCount: 0, clientErrorCount: 0, lastSendUs: 0, lastArrivalUs: 0, sendLag: late }
+    expect(simulate(undefined, { loads: [{ ...idle, eventLoopLag: late, utilization: 0.1 }] }).verdict).toBe(
+      'generator saturated',
+    )
+    const calm = createLatencyHistogram()
+    expect(simulate(undefined, { loads: [{ ...idle, eventLoopLag: calm, utilization: 0.95 }] }).verdict).toBe(
+      'generator saturated',
+    )
+    expect(simulate(undefined, { loads: [{ ...idle, eventLoopLag: calm, utilization: 0.5 }] }).verdict).toBe('ok')
+  })
+
+  it('attributes clients, deliveries and cost to their backend', () => {
+    const { results, server } = simulate()
+    expect(results.perBackend).toHaveLength(2)
+    expect(results.perBackend[0]).toMatchObject({ backend: 0, port: 8080, clientCount: 10, publishedCount: 100 })
+    expect(results.perBackend.reduce((sum, { deliveredCount }) => sum + deliveredCount, 0)).toBe(results.deliveredCount)
+    // From the start of the window to the end of the drain.
+    expect(results.perBackend[1]?.serverCpuSeconds).toBeCloseTo(0.5, 9)
+    expect(server.cpuSeconds).toBeCloseTo(1, 9)
+    expect(server.deliveriesPerCpuSecond).toBeCloseTo(results.deliveredCount, 6)
+  })
+
+  it('has a value for every metric that can be asserted', () => {
+    expect(Object.entries(clientsMetrics(simulate())).filter(([, value]) => value === null)).toEqual([])
+  })
+})
+
+describe('the report', () => {
+  it('prints what the figures are', () => {
+    const text = clientsText(simulate((deliveries) => deliveries.slice(0, -1)))
+    for (const line of [
+      /p99: 1\.50ms/,
+      /Published: 200 msgs \(100 msg\/s\)/,
+      /Fan-out ratio: \d\.\d\dx/,
+      /Drain time: /,
+    ]) {
+      expect(text).toMatch(line)
+    }
+    expect(text).toMatch(/Loss: 0\.\d\d% \(1 msgs\)/)
+    expect(text).toMatch(/Backend 1 \(port 8081\): \d+ msg\/s, 10 clients/)
+    expect(text).not.toContain('Irregularities')
+  })
+})

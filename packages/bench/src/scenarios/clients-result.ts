@@ -1,0 +1,251 @@
+import type { MetricKinds, Metrics } from '../assertions.js'
+import type { BackendSample } from '../backends/messages.js'
+import type { BackendLoad, LoadResult } from '../generator/messages.js'
+import { type LatencySummary, mergeHistograms, summarizeLatency } from '../latency-histogram.js'
+import type { ClientsConfig } from './clients-options.js'
+
+/** Everything that was observed in one run. */
+export interface ClientsObservation {
+  readonly loads: readonly LoadResult[]
+  /** The end of the window on the machine's clock. */
+  readonly windowEndUs: number
+  readonly hasDrainTimedOut: boolean
+  readonly ports: readonly number[]
+  /** Per backend at the start of the window, at its end, and after the drain. */
+  readonly samples: Readonly<Record<'start' | 'end' | 'drained', readonly BackendSample[]>>
+  /** CPU time of the bench's own process from the start of the window to the end of the drain. */
+  readonly generatorCpuSeconds: number
+}
+
+/** The figures of one backend and of the clients connected to it. */
+export interface BackendResult {
+  readonly backend: number
+  readonly port: number
+  readonly clientCount: number
+  readonly publishedCount: number
+  readonly deliveredCount: number
+  /** Deliveries to this backend's clients that arrived within the window, per second of it. */
+  readonly deliveredPerSecond: number
+  readonly latencyMs: LatencySummary
+  /** From the start of the window to the end of the drain. */
+  readonly serverCpuSeconds: number
+  readonly serverRssBytes: number
+  readonly serverPeakRssBytes: number
+  readonly serverEventLoopLagMs: LatencySummary
+}
+
+/** The figures of a run; the JSON file holds exactly these under `results`. */
+export interface ClientsResults {
+  readonly publishedCount: number
+  readonly expectedCount: number
+  /** First copies only: a duplicate cannot stand in for a loss. */
+  readonly deliveredCount: number
+  readonly lossRatio: number
+  readonly duplicateCount: number
+  readonly reorderedCount: number
+  readonly fanOutRatio: number
+  readonly drainMs: number
+  readonly latencyMs: LatencySummary
+  readonly perBackend: readonly BackendResult[]
+}
+
+/** Whether the figures are the server's. */
+export type Verdict = 'ok' | 'generator saturated'
+
+/** The result with what is needed to judge it. */
+export interface ClientsReport {
+  readonly verdict: Verdict
+  readonly results: ClientsResults
+  /** Per second of the window, of what happened within it. */
+  readonly rates: {
+    readonly publishedPerSecond: number
+    readonly expectedPerSecond: number
+    readonly deliveredPerSecond: number
+  }
+  /** Anything but zero here needs an explanation. */
+  readonly irregularities: {
+    readonly unexpectedCount: number
+    readonly publishErrorCount: number
+    readonly unacknowledgedCount: number
+    readonly firstPublishError: string | null
+    readonly reconnectCount: number
+    /** Errors that the client library reported on its own. */
+    readonly clientErrorCount: number
+    readonly hasDrainTimedOut: boolean
+  }
+  readonly server: {
+    readonly cpuSeconds: number
+    readonly deliveriesPerCpuSecond: number | null
+    readonly rssBytes: number
+  }
+  readonly generator: {
+    readonly cpuSeconds: number
+    /** Of the busiest worker, 0 to 1. */
+    readonly utilization: number
+    readonly eventLoopLagMs: LatencySummary
+    readonly sendLagMs: LatencySummary
+  }
+}
+
+/** What `--assert` can name in this scenario. */
+export const CLIENTS_METRICS = {
+  p50: 'milliseconds',
+  p95: 'milliseconds',
+  p99: 'milliseconds',
+  max: 'milliseconds',
+  published: 'count',
+  expected: 'count',
+  delivered: 'count',
+  loss: 'ratio',
+  duplicates: 'count',
+  reordered: 'count',
+  unexpected: 'count',
+  fanout: 'count',
+  drain: 'milliseconds',
+  publishRate: 'count',
+  deliveryRate: 'count',
+  publishErrors: 'count',
+  reconnects: 'count',
+  clientErrors: 'count',
+  serverCpu: 'seconds',
+  serverRss: 'bytes',
+  serverLag: 'milliseconds',
+  deliveriesPerCpuSecond: 'count',
+  saturated: 'count',
+} as const satisfies MetricKinds
+
+/** Above this share of busy time a worker has no slack to send and stamp on time. */
+const SATURATED_UTILIZATION = 0.9
+/** A worker whose timers are this late stamps arrivals that late too. */
+const SATURATED_LAG_MS = 20
+
+/** Adds up what the workers and backends have seen. */
+export function summarizeClients(config: ClientsConfig, observation: ClientsObservation): ClientsReport {
+  const { loads, samples } = observation
+  const perBackend = loads.flatMap((load) => load.perBackend)
+  const expectedCount = sum(loads, (load) => load.expectedCount)
+  const publishedCount = sum(perBackend, (tally) => tally.publishedCount)
+  const deliveredCount = sum(perBackend, (tally) => tally.deliveredCount)
+  const backends = samples.end.map((_, backend) => summarizeBackend(config, observation, perBackend, backend))
+  const cpuSeconds = sum(backends, (backend) => backend.serverCpuSeconds)
+  const publishErrorCount = sum(loads, (load) => load.publishErrorCount)
+  const generator = summarizeGenerator(observation)
+  return {
+    verdict: isSaturated(generator) ? 'generator saturated' : 'ok',
+    results: {
+      publishedCount,
+      expectedCount,
+      deliveredCount,
+      lossRatio: expectedCount === 0 ? 0 : (expectedCount - deliveredCount) / expectedCount,
+      duplicateCount: sum(perBackend, (tally) => tally.duplicateCount),
+      reorderedCount: sum(perBackend, (tally) => tally.reorderedCount),
+      fanOutRatio: publishedCount === 0 ? 0 : expectedCount / publishedCount,
+      drainMs: drainMs(observation),
+      latencyMs: summarizeLatency(mergeHistograms(perBackend.map((tally) => tally.latency))),
+      perBackend: backends,
+    },
+    rates: {
+      publishedPerSecond: sum(loads, (load) => load.publishedInWindowCount) / config.duration,
+      expectedPerSecond: expectedCount / config.duration,
+      deliveredPerSecond: sum(perBackend, (tally) => tally.deliveredInWindowCount) / config.duration,
+    },
+    irregularities: {
+      unexpectedCount: sum(perBackend, (tally) => tally.unexpectedCount),
+      publishErrorCount,
+      unacknowledgedCount: publishedCount - sum(loads, (load) => load.acknowledgedCount) - publishErrorCount,
+      firstPublishError: loads.find((load) => load.firstPublishError !== undefined)?.firstPublishError ?? null,
+      reconnectCount: sum(loads, (load) => load.reconnectCount),
+      clientErrorCount: sum(loads, (load) => load.clientErrorCount),
+      hasDrainTimedOut: observation.hasDrainTimedOut,
+    },
+    server: {
+      cpuSeconds,
+      deliveriesPerCpuSecond: cpuSeconds > 0 ? deliveredCount / cpuSeconds : null,
+      rssBytes: sum(backends, (backend) => backend.serverRssBytes),
+    },
+    generator,
+  }
+}
+
+/** The report's figures by the names that `--assert` uses. */
+export function clientsMetrics(report: ClientsReport): Metrics {
+  const { results, rates, irregularities, server } = report
+  return {
+    p50: results.latencyMs.p50,
+    p95: results.latencyMs.p95,
+    p99: results.latencyMs.p99,
+    max: results.latencyMs.max,
+    published: results.publishedCount,
+    expected: results.expectedCount,
+    delivered: results.deliveredCount,
+    loss: results.lossRatio,
+    duplicates: results.duplicateCount,
+    reordered: results.reorderedCount,
+    unexpected: irregularities.unexpectedCount,
+    fanout: results.fanOutRatio,
+    drain: results.drainMs,
+    publishRate: rates.publishedPerSecond,
+    deliveryRate: rates.deliveredPerSecond,
+    publishErrors: irregularities.publishErrorCount,
+    reconnects: irregularities.reconnectCount,
+    clientErrors: irregularities.clientErrorCount,
+    serverCpu: server.cpuSeconds,
+    serverRss: server.rssBytes,
+    serverLag: largest(results.perBackend.map((backend) => backend.serverEventLoopLagMs.p99)),
+    deliveriesPerCpuSecond: server.deliveriesPerCpuSecond,
+    saturated: report.verdict === 'ok' ? 0 : 1,
+  } satisfies Record<keyof typeof CLIENTS_METRICS, number | null>
+}
+
+function summarizeBackend(
+  config: ClientsConfig,
+  { samples, ports }: ClientsObservation,
+  loads: readonly BackendLoad[],
+  backend: number,
+): BackendResult {
+  const own = loads.filter((load) => load.backend === backend)
+  return {
+    backend,
+    port: ports[backend] ?? 0,
+    clientCount: sum(own, (load) => load.clientCount),
+    publishedCount: sum(own, (load) => load.publishedCount),
+    deliveredCount: sum(own, (load) => load.deliveredCount),
+    deliveredPerSecond: sum(own, (load) => load.deliveredInWindowCount) / config.duration,
+    latencyMs: summarizeLatency(mergeHistograms(own.map((load) => load.latency))),
+    serverCpuSeconds: (samples.drained[backend]?.cpuSeconds ?? 0) - (samples.start[backend]?.cpuSeconds ?? 0),
+    serverRssBytes: samples.end[backend]?.rssBytes ?? 0,
+    serverPeakRssBytes: samples.drained[backend]?.peakRssBytes ?? 0,
+    serverEventLoopLagMs: samples.end[backend]?.eventLoopLagMs ?? { p50: null, p95: null, p99: null, max: null },
+  }
+}
+
+function summarizeGenerator({ loads, generatorCpuSeconds }: ClientsObservation): ClientsReport['generator'] {
+  return {
+    cpuSeconds: generatorCpuSeconds,
+    utilization: largest(loads.map((load) => load.utilization)) ?? 0,
+    eventLoopLagMs: summarizeLatency(mergeHistograms(loads.map((load) => load.eventLoopLag))),
+    sendLagMs: summarizeLatency(mergeHistograms(loads.map((load) => load.sendLag))),
+  }
+}
+
+function isSaturated({ utilization, eventLoopLagMs }: ClientsReport['generator']): boolean {
+  return utilization > SATURATED_UTILIZATION || (eventLoopLagMs.p99 ?? 0) > SATURATED_LAG_MS
+}
+
+/** From the end of publishing to the last arrival: the wait that finds out that it was the last is no part of it. */
+function drainMs({ loads, windowEndUs }: ClientsObservation): number {
+  const publishingEndUs = Math.max(windowEndUs, ...loads.map((load) => load.lastSendUs))
+  const lastArrivalUs = Math.max(0, ...loads.map((load) => load.lastArrivalUs))
+  return Math.max(0, lastArrivalUs - publishingEndUs) / 1_000
+}
+
+function sum<T>(items: readonly T[], measure: (item: T) => number): number {
+  return items.reduce((total, item) => total + measure(item), 0)
+}
+
+function largest(values: readonly (number | null)[]): number | null {
+  return values.reduce(
+    (most, value) => (value !== null && value > (most ?? Number.NEGATIVE_INFINITY) ? value : most),
+    null,
+  )
+}

@@ -1,0 +1,49 @@
+import type { Command, OptionValues } from 'commander'
+import type { MetricKinds, Metrics } from '../assertions.js'
+import type { Progress } from '../progress.js'
+
+/** One kind of load, one file: its flags, its traffic, its figures. */
+export interface Scenario {
+  /** As given to `--scenario`. */
+  readonly name: string
+  /** One line for `--help`. */
+  readonly summary: string
+  /** Command lines without `node benchmark.js`, each with what it shows. */
+  readonly examples: readonly (readonly [flags: string, shows: string])[]
+  /** What `--assert` can name. */
+  readonly metrics: MetricKinds
+  addOptions(command: Command): void
+  /**
+   * Turns parsed flags into a run that can be started. Starts nothing.
+   * @throws {UsageError} for flags that cannot go together.
+   */
+  prepare(values: OptionValues): ScenarioRun
+}
+
+/** A run that is fully decided. */
+export interface ScenarioRun {
+  /** Every setting that decides the result, defaults filled in. */
+  readonly config: Readonly<Record<string, unknown>>
+  /** What the user should know about the settings before they wait. */
+  readonly notes: readonly string[]
+  /** The settings as the head of the report. */
+  readonly heading: string
+  /** Runs it once. When it settles, in whatever way, no process and no thread of it is left. */
+  run(context: ScenarioContext): Promise<ScenarioOutcome>
+}
+
+/** What a run is given. */
+export interface ScenarioContext {
+  readonly progress: Progress
+  /** Aborted when the user interrupts. */
+  readonly signal: AbortSignal
+}
+
+/** What a run has measured. */
+export interface ScenarioOutcome {
+  /** `results` and what else goes into the JSON file beside `command`, `machine`, `scenario` and `config`. */
+  readonly json: { readonly results: object; readonly [section: string]: unknown }
+  /** The report for people. */
+  readonly text: string
+  readonly metrics: Metrics
+}
