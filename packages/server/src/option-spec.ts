@@ -20,8 +20,10 @@ interface OptionBase {
   /** Long flag without dashes; the environment variable is derived from it, see {@link environmentNameOf}. */
   readonly flag: string
   readonly shortFlag?: string
-  /** What the option does, then the failure that it prevents. Markdown; starts with a capital, ends with a full stop. */
+  /** What the option does, in one sentence, for `--help` and the documentation. Markdown. */
   readonly help: string
+  /** The failure that it prevents, and what else there is to know; for the documentation. Markdown. */
+  readonly detail?: string
 }
 
 /** A whole number, with a unit where it has one. */
@@ -116,12 +118,14 @@ const SCALES = {
     { suffix: 'KiB', factor: 1024 },
   ],
   ms: [
+    { suffix: 'd', factor: 86_400_000 },
     { suffix: 'h', factor: 3_600_000 },
     { suffix: 'm', factor: 60_000 },
     { suffix: 's', factor: 1000 },
     { suffix: 'ms', factor: 1 },
   ],
   s: [
+    { suffix: 'd', factor: 86_400 },
     { suffix: 'h', factor: 3600 },
     { suffix: 'm', factor: 60 },
     { suffix: 's', factor: 1 },

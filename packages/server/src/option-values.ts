@@ -1,6 +1,12 @@
 import { WebMQError } from 'webmq-client/protocol'
 import { didYouMean } from './closest-name.js'
-import { formatQuantity, type IntegerOption, type OptionSpec, type OptionValue } from './option-spec.js'
+import {
+  formatQuantity,
+  type IntegerOption,
+  type ListOption,
+  type OptionSpec,
+  type OptionValue,
+} from './option-spec.js'
 
 /**
  * Checks one value against its row of the table.
@@ -9,9 +15,30 @@ import { formatQuantity, type IntegerOption, type OptionSpec, type OptionValue }
  * @throws {WebMQError} `E_OPTION_INVALID` with the label, the value (a secret's is left out) and what is allowed.
  */
 export function validateOption(spec: OptionSpec, value: unknown, label: string = spec.name): OptionValue {
-  const allowed = describeAllowed(spec, value)
-  if (allowed === undefined) return value as OptionValue
-  throw optionInvalid(label, spec, value, allowed)
+  const bad = findBad(spec, value)
+  if (bad === undefined) return value as OptionValue
+  const isSecret = spec.type === 'text' && spec.isSecret === true
+  const subject = isSecret ? 'not' : `${show(bad.value)} is not`
+  throw new WebMQError('E_OPTION_INVALID', { detail: `${label}: ${subject} ${bad.allowed}` })
+}
+
+/** What is not allowed, the whole value or one entry of a list, and what would be. */
+interface BadValue {
+  readonly value: unknown
+  readonly allowed: string
+}
+
+function findBad(spec: OptionSpec, value: unknown): BadValue | undefined {
+  if (spec.type !== 'list') {
+    const allowed = describeAllowed(spec, value)
+    return allowed === undefined ? undefined : { value, allowed }
+  }
+  if (!Array.isArray(value)) return { value, allowed: 'a list of texts' }
+  for (const entry of value as readonly unknown[]) {
+    const allowed = typeof entry === 'string' ? spec.check(entry) : 'a text'
+    if (allowed !== undefined) return { value: entry, allowed }
+  }
+  return undefined
 }
 
 /**
@@ -25,7 +52,7 @@ export function parseOption(spec: OptionSpec, text: string, label: string = spec
 }
 
 /** What is allowed instead of this value; `undefined` when the value itself is. */
-function describeAllowed(spec: OptionSpec, value: unknown): string | undefined {
+function describeAllowed(spec: Exclude<OptionSpec, ListOption>, value: unknown): string | undefined {
   switch (spec.type) {
     case 'integer':
       return isWithin(value, spec) ? undefined : describeRange(spec)
@@ -34,12 +61,7 @@ function describeAllowed(spec: OptionSpec, value: unknown): string | undefined {
       return spec.check === undefined ? (value === '' ? 'a text that is not empty' : undefined) : spec.check(value)
     case 'choice':
       if (typeof value === 'string' && spec.choices.includes(value)) return undefined
-      return `${spec.choices.join(' or ')}${typeof value === 'string' ? didYouMean(value, spec.choices) : ''}`
-    case 'list':
-      if (!Array.isArray(value)) return 'a list of texts'
-      return value
-        .map((entry: unknown) => (typeof entry === 'string' ? spec.check(entry) : 'a list of texts'))
-        .find((allowed) => allowed !== undefined)
+      return `one of ${spec.choices.join(', ')}${typeof value === 'string' ? didYouMean(value, spec.choices) : ''}`
     case 'switch':
       return typeof value === 'boolean' ? undefined : 'true or false'
   }
@@ -115,13 +137,6 @@ function convert(spec: OptionSpec, text: string): unknown {
     default:
       return text
   }
-}
-
-function optionInvalid(label: string, spec: OptionSpec, value: unknown, allowed: string): WebMQError {
-  const isSecret = spec.type === 'text' && spec.isSecret === true
-  return new WebMQError('E_OPTION_INVALID', {
-    detail: `${label}: ${isSecret ? 'not' : `${show(value)} is not`} ${allowed}`,
-  })
 }
 
 const MAX_SHOWN_CHARS = 80

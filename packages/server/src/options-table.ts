@@ -4,8 +4,8 @@ import { LOG_LEVELS } from './logger.js'
 import type { OptionSpec } from './option-spec.js'
 import { describeAllowedOrigin, isOriginPattern } from './origin.js'
 
-/** Node fires a timer at once when its delay does not fit into 31 bits. */
-const MAX_TIMER_MS = 2 ** 31 - 1
+/** Node fires a timer at once when its delay does not fit into 31 bits, which is a little more than 24 days. */
+const MAX_TIMER_MS = 24 * 86_400_000
 const MIB = 1024 ** 2
 const GIB = 1024 ** 3
 
@@ -26,7 +26,8 @@ export const OPTIONS = [
     placeholder: 'address',
     default: '127.0.0.1',
     check: (value) => (/^[^\s/]+$/.test(value) ? undefined : 'an IP address or a host name'),
-    help: 'Address to bind. The default is reached from this machine only, so that trying WebMQ out exposes nothing; `0.0.0.0` or `::` takes every address.',
+    help: 'Address to bind; `0.0.0.0` or `::` takes every address.',
+    detail: 'The default is reached from this machine only, so that trying WebMQ out exposes nothing.',
   },
   {
     name: 'port',
@@ -37,7 +38,8 @@ export const OPTIONS = [
     min: 0,
     max: 65_535,
     default: 8080,
-    help: 'Port to bind; `0` takes a free one. The variable `PORT` is honoured too, after `WEBMQ_PORT`.',
+    help: 'Port to bind; `0` takes a free one.',
+    detail: 'The variable `PORT` is honoured too, after `WEBMQ_PORT`.',
   },
   {
     name: 'path',
@@ -55,7 +57,8 @@ export const OPTIONS = [
     flag: 'demo',
     type: 'switch',
     default: false,
-    help: 'Serve the demo page at `/`. Off, so that a server in production shows no page that it was not asked for.',
+    help: 'Serve the demo page at `/`.',
+    detail: 'Off, so that a server in production shows no page that it was not asked for.',
   },
   {
     name: 'tls.certFile',
@@ -63,7 +66,7 @@ export const OPTIONS = [
     flag: 'tls-cert',
     type: 'text',
     placeholder: 'file',
-    help: 'PEM file with the certificate chain, to serve `wss://` without a proxy. Needs `tls.keyFile` and the `uws` transport.',
+    help: 'PEM file with the certificate chain, to serve `wss://` without a proxy; needs the `uws` transport.',
   },
   {
     name: 'tls.keyFile',
@@ -80,7 +83,9 @@ export const OPTIONS = [
     type: 'choice',
     choices: ['native', 'uws'],
     default: 'native',
-    help: 'Who owns the sockets: `native` is the Rust engine on several threads, `uws` is uWebSockets.js (TLS in process, platforms without the engine).',
+    help: 'Who owns the sockets: `native`, the Rust engine, or `uws`, uWebSockets.js.',
+    detail:
+      '`native` writes from several threads; `uws` has TLS in process, and runs where the engine does not. uWebSockets.js is not part of the package: the error that comes without it says how to install it.',
   },
   {
     name: 'threads',
@@ -91,7 +96,8 @@ export const OPTIONS = [
     max: 256,
     default: () => Math.max(1, availableParallelism() - 1),
     defaultText: 'cores - 1, at least 1',
-    help: 'I/O threads of the native transport. One core is left to JavaScript: with a thread on every core, routing waits behind writing.',
+    help: 'I/O threads of the native transport.',
+    detail: 'One core is left to JavaScript: with a thread on every core, routing waits behind writing.',
   },
   {
     name: 'broker',
@@ -100,7 +106,8 @@ export const OPTIONS = [
     type: 'choice',
     choices: ['memory'],
     default: 'memory',
-    help: 'What carries messages between nodes. `memory` is embedded: one node, nothing to install, history lost at exit.',
+    help: 'What carries messages between nodes; `memory` is embedded.',
+    detail: '`memory` needs nothing installed, serves one node, and loses its history at exit.',
   },
   {
     ...limit,
@@ -110,7 +117,9 @@ export const OPTIONS = [
     min: 1,
     max: 64 * MIB,
     default: 256 * 1024,
-    help: 'Largest payload of one message. A larger one is refused with `E_PAYLOAD_TOO_LARGE`; far larger ones close the connection with 1009. Without it one publisher fills the memory of everyone.',
+    help: 'Largest payload of one message; a larger one is refused with `E_PAYLOAD_TOO_LARGE`.',
+    detail:
+      'Far larger ones close the connection with 1009. Without the limit one publisher fills the memory of everyone.',
   },
   {
     ...limit,
@@ -120,7 +129,9 @@ export const OPTIONS = [
     min: 8192,
     max: GIB,
     default: MIB,
-    help: 'Bytes that may wait for one connection. A client that reads slower than it is sent to is closed with 4008 instead of growing the memory of the server. At least `maxPayloadBytes` + 4,096.',
+    help: 'Bytes that may wait for one connection; a client that reads too slowly is closed with 4008.',
+    detail:
+      'Without the limit a client that reads slower than it is sent to grows the memory of the server until it dies, and everyone with it. At least `maxPayloadBytes` + 4,096.',
   },
   {
     ...limit,
@@ -130,7 +141,8 @@ export const OPTIONS = [
     min: 1024,
     max: MIB,
     default: 8192,
-    help: 'Largest request head. A larger one is answered with 431, so that a request that never ends holds no memory.',
+    help: 'Largest request head; a larger one is answered with 431.',
+    detail: 'A request that never ends holds no more memory than this.',
   },
   {
     ...limit,
@@ -139,8 +151,9 @@ export const OPTIONS = [
     min: 0,
     max: 10_000_000,
     default: 0,
-    defaultText: '0 (what the descriptor limit allows)',
-    help: 'Connections held at once; one more is answered with 503. A limit below the descriptor limit keeps the node able to answer health checks.',
+    help: 'Connections held at once; one more is answered with 503.',
+    detail:
+      '`0` takes as many as the descriptor limit allows; a limit below that keeps the node able to answer health checks.',
   },
   {
     ...limit,
@@ -149,7 +162,8 @@ export const OPTIONS = [
     min: 0,
     max: 1_000_000,
     default: 128,
-    help: 'Patterns that one connection may listen with; one more is refused with `E_LISTEN_LIMIT`. Keeps one client from filling the router.',
+    help: 'Patterns that one connection may listen with; one more is refused with `E_LISTEN_LIMIT`.',
+    detail: 'Keeps one client from filling the router.',
   },
   {
     ...time,
@@ -157,7 +171,8 @@ export const OPTIONS = [
     flag: 'handshake-timeout',
     min: 10,
     default: 5000,
-    help: 'Time from accept to the end of the WebSocket handshake. Frees the sockets of peers that connect and say nothing.',
+    help: 'Time from accept to the end of the WebSocket handshake.',
+    detail: 'Frees the sockets of peers that connect and say nothing.',
   },
   {
     ...time,
@@ -165,7 +180,8 @@ export const OPTIONS = [
     flag: 'auth-timeout',
     min: 10,
     default: 10_000,
-    help: 'Time that a client has to send its token when one is required; then it is closed with 4002. Keeps strangers from holding connections.',
+    help: 'Time that a client has to send its token when one is required; then it is closed with 4002.',
+    detail: 'Keeps strangers from holding connections.',
   },
   {
     ...time,
@@ -173,7 +189,9 @@ export const OPTIONS = [
     flag: 'ping-interval',
     min: 10,
     default: 25_000,
-    help: 'A ping is sent after this time without a byte from the client, who is told the same figure as its heartbeat. Below the 60 s after which most proxies cut an idle connection.',
+    help: 'Silence after which a client is pinged.',
+    detail:
+      'The client is told the same figure as its heartbeat. Keep it below the 60 s after which most proxies cut an idle connection.',
   },
   {
     ...time,
@@ -181,7 +199,8 @@ export const OPTIONS = [
     flag: 'ping-timeout',
     min: 10,
     default: 10_000,
-    help: 'Time after the ping until a silent connection is dropped with 4003. Finds the half-open connections that a lost network leaves behind.',
+    help: 'Silence after the ping that drops the connection, with 4003.',
+    detail: 'Finds the half-open connections that a lost network leaves behind.',
   },
   {
     ...time,
@@ -197,7 +216,8 @@ export const OPTIONS = [
     flag: 'drain-timeout',
     min: 0,
     default: 25_000,
-    help: 'Time over which connections are closed (4001, reconnect) after SIGTERM. Spread, so that the other nodes get no stampede; below the 30 s that Kubernetes waits before it kills.',
+    help: 'Time over which connections are closed (4001, reconnect) when the server stops.',
+    detail: 'Spread, so that the other nodes get no stampede; below the 30 s that Kubernetes waits before it kills.',
   },
   {
     name: 'historyMaxMessages',
@@ -207,7 +227,8 @@ export const OPTIONS = [
     min: 0,
     max: 100_000_000,
     default: 10_000,
-    help: 'Messages that the memory broker keeps for replay after a reconnect; the oldest go first. `0` keeps none: every reconnect is then a gap.',
+    help: 'Messages that the memory broker keeps for replay after a reconnect; the oldest go first.',
+    detail: '`0` keeps none: every reconnect is then a gap.',
   },
   {
     name: 'historyMaxBytes',
@@ -218,7 +239,7 @@ export const OPTIONS = [
     min: 0,
     max: 64 * GIB,
     default: 16 * MIB,
-    help: 'Bytes that the memory broker keeps for replay, whichever limit comes first.',
+    help: 'Bytes that the memory broker keeps for replay, whichever limit is met first.',
   },
   {
     name: 'dedupeWindowMs',
@@ -229,7 +250,9 @@ export const OPTIONS = [
     min: 0,
     max: MAX_TIMER_MS,
     default: 120_000,
-    help: 'Time for which the id of a message is remembered, so that a publish that is retried after a reconnect is not delivered twice. `0` turns it off.',
+    help: 'Time for which the ids of messages are remembered, to find duplicates; `0` turns it off.',
+    detail:
+      'A publish whose answer was lost is sent again after the reconnect; without the window it would be delivered twice.',
   },
   {
     name: 'dedupeMaxIds',
@@ -249,7 +272,9 @@ export const OPTIONS = [
     placeholder: 'origin',
     defaultText: 'same origin',
     check: (value) => (isOriginPattern(value) ? undefined : describeAllowedOrigin()),
-    help: 'Pages of these origins may connect, beside those of the server itself: `https://app.example.com`, `https://*.example.com` (one or more labels), `http://localhost:*` (any port), `null`, or `*` for all. Without the check any page that a user visits could speak in the name of that user.',
+    help: 'Pages of this origin may connect too: `https://app.example.com`, `https://*.example.com`, or `*` for all.',
+    detail:
+      'Pages of the server itself always may, and so may everything that is no browser page (it sends no `Origin`). `https://*.example.com` stands for one or more labels before `example.com`, not for `example.com` itself; `http://localhost:*` for any port; `null` for sandboxed frames and files. Without the check any page that a user visits could speak in the name of that user.',
   },
   {
     name: 'insecure',
@@ -257,7 +282,9 @@ export const OPTIONS = [
     flag: 'insecure',
     type: 'switch',
     default: false,
-    help: 'Start even though everyone who reaches the address may listen and publish anything (no token key, and not on loopback), or though signing keys come over plain `http://`.',
+    help: 'Allow anonymous access beyond this machine.',
+    detail:
+      'Everyone who reaches the address may then listen and publish anything. Also allows a key set over plain `http://`, where whoever is on the way could put in keys of their own.',
   },
   {
     ...token,
@@ -270,7 +297,9 @@ export const OPTIONS = [
       if (value === '') return 'a text that is not empty'
       return value.includes('-----BEGIN') ? 'a shared secret; a PEM key belongs into jwt.publicKey' : undefined
     },
-    help: 'Shared secret that signs tokens (HS256, HS384, HS512), at least 32 bytes. Prefer the file: flags are visible to every user of the machine. With a key, a connection without a valid token may do nothing.',
+    help: 'Shared secret that signs tokens (HS256, HS384, HS512); use 32 bytes or more.',
+    detail:
+      'With a key, a connection may do nothing until it has shown a valid token. Prefer the file: flags are visible to every user of the machine. `openssl rand -base64 32` makes one; a short secret can be found by trying, by everyone who holds a token.',
   },
   {
     ...token,
@@ -278,7 +307,8 @@ export const OPTIONS = [
     flag: 'jwt-public-key',
     placeholder: 'pem|file',
     fromFile: 'pem',
-    help: 'Public key (PEM) whose private half signs tokens: RSA, EC or Ed25519. The server then cannot make tokens, so a break-in here gives none away.',
+    help: 'Public key whose private half signs tokens: RSA, EC or Ed25519.',
+    detail: 'The server then cannot make tokens, so a break-in here gives none away.',
   },
   {
     ...token,
@@ -286,7 +316,9 @@ export const OPTIONS = [
     flag: 'jwks',
     placeholder: 'url',
     check: (value) => (isHttpUrl(value) ? undefined : 'an http:// or https:// address'),
-    help: 'Address of a JSON Web Key Set. Read again every 10 minutes and once when a token names an unknown key, so that keys can rotate; the last good set goes on when the address does not answer.',
+    help: 'Address of a JSON Web Key Set with the keys that sign tokens.',
+    detail:
+      'Read again every 10 minutes and once when a token names an unknown key, so that keys can rotate; the last good set goes on when the address does not answer.',
   },
   {
     ...token,
@@ -294,7 +326,8 @@ export const OPTIONS = [
     flag: 'issuer',
     placeholder: 'iss',
     check: notEmpty,
-    help: 'Refuse tokens whose `iss` is another. Needed when the key also signs tokens for others.',
+    help: 'Refuse tokens whose `iss` is another.',
+    detail: 'Needed when the key also signs tokens for others.',
   },
   {
     ...token,
@@ -302,7 +335,8 @@ export const OPTIONS = [
     flag: 'audience',
     placeholder: 'aud',
     check: notEmpty,
-    help: 'Refuse tokens whose `aud` does not hold this. Keeps a token that was made for another service from working here.',
+    help: 'Refuse tokens whose `aud` does not hold this.',
+    detail: 'Keeps a token that was made for another service from working here.',
   },
   {
     name: 'jwt.clockToleranceS',
@@ -313,7 +347,8 @@ export const OPTIONS = [
     min: 0,
     max: 300,
     default: 5,
-    help: 'How far the clocks of this machine and of the issuer may differ when `exp` and `nbf` are checked.',
+    help: 'How far the clocks of this machine and of the issuer may differ.',
+    detail: 'Applies to `exp` and `nbf`; without it a token that was made this second may lie in the future.',
   },
   {
     name: 'jwt.algorithms',
@@ -323,7 +358,8 @@ export const OPTIONS = [
     placeholder: 'alg',
     defaultText: 'all that fit the key',
     check: (value) => (isAlgorithm(value) ? undefined : describeAllowedAlgorithms()),
-    help: 'Accept these signature algorithms only. Never more than the type of the key allows: a public key does not verify HS tokens.',
+    help: 'Accept this signature algorithm only.',
+    detail: 'Never more than the type of the key allows: a public key does not verify HS tokens.',
   },
   {
     name: 'logLevel',
@@ -332,7 +368,7 @@ export const OPTIONS = [
     type: 'choice',
     choices: LOG_LEVELS,
     default: 'info',
-    help: 'Least serious log line that is written (to standard error).',
+    help: 'Least serious line that is logged, to standard error.',
   },
   {
     name: 'logFormat',
@@ -341,7 +377,7 @@ export const OPTIONS = [
     type: 'choice',
     choices: ['auto', 'pretty', 'json'],
     default: 'auto',
-    help: '`auto` writes for people on a terminal and one JSON object per line elsewhere.',
+    help: 'How lines look: `auto` is `pretty` on a terminal, else one JSON object per line.',
   },
 ] as const satisfies readonly OptionSpec[]
 

@@ -1,0 +1,66 @@
+import { WebMQError } from 'webmq-client/protocol'
+import { didYouMean } from '../closest-name.js'
+import type { OptionSpec, OptionValue } from '../option-spec.js'
+import { validateOption } from '../option-values.js'
+import { OPTIONS } from '../options-table.js'
+import { hasFileVariant, type OptionValues, readOption, readTextFile } from './option-sources.js'
+
+/** Names an editor's schema; not an option. */
+const IGNORED_NAMES: readonly string[] = ['$schema']
+
+/**
+ * Reads a config file: one JSON object with the names of `ServerOptions`. Numbers may be texts with a unit (`"25s"`),
+ * and a secret may stand in a file of its own (`"jwt": { "secretFile": … }`). Paths are relative to the working directory.
+ *
+ * @throws {WebMQError} `E_OPTION_INVALID` that names the file and the option.
+ */
+export function readConfigFile(path: string, specs: readonly OptionSpec[] = OPTIONS): OptionValues {
+  const values = new Map<string, OptionValue>()
+  for (const [name, value] of flatten(parse(path))) {
+    if (IGNORED_NAMES.includes(name)) continue
+    const label = `${path}: ${name}`
+    const fileSpec = OPTIONS.filter(hasFileVariant).find((spec) => name === `${spec.name}File`)
+    const spec: OptionSpec | undefined = fileSpec ?? OPTIONS.find((known) => known.name === name)
+    if (spec === undefined) {
+      const names = OPTIONS.map((known) => known.name)
+      throw new WebMQError('E_OPTION_INVALID', { detail: `${label}: not known${didYouMean(name, names)}` })
+    }
+    if (!specs.some((wanted) => wanted.name === spec.name)) continue
+    const isText = typeof value === 'string' && spec.type !== 'list'
+    values.set(
+      spec.name,
+      isText
+        ? readOption(spec, { label, text: value, isFile: fileSpec !== undefined })
+        : validateOption(spec, value, label),
+    )
+  }
+  return values
+}
+
+function parse(path: string): object {
+  const text = readTextFile(path, 'config')
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause)
+    throw new WebMQError('E_OPTION_INVALID', { detail: `config: ${path} is not JSON (${reason})`, cause })
+  }
+  if (isObject(value)) return value
+  throw new WebMQError('E_OPTION_INVALID', { detail: `config: ${path} does not hold an object` })
+}
+
+/** `{ jwt: { issuer } }` as `jwt.issuer`. An empty object is kept, and then not known: an empty `jwt` must not be overlooked. */
+function flatten(value: object): readonly (readonly [string, unknown])[] {
+  return Object.entries(value).flatMap(([name, member]: [string, unknown]) =>
+    isObject(member) && Object.keys(member).length > 0
+      ? Object.entries(member).map(
+          ([inner, innerValue]: [string, unknown]) => [`${name}.${inner}`, innerValue] as const,
+        )
+      : [[name, member] as const],
+  )
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}

@@ -1,0 +1,31 @@
+import type { OptionSpec } from '../option-spec.js'
+import { type ResolvedOptions, resolveOptions, type ServerOptions, splitName, warningsOf } from '../options.js'
+import { OPTIONS } from '../options-table.js'
+import { unknownVariables } from './environment.js'
+import { type Terminal, warn } from './terminal.js'
+
+/** Stands for the value of a secret. */
+const HIDDEN = '[hidden]'
+
+/** Prints what these options resolve to, as a config file. */
+export function configPrint(options: ServerOptions, terminal: Terminal): void {
+  const resolved = resolveOptions(options)
+  for (const warning of [...unknownVariables(terminal.env), ...warningsOf(resolved)]) warn(warning, terminal)
+  terminal.stdout.write(`${JSON.stringify(withoutSecrets(resolved), null, 2)}\n`)
+}
+
+/** The options with every secret hidden, for people to see. */
+export function withoutSecrets(options: ResolvedOptions): object {
+  const shown: Record<string, unknown> = { ...options }
+  for (const spec of OPTIONS as readonly OptionSpec[]) {
+    if (spec.type !== 'text' || spec.isSecret !== true) continue
+    const [group, member] = splitName(spec.name)
+    const holder = shown[group]
+    if (member === undefined) {
+      if (holder !== undefined) shown[group] = HIDDEN
+    } else if (typeof holder === 'object' && holder !== null && member in holder) {
+      shown[group] = { ...holder, [member]: HIDDEN }
+    }
+  }
+  return shown
+}

@@ -1,0 +1,100 @@
+import { type Command, Option } from 'commander'
+import { WebMQError } from 'webmq-client/protocol'
+import { describeDefault, environmentNameOf, type OptionSpec, type OptionValue } from '../option-spec.js'
+import type { ServerOptions } from '../options.js'
+import { readConfigFile } from './config-file.js'
+import { CONFIG_VARIABLE, readEnvironment } from './environment.js'
+import { hasFileVariant, mergeSources, type OptionValues, readOption } from './option-sources.js'
+
+/** Adds the flags of these rows of the table to a command, and `--config`. */
+export function addOptionFlags(command: Command, specs: readonly OptionSpec[]): void {
+  for (const spec of specs) {
+    command.addOption(
+      new Option(flagsOf(spec), describe(spec)).argParser(collector(spec)).helpGroup(`${spec.section}:`),
+    )
+    if (spec.type === 'switch') {
+      // Takes back what the environment or the file turned on; too rare for a line in the help.
+      command.addOption(new Option(`--no-${spec.flag}`).default(undefined).hideHelp())
+    }
+    if (hasFileVariant(spec)) {
+      const description = `File that holds it. (env: ${environmentNameOf(spec)}_FILE)`
+      command.addOption(new Option(`--${spec.flag}-file <file>`, description).helpGroup(`${spec.section}:`))
+    }
+  }
+  command.addOption(
+    new Option('-c, --config <file>', `JSON file with options. (env: ${CONFIG_VARIABLE})`).helpGroup('General:'),
+  )
+}
+
+function flagsOf(spec: OptionSpec): string {
+  const short = spec.shortFlag === undefined ? '' : `-${spec.shortFlag}, `
+  const value = spec.type === 'switch' ? '' : ` <${placeholderOf(spec)}>`
+  return `${short}--${spec.flag}${value}`
+}
+
+/** What stands for the value of an option in the help: `size` where a unit may be written. */
+export function placeholderOf(spec: OptionSpec): string {
+  if (spec.type === 'choice') return spec.choices.length < 4 ? spec.choices.join('|') : 'name'
+  if (spec.type === 'switch') return 'on|off'
+  if (spec.type !== 'integer') return spec.placeholder
+  if (spec.unit === undefined) return 'number'
+  return spec.unit === 'bytes' ? 'size' : 'time'
+}
+
+function describe(spec: OptionSpec): string {
+  const notes = [
+    spec.type === 'list' ? 'may be repeated' : undefined,
+    spec.type === 'choice' && spec.choices.length > 3 ? spec.choices.join(' ') : undefined,
+    defaultNote(spec),
+    `env: ${environmentNameOf(spec)}`,
+  ]
+  return `${spec.help.replaceAll('`', '')} (${notes.filter((note) => note !== undefined).join(', ')})`
+}
+
+function defaultNote(spec: OptionSpec): string | undefined {
+  const text = spec.type === 'switch' ? undefined : describeDefault(spec)
+  return text === undefined ? undefined : `default: ${text}`
+}
+
+/** Reads the value of a flag as it is met; a list grows with every repetition. */
+function collector(spec: OptionSpec): (text: string, previous: unknown) => unknown {
+  return (text, previous) => {
+    const value = readOption(spec, { label: `--${spec.flag}`, text })
+    return Array.isArray(value) && Array.isArray(previous) ? [...previous, ...value] : value
+  }
+}
+
+/** Values of the flags that were given. */
+export function readFlags(command: Command, specs: readonly OptionSpec[]): OptionValues {
+  const given: Readonly<Record<string, unknown>> = command.opts()
+  const values = new Map<string, OptionValue>()
+  for (const spec of specs) {
+    const value = given[camelCase(spec.flag)]
+    if (value !== undefined) values.set(spec.name, value as OptionValue)
+    const file = hasFileVariant(spec) ? given[camelCase(`${spec.flag}-file`)] : undefined
+    if (typeof file !== 'string') continue
+    const label = `--${spec.flag}-file`
+    if (value !== undefined) {
+      throw new WebMQError('E_OPTION_INVALID', { detail: `--${spec.flag} and ${label} are both given; give one` })
+    }
+    values.set(spec.name, readOption(spec, { label, text: file, isFile: true }))
+  }
+  return values
+}
+
+/** As commander names the value of a flag. */
+function camelCase(flag: string): string {
+  return flag.replace(/-(.)/g, (_, letter: string) => letter.toUpperCase())
+}
+
+/**
+ * The options that a command was started with: flags over environment over config file. Defaults are not filled in.
+ *
+ * @throws {WebMQError} `E_OPTION_INVALID` that names the flag, the variable or the file.
+ */
+export function readSources(command: Command, specs: readonly OptionSpec[], env: NodeJS.ProcessEnv): ServerOptions {
+  const { config } = command.opts<{ config?: string }>()
+  const path = config ?? (env[CONFIG_VARIABLE] === '' ? undefined : env[CONFIG_VARIABLE])
+  const file: OptionValues = path === undefined ? new Map() : readConfigFile(path, specs)
+  return mergeSources([readFlags(command, specs), readEnvironment(env, specs), file])
+}

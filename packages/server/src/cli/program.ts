@@ -1,0 +1,110 @@
+import { Command, Help } from 'commander'
+import { WebMQError } from 'webmq-client/protocol'
+import { didYouMean } from '../closest-name.js'
+import { OPTIONS } from '../options-table.js'
+import { VERSION } from '../version.js'
+import { configDocs } from './config-docs.js'
+import { configPrint } from './config-print.js'
+import { addOptionFlags, readSources } from './option-flags.js'
+import { optionsNamed } from './option-sources.js'
+import { serve } from './serve.js'
+import type { Terminal } from './terminal.js'
+import { tokenCreateCommand } from './token-create.js'
+import { tokenInspectCommand } from './token-inspect.js'
+
+const EXAMPLES = `Examples:
+  webmq-server                                        this machine only, no tokens, nothing to install
+  webmq-server --demo                                 the same, with a page to try it out
+  webmq-server -p 9000 --origin http://localhost:5173 pages of a development server may connect
+  webmq-server --host 0.0.0.0 --jwt-secret-file /run/secrets/webmq --log-level warn
+  webmq-server --host 0.0.0.0 --jwks https://id.example.com/.well-known/jwks.json --audience webmq
+  WEBMQ_PORT=9000 WEBMQ_MAX_PAYLOAD=64KiB webmq-server --config webmq.json
+  webmq-server token create --grant 'chat.#:listen,publish' --user alice --jwt-secret-file secret.txt
+`
+
+const MORE = `
+Flags win over the environment, the environment over the config file, the file over the defaults.
+Sizes may be written 64KiB, times 10s. What each option is good for: docs/configuration.md
+`
+
+/**
+ * The command line: `serve` (also without saying so), `token create`, `token inspect`, `config print`, `config docs`.
+ *
+ * @param exit Told the exit code of the command that ran.
+ */
+export function createProgram(terminal: Terminal, exit: (code: number) => void): Command {
+  const program = new Command('webmq-server')
+    .description('Message-broker topics in the browser: the WebMQ server.')
+    .usage('[serve] [options]')
+    .version(VERSION, '-v, --version', 'Print the version.')
+    .helpOption('-h, --help', 'Print this help.')
+    .helpCommand(false)
+    .configureOutput({
+      writeOut: (text) => terminal.stdout.write(text),
+      writeErr: (text) => terminal.stderr.write(text),
+    })
+    .exitOverride()
+
+  const serveCommand = program
+    .command('serve', { isDefault: true })
+    .description('Run the server (the default).')
+    .allowExcessArguments()
+    .action(async (_options: unknown, command: Command) => {
+      rejectUnknownCommand(command)
+      exit(await serve(readSources(command, OPTIONS, terminal.env), terminal))
+    })
+  addOptionFlags(serveCommand, OPTIONS)
+  program.addHelpText('before', EXAMPLES).addHelpText('after', MORE)
+  serveCommand.addHelpText('before', EXAMPLES).addHelpText('after', MORE)
+  program.createHelp = () => new HelpWithOptionsOf(program, serveCommand)
+
+  const token = program.command('token').description('Make and explain tokens.').helpCommand(false)
+  token.addCommand(inherit(tokenCreateCommand(terminal, optionsNamed('jwt.')), program))
+  token.addCommand(inherit(tokenInspectCommand(terminal, optionsNamed('jwt.'), exit), program))
+
+  const config = program.command('config').description('Show what the server would run with.').helpCommand(false)
+  const print = config
+    .command('print')
+    .description('Print the options that the flags, the environment and the config file add up to, secrets hidden.')
+    .action((_options: unknown, command: Command) => {
+      configPrint(readSources(command, OPTIONS, terminal.env), terminal)
+    })
+  addOptionFlags(print, OPTIONS)
+  config
+    .command('docs')
+    .description('Print docs/configuration.md, generated from the table of options.')
+    .action(() => {
+      terminal.stdout.write(configDocs())
+    })
+  return program
+}
+
+function inherit(command: Command, parent: Command): Command {
+  return command.copyInheritedSettings(parent)
+}
+
+/** Whatever is no command reaches `serve` as an argument. */
+function rejectUnknownCommand(command: Command): void {
+  const [name] = command.args
+  if (name === undefined) return
+  const names = command.parent?.commands.map((sibling) => sibling.name()) ?? []
+  throw new WebMQError('E_OPTION_INVALID', { detail: `${name}: no such command${didYouMean(name, names)}` })
+}
+
+/** `--help` without a command lists the options of `serve` too: most never type the command. */
+class HelpWithOptionsOf extends Help {
+  readonly #program: Command
+  readonly #command: Command
+
+  constructor(program: Command, command: Command) {
+    super()
+    this.#program = program
+    this.#command = command
+  }
+
+  override visibleOptions(command: Command): ReturnType<Help['visibleOptions']> {
+    const own = super.visibleOptions(command)
+    if (command !== this.#program) return own
+    return [...super.visibleOptions(this.#command).filter((option) => option.long !== '--help'), ...own]
+  }
+}

@@ -1,0 +1,141 @@
+import { createPrivateKey, createSecretKey, type KeyObject } from 'node:crypto'
+import { Command } from 'commander'
+import { SignJWT } from 'jose'
+import { validatePattern, WebMQError } from 'webmq-client/protocol'
+import { algorithmsOf, HMAC_ALGORITHMS } from '../identity/algorithms.js'
+import { ACTIONS, type Action, type Grant, type JwtOptions } from '../identity/index.js'
+import type { OptionSpec } from '../option-spec.js'
+import { parseQuantity } from '../option-values.js'
+import { describeGrants } from './describe-grants.js'
+import { addOptionFlags, readSources } from './option-flags.js'
+import { readTextFile } from './option-sources.js'
+import { type Terminal, warn } from './terminal.js'
+
+const EXAMPLES = `Examples:
+  webmq-server token create --grant 'chat.#:listen,publish' --user alice --ttl 1h --jwt-secret-file secret.txt
+  webmq-server token create --grant 'prices.*:listen' --private-key issuer.pem --alg ES256 -q
+`
+
+/** Flags of `token create` beside those of the table. */
+interface CreateFlags {
+  readonly grant?: readonly string[]
+  readonly user?: string
+  readonly ttl: string
+  readonly alg?: string
+  readonly kid?: string
+  readonly privateKey?: string
+  readonly quiet?: boolean
+}
+
+/** Options of the server that matter here, in the words of one who makes tokens instead of refusing them. */
+const HELP: Readonly<Record<string, string>> = {
+  'jwt.secret': 'Shared secret to sign with.',
+  'jwt.issuer': 'Issuer that the token names (iss).',
+  'jwt.audience': 'Audience that the token is for (aud).',
+}
+
+/** `token create`: signs a token with the key that the server verifies with, for trying things out. */
+export function tokenCreateCommand(terminal: Terminal, tokenSpecs: readonly OptionSpec[]): Command {
+  const specs = tokenSpecs.flatMap((spec) => {
+    const help = HELP[spec.name]
+    return help === undefined ? [] : [{ ...spec, help }]
+  })
+  const command = new Command('create')
+    .description('Print a token, and on standard error what it allows.')
+    .addHelpText('before', EXAMPLES)
+    .option('-g, --grant <pattern:actions>', "What to allow: 'chat.#:listen,publish'. (may be repeated)", collect)
+    .option('-u, --user <id>', 'Whom the token names (sub).')
+    .option('--ttl <time>', 'How long it is good for.', '1h')
+    .option('--private-key <file>', 'Sign with this PEM key instead of a shared secret.')
+    .option('--alg <name>', 'Signature algorithm. (default: what the key suggests)')
+    .option('--kid <id>', 'Name of the key in its key set.')
+    .option('-q, --quiet', 'Print the token only.')
+    .action(async (flags: CreateFlags, self: Command) => {
+      const jwt = readSources(self, specs, terminal.env).jwt ?? {}
+      const grants = (flags.grant ?? []).map(parseGrantFlag)
+      const { token, expiresAt, algorithm } = await createToken(flags, jwt, grants)
+      terminal.stdout.write(`${token}\n`)
+      if (flags.quiet === true) return
+      const who = flags.user === undefined ? 'nobody by name' : flags.user
+      terminal.stderr.write(`${algorithm} token for ${who}, good until ${expiresAt.toISOString()}; it allows\n`)
+      terminal.stderr.write(describeGrants(grants))
+      if (grants.length === 0) warn("the token allows nothing; add --grant 'chat.#:listen,publish'", terminal)
+    })
+  addOptionFlags(command, specs)
+  return command
+}
+
+function collect(value: string, previous: readonly string[] = []): readonly string[] {
+  return [...previous, value]
+}
+
+/** Reads `chat.#:listen,publish`; a pattern may hold colons, so the last one counts. */
+export function parseGrantFlag(text: string): Grant {
+  const colon = text.lastIndexOf(':')
+  const pattern = text.slice(0, colon)
+  const actions = text.slice(colon + 1).split(',')
+  if (colon < 0 || !actions.every((action): action is Action => ACTIONS.some((known) => known === action))) {
+    throw invalid(`--grant: ${JSON.stringify(text)} is not <pattern>:<actions>, such as 'chat.#:listen,publish'`)
+  }
+  try {
+    validatePattern(pattern)
+  } catch (cause) {
+    throw new WebMQError('E_OPTION_INVALID', {
+      detail: `--grant: ${cause instanceof Error ? cause.message : ''}`,
+      cause,
+    })
+  }
+  return { keys: [pattern], allow: actions }
+}
+
+interface CreatedToken {
+  readonly token: string
+  readonly expiresAt: Date
+  readonly algorithm: string
+}
+
+async function createToken(flags: CreateFlags, jwt: JwtOptions, grants: readonly Grant[]): Promise<CreatedToken> {
+  const ttlS = parseQuantity(flags.ttl, 's') ?? 0
+  if (!Number.isInteger(ttlS) || ttlS <= 0)
+    throw invalid(`--ttl: ${JSON.stringify(flags.ttl)} is not a time such as 1h`)
+  const { key, algorithms } = signingKey(flags, jwt)
+  const algorithm = flags.alg ?? algorithms[0] ?? ''
+  if (!algorithms.includes(algorithm)) {
+    throw invalid(`--alg: ${algorithm} does not go with this kind of key, which allows ${algorithms.join(', ')}`)
+  }
+  const issuedAtS = Math.floor(Date.now() / 1000)
+  const expiresAtS = issuedAtS + ttlS
+  const signer = new SignJWT({ webmq: { grants } })
+    .setProtectedHeader({ alg: algorithm, typ: 'JWT', ...(flags.kid === undefined ? {} : { kid: flags.kid }) })
+    .setIssuedAt(issuedAtS)
+    .setExpirationTime(expiresAtS)
+  if (flags.user !== undefined) signer.setSubject(flags.user)
+  if (jwt.issuer !== undefined) signer.setIssuer(jwt.issuer)
+  if (jwt.audience !== undefined) signer.setAudience(jwt.audience)
+  return { token: await signer.sign(key), expiresAt: new Date(expiresAtS * 1000), algorithm }
+}
+
+function signingKey(
+  { privateKey }: CreateFlags,
+  { secret }: JwtOptions,
+): { readonly key: KeyObject; readonly algorithms: readonly string[] } {
+  if (privateKey !== undefined) {
+    const key = readPrivateKey(privateKey)
+    return { key, algorithms: algorithmsOf(key) }
+  }
+  if (secret !== undefined) return { key: createSecretKey(secret, 'utf8'), algorithms: HMAC_ALGORITHMS }
+  throw invalid('no key to sign with: give --jwt-secret-file, --jwt-secret, WEBMQ_JWT_SECRET or --private-key')
+}
+
+function readPrivateKey(path: string): KeyObject {
+  const pem = readTextFile(path, '--private-key')
+  try {
+    return createPrivateKey(pem)
+  } catch (cause) {
+    throw new WebMQError('E_OPTION_INVALID', { detail: `--private-key: ${path} holds no private key in PEM`, cause })
+  }
+}
+
+function invalid(detail: string): WebMQError {
+  return new WebMQError('E_OPTION_INVALID', { detail })
+}

@@ -1,0 +1,209 @@
+import { Command } from 'commander'
+import { decodeJwt, decodeProtectedHeader, type JWTPayload } from 'jose'
+import { validateKey, validatePattern, WebMQError } from 'webmq-client/protocol'
+import {
+  ACTIONS,
+  type AccessExplanation,
+  type Action,
+  createTokenVerifier,
+  explainAccess,
+  type Identity,
+  type JwtOptions,
+  parseGrants,
+} from '../identity/index.js'
+import type { OptionSpec } from '../option-spec.js'
+import { describeGrants } from './describe-grants.js'
+import { EXIT } from './exit-codes.js'
+import { addOptionFlags, readSources } from './option-flags.js'
+import { paint, type Terminal } from './terminal.js'
+
+const EXAMPLES = `Examples:
+  webmq-server token inspect eyJ… --can 'publish chat.1'
+  webmq-server token create … -q | webmq-server token inspect - --jwt-secret-file secret.txt
+
+Ends with 1 when the token does not verify, or when something asked for with --can is denied.
+`
+
+/** A question: may the token do this? */
+interface Question {
+  readonly action: Action
+  readonly subject: string
+}
+
+/** How the signature and the claims were found. */
+type Verdict =
+  | { readonly status: 'verified' }
+  | { readonly status: 'not-verified' }
+  | { readonly status: 'refused'; readonly error: WebMQError }
+
+/** `token inspect`: shows what a token says, whether it verifies, and why it may or may not do something. */
+export function tokenInspectCommand(
+  terminal: Terminal,
+  tokenSpecs: readonly OptionSpec[],
+  exit: (code: number) => void,
+): Command {
+  const command = new Command('inspect')
+    .description('Show what a token says and allows; verified when a key is given.')
+    .addHelpText('before', EXAMPLES)
+    .argument('<token>', 'The token; - reads it from standard input.')
+    .option('--can <question>', "Ask: 'publish chat.1', 'listen chat.#'. (may be repeated)", collect)
+    .option('--json', 'Print JSON.')
+    .action(async (argument: string, flags: { can?: readonly Question[]; json?: boolean }, self: Command) => {
+      const token = argument === '-' ? await readAll(terminal.stdin) : argument.trim()
+      const report = await inspect(token, readSources(self, tokenSpecs, terminal.env).jwt, flags.can ?? [])
+      terminal.stdout.write(
+        flags.json === true ? `${JSON.stringify(toJson(report), null, 2)}\n` : toText(report, terminal),
+      )
+      if (report.verdict.status === 'refused' || report.answers.some(({ isAllowed }) => !isAllowed)) exit(EXIT.FAILED)
+    })
+  addOptionFlags(command, tokenSpecs)
+  return command
+}
+
+function collect(value: string, previous: readonly Question[] = []): readonly Question[] {
+  return [...previous, parseQuestion(value)]
+}
+
+function parseQuestion(text: string): Question {
+  const [word, subject, ...rest] = text.trim().split(/\s+/)
+  const action = ACTIONS.find((known) => known === word)
+  if (action === undefined || subject === undefined || rest.length > 0) {
+    throw new WebMQError('E_OPTION_INVALID', {
+      detail: `--can: ${JSON.stringify(text)} is not 'publish <key>' or 'listen <pattern>'`,
+    })
+  }
+  try {
+    if (action === 'listen') validatePattern(subject)
+    else validateKey(subject)
+  } catch (cause) {
+    throw new WebMQError('E_OPTION_INVALID', { detail: `--can: ${cause instanceof Error ? cause.message : ''}`, cause })
+  }
+  return { action, subject }
+}
+
+async function readAll(stream: NodeJS.ReadableStream): Promise<string> {
+  let text = ''
+  for await (const chunk of stream) text += String(chunk)
+  return text.trim()
+}
+
+/** Everything that `inspect` found out. */
+interface Report {
+  readonly header: object
+  readonly payload: JWTPayload
+  readonly verdict: Verdict
+  readonly identity: Identity
+  /** Set when the claim is malformed; the identity then has no grants. */
+  readonly grantsError?: WebMQError
+  readonly answers: readonly (Question & AccessExplanation)[]
+}
+
+async function inspect(token: string, jwt: JwtOptions | undefined, questions: readonly Question[]): Promise<Report> {
+  const { header, payload } = decode(token)
+  const verdict = await verify(token, jwt)
+  const { grants, grantsError } = readGrants(payload)
+  const identity: Identity = { ...(payload.sub === undefined ? {} : { userId: payload.sub }), grants }
+  const answers = questions.map((question) => ({ ...question, ...answer(question, identity, verdict) }))
+  return { header, payload, verdict, identity, answers, ...(grantsError === undefined ? {} : { grantsError }) }
+}
+
+function decode(token: string): { readonly header: object; readonly payload: JWTPayload } {
+  try {
+    return { header: decodeProtectedHeader(token), payload: decodeJwt(token) }
+  } catch (cause) {
+    throw new WebMQError('E_TOKEN_INVALID', { detail: 'not a signed JWT', cause })
+  }
+}
+
+async function verify(token: string, jwt: JwtOptions | undefined): Promise<Verdict> {
+  if (jwt?.secret === undefined && jwt?.publicKey === undefined && jwt?.jwksUrl === undefined) {
+    return { status: 'not-verified' }
+  }
+  try {
+    await createTokenVerifier(jwt).verify(token)
+    return { status: 'verified' }
+  } catch (error) {
+    if (error instanceof WebMQError && error.code !== 'E_OPTION_INVALID') return { status: 'refused', error }
+    throw error
+  }
+}
+
+function readGrants({ webmq }: JWTPayload): Pick<Report, 'grantsError'> & Pick<Identity, 'grants'> {
+  try {
+    return { grants: parseGrants(webmq) }
+  } catch (error) {
+    if (error instanceof WebMQError) return { grants: [], grantsError: error }
+    throw error
+  }
+}
+
+function answer({ action, subject }: Question, identity: Identity, verdict: Verdict): AccessExplanation {
+  if (verdict.status === 'refused') return { isAllowed: false, reason: 'the token itself is refused' }
+  return explainAccess(identity, action, subject)
+}
+
+function toJson({ header, payload, verdict, identity, grantsError, answers }: Report): object {
+  return {
+    signature: verdict.status,
+    ...(verdict.status === 'refused' ? { error: { code: verdict.error.code, message: verdict.error.message } } : {}),
+    ...(grantsError === undefined ? {} : { grantsError: grantsError.message }),
+    header,
+    payload,
+    grants: identity.grants,
+    can: answers,
+  }
+}
+
+function toText({ header, payload, verdict, identity, grantsError, answers }: Report, terminal: Terminal): string {
+  const { stdout, env } = terminal
+  const algorithm = ('alg' in header ? printable(header.alg) : undefined) ?? '?'
+  const lines = [
+    ['signature', describeVerdict(verdict, algorithm, terminal)],
+    ['user', printable(payload.sub)],
+    ['issuer', printable(payload.iss)],
+    ['audience', printable(payload.aud)],
+    ['issued', describeTime(payload.iat)],
+    ['expires', payload.exp === undefined ? 'never' : describeTime(payload.exp)],
+  ]
+  const head = lines
+    .flatMap(([name = '', text]) => (text === undefined ? [] : [`${name.padEnd(11)}${text}\n`]))
+    .join('')
+  const grants = grantsError === undefined ? describeGrants(identity.grants) : `  nothing: ${grantsError.message}\n`
+  const questions = answers.map(({ action, subject, isAllowed, reason }) => {
+    const word = isAllowed ? paint('allowed', 'green', stdout, env) : paint('denied', 'red', stdout, env)
+    return `${action} ${subject}: ${word}, ${reason}\n`
+  })
+  return `${head}grants\n${grants}${questions.join('')}`
+}
+
+/** A claim for people. Whoever wrote it is not known: it must not be able to steer the terminal. */
+function printable(claim: unknown): string | undefined {
+  if (claim === undefined) return undefined
+  const text = typeof claim === 'string' ? claim : JSON.stringify(claim)
+  return text.replace(/\p{C}/gu, (character) => `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`)
+}
+
+function describeVerdict(verdict: Verdict, algorithm: string, { stdout, env }: Terminal): string {
+  switch (verdict.status) {
+    case 'verified':
+      return `${paint('verified', 'green', stdout, env)} (${algorithm})`
+    case 'refused':
+      return `${paint('REFUSED', 'red', stdout, env)} (${verdict.error.message})`
+    case 'not-verified':
+      return `${paint('NOT VERIFIED', 'yellow', stdout, env)} (${algorithm}; give --jwt-secret-file, --jwt-public-key or --jwks): anyone may have written this`
+  }
+}
+
+function describeTime(seconds: unknown): string | undefined {
+  if (typeof seconds !== 'number') return printable(seconds)
+  const differenceS = Math.round(seconds - Date.now() / 1000)
+  const date = new Date(seconds * 1000)
+  if (Number.isNaN(date.getTime())) return `${seconds} (not a time)`
+  return `${date.toISOString()} (${differenceS >= 0 ? `in ${inWords(differenceS)}` : `${inWords(-differenceS)} ago`})`
+}
+
+function inWords(seconds: number): string {
+  if (seconds < 120) return `${seconds} s`
+  if (seconds < 7200) return `${Math.round(seconds / 60)} min`
+  return seconds < 172_800 ? `${Math.round(seconds / 3600)} h` : `${Math.round(seconds / 86_400)} days`
+}
