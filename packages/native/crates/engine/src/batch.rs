@@ -1,0 +1,99 @@
+use std::ops::Range;
+use std::sync::Arc;
+
+use webmq_websocket::{FrameHeader, MAX_FRAME_HEADER_BYTES, Opcode};
+
+use crate::command::{self, Fields, MalformedBatch};
+
+/// A frame from this size on may be referred to instead of copied.
+const MIN_SHARED_BYTES: usize = 16 << 10;
+
+/// The commands of one JavaScript turn, as packed there, with the header of every frame filled in.
+///
+/// All shards read the same batch; a frame is encoded once, whatever the number of its receivers and threads.
+#[derive(Debug)]
+pub struct Batch {
+    bytes: Box<[u8]>,
+}
+
+impl Batch {
+    /// Copies packed commands, checks them and encodes the frame headers into the gaps that were left for them.
+    ///
+    /// Cost: one copy and one walk over the commands.
+    ///
+    /// # Errors
+    /// A command is cut, or its kind is not known. Nothing of the batch is applied then.
+    pub fn new(packed: &[u8]) -> Result<Self, MalformedBatch> {
+        let mut bytes: Box<[u8]> = packed.into();
+        let mut start = 0;
+        while start < bytes.len() {
+            let fields = Fields::read(&bytes, start)?;
+            if let Some((opcode, payload)) = fields.payload(&bytes)? {
+                let header = FrameHeader::new(opcode, payload.len());
+                let header = header.as_bytes();
+                bytes[payload.start - header.len()..payload.start].copy_from_slice(header);
+            }
+            start = fields.end();
+        }
+        Ok(Self { bytes })
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The commands in the order they were made.
+    pub(crate) fn commands(self: &Arc<Self>) -> command::Commands<'_> {
+        command::Commands::new(self)
+    }
+
+    /// The encoded frame around a payload.
+    pub(crate) fn frame(self: &Arc<Self>, opcode: Opcode, payload: Range<usize>) -> Frame<'_> {
+        let header_bytes = FrameHeader::new(opcode, payload.len()).as_bytes().len();
+        debug_assert!(header_bytes <= MAX_FRAME_HEADER_BYTES);
+        let range = payload.start - header_bytes..payload.end;
+        Frame { bytes: &self.bytes[range.clone()], source: Some((self, range.start)) }
+    }
+}
+
+/// One encoded frame on its way into logs and outboxes.
+#[derive(Clone, Copy)]
+pub(crate) struct Frame<'a> {
+    bytes: &'a [u8],
+    source: Option<(&'a Arc<Batch>, usize)>,
+}
+
+impl<'a> Frame<'a> {
+    /// A frame that is not in a batch, and so is always copied.
+    pub(crate) fn copied(bytes: &'a [u8]) -> Self {
+        Self { bytes, source: None }
+    }
+
+    pub(crate) fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// Whether referring to the frame is better than copying it: it is large, and most of what it keeps alive.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.bytes.len() >= MIN_SHARED_BYTES
+            && self.source.is_some_and(|(batch, _)| 2 * self.bytes.len() >= batch.bytes.len())
+    }
+
+    /// A reference that outlives the batch's turn, if that is worth it.
+    pub(crate) fn share(&self) -> Option<SharedFrame> {
+        let (batch, start) = self.source.filter(|_| self.is_shared())?;
+        Some(SharedFrame { batch: Arc::clone(batch), range: start..start + self.bytes.len() })
+    }
+}
+
+/// A frame in a batch that it keeps alive.
+pub(crate) struct SharedFrame {
+    batch: Arc<Batch>,
+    range: Range<usize>,
+}
+
+impl SharedFrame {
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.batch.bytes[self.range.clone()]
+    }
+}

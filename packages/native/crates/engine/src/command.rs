@@ -1,0 +1,201 @@
+//! What JavaScript tells the engine, packed little-endian:
+//!
+//! ```text
+//! 0  u8   kind
+//! 1  u8   flags: 1 binary · 2 the id is one to leave out
+//! 2  u16  number: status or close code; length of the subprotocol, 0xffff without one
+//! 4  u32  bytes of the command, these 16 included
+//! 8  f64  connection
+//! 16      accept     subprotocol, headers
+//!         reject     u32 bytes of the headers, headers, body
+//!         join       u32 group            leave likewise
+//!         send       gap of 10 bytes, payload
+//!         multicast  u32 count of groups, groups, gap of 10 bytes, payload
+//!         close      reason
+//! headers: per header u16 bytes of the name, u16 bytes of the value, name, value
+//! ```
+//!
+//! The gap gets the frame's header ([`Batch`]).
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use webmq_websocket::{MAX_FRAME_HEADER_BYTES, Opcode};
+
+use crate::batch::{Batch, Frame};
+use crate::id::{ConnectionId, GroupId};
+
+const HEADER_BYTES: usize = 16;
+const NO_SUBPROTOCOL: u16 = 0xffff;
+const FLAG_BINARY: u8 = 1;
+const FLAG_EXCEPT: u8 = 2;
+
+const ACCEPT: u8 = 1;
+const REJECT: u8 = 2;
+const JOIN: u8 = 3;
+const LEAVE: u8 = 4;
+const SEND: u8 = 5;
+const MULTICAST: u8 = 6;
+const CLOSE: u8 = 7;
+
+/// A batch that was not packed as this module says: a bug of the caller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("command at byte {0} of its batch is malformed")]
+pub struct MalformedBatch(pub usize);
+
+/// One thing that JavaScript wants done.
+pub(crate) enum Command<'a> {
+    Accept { id: ConnectionId, subprotocol: Option<&'a str>, headers: Headers<'a> },
+    Reject { id: ConnectionId, status: u16, headers: Headers<'a>, body: &'a str },
+    Join { id: ConnectionId, group: GroupId },
+    Leave { id: ConnectionId, group: GroupId },
+    Send { id: ConnectionId, frame: Frame<'a> },
+    Multicast { groups: Groups<'a>, frame: Frame<'a>, except: Option<ConnectionId> },
+    Close { id: ConnectionId, code: u16, reason: &'a str },
+}
+
+/// The fixed part of a command, and where its variable part lies.
+pub(crate) struct Fields {
+    start: usize,
+    kind: u8,
+    flags: u8,
+    number: u16,
+    id: f64,
+    body: Range<usize>,
+}
+
+impl Fields {
+    pub(crate) fn read(bytes: &[u8], start: usize) -> Result<Self, MalformedBatch> {
+        let malformed = MalformedBatch(start);
+        let header: &[u8; HEADER_BYTES] = bytes.get(start..).and_then(<[u8]>::first_chunk).ok_or(malformed)?;
+        let [kind, flags, n0, n1, l0, l1, l2, l3, id @ ..] = *header;
+        let len = u32::from_le_bytes([l0, l1, l2, l3]) as usize;
+        if len < HEADER_BYTES || bytes.len() - start < len || !(ACCEPT..=CLOSE).contains(&kind) {
+            return Err(malformed);
+        }
+        let body = start + HEADER_BYTES..start + len;
+        Ok(Self { start, kind, flags, number: u16::from_le_bytes([n0, n1]), id: f64::from_le_bytes(id), body })
+    }
+
+    pub(crate) fn end(&self) -> usize {
+        self.body.end
+    }
+
+    /// Opcode and place of the payload, for the commands that have one.
+    pub(crate) fn payload(&self, bytes: &[u8]) -> Result<Option<(Opcode, Range<usize>)>, MalformedBatch> {
+        let before = match self.kind {
+            SEND => 0,
+            MULTICAST => 4 + 4 * self.u32(bytes)? as usize,
+            _ => return Ok(None),
+        };
+        let start = self.body.start + before + MAX_FRAME_HEADER_BYTES;
+        if start > self.body.end {
+            return Err(MalformedBatch(self.start));
+        }
+        let opcode = if self.flags & FLAG_BINARY == 0 { Opcode::Text } else { Opcode::Binary };
+        Ok(Some((opcode, start..self.body.end)))
+    }
+
+    fn u32(&self, bytes: &[u8]) -> Result<u32, MalformedBatch> {
+        let first = bytes[self.body.clone()].first_chunk().ok_or(MalformedBatch(self.start))?;
+        Ok(u32::from_le_bytes(*first))
+    }
+}
+
+/// The commands of a batch, in order.
+pub(crate) struct Commands<'a> {
+    batch: &'a Arc<Batch>,
+    start: usize,
+}
+
+impl<'a> Commands<'a> {
+    pub(crate) fn new(batch: &'a Arc<Batch>) -> Self {
+        Self { batch, start: 0 }
+    }
+
+    fn read(&self, fields: &Fields) -> Result<Command<'a>, MalformedBatch> {
+        let malformed = MalformedBatch(fields.start);
+        let bytes = self.batch.bytes();
+        let body = &bytes[fields.body.clone()];
+        let text = |bytes| std::str::from_utf8(bytes).map_err(|_| malformed);
+        if let Some((opcode, payload)) = fields.payload(bytes)? {
+            let frame = self.batch.frame(opcode, payload);
+            if fields.kind == SEND {
+                return Ok(Command::Send { id: self.id(fields)?, frame });
+            }
+            let groups = Groups(&body[4..4 + 4 * fields.u32(bytes)? as usize]);
+            let except = if fields.flags & FLAG_EXCEPT == 0 { None } else { Some(self.id(fields)?) };
+            return Ok(Command::Multicast { groups, frame, except });
+        }
+        let id = self.id(fields)?;
+        Ok(match fields.kind {
+            ACCEPT => {
+                let len = if fields.number == NO_SUBPROTOCOL { 0 } else { usize::from(fields.number) };
+                let (subprotocol, headers) = body.split_at_checked(len).ok_or(malformed)?;
+                let subprotocol = if fields.number == NO_SUBPROTOCOL { None } else { Some(text(subprotocol)?) };
+                Command::Accept { id, subprotocol, headers: Headers(headers) }
+            }
+            REJECT => {
+                let (headers, body) = body[4..].split_at_checked(fields.u32(bytes)? as usize).ok_or(malformed)?;
+                Command::Reject { id, status: fields.number, headers: Headers(headers), body: text(body)? }
+            }
+            JOIN => Command::Join { id, group: GroupId(fields.u32(bytes)?) },
+            LEAVE => Command::Leave { id, group: GroupId(fields.u32(bytes)?) },
+            _ => Command::Close { id, code: fields.number, reason: text(body)? },
+        })
+    }
+
+    fn id(&self, fields: &Fields) -> Result<ConnectionId, MalformedBatch> {
+        ConnectionId::from_number(fields.id).ok_or(MalformedBatch(fields.start))
+    }
+}
+
+impl<'a> Iterator for Commands<'a> {
+    type Item = Result<Command<'a>, MalformedBatch>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.start >= self.batch.bytes().len() {
+            return None;
+        }
+        match Fields::read(self.batch.bytes(), self.start) {
+            Ok(fields) => {
+                self.start = fields.end();
+                Some(self.read(&fields))
+            }
+            Err(malformed) => {
+                self.start = self.batch.bytes().len();
+                Some(Err(malformed))
+            }
+        }
+    }
+}
+
+/// Groups of a multicast.
+#[derive(Clone, Copy)]
+pub(crate) struct Groups<'a>(&'a [u8]);
+
+impl Iterator for Groups<'_> {
+    type Item = GroupId;
+
+    fn next(&mut self) -> Option<GroupId> {
+        let (group, rest) = self.0.split_first_chunk()?;
+        self.0 = rest;
+        Some(GroupId(u32::from_le_bytes(*group)))
+    }
+}
+
+/// Headers of a response. Ends early where they are malformed.
+#[derive(Clone, Copy)]
+pub(crate) struct Headers<'a>(&'a [u8]);
+
+impl<'a> Iterator for Headers<'a> {
+    type Item = (&'a str, &'a str);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let ([n0, n1, v0, v1], rest) = self.0.split_first_chunk()?;
+        let (name, rest) = rest.split_at_checked(usize::from(u16::from_le_bytes([*n0, *n1])))?;
+        let (value, rest) = rest.split_at_checked(usize::from(u16::from_le_bytes([*v0, *v1])))?;
+        self.0 = rest;
+        Some((std::str::from_utf8(name).ok()?, std::str::from_utf8(value).ok()?))
+    }
+}

@@ -1,0 +1,121 @@
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use super::chunk::Chunk;
+use super::pool::{ChunkPool, SizeClass};
+use crate::batch::Frame;
+
+/// Entries that a chain keeps room for while it is empty; beyond it the memory goes back.
+const KEPT_PIECES: usize = 4;
+/// Pieces that may wait for one connection, whatever their size: each costs 16 bytes beside what it refers to.
+pub(crate) const MAX_PIECES: usize = 1 << 16;
+
+/// A range of one chunk.
+pub(crate) struct Piece {
+    pub(crate) chunk: Rc<Chunk>,
+    pub(crate) from: u32,
+    pub(crate) to: u32,
+}
+
+impl Piece {
+    pub(crate) fn len(&self) -> usize {
+        (self.to - self.from) as usize
+    }
+
+    pub(crate) fn with<R>(&self, read: impl FnOnce(&[u8]) -> R) -> R {
+        self.chunk.with(self.from as usize, self.to as usize, read)
+    }
+}
+
+/// Output of one connection that comes before its cursor in a log: direct frames, ranges of logs it was taken out of.
+#[derive(Default)]
+pub(crate) struct Chain {
+    pieces: VecDeque<Piece>,
+    bytes: usize,
+}
+
+impl Chain {
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.pieces.is_empty()
+    }
+
+    pub(crate) fn is_overlong(&self) -> bool {
+        self.pieces.len() > MAX_PIECES
+    }
+
+    pub(crate) fn pieces(&self) -> impl Iterator<Item = &Piece> {
+        self.pieces.iter()
+    }
+
+    pub(crate) fn first(&self) -> Option<&Piece> {
+        self.pieces.front()
+    }
+
+    /// Adds a range; one that goes on where the last one ends becomes a part of it.
+    pub(crate) fn push_piece(&mut self, piece: Piece) {
+        self.bytes += piece.len();
+        match self.pieces.back_mut() {
+            Some(last) if Rc::ptr_eq(&last.chunk, &piece.chunk) && last.to == piece.from => last.to = piece.to,
+            _ => self.pieces.push_back(piece),
+        }
+    }
+
+    /// Copies a frame behind what is there: into the last chunk when this chain alone has it, else into a new one.
+    pub(crate) fn push_frame(&mut self, frame: &Frame<'_>, pool: &mut ChunkPool) {
+        let len = frame.bytes().len();
+        if let Some(last) = self.pieces.back_mut()
+            && !frame.is_shared()
+            && Rc::strong_count(&last.chunk) == 1
+            && last.to as usize == last.chunk.len()
+            && last.chunk.append(frame)
+        {
+            last.to += len as u32;
+            self.bytes += len;
+            return;
+        }
+        let class = if self.pieces.is_empty() { SizeClass::default() } else { SizeClass::default().larger() };
+        self.push_piece(Piece { chunk: pool.chunk_with(frame, class), from: 0, to: len as u32 });
+    }
+
+    /// Adds bytes that are not whole frames.
+    pub(crate) fn push_raw(&mut self, bytes: Box<[u8]>, pool: &ChunkPool) {
+        let to = bytes.len() as u32;
+        self.push_piece(Piece { chunk: Rc::new(Chunk::raw(bytes, pool.gauge())), from: 0, to });
+    }
+
+    /// Takes off the first `count` bytes, which have been written, and returns how many of `count` were not in the chain.
+    pub(crate) fn consume(&mut self, mut count: usize, pool: &mut ChunkPool) -> usize {
+        while let Some(piece) = self.pieces.front_mut() {
+            if count < piece.len() {
+                piece.from += count as u32;
+                self.bytes -= count;
+                return 0;
+            }
+            count -= piece.len();
+            self.bytes -= piece.len();
+            if let Some(piece) = self.pieces.pop_front() {
+                pool.give(piece.chunk);
+            }
+        }
+        if self.pieces.capacity() > KEPT_PIECES {
+            self.pieces = VecDeque::new();
+        }
+        count
+    }
+
+    /// Drops everything but the rest of the frame that was written in part, so that a frame may follow.
+    pub(crate) fn cut_to_current_frame(&mut self, pool: &ChunkPool) {
+        let pieces = std::mem::take(&mut self.pieces);
+        self.bytes = 0;
+        let Some(first) = pieces.front() else { return };
+        let (from, to) = (first.from as usize, first.chunk.frame_end(first.from as usize));
+        if from < to {
+            // Copied, for a chunk may be a thousand times as large as this rest.
+            self.push_raw(first.chunk.with(from, to, |bytes| bytes.into()), pool);
+        }
+    }
+}

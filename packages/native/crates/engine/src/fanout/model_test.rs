@@ -1,0 +1,232 @@
+//! The output of a shard against a model that keeps one byte vector per connection.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use webmq_websocket::{Opcode, encode_frame};
+
+use super::{Fanout, Wire, Written};
+use crate::batch::{Batch, Frame};
+use crate::command::Command;
+use crate::id::{GroupId, Slot};
+use crate::packer::Packer;
+
+const MAX_OUTBOX_BYTES: usize = 40_000;
+const SLOTS: u32 = 6;
+const GROUPS: u32 = 4;
+
+#[derive(Debug, Clone)]
+enum Step {
+    Insert(u32),
+    Remove(u32),
+    Join(u32, u32),
+    Leave(u32, u32),
+    Multicast { groups: Vec<u32>, bytes: usize, except: Option<u32> },
+    Send(u32, usize),
+    /// Bytes that each socket takes from now on.
+    Room(u32, usize),
+    Flush,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let slot = || 0..SLOTS;
+    let bytes = || prop_oneof![8 => 0_usize..200, 2 => 200_usize..5_000, 1 => 16_000_usize..30_000];
+    let step = prop_oneof![
+        2 => slot().prop_map(Step::Insert),
+        1 => slot().prop_map(Step::Remove),
+        8 => (slot(), 0..GROUPS).prop_map(|(slot, group)| Step::Join(slot, group)),
+        4 => (slot(), 0..GROUPS).prop_map(|(slot, group)| Step::Leave(slot, group)),
+        12 => (prop::collection::vec(0..GROUPS, 0..3), bytes(), prop::option::of(slot()))
+            .prop_map(|(groups, bytes, except)| Step::Multicast { groups, bytes, except }),
+        6 => (slot(), bytes()).prop_map(|(slot, bytes)| Step::Send(slot, bytes)),
+        4 => (slot(), prop_oneof![Just(usize::MAX), 0_usize..20_000]).prop_map(|(slot, room)| Step::Room(slot, room)),
+        6 => Just(Step::Flush),
+    ];
+    prop::collection::vec(step, 0..200)
+}
+
+#[derive(Default)]
+struct Peer {
+    groups: BTreeSet<u32>,
+    frames: Vec<Vec<u8>>,
+    received: Vec<u8>,
+    room: usize,
+    is_full: bool,
+}
+
+impl Peer {
+    fn expected(&self) -> Vec<u8> {
+        self.frames.concat()
+    }
+
+    fn waiting_bytes(&self) -> usize {
+        self.frames.iter().map(Vec::len).sum::<usize>() - self.received.len()
+    }
+}
+
+#[derive(Default)]
+struct Peers(HashMap<u32, Peer>);
+
+impl Wire for Peers {
+    fn write(&mut self, slot: Slot, bytes: &[u8]) -> Written {
+        let peer = self.0.get_mut(&slot.0).expect("written to a connection that is gone");
+        assert!(!bytes.is_empty() && !peer.is_full, "a full socket is left alone");
+        let count = bytes.len().min(peer.room);
+        peer.received.extend_from_slice(&bytes[..count]);
+        peer.room -= count;
+        peer.is_full = count < bytes.len();
+        if peer.is_full { Written::Part(count) } else { Written::All }
+    }
+}
+
+struct Run {
+    fanout: Fanout,
+    peers: Peers,
+    serial: u8,
+}
+
+impl Run {
+    fn payload(&mut self, bytes: usize) -> Vec<u8> {
+        self.serial = self.serial.wrapping_add(1);
+        vec![self.serial; bytes]
+    }
+
+    fn step(&mut self, step: Step) {
+        match step {
+            Step::Insert(slot) => {
+                if !self.peers.0.contains_key(&slot) {
+                    self.fanout.insert(Slot(slot));
+                    self.peers.0.insert(slot, Peer { room: usize::MAX, ..Peer::default() });
+                }
+            }
+            Step::Remove(slot) => {
+                if self.peers.0.remove(&slot).is_some() {
+                    self.fanout.remove(Slot(slot));
+                }
+            }
+            Step::Join(slot, group) => {
+                if let Some(peer) = self.peers.0.get_mut(&slot) {
+                    peer.groups.insert(group);
+                    self.fanout.join(Slot(slot), GroupId(group));
+                }
+            }
+            Step::Leave(slot, group) => {
+                if let Some(peer) = self.peers.0.get_mut(&slot) {
+                    peer.groups.remove(&group);
+                    self.fanout.leave(Slot(slot), GroupId(group));
+                }
+            }
+            Step::Multicast { groups, bytes, except } => self.multicast(&groups, bytes, except),
+            Step::Send(slot, bytes) => {
+                let payload = self.payload(bytes);
+                if let Some(peer) = self.peers.0.get_mut(&slot) {
+                    let batch = Arc::new(Batch::new(&Packer::default().send(0.0, &payload).0).expect("well packed"));
+                    let Some(Ok(Command::Send { frame, .. })) = batch.commands().next() else { panic!("not a send") };
+                    peer.frames.push(frame.bytes().to_vec());
+                    self.fanout.send(Slot(slot), &frame);
+                }
+            }
+            Step::Room(slot, room) => {
+                if let Some(peer) = self.peers.0.get_mut(&slot) {
+                    peer.room = room;
+                    if std::mem::replace(&mut peer.is_full, false) {
+                        self.fanout.unblock(Slot(slot));
+                    }
+                }
+            }
+            Step::Flush => self.flush(),
+        }
+        if self.fanout.is_flush_due() {
+            self.flush();
+        }
+    }
+
+    fn multicast(&mut self, groups: &[u32], bytes: usize, except: Option<u32>) {
+        let payload = self.payload(bytes);
+        let except = except.filter(|slot| self.peers.0.contains_key(slot));
+        let batch = Batch::new(&Packer::default().multicast(groups, &payload, None).0).expect("well packed");
+        let batch = Arc::new(batch);
+        let Some(Ok(Command::Multicast { groups: packed, frame, .. })) = batch.commands().next() else {
+            panic!("not a multicast")
+        };
+        let mut encoded = Vec::new();
+        encode_frame(Opcode::Text, &payload, &mut encoded);
+        assert_eq!(frame.bytes(), encoded);
+        let mut count = 0;
+        for (slot, peer) in &mut self.peers.0 {
+            if Some(*slot) != except && groups.iter().any(|group| peer.groups.contains(group)) {
+                peer.frames.push(encoded.clone());
+                count += 1;
+            }
+        }
+        assert_eq!(self.fanout.multicast(packed, &frame, except.map(Slot)), count);
+    }
+
+    fn flush(&mut self) {
+        self.fanout.flush(&mut self.peers);
+        let outcome = self.fanout.take_outcome();
+        let slow: BTreeSet<u32> = outcome.slow.iter().map(|slot| slot.0).collect();
+        for (slot, peer) in &self.peers.0 {
+            let is_slow = peer.is_full && peer.waiting_bytes() > MAX_OUTBOX_BYTES;
+            assert_eq!(slow.contains(slot), is_slow, "{} bytes wait", peer.waiting_bytes());
+        }
+        slow.into_iter().for_each(|slot| self.end_slow(slot));
+    }
+
+    /// A slow connection gets the rest of the frame it has begun, one more frame, and nothing else.
+    fn end_slow(&mut self, slot: u32) {
+        let mut peer = self.peers.0.remove(&slot).expect("reported while it is there");
+        let mut whole = 0;
+        peer.frames.retain(|frame| {
+            let begun = whole < peer.received.len();
+            whole += frame.len();
+            begun
+        });
+        peer.frames.push(b"\x88\x00".to_vec());
+        self.fanout.cut(Slot(slot));
+        self.fanout.send(Slot(slot), &Frame::copied(b"\x88\x00"));
+        (peer.room, peer.is_full) = (usize::MAX, false);
+        self.peers.0.insert(slot, peer);
+        self.fanout.unblock(Slot(slot));
+        self.fanout.watch(Slot(slot));
+        while self.fanout.is_dirty() {
+            self.fanout.flush(&mut self.peers);
+        }
+        let outcome = self.fanout.take_outcome();
+        assert!(outcome.drained.contains(&Slot(slot)));
+        let peer = self.peers.0.remove(&slot).expect("put back above");
+        assert!(peer.received == peer.expected(), "slow connection: wrong bytes");
+        self.fanout.remove(Slot(slot));
+        outcome.slow.into_iter().for_each(|slot| self.end_slow(slot.0));
+    }
+
+    /// Every socket takes everything: each peer has exactly what the model says, and no memory is left.
+    fn finish(mut self) {
+        for (slot, peer) in &mut self.peers.0 {
+            (peer.room, peer.is_full) = (usize::MAX, false);
+            self.fanout.unblock(Slot(*slot));
+        }
+        while self.fanout.is_dirty() {
+            self.fanout.flush(&mut self.peers);
+        }
+        for peer in self.peers.0.values() {
+            assert!(peer.received == peer.expected(), "wrong bytes");
+        }
+        assert_eq!(self.fanout.outbox_bytes(), 0);
+        let sets: BTreeSet<_> = self.peers.0.values().map(|peer| &peer.groups).filter(|set| !set.is_empty()).collect();
+        assert_eq!(self.fanout.index.live_count(), sets.len(), "one cohort per set of groups");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 512, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_connection_gets_exactly_the_bytes_of_the_model(steps in steps()) {
+        let mut run = Run { fanout: Fanout::new(MAX_OUTBOX_BYTES), peers: Peers::default(), serial: 0 };
+        (0..SLOTS).for_each(|slot| run.step(Step::Insert(slot)));
+        steps.into_iter().for_each(|step| run.step(step));
+        run.finish();
+    }
+}

@@ -1,0 +1,68 @@
+use std::rc::Rc;
+
+use super::chunk::{Chunk, Gauge};
+use crate::batch::Frame;
+
+/// Capacities of chunks. A write takes at most the largest, so that a larger one would not make a write carry more.
+const CLASS_BYTES: [usize; 5] = [1 << 10, 1 << 12, 1 << 14, 1 << 16, 1 << 18];
+/// Memory that a shard keeps per class for the next frames.
+const MAX_POOLED_BYTES_PER_CLASS: usize = 512 << 10;
+
+/// Which capacity the next chunk of a log gets: it grows with what a log holds at a time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct SizeClass(u8);
+
+impl SizeClass {
+    pub(crate) fn bytes(self) -> usize {
+        CLASS_BYTES[usize::from(self.0)]
+    }
+
+    pub(crate) fn larger(self) -> Self {
+        Self((self.0 + 1).min(CLASS_BYTES.len() as u8 - 1))
+    }
+
+    /// The class for a log whose last content had `used_bytes`: one smaller when most of a chunk stayed empty.
+    pub(crate) fn after_use(self, used_bytes: usize) -> Self {
+        if used_bytes < self.bytes() / 8 { Self(self.0.saturating_sub(1)) } else { self }
+    }
+}
+
+/// Makes chunks, and keeps a bounded number of empty ones: idle logs own nothing, busy ones do not allocate.
+#[derive(Default)]
+pub(crate) struct ChunkPool {
+    free: [Vec<Rc<Chunk>>; CLASS_BYTES.len()],
+    gauge: Gauge,
+}
+
+impl ChunkPool {
+    pub(crate) fn gauge(&self) -> &Gauge {
+        &self.gauge
+    }
+
+    /// An appendable chunk that has `frame` in it, with room for what `class` says.
+    pub(crate) fn chunk_with(&mut self, frame: &Frame<'_>, class: SizeClass) -> Rc<Chunk> {
+        if let Some(shared) = frame.share() {
+            return Rc::new(Chunk::shared(shared, &self.gauge));
+        }
+        let frame_bytes = frame.bytes().len();
+        let class_index = CLASS_BYTES.iter().position(|bytes| *bytes >= frame_bytes.max(class.bytes()));
+        let pooled = class_index.and_then(|index| self.free[index].pop());
+        let chunk = pooled.unwrap_or_else(|| {
+            let capacity = class_index.map_or(frame_bytes, |index| CLASS_BYTES[index]);
+            Rc::new(Chunk::owned(capacity, &self.gauge))
+        });
+        let fits = chunk.append(frame);
+        debug_assert!(fits, "the class was chosen for the frame");
+        chunk
+    }
+
+    /// Takes back a chunk that its holder no longer needs; kept if nobody else does and the pool has room.
+    pub(crate) fn give(&mut self, mut chunk: Rc<Chunk>) {
+        let Some(unshared) = Rc::get_mut(&mut chunk) else { return };
+        let Some(index) = CLASS_BYTES.iter().position(|bytes| *bytes == unshared.capacity()) else { return };
+        if self.free[index].len() < MAX_POOLED_BYTES_PER_CLASS / CLASS_BYTES[index] {
+            unshared.clear();
+            self.free[index].push(chunk);
+        }
+    }
+}
