@@ -1,8 +1,13 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { WebMQClient } from 'webmq-client'
 import { WebSocket } from 'ws'
 
+/** A client that is not connected by then fails the run; the library itself would try for ever. */
+const CONNECT_TIMEOUT_MS = 30_000
+
 /** One client of the load, reduced to what a scenario needs of it. */
 export interface BenchClient {
+  /** Rejects when the server cannot be reached. */
   connect(): Promise<void>
   /** Resolves when the server has confirmed the listen. */
   listen(key: string, handler: (payload: unknown, key: string) => void): Promise<void>
@@ -29,6 +34,10 @@ export function createBenchClient(url: string): BenchClient {
   const client = new WebMQClient({ url, WebSocket: PlainWebSocket })
   let reconnectCount = 0
   let errorCount = 0
+  let lastFailure = 'no attempt has failed'
+  client.on('reconnecting', ({ reason, error }) => {
+    lastFailure = error?.message ?? reason ?? lastFailure
+  })
   client.on('reconnected', () => {
     reconnectCount++
   })
@@ -36,7 +45,14 @@ export function createBenchClient(url: string): BenchClient {
     errorCount++
   })
   return {
-    connect: () => client.connect(),
+    connect: async () => {
+      const ended = new AbortController()
+      const timeout = sleep(CONNECT_TIMEOUT_MS, undefined, { signal: ended.signal }).then(() => {
+        throw new Error(`not connected within ${CONNECT_TIMEOUT_MS / 1_000} s: ${lastFailure}`)
+      })
+      timeout.catch(ignore) // Aborted once connected.
+      await Promise.race([client.connect(), timeout]).finally(() => ended.abort())
+    },
     listen: async (key, handler) => {
       await client.listen(key, (payload, message) => handler(payload, message.key)).ready
     },
@@ -52,3 +68,5 @@ export function createBenchClient(url: string): BenchClient {
     close: () => client.close(),
   }
 }
+
+const ignore = () => undefined
