@@ -4,6 +4,9 @@ import { isGroup, isId, isMessageId, isPosition, parseCount } from './fields.js'
 import { keyDefect, patternDefect } from './keys.js'
 import { MAX_HEADER_BYTES, MAX_TOKEN_BYTES } from './limits.js'
 import type { ClientMessage, ClientVerb } from './messages.js'
+import { decodeUtf8 } from './utf8.js'
+
+const NEWLINE = 0x0a
 
 /** A message whose header was taken apart and not yet understood. */
 interface RawMessage {
@@ -23,8 +26,11 @@ type Decoder<V extends ClientVerb> = (raw: RawMessage) => Extract<ClientMessage,
  * with `requestId` when the message had a readable one. Nothing else is ever thrown, whatever the bytes.
  */
 export function decodeClientMessage(data: Uint8Array, _isBinary: boolean): ClientMessage {
-  const plain = decodePlainPublish(data)
-  if (plain !== undefined) return plain
+  return decodePlainPublish(data) ?? decodeAny(data)
+}
+
+/** The same without the shortcut for what is sent most. */
+export function decodeAny(data: Uint8Array): ClientMessage {
   const raw = split(data)
   if (!isVerb(raw.verb)) throw refusal(raw, 'E_VERB_UNKNOWN', raw.verb.slice(0, 32))
   return decoders[raw.verb](raw)
@@ -37,22 +43,27 @@ const decoders: { readonly [V in ClientVerb]: Decoder<V> } = {
     if (body === undefined || body.length === 0 || body.length > MAX_TOKEN_BYTES || !body.every(isVisibleAscii)) {
       throw refusal(raw, 'E_MESSAGE_INVALID', `a token is 1 to ${MAX_TOKEN_BYTES} visible ASCII characters`)
     }
-    return { verb: 'auth', id, token: decoder.decode(body) }
+    readOptions(raw, 2)
+    return { verb: 'auth', id, token: String.fromCharCode(...body) }
   },
   listen(raw) {
     const id = requireId(raw)
     const pattern = requirePattern(raw)
-    const options = readOptions(raw)
+    const options = readOptions(raw, 3)
     const group = options.get('group')
     if (group !== undefined && !isGroup(group)) throw refusal(raw, 'E_MESSAGE_INVALID', 'group')
     return { verb: 'listen', id, pattern, ...readRange(raw, options), ...(group === undefined ? {} : { group }) }
   },
-  unlisten: (raw) => ({ verb: 'unlisten', id: requireId(raw), pattern: requirePattern(raw) }),
+  unlisten(raw) {
+    const message = { verb: 'unlisten', id: requireId(raw), pattern: requirePattern(raw) } as const
+    readOptions(raw, 3)
+    return message
+  },
   publish(raw) {
     const { body } = raw
     const id = raw.fields[1] === '-' ? undefined : requireId(raw)
     const key = requireKey(raw)
-    const options = readOptions(raw)
+    const options = readOptions(raw, 3)
     const messageId = options.get('id')
     const noEcho = options.get('noecho')
     if (messageId !== undefined && !isMessageId(messageId)) throw refusal(raw, 'E_MESSAGE_INVALID', 'message id')
@@ -70,10 +81,17 @@ const decoders: { readonly [V in ClientVerb]: Decoder<V> } = {
   history(raw) {
     const id = requireId(raw)
     const key = requireKey(raw)
-    return { verb: 'history', id, key, ...readRange(raw, readOptions(raw)) }
+    return { verb: 'history', id, key, ...readRange(raw, readOptions(raw, 3)) }
   },
-  presence: (raw) => ({ verb: 'presence', id: requireId(raw), key: requireKey(raw) }),
-  ping: () => ({ verb: 'ping' }),
+  presence(raw) {
+    const message = { verb: 'presence', id: requireId(raw), key: requireKey(raw) } as const
+    readOptions(raw, 3)
+    return message
+  },
+  ping(raw) {
+    readOptions(raw, 1)
+    return { verb: 'ping' }
+  },
 }
 
 function isVerb(verb: string): verb is keyof typeof decoders {
@@ -81,17 +99,24 @@ function isVerb(verb: string): verb is keyof typeof decoders {
 }
 
 function split(data: Uint8Array): RawMessage {
-  const newline = data.subarray(0, MAX_HEADER_BYTES + 1).indexOf(0x0a)
+  const newline = data.subarray(0, MAX_HEADER_BYTES + 1).indexOf(NEWLINE)
   const header = newline < 0 ? data : data.subarray(0, newline)
+  const id = readId(header)
   if (header.length > MAX_HEADER_BYTES) {
-    throw new WebMQError('E_MESSAGE_INVALID', { detail: `header is longer than ${MAX_HEADER_BYTES} bytes` })
+    throw refusal({ id }, 'E_MESSAGE_INVALID', `header is longer than ${MAX_HEADER_BYTES} bytes`)
   }
-  const fields = utf8(header).split(' ')
-  const [verb = '', second = ''] = fields
-  const body = newline < 0 ? undefined : data.subarray(newline + 1)
-  const raw = { verb, id: isId(second) ? second : undefined, fields, body }
-  if (fields.includes('')) throw refusal(raw, 'E_MESSAGE_INVALID', 'fields are separated by exactly one space')
-  return raw
+  const text = decodeUtf8(header)
+  if (text === undefined) throw refusal({ id }, 'E_MESSAGE_INVALID', 'header is not UTF-8')
+  const fields = text.split(' ')
+  if (fields.includes('')) throw refusal({ id }, 'E_MESSAGE_INVALID', 'fields are separated by exactly one space')
+  const [verb = ''] = fields
+  return { verb, id, fields, body: newline < 0 ? undefined : data.subarray(newline + 1) }
+}
+
+/** The id of a message that may be malformed otherwise. An id and the verbs before it are short, and ASCII. */
+function readId(header: Uint8Array): string | undefined {
+  const [, id = ''] = String.fromCharCode(...header.subarray(0, 64)).split(' ')
+  return isId(id) ? id : undefined
 }
 
 function requireId(raw: RawMessage): string {
@@ -116,10 +141,10 @@ function requirePattern(raw: RawMessage): string {
 /** The value of an option that has none. */
 const FLAG = ''
 
-/** Options by name, those of later versions included [P-11.2]. */
-function readOptions(raw: RawMessage): ReadonlyMap<string, string> {
+/** Options by name, those of later versions included [P-11.2]: all fields from number `start` on. */
+function readOptions(raw: RawMessage, start: number): ReadonlyMap<string, string> {
   const options = new Map<string, string>()
-  for (const field of raw.fields.slice(3)) {
+  for (const field of raw.fields.slice(start)) {
     const [, name, value = FLAG] = /^([a-z][a-z0-9-]*)(?:=([!-~]+))?$/.exec(field) ?? []
     if (name === undefined) throw refusal(raw, 'E_MESSAGE_INVALID', 'option')
     if (options.has(name)) throw refusal(raw, 'E_MESSAGE_INVALID', `option ${name} is given twice`)
@@ -147,21 +172,10 @@ function readRange(
   return { last: count }
 }
 
-// ignoreBOM: a key may begin with U+FEFF, which is a character like any other here.
-const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
-
-function utf8(bytes: Uint8Array): string {
-  try {
-    return decoder.decode(bytes)
-  } catch (cause) {
-    throw new WebMQError('E_MESSAGE_INVALID', { detail: 'header is not UTF-8', cause })
-  }
-}
-
 function isVisibleAscii(byte: number): boolean {
   return byte > 0x20 && byte < 0x7f
 }
 
-function refusal({ id }: RawMessage, code: ErrorCode, detail?: string): WebMQError {
+function refusal({ id }: Pick<RawMessage, 'id'>, code: ErrorCode, detail?: string): WebMQError {
   return new WebMQError(code, { ...(detail === undefined ? {} : { detail }), requestId: id })
 }

@@ -1,6 +1,6 @@
 import { MAX_GROUP_CHARS, MAX_ID_CHARS, MAX_MESSAGE_ID_CHARS, MAX_POSITION_CHARS } from './limits.js'
 
-/** A request id [P-2.5]: `-` alone means that there is none. */
+/** A request id [P-2.5]; as for a position, `-` alone means that there is none. */
 export function isId(text: string): boolean {
   return text.length <= MAX_ID_CHARS && /^[\w-]+$/.test(text) && text !== '-'
 }
@@ -12,7 +12,7 @@ export function isMessageId(text: string): boolean {
 
 /** A position as far as the protocol knows it [P-8.1]; whether the broker knows it is another question. */
 export function isPosition(text: string): boolean {
-  return text.length <= MAX_POSITION_CHARS && /^[\w:.-]+$/.test(text)
+  return text.length <= MAX_POSITION_CHARS && /^[\w:.-]+$/.test(text) && text !== '-'
 }
 
 /** The name of a queue group [P-6.6]. */

@@ -1,5 +1,6 @@
 import { isKey } from './keys.js'
 import { MAX_KEY_BYTES } from './limits.js'
+import { decodeUtf8 } from './utf8.js'
 
 /** A key that was read from bytes before: its text and the bytes it was read from. */
 export interface CachedKey {
@@ -14,7 +15,6 @@ const SPACE = 0x20
 const NEWLINE = 0x0a
 
 const slots = new Array<CachedKey | undefined>(SLOT_COUNT).fill(undefined)
-const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 /**
  * The key that stands in `data` from `start` up to a space or a newline, `undefined` if that is no key. Keys come back
@@ -35,7 +35,8 @@ export function readKey(data: Uint8Array, start: number): CachedKey | undefined 
   const slot = (hash ^ (hash >>> 15)) & (SLOT_COUNT - 1)
   const cached = slots[slot]
   if (cached !== undefined && isSame(cached.bytes, data, start, end)) return cached
-  const fresh = decode(data.slice(start, end))
+  // A copy in any case: `data` is borrowed, and `slice` of a Node Buffer would be another view of it.
+  const fresh = decode(new Uint8Array(data.subarray(start, end)))
   if (fresh !== undefined) slots[slot] = fresh
   return fresh
 }
@@ -51,13 +52,4 @@ function isSame(bytes: Uint8Array, data: Uint8Array, start: number, end: number)
 function decode(bytes: Uint8Array): CachedKey | undefined {
   const text = decodeUtf8(bytes)
   return text !== undefined && isKey(text) ? { text, bytes, byteLength: bytes.length } : undefined
-}
-
-function decodeUtf8(bytes: Uint8Array): string | undefined {
-  try {
-    return decoder.decode(bytes)
-  } catch {
-    // Not UTF-8: TextDecoder has no other way to say so.
-    return undefined
-  }
 }
