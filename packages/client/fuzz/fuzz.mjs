@@ -1,0 +1,51 @@
+import { parseArgs } from 'node:util'
+
+/** Executions between two looks at the clock. */
+const BATCH = 500
+
+/** mulberry32: small, seedable, good enough to choose test cases. */
+export function createRandom(seed) {
+  let state = seed >>> 0
+  const next = () => {
+    state = (state + 0x6d2b79f5) >>> 0
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
+  }
+  /** An integer from 0 to `limit` - 1. */
+  const below = (limit) => Math.floor(next() * limit)
+  return { next, below, pick: (items) => items[below(items.length)] }
+}
+
+/**
+ * Runs a target until the time is over, and exits with 1 and a way to repeat it at the first finding. A target makes an
+ * input of the random numbers it is given, checks it, and throws what it finds; it returns the names of what it has seen,
+ * whose counts show that the run came everywhere.
+ */
+export function fuzz(name, target) {
+  const { values } = parseArgs({ options: { seconds: { type: 'string', default: '60' }, seed: { type: 'string' } } })
+  const seed = values.seed === undefined ? Math.floor(Math.random() * 2 ** 32) : Number(values.seed)
+  const random = createRandom(seed)
+  const startMs = performance.now()
+  const endMs = startMs + Number(values.seconds) * 1_000
+  const seenCounts = new Map()
+  let executions = 0
+  console.log(`${name}: ${values.seconds} s, seed ${seed}`)
+  try {
+    while (performance.now() < endMs) {
+      for (let index = 0; index < BATCH; index++, executions++) {
+        for (const seen of target(random)) seenCounts.set(seen, (seenCounts.get(seen) ?? 0) + 1)
+      }
+    }
+  } catch (error) {
+    console.error(error)
+    console.error(`${name}: finding in execution ${executions}; repeat with --seed ${seed}`)
+    process.exitCode = 1
+    return
+  }
+  const seconds = ((performance.now() - startMs) / 1_000).toFixed(0)
+  console.log(`${name}: ${executions.toLocaleString('en')} executions in ${seconds} s, no finding`)
+  for (const [seen, count] of [...seenCounts].sort(([a], [b]) => (a < b ? -1 : 1))) {
+    console.log(`  ${count.toLocaleString('en').padStart(13)}  ${seen}`)
+  }
+}
