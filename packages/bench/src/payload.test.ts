@@ -19,6 +19,15 @@ describe('payloads', () => {
     expect(decoded).toMatchObject({ p: 42, n: 7, q: 2, t: 1_234_568 })
   })
 
+  it.each([0, -1, 9, 10, -10, 99_999, 100_000])(
+    'are recognised at their exact size, whatever the width of the time %d',
+    (atUs) => {
+      const payload = encoder.encode({ ...publication, atUs })
+      expect(decodePayload(payload, bounds)).toEqual(payload)
+      expect(decodePayload({ ...payload, pad: `${payload.pad}x` }, bounds)).toBeUndefined()
+    },
+  )
+
   it.each([
     ['is no object', 'text'],
     ['is null', null],

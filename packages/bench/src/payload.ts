@@ -20,6 +20,9 @@ const WIDEST: BenchPayload = { p: 9_999_999, n: -99_999_999, q: 99_999_999, t: -
 /** Smallest message that holds its own bookkeeping. */
 export const MIN_MESSAGE_SIZE_BYTES = JSON.stringify(WIDEST).length
 
+/** A payload's JSON without its digits and its padding. */
+const BARE_BYTES = '{"p":,"n":,"q":,"t":,"pad":""}'.length
+
 const PAD_ALPHABET = 'abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-'
 
 /** Makes the payloads of one worker, each exactly `sizeBytes` bytes of JSON. */
@@ -55,8 +58,16 @@ export function decodePayload(value: unknown, bounds: PayloadBounds): BenchPaylo
   const { p, n, q, t, pad } = value as Partial<Record<keyof BenchPayload, unknown>>
   if (!isInteger(p) || !isInteger(n) || !isInteger(q) || !isInteger(t) || typeof pad !== 'string') return undefined
   if (p < 0 || p >= bounds.clientCount || n >= bounds.maxTurnCount || q < 0 || q > Math.max(0, n)) return undefined
-  const payload = { p, n, q, t, pad }
-  return JSON.stringify({ ...payload, pad: '' }).length + pad.length === bounds.sizeBytes ? payload : undefined
+  const isWhole =
+    BARE_BYTES + digitCount(p) + digitCount(n) + digitCount(q) + digitCount(t) + pad.length === bounds.sizeBytes
+  return isWhole ? { p, n, q, t, pad } : undefined
+}
+
+/** Length of a safe integer in JSON. Arithmetic, because this runs for every delivery. */
+function digitCount(integer: number): number {
+  let count = integer < 0 ? 2 : 1
+  for (let rest = Math.abs(integer); rest >= 10; rest = Math.floor(rest / 10)) count++
+  return count
 }
 
 function isInteger(value: unknown): value is number {

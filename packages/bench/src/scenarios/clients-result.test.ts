@@ -5,8 +5,9 @@ import { KeyPlan, type Publication } from '../key-plan.js'
 import { createLatencyHistogram, recordUs } from '../latency-histogram.js'
 import { PayloadEncoder } from '../payload.js'
 import { SendSchedule } from '../send-schedule.js'
+import { clientsMetrics } from './clients-metrics.js'
 import { type ClientsConfig, planOptionsOf } from './clients-options.js'
-import { type ClientsObservation, type ClientsReport, clientsMetrics, summarizeClients } from './clients-result.js'
+import { type ClientsObservation, type ClientsReport, summarizeClients } from './clients-result.js'
 import { clientsText } from './clients-text.js'
 
 const CONFIG: ClientsConfig = {

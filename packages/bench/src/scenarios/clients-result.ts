@@ -1,4 +1,3 @@
-import type { MetricKinds, Metrics } from '../assertions.js'
 import type { BackendSample } from '../backends/messages.js'
 import type { BackendLoad, LoadResult } from '../generator/messages.js'
 import { type LatencySummary, mergeHistograms, summarizeLatency } from '../latency-histogram.js'
@@ -87,33 +86,6 @@ export interface ClientsReport {
   }
 }
 
-/** What `--assert` can name in this scenario. */
-export const CLIENTS_METRICS = {
-  p50: 'milliseconds',
-  p95: 'milliseconds',
-  p99: 'milliseconds',
-  max: 'milliseconds',
-  published: 'count',
-  expected: 'count',
-  delivered: 'count',
-  loss: 'ratio',
-  duplicates: 'count',
-  reordered: 'count',
-  unexpected: 'count',
-  fanout: 'count',
-  drain: 'milliseconds',
-  publishRate: 'count',
-  deliveryRate: 'count',
-  publishErrors: 'count',
-  reconnects: 'count',
-  clientErrors: 'count',
-  serverCpu: 'seconds',
-  serverRss: 'bytes',
-  serverLag: 'milliseconds',
-  deliveriesPerCpuSecond: 'count',
-  saturated: 'count',
-} as const satisfies MetricKinds
-
 /** Above this share of busy time a worker has no slack to send and stamp on time. */
 const SATURATED_UTILIZATION = 0.9
 /** A worker whose timers are this late stamps arrivals that late too. */
@@ -167,36 +139,6 @@ export function summarizeClients(config: ClientsConfig, observation: ClientsObse
   }
 }
 
-/** The report's figures by the names that `--assert` uses. */
-export function clientsMetrics(report: ClientsReport): Metrics {
-  const { results, rates, irregularities, server } = report
-  return {
-    p50: results.latencyMs.p50,
-    p95: results.latencyMs.p95,
-    p99: results.latencyMs.p99,
-    max: results.latencyMs.max,
-    published: results.publishedCount,
-    expected: results.expectedCount,
-    delivered: results.deliveredCount,
-    loss: results.lossRatio,
-    duplicates: results.duplicateCount,
-    reordered: results.reorderedCount,
-    unexpected: irregularities.unexpectedCount,
-    fanout: results.fanOutRatio,
-    drain: results.drainMs,
-    publishRate: rates.publishedPerSecond,
-    deliveryRate: rates.deliveredPerSecond,
-    publishErrors: irregularities.publishErrorCount,
-    reconnects: irregularities.reconnectCount,
-    clientErrors: irregularities.clientErrorCount,
-    serverCpu: server.cpuSeconds,
-    serverRss: server.rssBytes,
-    serverLag: largest(results.perBackend.map((backend) => backend.serverEventLoopLagMs.p99)),
-    deliveriesPerCpuSecond: server.deliveriesPerCpuSecond,
-    saturated: report.verdict === 'ok' ? 0 : 1,
-  } satisfies Record<keyof typeof CLIENTS_METRICS, number | null>
-}
-
 function summarizeBackend(
   config: ClientsConfig,
   { samples, ports }: ClientsObservation,
@@ -243,7 +185,8 @@ function sum<T>(items: readonly T[], measure: (item: T) => number): number {
   return items.reduce((total, item) => total + measure(item), 0)
 }
 
-function largest(values: readonly (number | null)[]): number | null {
+/** The largest of those that are there; `null` when none is. */
+export function largest(values: readonly (number | null)[]): number | null {
   return values.reduce(
     (most, value) => (value !== null && value > (most ?? Number.NEGATIVE_INFINITY) ? value : most),
     null,
