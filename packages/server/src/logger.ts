@@ -1,5 +1,5 @@
 import pino, { type DestinationStream } from 'pino'
-import pretty from 'pino-pretty'
+import { prettyFactory } from 'pino-pretty'
 
 /** Levels of the log, least serious first; `silent` writes nothing. */
 export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
@@ -66,10 +66,14 @@ export function createLogger(options: LoggerOptions = {}): Logger {
       redact: { paths: SECRET_FIELDS.flatMap(redactedPaths), censor: REDACTED },
       hooks: { streamWrite: hideTokens },
     },
-    isPretty
-      ? pretty({ destination, colorize: color, ignore: 'pid,hostname', translateTime: 'SYS:HH:MM:ss.l', sync: true })
-      : destination,
+    isPretty ? prettified(destination, color) : destination,
   )
+}
+
+/** Line by line, without pino-pretty's stream: that writes later, and loses the last lines when the process exits. */
+function prettified(destination: DestinationStream, colorize: boolean): DestinationStream {
+  const prettify = prettyFactory({ colorize, translateTime: 'SYS:HH:MM:ss.l' })
+  return { write: (line) => destination.write(prettify(line)) }
 }
 
 function redactedPaths(field: string): string[] {
