@@ -43,12 +43,13 @@ export default {
     },
     {
       name: 'adapters-know-only-their-port',
-      comment: 'A broker or a transport imports its port, the errors, its own files and its own library.',
+      comment:
+        'A broker or a transport imports its port, the errors, its own files and its own library; brokers also share positions and the router.',
       severity: 'error',
       from: { path: '^packages/server/src/(brokers|transports)/', pathNot: TESTS },
       to: {
         path: '^packages/server/src/',
-        pathNot: '^packages/server/src/(broker|transport)\\.ts$|^packages/server/src/$1/',
+        pathNot: '^packages/server/src/(broker|transport|position|router)\\.ts$|^packages/server/src/$1/',
       },
     },
     {
@@ -65,13 +66,13 @@ export default {
     },
   ],
   options: {
-    doNotFollow: { path: 'node_modules' },
-    exclude: { path: '(^|/)target/|^packages/[^/]+/dist/.*[.]d[.]ts$|node_modules/(?!.*webmq)' },
+    doNotFollow: { path: 'node_modules|^packages/[^/]+/dist/' },
+    exclude: { path: '(^|/)target/' },
     tsPreCompilationDeps: true,
     tsConfig: { fileName: 'tsconfig.base.json' },
     enhancedResolveOptions: {
       exportsFields: ['exports'],
-      conditionNames: ['types', 'import', 'default'],
+      conditionNames: ['import', 'default'],
       extensions: ['.ts', '.js', '.mjs'],
     },
   },
