@@ -1,0 +1,200 @@
+import { generateKeyPairSync, type KeyObject } from 'node:crypto'
+import { createServer, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { SignJWT } from 'jose'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { WebMQError } from 'webmq-client/protocol'
+import type { Logger } from '../logger.js'
+import { createTokenVerifier, type TokenVerifier } from './token-verifier.js'
+
+/** A key that signs, and the set member that verifies. */
+interface SigningKey {
+  readonly kid: string
+  readonly alg: string
+  readonly privateKey: KeyObject
+  readonly jwk: object
+}
+
+function createKey(kid: string, alg = 'ES256'): SigningKey {
+  const pair =
+    alg === 'RS256'
+      ? generateKeyPairSync('rsa', { modulusLength: 2048 })
+      : alg === 'EdDSA'
+        ? generateKeyPairSync('ed25519')
+        : generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  return {
+    kid,
+    alg,
+    privateKey: pair.privateKey,
+    jwk: { ...pair.publicKey.export({ format: 'jwk' }), kid, alg, use: 'sig' },
+  }
+}
+
+function sign({ privateKey, kid, alg }: SigningKey, header: object = {}): Promise<string> {
+  return new SignJWT({ sub: kid }).setProtectedHeader({ alg, kid, ...header }).sign(privateKey)
+}
+
+const TEN_MINUTES_MS = 600_000
+
+describe('tokens verified by a key set', () => {
+  const old = createKey('old')
+  const next = createKey('next', 'RS256')
+  const stranger = createKey('stranger', 'EdDSA')
+
+  let httpServer: Server
+  let url: string
+  let requestCount: number
+  let answer: (response: ServerResponse) => void
+  let nowMs: number
+  let warnings: object[]
+  let verifier: TokenVerifier
+
+  const serveKeys = (...keys: readonly SigningKey[]): void => {
+    answer = (response) => {
+      response.setHeader('content-type', 'application/json')
+      response.end(JSON.stringify({ keys: keys.map(({ jwk }) => jwk) }))
+    }
+  }
+  const fail = (): void => {
+    answer = (response) => {
+      response.statusCode = 503
+      response.end('busy')
+    }
+  }
+
+  const userOf = async (token: string): Promise<string | undefined> => (await verifier.verify(token)).userId
+  const codeOf = async (token: string): Promise<string> =>
+    await verifier.verify(token).then(
+      () => 'accepted',
+      (error: WebMQError) => error.code,
+    )
+
+  beforeEach(async () => {
+    requestCount = 0
+    nowMs = Date.now()
+    warnings = []
+    serveKeys(old)
+    httpServer = createServer((_request, response) => {
+      requestCount += 1
+      answer(response)
+    })
+    await new Promise<void>((resolve) => httpServer.listen(0, '127.0.0.1', resolve))
+    url = `http://127.0.0.1:${(httpServer.address() as AddressInfo).port}/jwks.json`
+    const logger = { warn: (fields: object) => warnings.push(fields) } as unknown as Logger
+    verifier = createTokenVerifier({ jwksUrl: url }, { logger, now: () => nowMs })
+  })
+
+  afterEach(async () => {
+    httpServer.closeAllConnections()
+    await new Promise((resolve) => httpServer.close(resolve))
+  })
+
+  it('reads the set for the first token, and keeps it', async () => {
+    expect(requestCount).toBe(0)
+    for (let round = 0; round < 3; round++) expect(await userOf(await sign(old))).toBe('old')
+    expect(requestCount).toBe(1)
+  })
+
+  it('reads it once for tokens that come at the same time', async () => {
+    const tokens = await Promise.all(Array.from({ length: 20 }, () => sign(old)))
+    expect(await Promise.all(tokens.map(userOf))).toEqual(Array.from({ length: 20 }, () => 'old'))
+    expect(requestCount).toBe(1)
+  })
+
+  it('follows a rotation at once: a token with an unknown key makes it read the set again', async () => {
+    await userOf(await sign(old))
+    serveKeys(old, next)
+    expect(await userOf(await sign(next))).toBe('next')
+    expect(await userOf(await sign(old))).toBe('old')
+    expect(requestCount).toBe(2)
+  })
+
+  it('does not let strangers make it read the set again and again', async () => {
+    const token = await sign(stranger)
+    for (let round = 0; round < 10; round++) expect(await codeOf(token)).toBe('E_TOKEN_INVALID')
+    expect(requestCount).toBe(2)
+    nowMs += 29_999
+    expect(await codeOf(token)).toBe('E_TOKEN_INVALID')
+    expect(requestCount).toBe(2)
+    nowMs += 1
+    serveKeys(stranger)
+    expect(await userOf(token)).toBe('stranger')
+    expect(requestCount).toBe(3)
+  })
+
+  it('stops trusting a key that was taken out of the set, after ten minutes', async () => {
+    await userOf(await sign(old))
+    serveKeys(next)
+    nowMs += TEN_MINUTES_MS - 1
+    expect(await codeOf(await sign(old))).toBe('accepted')
+    nowMs += 1
+    expect(await codeOf(await sign(old))).toBe('E_TOKEN_INVALID')
+  })
+
+  it('goes on with the last good set while the address fails, for a day', async () => {
+    const token = await sign(old)
+    await userOf(token)
+    fail()
+    nowMs += TEN_MINUTES_MS
+    expect(await userOf(token)).toBe('old')
+    expect(await userOf(token)).toBe('old')
+    expect(requestCount, 'a failing address is left alone for 5 seconds').toBe(2)
+    expect(warnings).toEqual([expect.objectContaining({ url, hasOlderSet: true })])
+    nowMs += 5000
+    expect(await userOf(token)).toBe('old')
+    expect(requestCount).toBe(3)
+    nowMs += 24 * 3_600_000
+    expect(await codeOf(token)).toBe('E_INTERNAL')
+  })
+
+  it('says that it is the server, not the token, when no set can be read, and tries again', async () => {
+    fail()
+    const token = await sign(old)
+    const error = await verifier.verify(token).catch((reason: WebMQError) => reason)
+    expect(error).toMatchObject({ code: 'E_INTERNAL', retryable: true })
+    expect((error as WebMQError).message, 'clients are not told where the keys are').not.toContain('127.0.0.1')
+    expect(await codeOf(token)).toBe('E_INTERNAL')
+    expect(requestCount).toBe(1)
+    serveKeys(old)
+    nowMs += 5000
+    expect(await userOf(token)).toBe('old')
+  })
+
+  it.each([
+    ['no JSON', 'hello'],
+    ['no key set', '{"keys":12}'],
+    ['an error page', '<html>'],
+    ['endless', `{"keys":[],"x":"${'x'.repeat(2 * 1024 * 1024)}"}`],
+  ])('does not take an answer that is %s for a set', async (_name, body) => {
+    answer = (response) => response.end(body)
+    expect(await codeOf(await sign(old))).toBe('E_INTERNAL')
+  })
+
+  it('does not follow a redirection to keys of someone else', async () => {
+    answer = (response) => response.writeHead(302, { location: 'http://127.0.0.1:9/evil.json' }).end()
+    expect(await codeOf(await sign(old))).toBe('E_INTERNAL')
+    expect(requestCount).toBe(1)
+  })
+
+  it('does not take a secret out of a set, nor HS tokens signed with a public key of it', async () => {
+    const secret = Buffer.from('a secret that was published by mistake')
+    answer = (response) =>
+      response.end(JSON.stringify({ keys: [{ kty: 'oct', kid: 'oops', k: secret.toString('base64url') }, old.jwk] }))
+    const token = await new SignJWT({ sub: 'admin' }).setProtectedHeader({ alg: 'HS256', kid: 'oops' }).sign(secret)
+    expect(await codeOf(token)).toBe('E_TOKEN_INVALID')
+    const confused = await new SignJWT({ sub: 'admin' })
+      .setProtectedHeader({ alg: 'HS256', kid: 'old' })
+      .sign(Buffer.from(JSON.stringify(old.jwk)))
+    expect(await codeOf(confused)).toBe('E_TOKEN_INVALID')
+  })
+
+  it('refuses a token that uses the name of a key with another key', async () => {
+    expect(await codeOf(await sign({ ...createKey('old') }))).toBe('E_TOKEN_INVALID')
+  })
+
+  it('wants a token to name its key when several fit', async () => {
+    serveKeys(old, createKey('second'))
+    const nameless = await new SignJWT({}).setProtectedHeader({ alg: 'ES256' }).sign(old.privateKey)
+    await expect(verifier.verify(nameless)).rejects.toThrow('several keys fit it; it must name one (kid)')
+  })
+})

@@ -1,0 +1,224 @@
+import { createHmac, generateKeyPairSync, type KeyObject } from 'node:crypto'
+import { type JWTPayload, SignJWT } from 'jose'
+import { describe, expect, it } from 'vitest'
+import { ERRORS, type WebMQError } from 'webmq-client/protocol'
+import { createTokenVerifier, type JwtOptions, type TokenVerifier } from './token-verifier.js'
+
+const SECRET = 'a shared secret of more than 64 bytes, so that it does for HS512 as well, see RFC 7518'
+const NOW_S = 1_800_000_000
+const WEBMQ = { grants: [{ keys: ['chat.#'], allow: ['listen', 'publish'] }] }
+
+const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 })
+const p256 = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+const p384 = generateKeyPairSync('ec', { namedCurve: 'P-384' })
+const p521 = generateKeyPairSync('ec', { namedCurve: 'P-521' })
+const ed25519 = generateKeyPairSync('ed25519')
+
+const pemOf = (key: KeyObject): string => key.export({ type: 'spki', format: 'pem' }).toString()
+
+function sign(payload: JWTPayload, alg: string, key: KeyObject | Uint8Array): Promise<string> {
+  return new SignJWT(payload).setProtectedHeader({ alg }).sign(key)
+}
+
+const signHs = (payload: JWTPayload, alg = 'HS256'): Promise<string> => sign(payload, alg, Buffer.from(SECRET))
+
+/** A token whose parts are as given, signed with a secret by hand: jose would refuse to make it. */
+function forge(header: object, payload: object, secret: string): string {
+  const body = [header, payload].map((part) => Buffer.from(JSON.stringify(part)).toString('base64url')).join('.')
+  return `${body}.${createHmac('sha256', secret).update(body).digest('base64url')}`
+}
+
+function createVerifier(jwt: JwtOptions): TokenVerifier {
+  return createTokenVerifier(jwt, { now: () => NOW_S * 1000 })
+}
+
+async function errorOf(verifier: TokenVerifier, token: string): Promise<WebMQError> {
+  return await verifier.verify(token).then(
+    () => {
+      throw new Error('the token was accepted')
+    },
+    (error: WebMQError) => error,
+  )
+}
+
+describe('a verifier', () => {
+  it('turns a token into an identity', async () => {
+    const token = await signHs({ sub: 'alice', exp: NOW_S + 60, webmq: WEBMQ })
+    expect(await createVerifier({ secret: SECRET }).verify(token)).toEqual({
+      userId: 'alice',
+      grants: WEBMQ.grants,
+      expiresAtMs: (NOW_S + 60) * 1000,
+    })
+  })
+
+  it('grants nothing to a token that claims nothing, and names nobody', async () => {
+    expect(await createVerifier({ secret: SECRET }).verify(await signHs({}))).toEqual({ grants: [] })
+  })
+
+  it.each([
+    ['HS256', { secret: SECRET }, Buffer.from(SECRET)],
+    ['HS384', { secret: SECRET }, Buffer.from(SECRET)],
+    ['HS512', { secret: SECRET }, Buffer.from(SECRET)],
+    ['RS256', { publicKey: pemOf(rsa.publicKey) }, rsa.privateKey],
+    ['RS384', { publicKey: pemOf(rsa.publicKey) }, rsa.privateKey],
+    ['RS512', { publicKey: pemOf(rsa.publicKey) }, rsa.privateKey],
+    ['PS256', { publicKey: pemOf(rsa.publicKey) }, rsa.privateKey],
+    ['PS384', { publicKey: pemOf(rsa.publicKey) }, rsa.privateKey],
+    ['PS512', { publicKey: pemOf(rsa.publicKey) }, rsa.privateKey],
+    ['ES256', { publicKey: pemOf(p256.publicKey) }, p256.privateKey],
+    ['ES384', { publicKey: pemOf(p384.publicKey) }, p384.privateKey],
+    ['ES512', { publicKey: pemOf(p521.publicKey) }, p521.privateKey],
+    ['EdDSA', { publicKey: pemOf(ed25519.publicKey) }, ed25519.privateKey],
+    ['Ed25519', { publicKey: pemOf(ed25519.publicKey) }, ed25519.privateKey],
+  ] as const)('verifies %s, and nothing that was changed since', async (alg, jwt, key) => {
+    const verifier = createVerifier(jwt)
+    const token = await sign({ sub: 'alice' }, alg, key)
+    expect(await verifier.verify(token)).toMatchObject({ userId: 'alice' })
+
+    const [header, , signature] = token.split('.')
+    const other = Buffer.from(JSON.stringify({ sub: 'admin' })).toString('base64url')
+    const error = await errorOf(verifier, `${header}.${other}.${signature}`)
+    expect(error).toMatchObject({
+      code: 'E_TOKEN_INVALID',
+      message: expect.stringContaining('its signature does not fit'),
+    })
+  })
+})
+
+describe('which algorithm verifies a token is up to the key', () => {
+  it.each([
+    ['RSA', rsa.publicKey],
+    ['EC', p256.publicKey],
+    ['Ed25519', ed25519.publicKey],
+  ])('the text of the %s public key does not do as a shared secret', async (_name, publicKey) => {
+    const pem = pemOf(publicKey)
+    for (const secret of [pem, pem.trim()]) {
+      const error = await errorOf(createVerifier({ publicKey: pem }), forge({ alg: 'HS256' }, { sub: 'admin' }, secret))
+      expect(error).toMatchObject({ code: 'E_TOKEN_INVALID', message: expect.stringContaining('algorithm') })
+    }
+  })
+
+  it('a token without a signature is none', async () => {
+    const payload = Buffer.from('{"sub":"admin"}').toString('base64url')
+    for (const alg of ['none', 'None', 'nOnE', '']) {
+      const header = Buffer.from(JSON.stringify({ alg })).toString('base64url')
+      const token = `${header}.${payload}.`
+      for (const jwt of [{ secret: SECRET }, { publicKey: pemOf(rsa.publicKey) }]) {
+        expect((await errorOf(createVerifier(jwt), token)).code).toBe('E_TOKEN_INVALID')
+      }
+    }
+  })
+
+  it('a secret does not verify what a private key signed, nor one curve what another signed', async () => {
+    const rs256 = await sign({ sub: 'alice' }, 'RS256', rsa.privateKey)
+    expect((await errorOf(createVerifier({ secret: SECRET }), rs256)).message).toContain('algorithm')
+    const es384 = await sign({ sub: 'alice' }, 'ES384', p384.privateKey)
+    expect((await errorOf(createVerifier({ publicKey: pemOf(p256.publicKey) }), es384)).message).toContain('algorithm')
+  })
+
+  it('fewer may be allowed, never more', async () => {
+    const verifier = createVerifier({ secret: SECRET, algorithms: ['HS512'] })
+    expect((await errorOf(verifier, await signHs({}))).message).toContain('algorithm')
+    expect(await verifier.verify(await signHs({}, 'HS512'))).toEqual({ grants: [] })
+    expect(() => createVerifier({ publicKey: pemOf(rsa.publicKey), algorithms: ['HS256'] })).toThrow(
+      expect.objectContaining({ code: 'E_OPTION_INVALID' }),
+    )
+  })
+})
+
+describe('a key', () => {
+  it.each([
+    ['not PEM', 'hello'],
+    ['half of one', '-----BEGIN PUBLIC KEY-----\nMIIB\n-----END PUBLIC KEY-----'],
+    ['a private key', rsa.privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()],
+    ['of a kind that signs nothing', pemOf(generateKeyPairSync('x25519').publicKey)],
+    ['of a curve that JWT does not know', pemOf(generateKeyPairSync('ec', { namedCurve: 'secp256k1' }).publicKey)],
+  ])('is refused when it is %s', (_name, publicKey) => {
+    expect(() => createVerifier({ publicKey })).toThrow(expect.objectContaining({ code: 'E_OPTION_INVALID' }))
+    expect(() => createVerifier({ publicKey })).toThrow('jwt.publicKey')
+  })
+
+  it('is needed', () => {
+    expect(() => createVerifier({})).toThrow(expect.objectContaining({ code: 'E_OPTION_INVALID' }))
+  })
+})
+
+describe('claims', () => {
+  const verifier = createVerifier({
+    secret: SECRET,
+    issuer: 'https://id.example',
+    audience: 'webmq',
+    clockToleranceS: 5,
+  })
+  const good = { iss: 'https://id.example', aud: 'webmq' }
+
+  it('are accepted when they fit', async () => {
+    expect(await verifier.verify(await signHs({ ...good, aud: ['other', 'webmq'] }))).toEqual({ grants: [] })
+  })
+
+  it.each([
+    [{ ...good, iss: 'https://evil.example' }, 'claim iss is not the wanted issuer'],
+    [{ aud: 'webmq' }, 'claim iss is not the wanted issuer'],
+    [{ ...good, aud: 'other' }, 'claim aud does not hold the wanted audience'],
+    [{ iss: good.iss }, 'claim aud does not hold the wanted audience'],
+    [{ ...good, nbf: NOW_S + 60 }, 'claim nbf lies in the future'],
+    [{ ...good, exp: 'soon' as unknown as number }, 'claim exp is malformed'],
+    [{ ...good, sub: 12 as unknown as string }, 'claim sub'],
+    [{ ...good, sub: '' }, 'claim sub is not a text'],
+    [{ ...good, webmq: { grants: 'all' } }, 'webmq.grants is not a list'],
+  ])('%j are refused: %s', async (payload, detail) => {
+    const error = await errorOf(verifier, await signHs(payload))
+    expect(error.code).toBe('E_TOKEN_INVALID')
+    expect(error.message).toContain(detail)
+  })
+
+  it('may be off by the clock tolerance, and not by more', async () => {
+    await expect(verifier.verify(await signHs({ ...good, nbf: NOW_S + 4 }))).resolves.toBeDefined()
+    expect((await errorOf(verifier, await signHs({ ...good, nbf: NOW_S + 6 }))).code).toBe('E_TOKEN_INVALID')
+    await expect(verifier.verify(await signHs({ ...good, exp: NOW_S - 4 }))).resolves.toBeDefined()
+    expect((await errorOf(verifier, await signHs({ ...good, exp: NOW_S - 6 }))).code).toBe('E_TOKEN_EXPIRED')
+  })
+
+  it('give a token that only the tolerance keeps alive the time of the tolerance, not none', async () => {
+    const { expiresAtMs } = await verifier.verify(await signHs({ ...good, exp: NOW_S - 2 }))
+    expect(expiresAtMs).toBe((NOW_S - 2 + 5) * 1000)
+  })
+
+  it('tell an expired token, which a new one replaces, from one that is wrong', async () => {
+    const error = await errorOf(verifier, await signHs({ ...good, exp: NOW_S - 3600 }))
+    expect(error).toMatchObject({ code: 'E_TOKEN_EXPIRED', retryable: true })
+    expect(ERRORS[error.code]).toHaveProperty('closeCode', 4009)
+  })
+})
+
+describe('what is no token', () => {
+  const verifier = createVerifier({ secret: SECRET })
+
+  it.each([
+    '',
+    'hello',
+    'a.b',
+    'a.b.c',
+    '..',
+    'a.b.c.d.e',
+    `${Buffer.from('{"alg":"HS256"}').toString('base64url')}.e30`,
+    `${Buffer.from('[]').toString('base64url')}.e30.AAAA`,
+    `${Buffer.from('{"alg":"HS256","crit":["x"]}').toString('base64url')}.e30.AAAA`,
+    '\u0000\u0000.\uffff.💥',
+  ])('is refused without being repeated: %j', async (token) => {
+    const error = await errorOf(verifier, token)
+    expect(error.code).toBe('E_TOKEN_INVALID')
+    if (token.length > 2) expect(`${error.message}${String(error.cause)}`).not.toContain(token)
+  })
+
+  it('is refused unread when it is far too long', async () => {
+    expect((await errorOf(verifier, 'e'.repeat(20_000))).message).toContain('longer than')
+  })
+
+  it('is refused when its payload is no object', async () => {
+    const header = { alg: 'HS256' }
+    for (const payload of [[], 'text', 12, null]) {
+      expect((await errorOf(verifier, forge(header, payload as object, SECRET))).code).toBe('E_TOKEN_INVALID')
+    }
+  })
+})
