@@ -1,4 +1,4 @@
-import { WebMQError } from 'webmq-client/protocol'
+import { MESSAGE_OVERHEAD_BYTES, WebMQError } from 'webmq-client/protocol'
 import { didYouMean } from './closest-name.js'
 import { allowedAlgorithms, type JwtOptions } from './identity/index.js'
 import type { LogFormat, Logger, LogLevel } from './logger.js'
@@ -168,9 +168,6 @@ function checkTogether(input: ServerOptions, options: ResolvedOptions): void {
     })
   }
 }
-
-/** Room for the header line (at most 2,048 bytes) and the frame header of a message, with some to spare. */
-const MESSAGE_OVERHEAD_BYTES = 4096
 
 function checkTokens(jwt: JwtOptions, insecure: boolean): void {
   const sources = [jwt.secret, jwt.publicKey, jwt.jwksUrl].filter((source) => source !== undefined)

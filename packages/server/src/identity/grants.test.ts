@@ -22,7 +22,6 @@ describe('mayListen', () => {
     'prices.*.eur',
     'prices.#',
   ])('grants %s, every key of which one grant covers', (pattern) => {
-    // `chat.#.…` is granted only where at least one word comes between: `chat.#.message` always has one.
     expect(mayListen(ALICE, pattern)).toBe(true)
   })
 

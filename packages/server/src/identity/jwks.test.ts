@@ -160,6 +160,18 @@ describe('tokens verified by a key set', () => {
     expect(await userOf(token)).toBe('old')
   })
 
+  it('does not refuse a token for good whose key it cannot look up at the moment', async () => {
+    await userOf(await sign(old))
+    fail()
+    const token = await sign(next)
+    for (let round = 0; round < 3; round++) expect(await codeOf(token)).toBe('E_INTERNAL')
+    expect(requestCount).toBe(2)
+    expect(await userOf(await sign(old)), 'keys that are known go on').toBe('old')
+    serveKeys(old, next)
+    nowMs += 5000
+    expect(await userOf(token)).toBe('next')
+  })
+
   it.each([
     ['no JSON', 'hello'],
     ['no key set', '{"keys":12}'],

@@ -83,15 +83,15 @@ export class RemoteJwks {
     const ageMs = set === undefined ? Number.POSITIVE_INFINITY : this.#now() - set.fetchedAtMs
     if (set !== undefined && ageMs < FRESH_MS) return set
     const usable = ageMs < STALE_MS ? set : undefined
-    const coolsDown = this.#failure !== undefined && this.#now() - this.#failure.atMs < FAILURE_COOLDOWN_MS
-    if (coolsDown) {
-      if (usable !== undefined) return usable
-      throw unavailable(this.#failure?.error)
+    try {
+      return await this.#fetchShared()
+    } catch (error) {
+      if (usable === undefined) throw unavailable(error)
+      return usable
     }
-    return await this.#fetchOr(usable)
   }
 
-  /** Reads the set again unless that was done for another unknown key a moment ago; the same set when it could not be. */
+  /** Reads the set again, unless that was done for another unknown key a moment ago: then it is the same set. */
   async #afterUnknownKey(set: FetchedSet): Promise<FetchedSet> {
     // Another token has brought a newer set while this one was looked at.
     if (this.#set !== undefined && this.#set !== set) return this.#set
@@ -99,19 +99,22 @@ export class RemoteJwks {
       if (this.#now() - this.#unknownKeyFetchAtMs < UNKNOWN_KEY_COOLDOWN_MS) return set
       this.#unknownKeyFetchAtMs = this.#now()
     }
-    return await this.#fetchOr(set)
+    try {
+      return await this.#fetchShared()
+    } catch (error) {
+      // Whether the key is good is not known: the token must not be refused for good, and the question stays open.
+      this.#unknownKeyFetchAtMs = Number.NEGATIVE_INFINITY
+      throw unavailable(error)
+    }
   }
 
-  async #fetchOr(fallback: FetchedSet | undefined): Promise<FetchedSet> {
+  /** Reads the set, once for all who want it now; not again right after a failure. */
+  async #fetchShared(): Promise<FetchedSet> {
+    if (this.#failure !== undefined && this.#now() - this.#failure.atMs < FAILURE_COOLDOWN_MS) throw this.#failure.error
     this.#pending ??= this.#fetch().finally(() => {
       this.#pending = undefined
     })
-    try {
-      return await this.#pending
-    } catch (error) {
-      if (fallback === undefined) throw unavailable(error)
-      return fallback
-    }
+    return await this.#pending
   }
 
   async #fetch(): Promise<FetchedSet> {
