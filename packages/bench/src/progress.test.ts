@@ -18,6 +18,14 @@ describe('progress', () => {
     expect(output.writes.at(-1)).toBe('\r\x1b[K')
   })
 
+  it('never writes more than fits on a line of the terminal', () => {
+    const output = { ...recorder(true), columns: 40 }
+    const progress = createProgress(output, true)
+    progress.phase('publishing')
+    progress.update(0.5, 'a very long explanation of what is going on')
+    for (const text of output.writes) expect(text.replace('\r', '').replace('\x1b[K', '').length).toBeLessThan(40)
+  })
+
   it('writes plain lines elsewhere, at most one each two seconds', () => {
     const output = recorder(false)
     let nowMs = 0

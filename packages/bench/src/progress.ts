@@ -13,6 +13,8 @@ export interface Progress {
 /** The part of a terminal or file that progress needs. */
 export interface ProgressOutput {
   readonly isTTY?: boolean
+  /** Width of the terminal; changes when it is resized. */
+  readonly columns?: number
   write(text: string): unknown
 }
 
@@ -48,8 +50,10 @@ class BarProgress implements Progress {
   update(ratio: number, detail: string): void {
     const filled = Math.round(Math.min(1, Math.max(0, ratio)) * BAR_CHARS)
     const bar = '█'.repeat(filled) + '░'.repeat(BAR_CHARS - filled)
+    // A line that wraps could not be redrawn.
+    const line = `${this.#phase.padEnd(12)} ${bar} ${detail}`.slice(0, (this.#output.columns ?? 80) - 1)
     // \x1b[K clears what a longer line before has left.
-    this.#output.write(`\r${this.#phase.padEnd(12)} ${bar} ${detail}\x1b[K`)
+    this.#output.write(`\r${line}\x1b[K`)
     this.#isDrawn = true
   }
 

@@ -1,14 +1,15 @@
-/** Fields of one worker in shared memory. */
-const FIELDS = [
-  'connectedCount',
-  'publishedCount',
-  'deliveredCount',
-  'arrivedCount',
-  'lastArrivalUs',
-  'isSendingDone',
-] as const
+/** Place of each figure of one worker in shared memory. */
+const PLACES = {
+  connectedCount: 0,
+  publishedCount: 1,
+  deliveredCount: 2,
+  arrivedCount: 3,
+  lastArrivalUs: 4,
+  isSendingDone: 5,
+} as const
 
-type Field = (typeof FIELDS)[number]
+/** A figure that a worker keeps in sight. */
+export type LiveCounter = keyof typeof PLACES
 
 /**
  * What a worker thread has done so far, in memory that the main thread can read at any time: progress and the end of
@@ -21,20 +22,20 @@ export class LiveCounters {
   readonly buffer: SharedArrayBuffer
   readonly #fields: Float64Array
 
-  constructor(buffer = new SharedArrayBuffer(FIELDS.length * Float64Array.BYTES_PER_ELEMENT)) {
+  constructor(buffer = new SharedArrayBuffer(Object.keys(PLACES).length * Float64Array.BYTES_PER_ELEMENT)) {
     this.buffer = buffer
     this.#fields = new Float64Array(buffer)
   }
 
-  read(field: Field): number {
-    return this.#fields[FIELDS.indexOf(field)] ?? 0
+  read(field: LiveCounter): number {
+    return this.#fields[PLACES[field]] ?? 0
   }
 
-  set(field: Field, value: number): void {
-    this.#fields[FIELDS.indexOf(field)] = value
+  set(field: LiveCounter, value: number): void {
+    this.#fields[PLACES[field]] = value
   }
 
-  increment(field: Field): void {
+  increment(field: LiveCounter): void {
     this.set(field, this.read(field) + 1)
   }
 }

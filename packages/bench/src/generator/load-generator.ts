@@ -1,7 +1,7 @@
 import { MessageChannel, Worker } from 'node:worker_threads'
 import { RunError } from '../exit-codes.js'
 import type { KeyPlanOptions } from '../key-plan.js'
-import { LiveCounters } from './live-counters.js'
+import { type LiveCounter, LiveCounters } from './live-counters.js'
 import type { LoadCommand, LoadEvent, LoadResult, LoadWorkerData, PacerData } from './messages.js'
 import { PacerControl } from './pacer-control.js'
 import type { Window } from './receiver.js'
@@ -74,8 +74,7 @@ export class LoadGenerator {
   }
 
   get totals(): LoadTotals {
-    const sum = (field: Parameters<LiveCounters['read']>[0]) =>
-      this.#workers.reduce((total, { counters }) => total + counters.read(field), 0)
+    const sum = (field: LiveCounter) => this.#workers.reduce((total, { counters }) => total + counters.read(field), 0)
     return {
       connectedCount: sum('connectedCount'),
       publishedCount: sum('publishedCount'),

@@ -11,7 +11,7 @@ export function clientsHeading(config: ClientsConfig): string {
     `  Key pool size: ${formatCount(config.keyPoolSize)}`,
     `  Message size: ${formatCount(config.messageSize)} B`,
     `  Duration: ${config.duration}s after ${config.warmup}s of warm-up`,
-    `  Generator: ${config.workers} worker threads, seed ${config.seed}`,
+    `  Generator: ${config.workers} ${config.workers === 1 ? 'worker thread' : 'worker threads'}, seed ${config.seed}`,
   ].join('\n')
 }
 
