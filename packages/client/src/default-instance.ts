@@ -1,0 +1,34 @@
+import { WebMQClient } from './client.js'
+import { WebMQError } from './protocol/index.js'
+import type { Topics } from './topics.js'
+import type { ClientOptions } from './types.js'
+
+let instance: WebMQClient | undefined
+
+/**
+ * Makes the client that `listen`, `unlisten`, `publish` and `close` use, and returns it; a former one is closed.
+ * @throws {WebMQError} `E_OPTION_INVALID`, naming the option.
+ */
+export function setup<T = Topics>(options: ClientOptions): WebMQClient<T> {
+  const client = new WebMQClient<T>(options)
+  void close()
+  instance = client as unknown as WebMQClient
+  return client
+}
+
+/** {@link WebMQClient.listen} of the default instance. */
+export const listen: WebMQClient['listen'] = (pattern: string, ...rest: []) => current().listen(pattern, ...rest)
+
+/** {@link WebMQClient.unlisten} of the default instance. */
+export const unlisten: WebMQClient['unlisten'] = (...args) => current().unlisten(...args)
+
+/** {@link WebMQClient.publish} of the default instance. */
+export const publish: WebMQClient['publish'] = (...args) => current().publish(...args)
+
+/** {@link WebMQClient.close} of the default instance; nothing happens when there is none. */
+export const close: WebMQClient['close'] = async (options) => instance?.close(options)
+
+function current(): WebMQClient {
+  if (!instance) throw new WebMQError('E_OPTION_INVALID', { detail: 'call setup({ url }) first' })
+  return instance
+}

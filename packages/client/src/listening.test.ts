@@ -1,0 +1,550 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import type { ClientEvents, Gap, ListenResult, Message } from './index.js'
+import { createTestClient, createTestServer } from './testing/index.js'
+
+beforeEach(() => {
+  vi.useFakeTimers()
+})
+afterEach(() => {
+  vi.useRealTimers()
+})
+
+/** Lets everything happen that needs no time. */
+const settle = () => vi.advanceTimersByTimeAsync(0)
+/** Longer than any first retry. */
+const reconnect = () => vi.advanceTimersByTimeAsync(600)
+
+function listensSent(server: ReturnType<typeof createTestServer>): unknown[] {
+  return server.received.filter(({ verb }) => verb === 'listen' || verb === 'unlisten')
+}
+
+describe('listen', () => {
+  it('returns a pending subscription at once and resolves ready when the server has accepted it', async () => {
+    const { client, server } = createTestClient()
+    const subscription = client.listen('chat.*', () => undefined)
+    expect(subscription.state).toBe('pending')
+    expect(subscription.pattern).toBe('chat.*')
+    expect(await subscription.ready).toEqual({ recovered: false, replayed: 0, position: 'epoch1:0' })
+    expect(subscription.state).toBe('active')
+    expect(server.patterns).toEqual(['chat.*'])
+  })
+
+  it('hands payload and message to the handler, for matching keys only', async () => {
+    const { client, server } = createTestClient()
+    const handler = vi.fn()
+    await client.listen('chat.*.message', handler).ready
+    server.publish('chat.42.message', { text: 'hi' })
+    server.publish('chat.42.typing', {})
+    await settle()
+    const message = { key: 'chat.42.message', payload: { text: 'hi' }, position: 'epoch1:1', replayed: false }
+    expect(handler.mock.calls).toEqual([[{ text: 'hi' }, message]])
+  })
+
+  it('reaches each handler of each matching pattern once, though the server sends the message once', async () => {
+    const { client, server } = createTestClient()
+    const calls: string[] = []
+    await client.listen('#', () => calls.push('hash')).ready
+    await client.listen('a.*', () => calls.push('star 1')).ready
+    await client.listen('a.*', () => calls.push('star 2')).ready
+    server.publish('a.b', 1)
+    await settle()
+    expect(calls).toEqual(['hash', 'star 1', 'star 2'])
+  })
+
+  it('sends one listen per pattern and one unlisten when its last subscription ends', async () => {
+    const { client, server } = createTestClient()
+    const first = client.listen('a', () => 1)
+    const second = client.listen('a', () => 2)
+    await second.ready
+    const third = client.listen('a', () => 3)
+    expect(await third.ready).toEqual({ recovered: false, replayed: 0, position: 'epoch1:0' })
+    await first.unlisten()
+    third[Symbol.dispose]()
+    await settle()
+    expect(listensSent(server)).toEqual([{ verb: 'listen', id: 'l1', pattern: 'a' }])
+    await second.unlisten()
+    expect(listensSent(server)).toHaveLength(2)
+    expect(server.patterns).toEqual([])
+  })
+
+  it('lets a listen join one whose answer is still on its way', async () => {
+    const { client, server } = createTestClient()
+    await client.connect()
+    const first = client.listen('a', () => 1)
+    const second = client.listen('a', () => 2)
+    await Promise.all([first.ready, second.ready])
+    expect(listensSent(server)).toHaveLength(1)
+  })
+
+  it('is a set: the same pattern and handler give the same subscription', async () => {
+    const { client, server } = createTestClient()
+    const handler = vi.fn()
+    const first = client.listen('a', handler)
+    expect(client.listen('a', handler)).toBe(first)
+    await first.ready
+    server.publish('a', 1)
+    await settle()
+    expect(handler).toHaveBeenCalledTimes(1)
+    await client.unlisten('a', handler)
+    expect(first.state).toBe('closed')
+    expect(client.listen('a', handler)).not.toBe(first)
+  })
+
+  it('handles no message after unlisten was called', async () => {
+    const { client, server } = createTestClient()
+    const handler = vi.fn()
+    const subscription = client.listen('a', handler)
+    await subscription.ready
+    server.publish('a', 1)
+    const gone = subscription.unlisten()
+    await gone
+    await settle()
+    expect(handler).not.toHaveBeenCalled()
+  })
+
+  it('unlistens all handlers of a pattern when no handler is named', async () => {
+    const { client } = createTestClient()
+    const subscriptions = [client.listen('a', () => 1), client.listen('a', () => 2), client.listen('b', () => 3)]
+    await Promise.all(subscriptions.map(({ ready }) => ready))
+    await client.unlisten('a')
+    expect(subscriptions.map(({ state }) => state)).toEqual(['closed', 'closed', 'active'])
+  })
+
+  it('throws at once for a pattern that cannot be', () => {
+    const { client } = createTestClient()
+    expect(() => client.listen('a.b*', () => 1)).toThrow(expect.objectContaining({ code: 'E_PATTERN_INVALID' }))
+  })
+
+  it('reports what handlers throw or reject with, and goes on with the others', async () => {
+    const { client, server } = createTestClient()
+    const errors: unknown[] = []
+    const last = vi.fn()
+    client.on('error', (event) => errors.push(event))
+    client.listen('a', () => {
+      throw new Error('sync')
+    })
+    client.listen('a', () => Promise.reject(new Error('async')))
+    await client.listen('a', last).ready
+    server.publish('a', 1)
+    await settle()
+    expect(last).toHaveBeenCalledTimes(1)
+    expect(errors).toEqual([
+      { error: new Error('sync'), pattern: 'a', key: 'a' },
+      { error: new Error('async'), pattern: 'a', key: 'a' },
+    ])
+  })
+
+  it('writes errors to the console when nobody handles them, also those of the error handler', async () => {
+    const { client, server } = createTestClient()
+    const written = vi.spyOn(console, 'error').mockImplementation(() => undefined)
+    await client.listen('a', () => {
+      throw new Error('handler')
+    }).ready
+    server.publish('a', 1)
+    await settle()
+    client.on('error', () => {
+      throw new Error('error handler')
+    })
+    server.publish('a', 2)
+    await settle()
+    expect(written.mock.calls).toEqual([[new Error('handler')], [new Error('error handler')]])
+    written.mockRestore()
+  })
+
+  it('allows a handler to listen and unlisten while a message is being handled', async () => {
+    const { client, server } = createTestClient()
+    const calls: string[] = []
+    const inner = () => calls.push('inner')
+    const outer = client.listen('a', () => {
+      calls.push('outer')
+      client.listen('a', inner)
+      void outer.unlisten()
+    })
+    await outer.ready
+    server.publish('a', 1)
+    await settle()
+    server.publish('a', 2)
+    await settle()
+    expect(calls).toEqual(['outer', 'inner'])
+  })
+
+  it('rejects ready, closes and reports when the server refuses, without crashing those who do not look', async () => {
+    const { client, server } = createTestClient()
+    const errors: unknown[] = []
+    client.on('error', ({ error, pattern }) => errors.push([error, pattern]))
+    server.refuse('listen', 'E_FORBIDDEN')
+    const subscription = client.listen('secret.#', () => undefined)
+    const onError = vi.fn()
+    const onClosed = vi.fn()
+    subscription.on('error', onError)
+    subscription.on('closed', onClosed)
+    await expect(subscription.ready).rejects.toMatchObject({ code: 'E_FORBIDDEN' })
+    expect(subscription.state).toBe('closed')
+    expect(onError).toHaveBeenCalledTimes(1)
+    expect(onClosed).toHaveBeenCalledTimes(1)
+    expect(errors).toEqual([[expect.objectContaining({ code: 'E_FORBIDDEN' }), 'secret.#']])
+    await client.listen('secret.#', () => undefined).ready
+  })
+
+  it('tries again when the broker is away or the answer does not come', async () => {
+    const { client, server } = createTestClient({ random: () => 0.5, ackTimeoutMs: 3_000 })
+    server.refuse('listen', 'E_BROKER_UNAVAILABLE')
+    server.ignore('listen')
+    const subscription = client.listen('a', () => undefined)
+    await settle()
+    expect(listensSent(server)).toHaveLength(1)
+    await vi.advanceTimersByTimeAsync(250)
+    expect(listensSent(server)).toHaveLength(2)
+    await vi.advanceTimersByTimeAsync(3_000 + 500)
+    expect(listensSent(server)).toHaveLength(3)
+    expect(subscription.state).toBe('active')
+  })
+
+  it('reports a payload that cannot be decoded and goes on', async () => {
+    const decode = vi.fn(([first]: Uint8Array) => {
+      if (first === 1) throw new Error('unreadable')
+      return first
+    })
+    const { client, server } = createTestClient({ codec: { encode: () => new Uint8Array(), decode } })
+    const errors: unknown[] = []
+    const handled: unknown[] = []
+    client.on('error', (event) => errors.push(event))
+    await client.listen('a', (payload) => handled.push(payload)).ready
+    for (const byte of [1, 2]) server.publish('a', new Uint8Array([byte]))
+    await settle()
+    expect(errors).toEqual([{ error: expect.objectContaining({ code: 'E_PAYLOAD_INVALID' }), key: 'a' }])
+    expect(handled).toEqual([2])
+  })
+
+  it('begins where the app says: after a position, or with the last messages', async () => {
+    const { client, server } = createTestClient()
+    for (let n = 1; n <= 5; n++) server.publish('a', n)
+    const since: [unknown, boolean][] = []
+    const last: [unknown, boolean][] = []
+    const live: unknown[] = []
+    const subscription = client.listen('a', (payload, { replayed }) => since.push([payload, replayed]), {
+      since: 'epoch1:3',
+    })
+    expect(await subscription.ready).toEqual({ recovered: true, replayed: 2, position: 'epoch1:5' })
+    await client.listen('a', (payload, { replayed }) => last.push([payload, replayed]), { last: 1 }).ready
+    await client.listen('a', (payload) => live.push(payload)).ready
+    server.publish('a', 6)
+    await settle()
+    expect(since).toEqual([
+      [4, true],
+      [5, true],
+      [6, false],
+    ])
+    expect(last).toEqual([
+      [5, true],
+      [6, false],
+    ])
+    expect(live).toEqual([6])
+  })
+
+  it('hands bytes over as bytes', async () => {
+    const { client, server } = createTestClient()
+    const payloads: unknown[] = []
+    await client.listen('a', (payload) => payloads.push(payload)).ready
+    server.publish('a', new Uint8Array([1, 2, 0, 255]))
+    await settle()
+    expect(payloads).toEqual([new Uint8Array([1, 2, 0, 255])])
+  })
+
+  it('decodes the payloads of binary frames with the codec, and encodes with it', async () => {
+    const codec = {
+      encode: (payload: unknown) => new TextEncoder().encode(`<${JSON.stringify(payload)}>`),
+      decode: (bytes: Uint8Array): unknown => JSON.parse(new TextDecoder().decode(bytes).slice(1, -1)),
+    }
+    const { client, server } = createTestClient({ codec })
+    const payloads: unknown[] = []
+    await client.listen('#', (payload) => payloads.push(payload)).ready
+    await client.publish('a', { n: 1 })
+    server.publish('a', { n: 2 })
+    await settle()
+    expect(payloads).toEqual([{ n: 1 }, { n: 2 }])
+    expect(server.received.at(-1)).toMatchObject({ verb: 'publish', payload: new TextEncoder().encode('<{"n":1}>') })
+  })
+})
+
+describe('a signal', () => {
+  it('ends the subscription when it is aborted', async () => {
+    const { client, server } = createTestClient()
+    const controller = new AbortController()
+    const handler = vi.fn()
+    const subscription = client.listen('a', handler, { signal: controller.signal })
+    await subscription.ready
+    controller.abort()
+    expect(subscription.state).toBe('closed')
+    await settle()
+    expect(server.patterns).toEqual([])
+  })
+
+  it('that is aborted already makes a closed subscription, whose ready says so', async () => {
+    const { client, server } = createTestClient()
+    const subscription = client.listen('a', () => undefined, { signal: AbortSignal.abort() })
+    expect(subscription.state).toBe('closed')
+    await expect(subscription.ready).rejects.toMatchObject({ code: 'E_ABORTED' })
+    await settle()
+    expect(listensSent(server)).toEqual([])
+    expect(await client.listen('a', { signal: AbortSignal.abort() })[Symbol.asyncIterator]().next()).toEqual({
+      done: true,
+      value: undefined,
+    })
+  })
+})
+
+describe('iteration', () => {
+  it('gives the messages since listen was called, in order, and unlistens when the loop is left', async () => {
+    const { client, server } = createTestClient()
+    const subscription = client.listen('a')
+    await subscription.ready
+    for (let n = 1; n <= 5; n++) server.publish('a', n)
+    const payloads: unknown[] = []
+    for await (const { payload } of subscription) {
+      payloads.push(payload)
+      if (payload === 3) break
+    }
+    expect(payloads).toEqual([1, 2, 3])
+    expect(subscription.state).toBe('closed')
+    expect(server.patterns).toEqual([])
+  })
+
+  it('ends without an error when the signal is aborted or the client is closed', async () => {
+    const { client, server } = createTestClient()
+    const controller = new AbortController()
+    const read = async (subscription: AsyncIterable<Message<unknown>>) => {
+      const payloads: unknown[] = []
+      for await (const { payload } of subscription) payloads.push(payload)
+      return payloads
+    }
+    const aborted = read(client.listen('a', { signal: controller.signal }))
+    const closed = read(client.listen('a'))
+    await settle()
+    server.publish('a', 1)
+    await settle()
+    controller.abort()
+    expect(await aborted).toEqual([1])
+    server.publish('a', 2)
+    await settle()
+    await client.close()
+    expect(await closed).toEqual([1, 2])
+  })
+
+  it('throws when the listen is refused', async () => {
+    const { client, server } = createTestClient()
+    client.on('error', () => undefined)
+    server.refuse('listen', 'E_FORBIDDEN')
+    await expect(client.listen('a')[Symbol.asyncIterator]().next()).rejects.toMatchObject({ code: 'E_FORBIDDEN' })
+  })
+
+  it('throws rather than lose messages when the loop is too slow, after what it has kept', async () => {
+    const { client, server } = createTestClient()
+    const errors: unknown[] = []
+    client.on('error', ({ error }) => errors.push(error))
+    const subscription = client.listen('a', { bufferMaxMessages: 2 })
+    await subscription.ready
+    for (let n = 1; n <= 3; n++) server.publish('a', n)
+    await settle()
+    const payloads: unknown[] = []
+    const read = async () => {
+      for await (const { payload } of subscription) payloads.push(payload)
+    }
+    await expect(read()).rejects.toMatchObject({ code: 'E_BUFFER_OVERFLOW' })
+    expect(payloads).toEqual([1, 2])
+    expect(errors).toEqual([expect.objectContaining({ code: 'E_BUFFER_OVERFLOW' })])
+    expect(server.patterns).toEqual([])
+  })
+
+  it.each([
+    ['drop-oldest', [3, 4]],
+    ['drop-newest', [1, 2]],
+  ] as const)('keeps a bounded number of messages with %s, and counts the others', async (overflow, kept) => {
+    const { client, server } = createTestClient()
+    const subscription = client.listen('a', { bufferMaxMessages: 2, overflow })
+    await subscription.ready
+    for (let n = 1; n <= 4; n++) server.publish('a', n)
+    await settle()
+    const iterator = subscription[Symbol.asyncIterator]()
+    const payloads = [await iterator.next(), await iterator.next()].map(({ value }) => value?.payload)
+    expect(payloads).toEqual(kept)
+    expect(subscription.droppedCount).toBe(2)
+  })
+})
+
+describe('after a reconnect', () => {
+  it('listens again from the last position and handles what was missed, once, before live messages', async () => {
+    const { client, server } = createTestClient()
+    const handled: unknown[] = []
+    const subscription = client.listen('a', (payload, { replayed }) => handled.push([payload, replayed]))
+    await subscription.ready
+    server.publish('a', 1)
+    await settle()
+    server.drop()
+    await settle()
+    expect(subscription.state).toBe('pending')
+    server.publish('a', 2)
+    server.publish('b', 0)
+    server.publish('a', 3)
+    const { ready } = subscription
+    await reconnect()
+    server.publish('a', 4)
+    await settle()
+    expect(await ready).toEqual({ recovered: true, replayed: 2, position: 'epoch1:4' })
+    expect(listensSent(server).at(-1)).toEqual({ verb: 'listen', id: 'l2', pattern: 'a', since: 'epoch1:1' })
+    expect(handled).toEqual([
+      [1, false],
+      [2, true],
+      [3, true],
+      [4, false],
+    ])
+  })
+
+  it('continues from where the listen began when nothing has come since', async () => {
+    const { client, server } = createTestClient()
+    server.publish('a', 1)
+    const handled: unknown[] = []
+    await client.listen('a', (payload) => handled.push(payload)).ready
+    server.drop()
+    await settle()
+    server.publish('a', 2)
+    await reconnect()
+    expect(handled).toEqual([2])
+  })
+
+  it('hands overlapping patterns what each has missed, though one of them was quiet for long', async () => {
+    const { client, server } = createTestClient()
+    const wide: unknown[] = []
+    const narrow: unknown[] = []
+    await client.listen('#', (payload) => wide.push(payload)).ready
+    await client.listen('a.*', (payload) => narrow.push(payload)).ready
+    server.publish('b', 1)
+    server.publish('b', 2)
+    await settle()
+    server.drop()
+    await settle()
+    for (const [key, n] of [
+      ['a.x', 3],
+      ['b', 4],
+      ['a.y', 5],
+    ] as const)
+      server.publish(key, n)
+    await reconnect()
+    server.publish('a.z', 6)
+    await settle()
+    expect(wide).toEqual([1, 2, 3, 4, 5, 6])
+    expect(narrow).toEqual([3, 5, 6])
+  })
+
+  it('continues a replay that was cut off, without doubles', async () => {
+    const { client, server } = createTestClient()
+    const handled: unknown[] = []
+    await client.listen('a', (payload) => {
+      handled.push(payload)
+      if (payload === 3) server.drop()
+    }).ready
+    server.drop()
+    await settle()
+    for (let n = 1; n <= 6; n++) server.publish('a', n)
+    await reconnect()
+    await reconnect()
+    expect(handled).toEqual([1, 2, 3, 4, 5, 6])
+  })
+
+  it.each([
+    ['history-expired', 'expireHistory'],
+    ['epoch-changed', 'restartHistory'],
+  ] as const)('says that messages may be missing when the log has lost them: %s', async (reason, lose) => {
+    const { client, server } = createTestClient()
+    const gaps: Gap[] = []
+    const own: Gap[] = []
+    const results: ListenResult[] = []
+    client.on('gap', (gap) => gaps.push(gap))
+    const handled: unknown[] = []
+    const subscription = client.listen('a', (payload) => handled.push(payload))
+    subscription.on('gap', (gap) => own.push(gap))
+    subscription.on('ready', (result) => results.push(result))
+    await subscription.ready
+    server.drop()
+    await settle()
+    server.publish('a', 1)
+    server[lose]()
+    server.publish('a', 2)
+    await reconnect()
+    expect(gaps).toEqual([{ pattern: 'a', reason, since: 'epoch1:0' }])
+    expect(own).toEqual(gaps)
+    expect(results.at(-1)).toMatchObject({ recovered: false, gap: reason, replayed: 1 })
+    expect(handled).toEqual([2])
+  })
+
+  it('says so too when the server keeps no log at all, but not to those who begin', async () => {
+    const server = createTestServer({ historyMaxMessages: 0 })
+    const { client } = createTestClient({ server })
+    const gaps: ClientEvents['gap'][] = []
+    client.on('gap', (gap) => gaps.push(gap))
+    const old = client.listen('a', () => undefined)
+    expect(await old.ready).toEqual({ recovered: false, replayed: 0 })
+    server.drop()
+    await settle()
+    const young = client.listen('b', () => undefined)
+    await reconnect()
+    expect(gaps).toEqual([{ pattern: 'a', reason: 'no-history' }])
+    expect(await old.ready).toEqual({ recovered: false, replayed: 0, gap: 'no-history' })
+    expect(await young.ready).toEqual({ recovered: false, replayed: 0 })
+  })
+
+  it('goes on with a gap when the server cannot read the position', async () => {
+    const { client, server } = createTestClient()
+    const gaps: Gap[] = []
+    client.on('gap', (gap) => gaps.push(gap))
+    const handled: unknown[] = []
+    await client.listen('a', (payload) => handled.push(payload)).ready
+    server.refuse('listen', 'E_POSITION_INVALID')
+    server.drop()
+    await reconnect()
+    server.publish('a', 1)
+    await settle()
+    expect(gaps).toEqual([{ pattern: 'a', reason: 'no-history' }])
+    expect(handled).toEqual([1])
+  })
+
+  it('does not listen again with what was unlistened meanwhile', async () => {
+    const { client, server } = createTestClient()
+    const subscription = client.listen('a', () => undefined)
+    await subscription.ready
+    server.drop()
+    await settle()
+    await subscription.unlisten()
+    client.listen('b', () => undefined)
+    await reconnect()
+    expect(server.patterns).toEqual(['b'])
+  })
+
+  it('keeps one promise while it waits, and another one afterwards', async () => {
+    const { client, server } = createTestClient()
+    const subscription = client.listen('a', () => undefined)
+    const first = subscription.ready
+    await first
+    server.drop()
+    await settle()
+    const second = subscription.ready
+    expect(second).not.toBe(first)
+    await reconnect()
+    expect(subscription.ready).toBe(second)
+    expect(await second).toMatchObject({ recovered: true })
+  })
+})
+
+it('passes on that the server has lost messages for this connection', async () => {
+  const { client, server } = createTestClient()
+  const gaps: Gap[] = []
+  client.on('gap', (gap) => gaps.push(gap))
+  const own = vi.fn()
+  const subscription = client.listen('a.*', () => undefined)
+  subscription.on('gap', own)
+  await subscription.ready
+  server.gap('a.*')
+  await settle()
+  expect(gaps).toEqual([{ pattern: 'a.*', reason: 'slow-consumer' }])
+  expect(own).toHaveBeenCalledTimes(1)
+})

@@ -1,0 +1,292 @@
+import { backoffMs } from './backoff.js'
+import type { ResolvedOptions } from './options.js'
+import { decodePayload } from './payload.js'
+import { type ParsedPosition, parsePosition } from './position.js'
+import { type ClientMessage, matches, type ServerMessage, validatePattern, WebMQError } from './protocol/index.js'
+import { errorOfServer } from './server-error.js'
+import { LiveSubscription } from './subscription.js'
+import type { ClientError, Gap, ListenOptions, ListenResult, Message, MessageHandler } from './types.js'
+
+type From<V extends ServerMessage['verb']> = Extract<ServerMessage, { verb: V }>
+type Answer = From<'ok'> | WebMQError
+type Question = {
+  readonly verb: 'listen' | 'unlisten'
+  readonly pattern: string
+  readonly since?: string
+  readonly last?: number
+}
+
+/** All subscriptions of one pattern; on the wire they are one listen. */
+interface Listen {
+  readonly pattern: string
+  /** Replaced, never changed: handlers listen and unlisten while a message is being delivered. */
+  subscriptions: readonly LiveSubscription[]
+  /** Who waits for the answer to a listen that asks for nothing but live messages; others may join. */
+  joinable?: LiveSubscription[] | undefined
+  failedAttempts: number
+  timer?: ReturnType<typeof setTimeout>
+}
+
+/** Messages from the log that follow the `ok` of a listen, without anything in between [P-6.4]. */
+interface Replay {
+  readonly targets: readonly LiveSubscription[]
+  readonly position: ParsedPosition | undefined
+  left: number
+}
+
+/** The connection, as far as the registry needs it. */
+export interface ListensWire {
+  readonly isLive: boolean
+  send(message: ClientMessage): void
+}
+
+/** Whom the registry tells. */
+export interface ListensContext {
+  onGap(gap: Gap): void
+  onError(error: ClientError): void
+}
+
+/** Keys whose listens are remembered. Bounds memory when keys hold ids. */
+const MAX_CACHED_KEYS = 1_024
+
+/** Who listens with what; listens again after a reconnect, and says whether anything was missed. */
+export class Listens {
+  readonly #options: ResolvedOptions
+  readonly #wire: ListensWire
+  readonly #context: ListensContext
+  readonly #listens = new Map<string, Listen>()
+  readonly #questions = new Map<string, (answer: Answer) => void>()
+  readonly #cache = new Map<string, readonly Listen[]>()
+  #replay: Replay | undefined
+  #lastId = 0
+
+  constructor(options: ResolvedOptions, wire: ListensWire, context: ListensContext) {
+    this.#options = options
+    this.#wire = wire
+    this.#context = context
+  }
+
+  /**
+   * Adds a subscription, or returns the one that has this pattern and this handler already.
+   * @throws {WebMQError} `E_PATTERN_INVALID`.
+   */
+  add(pattern: string, handler: MessageHandler<unknown> | undefined, options: ListenOptions): LiveSubscription {
+    validatePattern(pattern)
+    const listen = this.#listens.get(pattern) ?? { pattern, subscriptions: [], failedAttempts: 0 }
+    const present = handler && listen.subscriptions.find((subscription) => subscription.handler === handler)
+    if (present) return present
+    const subscription = new LiveSubscription(pattern, handler, options, {
+      remove: (gone) => this.#remove(gone),
+      onError: (error, message) => this.#context.onError({ error, pattern, ...(message && { key: message.key }) }),
+    })
+    if (subscription.state === 'closed') return subscription
+    listen.subscriptions = [...listen.subscriptions, subscription]
+    this.#listens.set(pattern, listen)
+    this.#cache.clear()
+    if (this.#wire.isLive) this.#join(listen, subscription)
+    return subscription
+  }
+
+  /** Ends the subscription of this handler, or all of the pattern; resolves when the server knows. */
+  async unlisten(pattern: string, handler?: unknown): Promise<void> {
+    const subscriptions = this.#listens.get(pattern)?.subscriptions ?? []
+    const gone = subscriptions.filter((subscription) => !handler || subscription.handler === handler)
+    await Promise.all(gone.map((subscription) => subscription.unlisten()))
+  }
+
+  /** A connection is live: listen again with everything, from where each has stopped. */
+  up(): void {
+    for (const listen of this.#listens.values()) this.#listen(listen)
+  }
+
+  /** The connection is gone. */
+  down(): void {
+    this.#replay = undefined
+    for (const listen of this.#listens.values()) {
+      clearTimeout(listen.timer)
+      for (const subscription of listen.subscriptions) subscription.suspend()
+    }
+    for (const answer of [...this.#questions.values()]) answer(new WebMQError('E_DISCONNECTED'))
+  }
+
+  /** Ends every subscription. */
+  close(error?: WebMQError): void {
+    this.down()
+    const listens = [...this.#listens.values()]
+    this.#listens.clear()
+    for (const { subscriptions } of listens) for (const subscription of subscriptions) subscription.close(error)
+  }
+
+  /** Takes an answer; returns whether it was to a question of this registry. */
+  answer(message: From<'ok'> | From<'error'>): boolean {
+    const answer = this.#questions.get(message.id ?? '')
+    answer?.(message.verb === 'ok' ? message : errorOfServer(message))
+    return answer !== undefined
+  }
+
+  /** Hands a message to every handler of every matching pattern, once. Cost for a known key: O(handlers). */
+  deliver(wire: From<'message'>): void {
+    const { key, replayed } = wire
+    const position = wire.position === undefined ? undefined : parsePosition(wire.position)
+    let message: Message<unknown> | undefined
+    const hand = (subscriptions: readonly LiveSubscription[]) => {
+      for (const subscription of subscriptions) {
+        message ??= {
+          key,
+          payload: decodePayload(wire.payload, this.#options.codec),
+          replayed,
+          ...(position && { position: position.text }),
+        }
+        subscription.deliver(message, position)
+      }
+    }
+    try {
+      const replay = replayed && this.#replay
+      if (!replay) for (const { subscriptions } of this.#matching(key)) hand(subscriptions)
+      else {
+        hand(replay.targets)
+        if (--replay.left === 0) this.#caughtUp(replay)
+      }
+    } catch (cause) {
+      this.#context.onError({ error: new WebMQError('E_PAYLOAD_INVALID', { detail: key, cause }), key })
+    }
+  }
+
+  /** The server has lost messages on their way to this connection. */
+  gap({ pattern, reason }: From<'gap'>): void {
+    const gap = { pattern, reason }
+    for (const subscription of this.#listens.get(pattern)?.subscriptions ?? []) subscription.gap(gap)
+    this.#context.onGap(gap)
+  }
+
+  #matching(key: string): readonly Listen[] {
+    let found = this.#cache.get(key)
+    if (!found) {
+      found = [...this.#listens.values()].filter(({ pattern }) => matches(pattern, key))
+      if (this.#cache.size >= MAX_CACHED_KEYS) this.#cache.clear()
+      this.#cache.set(key, found)
+    }
+    return found
+  }
+
+  /** Adds to what is there already, if it wants no more than that; otherwise asks the server. */
+  #join(listen: Listen, subscription: LiveSubscription): void {
+    if (!subscription.position && subscription.last === undefined) {
+      const active = listen.subscriptions.find(({ state }) => state === 'active')
+      if (active) {
+        subscription.position = active.position
+        const position = active.position?.text
+        subscription.activate({ recovered: false, replayed: 0, ...(position !== undefined && { position }) }, undefined)
+        return
+      }
+      if (listen.joinable) {
+        listen.joinable.push(subscription)
+        return
+      }
+    }
+    this.#ask(listen, [subscription])
+  }
+
+  /** Asks for all that are pending: those who continue from the same position together. */
+  #listen(listen: Listen): void {
+    const groups = new Map<string, LiveSubscription[]>()
+    for (const subscription of listen.subscriptions) {
+      if (subscription.state !== 'pending') continue
+      const start = `${subscription.position?.text} ${subscription.last}`
+      groups.set(start, [...(groups.get(start) ?? []), subscription])
+    }
+    for (const targets of groups.values()) this.#ask(listen, targets)
+  }
+
+  #ask(listen: Listen, targets: LiveSubscription[]): void {
+    const { pattern } = listen
+    const [first] = targets
+    const since = first?.position?.text
+    const last = first?.last
+    if (since === undefined && last === undefined) listen.joinable = targets
+    const start = since !== undefined ? { since } : last !== undefined ? { last } : {}
+    this.#send({ verb: 'listen', pattern, ...start }, (answer) => {
+      if (listen.joinable === targets) listen.joinable = undefined
+      if (answer instanceof WebMQError) this.#refused(listen, targets, answer)
+      else this.#accepted(listen, targets, since, answer)
+    })
+  }
+
+  #accepted(listen: Listen, targets: readonly LiveSubscription[], since: string | undefined, ok: From<'ok'>): void {
+    const { pattern } = listen
+    const { recovered = false, replayed = 0, position, gap } = ok
+    listen.failedAttempts = 0
+    const replay = { targets, left: replayed, position: position === undefined ? undefined : parsePosition(position) }
+    const result: ListenResult = { recovered, replayed, ...(position !== undefined && { position }) }
+    let isGap = false
+    for (const subscription of targets) {
+      if (subscription.state === 'closed') continue
+      // Never neither: without a word about what came in between, it has to be taken as lost.
+      const isResuming = since !== undefined || subscription.wasActive
+      const reason = gap ?? (isResuming && !recovered ? 'no-history' : undefined)
+      isGap ||= reason !== undefined
+      subscription.activate(reason ? { ...result, gap: reason } : result, since)
+    }
+    if (isGap) this.#context.onGap({ pattern, reason: gap ?? 'no-history', ...(since !== undefined && { since }) })
+    if (replayed > 0) this.#replay = replay
+    else this.#caughtUp(replay)
+  }
+
+  #caughtUp({ targets, position }: Replay): void {
+    this.#replay = undefined
+    if (position) for (const subscription of targets) subscription.position = position
+  }
+
+  #refused(listen: Listen, targets: readonly LiveSubscription[], error: WebMQError): void {
+    if (error.retryable) {
+      if (!this.#wire.isLive) return
+      clearTimeout(listen.timer)
+      listen.timer = setTimeout(() => this.#listen(listen), backoffMs(listen.failedAttempts++, this.#options))
+      return
+    }
+    const { pattern } = listen
+    if (error.code === 'E_POSITION_INVALID' && targets.some(({ position }) => position)) {
+      // Another broker has taken over, which cannot read the positions of the last one: go on, with a gap.
+      for (const subscription of targets) {
+        subscription.position = undefined
+        subscription.wasActive = true
+      }
+      this.#ask(listen, [...targets])
+      return
+    }
+    this.#context.onError({ error, pattern })
+    for (const subscription of targets) {
+      subscription.close(error)
+      this.#forget(subscription)
+    }
+  }
+
+  /** Returns whether it was the last of its pattern. */
+  #forget(subscription: LiveSubscription): boolean {
+    const listen = this.#listens.get(subscription.pattern)
+    if (!listen?.subscriptions.includes(subscription)) return false
+    listen.subscriptions = listen.subscriptions.filter((other) => other !== subscription)
+    this.#cache.clear()
+    if (listen.subscriptions.length > 0) return false
+    clearTimeout(listen.timer)
+    return this.#listens.delete(listen.pattern)
+  }
+
+  async #remove(subscription: LiveSubscription): Promise<void> {
+    if (!this.#forget(subscription) || !this.#wire.isLive) return
+    const { pattern } = subscription
+    await new Promise((resolve) => this.#send({ verb: 'unlisten', pattern }, resolve))
+  }
+
+  #send(question: Question, onAnswer: (answer: Answer) => void): void {
+    const id = `l${++this.#lastId}`
+    const settle = (answer: Answer) => {
+      clearTimeout(timer)
+      this.#questions.delete(id)
+      onAnswer(answer)
+    }
+    const timer = setTimeout(() => settle(new WebMQError('E_TIMEOUT')), this.#options.ackTimeoutMs)
+    this.#questions.set(id, settle)
+    this.#wire.send({ ...question, id })
+  }
+}

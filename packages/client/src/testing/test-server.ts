@@ -1,0 +1,171 @@
+import type { ClientMessage, ErrorCode, GapReason, SessionLimits, WirePayload } from '../protocol/index.js'
+import type { WebSocketConstructor } from '../types.js'
+import { TestLog } from './test-log.js'
+import { TestSession } from './test-session.js'
+import { createTestWebSocket } from './test-websocket.js'
+
+/** Options of {@link createTestServer}. */
+export interface TestServerOptions {
+  /** Whose token it is, or `undefined` when it is not valid. Default: nobody needs a token. */
+  readonly verifyToken?: (token: string) => { readonly userId?: string } | undefined
+  /** Messages that can be replayed; default 1,000. With 0 there are no positions and every reconnect is a gap. */
+  readonly historyMaxMessages?: number
+  /** Default 25,000. */
+  readonly heartbeatMs?: number
+  readonly limits?: Partial<SessionLimits>
+}
+
+/** How {@link TestServer.drop} ends the connections. */
+export interface DropOptions {
+  /** Default 1006: the network failed. With 4000-4999 the server says `bye` first. */
+  readonly code?: number
+  /** How long clients are asked to stay away. */
+  readonly retryAfterMs?: number
+}
+
+type Decision = 'handle-unanswered' | 'ignore' | ErrorCode
+
+/**
+ * A WebMQ server in memory, for tests of apps: it speaks the protocol, routes by pattern, keeps a log and de-duplicates,
+ * and does on demand what real servers do at bad moments. It needs no port and no time: everything happens in microtasks,
+ * also under fake timers.
+ */
+export class TestServer {
+  /** Pass it as the option `WebSocket`. */
+  readonly WebSocket: WebSocketConstructor
+  /** Pass it as the option `url`. */
+  readonly url = 'ws://test.invalid/ws'
+  /** Everything that clients have sent, in order of arrival; payloads as on the wire. */
+  readonly received: ClientMessage[] = []
+  /** Whether new connections are taken; `false` is a server that is down. */
+  isUp = true
+  /** `true` is a network that swallows everything in both directions without closing anything. */
+  isSilent = false
+  readonly #sessions = new Set<TestSession>()
+  readonly #log: TestLog
+  readonly #positions = new Map<string, string | undefined>()
+  readonly #decisions = new Map<ClientMessage['verb'], Decision[]>()
+  #sessionCount = 0
+
+  constructor(options: TestServerOptions = {}) {
+    const { heartbeatMs = 25_000, historyMaxMessages = 1_000, verifyToken, limits } = options
+    this.#log = new TestLog(historyMaxMessages)
+    this.WebSocket = createTestWebSocket((socket) => {
+      if (!this.isUp) return undefined
+      const session = new TestSession(
+        {
+          log: this.#log,
+          verifyToken,
+          intercept: (message) => this.#intercept(message),
+          publish: (message, from) => this.#publish(message, from),
+          onClosed: (gone) => this.#sessions.delete(gone),
+        },
+        { send: (data) => this.isSilent || socket.send(data), close: socket.close },
+      )
+      this.#sessions.add(session)
+      session.send({
+        verb: 'welcome',
+        protocol: 'webmq.v1',
+        auth: verifyToken ? 'required' : 'none',
+        session: `session-${++this.#sessionCount}`,
+        node: 'test',
+        version: '0.0.0',
+        heartbeatMs,
+        limits: { maxPayloadBytes: 262_144, maxKeyBytes: 255, maxListensPerConnection: 128, ...limits },
+      })
+      return session
+    })
+  }
+
+  /** Open connections. */
+  get connectionCount(): number {
+    return this.#sessions.size
+  }
+
+  /** Patterns that are listened with, over all connections. */
+  get patterns(): readonly string[] {
+    return [...new Set([...this.#sessions].flatMap(({ patterns }) => [...patterns]))]
+  }
+
+  /** Publishes as somebody else would: bytes as they are, everything else as JSON. */
+  publish(key: string, payload: unknown): void {
+    const wire = payload instanceof Uint8Array ? payload : JSON.stringify(payload)
+    this.#publish({ verb: 'publish', key, echo: true, payload: wire })
+  }
+
+  /** Ends every connection; clients come back unless `isUp` is false or the code is terminal. */
+  drop({ code = 1006, retryAfterMs }: DropOptions = {}): void {
+    for (const session of this.#sessions) {
+      if (code >= 4000) session.send({ verb: 'bye', code, ...(retryAfterMs !== undefined && { retryAfterMs }) })
+      session.close(code)
+    }
+  }
+
+  /** Answers the next message of that verb with an error; calls add up. */
+  refuse(verb: 'auth' | 'listen' | 'unlisten' | 'publish', code: ErrorCode): void {
+    this.#decide(verb, code)
+  }
+
+  /** Takes the next message of that verb and never answers; calls add up. */
+  ignore(verb: ClientMessage['verb']): void {
+    this.#decide(verb, 'ignore')
+  }
+
+  /** Tells all who listen with this pattern that they have missed messages. */
+  gap(pattern: string, reason: GapReason = 'slow-consumer'): void {
+    for (const session of this.#sessions) {
+      if (session.patterns.has(pattern)) session.send({ verb: 'gap', pattern, reason })
+    }
+  }
+
+  /** Loses the log: who reconnects now gets the gap `history-expired`. */
+  expireHistory(): void {
+    this.#log.expire()
+  }
+
+  /** Replaces the log by a new one: who reconnects now gets the gap `epoch-changed`. */
+  restartHistory(): void {
+    this.#log.restart()
+  }
+
+  /** Tells all clients that their tokens expire. */
+  expireTokens(inMs: number): void {
+    for (const session of this.#sessions) session.send({ verb: 'expiring', inMs })
+  }
+
+  /** Does what the next message of that verb asks for, but the answer gets lost; calls add up. */
+  loseAnswer(verb: ClientMessage['verb']): void {
+    this.#decide(verb, 'handle-unanswered')
+  }
+
+  #decide(verb: ClientMessage['verb'], decision: Decision): void {
+    this.#decisions.set(verb, [...(this.#decisions.get(verb) ?? []), decision])
+  }
+
+  #intercept(message: ClientMessage): 'handle' | Decision {
+    if (this.isSilent) return 'ignore'
+    this.received.push(message)
+    return this.#decisions.get(message.verb)?.shift() ?? 'handle'
+  }
+
+  #publish(message: Extract<ClientMessage, { verb: 'publish' }>, from?: TestSession) {
+    const { key, payload, messageId, echo } = message
+    if (messageId !== undefined && this.#positions.has(messageId)) {
+      return { position: this.#positions.get(messageId), duplicate: true }
+    }
+    const logged = this.#log.append(key, copyOf(payload))
+    const position = this.#log.position(logged.offset)
+    if (messageId !== undefined) this.#positions.set(messageId, position)
+    for (const session of this.#sessions) if (echo || session !== from) session.deliver(logged)
+    return { position, duplicate: false }
+  }
+}
+
+/** Makes a server in memory. */
+export function createTestServer(options?: TestServerOptions): TestServer {
+  return new TestServer(options)
+}
+
+function copyOf(payload: WirePayload): WirePayload {
+  return typeof payload === 'string' ? payload : payload.slice()
+}

@@ -1,0 +1,162 @@
+import {
+  type ClientMessage,
+  decodeClientMessage,
+  ERRORS,
+  type ErrorCode,
+  encodeMessageFrame,
+  encodeServerMessage,
+  matches,
+  type TextServerMessage,
+  WebMQError,
+  type WirePayload,
+} from '../protocol/index.js'
+import type { LoggedMessage, TestLog } from './test-log.js'
+import type { ServerEnd, ServerSide } from './test-websocket.js'
+
+type From<V extends ClientMessage['verb']> = Extract<ClientMessage, { verb: V }>
+
+/** What the double's sessions share. */
+export interface TestSessionContext {
+  readonly log: TestLog
+  /** Whose token it is; `undefined`: the token is not valid. Absent: everyone may come. */
+  readonly verifyToken?: ((token: string) => { readonly userId?: string } | undefined) | undefined
+  /** What to do with a message instead of handling it. */
+  intercept(message: ClientMessage): 'handle' | 'handle-unanswered' | 'ignore' | ErrorCode
+  publish(
+    message: From<'publish'>,
+    from: TestSession,
+  ): { readonly position?: string | undefined; readonly duplicate: boolean }
+  onClosed(session: TestSession): void
+}
+
+/** One connection of the double. */
+export class TestSession implements ServerSide {
+  readonly #context: TestSessionContext
+  readonly #socket: ServerEnd
+  readonly #patterns = new Set<string>()
+  #isAuthenticated: boolean
+  #isMute = false
+
+  constructor(context: TestSessionContext, socket: ServerEnd) {
+    this.#context = context
+    this.#socket = socket
+    this.#isAuthenticated = !context.verifyToken
+  }
+
+  /** What the client listens with on this connection. */
+  get patterns(): ReadonlySet<string> {
+    return this.#patterns
+  }
+
+  send(message: TextServerMessage): void {
+    if (this.#isMute && (message.verb === 'ok' || message.verb === 'error')) return
+    this.#socket.send(encodeServerMessage(message))
+  }
+
+  close(code: number, reason?: string): void {
+    this.#socket.close(code, reason)
+  }
+
+  onReceive(data: Uint8Array, isBinary: boolean): void {
+    try {
+      const message = decodeClientMessage(data, isBinary)
+      const id = 'id' in message ? message.id : undefined
+      const decision = this.#context.intercept(message)
+      if (decision === 'ignore') return
+      this.#isMute = decision === 'handle-unanswered'
+      if (decision !== 'handle' && decision !== 'handle-unanswered') this.#refuse(id, decision)
+      else if (!this.#isAuthenticated && message.verb !== 'auth' && message.verb !== 'ping')
+        this.#refuse(id, 'E_UNAUTHENTICATED')
+      else this.#handle(message, isBinary)
+    } catch (error) {
+      if (!(error instanceof WebMQError)) throw error
+      this.#refuse(error.requestId, error.code, error.message)
+    }
+  }
+
+  onClosed(): void {
+    this.#context.onClosed(this)
+  }
+
+  /** Sends a message if a pattern of this connection matches, once however many do. */
+  deliver(message: LoggedMessage): void {
+    if ([...this.#patterns].some((pattern) => matches(pattern, message.key))) this.#send(message, false)
+  }
+
+  #handle(message: ClientMessage, isBinary: boolean): void {
+    switch (message.verb) {
+      case 'ping':
+        this.send({ verb: 'pong' })
+        break
+      case 'auth':
+        this.#authenticate(message)
+        break
+      case 'listen':
+        this.#listen(message)
+        break
+      case 'unlisten':
+        if (this.#patterns.delete(message.pattern)) this.send({ verb: 'ok', id: message.id })
+        else this.#refuse(message.id, 'E_NOT_LISTENING')
+        break
+      case 'publish': {
+        const payload: WirePayload = isBinary ? bytesOf(message.payload) : textOf(message.payload)
+        const { position, duplicate } = this.#context.publish({ ...message, payload }, this)
+        const { id } = message
+        if (id !== undefined) this.send({ verb: 'ok', id, duplicate, ...(position !== undefined && { position }) })
+        break
+      }
+      default:
+        this.#refuse(message.id, 'E_UNSUPPORTED')
+    }
+  }
+
+  #authenticate({ id, token }: From<'auth'>): void {
+    const { verifyToken } = this.#context
+    const identity = verifyToken ? verifyToken(token) : {}
+    if (identity) {
+      this.#isAuthenticated = true
+      this.send({ verb: 'ok', id, result: identity })
+    } else {
+      const code = ERRORS.E_TOKEN_INVALID.closeCode
+      this.#refuse(id, 'E_TOKEN_INVALID')
+      this.send({ verb: 'bye', code })
+      this.close(code)
+    }
+  }
+
+  #listen({ id, pattern, since, last }: From<'listen'>): void {
+    const { log } = this.#context
+    const position = log.position()
+    this.#patterns.add(pattern)
+    const { messages, gap } =
+      since !== undefined ? log.since(since, pattern) : last !== undefined ? log.last(last, pattern) : { messages: [] }
+    this.send({
+      verb: 'ok',
+      id,
+      ...(position !== undefined && { position }),
+      ...(gap !== undefined ? { gap } : since !== undefined && { recovered: true }),
+      ...(messages.length > 0 && { replayed: messages.length }),
+    })
+    for (const message of messages) this.#send(message, true)
+  }
+
+  #send({ key, payload, offset }: LoggedMessage, replayed: boolean): void {
+    const position = this.#context.log.position(offset)
+    if (typeof payload === 'string')
+      this.send({ verb: 'message', key, replayed, payload, ...(position !== undefined && { position }) })
+    else this.#socket.send(encodeMessageFrame(key, position, replayed, payload))
+  }
+
+  #refuse(id: string | undefined, code: ErrorCode, message: string = ERRORS[code].message): void {
+    const { retryable, docs } = new WebMQError(code)
+    this.send({ verb: 'error', code, message, retryable, docs, ...(id !== undefined && { id }) })
+  }
+}
+
+function bytesOf(payload: WirePayload): Uint8Array {
+  return typeof payload === 'string' ? new TextEncoder().encode(payload) : payload
+}
+
+function textOf(payload: WirePayload): string {
+  return typeof payload === 'string' ? payload : new TextDecoder().decode(payload)
+}

@@ -1,0 +1,77 @@
+import type { WebSocketConstructor, WebSocketLike } from '../types.js'
+
+/** The server's end of a socket in memory. */
+export interface ServerEnd {
+  send(data: string | Uint8Array): void
+  close(code: number, reason?: string): void
+}
+
+/** What the server does with a socket in memory. */
+export interface ServerSide {
+  onReceive(data: Uint8Array, isBinary: boolean): void
+  onClosed(): void
+}
+
+/** Decides over a new socket: `undefined` refuses it, as a server that is not there would. */
+export type Accept = (socket: ServerEnd, url: string, protocols: readonly string[]) => ServerSide | undefined
+
+/** RFC 6455 §7.4.1: what stands for "no close frame was received". */
+const ABNORMAL_CLOSURE = 1006
+
+/**
+ * A WebSocket class whose sockets end in this process. Everything arrives in a later microtask and in order, so that fake
+ * timers need not be advanced for it. It has the part of a WebSocket that the client uses.
+ */
+export function createTestWebSocket(accept: Accept): WebSocketConstructor {
+  return class TestWebSocket implements WebSocketLike {
+    binaryType = 'blob'
+    readonly bufferedAmount = 0
+    onopen: ((event: never) => void) | null = null
+    onmessage: ((event: never) => void) | null = null
+    onerror: ((event: never) => void) | null = null
+    onclose: ((event: never) => void) | null = null
+    #server: ServerSide | undefined
+    #isClosed = false
+
+    constructor(url: string, protocols: string[]) {
+      queueMicrotask(() => {
+        if (this.#isClosed) return
+        const end: ServerEnd = {
+          send: (data) => this.#later(() => this.onmessage?.({ data: wireCopy(data) } as never)),
+          close: (code, reason = '') => queueMicrotask(() => this.#end(code, reason)),
+        }
+        // The server's first words must not arrive before `open`.
+        this.#later(() => this.onopen?.({} as never))
+        this.#server = accept(end, url, protocols)
+        if (!this.#server) this.#end(ABNORMAL_CLOSURE, '')
+      })
+    }
+
+    send(data: string | Uint8Array): void {
+      const isBinary = typeof data !== 'string'
+      const bytes = isBinary ? data.slice() : new TextEncoder().encode(data)
+      this.#later(() => this.#server?.onReceive(bytes, isBinary))
+    }
+
+    close(code = 1005, reason = ''): void {
+      queueMicrotask(() => this.#end(code, reason))
+    }
+
+    #later(deliver: () => void): void {
+      queueMicrotask(() => {
+        if (!this.#isClosed) deliver()
+      })
+    }
+
+    #end(code: number, reason: string): void {
+      if (this.#isClosed) return
+      this.#isClosed = true
+      this.#server?.onClosed()
+      this.onclose?.({ code, reason } as never)
+    }
+  }
+}
+
+function wireCopy(data: string | Uint8Array): string | ArrayBuffer {
+  return typeof data === 'string' ? data : new Uint8Array(data).buffer
+}

@@ -1,0 +1,68 @@
+import { expectTypeOf } from 'vitest'
+import type { KnownTopic, Payload, WebMQClient } from './index.js'
+
+interface App {
+  'chat.*.message': { text: string }
+  'chat.*.typing': { userId: string }
+  'orders.#': { id: number }
+  status: 'up' | 'down'
+}
+
+// Keys
+expectTypeOf<Payload<App, 'chat.42.message'>>().toEqualTypeOf<{ text: string }>()
+expectTypeOf<Payload<App, 'orders'>>().toEqualTypeOf<{ id: number }>()
+expectTypeOf<Payload<App, 'orders.eu.7'>>().toEqualTypeOf<{ id: number }>()
+expectTypeOf<Payload<App, 'status'>>().toEqualTypeOf<'up' | 'down'>()
+expectTypeOf<Payload<App, `chat.${string}.message`>>().toEqualTypeOf<{ text: string }>()
+expectTypeOf<Payload<App, `orders.${number}`>>().toEqualTypeOf<{ id: number }>()
+
+// Patterns: the union of what has a key in common
+expectTypeOf<Payload<App, 'chat.*.message'>>().toEqualTypeOf<{ text: string }>()
+expectTypeOf<Payload<App, 'chat.42.*'>>().toEqualTypeOf<{ text: string } | { userId: string }>()
+expectTypeOf<Payload<App, 'chat.#'>>().toEqualTypeOf<{ text: string } | { userId: string }>()
+expectTypeOf<Payload<App, '#.message'>>().toEqualTypeOf<{ text: string } | { id: number }>()
+expectTypeOf<Payload<App, '*'>>().toEqualTypeOf<{ id: number } | 'up' | 'down'>()
+expectTypeOf<Payload<App, '#'>>().toEqualTypeOf<App[keyof App]>()
+expectTypeOf<Payload<App, 'chat.#.#.message'>>().toEqualTypeOf<{ text: string }>()
+
+// What is not known at compile time may be anything
+expectTypeOf<Payload<App, string>>().toEqualTypeOf<App[keyof App]>()
+expectTypeOf<Payload<object, 'a.b'>>().toEqualTypeOf<unknown>()
+
+// What cannot be meant
+expectTypeOf<Payload<App, 'chat'>>().toEqualTypeOf<never>()
+expectTypeOf<Payload<App, 'chat.1.message.2'>>().toEqualTypeOf<never>()
+expectTypeOf<KnownTopic<App, 'nope'>>().toEqualTypeOf<'no topic has a key in common with nope'>()
+expectTypeOf<KnownTopic<App, 'orders.1'>>().toEqualTypeOf<'orders.1'>()
+expectTypeOf<KnownTopic<object, 'nope'>>().toEqualTypeOf<'nope'>()
+
+export async function typed(client: WebMQClient<App>, untyped: WebMQClient, room: string, key: string): Promise<void> {
+  client.listen('chat.*.message', (payload, message) => {
+    expectTypeOf(payload).toEqualTypeOf<{ text: string }>()
+    expectTypeOf(message.payload).toEqualTypeOf<{ text: string }>()
+  })
+  client.listen(`chat.${room}.typing`, ({ userId }) => expectTypeOf(userId).toEqualTypeOf<string>())
+  client.listen('#', (payload) => expectTypeOf(payload).toEqualTypeOf<App[keyof App]>(), { last: 1 })
+  for await (const { payload } of client.listen('orders.#')) expectTypeOf(payload).toEqualTypeOf<{ id: number }>()
+  for await (const { payload } of client.listen('status', { last: 1 })) {
+    expectTypeOf(payload).toEqualTypeOf<'up' | 'down'>()
+  }
+  // A handler may return anything, and may be asynchronous.
+  client.listen('status', () => 1)
+  client.listen('status', async () => undefined)
+  // @ts-expect-error no topic can be meant
+  client.listen('nope', () => undefined)
+
+  await client.publish('chat.42.message', { text: 'hi' })
+  await client.publish(`chat.${room}.message`, { text: 'hi' }, { ack: 'none' })
+  await client.publish(key, { id: 1 })
+  // @ts-expect-error payload of another topic
+  await client.publish('chat.42.message', { id: 1 })
+  // @ts-expect-error no topic can be meant
+  await client.publish('chat.42', { text: 'hi' })
+  // @ts-expect-error a state of no topic
+  await client.publish('status', 'sideways')
+
+  untyped.listen('any.thing', (payload) => expectTypeOf(payload).toEqualTypeOf<unknown>())
+  await untyped.publish('any.thing', { at: 'all' })
+}
