@@ -1,0 +1,25 @@
+/** How closely a transport can follow the port where its library decides; each is asserted as it is given. */
+export interface TransportTraits {
+  /** Answers a violation of RFC 6455 with a close frame; else the TCP connection just ends. */
+  readonly violationCloseFrames: boolean
+  /** Notices a client that does not mask its frames. */
+  readonly checksMasking: boolean
+  /** Knows 1012-1014 and 3000-3999 when a peer closes with them; else they count as 1006. */
+  readonly knowsEveryCloseCode: boolean
+  /** `closed` comes after the peer's close frame or `closeTimeoutMs`; else as soon as the own close frame is queued. */
+  readonly closeHandshake: boolean
+  /** The longest that an incomplete request head is waited for when `handshakeTimeoutMs` is short. */
+  readonly headTimeoutMs: number
+  /** Tells the port of the peer; else 0. */
+  readonly remotePort: boolean
+}
+
+/** A transport that follows the port to the letter. */
+export const STRICT_TRAITS: TransportTraits = {
+  violationCloseFrames: true,
+  checksMasking: true,
+  knowsEveryCloseCode: true,
+  closeHandshake: true,
+  headTimeoutMs: 2_000,
+  remotePort: true,
+}

@@ -1,0 +1,81 @@
+import { Duplex, type DuplexOptions } from 'node:stream'
+
+/** What an `http` server and the frameworks on it read from a socket. */
+export interface PeerAddress {
+  readonly remoteAddress: string
+  readonly remotePort: number
+  /** Set under TLS; frameworks take `https` from it. */
+  readonly encrypted: boolean
+}
+
+/**
+ * One end of a connection inside this process: what is written to it can be read from the other end, with backpressure.
+ * It has the methods of `net.Socket` that `http` calls without asking; they have nothing to do here.
+ */
+class InProcessSocket extends Duplex implements PeerAddress {
+  readonly remoteAddress: string
+  readonly remotePort: number
+  readonly encrypted: boolean
+  #other: InProcessSocket | undefined
+  /** Continues the writer once this end was read from. */
+  #resumeWriter: (() => void) | undefined
+
+  constructor(peer: PeerAddress, options?: DuplexOptions) {
+    super(options)
+    this.remoteAddress = peer.remoteAddress
+    this.remotePort = peer.remotePort
+    this.encrypted = peer.encrypted
+  }
+
+  connect(other: InProcessSocket): void {
+    this.#other = other
+  }
+
+  setTimeout(): this {
+    return this
+  }
+
+  setNoDelay(): this {
+    return this
+  }
+
+  setKeepAlive(): this {
+    return this
+  }
+
+  override _read(): void {
+    const resume = this.#resumeWriter
+    this.#resumeWriter = undefined
+    resume?.()
+  }
+
+  override _write(chunk: Buffer, _encoding: BufferEncoding, done: (error?: Error | null) => void): void {
+    this.#other?.receive(chunk, done)
+  }
+
+  override _final(done: (error?: Error | null) => void): void {
+    this.#other?.receive(null, done)
+  }
+
+  override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
+    const other = this.#other
+    this.#other = undefined
+    // Not in the same call: the other end's handlers would run inside this end's `destroy`.
+    if (other !== undefined) setImmediate(() => other.destroy())
+    done(error)
+  }
+
+  receive(chunk: Buffer | null, done: () => void): void {
+    if (this.destroyed || this.push(chunk) || chunk === null) done()
+    else this.#resumeWriter = done
+  }
+}
+
+/** Two ends of a connection that never leaves this process. The second one claims to come from `peer`. */
+export function createDuplexPair(peer: PeerAddress): [near: Duplex, far: Duplex] {
+  const near = new InProcessSocket(peer)
+  const far = new InProcessSocket(peer)
+  near.connect(far)
+  far.connect(near)
+  return [near, far]
+}

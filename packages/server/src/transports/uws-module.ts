@@ -1,0 +1,147 @@
+import { WebMQError } from 'webmq-client/protocol'
+
+/** What is hung onto a WebSocket when it is accepted; uWebSockets.js copies the fields onto its own object. */
+export interface UwsUserData<Connection> {
+  readonly connection: Connection
+}
+
+/** The part of uWebSockets.js's `WebSocket` that is used. Any call after its close event throws. */
+export interface UwsWebSocket<Connection> {
+  /** Copies the message. The result says little while corked; `getBufferedAmount` is asked instead. */
+  send(message: Uint8Array, isBinary: boolean, compress?: boolean): number
+  /** Queues a close frame behind what is queued, and calls the close handler before it returns. */
+  end(code: number, reason: string): void
+  ping(): number
+  cork(run: () => void): unknown
+  getBufferedAmount(): number
+  getUserData(): UwsUserData<Connection>
+}
+
+/** The part of `HttpResponse` that is used. Any call after its end or its abort throws. */
+export interface UwsResponse {
+  writeStatus(status: string): UwsResponse
+  writeHeader(name: string, value: string): UwsResponse
+  write(chunk: Uint8Array): boolean
+  end(body?: string, closeConnection?: boolean): UwsResponse
+  endWithoutBody(reportedBytes?: number, closeConnection?: boolean): UwsResponse
+  /** `[everything was taken, the response is complete]`. */
+  tryEnd(chunk: Uint8Array, totalBytes: number): [boolean, boolean]
+  getWriteOffset(): number
+  onWritable(handler: (offset: number) => boolean): UwsResponse
+  onAborted(handler: () => void): UwsResponse
+  onData(handler: (chunk: ArrayBuffer, isLast: boolean) => void): UwsResponse
+  pause(): void
+  resume(): void
+  cork(run: () => void): UwsResponse
+  close(): UwsResponse
+  upgrade(userData: object, key: string, subprotocol: string, extensions: string, context: object): void
+  /** 4 or 16 bytes. */
+  getRemoteAddress(): ArrayBuffer
+  /** Later releases only. */
+  getRemotePort?(): number
+}
+
+/** The part of `HttpRequest` that is used; valid until the handler returns. */
+export interface UwsRequest {
+  getUrl(): string
+  getQuery(): string | undefined
+  getMethod(): string
+  /** Later releases only. */
+  getCaseSensitiveMethod?(): string
+  forEachHeader(visit: (lowerCaseName: string, value: string) => void): void
+  setYield(isYielded: boolean): unknown
+}
+
+/** The part of `WebSocketBehavior` that is used. */
+export interface UwsBehavior<Connection> {
+  readonly maxPayloadLength: number
+  readonly maxBackpressure: number
+  readonly idleTimeout: number
+  readonly maxLifetime: number
+  readonly compression: number
+  readonly sendPingsAutomatically: boolean
+  upgrade(response: UwsResponse, request: UwsRequest, context: object): void
+  open(socket: UwsWebSocket<Connection>): void
+  message(socket: UwsWebSocket<Connection>, message: ArrayBuffer, isBinary: boolean): void
+  ping(socket: UwsWebSocket<Connection>): void
+  pong(socket: UwsWebSocket<Connection>): void
+  close(socket: UwsWebSocket<Connection>, code: number, reason: ArrayBuffer): void
+}
+
+/** A listening socket: a raw pointer, handed back to the module and used for nothing else. */
+export type UwsListenSocket = object
+
+/** The part of `TemplatedApp` that is used. */
+export interface UwsApp {
+  ws<Connection>(pattern: string, behavior: UwsBehavior<Connection>): UwsApp
+  any(pattern: string, handler: (response: UwsResponse, request: UwsRequest) => void): UwsApp
+  listen(host: string, port: number, options: number, done: (socket: UwsListenSocket | false) => void): UwsApp
+}
+
+/** The part of uWebSockets.js that is used, under the names of its own releases. */
+export interface UwsModule {
+  App(): UwsApp
+  SSLApp(options: { readonly key_file_name: string; readonly cert_file_name: string }): UwsApp
+  readonly LIBUS_LISTEN_EXCLUSIVE_PORT: number
+  us_listen_socket_close(socket: UwsListenSocket): void
+  us_socket_local_port(socket: UwsListenSocket): number
+}
+
+/** The two functions that builds from the npm registry name differently. */
+interface RenamedFunctions {
+  readonly closeSocket?: UwsModule['us_listen_socket_close']
+  readonly getSocketPort?: UwsModule['us_socket_local_port']
+}
+
+/**
+ * Loads uWebSockets.js, an optional peer that is not on the npm registry.
+ * @param importModule Replaceable for tests.
+ * @throws {WebMQError} `E_TRANSPORT_MISSING`, with the command that installs a release for this version of Node.
+ */
+export async function loadUws(importModule: () => Promise<unknown> = importUws): Promise<UwsModule> {
+  let namespace: unknown
+  try {
+    namespace = await importModule()
+  } catch (cause) {
+    throw missing(isNotFound(cause) ? 'uWebSockets.js is not installed' : 'uWebSockets.js does not load', cause)
+  }
+  const module = exportsOf(namespace)
+  const closeSocket = module.us_listen_socket_close ?? module.closeSocket
+  const getSocketPort = module.us_socket_local_port ?? module.getSocketPort
+  if (!module.App || !module.SSLApp || !closeSocket || !getSocketPort) {
+    throw missing('the installed uWebSockets.js is not one that is known here')
+  }
+  return {
+    App: module.App,
+    SSLApp: module.SSLApp,
+    LIBUS_LISTEN_EXCLUSIVE_PORT: module.LIBUS_LISTEN_EXCLUSIVE_PORT ?? 1,
+    us_listen_socket_close: closeSocket,
+    us_socket_local_port: getSocketPort,
+  }
+}
+
+function importUws(): Promise<unknown> {
+  return import('uWebSockets.js')
+}
+
+/** The default export comes first: it is the CommonJS module itself, with every name it has. */
+function exportsOf(namespace: unknown): Partial<UwsModule & RenamedFunctions> {
+  if (typeof namespace !== 'object' || namespace === null) return {}
+  return 'default' in namespace && typeof namespace.default === 'object' ? { ...namespace.default } : { ...namespace }
+}
+
+function isNotFound(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === 'ERR_MODULE_NOT_FOUND'
+}
+
+function missing(detail: string, cause?: unknown): WebMQError {
+  const nodeMajor = Number.parseInt(process.versions.node, 10)
+  const install = `npm install uNetworking/uWebSockets.js#${releaseFor(nodeMajor)}`
+  const advice = `${detail}; install it with \`${install}\`, or choose the native transport`
+  return new WebMQError('E_TRANSPORT_MISSING', cause === undefined ? { detail: advice } : { detail: advice, cause })
+}
+
+/** Its releases carry binaries for about three versions of Node: v20.52.0 for 20, 22 and 24, v20.67.0 for 22, 24 and 26. */
+function releaseFor(nodeMajor: number): string {
+  return nodeMajor <= 24 ? 'v20.52.0' : 'v20.67.0'
+}

@@ -1,0 +1,39 @@
+import { describe, expect, it } from 'vitest'
+import { DEFAULT_OPTIONS } from '../../src/conformance/transport/harness.js'
+import { RecordingSink } from '../../src/conformance/transport/recording-sink.js'
+import { transportSuite } from '../../src/conformance/transport-suite.js'
+import { createUwsTransport } from '../../src/transports/uws.js'
+
+transportSuite('uws', createUwsTransport, {
+  capabilities: { tls: true, attach: false, threads: false },
+  traits: {
+    violationCloseFrames: false,
+    checksMasking: false,
+    knowsEveryCloseCode: false,
+    closeHandshake: false,
+    // uSockets looks at the 10 s of a request head in steps of 4 s.
+    headTimeoutMs: 14_000,
+    remotePort: false,
+  },
+})
+
+describe('uws transport without its module', () => {
+  it.each([
+    ['is not installed', Object.assign(new Error('Cannot find package'), { code: 'ERR_MODULE_NOT_FOUND' })],
+    ['does not load', new Error('only some versions of Node are supported')],
+  ])('says that it %s, and how to install it', async (fact, error) => {
+    const transport = createUwsTransport(DEFAULT_OPTIONS, () => Promise.reject(error))
+    const failure = await transport.start(new RecordingSink()).catch((reason: unknown) => reason)
+    expect(failure).toMatchObject({ code: 'E_TRANSPORT_MISSING', cause: error })
+    expect(failure).toHaveProperty('message', expect.stringContaining(fact))
+    expect(failure).toHaveProperty(
+      'message',
+      expect.stringMatching(/npm install uNetworking\/uWebSockets\.js#v20\.\d+/),
+    )
+  })
+
+  it('says so when something else has its name', async () => {
+    const transport = createUwsTransport(DEFAULT_OPTIONS, () => Promise.resolve({ default: { App: () => undefined } }))
+    await expect(transport.start(new RecordingSink())).rejects.toMatchObject({ code: 'E_TRANSPORT_MISSING' })
+  })
+})
