@@ -96,6 +96,7 @@ impl Decoder {
     }
 
     /// One frame, or as much of it as is there. Consumes at least one byte of a non-empty input.
+    #[inline]
     fn decode_some(&mut self, input: &mut [u8], on_event: &mut impl FnMut(Event<'_>)) -> Result<usize, DecodeError> {
         let mut consumed = 0;
         if self.state == State::Header {
@@ -123,6 +124,7 @@ impl Decoder {
     }
 
     /// The header, if it is complete, and the bytes of `input` that it took.
+    #[inline]
     fn read_header(&mut self, input: &[u8]) -> Result<(Option<ReceivedHeader>, usize), DecodeError> {
         let stored = usize::from(self.header_bytes);
         if stored == 0
@@ -145,6 +147,7 @@ impl Decoder {
     }
 
     /// Checks a frame against what came before it and against the limit (RFC 6455 §5.4).
+    #[inline]
     fn begin_frame(&mut self, header: &ReceivedHeader) -> Result<(), DecodeError> {
         self.state = match (header.opcode, self.message) {
             (Opcode::Close | Opcode::Ping | Opcode::Pong, _) => State::Control(header.opcode),
@@ -171,6 +174,7 @@ impl Decoder {
     }
 
     /// A piece of the payload of a data frame; the last one when nothing is missing.
+    #[inline]
     fn data(&mut self, piece: &[u8], fin: bool, on_event: &mut impl FnMut(Event<'_>)) -> Result<(), DecodeError> {
         let kind = self.message.unwrap_or(MessageKind::Binary);
         let is_frame_end = self.missing_bytes == 0;

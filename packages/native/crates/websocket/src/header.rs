@@ -21,6 +21,7 @@ pub(crate) struct ReceivedHeader {
 }
 
 /// Reads the header at the start of `bytes`; `None` when it is not complete yet.
+#[inline]
 pub(crate) fn parse(bytes: &[u8], role: Role) -> Result<Option<ReceivedHeader>, DecodeError> {
     let [first, second, rest @ ..] = bytes else {
         return Ok(None);
@@ -58,6 +59,7 @@ pub(crate) fn parse(bytes: &[u8], role: Role) -> Result<Option<ReceivedHeader>, 
 }
 
 /// Payload length, and what follows it; `None` when it is not complete yet.
+#[inline]
 fn extended_len(short_len: u8, rest: &[u8]) -> Result<Option<(u64, &[u8])>, DecodeError> {
     let (len, shortest, rest) = match short_len {
         LEN_16 => match rest.split_first_chunk() {

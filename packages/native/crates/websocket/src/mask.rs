@@ -3,6 +3,7 @@
 /// Eight bytes at a time; a payload in several pieces needs the mask [`rotated`] between them.
 // An AVX2 loop, chosen at run time, would go in here: it needs `unsafe`, which this crate does without until a
 // measurement asks for it.
+#[inline]
 pub fn unmask(data: &mut [u8], mask: [u8; 4]) {
     let [a, b, c, d] = mask;
     let wide = u64::from_ne_bytes([a, b, c, d, a, b, c, d]);
@@ -10,12 +11,17 @@ pub fn unmask(data: &mut [u8], mask: [u8; 4]) {
     for chunk in chunks {
         *chunk = (u64::from_ne_bytes(*chunk) ^ wide).to_ne_bytes();
     }
-    for (byte, key) in rest.iter_mut().zip([a, b, c, d, a, b, c]) {
+    let (halves, rest) = rest.as_chunks_mut::<4>();
+    for half in halves {
+        *half = (u32::from_ne_bytes(*half) ^ u32::from_ne_bytes(mask)).to_ne_bytes();
+    }
+    for (byte, key) in rest.iter_mut().zip(mask) {
         *byte ^= key;
     }
 }
 
 /// The mask for what follows `len` bytes.
+#[inline]
 pub(crate) fn rotated(mask: [u8; 4], len: usize) -> [u8; 4] {
     let mut mask = mask;
     mask.rotate_left(len % 4);
