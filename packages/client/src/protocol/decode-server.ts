@@ -51,10 +51,14 @@ export function decodeServerMessage(data: WirePayload): ServerMessage {
     case 'pong':
       return { verb }
     case 'bye':
-      return { verb, code: count(verb, first), ...(second === '' ? {} : { retryAfterMs: count(verb, second) }) }
+      return bye(count(verb, first), parseCount(second))
     default:
       throw new WebMQError('E_VERB_UNKNOWN', { detail: verb.slice(0, 32) })
   }
+}
+
+function bye(code: number, retryAfterMs: number | undefined): ServerMessage {
+  return retryAfterMs === undefined ? { verb: 'bye', code } : { verb: 'bye', code, retryAfterMs }
 }
 
 function ok(id: string, options: readonly string[], body: WirePayload | undefined): OkMessage {

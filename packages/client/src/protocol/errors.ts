@@ -30,7 +30,7 @@ export const ERRORS = {
   E_BROKER_UNAVAILABLE: { message: 'broker is unreachable', source: 'broker', retryable: true },
 
   // An error that ends the connection, after which the client reconnects.
-  E_DRAIN: { message: 'server is draining', source: 'server', retryable: true, closeCode: 4001 },
+  E_DRAIN: { message: 'server is draining', source: 'server', retryable: true, closeCode: 4001, status: 503 },
   E_AUTH_TIMEOUT: { message: 'no token arrived in time', source: 'client', retryable: true, closeCode: 4002 },
   E_HEARTBEAT_TIMEOUT: { message: 'nothing was heard in time', source: 'network', retryable: true, closeCode: 4003 },
   E_SLOW_CONSUMER: {
@@ -40,7 +40,7 @@ export const ERRORS = {
     closeCode: 4008,
   },
   E_TOKEN_EXPIRED: { message: 'token has expired', source: 'client', retryable: true, closeCode: 4009 },
-  E_INTERNAL: { message: 'internal error', source: 'server', retryable: true, closeCode: 4011 },
+  E_INTERNAL: { message: 'internal error', source: 'server', retryable: true, closeCode: 4011, status: 500 },
 
   // An error that ends the connection for good.
   E_PROTOCOL_VIOLATION: { message: 'too many malformed messages', source: 'client', retryable: false, closeCode: 4500 },
@@ -100,7 +100,6 @@ export const ERRORS = {
   E_TRANSPORT_MISSING: { message: 'transport module is not installed', source: 'operator', retryable: false },
   E_TRANSPORT_FAILED: { message: 'transport failed', source: 'server', retryable: true },
   E_NOT_RUNNING: { message: 'server is not running', source: 'operator', retryable: false },
-  E_UNKNOWN_CONNECTION: { message: 'connection has closed', source: 'server', retryable: false },
 } as const satisfies Record<string, ErrorSpec>
 
 /** A code of the error table. */

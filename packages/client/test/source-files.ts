@@ -1,0 +1,33 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join, relative } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+const ROOT = fileURLToPath(new URL('../../../', import.meta.url))
+const PRUNED = ['node_modules', 'dist', 'target', 'build', '.git']
+
+/** A file of the repository and what is in it. */
+export interface SourceFile {
+  /** From the root of the repository. */
+  readonly path: string
+  readonly text: string
+}
+
+/** A file by its path from the root of the repository. */
+export function readSource(path: string): SourceFile {
+  return { path, text: readFileSync(join(ROOT, path), 'utf8') }
+}
+
+/** All files below `packages` that end with one of the suffixes, without what tools have made. */
+export function findSources(...suffixes: readonly string[]): readonly SourceFile[] {
+  return walk(join(ROOT, 'packages'))
+    .filter((path) => suffixes.some((suffix) => path.endsWith(suffix)))
+    .map((path) => readSource(relative(ROOT, path)))
+}
+
+function walk(folder: string): readonly string[] {
+  return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
+    if (PRUNED.includes(entry.name)) return []
+    const path = join(folder, entry.name)
+    return entry.isDirectory() ? walk(path) : [path]
+  })
+}
