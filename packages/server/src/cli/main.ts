@@ -1,34 +1,5 @@
-import { CommanderError } from 'commander'
-import { WebMQError } from 'webmq-client/protocol'
-import { EXIT, exitCodeOf } from './exit-codes.js'
-import { createProgram } from './program.js'
-import { paint, type Terminal } from './terminal.js'
-
-/** Runs a command line. Resolves to the exit code; everything that can go wrong is one sentence on standard error. */
-async function run(args: readonly string[], terminal: Terminal): Promise<number> {
-  let exitCode: number = EXIT.OK
-  const program = createProgram(terminal, (code) => {
-    exitCode = code
-  })
-  try {
-    await program.parseAsync(args, { from: 'user' })
-    return exitCode
-  } catch (error) {
-    if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.OK : EXIT.USAGE
-    return report(error, terminal)
-  }
-}
-
-function report(error: unknown, { stderr, env }: Terminal): number {
-  const label = paint('error:', 'red', stderr, env)
-  if (error instanceof WebMQError) {
-    stderr.write(`${label} ${error.message} (${error.code})\n`)
-    return exitCodeOf(error.code)
-  }
-  // Not one of ours: without the stack nobody could find it.
-  stderr.write(`${label} ${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`)
-  return EXIT.FAILED
-}
+import { EXIT } from './exit-codes.js'
+import { run } from './run.js'
 
 const { env, stdin, stdout, stderr } = process
 // `webmq-server config docs | head`: whoever reads may stop to.

@@ -42,6 +42,8 @@ export function createProgram(terminal: Terminal, exit: (code: number) => void):
     .configureOutput({
       writeOut: (text) => terminal.stdout.write(text),
       writeErr: (text) => terminal.stderr.write(text),
+      getOutHelpWidth: () => terminal.stdout.columns,
+      getErrHelpWidth: () => terminal.stderr.columns,
     })
     .exitOverride()
 

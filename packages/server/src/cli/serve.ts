@@ -39,9 +39,9 @@ export async function serve(options: ServerOptions, terminal: Terminal): Promise
     process.exit(EXIT.FAILED)
   }, deadlineMs)
   await server.stop({ drainMs: resolved.drainTimeoutMs })
-  clearTimeout(deadline)
+  // Stays: if anything still keeps the process up, it ends it.
+  deadline.unref()
   signals.dispose()
-  logger.info('stopped')
   return EXIT.OK
 }
 

@@ -1,0 +1,48 @@
+import { describe, expect, it } from 'vitest'
+import { resolveOptions } from '../options.js'
+import { describeStart } from './start-message.js'
+import type { Terminal } from './terminal.js'
+
+const URL_TEXT = 'ws://127.0.0.1:8080/ws'
+
+/** Only what the message looks at. */
+function terminalWith(isTTY: boolean, env: NodeJS.ProcessEnv = {}): Terminal {
+  const stream = { isTTY } as NodeJS.WriteStream
+  return { env, stdin: process.stdin, stdout: stream, stderr: stream }
+}
+
+describe('describeStart', () => {
+  it('is one line that ends with the address where a program reads it', () => {
+    expect(describeStart(URL_TEXT, resolveOptions({ demo: true }), terminalWith(false))).toMatch(
+      /^WebMQ \d+\.\d+\.\d+\S* listens on ws:\/\/127\.0\.0\.1:8080\/ws\n$/,
+    )
+  })
+
+  it('tells people where the demo page is, and who may come in', () => {
+    const text = describeStart(URL_TEXT, resolveOptions({ demo: true }), terminalWith(true, { NO_COLOR: '1' }))
+    expect(text).toContain('http://127.0.0.1:8080/\n')
+    expect(text).toContain('everyone on this machine may listen and publish anything')
+    expect(text).not.toContain('\u001b')
+  })
+
+  it('does not speak of a demo page that is not served', () => {
+    expect(describeStart(URL_TEXT, resolveOptions(), terminalWith(true))).not.toContain('Demo')
+  })
+
+  it('says when the whole network may come in, and when tokens are wanted', () => {
+    const open = resolveOptions({ host: '0.0.0.0', insecure: true, origins: ['*'] })
+    expect(describeStart(URL_TEXT, open, terminalWith(true))).toMatch(/everyone who reaches 0\.0\.0\.0.*of any origin/s)
+    const closed = resolveOptions({ jwt: { secret: 'x'.repeat(32) } })
+    expect(describeStart(URL_TEXT, closed, terminalWith(true))).toContain('with a token only')
+  })
+
+  it('is coloured on a terminal, unless NO_COLOR is set or the terminal cannot', () => {
+    expect(describeStart(URL_TEXT, resolveOptions(), terminalWith(true))).toContain('\u001b[')
+    expect(describeStart(URL_TEXT, resolveOptions(), terminalWith(true, { TERM: 'dumb' }))).not.toContain('\u001b[')
+  })
+
+  it('has secure addresses beside a secure one', () => {
+    const text = describeStart('wss://example.com:8443/ws', resolveOptions(), terminalWith(true, { NO_COLOR: '1' }))
+    expect(text).toContain('https://example.com:8443/health')
+  })
+})

@@ -1,0 +1,177 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { environmentNameOf } from '../../src/option-spec.js'
+import { OPTIONS } from '../../src/options-table.js'
+import { runCli, startCli } from './cli-process.js'
+import { runInProcess } from './in-process.js'
+
+let folder: string
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'webmq-cli-'))
+})
+afterAll(() => rmSync(folder, { recursive: true }))
+
+describe('webmq-server --help', () => {
+  it('begins with examples, and lists every option with its default and its variable', async () => {
+    const { exitCode, stdout, stderr } = await runInProcess(['--help'])
+    expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
+    expect(stdout).toMatch(/^Examples:\n/)
+    for (const spec of OPTIONS) {
+      expect(stdout).toContain(`--${spec.flag}`)
+      expect(stdout).toContain(environmentNameOf(spec))
+    }
+    expect(stdout.replace(/\s+/g, ' ')).toContain('(default: 8080, env: WEBMQ_PORT)')
+    expect(stdout).toMatch(/Commands:.*serve.*token.*config/s)
+    expect(stdout, 'pipes get no colours').not.toContain('\u001b')
+  })
+
+  it('fits a narrow terminal, but for the examples', async () => {
+    const { stdout } = await runInProcess(['--help'])
+    const [, reference = ''] = stdout.split('Usage:')
+    const lines = reference.split('\n').slice(0, -4)
+    expect(lines.filter((line) => line.length > 80)).toEqual([])
+  })
+
+  it.each([['serve'], ['token'], ['token', 'create'], ['token', 'inspect'], ['config'], ['config', 'print']])(
+    'explains %s %s',
+    async (...command) => {
+      const { exitCode, stdout } = await runInProcess([...command, '--help'])
+      expect(exitCode).toBe(0)
+      expect(stdout).toContain(`Usage: webmq-server ${command.join(' ')}`)
+    },
+  )
+})
+
+describe('a command line', () => {
+  it('is a program of its own: output, errors and exit codes are those of the process', async () => {
+    expect(await runCli(['--version'])).toMatchObject({
+      exitCode: 0,
+      stdout: expect.stringMatching(/^\d+\.\d+/),
+      stderr: '',
+    })
+    expect(await runCli(['--prot', '1'])).toMatchObject({
+      exitCode: 2,
+      stdout: '',
+      stderr: expect.stringContaining('--port'),
+    })
+    const env = { WEBMQ_JWT_SECRET: 'a secret that is long enough for HS256' }
+    const { stdout: token } = await runCli(['token', 'create', '-q', '-g', 'a:listen'], { env })
+    const inspected = await runCli(['token', 'inspect', '-', '--can', 'publish a'], { env, stdin: token })
+    expect(inspected).toMatchObject({ exitCode: 1, stdout: expect.stringContaining('verified'), stderr: '' })
+  })
+
+  it('does not mind a reader that goes away', async () => {
+    const { child, ended } = startCli(['config', 'docs'])
+    child.stdout?.destroy()
+    expect(await ended).toMatchObject({ exitCode: 0, stderr: '' })
+  })
+
+  it('prints the version of the package', async () => {
+    const manifest = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
+      version: string
+    }
+    expect(await runInProcess(['--version'])).toMatchObject({
+      exitCode: 0,
+      stdout: `${manifest.version}\n`,
+      stderr: '',
+    })
+  })
+
+  it.each([
+    [['--prot', '1'], "unknown option '--prot'\n(Did you mean --port?)"],
+    [['serv'], 'serv: no such command, did you mean serve?'],
+    [['tokne', 'create'], 'tokne: no such command, did you mean token?'],
+    [['serve', 'extra'], 'extra: no such command'],
+    [['token', 'creat'], "unknown command 'creat'\n(Did you mean create?)"],
+    [['token'], 'Usage: webmq-server token'],
+    [['--port'], "option '-p, --port <number>' argument missing"],
+    [['--port', '65536'], '--port: 65536 is not a whole number from 0 to 65,535'],
+    [['--port', '80a'], '--port: "80a" is not a whole number'],
+    [['--max-payload', '1x'], '--max-payload: "1x" is not a whole number from 1 to 64MiB'],
+    [['--log-level', 'inf'], 'did you mean info?'],
+    [['--transport', 'native2'], '--transport: "native2" is not one of native, uws, did you mean native?'],
+    [['--origin', 'http://a.example', '--origin', 'b'], '--origin: "b" is not'],
+    [['--host', '0.0.0.0'], 'say insecure (--insecure)'],
+    [['--max-payload', '2MiB'], 'maxOutboxBytes: 1048576 is less than'],
+    [['--jwt-secret', 'a', '--jwt-secret-file', 'b'], 'are both given'],
+    [['--jwt-secret', 'a', '--jwks', 'https://a.example'], 'exactly one of'],
+    [['--jwt-secret-file', '/nowhere/secret'], '--jwt-secret-file: cannot read /nowhere/secret (ENOENT)'],
+    [['--tls-cert', 'a', '--tls-key', 'b'], '--transport uws'],
+    [['--config', '/nowhere/webmq.json'], 'config: cannot read /nowhere/webmq.json (ENOENT)'],
+  ])('%j ends with 2 and says what is wrong', async (args, message) => {
+    const { exitCode, stdout, stderr } = await runInProcess(args)
+    expect(exitCode).toBe(2)
+    expect(stderr).toContain(message)
+    expect(stderr, 'no stack').not.toMatch(/^\s+at /m)
+    expect(stdout).toBe('')
+  })
+
+  it('names the code of an error, for the documentation to be found', async () => {
+    expect((await runInProcess(['--port', 'x'])).stderr).toMatch(/^error: .*\(E_OPTION_INVALID\)\n$/)
+    expect((await runInProcess(['--host', '::'])).stderr).toMatch(/^error: .*\(E_INSECURE\)\n$/)
+  })
+})
+
+describe('webmq-server config', () => {
+  const print = async (args: readonly string[], env: NodeJS.ProcessEnv = {}) => {
+    const { exitCode, stdout, stderr } = await runInProcess(['config', 'print', ...args], { env })
+    expect(stderr.replace(/^warning: .*\n/gm, '')).toBe('')
+    expect(exitCode).toBe(0)
+    return JSON.parse(stdout) as Record<string, unknown>
+  }
+
+  it('print shows the defaults where nothing is given', async () => {
+    expect(await print([])).toMatchObject({ host: '127.0.0.1', port: 8080, path: '/ws', maxPayloadBytes: 262_144 })
+  })
+
+  it('print lets flags win over the environment, that over the file, and that over the defaults', async () => {
+    const config = join(folder, 'webmq.json')
+    writeFileSync(
+      config,
+      JSON.stringify({ port: 1, path: '/file', maxListensPerConnection: 5, demo: true, origins: [] }),
+    )
+    const env = { WEBMQ_CONFIG: config, WEBMQ_PORT: '2', WEBMQ_PATH: '/env', PORT: '4' }
+    expect(
+      await print(['-p', '3', '--no-demo', '--origin', 'http://a.example', '--origin', 'http://b.example'], env),
+    ).toMatchObject({
+      port: 3,
+      path: '/env',
+      maxListensPerConnection: 5,
+      demo: false,
+      origins: ['http://a.example', 'http://b.example'],
+      maxHeaderBytes: 8192,
+    })
+  })
+
+  it('print hides secrets, wherever they come from', async () => {
+    const secretFile = join(folder, 'secret')
+    writeFileSync(secretFile, 'hunter2 hunter2 hunter2 hunter2 hunter2\n')
+    for (const [args, env] of [
+      [['--jwt-secret', 'hunter2'], {}],
+      [['--jwt-secret-file', secretFile], {}],
+      [[], { WEBMQ_JWT_SECRET: 'hunter2' }],
+      [[], { WEBMQ_JWT_SECRET_FILE: secretFile }],
+    ] as const) {
+      const { stdout, stderr } = await runInProcess(['config', 'print', ...args], { env })
+      expect(JSON.parse(stdout)).toMatchObject({ jwt: { secret: '[hidden]' } })
+      expect(stdout + stderr).not.toContain('hunter2')
+    }
+  })
+
+  it('print warns of variables that it does not know and of a short secret, and goes on', async () => {
+    const env = { WEBMQ_MAX_PAYLAOD: '1', WEBMQ_JWT_SECRET: 'short' }
+    const { exitCode, stderr } = await runInProcess(['config', 'print'], { env })
+    expect(exitCode).toBe(0)
+    expect(stderr).toContain(
+      'warning: the environment variable WEBMQ_MAX_PAYLAOD is not known, did you mean WEBMQ_MAX_PAYLOAD?',
+    )
+    expect(stderr).toContain('warning: jwt.secret has fewer than 32 bytes')
+  })
+
+  it('docs prints docs/configuration.md', async () => {
+    const page = readFileSync(new URL('../../../../docs/configuration.md', import.meta.url), 'utf8')
+    expect(await runInProcess(['config', 'docs'])).toMatchObject({ exitCode: 0, stdout: page })
+  })
+})
