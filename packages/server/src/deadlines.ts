@@ -1,0 +1,124 @@
+/** A deadline that was set; {@link Deadlines.clear} takes it back. */
+export interface Deadline {
+  readonly atMs: number
+  readonly fire: () => void
+  /** Place in the heap; -1 once it has fired or was cleared. */
+  index: number
+}
+
+/** Options of {@link Deadlines}. */
+export interface DeadlinesOptions {
+  /** The clock, Unix time in milliseconds; default `Date.now`. */
+  readonly now?: () => number
+  /** Called with what a `fire` throws. */
+  readonly onError: (error: unknown) => void
+}
+
+/** Deadlines within this time fire together: thousands of them cost a few wake-ups. */
+const GRANULARITY_MS = 50
+/** Node fires a timer that is longer than 2^31 - 1 ms at once. */
+const MAX_TIMER_MS = 2_147_483_647
+
+/**
+ * Any number of deadlines on one timer. A binary heap: setting and clearing cost O(log n), and a deadline that is taken
+ * back, as most are, leaves nothing behind. Fires late by at most 50 ms, never early; keeps no process alive.
+ */
+export class Deadlines {
+  readonly #now: () => number
+  readonly #onError: (error: unknown) => void
+  readonly #heap: Deadline[] = []
+  #timer: NodeJS.Timeout | undefined
+  #timerAtMs = Number.POSITIVE_INFINITY
+
+  constructor(options: DeadlinesOptions) {
+    this.#now = options.now ?? Date.now
+    this.#onError = options.onError
+  }
+
+  /** Deadlines that are set. */
+  get size(): number {
+    return this.#heap.length
+  }
+
+  /** Calls `fire` once, when the clock has reached `atMs`. */
+  set(atMs: number, fire: () => void): Deadline {
+    const deadline: Deadline = { atMs, fire, index: this.#heap.length }
+    this.#heap.push(deadline)
+    this.#up(deadline)
+    this.#arm()
+    return deadline
+  }
+
+  /** Takes a deadline back; one that has fired is left alone. */
+  clear(deadline: Deadline): void {
+    const { index } = deadline
+    if (index < 0) return
+    deadline.index = -1
+    const last = this.#heap.pop()
+    if (last === undefined || last === deadline) return
+    this.#place(last, index)
+    this.#up(last)
+    this.#down(last)
+  }
+
+  /** Takes all deadlines back. */
+  stop(): void {
+    for (const deadline of this.#heap) deadline.index = -1
+    this.#heap.length = 0
+    clearTimeout(this.#timer)
+    this.#timerAtMs = Number.POSITIVE_INFINITY
+  }
+
+  #arm(): void {
+    const earliest = this.#heap[0]
+    if (earliest === undefined || earliest.atMs >= this.#timerAtMs) return
+    clearTimeout(this.#timer)
+    const delayMs = Math.min(MAX_TIMER_MS, Math.max(GRANULARITY_MS, earliest.atMs - this.#now()))
+    this.#timerAtMs = this.#now() + delayMs
+    this.#timer = setTimeout(() => this.#fireDue(), delayMs)
+    this.#timer.unref()
+  }
+
+  #fireDue(): void {
+    this.#timerAtMs = Number.POSITIVE_INFINITY
+    const nowMs = this.#now()
+    for (let due = this.#heap[0]; due !== undefined && due.atMs <= nowMs; due = this.#heap[0]) {
+      this.clear(due)
+      try {
+        due.fire()
+      } catch (error) {
+        this.#onError(error)
+      }
+    }
+    this.#arm()
+  }
+
+  #up(deadline: Deadline): void {
+    while (deadline.index > 0) {
+      const parent = this.#heap[(deadline.index - 1) >> 1]
+      if (parent === undefined || parent.atMs <= deadline.atMs) return
+      this.#swap(parent, deadline)
+    }
+  }
+
+  #down(deadline: Deadline): void {
+    for (;;) {
+      const left = this.#heap[2 * deadline.index + 1]
+      const right = this.#heap[2 * deadline.index + 2]
+      const child = right !== undefined && left !== undefined && right.atMs < left.atMs ? right : left
+      if (child === undefined || child.atMs >= deadline.atMs) return
+      this.#swap(deadline, child)
+    }
+  }
+
+  #swap(upper: Deadline, lower: Deadline): void {
+    const { index } = upper
+    this.#place(upper, lower.index)
+    this.#place(lower, index)
+  }
+
+  #place(deadline: Deadline, index: number): void {
+    this.#heap[index] = deadline
+    deadline.index = index
+  }
+}

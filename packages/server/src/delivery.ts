@@ -1,0 +1,41 @@
+import { encodeMessageFrame } from 'webmq-client/protocol'
+import type { InboundMessage } from './broker.js'
+import type { Captures } from './captures.js'
+import type { LocalListeners } from './local-listeners.js'
+import type { Router } from './router.js'
+import type { ConnectionId, Transport } from './transport.js'
+
+/** What a {@link Delivery} works with. */
+export interface DeliveryContext {
+  readonly router: Router
+  readonly transport: Pick<Transport, 'multicast'>
+  readonly captures: Captures
+  readonly localListeners: LocalListeners
+}
+
+/** Hands what the broker delivers to everyone on this node who listens to it. */
+export class Delivery {
+  readonly #context: DeliveryContext
+  #deliveredCount = 0
+
+  constructor(context: DeliveryContext) {
+    this.#context = context
+  }
+
+  /** Messages that the broker has delivered and someone listened to. */
+  get deliveredCount(): number {
+    return this.#deliveredCount
+  }
+
+  /** Encodes the message once, whatever the number of listeners; cost: one look-up per key that was seen lately. */
+  deliver(message: InboundMessage): void {
+    const { router, transport, captures, localListeners } = this.#context
+    captures.deliver(message)
+    const groups = router.match(message.key)
+    if (groups.length === 0) return
+    this.#deliveredCount++
+    const frame = encodeMessageFrame(message.key, message.position, false, message.payload)
+    transport.multicast(groups, frame, message.isBinary, message.origin as ConnectionId | undefined)
+    localListeners.deliver(groups, message)
+  }
+}

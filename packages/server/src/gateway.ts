@@ -1,0 +1,132 @@
+import { MAX_KEY_BYTES, WebMQError, type Welcome } from 'webmq-client/protocol'
+import type { Dispatcher } from './dispatcher.js'
+import { ANONYMOUS, type Identity } from './identity/index.js'
+import { Session, type SessionServices } from './session.js'
+import type { Sessions } from './sessions.js'
+import type { ConnectionId, Transport, TransportSink, UpgradeId, UpgradeRequest } from './transport.js'
+import { type AdmissibleUpgrade, examineUpgrade, rejectionOf, type UpgradePolicy } from './upgrade.js'
+
+/** What a {@link Gateway} works with. */
+export interface GatewayContext extends UpgradePolicy {
+  readonly transport: Pick<Transport, 'accept' | 'reject'>
+  readonly services: SessionServices
+  readonly sessions: Sessions
+  readonly dispatcher: Pick<Dispatcher, 'receive'>
+  /** An accepted upgrade that has not opened by then never will. */
+  readonly handshakeTimeoutMs: number
+  /** What `welcome` says about this node. */
+  readonly node: string
+  readonly version: string
+  readonly heartbeatMs: number
+  /** When draining, the time after which a refused client may try again. */
+  readonly drainRetryAfterMs: () => number | undefined
+}
+
+/** How a session begins that was accepted. */
+interface Admission {
+  /** Absent: a token is still to come. */
+  readonly identity?: Identity
+  /** The token that came was not accepted: the session says so in a way that browsers can see, and ends. */
+  readonly refusal?: unknown
+  readonly acceptedAtMs: number
+}
+
+/** Where connections come in: decides upgrades, makes sessions, and hands messages on. */
+export class Gateway implements TransportSink {
+  readonly #context: GatewayContext
+  /** Accepted and not open yet, oldest first. */
+  readonly #admissions = new Map<UpgradeId, Admission>()
+
+  constructor(context: GatewayContext) {
+    this.#context = context
+  }
+
+  upgrade(request: UpgradeRequest): void {
+    const { drainRetryAfterMs, services, transport } = this.#context
+    const retryAfterMs = drainRetryAfterMs()
+    try {
+      if (retryAfterMs !== undefined) throw new WebMQError('E_DRAIN')
+      const admissible = examineUpgrade(request, this.#context)
+      const { verifier } = services
+      if (verifier === undefined) this.#accept(request.id, admissible, { identity: ANONYMOUS })
+      else if (admissible.token === undefined) this.#accept(request.id, admissible, {})
+      else {
+        verifier.verify(admissible.token).then(
+          (identity) => this.#accept(request.id, admissible, { identity }),
+          (refusal: unknown) => this.#accept(request.id, admissible, { refusal }),
+        )
+      }
+    } catch (error) {
+      if (!(error instanceof WebMQError)) throw error
+      services.log.debug(
+        { code: error.code, path: request.path, remoteAddress: request.remoteAddress },
+        'upgrade refused',
+      )
+      const retryAfter = retryAfterMs === undefined ? {} : { 'retry-after': `${Math.ceil(retryAfterMs / 1_000)}` }
+      transport.reject(request.id, rejectionOf(error, retryAfter))
+    }
+  }
+
+  open(connection: ConnectionId, upgrade: UpgradeId): void {
+    const admission = this.#admissions.get(upgrade)
+    this.#admissions.delete(upgrade)
+    const session = new Session(connection, this.#context.services)
+    this.#context.sessions.add(session)
+    const { identity, refusal } = admission ?? { refusal: new WebMQError('E_INTERNAL') }
+    if (refusal !== undefined) {
+      session.refuseToken(refusal, undefined)
+      return
+    }
+    if (identity === undefined) session.awaitToken()
+    else session.authenticate(identity)
+    session.reply({ verb: 'welcome', ...this.#welcome(session) })
+    // Accepted before the drain began, open only now.
+    const retryAfterMs = this.#context.drainRetryAfterMs()
+    if (retryAfterMs !== undefined) session.end('E_DRAIN', retryAfterMs)
+  }
+
+  message(connection: ConnectionId, data: Uint8Array, isBinary: boolean): void {
+    const session = this.#context.sessions.get(connection)
+    if (session !== undefined) this.#context.dispatcher.receive(session, data, isBinary)
+  }
+
+  closed(connection: ConnectionId, code: number, reason: string): void {
+    const session = this.#context.sessions.remove(connection)
+    this.#context.services.log.debug({ session: session?.id, user: session?.userId, code, reason }, 'connection closed')
+  }
+
+  failed(error: Error): void {
+    this.#context.services.log.error({ err: error }, 'the transport failed')
+  }
+
+  #accept(
+    upgrade: UpgradeId,
+    { subprotocol }: AdmissibleUpgrade,
+    admission: Pick<Admission, 'identity' | 'refusal'>,
+  ): void {
+    const nowMs = this.#context.services.now()
+    // A peer that went away before its accept never opens: what was kept for it goes with the next ones.
+    for (const [id, { acceptedAtMs }] of this.#admissions) {
+      if (nowMs - acceptedAtMs < this.#context.handshakeTimeoutMs) break
+      this.#admissions.delete(id)
+    }
+    this.#admissions.set(upgrade, { ...admission, acceptedAtMs: nowMs })
+    this.#context.transport.accept(upgrade, subprotocol === undefined ? {} : { subprotocol })
+  }
+
+  #welcome(session: Session): Welcome {
+    const { services, node, version, heartbeatMs } = this.#context
+    const { maxPayloadBytes, maxListensPerConnection } = services.limits
+    const expiresInMs = session.expiresInMs()
+    return {
+      protocol: 'webmq.v1',
+      auth: services.verifier === undefined ? 'none' : session.state === 'active' ? 'done' : 'required',
+      session: session.id,
+      node,
+      version,
+      heartbeatMs,
+      limits: { maxPayloadBytes, maxKeyBytes: MAX_KEY_BYTES, maxListensPerConnection },
+      ...(expiresInMs === undefined ? undefined : { expiresInMs }),
+    }
+  }
+}

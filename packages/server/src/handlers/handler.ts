@@ -1,0 +1,54 @@
+import type { ClientMessage, ClientVerb, TextServerMessage } from 'webmq-client/protocol'
+import type { Broker, InboundMessage } from '../broker.js'
+import type { Identity, TokenVerifier } from '../identity/index.js'
+import type { Listens } from '../listens.js'
+import type { ConnectionId } from '../transport.js'
+
+/** The message of one verb. */
+export type MessageOf<V extends ClientVerb> = Extract<ClientMessage, { verb: V }>
+
+/** What a handler may touch: its own session, and of the node only this. */
+export interface HandlerContext {
+  readonly connection: ConnectionId
+  /** Whether the session has ended; a handler that has waited must look, and then say nothing. */
+  readonly isClosed: boolean
+  readonly limits: HandlerLimits
+  readonly broker: Pick<Broker, 'capabilities' | 'publish' | 'read' | 'position'>
+  readonly listens: Listens
+  /** Absent when the server takes everyone. */
+  readonly verifier: TokenVerifier | undefined
+  mayListen(pattern: string): boolean
+  mayPublish(key: string): boolean
+  reply(message: TextServerMessage): void
+  /** Sends a message of the log. */
+  replay(message: InboundMessage): void
+  /** Takes bytes of what may be replayed to this connection now; `false` when it has had enough. */
+  takeReplayBytes(byteCount: number): boolean
+  /**
+   * Goes on as this identity.
+   * @throws {WebMQError} `E_FORBIDDEN` when the session belongs to another user.
+   */
+  authenticate(identity: Identity): void
+  /** Time until the token of the session expires; `undefined` when it does not. */
+  expiresInMs(): number | undefined
+  /** Ends the listens that the present identity may no longer have, and says so. */
+  revokeListens(): void
+  /** Answers a token that was not accepted; ends the session, unless the token it has is still good. */
+  refuseToken(error: unknown, id: string | undefined): void
+}
+
+/** Limits that handlers enforce. */
+export interface HandlerLimits {
+  readonly maxPayloadBytes: number
+  readonly maxListensPerConnection: number
+}
+
+/**
+ * Answers one message. Throws, or rejects with, a WebMQError to refuse it; anything else is a bug.
+ * Until a returned promise settles, later messages of the connection wait, those of `publish` and `ping` excepted.
+ */
+export type Handler<V extends ClientVerb> = (
+  context: HandlerContext,
+  message: MessageOf<V>,
+  isBinary: boolean,
+) => void | Promise<void>

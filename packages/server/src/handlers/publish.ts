@@ -1,0 +1,40 @@
+import { WebMQError } from 'webmq-client/protocol'
+import type { Accepted, OutboundMessage } from '../broker.js'
+import { isPromise } from '../maybe-promise.js'
+import type { Handler, HandlerContext } from './handler.js'
+
+/** Gives a message to the broker and, if asked to, answers once the broker has it. */
+export const publish: Handler<'publish'> = (context, message, isBinary) => {
+  const { id, key, messageId, echo, payload } = message
+  if (typeof payload === 'string') throw new TypeError('a decoded payload is bytes')
+  const { maxPayloadBytes } = context.limits
+  if (payload.length > maxPayloadBytes) {
+    throw new WebMQError('E_PAYLOAD_TOO_LARGE', { detail: `${payload.length} bytes, at most ${maxPayloadBytes}` })
+  }
+  if (!context.mayPublish(key)) throw new WebMQError('E_FORBIDDEN', { detail: `publish ${key}` })
+  const accepted = context.broker.publish(
+    outbound(key, payload, isBinary, messageId, echo ? undefined : context.connection),
+  )
+  if (isPromise(accepted)) return accepted.then((accepted) => acknowledge(context, id, accepted))
+  acknowledge(context, id, accepted)
+}
+
+/** Spelled out: spreading optional members costs more than the rest of the handler. */
+function outbound(
+  key: string,
+  payload: Uint8Array,
+  isBinary: boolean,
+  messageId: string | undefined,
+  origin: number | undefined,
+): OutboundMessage {
+  if (messageId === undefined)
+    return origin === undefined ? { key, payload, isBinary } : { key, payload, isBinary, origin }
+  if (origin === undefined) return { key, payload, isBinary, messageId }
+  return { key, payload, isBinary, messageId, origin }
+}
+
+function acknowledge(context: HandlerContext, id: string | undefined, { position, isDuplicate }: Accepted): void {
+  if (id === undefined) return
+  if (position === undefined) context.reply({ verb: 'ok', id, duplicate: isDuplicate })
+  else context.reply({ verb: 'ok', id, position, duplicate: isDuplicate })
+}

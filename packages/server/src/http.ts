@@ -1,0 +1,148 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { Duplex } from 'node:stream'
+import { WebMQError } from 'webmq-client/protocol'
+import type { Logger } from './logger.js'
+import { findStaticFile, type StaticFile } from './static-files.js'
+
+/** What `/health` answers. */
+export interface Health {
+  /** `draining` (connections are being closed, and no new ones are taken) and `stopped` are answered with 503. */
+  readonly status: 'ok' | 'draining' | 'stopped'
+  readonly node: string
+  readonly version: string
+  readonly uptimeMs: number
+  readonly connections: number
+  readonly broker: { readonly name: string; readonly status: 'up' | 'down' }
+}
+
+/** What the HTTP side of a server works with. */
+export interface HttpContext {
+  /** Path of the WebSocket endpoint. */
+  readonly path: string
+  readonly health: () => Health
+  /** Folders of the demo page and of the client library; absent when no page is served. */
+  readonly demo?: { readonly pageFolder: string; readonly clientFolder: string }
+  readonly log: Logger
+}
+
+/** Everything from here, no inline script: what a key or a payload says is never run. */
+const CONTENT_SECURITY_POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self' data:",
+  "connect-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+].join('; ')
+
+const COMMON_HEADERS = { 'x-content-type-options': 'nosniff', 'referrer-policy': 'no-referrer' }
+
+/** Plain HTTP is for probes and the demo page: connections beyond these, or older than that, are cut. */
+const MAX_HTTP_CONNECTIONS = 1_024
+const MAX_HTTP_CONNECTION_AGE_MS = 60_000
+const KEEP_ALIVE_MS = 5_000
+
+/** Answers the plain HTTP requests on the server's port. */
+export class HttpFrontend {
+  /** Never listens by itself: the transport hands connections over. */
+  readonly server: Server
+  readonly #context: HttpContext
+  /** A server that does not listen keeps no list of its connections, nor does it time out slow ones. */
+  readonly #connections = new Set<Duplex>()
+
+  constructor(context: HttpContext) {
+    this.#context = context
+    this.server = createServer({ keepAliveTimeout: KEEP_ALIVE_MS }, (request, response) =>
+      this.handle(request, response),
+    )
+    this.server.on('connection', (connection: Duplex) => this.#track(connection))
+  }
+
+  /** Answers one request; a bug is logged and answered with 500. */
+  handle(request: IncomingMessage, response: ServerResponse): void {
+    this.#respond(request, response).catch((error: unknown) => {
+      this.#context.log.error({ err: error, path: request.url }, 'an HTTP request could not be answered')
+      if (response.headersSent) response.destroy()
+      else sendError(response, request, 500, new WebMQError('E_INTERNAL'))
+    })
+  }
+
+  /** Cuts every connection. */
+  close(): void {
+    for (const connection of this.#connections) connection.destroy()
+  }
+
+  async #respond(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { path: endpoint, health } = this.#context
+    const [path = '/'] = (request.url ?? '/').split('?')
+    if (request.method !== 'GET' && request.method !== 'HEAD') {
+      response.setHeader('allow', 'GET, HEAD')
+      return sendError(response, request, 405, new WebMQError('E_UNSUPPORTED', { detail: `method ${request.method}` }))
+    }
+    if (path === '/health') {
+      const report = health()
+      return sendJson(response, request, report.status === 'ok' ? 200 : 503, report)
+    }
+    if (path === endpoint) {
+      response.setHeader('upgrade', 'websocket').setHeader('connection', 'upgrade, close')
+      return sendError(response, request, 426, new WebMQError('E_HANDSHAKE_INVALID'))
+    }
+    const file = await this.#findFile(path)
+    if (file !== undefined) return sendFile(response, request, file)
+    sendError(response, request, 404, new WebMQError('E_PATH_NOT_FOUND'))
+  }
+
+  #findFile(path: string): Promise<StaticFile | undefined> | undefined {
+    const { demo } = this.#context
+    if (demo === undefined) return undefined
+    if (path.startsWith('/client/')) return findStaticFile(demo.clientFolder, path.slice('/client/'.length))
+    return findStaticFile(demo.pageFolder, path === '/' ? 'index.html' : path.slice(1))
+  }
+
+  #track(connection: Duplex): void {
+    if (this.#connections.size >= MAX_HTTP_CONNECTIONS) {
+      connection.destroy()
+      return
+    }
+    this.#connections.add(connection)
+    const age = setTimeout(() => connection.destroy(), MAX_HTTP_CONNECTION_AGE_MS).unref()
+    connection.once('close', () => {
+      clearTimeout(age)
+      this.#connections.delete(connection)
+    })
+  }
+}
+
+async function sendFile(response: ServerResponse, request: IncomingMessage, file: StaticFile): Promise<void> {
+  const headers = { ...COMMON_HEADERS, etag: file.etag, 'cache-control': 'no-cache' }
+  if (request.headers['if-none-match'] === file.etag) {
+    response.writeHead(304, headers).end()
+    return
+  }
+  const body = request.method === 'HEAD' ? undefined : await file.read()
+  response.writeHead(200, {
+    ...headers,
+    'content-type': file.contentType,
+    'content-length': body?.length ?? file.byteCount,
+    'content-security-policy': CONTENT_SECURITY_POLICY,
+  })
+  response.end(body)
+}
+
+function sendError(response: ServerResponse, request: IncomingMessage, status: number, error: WebMQError): void {
+  const { code, message, docs } = error
+  sendJson(response, request, status, { code, message, docs })
+}
+
+function sendJson(response: ServerResponse, request: IncomingMessage, status: number, json: object): void {
+  const body = `${JSON.stringify(json)}\n`
+  response.writeHead(status, {
+    ...COMMON_HEADERS,
+    'content-type': 'application/json; charset=utf-8',
+    'content-length': Buffer.byteLength(body),
+    'cache-control': 'no-store',
+  })
+  response.end(request.method === 'HEAD' ? undefined : body)
+}

@@ -1,0 +1,34 @@
+import type { ClientMessage } from 'webmq-client/protocol'
+
+/** A message that waits for an earlier one of its connection. */
+export interface WaitingMessage {
+  readonly message: ClientMessage
+  readonly isBinary: boolean
+}
+
+/** Messages that may wait at once, and the bytes of their payloads. */
+const MAX_WAITING_MESSAGES = 1_024
+const MAX_WAITING_BYTES = 1_048_576
+
+/** What a connection has sent while an earlier message of it waits for the verifier or the broker; in order, bounded. */
+export class Inbox {
+  readonly #messages: WaitingMessage[] = []
+  #byteCount = 0
+
+  /** Keeps a message, whose payload is copied; `false` when there is no room. */
+  push(message: ClientMessage, isBinary: boolean): boolean {
+    const byteCount = message.verb === 'publish' ? message.payload.length : 0
+    if (this.#messages.length >= MAX_WAITING_MESSAGES || this.#byteCount + byteCount > MAX_WAITING_BYTES) return false
+    this.#byteCount += byteCount
+    const kept = message.verb === 'publish' ? { ...message, payload: message.payload.slice() } : message
+    this.#messages.push({ message: kept, isBinary })
+    return true
+  }
+
+  /** The message that has waited longest. */
+  shift(): WaitingMessage | undefined {
+    const waiting = this.#messages.shift()
+    if (waiting?.message.verb === 'publish') this.#byteCount -= waiting.message.payload.length
+    return waiting
+  }
+}

@@ -1,0 +1,12 @@
+/** A value now, or a promise of it: the embedded broker answers now, others later. */
+export type MaybePromise<T> = T | Promise<T>
+
+/** Whether the value comes later. */
+export function isPromise<T>(value: MaybePromise<T>): value is Promise<T> {
+  return value instanceof Promise
+}
+
+/** Goes on with the value: before the call returns when it is there, so that nothing can come in between. */
+export function andThen<T, R>(value: MaybePromise<T>, next: (value: T) => MaybePromise<R>): MaybePromise<R> {
+  return isPromise(value) ? value.then(next) : next(value)
+}

@@ -1,0 +1,25 @@
+/**
+ * How many bytes a connection may still be sent as replay. Replays are sent at once, into an outbox that is limited: a
+ * reconnect with many long replays would overflow it, be closed as a slow consumer, and reconnect to the same. So half
+ * of the outbox is for replays, and what was taken comes back within a second, by when a healthy client has read it.
+ */
+export class ReplayAllowance {
+  readonly #capacityBytes: number
+  #takenBytes = 0
+  #atMs = 0
+
+  /** @param capacityBytes What may be taken at once, and again per second. */
+  constructor(capacityBytes: number) {
+    this.#capacityBytes = capacityBytes
+  }
+
+  /** Takes bytes, if there are as many. */
+  take(byteCount: number, nowMs: number): boolean {
+    const regainedBytes = (this.#capacityBytes * Math.max(0, nowMs - this.#atMs)) / 1_000
+    this.#takenBytes = Math.max(0, this.#takenBytes - regainedBytes)
+    this.#atMs = nowMs
+    if (this.#takenBytes + byteCount > this.#capacityBytes) return false
+    this.#takenBytes += byteCount
+    return true
+  }
+}

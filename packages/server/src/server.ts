@@ -1,0 +1,208 @@
+import { randomBytes } from 'node:crypto'
+import type { IncomingMessage, Server as NodeHttpServer, ServerResponse } from 'node:http'
+import { validatePattern, WebMQError } from 'webmq-client/protocol'
+import type { Broker } from './broker.js'
+import { type Health, HttpFrontend } from './http.js'
+import type { TokenVerifier } from './identity/index.js'
+import type { LocalHandler } from './local-listeners.js'
+import type { Logger } from './logger.js'
+import type { ResolvedOptions } from './options.js'
+import { ServerNode } from './server-node.js'
+import type { Transport } from './transport.js'
+import { VERSION } from './version.js'
+import type {
+  LocalSubscription,
+  PublishOptions,
+  PublishResult,
+  ServerAddress,
+  ServerStats,
+  WebMQServer,
+} from './webmq-server.js'
+
+/** What a {@link Server} is put together from. Adapters are made when they are needed. */
+export interface ServerParts {
+  readonly options: ResolvedOptions
+  readonly log: Logger
+  readonly verifier: TokenVerifier | undefined
+  readonly demo: { readonly pageFolder: string; readonly clientFolder: string } | undefined
+  createTransport(options: ResolvedOptions, httpServer: NodeHttpServer): Promise<Transport>
+  createBroker(options: ResolvedOptions): Promise<Broker>
+}
+
+/** What runs once adapters are there. */
+interface Running {
+  readonly node: ServerNode
+  readonly transport: Transport
+}
+
+const NODE_NAME_BYTES = 6
+
+/** The life of a node: made, started or attached, stopped once and for all. */
+export class Server implements WebMQServer {
+  readonly #parts: ServerParts
+  readonly #http: HttpFrontend
+  readonly #name = randomBytes(NODE_NAME_BYTES).toString('hex')
+  readonly #becameRunning = deferred<ServerNode>()
+  readonly #detaches = new Set<() => void>()
+  #running: Promise<Running> | undefined
+  #node: ServerNode | undefined
+  #address: ServerAddress | undefined
+  #starting: Promise<ServerAddress> | undefined
+  #stopping: Promise<void> | undefined
+
+  constructor(parts: ServerParts) {
+    this.#parts = parts
+    const { options, log, demo } = parts
+    this.#http = new HttpFrontend({
+      path: options.path,
+      health: () => this.#node?.health() ?? this.#stoppedHealth(),
+      log,
+      ...(demo === undefined ? undefined : { demo }),
+    })
+  }
+
+  get address(): ServerAddress | undefined {
+    return this.#address
+  }
+
+  start(): Promise<ServerAddress> {
+    if (this.#stopping !== undefined) return Promise.reject(notRunning())
+    this.#starting ??= this.#start()
+    return this.#starting
+  }
+
+  async attach(httpServer: NodeHttpServer): Promise<() => void> {
+    const { node, transport } = await this.#run()
+    const end = transport.attach(httpServer, node.sink)
+    const detach = () => {
+      if (this.#detaches.delete(detach)) end()
+    }
+    this.#detaches.add(detach)
+    return detach
+  }
+
+  handleRequest(request: IncomingMessage, response: ServerResponse): void {
+    this.#http.handle(request, response)
+  }
+
+  stop({ drainMs = this.#parts.options.drainTimeoutMs }: { readonly drainMs?: number } = {}): Promise<void> {
+    this.#stopping ??= this.#stop(drainMs)
+    return this.#stopping
+  }
+
+  async publish(key: string, payload: unknown, options: PublishOptions = {}): Promise<PublishResult> {
+    return this.#assertRunning().publish(key, payload, options)
+  }
+
+  listen(pattern: string, handler: LocalHandler): LocalSubscription {
+    validatePattern(pattern)
+    if (this.#stopping !== undefined) throw notRunning()
+    let isWanted = true
+    let release: (() => void) | undefined
+    const ready = this.#becameRunning.promise.then(async (node) => {
+      if (!isWanted) return
+      const end = await node.listen(pattern, handler)
+      if (isWanted) release = end
+      else end()
+    })
+    // Looking at `ready` is optional; not looking must not crash the process.
+    ready.catch(() => undefined)
+    const unlisten = () => {
+      isWanted = false
+      release?.()
+      release = undefined
+    }
+    return { pattern, ready, unlisten, [Symbol.dispose]: unlisten }
+  }
+
+  stats(): ServerStats {
+    return this.#assertRunning().stats()
+  }
+
+  async #start(): Promise<ServerAddress> {
+    const { options, log } = this.#parts
+    const { node, transport } = await this.#run()
+    try {
+      const { host, port } = await transport.start(node.sink)
+      this.#address = { host, port, url: endpointUrl(host, port, options) }
+    } catch (error) {
+      this.#stopping ??= this.#end(0)
+      await this.#stopping
+      throw error
+    }
+    log.info({ ...this.#address, node: this.#name, version: VERSION }, 'listening')
+    return this.#address
+  }
+
+  /** Everything but an own port; once. */
+  #run(): Promise<Running> {
+    if (this.#stopping !== undefined) return Promise.reject(notRunning())
+    this.#running ??= this.#bringUp()
+    return this.#running
+  }
+
+  async #bringUp(): Promise<Running> {
+    const { options, log, verifier, createTransport, createBroker } = this.#parts
+    const transport = await createTransport(options, this.#http.server)
+    const broker = await createBroker(options)
+    const node = new ServerNode({ options, transport, broker, verifier, log, name: this.#name })
+    await node.start()
+    this.#node = node
+    this.#becameRunning.resolve(node)
+    return { node, transport }
+  }
+
+  async #stop(drainMs: number): Promise<void> {
+    // A start that is on its way ends first; whether it failed is told to those who asked for it.
+    await Promise.allSettled([this.#running, this.#starting])
+    await this.#end(drainMs)
+  }
+
+  async #end(drainMs: number): Promise<void> {
+    this.#becameRunning.reject(notRunning())
+    await this.#node?.stop(drainMs)
+    for (const detach of this.#detaches) detach()
+    this.#http.close()
+    this.#address = undefined
+    this.#node = undefined
+    this.#parts.log.info({ node: this.#name }, 'stopped')
+  }
+
+  #assertRunning(): ServerNode {
+    if (this.#node === undefined) throw notRunning()
+    return this.#node
+  }
+
+  #stoppedHealth(): Health {
+    const broker = { name: this.#parts.options.broker, status: 'down' } as const
+    return { status: 'stopped', node: this.#name, version: VERSION, uptimeMs: 0, connections: 0, broker }
+  }
+}
+
+function notRunning(): WebMQError {
+  return new WebMQError('E_NOT_RUNNING')
+}
+
+/** An address that stands for all is reached, from here, by the name of this machine for itself. */
+function endpointUrl(host: string, port: number, { tls, path }: ResolvedOptions): string {
+  const isAny = host === '0.0.0.0' || host === '::'
+  const name = isAny ? 'localhost' : host.includes(':') ? `[${host}]` : host
+  return `${tls === undefined ? 'ws' : 'wss'}://${name}:${port}${path}`
+}
+
+interface Deferred<T> {
+  readonly promise: Promise<T>
+  resolve(value: T): void
+  reject(error: unknown): void
+}
+
+function deferred<T>(): Deferred<T> {
+  let resolve: (value: T) => void = () => undefined
+  let reject: (error: unknown) => void = () => undefined
+  const promise = new Promise<T>((onResolve, onReject) => {
+    resolve = onResolve
+    reject = onReject
+  })
+  promise.catch(() => undefined)
+  return { promise, resolve, reject }
+}

@@ -1,0 +1,202 @@
+import { randomUUID } from 'node:crypto'
+import {
+  closeCodeOf,
+  ERRORS,
+  type ErrorCode,
+  encodeMessageFrame,
+  encodeServerMessage,
+  MAX_MALFORMED_MESSAGES,
+  type TextServerMessage,
+  WebMQError,
+} from 'webmq-client/protocol'
+import type { Broker, InboundMessage } from './broker.js'
+import type { Deadline, Deadlines } from './deadlines.js'
+import type { HandlerContext, HandlerLimits } from './handlers/handler.js'
+import { ANONYMOUS, type Identity, mayListen, mayPublish, type TokenVerifier } from './identity/index.js'
+import { Listens, type ListensContext } from './listens.js'
+import type { Logger } from './logger.js'
+import { ReplayAllowance } from './replay-allowance.js'
+import type { ConnectionId, Transport } from './transport.js'
+
+/** `authenticating` until there is an identity, `active` from then on, `closed` once the server or the peer has ended it. */
+export type SessionState = 'authenticating' | 'active' | 'closed'
+
+/** What all sessions of a node share. */
+export interface SessionServices extends ListensContext {
+  readonly transport: Pick<Transport, 'send' | 'join' | 'leave' | 'close'>
+  readonly broker: Pick<Broker, 'capabilities' | 'publish' | 'read' | 'position'>
+  readonly verifier: TokenVerifier | undefined
+  readonly deadlines: Pick<Deadlines, 'set' | 'clear'>
+  readonly limits: HandlerLimits & {
+    readonly authTimeoutMs: number
+    /** Bytes that a connection may be replayed at once, and again per second. */
+    readonly maxReplayBytes: number
+  }
+  readonly log: Logger
+  /** Unix time in milliseconds. */
+  readonly now: () => number
+}
+
+/** A client is told that its token runs out so long before, or when 20 % of its life are left, whichever is shorter. */
+const EXPIRY_WARNING_MS = 30_000
+const EXPIRY_WARNING_SHARE = 0.2
+
+/** The protocol state of one connection. What it costs while idle is kept small: what is rarely needed is made late. */
+export class Session implements HandlerContext {
+  readonly id = randomUUID()
+  readonly connection: ConnectionId
+  readonly #services: SessionServices
+  #state: SessionState = 'authenticating'
+  #identity: Identity | undefined
+  #listens: Listens | undefined
+  #deadline: Deadline | undefined
+  #replayAllowance: ReplayAllowance | undefined
+  #malformedCount = 0
+
+  constructor(connection: ConnectionId, services: SessionServices) {
+    this.connection = connection
+    this.#services = services
+  }
+
+  get state(): SessionState {
+    return this.#state
+  }
+
+  get isClosed(): boolean {
+    return this.#state === 'closed'
+  }
+
+  get limits(): HandlerLimits {
+    return this.#services.limits
+  }
+
+  get broker(): SessionServices['broker'] {
+    return this.#services.broker
+  }
+
+  get verifier(): TokenVerifier | undefined {
+    return this.#services.verifier
+  }
+
+  get userId(): string | undefined {
+    return this.#identity?.userId
+  }
+
+  get listens(): Listens {
+    this.#listens ??= new Listens(this.connection, this.#services)
+    return this.#listens
+  }
+
+  /** Patterns that the connection listens with. */
+  get listenCount(): number {
+    return this.#listens?.size ?? 0
+  }
+
+  mayListen(pattern: string): boolean {
+    const identity = this.#identity
+    return identity === ANONYMOUS || (identity !== undefined && mayListen(identity, pattern))
+  }
+
+  mayPublish(key: string): boolean {
+    const identity = this.#identity
+    return identity === ANONYMOUS || (identity !== undefined && mayPublish(identity, key))
+  }
+
+  reply(message: TextServerMessage): void {
+    this.#services.transport.send(this.connection, encodeServerMessage(message), false)
+  }
+
+  replay({ key, position, payload, isBinary }: InboundMessage): void {
+    this.#services.transport.send(this.connection, encodeMessageFrame(key, position, true, payload), isBinary)
+  }
+
+  takeReplayBytes(byteCount: number): boolean {
+    this.#replayAllowance ??= new ReplayAllowance(this.#services.limits.maxReplayBytes)
+    return this.#replayAllowance.take(byteCount, this.#services.now())
+  }
+
+  /** Gives the client until `authTimeoutMs` to send a token. */
+  awaitToken(): void {
+    const { limits, now } = this.#services
+    this.#setDeadline(now() + limits.authTimeoutMs, () => this.end('E_AUTH_TIMEOUT'))
+  }
+
+  authenticate(identity: Identity): void {
+    if (this.#identity !== undefined && this.#identity.userId !== identity.userId) {
+      throw new WebMQError('E_FORBIDDEN', { detail: 'the token is of another user' })
+    }
+    this.#identity = identity
+    this.#state = 'active'
+    this.#clearDeadline()
+    const { expiresAtMs } = identity
+    if (expiresAtMs === undefined) return
+    const lifeMs = expiresAtMs - this.#services.now()
+    const warningMs = Math.min(EXPIRY_WARNING_MS, lifeMs * EXPIRY_WARNING_SHARE)
+    this.#setDeadline(expiresAtMs - warningMs, () => {
+      this.reply({ verb: 'expiring', inMs: this.expiresInMs() ?? 0 })
+      this.#setDeadline(expiresAtMs, () => this.end('E_TOKEN_EXPIRED'))
+    })
+  }
+
+  expiresInMs(): number | undefined {
+    const expiresAtMs = this.#identity?.expiresAtMs
+    return expiresAtMs === undefined ? undefined : Math.max(0, Math.round(expiresAtMs - this.#services.now()))
+  }
+
+  revokeListens(): void {
+    for (const pattern of this.#listens?.revoke((pattern) => this.mayListen(pattern)) ?? []) {
+      this.refuse(new WebMQError('E_FORBIDDEN', { detail: `listen ${pattern}, no longer granted` }), undefined)
+    }
+  }
+
+  refuseToken(error: unknown, id: string | undefined): void {
+    if (this.isClosed) return
+    const { code } = this.refuse(error, id)
+    // Keys that cannot be fetched now say nothing about the token that the session already has.
+    if (code !== 'E_INTERNAL' || this.#state === 'authenticating') this.end(code)
+  }
+
+  /** Answers a message that was not obeyed. An error that is no WebMQError is a bug: logged in full, told in one word. */
+  refuse(error: unknown, id: string | undefined): WebMQError {
+    let known = error instanceof WebMQError ? error : new WebMQError('E_INTERNAL')
+    if (known.code === 'E_INTERNAL') {
+      this.#services.log.error({ err: error, session: this.id }, 'a message could not be handled')
+      known = new WebMQError('E_INTERNAL')
+    }
+    const { code, message, retryable, docs } = known
+    this.reply({ verb: 'error', ...(id === undefined ? undefined : { id }), code, message, retryable, docs })
+    return known
+  }
+
+  /** Counts a malformed message; with the sixteenth the session ends [P-10.3]. */
+  countMalformed(): void {
+    if (++this.#malformedCount >= MAX_MALFORMED_MESSAGES) this.end('E_PROTOCOL_VIOLATION')
+  }
+
+  /** Says goodbye and closes the connection with the error's close code; what is queued is sent first. */
+  end(code: ErrorCode, retryAfterMs?: number): void {
+    if (this.isClosed) return
+    const closeCode = closeCodeOf(code) ?? closeCodeOf('E_INTERNAL') ?? 1011
+    this.reply({ verb: 'bye', code: closeCode, ...(retryAfterMs === undefined ? undefined : { retryAfterMs }) })
+    this.#services.transport.close(this.connection, closeCode, ERRORS[code].message)
+    this.#state = 'closed'
+    this.#clearDeadline()
+  }
+
+  /** The connection is gone: everything that was held for it is let go. */
+  release(): void {
+    this.#state = 'closed'
+    this.#clearDeadline()
+    this.#listens?.close()
+  }
+
+  #setDeadline(atMs: number, fire: () => void): void {
+    this.#clearDeadline()
+    this.#deadline = this.#services.deadlines.set(atMs, fire)
+  }
+
+  #clearDeadline(): void {
+    if (this.#deadline !== undefined) this.#services.deadlines.clear(this.#deadline)
+    this.#deadline = undefined
+  }
+}

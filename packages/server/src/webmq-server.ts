@@ -1,0 +1,89 @@
+import type { IncomingMessage, Server as NodeHttpServer, ServerResponse } from 'node:http'
+import type { Position } from './broker.js'
+import type { LocalHandler } from './local-listeners.js'
+import type { TransportStats } from './transport.js'
+
+/** Where a server listens. */
+export interface ServerAddress {
+  readonly host: string
+  readonly port: number
+  /** Address of the WebSocket endpoint: `ws://127.0.0.1:8080/ws`. */
+  readonly url: string
+}
+
+/** Options of {@link WebMQServer.publish}. */
+export interface PublishOptions {
+  /** The message's own id, 1-64 characters of `[A-Za-z0-9_-]`: a second one within the broker's window is not delivered again. */
+  readonly id?: string
+}
+
+/** What became of a message that the process has published. */
+export interface PublishResult {
+  readonly duplicate: boolean
+  /** Place in the broker's log; absent when the broker keeps none. */
+  readonly position?: Position
+}
+
+/** A handler in the server's process. */
+export interface LocalSubscription extends Disposable {
+  readonly pattern: string
+  /** Resolves when the handler gets messages; `E_NOT_RUNNING` when the server stops before. */
+  readonly ready: Promise<void>
+  /** No message is handled after the call. */
+  unlisten(): void
+}
+
+/** Counters since the start; gauges at the moment of the call. */
+export interface ServerStats {
+  readonly connectionCount: number
+  /** Patterns that someone on this node listens with. */
+  readonly patternCount: number
+  /** Protocol messages that connections have sent. */
+  readonly receivedCount: number
+  /** Messages that someone on this node listened to, each counted once. */
+  readonly publishedCount: number
+  /** Messages that local handlers were too slow for. */
+  readonly localDroppedCount: number
+  readonly transport: TransportStats
+}
+
+/** A WebMQ server: one node. */
+export interface WebMQServer {
+  /** Where it listens; `undefined` while it does not. */
+  readonly address: ServerAddress | undefined
+  /**
+   * Binds, and resolves when connections are taken. Started already, it resolves to the same address.
+   * @throws {WebMQError} `E_ADDRESS_IN_USE`, `E_ADDRESS_UNAVAILABLE`, `E_TRANSPORT_MISSING`: the server is then stopped,
+   *   make another to try again. `E_NOT_RUNNING` once it was stopped.
+   */
+  start(): Promise<ServerAddress>
+  /**
+   * Takes WebSocket upgrades of a Node `http` server that the caller owns (Express, Fastify), instead of `start`, or
+   * beside it. Resolves, when connections are taken, to a function that ends it.
+   * @throws {WebMQError} `E_UNSUPPORTED` when the transport cannot.
+   */
+  attach(httpServer: NodeHttpServer): Promise<() => void>
+  /** Answers `/health`, and the demo page if it is on, for those who mount it in a server of their own. */
+  handleRequest(request: IncomingMessage, response: ServerResponse): void
+  /**
+   * Drains and ends: no new connections, the others are sent away with 4001 and a time to come back after, spread over
+   * at most `drainMs` (default `drainTimeoutMs`). Resolves when everything is closed. Idempotent: a second call
+   * resolves with the first.
+   */
+  stop(options?: { readonly drainMs?: number }): Promise<void>
+  /**
+   * Resolves when the broker has accepted the message.
+   * @param payload Anything that JSON can say, sent as text; or bytes, sent as they are. Copied.
+   * @throws {WebMQError} `E_KEY_INVALID`, `E_MESSAGE_INVALID` (the id), `E_PAYLOAD_INVALID`, `E_PAYLOAD_TOO_LARGE`,
+   *   `E_BROKER_UNAVAILABLE`, `E_NOT_RUNNING`.
+   */
+  publish(key: string, payload: unknown, options?: PublishOptions): Promise<PublishResult>
+  /**
+   * Calls a handler in this process for every message of a pattern, in order, after the turn that delivered it. What it
+   * throws is logged. May be called before `start`.
+   * @throws {WebMQError} `E_PATTERN_INVALID`; `E_NOT_RUNNING` once stopped.
+   */
+  listen(pattern: string, handler: LocalHandler): LocalSubscription
+  /** @throws {WebMQError} `E_NOT_RUNNING`. */
+  stats(): ServerStats
+}

@@ -1,0 +1,93 @@
+import type { Broker } from '../src/broker.js'
+import { MemoryBroker } from '../src/brokers/memory-broker.js'
+import type { FakeClient } from '../src/conformance/fake-client.js'
+import { FakeTransport, type FakeUpgrade } from '../src/conformance/fake-transport.js'
+import type { TokenVerifier } from '../src/identity/index.js'
+import type { Logger } from '../src/logger.js'
+import { resolveOptions, type ServerOptions } from '../src/options.js'
+import { Server } from '../src/server.js'
+
+/** One line that was logged. */
+export interface LogLine {
+  readonly level: string
+  readonly fields: object
+  readonly message: string | undefined
+}
+
+/** A logger that remembers. */
+export function recordingLogger(): { readonly logger: Logger; readonly lines: LogLine[] } {
+  const lines: LogLine[] = []
+  const at = (level: string) => (fields: object | string, message?: string) => {
+    lines.push(typeof fields === 'string' ? { level, fields: {}, message: fields } : { level, fields, message })
+  }
+  const logger: Logger = {
+    trace: at('trace'),
+    debug: at('debug'),
+    info: at('info'),
+    warn: at('warn'),
+    error: at('error'),
+    fatal: at('fatal'),
+    child: () => logger,
+  }
+  return { logger, lines }
+}
+
+/** Other parts than the usual ones. */
+export interface FakeServerParts {
+  readonly broker?: Broker
+  readonly verifier?: TokenVerifier
+}
+
+/** A whole server on a transport without sockets. */
+export class FakeServer {
+  readonly server: Server
+  readonly transport = new FakeTransport()
+  readonly broker: Broker
+  readonly log: readonly LogLine[]
+
+  constructor(options: ServerOptions = {}, { broker, verifier }: FakeServerParts = {}) {
+    const { logger, lines } = recordingLogger()
+    this.log = lines
+    const resolved = resolveOptions({ ...options, logger })
+    this.broker = broker ?? new MemoryBroker(resolved)
+    this.server = new Server({
+      options: resolved,
+      log: logger,
+      verifier,
+      demo: undefined,
+      createTransport: () => Promise.resolve(this.transport),
+      createBroker: () => Promise.resolve(this.broker),
+    })
+  }
+
+  static async start(options?: ServerOptions, parts?: FakeServerParts): Promise<FakeServer> {
+    const fake = new FakeServer(options, parts)
+    await fake.server.start()
+    return fake
+  }
+
+  /** Connects, and resolves when the server has answered. */
+  async connect(upgrade?: FakeUpgrade): Promise<FakeClient> {
+    const client = this.transport.connect(upgrade)
+    await this.settled()
+    return client
+  }
+
+  /** Connects with listens that are live. */
+  async listener(...patterns: string[]): Promise<FakeClient> {
+    const client = await this.connect()
+    for (const pattern of patterns) client.send({ verb: 'listen', id: pattern.replace(/[^\w-]/g, '_'), pattern })
+    await this.settled()
+    client.clear()
+    return client
+  }
+
+  /** Resolves when everything that was sent has been handled, by those who answer at once. */
+  async settled(): Promise<void> {
+    await this.transport.settled()
+    await new Promise((resolve) => {
+      setImmediate(resolve)
+    })
+    await this.transport.settled()
+  }
+}

@@ -1,0 +1,32 @@
+import { WebMQError } from 'webmq-client/protocol'
+import type { Identity, TokenVerifier } from '../src/identity/index.js'
+
+/** Knows a few tokens by heart: what it was given, `expired`, `keys-unreachable`; every other one is not valid. */
+export class FakeVerifier implements TokenVerifier {
+  readonly #identities: Readonly<Record<string, Identity>>
+  readonly #waiting: (() => void)[] = []
+  /** Whether answers wait until {@link release}. */
+  isSlow = false
+
+  constructor(identities: Readonly<Record<string, Identity>>) {
+    this.#identities = identities
+  }
+
+  async verify(token: string): Promise<Identity> {
+    if (this.isSlow) {
+      await new Promise<void>((resolve) => {
+        this.#waiting.push(resolve)
+      })
+    }
+    const identity = this.#identities[token]
+    if (identity !== undefined) return identity
+    if (token === 'expired') throw new WebMQError('E_TOKEN_EXPIRED')
+    if (token === 'keys-unreachable') throw new WebMQError('E_INTERNAL', { detail: 'http://keys.internal refused' })
+    throw new WebMQError('E_TOKEN_INVALID', { detail: 'signature' })
+  }
+
+  /** Lets all answers go that wait. */
+  release(): void {
+    for (const resolve of this.#waiting.splice(0)) resolve()
+  }
+}

@@ -1,0 +1,77 @@
+import type {
+  Accepted,
+  Broker,
+  BrokerCapabilities,
+  BrokerSink,
+  OutboundMessage,
+  Position,
+  ReadRange,
+  ReadResult,
+} from '../src/broker.js'
+
+/** A broker whose answers wait until they are let go, as those of a broker behind a network do. */
+export class SlowBroker implements Broker {
+  readonly name = 'slow'
+  readonly #inner: Broker
+  readonly #waiting: (() => void)[] = []
+  /** Thrown, once it is let go, by the next call. */
+  failure: Error | undefined
+
+  constructor(inner: Broker) {
+    this.#inner = inner
+  }
+
+  get capabilities(): BrokerCapabilities {
+    return this.#inner.capabilities
+  }
+
+  /** Calls that wait. */
+  get waitingCount(): number {
+    return this.#waiting.length
+  }
+
+  /** Lets the oldest call go that waits. */
+  release(): void {
+    this.#waiting.shift()?.()
+  }
+
+  start(sink: BrokerSink): Promise<void> {
+    return this.#inner.start(sink)
+  }
+
+  /** Takes effect at once; the answer waits. */
+  bind(pattern: string): Promise<void> {
+    return this.#later(() => this.#inner.bind(pattern))
+  }
+
+  unbind(pattern: string): void | Promise<void> {
+    return this.#inner.unbind(pattern)
+  }
+
+  publish(message: OutboundMessage): Promise<Accepted> {
+    return this.#later(() => this.#inner.publish(message))
+  }
+
+  read(range: ReadRange, patterns: readonly string[]): Promise<ReadResult> {
+    return this.#later(() => this.#inner.read(range, patterns))
+  }
+
+  position(): Promise<Position | undefined> {
+    return this.#later(() => this.#inner.position())
+  }
+
+  stop(): Promise<void> {
+    return this.#inner.stop()
+  }
+
+  async #later<T>(call: () => T | Promise<T>): Promise<T> {
+    const { failure } = this
+    this.failure = undefined
+    const answer = failure === undefined ? await call() : undefined
+    await new Promise<void>((resolve) => {
+      this.#waiting.push(resolve)
+    })
+    if (failure !== undefined) throw failure
+    return answer as T
+  }
+}
