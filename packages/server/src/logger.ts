@@ -72,7 +72,7 @@ export function createLogger(options: LoggerOptions = {}): Logger {
 
 /** Line by line, without pino-pretty's stream: that writes later, and loses the last lines when the process exits. */
 function prettified(destination: DestinationStream, colorize: boolean): DestinationStream {
-  const prettify = prettyFactory({ colorize, translateTime: 'SYS:HH:MM:ss.l' })
+  const prettify = prettyFactory({ colorize, singleLine: true, translateTime: 'SYS:HH:MM:ss.l' })
   return { write: (line) => destination.write(prettify(line)) }
 }
 

@@ -9,9 +9,8 @@ import { hasFileVariant, mergeSources, type OptionValues, readOption } from './o
 /** Adds the flags of these rows of the table to a command, and `--config`. */
 export function addOptionFlags(command: Command, specs: readonly OptionSpec[]): void {
   for (const spec of specs) {
-    command.addOption(
-      new Option(flagsOf(spec), describe(spec)).argParser(collector(spec)).helpGroup(`${spec.section}:`),
-    )
+    const option = new Option(flagsOf(spec), describe(spec)).helpGroup(`${spec.section}:`)
+    command.addOption(spec.type === 'switch' ? option : option.argParser(collector(spec)))
     if (spec.type === 'switch') {
       // Takes back what the environment or the file turned on; too rare for a line in the help.
       command.addOption(new Option(`--no-${spec.flag}`).default(undefined).hideHelp())

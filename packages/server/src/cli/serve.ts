@@ -41,7 +41,6 @@ export async function serve(options: ServerOptions, terminal: Terminal): Promise
   await server.stop({ drainMs: resolved.drainTimeoutMs })
   // Stays: if anything still keeps the process up, it ends it.
   deadline.unref()
-  signals.dispose()
   return EXIT.OK
 }
 

@@ -7,24 +7,18 @@ const STOP_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 /** A signal that asks the process to stop. */
 export type StopSignal = (typeof STOP_SIGNALS)[number]
 
-/** Listens for the signals that stop a process: the first is told to the owner, the second ends the process at once. */
+/** Listens for the signals that stop a process, for good: the first is told to the owner, the second ends the process at once. */
 export class StopSignals {
   /** Resolves to the first signal. */
   readonly first: Promise<StopSignal>
   #received = 0
   #tell: (signal: StopSignal) => void = () => undefined
-  readonly #listener = (signal: NodeJS.Signals): void => this.#receive(signal as StopSignal)
 
   constructor() {
     this.first = new Promise((resolve) => {
       this.#tell = resolve
     })
-    for (const signal of STOP_SIGNALS) process.on(signal, this.#listener)
-  }
-
-  /** Gives the signals back their usual effect. */
-  dispose(): void {
-    for (const signal of STOP_SIGNALS) process.off(signal, this.#listener)
+    for (const signal of STOP_SIGNALS) process.on(signal, () => this.#receive(signal))
   }
 
   #receive(signal: StopSignal): void {

@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { environmentNameOf } from '../../src/option-spec.js'
+import { defaultOf, environmentNameOf, type OptionSpec } from '../../src/option-spec.js'
 import { OPTIONS } from '../../src/options-table.js'
 import { runCli, startCli } from './cli-process.js'
 import { runInProcess } from './in-process.js'
@@ -124,6 +124,34 @@ describe('webmq-server config', () => {
 
   it('print shows the defaults where nothing is given', async () => {
     expect(await print([])).toMatchObject({ host: '127.0.0.1', port: 8080, path: '/ws', maxPayloadBytes: 262_144 })
+  })
+
+  it('print takes every flag of the table', async () => {
+    const samples: Readonly<Record<string, string>> = {
+      host: 'localhost',
+      origins: 'null',
+      'tls.certFile': 'cert.pem',
+      'tls.keyFile': 'key.pem',
+      transport: 'uws',
+      'jwt.jwksUrl': 'https://id.example/jwks.json',
+      'jwt.issuer': 'me',
+      'jwt.audience': 'webmq',
+      'jwt.algorithms': 'ES256',
+      path: '/',
+    }
+    const specs = OPTIONS.map((spec): OptionSpec => spec).filter(({ name }) => !/^jwt\.(secret|publicKey)$/.test(name))
+    const args = specs.flatMap((spec) =>
+      spec.type === 'switch' ? [`--${spec.flag}`] : [`--${spec.flag}`, samples[spec.name] ?? String(defaultOf(spec))],
+    )
+    const { jwt, tls, ...printed } = await print(args)
+    expect(jwt).toMatchObject({
+      jwksUrl: samples['jwt.jwksUrl'],
+      issuer: 'me',
+      audience: 'webmq',
+      algorithms: ['ES256'],
+    })
+    expect(tls).toEqual({ certFile: 'cert.pem', keyFile: 'key.pem' })
+    expect(printed).toMatchObject({ demo: true, insecure: true, origins: ['null'], path: '/', port: 8080 })
   })
 
   it('print lets flags win over the environment, that over the file, and that over the defaults', async () => {

@@ -1,0 +1,293 @@
+import { generateKeyPairSync, type KeyObject } from 'node:crypto'
+import { once } from 'node:events'
+import { createServer, type Server } from 'node:http'
+import { type AddressInfo, connect, createServer as createTcpServer, type Socket } from 'node:net'
+import { SignJWT } from 'jose'
+import { afterEach, describe, expect, it, vi } from 'vitest'
+import { WebSocket } from 'ws'
+import { type CliOptions, type CliProcess, runCli, startCli } from './cli-process.js'
+
+const SECRET = 'a secret that is long enough for HS256'
+
+/** What a test has opened, closed after it in reverse. */
+const cleanups: (() => unknown)[] = []
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).reverse()) await cleanup()
+})
+
+interface ServingProcess extends CliProcess {
+  /** `ws://127.0.0.1:<port>/ws` */
+  readonly url: string
+  readonly port: number
+}
+
+/** Starts a server on a free port and waits for the line that names its address. */
+async function serve(args: readonly string[] = [], options?: CliOptions): Promise<ServingProcess> {
+  const server = startCli(['--port', '0', ...args], options)
+  cleanups.push(async () => {
+    if (server.child.exitCode === null) server.child.kill('SIGKILL')
+    await server.ended
+  })
+  const url = await vi.waitFor(
+    () => {
+      const [, found] = /^WebMQ \S+ listens on (ws:\S+)\n$/.exec(server.output.stdout) ?? []
+      if (found === undefined) throw new Error(`not listening: ${JSON.stringify(server.output)}`)
+      return found
+    },
+    { timeout: 15_000 },
+  )
+  return { ...server, url, port: Number(new URL(url).port) }
+}
+
+/** A WebSocket that remembers what it got. */
+interface Client {
+  readonly socket: WebSocket
+  readonly messages: string[]
+  readonly closed: Promise<number>
+}
+
+function open(
+  url: string,
+  headers: Record<string, string> = {},
+  subprotocols: readonly string[] = ['webmq.v1'],
+): Client {
+  const socket = new WebSocket(url, [...subprotocols], { headers })
+  const messages: string[] = []
+  socket.on('message', (data) => messages.push(String(data)))
+  socket.on('error', () => undefined)
+  cleanups.push(() => socket.terminate())
+  const closed = new Promise<number>((resolve) => {
+    socket.on('close', (code) => resolve(code))
+  })
+  return { socket, messages, closed }
+}
+
+/** Waits for a message that begins with a text. */
+async function heard({ messages }: Client, start: string): Promise<string> {
+  return await vi.waitFor(
+    () => {
+      const message = messages.find((text) => text.startsWith(start))
+      if (message === undefined) throw new Error(`no ${start} in ${JSON.stringify(messages)}`)
+      return message
+    },
+    { timeout: 10_000 },
+  )
+}
+
+async function portTakenBySomeoneElse(): Promise<number> {
+  const other = createTcpServer().listen(0, '127.0.0.1')
+  await once(other, 'listening')
+  cleanups.push(() => other.close())
+  return (other.address() as AddressInfo).port
+}
+
+describe('webmq-server', () => {
+  it('says on standard output where it listens, logs to standard error, and answers /health', async () => {
+    const { url, port, output } = await serve()
+    expect(url).toBe(`ws://127.0.0.1:${port}/ws`)
+    expect((await fetch(`http://127.0.0.1:${port}/health`)).status).toBe(200)
+    const lines = output.stderr
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as Record<string, unknown>)
+    expect(lines).toContainEqual(expect.objectContaining({ level: 'info', msg: 'listening' }))
+  })
+
+  it('brings what one client publishes to another that listens', async () => {
+    const { url } = await serve()
+    const [listener, publisher] = [open(url), open(url)]
+    await Promise.all([heard(listener, 'welcome'), heard(publisher, 'welcome')])
+    listener.socket.send('listen 1 chat.*')
+    await heard(listener, 'ok 1')
+    publisher.socket.send('publish 1 chat.1\n{"text":"hi"}')
+    expect(await heard(listener, 'message chat.1')).toMatch(/\n\{"text":"hi"\}$/)
+  })
+
+  it('serves the demo page when asked to, and only then', async () => {
+    const shown = await serve(['--demo'])
+    const page = await fetch(`http://127.0.0.1:${shown.port}/`)
+    expect(page.status).toBe(200)
+    expect(page.headers.get('content-type')).toContain('text/html')
+    const hidden = await serve()
+    expect((await fetch(`http://127.0.0.1:${hidden.port}/`)).status).not.toBe(200)
+  })
+
+  it('serves another path when told so', async () => {
+    const { url } = await serve([], { env: { WEBMQ_PATH: '/realtime' } })
+    expect(url).toMatch(/\/realtime$/)
+    await heard(open(url), 'welcome')
+  })
+
+  it('ends with 1 and says which port to take when its own is taken', async () => {
+    const port = await portTakenBySomeoneElse()
+    const { exitCode, stdout, stderr } = await runCli([
+      '--transport',
+      'uws',
+      '--port',
+      String(port),
+      '--log-level',
+      'silent',
+    ])
+    expect({ exitCode, stdout }).toEqual({ exitCode: 1, stdout: '' })
+    expect(stderr).toMatch(/^error: address is in use: .*\(E_ADDRESS_IN_USE\)\n$/)
+    expect(stderr).toContain(`port ${port} of 127.0.0.1`)
+    expect(stderr).toContain(`--port ${port + 1}`)
+  })
+
+  it('ends with 1 when its address is none of this machine', async () => {
+    const { exitCode, stderr } = await runCli([
+      '--transport',
+      'uws',
+      '--host',
+      '203.0.113.1',
+      '--insecure',
+      '--log-level',
+      'silent',
+    ])
+    expect(exitCode).toBe(1)
+    expect(stderr).toMatch(/^error: .*\(E_ADDRESS_UNAVAILABLE\)\n$/)
+  })
+
+  it('logs a warning for a variable that it does not know, and serves', async () => {
+    const { output } = await serve([], { env: { WEBMQ_PAHT: '/x' } })
+    expect(output.stderr).toContain('WEBMQ_PAHT is not known, did you mean WEBMQ_PATH?')
+  })
+})
+
+describe('stopping webmq-server', () => {
+  it.each(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)(
+    'by %s sends clients away to come back, and ends with 0',
+    async (signal) => {
+      const { url, port, child, ended } = await serve()
+      const client = open(url)
+      await heard(client, 'welcome')
+      child.kill(signal)
+      expect(await client.closed).toBe(4001)
+      expect(await heard(client, 'bye')).toMatch(/^bye 4001/)
+      expect(await ended).toMatchObject({ exitCode: 0, signal: null })
+      await expect(fetch(`http://127.0.0.1:${port}/health`)).rejects.toThrow()
+    },
+  )
+
+  it.each([
+    ['SIGINT', 130],
+    ['SIGTERM', 143],
+  ] as const)('by a second %s ends at once, with %i', async (signal, exitCode) => {
+    const { port, child, ended, output } = await serve(['--close-timeout', '1h'])
+    await openSocketThatNeverAnswers(port)
+    child.kill(signal)
+    await vi.waitFor(() => expect(output.stderr).toContain('draining'))
+    child.kill(signal)
+    expect(await ended).toMatchObject({ exitCode, signal: null })
+  })
+})
+
+/** A connection that completes the handshake by hand, and then answers nothing, not even a close frame. */
+async function openSocketThatNeverAnswers(port: number): Promise<Socket> {
+  const socket = connect(port, '127.0.0.1')
+  cleanups.push(() => socket.destroy())
+  socket.on('error', () => undefined)
+  const head = [
+    'GET /ws HTTP/1.1',
+    `Host: 127.0.0.1:${port}`,
+    'Upgrade: websocket',
+    'Connection: Upgrade',
+    'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==',
+    'Sec-WebSocket-Version: 13',
+  ]
+  socket.write(`${head.join('\r\n')}\r\n\r\n`)
+  await once(socket, 'data')
+  socket.pause()
+  return socket
+}
+
+describe('webmq-server with tokens', () => {
+  const grants = ['--grant', 'chat.#:listen', '--user', 'alice']
+
+  async function createToken(args: readonly string[]): Promise<string> {
+    return (await runCli(['token', 'create', '-q', ...args], { env: { WEBMQ_JWT_SECRET: SECRET } })).stdout.trim()
+  }
+
+  it('lets in who shows one that `token create` made, in the header, as a subprotocol or by auth', async () => {
+    const { url } = await serve([], { env: { WEBMQ_JWT_SECRET: SECRET } })
+    const token = await createToken(grants)
+    const clients = [
+      open(url, { authorization: `Bearer ${token}` }),
+      open(url, {}, ['webmq.v1', `webmq.bearer.${token}`]),
+    ]
+    for (const client of clients) expect(await heard(client, 'welcome')).toContain('"auth":"done"')
+    const late = open(url)
+    expect(await heard(late, 'welcome')).toContain('"auth":"required"')
+    late.socket.send('listen 1 chat.1')
+    expect(await heard(late, 'error 1')).toContain('E_UNAUTHENTICATED')
+    late.socket.send(`auth 2\n${token}`)
+    expect(await heard(late, 'ok 2')).toContain('"userId":"alice"')
+    late.socket.send('listen 3 chat.1')
+    await heard(late, 'ok 3')
+    late.socket.send('listen 4 #')
+    expect(await heard(late, 'error 4')).toContain('E_FORBIDDEN')
+    late.socket.send('publish 5 chat.1\n{}')
+    expect(await heard(late, 'error 5')).toContain('E_FORBIDDEN')
+  })
+
+  it('never writes a token or a secret into its log, however much it logs', async () => {
+    const { url, output, child, ended } = await serve(['--log-level', 'trace'], { env: { WEBMQ_JWT_SECRET: SECRET } })
+    const token = await createToken(grants)
+    await heard(open(url, { authorization: `Bearer ${token}` }), 'welcome')
+    await heard(open(`${url}?token=${token}`, {}, ['webmq.v1', `webmq.bearer.${token}`]), 'welcome')
+    const forger = open(url)
+    await heard(forger, 'welcome')
+    forger.socket.send(`auth 1\n${token}x`)
+    expect(await forger.closed).toBe(4501)
+    child.kill('SIGTERM')
+    await ended
+    const [, payload = '', signature = ''] = token.split('.')
+    for (const secret of [SECRET, payload, signature]) expect(output.stderr).not.toContain(secret)
+  })
+
+  it('follows the rotation of a key set while it runs', async () => {
+    const keys = new Map<string, KeyObject>()
+    const published: object[] = []
+    const rotateTo = (kid: string): void => {
+      const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+      keys.set(kid, privateKey)
+      published.splice(0, published.length, { ...publicKey.export({ format: 'jwk' }), kid, alg: 'ES256' })
+    }
+    const keyServer: Server = createServer((_request, response) => response.end(JSON.stringify({ keys: published })))
+    await once(keyServer.listen(0, '127.0.0.1'), 'listening')
+    cleanups.push(() => keyServer.close())
+    const jwks = `http://127.0.0.1:${(keyServer.address() as AddressInfo).port}/jwks.json`
+    const sign = async (kid: string, aud: string): Promise<string> =>
+      await new SignJWT({ sub: kid, aud })
+        .setProtectedHeader({ alg: 'ES256', kid })
+        .setExpirationTime('5m')
+        .sign(keys.get(kid) ?? new Uint8Array())
+
+    const { url } = await serve(['--jwks', jwks, '--audience', 'webmq'])
+    rotateTo('monday')
+    const old = await sign('monday', 'webmq')
+    await heard(open(url, { authorization: `Bearer ${old}` }), 'welcome')
+    rotateTo('tuesday')
+    await heard(open(url, { authorization: `Bearer ${await sign('tuesday', 'webmq')}` }), 'welcome')
+    expect(await open(url, { authorization: `Bearer ${old}` }).closed).toBe(4501)
+    expect(await open(url, { authorization: `Bearer ${await sign('tuesday', 'other')}` }).closed).toBe(4501)
+  })
+})
+
+describe('webmq-server and browser pages', () => {
+  const statusFor = async (url: string, origin: string): Promise<number> => {
+    const { socket } = open(url, { origin })
+    return await new Promise((resolve) => {
+      socket.on('open', () => resolve(101))
+      socket.on('unexpected-response', (_request, response) => resolve(response.statusCode ?? 0))
+    })
+  }
+
+  it('lets in its own pages and those of allowed origins, and no others', async () => {
+    const { url, port } = await serve(['--origin', 'https://*.example.com'])
+    expect(await statusFor(url, `http://127.0.0.1:${port}`)).toBe(101)
+    expect(await statusFor(url, 'https://app.example.com')).toBe(101)
+    expect(await statusFor(url, 'https://example.org')).toBe(403)
+    expect(await statusFor(url, 'null')).toBe(403)
+  })
+})
