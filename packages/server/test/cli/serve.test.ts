@@ -121,8 +121,6 @@ describe('webmq-server', () => {
   it('ends with 1 and says which port to take when its own is taken', async () => {
     const port = await portTakenBySomeoneElse()
     const { exitCode, stdout, stderr } = await runCli([
-      '--transport',
-      'uws',
       '--port',
       String(port),
       '--log-level',
@@ -136,8 +134,6 @@ describe('webmq-server', () => {
 
   it('ends with 1 when its address is none of this machine', async () => {
     const { exitCode, stderr } = await runCli([
-      '--transport',
-      'uws',
       '--host',
       '203.0.113.1',
       '--insecure',
