@@ -102,9 +102,11 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
     ...rest: readonly [(MessageHandler<Payload<T, K>> | ListenOptions)?, ListenOptions?]
   ): Subscription<Payload<T, K>> {
     this.#start()
-    const [first, second] = rest
-    const [handler, options] = typeof first === 'function' ? [first, second] : [undefined, first]
-    const subscription = this.#listens.add(pattern, handler as MessageHandler<unknown> | undefined, options ?? {})
+    const [first, options] = rest
+    const subscription =
+      typeof first === 'function'
+        ? this.#listens.add(pattern, first as MessageHandler<unknown>, options)
+        : this.#listens.add(pattern, undefined, first)
     return subscription as Subscription<Payload<T, K>>
   }
 
@@ -164,7 +166,9 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
       case 'ok':
       case 'error': {
         const isAnswer = this.#publishes.answer(message) || this.#listens.answer(message)
-        if (message.verb === 'error' && !isAnswer) this.#report({ error: errorOfServer(message) })
+        if (isAnswer || message.verb === 'ok') return
+        this.#report({ error: errorOfServer(message) })
+        if (message.code === 'E_FORBIDDEN') this.#listens.verify()
       }
     }
   }

@@ -23,9 +23,9 @@ const ABNORMAL_CLOSURE = 1006
 export interface Closure {
   readonly code: number
   readonly error: WebMQError
-  readonly reason?: string
+  readonly reason?: string | undefined
   /** How long the server wants to be left alone. */
-  readonly retryAfterMs?: number
+  readonly retryAfterMs?: number | undefined
   /** Whether another attempt is pointless, whatever the code says. */
   readonly isFinal?: boolean
 }
@@ -115,10 +115,15 @@ export class Connection {
     this.#context.onClosed(closure)
   }
 
-  #end({ code, retryAfterMs }: { code: number; retryAfterMs?: number }, reason: string): void {
+  /** Ends the connection because of an error, with its close code. */
+  fail(error: WebMQError): void {
+    this.close({ code: closeCodeOf(error.code) ?? ABNORMAL_CLOSURE, reason: error.message, error })
+  }
+
+  #end({ code, retryAfterMs }: Pick<Closure, 'code' | 'retryAfterMs'>, reason: string): void {
     const name = errorOfCloseCode(code) ?? (this.#welcome ? 'E_DISCONNECTED' : 'E_CONNECT_FAILED')
     const error = new WebMQError(name, { detail: `${reason || 'closed'} (${code})` })
-    this.close({ code, reason, error, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) })
+    this.close({ code, reason, error, retryAfterMs })
   }
 
   #receive(data: string | ArrayBuffer): void {
@@ -157,7 +162,7 @@ export class Connection {
     this.#welcome = welcome
     this.#heartbeat = new Heartbeat(welcome.heartbeatMs, this.#context.heartbeatTimeoutMs, {
       sendPing: () => this.send({ verb: 'ping' }),
-      onTimeout: () => this.#fail(new WebMQError('E_HEARTBEAT_TIMEOUT')),
+      onTimeout: () => this.fail(new WebMQError('E_HEARTBEAT_TIMEOUT')),
     })
     if (this.#context.token === undefined && welcome.auth === 'required') {
       const error = new WebMQError('E_UNAUTHENTICATED', { detail: 'the server wants a token: set the option `token`' })
@@ -174,7 +179,7 @@ export class Connection {
       this.#context.onError(error)
     } else {
       // A token of another user (`E_FORBIDDEN`) needs a connection of its own.
-      this.#fail(error)
+      this.fail(error)
     }
   }
 
@@ -184,10 +189,6 @@ export class Connection {
     this.#isLive = true
     const { session, node, version } = welcome
     const { userId } = (this.#authResult ?? {}) as { userId?: string }
-    this.#context.onLive({ session, node, version, ...(userId === undefined ? {} : { userId }) }, welcome)
-  }
-
-  #fail(error: WebMQError): void {
-    this.close({ code: closeCodeOf(error.code) ?? ABNORMAL_CLOSURE, reason: error.message, error })
+    this.#context.onLive({ session, node, version, userId }, welcome)
   }
 }

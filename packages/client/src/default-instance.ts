@@ -20,10 +20,10 @@ export function setup<T = Topics>(options: ClientOptions): WebMQClient<T> {
 export const listen: WebMQClient['listen'] = (pattern: string, ...rest: []) => current().listen(pattern, ...rest)
 
 /** {@link WebMQClient.unlisten} of the default instance. */
-export const unlisten: WebMQClient['unlisten'] = (...args) => current().unlisten(...args)
+export const unlisten: WebMQClient['unlisten'] = async (...args) => current().unlisten(...args)
 
 /** {@link WebMQClient.publish} of the default instance. */
-export const publish: WebMQClient['publish'] = (...args) => current().publish(...args)
+export const publish: WebMQClient['publish'] = async (...args) => current().publish(...args)
 
 /** {@link WebMQClient.close} of the default instance; nothing happens when there is none. */
 export const close: WebMQClient['close'] = async (options) => instance?.close(options)

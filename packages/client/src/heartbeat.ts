@@ -1,3 +1,5 @@
+import { MAX_TIMER_MS } from './options.js'
+
 /** What a heartbeat may touch. */
 export interface HeartbeatContext {
   sendPing(): void
@@ -20,10 +22,11 @@ export class Heartbeat {
   #isWaiting = false
 
   constructor(intervalMs: number, timeoutMs: number, context: HeartbeatContext) {
-    this.#intervalMs = intervalMs
+    // 0: the server wants no heartbeat [P-9.2]; probes go on.
+    this.#intervalMs = intervalMs || Number.POSITIVE_INFINITY
     this.#timeoutMs = timeoutMs
     this.#context = context
-    this.#schedule()
+    this.#check()
   }
 
   /** Something was sent. */
@@ -36,7 +39,7 @@ export class Heartbeat {
     this.#heardAtMs = Date.now()
     if (this.#isWaiting) {
       this.#isWaiting = false
-      this.#schedule()
+      this.#check()
     }
   }
 
@@ -49,15 +52,11 @@ export class Heartbeat {
     clearTimeout(this.#timer)
   }
 
-  #schedule(): void {
+  #check(): void {
     clearTimeout(this.#timer)
-    if (this.#intervalMs <= 0) return
     const dueMs = Math.min(this.#sentAtMs, this.#heardAtMs) + this.#intervalMs - Date.now()
-    this.#timer = setTimeout(() => {
-      const quietMs = Date.now() - Math.min(this.#sentAtMs, this.#heardAtMs)
-      if (quietMs >= this.#intervalMs) this.#ping(this.#timeoutMs)
-      else this.#schedule()
-    }, dueMs)
+    if (dueMs <= 0) this.#ping(this.#timeoutMs)
+    else if (dueMs <= MAX_TIMER_MS) this.#timer = setTimeout(() => this.#check(), dueMs)
   }
 
   #ping(timeoutMs: number): void {

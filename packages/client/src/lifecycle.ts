@@ -9,7 +9,6 @@ export interface LifecycleContext {
 /** The part of the environment that is watched; all of it may be missing, as in Node or Workers. */
 export interface LifecycleEnvironment {
   readonly addEventListener?: EventTarget['addEventListener'] | undefined
-  readonly removeEventListener?: EventTarget['removeEventListener'] | undefined
   readonly document?: (EventTarget & { readonly visibilityState?: string }) | undefined
   readonly navigator?: { readonly onLine?: boolean } | undefined
 }
@@ -25,18 +24,16 @@ export function watchLifecycle(context: LifecycleContext, environment: Lifecycle
   const wake = () => context.onWake()
   const show = () => document?.visibilityState === 'visible' && wake()
   const restore = (event: Event) => 'persisted' in event && event.persisted && context.onRestore()
+  const controller = new AbortController()
+  const on = (target: Partial<EventTarget> | undefined, event: string, listener: (event: Event) => unknown) =>
+    target?.addEventListener?.(event, listener, { signal: controller.signal })
+  on(environment as Partial<EventTarget>, 'online', wake)
   // After `offline` the socket may be dead or, on another network, alive: ask it.
-  const listeners: readonly [Partial<EventTarget> | undefined, string, (event: Event) => unknown][] = [
-    [environment as Partial<EventTarget>, 'online', wake],
-    [environment as Partial<EventTarget>, 'offline', wake],
-    [environment as Partial<EventTarget>, 'pageshow', restore],
-    [document, 'visibilitychange', show],
-    [document, 'resume', wake],
-  ]
-  for (const [target, event, listener] of listeners) target?.addEventListener?.(event, listener)
-  return () => {
-    for (const [target, event, listener] of listeners) target?.removeEventListener?.(event, listener)
-  }
+  on(environment as Partial<EventTarget>, 'offline', wake)
+  on(environment as Partial<EventTarget>, 'pageshow', restore)
+  on(document, 'visibilitychange', show)
+  on(document, 'resume', wake)
+  return () => controller.abort()
 }
 
 /** Whether to leave the network alone: nobody looks at the page, and there is none. `online` or showing it wakes us. */

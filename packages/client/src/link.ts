@@ -75,8 +75,7 @@ export class Link {
   /** Ends it for good; with a closure, because there is no point in going on. */
   stop(closure?: Closure): void {
     if (this.#state === 'closed') return
-    const change = closure && { ...describe(closure), terminal: true }
-    this.#change('closed', change)
+    this.#change('closed', closure && { ...describe(closure), terminal: true })
     this.#unwatch?.()
     clearTimeout(this.#timer)
     this.#lifetime?.abort()
@@ -90,9 +89,8 @@ export class Link {
     const lifetime = new AbortController()
     this.#lifetime = lifetime
     const fail = (error: WebMQError) => {
-      const closure = { code: 1006, reason: error.message, error }
-      if (this.#connection) this.#connection.close(closure)
-      else this.#closed(closure)
+      if (this.#connection) this.#connection.fail(error)
+      else this.#closed({ code: 1006, reason: error.message, error })
     }
     this.#timer = setTimeout(() => {
       fail(new WebMQError('E_CONNECT_FAILED', { detail: `not within ${this.#options.connectTimeoutMs} ms` }))
@@ -128,7 +126,7 @@ export class Link {
     this.#liveSinceMs = Date.now()
     this.#cause = 'initial'
     this.#context.onLive(welcome)
-    this.#change('connected', {}, info)
+    this.#change('connected', undefined, info)
   }
 
   /** Renews the token within the connection. When that fails, the connection runs out and the next one asks again. */
@@ -192,18 +190,17 @@ export class Link {
   }
 
   #restore(): void {
-    const error = new WebMQError('E_DISCONNECTED', { detail: 'page was restored' })
-    if (this.#connection) this.#connection.close({ code: 1006, reason: error.message, error })
+    if (this.#connection) this.#connection.fail(new WebMQError('E_DISCONNECTED', { detail: 'page was restored' }))
     else this.#wake()
   }
 
-  #change(state: State, details: Omit<StateChange, 'state' | 'previous'> = {}, info?: ConnectedInfo): void {
+  #change(state: State, details?: Partial<StateChange>, info?: ConnectedInfo): void {
     const previous = this.#state
     this.#state = state
-    this.#context.onState({ state, previous, ...details }, info)
+    this.#context.onState({ ...details, state, previous }, info)
   }
 }
 
-function describe({ code, reason, error }: Closure): Omit<StateChange, 'state' | 'previous'> {
-  return { code, error, ...(reason === undefined ? {} : { reason }) }
+function describe({ code, reason, error }: Closure): Partial<StateChange> {
+  return { code, reason, error }
 }

@@ -548,3 +548,25 @@ it('passes on that the server has lost messages for this connection', async () =
   expect(gaps).toEqual([{ pattern: 'a.*', reason: 'slow-consumer' }])
   expect(own).toHaveBeenCalledTimes(1)
 })
+
+it('closes the subscriptions of a pattern that the server has revoked, and no others', async () => {
+  const { client, server } = createTestClient()
+  const errors: unknown[] = []
+  client.on('error', ({ error, pattern }) => errors.push([error, pattern]))
+  const handled: unknown[] = []
+  const revoked = client.listen('admin.#', () => undefined)
+  const kept = client.listen('a', (payload) => handled.push(payload))
+  await Promise.all([revoked.ready, kept.ready])
+  server.publish('a', 1)
+  server.revoke('admin.#')
+  server.publish('a', 2)
+  await settle()
+  server.publish('a', 3)
+  await settle()
+  expect([revoked.state, kept.state]).toEqual(['closed', 'active'])
+  expect(handled).toEqual([1, 2, 3])
+  expect(errors).toEqual([
+    [expect.objectContaining({ code: 'E_FORBIDDEN' }), undefined],
+    [expect.objectContaining({ code: 'E_FORBIDDEN' }), 'admin.#'],
+  ])
+})

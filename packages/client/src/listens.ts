@@ -5,15 +5,15 @@ import { type ParsedPosition, parsePosition } from './position.js'
 import { type ClientMessage, matches, type ServerMessage, validatePattern, WebMQError } from './protocol/index.js'
 import { errorOfServer } from './server-error.js'
 import { LiveSubscription } from './subscription.js'
-import type { ClientError, Gap, ListenOptions, ListenResult, Message, MessageHandler } from './types.js'
+import type { ClientError, Gap, ListenOptions, Message, MessageHandler } from './types.js'
 
 type From<V extends ServerMessage['verb']> = Extract<ServerMessage, { verb: V }>
 type Answer = From<'ok'> | WebMQError
 type Question = {
   readonly verb: 'listen' | 'unlisten'
   readonly pattern: string
-  readonly since?: string
-  readonly last?: number
+  readonly since?: string | undefined
+  readonly last?: number | undefined
 }
 
 /** All subscriptions of one pattern; on the wire they are one listen. */
@@ -29,7 +29,7 @@ interface Listen {
 
 /** Messages from the log that follow the `ok` of a listen, without anything in between [P-6.4]. */
 interface Replay {
-  readonly targets: readonly LiveSubscription[]
+  readonly subscriptions: readonly LiveSubscription[]
   readonly position: ParsedPosition | undefined
   left: number
 }
@@ -70,14 +70,14 @@ export class Listens {
    * Adds a subscription, or returns the one that has this pattern and this handler already.
    * @throws {WebMQError} `E_PATTERN_INVALID`.
    */
-  add(pattern: string, handler: MessageHandler<unknown> | undefined, options: ListenOptions): LiveSubscription {
+  add(pattern: string, handler: MessageHandler<unknown> | undefined, options: ListenOptions = {}): LiveSubscription {
     validatePattern(pattern)
     const listen = this.#listens.get(pattern) ?? { pattern, subscriptions: [], failedAttempts: 0 }
     const present = handler && listen.subscriptions.find((subscription) => subscription.handler === handler)
     if (present) return present
     const subscription = new LiveSubscription(pattern, handler, options, {
       remove: (gone) => this.#remove(gone),
-      onError: (error, message) => this.#context.onError({ error, pattern, ...(message && { key: message.key }) }),
+      onError: (error, message) => this.#context.onError({ error, pattern, key: message?.key }),
     })
     if (subscription.state === 'closed') return subscription
     listen.subscriptions = [...listen.subscriptions, subscription]
@@ -125,30 +125,33 @@ export class Listens {
   }
 
   /** Hands a message to every handler of every matching pattern, once. Cost for a known key: O(handlers). */
-  deliver(wire: From<'message'>): void {
-    const { key, replayed } = wire
-    const position = wire.position === undefined ? undefined : parsePosition(wire.position)
-    let message: Message<unknown> | undefined
-    const hand = (subscriptions: readonly LiveSubscription[]) => {
-      for (const subscription of subscriptions) {
-        message ??= {
-          key,
-          payload: decodePayload(wire.payload, this.#options.codec),
-          replayed,
-          ...(position && { position: position.text }),
-        }
-        subscription.deliver(message, position)
+  deliver({ key, payload: wirePayload, position: text, replayed }: From<'message'>): void {
+    const replay = replayed ? this.#replay : undefined
+    const targets = replay ? [replay] : this.#matching(key)
+    if (targets.length > 0) {
+      try {
+        const payload = decodePayload(wirePayload, this.#options.codec)
+        const message: Message<unknown> = { key, payload, position: text, replayed }
+        const position = parsePosition(text)
+        for (const { subscriptions } of targets) for (const one of subscriptions) one.deliver(message, position)
+      } catch (cause) {
+        this.#context.onError({ error: new WebMQError('E_PAYLOAD_INVALID', { detail: key, cause }), key })
       }
     }
-    try {
-      const replay = replayed && this.#replay
-      if (!replay) for (const { subscriptions } of this.#matching(key)) hand(subscriptions)
-      else {
-        hand(replay.targets)
-        if (--replay.left === 0) this.#caughtUp(replay)
-      }
-    } catch (cause) {
-      this.#context.onError({ error: new WebMQError('E_PAYLOAD_INVALID', { detail: key, cause }), key })
+    if (replay && --replay.left === 0) this.#caughtUp(replay)
+  }
+
+  /**
+   * Asks again for what is active: the server has ended a listen that a new token does not grant, and its error names the
+   * pattern in words only [P-5.5]. What is still granted is answered and goes on as before [P-6.2].
+   */
+  verify(): void {
+    for (const listen of this.#listens.values()) {
+      const targets = listen.subscriptions.filter(({ state }) => state === 'active')
+      if (targets.length === 0) continue
+      this.#send({ verb: 'listen', pattern: listen.pattern }, (answer) => {
+        if (answer instanceof WebMQError && !answer.retryable) this.#refused(listen, targets, answer)
+      })
     }
   }
 
@@ -175,8 +178,7 @@ export class Listens {
       const active = listen.subscriptions.find(({ state }) => state === 'active')
       if (active) {
         subscription.position = active.position
-        const position = active.position?.text
-        subscription.activate({ recovered: false, replayed: 0, ...(position !== undefined && { position }) }, undefined)
+        subscription.activate({ recovered: false, replayed: 0, position: active.position?.text })
         return
       }
       if (listen.joinable) {
@@ -204,8 +206,7 @@ export class Listens {
     const since = first?.position?.text
     const last = first?.last
     if (since === undefined && last === undefined) listen.joinable = targets
-    const start = since !== undefined ? { since } : last !== undefined ? { last } : {}
-    this.#send({ verb: 'listen', pattern, ...start }, (answer) => {
+    this.#send({ verb: 'listen', pattern, since, last }, (answer) => {
       if (listen.joinable === targets) listen.joinable = undefined
       if (answer instanceof WebMQError) this.#refused(listen, targets, answer)
       else this.#accepted(listen, targets, since, answer)
@@ -216,8 +217,7 @@ export class Listens {
     const { pattern } = listen
     const { recovered = false, replayed = 0, position, gap } = ok
     listen.failedAttempts = 0
-    const replay = { targets, left: replayed, position: position === undefined ? undefined : parsePosition(position) }
-    const result: ListenResult = { recovered, replayed, ...(position !== undefined && { position }) }
+    const replay = { subscriptions: targets, left: replayed, position: parsePosition(position) }
     let isGap = false
     for (const subscription of targets) {
       if (subscription.state === 'closed') continue
@@ -225,16 +225,16 @@ export class Listens {
       const isResuming = since !== undefined || subscription.wasActive
       const reason = gap ?? (isResuming && !recovered ? 'no-history' : undefined)
       isGap ||= reason !== undefined
-      subscription.activate(reason ? { ...result, gap: reason } : result, since)
+      subscription.activate({ recovered, replayed, position, gap: reason }, since)
     }
-    if (isGap) this.#context.onGap({ pattern, reason: gap ?? 'no-history', ...(since !== undefined && { since }) })
+    if (isGap) this.#context.onGap({ pattern, reason: gap ?? 'no-history', since })
     if (replayed > 0) this.#replay = replay
     else this.#caughtUp(replay)
   }
 
-  #caughtUp({ targets, position }: Replay): void {
+  #caughtUp({ subscriptions, position }: Replay): void {
     this.#replay = undefined
-    if (position) for (const subscription of targets) subscription.position = position
+    if (position) for (const subscription of subscriptions) subscription.position = position
   }
 
   #refused(listen: Listen, targets: readonly LiveSubscription[], error: WebMQError): void {
@@ -287,6 +287,7 @@ export class Listens {
     }
     const timer = setTimeout(() => settle(new WebMQError('E_TIMEOUT')), this.#options.ackTimeoutMs)
     this.#questions.set(id, settle)
-    this.#wire.send({ ...question, id })
+    // The encoder leaves out options that are undefined.
+    this.#wire.send({ ...question, id } as ClientMessage)
   }
 }

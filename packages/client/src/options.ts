@@ -11,37 +11,27 @@ export const MAX_TIMER_MS = 2 ** 31 - 1
  * Fills in the defaults.
  * @throws {WebMQError} `E_OPTION_INVALID`, naming the option.
  */
-export function resolveOptions(options: ClientOptions) {
-  const { url, token, codec, reconnect = {}, offlineQueue = {}, whenOffline = 'queue', random = Math.random } = options
-  const socketClass: WebSocketConstructor | undefined = options.WebSocket ?? globalThis.WebSocket
-  if (!url) throw new WebMQError('E_OPTION_INVALID', { detail: 'url is missing' })
-  if (!socketClass) {
-    throw new WebMQError('E_OPTION_INVALID', { detail: "no WebSocket here; pass one, e.g. `WebSocket` of 'ws'" })
-  }
-  const resolved = {
-    url,
-    token,
-    codec,
-    whenOffline,
-    random,
-    socketClass,
-    minMs: reconnect.minMs ?? 500,
-    maxMs: reconnect.maxMs ?? 20_000,
-    maxAttempts: reconnect.maxAttempts ?? Number.POSITIVE_INFINITY,
-    maxMessages: offlineQueue.maxMessages ?? 1_000,
-    maxBytes: offlineQueue.maxBytes ?? 1_048_576,
-    maxAgeMs: offlineQueue.maxAgeMs ?? 60_000,
-    connectTimeoutMs: options.connectTimeoutMs ?? 10_000,
-    ackTimeoutMs: options.ackTimeoutMs ?? 10_000,
-    heartbeatTimeoutMs: options.heartbeatTimeoutMs ?? 10_000,
-    lostAfterMs: options.lostAfterMs ?? 5_000,
-  }
-  for (const [name, value] of Object.entries(resolved)) {
-    if (typeof value === 'number' && !(value >= 0)) throw new WebMQError('E_OPTION_INVALID', { detail: name })
-  }
+export function resolveOptions({
+  url,
+  token,
+  codec,
+  whenOffline = 'queue',
+  random = Math.random,
+  WebSocket: socketClass = globalThis.WebSocket,
+  reconnect: { minMs = 500, maxMs = 20_000, maxAttempts = Number.POSITIVE_INFINITY } = {},
+  offlineQueue: { maxMessages = 1_000, maxBytes = 1_048_576, maxAgeMs = 60_000 } = {},
+  connectTimeoutMs = 10_000,
+  ackTimeoutMs = 10_000,
+  heartbeatTimeoutMs = 10_000,
+  lostAfterMs = 5_000,
+}: ClientOptions) {
+  const times = { minMs, maxMs, maxAgeMs, connectTimeoutMs, ackTimeoutMs, heartbeatTimeoutMs, lostAfterMs }
+  const numbers = { ...times, maxAttempts, maxMessages, maxBytes }
+  for (const [name, value] of Object.entries(numbers)) if (!(value >= 0)) throw invalid(name)
+  if (!socketClass) throw invalid("no WebSocket here; pass one, e.g. `WebSocket` of 'ws'")
   // A URL that cannot be parsed is a mistake to be seen at once, not an attempt to be repeated for ever.
   if (typeof url !== 'function') webSocketUrl(url)
-  return resolved
+  return { url, token, codec, whenOffline, random, socketClass: socketClass as WebSocketConstructor, ...numbers }
 }
 
 /**
@@ -58,5 +48,9 @@ export function webSocketUrl(url: string | URL): string {
   } catch (error) {
     cause = error
   }
-  throw new WebMQError('E_OPTION_INVALID', { detail: `url ${url}`, cause })
+  throw invalid(`url ${url}`, cause)
+}
+
+function invalid(detail: string, cause?: unknown): WebMQError {
+  return new WebMQError('E_OPTION_INVALID', { detail, cause })
 }

@@ -6,15 +6,17 @@ export interface ParsedPosition {
   readonly offset: number
 }
 
-/** Takes `epoch:offset` apart [P-8.1]. */
-export function parsePosition(text: string): ParsedPosition {
+/** Takes `epoch:offset` apart [P-8.1], if there is any. */
+export function parsePosition(text: string | undefined): ParsedPosition | undefined {
+  if (text === undefined) return undefined
   const colon = text.lastIndexOf(':')
   return { text, epoch: text.slice(0, colon), offset: Number(text.slice(colon + 1)) }
 }
 
 /** Whether a message at `position` has been seen by someone who has seen all up to `seen`. Unknown counts as no. */
-export function isSeen(position: ParsedPosition, seen: ParsedPosition | undefined): boolean {
+export function isSeen(position: ParsedPosition | undefined, seen: ParsedPosition | undefined): boolean {
   return (
+    position !== undefined &&
     seen !== undefined &&
     (position.text === seen.text || (position.epoch === seen.epoch && position.offset <= seen.offset))
   )

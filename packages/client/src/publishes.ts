@@ -18,6 +18,8 @@ type PublishMessage = Extract<ClientMessage, { verb: 'publish' }>
 
 /** A publish that has not been settled: waiting for a connection, or for its acknowledgement. */
 interface Pending {
+  /** The message's id. */
+  readonly id: string
   readonly message: PublishMessage
   readonly whenOffline: WhenOffline
   readonly timeoutMs: number
@@ -53,8 +55,8 @@ export class Publishes {
   readonly #createMessageId = createMessageIds()
   #onIdle: (() => void) | undefined
   #limits: SessionLimits | undefined
-  #queuedCount = 0
-  #queuedBytes = 0
+  #waitingCount = 0
+  #waitingBytes = 0
   #lastId = 0
   #timer: ReturnType<typeof setTimeout> | undefined
   #timerAtMs = Number.POSITIVE_INFINITY
@@ -82,21 +84,21 @@ export class Publishes {
   publish(key: string, payload: unknown, options: PublishOptions): Promise<PublishResult> {
     return new Promise((resolve, reject) => {
       validateKey(key)
-      const { id: messageId = this.#createMessageId(), echo = true, signal } = options
-      if (!isMessageId(messageId)) throw new WebMQError('E_OPTION_INVALID', { detail: `id ${messageId}` })
+      const { id = this.#createMessageId(), echo = true, signal } = options
+      if (!isMessageId(id)) throw new WebMQError('E_OPTION_INVALID', { detail: `id ${id}` })
       const { whenOffline = this.#options.whenOffline, timeoutMs = this.#options.ackTimeoutMs } = options
-      const id = `p${++this.#lastId}`
-      const wire = encodePayload(payload, this.#options.codec)
+      const requestId = `p${++this.#lastId}`
       const message: PublishMessage = {
         verb: 'publish',
+        ...(options.ack === 'none' ? {} : { id: requestId }),
         key,
-        messageId,
+        messageId: id,
         echo,
-        payload: wire,
-        ...(options.ack !== 'none' && { id }),
+        payload: encodePayload(payload, this.#options.codec),
       }
-      const abort = () => pending.settle(new WebMQError('E_ABORTED', { detail: messageId }))
+      const abort = () => pending.settle(new WebMQError('E_ABORTED', { detail: id }))
       const pending: Pending = {
+        id,
         message,
         whenOffline,
         timeoutMs,
@@ -106,8 +108,8 @@ export class Publishes {
         deadlineMs: 0,
         settle: (outcome) => {
           signal?.removeEventListener('abort', abort)
-          this.#markSent(pending)
-          this.#pending.delete(id)
+          this.#stopWaiting(pending)
+          this.#pending.delete(requestId)
           if (outcome instanceof WebMQError) reject(outcome)
           else resolve(outcome)
           if (this.#pending.size === 0) this.#onIdle?.()
@@ -118,7 +120,7 @@ export class Publishes {
         return
       }
       signal?.addEventListener('abort', abort)
-      this.#pending.set(id, pending)
+      this.#pending.set(requestId, pending)
       if (!this.#wire.isLive) this.#enqueue(pending)
       else if (this.#pending.size > MAX_IN_FLIGHT || this.#wire.bufferedBytes > MAX_SOCKET_BYTES) {
         pending.settle(new WebMQError('E_QUEUE_FULL', { detail: 'await earlier publishes' }))
@@ -137,7 +139,7 @@ export class Publishes {
     for (const pending of this.#pending.values()) {
       if (!pending.isSent) continue
       if (pending.whenOffline === 'queue') this.#wait(pending)
-      else pending.settle(new WebMQError('E_DISCONNECTED', { detail: pending.message.messageId ?? '' }))
+      else pending.settle(new WebMQError('E_DISCONNECTED', { detail: pending.id }))
     }
   }
 
@@ -154,20 +156,19 @@ export class Publishes {
     if (message.verb === 'error') pending.settle(errorOfServer(message))
     else {
       const { duplicate = false, position } = message
-      pending.settle({ id: pending.message.messageId ?? '', duplicate, ...(position !== undefined && { position }) })
+      pending.settle({ id: pending.id, duplicate, position })
     }
     return true
   }
 
   #enqueue(pending: Pending): void {
-    const { whenOffline, message } = pending
-    const id = message.messageId ?? ''
+    const { id, whenOffline } = pending
     if (whenOffline === 'drop') pending.settle({ id, duplicate: false, dropped: true })
     else if (whenOffline === 'reject') pending.settle(new WebMQError('E_OFFLINE', { detail: id }))
     else {
       this.#wait(pending)
       const { maxMessages, maxBytes } = this.#options
-      if (this.#queuedCount > maxMessages || this.#queuedBytes > maxBytes) {
+      if (this.#waitingCount > maxMessages || this.#waitingBytes > maxBytes) {
         pending.settle(new WebMQError('E_QUEUE_FULL', { detail: `${maxMessages} messages, ${maxBytes} bytes` }))
       }
     }
@@ -176,21 +177,21 @@ export class Publishes {
   #wait(pending: Pending): void {
     pending.isSent = false
     pending.bytes ||= wireBytes(pending.message.payload)
-    this.#queuedCount++
-    this.#queuedBytes += pending.bytes
+    this.#waitingCount++
+    this.#waitingBytes += pending.bytes
     this.#expire(pending, pending.createdAtMs + this.#options.maxAgeMs)
   }
 
-  #markSent(pending: Pending): void {
+  #stopWaiting(pending: Pending): void {
     if (pending.isSent) return
     pending.isSent = true
-    this.#queuedCount--
-    this.#queuedBytes -= pending.bytes
+    this.#waitingCount--
+    this.#waitingBytes -= pending.bytes
   }
 
   #send(pending: Pending): void {
-    const { message, timeoutMs } = pending
-    const { key, payload, messageId: id = '' } = message
+    const { id, message, timeoutMs } = pending
+    const { key, payload } = message
     const error =
       tooLarge('E_KEY_INVALID', key, this.#limits?.maxKeyBytes) ??
       tooLarge('E_PAYLOAD_TOO_LARGE', payload, this.#limits?.maxPayloadBytes)
@@ -198,7 +199,7 @@ export class Publishes {
       pending.settle(error)
       return
     }
-    this.#markSent(pending)
+    this.#stopWaiting(pending)
     this.#wire.send(message)
     if (message.id === undefined) pending.settle({ id, duplicate: false })
     else this.#expire(pending, Date.now() + timeoutMs)
@@ -217,10 +218,10 @@ export class Publishes {
     this.#timerAtMs = Number.POSITIVE_INFINITY
     const nowMs = Date.now()
     for (const pending of this.#pending.values()) {
-      const { deadlineMs, isSent, message } = pending
+      const { id, deadlineMs, isSent } = pending
       if (deadlineMs > nowMs) this.#expire(pending, deadlineMs)
       else {
-        const detail = `${message.messageId} ${isSent ? 'was not acknowledged' : 'found no connection'}`
+        const detail = `${id} ${isSent ? 'was not acknowledged' : 'found no connection'}`
         pending.settle(new WebMQError('E_TIMEOUT', { detail }))
       }
     }

@@ -36,10 +36,11 @@ export class LiveSubscription implements Subscription<unknown> {
   readonly #context: SubscriptionContext
   readonly #options: ListenOptions
   readonly #emitter: Emitter<SubscriptionEvents>
-  #state: Subscription<unknown>['state'] = 'pending'
   #ready = deferred()
   #buffer: MessageBuffer<Message<unknown>> | undefined
-  #droppedCount = 0
+  state: Subscription<unknown>['state'] = 'pending'
+  ready = this.#ready.promise
+  droppedCount = 0
   /** Everything up to here was handled, or need not be; what to continue from after a reconnect. */
   position: ParsedPosition | undefined
   /** Whether it has been active: from then on, not knowing where to continue from is a gap. */
@@ -56,23 +57,11 @@ export class LiveSubscription implements Subscription<unknown> {
     this.#options = options
     this.#context = context
     this.#emitter = new Emitter((error) => context.onError(error))
-    if (options.since !== undefined) this.position = parsePosition(options.since)
+    this.position = parsePosition(options.since)
     if (!handler) this.#createBuffer()
     const { signal } = options
     if (signal?.aborted) this.close(new WebMQError('E_ABORTED'), true)
     else signal?.addEventListener('abort', this.#onAbort)
-  }
-
-  get state(): Subscription<unknown>['state'] {
-    return this.#state
-  }
-
-  get ready(): Promise<ListenResult> {
-    return this.#ready.promise
-  }
-
-  get droppedCount(): number {
-    return this.#droppedCount
   }
 
   /** Where the app wants to begin, until the first acknowledgement. */
@@ -106,12 +95,12 @@ export class LiveSubscription implements Subscription<unknown> {
   }
 
   /** The server has accepted the listen. */
-  activate(result: ListenResult, since: string | undefined): void {
-    this.#state = 'active'
+  activate(result: ListenResult, since?: string): void {
+    this.state = 'active'
     this.wasActive = true
     this.#ready.resolve(result)
     this.#emitter.emit('ready', result)
-    if (result.gap) this.gap({ pattern: this.pattern, reason: result.gap, ...(since === undefined ? {} : { since }) })
+    if (result.gap) this.gap({ pattern: this.pattern, reason: result.gap, since })
   }
 
   gap(gap: Gap): void {
@@ -120,14 +109,15 @@ export class LiveSubscription implements Subscription<unknown> {
 
   /** The connection is gone. */
   suspend(): void {
-    if (this.#state !== 'active') return
-    this.#state = 'pending'
+    if (this.state !== 'active') return
+    this.state = 'pending'
     this.#ready = deferred()
+    this.ready = this.#ready.promise
   }
 
   /** Hands over a message, unless it is known to have been handled. */
   deliver(message: Message<unknown>, position: ParsedPosition | undefined): void {
-    if (this.#state !== 'active' || (position && isSeen(position, this.position))) return
+    if (this.state !== 'active' || isSeen(position, this.position)) return
     if (position) this.position = position
     const { handler } = this
     if (handler)
@@ -136,7 +126,7 @@ export class LiveSubscription implements Subscription<unknown> {
         (error) => this.#context.onError(error, message),
       )
     const kept = this.#buffer?.push(message)
-    if (kept === 'dropped') this.#droppedCount++
+    if (kept === 'dropped') this.droppedCount++
     else if (kept === 'full') {
       const error = new WebMQError('E_BUFFER_OVERFLOW', { detail: this.pattern })
       this.close(error)
@@ -147,8 +137,8 @@ export class LiveSubscription implements Subscription<unknown> {
 
   /** Ends it. Readers get the error after what is left in the buffer, unless the app has asked for the end itself. */
   close(error?: WebMQError, isWanted = !error): void {
-    if (this.#state === 'closed') return
-    this.#state = 'closed'
+    if (this.state === 'closed') return
+    this.state = 'closed'
     this.#options.signal?.removeEventListener('abort', this.#onAbort)
     this.#ready.reject(error ?? new WebMQError('E_CLOSED', { detail: this.pattern }))
     this.#buffer?.end(isWanted ? undefined : error)
@@ -164,7 +154,7 @@ export class LiveSubscription implements Subscription<unknown> {
   #createBuffer(): MessageBuffer<Message<unknown>> {
     const { bufferMaxMessages = BUFFER_MAX_MESSAGES, overflow = 'close' } = this.#options
     const buffer = new MessageBuffer<Message<unknown>>(bufferMaxMessages, overflow)
-    if (this.#state === 'closed') buffer.end()
+    if (this.state === 'closed') buffer.end()
     this.#buffer = buffer
     return buffer
   }

@@ -14,17 +14,17 @@ export interface StateChange {
   readonly state: State
   readonly previous: State
   /** WebSocket close code of the connection that was lost (RFC 6455 §7.4); 4000-4999 are WebMQ's. */
-  readonly code?: number
+  readonly code?: number | undefined
   /** Why, in words for a log. */
-  readonly reason?: string
+  readonly reason?: string | undefined
   /** Number of the coming attempt since the last lasting connection, from 1. */
-  readonly attempt?: number
+  readonly attempt?: number | undefined
   /** Time until that attempt. */
-  readonly retryInMs?: number
+  readonly retryInMs?: number | undefined
   /** Whether the client has given up. */
-  readonly terminal?: boolean
+  readonly terminal?: boolean | undefined
   /** What ended the connection, as an error. */
-  readonly error?: WebMQError
+  readonly error?: WebMQError | undefined
 }
 
 /** A connection that has just become live. */
@@ -34,7 +34,7 @@ export interface ConnectedInfo {
   readonly node: string
   readonly version: string
   /** Whose token was accepted. */
-  readonly userId?: string
+  readonly userId?: string | undefined
 }
 
 /** Messages of a pattern may be missing: what the app derived from them should be loaded again. */
@@ -42,14 +42,14 @@ export interface Gap {
   readonly pattern: string
   readonly reason: GapReason
   /** Position that the server was asked to continue from. */
-  readonly since?: string
+  readonly since?: string | undefined
 }
 
 /** Something went wrong that no promise could tell: a handler threw, a message was unreadable, a listen was refused. */
 export interface ClientError {
   readonly error: unknown
-  readonly pattern?: string
-  readonly key?: string
+  readonly pattern?: string | undefined
+  readonly key?: string | undefined
 }
 
 /** Events of a client and what their handlers get. */
@@ -77,7 +77,7 @@ export interface Message<P> {
   readonly key: string
   readonly payload: P
   /** Place in the broker's log, opaque; absent when the broker keeps none. */
-  readonly position?: string
+  readonly position?: string | undefined
   /** Whether it comes from the log rather than live. */
   readonly replayed: boolean
 }
@@ -89,9 +89,9 @@ export interface ListenResult {
   /** Number of messages that are being replayed. */
   readonly replayed: number
   /** Where live messages begin; absent when the broker keeps no log. */
-  readonly position?: string
+  readonly position?: string | undefined
   /** Why messages may be missing. Never together with `recovered`. */
-  readonly gap?: GapReason
+  readonly gap?: GapReason | undefined
 }
 
 /** What an async iterator does with a message when its buffer is full. */
@@ -102,7 +102,7 @@ export interface ListenOptions {
   /** Ends the listen when aborted; iteration then ends without an error. */
   readonly signal?: AbortSignal
   /** Begin after this position, as given by `message.position` or `ready`. Not together with `last`. */
-  readonly since?: string
+  readonly since?: string | undefined
   /** Begin with the last so many matching messages of the broker's log. Not together with `since`. */
   readonly last?: number
   /** Messages that wait for `for await`; default 16,384. Bounds memory when the loop is slower than the messages. */
@@ -168,9 +168,9 @@ export interface PublishResult {
   readonly id: string
   /** Whether the server had the message already, from an attempt whose answer was lost. */
   readonly duplicate: boolean
-  readonly position?: string
+  readonly position?: string | undefined
   /** Whether it was given up because there was no connection (`whenOffline: 'drop'`). */
-  readonly dropped?: boolean
+  readonly dropped?: boolean | undefined
 }
 
 /**

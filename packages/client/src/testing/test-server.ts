@@ -45,6 +45,7 @@ export class TestServer {
   readonly #log: TestLog
   readonly #positions = new Map<string, string | undefined>()
   readonly #decisions = new Map<ClientMessage['verb'], Decision[]>()
+  readonly #revoked = new Set<string>()
   #sessionCount = 0
 
   constructor(options: TestServerOptions = {}) {
@@ -58,6 +59,7 @@ export class TestServer {
           verifyToken,
           intercept: (message) => this.#intercept(message),
           publish: (message, from) => this.#publish(message, from),
+          isRevoked: (pattern) => this.#revoked.has(pattern),
           onClosed: (gone) => this.#sessions.delete(gone),
         },
         { send: (data) => this.isSilent || socket.send(data), close: socket.close },
@@ -116,6 +118,12 @@ export class TestServer {
     for (const session of this.#sessions) {
       if (session.patterns.has(pattern)) session.send({ verb: 'gap', pattern, reason })
     }
+  }
+
+  /** Ends all listens with this pattern, and refuses new ones: their tokens do not grant it any more. */
+  revoke(pattern: string): void {
+    this.#revoked.add(pattern)
+    for (const session of this.#sessions) session.revoke(pattern)
   }
 
   /** Loses the log: who reconnects now gets the gap `history-expired`. */

@@ -26,6 +26,7 @@ export interface TestSessionContext {
     message: From<'publish'>,
     from: TestSession,
   ): { readonly position?: string | undefined; readonly duplicate: boolean }
+  isRevoked(pattern: string): boolean
   onClosed(session: TestSession): void
 }
 
@@ -78,6 +79,12 @@ export class TestSession implements ServerSide {
     this.#context.onClosed(this)
   }
 
+  /** Ends a listen from this side. */
+  revoke(pattern: string): void {
+    const detail = `${ERRORS.E_FORBIDDEN.message}: listen ${pattern}, no longer granted`
+    if (this.#patterns.delete(pattern)) this.#refuse(undefined, 'E_FORBIDDEN', detail)
+  }
+
   /** Sends a message if a pattern of this connection matches, once however many do. */
   deliver(message: LoggedMessage): void {
     if ([...this.#patterns].some((pattern) => matches(pattern, message.key))) this.#send(message, false)
@@ -125,7 +132,11 @@ export class TestSession implements ServerSide {
   }
 
   #listen({ id, pattern, since, last }: From<'listen'>): void {
-    const { log } = this.#context
+    const { log, isRevoked } = this.#context
+    if (isRevoked(pattern)) {
+      this.#refuse(id, 'E_FORBIDDEN')
+      return
+    }
     const position = log.position()
     this.#patterns.add(pattern)
     const { messages, gap } =

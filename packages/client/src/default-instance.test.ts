@@ -1,0 +1,44 @@
+import { afterEach, expect, it, vi } from 'vitest'
+import { createTestServer } from './testing/index.js'
+
+afterEach(() => {
+  vi.resetModules()
+})
+
+it('asks for setup first', async () => {
+  const { close, listen, publish, unlisten } = await import('./index.js')
+  const message = 'option is not valid: call setup({ url }) first'
+  expect(() => listen('a', () => undefined)).toThrow(message)
+  await expect(publish('a', 1)).rejects.toThrow(message)
+  await expect(unlisten('a')).rejects.toThrow(message)
+  expect(await close()).toBeUndefined()
+})
+
+it('listens, publishes, unlistens and closes', async () => {
+  const { close, listen, publish, setup, unlisten } = await import('./index.js')
+  const { WebSocket, url } = createTestServer()
+  const client = setup({ url, WebSocket })
+  const handled: unknown[] = []
+  const handler = (payload: unknown) => handled.push(payload)
+  await listen('chat.*', handler).ready
+  const iterated = listen('chat.*', { last: 0 })
+  await iterated.ready
+  await publish('chat.1', { text: 'hi' })
+  await unlisten('chat.*', handler)
+  await publish('chat.1', { text: 'again' }, { echo: true })
+  expect(handled).toEqual([{ text: 'hi' }])
+  expect((await iterated[Symbol.asyncIterator]().next()).value?.payload).toEqual({ text: 'hi' })
+  await close()
+  expect(client.state).toBe('closed')
+})
+
+it('closes the former client when it is set up again', async () => {
+  const { publish, setup } = await import('./index.js')
+  const { WebSocket, url } = createTestServer()
+  const first = setup({ url, WebSocket })
+  await first.connect()
+  const second = setup({ url, WebSocket })
+  await publish('a', 1)
+  expect([first.state, second.state]).toEqual(['closed', 'connected'])
+  await second.close()
+})
