@@ -1,4 +1,4 @@
-import { ERRORS, type ErrorCode, type ErrorSpec } from './errors.js'
+import { type ErrorCode, errorCodes, specOf } from './errors.js'
 
 /** RFC 6455 §7.4.1 codes that say the two ends do not understand each other: the same bytes would fail again. */
 const TERMINAL_STANDARD_CODES: readonly number[] = [1002, 1003, 1007, 1009, 1010]
@@ -13,12 +13,10 @@ export function isReconnectable(closeCode: number): boolean {
 
 /** The close code that an error ends its connection with; `undefined` for an error that the connection survives. */
 export function closeCodeOf(code: ErrorCode): number | undefined {
-  const spec: ErrorSpec = ERRORS[code]
-  return spec.closeCode
+  return specOf(code).closeCode
 }
 
 /** The error that a close code stands for, so that a close can be reported like any error; `undefined` for codes of others. */
 export function errorOfCloseCode(closeCode: number): ErrorCode | undefined {
-  const codes = Object.keys(ERRORS) as ErrorCode[]
-  return codes.find((code) => closeCodeOf(code) === closeCode)
+  return errorCodes().find((code) => closeCodeOf(code) === closeCode)
 }

@@ -9,33 +9,33 @@ import type { ClientMessage } from './messages.js'
  * @throws {WebMQError} `E_MESSAGE_INVALID` when an id, message id, group, position or count would break the header.
  */
 export function encodeClientMessage(message: ClientMessage): string | Uint8Array<ArrayBuffer> {
-  switch (message.verb) {
+  const { verb } = message
+  if (verb === 'ping') return verb
+  const id = message.id === undefined ? '-' : checked(message.id, isId)
+  const start = `${verb} ${id}`
+  switch (verb) {
     case 'auth':
-      return `auth ${field(message.id, isId)}\n${message.token}`
+      return `${start}\n${message.token}`
+    case 'publish': {
+      const { key, messageId, echo, payload } = message
+      const header = `${start} ${key}${option('id', messageId, isMessageId)}${echo ? '' : ' noecho'}\n`
+      return typeof payload === 'string' ? header + payload : join(new TextEncoder().encode(header), payload)
+    }
     case 'listen':
-      return `listen ${field(message.id, isId)} ${message.pattern}${range(message)}${option('group', message.group, isGroup)}`
+      return `${start} ${message.pattern}${range(message)}${option('group', message.group, isGroup)}`
     case 'unlisten':
-      return `unlisten ${field(message.id, isId)} ${message.pattern}`
-    case 'publish':
-      return encodePublish(message)
+      return `${start} ${message.pattern}`
     case 'history':
-      return `history ${field(message.id, isId)} ${message.key}${range(message)}`
+      return `${start} ${message.key}${range(message)}`
     case 'presence':
-      return `presence ${field(message.id, isId)} ${message.key}`
-    case 'ping':
-      return 'ping'
+      return `${start} ${message.key}`
   }
 }
 
-function encodePublish(message: Extract<ClientMessage, { verb: 'publish' }>): string | Uint8Array<ArrayBuffer> {
-  const { id, key, messageId, echo, payload } = message
-  const idField = id === undefined ? '-' : field(id, isId)
-  const header = `publish ${idField} ${key}${option('id', messageId, isMessageId)}${echo ? '' : ' noecho'}\n`
-  if (typeof payload === 'string') return header + payload
-  const head = new TextEncoder().encode(header)
-  const bytes = new Uint8Array(head.length + payload.length)
-  bytes.set(head)
-  bytes.set(payload, head.length)
+function join(header: Uint8Array, payload: Uint8Array): Uint8Array<ArrayBuffer> {
+  const bytes = new Uint8Array(header.length + payload.length)
+  bytes.set(header)
+  bytes.set(payload, header.length)
   return bytes
 }
 
@@ -44,11 +44,11 @@ function range({ since, last }: { readonly since?: string; readonly last?: numbe
 }
 
 function option<T extends string | number>(name: string, value: T | undefined, isValid: (value: T) => boolean): string {
-  return value === undefined ? '' : ` ${name}=${field(value, isValid)}`
+  return value === undefined ? '' : ` ${name}=${checked(value, isValid)}`
 }
 
 /** An unchecked space or newline in a header field would let whoever chose the field write the rest of the message. */
-function field<T extends string | number>(value: T, isValid: (value: T) => boolean): T {
+function checked<T extends string | number>(value: T, isValid: (value: T) => boolean): T {
   if (!isValid(value)) throw new WebMQError('E_MESSAGE_INVALID', { detail: `header field ${JSON.stringify(value)}` })
   return value
 }

@@ -54,11 +54,12 @@ function encodeNonAscii(
   isReplayed: boolean,
   payload: Uint8Array,
 ): Uint8Array {
-  const header = encoder.encode(messageHeader(key, position, isReplayed))
-  const frame = allocate(header.length + payload.length)
-  frame.set(header)
-  frame.set(payload, header.length)
-  return frame
+  const header = messageHeader(key, position, isReplayed)
+  // A UTF-16 unit takes at most three bytes of UTF-8.
+  const frame = allocate(3 * header.length + payload.length)
+  const { written } = encoder.encodeInto(header, frame)
+  frame.set(payload, written)
+  return frame.subarray(0, written + payload.length)
 }
 
 function put(frame: Uint8Array, start: number, bytes: Uint8Array): number {

@@ -13,8 +13,8 @@ export interface ErrorSpec {
   readonly status?: number
 }
 
-/** Every error of WebMQ, by code: the one table that code, docs, wire and the native engine share. */
-export const ERRORS = {
+/** Errors that a client raises, is told, or is closed with. */
+const CLIENT_ERRORS = {
   // A protocol message that was refused; the connection goes on.
   E_MESSAGE_INVALID: { message: 'protocol message is malformed', source: 'client', retryable: false },
   E_VERB_UNKNOWN: { message: 'verb is not known', source: 'client', retryable: false },
@@ -56,6 +56,24 @@ export const ERRORS = {
     closeCode: 1009,
   },
 
+  // Raised by the client library.
+  E_TIMEOUT: { message: 'no answer in time', source: 'network', retryable: true },
+  E_DISCONNECTED: { message: 'connection was lost before the answer', source: 'network', retryable: true },
+  E_OFFLINE: { message: 'not connected, and queueing is off', source: 'network', retryable: true },
+  E_QUEUE_FULL: { message: 'offline queue is full', source: 'client', retryable: true },
+  E_CLOSED: { message: 'client is closed', source: 'client', retryable: false },
+  E_ABORTED: { message: 'aborted by its signal', source: 'client', retryable: false },
+  E_BUFFER_OVERFLOW: { message: 'iterator reads slower than messages arrive', source: 'client', retryable: false },
+  E_CONNECT_FAILED: { message: 'could not connect', source: 'network', retryable: true },
+  E_TOKEN_UNAVAILABLE: { message: 'token() failed', source: 'client', retryable: true },
+  E_PAYLOAD_INVALID: { message: 'payload cannot be encoded or decoded', source: 'client', retryable: false },
+
+  // Raised by client and server towards whoever runs them.
+  E_OPTION_INVALID: { message: 'option is not valid', source: 'operator', retryable: false },
+} as const satisfies Record<string, ErrorSpec>
+
+/** Errors that no client ever sees as such: a browser does not tell scripts why an upgrade was refused. */
+const SERVER_ERRORS = {
   // A refused upgrade request.
   E_HANDSHAKE_INVALID: {
     message: 'request is not a WebSocket handshake',
@@ -80,20 +98,7 @@ export const ERRORS = {
     status: 503,
   },
 
-  // Raised by the client library.
-  E_TIMEOUT: { message: 'no answer in time', source: 'network', retryable: true },
-  E_DISCONNECTED: { message: 'connection was lost before the answer', source: 'network', retryable: true },
-  E_OFFLINE: { message: 'not connected, and queueing is off', source: 'network', retryable: true },
-  E_QUEUE_FULL: { message: 'offline queue is full', source: 'client', retryable: true },
-  E_CLOSED: { message: 'client is closed', source: 'client', retryable: false },
-  E_ABORTED: { message: 'aborted by its signal', source: 'client', retryable: false },
-  E_BUFFER_OVERFLOW: { message: 'iterator reads slower than messages arrive', source: 'client', retryable: false },
-  E_CONNECT_FAILED: { message: 'could not connect', source: 'network', retryable: true },
-  E_TOKEN_UNAVAILABLE: { message: 'token() failed', source: 'client', retryable: true },
-  E_PAYLOAD_INVALID: { message: 'payload cannot be encoded or decoded', source: 'client', retryable: false },
-
   // Raised by the server towards the process that runs it.
-  E_OPTION_INVALID: { message: 'option is not valid', source: 'operator', retryable: false },
   E_INSECURE: { message: 'refusing an insecure configuration', source: 'operator', retryable: false },
   E_ADDRESS_IN_USE: { message: 'address is in use', source: 'operator', retryable: true },
   E_ADDRESS_UNAVAILABLE: { message: 'address cannot be bound', source: 'operator', retryable: false },
@@ -102,13 +107,45 @@ export const ERRORS = {
   E_NOT_RUNNING: { message: 'server is not running', source: 'operator', retryable: false },
 } as const satisfies Record<string, ErrorSpec>
 
+/** What is looked up at run time. Begins with what clients need. */
+const specs: Record<string, ErrorSpec> = { ...CLIENT_ERRORS }
+
+/**
+ * Every error of WebMQ, by code: the one table that code, docs, wire and the native engine share.
+ *
+ * "Pure" is said to bundlers only: a bundle in which nothing reads the table, as for a browser, leaves out this call and the
+ * rows that it adds.
+ */
+export const ERRORS = /* @__PURE__ */ complete()
+
+function complete(): typeof CLIENT_ERRORS & typeof SERVER_ERRORS {
+  return Object.assign(specs, CLIENT_ERRORS, SERVER_ERRORS)
+}
+
 /** A code of the error table. */
-export type ErrorCode = keyof typeof ERRORS
+export type ErrorCode = keyof typeof CLIENT_ERRORS | keyof typeof SERVER_ERRORS
+
+/** Whether this version knows the code. */
+export function isErrorCode(code: string): code is ErrorCode {
+  return Object.hasOwn(specs, code)
+}
+
+/** The row of a code. */
+export function specOf(code: ErrorCode): ErrorSpec {
+  return specs[code] ?? CLIENT_ERRORS.E_INTERNAL
+}
+
+/** All codes; in a bundle for browsers, those of clients. */
+export function errorCodes(): readonly ErrorCode[] {
+  return Object.keys(specs).filter(isErrorCode)
+}
 
 /** Options of a {@link WebMQError}. */
 export interface WebMQErrorOptions {
   /** What exactly was wrong; appended to the table's message. Never holds a secret. */
   readonly detail?: string
+  /** The whole message, instead of the table's and `detail`: as a server has worded it. */
+  readonly message?: string
   /** The error of the layer below. */
   readonly cause?: unknown
   /** Id of the protocol message that was refused, when it could be read: what an `error` reply answers to. */
@@ -123,8 +160,9 @@ export class WebMQError extends Error {
   readonly requestId: string | undefined
 
   constructor(code: ErrorCode, options: WebMQErrorOptions = {}) {
-    const { detail, cause, requestId } = options
-    const text = detail === undefined ? ERRORS[code].message : `${ERRORS[code].message}: ${detail}`
+    const { detail, message, cause, requestId } = options
+    const { message: general } = specOf(code)
+    const text = message ?? (detail === undefined ? general : `${general}: ${detail}`)
     super(text, cause === undefined ? undefined : { cause })
     this.code = code
     this.requestId = requestId
@@ -132,7 +170,7 @@ export class WebMQError extends Error {
 
   /** Whether the same call may succeed later without anything being changed. */
   get retryable(): boolean {
-    return ERRORS[this.code].retryable
+    return specOf(this.code).retryable
   }
 
   /** Where the cause and the fix are written down. */

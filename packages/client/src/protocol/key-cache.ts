@@ -14,6 +14,11 @@ const SLOT_COUNT = 4_096
 const SPACE = 0x20
 const NEWLINE = 0x0a
 
+/** Visible ASCII but `*` and `#`: 1. */
+const IS_PLAIN = Uint8Array.from({ length: 256 }, (_, byte) =>
+  Number(byte > 0x20 && byte < 0x7f && byte !== 0x23 && byte !== 0x2a),
+)
+
 const slots = new Array<CachedKey | undefined>(SLOT_COUNT).fill(undefined)
 
 /**
@@ -51,5 +56,11 @@ function isSame(bytes: Uint8Array, data: Uint8Array, start: number, end: number)
 
 function decode(bytes: Uint8Array): CachedKey | undefined {
   const text = decodeUtf8(bytes)
-  return text !== undefined && isKey(text) ? { text, bytes, byteLength: bytes.length } : undefined
+  const isValid = text !== undefined && (isPlain(bytes) || isKey(text))
+  return isValid ? { text, bytes, byteLength: bytes.length } : undefined
+}
+
+/** Whether the bytes are a key without anything that needs a closer look; most are. */
+function isPlain(bytes: Uint8Array): boolean {
+  return bytes.length > 0 && bytes.length <= MAX_KEY_BYTES && bytes.every((byte) => IS_PLAIN[byte] === 1)
 }
