@@ -1,0 +1,201 @@
+import { createServer, type IncomingMessage } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { afterEach, expect, it, vi } from 'vitest'
+import { WebSocket, WebSocketServer } from 'ws'
+import { type ClientOptions, type StateChange, WebMQClient } from '../src/index.js'
+
+// The protocol by hand, byte for byte, over real sockets: what the double in memory cannot be wrong about.
+
+const closers: (() => Promise<unknown>)[] = []
+afterEach(async () => {
+  for (const close of closers.splice(0).reverse()) await close()
+})
+
+const WELCOME = `welcome\n${JSON.stringify({
+  protocol: 'webmq.v1',
+  auth: 'none',
+  session: 's1',
+  node: 'n1',
+  version: '1.0.0',
+  heartbeatMs: 25_000,
+  limits: { maxPayloadBytes: 1_000, maxKeyBytes: 255, maxListensPerConnection: 10 },
+})}`
+
+interface Peer {
+  readonly socket: WebSocket
+  readonly request: IncomingMessage
+  /** Messages in order of arrival: text as text, bytes as bytes. */
+  readonly received: (string | Uint8Array)[]
+}
+
+async function startServer({ port = 0, welcome = WELCOME } = {}) {
+  const server = new WebSocketServer({ port, host: '127.0.0.1', handleProtocols: () => 'webmq.v1' })
+  await new Promise((resolve) => server.once('listening', resolve))
+  const peers: Peer[] = []
+  server.on('connection', (socket, request) => {
+    const peer: Peer = { socket, request, received: [] }
+    peers.push(peer)
+    socket.on('message', (data: Buffer, isBinary) =>
+      peer.received.push(isBinary ? new Uint8Array(data) : data.toString('utf8')),
+    )
+    socket.send(welcome)
+  })
+  const stop = async () => {
+    for (const socket of server.clients) socket.terminate()
+    await new Promise((resolve) => server.close(resolve))
+  }
+  closers.push(stop)
+  return { peers, stop, port: (server.address() as AddressInfo).port }
+}
+
+function startClient(port: number, options: Partial<ClientOptions> = {}): WebMQClient {
+  const client = new WebMQClient({ url: `ws://127.0.0.1:${port}/ws`, WebSocket, random: () => 0, ...options })
+  closers.push(() => client.close({ flushMs: 0 }))
+  return client
+}
+
+/** The n-th message that a peer gets, once it is there. */
+async function received(peers: readonly Peer[], connection: number, index: number): Promise<string | Uint8Array> {
+  return vi.waitFor(() => {
+    const message = peers[connection]?.received[index]
+    if (message === undefined) throw new Error(`no message ${index} on connection ${connection}`)
+    return message
+  })
+}
+
+it('offers the subprotocol, and sends the token as the first message and not in the URL', async () => {
+  const { peers, port } = await startServer()
+  const client = startClient(port, { token: 'secret' })
+  const connected = client.connect()
+  expect(await received(peers, 0, 0)).toBe('auth auth\nsecret')
+  expect(client.state).toBe('connecting')
+  peers[0]?.socket.send('ok auth\n{"userId":"ann"}')
+  await connected
+  expect(peers[0]?.request.url).toBe('/ws')
+  expect(peers[0]?.request.headers['sec-websocket-protocol']).toBe('webmq.v1')
+})
+
+it('listens, gets text and bytes, publishes text and bytes, unlistens', async () => {
+  const { peers, port } = await startServer()
+  const client = startClient(port)
+  const payloads: unknown[] = []
+  const subscription = client.listen('chat.*', (payload, { position }) => payloads.push([payload, position]))
+  expect(await received(peers, 0, 0)).toBe('listen l1 chat.*')
+  const [peer] = peers
+  peer?.socket.send('ok l1 position=e:7')
+  peer?.socket.send('message chat.ä e:8\n{"text":"grüß"}')
+  peer?.socket.send(Buffer.from('message chat.2 -\n\x00\xff', 'latin1'))
+  expect(await subscription.ready).toEqual({ recovered: false, replayed: 0, position: 'e:7' })
+  await vi.waitFor(() => expect(payloads).toHaveLength(2))
+  expect(payloads).toEqual([
+    [{ text: 'grüß' }, 'e:8'],
+    [new Uint8Array([0, 255]), undefined],
+  ])
+
+  const text = client.publish('chat.1', { text: 'hi' }, { id: 'm-1', echo: false })
+  const bytes = client.publish('chat.1', new Uint8Array([1, 255]), { id: 'm-2' })
+  expect(await received(peers, 0, 1)).toBe('publish p1 chat.1 id=m-1 noecho\n{"text":"hi"}')
+  expect(await received(peers, 0, 2)).toEqual(
+    new Uint8Array(Buffer.from('publish p2 chat.1 id=m-2\n\x01\xff', 'latin1')),
+  )
+  peer?.socket.send(
+    'error p2 E_FORBIDDEN\n{"message":"not granted to this identity: publish chat.1","retryable":false}',
+  )
+  peer?.socket.send('ok p1 position=e:9 duplicate')
+  expect(await text).toEqual({ id: 'm-1', duplicate: true, position: 'e:9' })
+  await expect(bytes).rejects.toMatchObject({
+    code: 'E_FORBIDDEN',
+    message: 'not granted to this identity: publish chat.1',
+  })
+
+  const gone = subscription.unlisten()
+  expect(await received(peers, 0, 3)).toBe('unlisten l2 chat.*')
+  peer?.socket.send('error l2 E_NOT_LISTENING\n{"message":"connection does not listen with this pattern"}')
+  await gone
+})
+
+it('connects again when the socket is cut, continues from its position and sends again what was in flight', async () => {
+  const { peers, port } = await startServer()
+  const client = startClient(port)
+  const payloads: unknown[] = []
+  const subscription = client.listen('a', (payload) => payloads.push(payload))
+  await received(peers, 0, 0)
+  peers[0]?.socket.send('ok l1 position=e:1')
+  peers[0]?.socket.send('message a e:2\n2')
+  await vi.waitFor(() => expect(payloads).toEqual([2]))
+  const published = client.publish('a', 5, { id: 'm' })
+  expect(await received(peers, 0, 1)).toBe('publish p1 a id=m\n5')
+  peers[0]?.socket.terminate()
+  expect(await received(peers, 1, 0)).toBe('listen l2 a since=e:2')
+  expect(await received(peers, 1, 1)).toBe('publish p1 a id=m\n5')
+  for (const message of [
+    'ok l2 position=e:4 recovered replayed=2',
+    'message a e:3 replay\n3',
+    'message a e:4 replay\n4',
+  ]) {
+    peers[1]?.socket.send(message)
+  }
+  peers[1]?.socket.send('message a e:5\n5')
+  peers[1]?.socket.send('ok p1 position=e:5')
+  expect(await published).toEqual({ id: 'm', duplicate: false, position: 'e:5' })
+  expect(await subscription.ready).toMatchObject({ recovered: true, replayed: 2 })
+  expect(payloads).toEqual([2, 3, 4, 5])
+})
+
+it('keeps trying while nobody is there, says why, and connects when somebody is', async () => {
+  const { stop, port } = await startServer()
+  await stop()
+  const changes: StateChange[] = []
+  const client = startClient(port, { random: () => 0.1 })
+  client.on('state', (change) => changes.push(change))
+  client.listen('a', () => undefined)
+  await vi.waitFor(() => expect(changes.at(-1)).toMatchObject({ attempt: 2, code: 1006 }))
+  expect(changes.at(-1)?.error).toMatchObject({
+    code: 'E_CONNECT_FAILED',
+    message: expect.stringContaining('ECONNREFUSED'),
+  })
+  const { peers } = await startServer({ port })
+  expect(await received(peers, 0, 0)).toBe('listen l1 a')
+})
+
+it('takes a refused upgrade for a failed attempt', async () => {
+  const http = createServer((_request, response) => response.writeHead(404).end())
+  await new Promise<void>((resolve) => http.listen(0, '127.0.0.1', resolve))
+  closers.push(() => new Promise((resolve) => http.close(resolve)))
+  const client = startClient((http.address() as AddressInfo).port, { reconnect: { maxAttempts: 1 } })
+  await expect(client.connect()).rejects.toThrow('could not connect: Unexpected server response: 404 (1006)')
+})
+
+it('says goodbye to the server when it is closed', async () => {
+  const { peers, port } = await startServer()
+  const client = startClient(port)
+  await client.connect()
+  const closed = new Promise((resolve) => peers[0]?.socket.once('close', resolve))
+  await client.close()
+  expect(await closed).toBe(1000)
+})
+
+it('gives up at a terminal close code of the server', async () => {
+  const { peers, port } = await startServer()
+  const client = startClient(port)
+  const changes: StateChange[] = []
+  client.on('state', (change) => changes.push(change))
+  await client.connect()
+  peers[0]?.socket.send('bye 4500')
+  peers[0]?.socket.close(4500, 'too many malformed messages')
+  await vi.waitFor(() => expect(client.state).toBe('closed'))
+  expect(changes.at(-1)).toMatchObject({ code: 4500, terminal: true, error: { code: 'E_PROTOCOL_VIOLATION' } })
+})
+
+it('ignores verbs of later versions and reports what it cannot read, and goes on', async () => {
+  const { peers, port } = await startServer()
+  const client = startClient(port)
+  const errors: unknown[] = []
+  client.on('error', ({ error }) => errors.push(error))
+  await client.connect()
+  peers[0]?.socket.send('later version of it')
+  peers[0]?.socket.send('ok')
+  peers[0]?.socket.send('pong')
+  await vi.waitFor(() => expect(errors).toEqual([expect.objectContaining({ code: 'E_MESSAGE_INVALID' })]))
+  expect(client.state).toBe('connected')
+})
