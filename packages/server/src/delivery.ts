@@ -16,15 +16,15 @@ export interface DeliveryContext {
 /** Hands what the broker delivers to everyone on this node who listens to it. */
 export class Delivery {
   readonly #context: DeliveryContext
-  #deliveredCount = 0
+  #routedCount = 0
 
   constructor(context: DeliveryContext) {
     this.#context = context
   }
 
-  /** Messages that the broker has delivered and someone listened to. */
-  get deliveredCount(): number {
-    return this.#deliveredCount
+  /** Messages that the broker has delivered and someone on this node listened to. */
+  get routedCount(): number {
+    return this.#routedCount
   }
 
   /** Encodes the message once, whatever the number of listeners; cost: one look-up per key that was seen lately. */
@@ -33,7 +33,7 @@ export class Delivery {
     captures.deliver(message)
     const groups = router.match(message.key)
     if (groups.length === 0) return
-    this.#deliveredCount++
+    this.#routedCount++
     const frame = encodeMessageFrame(message.key, message.position, false, message.payload)
     transport.multicast(groups, frame, message.isBinary, message.origin as ConnectionId | undefined)
     localListeners.deliver(groups, message)

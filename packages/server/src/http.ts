@@ -79,7 +79,8 @@ export class HttpFrontend {
     const [path = '/'] = (request.url ?? '/').split('?')
     if (request.method !== 'GET' && request.method !== 'HEAD') {
       response.setHeader('allow', 'GET, HEAD')
-      return sendError(response, request, 405, new WebMQError('E_UNSUPPORTED', { detail: `method ${request.method}` }))
+      const code = path === endpoint ? 'E_HANDSHAKE_INVALID' : 'E_UNSUPPORTED'
+      return sendError(response, request, 405, new WebMQError(code, { detail: `method ${request.method}` }))
     }
     if (path === '/health') {
       const report = health()

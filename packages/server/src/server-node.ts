@@ -147,7 +147,7 @@ export class ServerNode {
       connectionCount: this.#sessions.size,
       patternCount: this.#router.patternCount,
       receivedCount: this.#dispatcher.receivedCount,
-      publishedCount: this.#delivery.deliveredCount,
+      routedCount: this.#delivery.routedCount,
       localDroppedCount: this.#localListeners.droppedCount,
       transport: this.#parts.transport.stats(),
     }

@@ -41,7 +41,7 @@ export interface ServerStats {
   /** Protocol messages that connections have sent. */
   readonly receivedCount: number
   /** Messages that someone on this node listened to, each counted once. */
-  readonly publishedCount: number
+  readonly routedCount: number
   /** Messages that local handlers were too slow for. */
   readonly localDroppedCount: number
   readonly transport: TransportStats

@@ -1,0 +1,9 @@
+export { brokerSuite } from './broker-suite.js'
+export { FakeClient, type FakeClosure } from './fake-client.js'
+export { FakeTransport, type FakeUpgrade } from './fake-transport.js'
+export {
+  type CreateTransport,
+  type TransportExpectations,
+  type TransportTraits,
+  transportSuite,
+} from './transport-suite.js'

@@ -1,0 +1,83 @@
+import type { Server as NodeHttpServer } from 'node:http'
+import { createRequire } from 'node:module'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { MESSAGE_OVERHEAD_BYTES } from 'webmq-client/protocol'
+import type { Broker } from './broker.js'
+import { createTokenVerifier } from './identity/index.js'
+import { createLogger } from './logger.js'
+import { type ResolvedOptions, resolveOptions, type ServerOptions } from './options.js'
+import { Server } from './server.js'
+import type { Transport, TransportOptions } from './transport.js'
+import type { WebMQServer } from './webmq-server.js'
+
+/**
+ * Makes a server; it does nothing yet. This is the one place that knows which transports and brokers there are, and it
+ * loads only the chosen ones.
+ *
+ * @throws {WebMQError} `E_OPTION_INVALID`, `E_INSECURE`.
+ */
+export function createServer(options: ServerOptions = {}): WebMQServer {
+  const resolved = resolveOptions(options)
+  const { jwt, demo, logger, logLevel, logFormat } = resolved
+  const log = logger ?? createLogger({ level: logLevel, format: logFormat })
+  return new Server({
+    options: resolved,
+    log,
+    verifier: jwt === undefined ? undefined : createTokenVerifier(jwt, { logger: log }),
+    demo: demo ? demoFolders() : undefined,
+    createTransport,
+    createBroker,
+  })
+}
+
+async function createTransport(options: ResolvedOptions, httpServer: NodeHttpServer): Promise<Transport> {
+  const transportOptions = transportOptionsOf(options, httpServer)
+  switch (options.transport) {
+    case 'native': {
+      const { createNativeTransport } = await import('./transports/native.js')
+      return createNativeTransport(transportOptions)
+    }
+    case 'uws': {
+      const { createUwsTransport } = await import('./transports/uws.js')
+      return createUwsTransport(transportOptions)
+    }
+  }
+}
+
+async function createBroker(options: ResolvedOptions): Promise<Broker> {
+  switch (options.broker) {
+    case 'memory': {
+      const { MemoryBroker } = await import('./brokers/memory-broker.js')
+      return new MemoryBroker(options)
+    }
+  }
+}
+
+function transportOptionsOf(options: ResolvedOptions, httpServer: NodeHttpServer): TransportOptions {
+  const { tls, maxPayloadBytes } = options
+  return {
+    host: options.host,
+    port: options.port,
+    threads: options.threads,
+    maxMessageBytes: maxPayloadBytes + MESSAGE_OVERHEAD_BYTES,
+    maxOutboxBytes: options.maxOutboxBytes,
+    maxHeaderBytes: options.maxHeaderBytes,
+    maxConnections: options.maxConnections,
+    handshakeTimeoutMs: options.handshakeTimeoutMs,
+    pingIntervalMs: options.pingIntervalMs,
+    pingTimeoutMs: options.pingTimeoutMs,
+    closeTimeoutMs: options.closeTimeoutMs,
+    ...(tls === undefined ? undefined : { tls }),
+    httpServer,
+  }
+}
+
+/** The page lies beside the compiled code; the client is the library that everyone installs. */
+function demoFolders(): { readonly pageFolder: string; readonly clientFolder: string } {
+  const clientPackage = createRequire(import.meta.url).resolve('webmq-client/package.json')
+  return {
+    pageFolder: fileURLToPath(new URL('../demo', import.meta.url)),
+    clientFolder: join(dirname(clientPackage), 'dist'),
+  }
+}

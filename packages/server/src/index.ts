@@ -1,0 +1,26 @@
+export type {
+  Accepted,
+  Broker,
+  BrokerCapabilities,
+  BrokerSink,
+  BrokerStatus,
+  InboundMessage,
+  OutboundMessage,
+  Position,
+  ReadRange,
+  ReadResult,
+} from './broker.js'
+export { createServer } from './create-server.js'
+export type { Grant, Identity, JwtOptions } from './identity/index.js'
+export type { LocalHandler, LocalMessage } from './local-listeners.js'
+export type { Logger, LogLevel } from './logger.js'
+export type { ServerOptions } from './options.js'
+export type * from './transport.js'
+export type {
+  LocalSubscription,
+  PublishOptions,
+  PublishResult,
+  ServerAddress,
+  ServerStats,
+  WebMQServer,
+} from './webmq-server.js'
