@@ -19,8 +19,8 @@ export function createRandom(seed) {
 
 /**
  * Runs a target until the time is over, and exits with 1 and a way to repeat it at the first finding. A target makes an
- * input of the random numbers it is given, checks it, and throws what it finds; it returns the names of what it has seen,
- * whose counts show that the run came everywhere.
+ * input of the random numbers it is given, checks it, and throws what it finds; it returns the names of what it has
+ * seen, whose counts show that the run came everywhere.
  */
 export function fuzz(name, target) {
   const { values } = parseArgs({ options: { seconds: { type: 'string', default: '60' }, seed: { type: 'string' } } })

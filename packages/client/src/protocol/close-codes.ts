@@ -16,7 +16,10 @@ export function closeCodeOf(code: ErrorCode): number | undefined {
   return specOf(code).closeCode
 }
 
-/** The error that a close code stands for, so that a close can be reported like any error; `undefined` for codes of others. */
+/**
+ * The error that a close code stands for, so that a close can be reported like any error; `undefined` for codes of
+ * others.
+ */
 export function errorOfCloseCode(closeCode: number): ErrorCode | undefined {
   return errorCodes().find((code) => closeCodeOf(code) === closeCode)
 }

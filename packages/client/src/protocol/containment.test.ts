@@ -40,7 +40,10 @@ function step(positions: readonly number[], words: readonly string[], word: stri
   return closure(next, words)
 }
 
-/** A shortest key that `inner` matches and `outer` does not, by subset construction: exact for every length, and exponential. */
+/**
+ * A shortest key that `inner` matches and `outer` does not, by subset construction: exact for every length, and
+ * exponential.
+ */
 function counterexample(outerPattern: string, innerPattern: string): string | undefined {
   const outer = outerPattern.split('.')
   const inner = innerPattern.split('.')

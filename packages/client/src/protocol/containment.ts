@@ -1,6 +1,6 @@
 /**
- * Whether every key that `inner` matches is also matched by `outer`: exact, for all keys that [P-3.1] allows except that
- * their length is taken as unlimited. Both must be valid patterns; nothing is checked here.
+ * Whether every key that `inner` matches is also matched by `outer`: exact, for all keys that [P-3.1] allows except
+ * that their length is taken as unlimited. Both must be valid patterns; nothing is checked here.
  *
  * Cost: O(words of outer x words of inner), that is at most 256 x 256 word comparisons.
  *
@@ -9,8 +9,8 @@
  * left to right in the words of `inner`, each as early as possible, never across a `#` of `inner`, and count a `#` of
  * `inner` as no word. If all can be placed, any key of `inner` matches `outer` with that same placement, because more
  * words in a gap never hurt. If one cannot, there is a key that `outer` does not match: put an unused word for each `*`
- * of `inner`, nothing for a `#` that the placement counted in a gap still too short, and for every other `#` more unused
- * words than `outer` has. In that key no segment can stand further left than where it was placed.
+ * of `inner`, nothing for a `#` that the placement counted in a gap still too short, and for every other `#` more
+ * unused words than `outer` has. In that key no segment can stand further left than where it was placed.
  */
 export function contains(outer: string, inner: string): boolean {
   const outerPattern = parse(outer.split('.'))
@@ -95,7 +95,9 @@ function covers(outer: ParsedPattern, inner: readonly string[]): boolean {
   return skip(inner, at, tail.gap) <= tailAt
 }
 
-/** Whether `outer` words, none of which is `#`, stand at `at`: a literal needs itself, a `*` any one word, none a `#`. */
+/**
+ * Whether `outer` words, none of which is `#`, stand at `at`: a literal needs itself, a `*` any one word, none a `#`.
+ */
 function fits(outer: readonly string[], inner: readonly string[], at: number): boolean {
   return outer.every((word, index) => {
     const innerWord = inner[at + index]

@@ -22,8 +22,9 @@ type Decoder<V extends ClientVerb> = (raw: RawMessage) => Extract<ClientMessage,
 /**
  * Reads one message of a client. The kind of the frame says nothing about a header, so it is not looked at; the payload
  * of a `publish` is a view of `data`, not a copy, and is neither parsed nor checked.
- * @throws {WebMQError} `E_MESSAGE_INVALID`, `E_VERB_UNKNOWN`, `E_KEY_INVALID`, `E_PATTERN_INVALID`, `E_POSITION_INVALID`,
- * with `requestId` when the message had a readable one. Nothing else is ever thrown, whatever the bytes.
+ * @throws {WebMQError} `E_MESSAGE_INVALID`, `E_VERB_UNKNOWN`, `E_KEY_INVALID`, `E_PATTERN_INVALID`,
+ * `E_POSITION_INVALID`, with `requestId` when the message had a readable one. Nothing else is ever thrown, whatever the
+ * bytes.
  */
 export function decodeClientMessage(data: Uint8Array, _isBinary: boolean): ClientMessage {
   return decodePlainPublish(data) ?? decodeAny(data)

@@ -18,9 +18,9 @@ for (const char of 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz01234567
 }
 
 /**
- * Reads a `publish` that is plain: well-formed, with no option that it does not know. Byte by byte, since this is what a
- * server does once per message. `undefined` for everything else, malformed messages included: the general decoder, which
- * agrees with this one wherever both answer, then says what it is.
+ * Reads a `publish` that is plain: well-formed, with no option that it does not know. Byte by byte, since this is what
+ * a server does once per message. `undefined` for everything else, malformed messages included: the general decoder,
+ * which agrees with this one wherever both answer, then says what it is.
  */
 export function decodePlainPublish(data: Uint8Array): PublishMessage | undefined {
   if (!startsWith(data, VERB, 0)) return undefined
@@ -77,7 +77,10 @@ function idFieldEnd(data: Uint8Array, start: number, maxChars: number): number {
   return at
 }
 
-/** Eight, then four characters per call: for a string as short as an id that is at most half of what a TextDecoder costs. */
+/**
+ * Eight, then four characters per call: for a string as short as an id that is at most half of what a TextDecoder
+ * costs.
+ */
 function asciiText(data: Uint8Array, start: number, end: number): string {
   let text = ''
   let at = start

@@ -5,8 +5,8 @@ import type { GapReason, ServerMessage, Welcome, WirePayload } from './messages.
 type OkMessage = Extract<ServerMessage, { verb: 'ok' }>
 
 /**
- * Reads one message of a server. Of a binary frame the payload is a view of `data`, not a copy. Unknown options, unknown
- * JSON members and gap reasons of later versions pass [P-11.2].
+ * Reads one message of a server. Of a binary frame the payload is a view of `data`, not a copy. Unknown options,
+ * unknown JSON members and gap reasons of later versions pass [P-11.2].
  * @throws {WebMQError} `E_VERB_UNKNOWN` for a verb of a later version, which a client ignores; `E_MESSAGE_INVALID`.
  */
 export function decodeServerMessage(data: WirePayload): ServerMessage {

@@ -4,8 +4,8 @@ import type { ClientMessage } from './messages.js'
 
 /**
  * One client message as it goes on the wire: a string for a text frame, bytes for a binary frame (a publish whose
- * payload is bytes). Keys and patterns are taken as valid: `validateKey` and `validatePattern` come first. The payload's
- * bytes are copied.
+ * payload is bytes). Keys and patterns are taken as valid: `validateKey` and `validatePattern` come first. The
+ * payload's bytes are copied.
  * @throws {WebMQError} `E_MESSAGE_INVALID` when an id, message id, group, position or count would break the header.
  */
 export function encodeClientMessage(message: ClientMessage): string | Uint8Array<ArrayBuffer> {

@@ -113,8 +113,8 @@ const specs: Record<string, ErrorSpec> = { ...CLIENT_ERRORS }
 /**
  * Every error of WebMQ, by code: the one table that code, docs, wire and the native engine share.
  *
- * "Pure" is said to bundlers only: a bundle in which nothing reads the table, as for a browser, leaves out this call and the
- * rows that it adds.
+ * "Pure" is said to bundlers only: a bundle in which nothing reads the table, as for a browser, leaves out this call
+ * and the rows that it adds.
  */
 export const ERRORS = /* @__PURE__ */ complete()
 

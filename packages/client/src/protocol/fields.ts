@@ -20,7 +20,10 @@ export function isPosition(text: string): boolean {
   return /^[\w:.-]+$/.test(text) && text.length <= MAX_POSITION_CHARS && text !== '-'
 }
 
-/** A count or a time on the wire [P-2.6]: decimal, at most 15 digits, so that it is a safe integer; otherwise `undefined`. */
+/**
+ * A count or a time on the wire [P-2.6]: decimal, at most 15 digits, so that it is a safe integer; otherwise
+ * `undefined`.
+ */
 export function parseCount(text: string): number | undefined {
   return /^\d{1,15}$/.test(text) ? Number(text) : undefined
 }

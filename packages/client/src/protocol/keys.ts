@@ -1,7 +1,9 @@
 import { WebMQError } from './errors.js'
 import { MAX_KEY_BYTES } from './limits.js'
 
-/** What may stand in no key and no pattern [P-3.1]. A lone surrogate would turn into U+FFFD on the wire: another key. */
+/**
+ * What may stand in no key and no pattern [P-3.1]. A lone surrogate would turn into U+FFFD on the wire: another key.
+ */
 const FORBIDDEN = /[^!-~\u{a0}-\u{10ffff}]|\p{Surrogate}/u
 const WILDCARD = /[*#]/
 const WILDCARD_IN_WORD = /[*#][^.]|[^.][*#]/

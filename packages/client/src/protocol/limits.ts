@@ -25,7 +25,10 @@ export const MAX_GROUP_CHARS = 64
 /** Bytes of a token in `auth` [P-5.2]. */
 export const MAX_TOKEN_BYTES = 8_192
 
-/** The malformed message with this number ends its connection with 4500 [P-10.3]; stops a peer that speaks something else. */
+/**
+ * The malformed message with this number ends its connection with 4500 [P-10.3]; stops a peer that speaks something
+ * else.
+ */
 export const MAX_MALFORMED_MESSAGES = 16
 
 /** What a WebSocket message may hold beside its payload; one that is larger ends its connection with 1009 [P-2.7]. */

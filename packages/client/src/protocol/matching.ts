@@ -2,9 +2,9 @@
  * Whether a message published to `key` reaches those who listen with `pattern`: AMQP 0-9-1 topic semantics [P-3.4],
  * `*` for exactly one word (which may be empty), `#` for zero or more. Both must be valid; nothing is checked here.
  *
- * Cost: O(words of the pattern x bytes of the key) at worst. Only the last `#` is ever retried: a match that exists with
- * an earlier `#` taking more words also exists with the last one taking them, so no choice nests. Walking along both
- * strings costs a third of splitting them (bench/codec.mjs).
+ * Cost: O(words of the pattern x bytes of the key) at worst. Only the last `#` is ever retried: a match that exists
+ * with an earlier `#` taking more words also exists with the last one taking them, so no choice nests. Walking along
+ * both strings costs a third of splitting them.
  */
 export function matches(pattern: string, key: string): boolean {
   let patternAt = 0
