@@ -248,27 +248,46 @@ describe('the result of a run', () => {
     expect(rates.expectedPerSecond).toBeCloseTo(results.expectedCount / 2, 9)
   })
 
-  it('says that the generator was the bound when its event loop was late', () => {
-    const late = createLatencyHistogram()
-    recordUs(late, 40_000)
-    const observed = simulate()
-    expect(observed.verdict).toBe('ok')
-    const empty = {
-      perBackend: [],
-      expectedCount: 0,
-      publishedInWindowCount: 0,
-      acknowledgedCount: 0,
-      publishErrorCount: 0,
+  it.each([
+    ['kept up', {}, 'ok'],
+    ['was busy nearly all the time', { utilization: 0.95 }, 'generator saturated'],
+    ['had a late event loop', { eventLoopLagUs: 40_000 }, 'generator saturated'],
+    ['sent late', { sendLagUs: 40_000 }, 'generator saturated'],
+    ['sent late by more than half of the latency', { sendLagUs: 5_100 }, 'generator saturated'],
+    ['sent late by less than half of the latency', { sendLagUs: 4_900 }, 'ok'],
+    ['sent late by next to nothing, as the latency is next to nothing', { latencyUs: 1_500, sendLagUs: 1_000 }, 'ok'],
+  ])("says whether the figures are the server's when the generator %s", (_, generator, verdict) => {
+    const {
+      latencyUs = 10_000,
+      sendLagUs = 100,
+      eventLoopLagUs = 100,
+      utilization = 0.3,
+    } = generator as {
+      latencyUs?: number
+      sendLagUs?: number
+      eventLoopLagUs?: number
+      utilization?: number
     }
-    const idle = { ...empty, reconnectCount: 0, clientErrorCount: 0, lastSendUs: 0, lastArrivalUs: 0, sendLag: late }
-    expect(simulate(undefined, { loads: [{ ...idle, eventLoopLag: late, utilization: 0.1 }] }).verdict).toBe(
-      'generator saturated',
-    )
-    const calm = createLatencyHistogram()
-    expect(simulate(undefined, { loads: [{ ...idle, eventLoopLag: calm, utilization: 0.95 }] }).verdict).toBe(
-      'generator saturated',
-    )
-    expect(simulate(undefined, { loads: [{ ...idle, eventLoopLag: calm, utilization: 0.5 }] }).verdict).toBe('ok')
+    const histogramOf = (durationUs: number) => {
+      const histogram = createLatencyHistogram()
+      recordUs(histogram, durationUs)
+      return histogram
+    }
+    const load: LoadResult = {
+      perBackend: [{ ...tally(), backend: 0, clientCount: 1, publishedCount: 1, latency: histogramOf(latencyUs) }],
+      expectedCount: 1,
+      publishedInWindowCount: 1,
+      acknowledgedCount: 1,
+      publishErrorCount: 0,
+      reconnectCount: 0,
+      clientErrorCount: 0,
+      lastSendUs: 0,
+      lastArrivalUs: 0,
+      sendLag: histogramOf(sendLagUs),
+      eventLoopLag: histogramOf(eventLoopLagUs),
+      utilization,
+    }
+    expect(simulate(undefined, { loads: [load] }).verdict).toBe(verdict)
   })
 
   it('attributes clients, deliveries and cost to their backend', () => {

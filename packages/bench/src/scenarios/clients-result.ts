@@ -88,8 +88,12 @@ export interface ClientsReport {
 
 /** Above this share of busy time a worker has no slack to send and stamp on time. */
 const SATURATED_UTILIZATION = 0.9
-/** A worker whose timers are this late stamps arrivals that late too. */
+/** A worker whose timers or messages are this late stamps arrivals that late too. */
 const SATURATED_LAG_MS = 20
+/** Lateness of sending that is more than this share of the latency is what the latency tells about… */
+const DOMINANT_SEND_LAG_RATIO = 0.5
+/** …unless both are too small to matter. */
+const NEGLIGIBLE_SEND_LAG_MS = 2
 
 /** Adds up what the workers and backends have seen. */
 export function summarizeClients(config: ClientsConfig, observation: ClientsObservation): ClientsReport {
@@ -102,8 +106,9 @@ export function summarizeClients(config: ClientsConfig, observation: ClientsObse
   const cpuSeconds = sum(backends, (backend) => backend.serverCpuSeconds)
   const publishErrorCount = sum(loads, (load) => load.publishErrorCount)
   const generator = summarizeGenerator(observation)
+  const latencyMs = summarizeLatency(mergeHistograms(perBackend.map((tally) => tally.latency)))
   return {
-    verdict: isSaturated(generator) ? 'generator saturated' : 'ok',
+    verdict: isSaturated(generator, latencyMs) ? 'generator saturated' : 'ok',
     results: {
       publishedCount,
       expectedCount,
@@ -113,7 +118,7 @@ export function summarizeClients(config: ClientsConfig, observation: ClientsObse
       reorderedCount: sum(perBackend, (tally) => tally.reorderedCount),
       fanOutRatio: publishedCount === 0 ? 0 : expectedCount / publishedCount,
       drainMs: drainMs(observation),
-      latencyMs: summarizeLatency(mergeHistograms(perBackend.map((tally) => tally.latency))),
+      latencyMs,
       perBackend: backends,
     },
     rates: {
@@ -170,8 +175,11 @@ function summarizeGenerator({ loads, generatorCpuSeconds }: ClientsObservation):
   }
 }
 
-function isSaturated({ utilization, eventLoopLagMs }: ClientsReport['generator']): boolean {
-  return utilization > SATURATED_UTILIZATION || (eventLoopLagMs.p99 ?? 0) > SATURATED_LAG_MS
+function isSaturated(generator: ClientsReport['generator'], latencyMs: LatencySummary): boolean {
+  const sendLagMs = generator.sendLagMs.p99 ?? 0
+  const isLate = Math.max(sendLagMs, generator.eventLoopLagMs.p99 ?? 0) > SATURATED_LAG_MS
+  const isDominant = sendLagMs > NEGLIGIBLE_SEND_LAG_MS && sendLagMs > DOMINANT_SEND_LAG_RATIO * (latencyMs.p99 ?? 0)
+  return generator.utilization > SATURATED_UTILIZATION || isLate || isDominant
 }
 
 /** From the end of publishing to the last arrival: the wait that finds out that it was the last is no part of it. */
