@@ -1,1 +1,5 @@
-fn main() { napi_build::setup(); }
+//! Lets the linker leave the symbols that Node provides.
+
+fn main() {
+    napi_build::setup();
+}

@@ -1,1 +1,205 @@
+//! The Node addon: converts and delegates to `webmq-engine`, nothing else.
+//!
+//! Every export catches panics, for one that reached Node would abort it.
 
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::{BorrowedFd, IntoRawFd};
+use std::time::Duration;
+
+use napi::bindgen_prelude::{BufferSlice, Function, Result};
+use napi::threadsafe_function::{ThreadsafeFunction, ThreadsafeFunctionCallMode};
+use napi::{Error, Status};
+use napi_derive::napi;
+use webmq_engine::{Drained, Engine, EngineError, Options};
+
+/// Limits and timers of an engine, in bytes and milliseconds; `webmq_engine::Options` says what each prevents.
+#[napi(object)]
+pub struct NativeOptions {
+    /// I/O threads.
+    pub threads: u32,
+    /// Largest message that is accepted.
+    pub max_message_bytes: u32,
+    /// Bytes that may wait for one connection.
+    pub max_outbox_bytes: f64,
+    /// Largest request head.
+    pub max_header_bytes: u32,
+    /// Connections held at once; 0: as many as the system allows.
+    pub max_connections: u32,
+    /// Time from accept to the end of the handshake.
+    pub handshake_timeout_ms: f64,
+    /// Silence after which a ping is sent; 0: never.
+    pub ping_interval_ms: f64,
+    /// Time that a peer has to answer a ping.
+    pub ping_timeout_ms: f64,
+    /// Time that a peer has to answer a close frame.
+    pub close_timeout_ms: f64,
+    /// Whether plain HTTP requests are handed over.
+    pub hands_http_over: bool,
+}
+
+/// `webmq_engine::Stats`; counts stay exact up to 2^53.
+#[napi(object)]
+pub struct NativeStats {
+    /// Open connections.
+    pub connections: f64,
+    /// Upgrades that were accepted.
+    pub accepted_count: f64,
+    /// Requests that were refused.
+    pub refused_count: f64,
+    /// Connections that are gone.
+    pub closed_count: f64,
+    /// Connections closed with 4008.
+    pub slow_consumer_count: f64,
+    /// Messages received.
+    pub received_message_count: f64,
+    /// Bytes received.
+    pub received_byte_count: f64,
+    /// Frames put into outboxes.
+    pub delivered_count: f64,
+    /// Bytes written.
+    pub sent_byte_count: f64,
+    /// Bytes that wait.
+    pub outbox_bytes: f64,
+}
+
+/// Where an engine listens.
+#[napi(object)]
+pub struct NativeAddress {
+    /// IP address.
+    pub host: String,
+    /// Port.
+    pub port: u16,
+}
+
+/// Code of WebMQ's error table, which becomes the `code` of the error in JavaScript.
+type ErrorCode = &'static str;
+
+/// A running engine. Keeps the process alive until it is closed.
+#[napi]
+pub struct NativeEngine {
+    engine: Engine,
+}
+
+#[napi]
+impl NativeEngine {
+    /// Starts the threads. `ring` is called on the event loop when events wait, once until the next `drain`.
+    #[napi(constructor, catch_unwind)]
+    pub fn new(options: NativeOptions, ring: Function<'_, (), ()>) -> Result<Self, ErrorCode> {
+        let ring: ThreadsafeFunction<(), (), (), Status, false> = ring
+            .build_threadsafe_function()
+            .build()
+            .map_err(|error| Error::new("E_TRANSPORT_FAILED", error.reason.to_string()))?;
+        let ring = move || {
+            // Refused only while Node ends, when nobody listens any more.
+            ring.call((), ThreadsafeFunctionCallMode::NonBlocking);
+        };
+        let engine = Engine::start(engine_options(&options)?, Box::new(ring)).map_err(|error| to_js(&error))?;
+        Ok(Self { engine })
+    }
+
+    /// Binds an IP address and accepts connections on it. Port 0 takes a free one.
+    #[napi(catch_unwind)]
+    pub fn listen(&self, host: String, port: u16) -> Result<NativeAddress, ErrorCode> {
+        let ip: IpAddr =
+            host.parse().map_err(|_| Error::new("E_ADDRESS_UNAVAILABLE", format!("{host} is not an IP address")))?;
+        let bound = self.engine.listen(SocketAddr::new(ip, port)).map_err(|error| to_js(&error))?;
+        Ok(NativeAddress { host: bound.ip().to_string(), port: bound.port() })
+    }
+
+    /// Takes a duplicate of a connected socket over, with the bytes that were read from it.
+    #[napi(catch_unwind)]
+    pub fn attach(&self, fd: i32, head: &[u8]) -> Result<(), ErrorCode> {
+        if fd < 0 {
+            return Err(Error::new("E_TRANSPORT_FAILED", "socket has no descriptor".to_owned()));
+        }
+        // SAFETY: the caller holds the socket's handle open during this call, and a descriptor that is not open makes
+        // duplicating it fail. It is only borrowed.
+        let socket = unsafe { BorrowedFd::borrow_raw(fd) };
+        self.engine.attach(socket, head.to_vec()).map_err(|error| to_js(&error))
+    }
+
+    /// Hands over the packed commands in the first `length` bytes; they are copied.
+    #[napi(catch_unwind)]
+    pub fn submit(&self, packed: &[u8], length: u32) -> Result<(), ErrorCode> {
+        let packed = packed.get(..length as usize).unwrap_or(packed);
+        self.engine.submit(packed).map_err(|error| to_js(&error))
+    }
+
+    /// Copies packed events into `target`. Returns their bytes, 0 when nothing waits, or, negative, the bytes that the
+    /// next event needs.
+    #[napi(catch_unwind)]
+    pub fn drain(&self, mut target: BufferSlice<'_>) -> i64 {
+        match self.engine.drain(&mut target) {
+            Drained::Bytes(bytes) => bytes as i64,
+            Drained::Needs(bytes) => -(bytes as i64),
+        }
+    }
+
+    /// Descriptor of a handed over HTTP connection, which the caller then owns; -1 if there is none for the token.
+    #[napi(catch_unwind)]
+    pub fn take_socket(&self, token: u32) -> i32 {
+        self.engine.take_socket(token).map_or(-1, IntoRawFd::into_raw_fd)
+    }
+
+    /// Counters and gauges.
+    #[napi(catch_unwind)]
+    pub fn stats(&self) -> NativeStats {
+        let stats = self.engine.stats();
+        NativeStats {
+            connections: stats.connections as f64,
+            accepted_count: stats.accepted_count as f64,
+            refused_count: stats.refused_count as f64,
+            closed_count: stats.closed_count as f64,
+            slow_consumer_count: stats.slow_consumer_count as f64,
+            received_message_count: stats.received_message_count as f64,
+            received_byte_count: stats.received_byte_count as f64,
+            delivered_count: stats.delivered_count as f64,
+            sent_byte_count: stats.sent_byte_count as f64,
+            outbox_bytes: stats.outbox_bytes as f64,
+        }
+    }
+
+    /// Closes the listening socket.
+    #[napi(catch_unwind)]
+    pub fn stop_accepting(&self) {
+        self.engine.stop_accepting();
+    }
+
+    /// Closes every connection and ends the threads when the last is gone.
+    #[napi(catch_unwind)]
+    pub fn shut_down(&self) {
+        self.engine.shut_down();
+    }
+
+    /// Ends what is left and joins the threads. Idempotent.
+    #[napi(catch_unwind)]
+    pub fn close(&self) {
+        self.engine.close();
+    }
+}
+
+fn engine_options(options: &NativeOptions) -> Result<Options, ErrorCode> {
+    Ok(Options {
+        shards: options.threads as usize,
+        max_message_bytes: options.max_message_bytes,
+        max_outbox_bytes: options.max_outbox_bytes as usize,
+        max_header_bytes: options.max_header_bytes as usize,
+        max_connections: options.max_connections as usize,
+        handshake_timeout: duration(options.handshake_timeout_ms)?,
+        ping_interval: duration(options.ping_interval_ms)?,
+        ping_timeout: duration(options.ping_timeout_ms)?,
+        close_timeout: duration(options.close_timeout_ms)?,
+        hands_http_over: options.hands_http_over,
+        ..Options::default()
+    })
+}
+
+fn duration(milliseconds: f64) -> Result<Duration, ErrorCode> {
+    Duration::try_from_secs_f64(milliseconds / 1_000.0)
+        .map_err(|_| Error::new("E_OPTION_INVALID", format!("{milliseconds} ms is not a time")))
+}
+
+fn to_js(error: &EngineError) -> Error<&'static str> {
+    let source = std::error::Error::source(error).map(|source| format!(": {source}")).unwrap_or_default();
+    Error::new(error.code(), format!("{error}{source}"))
+}

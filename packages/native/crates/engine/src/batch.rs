@@ -12,7 +12,7 @@ const MIN_SHARED_BYTES: usize = 16 << 10;
 ///
 /// All shards read the same batch; a frame is encoded once, whatever the number of its receivers and threads.
 #[derive(Debug)]
-pub struct Batch {
+pub(crate) struct Batch {
     bytes: Box<[u8]>,
 }
 
@@ -23,7 +23,7 @@ impl Batch {
     ///
     /// # Errors
     /// A command is cut, or its kind is not known. Nothing of the batch is applied then.
-    pub fn new(packed: &[u8]) -> Result<Self, MalformedBatch> {
+    pub(crate) fn new(packed: &[u8]) -> Result<Self, MalformedBatch> {
         let mut bytes: Box<[u8]> = packed.into();
         let mut start = 0;
         while start < bytes.len() {

@@ -12,7 +12,7 @@
 //!         send       gap of 10 bytes, payload
 //!         multicast  u32 count of groups, groups, gap of 10 bytes, payload
 //!         close      reason
-//! headers: per header u16 bytes of the name, u16 bytes of the value, name, value
+//! headers: per header u32 bytes of the name, u32 bytes of the value, name, value
 //! ```
 //!
 //! The gap gets the frame's header ([`Batch`]).
@@ -192,9 +192,10 @@ impl<'a> Iterator for Headers<'a> {
     type Item = (&'a str, &'a str);
 
     fn next(&mut self) -> Option<Self::Item> {
-        let ([n0, n1, v0, v1], rest) = self.0.split_first_chunk()?;
-        let (name, rest) = rest.split_at_checked(usize::from(u16::from_le_bytes([*n0, *n1])))?;
-        let (value, rest) = rest.split_at_checked(usize::from(u16::from_le_bytes([*v0, *v1])))?;
+        let (name_bytes, rest) = self.0.split_first_chunk()?;
+        let (value_bytes, rest) = rest.split_first_chunk()?;
+        let (name, rest) = rest.split_at_checked(u32::from_le_bytes(*name_bytes) as usize)?;
+        let (value, rest) = rest.split_at_checked(u32::from_le_bytes(*value_bytes) as usize)?;
         self.0 = rest;
         Some((std::str::from_utf8(name).ok()?, std::str::from_utf8(value).ok()?))
     }

@@ -1,7 +1,35 @@
-//! WebMQ's I/O engine.
+//! WebMQ's I/O engine: threads that own WebSocket connections and fan frames out to them.
+//!
+//! Knows connections, groups and frames; no key, pattern or verb of WebMQ, and nothing of Node.
+//!
+//! ```text
+//! Engine ─ submit ─ Batch ─ Mailbox ─▶ Shard: apply ─ Fanout (cohort logs, chains) ─ sockets
+//!        ─ drain ◀─ Taken ─ Outlet ◀─ Shard: receive ─ Decoder ─ Events
+//! ```
+
 mod batch;
 mod command;
+mod connection;
+mod engine;
+mod error;
+mod event;
 mod fanout;
+mod handover;
 mod id;
+mod mailbox;
+mod options;
+mod outlet;
 #[cfg(test)]
 mod packer;
+mod shard;
+mod shared;
+mod socket;
+mod stats;
+mod table;
+
+pub use command::MalformedBatch;
+pub use engine::{Drained, Engine};
+pub use error::EngineError;
+pub use id::{ConnectionId, GroupId, MAX_SHARDS};
+pub use options::Options;
+pub use stats::Stats;

@@ -18,7 +18,7 @@ impl Packer {
 
     pub(crate) fn accept(&mut self, id: f64, subprotocol: Option<&str>) -> &mut Self {
         let number = subprotocol.map_or(0xffff, |text| text.len() as u16);
-        self.command(1, 0, number, id, &[subprotocol.unwrap_or_default().as_bytes(), b"\x01\0\x02\0abc"])
+        self.command(1, 0, number, id, &[subprotocol.unwrap_or_default().as_bytes(), b"\x01\0\0\0\x02\0\0\0abc"])
     }
 
     pub(crate) fn reject(&mut self, id: f64, status: u16, body: &str) -> &mut Self {

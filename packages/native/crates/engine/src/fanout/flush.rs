@@ -172,9 +172,8 @@ impl Fanout {
     fn next_run(&mut self, slot: Slot) -> Option<Run> {
         let member = &self.members[slot.index()];
         let cohort = member.cohort.filter(|_| member.has_own_cursor).map(|id| self.index.cohort(id));
-        let (mut cursor, end) = cohort.map_or((0, 0), |cohort| {
-            (cohort.own[member.place as usize].cursor, cohort.log.end())
-        });
+        let (mut cursor, end) =
+            cohort.map_or((0, 0), |cohort| (cohort.own[member.place as usize].cursor, cohort.log.end()));
         let from_log = |from| cohort.and_then(|cohort| cohort.log.piece(from, end));
         let waiting = member.chain.bytes() + (end - cursor) as usize;
         let first = match member.chain.first() {

@@ -1,8 +1,8 @@
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use super::chunk::Chunk;
 use super::chain::Piece;
+use super::chunk::Chunk;
 use super::pool::{ChunkPool, SizeClass};
 use crate::batch::Frame;
 

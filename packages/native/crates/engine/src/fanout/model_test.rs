@@ -22,7 +22,11 @@ enum Step {
     Remove(u32),
     Join(u32, u32),
     Leave(u32, u32),
-    Multicast { groups: Vec<u32>, bytes: usize, except: Option<u32> },
+    Multicast {
+        groups: Vec<u32>,
+        bytes: usize,
+        except: Option<u32>,
+    },
     Send(u32, usize),
     /// Bytes that each socket takes from now on.
     Room(u32, usize),

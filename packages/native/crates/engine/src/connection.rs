@@ -1,0 +1,95 @@
+use std::os::fd::OwnedFd;
+
+use webmq_websocket::handshake::AcceptKey;
+use webmq_websocket::{CloseCode, Decoder, Role};
+
+/// RFC 6455 §7.1.5: no close frame arrived.
+const ABNORMAL: u16 = 1006;
+/// RFC 6455 §7.1.5: a close frame without a code arrived.
+const NO_STATUS: u16 = 1005;
+
+/// Where a connection is in its life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// The request head is being read.
+    Head,
+    /// JavaScript decides about the upgrade; nothing is read.
+    Deciding,
+    /// Messages go both ways.
+    Open,
+    /// Our close frame is on its way; the peer's is awaited. Messages are no longer delivered.
+    Closing,
+    /// Everything is said. What is queued is written, then the sending side is shut down and what the peer sends is
+    /// thrown away until it closes: closing at once would reset the connection and could cost the peer our last bytes.
+    Lingering,
+}
+
+/// What a connection needs until it is open.
+#[derive(Default)]
+pub(crate) struct Opening {
+    /// What was received of the head; after it, what followed the head.
+    pub(crate) received: Vec<u8>,
+    pub(crate) accept_key: Option<AcceptKey>,
+    pub(crate) is_attached: bool,
+}
+
+/// Why a connection ends, as the `closed` event says.
+#[derive(Debug, Clone)]
+pub(crate) struct Ending {
+    pub(crate) code: u16,
+    pub(crate) reason: String,
+}
+
+impl Ending {
+    /// No close frame arrived.
+    pub(crate) fn abnormal() -> Self {
+        Self { code: ABNORMAL, reason: String::new() }
+    }
+
+    pub(crate) fn ours(code: CloseCode, reason: &str) -> Self {
+        Self { code: code.value(), reason: reason.to_owned() }
+    }
+
+    /// A close frame of the peer.
+    pub(crate) fn received(code: Option<CloseCode>, reason: &str) -> Self {
+        Self { code: code.map_or(NO_STATUS, CloseCode::value), reason: reason.to_owned() }
+    }
+}
+
+/// One socket of a shard. About 100 bytes, and nothing on the heap while it idles.
+pub(crate) struct Connection {
+    pub(crate) socket: OwnedFd,
+    pub(crate) phase: Phase,
+    pub(crate) decoder: Decoder,
+    pub(crate) opening: Option<Box<Opening>>,
+    pub(crate) ending: Option<Box<Ending>>,
+    /// Counts towards the limit of connections.
+    pub(crate) is_admitted: bool,
+    /// `open` was told, so `closed` is owed.
+    pub(crate) was_open: bool,
+    /// Is in the list of connections to read from.
+    pub(crate) is_readable: bool,
+    /// A ping was sent and nothing has come since.
+    pub(crate) awaits_pong: bool,
+}
+
+impl Connection {
+    pub(crate) fn new(socket: OwnedFd, max_message_bytes: u32) -> Self {
+        Self {
+            socket,
+            phase: Phase::Head,
+            decoder: Decoder::new(Role::Server, max_message_bytes),
+            opening: None,
+            ending: None,
+            is_admitted: false,
+            was_open: false,
+            is_readable: false,
+            awaits_pong: false,
+        }
+    }
+
+    /// What the `closed` event says if the connection goes now.
+    pub(crate) fn take_ending(&mut self) -> Ending {
+        self.ending.take().map_or_else(Ending::abnormal, |ending| *ending)
+    }
+}

@@ -1,0 +1,240 @@
+use std::net::SocketAddr;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use rustix::process::{Resource, getrlimit};
+
+use crate::batch::Batch;
+use crate::error::EngineError;
+use crate::id::{MAX_SHARDS, ShardId};
+use crate::mailbox::{Adopted, Mail, Mailbox};
+use crate::options::Options;
+use crate::outlet::{Bell, Outlet, Taken};
+use crate::shard::Shard;
+use crate::shared::{Port, Shared};
+use crate::socket;
+use crate::stats::{SharedStats, Stats};
+
+/// Bytes of commands that may wait for a shard before [`Engine::submit`] blocks: what remains are publications that
+/// JavaScript makes by itself.
+const MAX_BATCH_BYTES: usize = 64 << 20;
+/// Descriptors that are left to Node when the limit of connections is the system's.
+const MIN_SPARE_DESCRIPTORS: usize = 64;
+
+/// A running engine: threads that own connections. Commands go in by [`submit`](Self::submit), events come out by
+/// [`drain`](Self::drain), both packed.
+pub struct Engine {
+    shared: Arc<Shared>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+    taken: Mutex<TakenByShard>,
+    is_closed: AtomicBool,
+}
+
+/// JavaScript's ends of the outlets, and whose turn it is to be emptied first.
+struct TakenByShard {
+    ends: Vec<Taken>,
+    first: usize,
+}
+
+/// What a drain came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Drained {
+    /// So many bytes of events were copied; there may be more. 0: nothing waits.
+    Bytes(usize),
+    /// Not even one event fits: a buffer of this size is needed.
+    Needs(usize),
+}
+
+impl Engine {
+    /// Starts the threads. `ring` is called from any of them when events wait, once until the next drain.
+    ///
+    /// # Errors
+    /// `E_OPTION_INVALID`; `E_TRANSPORT_FAILED` when the system refuses threads or descriptors.
+    pub fn start(mut options: Options, ring: Box<dyn Fn() + Send + Sync>) -> Result<Self, EngineError> {
+        if !(1..=MAX_SHARDS).contains(&options.shards) {
+            return Err(EngineError::OptionInvalid("threads must be between 1 and 64"));
+        }
+        let descriptors = descriptor_limit();
+        let most = descriptors.saturating_sub(MIN_SPARE_DESCRIPTORS.max(descriptors / 16)).max(1);
+        options.max_connections = match options.max_connections {
+            0 => most,
+            wanted => wanted.min(most),
+        };
+        let ports = (0..options.shards)
+            .map(|_| {
+                let (outlet, stats) = (Outlet::default(), SharedStats::default());
+                Ok(Port { mailbox: Mailbox::new()?, outlet, stats })
+            })
+            .collect::<Result<Vec<_>, EngineError>>()?;
+        let count = ports.len();
+        let shared = Arc::new(Shared::new(options, ports, Bell::new(ring)));
+        let engine = Self {
+            shared,
+            threads: Mutex::default(),
+            taken: Mutex::new(TakenByShard { ends: (0..count).map(|_| Taken::default()).collect(), first: 0 }),
+            is_closed: AtomicBool::new(false),
+        };
+        for index in 0..count {
+            engine.spawn(ShardId(index as u8)).inspect_err(|_| engine.close())?;
+        }
+        Ok(engine)
+    }
+
+    fn spawn(&self, id: ShardId) -> Result<(), EngineError> {
+        // The shard is made where it runs, for parts of it may not change threads.
+        let shared = Arc::clone(&self.shared);
+        let (made, is_made) = std::sync::mpsc::sync_channel(1);
+        let thread = std::thread::Builder::new().name(format!("webmq-io-{}", id.0)).spawn(move || {
+            match Shard::new(id, &shared) {
+                Ok(shard) => {
+                    drop(made);
+                    shard.run();
+                }
+                // Nobody reads when the engine was dropped meanwhile.
+                Err(errno) => drop(made.send(errno)),
+            }
+        })?;
+        self.threads.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
+        match is_made.recv() {
+            Ok(errno) => Err(errno.into()),
+            Err(_) => Ok(()),
+        }
+    }
+
+    /// Binds an address and accepts connections on it; returns where, which tells the port when 0 was asked for.
+    ///
+    /// # Errors
+    /// `E_ADDRESS_IN_USE`, `E_ADDRESS_UNAVAILABLE`.
+    pub fn listen(&self, address: SocketAddr) -> Result<SocketAddr, EngineError> {
+        let socket = Arc::new(socket::listen(address)?);
+        let bound = socket::local_address(&socket)?;
+        self.post_all(|| Mail::Listen(Arc::clone(&socket)))?;
+        Ok(bound)
+    }
+
+    /// Takes a connected socket over: its descriptor is duplicated, the caller closes its own. `head` is what was read
+    /// from it: a request head, and maybe what follows.
+    ///
+    /// # Errors
+    /// `E_TRANSPORT_FAILED` when the descriptor cannot be duplicated.
+    pub fn attach(&self, socket: BorrowedFd<'_>, head: Vec<u8>) -> Result<(), EngineError> {
+        let socket: OwnedFd = rustix::io::fcntl_dupfd_cloexec(socket, 0)?;
+        rustix::io::ioctl_fionbio(&socket, true)?;
+        socket::tune(&socket)?;
+        let shard = self.shared.assign(ShardId(0)).ok_or(EngineError::Ended)?;
+        let adopted = Adopted { socket, head, is_attached: true };
+        self.shared.ports[shard.index()].mailbox.post(Mail::Adopt(adopted)).map_err(|_| EngineError::Ended)
+    }
+
+    /// Hands the packed commands of a turn to the shards. The bytes are copied.
+    ///
+    /// Blocks while more than 64 MiB of commands wait for a shard: the memory for what is published faster than it can be
+    /// written ends there.
+    ///
+    /// # Errors
+    /// `E_TRANSPORT_FAILED` when the bytes are malformed: nothing was done then.
+    pub fn submit(&self, packed: &[u8]) -> Result<(), EngineError> {
+        if packed.is_empty() {
+            return Ok(());
+        }
+        let batch = Arc::new(Batch::new(packed)?);
+        for port in &self.shared.ports {
+            port.mailbox.wait_for_room(MAX_BATCH_BYTES);
+            // A shard that has ended has told the end of its connections; nothing is meant for it any more.
+            drop(port.mailbox.post(Mail::Batch(Arc::clone(&batch))));
+        }
+        Ok(())
+    }
+
+    /// Copies events that wait into `target`: whole ones, in order per shard.
+    ///
+    /// Gives nothing while a shard has more than 8 MiB of commands to apply; rings when it has caught up.
+    pub fn drain(&self, target: &mut [u8]) -> Drained {
+        self.shared.bell.answer();
+        if self.shared.is_drain_paused() {
+            return Drained::Bytes(0);
+        }
+        let max_bytes = self.shared.options.max_inbound_bytes;
+        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut copied = 0;
+        let count = taken.ends.len();
+        taken.first = (taken.first + 1) % count;
+        for index in (taken.first..count).chain(0..taken.first) {
+            let port = &self.shared.ports[index];
+            let drained = taken.ends[index].drain(&port.outlet, max_bytes, &mut target[copied..]);
+            copied += drained.bytes;
+            if drained.wakes_shard {
+                port.mailbox.wake();
+            }
+            if let Some(next_bytes) = drained.next_bytes {
+                return if copied == 0 { Drained::Needs(next_bytes) } else { Drained::Bytes(copied) };
+            }
+        }
+        Drained::Bytes(copied)
+    }
+
+    /// The socket of a plain HTTP request, which the caller then owns.
+    pub fn take_socket(&self, token: u32) -> Option<OwnedFd> {
+        self.shared.handover.take(token)
+    }
+
+    /// Sum over the shards.
+    pub fn stats(&self) -> Stats {
+        let mut sum = Stats::default();
+        self.shared.ports.iter().for_each(|port| sum.add(&port.stats.read()));
+        sum
+    }
+
+    /// Open connections per shard.
+    pub fn connections_per_shard(&self) -> Vec<u64> {
+        self.shared.ports.iter().map(|port| port.stats.read().connections).collect()
+    }
+
+    /// Closes the listening socket; a `quiet` event of every shard says when it is done. Connections go on.
+    pub fn stop_accepting(&self) {
+        // Fails only for a shard that has ended, which does not accept.
+        drop(self.post_all(|| Mail::StopAccepting));
+    }
+
+    /// Does what was submitted, closes every connection with 1001 and ends the shards; each says `ended` last.
+    pub fn shut_down(&self) {
+        // Fails only for a shard that has ended already.
+        drop(self.post_all(|| Mail::ShutDown));
+    }
+
+    /// Ends everything that is left, at once, and waits for the threads. Idempotent.
+    pub fn close(&self) {
+        if self.is_closed.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        // Fails only for a shard that has ended already.
+        drop(self.post_all(|| Mail::Abort));
+        let threads = std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
+        for thread in threads {
+            // A shard reports its panic as an event; the thread itself does not panic.
+            drop(thread.join());
+        }
+    }
+
+    fn post_all(&self, mail: impl Fn() -> Mail) -> Result<(), EngineError> {
+        let mut posted = Ok(());
+        for port in &self.shared.ports {
+            if port.mailbox.post(mail()).is_err() {
+                posted = Err(EngineError::Ended);
+            }
+        }
+        posted
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+fn descriptor_limit() -> usize {
+    getrlimit(Resource::Nofile).current.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX))
+}

@@ -1,0 +1,143 @@
+//! What the engine tells JavaScript, packed little-endian:
+//!
+//! ```text
+//! 0  u8   kind
+//! 1  u8   flags: 1 binary
+//! 2  u16  close code; index of the shard for quiet and ended
+//! 4  u32  bytes of the event, these 16 included
+//! 8  f64  connection
+//! 16      upgrade    u32 port, u32 bytes of address, path and query, u32 count of headers,
+//!                    per header u32 bytes of name and value; then all of these texts, Latin-1
+//!         open       nothing
+//!         message    payload
+//!         closed     reason
+//!         http       u32 token of the socket, bytes read from it
+//!         failed     what happened
+//!         quiet      nothing: the shard has stopped to accept
+//!         ended      nothing: the shard's last event
+//! ```
+
+use std::net::SocketAddr;
+
+use webmq_websocket::handshake::RequestHead;
+
+use crate::id::{ConnectionId, ShardId};
+
+const FLAG_BINARY: u8 = 1;
+
+const UPGRADE: u8 = 1;
+const OPEN: u8 = 2;
+const MESSAGE: u8 = 3;
+const CLOSED: u8 = 4;
+const HTTP: u8 = 5;
+const FAILED: u8 = 6;
+const QUIET: u8 = 7;
+const ENDED: u8 = 8;
+
+/// Events of one shard turn.
+#[derive(Default)]
+pub(crate) struct Events {
+    pub(crate) bytes: Vec<u8>,
+}
+
+impl Events {
+    pub(crate) fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    pub(crate) fn upgrade(&mut self, id: ConnectionId, peer: SocketAddr, head: &RequestHead<'_>) {
+        let address = peer.ip().to_canonical().to_string();
+        let texts = [address.as_bytes(), head.path().as_bytes(), head.query().as_bytes()];
+        let start = self.begin(UPGRADE, 0, 0, Some(id));
+        self.u32(u32::from(peer.port()));
+        texts.iter().for_each(|text| self.u32(text.len() as u32));
+        self.u32(head.headers.len() as u32);
+        for header in &head.headers {
+            self.u32(header.name.len() as u32);
+            self.u32(header.value.len() as u32);
+        }
+        texts.iter().for_each(|text| self.bytes.extend_from_slice(text));
+        for header in &head.headers {
+            self.bytes.extend(header.name.bytes().map(|byte| byte.to_ascii_lowercase()));
+            self.bytes.extend_from_slice(header.value);
+        }
+        self.end(start);
+    }
+
+    pub(crate) fn open(&mut self, id: ConnectionId) {
+        let start = self.begin(OPEN, 0, 0, Some(id));
+        self.end(start);
+    }
+
+    pub(crate) fn message(&mut self, id: ConnectionId, data: &[u8], is_binary: bool) {
+        let start = self.begin(MESSAGE, if is_binary { FLAG_BINARY } else { 0 }, 0, Some(id));
+        self.bytes.extend_from_slice(data);
+        self.end(start);
+    }
+
+    pub(crate) fn closed(&mut self, id: ConnectionId, code: u16, reason: &str) {
+        let start = self.begin(CLOSED, 0, code, Some(id));
+        self.bytes.extend_from_slice(reason.as_bytes());
+        self.end(start);
+    }
+
+    pub(crate) fn http(&mut self, token: u32, read: &[u8]) {
+        let start = self.begin(HTTP, 0, 0, None);
+        self.u32(token);
+        self.bytes.extend_from_slice(read);
+        self.end(start);
+    }
+
+    pub(crate) fn failed(&mut self, what: &str) {
+        let start = self.begin(FAILED, 0, 0, None);
+        self.bytes.extend_from_slice(what.as_bytes());
+        self.end(start);
+    }
+
+    pub(crate) fn quiet(&mut self, shard: ShardId) {
+        let start = self.begin(QUIET, 0, u16::from(shard.0), None);
+        self.end(start);
+    }
+
+    pub(crate) fn ended(&mut self, shard: ShardId) {
+        let start = self.begin(ENDED, 0, u16::from(shard.0), None);
+        self.end(start);
+    }
+
+    /// Drops an event that was begun and not finished, as a panic leaves one.
+    pub(crate) fn drop_unfinished(&mut self) {
+        let mut end = 0;
+        while end < self.bytes.len() {
+            match event_len(&self.bytes[end..]) {
+                0 => break,
+                len => end += len,
+            }
+        }
+        self.bytes.truncate(end);
+    }
+
+    fn begin(&mut self, kind: u8, flags: u8, code: u16, id: Option<ConnectionId>) -> usize {
+        let start = self.bytes.len();
+        let [low, high] = code.to_le_bytes();
+        self.bytes.extend_from_slice(&[kind, flags, low, high, 0, 0, 0, 0]);
+        self.bytes.extend_from_slice(&id.map_or(0.0, ConnectionId::to_number).to_le_bytes());
+        start
+    }
+
+    fn u32(&mut self, number: u32) {
+        self.bytes.extend_from_slice(&number.to_le_bytes());
+    }
+
+    fn end(&mut self, start: usize) {
+        let len = (self.bytes.len() - start) as u32;
+        self.bytes[start + 4..start + 8].copy_from_slice(&len.to_le_bytes());
+    }
+}
+
+/// Bytes of the event at the start of `events`.
+pub(crate) fn event_len(events: &[u8]) -> usize {
+    match events.get(4..8).and_then(<[u8]>::first_chunk) {
+        Some(len) => u32::from_le_bytes(*len) as usize,
+        None => events.len(),
+    }
+}

@@ -1,0 +1,146 @@
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::io::Errno;
+
+use crate::batch::Batch;
+
+/// A wait for room ends at the latest after this time, to look whether the shard still lives.
+const ROOM_CHECK: Duration = Duration::from_millis(100);
+
+/// Something that a shard is to do.
+pub(crate) enum Mail {
+    Batch(Arc<Batch>),
+    Listen(Arc<OwnedFd>),
+    Adopt(Adopted),
+    /// Let go of the listening socket.
+    StopAccepting,
+    /// Close every connection and end when the last is gone.
+    ShutDown,
+    /// End now.
+    Abort,
+}
+
+/// A connected socket for a shard.
+pub(crate) struct Adopted {
+    pub(crate) socket: OwnedFd,
+    /// What somebody else has read of the request.
+    pub(crate) head: Vec<u8>,
+    /// It came as an upgrade from somebody else's HTTP server.
+    pub(crate) is_attached: bool,
+}
+
+/// What other threads want of a shard. Posting wakes it, with a system call only if it sleeps.
+pub(crate) struct Mailbox {
+    queue: Mutex<Queue>,
+    room: Condvar,
+    event: OwnedFd,
+    is_asleep: AtomicBool,
+    /// Bytes of batches that were posted and not yet applied.
+    batch_bytes: AtomicUsize,
+    /// Sockets of the shard, those on their way to it included.
+    pub(crate) load: AtomicUsize,
+}
+
+#[derive(Default)]
+struct Queue {
+    mails: Vec<Mail>,
+    is_closed: bool,
+}
+
+impl Mailbox {
+    pub(crate) fn new() -> Result<Self, Errno> {
+        Ok(Self {
+            queue: Mutex::default(),
+            room: Condvar::new(),
+            event: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
+            is_asleep: AtomicBool::new(false),
+            batch_bytes: AtomicUsize::new(0),
+            load: AtomicUsize::new(0),
+        })
+    }
+
+    /// Readable after a wake-up.
+    pub(crate) fn event(&self) -> &OwnedFd {
+        &self.event
+    }
+
+    pub(crate) fn batch_bytes(&self) -> usize {
+        self.batch_bytes.load(Ordering::Acquire)
+    }
+
+    /// Leaves something for the shard; gives it back if the shard has ended.
+    pub(crate) fn post(&self, mail: Mail) -> Result<(), Mail> {
+        let mut queue = self.lock();
+        if queue.is_closed {
+            return Err(mail);
+        }
+        if let Mail::Batch(batch) = &mail {
+            self.batch_bytes.fetch_add(batch.bytes().len(), Ordering::AcqRel);
+        }
+        queue.mails.push(mail);
+        drop(queue);
+        self.wake();
+        Ok(())
+    }
+
+    pub(crate) fn wake(&self) {
+        if self.is_asleep.swap(false, Ordering::SeqCst) {
+            // Never read, but 2^64 wake-ups are out of reach.
+            let written = rustix::io::write(&self.event, &1_u64.to_ne_bytes());
+            debug_assert!(written.is_ok());
+        }
+    }
+
+    /// Blocks the caller while more than `max_bytes` of batches wait for the shard.
+    pub(crate) fn wait_for_room(&self, max_bytes: usize) {
+        let mut queue = self.lock();
+        while self.batch_bytes() > max_bytes && !queue.is_closed {
+            queue = self.room.wait_timeout(queue, ROOM_CHECK).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// Moves everything that waits to the end of `mails`.
+    pub(crate) fn take(&self, mails: &mut Vec<Mail>) {
+        mails.append(&mut self.lock().mails);
+    }
+
+    /// Notes that a batch was applied.
+    pub(crate) fn applied(&self, bytes: usize) {
+        self.batch_bytes.fetch_sub(bytes, Ordering::AcqRel);
+        self.room.notify_all();
+    }
+
+    /// Announces that the shard is about to sleep. `false`: it must not, there is mail.
+    pub(crate) fn prepare_sleep(&self) -> bool {
+        self.is_asleep.store(true, Ordering::SeqCst);
+        let has_mail = !self.lock().mails.is_empty();
+        if has_mail {
+            self.is_asleep.store(false, Ordering::SeqCst);
+        }
+        !has_mail
+    }
+
+    /// Ends the sleep. The eventfd is watched edge-triggered, so it need not be read.
+    pub(crate) fn woken(&self) {
+        self.is_asleep.store(false, Ordering::SeqCst);
+    }
+
+    /// Refuses mail from now on and drops what waits.
+    pub(crate) fn close(&self) {
+        let mut queue = self.lock();
+        queue.is_closed = true;
+        let mails = std::mem::take(&mut queue.mails);
+        self.batch_bytes.store(0, Ordering::Release);
+        drop(queue);
+        self.room.notify_all();
+        drop(mails);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,48 @@
+use std::time::Duration;
+
+/// What an engine is started with. Every queue, timer and input of it has its limit here.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// I/O threads, 1 to [`MAX_SHARDS`](crate::MAX_SHARDS).
+    pub shards: usize,
+    /// Largest message that is accepted; a larger one closes its connection with 1009.
+    pub max_message_bytes: u32,
+    /// Bytes that may wait for one connection; over it, the connection is closed with 4008. A frame of one turn is always
+    /// tried first: only what the socket did not take counts.
+    pub max_outbox_bytes: usize,
+    /// Largest request head; a larger one is answered with 431.
+    pub max_header_bytes: usize,
+    /// Connections held at once, upgrades in flight included; beyond it upgrades are answered with 503. 0 stands for as
+    /// many as the limit of open files allows.
+    pub max_connections: usize,
+    /// Bytes of events that may wait for JavaScript per shard; over it, the shard stops reading from its connections.
+    pub max_inbound_bytes: usize,
+    /// Time from accept to the end of the handshake.
+    pub handshake_timeout: Duration,
+    /// A ping is sent after this time without a byte from the peer; zero turns pings off.
+    pub ping_interval: Duration,
+    /// Time after the ping until a silent connection is dropped with 4003.
+    pub ping_timeout: Duration,
+    /// Time that a peer has to answer a close frame.
+    pub close_timeout: Duration,
+    /// Whether plain HTTP requests are handed over; otherwise they are answered with 426.
+    pub hands_http_over: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            shards: 1,
+            max_message_bytes: (256 << 10) + 4_096,
+            max_outbox_bytes: 1 << 20,
+            max_header_bytes: 8 << 10,
+            max_connections: 0,
+            max_inbound_bytes: 8 << 20,
+            handshake_timeout: Duration::from_secs(5),
+            ping_interval: Duration::from_secs(25),
+            ping_timeout: Duration::from_secs(10),
+            close_timeout: Duration::from_secs(5),
+            hands_http_over: false,
+        }
+    }
+}

@@ -1,0 +1,156 @@
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use rustix::event::epoll::{self, EventData, EventFlags};
+use rustix::io::Errno;
+
+use super::{LISTENER, Shard};
+use crate::connection::{Connection, Opening, Phase};
+use crate::id::ShardId;
+use crate::mailbox::{Adopted, Mail};
+use crate::socket;
+
+/// Connections that are accepted per wake-up; the others wait for the next, maybe of another shard.
+const MAX_ACCEPTED: usize = 64;
+/// Rest after the system refused a descriptor: those who want to connect wait in the backlog meanwhile.
+const PAUSE_MS: u64 = 100;
+/// Refused descriptors are reported this often at most.
+const REPORT_INTERVAL_MS: u64 = 10_000;
+
+/// The listening socket. All shards wait for it, and one that has time accepts; the connection goes to the shard that has
+/// the fewest.
+///
+/// Not `SO_REUSEPORT`: the kernel would deal connections out by chance, and a second server on the port would not fail to
+/// start but share it.
+pub(super) struct Listener {
+    socket: Arc<OwnedFd>,
+    paused_until_ms: Option<u64>,
+    reported_at_ms: Option<u64>,
+}
+
+impl Listener {
+    pub(super) fn resumes_at_ms(&self) -> Option<u64> {
+        self.paused_until_ms
+    }
+}
+
+impl Shard {
+    pub(super) fn listen(&mut self, socket: Arc<OwnedFd>) {
+        if self.is_shutting_down {
+            return;
+        }
+        self.listener = Some(Listener { socket, paused_until_ms: None, reported_at_ms: None });
+        self.watch_listener();
+    }
+
+    pub(super) fn stop_accepting(&mut self) {
+        if let Some(listener) = self.listener.take()
+            && listener.paused_until_ms.is_none()
+        {
+            self.unwatch(&listener.socket);
+        }
+    }
+
+    /// Goes on with accepting when the pause is over.
+    pub(super) fn resume_accepting(&mut self) {
+        let Some(listener) = &mut self.listener else { return };
+        if listener.paused_until_ms.take_if(|until_ms| *until_ms <= self.now_ms).is_some() {
+            self.watch_listener();
+        }
+    }
+
+    pub(super) fn accept_some(&mut self) {
+        for _ in 0..MAX_ACCEPTED {
+            let Some(listener) = &self.listener else { return };
+            match socket::accept(&listener.socket) {
+                Ok(socket) => self.assign(socket),
+                Err(Errno::AGAIN) => return,
+                // The peer was gone before it was accepted, or its packets were refused: not our trouble.
+                Err(Errno::CONNABORTED | Errno::INTR | Errno::PROTO | Errno::PERM | Errno::NETDOWN) => {}
+                Err(errno) => return self.pause_accepting(errno),
+            }
+        }
+    }
+
+    /// Takes a connected socket in.
+    pub(super) fn adopt(&mut self, adopted: Adopted) {
+        let Adopted { socket, head, is_attached } = adopted;
+        let connection = Connection::new(socket, self.shared.options.max_message_bytes);
+        let slot = match self.table.insert(connection) {
+            Ok(slot) => slot,
+            Err(_) => {
+                self.port().mailbox.load.fetch_sub(1, std::sync::atomic::Ordering::AcqRel);
+                return self.events.failed("a shard has no connection ids left");
+            }
+        };
+        self.fanout.insert(slot);
+        if self.is_shutting_down {
+            return self.drop_connection(slot);
+        }
+        let data = EventData::new_u64(self.table.id(slot).to_number() as u64);
+        let flags = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
+        let Some(connection) = self.table.get_mut(slot) else { return };
+        if let Err(errno) = epoll::add(&self.epoll, &connection.socket, data, flags) {
+            self.events.failed(&format!("epoll refuses a connection: {errno}"));
+            return self.drop_connection(slot);
+        }
+        let deadline_ms = self.now_ms + self.shared.options.handshake_timeout.as_millis() as u64;
+        self.table.set_deadline(slot, Some(deadline_ms));
+        if is_attached || !head.is_empty() {
+            if let Some(connection) = self.table.get_mut(slot) {
+                debug_assert_eq!(connection.phase, Phase::Head);
+                connection.opening = Some(Box::new(Opening { is_attached, ..Opening::default() }));
+            }
+            self.receive_head(slot, &head);
+        }
+    }
+
+    fn assign(&mut self, socket: OwnedFd) {
+        // Dropped without a word when there are far too many: words would cost a descriptor.
+        let Some(shard) = self.shared.assign(self.id) else {
+            self.stats.refused_count += 1;
+            return;
+        };
+        let adopted = Adopted { socket, head: Vec::new(), is_attached: false };
+        if shard == self.id {
+            self.adopt(adopted);
+        } else if let Err(mail) = self.shared.ports[shard.index()].mailbox.post(Mail::Adopt(adopted)) {
+            self.adopt_returned(shard, mail);
+        }
+    }
+
+    /// The shard that was to have the connection has ended; this one keeps it.
+    fn adopt_returned(&mut self, from: ShardId, mail: Mail) {
+        use std::sync::atomic::Ordering::AcqRel;
+        self.shared.ports[from.index()].mailbox.load.store(usize::MAX / 2, std::sync::atomic::Ordering::Release);
+        self.port().mailbox.load.fetch_add(1, AcqRel);
+        if let Mail::Adopt(adopted) = mail {
+            self.adopt(adopted);
+        }
+    }
+
+    fn pause_accepting(&mut self, errno: Errno) {
+        let Some(listener) = &mut self.listener else { return };
+        listener.paused_until_ms = Some(self.now_ms + PAUSE_MS);
+        if listener.reported_at_ms.is_none_or(|at_ms| self.now_ms - at_ms >= REPORT_INTERVAL_MS) {
+            listener.reported_at_ms = Some(self.now_ms);
+            self.events.failed(&format!("connections cannot be accepted: {errno}"));
+        }
+        let socket = Arc::clone(&listener.socket);
+        self.unwatch(&socket);
+    }
+
+    fn watch_listener(&mut self) {
+        let Some(listener) = &self.listener else { return };
+        let flags = EventFlags::IN | EventFlags::EXCLUSIVE;
+        if let Err(errno) = epoll::add(&self.epoll, &listener.socket, EventData::new_u64(LISTENER), flags) {
+            self.events.failed(&format!("epoll refuses the listening socket: {errno}"));
+        }
+    }
+
+    pub(super) fn unwatch(&mut self, socket: &OwnedFd) {
+        if let Err(errno) = epoll::delete(&self.epoll, socket) {
+            self.events.failed(&format!("epoll does not let go of a socket: {errno}"));
+        }
+    }
+}

@@ -1,0 +1,143 @@
+use std::sync::atomic::Ordering;
+
+use webmq_websocket::CloseCode;
+
+use super::{MAX_APPLIED_BYTES, Shard};
+use crate::command::{Command, MalformedBatch};
+use crate::connection::{Ending, Phase};
+use crate::id::{ConnectionId, Slot};
+use crate::mailbox::Mail;
+
+impl Shard {
+    /// Takes what other threads left.
+    pub(super) fn take_mail(&mut self) {
+        let mut mails = std::mem::take(&mut self.mails);
+        self.port().mailbox.take(&mut mails);
+        for mail in mails.drain(..) {
+            match mail {
+                Mail::Batch(batch) => self.batches.push_back(batch),
+                Mail::Listen(socket) => self.listen(socket),
+                Mail::Adopt(adopted) => self.adopt(adopted),
+                Mail::StopAccepting => {
+                    self.stop_accepting();
+                    self.events.quiet(self.id);
+                }
+                Mail::ShutDown => {
+                    // What was submitted before is done before.
+                    self.apply_all();
+                    self.shut_down();
+                }
+                Mail::Abort => self.is_aborted = true,
+            }
+        }
+        self.mails = mails;
+    }
+
+    /// Applies commands in the order they were made, until so much is done that sockets should have their turn.
+    pub(super) fn apply_batches(&mut self) {
+        let mut applied_bytes = 0;
+        while applied_bytes < MAX_APPLIED_BYTES
+            && let Some(bytes) = self.apply_next()
+        {
+            applied_bytes += bytes;
+        }
+    }
+
+    fn apply_all(&mut self) {
+        while self.apply_next().is_some() {}
+    }
+
+    fn apply_next(&mut self) -> Option<usize> {
+        let batch = self.batches.pop_front()?;
+        for command in batch.commands() {
+            match command {
+                Ok(command) => self.apply(command),
+                Err(MalformedBatch(at)) => self.events.failed(&format!("command at byte {at} of a batch is malformed")),
+            }
+            if self.fanout.is_flush_due() {
+                self.flush();
+            }
+        }
+        let bytes = batch.bytes().len();
+        self.port().mailbox.applied(bytes);
+        if self.shared.is_drain_resumable() {
+            self.shared.bell.ring();
+        }
+        Some(bytes)
+    }
+
+    fn apply(&mut self, command: Command<'_>) {
+        match command {
+            Command::Multicast { groups, frame, except } => {
+                let except = except.and_then(|id| self.table.find(id));
+                self.stats.delivered_count += self.fanout.multicast(groups, &frame, except) as u64;
+            }
+            Command::Send { id, frame } => {
+                if let Some(slot) = self.find_open(id) {
+                    self.fanout.send(slot, &frame);
+                    self.stats.delivered_count += 1;
+                }
+            }
+            Command::Join { id, group } => {
+                if let Some(slot) = self.find_open(id) {
+                    self.fanout.join(slot, group);
+                }
+            }
+            Command::Leave { id, group } => {
+                if let Some(slot) = self.find_open(id) {
+                    self.fanout.leave(slot, group);
+                }
+            }
+            Command::Close { id, code, reason } => {
+                if let Some(slot) = self.find_open(id) {
+                    self.begin_closing(slot, CloseCode::new(code), reason, Ending::abnormal());
+                }
+            }
+            Command::Accept { id, subprotocol, headers } => {
+                if let Some(slot) = self.find_deciding(id) {
+                    self.accept(slot, subprotocol, headers);
+                }
+            }
+            Command::Reject { id, status, headers, body } => {
+                if let Some(slot) = self.find_deciding(id) {
+                    self.reject(slot, status, headers, body);
+                }
+            }
+        }
+    }
+
+    fn find_open(&self, id: ConnectionId) -> Option<Slot> {
+        self.find_in(id, Phase::Open)
+    }
+
+    fn find_deciding(&self, id: ConnectionId) -> Option<Slot> {
+        self.find_in(id, Phase::Deciding)
+    }
+
+    /// The connection, if it is of this shard, still there and in this phase. Otherwise its end is on its way to
+    /// JavaScript, and the command means nothing.
+    fn find_in(&self, id: ConnectionId, phase: Phase) -> Option<Slot> {
+        let slot = self.table.find(id)?;
+        (self.table.get(slot)?.phase == phase).then_some(slot)
+    }
+
+    /// Removes a connection at once, without a word to the peer; tells JavaScript what it is owed.
+    pub(super) fn drop_connection(&mut self, slot: Slot) {
+        let id = match self.table.get(slot) {
+            Some(_) => self.table.id(slot),
+            None => return,
+        };
+        let Some(mut connection) = self.table.remove(slot) else { return };
+        self.fanout.remove(slot);
+        self.port().mailbox.load.fetch_sub(1, Ordering::AcqRel);
+        if connection.is_admitted {
+            self.shared.dismiss();
+        }
+        if connection.was_open {
+            let ending = connection.take_ending();
+            self.events.closed(id, ending.code, &ending.reason);
+            self.stats.connections -= 1;
+            self.stats.closed_count += 1;
+        }
+    }
+}

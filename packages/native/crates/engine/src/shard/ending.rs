@@ -1,0 +1,144 @@
+use webmq_websocket::{CloseCode, encode_close};
+
+use super::Shard;
+use crate::batch::Frame;
+use crate::connection::{Connection, Ending, Phase};
+use crate::id::Slot;
+
+/// The outbox is over its limit.
+const SLOW_CONSUMER: (u16, &str) = (4008, "E_SLOW_CONSUMER");
+/// Nothing came after a ping.
+const SILENT: (u16, &str) = (4003, "E_HEARTBEAT_TIMEOUT");
+/// The shard's thread died.
+const THREAD_DIED: (u16, &str) = (4011, "E_INTERNAL");
+const GOING_AWAY_REASON: &str = "server stops";
+
+impl Shard {
+    /// Sends what is queued, then a close frame, and waits for the peer's. `otherwise` is told if none comes.
+    pub(super) fn begin_closing(&mut self, slot: Slot, code: Option<CloseCode>, reason: &str, otherwise: Ending) {
+        self.fanout.leave_all(slot);
+        self.send_close(slot, code, reason);
+        self.enter_ending(slot, Phase::Closing, Some(otherwise));
+    }
+
+    /// The peer closes: it gets its close frame back, or ours was the first and all is said.
+    pub(super) fn answer_close(&mut self, slot: Slot, code: Option<CloseCode>, reason: &str) {
+        if self.table.get(slot).is_some_and(|connection| connection.phase == Phase::Open) {
+            self.fanout.leave_all(slot);
+            self.send_close(slot, code, reason);
+        }
+        self.linger(slot, Some(Ending::received(code, reason)));
+    }
+
+    /// The peer broke the rules: it is told so, and nothing it sends is read any more (RFC 6455 §7.1.7).
+    pub(super) fn fail_connection(&mut self, slot: Slot, code: CloseCode, reason: &str) {
+        self.fanout.leave_all(slot);
+        self.send_close(slot, Some(code), reason);
+        self.linger(slot, Some(Ending::ours(code, reason)));
+    }
+
+    /// Frees what waits for a connection that reads too slowly. It gets the rest of the frame it has begun and a close
+    /// frame, if it reads that far in time.
+    pub(super) fn end_slow(&mut self, slot: Slot) {
+        let Some(connection) = self.table.get(slot) else { return };
+        match connection.phase {
+            Phase::Open => {
+                self.stats.slow_consumer_count += 1;
+                let (code, reason) = SLOW_CONSUMER;
+                self.fanout.cut(slot);
+                self.send_close(slot, CloseCode::new(code), reason);
+                self.linger(slot, Some(Ending { code, reason: reason.to_owned() }));
+            }
+            // Has a deadline already, and nothing is added to its outbox any more.
+            Phase::Head | Phase::Deciding | Phase::Closing | Phase::Lingering => {}
+        }
+    }
+
+    /// Drops a peer that did not answer a ping. It gets a close frame if its socket takes one right now.
+    pub(super) fn end_silent(&mut self, slot: Slot) {
+        let (code, reason) = SILENT;
+        self.fanout.cut(slot);
+        self.send_close(slot, CloseCode::new(code), reason);
+        self.enter_ending(slot, Phase::Lingering, Some(Ending { code, reason: reason.to_owned() }));
+        self.flush();
+        self.drop_connection(slot);
+    }
+
+    /// Writes what is queued, then closes the sending side and waits for the peer to close its own.
+    pub(super) fn linger(&mut self, slot: Slot, ending: Option<Ending>) {
+        self.enter_ending(slot, Phase::Lingering, ending);
+        self.fanout.watch(slot);
+    }
+
+    /// Everything was written: the peer gets our FIN.
+    pub(super) fn shut_down_sending(&mut self, slot: Slot) {
+        let Some(connection) = self.table.get(slot).filter(|connection| connection.phase == Phase::Lingering) else {
+            return;
+        };
+        if rustix::net::shutdown(&connection.socket, rustix::net::Shutdown::Write).is_err() {
+            self.drop_connection(slot);
+        }
+    }
+
+    /// Stops to accept and closes every connection.
+    pub(super) fn shut_down(&mut self) {
+        self.stop_accepting();
+        self.is_shutting_down = true;
+        for slot in self.table.slots() {
+            match self.table.get(slot).map(|connection| connection.phase) {
+                Some(Phase::Open) => {
+                    let ending = Ending::ours(CloseCode::GOING_AWAY, GOING_AWAY_REASON);
+                    self.begin_closing(slot, Some(CloseCode::GOING_AWAY), GOING_AWAY_REASON, ending);
+                }
+                Some(Phase::Head | Phase::Deciding) => self.drop_connection(slot),
+                Some(Phase::Closing | Phase::Lingering) | None => {}
+            }
+        }
+    }
+
+    /// Tells JavaScript the end of whatever is left, after the loop.
+    pub(super) fn end(&mut self, failure: Option<&str>) {
+        self.listener = None;
+        self.events.drop_unfinished();
+        if let Some(failure) = failure {
+            self.events.failed(failure);
+        }
+        for slot in self.table.slots() {
+            let id = self.table.id(slot);
+            let Some(connection) = self.table.remove(slot) else { continue };
+            self.tell_last(id, connection, failure.is_some());
+        }
+        self.events.quiet(self.id);
+        self.events.ended(self.id);
+        self.publish();
+    }
+
+    fn tell_last(&mut self, id: crate::id::ConnectionId, mut connection: Connection, has_failed: bool) {
+        if connection.is_admitted {
+            self.shared.dismiss();
+        }
+        if connection.was_open {
+            let (code, reason) = THREAD_DIED;
+            let ending = if has_failed { Ending { code, reason: reason.to_owned() } } else { connection.take_ending() };
+            self.events.closed(id, ending.code, &ending.reason);
+            self.stats.connections -= 1;
+            self.stats.closed_count += 1;
+        }
+    }
+
+    fn send_close(&mut self, slot: Slot, code: Option<CloseCode>, reason: &str) {
+        let mut frame = Vec::new();
+        encode_close(code, reason, &mut frame);
+        self.fanout.send(slot, &Frame::copied(&frame));
+    }
+
+    fn enter_ending(&mut self, slot: Slot, phase: Phase, ending: Option<Ending>) {
+        let Some(connection) = self.table.get_mut(slot) else { return };
+        connection.phase = phase;
+        if let Some(ending) = ending {
+            connection.ending = Some(Box::new(ending));
+        }
+        let deadline_ms = self.now_ms + self.shared.options.close_timeout.as_millis() as u64;
+        self.table.set_deadline(slot, Some(deadline_ms));
+    }
+}

@@ -1,0 +1,146 @@
+use webmq_websocket::handshake::{
+    HandshakeError, Intent, ParsedHead, encode_refusal, encode_response, encode_switching_protocols, parse_request_head,
+};
+
+use super::Shard;
+use crate::command::Headers;
+use crate::connection::Phase;
+use crate::id::Slot;
+use crate::socket;
+
+/// What a head that is complete asks for.
+enum Verdict {
+    Incomplete,
+    Upgrade,
+    Http,
+    Refused(HandshakeError),
+    NoRoom,
+    Gone,
+}
+
+impl Shard {
+    /// Goes on with a request head: the bytes in `fresh` follow those that came before.
+    pub(super) fn receive_head(&mut self, slot: Slot, fresh: &[u8]) {
+        let Some(connection) = self.table.get_mut(slot) else { return };
+        let mut opening = connection.opening.take().unwrap_or_default();
+        // Nearly always the head comes in one piece and is parsed where it was read.
+        let received = std::mem::take(&mut opening.received);
+        let joined = if received.is_empty() { None } else { Some([&received, fresh].concat()) };
+        let all = joined.as_deref().unwrap_or(fresh);
+        let id = self.table.id(slot);
+        let verdict = match parse_request_head(all, self.shared.options.max_header_bytes) {
+            Ok(ParsedHead::Incomplete) => {
+                opening.received = all.to_vec();
+                Verdict::Incomplete
+            }
+            Ok(ParsedHead::Complete { head, head_bytes }) => match head.intent() {
+                Ok(Intent::Upgrade(accept_key)) => {
+                    let peer = self.table.get(slot).and_then(|connection| socket::peer_address(&connection.socket));
+                    opening.received = all[head_bytes..].to_vec();
+                    opening.accept_key = Some(accept_key);
+                    match peer {
+                        None => Verdict::Gone,
+                        Some(_) if !self.shared.admit() => Verdict::NoRoom,
+                        Some(peer) => {
+                            self.events.upgrade(id, peer, &head);
+                            Verdict::Upgrade
+                        }
+                    }
+                }
+                Ok(Intent::Http) => Verdict::Http,
+                Err(error) => Verdict::Refused(error),
+            },
+            Err(error) => Verdict::Refused(error),
+        };
+        let is_attached = opening.is_attached;
+        if let Some(connection) = self.table.get_mut(slot) {
+            connection.opening = Some(opening);
+        }
+        match verdict {
+            Verdict::Incomplete => {}
+            Verdict::Upgrade => {
+                if let Some(connection) = self.table.get_mut(slot) {
+                    connection.phase = Phase::Deciding;
+                    connection.is_admitted = true;
+                }
+            }
+            Verdict::Http if self.shared.options.hands_http_over && !is_attached => self.hand_over(slot, all),
+            Verdict::Http => self.refuse(slot, 426, "E_HANDSHAKE_INVALID: only WebSocket is spoken here\n"),
+            Verdict::NoRoom => {
+                self.refuse(slot, 503, "E_CONNECTION_LIMIT: server holds as many connections as it may\n");
+            }
+            Verdict::Refused(error) => {
+                let mut response = Vec::new();
+                encode_refusal(&error, &mut response);
+                self.finish_refusal(slot, response);
+            }
+            Verdict::Gone => self.drop_connection(slot),
+        }
+    }
+
+    /// JavaScript accepts an upgrade: the connection is open.
+    pub(super) fn accept(&mut self, slot: Slot, subprotocol: Option<&str>, headers: Headers<'_>) {
+        let Some(connection) = self.table.get_mut(slot) else { return };
+        let Some(opening) = connection.opening.take() else { return };
+        let Some(accept_key) = opening.accept_key else { return };
+        let mut response = Vec::with_capacity(256);
+        if let Err(error) = encode_switching_protocols(&accept_key, subprotocol, headers, &mut response) {
+            self.events.failed(&format!("an upgrade was accepted with a response that cannot be sent: {error}"));
+            return self.refuse(slot, 500, "E_INTERNAL: internal error\n");
+        }
+        connection.phase = Phase::Open;
+        connection.was_open = true;
+        self.stats.accepted_count += 1;
+        self.stats.connections += 1;
+        self.fanout.send_raw(slot, response.into());
+        self.events.open(self.table.id(slot));
+        self.heard(slot);
+        let mut early = opening.received;
+        if !early.is_empty() {
+            self.decode(slot, &mut early);
+        }
+        // What came while JavaScript decided was not looked at.
+        self.queue_receive(slot);
+    }
+
+    /// JavaScript refuses an upgrade.
+    pub(super) fn reject(&mut self, slot: Slot, status: u16, headers: Headers<'_>, body: &str) {
+        let mut response = Vec::new();
+        if let Err(error) = encode_response(status, headers, body, &mut response) {
+            self.events.failed(&format!("an upgrade was rejected with a response that cannot be sent: {error}"));
+            return self.refuse(slot, 500, "E_INTERNAL: internal error\n");
+        }
+        self.finish_refusal(slot, response);
+    }
+
+    /// Answers a request with a status and a sentence, and closes.
+    pub(super) fn refuse(&mut self, slot: Slot, status: u16, body: &str) {
+        let headers: &[(&str, &str)] =
+            if status == 426 { &[("Upgrade", "websocket"), ("Sec-WebSocket-Version", "13")] } else { &[] };
+        let mut response = Vec::new();
+        let encoded = encode_response(status, headers.iter().copied(), body, &mut response);
+        debug_assert!(encoded.is_ok(), "our own refusals can be sent");
+        self.finish_refusal(slot, response);
+    }
+
+    fn finish_refusal(&mut self, slot: Slot, response: Vec<u8>) {
+        self.stats.refused_count += 1;
+        if let Some(connection) = self.table.get_mut(slot) {
+            connection.opening = None;
+            self.fanout.send_raw(slot, response.into());
+            self.linger(slot, None);
+            // What the peer still sends is thrown away.
+            self.queue_receive(slot);
+        }
+    }
+
+    /// Gives a plain HTTP request to Node: the socket, and what was read from it.
+    fn hand_over(&mut self, slot: Slot, read: &[u8]) {
+        let Some(connection) = self.table.remove(slot) else { return };
+        self.fanout.remove(slot);
+        self.port().mailbox.load.fetch_sub(1, std::sync::atomic::Ordering::AcqRel);
+        self.unwatch(&connection.socket);
+        let token = self.shared.handover.put(connection.socket);
+        self.events.http(token, read);
+    }
+}

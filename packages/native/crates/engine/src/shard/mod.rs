@@ -1,0 +1,242 @@
+//! One I/O thread: an epoll, the connections that are pinned to it, and their output.
+//!
+//! A turn: wait, note what is ready, take what other threads want, read, write once per connection, tell JavaScript.
+
+mod accept;
+mod apply;
+mod ending;
+mod handshake;
+mod keepalive;
+mod receive;
+
+use std::collections::VecDeque;
+use std::os::fd::OwnedFd;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::event::Timespec;
+use rustix::event::epoll::{self, EventData, EventFlags};
+use rustix::io::Errno;
+
+use crate::batch::Batch;
+use crate::connection::Phase;
+use crate::event::Events;
+use crate::fanout::{Fanout, Outcome, Wire, Written};
+use crate::id::{ConnectionId, ShardId, Slot};
+use crate::mailbox::Mail;
+use crate::shared::{Port, Shared};
+use crate::socket;
+use crate::stats::Stats;
+use crate::table::Table;
+use accept::Listener;
+use keepalive::Ticker;
+
+/// Bytes that are read from one connection at a time, into the one buffer that all connections of the shard share.
+const READ_BUFFER_BYTES: usize = 256 << 10;
+/// Readiness events that are taken per turn.
+const MAX_READY: usize = 1_024;
+/// Bytes of commands that are applied before sockets get their turn again.
+const MAX_APPLIED_BYTES: usize = 4 << 20;
+/// Epoll data of what is no connection; ids of connections have 53 bits.
+const WAKE_UP: u64 = u64::MAX;
+const LISTENER: u64 = u64::MAX - 1;
+
+pub(crate) struct Shard {
+    id: ShardId,
+    shared: Arc<Shared>,
+    epoll: OwnedFd,
+    ready: Vec<epoll::Event>,
+    listener: Option<Listener>,
+    table: Table,
+    fanout: Fanout,
+    ticker: Ticker,
+    events: Events,
+    stats: Stats,
+    read_buffer: Box<[u8]>,
+    readable: VecDeque<Slot>,
+    mails: Vec<Mail>,
+    batches: VecDeque<Arc<Batch>>,
+    now_ms: u64,
+    is_shutting_down: bool,
+    is_aborted: bool,
+}
+
+impl Shard {
+    /// # Errors
+    /// The system gives no epoll.
+    pub(crate) fn new(id: ShardId, shared: &Arc<Shared>) -> Result<Self, Errno> {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        let wake_up = shared.ports[id.index()].mailbox.event();
+        epoll::add(&epoll, wake_up, EventData::new_u64(WAKE_UP), EventFlags::IN | EventFlags::ET)?;
+        Ok(Self {
+            id,
+            epoll,
+            ready: Vec::with_capacity(MAX_READY),
+            listener: None,
+            table: Table::new(id),
+            fanout: Fanout::new(shared.options.max_outbox_bytes),
+            ticker: Ticker::new(&shared.options),
+            events: Events::default(),
+            stats: Stats::default(),
+            read_buffer: vec![0; READ_BUFFER_BYTES].into(),
+            readable: VecDeque::new(),
+            mails: Vec::new(),
+            batches: VecDeque::new(),
+            now_ms: 0,
+            is_shutting_down: false,
+            is_aborted: false,
+            shared: Arc::clone(shared),
+        })
+    }
+
+    /// Runs until it is told to end. A panic ends the shard and is reported; it never leaves the thread.
+    pub(crate) fn run(mut self) {
+        let outcome = catch_unwind(AssertUnwindSafe(|| {
+            while !self.is_done() {
+                self.turn()?;
+            }
+            Ok::<_, Errno>(())
+        }));
+        let failure = match outcome {
+            Ok(Ok(())) => None,
+            Ok(Err(errno)) => Some(format!("an I/O thread cannot wait for its sockets: {errno}")),
+            Err(panic) => Some(format!("an I/O thread panicked: {}", panic_message(panic.as_ref()))),
+        };
+        self.port().mailbox.close();
+        // The state may be what made it panic: nothing of it is used but the list of connections.
+        let ended = catch_unwind(AssertUnwindSafe(|| self.end(failure.as_deref())));
+        if ended.is_err() {
+            self.events.ended(self.id);
+            self.publish();
+        }
+    }
+
+    fn port(&self) -> &Port {
+        &self.shared.ports[self.id.index()]
+    }
+
+    fn is_done(&self) -> bool {
+        self.is_aborted || (self.is_shutting_down && self.table.len() == 0 && self.batches.is_empty())
+    }
+
+    fn turn(&mut self) -> Result<(), Errno> {
+        self.wait()?;
+        self.note_ready();
+        self.take_mail();
+        self.apply_batches();
+        self.receive_all();
+        self.tick();
+        if self.is_flush_due() {
+            self.flush();
+        }
+        self.publish();
+        Ok(())
+    }
+
+    /// Waits for something to do, if there is nothing yet.
+    fn wait(&mut self) -> Result<(), Errno> {
+        let mailbox = &self.shared.ports[self.id.index()].mailbox;
+        let is_busy = !self.batches.is_empty() || self.fanout.is_dirty() || self.can_receive();
+        let sleeps = !is_busy && mailbox.prepare_sleep();
+        let timeout = if sleeps { self.sleep_time() } else { Some(Duration::ZERO) };
+        let timeout = timeout.and_then(|time| Timespec::try_from(time).ok());
+        self.ready.clear();
+        let waited = epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut self.ready), timeout.as_ref());
+        if sleeps {
+            mailbox.woken();
+        }
+        self.now_ms = self.shared.began.elapsed().as_millis() as u64;
+        match waited {
+            Ok(_) | Err(Errno::INTR) => Ok(()),
+            Err(errno) => Err(errno),
+        }
+    }
+
+    /// Time until something is due by the clock; `None`: nothing is.
+    fn sleep_time(&self) -> Option<Duration> {
+        let tick = (self.table.len() > 0).then(|| self.ticker.next_ms());
+        let resume = self.listener.as_ref().and_then(Listener::resumes_at_ms);
+        let next = tick.into_iter().chain(resume).min()?;
+        Some(Duration::from_millis(next.saturating_sub(self.now_ms)))
+    }
+
+    fn note_ready(&mut self) {
+        for index in 0..self.ready.len() {
+            let epoll::Event { flags, data } = self.ready[index];
+            match data.u64() {
+                WAKE_UP => {}
+                LISTENER => self.accept_some(),
+                data => self.note_connection_ready(flags, data),
+            }
+        }
+    }
+
+    fn note_connection_ready(&mut self, flags: EventFlags, data: u64) {
+        // The event may be older than the connection that has the slot now: the id tells them apart.
+        let Some(slot) = ConnectionId::from_number(data as f64).and_then(|id| self.table.find(id)) else { return };
+        let Some(connection) = self.table.get(slot) else { return };
+        let has_hung_up = flags.intersects(EventFlags::HUP | EventFlags::ERR | EventFlags::RDHUP);
+        if connection.phase == Phase::Deciding && has_hung_up {
+            return self.drop_connection(slot);
+        }
+        if flags.contains(EventFlags::OUT) {
+            self.fanout.unblock(slot);
+        }
+        if has_hung_up || flags.contains(EventFlags::IN) {
+            self.queue_receive(slot);
+        }
+    }
+
+    /// Whether what waits is to be written in this turn.
+    ///
+    /// The place for a turn that stretches under load: a shard that is busy may hold a flush back for some milliseconds so
+    /// that each write carries more frames.
+    fn is_flush_due(&self) -> bool {
+        self.fanout.is_dirty()
+    }
+
+    fn flush(&mut self) {
+        let mut sockets = Sockets { table: &self.table, sent_bytes: 0 };
+        self.fanout.flush(&mut sockets);
+        self.stats.sent_byte_count += sockets.sent_bytes;
+        let Outcome { failed, slow, drained } = self.fanout.take_outcome();
+        failed.into_iter().for_each(|slot| self.drop_connection(slot));
+        slow.into_iter().for_each(|slot| self.end_slow(slot));
+        drained.into_iter().for_each(|slot| self.shut_down_sending(slot));
+    }
+
+    fn publish(&mut self) {
+        self.stats.outbox_bytes = self.fanout.outbox_bytes() as u64;
+        let port = &self.shared.ports[self.id.index()];
+        port.stats.write(&self.stats);
+        if self.events.len() > 0 {
+            port.outlet.put(&mut self.events);
+            self.shared.bell.ring();
+        }
+    }
+}
+
+/// The sockets of a shard as its output sees them.
+struct Sockets<'a> {
+    table: &'a Table,
+    sent_bytes: u64,
+}
+
+impl Wire for Sockets<'_> {
+    fn write(&mut self, slot: Slot, bytes: &[u8]) -> Written {
+        let Some(connection) = self.table.get(slot) else { return Written::Failed };
+        let written = socket::send(&connection.socket, bytes);
+        self.sent_bytes += match written {
+            Written::All => bytes.len() as u64,
+            Written::Part(count) => count as u64,
+            Written::Failed => 0,
+        };
+        written
+    }
+}
+
+fn panic_message(panic: &(dyn std::any::Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("without a message")
+}

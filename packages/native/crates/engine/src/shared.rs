@@ -1,0 +1,102 @@
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Instant;
+
+use crate::handover::Handover;
+use crate::id::ShardId;
+use crate::mailbox::Mailbox;
+use crate::options::Options;
+use crate::outlet::{Bell, Outlet};
+use crate::stats::SharedStats;
+
+/// Connections beyond the limit that are held just long enough to tell them so with a 503.
+const REFUSED_AT_ONCE: usize = 128;
+
+/// Bytes of commands that may wait for a shard before JavaScript gets no more events: publications that come from
+/// connections then wait in those connections' sockets.
+const PAUSE_DRAIN_BYTES: usize = 8 << 20;
+
+/// What one shard shares with the other threads.
+pub(crate) struct Port {
+    pub(crate) mailbox: Mailbox,
+    pub(crate) outlet: Outlet,
+    pub(crate) stats: SharedStats,
+}
+
+/// What all threads of an engine share.
+pub(crate) struct Shared {
+    pub(crate) options: Options,
+    pub(crate) ports: Vec<Port>,
+    pub(crate) bell: Bell,
+    pub(crate) handover: Handover,
+    pub(crate) began: Instant,
+    /// Upgrades in flight and open connections.
+    admitted: AtomicUsize,
+    /// JavaScript gets no events before the shards have caught up with its commands.
+    is_drain_paused: AtomicBool,
+}
+
+impl Shared {
+    pub(crate) fn new(options: Options, ports: Vec<Port>, bell: Bell) -> Self {
+        let handover = Handover::default();
+        Self {
+            options,
+            ports,
+            bell,
+            handover,
+            began: Instant::now(),
+            admitted: AtomicUsize::new(0),
+            is_drain_paused: AtomicBool::new(false),
+        }
+    }
+
+    /// Counts an upgrade in, if there is room for it.
+    #[must_use]
+    pub(crate) fn admit(&self) -> bool {
+        let max = self.options.max_connections;
+        self.admitted.try_update(Ordering::AcqRel, Ordering::Acquire, |count| (count < max).then(|| count + 1)).is_ok()
+    }
+
+    pub(crate) fn dismiss(&self) {
+        self.admitted.fetch_sub(1, Ordering::AcqRel);
+    }
+
+    /// Whether a shard is behind with its commands; if so, JavaScript is rung up when none has.
+    pub(crate) fn is_drain_paused(&self) -> bool {
+        if !self.is_behind() {
+            return false;
+        }
+        self.is_drain_paused.store(true, Ordering::SeqCst);
+        // Asked again, for the shard may have caught up before it could see the flag.
+        self.is_behind()
+    }
+
+    /// Whether JavaScript waits for the shards to catch up, and they have.
+    pub(crate) fn is_drain_resumable(&self) -> bool {
+        self.is_drain_paused.load(Ordering::SeqCst)
+            && !self.is_behind()
+            && self.is_drain_paused.swap(false, Ordering::SeqCst)
+    }
+
+    fn is_behind(&self) -> bool {
+        self.ports.iter().any(|port| port.mailbox.batch_bytes() > PAUSE_DRAIN_BYTES)
+    }
+
+    /// The shard with the fewest sockets, `own` among equals; counts one more there. `None`: there are too many.
+    pub(crate) fn assign(&self, own: ShardId) -> Option<ShardId> {
+        let loads = self.ports.iter().map(|port| port.mailbox.load.load(Ordering::Acquire));
+        let mut total = 0;
+        let mut best = (usize::MAX, own);
+        for (index, load) in loads.enumerate() {
+            total += load;
+            let shard = ShardId(index as u8);
+            if load < best.0 || (load == best.0 && shard == own) {
+                best = (load, shard);
+            }
+        }
+        if total >= self.options.max_connections + REFUSED_AT_ONCE {
+            return None;
+        }
+        self.ports[best.1.index()].mailbox.load.fetch_add(1, Ordering::AcqRel);
+        Some(best.1)
+    }
+}

@@ -1,0 +1,56 @@
+use std::sync::atomic::{AtomicU64, Ordering};
+
+macro_rules! counters {
+    ($($(#[$doc:meta])* $name:ident),* $(,)?) => {
+        /// Counters since the start; gauges at the moment of the call.
+        #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+        pub struct Stats {
+            $($(#[$doc])* pub $name: u64),*
+        }
+
+        impl Stats {
+            pub(crate) fn add(&mut self, other: &Self) {
+                $(self.$name += other.$name;)*
+            }
+        }
+
+        /// The stats of one shard, readable from other threads; written once per turn.
+        #[derive(Default)]
+        pub(crate) struct SharedStats {
+            $($name: AtomicU64),*
+        }
+
+        impl SharedStats {
+            pub(crate) fn write(&self, stats: &Stats) {
+                $(self.$name.store(stats.$name, Ordering::Relaxed);)*
+            }
+
+            pub(crate) fn read(&self) -> Stats {
+                Stats { $($name: self.$name.load(Ordering::Relaxed)),* }
+            }
+        }
+    };
+}
+
+counters! {
+    /// Open WebSocket connections.
+    connections,
+    /// Upgrades that were accepted.
+    accepted_count,
+    /// Requests that were refused: by the engine or by its owner.
+    refused_count,
+    /// Connections that are gone.
+    closed_count,
+    /// Connections closed with 4008.
+    slow_consumer_count,
+    /// Complete messages received.
+    received_message_count,
+    /// Bytes received on open connections, framing included.
+    received_byte_count,
+    /// Frames put into outboxes, one per receiving connection.
+    delivered_count,
+    /// Bytes written to sockets.
+    sent_byte_count,
+    /// Bytes that wait for all connections; shared ones count once.
+    outbox_bytes,
+}

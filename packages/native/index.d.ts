@@ -1,0 +1,73 @@
+/** Limits and timers of an engine. */
+export interface NativeOptions {
+  /** I/O threads, 1 to 64. */
+  threads: number
+  maxMessageBytes: number
+  maxOutboxBytes: number
+  maxHeaderBytes: number
+  /** 0: as many as the limit of open files allows. */
+  maxConnections: number
+  handshakeTimeoutMs: number
+  /** 0: no pings. */
+  pingIntervalMs: number
+  pingTimeoutMs: number
+  closeTimeoutMs: number
+  /** Whether plain HTTP requests are handed over; otherwise they are answered with 426. */
+  handsHttpOver: boolean
+}
+
+/** Counters since the start; gauges at the moment of the call. */
+export interface NativeStats {
+  connections: number
+  acceptedCount: number
+  refusedCount: number
+  closedCount: number
+  slowConsumerCount: number
+  receivedMessageCount: number
+  receivedByteCount: number
+  deliveredCount: number
+  sentByteCount: number
+  outboxBytes: number
+}
+
+/** Where an engine listens. */
+export interface NativeAddress {
+  host: string
+  port: number
+}
+
+/**
+ * A running engine. Commands go in and events come out packed: `crates/engine/src/command.rs` and `event.rs` say how.
+ * Errors have a `code` of WebMQ's error table.
+ */
+export interface NativeEngine {
+  /** Binds an IP address and accepts connections on it. Port 0 takes a free one. */
+  listen(host: string, port: number): NativeAddress
+  /** Takes a duplicate of a connected socket over, with the bytes that were read from it. The caller closes its own. */
+  attach(fd: number, head: Uint8Array): void
+  /** Hands over the packed commands in the first `length` bytes; they are copied. */
+  submit(packed: Uint8Array, length: number): void
+  /**
+   * Copies packed events into `target`.
+   * @returns Their bytes; 0 when nothing waits; negative: the bytes that the next event needs.
+   */
+  drain(target: Uint8Array): number
+  /** Descriptor of a handed over HTTP connection, which the caller then owns; -1 if there is none. */
+  takeSocket(token: number): number
+  stats(): NativeStats
+  /** Closes the listening socket; a `quiet` event of every thread says when it is done. */
+  stopAccepting(): void
+  /** Closes every connection with 1001 and ends the threads; each says `ended` last. */
+  shutDown(): void
+  /** Ends what is left and joins the threads. Idempotent. */
+  close(): void
+}
+
+/** Makes a {@link NativeEngine}. Keeps the process alive until it is closed. */
+export interface NativeEngineConstructor {
+  /** @param ring Called on the event loop when events wait, once until the next `drain`. */
+  new (options: NativeOptions, ring: () => void): NativeEngine
+}
+
+/** Loads the addon. Throws an error with the code `E_TRANSPORT_MISSING` when there is none for this machine. */
+export function loadNativeEngine(): NativeEngineConstructor

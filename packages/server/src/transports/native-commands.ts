@@ -1,0 +1,192 @@
+import type { AcceptOptions, ConnectionId, GroupId, Rejection, UpgradeId } from '../transport.js'
+
+/** Commands wait in a buffer of this size; a turn that fills it is handed over in parts. */
+const BUFFER_BYTES = 256 * 1024
+/** A payload from this size on travels alone: the engine can then refer to it instead of copying it. */
+const LONE_PAYLOAD_BYTES = 64 * 1024
+/** kind, flags, number, length, id: see `crates/engine/src/command.rs`. */
+const HEADER_BYTES = 16
+/** The engine writes the frame's header here, before the payload. */
+const GAP_BYTES = 10
+/** UTF-8 takes at most this many bytes per UTF-16 unit. */
+const MAX_BYTES_PER_UNIT = 3
+const NO_SUBPROTOCOL = 0xffff
+
+const ACCEPT = 1
+const REJECT = 2
+const JOIN = 3
+const LEAVE = 4
+const SEND = 5
+const MULTICAST = 6
+const CLOSE = 7
+const FLAG_BINARY = 1
+const FLAG_EXCEPT = 2
+
+/**
+ * Packs the commands of a turn of the event loop and hands them over together, at the latest when the turn ends.
+ *
+ * No object per command: everything is written into one buffer, which is copied once by the engine.
+ */
+export class NativeCommands {
+  readonly #submit: (packed: Buffer, length: number) => void
+  #buffer = Buffer.allocUnsafeSlow(BUFFER_BYTES)
+  #length = 0
+  #isScheduled = false
+  #isHeld = false
+
+  /** @param submit Takes the first `length` bytes of `packed`, and has copied them when it returns. */
+  constructor(submit: (packed: Buffer, length: number) => void) {
+    this.#submit = submit
+  }
+
+  accept(upgrade: UpgradeId, { subprotocol, headers = {} }: AcceptOptions): void {
+    const name = Buffer.from(subprotocol ?? '')
+    const start = this.#begin(ACCEPT, 0, subprotocol === undefined ? NO_SUBPROTOCOL : name.length, upgrade)
+    this.#bytes(name)
+    this.#headers(headers)
+    this.#end(start)
+  }
+
+  reject(upgrade: UpgradeId, { status, headers = {}, body = '' }: Rejection): void {
+    const start = this.#begin(REJECT, 0, status, upgrade)
+    const sizeAt = this.#length
+    this.#uint32(0)
+    this.#headers(headers)
+    this.#buffer.writeUInt32LE(this.#length - sizeAt - 4, sizeAt)
+    this.#text(body)
+    this.#end(start)
+  }
+
+  join(connection: ConnectionId, group: GroupId): void {
+    const start = this.#begin(JOIN, 0, 0, connection)
+    this.#uint32(group)
+    this.#end(start)
+  }
+
+  leave(connection: ConnectionId, group: GroupId): void {
+    const start = this.#begin(LEAVE, 0, 0, connection)
+    this.#uint32(group)
+    this.#end(start)
+  }
+
+  send(connection: ConnectionId, data: Uint8Array | string, isBinary: boolean): void {
+    const isLone = data.length >= LONE_PAYLOAD_BYTES
+    if (isLone) this.flush()
+    const start = this.#begin(SEND, isBinary && typeof data !== 'string' ? FLAG_BINARY : 0, 0, connection)
+    this.#payload(data)
+    this.#end(start)
+    if (isLone) this.flush()
+  }
+
+  multicast(groups: readonly GroupId[], data: Uint8Array | string, isBinary: boolean, except?: ConnectionId): void {
+    const isLone = data.length >= LONE_PAYLOAD_BYTES
+    if (isLone) this.flush()
+    const binaryFlag = isBinary && typeof data !== 'string' ? FLAG_BINARY : 0
+    const exceptFlag = except === undefined ? 0 : FLAG_EXCEPT
+    const start = this.#begin(MULTICAST, binaryFlag | exceptFlag, 0, except ?? 0)
+    this.#uint32(groups.length)
+    for (const group of groups) this.#uint32(group)
+    this.#payload(data)
+    this.#end(start)
+    if (isLone) this.flush()
+  }
+
+  close(connection: ConnectionId, code: number, reason: string): void {
+    const start = this.#begin(CLOSE, 0, code, connection)
+    this.#text(reason)
+    this.#end(start)
+  }
+
+  /** Hands everything over now. */
+  flush(): void {
+    const length = this.#length
+    if (length === 0) return
+    this.#length = 0
+    const buffer = this.#buffer
+    if (buffer.length > BUFFER_BYTES) this.#buffer = Buffer.allocUnsafeSlow(BUFFER_BYTES)
+    this.#submit(buffer, length)
+  }
+
+  /** While held, the turn's end does not hand over: the holder calls {@link release}. */
+  hold(): void {
+    this.#isHeld = true
+  }
+
+  release(): void {
+    this.#isHeld = false
+    this.flush()
+  }
+
+  #begin(kind: number, flags: number, number: number, id: number): number {
+    const start = this.#length
+    this.#reserve(HEADER_BYTES)
+    const buffer = this.#buffer
+    buffer[start] = kind
+    buffer[start + 1] = flags
+    buffer.writeUInt16LE(number & 0xffff, start + 2)
+    buffer.writeDoubleLE(id, start + 8)
+    this.#length = start + HEADER_BYTES
+    return start
+  }
+
+  #end(start: number): void {
+    this.#buffer.writeUInt32LE(this.#length - start, start + 4)
+    if (this.#length >= BUFFER_BYTES) this.flush()
+    else this.#schedule()
+  }
+
+  /** After the microtasks of the turn: a handler that awaited something already done still shares the batch. */
+  #schedule(): void {
+    if (this.#isScheduled || this.#isHeld) return
+    this.#isScheduled = true
+    process.nextTick(this.#turnEnds)
+  }
+
+  readonly #turnEnds = (): void => {
+    this.#isScheduled = false
+    if (!this.#isHeld) this.flush()
+  }
+
+  #headers(headers: Readonly<Record<string, string>>): void {
+    for (const [name, value] of Object.entries(headers)) {
+      const [nameBytes, valueBytes] = [Buffer.from(name), Buffer.from(value)]
+      this.#uint32(nameBytes.length)
+      this.#uint32(valueBytes.length)
+      this.#bytes(nameBytes)
+      this.#bytes(valueBytes)
+    }
+  }
+
+  #payload(data: Uint8Array | string): void {
+    this.#reserve(GAP_BYTES)
+    this.#length += GAP_BYTES
+    if (typeof data === 'string') this.#text(data)
+    else this.#bytes(data)
+  }
+
+  #text(text: string): void {
+    const guess = text.length * MAX_BYTES_PER_UNIT
+    this.#reserve(guess > BUFFER_BYTES ? Buffer.byteLength(text) : guess)
+    this.#length += this.#buffer.write(text, this.#length)
+  }
+
+  #bytes(bytes: Uint8Array): void {
+    this.#reserve(bytes.length)
+    this.#buffer.set(bytes, this.#length)
+    this.#length += bytes.length
+  }
+
+  #uint32(number: number): void {
+    this.#reserve(4)
+    this.#buffer.writeUInt32LE(number, this.#length)
+    this.#length += 4
+  }
+
+  #reserve(bytes: number): void {
+    const needed = this.#length + bytes
+    if (needed <= this.#buffer.length) return
+    const larger = Buffer.allocUnsafeSlow(Math.max(needed, 2 * this.#buffer.length))
+    this.#buffer.copy(larger, 0, 0, this.#length)
+    this.#buffer = larger
+  }
+}

@@ -1,0 +1,107 @@
+import type { ConnectionId, UpgradeId, UpgradeRequest } from '../transport.js'
+
+/** kind, flags, code, length, id: see `crates/engine/src/event.rs`. */
+const HEADER_BYTES = 16
+
+const UPGRADE = 1
+const OPEN = 2
+const MESSAGE = 3
+const CLOSED = 4
+const HTTP = 5
+const FAILED = 6
+const QUIET = 7
+const ENDED = 8
+const FLAG_BINARY = 1
+
+/** What the engine has to say. */
+export interface NativeEventHandlers {
+  upgrade(request: UpgradeRequest): void
+  open(connection: ConnectionId, upgrade: UpgradeId): void
+  /** @param data Borrowed: valid until the call returns. */
+  message(connection: ConnectionId, data: Buffer, isBinary: boolean): void
+  closed(connection: ConnectionId, code: number, reason: string): void
+  /** @param read Borrowed: what was read from the socket. */
+  http(token: number, read: Buffer): void
+  failed(what: string): void
+  /** A thread has stopped to accept. */
+  quiet(thread: number): void
+  /** The last event of a thread. */
+  ended(thread: number): void
+}
+
+/** Hands out the packed events at the start of `packed`, in order. The handlers do not throw. */
+export function readEvents(packed: Buffer, length: number, handlers: NativeEventHandlers): void {
+  let start = 0
+  while (start < length) {
+    const end = start + packed.readUInt32LE(start + 4)
+    const body = start + HEADER_BYTES
+    const id = packed.readDoubleLE(start + 8)
+    switch (packed[start]) {
+      case MESSAGE:
+        handlers.message(id as ConnectionId, packed.subarray(body, end), packed[start + 1] === FLAG_BINARY)
+        break
+      case UPGRADE:
+        handlers.upgrade(readUpgrade(packed, body, end, id as UpgradeId))
+        break
+      case OPEN:
+        // A connection keeps the number of its upgrade.
+        handlers.open(id as ConnectionId, id as UpgradeId)
+        break
+      case CLOSED:
+        handlers.closed(id as ConnectionId, packed.readUInt16LE(start + 2), packed.toString('utf8', body, end))
+        break
+      case HTTP:
+        handlers.http(packed.readUInt32LE(body), packed.subarray(body + 4, end))
+        break
+      case FAILED:
+        handlers.failed(packed.toString('utf8', body, end))
+        break
+      case QUIET:
+        handlers.quiet(packed.readUInt16LE(start + 2))
+        break
+      case ENDED:
+        handlers.ended(packed.readUInt16LE(start + 2))
+        break
+      default:
+        handlers.failed(`event of unknown kind ${packed[start]}`)
+    }
+    start = end
+  }
+}
+
+function readUpgrade(packed: Buffer, body: number, end: number, id: UpgradeId): UpgradeRequest {
+  const headerCount = packed.readUInt32LE(body + 16)
+  const lengthsAt = body + 20
+  const textsAt = lengthsAt + 8 * headerCount
+  // One string for all, cut where the lengths say: header text is Latin-1, a byte is a character.
+  const texts = packed.toString('latin1', textsAt, end)
+  let position = 0
+  const next = (lengthAt: number) => {
+    const from = position
+    position += packed.readUInt32LE(lengthAt)
+    return texts.slice(from, position)
+  }
+  const remoteAddress = next(body + 4)
+  const path = next(body + 8)
+  const query = next(body + 12)
+  const headers: Record<string, string> = Object.create(null)
+  for (let index = 0; index < headerCount; index++) {
+    const lengthAt = lengthsAt + 8 * index
+    const name = next(lengthAt)
+    const value = next(lengthAt + 4)
+    const before = headers[name]
+    // RFC 6265 §5.4 and RFC 9110 §5.3.
+    headers[name] = before === undefined ? value : `${before}${name === 'cookie' ? '; ' : ', '}${value}`
+  }
+  const subprotocols = splitList(headers['sec-websocket-protocol'])
+  return { id, path, query, headers, subprotocols, remoteAddress, remotePort: packed.readUInt32LE(body) }
+}
+
+/** Elements of a comma-separated list (RFC 9110 §5.6.1). */
+function splitList(value: string | undefined): readonly string[] {
+  if (value === undefined) return []
+  return value
+    .split(',')
+    .map((element) => element.trim())
+    .filter((element) => element !== '')
+}
