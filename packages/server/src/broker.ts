@@ -65,7 +65,10 @@ export type BrokerStatus = 'up' | 'down'
 
 /** What a broker tells its node. */
 export interface BrokerSink {
-  /** A message that matches one of the node's bindings, in the broker's order. */
+  /**
+   * A message that matches one of the node's bindings, in the broker's order. May come from inside of `publish`, so the
+   * sink does not call the broker back.
+   */
   deliver(message: InboundMessage): void
   status(status: BrokerStatus, cause?: Error): void
 }

@@ -4,6 +4,10 @@ import { handlers } from './handlers/index.js'
 import { Inbox } from './inbox.js'
 import type { Session } from './session.js'
 
+/** What may wait behind a message of a connection; of one whose token is still being verified, less. */
+const MAX_WAITING_BYTES = 1_048_576
+const MAX_STRANGER_WAITING_BYTES = 65_536
+
 /**
  * Takes what connections send to the handlers. Messages of a connection are handled in their order: while one waits for
  * the verifier or the broker, later ones wait behind it, within a bound. Only a `publish` is not waited for (the broker
@@ -61,7 +65,8 @@ export class Dispatcher {
 
   #wait(session: Session, message: ClientMessage, pending: Promise<void>): void {
     const isWaitedFor = message.verb !== 'publish'
-    if (isWaitedFor) this.#inboxes.set(session, this.#inboxes.get(session) ?? new Inbox())
+    if (isWaitedFor)
+      this.#inboxes.set(session, new Inbox(session.state === 'active' ? MAX_WAITING_BYTES : MAX_STRANGER_WAITING_BYTES))
     const answered = pending
       .catch((error: unknown) => {
         if (!session.isClosed) session.refuse(error, idOf(message))

@@ -6,19 +6,24 @@ export interface WaitingMessage {
   readonly isBinary: boolean
 }
 
-/** Messages that may wait at once, and the bytes of their payloads. */
+/** Messages that may wait at once. */
 const MAX_WAITING_MESSAGES = 1_024
-const MAX_WAITING_BYTES = 1_048_576
 
 /** What a connection has sent while an earlier message of it waits for the verifier or the broker; in order, bounded. */
 export class Inbox {
   readonly #messages: WaitingMessage[] = []
+  readonly #maxBytes: number
   #byteCount = 0
+
+  /** @param maxBytes Bytes of payload that may wait at once. */
+  constructor(maxBytes: number) {
+    this.#maxBytes = maxBytes
+  }
 
   /** Keeps a message, whose payload is copied; `false` when there is no room. */
   push(message: ClientMessage, isBinary: boolean): boolean {
     const byteCount = message.verb === 'publish' ? message.payload.length : 0
-    if (this.#messages.length >= MAX_WAITING_MESSAGES || this.#byteCount + byteCount > MAX_WAITING_BYTES) return false
+    if (this.#messages.length >= MAX_WAITING_MESSAGES || this.#byteCount + byteCount > this.#maxBytes) return false
     this.#byteCount += byteCount
     const kept = message.verb === 'publish' ? { ...message, payload: message.payload.slice() } : message
     this.#messages.push({ message: kept, isBinary })

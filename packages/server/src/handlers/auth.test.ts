@@ -116,6 +116,20 @@ describe('auth', () => {
     ])
   })
 
+  it('keeps little for a stranger whose token is still being verified', async () => {
+    const { fake, tokens } = await start()
+    tokens.isSlow = true
+    const client = await fake.connect()
+    client.clear()
+    client.send({ verb: 'auth', id: 'a', token: 'ann' })
+    for (const id of ['1', '2']) client.send({ verb: 'publish', id, key: 'k', echo: true, payload: 'x'.repeat(40_000) })
+    await fake.settled()
+    expect(client.messages).toMatchObject([{ verb: 'error', id: '2', code: 'E_UNAUTHENTICATED' }])
+    tokens.release()
+    await fake.settled()
+    expect(client.received('ok').map(({ id }) => id)).toEqual(['a', '1'])
+  })
+
   it.each([
     ['not valid', 'nonsense', 'E_TOKEN_INVALID', 4501],
     ['expired', 'expired', 'E_TOKEN_EXPIRED', 4009],
