@@ -54,6 +54,8 @@ export type Verdict = 'ok' | 'generator saturated'
 /** The result with what is needed to judge it. */
 export interface ClientsReport {
   readonly verdict: Verdict
+  /** As a sentence; `null` when the verdict is `ok`. */
+  readonly verdictReason: string | null
   readonly results: ClientsResults
   /** Per second of the window, of what happened within it. */
   readonly rates: {
@@ -107,8 +109,10 @@ export function summarizeClients(config: ClientsConfig, observation: ClientsObse
   const publishErrorCount = sum(loads, (load) => load.publishErrorCount)
   const generator = summarizeGenerator(observation)
   const latencyMs = summarizeLatency(mergeHistograms(perBackend.map((tally) => tally.latency)))
+  const verdictReason = saturationReason(generator, latencyMs)
   return {
-    verdict: isSaturated(generator, latencyMs) ? 'generator saturated' : 'ok',
+    verdict: verdictReason === null ? 'ok' : 'generator saturated',
+    verdictReason,
     results: {
       publishedCount,
       expectedCount,
@@ -175,11 +179,17 @@ function summarizeGenerator({ loads, generatorCpuSeconds }: ClientsObservation):
   }
 }
 
-function isSaturated(generator: ClientsReport['generator'], latencyMs: LatencySummary): boolean {
-  const sendLagMs = generator.sendLagMs.p99 ?? 0
-  const isLate = Math.max(sendLagMs, generator.eventLoopLagMs.p99 ?? 0) > SATURATED_LAG_MS
-  const isDominant = sendLagMs > NEGLIGIBLE_SEND_LAG_MS && sendLagMs > DOMINANT_SEND_LAG_RATIO * (latencyMs.p99 ?? 0)
-  return generator.utilization > SATURATED_UTILIZATION || isLate || isDominant
+/** Why the figures are the generator's rather than the server's; `null` when they are not. */
+function saturationReason(generator: ClientsReport['generator'], latencyMs: LatencySummary): string | null {
+  const { utilization, eventLoopLagMs, sendLagMs } = generator
+  const sentLateMs = sendLagMs.p99 ?? 0
+  if (utilization > SATURATED_UTILIZATION) return 'a worker was busy nearly all the time'
+  if ((eventLoopLagMs.p99 ?? 0) > SATURATED_LAG_MS) return "a worker's event loop was late"
+  if (sentLateMs > SATURATED_LAG_MS) return 'messages were sent late'
+  if (sentLateMs > NEGLIGIBLE_SEND_LAG_MS && sentLateMs > DOMINANT_SEND_LAG_RATIO * (latencyMs.p99 ?? 0)) {
+    return 'most of the p99 latency is that messages were sent late'
+  }
+  return null
 }
 
 /** From the end of publishing to the last arrival: the wait that finds out that it was the last is no part of it. */

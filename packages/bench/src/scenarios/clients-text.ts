@@ -63,7 +63,7 @@ function backendLine(backend: BackendResult): string {
   return `Backend ${backend.backend} (port ${backend.port}): ${parts.join(', ')}`
 }
 
-function costLines({ server, generator, verdict }: ClientsReport): string[] {
+function costLines({ server, generator, verdict, verdictReason }: ClientsReport): string[] {
   const perCpuSecond =
     server.deliveriesPerCpuSecond === null
       ? ''
@@ -72,7 +72,7 @@ function costLines({ server, generator, verdict }: ClientsReport): string[] {
     `Servers: CPU ${server.cpuSeconds.toFixed(2)} s${perCpuSecond}, RSS ${formatBytes(server.rssBytes)}`,
     `Generator: CPU ${generator.cpuSeconds.toFixed(2)} s, busiest worker ${formatPercent(generator.utilization)}, ` +
       `event-loop lag ${brief(generator.eventLoopLagMs)}, sent late by ${brief(generator.sendLagMs)}`,
-    `Verdict: ${verdict === 'ok' ? 'ok' : `${verdict}: the figures are the generator's, not the server's`}`,
+    `Verdict: ${verdictReason === null ? verdict : `${verdict} (${verdictReason}): the figures are not the server's`}`,
   ]
 }
 
