@@ -11,6 +11,14 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   })
 }
 
+for (const stream of [process.stdout, process.stderr]) {
+  stream.on('error', (error: NodeJS.ErrnoException) => {
+    // Whoever read the output has gone, as in `| head`: nobody is left to tell.
+    if (error.code === 'EPIPE') process.exit(EXIT.runtime)
+    throw error
+  })
+}
+
 process.exitCode = await runCli(process.argv.slice(2), {
   stdout: process.stdout,
   stderr: process.stderr,
