@@ -19,8 +19,9 @@ pub(crate) enum Phase {
     Open,
     /// Our close frame is on its way; the peer's is awaited. Messages are no longer delivered.
     Closing,
-    /// Everything is said. What is queued is written, then the sending side is shut down and what the peer sends is
-    /// thrown away until it closes: closing at once would reset the connection and could cost the peer our last bytes.
+    /// Everything is said. What is queued is written, then the connection is closed; if the peer may still be sending,
+    /// only our side of it is, and what comes is thrown away for a while: a close with unread bytes resets the connection
+    /// and could cost the peer our last words.
     Lingering,
 }
 
@@ -69,6 +70,8 @@ pub(crate) struct Connection {
     pub(crate) was_open: bool,
     /// Is in the list of connections to read from.
     pub(crate) is_readable: bool,
+    /// The peer's close frame has come: it sends nothing more.
+    pub(crate) has_peer_closed: bool,
     /// A ping was sent and nothing has come since.
     pub(crate) awaits_pong: bool,
 }
@@ -84,12 +87,8 @@ impl Connection {
             is_admitted: false,
             was_open: false,
             is_readable: false,
+            has_peer_closed: false,
             awaits_pong: false,
         }
-    }
-
-    /// What the `closed` event says if the connection goes now.
-    pub(crate) fn take_ending(&mut self) -> Ending {
-        self.ending.take().map_or_else(Ending::abnormal, |ending| *ending)
     }
 }

@@ -53,7 +53,9 @@ impl Shared {
     #[must_use]
     pub(crate) fn admit(&self) -> bool {
         let max = self.options.max_connections;
-        self.admitted.try_update(Ordering::AcqRel, Ordering::Acquire, |count| (count < max).then(|| count + 1)).is_ok()
+        self.admitted
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |count| (count < max).then(|| count + 1))
+            .is_ok()
     }
 
     pub(crate) fn dismiss(&self) {

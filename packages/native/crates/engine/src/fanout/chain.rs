@@ -77,7 +77,7 @@ impl Chain {
             self.bytes += len;
             return;
         }
-        let class = if self.pieces.is_empty() { SizeClass::default() } else { SizeClass::default().larger() };
+        let class = if self.pieces.is_empty() { SizeClass::default() } else { pool.larger(SizeClass::default()) };
         self.push_piece(Piece { chunk: pool.chunk_with(frame, class), from: 0, to: len as u32 });
     }
 

@@ -34,7 +34,7 @@ impl Log {
             if !frame.is_shared() && tail.chunk.append(frame) {
                 return;
             }
-            self.class = self.class.larger();
+            self.class = pool.larger(self.class);
         }
         self.entries.push_back(Entry { start, chunk: pool.chunk_with(frame, self.class) });
     }
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn a_cursor_reads_on_over_chunk_ends() {
-        let (mut log, mut pool) = (Log::default(), ChunkPool::default());
+        let (mut log, mut pool) = (Log::default(), ChunkPool::new(1 << 20));
         let frames: Vec<Vec<u8>> = (0..100_u8).map(|byte| vec![byte; 300]).collect();
         frames.iter().for_each(|frame| log.append(&Frame::copied(frame), &mut pool));
         let all = frames.concat();
@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn memory_is_freed_chunk_by_chunk_and_wholly_at_the_end() {
-        let (mut log, mut pool) = (Log::default(), ChunkPool::default());
+        let (mut log, mut pool) = (Log::default(), ChunkPool::new(1 << 20));
         (0..100_u8).for_each(|byte| log.append(&Frame::copied(&[byte; 300]), &mut pool));
         log.release_before(20_000, &mut pool);
         assert!(pool.gauge().bytes() < 30_000);
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn a_range_that_somebody_holds_outlives_its_log() {
-        let (mut log, mut pool) = (Log::default(), ChunkPool::default());
+        let (mut log, mut pool) = (Log::default(), ChunkPool::new(1 << 20));
         log.append(&Frame::copied(b"\x82\x01a"), &mut pool);
         let piece = log.piece(0, 3).expect("three bytes");
         log.release_before(3, &mut pool);
@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn chunks_grow_with_the_traffic_and_shrink_without() {
-        let (mut log, mut pool) = (Log::default(), ChunkPool::default());
+        let (mut log, mut pool) = (Log::default(), ChunkPool::new(1 << 20));
         for _ in 0..10 {
             (0..200).for_each(|_| log.append(&Frame::copied(&[0; 300]), &mut pool));
             log.release_before(log.end(), &mut pool);

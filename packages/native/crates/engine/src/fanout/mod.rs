@@ -55,7 +55,7 @@ impl Fanout {
         Self {
             members: Vec::new(),
             index: CohortIndex::default(),
-            pool: ChunkPool::default(),
+            pool: ChunkPool::new(max_outbox_bytes),
             max_outbox_bytes: max_outbox_bytes as u64,
             stamp: 0,
             unflushed_bytes: 0,

@@ -17,10 +17,6 @@ impl SizeClass {
         CLASS_BYTES[usize::from(self.0)]
     }
 
-    pub(crate) fn larger(self) -> Self {
-        Self((self.0 + 1).min(CLASS_BYTES.len() as u8 - 1))
-    }
-
     /// The class for a log whose last content had `used_bytes`: one smaller when most of a chunk stayed empty.
     pub(crate) fn after_use(self, used_bytes: usize) -> Self {
         if used_bytes < self.bytes() / 8 { Self(self.0.saturating_sub(1)) } else { self }
@@ -28,13 +24,25 @@ impl SizeClass {
 }
 
 /// Makes chunks, and keeps a bounded number of empty ones: idle logs own nothing, busy ones do not allocate.
-#[derive(Default)]
 pub(crate) struct ChunkPool {
     free: [Vec<Rc<Chunk>>; CLASS_BYTES.len()],
     gauge: Gauge,
+    largest: SizeClass,
 }
 
 impl ChunkPool {
+    /// Makes no chunk, but for a larger frame, of more than an eighth of `max_outbox_bytes`: a chunk is freed as a whole, so
+    /// its size is what a reader may hold in memory beyond its outbox.
+    pub(crate) fn new(max_outbox_bytes: usize) -> Self {
+        let largest = CLASS_BYTES.iter().rposition(|bytes| *bytes <= max_outbox_bytes / 8).unwrap_or(0);
+        Self { free: Default::default(), gauge: Gauge::default(), largest: SizeClass(largest as u8) }
+    }
+
+    /// The class above `class`, if there is one.
+    pub(crate) fn larger(&self, class: SizeClass) -> SizeClass {
+        SizeClass((class.0 + 1).min(self.largest.0))
+    }
+
     pub(crate) fn gauge(&self) -> &Gauge {
         &self.gauge
     }

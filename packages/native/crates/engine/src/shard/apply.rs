@@ -2,6 +2,7 @@ use std::sync::atomic::Ordering;
 
 use webmq_websocket::CloseCode;
 
+use super::ending::tell_closed;
 use super::{MAX_APPLIED_BYTES, Shard};
 use crate::command::{Command, MalformedBatch};
 use crate::connection::{Ending, Phase};
@@ -123,21 +124,14 @@ impl Shard {
 
     /// Removes a connection at once, without a word to the peer; tells JavaScript what it is owed.
     pub(super) fn drop_connection(&mut self, slot: Slot) {
-        let id = match self.table.get(slot) {
-            Some(_) => self.table.id(slot),
-            None => return,
-        };
+        // The id of a slot changes with its connection.
+        let id = self.table.id(slot);
         let Some(mut connection) = self.table.remove(slot) else { return };
         self.fanout.remove(slot);
         self.port().mailbox.load.fetch_sub(1, Ordering::AcqRel);
         if connection.is_admitted {
             self.shared.dismiss();
         }
-        if connection.was_open {
-            let ending = connection.take_ending();
-            self.events.closed(id, ending.code, &ending.reason);
-            self.stats.connections -= 1;
-            self.stats.closed_count += 1;
-        }
+        tell_closed(id, &mut connection, &mut self.events, &mut self.stats);
     }
 }

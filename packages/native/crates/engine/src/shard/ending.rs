@@ -1,9 +1,12 @@
+use rustix::net::{Shutdown, shutdown};
 use webmq_websocket::{CloseCode, encode_close};
 
 use super::Shard;
 use crate::batch::Frame;
 use crate::connection::{Connection, Ending, Phase};
-use crate::id::Slot;
+use crate::event::Events;
+use crate::id::{ConnectionId, Slot};
+use crate::stats::Stats;
 
 /// The outbox is over its limit.
 const SLOW_CONSUMER: (u16, &str) = (4008, "E_SLOW_CONSUMER");
@@ -11,6 +14,8 @@ const SLOW_CONSUMER: (u16, &str) = (4008, "E_SLOW_CONSUMER");
 const SILENT: (u16, &str) = (4003, "E_HEARTBEAT_TIMEOUT");
 /// The shard's thread died.
 const THREAD_DIED: (u16, &str) = (4011, "E_INTERNAL");
+/// Time in which a peer to whom everything was said may go on sending.
+const LINGER_MS: u64 = 1_000;
 const GOING_AWAY_REASON: &str = "server stops";
 
 impl Shard {
@@ -23,7 +28,9 @@ impl Shard {
 
     /// The peer closes: it gets its close frame back, or ours was the first and all is said.
     pub(super) fn answer_close(&mut self, slot: Slot, code: Option<CloseCode>, reason: &str) {
-        if self.table.get(slot).is_some_and(|connection| connection.phase == Phase::Open) {
+        let Some(connection) = self.table.get_mut(slot) else { return };
+        connection.has_peer_closed = true;
+        if connection.phase == Phase::Open {
             self.fanout.leave_all(slot);
             self.send_close(slot, code, reason);
         }
@@ -34,7 +41,7 @@ impl Shard {
     pub(super) fn fail_connection(&mut self, slot: Slot, code: CloseCode, reason: &str) {
         self.fanout.leave_all(slot);
         self.send_close(slot, Some(code), reason);
-        self.linger(slot, Some(Ending::ours(code, reason)));
+        self.linger_told(slot, Ending::ours(code, reason));
     }
 
     /// Frees what waits for a connection that reads too slowly. It gets the rest of the frame it has begun and a close
@@ -47,7 +54,7 @@ impl Shard {
                 let (code, reason) = SLOW_CONSUMER;
                 self.fanout.cut(slot);
                 self.send_close(slot, CloseCode::new(code), reason);
-                self.linger(slot, Some(Ending { code, reason: reason.to_owned() }));
+                self.linger_told(slot, Ending { code, reason: reason.to_owned() });
             }
             // Has a deadline already, and nothing is added to its outbox any more.
             Phase::Head | Phase::Deciding | Phase::Closing | Phase::Lingering => {}
@@ -64,20 +71,33 @@ impl Shard {
         self.drop_connection(slot);
     }
 
-    /// Writes what is queued, then closes the sending side and waits for the peer to close its own.
+    /// Writes what is queued, then closes.
     pub(super) fn linger(&mut self, slot: Slot, ending: Option<Ending>) {
         self.enter_ending(slot, Phase::Lingering, ending);
         self.fanout.watch(slot);
     }
 
-    /// Everything was written: the peer gets our FIN.
-    pub(super) fn shut_down_sending(&mut self, slot: Slot) {
+    /// Like [`linger`](Self::linger), but JavaScript is told the end now: nothing that comes can change it, and the peer
+    /// may take its time.
+    fn linger_told(&mut self, slot: Slot, ending: Ending) {
+        self.linger(slot, Some(ending));
+        let id = self.table.id(slot);
+        let Self { table, events, stats, .. } = self;
+        if let Some(connection) = table.get_mut(slot) {
+            tell_closed(id, connection, events, stats);
+        }
+    }
+
+    /// Everything was written: the peer gets our FIN, and may send a little longer if it has not said that it will not.
+    pub(super) fn finish_lingering(&mut self, slot: Slot) {
         let Some(connection) = self.table.get(slot).filter(|connection| connection.phase == Phase::Lingering) else {
             return;
         };
-        if rustix::net::shutdown(&connection.socket, rustix::net::Shutdown::Write).is_err() {
-            self.drop_connection(slot);
+        if connection.has_peer_closed || shutdown(&connection.socket, Shutdown::Write).is_err() {
+            return self.drop_connection(slot);
         }
+        let linger_ms = LINGER_MS.min(self.shared.options.close_timeout.as_millis() as u64);
+        self.table.set_deadline(slot, Some(self.now_ms + linger_ms));
     }
 
     /// Stops to accept and closes every connection.
@@ -105,25 +125,19 @@ impl Shard {
         }
         for slot in self.table.slots() {
             let id = self.table.id(slot);
-            let Some(connection) = self.table.remove(slot) else { continue };
-            self.tell_last(id, connection, failure.is_some());
+            let Some(mut connection) = self.table.remove(slot) else { continue };
+            if connection.is_admitted {
+                self.shared.dismiss();
+            }
+            if failure.is_some() {
+                let (code, reason) = THREAD_DIED;
+                connection.ending = Some(Box::new(Ending { code, reason: reason.to_owned() }));
+            }
+            tell_closed(id, &mut connection, &mut self.events, &mut self.stats);
         }
         self.events.quiet(self.id);
         self.events.ended(self.id);
         self.publish();
-    }
-
-    fn tell_last(&mut self, id: crate::id::ConnectionId, mut connection: Connection, has_failed: bool) {
-        if connection.is_admitted {
-            self.shared.dismiss();
-        }
-        if connection.was_open {
-            let (code, reason) = THREAD_DIED;
-            let ending = if has_failed { Ending { code, reason: reason.to_owned() } } else { connection.take_ending() };
-            self.events.closed(id, ending.code, &ending.reason);
-            self.stats.connections -= 1;
-            self.stats.closed_count += 1;
-        }
     }
 
     fn send_close(&mut self, slot: Slot, code: Option<CloseCode>, reason: &str) {
@@ -140,5 +154,15 @@ impl Shard {
         }
         let deadline_ms = self.now_ms + self.shared.options.close_timeout.as_millis() as u64;
         self.table.set_deadline(slot, Some(deadline_ms));
+    }
+}
+
+/// Tells JavaScript that a connection is closed, if it was told that it is open.
+pub(super) fn tell_closed(id: ConnectionId, connection: &mut Connection, events: &mut Events, stats: &mut Stats) {
+    if std::mem::take(&mut connection.was_open) {
+        let ending = connection.ending.take().map_or_else(Ending::abnormal, |ending| *ending);
+        events.closed(id, ending.code, &ending.reason);
+        stats.connections -= 1;
+        stats.closed_count += 1;
     }
 }

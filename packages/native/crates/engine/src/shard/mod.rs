@@ -203,7 +203,7 @@ impl Shard {
         let Outcome { failed, slow, drained } = self.fanout.take_outcome();
         failed.into_iter().for_each(|slot| self.drop_connection(slot));
         slow.into_iter().for_each(|slot| self.end_slow(slot));
-        drained.into_iter().for_each(|slot| self.shut_down_sending(slot));
+        drained.into_iter().for_each(|slot| self.finish_lingering(slot));
     }
 
     fn publish(&mut self) {
