@@ -51,7 +51,7 @@ export class Link {
 
   /** Whether messages may be sent now. */
   get isLive(): boolean {
-    return this.#connection?.isLive ?? false
+    return this.#state !== 'closed' && (this.#connection?.isLive ?? false)
   }
 
   /** Bytes that wait in the socket. */

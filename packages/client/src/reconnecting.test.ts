@@ -436,6 +436,20 @@ describe('close', () => {
     expect(vi.getTimerCount()).toBe(0)
   })
 
+  it('does not wait for answers to listens, and tries them no more', async () => {
+    const { client, server } = watched()
+    await client.connect()
+    server.ignore('listen')
+    const ready = expect(client.listen('a', () => undefined).ready).rejects.toMatchObject({ code: 'E_CLOSED' })
+    const subscription = client.listen('b', () => undefined)
+    await subscription.ready
+    server.ignore('unlisten')
+    const gone = subscription.unlisten()
+    await client.close()
+    await Promise.all([ready, gone])
+    expect(vi.getTimerCount()).toBe(0)
+  })
+
   it('rejects what is not acknowledged in time', async () => {
     const { client, server } = watched()
     server.isUp = false

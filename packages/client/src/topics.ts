@@ -50,22 +50,21 @@ type Meet<A extends readonly string[], B extends readonly string[]> = A extends 
       ? true
       : false
 
+/** The topics of `T` that have a key in common with `K`. One type for both questions below: compilers remember it. */
+type Meeting<T, K extends string> = string extends K
+  ? keyof T
+  : { [P in keyof T & string]: true extends Meet<Words<P>, Words<K>> ? P : never }[keyof T & string]
+
 /**
  * Payload of the keys that `K` stands for: the union over all patterns of `T` that have a key in common with `K`, which
  * may be a key, a pattern or a template (`chat.${string}.message`). `unknown` when `T` names no topics, `never` when
  * none of its topics can be meant.
  */
-export type Payload<T, K extends string> = [keyof T] extends [never]
-  ? unknown
-  : string extends K
-    ? T[keyof T]
-    : { [P in keyof T & string]: true extends Meet<Words<P>, Words<K>> ? T[P] : never }[keyof T & string]
+export type Payload<T, K extends string> = [keyof T] extends [never] ? unknown : T[Meeting<T, K>]
 
 /** `K` itself when a topic of `T` can be meant, otherwise a type that says so in the compiler's message. */
 export type KnownTopic<T, K extends string> = [keyof T] extends [never]
   ? K
-  : true extends { [P in keyof T & string]: true extends Meet<Words<P>, Words<K>> ? true : false }[keyof T & string]
-    ? K
-    : string extends K
-      ? K
-      : `no topic has a key in common with ${K}`
+  : [Meeting<T, K>] extends [never]
+    ? `no topic has a key in common with ${K}`
+    : K

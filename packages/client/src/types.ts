@@ -1,3 +1,4 @@
+/// <reference lib="esnext.disposable" preserve="true" />
 import type { GapReason, WebMQError } from './protocol/index.js'
 
 /** A value, or a promise of it. */
