@@ -4,6 +4,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{BorrowedFd, IntoRawFd};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use napi::bindgen_prelude::{BufferSlice, Function, Result};
@@ -74,10 +75,15 @@ pub struct NativeAddress {
 /// Code of WebMQ's error table, which becomes the `code` of the error in JavaScript.
 type ErrorCode = &'static str;
 
+/// Wakes the event loop; keeps it alive for as long as it is there.
+type Ring = ThreadsafeFunction<(), (), (), Status, false>;
+
 /// A running engine. Keeps the process alive until it is closed.
 #[napi]
 pub struct NativeEngine {
     engine: Engine,
+    /// Shared with the threads; taken by `close`, for the engine itself lives until JavaScript collects it.
+    ring: Arc<Mutex<Option<Ring>>>,
 }
 
 #[napi]
@@ -85,16 +91,20 @@ impl NativeEngine {
     /// Starts the threads. `ring` is called on the event loop when events wait, once until the next `drain`.
     #[napi(constructor, catch_unwind)]
     pub fn new(options: NativeOptions, ring: Function<'_, (), ()>) -> Result<Self, ErrorCode> {
-        let ring: ThreadsafeFunction<(), (), (), Status, false> = ring
+        let ring: Ring = ring
             .build_threadsafe_function()
             .build()
             .map_err(|error| Error::new("E_TRANSPORT_FAILED", error.reason.to_string()))?;
-        let ring = move || {
-            // Refused only while Node ends, when nobody listens any more.
-            ring.call((), ThreadsafeFunctionCallMode::NonBlocking);
+        let ring = Arc::new(Mutex::new(Some(ring)));
+        let shared = Arc::clone(&ring);
+        let wake = move || {
+            if let Some(ring) = &*shared.lock().unwrap_or_else(PoisonError::into_inner) {
+                // Refused only while Node ends, when nobody listens any more.
+                ring.call((), ThreadsafeFunctionCallMode::NonBlocking);
+            }
         };
-        let engine = Engine::start(engine_options(&options)?, Box::new(ring)).map_err(|error| to_js(&error))?;
-        Ok(Self { engine })
+        let engine = Engine::start(engine_options(&options)?, Box::new(wake)).map_err(|error| to_js(&error))?;
+        Ok(Self { engine, ring })
     }
 
     /// Binds an IP address and accepts connections on it. Port 0 takes a free one.
@@ -171,10 +181,11 @@ impl NativeEngine {
         self.engine.shut_down();
     }
 
-    /// Ends what is left and joins the threads. Idempotent.
+    /// Ends what is left, joins the threads and lets the process end. Idempotent.
     #[napi(catch_unwind)]
     pub fn close(&self) {
         self.engine.close();
+        drop(self.ring.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
 }
 
