@@ -77,7 +77,7 @@ describe('HttpFrontend', () => {
     const response = await get('/health?from=probe')
     expect(response.status).toBe(200)
     expect(response.headers.get('cache-control')).toBe('no-store')
-    expect(await response.json()).toEqual(HEALTH)
+    expect(await response.json()).toEqual({ ...HEALTH, path: '/ws' })
   })
 
   it('says with 503 that it drains', async () => {

@@ -4,7 +4,7 @@ import { WebMQError } from 'webmq-client/protocol'
 import type { Logger } from './logger.js'
 import { findStaticFile, type StaticFile } from './static-files.js'
 
-/** What `/health` answers. */
+/** What `/health` answers, beside the path of the WebSocket endpoint. */
 export interface Health {
   /** `draining` (connections are being closed, and no new ones are taken) and `stopped` are answered with 503. */
   readonly status: 'ok' | 'draining' | 'stopped'
@@ -84,7 +84,7 @@ export class HttpFrontend {
     }
     if (path === '/health') {
       const report = health()
-      return sendJson(response, request, report.status === 'ok' ? 200 : 503, report)
+      return sendJson(response, request, report.status === 'ok' ? 200 : 503, { ...report, path: endpoint })
     }
     if (path === endpoint) {
       response.setHeader('upgrade', 'websocket').setHeader('connection', 'upgrade, close')
