@@ -1,6 +1,7 @@
 import { MAX_KEY_BYTES, WebMQError, type Welcome } from 'webmq-client/protocol'
 import type { Dispatcher } from './dispatcher.js'
 import { ANONYMOUS, type Identity } from './identity/index.js'
+import { RefusedOrigins } from './refused-origins.js'
 import { Session, type SessionServices } from './session.js'
 import type { Sessions } from './sessions.js'
 import type { ConnectionId, Transport, TransportSink, UpgradeId, UpgradeRequest } from './transport.js'
@@ -34,11 +35,13 @@ interface Admission {
 /** Where connections come in: decides upgrades, makes sessions, and hands messages on. */
 export class Gateway implements TransportSink {
   readonly #context: GatewayContext
+  readonly #refusedOrigins: RefusedOrigins
   /** Accepted and not open yet, oldest first. */
   readonly #admissions = new Map<UpgradeId, Admission>()
 
   constructor(context: GatewayContext) {
     this.#context = context
+    this.#refusedOrigins = new RefusedOrigins(context.services.log)
   }
 
   upgrade(request: UpgradeRequest): void {
@@ -62,6 +65,7 @@ export class Gateway implements TransportSink {
         { code: error.code, path: request.path, remoteAddress: request.remoteAddress },
         'upgrade refused',
       )
+      if (error.code === 'E_ORIGIN_FORBIDDEN') this.#refusedOrigins.report(request.headers.origin)
       const retryAfter = retryAfterMs === undefined ? {} : { 'retry-after': `${Math.ceil(retryAfterMs / 1_000)}` }
       transport.reject(request.id, rejectionOf(error, retryAfter))
     }

@@ -274,7 +274,7 @@ export const OPTIONS = [
     check: (value) => (isOriginPattern(value) ? undefined : describeAllowedOrigin()),
     help: 'Pages of this origin may connect too: `https://app.example.com`, `https://*.example.com`, or `*` for all.',
     detail:
-      'Pages of the server itself always may, and so may everything that is no browser page (it sends no `Origin`). `https://*.example.com` stands for one or more labels before `example.com`, not for `example.com` itself; `http://localhost:*` for any port; `null` for sandboxed frames and files. Without the check any page that a user visits could speak in the name of that user.',
+      'Pages of the server itself always may (without tokens only under the names of this machine, such as `localhost`: any page can give its own name the address of this machine), and so may everything that is no browser page (it sends no `Origin`). `https://*.example.com` stands for one or more labels before `example.com`, not for `example.com` itself; `http://localhost:*` for any port; `null` for sandboxed frames and files. Without the check any page that a user visits could speak in the name of that user.',
   },
   {
     name: 'insecure',

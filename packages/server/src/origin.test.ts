@@ -44,6 +44,21 @@ describe('isOriginAllowed', () => {
     expect(isOriginAllowed(origin, host, [])).toBe(false)
   })
 
+  it.each([
+    ['http://localhost:8080', 'localhost:8080'],
+    ['http://127.0.0.1:8080', '127.0.0.1:8080'],
+    ['http://[::1]:8080', '[::1]:8080'],
+  ])('lets in the page %s where only names of this machine count', (origin, host) => {
+    expect(isOriginAllowed(origin, host, [], 'loopback')).toBe(true)
+  })
+
+  it('does not take a page for its own that has given its name the address of this machine', () => {
+    const rebound = ['http://evil.example:8080', 'evil.example:8080'] as const
+    expect(isOriginAllowed(...rebound, [], 'loopback')).toBe(false)
+    expect(isOriginAllowed(...rebound, ['http://evil.example:8080'], 'loopback')).toBe(true)
+    expect(isOriginAllowed(...rebound, [], 'all')).toBe(true)
+  })
+
   it('keeps letting in its own pages when others are allowed too', () => {
     expect(isOriginAllowed('http://localhost:8080', 'localhost:8080', ['https://app.example.com'])).toBe(true)
   })

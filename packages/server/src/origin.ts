@@ -1,3 +1,12 @@
+import { isLoopback } from './loopback.js'
+
+/**
+ * Under which names the server takes a page for its own. `loopback`: only when it was asked for as `localhost` or a
+ * loopback address, because any page can give its own name the address of this machine (DNS rebinding) and then has the
+ * origin that it asks for.
+ */
+export type OwnHosts = 'all' | 'loopback'
+
 /** Schemes that a page may have, with the port that goes without saying. */
 const DEFAULT_PORTS: Readonly<Record<string, string>> = { 'http:': '80', 'https:': '443' }
 
@@ -33,18 +42,20 @@ export function describeAllowedOrigin(): string {
  * Cost: O(origins), once per upgrade.
  *
  * @param origins Entries that {@link isOriginPattern} takes.
+ * @param ownHosts Default `all`.
  */
 export function isOriginAllowed(
   originHeader: string | undefined,
   hostHeader: string | undefined,
   origins: readonly string[],
+  ownHosts: OwnHosts = 'all',
 ): boolean {
   if (originHeader === undefined) return true
   if (origins.includes('*')) return true
   if (originHeader === 'null') return origins.includes('null')
   const origin = parseOrigin(originHeader)
   if (origin === undefined) return false
-  return isSameHost(origin, hostHeader) || origins.some((pattern) => matchesOrigin(pattern, origin))
+  return isOwn(origin, hostHeader, ownHosts) || origins.some((pattern) => matchesOrigin(pattern, origin))
 }
 
 /** RFC 6454 §7: an origin is `scheme://host[:port]`, nothing more; two values in one header are none. */
@@ -53,6 +64,10 @@ function parseOrigin(text: string): OriginParts | undefined {
   if (match === null) return undefined
   const scheme = `${match[1]}:`
   return { scheme, host: match[2] ?? '', port: match[3] ?? DEFAULT_PORTS[scheme] ?? '' }
+}
+
+function isOwn(origin: OriginParts, hostHeader: string | undefined, ownHosts: OwnHosts): boolean {
+  return isSameHost(origin, hostHeader) && (ownHosts === 'all' || isLoopback(origin.host))
 }
 
 function isSameHost(origin: OriginParts, hostHeader: string | undefined): boolean {

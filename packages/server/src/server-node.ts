@@ -57,6 +57,8 @@ export class ServerNode {
     this.#gateway = new Gateway({
       path: options.path,
       origins: options.origins,
+      // Without tokens the address is all that keeps strangers out, and a page of theirs is on this machine.
+      ownHosts: options.jwt === undefined && !options.insecure ? 'loopback' : 'all',
       transport,
       sessions: this.#sessions,
       dispatcher: this.#dispatcher,

@@ -6,7 +6,7 @@ import {
   SUBPROTOCOL,
   WebMQError,
 } from 'webmq-client/protocol'
-import { isOriginAllowed } from './origin.js'
+import { isOriginAllowed, type OwnHosts } from './origin.js'
 import type { Rejection, UpgradeRequest } from './transport.js'
 
 /** What upgrade requests are held to. */
@@ -15,6 +15,8 @@ export interface UpgradePolicy {
   readonly path: string
   /** Origins that may connect beside the server's own. */
   readonly origins: readonly string[]
+  /** Under which names the server's own pages may connect; default `all`. */
+  readonly ownHosts?: OwnHosts
 }
 
 /** An upgrade request that may go on. */
@@ -33,7 +35,9 @@ export interface AdmissibleUpgrade {
 export function examineUpgrade(request: UpgradeRequest, policy: UpgradePolicy): AdmissibleUpgrade {
   const { path, headers, subprotocols } = request
   if (path !== policy.path) throw new WebMQError('E_PATH_NOT_FOUND', { detail: `it is ${policy.path}` })
-  if (!isOriginAllowed(headers.origin, headers.host, policy.origins)) throw new WebMQError('E_ORIGIN_FORBIDDEN')
+  if (!isOriginAllowed(headers.origin, headers.host, policy.origins, policy.ownHosts)) {
+    throw new WebMQError('E_ORIGIN_FORBIDDEN')
+  }
   const isOffered = subprotocols.includes(SUBPROTOCOL)
   if (!isOffered && subprotocols.length > 0) {
     throw new WebMQError('E_SUBPROTOCOL_UNSUPPORTED', { detail: `offer ${SUBPROTOCOL}` })

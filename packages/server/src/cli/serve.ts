@@ -20,6 +20,11 @@ const STOP_GRACE_MS = 5000
 export async function serve(options: ServerOptions, terminal: Terminal): Promise<number> {
   const resolved = resolveOptions(options)
   const logger = createLogger({ level: resolved.logLevel, format: resolved.logFormat })
+  // A bug: what state things are in is not known, so the process ends, and whoever supervises it starts another.
+  process.on('uncaughtException', (err, origin) => {
+    logger.fatal({ err, origin }, 'the server met a bug and ends')
+    process.exit(EXIT.FAILED)
+  })
   for (const warning of [...unknownVariables(terminal.env), ...warningsOf(resolved)]) logger.warn(warning)
 
   // Loaded here, so that the other commands start without the transports.
@@ -39,8 +44,7 @@ export async function serve(options: ServerOptions, terminal: Terminal): Promise
     process.exit(EXIT.FAILED)
   }, deadlineMs)
   await server.stop({ drainMs: resolved.drainTimeoutMs })
-  // Stays: if anything still keeps the process up, it ends it.
-  deadline.unref()
+  clearTimeout(deadline)
   return EXIT.OK
 }
 

@@ -1,0 +1,23 @@
+import { expect, it } from 'vitest'
+import { RefusedOrigins } from './refused-origins.js'
+
+function createRecorder() {
+  const origins: unknown[] = []
+  return { origins, log: { warn: (fields: object) => void origins.push(fields) } }
+}
+
+it('tells of an origin once', () => {
+  const { origins, log } = createRecorder()
+  const refused = new RefusedOrigins(log)
+  for (const origin of ['http://localhost:5173', 'https://evil.example', 'http://localhost:5173'])
+    refused.report(origin)
+  expect(origins).toEqual([{ origin: 'http://localhost:5173' }, { origin: 'https://evil.example' }])
+})
+
+it('does not let strangers fill the log', () => {
+  const { origins, log } = createRecorder()
+  const refused = new RefusedOrigins(log)
+  for (let index = 0; index < 10_000; index++) refused.report(`https://${index}.example/${'x'.repeat(8000)}`)
+  expect(origins).toHaveLength(100)
+  expect(JSON.stringify(origins).length).toBeLessThan(100 * 220)
+})
