@@ -3,7 +3,7 @@ import { RefusedOrigins } from './refused-origins.js'
 
 function createRecorder() {
   const origins: unknown[] = []
-  return { origins, log: { warn: (fields: object) => void origins.push(fields) } }
+  return { origins, log: { warn: (fields: object | string) => void origins.push(fields) } }
 }
 
 it('tells of an origin once', () => {
