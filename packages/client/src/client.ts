@@ -1,4 +1,6 @@
+import type { ClientOptions } from './client-options.js'
 import { Emitter } from './emitter.js'
+import type { ClientError, ClientEvents, ConnectedInfo, State, StateChange } from './events.js'
 import { Link } from './link.js'
 import { Listens } from './listens.js'
 import { resolveOptions } from './options.js'
@@ -6,19 +8,7 @@ import { type ServerMessage, WebMQError } from './protocol/index.js'
 import { Publishes } from './publishes.js'
 import { errorOfServer } from './server-error.js'
 import type { KnownTopic, Payload, Topics } from './topics.js'
-import type {
-  ClientError,
-  ClientEvents,
-  ClientOptions,
-  ConnectedInfo,
-  ListenOptions,
-  MessageHandler,
-  PublishOptions,
-  PublishResult,
-  State,
-  StateChange,
-  Subscription,
-} from './types.js'
+import type { ListenOptions, MessageHandler, PublishOptions, PublishResult, Subscription } from './types.js'
 
 /** How long `close` waits for acknowledgements unless told otherwise. */
 const FLUSH_MS = 1_000

@@ -1,3 +1,5 @@
+import type { WebSocketConstructor, WebSocketLike } from './client-options.js'
+import type { ConnectedInfo } from './events.js'
 import { Heartbeat } from './heartbeat.js'
 import {
   type ClientMessage,
@@ -11,7 +13,6 @@ import {
   type Welcome,
 } from './protocol/index.js'
 import { errorOfServer } from './server-error.js'
-import type { ConnectedInfo, WebSocketConstructor, WebSocketLike } from './types.js'
 
 /** The one request id that `auth` uses: a connection has at most one in flight. */
 const AUTH_ID = 'auth'

@@ -1,7 +1,7 @@
 import { WebMQClient } from './client.js'
+import type { ClientOptions } from './client-options.js'
 import { WebMQError } from './protocol/index.js'
 import type { Topics } from './topics.js'
-import type { ClientOptions } from './types.js'
 
 let instance: WebMQClient | undefined
 

@@ -1,10 +1,11 @@
 import { backoffMs } from './backoff.js'
+import type { TokenCause } from './client-options.js'
 import { type Closure, Connection } from './connection.js'
+import type { ConnectedInfo, State, StateChange } from './events.js'
 import { isDormant, watchLifecycle } from './lifecycle.js'
 import { MAX_TIMER_MS, type ResolvedOptions, webSocketUrl } from './options.js'
 import { type ClientMessage, isReconnectable, type ServerMessage, WebMQError, type Welcome } from './protocol/index.js'
 import { askForToken } from './token.js'
-import type { ConnectedInfo, State, StateChange, TokenCause } from './types.js'
 
 /** A connection that lived shorter counts as a failed attempt: a server that dies of what we send must not be hammered. */
 const LASTING_MS = 5_000

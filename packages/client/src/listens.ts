@@ -1,20 +1,16 @@
 import { backoffMs } from './backoff.js'
+import type { ClientError, Gap } from './events.js'
+import { MatchCache } from './match-cache.js'
 import type { ResolvedOptions } from './options.js'
 import { decodePayload } from './payload.js'
 import { type ParsedPosition, parsePosition } from './position.js'
-import { type ClientMessage, matches, type ServerMessage, validatePattern, WebMQError } from './protocol/index.js'
-import { errorOfServer } from './server-error.js'
+import { type ServerMessage, validatePattern, WebMQError } from './protocol/index.js'
+import { Questions } from './questions.js'
 import { LiveSubscription } from './subscription.js'
-import type { ClientError, Gap, ListenOptions, Message, MessageHandler } from './types.js'
+import type { ListenOptions, Message, MessageHandler } from './types.js'
+import type { Wire } from './wire.js'
 
 type From<V extends ServerMessage['verb']> = Extract<ServerMessage, { verb: V }>
-type Answer = From<'ok'> | WebMQError
-type Question = {
-  readonly verb: 'listen' | 'unlisten'
-  readonly pattern: string
-  readonly since?: string | undefined
-  readonly last?: number | undefined
-}
 
 /** All subscriptions of one pattern; on the wire they are one listen. */
 interface Listen {
@@ -34,36 +30,27 @@ interface Replay {
   left: number
 }
 
-/** The connection, as far as the registry needs it. */
-export interface ListensWire {
-  readonly isLive: boolean
-  send(message: ClientMessage): void
-}
-
 /** Whom the registry tells. */
 export interface ListensContext {
   onGap(gap: Gap): void
   onError(error: ClientError): void
 }
 
-/** Keys whose listens are remembered. Bounds memory when keys hold ids. */
-const MAX_CACHED_KEYS = 1_024
-
 /** Who listens with what; listens again after a reconnect, and says whether anything was missed. */
 export class Listens {
   readonly #options: ResolvedOptions
-  readonly #wire: ListensWire
+  readonly #wire: Wire
   readonly #context: ListensContext
   readonly #listens = new Map<string, Listen>()
-  readonly #questions = new Map<string, (answer: Answer) => void>()
-  readonly #cache = new Map<string, readonly Listen[]>()
+  readonly #questions: Questions
+  readonly #cache = new MatchCache<Listen>()
   #replay: Replay | undefined
-  #lastId = 0
 
-  constructor(options: ResolvedOptions, wire: ListensWire, context: ListensContext) {
+  constructor(options: ResolvedOptions, wire: Wire, context: ListensContext) {
     this.#options = options
     this.#wire = wire
     this.#context = context
+    this.#questions = new Questions(wire, options.ackTimeoutMs)
   }
 
   /**
@@ -106,7 +93,7 @@ export class Listens {
       clearTimeout(listen.timer)
       for (const subscription of listen.subscriptions) subscription.suspend()
     }
-    for (const answer of [...this.#questions.values()]) answer(new WebMQError('E_DISCONNECTED'))
+    this.#questions.down()
   }
 
   /** Ends every subscription. */
@@ -119,15 +106,13 @@ export class Listens {
 
   /** Takes an answer; returns whether it was to a question of this registry. */
   answer(message: From<'ok'> | From<'error'>): boolean {
-    const answer = this.#questions.get(message.id ?? '')
-    answer?.(message.verb === 'ok' ? message : errorOfServer(message))
-    return answer !== undefined
+    return this.#questions.answer(message)
   }
 
   /** Hands a message to every handler of every matching pattern, once. Cost for a known key: O(handlers). */
   deliver({ key, payload: wirePayload, position: text, replayed }: From<'message'>): void {
     const replay = replayed ? this.#replay : undefined
-    const targets = replay ? [replay] : this.#matching(key)
+    const targets = replay ? [replay] : this.#cache.find(key, this.#listens.values())
     if (targets.length > 0) {
       try {
         const payload = decodePayload(wirePayload, this.#options.codec)
@@ -149,7 +134,7 @@ export class Listens {
     for (const listen of this.#listens.values()) {
       const targets = listen.subscriptions.filter(({ state }) => state === 'active')
       if (targets.length === 0) continue
-      this.#send({ verb: 'listen', pattern: listen.pattern }, (answer) => {
+      this.#questions.ask({ verb: 'listen', pattern: listen.pattern }, (answer) => {
         if (answer instanceof WebMQError && !answer.retryable) this.#refused(listen, targets, answer)
       })
     }
@@ -160,16 +145,6 @@ export class Listens {
     const gap = { pattern, reason }
     for (const subscription of this.#listens.get(pattern)?.subscriptions ?? []) subscription.gap(gap)
     this.#context.onGap(gap)
-  }
-
-  #matching(key: string): readonly Listen[] {
-    let found = this.#cache.get(key)
-    if (!found) {
-      found = [...this.#listens.values()].filter(({ pattern }) => matches(pattern, key))
-      if (this.#cache.size >= MAX_CACHED_KEYS) this.#cache.clear()
-      this.#cache.set(key, found)
-    }
-    return found
   }
 
   /** Adds to what is there already, if it wants no more than that; otherwise asks the server. */
@@ -206,7 +181,7 @@ export class Listens {
     const since = first?.position?.text
     const last = first?.last
     if (since === undefined && last === undefined) listen.joinable = targets
-    this.#send({ verb: 'listen', pattern, since, last }, (answer) => {
+    this.#questions.ask({ verb: 'listen', pattern, since, last }, (answer) => {
       if (listen.joinable === targets) listen.joinable = undefined
       if (answer instanceof WebMQError) this.#refused(listen, targets, answer)
       else this.#accepted(listen, targets, since, answer)
@@ -275,19 +250,6 @@ export class Listens {
   async #remove(subscription: LiveSubscription): Promise<void> {
     if (!this.#forget(subscription) || !this.#wire.isLive) return
     const { pattern } = subscription
-    await new Promise((resolve) => this.#send({ verb: 'unlisten', pattern }, resolve))
-  }
-
-  #send(question: Question, onAnswer: (answer: Answer) => void): void {
-    const id = `l${++this.#lastId}`
-    const settle = (answer: Answer) => {
-      clearTimeout(timer)
-      this.#questions.delete(id)
-      onAnswer(answer)
-    }
-    const timer = setTimeout(() => settle(new WebMQError('E_TIMEOUT')), this.#options.ackTimeoutMs)
-    this.#questions.set(id, settle)
-    // The encoder leaves out options that are undefined.
-    this.#wire.send({ ...question, id } as ClientMessage)
+    await new Promise((resolve) => this.#questions.ask({ verb: 'unlisten', pattern }, resolve))
   }
 }

@@ -1,8 +1,8 @@
 import { afterEach, describe, expect, it, vi } from 'vitest'
+import type { ClientOptions } from './client-options.js'
 import { WebMQClient } from './index.js'
 import { webSocketUrl } from './options.js'
 import { createTestServer } from './testing/index.js'
-import type { ClientOptions } from './types.js'
 
 afterEach(() => {
   vi.unstubAllGlobals()

@@ -1,5 +1,5 @@
+import type { Codec } from './client-options.js'
 import { WebMQError, type WirePayload } from './protocol/index.js'
-import type { Codec } from './types.js'
 
 /**
  * Payload as it goes on the wire: what the codec makes of it; without one, bytes as they are (copied) and everything

@@ -1,3 +1,4 @@
+import type { WhenOffline } from './client-options.js'
 import { createMessageIds } from './message-id.js'
 import { MAX_TIMER_MS, type ResolvedOptions } from './options.js'
 import { encodePayload, wireBytes } from './payload.js'
@@ -12,7 +13,8 @@ import {
   type WirePayload,
 } from './protocol/index.js'
 import { errorOfServer } from './server-error.js'
-import type { PublishOptions, PublishResult, WhenOffline } from './types.js'
+import type { PublishOptions, PublishResult } from './types.js'
+import type { Wire } from './wire.js'
 
 type PublishMessage = Extract<ClientMessage, { verb: 'publish' }>
 
@@ -31,13 +33,6 @@ interface Pending {
   settle(outcome: PublishResult | WebMQError): void
 }
 
-/** The connection, as far as publishing needs it. */
-export interface PublishesWire {
-  readonly isLive: boolean
-  readonly bufferedBytes: number
-  send(message: ClientMessage): void
-}
-
 /** Publishes that may wait for their acknowledgements on a live connection. Bounds memory when a caller never awaits. */
 const MAX_IN_FLIGHT = 16_384
 
@@ -50,7 +45,7 @@ const MAX_SOCKET_BYTES = 16_777_216
  */
 export class Publishes {
   readonly #options: ResolvedOptions
-  readonly #wire: PublishesWire
+  readonly #wire: Wire
   readonly #pending = new Map<string, Pending>()
   readonly #createMessageId = createMessageIds()
   #onIdle: (() => void) | undefined
@@ -61,7 +56,7 @@ export class Publishes {
   #timer: ReturnType<typeof setTimeout> | undefined
   #timerAtMs = Number.POSITIVE_INFINITY
 
-  constructor(options: ResolvedOptions, wire: PublishesWire) {
+  constructor(options: ResolvedOptions, wire: Wire) {
     this.#options = options
     this.#wire = wire
   }

@@ -1,17 +1,10 @@
 import { callSafely } from './call-safely.js'
 import { Emitter } from './emitter.js'
+import type { Gap } from './events.js'
 import { MessageBuffer } from './message-buffer.js'
 import { isSeen, type ParsedPosition, parsePosition } from './position.js'
 import { WebMQError } from './protocol/index.js'
-import type {
-  Gap,
-  ListenOptions,
-  ListenResult,
-  Message,
-  MessageHandler,
-  Subscription,
-  SubscriptionEvents,
-} from './types.js'
+import type { ListenOptions, ListenResult, Message, MessageHandler, Subscription, SubscriptionEvents } from './types.js'
 
 /** What a subscription may touch. */
 export interface SubscriptionContext {

@@ -1,5 +1,5 @@
+import type { TokenCause, TokenSource } from './client-options.js'
 import { WebMQError } from './protocol/index.js'
-import type { TokenCause, TokenSource } from './types.js'
 
 /**
  * Asks the app for a token; `undefined` when it has none and wants to be anonymous.

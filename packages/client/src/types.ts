@@ -1,77 +1,7 @@
 /// <reference lib="esnext.disposable" preserve="true" />
+import type { WhenOffline } from './client-options.js'
+import type { Gap } from './events.js'
 import type { GapReason, WebMQError } from './protocol/index.js'
-
-/** A value, or a promise of it. */
-export type Awaitable<T> = T | PromiseLike<T>
-
-/**
- * `idle`: nothing was asked of the client yet. `connecting`: the first attempt. `connected`: authenticated and live.
- * `reconnecting`: waiting for, or in, another attempt. `closed`: for good.
- */
-export type State = 'idle' | 'connecting' | 'connected' | 'reconnecting' | 'closed'
-
-/** A change of the client's state, or another failed attempt within `reconnecting`. */
-export interface StateChange {
-  readonly state: State
-  readonly previous: State
-  /** WebSocket close code of the connection that was lost (RFC 6455 §7.4); 4000-4999 are WebMQ's. */
-  readonly code?: number | undefined
-  /** Why, in words for a log. */
-  readonly reason?: string | undefined
-  /** Number of the coming attempt since the last lasting connection, from 1. */
-  readonly attempt?: number | undefined
-  /** Time until that attempt. */
-  readonly retryInMs?: number | undefined
-  /** Whether the client has given up. */
-  readonly terminal?: boolean | undefined
-  /** What ended the connection, as an error. */
-  readonly error?: WebMQError | undefined
-}
-
-/** A connection that has just become live. */
-export interface ConnectedInfo {
-  /** Id that the server gave to this connection, as in its logs. */
-  readonly session: string
-  readonly node: string
-  readonly version: string
-  /** Whose token was accepted. */
-  readonly userId?: string | undefined
-}
-
-/** Messages of a pattern may be missing: what the app derived from them should be loaded again. */
-export interface Gap {
-  readonly pattern: string
-  readonly reason: GapReason
-  /** Position that the server was asked to continue from. */
-  readonly since?: string | undefined
-}
-
-/** Something went wrong that no promise could tell: a handler threw, a message was unreadable, a listen was refused. */
-export interface ClientError {
-  readonly error: unknown
-  readonly pattern?: string | undefined
-  readonly key?: string | undefined
-}
-
-/** Events of a client and what their handlers get. */
-export interface ClientEvents {
-  state: StateChange
-  /** Every time a connection becomes live. Listens and queued messages have been handed to it already. */
-  connected: ConnectedInfo
-  /** A live connection was lost; {@link StateChange.retryInMs} says when the next attempt is made. */
-  disconnected: StateChange
-  /** Another attempt has been scheduled. */
-  reconnecting: StateChange
-  /** `connected`, but not the first time. */
-  reconnected: ConnectedInfo
-  /** Not connected for `lostAfterMs`: time to tell the person in front of the screen. */
-  lost: { readonly afterMs: number }
-  /** Connected again after `lost`. */
-  restored: ConnectedInfo
-  gap: Gap
-  /** Goes to `console.error` when nobody handles it. */
-  error: ClientError
-}
 
 /** A message as a handler gets it. One object is shared by all handlers of the client: treat it as read-only. */
 export interface Message<P> {
@@ -144,9 +74,6 @@ export interface Subscription<P> extends AsyncIterable<Message<P>>, Disposable {
   [Symbol.asyncIterator](): AsyncIterator<Message<P>, undefined>
 }
 
-/** What happens to a publish while there is no connection. */
-export type WhenOffline = 'queue' | 'reject' | 'drop'
-
 /** Options of `publish`. */
 export interface PublishOptions {
   /** 1-64 characters of `[A-Za-z0-9_-]`; default: generated. The server ignores a second message of the same id. */
@@ -172,87 +99,4 @@ export interface PublishResult {
   readonly position?: string | undefined
   /** Whether it was given up because there was no connection (`whenOffline: 'drop'`). */
   readonly dropped?: boolean | undefined
-}
-
-/**
- * Gives a token. `initial`: before a connection is made. `expiring`: the present one is about to run out, or has.
- * `rejected`: the server refused the last one; a second refusal ends the client.
- */
-export type TokenSource = (request: {
-  readonly cause: TokenCause
-  /** Aborted when the answer is no longer wanted. */
-  readonly signal: AbortSignal
-}) => Awaitable<string | null | undefined>
-
-/** Why a token is asked for. */
-export type TokenCause = 'initial' | 'expiring' | 'rejected'
-
-/** Another format than JSON for payloads, carried in binary frames. */
-export interface Codec {
-  encode(payload: unknown): Uint8Array
-  decode(bytes: Uint8Array): unknown
-}
-
-/** When a lost connection is tried again: after a random time below `minMs * 2 ** attempt`, at most `maxMs`. */
-export interface ReconnectOptions {
-  /** Default 500. */
-  readonly minMs?: number
-  /** Default 20,000. Bounds both the wait and the load on a server that comes back. */
-  readonly maxMs?: number
-  /** Attempts in a row that may fail before the client closes; default infinite. */
-  readonly maxAttempts?: number
-}
-
-/** Bounds of what waits for a connection; whatever exceeds them rejects. */
-export interface OfflineQueueOptions {
-  /** Default 1,000; over it `E_QUEUE_FULL`. */
-  readonly maxMessages?: number
-  /** Payload bytes; default 1,048,576; over it `E_QUEUE_FULL`. */
-  readonly maxBytes?: number
-  /** Default 60,000; over it `E_TIMEOUT`. */
-  readonly maxAgeMs?: number
-}
-
-/**
- * The part of a WebSocket that the client uses: browsers, Node 22, Deno, Bun, Workers and the `ws` package have it. Their
- * declarations agree on names and not on parameters, hence `never`: whatever they declare fits.
- */
-export interface WebSocketLike {
-  binaryType: string
-  readonly bufferedAmount: number
-  onopen: ((event: never) => void) | null
-  onmessage: ((event: never) => void) | null
-  onerror: ((event: never) => void) | null
-  onclose: ((event: never) => void) | null
-  send(data: never): void
-  close(code?: number, reason?: string): void
-}
-
-/** Makes a WebSocket. */
-export type WebSocketConstructor = new (url: string, protocols: string[]) => WebSocketLike
-
-/** Options of a client. */
-export interface ClientOptions {
-  /** `ws(s)://`, `http(s)://`, or a path on the page's own origin; a function is asked before every attempt. */
-  readonly url: string | URL | (() => Awaitable<string | URL>)
-  /** Sent as the first message, never in the URL. A function is asked before every connection, so it may refresh. */
-  readonly token?: string | TokenSource
-  /** Default: JSON in text frames; bytes as they are in binary frames. */
-  readonly codec?: Codec
-  readonly reconnect?: ReconnectOptions
-  /** Default `queue`. */
-  readonly whenOffline?: WhenOffline
-  readonly offlineQueue?: OfflineQueueOptions
-  /** From asking for a token to being live; default 10,000. */
-  readonly connectTimeoutMs?: number
-  /** For answers to publish and listen; default 10,000. */
-  readonly ackTimeoutMs?: number
-  /** For an answer to a heartbeat `ping`; default 10,000. The interval is the server's. */
-  readonly heartbeatTimeoutMs?: number
-  /** Time without a connection until `lost`; default 5,000. */
-  readonly lostAfterMs?: number
-  /** Default: the runtime's own. Node 20 has none: `import { WebSocket } from 'ws'`. */
-  readonly WebSocket?: WebSocketConstructor
-  /** A number in [0, 1) to spread reconnects; default `Math.random`. */
-  readonly random?: () => number
 }

@@ -1,6 +1,6 @@
 import { WebMQClient } from '../client.js'
+import type { ClientOptions } from '../client-options.js'
 import type { Topics } from '../topics.js'
-import type { ClientOptions } from '../types.js'
 import { createTestServer, type TestServer } from './test-server.js'
 
 /** Options of {@link createTestClient}: those of a client, and a server to share between several. */

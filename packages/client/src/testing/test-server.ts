@@ -1,5 +1,5 @@
+import type { WebSocketConstructor } from '../client-options.js'
 import type { ClientMessage, ErrorCode, GapReason, SessionLimits, WirePayload } from '../protocol/index.js'
-import type { WebSocketConstructor } from '../types.js'
 import { TestLog } from './test-log.js'
 import { TestSession } from './test-session.js'
 import { createTestWebSocket } from './test-websocket.js'

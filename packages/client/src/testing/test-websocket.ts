@@ -1,4 +1,4 @@
-import type { WebSocketConstructor, WebSocketLike } from '../types.js'
+import type { WebSocketConstructor, WebSocketLike } from '../client-options.js'
 
 /** The server's end of a socket in memory. */
 export interface ServerEnd {
