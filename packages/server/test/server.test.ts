@@ -236,6 +236,18 @@ describe.each(['native', 'uws'] as const)('a server on the %s transport', (trans
       expect(await publish(byVerb, 'k', '1')).toMatchObject({ verb: 'ok' })
     })
 
+    it('keeps the message ids of users apart', async () => {
+      const { url } = await start({ jwt })
+      const connectAs = async (user: string) =>
+        connect(url, { headers: { authorization: `Bearer ${await token({ user })}` } })
+      const send = (client: ProtocolClient) =>
+        client.request((id) => ({ verb: 'publish', id, key: 'k', messageId: 'm-1', echo: true, payload: '1' }))
+      const [ann, annAgain, bob] = [await connectAs('ann'), await connectAs('ann'), await connectAs('bob')]
+      expect(await send(ann)).not.toHaveProperty('duplicate')
+      expect(await send(bob)).not.toHaveProperty('duplicate')
+      expect(await send(annAgain)).toMatchObject({ duplicate: true })
+    })
+
     it('says why to browsers when one is not good', async () => {
       const { url } = await start({ jwt, authTimeoutMs: 200 })
       const forged = await token({}, 'another secret, also of thirty-two bytes')

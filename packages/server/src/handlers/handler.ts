@@ -15,6 +15,8 @@ export interface HandlerContext {
   readonly limits: HandlerLimits
   readonly broker: Pick<Broker, 'capabilities' | 'publish' | 'read' | 'position'>
   readonly listens: Listens
+  /** Who the session belongs to; `undefined` for the anonymous. */
+  readonly userId: string | undefined
   /** Absent when the server takes everyone. */
   readonly verifier: TokenVerifier | undefined
   mayListen(pattern: string): boolean

@@ -13,10 +13,15 @@ export const publish: Handler<'publish'> = (context, message, isBinary) => {
   }
   if (!context.mayPublish(key)) throw new WebMQError('E_FORBIDDEN', { detail: `publish ${key}` })
   const accepted = context.broker.publish(
-    outbound(key, payload, isBinary, messageId, echo ? undefined : context.connection),
+    outbound(key, payload, isBinary, idOfUser(context.userId, messageId), echo ? undefined : context.connection),
   )
   if (isPromise(accepted)) return accepted.then((accepted) => acknowledge(context, id, accepted))
   acknowledge(context, id, accepted)
+}
+
+/** Users have message ids of their own [P-7.3]: nobody can suppress another's message by guessing its id. */
+function idOfUser(userId: string | undefined, messageId: string | undefined): string | undefined {
+  return userId === undefined || messageId === undefined ? messageId : `${userId} ${messageId}`
 }
 
 /** Spelled out: spreading optional members costs more than the rest of the handler. */
