@@ -65,10 +65,20 @@ export async function runVitest(env) {
     count.passed = report.numPassedTests
     count.failed = report.numFailedTests
     count.skipped = report.numPendingTests + report.numTodoTests
+    printSkipped(report)
   }
   // A file that could not be loaded, or an unhandled error, fails the run without failing a test.
   if (exitCode !== 0) count.failed ||= 1
   return count
+}
+
+/** Suites skip by capability: the name of a skipped test says which one the adapter lacks. */
+function printSkipped(report) {
+  for (const file of report.testResults) {
+    for (const { status, fullName } of file.assertionResults) {
+      if (status === 'pending' || status === 'skipped') process.stdout.write(`  skipped: ${fullName}\n`)
+    }
+  }
 }
 
 /**
