@@ -136,7 +136,8 @@ impl<'a> Commands<'a> {
                 Command::Accept { id, subprotocol, headers: Headers(headers) }
             }
             REJECT => {
-                let (headers, body) = body[4..].split_at_checked(fields.u32(bytes)? as usize).ok_or(malformed)?;
+                let header_bytes = fields.u32(bytes)? as usize;
+                let (headers, body) = body[4..].split_at_checked(header_bytes).ok_or(malformed)?;
                 Command::Reject { id, status: fields.number, headers: Headers(headers), body: text(body)? }
             }
             JOIN => Command::Join { id, group: GroupId(fields.u32(bytes)?) },
@@ -171,7 +172,7 @@ impl<'a> Iterator for Commands<'a> {
 }
 
 /// Groups of a multicast.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(crate) struct Groups<'a>(&'a [u8]);
 
 impl Iterator for Groups<'_> {
@@ -185,7 +186,7 @@ impl Iterator for Groups<'_> {
 }
 
 /// Headers of a response. Ends early where they are malformed.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(crate) struct Headers<'a>(&'a [u8]);
 
 impl<'a> Iterator for Headers<'a> {
@@ -198,5 +199,67 @@ impl<'a> Iterator for Headers<'a> {
         let (value, rest) = rest.split_at_checked(u32::from_le_bytes(*value_bytes) as usize)?;
         self.0 = rest;
         Some((std::str::from_utf8(name).ok()?, std::str::from_utf8(value).ok()?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::packer::Packer;
+
+    fn packed() -> Vec<u8> {
+        let mut packer = Packer::default();
+        packer.accept(1.0, Some("webmq.v1")).reject(2.0, 403, "no").join(3.0, 4).leave(3.0, 4);
+        packer.send(5.0, b"data").multicast(&[6, 7], b"more", Some(8.0)).close(9.0, 4001, "bye");
+        packer.0
+    }
+
+    #[test]
+    fn commands_are_read_as_they_were_packed() {
+        let batch = Arc::new(Batch::new(&packed()).expect("well packed"));
+        let commands: Vec<_> = batch.commands().map(|command| command.expect("well packed")).collect();
+        let number = |id: ConnectionId| id.to_number();
+        assert_eq!(commands.len(), 7);
+        assert!(matches!(&commands[0], Command::Accept { id, subprotocol: Some("webmq.v1"), headers }
+            if number(*id) == 1.0 && headers.clone().eq([("a", "bc")])));
+        assert!(matches!(&commands[1], Command::Reject { status: 403, body: "no", .. }));
+        assert!(matches!(&commands[2], Command::Join { group: GroupId(4), .. }));
+        assert!(matches!(&commands[3], Command::Leave { group: GroupId(4), .. }));
+        assert!(matches!(&commands[4], Command::Send { frame, .. } if frame.bytes() == b"\x82\x04data"));
+        assert!(matches!(&commands[5], Command::Multicast { groups, frame, except: Some(except) }
+            if groups.clone().eq([GroupId(6), GroupId(7)]) && frame.bytes() == b"\x81\x04more" && number(*except) == 8.0));
+        assert!(matches!(&commands[6], Command::Close { code: 4001, reason: "bye", .. }));
+    }
+
+    #[test]
+    fn a_cut_batch_is_refused_as_a_whole() {
+        let (packed, mut ends) = (packed(), vec![0]);
+        while *ends.last().expect("never empty") < packed.len() {
+            let start = *ends.last().expect("never empty");
+            ends.push(Fields::read(&packed, start).expect("well packed").end());
+        }
+        for len in 0..packed.len() {
+            assert_eq!(Batch::new(&packed[..len]).is_ok(), ends.contains(&len), "{len} bytes");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_it_panic(noise in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..20)) {
+            let mut packed = packed();
+            for (index, byte) in noise {
+                let at = index.index(packed.len());
+                packed[at] = byte;
+            }
+            if let Ok(batch) = Batch::new(&packed).map(Arc::new) {
+                for command in batch.commands() {
+                    if let Ok(Command::Accept { headers, .. } | Command::Reject { headers, .. }) = command {
+                        headers.for_each(drop);
+                    }
+                }
+            }
+        }
     }
 }

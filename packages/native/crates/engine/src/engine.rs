@@ -218,6 +218,13 @@ impl Engine {
         }
     }
 
+    #[cfg(test)]
+    pub(crate) fn panic_shard_of(&self, connection: f64) {
+        let shard = crate::id::ConnectionId::from_number(connection).map(crate::id::ConnectionId::shard);
+        let port = shard.and_then(|shard| self.shared.ports.get(shard.index()));
+        assert!(port.is_some_and(|port| port.mailbox.post(Mail::Panic).is_ok()));
+    }
+
     fn post_all(&self, mail: impl Fn() -> Mail) -> Result<(), EngineError> {
         let mut posted = Ok(());
         for port in &self.shared.ports {

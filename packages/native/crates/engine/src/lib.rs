@@ -26,6 +26,8 @@ mod shared;
 mod socket;
 mod stats;
 mod table;
+#[cfg(test)]
+mod tests;
 
 pub use command::MalformedBatch;
 pub use engine::{Drained, Engine};

@@ -22,6 +22,9 @@ pub(crate) enum Mail {
     ShutDown,
     /// End now.
     Abort,
+    /// Break, to see what comes of it.
+    #[cfg(test)]
+    Panic,
 }
 
 /// A connected socket for a shard.
@@ -35,20 +38,16 @@ pub(crate) struct Adopted {
 
 /// What other threads want of a shard. Posting wakes it, with a system call only if it sleeps.
 pub(crate) struct Mailbox {
-    queue: Mutex<Queue>,
+    queue: Mutex<Vec<Mail>>,
     room: Condvar,
     event: OwnedFd,
     is_asleep: AtomicBool,
+    /// The shard has ended.
+    is_closed: AtomicBool,
     /// Bytes of batches that were posted and not yet applied.
     batch_bytes: AtomicUsize,
     /// Sockets of the shard, those on their way to it included.
     pub(crate) load: AtomicUsize,
-}
-
-#[derive(Default)]
-struct Queue {
-    mails: Vec<Mail>,
-    is_closed: bool,
 }
 
 impl Mailbox {
@@ -58,6 +57,7 @@ impl Mailbox {
             room: Condvar::new(),
             event: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
             is_asleep: AtomicBool::new(false),
+            is_closed: AtomicBool::new(false),
             batch_bytes: AtomicUsize::new(0),
             load: AtomicUsize::new(0),
         })
@@ -68,6 +68,10 @@ impl Mailbox {
         &self.event
     }
 
+    pub(crate) fn is_closed(&self) -> bool {
+        self.is_closed.load(Ordering::Acquire)
+    }
+
     pub(crate) fn batch_bytes(&self) -> usize {
         self.batch_bytes.load(Ordering::Acquire)
     }
@@ -75,13 +79,13 @@ impl Mailbox {
     /// Leaves something for the shard; gives it back if the shard has ended.
     pub(crate) fn post(&self, mail: Mail) -> Result<(), Mail> {
         let mut queue = self.lock();
-        if queue.is_closed {
+        if self.is_closed() {
             return Err(mail);
         }
         if let Mail::Batch(batch) = &mail {
             self.batch_bytes.fetch_add(batch.bytes().len(), Ordering::AcqRel);
         }
-        queue.mails.push(mail);
+        queue.push(mail);
         drop(queue);
         self.wake();
         Ok(())
@@ -98,14 +102,14 @@ impl Mailbox {
     /// Blocks the caller while more than `max_bytes` of batches wait for the shard.
     pub(crate) fn wait_for_room(&self, max_bytes: usize) {
         let mut queue = self.lock();
-        while self.batch_bytes() > max_bytes && !queue.is_closed {
+        while self.batch_bytes() > max_bytes && !self.is_closed() {
             queue = self.room.wait_timeout(queue, ROOM_CHECK).unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 
     /// Moves everything that waits to the end of `mails`.
     pub(crate) fn take(&self, mails: &mut Vec<Mail>) {
-        mails.append(&mut self.lock().mails);
+        mails.append(&mut self.lock());
     }
 
     /// Notes that a batch was applied.
@@ -117,7 +121,7 @@ impl Mailbox {
     /// Announces that the shard is about to sleep. `false`: it must not, there is mail.
     pub(crate) fn prepare_sleep(&self) -> bool {
         self.is_asleep.store(true, Ordering::SeqCst);
-        let has_mail = !self.lock().mails.is_empty();
+        let has_mail = !self.lock().is_empty();
         if has_mail {
             self.is_asleep.store(false, Ordering::SeqCst);
         }
@@ -132,15 +136,15 @@ impl Mailbox {
     /// Refuses mail from now on and drops what waits.
     pub(crate) fn close(&self) {
         let mut queue = self.lock();
-        queue.is_closed = true;
-        let mails = std::mem::take(&mut queue.mails);
+        self.is_closed.store(true, Ordering::Release);
+        let mails = std::mem::take(&mut *queue);
         self.batch_bytes.store(0, Ordering::Release);
         drop(queue);
         self.room.notify_all();
         drop(mails);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Queue> {
+    fn lock(&self) -> MutexGuard<'_, Vec<Mail>> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

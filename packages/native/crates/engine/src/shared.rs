@@ -85,12 +85,12 @@ impl Shared {
 
     /// The shard with the fewest sockets, `own` among equals; counts one more there. `None`: there are too many.
     pub(crate) fn assign(&self, own: ShardId) -> Option<ShardId> {
-        let loads = self.ports.iter().map(|port| port.mailbox.load.load(Ordering::Acquire));
         let mut total = 0;
         let mut best = (usize::MAX, own);
-        for (index, load) in loads.enumerate() {
-            total += load;
+        for (index, port) in self.ports.iter().enumerate().filter(|(_, port)| !port.mailbox.is_closed()) {
+            let load = port.mailbox.load.load(Ordering::Acquire);
             let shard = ShardId(index as u8);
+            total += load;
             if load < best.0 || (load == best.0 && shard == own) {
                 best = (load, shard);
             }

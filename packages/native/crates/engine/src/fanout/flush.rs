@@ -66,6 +66,9 @@ impl Fanout {
             self.settle(id);
         }
         self.touched_cohorts = cohorts;
+        let mut slow = mem::take(&mut self.outcome.slow);
+        slow.retain(|slot| self.is_still_slow(*slot));
+        self.outcome.slow = slow;
     }
 
     /// What the flushes since the last call found out.
@@ -237,59 +240,6 @@ impl Fanout {
             self.members[moved.slot.index()].place = place as u32;
         }
         self.touch(id);
-    }
-
-    /// Frees what every member of a cohort has passed and finds the members that are too far behind.
-    ///
-    /// Cost: O(members with an own cursor), at most once per flush, and only if one of them moved or may be slow.
-    fn settle(&mut self, id: CohortId) {
-        let max_outbox_bytes = self.max_outbox_bytes;
-        let cohort = self.index.cohort_mut(id);
-        if !mem::replace(&mut cohort.is_touched, false) {
-            return;
-        }
-        let end = cohort.log.end();
-        if cohort.own.is_empty() {
-            cohort.slow_at = u64::MAX;
-            cohort.is_scan_due = false;
-            let level_end = cohort.level_end;
-            return cohort.log.release_before(level_end, &mut self.pool);
-        }
-        if !cohort.is_scan_due && end <= cohort.slow_at {
-            return;
-        }
-        cohort.is_scan_due = false;
-        cohort.slow_at = u64::MAX;
-        let mut oldest = cohort.level_end;
-        for own in &cohort.own {
-            oldest = oldest.min(own.cursor);
-            let member = &mut self.members[own.slot.index()];
-            let waiting = member.chain.bytes() as u64 + (end - own.cursor);
-            if waiting <= max_outbox_bytes {
-                cohort.slow_at = cohort.slow_at.min(end + (max_outbox_bytes - waiting));
-            } else if member.is_blocked && !mem::replace(&mut member.is_slow, true) {
-                self.outcome.slow.push(own.slot);
-            }
-        }
-        cohort.log.release_before(oldest, &mut self.pool);
-    }
-
-    /// Reports a blocked connection if more waits for it than may.
-    pub(super) fn judge(&mut self, slot: Slot) {
-        let member = &mut self.members[slot.index()];
-        let own = member.cohort.filter(|_| member.has_own_cursor).map(|id| {
-            let cohort = self.index.cohort_mut(id);
-            let waiting = cohort.log.end() - cohort.own[member.place as usize].cursor;
-            (cohort, waiting)
-        });
-        let waiting = member.chain.bytes() as u64 + own.as_ref().map_or(0, |(_, waiting)| *waiting);
-        if waiting > self.max_outbox_bytes || member.chain.is_overlong() {
-            if !mem::replace(&mut member.is_slow, true) {
-                self.outcome.slow.push(slot);
-            }
-        } else if let Some((cohort, _)) = own {
-            cohort.slow_at = cohort.slow_at.min(cohort.log.end() + (self.max_outbox_bytes - waiting));
-        }
     }
 }
 

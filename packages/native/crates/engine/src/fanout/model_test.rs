@@ -224,8 +224,6 @@ impl Run {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 512, ..ProptestConfig::default() })]
-
     #[test]
     fn every_connection_gets_exactly_the_bytes_of_the_model(steps in steps()) {
         let mut run = Run { fanout: Fanout::new(MAX_OUTBOX_BYTES), peers: Peers::default(), serial: 0 };

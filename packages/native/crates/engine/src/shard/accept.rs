@@ -1,12 +1,12 @@
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;
 
 use super::{LISTENER, Shard};
 use crate::connection::{Connection, Opening, Phase};
-use crate::id::ShardId;
 use crate::mailbox::{Adopted, Mail};
 use crate::socket;
 
@@ -79,7 +79,7 @@ impl Shard {
         let slot = match self.table.insert(connection) {
             Ok(slot) => slot,
             Err(_) => {
-                self.port().mailbox.load.fetch_sub(1, std::sync::atomic::Ordering::AcqRel);
+                self.port().mailbox.load.fetch_sub(1, Ordering::AcqRel);
                 return self.events.failed("a shard has no connection ids left");
             }
         };
@@ -114,17 +114,9 @@ impl Shard {
         let adopted = Adopted { socket, head: Vec::new(), is_attached: false };
         if shard == self.id {
             self.adopt(adopted);
-        } else if let Err(mail) = self.shared.ports[shard.index()].mailbox.post(Mail::Adopt(adopted)) {
-            self.adopt_returned(shard, mail);
-        }
-    }
-
-    /// The shard that was to have the connection has ended; this one keeps it.
-    fn adopt_returned(&mut self, from: ShardId, mail: Mail) {
-        use std::sync::atomic::Ordering::AcqRel;
-        self.shared.ports[from.index()].mailbox.load.store(usize::MAX / 2, std::sync::atomic::Ordering::Release);
-        self.port().mailbox.load.fetch_add(1, AcqRel);
-        if let Mail::Adopt(adopted) = mail {
+        } else if let Err(Mail::Adopt(adopted)) = self.shared.ports[shard.index()].mailbox.post(Mail::Adopt(adopted)) {
+            // That shard has ended since; this one keeps the connection.
+            self.port().mailbox.load.fetch_add(1, Ordering::AcqRel);
             self.adopt(adopted);
         }
     }

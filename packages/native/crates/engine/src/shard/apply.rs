@@ -29,6 +29,8 @@ impl Shard {
                     self.shut_down();
                 }
                 Mail::Abort => self.is_aborted = true,
+                #[cfg(test)]
+                Mail::Panic => panic!("as the test wishes"),
             }
         }
         self.mails = mails;

@@ -1,0 +1,112 @@
+use std::io::{Read, Write};
+
+use webmq_websocket::{Opcode, encode_masked_frame};
+
+use super::rig::{Rig, Told};
+use crate::Options;
+
+#[test]
+fn a_peer_that_does_not_read_is_ended_and_its_memory_is_freed() {
+    const MAX_OUTBOX_BYTES: usize = 300_000;
+    let mut rig = Rig::start(Options { max_outbox_bytes: MAX_OUTBOX_BYTES, ..Options::default() });
+    let (_slow, slow) = rig.connect();
+    let (mut reader, reading) = rig.connect();
+    rig.submit(|packer| {
+        packer.join(slow, 1).join(reading, 1);
+    });
+    let mut peak_bytes = 0;
+    let mut count = 0_u32;
+    while rig.engine.stats().slow_consumer_count == 0 {
+        rig.submit(|packer| {
+            packer.multicast(&[1], &[b'x'; 20_000], None);
+        });
+        assert_eq!(reader.message(), [b'x'; 20_000]);
+        peak_bytes = peak_bytes.max(rig.engine.stats().outbox_bytes as usize);
+        count += 1;
+        assert!(count < 5_000, "the slow consumer was not found");
+    }
+    assert!(peak_bytes < MAX_OUTBOX_BYTES * 3 / 2, "{peak_bytes} bytes waited");
+    assert_eq!(rig.next(), Told::Closed(slow, 4008, "E_SLOW_CONSUMER".to_owned()));
+    // What is left is the rest of one frame and the close frame.
+    rig.until(|engine| engine.stats().outbox_bytes < 21_000);
+}
+
+#[test]
+fn a_burst_beyond_the_outbox_is_written_if_the_peer_reads_it() {
+    let mut rig = Rig::start(Options { max_outbox_bytes: 4 << 20, ..Options::default() });
+    let (mut client, id) = rig.connect();
+    rig.submit(|packer| {
+        for _ in 0..2_000 {
+            packer.send(id, &[1; 1_000]);
+        }
+    });
+    (0..2_000).for_each(|_| assert_eq!(client.message(), [1; 1_000]));
+}
+
+#[test]
+fn a_shard_stops_to_read_when_nobody_drains_and_loses_nothing() {
+    const MAX_INBOUND_BYTES: usize = 1 << 20;
+    const MESSAGES: usize = 20_000;
+    let mut rig = Rig::start(Options { max_inbound_bytes: MAX_INBOUND_BYTES, ..Options::default() });
+    let (client, id) = rig.connect();
+    let mut socket = client.socket.try_clone().expect("a second handle");
+    let sender = std::thread::spawn(move || {
+        let mut frame = Vec::new();
+        for number in 0..MESSAGES {
+            let mut payload = vec![b'.'; 500];
+            payload[..5].copy_from_slice(format!("{number:05}").as_bytes());
+            frame.clear();
+            encode_masked_frame(Opcode::Binary, &payload, [9, 8, 7, 6], &mut frame);
+            socket.write_all(&frame).expect("sends");
+        }
+    });
+    // Nobody drains: what was read stays within the bound and one read.
+    let mut before = 0;
+    rig.until(|engine| engine.stats().received_byte_count as usize > MAX_INBOUND_BYTES / 2);
+    loop {
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        let received = rig.engine.stats().received_byte_count;
+        if received == before {
+            break;
+        }
+        before = received;
+    }
+    assert!(before as usize <= MAX_INBOUND_BYTES + (256 << 10), "{before} bytes were read");
+    for number in 0..MESSAGES {
+        match rig.next() {
+            Told::Message(from, payload) => {
+                assert_eq!((from, &payload[..5]), (id, format!("{number:05}").as_bytes()));
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    sender.join().expect("sent");
+}
+
+#[test]
+fn many_small_cohorts_do_not_hold_a_burst_many_times() {
+    let mut rig = Rig::start(Options { max_outbox_bytes: 64 << 20, ..Options::default() });
+    let mut clients: Vec<_> = (0..50).map(|_| rig.connect()).collect();
+    rig.submit(|packer| {
+        for (index, (_, id)) in (0_u32..).zip(&clients) {
+            packer.join(*id, 0).join(*id, 1 + index);
+        }
+    });
+    // 50 cohorts, 100 large frames: referred to, not copied.
+    let frame = vec![b'x'; 100_000];
+    for _ in 0..100 {
+        rig.submit(|packer| {
+            packer.multicast(&[0], &frame, None);
+        });
+    }
+    rig.until(|engine| engine.stats().delivered_count == 5_000);
+    rig.until(|engine| engine.stats().outbox_bytes > 0);
+    for (client, _) in &mut clients {
+        let mut rest = 100 * (frame.len() + 10);
+        let mut buffer = vec![0; 1 << 16];
+        while rest > 0 {
+            rest -= client.socket.read(&mut buffer).expect("bytes");
+        }
+    }
+    rig.until(|engine| engine.stats().outbox_bytes == 0);
+}

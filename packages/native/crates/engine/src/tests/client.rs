@@ -1,0 +1,87 @@
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use webmq_websocket::{Decoder, Event, Opcode, Role, encode_masked_frame};
+
+/// What a client received.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Received {
+    Message(Vec<u8>),
+    Ping,
+    Close(Option<u16>, String),
+    End,
+}
+
+/// A blocking WebSocket client.
+pub(crate) struct Client {
+    pub(crate) socket: TcpStream,
+    decoder: Decoder,
+    received: std::collections::VecDeque<Received>,
+}
+
+impl Client {
+    pub(crate) const HANDSHAKE: &str = "GET /ws?a=1 HTTP/1.1\r\nHost: here\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+        Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
+
+    /// Connects and sends a handshake; `finish` reads the answer.
+    pub(crate) fn begin(address: SocketAddr) -> Self {
+        let socket = TcpStream::connect(address).expect("connects");
+        socket.set_read_timeout(Some(Duration::from_secs(20))).expect("a timeout");
+        (&socket).write_all(Self::HANDSHAKE.as_bytes()).expect("sends");
+        Self { socket, decoder: Decoder::new(Role::Client, 1 << 26), received: Default::default() }
+    }
+
+    /// Reads the answer to the handshake, byte by byte, and returns it.
+    pub(crate) fn finish(&mut self) -> String {
+        let mut answer = Vec::new();
+        while !answer.ends_with(b"\r\n\r\n") {
+            let mut byte = [0];
+            self.socket.read_exact(&mut byte).expect("an answer");
+            answer.push(byte[0]);
+        }
+        String::from_utf8(answer).expect("a text")
+    }
+
+    pub(crate) fn send(&mut self, opcode: Opcode, payload: &[u8]) {
+        let mut frame = Vec::new();
+        encode_masked_frame(opcode, payload, [1, 2, 3, 4], &mut frame);
+        self.socket.write_all(&frame).expect("sends");
+    }
+
+    /// The next thing that arrives; a ping is answered only if the test does so.
+    pub(crate) fn receive(&mut self) -> Received {
+        let mut buffer = [0; 16_384];
+        loop {
+            if let Some(received) = self.received.pop_front() {
+                return received;
+            }
+            match self.socket.read(&mut buffer) {
+                Ok(0) => return Received::End,
+                Ok(count) => {
+                    let Self { decoder, received, .. } = self;
+                    let mut push = |event: Event<'_>| {
+                        received.push_back(match event {
+                            Event::Message { data, .. } => Received::Message(data.to_vec()),
+                            Event::Ping(_) => Received::Ping,
+                            Event::Pong(_) => return,
+                            Event::Close { code, reason } => {
+                                Received::Close(code.map(webmq_websocket::CloseCode::value), reason.to_owned())
+                            }
+                        });
+                    };
+                    decoder.decode(&mut buffer[..count], &mut push).expect("valid frames");
+                }
+                Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => return Received::End,
+                Err(error) => panic!("nothing came: {error}"),
+            }
+        }
+    }
+
+    pub(crate) fn message(&mut self) -> Vec<u8> {
+        match self.receive() {
+            Received::Message(message) => message,
+            other => panic!("{other:?} instead of a message"),
+        }
+    }
+}

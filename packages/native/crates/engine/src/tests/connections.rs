@@ -1,0 +1,156 @@
+use std::collections::BTreeSet;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use webmq_websocket::Opcode;
+
+use super::client::{Client, Received};
+use super::rig::{Rig, Told};
+use crate::Options;
+
+#[test]
+fn messages_go_both_ways() {
+    let mut rig = Rig::start(Options::default());
+    let (mut client, id) = rig.connect();
+    client.send(Opcode::Text, b"up");
+    assert_eq!(rig.next(), Told::Message(id, b"up".to_vec()));
+    rig.submit(|packer| {
+        packer.send(id, b"down").send(id, &[7; 100_000]);
+    });
+    assert_eq!(client.message(), b"down");
+    assert_eq!(client.message(), [7; 100_000]);
+    client.send(Opcode::Close, b"\x0f\xa1bye");
+    assert_eq!(client.receive(), Received::Close(Some(4001), "bye".to_owned()));
+    assert_eq!(client.receive(), Received::End);
+    assert_eq!(rig.next(), Told::Closed(id, 4001, "bye".to_owned()));
+}
+
+#[test]
+fn an_upgrade_is_refused_with_what_javascript_says() {
+    let mut rig = Rig::start(Options::default());
+    let mut client = Client::begin(rig.address);
+    let Told::Upgrade(id) = rig.next() else { panic!("not an upgrade") };
+    rig.submit(|packer| {
+        packer.reject(id, 403, "no");
+    });
+    let mut answer = String::new();
+    client.socket.read_to_string(&mut answer).expect("an answer");
+    assert!(answer.starts_with("HTTP/1.1 403 Forbidden\r\n") && answer.ends_with("\r\n\r\nno"), "{answer}");
+}
+
+#[test]
+fn who_leaves_a_group_or_is_told_to_close_gets_nothing_more_of_it() {
+    let mut rig = Rig::start(Options::default());
+    let (mut client, id) = rig.connect();
+    rig.submit(|packer| {
+        packer.join(id, 1).multicast(&[1], b"in", None).leave(id, 1).multicast(&[1], b"out", None);
+        packer.join(id, 1).close(id, 4001, "enough").multicast(&[1], b"after", None);
+    });
+    assert_eq!(client.message(), b"in");
+    assert_eq!(client.receive(), Received::Close(Some(4001), "enough".to_owned()));
+    client.send(Opcode::Close, b"\x0f\xa1");
+    assert_eq!(rig.next(), Told::Closed(id, 4001, String::new()));
+    assert_eq!(client.receive(), Received::End);
+}
+
+#[test]
+fn frames_that_come_with_the_handshake_are_not_lost() {
+    let mut rig = Rig::start(Options::default());
+    let mut client = Client::begin(rig.address);
+    client.send(Opcode::Text, b"early");
+    let id = rig.accept_next();
+    assert_eq!(rig.next(), Told::Message(id, b"early".to_vec()));
+}
+
+#[test]
+fn connections_are_dealt_out_evenly() {
+    let mut rig = Rig::start(Options { shards: 3, ..Options::default() });
+    let clients: Vec<_> = (0..30).map(|_| rig.connect()).collect();
+    rig.until(|engine| engine.stats().connections == 30);
+    assert_eq!(rig.engine.connections_per_shard(), [10, 10, 10]);
+    let ids: BTreeSet<u64> = clients.iter().map(|(_, id)| *id as u64).collect();
+    assert_eq!(ids.len(), 30);
+}
+
+#[test]
+fn each_of_many_connections_in_ten_groups_of_its_own_choice_gets_a_multicast_once() {
+    const CONNECTIONS: u32 = 300;
+    let mut rig = Rig::start(Options { shards: 2, ..Options::default() });
+    let mut clients: Vec<_> = (0..CONNECTIONS).map(|_| rig.connect()).collect();
+    rig.submit(|packer| {
+        for (index, (_, id)) in (0_u32..).zip(&clients) {
+            // No two have the same set; every set meets the multicast's groups several times.
+            for group in 0..9 {
+                packer.join(*id, (index * 7 + group) % 50);
+            }
+            packer.join(*id, 1_000 + index);
+        }
+    });
+    let all: Vec<u32> = (0..50).collect();
+    rig.submit(|packer| {
+        for number in 0..20 {
+            packer.multicast(&all, &[b'0' + number], None);
+        }
+        for (_, id) in &clients {
+            packer.send(*id, b"end");
+        }
+    });
+    for (client, _) in &mut clients {
+        (0..20_u8).for_each(|number| assert_eq!(client.message(), [b'0' + number]));
+        assert_eq!(client.message(), b"end");
+    }
+    assert_eq!(rig.engine.stats().delivered_count, u64::from(CONNECTIONS) * 21);
+    rig.until(|engine| engine.stats().outbox_bytes == 0);
+}
+
+#[test]
+fn a_plain_request_leaves_the_engine_with_everything_that_was_read() {
+    let mut rig = Rig::start(Options { hands_http_over: true, ..Options::default() });
+    let mut client = TcpStream::connect(rig.address).expect("connects");
+    client.write_all(b"POST /x HTTP/1.1\r\nContent-Length: 4\r\n\r\nbody").expect("sends");
+    let Told::Http(token, read) = rig.next() else { panic!("not a request") };
+    assert_eq!(read, b"POST /x HTTP/1.1\r\nContent-Length: 4\r\n\r\nbody");
+    let mut socket = TcpStream::from(rig.engine.take_socket(token).expect("a socket"));
+    assert!(rig.engine.take_socket(token).is_none(), "a socket is taken once");
+    rig.engine.close();
+    socket.write_all(b"answer").expect("sends");
+    drop(socket);
+    let mut answer = String::new();
+    client.read_to_string(&mut answer).expect("an answer");
+    assert_eq!(answer, "answer");
+}
+
+#[test]
+fn a_connection_of_somebody_else_is_taken_over() {
+    let mut rig = Rig::start(Options::default());
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let mut client = Client::begin(listener.local_addr().expect("an address"));
+    let (mut socket, _) = listener.accept().expect("a connection");
+    let mut head = vec![0; Client::HANDSHAKE.len()];
+    socket.read_exact(&mut head).expect("a head");
+    rig.engine.attach(socket.as_fd(), head).expect("taken over");
+    drop(socket);
+    let id = rig.accept_next();
+    client.finish();
+    rig.submit(|packer| {
+        packer.send(id, b"taken over");
+    });
+    assert_eq!(client.message(), b"taken over");
+}
+
+#[test]
+fn a_peer_is_pinged_and_dropped_if_it_does_not_answer() {
+    let (ping_interval, ping_timeout) = (Duration::from_millis(50), Duration::from_millis(100));
+    let mut rig = Rig::start(Options { ping_interval, ping_timeout, ..Options::default() });
+    let (mut client, id) = rig.connect();
+    for _ in 0..3 {
+        assert_eq!(client.receive(), Received::Ping);
+        client.send(Opcode::Pong, b"");
+    }
+    assert_eq!(client.receive(), Received::Ping);
+    assert_eq!(rig.next(), Told::Closed(id, 4003, "E_HEARTBEAT_TIMEOUT".to_owned()));
+    assert_eq!(client.receive(), Received::Close(Some(4003), "E_HEARTBEAT_TIMEOUT".to_owned()));
+    assert_eq!(client.receive(), Received::End);
+}

@@ -1,0 +1,7 @@
+//! The engine over real sockets.
+
+mod backpressure;
+mod client;
+mod connections;
+mod lifecycle;
+mod rig;

@@ -1,0 +1,123 @@
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::time::{Duration, Instant};
+
+use super::client::Client;
+use crate::event::event_len;
+use crate::packer::Packer;
+use crate::{Drained, Engine, Options};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// An event as JavaScript would read it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Told {
+    Upgrade(f64),
+    Open(f64),
+    Message(f64, Vec<u8>),
+    Closed(f64, u16, String),
+    Http(u32, Vec<u8>),
+    Failed(String),
+    Quiet,
+    Ended,
+}
+
+/// An engine and the end of it that is JavaScript's.
+pub(crate) struct Rig {
+    pub(crate) engine: Engine,
+    pub(crate) address: SocketAddr,
+    bell: Receiver<()>,
+    told: VecDeque<Told>,
+}
+
+impl Rig {
+    pub(crate) fn start(options: Options) -> Self {
+        let (ring, bell) = sync_channel(1_000_000);
+        let engine = Engine::start(options, Box::new(move || ring.send(()).unwrap_or_default())).expect("starts");
+        let address = engine.listen("127.0.0.1:0".parse().expect("an address")).expect("listens");
+        Self { engine, address, bell, told: VecDeque::new() }
+    }
+
+    pub(crate) fn submit(&self, pack: impl FnOnce(&mut Packer)) {
+        let mut packer = Packer::default();
+        pack(&mut packer);
+        self.engine.submit(&packer.0).expect("well packed");
+    }
+
+    /// The next event; waits for it.
+    pub(crate) fn next(&mut self) -> Told {
+        let began = Instant::now();
+        loop {
+            if let Some(told) = self.told.pop_front() {
+                return told;
+            }
+            self.drain();
+            if self.told.is_empty() {
+                assert!(began.elapsed() < PATIENCE, "no event came");
+                // Rung or not, the queue is looked at again.
+                let _ = self.bell.recv_timeout(Duration::from_millis(200));
+            }
+        }
+    }
+
+    /// Takes what waits without waiting.
+    pub(crate) fn drain(&mut self) {
+        let mut buffer = vec![0; 1 << 16];
+        loop {
+            match self.engine.drain(&mut buffer) {
+                Drained::Bytes(0) => return,
+                Drained::Bytes(count) => self.read(&buffer[..count]),
+                Drained::Needs(count) => buffer = vec![0; count],
+            }
+        }
+    }
+
+    /// Connects a client and accepts it.
+    pub(crate) fn connect(&mut self) -> (Client, f64) {
+        let mut client = Client::begin(self.address);
+        let id = self.accept_next();
+        let answer = client.finish();
+        assert!(answer.starts_with("HTTP/1.1 101 ") && answer.contains("\r\na: bc\r\n"), "{answer}");
+        (client, id)
+    }
+
+    pub(crate) fn accept_next(&mut self) -> f64 {
+        let Told::Upgrade(id) = self.next() else { panic!("not an upgrade") };
+        self.submit(|packer| {
+            packer.accept(id, None);
+        });
+        assert_eq!(self.next(), Told::Open(id));
+        id
+    }
+
+    /// Waits for something to become true.
+    pub(crate) fn until(&self, what: impl Fn(&Engine) -> bool) {
+        let began = Instant::now();
+        while !what(&self.engine) {
+            assert!(began.elapsed() < PATIENCE, "it did not become true: {:?}", self.engine.stats());
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    fn read(&mut self, mut events: &[u8]) {
+        while !events.is_empty() {
+            let (event, rest) = events.split_at(event_len(events));
+            events = rest;
+            let number = |at: usize| u32::from_le_bytes(*event[at..].first_chunk().expect("four bytes"));
+            let id = f64::from_le_bytes(*event[8..].first_chunk().expect("eight bytes"));
+            let text = || String::from_utf8(event[16..].to_vec()).expect("a text");
+            self.told.push_back(match event[0] {
+                1 => Told::Upgrade(id),
+                2 => Told::Open(id),
+                3 => Told::Message(id, event[16..].to_vec()),
+                4 => Told::Closed(id, u16::from_le_bytes([event[2], event[3]]), text()),
+                5 => Told::Http(number(16), event[20..].to_vec()),
+                6 => Told::Failed(text()),
+                7 => Told::Quiet,
+                8 => Told::Ended,
+                kind => panic!("unknown event {kind}"),
+            });
+        }
+    }
+}
