@@ -4,16 +4,20 @@ import { VERSION } from '../version.js'
 import { paint, type Terminal } from './terminal.js'
 
 /**
- * What the server prints once it listens: a few lines for people on a terminal, else one line that ends with the address.
+ * What the server prints once it listens: a few lines for people on a terminal, else a line that ends with the
+ * address, and one with that of the demo page if there is one.
  *
  * @param url Address of the WebSocket endpoint, `ws://127.0.0.1:8080/ws`.
  */
 export function describeStart(url: string, options: ResolvedOptions, { stdout, env }: Terminal): string {
-  if (stdout.isTTY !== true) return `WebMQ ${VERSION} listens on ${url}\n`
   const httpUrl = new URL(url.replace(/^ws/, 'http'))
+  const demoUrl = options.demo ? new URL('/', httpUrl).href : undefined
+  if (stdout.isTTY !== true) {
+    return `WebMQ ${VERSION} listens on ${url}\n${demoUrl === undefined ? '' : `Demo page: ${demoUrl}\n`}`
+  }
   const lines: readonly (readonly [string, string])[] = [
     ['WebSocket', paint(url, 'cyan', stdout, env)],
-    ...(options.demo ? [['Demo', paint(new URL('/', httpUrl).href, 'cyan', stdout, env)] as const] : []),
+    ...(demoUrl === undefined ? [] : [['Demo', paint(demoUrl, 'cyan', stdout, env)] as const]),
     ['Health', new URL('/health', httpUrl).href],
     ['Access', describeAccess(options)],
     ['Pages', describeOrigins(options)],
