@@ -12,10 +12,13 @@ function terminalWith(isTTY: boolean, env: NodeJS.ProcessEnv = {}): Terminal {
 }
 
 describe('describeStart', () => {
-  it('is one line that ends with the address where a program reads it', () => {
-    expect(describeStart(URL_TEXT, resolveOptions({ demo: true }), terminalWith(false))).toMatch(
-      /^WebMQ \d+\.\d+\.\d+\S* listens on ws:\/\/127\.0\.0\.1:8080\/ws\n$/,
-    )
+  it('is a line that ends with the address, and one for the demo page, where a program reads it', () => {
+    const line = /^WebMQ \d+\.\d+\.\d+\S* listens on ws:\/\/127\.0\.0\.1:8080\/ws\n/
+    const plain = describeStart(URL_TEXT, resolveOptions(), terminalWith(false))
+    expect(plain).toMatch(line)
+    expect(plain.replace(line, '')).toBe('')
+    const demo = describeStart(URL_TEXT, resolveOptions({ demo: true }), terminalWith(false))
+    expect(demo.replace(line, '')).toBe('Demo page: http://127.0.0.1:8080/\n')
   })
 
   it('tells people where the demo page is, and who may come in', () => {

@@ -30,7 +30,7 @@ async function serve(args: readonly string[] = [], options?: CliOptions): Promis
   })
   const url = await vi.waitFor(
     () => {
-      const [, found] = /^WebMQ \S+ listens on (ws:\S+)\n$/.exec(server.output.stdout) ?? []
+      const [, found] = /^WebMQ \S+ listens on (ws:\S+)\n/.exec(server.output.stdout) ?? []
       if (found === undefined) throw new Error(`not listening: ${JSON.stringify(server.output)}`)
       return found
     },
