@@ -19,6 +19,8 @@ export class UwsConnection {
   readonly frames: UwsFrame[] = []
   framesBytes = 0
   isDirty = false
+  /** Whether it may get large frames, see `UwsOutbox`. */
+  isSubscribed = false
   /** Ticks of `UwsKeepalive`: of the last sign of life, and of the ping that waits for one (0: none). */
   heardTick = 0
   pingTick = 0

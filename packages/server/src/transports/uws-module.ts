@@ -13,6 +13,7 @@ export interface UwsWebSocket<Connection> {
   end(code: number, reason: string): void
   ping(): number
   cork(run: () => void): unknown
+  subscribe(topic: string): boolean
   getBufferedAmount(): number
   getUserData(): UwsUserData<Connection>
 }

@@ -167,6 +167,23 @@ export function httpTests(create: CreateTransport, traits: TransportTraits): voi
       await eventually(() => expect(isHeldUp).toBe(true))
     })
 
+    it.each([true, false])(
+      'brings a large response whole to a client that reads late (length known: %s)',
+      async (isKnown) => {
+        const sent = Buffer.from(Array.from({ length: 4 * LARGE_BYTES }, (_, index) => (index * index) & 0xff))
+        const harness = await start((_incoming, response) => {
+          if (isKnown) response.setHeader('Content-Length', sent.length)
+          else response.setHeader('Transfer-Encoding', 'chunked')
+          response.end(sent)
+        })
+        const outgoing = request({ host: '127.0.0.1', port: harness.port, agent: false }).end()
+        const [response] = (await once(outgoing, 'response')) as [IncomingMessage]
+        response.pause()
+        await harness.expectToServe()
+        expect(sha256(await bodyOf(response))).toBe(sha256(sent))
+      },
+    )
+
     it('slows a client down whose handler does not read', async () => {
       const harness = await start(() => undefined)
       const client = await harness.connectSocket()

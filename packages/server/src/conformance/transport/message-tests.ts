@@ -75,6 +75,22 @@ export function messageTests(create: CreateTransport): void {
       expect(client.messages).toEqual([Buffer.alloc(100, 1), Buffer.alloc(100_000, 1)])
     })
 
+    it('sends a message that is larger than what the kernel takes, at the pace of the peer, unbroken', async () => {
+      const harness = await Harness.start(create, { maxOutboxBytes: 64 * 1024 * 1024 })
+      const { client, connection } = await harness.connect()
+      client.socket.pause()
+      const data = Buffer.from(Array.from({ length: 12_000_000 }, (_, index) => (index * index) & 0xff))
+      harness.transport.send(connection, 'before', false)
+      harness.transport.send(connection, data, true)
+      harness.transport.send(connection, 'after', false)
+      await harness.expectToServe()
+      client.socket.resume()
+      await eventually(() => expect(client.messages).toHaveLength(3))
+      const [before, large, after] = client.messages
+      expect([before, after]).toEqual(['before', 'after'])
+      expect(data.equals(large as Buffer)).toBe(true)
+    })
+
     it('keeps the order of messages of a connection, both ways', async () => {
       const harness = await echo()
       const { client, connection } = await harness.connect()
