@@ -24,6 +24,9 @@ const NOT_FORWARDED = new Set([
 /** Requests answered at once; more get 503. Each holds a few buffers of 16 KiB, whatever the size of its body. */
 const MAX_EXCHANGES = 1_024
 
+/** RFC 9110 §15.5.22 */
+const UPGRADE_REQUIRED = { status: 426, detail: 'only WebSocket is spoken here', headers: { upgrade: 'websocket' } }
+
 /** What the bridge has to know about its transport. */
 export interface UwsHttpOptions extends Pick<TransportOptions, 'maxHeaderBytes'> {
   readonly httpServer: Server | undefined
@@ -49,7 +52,7 @@ export class UwsHttp {
     const { httpServer } = this.#options
     const refusal = this.#refusalOf(head)
     if (refusal !== undefined) writeError(response, ...refusal)
-    else if (httpServer === undefined) writeError(response, 'E_HANDSHAKE_INVALID')
+    else if (httpServer === undefined) writeError(response, 'E_HANDSHAKE_INVALID', UPGRADE_REQUIRED)
     else this.#exchange(httpServer, head, response)
   }
 

@@ -49,17 +49,25 @@ export function writeRejection(response: UwsResponse, { status, headers = {}, bo
   })
 }
 
-/** Answers a request with an error of the table and closes its connection. `status` replaces the table's. */
-export function writeError(
-  response: UwsResponse,
-  code: ErrorCode,
-  {
-    status = statusOf(code),
-    detail = ERRORS[code].message,
-    headers = {},
-  }: Partial<Rejection> & { detail?: string } = {},
-): void {
-  writeRejection(response, { status, headers, body: `${code}: ${detail}\n` })
+/** What an answer with an error of the table has beside the table's row; `status` replaces the table's. */
+export interface RejectionDetails extends Partial<Omit<Rejection, 'body'>> {
+  readonly detail?: string
+}
+
+/** The rejection that tells of an error [P-1.4]. */
+export function rejectionOf(code: ErrorCode, details: RejectionDetails = {}): Rejection {
+  const { detail, status = statusOf(code), headers } = details
+  const { message, docs } = new WebMQError(code, detail === undefined ? {} : { detail })
+  return {
+    status,
+    headers: { 'content-type': 'application/json', ...headers },
+    body: `${JSON.stringify({ code, message, docs })}\n`,
+  }
+}
+
+/** Answers a request with an error and closes its connection. */
+export function writeError(response: UwsResponse, code: ErrorCode, details?: RejectionDetails): void {
+  writeRejection(response, rejectionOf(code, details))
 }
 
 /** Status and phrase, as `writeStatus` wants them. */

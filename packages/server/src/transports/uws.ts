@@ -20,6 +20,7 @@ import { UwsKeepalive } from './uws-keepalive.js'
 import { connectionLimit, listen } from './uws-listen.js'
 import { loadUws, type UwsApp, type UwsModule } from './uws-module.js'
 import { UwsOutbox } from './uws-outbox.js'
+import { rejectionOf } from './uws-response.js'
 import { UwsSinkCalls } from './uws-sink-calls.js'
 import { UwsUpgrades } from './uws-upgrades.js'
 
@@ -76,8 +77,7 @@ class UwsTransport implements Transport {
       this.#closeWith(connection, 'E_HEARTBEAT_TIMEOUT'),
     )
     const maxConnections = connectionLimit(options.maxConnections)
-    const isFull = (pendingCount: number) =>
-      this.#closeListener === undefined || this.#connections.size + pendingCount >= maxConnections
+    const isFull = (pendingCount: number) => this.#isStopped || this.#connections.size + pendingCount >= maxConnections
     this.#upgrades = new UwsUpgrades({ handshakeTimeoutMs, maxHeaderBytes, isFull })
     this.#http = new UwsHttp({ httpServer, maxHeaderBytes, isEncrypted: options.tls !== undefined })
   }
@@ -179,7 +179,7 @@ class UwsTransport implements Transport {
     this.#isStopped = true
     await this.stopAccepting()
     this.#keepalive.stop()
-    this.#upgrades.rejectAll({ status: 503, body: 'E_CONNECTION_LIMIT: the server stops\n' })
+    this.#upgrades.rejectAll(rejectionOf('E_DRAIN', { status: 503 }))
     for (const connection of this.#connections.values()) this.#close(connection, GOING_AWAY, 'server stops')
     this.#http.close()
     await this.#sink?.settled()
@@ -200,8 +200,7 @@ class UwsTransport implements Transport {
       upgrade: (head, response, context) => {
         const request = this.#upgrades.receive(head, response, context)
         if (request === undefined) return
-        if (!calls.upgrade(request))
-          this.#upgrades.reject(request.id, { status: 500, body: 'E_INTERNAL: internal error\n' })
+        if (!calls.upgrade(request)) this.#upgrades.reject(request.id, rejectionOf('E_INTERNAL', { status: 500 }))
       },
       open: (connection) => {
         this.#connections.set(connection.id, connection)
@@ -225,7 +224,7 @@ class UwsTransport implements Transport {
       decide()
     } catch (error) {
       this.#sink?.fail(error)
-      this.#upgrades.reject(upgrade, { status: 500, body: 'E_INTERNAL: internal error\n' })
+      this.#upgrades.reject(upgrade, rejectionOf('E_INTERNAL', { status: 500 }))
     }
   }
 

@@ -3,6 +3,7 @@ import type { ConnectionId } from '../../transport.js'
 import { eventually } from './eventually.js'
 import { clientFrame, OPCODE } from './frames.js'
 import { type CreateTransport, Harness } from './harness.js'
+import { patternBytes } from './pattern-bytes.js'
 
 /** Around the places where RFC 6455 §5.2 changes the length's encoding, and where buffers usually end. */
 const SIZES = [0, 1, 125, 126, 127, 4_096, 16_384, 65_535, 65_536, 200_000]
@@ -32,10 +33,10 @@ export function messageTests(create: CreateTransport): void {
     it.each(SIZES)('carries binary messages of %i bytes both ways', async (bytes) => {
       const harness = await echo()
       const { client, connection } = await harness.connect()
-      const data = Buffer.from(Array.from({ length: bytes }, (_, index) => (index * 31) & 0xff))
+      const data = patternBytes(bytes)
       client.send(data)
       await eventually(() => expect(client.messages).toHaveLength(1))
-      expect(client.messages[0]).toEqual(data)
+      expect(data.equals(client.messages[0] as Buffer)).toBe(true)
       expect(harness.sink.messages).toMatchObject([{ connection, isBinary: true }])
     })
 
@@ -79,7 +80,7 @@ export function messageTests(create: CreateTransport): void {
       const harness = await Harness.start(create, { maxOutboxBytes: 64 * 1024 * 1024 })
       const { client, connection } = await harness.connect()
       client.socket.pause()
-      const data = Buffer.from(Array.from({ length: 12_000_000 }, (_, index) => (index * index) & 0xff))
+      const data = patternBytes(12_000_000)
       harness.transport.send(connection, 'before', false)
       harness.transport.send(connection, data, true)
       harness.transport.send(connection, 'after', false)

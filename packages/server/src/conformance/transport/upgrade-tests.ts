@@ -205,7 +205,7 @@ export function upgradeTests(create: CreateTransport, traits: TransportTraits): 
       const response = await client.response()
       expect(response.status).toBe(status)
       if (status === 426) expect(response.headers.get('sec-websocket-version')).toBe('13')
-      await eventually(() => expect(client.body).toMatch(/^E_HANDSHAKE_INVALID: /))
+      await eventually(() => expect(client.body).toContain('E_HANDSHAKE_INVALID'))
       await client.ended()
       expect(harness.sink.upgrades).toEqual([])
       await harness.expectToServe()
