@@ -3,7 +3,6 @@ use std::rc::Rc;
 
 use super::chunk::Chunk;
 use super::pool::{ChunkPool, SizeClass};
-use crate::batch::Frame;
 
 /// Entries that a chain keeps room for while it is empty; beyond it the memory goes back.
 const KEPT_PIECES: usize = 4;
@@ -64,23 +63,6 @@ impl Chain {
         }
     }
 
-    /// Copies a frame behind what is there: into the last chunk when this chain alone has it, else into a new one.
-    pub(crate) fn push_frame(&mut self, frame: &Frame<'_>, pool: &mut ChunkPool) {
-        let len = frame.bytes().len();
-        if let Some(last) = self.pieces.back_mut()
-            && !frame.is_shared()
-            && Rc::strong_count(&last.chunk) == 1
-            && last.to as usize == last.chunk.len()
-            && last.chunk.append(frame)
-        {
-            last.to += len as u32;
-            self.bytes += len;
-            return;
-        }
-        let class = if self.pieces.is_empty() { SizeClass::default() } else { pool.larger(SizeClass::default()) };
-        self.push_piece(Piece { chunk: pool.chunk_with(frame, class), from: 0, to: len as u32 });
-    }
-
     /// Adds bytes that are not whole frames.
     pub(crate) fn push_raw(&mut self, bytes: Box<[u8]>, pool: &ChunkPool) {
         let to = bytes.len() as u32;
@@ -105,6 +87,44 @@ impl Chain {
             self.pieces = VecDeque::new();
         }
         count
+    }
+
+    /// Copies what lies in the memory of this turn into chunks of the chain's own.
+    pub(crate) fn secure(&mut self, pool: &mut ChunkPool) {
+        if !self.pieces.iter().any(|piece| piece.chunk.is_transient()) {
+            return;
+        }
+        self.bytes = 0;
+        for Piece { chunk, from, to } in std::mem::take(&mut self.pieces) {
+            if !chunk.is_transient() {
+                self.push_piece(Piece { chunk, from, to });
+                continue;
+            }
+            // Only the first piece can begin inside a frame.
+            let boundary = if self.pieces.is_empty() { chunk.frame_end(from as usize) as u32 } else { from };
+            if from < boundary {
+                self.push_raw(chunk.with(from as usize, boundary as usize, |rest| rest.into()), pool);
+            }
+            if boundary < to {
+                chunk.with(boundary as usize, to as usize, |frames| self.push_copy(frames, pool));
+            }
+        }
+    }
+
+    /// Copies whole frames behind what is there: into the last chunk when this chain alone has it, else into a new one.
+    fn push_copy(&mut self, frames: &[u8], pool: &mut ChunkPool) {
+        let len = frames.len() as u32;
+        if let Some(last) = self.pieces.back_mut()
+            && Rc::strong_count(&last.chunk) == 1
+            && last.to as usize == last.chunk.len()
+            && last.chunk.append(frames).is_some()
+        {
+            last.to += len;
+            self.bytes += frames.len();
+            return;
+        }
+        let class = if self.pieces.is_empty() { SizeClass::default() } else { pool.larger(SizeClass::default()) };
+        self.push_piece(Piece { chunk: pool.chunk_with(frames, class), from: 0, to: len });
     }
 
     /// Drops everything but the rest of the frame that was written in part, so that a frame may follow.

@@ -1,7 +1,7 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use crate::batch::{Frame, SharedFrame};
+use crate::batch::SharedFrame;
 
 /// Bytes that wait in all chunks of a shard; what several connections wait for counts once.
 #[derive(Clone, Default)]
@@ -21,12 +21,14 @@ impl Gauge {
     }
 }
 
-/// Contiguous output, referred to by the logs and outboxes that still need it.
+/// Contiguous output, referred to by the logs and chains that still need it.
 ///
-/// Invariant: a chunk that holds frames begins with a frame and holds only whole ones, so the boundaries inside it can be
+/// Invariant: a chunk that is not raw begins with a frame and holds only whole ones, so the boundaries inside it can be
 /// found again by walking its headers.
 pub(crate) struct Chunk {
     body: Body,
+    /// Memory of this turn, see [`Arena`](super::arena::Arena): what still waits when it ends is copied out.
+    is_transient: Cell<bool>,
     gauge: Gauge,
 }
 
@@ -41,17 +43,29 @@ enum Body {
 
 impl Chunk {
     pub(crate) fn owned(capacity: usize, gauge: &Gauge) -> Self {
-        Self { body: Body::Owned(RefCell::new(Vec::with_capacity(capacity))), gauge: gauge.clone() }
+        Self::new(Body::Owned(RefCell::new(Vec::with_capacity(capacity))), gauge)
     }
 
     pub(crate) fn shared(frame: SharedFrame, gauge: &Gauge) -> Self {
         gauge.add(frame.bytes().len());
-        Self { body: Body::Shared(frame), gauge: gauge.clone() }
+        Self::new(Body::Shared(frame), gauge)
     }
 
     pub(crate) fn raw(bytes: Box<[u8]>, gauge: &Gauge) -> Self {
         gauge.add(bytes.len());
-        Self { body: Body::Raw(bytes), gauge: gauge.clone() }
+        Self::new(Body::Raw(bytes), gauge)
+    }
+
+    fn new(body: Body, gauge: &Gauge) -> Self {
+        Self { body, is_transient: Cell::new(false), gauge: gauge.clone() }
+    }
+
+    pub(crate) fn is_transient(&self) -> bool {
+        self.is_transient.get()
+    }
+
+    pub(crate) fn set_transient(&self, is_transient: bool) {
+        self.is_transient.set(is_transient);
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -62,7 +76,7 @@ impl Chunk {
         }
     }
 
-    /// Room that the owner of an [`owned`](Self::owned) chunk paid for; 0 for the others, which are not reused.
+    /// Room that an [`owned`](Self::owned) chunk was made with; 0 for the others, which are not reused.
     pub(crate) fn capacity(&self) -> usize {
         match &self.body {
             Body::Owned(bytes) => bytes.borrow().capacity(),
@@ -70,17 +84,18 @@ impl Chunk {
         }
     }
 
-    /// Appends a frame if the chunk has room for all of it.
-    #[must_use = "a frame that does not fit has to go into another chunk"]
-    pub(crate) fn append(&self, frame: &Frame<'_>) -> bool {
-        let Body::Owned(bytes) = &self.body else { return false };
+    /// Appends whole frames if the chunk has room for all of them; returns where they begin.
+    #[must_use = "frames that do not fit have to go into another chunk"]
+    pub(crate) fn append(&self, frames: &[u8]) -> Option<u32> {
+        let Body::Owned(bytes) = &self.body else { return None };
         let mut bytes = bytes.borrow_mut();
-        if bytes.capacity() - bytes.len() < frame.bytes().len() {
-            return false;
+        if bytes.capacity() - bytes.len() < frames.len() {
+            return None;
         }
-        bytes.extend_from_slice(frame.bytes());
-        self.gauge.add(frame.bytes().len());
-        true
+        let start = bytes.len() as u32;
+        bytes.extend_from_slice(frames);
+        self.gauge.add(frames.len());
+        Some(start)
     }
 
     /// Lends the bytes from `from` to `to`.
@@ -92,7 +107,7 @@ impl Chunk {
         }
     }
 
-    /// Forgets the bytes and keeps the memory. Only for a chunk that nobody refers to.
+    /// Forgets the bytes and keeps the memory. Only for a chunk that nobody else refers to.
     pub(crate) fn clear(&mut self) {
         if let Body::Owned(bytes) = &mut self.body {
             let bytes = bytes.get_mut();
@@ -101,12 +116,12 @@ impl Chunk {
         }
     }
 
-    /// End of the frame that `position` lies in; `position` itself at a boundary.
+    /// End of the frame that `position` lies in; `position` itself at a boundary. Raw bytes have no boundary but their end.
     ///
-    /// Cost: O(frames of the chunk). Asked once in the life of a connection, when it turns out to be slow.
+    /// Cost: O(frames of the chunk). Asked for connections whose socket is full, not on the way of every frame.
     pub(crate) fn frame_end(&self, position: usize) -> usize {
         if let Body::Raw(bytes) = &self.body {
-            return if position == 0 { 0 } else { bytes.len() };
+            return bytes.len();
         }
         self.with(0, self.len(), |bytes| {
             let mut end = 0;

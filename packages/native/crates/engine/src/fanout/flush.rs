@@ -47,7 +47,6 @@ enum Run {
 impl Fanout {
     /// Writes to every connection that something waits for and whose socket is not full: once, contiguously.
     pub(crate) fn flush(&mut self, wire: &mut impl Wire) {
-        self.unflushed_bytes = 0;
         self.is_flush_due = false;
         let mut cohorts = mem::take(&mut self.dirty_cohorts);
         for id in cohorts.drain(..) {
@@ -66,6 +65,15 @@ impl Fanout {
             self.settle(id);
         }
         self.touched_cohorts = cohorts;
+        let mut members = mem::take(&mut self.fresh_members);
+        for slot in members.drain(..) {
+            let member = &mut self.members[slot.index()];
+            if mem::replace(&mut member.is_fresh, false) {
+                member.chain.secure(&mut self.pool);
+            }
+        }
+        self.fresh_members = members;
+        self.arena.reset(&mut self.pool);
         let mut slow = mem::take(&mut self.outcome.slow);
         slow.retain(|slot| self.is_still_slow(*slot));
         self.outcome.slow = slow;

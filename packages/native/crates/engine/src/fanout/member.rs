@@ -14,6 +14,8 @@ pub(crate) struct Member {
     pub(crate) is_dirty: bool,
     /// The socket took less than was offered; nothing is written before it says that it takes more.
     pub(crate) is_blocked: bool,
+    /// Its chain may refer to memory of this turn.
+    pub(crate) is_fresh: bool,
     /// Was reported as slow.
     pub(crate) is_slow: bool,
     /// Is to be reported when nothing waits.

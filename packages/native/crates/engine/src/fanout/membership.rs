@@ -80,7 +80,7 @@ impl Fanout {
                 self.members[moved.index()].place = place as u32;
             }
         }
-        self.mark_dirty(slot);
+        self.mark_written_to(slot);
     }
 
     fn enter(&mut self, slot: Slot, id: CohortId) {

@@ -8,6 +8,7 @@
 //!
 //! Knows no socket: bytes leave through [`Wire`].
 
+mod arena;
 mod chain;
 mod chunk;
 mod cohort;
@@ -25,6 +26,8 @@ pub(crate) use flush::{Outcome, Wire, Written};
 
 use crate::batch::Frame;
 use crate::id::{GroupId, Slot};
+use arena::Arena;
+use chain::Piece;
 use cohort::CohortId;
 use index::CohortIndex;
 use member::Member;
@@ -32,22 +35,21 @@ use pool::ChunkPool;
 
 /// Level members of a cohort are written to at the latest when this much waits for them: a write carries no more anyway.
 const MAX_UNFLUSHED_COHORT_BYTES: u64 = 128 << 10;
-/// All logs are flushed at the latest when this much was appended to them: many small cohorts hold a copy each.
-const MAX_UNFLUSHED_BYTES: usize = 16 << 20;
 
 /// Groups, logs and outboxes of the connections of one shard.
 pub(crate) struct Fanout {
     members: Vec<Member>,
     index: CohortIndex,
+    arena: Arena,
     pool: ChunkPool,
     max_outbox_bytes: u64,
     /// Number of the last multicast.
     stamp: u64,
-    unflushed_bytes: usize,
     is_flush_due: bool,
     dirty_cohorts: Vec<CohortId>,
     touched_cohorts: Vec<CohortId>,
     dirty_members: Vec<Slot>,
+    fresh_members: Vec<Slot>,
     staging: Vec<u8>,
     outcome: Outcome,
 }
@@ -57,14 +59,15 @@ impl Fanout {
         Self {
             members: Vec::new(),
             index: CohortIndex::default(),
+            arena: Arena::default(),
             pool: ChunkPool::new(max_outbox_bytes),
             max_outbox_bytes: max_outbox_bytes as u64,
             stamp: 0,
-            unflushed_bytes: 0,
             is_flush_due: false,
             dirty_cohorts: Vec::new(),
             touched_cohorts: Vec::new(),
             dirty_members: Vec::new(),
+            fresh_members: Vec::new(),
             staging: Vec::new(),
             outcome: Outcome::default(),
         }
@@ -77,7 +80,11 @@ impl Fanout {
 
     /// Something should be written, or can be freed, in this turn.
     pub(crate) fn is_dirty(&self) -> bool {
-        !self.dirty_cohorts.is_empty() || !self.dirty_members.is_empty() || !self.touched_cohorts.is_empty()
+        let has_work = |list: &Vec<Slot>| !list.is_empty();
+        has_work(&self.dirty_members)
+            || has_work(&self.fresh_members)
+            || !self.dirty_cohorts.is_empty()
+            || !self.touched_cohorts.is_empty()
     }
 
     /// So much was appended that it should be written before more is.
@@ -102,7 +109,7 @@ impl Fanout {
 
     /// Puts a frame into the outbox of every member of any of the groups but `except`; returns their number.
     ///
-    /// Cost: O(groups + matching cohorts), one copy of the frame per matching cohort; members are not touched.
+    /// Cost: one copy of the frame, and a constant per group and per matching cohort; members are not touched.
     pub(crate) fn multicast(
         &mut self,
         groups: impl Iterator<Item = GroupId>,
@@ -110,7 +117,8 @@ impl Fanout {
         except: Option<Slot>,
     ) -> usize {
         self.stamp += 1;
-        let Self { stamp, index, pool, members, dirty_cohorts, unflushed_bytes, is_flush_due, .. } = self;
+        let Self { stamp, index, arena, pool, members, dirty_cohorts, is_flush_due, .. } = self;
+        let mut piece: Option<Piece> = None;
         let excluded_cohort = except.and_then(|slot| members[slot.index()].cohort);
         let mut excluded_from = None;
         let mut delivered = 0;
@@ -124,16 +132,14 @@ impl Fanout {
                 if is_excluded_cohort {
                     excluded_from = Some((id, cohort.log.end()));
                 }
-                cohort.log.append(frame, pool);
+                cohort.log.append(piece.get_or_insert_with(|| arena.put(frame, pool)));
                 delivered += count;
-                *unflushed_bytes += frame.bytes().len();
                 *is_flush_due |= cohort.log.end() - cohort.level_end > MAX_UNFLUSHED_COHORT_BYTES;
                 if !std::mem::replace(&mut cohort.is_dirty, true) {
                     dirty_cohorts.push(id);
                 }
             });
         }
-        *is_flush_due |= *unflushed_bytes > MAX_UNFLUSHED_BYTES;
         if let (Some(slot), Some((id, start))) = (except, excluded_from) {
             self.skip(slot, id, start);
         }
@@ -143,7 +149,8 @@ impl Fanout {
     /// Puts a frame into the outbox of one connection.
     pub(crate) fn send(&mut self, slot: Slot, frame: &Frame<'_>) {
         self.close_range(slot);
-        self.members[slot.index()].chain.push_frame(frame, &mut self.pool);
+        let piece = self.arena.put(frame, &mut self.pool);
+        self.members[slot.index()].chain.push_piece(piece);
         self.mark_written_to(slot);
     }
 
@@ -174,7 +181,11 @@ impl Fanout {
         self.mark_dirty(slot);
     }
 
+    /// Something was put into a member's chain.
     fn mark_written_to(&mut self, slot: Slot) {
+        if !std::mem::replace(&mut self.members[slot.index()].is_fresh, true) {
+            self.fresh_members.push(slot);
+        }
         self.mark_dirty(slot);
         if self.members[slot.index()].is_blocked {
             self.judge(slot);

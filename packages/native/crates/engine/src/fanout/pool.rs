@@ -1,10 +1,9 @@
 use std::rc::Rc;
 
 use super::chunk::{Chunk, Gauge};
-use crate::batch::Frame;
 
 /// Capacities of chunks. A write takes at most the largest, so that a larger one would not make a write carry more.
-const CLASS_BYTES: [usize; 5] = [1 << 10, 1 << 12, 1 << 14, 1 << 16, 1 << 18];
+const CLASS_BYTES: [usize; 6] = [1 << 8, 1 << 10, 1 << 12, 1 << 14, 1 << 16, 1 << 18];
 /// Memory that a shard keeps per class for the next frames.
 const MAX_POOLED_BYTES_PER_CLASS: usize = 512 << 10;
 
@@ -13,13 +12,8 @@ const MAX_POOLED_BYTES_PER_CLASS: usize = 512 << 10;
 pub(crate) struct SizeClass(u8);
 
 impl SizeClass {
-    pub(crate) fn bytes(self) -> usize {
+    fn bytes(self) -> usize {
         CLASS_BYTES[usize::from(self.0)]
-    }
-
-    /// The class for a log whose last content had `used_bytes`: one smaller when most of a chunk stayed empty.
-    pub(crate) fn after_use(self, used_bytes: usize) -> Self {
-        if used_bytes < self.bytes() / 8 { Self(self.0.saturating_sub(1)) } else { self }
     }
 }
 
@@ -38,29 +32,29 @@ impl ChunkPool {
         Self { free: Default::default(), gauge: Gauge::default(), largest: SizeClass(largest as u8) }
     }
 
+    pub(crate) fn gauge(&self) -> &Gauge {
+        &self.gauge
+    }
+
+    pub(crate) fn largest(&self) -> SizeClass {
+        self.largest
+    }
+
     /// The class above `class`, if there is one.
     pub(crate) fn larger(&self, class: SizeClass) -> SizeClass {
         SizeClass((class.0 + 1).min(self.largest.0))
     }
 
-    pub(crate) fn gauge(&self) -> &Gauge {
-        &self.gauge
-    }
-
-    /// An appendable chunk that has `frame` in it, with room for what `class` says.
-    pub(crate) fn chunk_with(&mut self, frame: &Frame<'_>, class: SizeClass) -> Rc<Chunk> {
-        if let Some(shared) = frame.share() {
-            return Rc::new(Chunk::shared(shared, &self.gauge));
-        }
-        let frame_bytes = frame.bytes().len();
-        let class_index = CLASS_BYTES.iter().position(|bytes| *bytes >= frame_bytes.max(class.bytes()));
-        let pooled = class_index.and_then(|index| self.free[index].pop());
+    /// An appendable chunk that has `frames` in it, with room for what `class` says.
+    pub(crate) fn chunk_with(&mut self, frames: &[u8], class: SizeClass) -> Rc<Chunk> {
+        let index = CLASS_BYTES.iter().position(|bytes| *bytes >= frames.len().max(class.bytes()));
+        let pooled = index.and_then(|index| self.free[index].pop());
         let chunk = pooled.unwrap_or_else(|| {
-            let capacity = class_index.map_or(frame_bytes, |index| CLASS_BYTES[index]);
+            let capacity = index.map_or(frames.len(), |index| CLASS_BYTES[index]);
             Rc::new(Chunk::owned(capacity, &self.gauge))
         });
-        let fits = chunk.append(frame);
-        debug_assert!(fits, "the class was chosen for the frame");
+        let start = chunk.append(frames);
+        debug_assert_eq!(start, Some(0), "the class was chosen for the frames");
         chunk
     }
 
@@ -70,6 +64,7 @@ impl ChunkPool {
         let Some(index) = CLASS_BYTES.iter().position(|bytes| *bytes == unshared.capacity()) else { return };
         if self.free[index].len() < MAX_POOLED_BYTES_PER_CLASS / CLASS_BYTES[index] {
             unshared.clear();
+            unshared.set_transient(false);
             self.free[index].push(chunk);
         }
     }

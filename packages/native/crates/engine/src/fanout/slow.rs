@@ -9,7 +9,6 @@ impl Fanout {
     ///
     /// Cost: O(members with an own cursor), at most once per flush, and only if one of them moved or may be slow.
     pub(super) fn settle(&mut self, id: CohortId) {
-        let max_outbox_bytes = self.max_outbox_bytes;
         let cohort = self.index.cohort_mut(id);
         if !mem::replace(&mut cohort.is_touched, false) {
             return;
@@ -21,9 +20,17 @@ impl Fanout {
             let level_end = cohort.level_end;
             return cohort.log.release_before(level_end, &mut self.pool);
         }
-        if !cohort.is_scan_due && end <= cohort.slow_at {
-            return;
+        if cohort.is_scan_due || end > cohort.slow_at {
+            self.scan(id);
         }
+        // Somebody waits for frames of this turn, and others of the cohort may soon, too.
+        self.index.cohort_mut(id).log.secure(&mut self.pool);
+    }
+
+    fn scan(&mut self, id: CohortId) {
+        let max_outbox_bytes = self.max_outbox_bytes;
+        let cohort = self.index.cohort_mut(id);
+        let end = cohort.log.end();
         cohort.is_scan_due = false;
         cohort.slow_at = u64::MAX;
         let mut oldest = cohort.level_end;

@@ -1,0 +1,44 @@
+use std::rc::Rc;
+
+use super::chain::Piece;
+use super::chunk::Chunk;
+use super::pool::ChunkPool;
+use crate::batch::Frame;
+
+/// Frames of this turn, one copy each, in the order they were made.
+///
+/// Logs and chains refer to ranges of it, and neighbours become one range: what a connection is sent in a turn is mostly
+/// contiguous, whatever mixture of multicasts and direct frames it is, and is written from here. What a full socket did not
+/// take is copied out when the turn ends, so this memory is reused and never held by a slow reader.
+#[derive(Default)]
+pub(crate) struct Arena {
+    current: Option<Rc<Chunk>>,
+}
+
+impl Arena {
+    /// Keeps a frame: copies it, or refers to it where it is if it is large.
+    pub(crate) fn put(&mut self, frame: &Frame<'_>, pool: &mut ChunkPool) -> Piece {
+        let bytes = frame.bytes();
+        let to = bytes.len() as u32;
+        if let Some(shared) = frame.share() {
+            return Piece { chunk: Rc::new(Chunk::shared(shared, pool.gauge())), from: 0, to };
+        }
+        if let Some(chunk) = &self.current
+            && let Some(from) = chunk.append(bytes)
+        {
+            return Piece { chunk: Rc::clone(chunk), from, to: from + to };
+        }
+        let chunk = pool.chunk_with(bytes, pool.largest());
+        chunk.set_transient(true);
+        self.current = Some(Rc::clone(&chunk));
+        Piece { chunk, from: 0, to }
+    }
+
+    /// Ends the turn: nothing refers to its frames any more.
+    pub(crate) fn reset(&mut self, pool: &mut ChunkPool) {
+        if let Some(chunk) = self.current.take() {
+            debug_assert_eq!(Rc::strong_count(&chunk), 1, "somebody still waits for frames of this turn");
+            pool.give(chunk);
+        }
+    }
+}
