@@ -7,7 +7,7 @@ import type { UwsConnection, UwsFrame } from './uws-connection.js'
 const GATHER_BYTES = 64 * 1024
 
 /**
- * From this size on, uWebSockets.js has a short cut for connections without a subscription. In releases before v20.33 it
+ * From this size on, uWebSockets.js has a short cut for connections without a subscription. In older releases it
  * loses bytes when the kernel does not take all of the frame, which breaks the connection. A subscription to a topic that
  * nobody publishes to keeps a connection off it.
  */

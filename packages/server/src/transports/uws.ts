@@ -36,7 +36,8 @@ const GOING_AWAY = 1001
  *   peer has 4 to 8 s to take what is queued, whatever `closeTimeoutMs` says.
  * - A malformed frame, or a message of more than four times `maxMessageBytes`, ends the TCP connection without a close frame: the
  *   peer sees 1006, the sink the code that fits.
- * - A head that arrives in several parts may have 4 KiB, and no head more than 50 headers.
+ * - A head that arrives in several parts may have 4 KiB, and no head more than 50 headers. Older releases answer 505 when the
+ *   request line itself arrives in parts.
  * - A frame without a mask is read as if it had one. Of the close codes of a peer, 1012-1014 and 3000-3999 count as 1006.
  * - `remotePort` is 0 in releases that do not tell.
  *

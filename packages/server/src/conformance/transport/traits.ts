@@ -8,6 +8,8 @@ export interface TransportTraits {
   readonly knowsEveryCloseCode: boolean
   /** `closed` comes after the peer's close frame or `closeTimeoutMs`; else as soon as the own close frame is queued. */
   readonly closeHandshake: boolean
+  /** Takes a request line that arrives in parts; headers may always. */
+  readonly takesSplitRequestLine: boolean
   /** The longest that an incomplete request head is waited for when `handshakeTimeoutMs` is short. */
   readonly headTimeoutMs: number
   /** Tells the port of the peer; else 0. */
@@ -20,6 +22,7 @@ export const STRICT_TRAITS: TransportTraits = {
   checksMasking: true,
   knowsEveryCloseCode: true,
   closeHandshake: true,
+  takesSplitRequestLine: true,
   headTimeoutMs: 2_000,
   remotePort: true,
 }

@@ -68,6 +68,20 @@ export function upgradeTests(create: CreateTransport, traits: TransportTraits): 
       expect(request?.subprotocols).toEqual(['one', 'two'])
     })
 
+    it('takes a request head that arrives byte by byte', async () => {
+      const harness = await Harness.start(create)
+      const client = await harness.connectSocket()
+      const head = handshakeHead('/slowly?a=b', { 'X-A': 'b' })
+      const start = traits.takesSplitRequestLine ? 0 : head.indexOf('\r\n') + 2
+      client.write(head.slice(0, start))
+      for (const char of head.slice(start)) {
+        client.write(char)
+        await new Promise((resolve) => setImmediate(resolve))
+      }
+      expect((await client.response()).status).toBe(101)
+      expect(harness.sink.upgrades).toMatchObject([{ path: '/slowly', query: 'a=b', headers: { 'x-a': 'b' } }])
+    })
+
     it('answers with the accept key, the subprotocol and the headers of accept', async () => {
       const harness = await Harness.start(create, {}, (transport) => ({
         upgrade: ({ id }) =>
