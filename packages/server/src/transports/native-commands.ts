@@ -178,7 +178,7 @@ export class NativeCommands {
 
   #uint32(number: number): void {
     this.#reserve(4)
-    this.#buffer.writeUInt32LE(number, this.#length)
+    this.#buffer.writeUInt32LE(number >>> 0, this.#length)
     this.#length += 4
   }
 

@@ -1,6 +1,5 @@
-import type { IncomingMessage, Server } from 'node:http'
-import type { Duplex } from 'node:stream'
-import { ERRORS, WebMQError } from 'webmq-client/protocol'
+import type { Server } from 'node:http'
+import { WebMQError } from 'webmq-client/protocol'
 import type { NativeEngine } from 'webmq-native'
 import type {
   AcceptOptions,
@@ -14,10 +13,13 @@ import type {
   TransportStats,
   UpgradeId,
 } from '../transport.js'
+import { attachEngine } from './native-attach.js'
 import { NativeCommands } from './native-commands.js'
 import { createEngine, errorOf, resolveAddress } from './native-engine.js'
 import { type NativeEventHandlers, readEvents } from './native-events.js'
-import { descriptorOf, NativeHttp, requestHead } from './native-http.js'
+import { NativeHttp } from './native-http.js'
+import { NativeSinkCalls } from './native-sink-calls.js'
+import { ThreadCountdown } from './native-threads.js'
 
 /** Events are taken from the engine in portions of this size; a larger message gets a buffer of its own. */
 const EVENT_BUFFER_BYTES = 256 * 1024
@@ -53,23 +55,22 @@ class NativeTransport implements Transport {
   readonly #options: TransportOptions
   readonly #commands: NativeCommands
   readonly #http: NativeHttp | undefined
-  readonly #handlers: NativeEventHandlers
+  readonly #detachers = new Set<() => void>()
+  /** Threads that still accept, and threads that still run. */
+  readonly #accepting = new ThreadCountdown()
+  readonly #running = new ThreadCountdown()
+  #events = Buffer.allocUnsafeSlow(EVENT_BUFFER_BYTES)
   #engine: NativeEngine | undefined
-  #sink: TransportSink | undefined
+  #calls: NativeSinkCalls | undefined
+  #handlers: NativeEventHandlers | undefined
   #isStarted = false
   #stopped: Promise<void> | undefined
   #lastStats = NO_STATS
-  #events = Buffer.allocUnsafeSlow(EVENT_BUFFER_BYTES)
-  /** Threads that still accept, and threads that still run; who waits for there to be none. */
-  readonly #accepting = new Waiting()
-  readonly #running = new Waiting()
-  readonly #detachers = new Set<() => void>()
 
   constructor(options: TransportOptions) {
     this.#options = options
     this.#commands = new NativeCommands((packed, length) => this.#engine?.submit(packed, length))
     this.#http = options.httpServer === undefined ? undefined : new NativeHttp(options.httpServer)
-    this.#handlers = this.#createHandlers()
   }
 
   async start(sink: TransportSink): Promise<TransportAddress> {
@@ -78,11 +79,10 @@ class NativeTransport implements Transport {
     }
     this.#isStarted = true
     try {
-      const { host, port } = this.#options
+      const { host, port, threads } = this.#options
       const address = await resolveAddress(host, port)
-      const engine = this.#run(sink)
-      const bound = engine.listen(address, port)
-      this.#accepting.count = this.#options.threads
+      const bound = this.#run(sink).listen(address, port)
+      this.#accepting.begin(threads)
       return bound
     } catch (error) {
       this.#isStarted = false
@@ -92,12 +92,9 @@ class NativeTransport implements Transport {
   }
 
   attach(server: Server, sink: TransportSink): () => void {
-    const engine = this.#run(sink)
-    const upgrade = (request: IncomingMessage, socket: Duplex, head: Buffer) =>
-      this.#attachConnection(engine, server, request, socket, head)
-    server.on('upgrade', upgrade)
+    const stopTaking = attachEngine(this.#run(sink), server, (error) => this.#calls?.failed(error))
     const detach = () => {
-      server.off('upgrade', upgrade)
+      stopTaking()
       this.#detachers.delete(detach)
     }
     this.#detachers.add(detach)
@@ -150,8 +147,8 @@ class NativeTransport implements Transport {
   }
 
   async #end(): Promise<void> {
-    const engine = this.#engine
     for (const detach of this.#detachers) detach()
+    const engine = this.#engine
     if (engine === undefined) return
     this.#commands.flush()
     engine.shutDown()
@@ -159,27 +156,30 @@ class NativeTransport implements Transport {
     this.#http?.close()
     this.#lastStats = engine.stats()
     this.#engine = undefined
-    this.#sink = undefined
+    this.#calls = undefined
+    this.#handlers = undefined
     engine.close()
   }
 
   /** The engine, started when it is first needed. */
   #run(sink: TransportSink): NativeEngine {
     if (this.#stopped !== undefined) throw new WebMQError('E_NOT_RUNNING')
-    if (this.#sink !== undefined && this.#sink !== sink) {
+    if (this.#engine !== undefined) {
+      if (this.#calls?.isOf(sink) === true) return this.#engine
       throw new WebMQError('E_OPTION_INVALID', { detail: 'a transport has one sink' })
     }
-    this.#engine ??= createEngine(this.#options, () => this.#drain())
-    this.#sink = sink
-    this.#running.count = this.#options.threads
+    this.#engine = createEngine(this.#options, this.#drain)
+    this.#running.begin(this.#options.threads)
+    this.#calls = new NativeSinkCalls(sink, this.#commands)
+    this.#handlers = this.#createHandlers(this.#calls)
     return this.#engine
   }
 
-  /** Takes what waits, portion by portion; commands of a portion are handed over with its end. */
+  /** Takes what waits, portion by portion; the commands of a portion are handed over with its end. */
   readonly #drain = (): void => {
     for (let portion = 0; portion < MAX_PORTIONS; portion++) {
       const length = this.#engine?.drain(this.#events) ?? 0
-      if (length === 0) return
+      if (length === 0 || this.#handlers === undefined) return
       if (length < 0) {
         this.#events = Buffer.allocUnsafeSlow(-length)
         continue
@@ -192,89 +192,19 @@ class NativeTransport implements Transport {
     setImmediate(this.#drain)
   }
 
-  #createHandlers(): NativeEventHandlers {
+  #createHandlers(calls: NativeSinkCalls): NativeEventHandlers {
     return {
-      message: (connection, data, isBinary) => {
-        try {
-          this.#sink?.message(connection, data, isBinary)
-        } catch (error) {
-          this.#sinkThrew(error, connection)
-        }
-      },
-      upgrade: (request) => {
-        try {
-          this.#sink?.upgrade(request)
-        } catch (error) {
-          this.#commands.reject(request.id, { status: 500, body: 'E_INTERNAL: internal error\n' })
-          this.#sinkThrew(error)
-        }
-      },
-      open: (connection, upgrade) => {
-        try {
-          this.#sink?.open(connection, upgrade)
-        } catch (error) {
-          this.#sinkThrew(error, connection)
-        }
-      },
-      closed: (connection, code, reason) => {
-        try {
-          this.#sink?.closed(connection, code, reason)
-        } catch (error) {
-          this.#sinkThrew(error)
-        }
-      },
+      upgrade: (request) => calls.upgrade(request),
+      open: (connection, upgrade) => calls.open(connection, upgrade),
+      message: (connection, data, isBinary) => calls.message(connection, data, isBinary),
+      closed: (connection, code, reason) => calls.closed(connection, code, reason),
       http: (token, read) => {
         const fd = this.#engine?.takeSocket(token) ?? -1
         if (fd >= 0) this.#http?.serve(fd, read)
       },
-      failed: (detail) => this.#sink?.failed(new WebMQError('E_TRANSPORT_FAILED', { detail })),
-      quiet: () => this.#accepting.less(),
-      ended: () => this.#running.less(),
+      failed: (detail) => calls.failed(new WebMQError('E_TRANSPORT_FAILED', { detail })),
+      quiet: () => this.#accepting.oneLess(),
+      ended: () => this.#running.oneLess(),
     }
-  }
-
-  /** A bug of the owner: the connection ends, and the bug is told. */
-  #sinkThrew(cause: unknown, connection?: ConnectionId): void {
-    if (connection !== undefined) this.#commands.close(connection, ERRORS.E_INTERNAL.closeCode, 'E_INTERNAL')
-    this.#sink?.failed(new WebMQError('E_TRANSPORT_FAILED', { detail: 'the sink threw', cause }))
-  }
-
-  #attachConnection(
-    engine: NativeEngine,
-    server: Server,
-    request: IncomingMessage,
-    socket: Duplex,
-    head: Buffer,
-  ): void {
-    const isWebSocket = /\bwebsocket\b/i.test(request.headers.upgrade ?? '')
-    // Somebody else on the same server takes what is not for us.
-    if (!isWebSocket && server.listenerCount('upgrade') > 1) return
-    const fd = descriptorOf(socket)
-    try {
-      if (fd === undefined) {
-        throw new WebMQError('E_UNSUPPORTED', { detail: 'only plain TCP connections can be attached' })
-      }
-      engine.attach(fd, Buffer.concat([requestHead(request), head]))
-      // The engine has a descriptor of its own by now.
-      socket.destroy()
-    } catch (error) {
-      socket.end('HTTP/1.1 501 Not Implemented\r\nConnection: close\r\nContent-Length: 0\r\n\r\n')
-      this.#sink?.failed(errorOf(error))
-    }
-  }
-}
-
-/** Counts down to nothing, for those who wait. */
-class Waiting {
-  count = 0
-  readonly #resolvers: (() => void)[] = []
-
-  less(): void {
-    if (this.count > 0) this.count--
-    if (this.count === 0) for (const resolve of this.#resolvers.splice(0)) resolve()
-  }
-
-  async over(): Promise<void> {
-    if (this.count > 0) await new Promise<void>((resolve) => this.#resolvers.push(resolve))
   }
 }

@@ -42,9 +42,14 @@ impl Batch {
         &self.bytes
     }
 
-    /// The commands in the order they were made.
+    /// The commands in the order they were made, from the one that begins at `start` on.
+    pub(crate) fn commands_from(self: &Arc<Self>, start: usize) -> command::Commands<'_> {
+        command::Commands::new(self, start)
+    }
+
+    #[cfg(test)]
     pub(crate) fn commands(self: &Arc<Self>) -> command::Commands<'_> {
-        command::Commands::new(self)
+        self.commands_from(0)
     }
 
     /// The encoded frame around a payload.

@@ -109,8 +109,14 @@ pub(crate) struct Commands<'a> {
 }
 
 impl<'a> Commands<'a> {
-    pub(crate) fn new(batch: &'a Arc<Batch>) -> Self {
-        Self { batch, start: 0 }
+    /// The commands from the one at `start` on.
+    pub(crate) fn new(batch: &'a Arc<Batch>, start: usize) -> Self {
+        Self { batch, start }
+    }
+
+    /// Where the next command begins; the end of the batch after the last.
+    pub(crate) fn position(&self) -> usize {
+        self.start
     }
 
     fn read(&self, fields: &Fields) -> Result<Command<'a>, MalformedBatch> {

@@ -13,7 +13,7 @@ pub struct Options {
     /// Largest request head; a larger one is answered with 431.
     pub max_header_bytes: usize,
     /// Connections held at once, upgrades in flight included; beyond it upgrades are answered with 503. 0 stands for as
-    /// many as the limit of open files allows.
+    /// many as the limit of open files allows, which is the most in any case.
     pub max_connections: usize,
     /// Bytes of events that may wait for JavaScript per shard; over it, the shard stops reading from its connections.
     pub max_inbound_bytes: usize,

@@ -16,7 +16,7 @@ impl Shard {
         self.port().mailbox.take(&mut mails);
         for mail in mails.drain(..) {
             match mail {
-                Mail::Batch(batch) => self.batches.push_back(batch),
+                Mail::Batch(batch) => self.batches.push_back((batch, 0)),
                 Mail::Listen(socket) => self.listen(socket),
                 Mail::Adopt(adopted) => self.adopt(adopted),
                 Mail::StopAccepting => {
@@ -36,37 +36,51 @@ impl Shard {
         self.mails = mails;
     }
 
-    /// Applies commands in the order they were made, until so much is done that sockets should have their turn.
+    /// Applies commands in the order they were made, until so much is done that sockets should have their turn: some
+    /// megabytes of commands, or as much output as one write per connection carries.
     pub(super) fn apply_batches(&mut self) {
         let mut applied_bytes = 0;
         while applied_bytes < MAX_APPLIED_BYTES
-            && let Some(bytes) = self.apply_next()
+            && let Some(bytes) = self.apply_front()
         {
             applied_bytes += bytes;
+            if self.fanout.is_flush_due() {
+                return self.flush();
+            }
         }
     }
 
     fn apply_all(&mut self) {
-        while self.apply_next().is_some() {}
+        while self.apply_front().is_some() {
+            if self.fanout.is_flush_due() {
+                self.flush();
+            }
+        }
     }
 
-    fn apply_next(&mut self) -> Option<usize> {
-        let batch = self.batches.pop_front()?;
-        for command in batch.commands() {
+    /// Applies the oldest batch up to its end, or until a flush is due; returns how many bytes of it that were.
+    fn apply_front(&mut self) -> Option<usize> {
+        let (batch, start) = self.batches.pop_front()?;
+        let mut commands = batch.commands_from(start);
+        for command in commands.by_ref() {
             match command {
                 Ok(command) => self.apply(command),
                 Err(MalformedBatch(at)) => self.events.failed(&format!("command at byte {at} of a batch is malformed")),
             }
             if self.fanout.is_flush_due() {
-                self.flush();
+                break;
             }
         }
-        let bytes = batch.bytes().len();
-        self.port().mailbox.applied(bytes);
-        if self.shared.is_drain_resumable() {
-            self.shared.bell.ring();
+        let end = commands.position();
+        if end < batch.bytes().len() {
+            self.batches.push_front((batch, end));
+        } else {
+            self.port().mailbox.applied(batch.bytes().len());
+            if self.shared.is_drain_resumable() {
+                self.shared.bell.ring();
+            }
         }
-        Some(bytes)
+        Some(end - start)
     }
 
     fn apply(&mut self, command: Command<'_>) {

@@ -56,7 +56,8 @@ pub(crate) struct Shard {
     read_buffer: Box<[u8]>,
     readable: VecDeque<Slot>,
     mails: Vec<Mail>,
-    batches: VecDeque<Arc<Batch>>,
+    /// Batches to apply, and where to go on in each.
+    batches: VecDeque<(Arc<Batch>, usize)>,
     now_ms: u64,
     is_shutting_down: bool,
     is_aborted: bool,

@@ -1,0 +1,122 @@
+import { spawn } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { loadNativeEngine, type NativeEngine, type NativeOptions } from '../index.js'
+
+const OPTIONS: NativeOptions = {
+  threads: 2,
+  maxMessageBytes: 1_000,
+  maxOutboxBytes: 1_000_000,
+  maxHeaderBytes: 8_192,
+  maxConnections: 10,
+  handshakeTimeoutMs: 1_000,
+  pingIntervalMs: 0,
+  pingTimeoutMs: 1_000,
+  closeTimeoutMs: 1_000,
+  handsHttpOver: false,
+}
+
+function start(options: Partial<NativeOptions> = {}, ring: () => void = () => undefined): NativeEngine {
+  const Engine = loadNativeEngine()
+  const engine = new Engine({ ...OPTIONS, ...options }, ring)
+  onTestFinished(() => engine.close())
+  return engine
+}
+
+describe('native engine', () => {
+  it.each([0, 65])('refuses %i threads with a code of the error table', (threads) => {
+    expect(() => start({ threads })).toThrow(expect.objectContaining({ code: 'E_OPTION_INVALID' }))
+  })
+
+  it('refuses a time that is none', () => {
+    expect(() => start({ closeTimeoutMs: -1 })).toThrow(expect.objectContaining({ code: 'E_OPTION_INVALID' }))
+  })
+
+  it('refuses an address that is taken, and one that is none', () => {
+    const { port } = start().listen('127.0.0.1', 0)
+    expect(() => start().listen('127.0.0.1', port)).toThrow(expect.objectContaining({ code: 'E_ADDRESS_IN_USE' }))
+    expect(() => start().listen('here', 0)).toThrow(expect.objectContaining({ code: 'E_ADDRESS_UNAVAILABLE' }))
+  })
+
+  it('listens on IPv6', () => {
+    expect(start().listen('::1', 0)).toEqual({ host: '::1', port: expect.any(Number) })
+  })
+
+  it('refuses commands that are cut, and a descriptor that is none', () => {
+    const engine = start()
+    expect(() => engine.submit(Buffer.alloc(20, 1), 20)).toThrow(
+      expect.objectContaining({ code: 'E_TRANSPORT_FAILED' }),
+    )
+    expect(() => engine.attach(-1, Buffer.alloc(0))).toThrow(expect.objectContaining({ code: 'E_TRANSPORT_FAILED' }))
+    expect(() => engine.attach(999_999, Buffer.alloc(0))).toThrow(
+      expect.objectContaining({ code: 'E_TRANSPORT_FAILED' }),
+    )
+  })
+
+  it('rings when events wait, and says how much room they need', async () => {
+    const rung = new Promise<void>((resolve) => start({ threads: 1 }, resolve).shutDown())
+    await rung
+    const engine = start({ threads: 1 })
+    engine.close()
+    // `quiet` and `ended`, 16 bytes each.
+    expect(engine.drain(Buffer.alloc(10))).toBe(-16)
+    expect(engine.drain(Buffer.alloc(100))).toBe(32)
+    expect(engine.drain(Buffer.alloc(100))).toBe(0)
+  })
+
+  it('may be closed twice, and refuses to listen then', () => {
+    const engine = start()
+    engine.close()
+    engine.close()
+    expect(() => engine.listen('127.0.0.1', 0)).toThrow(expect.objectContaining({ code: 'E_NOT_RUNNING' }))
+    engine.submit(Buffer.alloc(0), 0)
+    engine.stopAccepting()
+    engine.shutDown()
+    expect(engine.takeSocket(1)).toBe(-1)
+    expect(engine.stats().connections).toBe(0)
+  })
+})
+
+/** Runs a script beside an engine in a process of its own; resolves with its end. */
+async function run(script: string): Promise<{ code: number | null; signal: string | null; output: string }> {
+  const module = fileURLToPath(new URL('../index.js', import.meta.url))
+  const prelude = `import { loadNativeEngine } from ${JSON.stringify(module)}
+    const Engine = loadNativeEngine()
+    const engine = new Engine(${JSON.stringify(OPTIONS)}, () => undefined)
+    engine.listen('127.0.0.1', 0)\n`
+  const child = spawn(process.execPath, ['--input-type=module', '-e', prelude + script])
+  let output = ''
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', (text: string) => {
+      output += text
+    })
+  }
+  return await new Promise((resolve) => child.once('close', (code, signal) => resolve({ code, signal, output })))
+}
+
+describe('a process with a native engine', () => {
+  it('ends by itself when the engine is closed', async () => {
+    await expect(run('engine.close()')).resolves.toEqual({ code: 0, signal: null, output: '' })
+  })
+
+  it('goes on while the engine runs, and can be ended all the same', async () => {
+    const script = `setTimeout(() => { console.log('still here'); process.exit(3) }, 100).unref()`
+    await expect(run(script)).resolves.toEqual({ code: 3, signal: null, output: 'still here\n' })
+  })
+
+  it('survives the end of a worker that has an engine', async () => {
+    const script = `
+      import { Worker } from 'node:worker_threads'
+      engine.close()
+      const worker = new Worker(new URL('data:text/javascript,' + encodeURIComponent(\`
+        import { parentPort, workerData } from 'node:worker_threads'
+        const { loadNativeEngine } = await import(workerData.module)
+        const Engine = loadNativeEngine()
+        globalThis.engine = new Engine(workerData.options, () => undefined)
+        globalThis.engine.listen('127.0.0.1', 0)
+        parentPort.postMessage('running')
+      \`)), { workerData: { module: ${JSON.stringify(new URL('../index.js', import.meta.url).href)}, options: ${JSON.stringify(OPTIONS)} } })
+      worker.once('message', async () => console.log(await worker.terminate()))`
+    await expect(run(script)).resolves.toEqual({ code: 0, signal: null, output: '1\n' })
+  })
+})
