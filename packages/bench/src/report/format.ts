@@ -27,3 +27,13 @@ export function formatPercent(ratio: number): string {
 export function formatBytes(bytes: number): string {
   return bytes < 1_000_000_000 ? `${(bytes / 1_000_000).toFixed(1)} MB` : `${(bytes / 1_000_000_000).toFixed(2)} GB`
 }
+
+/** Three significant digits with k, M, G, for axes and tiles. */
+export function formatCompact(value: number): string {
+  const size = Math.abs(value)
+  const [divisor, suffix] =
+    size >= 999.5e6 ? [1e9, 'G'] : size >= 999.5e3 ? [1e6, 'M'] : size >= 1_000 ? [1e3, 'k'] : [1, '']
+  const digits = value / divisor
+  // `Number` takes the trailing zeros off again: 1.00k reads as more than is known.
+  return `${Number(digits.toPrecision(3))}${suffix}`
+}

@@ -1,0 +1,132 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Progress } from './progress.js'
+import { RateMeter } from './rate-meter.js'
+import { formatCompact } from './report/format.js'
+
+/** What can be told about work while it goes on. */
+export interface WorkInSight {
+  /** How long it should take; unknown work shows no share. */
+  readonly expectedMs?: number
+  /** Counts since the beginning of the work by the word for their unit, such as `deliveries`; shown as rates. */
+  readonly counts?: () => Readonly<Record<string, number>>
+}
+
+/** What a run's progress is told by; the process's own clock and timers outside of tests. */
+export interface RunProgressOptions {
+  /** Milliseconds. */
+  readonly now?: () => number
+  readonly sleep?: (ms: number) => Promise<unknown>
+}
+
+const TICK_MS = 250
+
+/**
+ * The progress of a run of many steps that are alike, such as one target at one tier: which step of how many, its phase,
+ * the rates now, and how long the rest will take if it takes as long per step as what has been done.
+ */
+export class RunProgress {
+  readonly #progress: Progress
+  readonly #stepCount: number
+  readonly #now: () => number
+  readonly #sleep: (ms: number) => Promise<unknown>
+  readonly #startMs: number
+  #stepStartMs: number
+  /** Of the current step, from 1. */
+  #step = 0
+  #phase = ''
+
+  constructor(
+    progress: Progress,
+    stepCount: number,
+    { now = Date.now, sleep: wait = sleepUnref }: RunProgressOptions = {},
+  ) {
+    this.#progress = progress
+    this.#stepCount = stepCount
+    this.#now = now
+    this.#sleep = wait
+    this.#startMs = now()
+    this.#stepStartMs = this.#startMs
+  }
+
+  /** Enters the next step; the one before is done. @param name Such as `uws, 1,000 subscribers, round 2`. */
+  step(name: string): void {
+    this.#step += 1
+    this.#stepStartMs = this.#now()
+    this.#phase = ''
+    this.#progress.phase(`[${this.#step}/${this.#stepCount}] ${name}`)
+  }
+
+  /** Enters a part of the step, such as `connecting`. */
+  phase(name: string): void {
+    this.#phase = name
+    this.#show(0, '')
+  }
+
+  /** Says how far the phase is in words of its own. @param ratio Of the phase, 0 to 1. */
+  update(ratio: number, detail: string): void {
+    this.#show(ratio, detail)
+  }
+
+  /** Something the user should know at once, on a line of its own. */
+  note(text: string): void {
+    this.#progress.note(text)
+  }
+
+  /** Keeps showing time and rates until the work settles, and settles as it does. */
+  async during<T>(work: Promise<T>, { expectedMs, counts }: WorkInSight = {}): Promise<T> {
+    const meters = new Map<string, RateMeter>()
+    const startMs = this.#now()
+    let isSettled = false
+    const settled = work.then(
+      () => (isSettled = true),
+      () => (isSettled = true), // The caller gets the error from `work` itself, below.
+    )
+    while (!isSettled) {
+      const elapsedMs = this.#now() - startMs
+      const rates = Object.entries(counts?.() ?? {}).map(([unit, count]) => {
+        const meter = meters.get(unit) ?? new RateMeter()
+        meters.set(unit, meter)
+        const perSecond = meter.read(this.#now(), count)
+        return perSecond === null ? '' : `${formatCompact(perSecond)} ${unit}/s`
+      })
+      const seconds = `${Math.floor(elapsedMs / 1_000)}${expectedMs === undefined ? '' : ` of ${Math.ceil(expectedMs / 1_000)}`} s`
+      const ratio = expectedMs === undefined || expectedMs === 0 ? 0 : Math.min(1, elapsedMs / expectedMs)
+      this.#show(ratio, [seconds, ...rates.filter((text) => text !== '')].join(', '))
+      await Promise.race([settled, this.#sleep(TICK_MS)])
+    }
+    return await work
+  }
+
+  /** Leaves the terminal as it was. Idempotent. */
+  done(): void {
+    this.#progress.done()
+  }
+
+  #show(ratio: number, detail: string): void {
+    const left = this.#leftText()
+    const parts = [`${this.#phase}${detail === '' ? '' : ` ${detail}`}`, ...(left === '' ? [] : [left])]
+    // A phase says how far it is, but not which share of its step it is: the bar counts steps, and moves within them.
+    const ratioOfStep = this.#stepCount === 1 ? ratio : 0
+    this.#progress.update((Math.max(0, this.#step - 1) + ratioOfStep) / this.#stepCount, parts.join(' · '))
+  }
+
+  #leftText(): string {
+    const doneCount = this.#step - 1
+    if (doneCount < 1) return ''
+    const meanMs = (this.#stepStartMs - this.#startMs) / doneCount
+    const inStepMs = Math.min(meanMs, this.#now() - this.#stepStartMs)
+    return `${formatLeft(meanMs * (this.#stepCount - doneCount) - inStepMs)} left`
+  }
+}
+
+function formatLeft(ms: number): string {
+  const seconds = Math.max(0, Math.ceil(ms / 1_000))
+  if (seconds < 60) return `${seconds} s`
+  if (seconds < 3_600) return `${Math.ceil(seconds / 60)} min`
+  return `${Math.floor(seconds / 3_600)} h ${Math.ceil((seconds % 3_600) / 60)} min`
+}
+
+/** A tick that nobody waits for any more does not hold the process. */
+async function sleepUnref(ms: number): Promise<unknown> {
+  return await sleep(ms, undefined, { ref: false })
+}
