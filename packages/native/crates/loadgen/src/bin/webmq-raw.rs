@@ -1,0 +1,2 @@
+//! See the README of this crate.
+fn main() {}
