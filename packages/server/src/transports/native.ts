@@ -199,8 +199,12 @@ class NativeTransport implements Transport {
       message: (connection, data, isBinary) => calls.message(connection, data, isBinary),
       closed: (connection, code, reason) => calls.closed(connection, code, reason),
       http: (token, read) => {
-        const fd = this.#engine?.takeSocket(token) ?? -1
-        if (fd >= 0) this.#http?.serve(fd, read)
+        try {
+          const fd = this.#engine?.takeSocket(token) ?? -1
+          if (fd >= 0) this.#http?.serve(fd, read)
+        } catch (error) {
+          calls.failed(errorOf(error))
+        }
       },
       failed: (detail) => calls.failed(new WebMQError('E_TRANSPORT_FAILED', { detail })),
       quiet: () => this.#accepting.oneLess(),

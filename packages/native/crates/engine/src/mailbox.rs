@@ -73,7 +73,7 @@ impl Mailbox {
     }
 
     pub(crate) fn batch_bytes(&self) -> usize {
-        self.batch_bytes.load(Ordering::Acquire)
+        self.batch_bytes.load(Ordering::SeqCst)
     }
 
     /// Leaves something for the shard; gives it back if the shard has ended.
@@ -83,7 +83,7 @@ impl Mailbox {
             return Err(mail);
         }
         if let Mail::Batch(batch) = &mail {
-            self.batch_bytes.fetch_add(batch.bytes().len(), Ordering::AcqRel);
+            self.batch_bytes.fetch_add(batch.bytes().len(), Ordering::SeqCst);
         }
         queue.push(mail);
         drop(queue);
@@ -114,7 +114,7 @@ impl Mailbox {
 
     /// Notes that a batch was applied.
     pub(crate) fn applied(&self, bytes: usize) {
-        self.batch_bytes.fetch_sub(bytes, Ordering::AcqRel);
+        self.batch_bytes.fetch_sub(bytes, Ordering::SeqCst);
         self.room.notify_all();
     }
 
@@ -138,7 +138,7 @@ impl Mailbox {
         let mut queue = self.lock();
         self.is_closed.store(true, Ordering::Release);
         let mails = std::mem::take(&mut *queue);
-        self.batch_bytes.store(0, Ordering::Release);
+        self.batch_bytes.store(0, Ordering::SeqCst);
         drop(queue);
         self.room.notify_all();
         drop(mails);

@@ -23,9 +23,9 @@ impl Bell {
         }
     }
 
-    /// JavaScript looks now: what comes from here on rings again.
+    /// JavaScript looks now: what comes from here on rings again. A swap, so that it sees what was put before the ring.
     pub(crate) fn answer(&self) {
-        self.has_rung.store(false, Ordering::SeqCst);
+        self.has_rung.swap(false, Ordering::AcqRel);
     }
 }
 
@@ -41,7 +41,7 @@ pub(crate) struct Outlet {
 
 impl Outlet {
     pub(crate) fn undrained_bytes(&self) -> usize {
-        self.undrained_bytes.load(Ordering::Acquire)
+        self.undrained_bytes.load(Ordering::SeqCst)
     }
 
     /// Asks for the shard to be woken when half of the room is free again.
@@ -51,7 +51,7 @@ impl Outlet {
 
     /// Hands the events of a turn over.
     pub(crate) fn put(&self, events: &mut Events) {
-        self.undrained_bytes.fetch_add(events.len(), Ordering::AcqRel);
+        self.undrained_bytes.fetch_add(events.len(), Ordering::SeqCst);
         let mut queue = self.lock();
         if queue.is_empty() {
             std::mem::swap(&mut *queue, &mut events.bytes);
@@ -66,7 +66,7 @@ impl Outlet {
 
     /// Notes that `bytes` were taken; `true` when the shard waits for that.
     fn taken(&self, bytes: usize, max_bytes: usize) -> bool {
-        let left = self.undrained_bytes.fetch_sub(bytes, Ordering::AcqRel) - bytes;
+        let left = self.undrained_bytes.fetch_sub(bytes, Ordering::SeqCst) - bytes;
         left <= max_bytes / 2 && self.is_awaited.swap(false, Ordering::SeqCst)
     }
 

@@ -167,12 +167,13 @@ impl Fanout {
         self.members[slot.index()].chain.cut_to_current_frame(&self.pool);
     }
 
-    /// The socket takes bytes again.
-    pub(crate) fn unblock(&mut self, slot: Slot) {
-        let member = &mut self.members[slot.index()];
-        if std::mem::replace(&mut member.is_blocked, false) {
+    /// The socket takes bytes again; `true` if it had refused some.
+    pub(crate) fn unblock(&mut self, slot: Slot) -> bool {
+        let was_blocked = std::mem::replace(&mut self.members[slot.index()].is_blocked, false);
+        if was_blocked {
             self.mark_dirty(slot);
         }
+        was_blocked
     }
 
     /// Says in [`Outcome::drained`] when nothing waits for the connection any more. It is in no group.

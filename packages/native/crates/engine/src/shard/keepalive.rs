@@ -56,6 +56,14 @@ impl Shard {
         self.table.set_deadline(slot, deadline_ms);
     }
 
+    /// The peer has taken bytes that it had refused. A ping may wait behind a megabyte of output, so it is given more time.
+    pub(super) fn progressed(&mut self, slot: Slot) {
+        if self.table.get(slot).is_some_and(|connection| connection.phase == Phase::Open && connection.awaits_pong) {
+            let deadline_ms = self.now_ms + self.shared.options.ping_timeout.as_millis() as u64;
+            self.table.set_deadline(slot, Some(deadline_ms));
+        }
+    }
+
     fn deadline_came(&mut self, slot: Slot) {
         let Some(connection) = self.table.get_mut(slot) else { return };
         match connection.phase {

@@ -139,14 +139,13 @@ impl Shard {
     fn wait(&mut self) -> Result<(), Errno> {
         let mailbox = &self.shared.ports[self.id.index()].mailbox;
         let is_busy = !self.batches.is_empty() || self.fanout.is_dirty() || self.can_receive();
-        let sleeps = !is_busy && mailbox.prepare_sleep();
+        // Asked again once it counts as asleep: from then on, who makes room wakes it.
+        let sleeps = !is_busy && mailbox.prepare_sleep() && !self.can_receive();
         let timeout = if sleeps { self.sleep_time() } else { Some(Duration::ZERO) };
         let timeout = timeout.and_then(|time| Timespec::try_from(time).ok());
         self.ready.clear();
         let waited = epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut self.ready), timeout.as_ref());
-        if sleeps {
-            mailbox.woken();
-        }
+        mailbox.woken();
         self.now_ms = self.shared.began.elapsed().as_millis() as u64;
         match waited {
             Ok(_) | Err(Errno::INTR) => Ok(()),
@@ -181,8 +180,8 @@ impl Shard {
         if connection.phase == Phase::Deciding && has_hung_up {
             return self.drop_connection(slot);
         }
-        if flags.contains(EventFlags::OUT) {
-            self.fanout.unblock(slot);
+        if flags.contains(EventFlags::OUT) && self.fanout.unblock(slot) {
+            self.progressed(slot);
         }
         if has_hung_up || flags.contains(EventFlags::IN) {
             self.queue_receive(slot);
