@@ -157,8 +157,9 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
       case 'error': {
         const isAnswer = this.#publishes.answer(message) || this.#listens.answer(message)
         if (isAnswer || message.verb === 'ok') return
-        this.#report({ error: errorOfServer(message) })
-        if (message.code === 'E_FORBIDDEN') this.#listens.verify()
+        const error = errorOfServer(message)
+        if (message.pattern === undefined) this.#report({ error })
+        else this.#listens.revoked(message.pattern, error)
       }
     }
   }

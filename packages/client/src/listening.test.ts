@@ -309,8 +309,18 @@ it('closes the subscriptions of a pattern that the server has revoked, and no ot
   await settle()
   expect([revoked.state, kept.state]).toEqual(['closed', 'active'])
   expect(handled).toEqual([1, 2, 3])
-  expect(errors).toEqual([
-    [expect.objectContaining({ code: 'E_FORBIDDEN' }), undefined],
-    [expect.objectContaining({ code: 'E_FORBIDDEN' }), 'admin.#'],
-  ])
+  expect(errors).toEqual([[expect.objectContaining({ code: 'E_FORBIDDEN' }), 'admin.#']])
+  expect(listensSent(server)).toHaveLength(2)
+})
+
+it('lets those who wait for an answer of their own have it when the listen of the others is revoked', async () => {
+  const { client, server } = createTestClient()
+  client.on('error', () => undefined)
+  const active = client.listen('a', () => 1)
+  await active.ready
+  const waiting = client.listen('a', () => 2, { last: 1 })
+  server.ignore('listen')
+  server.revoke('a')
+  await settle()
+  expect([active.state, waiting.state]).toEqual(['closed', 'pending'])
 })

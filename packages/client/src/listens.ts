@@ -126,18 +126,14 @@ export class Listens {
     if (replay && --replay.left === 0) this.#caughtUp(replay)
   }
 
-  /**
-   * Asks again for what is active: the server has ended a listen that a new token does not grant, and its error names the
-   * pattern in words only [P-5.5]. What is still granted is answered and goes on as before [P-6.2].
-   */
-  verify(): void {
-    for (const listen of this.#listens.values()) {
-      const targets = listen.subscriptions.filter(({ state }) => state === 'active')
-      if (targets.length === 0) continue
-      this.#questions.ask({ verb: 'listen', pattern: listen.pattern }, (answer) => {
-        if (answer instanceof WebMQError && !answer.retryable) this.#refused(listen, targets, answer)
-      })
-    }
+  /** The server has ended a listen that a new token does not grant [P-5.5]. Those who wait for an answer get their own. */
+  revoked(pattern: string, error: WebMQError): void {
+    const subscriptions = this.#listens.get(pattern)?.subscriptions ?? []
+    this.#end(
+      pattern,
+      subscriptions.filter(({ state }) => state === 'active'),
+      error,
+    )
   }
 
   /** The server has lost messages on their way to this connection. */
@@ -229,8 +225,12 @@ export class Listens {
       this.#ask(listen, [...targets])
       return
     }
+    this.#end(pattern, targets, error)
+  }
+
+  #end(pattern: string, subscriptions: readonly LiveSubscription[], error: WebMQError): void {
     this.#context.onError({ error, pattern })
-    for (const subscription of targets) {
+    for (const subscription of subscriptions) {
       subscription.close(error)
       this.#forget(subscription)
     }

@@ -145,7 +145,10 @@ export class Session implements HandlerContext {
 
   revokeListens(): void {
     for (const pattern of this.#listens?.revoke((pattern) => this.mayListen(pattern)) ?? []) {
-      this.refuse(new WebMQError('E_FORBIDDEN', { detail: `listen ${pattern}, no longer granted` }), undefined)
+      const { code, message, retryable, docs } = new WebMQError('E_FORBIDDEN', {
+        detail: `listen ${pattern}, no longer granted`,
+      })
+      this.reply({ verb: 'error', code, message, retryable, docs, pattern })
     }
   }
 

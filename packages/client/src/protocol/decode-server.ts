@@ -27,9 +27,17 @@ export function decodeServerMessage(data: WirePayload): ServerMessage {
     case 'ok':
       return decodeOk(first, [second, ...rest], body)
     case 'error': {
-      const { message, retryable, docs = '' } = decodeObject(verb, body)
+      const { message, retryable, docs = '', pattern } = decodeObject(verb, body)
       if (second === '' || typeof message !== 'string' || typeof docs !== 'string') throw malformed(verb)
-      return { verb, ...(first !== '-' && { id: first }), code: second, message, retryable: retryable === true, docs }
+      return {
+        verb,
+        ...(first !== '-' && { id: first }),
+        code: second,
+        message,
+        retryable: retryable === true,
+        docs,
+        ...(typeof pattern === 'string' && { pattern }),
+      }
     }
     case 'welcome': {
       const welcome = decodeObject(verb, body)

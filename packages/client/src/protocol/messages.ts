@@ -86,6 +86,8 @@ export type ServerMessage =
       readonly message: string
       readonly retryable: boolean
       readonly docs: string
+      /** The listen that the server has ended [P-5.5]. */
+      readonly pattern?: string
     }
   | {
       readonly verb: 'message'

@@ -82,7 +82,7 @@ export class TestSession implements ServerSide {
   /** Ends a listen from this side. */
   revoke(pattern: string): void {
     const detail = `${ERRORS.E_FORBIDDEN.message}: listen ${pattern}, no longer granted`
-    if (this.#patterns.delete(pattern)) this.#refuse(undefined, 'E_FORBIDDEN', detail)
+    if (this.#patterns.delete(pattern)) this.#refuse(undefined, 'E_FORBIDDEN', detail, pattern)
   }
 
   /** Sends a message if a pattern of this connection matches, once however many do. */
@@ -158,9 +158,10 @@ export class TestSession implements ServerSide {
     else this.#socket.send(encodeMessageFrame(key, position, replayed, payload))
   }
 
-  #refuse(id: string | undefined, code: ErrorCode, message: string = ERRORS[code].message): void {
+  #refuse(id: string | undefined, code: ErrorCode, message: string = ERRORS[code].message, pattern?: string): void {
     const { retryable, docs } = new WebMQError(code)
-    this.send({ verb: 'error', code, message, retryable, docs, ...(id !== undefined && { id }) })
+    const names = { ...(id !== undefined && { id }), ...(pattern !== undefined && { pattern }) }
+    this.send({ verb: 'error', code, message, retryable, docs, ...names })
   }
 }
 

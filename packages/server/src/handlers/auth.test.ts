@@ -245,7 +245,7 @@ describe('a token that runs out', () => {
     await auth(client, 'ann-chat')
     expect(client.messages).toMatchObject([
       { verb: 'ok', id: 'a' },
-      { verb: 'error', code: 'E_FORBIDDEN' },
+      { verb: 'error', code: 'E_FORBIDDEN', pattern: 'orders.#' },
     ])
     expect(client.received('error')[0]?.message).toContain('orders.#')
     client.clear()
