@@ -1,39 +1,76 @@
-//! Any bytes, in any pieces, at both ends of a connection.
+//! Any bytes, in any pieces, at both ends of a connection, with and without permessage-deflate.
 //!
-//! Input: one byte of flags (bit 0: role, the rest: limit), three piece sizes, then the bytes of the connection.
+//! Input: one byte of flags (bit 0: role, bit 1: deflate, the rest: limit), three piece sizes, then the bytes of the
+//! connection.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use webmq_websocket::{
-    DecodeError, Decoder, Event, MAX_CLOSE_REASON_BYTES, MAX_CONTROL_PAYLOAD_BYTES, MessageKind, Opcode, Role,
-    encode_close, encode_frame,
+    DecodeError, Decoder, Deflater, Event, Inflater, MAX_CLOSE_REASON_BYTES, MAX_CONTROL_PAYLOAD_BYTES, MessageKind,
+    Opcode, Role, encode_close, encode_frame,
 };
 
 /// What a decoder said: every event, put back on the wire, and how it ended.
 type Outcome = (Vec<u8>, Option<DecodeError>, bool);
 
+/// How a connection is decoded.
+#[derive(Clone, Copy)]
+struct Setting {
+    role: Role,
+    is_deflate_negotiated: bool,
+    limit: u32,
+}
+
 fuzz_target!(|data: &[u8]| {
     let [flags, a, b, c, bytes @ ..] = data else { return };
     let role = if flags & 1 == 0 { Role::Server } else { Role::Client };
-    let limit = u32::from(flags >> 1) * 8;
+    let setting = Setting { role, is_deflate_negotiated: flags & 2 != 0, limit: u32::from(flags >> 2) * 16 };
 
-    let whole = decode(role, limit, bytes, &[usize::MAX]);
-    let pieces = decode(role, limit, bytes, &[*a, *b, *c].map(|size| usize::from(size).max(1)));
+    let whole = decode(setting, bytes, &[usize::MAX]);
+    let pieces = decode(setting, bytes, &[*a, *b, *c].map(|size| usize::from(size).max(1)));
     assert_eq!(whole, pieces, "cutting changes nothing");
 
-    let again = decode(Role::Client, limit, &whole.0, &[usize::MAX]);
-    assert_eq!(again, (whole.0, None, again.2), "events survive the wire");
+    let receiver = Setting { role: Role::Client, ..setting };
+    let plain = decode(Setting { is_deflate_negotiated: false, ..receiver }, &whole.0, &[usize::MAX]);
+    assert_eq!(plain, (whole.0.clone(), None, plain.2), "events survive the wire");
+    if setting.is_deflate_negotiated {
+        let compressed = decode(receiver, &compressed(&whole.0, setting.limit), &[usize::MAX]);
+        assert_eq!(compressed, plain, "and being compressed");
+    }
 });
 
-fn decode(role: Role, limit: u32, bytes: &[u8], sizes: &[usize]) -> Outcome {
+/// The frames with every message compressed that becomes smaller by it.
+fn compressed(frames: &[u8], limit: u32) -> Vec<u8> {
+    let (mut deflater, mut out) = (Deflater::default(), Vec::new());
+    let decoded = Decoder::new(Role::Client, limit).decode(&mut frames.to_vec(), &mut |event| {
+        if let Event::Message { kind, data } = event
+            && let Some(frame) = deflater.encode_frame(opcode_of(kind), data)
+        {
+            out.extend_from_slice(&frame);
+        } else {
+            write(event, limit, &mut out);
+        }
+    });
+    assert!(decoded.is_ok());
+    out
+}
+
+fn decode(Setting { role, is_deflate_negotiated, limit }: Setting, bytes: &[u8], sizes: &[usize]) -> Outcome {
     let mut decoder = Decoder::new(role, limit);
+    let mut inflater = Inflater::default();
     let mut said = Vec::new();
     let mut rest = bytes.to_vec();
     let mut sizes = sizes.iter().copied().cycle();
     while !rest.is_empty() {
         let size = sizes.next().unwrap_or(1).min(rest.len());
         let after = rest.split_off(size);
-        match decoder.decode(&mut rest, &mut |event| write(event, limit, &mut said)) {
+        let mut on_event = |event: Event<'_>| write(event, limit, &mut said);
+        let decoded = if is_deflate_negotiated {
+            decoder.decode_inflating(&mut rest, &mut inflater, &mut on_event)
+        } else {
+            decoder.decode(&mut rest, &mut on_event)
+        };
+        match decoded {
             Ok(consumed) if decoder.is_finished() => {
                 assert!(consumed <= size);
                 assert_eq!(decoder.decode(&mut rest, &mut |event| panic!("after the end: {event:?}")), Ok(0));
@@ -45,7 +82,8 @@ fn decode(role: Role, limit: u32, bytes: &[u8], sizes: &[usize]) -> Outcome {
                 return (said, Some(error), true);
             }
         }
-        assert!(decoder.allocated_bytes() <= limit as usize + MAX_CONTROL_PAYLOAD_BYTES);
+        let growth = if is_deflate_negotiated { limit / 64 + 64 } else { 0 };
+        assert!(decoder.allocated_bytes() <= (limit + growth) as usize + MAX_CONTROL_PAYLOAD_BYTES);
         rest = after;
     }
     (said, None, decoder.is_finished())
@@ -55,12 +93,8 @@ fn write(event: Event<'_>, limit: u32, out: &mut Vec<u8>) {
     match event {
         Event::Message { kind, data } => {
             assert!(data.len() <= limit as usize);
-            let opcode = match kind {
-                MessageKind::Text => Opcode::Text,
-                MessageKind::Binary => Opcode::Binary,
-            };
             assert!(kind == MessageKind::Binary || std::str::from_utf8(data).is_ok());
-            encode_frame(opcode, data, out);
+            encode_frame(opcode_of(kind), data, out);
         }
         Event::Ping(payload) => encode_frame(Opcode::Ping, payload, out),
         Event::Pong(payload) => encode_frame(Opcode::Pong, payload, out),
@@ -68,5 +102,12 @@ fn write(event: Event<'_>, limit: u32, out: &mut Vec<u8>) {
             assert!(reason.len() <= MAX_CLOSE_REASON_BYTES);
             encode_close(code, reason, out);
         }
+    }
+}
+
+fn opcode_of(kind: MessageKind) -> Opcode {
+    match kind {
+        MessageKind::Text => Opcode::Text,
+        MessageKind::Binary => Opcode::Binary,
     }
 }

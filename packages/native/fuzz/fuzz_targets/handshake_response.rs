@@ -15,7 +15,7 @@ fuzz_target!(|data: &[u8]| {
     let mut out = Vec::new();
     let (written, own_count) = if *status == 0 {
         let accept_key = AcceptKey::from_key(b"dGhlIHNhbXBsZSBub25jZQ==").expect("valid key");
-        (encode_switching_protocols(&accept_key, None, headers.iter().copied(), &mut out), 3)
+        (encode_switching_protocols(&accept_key, None, None, headers.iter().copied(), &mut out), 3)
     } else {
         (encode_response(300 + u16::from(*status), headers.iter().copied(), "", &mut out), 2)
     };

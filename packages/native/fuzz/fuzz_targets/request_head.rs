@@ -37,7 +37,8 @@ fn answer(head: &RequestHead<'_>) {
             for subprotocol in head.subprotocols() {
                 let subprotocol = subprotocol.expect("intent refuses the others");
                 let mut out = Vec::new();
-                let written = encode_switching_protocols(&accept_key, Some(subprotocol), [], &mut out);
+                let written =
+                    encode_switching_protocols(&accept_key, Some(subprotocol), head.accept_deflate(), [], &mut out);
                 assert_eq!(written, Ok(()), "what was offered can be accepted");
             }
         }

@@ -1,9 +1,10 @@
 use crate::assembly::Assembly;
 use crate::close::parse_close;
+use crate::deflate::{Inflater, max_deflated_bytes};
 use crate::error::DecodeError;
 use crate::event::{Event, MessageKind, Role};
 use crate::frame::Opcode;
-use crate::header::{self, MAX_RECEIVED_HEADER_BYTES, ReceivedHeader};
+use crate::header::{self, MAX_RECEIVED_HEADER_BYTES, RESERVED, RESERVED_BUT_DEFLATE, ReceivedHeader};
 use crate::mask::{rotated, unmask};
 use crate::utf8;
 
@@ -23,8 +24,9 @@ enum State {
 ///
 /// It owns whatever is incomplete: the bytes of a header that was cut, the message or control frame whose end has not
 /// arrived. So the caller keeps no bytes between reads, and connections can share one read buffer. The decoder of an idle
-/// connection has 64 bytes and nothing on the heap. Inside a message it has at most `max_message_bytes` on the heap, and
-/// no more than twice what has arrived; a control frame between fragments adds 125 bytes.
+/// connection has 64 bytes and nothing on the heap. Inside a message it has at most `max_message_bytes` on the heap (of a
+/// compressed one a little more), and no more than twice what has arrived; a control frame between fragments adds 125
+/// bytes.
 #[derive(Debug)]
 pub struct Decoder {
     assembly: Assembly,
@@ -39,6 +41,8 @@ pub struct Decoder {
     role: Role,
     /// Kind of the message that is being received, from its first frame to its last.
     message: Option<MessageKind>,
+    /// Whether that message is compressed.
+    is_deflated: bool,
 }
 
 impl Decoder {
@@ -55,6 +59,7 @@ impl Decoder {
             state: State::Header,
             role,
             message: None,
+            is_deflated: false,
         }
     }
 
@@ -70,9 +75,37 @@ impl Decoder {
     /// The peer broke RFC 6455 or the limit; events before the offence were handed over. A message over the limit is
     /// refused by its header, and a text by its first bad byte, before the rest arrives. The decoder is finished.
     pub fn decode(&mut self, input: &mut [u8], on_event: &mut impl FnMut(Event<'_>)) -> Result<usize, DecodeError> {
+        self.decode_all(input, None, on_event)
+    }
+
+    /// [`decode`](Self::decode) for a connection that negotiated permessage-deflate without context takeover: compressed
+    /// messages come out decompressed.
+    ///
+    /// They are decompressed when they are complete, so `inflater` holds nothing of a connection between calls and may
+    /// serve many.
+    ///
+    /// # Errors
+    /// As `decode`. The limit holds for the decompressed message, and no more of one over it is decompressed; what arrives
+    /// of it may exceed the limit by the little that DEFLATE adds to bytes it cannot compress.
+    pub fn decode_inflating(
+        &mut self,
+        input: &mut [u8],
+        inflater: &mut Inflater,
+        on_event: &mut impl FnMut(Event<'_>),
+    ) -> Result<usize, DecodeError> {
+        self.decode_all(input, Some(inflater), on_event)
+    }
+
+    #[inline]
+    fn decode_all(
+        &mut self,
+        input: &mut [u8],
+        mut inflater: Option<&mut Inflater>,
+        on_event: &mut impl FnMut(Event<'_>),
+    ) -> Result<usize, DecodeError> {
         let mut consumed = 0;
         while consumed < input.len() && self.state != State::Finished {
-            match self.decode_some(&mut input[consumed..], on_event) {
+            match self.decode_some(&mut input[consumed..], inflater.as_deref_mut(), on_event) {
                 Ok(count) => consumed += count,
                 Err(error) => {
                     self.finish();
@@ -97,10 +130,16 @@ impl Decoder {
 
     /// One frame, or as much of it as is there. Consumes at least one byte of a non-empty input.
     #[inline]
-    fn decode_some(&mut self, input: &mut [u8], on_event: &mut impl FnMut(Event<'_>)) -> Result<usize, DecodeError> {
+    fn decode_some(
+        &mut self,
+        input: &mut [u8],
+        inflater: Option<&mut Inflater>,
+        on_event: &mut impl FnMut(Event<'_>),
+    ) -> Result<usize, DecodeError> {
         let mut consumed = 0;
         if self.state == State::Header {
-            let (header, count) = self.read_header(input)?;
+            let reserved = if inflater.is_some() { RESERVED_BUT_DEFLATE } else { RESERVED };
+            let (header, count) = self.read_header(input, reserved)?;
             let Some(header) = header else {
                 return Ok(count);
             };
@@ -116,7 +155,7 @@ impl Decoder {
         }
         self.missing_bytes -= piece_bytes as u32;
         match self.state {
-            State::Data { fin } => self.data(piece, fin, on_event)?,
+            State::Data { fin } => self.data(piece, fin, inflater, on_event)?,
             State::Control(opcode) => self.control(opcode, piece, on_event)?,
             State::Header | State::Finished => {}
         }
@@ -125,16 +164,16 @@ impl Decoder {
 
     /// The header, if it is complete, and the bytes of `input` that it took.
     #[inline]
-    fn read_header(&mut self, input: &[u8]) -> Result<(Option<ReceivedHeader>, usize), DecodeError> {
+    fn read_header(&mut self, input: &[u8], reserved: u8) -> Result<(Option<ReceivedHeader>, usize), DecodeError> {
         let stored = usize::from(self.header_bytes);
         if stored == 0
-            && let Some(header) = header::parse(input, self.role)?
+            && let Some(header) = header::parse(input, self.role, reserved)?
         {
             return Ok((Some(header), header.header_bytes));
         }
         let taken = input.len().min(MAX_RECEIVED_HEADER_BYTES - stored);
         self.header[stored..stored + taken].copy_from_slice(&input[..taken]);
-        match header::parse(&self.header[..stored + taken], self.role)? {
+        match header::parse(&self.header[..stored + taken], self.role, reserved)? {
             Some(header) => {
                 self.header_bytes = 0;
                 Ok((Some(header), header.header_bytes - stored))
@@ -154,8 +193,11 @@ impl Decoder {
             (Opcode::Continuation, None) => return Err(DecodeError::UnexpectedContinuation),
             (Opcode::Text | Opcode::Binary, Some(_)) => return Err(DecodeError::UnfinishedMessage),
             (opcode, message) => {
+                if opcode != Opcode::Continuation {
+                    self.is_deflated = header.is_deflated;
+                }
                 let announced_bytes = u64::from(self.assembly.message_bytes()) + header.payload_bytes;
-                if announced_bytes > u64::from(self.max_message_bytes) {
+                if announced_bytes > u64::from(self.max_arriving_bytes()) {
                     let max_message_bytes = self.max_message_bytes;
                     return Err(DecodeError::MessageTooLarge { announced_bytes, max_message_bytes });
                 }
@@ -167,7 +209,7 @@ impl Decoder {
                 State::Data { fin: header.fin }
             }
         };
-        // Checked above: at most `max_message_bytes`, or 125 of a control frame.
+        // Checked above: within the limit of messages, or 125 bytes of a control frame.
         self.missing_bytes = header.payload_bytes as u32;
         self.mask = header.mask;
         Ok(())
@@ -175,7 +217,13 @@ impl Decoder {
 
     /// A piece of the payload of a data frame; the last one when nothing is missing.
     #[inline]
-    fn data(&mut self, piece: &[u8], fin: bool, on_event: &mut impl FnMut(Event<'_>)) -> Result<(), DecodeError> {
+    fn data(
+        &mut self,
+        piece: &[u8],
+        fin: bool,
+        inflater: Option<&mut Inflater>,
+        on_event: &mut impl FnMut(Event<'_>),
+    ) -> Result<(), DecodeError> {
         let kind = self.message.unwrap_or(MessageKind::Binary);
         let is_frame_end = self.missing_bytes == 0;
         if is_frame_end {
@@ -183,13 +231,24 @@ impl Decoder {
         }
         if is_frame_end && fin && self.assembly.has_no_message() {
             self.message = None;
+            if self.is_deflated {
+                return self.inflate(kind, piece, inflater, on_event);
+            }
             if kind == MessageKind::Text {
                 utf8::validate(piece).map_err(|_| DecodeError::TextNotUtf8)?;
             }
             on_event(Event::Message { kind, data: piece });
             return Ok(());
         }
-        self.assembly.push_message(piece, self.max_message_bytes);
+        self.assembly.push_message(piece, self.max_arriving_bytes());
+        if self.is_deflated {
+            if is_frame_end && fin {
+                self.message = None;
+                let data = self.assembly.take_message();
+                self.inflate(kind, &data, inflater, on_event)?;
+            }
+            return Ok(());
+        }
         if kind == MessageKind::Text {
             self.assembly.validate_text().map_err(|_| DecodeError::TextNotUtf8)?;
         }
@@ -202,6 +261,30 @@ impl Decoder {
             on_event(Event::Message { kind, data: &data });
         }
         Ok(())
+    }
+
+    /// Decompresses a complete message and hands it over.
+    fn inflate(
+        &mut self,
+        kind: MessageKind,
+        deflated: &[u8],
+        inflater: Option<&mut Inflater>,
+        on_event: &mut impl FnMut(Event<'_>),
+    ) -> Result<(), DecodeError> {
+        // Without an inflater no frame got past its header with the bit.
+        let inflater = inflater.ok_or(DecodeError::ReservedBits)?;
+        let data = inflater.inflate(deflated, self.max_message_bytes)?;
+        if kind == MessageKind::Text {
+            utf8::validate(data).map_err(|_| DecodeError::TextNotUtf8)?;
+        }
+        on_event(Event::Message { kind, data });
+        Ok(())
+    }
+
+    /// The limit of the bytes that arrive of the current message.
+    #[inline]
+    fn max_arriving_bytes(&self) -> u32 {
+        if self.is_deflated { max_deflated_bytes(self.max_message_bytes) } else { self.max_message_bytes }
     }
 
     /// A piece of the payload of a control frame; the last one when nothing is missing.

@@ -46,10 +46,13 @@ pub enum DecodeError {
     /// RFC 6455 §8.1: a text message is UTF-8.
     #[error("text message is not UTF-8")]
     TextNotUtf8,
+    /// RFC 7692 §7.2.2: the payload of a compressed message, with four bytes added, is DEFLATE.
+    #[error("compressed message is not DEFLATE")]
+    DeflateInvalid,
     /// The announced length, together with the fragments before it, exceeds the limit.
     #[error("message of {announced_bytes} bytes or more exceeds the limit of {max_message_bytes} bytes")]
     MessageTooLarge {
-        /// Bytes of the message as far as it was announced.
+        /// Bytes of the message as far as it was announced, or decompressed.
         announced_bytes: u64,
         /// The limit of this decoder.
         max_message_bytes: u32,

@@ -5,6 +5,8 @@ pub const MAX_CONTROL_PAYLOAD_BYTES: usize = 125;
 pub const MAX_FRAME_HEADER_BYTES: usize = 10;
 
 pub(crate) const FIN: u8 = 0x80;
+/// Says that a message is compressed, once permessage-deflate was negotiated (RFC 7692 §6).
+pub(crate) const RSV1: u8 = 0x40;
 pub(crate) const MASKED: u8 = 0x80;
 /// Lengths up to here are in the second byte itself.
 pub(crate) const MAX_LEN_7: usize = 125;
@@ -82,6 +84,13 @@ impl FrameHeader {
             10
         };
         Self { bytes, len }
+    }
+
+    /// The same header for a payload that is compressed (RFC 7692 §6).
+    #[must_use]
+    pub(crate) fn deflated(mut self) -> Self {
+        self.bytes[0] |= RSV1;
+        self
     }
 
     /// The header as it goes on the wire.

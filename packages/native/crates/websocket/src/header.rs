@@ -1,35 +1,43 @@
 use crate::error::DecodeError;
 use crate::event::Role;
-use crate::frame::{FIN, LEN_16, LEN_64, MASKED, MAX_CONTROL_PAYLOAD_BYTES, MAX_LEN_7, Opcode};
+use crate::frame::{FIN, LEN_16, LEN_64, MASKED, MAX_CONTROL_PAYLOAD_BYTES, MAX_LEN_7, Opcode, RSV1};
 
 /// Two bytes, a 64-bit length and a mask.
 pub(crate) const MAX_RECEIVED_HEADER_BYTES: usize = 14;
 
-/// RSV1-3. An extension that is negotiated takes its bit out per connection: permessage-deflate owns 0x40 (RSV1), which
-/// is then allowed on the first frame of a data message only (RFC 7692 §6).
-const RESERVED_BITS: u8 = 0x70;
+/// Reserved bits of a connection without an extension: RSV1-3.
+pub(crate) const RESERVED: u8 = 0x70;
+/// Reserved bits of a connection with permessage-deflate, which owns RSV1 (RFC 7692 §6).
+pub(crate) const RESERVED_BUT_DEFLATE: u8 = RESERVED & !RSV1;
 
 /// The header of a frame as received, checked as far as a header can be checked by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ReceivedHeader {
     pub(crate) fin: bool,
     pub(crate) opcode: Opcode,
+    /// The first frame of a compressed message.
+    pub(crate) is_deflated: bool,
     pub(crate) payload_bytes: u64,
     /// Zero, which unmasks to the same bytes, when the frame is not masked.
     pub(crate) mask: [u8; 4],
     pub(crate) header_bytes: usize,
 }
 
-/// Reads the header at the start of `bytes`; `None` when it is not complete yet.
+/// Reads the header at the start of `bytes`; `None` when it is not complete yet. No bit of `reserved` may be set.
 #[inline]
-pub(crate) fn parse(bytes: &[u8], role: Role) -> Result<Option<ReceivedHeader>, DecodeError> {
+pub(crate) fn parse(bytes: &[u8], role: Role, reserved: u8) -> Result<Option<ReceivedHeader>, DecodeError> {
     let [first, second, rest @ ..] = bytes else {
         return Ok(None);
     };
-    if first & RESERVED_BITS != 0 {
+    if first & reserved != 0 {
         return Err(DecodeError::ReservedBits);
     }
     let opcode = Opcode::from_bits(first & 0xf).ok_or(DecodeError::ReservedOpcode(first & 0xf))?;
+    let is_deflated = first & RSV1 != 0;
+    // RFC 7692 §6.1: the bit belongs to the message, and so to its first frame.
+    if is_deflated && !matches!(opcode, Opcode::Text | Opcode::Binary) {
+        return Err(DecodeError::ReservedBits);
+    }
     let fin = first & FIN != 0;
     let is_masked = second & MASKED != 0;
     match role {
@@ -55,7 +63,7 @@ pub(crate) fn parse(bytes: &[u8], role: Role) -> Result<Option<ReceivedHeader>, 
         None => return Ok(None),
     };
     let header_bytes = bytes.len() - rest.len();
-    Ok(Some(ReceivedHeader { fin, opcode, payload_bytes, mask, header_bytes }))
+    Ok(Some(ReceivedHeader { fin, opcode, is_deflated, payload_bytes, mask, header_bytes }))
 }
 
 /// Payload length, and what follows it; `None` when it is not complete yet.
@@ -86,7 +94,7 @@ mod tests {
     use super::*;
 
     fn parsed(bytes: &[u8]) -> Result<Option<ReceivedHeader>, DecodeError> {
-        parse(bytes, Role::Server)
+        parse(bytes, Role::Server, RESERVED)
     }
 
     #[test]
@@ -107,8 +115,14 @@ mod tests {
     #[test]
     fn what_follows_the_header_is_left_alone() {
         let header = parsed(b"\x89\x82\x01\x02\x03\x04payload").expect("valid").expect("complete");
-        let expected =
-            ReceivedHeader { fin: true, opcode: Opcode::Ping, payload_bytes: 2, mask: [1, 2, 3, 4], header_bytes: 6 };
+        let expected = ReceivedHeader {
+            fin: true,
+            opcode: Opcode::Ping,
+            is_deflated: false,
+            payload_bytes: 2,
+            mask: [1, 2, 3, 4],
+            header_bytes: 6,
+        };
         assert_eq!(header, expected);
     }
 
@@ -116,6 +130,17 @@ mod tests {
     fn each_reserved_bit_is_refused() {
         for bit in [0x40, 0x20, 0x10] {
             assert_eq!(parsed(&[0x81 | bit, 0x80]), Err(DecodeError::ReservedBits));
+        }
+    }
+
+    #[test]
+    fn with_deflate_the_first_bit_is_allowed_where_a_message_begins_and_nowhere_else() {
+        let parsed = |first: u8| parse(&[first, 0x80, 0, 0, 0, 0], Role::Server, RESERVED_BUT_DEFLATE);
+        for (first, is_deflated) in [(0xc1, true), (0xc2, true), (0x41, true), (0x81, false), (0x80, false)] {
+            assert_eq!(parsed(first).map(|header| header.map(|header| header.is_deflated)), Ok(Some(is_deflated)));
+        }
+        for first in [0xc0, 0x40, 0xc8, 0xc9, 0xca, 0xa1, 0x91, 0xe1] {
+            assert_eq!(parsed(first), Err(DecodeError::ReservedBits), "{first:x}");
         }
     }
 
@@ -128,9 +153,9 @@ mod tests {
 
     #[test]
     fn the_mask_is_where_the_role_wants_it() {
-        assert_eq!(parse(&[0x81, 0x00], Role::Server), Err(DecodeError::Unmasked));
-        assert_eq!(parse(&[0x81, 0x80], Role::Client), Err(DecodeError::Masked));
-        assert!(matches!(parse(&[0x81, 0x00], Role::Client), Ok(Some(_))));
+        assert_eq!(parse(&[0x81, 0x00], Role::Server, RESERVED), Err(DecodeError::Unmasked));
+        assert_eq!(parse(&[0x81, 0x80], Role::Client, RESERVED), Err(DecodeError::Masked));
+        assert!(matches!(parse(&[0x81, 0x00], Role::Client, RESERVED), Ok(Some(_))));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //!
 //! - [`Decoder`] turns the bytes of one connection into [`Event`]s.
 //! - [`encode_frame`], [`encode_close`] and [`FrameHeader`] make frames.
+//! - [`Deflater`] and [`Inflater`] are what connections with permessage-deflate (RFC 7692) share.
 //! - [`handshake`] reads the request that opens a connection and writes its answer.
 //!
 //! Nothing here knows a socket, a thread, a key or a verb, and nothing here keeps global state.
@@ -10,6 +11,7 @@
 mod assembly;
 mod close;
 mod decoder;
+mod deflate;
 mod error;
 mod event;
 mod frame;
@@ -20,6 +22,7 @@ mod utf8;
 
 pub use close::{CloseCode, MAX_CLOSE_REASON_BYTES, encode_close};
 pub use decoder::Decoder;
+pub use deflate::{Deflater, Inflater};
 pub use error::DecodeError;
 pub use event::{Event, MessageKind, Role};
 pub use frame::{

@@ -84,7 +84,7 @@ impl Shard {
         let Some(opening) = connection.opening.take() else { return };
         let Some(accept_key) = opening.accept_key else { return };
         let mut response = Vec::with_capacity(256);
-        if let Err(error) = encode_switching_protocols(&accept_key, subprotocol, headers, &mut response) {
+        if let Err(error) = encode_switching_protocols(&accept_key, subprotocol, None, headers, &mut response) {
             self.events.failed(&format!("an upgrade was accepted with a response that cannot be sent: {error}"));
             return self.refuse(slot, 500, "E_INTERNAL: internal error\n");
         }

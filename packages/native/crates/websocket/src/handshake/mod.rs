@@ -6,12 +6,14 @@
 //! ```
 
 mod accept_key;
+mod deflate_offer;
 mod error;
 mod request_head;
 mod response;
 mod upgrade;
 
 pub use accept_key::AcceptKey;
+pub use deflate_offer::AcceptedDeflate;
 pub use error::HandshakeError;
 pub use request_head::{Header, MAX_HEADER_COUNT, ParsedHead, RequestHead, parse_request_head};
 pub use response::{ResponseError, encode_refusal, encode_response, encode_switching_protocols};

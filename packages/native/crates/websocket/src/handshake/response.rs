@@ -1,4 +1,5 @@
 use super::accept_key::AcceptKey;
+use super::deflate_offer::AcceptedDeflate;
 use super::error::HandshakeError;
 use super::upgrade::is_token;
 
@@ -47,13 +48,15 @@ impl ResponseError {
 
 /// Appends the 101 response that accepts a handshake (RFC 6455 §4.2.2).
 ///
-/// `subprotocol` has to be one the client offered: clients drop the connection otherwise.
+/// `subprotocol` has to be one the client offered, `deflate` what its head was found to offer
+/// ([`RequestHead::accept_deflate`](super::RequestHead::accept_deflate)): clients drop the connection otherwise.
 ///
 /// # Errors
 /// A name or value that may not be sent. Nothing was appended.
 pub fn encode_switching_protocols<'h>(
     accept_key: &AcceptKey,
     subprotocol: Option<&str>,
+    deflate: Option<AcceptedDeflate>,
     headers: impl IntoIterator<Item = (&'h str, &'h str)>,
     out: &mut Vec<u8>,
 ) -> Result<(), ResponseError> {
@@ -69,6 +72,9 @@ pub fn encode_switching_protocols<'h>(
         out.extend_from_slice(b"\r\n");
         if let Some(subprotocol) = subprotocol {
             header_line("Sec-WebSocket-Protocol", subprotocol, out);
+        }
+        if let Some(deflate) = deflate {
+            header_line("Sec-WebSocket-Extensions", deflate.response(), out);
         }
         checked_headers(headers, |_| false, out)?;
         out.extend_from_slice(b"\r\n");
@@ -179,6 +185,7 @@ fn reason_phrase(status: u16) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use super::super::request_head::{ParsedHead, parse_request_head};
     use super::*;
 
     fn accept_key() -> AcceptKey {
@@ -189,9 +196,21 @@ mod tests {
     fn a_handshake_is_accepted_with_these_bytes() {
         let mut out = Vec::new();
         let headers = [("X-Node", "a")];
-        assert_eq!(encode_switching_protocols(&accept_key(), Some("webmq.v1"), headers, &mut out), Ok(()));
+        assert_eq!(encode_switching_protocols(&accept_key(), Some("webmq.v1"), None, headers, &mut out), Ok(()));
         let expected = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
             Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\nSec-WebSocket-Protocol: webmq.v1\r\nX-Node: a\r\n\r\n";
+        assert_eq!(String::from_utf8_lossy(&out), expected);
+    }
+
+    #[test]
+    fn what_was_agreed_on_about_compression_is_in_the_answer() {
+        let input = b"GET / HTTP/1.1\r\nSec-WebSocket-Extensions: permessage-deflate; client_max_window_bits\r\n\r\n";
+        let Ok(ParsedHead::Complete { head, .. }) = parse_request_head(input, 8_192) else { panic!("refused") };
+        let mut out = Vec::new();
+        assert_eq!(encode_switching_protocols(&accept_key(), None, head.accept_deflate(), [], &mut out), Ok(()));
+        let expected = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+            Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\
+            Sec-WebSocket-Extensions: permessage-deflate; server_no_context_takeover; client_no_context_takeover\r\n\r\n";
         assert_eq!(String::from_utf8_lossy(&out), expected);
     }
 
@@ -238,7 +257,7 @@ mod tests {
         ] {
             let mut out = b"kept".to_vec();
             let headers = [("X-Before", "x"), (name, value)];
-            assert_eq!(encode_switching_protocols(&accept_key(), None, headers, &mut out), Err(error.clone()));
+            assert_eq!(encode_switching_protocols(&accept_key(), None, None, headers, &mut out), Err(error.clone()));
             assert_eq!(encode_response(400, headers, "", &mut out), Err(error));
             assert_eq!(out, b"kept");
         }
@@ -247,7 +266,7 @@ mod tests {
     #[test]
     fn a_subprotocol_that_is_no_token_and_a_status_that_does_not_refuse_are_refused() {
         let mut out = Vec::new();
-        let refused = encode_switching_protocols(&accept_key(), Some("a\r\nb"), [], &mut out);
+        let refused = encode_switching_protocols(&accept_key(), Some("a\r\nb"), None, [], &mut out);
         assert_eq!(refused, Err(ResponseError::SubprotocolInvalid("a\r\nb".into())));
         assert_eq!(encode_response(200, [], "", &mut out), Err(ResponseError::StatusInvalid(200)));
         assert!(out.is_empty());

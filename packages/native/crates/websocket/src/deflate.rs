@@ -1,0 +1,329 @@
+//! permessage-deflate (RFC 7692) without context takeover: every message is compressed by itself.
+//!
+//! So one compressed frame fits every connection that negotiated the extension, and one [`Deflater`] and one [`Inflater`]
+//! serve all connections of a thread: a connection has no compression state of its own.
+
+use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
+
+use crate::error::DecodeError;
+use crate::frame::{FrameHeader, Opcode};
+
+/// RFC 7692 §7.2.1: every message ends with an empty stored block, whose last four bytes stay off the wire.
+const TAIL: [u8; 4] = [0, 0, 0xff, 0xff];
+/// What a received message is completed with: its tail, and an empty last block (RFC 1951 §3.2.4). A message that does not
+/// end where a block does is told from a whole one by this block: it is not found then.
+const TAIL_AND_END: [u8; 9] = [0, 0, 0xff, 0xff, 1, 0, 0, 0xff, 0xff];
+/// Memory that stays for the next message; a larger buffer goes with its message.
+const KEPT_BYTES: usize = 256 << 10;
+/// First size of the buffer that messages are decompressed into.
+const FIRST_BYTES: usize = 16 << 10;
+
+/// Most bytes that arrive of a compressed message of `max_message_bytes`: what cannot be compressed grows a little, by five
+/// bytes per stored block (RFC 1951 §3.2.4), and a compressor with little memory makes small blocks.
+pub(crate) fn max_deflated_bytes(max_message_bytes: u32) -> u32 {
+    max_message_bytes.saturating_add(max_message_bytes / 64).saturating_add(64)
+}
+
+/// Compresses messages, one by one. Holds some 300 KB from the first on.
+#[derive(Default)]
+pub struct Deflater {
+    stream: Option<Compress>,
+    output: Vec<u8>,
+}
+
+impl Deflater {
+    /// The compressed frame of a message, unmasked and unfragmented; `None` when it would not be smaller than the plain one.
+    ///
+    /// Cost: gives up as soon as the output has the size of the input.
+    #[must_use = "compressing is expensive"]
+    pub fn encode_frame(&mut self, opcode: Opcode, payload: &[u8]) -> Option<Box<[u8]>> {
+        let deflated = self.deflate(payload)?;
+        let header = FrameHeader::new(opcode, deflated.len()).deflated();
+        Some([header.as_bytes(), deflated].concat().into())
+    }
+
+    fn deflate(&mut self, payload: &[u8]) -> Option<&[u8]> {
+        if self.output.len() > KEPT_BYTES {
+            self.output = Vec::new();
+        }
+        // A flush is complete only if room is left; so this is room for a tail and one byte less than the payload.
+        let room = payload.len() + TAIL.len();
+        if self.output.len() < room {
+            self.output.resize(room, 0);
+        }
+        let stream = self.stream.get_or_insert_with(|| Compress::new(Compression::default(), false));
+        stream.reset();
+        stream.compress(payload, &mut self.output[..room], FlushCompress::Sync).ok()?;
+        let output = &self.output[..stream.total_out() as usize];
+        let is_complete = stream.total_in() == payload.len() as u64 && output.len() < room;
+        output.strip_suffix(&TAIL).filter(|_| is_complete)
+    }
+}
+
+/// Decompresses messages, one by one. Holds some 50 KB from the first on, and a buffer of the largest message or 256 KiB,
+/// whichever is less.
+#[derive(Default)]
+pub struct Inflater {
+    stream: Option<Decompress>,
+    output: Vec<u8>,
+}
+
+impl Inflater {
+    /// The message of a compressed payload.
+    ///
+    /// # Errors
+    /// It is not DEFLATE, or it has more than `max_bytes`, of which no more than one byte is then decompressed.
+    pub(crate) fn inflate(&mut self, deflated: &[u8], max_bytes: u32) -> Result<&[u8], DecodeError> {
+        if self.output.len() > KEPT_BYTES {
+            self.output = Vec::new();
+        }
+        // Some compressors flush an empty message to nothing.
+        if deflated.is_empty() {
+            return Ok(&[]);
+        }
+        let stream = self.stream.get_or_insert_with(|| Decompress::new(false));
+        stream.reset(false);
+        let output = Output { bytes: &mut self.output, max_bytes };
+        let mut inflation = Inflation { stream, output };
+        let has_ended = match inflation.feed(deflated)? {
+            Fed::All => inflation.feed(&TAIL_AND_END)? == Fed::Ended { rest: 0 },
+            // RFC 7692 §7.2.3.4: a sender may mark its last block as the last, and then adds a byte of zero.
+            Fed::Ended { rest } => rest == 0 || (rest == 1 && deflated.ends_with(&[0])),
+        };
+        if !has_ended {
+            return Err(DecodeError::DeflateInvalid);
+        }
+        let count = inflation.stream.total_out() as usize;
+        Ok(&self.output[..count])
+    }
+}
+
+/// What became of a piece of input.
+#[derive(PartialEq, Eq)]
+enum Fed {
+    All,
+    /// The last block ended, `rest` bytes before the end of the piece.
+    Ended {
+        rest: usize,
+    },
+}
+
+struct Inflation<'a> {
+    stream: &'a mut Decompress,
+    output: Output<'a>,
+}
+
+impl Inflation<'_> {
+    /// Decompresses a piece of input, and everything that it leads to.
+    fn feed(&mut self, mut input: &[u8]) -> Result<Fed, DecodeError> {
+        loop {
+            let (before_in, before_out) = (self.stream.total_in(), self.stream.total_out());
+            let room = self.output.room(before_out as usize)?;
+            let room_bytes = room.len() as u64;
+            let status = self.stream.decompress(input, room, FlushDecompress::Sync);
+            input = &input[(self.stream.total_in() - before_in) as usize..];
+            let is_full = self.stream.total_out() - before_out == room_bytes;
+            match status {
+                Ok(Status::StreamEnd) => {
+                    self.output.check(self.stream.total_out())?;
+                    return Ok(Fed::Ended { rest: input.len() });
+                }
+                Ok(Status::Ok | Status::BufError) if is_full => {}
+                Ok(Status::Ok | Status::BufError) if input.is_empty() => return Ok(Fed::All),
+                Ok(Status::Ok | Status::BufError) | Err(_) => return Err(DecodeError::DeflateInvalid),
+            }
+        }
+    }
+}
+
+/// Where a message is decompressed to: grows with it, to one byte over its limit.
+struct Output<'a> {
+    bytes: &'a mut Vec<u8>,
+    max_bytes: u32,
+}
+
+impl Output<'_> {
+    /// Room for more than `used` bytes.
+    fn room(&mut self, used: usize) -> Result<&mut [u8], DecodeError> {
+        self.check(used as u64)?;
+        let end = self.max_bytes as usize + 1;
+        if self.bytes.len() <= used {
+            self.bytes.resize((2 * used).max(FIRST_BYTES).min(end), 0);
+        }
+        let end = self.bytes.len().min(end);
+        Ok(&mut self.bytes[used..end])
+    }
+
+    fn check(&self, used: u64) -> Result<(), DecodeError> {
+        if used <= u64::from(self.max_bytes) {
+            return Ok(());
+        }
+        Err(DecodeError::MessageTooLarge { announced_bytes: used, max_message_bytes: self.max_bytes })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn deflated(payload: &[u8]) -> Vec<u8> {
+        // Room enough for what does not become smaller.
+        let mut stream = Compress::new(Compression::default(), false);
+        let mut output = Vec::with_capacity(payload.len() + payload.len() / 8 + 64);
+        stream.compress_vec(payload, &mut output, FlushCompress::Sync).expect("valid state");
+        output.strip_suffix(&TAIL).expect("flushed").to_vec()
+    }
+
+    fn inflated(deflated: &[u8], max_bytes: u32) -> Result<Vec<u8>, DecodeError> {
+        Inflater::default().inflate(deflated, max_bytes).map(<[u8]>::to_vec)
+    }
+
+    /// Bytes that do not compress.
+    fn noise(len: usize) -> Vec<u8> {
+        let mut state = 1_u64;
+        let next = || {
+            state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+            (state >> 56) as u8
+        };
+        std::iter::repeat_with(next).take(len).collect()
+    }
+
+    #[test]
+    fn the_examples_of_rfc_7692_section_7_2_3_are_hello() {
+        for payload in [
+            &[0xf2, 0x48, 0xcd, 0xc9, 0xc9, 0x07, 0x00][..], // 7.2.3.1: one block
+            &[0x00, 0x05, 0x00, 0xfa, 0xff, b'H', b'e', b'l', b'l', b'o', 0x00], // 7.2.3.3: not compressed
+            &[0xf3, 0x48, 0xcd, 0xc9, 0xc9, 0x07, 0x00, 0x00], // 7.2.3.4: marked as the last block
+            &[0xf2, 0x48, 0x05, 0x00, 0x00, 0x00, 0xff, 0xff, 0xca, 0xc9, 0xc9, 0x07, 0x00], // 7.2.3.5: two blocks
+        ] {
+            assert_eq!(inflated(payload, 5).as_deref(), Ok(&b"Hello"[..]), "{payload:x?}");
+        }
+        assert_eq!(inflated(&[0x00], 0).as_deref(), Ok(&b""[..]), "7.2.3.6: nothing");
+    }
+
+    #[test]
+    fn an_empty_message_may_be_no_bytes_at_all() {
+        assert_eq!(inflated(&[], 0), Ok(Vec::new()));
+    }
+
+    #[test]
+    fn a_frame_says_that_it_is_compressed_and_is_smaller_than_the_plain_one() {
+        let payload = b"abcdefgh".repeat(100);
+        let frame = Deflater::default().encode_frame(Opcode::Text, &payload).expect("it compresses");
+        assert_eq!((frame[0], usize::from(frame[1])), (0xc1, frame.len() - 2));
+        assert_eq!(inflated(&frame[2..], 800), Ok(payload));
+    }
+
+    #[test]
+    fn what_does_not_become_smaller_is_not_compressed() {
+        let mut deflater = Deflater::default();
+        for payload in [&b""[..], b"a", b"ab", &noise(100), &noise(100_000)] {
+            assert_eq!(deflater.encode_frame(Opcode::Binary, payload), None, "{} bytes", payload.len());
+        }
+        assert!(deflater.encode_frame(Opcode::Binary, &[7; 100]).is_some(), "the next is not hurt by it");
+    }
+
+    #[test]
+    fn a_bomb_is_given_up_at_its_limit() {
+        let bomb = deflated(&vec![0; 100 << 20]);
+        assert!(bomb.len() < 110_000);
+        let mut inflater = Inflater::default();
+        let error = DecodeError::MessageTooLarge { announced_bytes: 270_337, max_message_bytes: 270_336 };
+        assert_eq!(inflater.inflate(&bomb, 270_336), Err(error));
+        assert!(inflater.output.capacity() <= 2 * 270_337);
+    }
+
+    #[test]
+    fn the_limit_is_met_exactly() {
+        for len in [0, 1, FIRST_BYTES - 1, FIRST_BYTES, FIRST_BYTES + 1, 3 * FIRST_BYTES, 100_000] {
+            let payload = vec![b'a'; len];
+            assert_eq!(inflated(&deflated(&payload), len as u32), Ok(payload), "{len} bytes");
+            let (announced_bytes, max_message_bytes) = (len as u64 + 1, len as u32);
+            let error = Err(DecodeError::MessageTooLarge { announced_bytes, max_message_bytes });
+            assert_eq!(inflated(&deflated(&vec![b'a'; len + 1]), len as u32), error, "{len} bytes");
+        }
+    }
+
+    #[test]
+    fn memory_of_a_large_message_goes_with_it() {
+        let (mut deflater, mut inflater) = (Deflater::default(), Inflater::default());
+        let large = vec![1; 4 << 20];
+        let frame = deflater.encode_frame(Opcode::Binary, &large).expect("it compresses");
+        assert_eq!(inflater.inflate(&frame[4..], 4 << 20), Ok(&large[..]));
+        let frame = deflater.encode_frame(Opcode::Binary, &[1; 1_000]).expect("it compresses");
+        assert!(inflater.inflate(&frame[2..], 4 << 20).is_ok());
+        assert!(deflater.output.capacity() <= KEPT_BYTES && inflater.output.capacity() <= KEPT_BYTES);
+    }
+
+    #[test]
+    fn what_is_no_deflate_or_ends_early_is_refused() {
+        let whole = deflated(&noise(300));
+        for payload in [&[0xff][..], &[0x07], &[6, 7, 8], &[1, 1, 0, 0, 0], &whole[..200], &whole[..whole.len() - 1]] {
+            assert_eq!(inflated(payload, 1_000), Err(DecodeError::DeflateInvalid), "{payload:x?}");
+        }
+    }
+
+    #[test]
+    fn nothing_but_one_byte_of_zero_follows_a_block_that_is_marked_as_the_last() {
+        let marked = [0xf3, 0x48, 0xcd, 0xc9, 0xc9, 0x07, 0x00];
+        assert_eq!(inflated(&marked, 5).as_deref(), Ok(&b"Hello"[..]));
+        for rest in [&[1][..], &[0, 0], &[0, 0, 0xff, 0xff], &marked] {
+            assert_eq!(inflated(&[&marked, rest].concat(), 100), Err(DecodeError::DeflateInvalid), "{rest:x?}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_compressed_stays_within_the_limit_of_what_arrives() {
+        for len in [0, 1, 100, 1_000, 65_535, 1 << 20] {
+            assert!(deflated(&noise(len)).len() <= max_deflated_bytes(len as u32) as usize, "{len} bytes");
+        }
+        assert_eq!(max_deflated_bytes(u32::MAX), u32::MAX);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(24))]
+
+        #[test]
+        fn messages_survive_one_deflater_and_one_inflater_in_any_order(
+            payloads in prop::collection::vec(
+                prop_oneof![
+                    prop::collection::vec(any::<u8>(), 0..3_000),
+                    prop::collection::vec(0_u8..4, 0..60_000),
+                    "[a-f ]{0,2000}".prop_map(String::into_bytes),
+                ],
+                1..8,
+            ),
+            level in 0_u32..=9,
+        ) {
+            let (mut deflater, mut inflater) = (Deflater::default(), Inflater::default());
+            for payload in payloads {
+                let max_bytes = payload.len() as u32;
+                if let Some(frame) = deflater.encode_frame(Opcode::Binary, &payload) {
+                    let header_bytes = FrameHeader::new(Opcode::Binary, 0).as_bytes().len()
+                        + match frame[1] { 126 => 2, 127 => 8, _ => 0 };
+                    prop_assert!(frame.len() - header_bytes < payload.len());
+                    prop_assert_eq!(inflater.inflate(&frame[header_bytes..], max_bytes), Ok(&payload[..]));
+                }
+                let mut stream = Compress::new(Compression::new(level), false);
+                let mut other = Vec::with_capacity(payload.len() + payload.len() / 8 + 64);
+                stream.compress_vec(&payload, &mut other, FlushCompress::Sync).expect("valid state");
+                prop_assert_eq!(inflater.inflate(&other[..other.len() - 4], max_bytes), Ok(&payload[..]));
+            }
+        }
+
+        #[test]
+        fn no_bytes_make_it_panic_or_exceed_its_limit(
+            bytes in prop::collection::vec(any::<u8>(), 0..200),
+            max_bytes in 0_u32..1_000,
+        ) {
+            let mut inflater = Inflater::default();
+            if let Ok(message) = inflater.inflate(&bytes, max_bytes) {
+                prop_assert!(message.len() <= max_bytes as usize);
+            }
+            let hello = [0xf2, 0x48, 0xcd, 0xc9, 0xc9, 0x07, 0x00];
+            prop_assert_eq!(inflater.inflate(&hello, 5), Ok(&b"Hello"[..]), "the next is not hurt by it");
+        }
+    }
+}
