@@ -45,6 +45,8 @@ export class Listens {
   readonly #questions: Questions
   readonly #cache = new MatchCache<Listen>()
   #replay: Replay | undefined
+  /** Position of the last live message: what matches a listen that was live before and came earlier is here [P-8.7]. */
+  #latest: ParsedPosition | undefined
 
   constructor(options: ResolvedOptions, wire: Wire, context: ListensContext) {
     this.#options = options
@@ -91,7 +93,7 @@ export class Listens {
     this.#replay = undefined
     for (const listen of this.#listens.values()) {
       clearTimeout(listen.timer)
-      for (const subscription of listen.subscriptions) subscription.suspend()
+      for (const subscription of listen.subscriptions) subscription.suspend(this.#latest)
     }
     this.#questions.down()
   }
@@ -113,17 +115,19 @@ export class Listens {
   deliver({ key, payload: wirePayload, position: text, replayed }: From<'message'>): void {
     const replay = replayed ? this.#replay : undefined
     const targets = replay ? [replay] : this.#cache.find(key, this.#listens.values())
+    const position = parsePosition(text)
     if (targets.length > 0) {
       try {
         const payload = decodePayload(wirePayload, this.#options.codec)
         const message: Message<unknown> = { key, payload, position: text, replayed }
-        const position = parsePosition(text)
         for (const { subscriptions } of targets) for (const one of subscriptions) one.deliver(message, position)
       } catch (cause) {
         this.#context.onError({ error: new WebMQError('E_PAYLOAD_INVALID', { detail: key, cause }), key })
       }
     }
     if (replay && --replay.left === 0) this.#caughtUp(replay)
+    // Last, for a handler may end the connection. Replays do not count: the log may be ahead of what is live.
+    if (!replayed) this.#latest = position
   }
 
   /** The server has ended a listen that a new token does not grant [P-5.5]. Those who wait for an answer get their own. */
@@ -149,7 +153,7 @@ export class Listens {
       const active = listen.subscriptions.find(({ state }) => state === 'active')
       if (active) {
         subscription.position = active.position
-        subscription.activate({ recovered: false, replayed: 0, position: active.position?.text })
+        subscription.activate({ recovered: false, replayed: 0, position: active.position?.text }, this.#latest)
         return
       }
       if (listen.joinable) {
@@ -196,7 +200,7 @@ export class Listens {
       const isResuming = since !== undefined || subscription.wasActive
       const reason = gap ?? (isResuming && !recovered ? 'no-history' : undefined)
       isGap ||= reason !== undefined
-      subscription.activate({ recovered, replayed, position, gap: reason }, since)
+      subscription.activate({ recovered, replayed, position, gap: reason }, this.#latest, since)
     }
     if (isGap) this.#context.onGap({ pattern, reason: gap ?? 'no-history', since })
     if (replayed > 0) this.#replay = replay

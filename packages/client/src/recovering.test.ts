@@ -82,6 +82,26 @@ describe('after a reconnect', () => {
     expect(narrow).toEqual([3, 5, 6])
   })
 
+  it('finds no gap for a quiet pattern beside a busy one, though the log has lost what came after its last message', async () => {
+    const { client, server } = createTestClient({ server: createTestServer({ historyMaxMessages: 10 }) })
+    const gap = vi.fn()
+    client.on('gap', gap)
+    const quiet: unknown[] = []
+    const subscription = client.listen('quiet', (payload) => quiet.push(payload))
+    await subscription.ready
+    await client.listen('busy', () => undefined).ready
+    for (let n = 1; n <= 50; n++) server.publish('busy', n)
+    await settle()
+    server.drop()
+    await settle()
+    for (let n = 51; n <= 59; n++) server.publish('busy', n)
+    server.publish('quiet', 60)
+    await reconnect()
+    expect(await subscription.ready).toEqual({ recovered: true, replayed: 1, position: 'epoch1:60' })
+    expect(quiet).toEqual([60])
+    expect(gap).not.toHaveBeenCalled()
+  })
+
   it('continues a replay that was cut off, without doubles', async () => {
     const { client, server } = createTestClient()
     const handled: unknown[] = []

@@ -31,6 +31,8 @@ export class LiveSubscription implements Subscription<unknown> {
   readonly #emitter: Emitter<SubscriptionEvents>
   #ready = deferred()
   #buffer: MessageBuffer<Message<unknown>> | undefined
+  /** The last live message on the connection when the listen became live: it says nothing about this listen. */
+  #latestBefore: ParsedPosition | undefined
   state: Subscription<unknown>['state'] = 'pending'
   ready = this.#ready.promise
   droppedCount = 0
@@ -87,10 +89,11 @@ export class LiveSubscription implements Subscription<unknown> {
     }
   }
 
-  /** The server has accepted the listen. */
-  activate(result: ListenResult, since?: string): void {
+  /** The server has accepted the listen; `latest` is the position of the last live message before. */
+  activate(result: ListenResult, latest: ParsedPosition | undefined, since?: string): void {
     this.state = 'active'
     this.wasActive = true
+    this.#latestBefore = latest
     this.#ready.resolve(result)
     this.#emitter.emit('ready', result)
     if (result.gap) this.gap({ pattern: this.pattern, reason: result.gap, since })
@@ -100,10 +103,11 @@ export class LiveSubscription implements Subscription<unknown> {
     this.#emitter.emit('gap', gap)
   }
 
-  /** The connection is gone. */
-  suspend(): void {
+  /** The connection is gone; `latest` is the position of the last live message on it, whatever its pattern [P-8.7]. */
+  suspend(latest: ParsedPosition | undefined): void {
     if (this.state !== 'active') return
     this.state = 'pending'
+    if (latest !== this.#latestBefore && isSeen(this.position, latest)) this.position = latest
     this.#ready = deferred()
     this.ready = this.#ready.promise
   }

@@ -67,3 +67,61 @@ it.each([1, 2, 3, 4])('loses nothing, doubles nothing and keeps the order whatev
     ])
   }
 })
+
+/** Messages that the log holds; less than what passes by while a pattern is quiet, more than what is missed at once. */
+const RING_MESSAGES = 50
+const MAX_MISSED = 40
+
+it.each([1, 2, 3, 4])('finds no gap where there is none, whatever the log has forgotten: seed %i', async (seed) => {
+  const random = seededRandom(seed)
+  const server = createTestServer({ historyMaxMessages: RING_MESSAGES })
+  const { client } = createTestClient({ server, random })
+  const gap = vi.fn()
+  client.on('gap', gap)
+  const handled: [pattern: string, from: number, payloads: unknown[]][] = []
+  let n = 0
+  let cutsLeft = 0
+  const listen = (pattern: string, options?: { last: number }) => {
+    const payloads: unknown[] = []
+    // With `last`, what is complete begins with the first message that was replayed.
+    handled.push([pattern, options ? Number.NaN : n, payloads])
+    client.listen(
+      pattern,
+      (payload, { replayed }) => {
+        payloads.push(payload)
+        // In the middle of a replay; the listens behind it have no answer yet.
+        if (replayed && random() < 0.1 && cutsLeft-- > 0) server.drop()
+      },
+      options,
+    )
+  }
+  const sent: [key: string, payload: number][] = []
+  const publish = () => {
+    const key = random() < 0.02 ? 'quiet.one' : (KEYS[Math.floor(random() * KEYS.length)] ?? '')
+    sent.push([key, ++n])
+    server.publish(key, n)
+  }
+  for (const pattern of ['quiet.#', ...PATTERNS]) listen(pattern)
+  await client.connect()
+  await vi.advanceTimersByTimeAsync(0)
+  for (let round = 0; round < 200; round++) {
+    for (let count = random() * MAX_MISSED; count > 0; count--) publish()
+    await vi.advanceTimersByTimeAsync(0)
+    cutsLeft = 2
+    if (random() < 0.1) server.refuse('listen', 'E_BROKER_UNAVAILABLE')
+    if (random() < 0.1) listen('#', { last: 20 })
+    if (random() < 0.3) server.drop()
+    if (random() < 0.5) await vi.advanceTimersByTimeAsync(0)
+    for (let count = random() * 5; count > 0; count--) publish()
+    // Until every listen is answered and every replay is complete.
+    for (let wait = 0; wait < 10; wait++) await vi.advanceTimersByTimeAsync(1_000)
+  }
+  for (let wait = 0; wait < 60; wait++) await vi.advanceTimersByTimeAsync(1_000)
+
+  expect(gap).not.toHaveBeenCalled()
+  for (const [pattern, from, payloads] of handled) {
+    const first = Number.isNaN(from) ? Number(payloads[0]) : from
+    const expected = sent.flatMap(([key, payload]) => (payload >= first && matches(pattern, key) ? [payload] : []))
+    expect([pattern, payloads]).toEqual([pattern, expected])
+  }
+})

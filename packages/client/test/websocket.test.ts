@@ -142,6 +142,63 @@ it('connects again when the socket is cut, continues from its position and sends
   expect(payloads).toEqual([2, 3, 4, 5])
 })
 
+it('continues every listen from the last live message, and from nothing that the log has said for others [P-8.7]', async () => {
+  const { peers, port } = await startServer()
+  const client = startClient(port)
+  const payloads: unknown[] = []
+  for (const pattern of ['quiet', 'busy']) client.listen(pattern, (payload) => payloads.push(payload))
+  expect(await received(peers, 0, 1)).toBe('listen l2 busy')
+  peers[0]?.socket.send('ok l1 position=e:5')
+  peers[0]?.socket.send('ok l2 position=e:5')
+  peers[0]?.socket.send('message busy e:7\n7')
+  await vi.waitFor(() => expect(payloads).toEqual([7]))
+  client.listen('late', (payload) => payloads.push(payload), { last: 1 })
+  expect(await received(peers, 0, 2)).toBe('listen l3 late last=1')
+  // The log is ahead: 8 may be for `quiet`, and on its way.
+  peers[0]?.socket.send('ok l3 position=e:20 replayed=1')
+  peers[0]?.socket.send('message late e:19 replay\n19')
+  await vi.waitFor(() => expect(payloads).toEqual([7, 19]))
+  peers[0]?.socket.terminate()
+
+  const again = [0, 1, 2].map((index) => received(peers, 1, index))
+  expect(await Promise.all(again)).toEqual([
+    'listen l4 quiet since=e:7',
+    'listen l5 busy since=e:7',
+    'listen l6 late since=e:20',
+  ])
+  for (const message of [
+    'ok l6 position=e:30 recovered',
+    'message late e:31\n31',
+    'ok l4 position=e:32 recovered replayed=2',
+    'message quiet e:24 replay\n24',
+  ]) {
+    peers[1]?.socket.send(message)
+  }
+  await vi.waitFor(() => expect(payloads).toEqual([7, 19, 31, 24]))
+  peers[1]?.socket.terminate()
+  // `quiet` was in the middle of its replay when 31 was known already, and `busy` had no answer.
+  const third = [0, 1, 2].map((index) => received(peers, 2, index))
+  expect(await Promise.all(third)).toEqual([
+    'listen l7 quiet since=e:24',
+    'listen l8 busy since=e:7',
+    'listen l9 late since=e:31',
+  ])
+})
+
+it('continues from a position of its own epoch only', async () => {
+  const { peers, port } = await startServer()
+  const client = startClient(port)
+  for (const pattern of ['a', 'b']) client.listen(pattern, () => undefined)
+  await received(peers, 0, 1)
+  peers[0]?.socket.send('ok l1 position=old:5')
+  peers[0]?.socket.send('ok l2 position=new:1')
+  peers[0]?.socket.send('message b new:9\n1')
+  peers[0]?.socket.send('bye 4001 0')
+  peers[0]?.socket.close(4001)
+  expect(await received(peers, 1, 0)).toBe('listen l3 a since=old:5')
+  expect(await received(peers, 1, 1)).toBe('listen l4 b since=new:9')
+})
+
 it('keeps trying while nobody is there, says why, and connects when somebody is', async () => {
   const { stop, port } = await startServer()
   await stop()

@@ -66,8 +66,8 @@ export type BrokerStatus = 'up' | 'down'
 /** What a broker tells its node. */
 export interface BrokerSink {
   /**
-   * A message that matches one of the node's bindings, in the broker's order. May come from inside of `publish`, so the
-   * sink does not call the broker back.
+   * A message that matches one of the node's bindings, in the order of the log over all keys: clients take a position for
+   * all that they listen with [P-8.7]. May come from inside of `publish`, so the sink does not call the broker back.
    */
   deliver(message: InboundMessage): void
   status(status: BrokerStatus, cause?: Error): void

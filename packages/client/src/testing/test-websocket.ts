@@ -32,13 +32,18 @@ export function createTestWebSocket(accept: Accept): WebSocketConstructor {
     onclose: ((event: never) => void) | null = null
     #server: ServerSide | undefined
     #isClosed = false
+    /** The network has failed: what is on its way is lost. */
+    #isCut = false
 
     constructor(url: string, protocols: string[]) {
       queueMicrotask(() => {
         if (this.#isClosed) return
         const end: ServerEnd = {
           send: (data) => this.#later(() => this.onmessage?.({ data: wireCopy(data) } as never)),
-          close: (code, reason = '') => queueMicrotask(() => this.#end(code, reason)),
+          close: (code, reason = '') => {
+            this.#isCut = code === ABNORMAL_CLOSURE
+            queueMicrotask(() => this.#end(code, reason))
+          },
         }
         // The server's first words must not arrive before `open`.
         this.#later(() => this.onopen?.({} as never))
@@ -59,7 +64,7 @@ export function createTestWebSocket(accept: Accept): WebSocketConstructor {
 
     #later(deliver: () => void): void {
       queueMicrotask(() => {
-        if (!this.#isClosed) deliver()
+        if (!this.#isClosed && !this.#isCut) deliver()
       })
     }
 

@@ -210,6 +210,15 @@ export function brokerSuite(
         expect(await broker.position()).toBe(positions.at(-1))
       })
 
+      it('delivers in the order of the log, over all keys and bindings', async () => {
+        for (const pattern of ['key.0', '*.1', 'key.2.#']) await broker.bind(pattern)
+        const texts = Array.from({ length: 99 }, (_, index) => String(index))
+        await Promise.all(texts.map((body, index) => broker.publish(text(`key.${index % 3}`, body))))
+        await vi.waitFor(() => expect(sink.deliveries).toHaveLength(99), { timeout: 5_000 })
+        const { messages } = await read({ last: 99 }, ['#'])
+        expect(sink.deliveries.map(({ position }) => position)).toEqual(messages.map(({ position }) => position))
+      })
+
       it('reads exactly what came after a position', async () => {
         const start = (await broker.position()) ?? 'none'
         const positions = await publishAll('a', 'b', 'c')
