@@ -1,0 +1,159 @@
+/** What the load generator says; `packages/native/crates/loadgen/README.md` explains every field. */
+export interface MicrosecondSummary {
+  readonly count: number
+  readonly mean: number
+  readonly p50: number
+  readonly p95: number
+  readonly p99: number
+  readonly p999: number
+  readonly p9999: number
+  readonly max: number
+}
+
+/** How connections are made. */
+export interface ConnectOptions {
+  readonly count: number
+  readonly port: number
+  readonly path?: string
+  readonly subprotocol?: string | null
+  /** Sent as `Authorization: Bearer …`. */
+  readonly token?: string | null
+  readonly sourceAddresses?: readonly string[]
+  /** Handshakes in flight. */
+  readonly batch?: number
+  /** `batches`: the next batch starts when the last one is ready entirely. */
+  readonly batchMode?: 'window' | 'batches'
+  /** When a connection counts: `upgrade`, `welcome` or `text:PREFIX`. */
+  readonly ready?: string
+  readonly compression?: boolean
+  readonly replies?: Readonly<Record<string, string>>
+  readonly timeoutMs?: number
+}
+
+/** Answer to `connect`. */
+export interface Connected {
+  readonly ok: number
+  readonly failed: number
+  readonly durationUs: number
+  /** connect() to ready, per connection. */
+  readonly latencyUs: MicrosecondSummary | null
+  /** By reason. */
+  readonly errors: Readonly<Record<string, number>>
+  readonly open: number
+}
+
+/** How a window counts. */
+export interface CountOptions {
+  /** Only messages with a `"seq":<digits>` count as frames. */
+  readonly seqField?: boolean
+  /** Per frame; costs, and means nothing in a flood. */
+  readonly latency?: boolean
+  /** Per `seq`, until its last receiver. */
+  readonly fanout?: boolean
+  /** What everybody should get first. */
+  readonly firstSeq?: number
+  readonly timelineMs?: number
+}
+
+/** When a window ends. */
+export interface CountStopOptions {
+  /** Everybody should get this one last. */
+  readonly lastSeq?: number
+  /** Otherwise when no frame has come for this long. */
+  readonly quietMs?: number
+  readonly timeoutMs?: number
+}
+
+/** Answer to `count-stop`. */
+export interface Counted {
+  readonly durationUs: number
+  readonly frames: number
+  readonly otherFrames: number
+  readonly compressedFrames: number
+  readonly payloadBytes: number
+  readonly wireBytes: number
+  readonly reads: number
+  readonly gapCount: number
+  readonly duplicateCount: number
+  readonly reorderedCount: number
+  readonly missingCount: number
+  readonly connections: number
+  readonly connectionsSilent: number
+  /** Whether `lastSeq` has come everywhere. */
+  readonly complete: boolean
+  readonly latencyUs: MicrosecondSummary | null
+  readonly completeFanoutUs: MicrosecondSummary | null
+  readonly incompleteFanouts: number
+  readonly firstFrameUs: number
+  readonly lastFrameUs: number
+  readonly cpuUserUs: number
+  readonly cpuSystemUs: number
+  /** Of the window, 0 to 1. */
+  readonly busiestThreadShare: number
+  readonly timeline: readonly { readonly atMs: number; readonly frames: number }[]
+  readonly slow: {
+    readonly connections: number
+    readonly frames: number
+    readonly gapCount: number
+    readonly duplicateCount: number
+  } | null
+}
+
+/** A frame to send: a text, or the bytes of a binary or compressed message. */
+export type InboundFrame = string | { readonly base64: string; readonly binary: boolean; readonly compressed?: boolean }
+
+/** What is sent, and how fast. */
+export interface FloodInOptions {
+  readonly durationMs: number
+  readonly frame: InboundFrame | readonly InboundFrame[]
+  readonly connections?: number
+  readonly mode?: 'flood' | 'paced'
+  /** Paced: over all of the connections. */
+  readonly perSecond?: number
+  readonly pipelineBytes?: number
+}
+
+/** Answer to `flood-in`. */
+export interface FloodedIn {
+  /** What the sockets took; never a throughput. */
+  readonly writtenFrames: number
+  readonly writtenBytes: number
+  readonly payloadBytes: number
+  readonly durationUs: number
+  /** Connections whose last frame could not be finished. */
+  readonly unfinished: number
+  readonly lateUs: MicrosecondSummary | null
+  readonly cpuUserUs: number
+  readonly cpuSystemUs: number
+}
+
+/** How connections ping. */
+export interface PingOptions {
+  readonly perConnection: number
+  readonly kind: 'app' | 'ws'
+  readonly timeoutMs?: number
+  readonly text?: string
+  readonly await?: string
+}
+
+/** Answer to `ping`. */
+export interface Pinged {
+  readonly count: number
+  readonly missing: number
+  readonly durationUs: number
+  readonly latencyUs: MicrosecondSummary | null
+}
+
+/** Answer to `stats`. */
+export interface LoadgenStats {
+  readonly open: number
+  readonly connecting: number
+  /** By close code. */
+  readonly closed: Readonly<Record<string, number>>
+  /** Connections that compress. */
+  readonly compressed: number
+  readonly slow: number
+  /** Of the current window. */
+  readonly frames: number
+  readonly wireBytes: number
+}

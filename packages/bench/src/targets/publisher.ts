@@ -1,0 +1,130 @@
+import type { RecordableHistogram } from 'node:perf_hooks'
+import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises'
+import { nowUs } from '../clock.js'
+import { createLatencyHistogram, recordUs } from '../latency-histogram.js'
+import type { MicrosecondSummary } from '../loadgen-events.js'
+import type { KeysPublished, Published, TargetCommand } from './messages.js'
+import type { TargetServer } from './target-server.js'
+import { FIRST_SEQ, TickWriter } from './tick-writer.js'
+import { TurnPacer } from './turn-pacer.js'
+
+type Flood = Extract<TargetCommand, { cmd: 'publish-flood' }>
+type Paced = Extract<TargetCommand, { cmd: 'publish-paced' }>
+type Keys = Extract<TargetCommand, { cmd: 'publish-keys' }>
+
+const DEFAULT_BATCH = 64
+/** While a server has too much waiting, it is left alone for this long: looking costs CPU that would be its own. */
+const BACKOFF_MS = 1
+const MAX_DRAIN_US = 30_000_000
+/** A paced load that takes this many times its duration is given up: the count says how far it came. */
+const GIVE_UP_FACTOR = 3
+const KEYS_PER_TURN = 1_000
+
+/** Publishes in a target's process, as an application in it would. */
+export class Publisher {
+  readonly #server: TargetServer
+  #nextSeq = FIRST_SEQ
+
+  constructor(server: TargetServer) {
+    this.#server = server
+  }
+
+  async flood({ durationMs, payloadBytes, batch = DEFAULT_BATCH }: Flood): Promise<Published> {
+    const startUs = nowUs()
+    const endUs = startUs + durationMs * 1_000
+    const writer = new TickWriter(payloadBytes, startUs)
+    const firstSeq = this.#nextSeq
+    for (let atUs = startUs; atUs < endUs; atUs = nowUs()) {
+      if (this.#isFull()) {
+        await sleep(BACKOFF_MS)
+        continue
+      }
+      for (let place = 0; place < batch; place++) this.#server.publish(writer, this.#nextSeq++, atUs)
+      await turn()
+    }
+    return await this.#published(firstSeq, startUs)
+  }
+
+  async paced({ perSecond, durationMs, payloadBytes, isThrottled = true }: Paced): Promise<Published> {
+    const count = Math.max(1, Math.round((perSecond * durationMs) / 1_000))
+    const intervalUs = 1_000_000 / perSecond
+    const firstSeq = this.#nextSeq
+    const late = createLatencyHistogram()
+    const pacer = new TurnPacer(intervalUs)
+    const startUs = await pacer.start()
+    const giveUpUs = startUs + durationMs * 1_000 * GIVE_UP_FACTOR
+    const writer = new TickWriter(payloadBytes, startUs)
+    let published = 0
+    while (published < count && nowUs() < giveUpUs) {
+      if (isThrottled && this.#isFull()) {
+        await sleep(BACKOFF_MS)
+        continue
+      }
+      const atUs = nowUs()
+      while (published < count) {
+        const intendedUs = startUs + published * intervalUs
+        if (intendedUs > atUs) break
+        this.#server.publish(writer, this.#nextSeq++, intendedUs)
+        recordUs(late, atUs - intendedUs)
+        published++
+      }
+      if (published < count) await pacer.next()
+    }
+    pacer.stop()
+    return { ...(await this.#published(firstSeq, startUs, isThrottled)), lateUs: summaryOf(late) }
+  }
+
+  /** In one go but for a turn now and then: what is measured is the CPU time, not the rate. */
+  async keys({ count, distinctKeys }: Keys): Promise<KeysPublished> {
+    const { publishTo } = this.#server
+    if (publishTo === undefined) throw new Error('this target has no patterns')
+    const payload = Buffer.from('{}')
+    const keys = Array.from({ length: distinctKeys }, (_, index) => `bench.k${index}.silent.tick`)
+    // A first turn, unmeasured: compilers and caches.
+    for (let index = 0; index < Math.min(count, KEYS_PER_TURN); index++)
+      publishTo(keys[index % distinctKeys] ?? '', payload)
+    await turn()
+    const startUs = nowUs()
+    const start = process.cpuUsage()
+    for (let index = 0; index < count; index++) {
+      publishTo(keys[index % distinctKeys] ?? '', payload)
+      if (index % KEYS_PER_TURN === 0) await turn()
+    }
+    const { user, system } = process.cpuUsage(start)
+    return { event: 'keys-published', count, durationUs: nowUs() - startUs, cpuUs: user + system }
+  }
+
+  #isFull(): boolean {
+    return this.#server.waitingBytes() > this.#server.maxWaitingBytes()
+  }
+
+  /** @param isDrained Whether to wait until nothing waits any more. */
+  async #published(firstSeq: number, startUs: number, isDrained = true): Promise<Published> {
+    const endUs = nowUs()
+    while (isDrained && this.#server.waitingBytes() > 0 && nowUs() - endUs < MAX_DRAIN_US) await sleep(BACKOFF_MS)
+    const lastSeq = this.#nextSeq - 1
+    return {
+      event: 'published',
+      count: lastSeq - firstSeq + 1,
+      durationUs: endUs - startUs,
+      drainedUs: nowUs() - startUs,
+      firstSeq,
+      lastSeq,
+    }
+  }
+}
+
+function summaryOf(histogram: RecordableHistogram): MicrosecondSummary | null {
+  if (histogram.count === 0) return null
+  const at = (percentile: number) => histogram.percentile(percentile)
+  return {
+    count: histogram.count,
+    mean: histogram.mean,
+    p50: at(50),
+    p95: at(95),
+    p99: at(99),
+    p999: at(99.9),
+    p9999: at(99.99),
+    max: histogram.max,
+  }
+}

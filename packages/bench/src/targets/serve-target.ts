@@ -1,0 +1,85 @@
+import { createInterface } from 'node:readline'
+import { EventLoopMeter } from '../event-loop-meter.js'
+import type {
+  KeysPublished,
+  Published,
+  TargetCommand,
+  TargetListening,
+  TargetSample,
+  TargetSettings,
+} from './messages.js'
+import { Publisher } from './publisher.js'
+import type { TargetServer } from './target-server.js'
+
+/** The settings that the bench has started this script with. */
+export function targetSettings(): TargetSettings {
+  return JSON.parse(process.argv[2] ?? '{}')
+}
+
+/** Answers the bench until it says `quit` or is gone; then the process ends. */
+export function serveTarget(server: TargetServer): void {
+  const meter = new EventLoopMeter()
+  const publisher = new Publisher(server)
+  createInterface({ input: process.stdin })
+    .on('line', (line) => {
+      answer(JSON.parse(line) as TargetCommand, { server, meter, publisher }).then(write, (error: unknown) =>
+        write({ event: 'error', message: error instanceof Error ? error.message : String(error) }),
+      )
+    })
+    // At once: the connections are the bench's, and a clean stop is not what is measured.
+    .on('close', () => process.exit(0))
+  write({ event: 'listening', port: server.port, pid: process.pid, version: server.version } satisfies TargetListening)
+}
+
+interface TargetContext {
+  readonly server: TargetServer
+  readonly meter: EventLoopMeter
+  readonly publisher: Publisher
+}
+
+async function answer(
+  command: TargetCommand,
+  { server, meter, publisher }: TargetContext,
+): Promise<Published | KeysPublished | TargetSample | { readonly event: 'collected' }> {
+  switch (command.cmd) {
+    case 'publish-flood':
+      return await publisher.flood(command)
+    case 'publish-paced':
+      return await publisher.paced(command)
+    case 'publish-keys':
+      return await publisher.keys(command)
+    case 'collect':
+      globalThis.gc?.()
+      return { event: 'collected' }
+    case 'sample':
+      return sample(server, meter)
+    case 'quit':
+      process.exit(0)
+  }
+}
+
+function sample(server: TargetServer, meter: EventLoopMeter): TargetSample {
+  const { user, system } = process.cpuUsage()
+  const { lag } = meter
+  const eventLoopLagUs = {
+    p50: lag.percentile(50),
+    p95: lag.percentile(95),
+    p99: lag.percentile(99),
+    max: lag.max,
+  }
+  const isMeasured = lag.count > 0
+  meter.reset()
+  return {
+    event: 'sample',
+    cpuUserUs: user,
+    cpuSystemUs: system,
+    rssBytes: process.memoryUsage.rss(),
+    eventLoopLagUs: isMeasured ? eventLoopLagUs : null,
+    receivedCount: server.receivedCount(),
+    connections: server.connectionCount(),
+  }
+}
+
+function write(event: object): void {
+  process.stdout.write(`${JSON.stringify(event)}\n`)
+}

@@ -1,0 +1,97 @@
+import { fileURLToPath } from 'node:url'
+import { LineProcess, type LineProgram } from '../line-process.js'
+import type { KeysPublished, Published, TargetListening, TargetSample, TargetSettings } from './messages.js'
+import type { TargetChoice } from './target-table.js'
+
+const START_TIMEOUT_MS = 30_000
+const SAMPLE_TIMEOUT_MS = 30_000
+/** Above what a target needs to finish after the last message: its own limit for that is 30 s. */
+const PUBLISH_MARGIN_MS = 45_000
+/** A paced load that the target cannot keep up with is given up after this many times its duration. */
+const PACED_LIMIT_FACTOR = 3
+/** Slower than any server here publishes to nobody. */
+const MIN_KEYS_PER_SECOND = 1_000
+const TARGETS_FOLDER = new URL('../../targets/', import.meta.url)
+
+/** A server under test, in a process of its own. */
+export class TargetProcess {
+  /** Rejects when the process ends without having been asked; never resolves. */
+  readonly failed: Promise<never>
+  readonly #process: LineProcess
+  #listening: TargetListening | undefined
+
+  /** @param rawProgram Path of `webmq-raw`. */
+  constructor(choice: TargetChoice, settings: TargetSettings, rawProgram: string) {
+    this.#process = new LineProcess(programOf(choice, settings, rawProgram))
+    this.failed = this.#process.failed
+  }
+
+  /** Resolves when connections are taken. */
+  async ready(): Promise<void> {
+    this.#listening = (await this.#process.next('listening', START_TIMEOUT_MS)) as unknown as TargetListening
+  }
+
+  get pid(): number {
+    return this.#process.pid
+  }
+
+  get port(): number {
+    return this.#listening?.port ?? 0
+  }
+
+  /** What the target says of itself. */
+  get version(): string {
+    return this.#listening?.version ?? ''
+  }
+
+  /** Publishes as fast as it can; resolves when nothing waits in the server any more. */
+  async publishFlood(options: { durationMs: number; payloadBytes: number; batch?: number }): Promise<Published> {
+    return await this.#request('publish-flood', options, 'published', options.durationMs + PUBLISH_MARGIN_MS)
+  }
+
+  /** Publishes on a schedule; resolves when nothing waits in the server any more. */
+  async publishPaced(options: {
+    perSecond: number
+    durationMs: number
+    payloadBytes: number
+    isThrottled?: boolean
+  }): Promise<Published> {
+    const limitMs = options.durationMs * PACED_LIMIT_FACTOR + PUBLISH_MARGIN_MS
+    return await this.#request('publish-paced', options, 'published', limitMs)
+  }
+
+  /** Publishes to keys that nobody listens to. */
+  async publishKeys(options: { count: number; distinctKeys: number }): Promise<KeysPublished> {
+    const limitMs = (options.count / MIN_KEYS_PER_SECOND) * 1_000 + PUBLISH_MARGIN_MS
+    return await this.#request('publish-keys', options, 'keys-published', limitMs)
+  }
+
+  /** Collects garbage; only in targets of Node. */
+  async collect(): Promise<void> {
+    await this.#request('collect', {}, 'collected', SAMPLE_TIMEOUT_MS)
+  }
+
+  /** What the process uses now, as it sees itself. */
+  async sample(): Promise<TargetSample> {
+    return await this.#request('sample', {}, 'sample', SAMPLE_TIMEOUT_MS)
+  }
+
+  /** Ends the process; resolves when it is gone. Idempotent. */
+  async stop(): Promise<void> {
+    await this.#process.stop()
+  }
+
+  async #request<Answer>(cmd: string, fields: object, event: string, timeoutMs: number): Promise<Answer> {
+    return (await this.#process.request({ cmd, ...fields }, event, timeoutMs)) as unknown as Answer
+  }
+}
+
+function programOf({ label, spec, threads }: TargetChoice, settings: TargetSettings, rawProgram: string): LineProgram {
+  const title = `target ${label}`
+  if (spec.program === 'webmq-raw') {
+    return { title, command: rawProgram, args: ['--mode', String(spec.settings.mode)], hasIds: false }
+  }
+  const script = fileURLToPath(new URL(spec.program, TARGETS_FOLDER))
+  const argument = JSON.stringify({ ...spec.settings, ...settings, ...(threads === undefined ? {} : { threads }) })
+  return { title, command: process.execPath, args: ['--expose-gc', script, argument], hasIds: false }
+}

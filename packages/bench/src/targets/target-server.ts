@@ -1,0 +1,34 @@
+import type { TickWriter } from './tick-writer.js'
+
+/** What a target's script provides; `serveTarget` does the rest. */
+export interface TargetServer {
+  readonly port: number
+  /** Of the software under test. */
+  readonly version: string
+  /**
+   * Publishes one tick to everyone, the way its users would.
+   * @param writer Holds the message: `writer.write(…)` gives its bytes, valid until the next; `writer.object(…)` a value.
+   */
+  publish(writer: TickWriter, seq: number, timeUs: number): void
+  /** Publishes a message to a key that nobody listens to; only where there are patterns. */
+  publishTo?(key: string, payload: Uint8Array): void
+  /** What waits in the process for one connection, at most: 0 when everything is with the kernel. */
+  waitingBytes(): number
+  /** What may wait for one connection before publishing waits: nothing must be lost. */
+  readonly maxWaitingBytes: () => number
+  readonly connectionCount: () => number
+  /** Messages that the session layer has processed since the start. */
+  readonly receivedCount: () => number
+}
+
+/** What all connections together may have waiting in a server that buffers per connection. */
+const MAX_WAITING_TOTAL_BYTES = 256 * 1_024 * 1_024
+const MIN_WAITING_BYTES = 64 * 1_024
+/** What a shared log may hold; the same as in `webmq-raw`. */
+export const MAX_WAITING_SHARED_BYTES = 4 * 1_024 * 1_024
+
+/** What may wait for one connection where each has a buffer of its own. */
+export function maxWaitingBytesOf(connectionCount: number): number {
+  const share = MAX_WAITING_TOTAL_BYTES / Math.max(1, connectionCount)
+  return Math.min(MAX_WAITING_SHARED_BYTES, Math.max(MIN_WAITING_BYTES, share))
+}

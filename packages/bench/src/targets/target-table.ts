@@ -1,0 +1,124 @@
+import { UsageError } from '../exit-codes.js'
+import type { ConnectOptions } from '../loadgen-events.js'
+import type { TargetSettings } from './messages.js'
+
+/** What a target can be measured on; scenarios ask for what they need. */
+export type TargetAbility =
+  /** Publishes to all connections. */
+  | 'fan-out'
+  /** Checks a token before it takes a connection. */
+  | 'tokens'
+  /** Answers a message with a message. */
+  | 'ping'
+  /** Counts the messages that it has processed. */
+  | 'inbound'
+  /** permessage-deflate. */
+  | 'compression'
+  /** Does something about connections that do not read. */
+  | 'slow-readers'
+  /** Routes keys to patterns. */
+  | 'patterns'
+
+/** How to speak to a target. */
+export interface TargetWire {
+  readonly connect: Pick<ConnectOptions, 'path' | 'subprotocol' | 'ready' | 'replies'>
+  /** What a new connection sends to get what is published, and how the answer begins; absent: nothing. */
+  readonly listen?: { readonly texts: readonly string[]; readonly awaited: string }
+  readonly ping: { readonly text: string; readonly await: string }
+  /** The message that publishes a payload. */
+  inbound(payload: Uint8Array): Uint8Array
+}
+
+/** One server that can be measured. */
+export interface TargetSpec {
+  readonly name: string
+  /** Where its program is: a script of `targets/`, or a program of the load generator's crate. */
+  readonly program: 'webmq.mjs' | 'uws.mjs' | 'ws.mjs' | 'socketio.mjs' | 'webmq-raw'
+  readonly settings: Readonly<Record<string, unknown>> & Partial<TargetSettings>
+  readonly abilities: readonly TargetAbility[]
+  readonly wire: TargetWire
+}
+
+const plain: TargetWire = {
+  connect: { path: '/', ready: 'text:ready' },
+  ping: { text: 'ping', await: 'pong' },
+  inbound: (payload) => payload,
+}
+
+const webmq: TargetWire = {
+  connect: { path: '/ws', subprotocol: 'webmq.v1', ready: 'welcome' },
+  listen: { texts: ['listen 1 bench.tick'], awaited: 'ok 1' },
+  ping: { text: 'ping', await: 'pong' },
+  // A key that nobody listens to: what comes in is measured, not what goes out.
+  inbound: (payload) => Buffer.concat([Buffer.from('publish - bench.in\n'), payload]),
+}
+
+const socketio: TargetWire = {
+  // Engine.IO says "open" (0) and pings (2); Socket.IO answers a CONNECT (40) with one of its own.
+  connect: { path: '/socket.io/?EIO=4&transport=websocket', ready: 'text:0', replies: { 2: '3' } },
+  listen: { texts: ['40'], awaited: '40' },
+  ping: { text: '42["ping"]', await: '42["pong"]' },
+  inbound: (payload) => Buffer.concat([Buffer.from('42["in",'), payload, Buffer.from(']')]),
+}
+
+const webmqAbilities = ['fan-out', 'tokens', 'ping', 'inbound', 'compression', 'slow-readers', 'patterns'] as const
+const serverAbilities = ['fan-out', 'tokens', 'ping', 'inbound', 'compression', 'slow-readers'] as const
+
+/** Every target by name. */
+export const targetSpecs: readonly TargetSpec[] = [
+  {
+    name: 'webmq-native',
+    program: 'webmq.mjs',
+    settings: { transport: 'native' },
+    abilities: webmqAbilities,
+    wire: webmq,
+  },
+  { name: 'webmq-uws', program: 'webmq.mjs', settings: { transport: 'uws' }, abilities: webmqAbilities, wire: webmq },
+  { name: 'uws', program: 'uws.mjs', settings: {}, abilities: serverAbilities, wire: plain },
+  { name: 'ws', program: 'ws.mjs', settings: {}, abilities: serverAbilities, wire: plain },
+  { name: 'socketio', program: 'socketio.mjs', settings: {}, abilities: serverAbilities, wire: socketio },
+  {
+    name: 'raw',
+    program: 'webmq-raw',
+    settings: { mode: 'log' },
+    abilities: ['fan-out', 'ping'],
+    wire: { ...plain, connect: { path: '/', ready: 'upgrade' } },
+  },
+  {
+    name: 'raw-loop',
+    program: 'webmq-raw',
+    settings: { mode: 'loop' },
+    abilities: ['fan-out', 'ping'],
+    wire: { ...plain, connect: { path: '/', ready: 'upgrade' } },
+  },
+]
+
+/** A target as it was asked for. */
+export interface TargetChoice {
+  /** As written: `webmq-native:2`. */
+  readonly label: string
+  readonly spec: TargetSpec
+  /** I/O threads; absent: the target's default. */
+  readonly threads?: number
+}
+
+/**
+ * Reads `webmq-native`, or `webmq-native:2` for two I/O threads.
+ * @throws {UsageError} for a target that is not known, or has no threads to choose.
+ */
+export function parseTarget(label: string): TargetChoice {
+  const [name, count, ...rest] = label.split(':')
+  const spec = targetSpecs.find((known) => known.name === name)
+  if (spec === undefined || rest.length > 0) {
+    throw new UsageError(
+      `there is no target '${label}'; there are ${targetSpecs.map((known) => known.name).join(', ')}`,
+    )
+  }
+  if (count === undefined) return { label, spec }
+  const threads = Number(count)
+  if (spec.name !== 'webmq-native') throw new UsageError(`target '${label}': only webmq-native has threads to choose`)
+  if (!Number.isInteger(threads) || threads < 1 || threads > 64) {
+    throw new UsageError(`target '${label}': threads are 1 to 64`)
+  }
+  return { label, spec, threads }
+}

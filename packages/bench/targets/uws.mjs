@@ -1,0 +1,64 @@
+// uWebSockets.js with its own publish/subscribe: what an application on it would write.
+
+import uWS from 'uWebSockets.js'
+import { isTokenValid } from '../dist/targets/json-web-token.js'
+import { serveTarget, targetSettings } from '../dist/targets/serve-target.js'
+import { maxWaitingBytesOf } from '../dist/targets/target-server.js'
+
+const { jwtSecret, compression, maxOutboxBytes } = targetSettings()
+const sockets = new Set()
+let receivedCount = 0
+
+const app = uWS.App()
+app.ws('/*', {
+  compression: compression === true ? uWS.SHARED_COMPRESSOR | uWS.SHARED_DECOMPRESSOR : uWS.DISABLED,
+  maxPayloadLength: 1024 * 1024,
+  idleTimeout: 0,
+  // Absent: 64 KiB, and what is more is dropped without a word.
+  ...(maxOutboxBytes === undefined ? {} : { maxBackpressure: maxOutboxBytes }),
+  upgrade(response, request, context) {
+    const token = request.getHeader('authorization').slice('Bearer '.length)
+    if (jwtSecret !== undefined && !isTokenValid(jwtSecret, token, Date.now() / 1_000)) {
+      response.writeStatus('401 Unauthorized').end()
+      return
+    }
+    response.upgrade(
+      {},
+      request.getHeader('sec-websocket-key'),
+      request.getHeader('sec-websocket-protocol'),
+      request.getHeader('sec-websocket-extensions'),
+      context,
+    )
+  },
+  open(socket) {
+    sockets.add(socket)
+    socket.subscribe('tick')
+    socket.send('ready')
+  },
+  message(socket, message) {
+    receivedCount++
+    if (message.byteLength === 4) socket.send('pong')
+  },
+  close(socket) {
+    sockets.delete(socket)
+  },
+})
+const listening = await new Promise((resolve) => app.listen('127.0.0.1', 0, resolve))
+// Builds from the npm registry name this differently.
+const port = (uWS.us_socket_local_port ?? uWS.getSocketPort)(listening)
+
+serveTarget({
+  port,
+  version: 'uWebSockets.js (@rjweb/uws 1.5.0)',
+  publish(writer, seq, timeUs) {
+    app.publish('tick', writer.write(seq, timeUs), false)
+  },
+  waitingBytes() {
+    let most = 0
+    for (const socket of sockets) most = Math.max(most, socket.getBufferedAmount())
+    return most
+  },
+  maxWaitingBytes: () => Math.min(maxOutboxBytes ?? 64 * 1024, maxWaitingBytesOf(sockets.size)) / 2,
+  connectionCount: () => sockets.size,
+  receivedCount: () => receivedCount,
+})

@@ -1,0 +1,46 @@
+// ws: a loop over the clients, as its documentation shows it.
+import { createRequire } from 'node:module'
+import { WebSocketServer } from 'ws'
+import { isTokenValid } from '../dist/targets/json-web-token.js'
+import { serveTarget, targetSettings } from '../dist/targets/serve-target.js'
+import { maxWaitingBytesOf } from '../dist/targets/target-server.js'
+
+const { jwtSecret, compression } = targetSettings()
+let receivedCount = 0
+
+const server = new WebSocketServer({
+  host: '127.0.0.1',
+  port: 0,
+  perMessageDeflate: compression === true ? { serverNoContextTakeover: true, clientNoContextTakeover: true } : false,
+  verifyClient: ({ req }) =>
+    jwtSecret === undefined ||
+    isTokenValid(jwtSecret, (req.headers.authorization ?? '').slice('Bearer '.length), Date.now() / 1_000),
+})
+await new Promise((resolve) => server.once('listening', resolve))
+server.on('connection', (socket) => {
+  socket.on('message', (message) => {
+    receivedCount++
+    if (message.length === 4) socket.send('pong')
+  })
+  // A peer that is gone without a word: its `close` follows.
+  socket.on('error', () => undefined)
+  socket.send('ready')
+})
+
+serveTarget({
+  port: server.address().port,
+  version: `ws ${createRequire(import.meta.url)('ws/package.json').version}`,
+  publish(writer, seq, timeUs) {
+    // One copy for everyone: ws keeps a reference until it is written.
+    const message = Buffer.from(writer.write(seq, timeUs))
+    for (const socket of server.clients) socket.send(message, { binary: false })
+  },
+  waitingBytes() {
+    let most = 0
+    for (const socket of server.clients) most = Math.max(most, socket.bufferedAmount)
+    return most
+  },
+  maxWaitingBytes: () => maxWaitingBytesOf(server.clients.size),
+  connectionCount: () => server.clients.size,
+  receivedCount: () => receivedCount,
+})
