@@ -9,6 +9,8 @@ export interface PlotPoint {
   readonly y: number | null
   readonly low?: number | undefined
   readonly high?: number | undefined
+  /** Why the value is not to be taken at its word; its marker is hollow. */
+  readonly doubt?: string
 }
 
 /** One line. */
@@ -39,15 +41,15 @@ export interface LinePlot {
 
 // Units of the drawing. It is about as wide as a phone: scaled down there by little, and up on a desktop.
 const WIDTH = 400
-const HEIGHT = 250
-const LEFT = 46
+const HEIGHT = 236
+const LEFT = 54
 const RIGHT = 12
-const TOP = 24
+const TOP = 10
 const BOTTOM = 38
 /** Keeps markers off the frame. */
 const INSET = 10
 /** A character of an axis label is about this wide, a label is this far from the next. */
-const LABEL_CHAR = 6
+const LABEL_CHAR = 6.5
 const LABEL_GAP = 6
 
 /** An SVG element that takes its colours from the page and scales with its container. Every text in it is escaped. */
@@ -75,7 +77,7 @@ function yAxis(axis: PlotAxis): string {
       `<text class="tick" x="${LEFT - 6}" y="${round(y + 4)}" text-anchor="end">${escapeHtml(axis.format(tick))}</text>`
     )
   })
-  return `<text class="label" x="2" y="12">${escapeHtml(axis.label)}</text>${rows.join('')}`
+  return rows.join('') // The label is the caption of the figure, where it can wrap.
 }
 
 function xAxis(axis: PlotAxis): string {
@@ -122,9 +124,9 @@ function line(plot: LinePlot, series: PlotSeries): string {
       isVisible(point.low) && isVisible(point.high) && point.low < point.high
         ? `<path class="spread" d="M${atX} ${placeY(y, point.low)}V${placeY(y, point.high)}"/>`
         : ''
-    const says = `${series.name}, ${x.label} ${x.format(point.x)}: ${y.format(value)} ${y.label}`
+    const says = `${series.name}, ${x.label} ${x.format(point.x)}: ${y.format(value)} ${y.label}${point.doubt === undefined ? '' : ` (${point.doubt})`}`
     return (
-      `${spread}<path class="mark" transform="translate(${atX} ${placeY(y, value)})" d="${markerPath(series.look)}">` +
+      `${spread}<path class="mark${point.doubt === undefined ? '' : ' doubt'}" transform="translate(${atX} ${placeY(y, value)})" d="${markerPath(series.look)}">` +
       `<title>${escapeHtml(says)}</title></path>`
     )
   }

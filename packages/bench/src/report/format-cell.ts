@@ -1,0 +1,47 @@
+import type { Cell, ColumnFormat, ResultColumn } from '../scenarios/result.js'
+import { formatCompact, formatCount, formatMs, formatPercent } from './format.js'
+
+type NumberFormat = Exclude<ColumnFormat, 'text'>
+
+const IN_TABLES: Readonly<Record<NumberFormat, (value: number) => string>> = {
+  count: formatCount,
+  rate: (value) => `${formatCompact(value)}/s`,
+  number: formatCompact,
+  ms: formatMs,
+  seconds: (value) => `${value.toFixed(2)}s`,
+  bytes: (value) => `${formatCompact(value)}B`,
+  bytesPerSecond: (value) => `${formatCompact(value)}B/s`,
+  ratio: (value) => `${Number(value.toPrecision(3))}x`,
+  percent: formatPercent,
+}
+
+const ON_AXES: Readonly<Record<NumberFormat, (value: number) => string>> = {
+  ...IN_TABLES,
+  count: formatCompact,
+  rate: formatCompact,
+  ms: formatCompact,
+  seconds: formatCompact,
+  percent: (value) => `${formatCompact(value * 100)}%`,
+}
+
+/** A value of a table for people; what was not measured is a dash. */
+export function formatCell(cell: Cell, format: ColumnFormat): string {
+  if (cell === null) return '–'
+  if (typeof cell === 'string') return cell
+  return format === 'text' ? String(cell) : IN_TABLES[format](cell)
+}
+
+/** How an axis writes its labels: short, the unit being in {@link axisLabel}. */
+export function axisFormat(format: ColumnFormat): (value: number) => string {
+  return format === 'text' ? String : ON_AXES[format]
+}
+
+/** Formats whose labels carry their unit. */
+const SPEAKING: readonly ColumnFormat[] = ['text', 'bytes', 'bytesPerSecond', 'ratio', 'percent']
+
+/** What an axis shows, with the unit unless the title or the labels say it. */
+export function axisLabel({ title, unit, format }: Pick<ResultColumn, 'title' | 'unit' | 'format'>): string {
+  if (unit === '' || SPEAKING.includes(format)) return title
+  if (unit !== '1/s') return title.endsWith(unit) ? title : `${title} (${unit})`
+  return /\/s\b|second/.test(title) ? title : `${title} per second`
+}

@@ -1,0 +1,209 @@
+import { cellOf, type ResultColumn, type ResultRow, type ResultSeries } from '../scenarios/result.js'
+import { axisFormat, axisLabel, formatCell } from './format-cell.js'
+import { escapeHtml } from './html-escape.js'
+import { type Distribution, type Facet, lowerFirst, type PlotPlan } from './plot-plan.js'
+import { barPlotSvg } from './svg-bars.js'
+import { linePlotSvg, type PlotAxis, type PlotPoint, type PlotSeries } from './svg-plot.js'
+import { createScale, createTierScale, type ScaleKind } from './svg-scale.js'
+
+/** From this ratio between largest and smallest on, a linear axis would hide the small ones. */
+const LOG_FROM_RATIO = 8
+const PERCENTILES: readonly (readonly [key: string, label: string])[] = [
+  ['p50', 'p50'],
+  ['p90', 'p90'],
+  ['p95', 'p95'],
+  ['p99', 'p99'],
+  ['p999', 'p99.9'],
+  ['p9999', 'p99.99'],
+  ['max', 'max'],
+]
+/** More points than the drawing has pixels are only bytes. */
+const MAX_TIMELINE_POINTS = 300
+
+const PLAIN = { title: '', unit: '', format: 'number' } as const
+
+/** Gives every line its colour and marker, the same in all plots. */
+export type LookOf = (seriesName: string) => number
+
+/** One metric of the rows of a facet: lines against the tiers, or bars where there is one tier. */
+export function metricFigure(plan: PlotPlan, facet: Facet, column: ResultColumn, lookOf: LookOf): string {
+  const { x } = plan
+  const title = x === null ? column.title : `${column.title} against ${lowerFirst(x.title)}`
+  const name = facet.name === '' ? title : `${title}, ${facet.name}`
+  const svg = x === null ? bars(plan, facet, column, lookOf, name) : lines(plan, facet, x, column, lookOf, name)
+  const direction =
+    column.better === undefined ? '' : ` <small>${column.better === 'higher' ? 'more' : 'less'} is better</small>`
+  return figure(`${escapeHtml(axisLabel(column))}${direction}`, svg)
+}
+
+function bars(plan: PlotPlan, facet: Facet, column: ResultColumn, lookOf: LookOf, title: string): string {
+  return barPlotSvg({
+    title,
+    label: axisLabel(column),
+    format: axisFormat(column.format),
+    bars: facet.rows.map((row) => {
+      const name = plan.seriesOf(row)
+      const value = numberOf(row, column.key)
+      return { name, look: lookOf(name), value, ...spreadOf(row, column.key), ...doubtOf(row) }
+    }),
+  })
+}
+
+function lines(
+  plan: PlotPlan,
+  facet: Facet,
+  x: ResultColumn,
+  column: ResultColumn,
+  lookOf: LookOf,
+  title: string,
+): string {
+  const points = (rows: readonly ResultRow[]): PlotPoint[] =>
+    rows.map((row) => ({
+      x: numberOf(row, x.key) ?? Number.NaN,
+      y: numberOf(row, column.key),
+      ...spreadOf(row, column.key),
+      ...doubtOf(row),
+    }))
+  const series = bySeries(plan, facet.rows).map(([name, rows]) => ({ name, look: lookOf(name), points: points(rows) }))
+  return linePlotSvg({
+    title,
+    x: tierAxis(x, facet.rows),
+    y: valueAxis(column, series),
+    series,
+    hasMarkers: true,
+  })
+}
+
+/** The percentiles of a distribution, one figure per tier that has any. */
+export function distributionFigures(
+  plan: PlotPlan,
+  facet: Facet,
+  distribution: Distribution,
+  lookOf: LookOf,
+): string[] {
+  const { x } = plan
+  const tiers = x === null ? [null] : [...new Set(facet.rows.map((row) => cellOf(row, x.key)))]
+  return tiers.flatMap((tier) => {
+    const rows = x === null ? facet.rows : facet.rows.filter((row) => cellOf(row, x.key) === tier)
+    const known = PERCENTILES.filter(([key]) =>
+      rows.some((row) => numberOf(row, `${distribution.key}.${key}`) !== null),
+    )
+    if (known.length === 0) return []
+    const series = bySeries(plan, rows).map(([name, own]) => ({
+      name,
+      look: lookOf(name),
+      points: known.map(([key], index) => ({
+        x: index,
+        y: own[0] === undefined ? null : numberOf(own[0], `${distribution.key}.${key}`),
+      })),
+    }))
+    const at = x === null || tier === null ? '' : `${formatCell(tier, x.format)} ${lowerFirst(x.title)}`
+    const title = `${distribution.title}${at === '' ? '' : ` at ${at}`}`
+    const svg = linePlotSvg({
+      title: facet.name === '' ? title : `${title}, ${facet.name}`,
+      x: {
+        label: 'percentile',
+        scale: createTierScale(
+          'linear',
+          known.map((_, index) => index),
+        ),
+        format: (index) => known[index]?.[1] ?? '',
+      },
+      y: valueAxis({ ...distribution.column, title: distribution.title }, series),
+      series,
+      hasMarkers: true,
+    })
+    return [figure(escapeHtml(axisLabel({ ...distribution.column, title })), svg)]
+  })
+}
+
+/** What happened over time, one figure per tier, one line per target and repeat. */
+export function timelineFigures(timelines: readonly ResultSeries[], lookOf: LookOf): string[] {
+  const groups = new Map<string, ResultSeries[]>()
+  for (const timeline of timelines) {
+    const name = `${axisLabel(timeline)}, ${formatCell(timeline.subscribers, 'count')} subscribers`
+    groups.set(name, [...(groups.get(name) ?? []), timeline])
+  }
+  return [...groups].map(([title, own]) => {
+    const series = own.map(
+      (timeline): PlotSeries => ({
+        name: timeline.target,
+        look: lookOf(timeline.target),
+        points: thinned(timeline.points).map(({ atMs, value }) => ({ x: atMs / 1_000, y: value })),
+      }),
+    )
+    const [first] = own
+    const times = series.flatMap(({ points }) => points.map((point) => point.x))
+    const svg = linePlotSvg({
+      title: `${title} over time`,
+      x: { label: 'seconds', scale: createScale('linear', times), format: String },
+      y: valueAxis(first ?? PLAIN, series, 'linear'),
+      series,
+      hasMarkers: false,
+    })
+    return figure(escapeHtml(title), svg)
+  })
+}
+
+/** Means of neighbours: taking every n-th would show a chance value for each. */
+function thinned(points: ResultSeries['points']): ResultSeries['points'] {
+  const each = Math.ceil(points.length / MAX_TIMELINE_POINTS)
+  if (each <= 1) return points
+  return Array.from({ length: Math.ceil(points.length / each) }, (_, index) => {
+    const group = points.slice(index * each, (index + 1) * each)
+    return {
+      atMs: group[0]?.atMs ?? 0,
+      value: group.reduce((sum, { value }) => sum + value, 0) / group.length,
+    }
+  })
+}
+
+function bySeries(plan: PlotPlan, rows: readonly ResultRow[]): [name: string, rows: ResultRow[]][] {
+  const series = new Map<string, ResultRow[]>()
+  for (const row of rows) {
+    const name = plan.seriesOf(row)
+    series.set(name, [...(series.get(name) ?? []), row])
+  }
+  return [...series]
+}
+
+function tierAxis(x: ResultColumn, rows: readonly ResultRow[]): PlotAxis {
+  const tiers = rows.map((row) => numberOf(row, x.key)).filter((tier) => tier !== null)
+  return { label: axisLabel(x), scale: createTierScale(kindFor(tiers), tiers), format: axisFormat(x.format) }
+}
+
+function valueAxis(
+  column: Pick<ResultColumn, 'title' | 'unit' | 'format'>,
+  series: readonly PlotSeries[],
+  kind?: ScaleKind,
+): PlotAxis {
+  const values = series
+    .flatMap(({ points }) => points.flatMap(({ y, low, high }) => [y, low, high]))
+    .filter((value) => value !== null && value !== undefined)
+  const scale = createScale(kind ?? kindFor(values), values)
+  return { label: axisLabel(column), scale, format: axisFormat(column.format) }
+}
+
+/** A zero needs a place: a linear axis then, whatever the ratio of the others. */
+function kindFor(values: readonly number[]): ScaleKind {
+  const least = Math.min(...values)
+  return least > 0 && Math.max(...values) / least >= LOG_FROM_RATIO ? 'log' : 'linear'
+}
+
+function numberOf(row: ResultRow, key: string): number | null {
+  const cell = cellOf(row, key)
+  return typeof cell === 'number' ? cell : null
+}
+
+function spreadOf(row: ResultRow, key: string): { low?: number; high?: number } {
+  const spread = row.spread[key]
+  return spread === undefined ? {} : { low: spread.min, high: spread.max }
+}
+
+function doubtOf({ verdict }: ResultRow): { doubt?: string } {
+  return verdict === 'ok' ? {} : { doubt: verdict }
+}
+
+function figure(captionHtml: string, svg: string): string {
+  return `<figure><figcaption>${captionHtml}</figcaption>${svg}</figure>`
+}

@@ -1,0 +1,124 @@
+import { type Cell, cellOf, type ResultColumn, type ResultRow, type ScenarioResult } from '../scenarios/result.js'
+import { formatCell } from './format-cell.js'
+
+/** Rows that belong into the same plots. */
+export interface Facet {
+  /** What they have in common and others have not; empty when there is only one facet. */
+  readonly name: string
+  readonly rows: readonly ResultRow[]
+}
+
+/** What becomes the lines, the horizontal axis and the separate plots of a result. */
+export interface PlotPlan {
+  /** The tiers; `null` when there is only one, and bars say more than points. */
+  readonly x: ResultColumn | null
+  /** The name of the line that a row is a point of. */
+  readonly seriesOf: (row: ResultRow) => string
+  /** Every line's name, in the order of the rows. */
+  readonly seriesNames: readonly string[]
+  readonly facets: readonly Facet[]
+  /** The columns that deserve a plot. */
+  readonly metrics: readonly ResultColumn[]
+  /** Members of the rows that are distributions, such as `latencyMs`, by a column of each. */
+  readonly distributions: readonly Distribution[]
+}
+
+/** A member of the rows with percentiles. */
+export interface Distribution {
+  readonly key: string
+  readonly title: string
+  readonly column: ResultColumn
+}
+
+/** What a run is about comes first. */
+const HEADLINES = ['deliveriesPerSecond', 'deliveriesPerServerCpuSecond']
+const PERCENTILE = /^(.+)\.(p50|p90|p95|p99|p999|p9999|max)$/
+/** Against the tiers these two say what the others lie between; the rest is in the plots of the distribution. */
+const PLOTTED_PERCENTILES = ['p50', 'p99']
+
+/** Decides what is plotted against what, from the identity of the rows alone: it knows no scenario. */
+export function planPlots(result: ScenarioResult): PlotPlan {
+  const { columns, identity, rows } = result
+  const varying = columns.filter(
+    ({ key }) => identity.includes(key) && new Set(rows.map((row) => cellOf(row, key))).size > 1,
+  )
+  const numeric = varying.filter(({ format }) => format !== 'text')
+  const x = numeric.find(({ key }) => key === 'subscribers') ?? numeric[0] ?? null
+  const byTarget = varying.find(({ key }) => key === 'target')
+  // One target alone: its modes or formats are the lines.
+  const line = byTarget ?? varying.find(({ format }) => format === 'text')
+  const seriesOf = (row: ResultRow) => (line === undefined ? row.target : speakOf(cellOf(row, line.key), line))
+  const facetColumns = varying.filter((column) => column !== x && column !== line)
+  const distributions = distributionsOf(columns, rows)
+  return {
+    x,
+    seriesOf,
+    seriesNames: [...new Set(rows.map(seriesOf))],
+    facets: facetsOf(facetColumns, rows),
+    metrics: metricsOf(result, x !== null, distributions),
+    distributions,
+  }
+}
+
+/** A tier or setting as it is spoken of: `1,000 subscribers`, `flood`. */
+export function speakOf(cell: Cell, { format, title }: ResultColumn): string {
+  return format === 'text' ? formatCell(cell, format) : `${formatCell(cell, format)} ${lowerFirst(title)}`
+}
+
+/** Keeps what is written in capitals for a reason: `RSS`, `CPU seconds`. */
+export function lowerFirst(title: string): string {
+  return /^[A-Z][a-z]/.test(title) ? `${title.charAt(0).toLowerCase()}${title.slice(1)}` : title
+}
+
+function facetsOf(columns: readonly ResultColumn[], rows: readonly ResultRow[]): Facet[] {
+  const facets = new Map<string, ResultRow[]>()
+  for (const row of rows) {
+    const name = columns.map((column) => speakOf(cellOf(row, column.key), column)).join(', ')
+    const facet = facets.get(name)
+    if (facet === undefined) facets.set(name, [row])
+    else facet.push(row)
+  }
+  return [...facets].map(([name, own]) => ({ name, rows: own }))
+}
+
+function metricsOf(
+  { columns, identity, rows }: ScenarioResult,
+  hasTiers: boolean,
+  distributions: readonly Distribution[],
+): ResultColumn[] {
+  const metrics = columns.flatMap((column): ResultColumn[] => {
+    const { key, format, better } = column
+    if (better === undefined || format === 'text' || identity.includes(key)) return []
+    // Nothing lost anywhere is a sentence, not a plot.
+    if (!rows.some((row) => typeof cellOf(row, key) === 'number' && cellOf(row, key) !== 0)) return []
+    const [, member, percentile = ''] = PERCENTILE.exec(key) ?? []
+    const distribution = distributions.find((candidate) => candidate.key === member)
+    if (distribution === undefined) return [column]
+    // At one tier the plot of the distribution says it all.
+    if (!hasTiers || !PLOTTED_PERCENTILES.includes(percentile)) return []
+    return [{ ...column, title: `${distribution.title} ${percentile}` }]
+  })
+  const rank = ({ key }: ResultColumn) => (HEADLINES.includes(key) ? HEADLINES.indexOf(key) : HEADLINES.length)
+  return metrics.sort((a, b) => rank(a) - rank(b))
+}
+
+function distributionsOf(columns: readonly ResultColumn[], rows: readonly ResultRow[]): Distribution[] {
+  const found = new Map<string, ResultColumn[]>()
+  for (const column of columns) {
+    const [, member] = PERCENTILE.exec(column.key) ?? []
+    if (member === undefined) continue
+    if (!rows.some((row) => typeof cellOf(row, column.key) === 'number')) continue
+    found.set(member, [...(found.get(member) ?? []), column])
+  }
+  return [...found].flatMap(([key, own]) => {
+    const [column] = own
+    if (column === undefined || own.length < 2) return []
+    return [{ key, title: spoken(key), column }]
+  })
+}
+
+/** `serverEventLoopLagMs` as `Server event loop lag`: the unit is told by the axis. */
+function spoken(key: string): string {
+  const words = key.replace(/Ms$/, '').replaceAll(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`)
+  return `${words.charAt(0).toUpperCase()}${words.slice(1)}`
+}

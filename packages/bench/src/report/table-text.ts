@@ -1,0 +1,56 @@
+import { type Cell, cellOf, type ResultColumn, type ResultRow } from '../scenarios/result.js'
+import { formatCell } from './format-cell.js'
+
+const GAP = '  '
+/** Where standard output is no terminal. */
+const DEFAULT_WIDTH = 160
+
+/**
+ * The rows as aligned text. A table that is too wide is cut into several below each other, each with the columns that
+ * identify a row; columns in which nothing was measured are left out.
+ * @param width Characters per line; one column beside the identity is printed however narrow that is.
+ */
+export function tableText(
+  columns: readonly ResultColumn[],
+  identity: readonly string[],
+  rows: readonly ResultRow[],
+  width = DEFAULT_WIDTH,
+): string {
+  const cellsOf = (column: ResultColumn) => {
+    const cells = rows.map((row) => formatCell(cellOf(row, column.key), column.format))
+    const isLeft = column.format === 'text'
+    const chars = Math.max(...[column.title, ...cells].map((text) => text.length))
+    return [column.title, ...cells].map((text) => (isLeft ? text.padEnd(chars) : text.padStart(chars)))
+  }
+  const measured = columns.filter(({ key }) => rows.some((row) => isMeasured(cellOf(row, key))))
+  const fixed = measured.filter(({ key }) => identity.includes(key)).map(cellsOf)
+  const others = measured.filter(({ key }) => !identity.includes(key)).map(cellsOf)
+
+  const blocks: string[][][] = [[...fixed]]
+  for (const column of others) {
+    const block = blocks.at(-1) ?? []
+    const isFull = block.length > fixed.length && widthOf([...block, column]) > width
+    if (isFull) blocks.push([...fixed, column])
+    else block.push(column)
+  }
+  return blocks.map(blockText).join('\n\n')
+}
+
+function isMeasured(cell: Cell): boolean {
+  return cell !== null
+}
+
+function widthOf(block: readonly (readonly string[])[]): number {
+  return block.reduce((sum, [head = '']) => sum + head.length + GAP.length, -GAP.length)
+}
+
+function blockText(block: readonly (readonly string[])[]): string {
+  const lineCount = block[0]?.length ?? 0
+  const line = (index: number) =>
+    block
+      .map((column) => column[index] ?? '')
+      .join(GAP)
+      .trimEnd()
+  const rule = block.map(([head = '']) => '-'.repeat(head.length)).join(GAP)
+  return [line(0), rule, ...Array.from({ length: lineCount - 1 }, (_, index) => line(index + 1))].join('\n')
+}
