@@ -4,6 +4,8 @@ export interface NativeOptions {
   threads: number
   maxMessageBytes: number
   maxOutboxBytes: number
+  /** Messages from this size on are compressed for clients that offer permessage-deflate; absent: it is not negotiated. */
+  compressionThresholdBytes?: number
   maxHeaderBytes: number
   /** 0: as many as the limit of open files allows. */
   maxConnections: number

@@ -22,6 +22,8 @@ pub struct NativeOptions {
     pub max_message_bytes: u32,
     /// Bytes that may wait for one connection.
     pub max_outbox_bytes: f64,
+    /// Payloads from this size on are compressed for who offers it; absent: no compression.
+    pub compression_threshold_bytes: Option<u32>,
     /// Largest request head.
     pub max_header_bytes: u32,
     /// Connections held at once; 0: as many as the system allows.
@@ -194,6 +196,7 @@ fn engine_options(options: &NativeOptions) -> Result<Options, ErrorCode> {
         shards: options.threads as usize,
         max_message_bytes: options.max_message_bytes,
         max_outbox_bytes: options.max_outbox_bytes as usize,
+        deflate_from_bytes: options.compression_threshold_bytes.map(|bytes| bytes as usize),
         max_header_bytes: options.max_header_bytes as usize,
         max_connections: options.max_connections as usize,
         handshake_timeout: duration(options.handshake_timeout_ms)?,

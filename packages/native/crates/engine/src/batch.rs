@@ -1,7 +1,7 @@
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use webmq_websocket::{FrameHeader, MAX_FRAME_HEADER_BYTES, Opcode};
+use webmq_websocket::{Deflater, FrameHeader, MAX_FRAME_HEADER_BYTES, Opcode};
 
 use crate::command::{self, Fields, MalformedBatch};
 
@@ -14,16 +14,32 @@ const MIN_SHARED_BYTES: usize = 16 << 10;
 #[derive(Debug)]
 pub(crate) struct Batch {
     bytes: Box<[u8]>,
+    /// Frames that are large enough to be compressed, in their order.
+    deflatable: Vec<Deflatable>,
+}
+
+/// A frame of a batch and its compressed form, made by the first shard that has a receiver for it.
+#[derive(Debug)]
+struct Deflatable {
+    /// Where the frame begins in the batch.
+    start: usize,
+    opcode: Opcode,
+    payload: Range<usize>,
+    /// `None` inside: compressed it would not be smaller.
+    frame: OnceLock<Option<Box<[u8]>>>,
 }
 
 impl Batch {
-    /// Copies packed commands, checks them and encodes the frame headers into the gaps that were left for them.
+    /// Copies packed commands, checks them and encodes the frame headers into the gaps that were left for them. Payloads of
+    /// `deflate_from_bytes` and more may be compressed.
     ///
-    /// Cost: one copy and one walk over the commands.
+    /// Cost: one copy and one walk over the commands. Nothing is compressed here.
     ///
     /// # Errors
     /// A command is cut, or its kind is not known. Nothing of the batch is applied then.
-    pub(crate) fn new(packed: &[u8]) -> Result<Self, MalformedBatch> {
+    pub(crate) fn new(packed: &[u8], deflate_from_bytes: Option<usize>) -> Result<Self, MalformedBatch> {
+        let deflate_from_bytes = deflate_from_bytes.unwrap_or(usize::MAX);
+        let mut deflatable = Vec::new();
         let mut bytes: Box<[u8]> = packed.into();
         let mut start = 0;
         while start < bytes.len() {
@@ -31,11 +47,15 @@ impl Batch {
             if let Some((opcode, payload)) = fields.payload(&bytes)? {
                 let header = FrameHeader::new(opcode, payload.len());
                 let header = header.as_bytes();
-                bytes[payload.start - header.len()..payload.start].copy_from_slice(header);
+                let start = payload.start - header.len();
+                bytes[start..payload.start].copy_from_slice(header);
+                if payload.len() >= deflate_from_bytes {
+                    deflatable.push(Deflatable { start, opcode, payload, frame: OnceLock::new() });
+                }
             }
             start = fields.end();
         }
-        Ok(Self { bytes })
+        Ok(Self { bytes, deflatable })
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {
@@ -76,6 +96,17 @@ impl<'a> Frame<'a> {
 
     pub(crate) fn bytes(&self) -> &'a [u8] {
         self.bytes
+    }
+
+    /// The same message compressed, if it is large enough for that and becomes smaller by it.
+    ///
+    /// Cost: compressed once, whatever the number of shards and receivers; a shard that comes second waits for the first.
+    pub(crate) fn deflated(&self, deflater: &mut Deflater) -> Option<Self> {
+        let (batch, start) = self.source.filter(|(batch, _)| !batch.deflatable.is_empty())?;
+        let index = batch.deflatable.binary_search_by_key(&start, |deflatable| deflatable.start).ok()?;
+        let Deflatable { opcode, payload, frame, .. } = &batch.deflatable[index];
+        let frame = frame.get_or_init(|| deflater.encode_frame(*opcode, &batch.bytes[payload.clone()]));
+        frame.as_deref().map(Self::copied)
     }
 
     /// Whether referring to the frame is better than copying it: it is large, and most of what it keeps alive.

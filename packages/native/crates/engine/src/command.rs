@@ -224,7 +224,7 @@ mod tests {
 
     #[test]
     fn commands_are_read_as_they_were_packed() {
-        let batch = Arc::new(Batch::new(&packed()).expect("well packed"));
+        let batch = Arc::new(Batch::new(&packed(), None).expect("well packed"));
         let commands: Vec<_> = batch.commands().map(|command| command.expect("well packed")).collect();
         let number = |id: ConnectionId| id.to_number();
         assert_eq!(commands.len(), 7);
@@ -247,7 +247,7 @@ mod tests {
             ends.push(Fields::read(&packed, start).expect("well packed").end());
         }
         for len in 0..packed.len() {
-            assert_eq!(Batch::new(&packed[..len]).is_ok(), ends.contains(&len), "{len} bytes");
+            assert_eq!(Batch::new(&packed[..len], None).is_ok(), ends.contains(&len), "{len} bytes");
         }
     }
 
@@ -259,7 +259,7 @@ mod tests {
                 let at = index.index(packed.len());
                 packed[at] = byte;
             }
-            if let Ok(batch) = Batch::new(&packed).map(Arc::new) {
+            if let Ok(batch) = Batch::new(&packed, Some(3)).map(Arc::new) {
                 for command in batch.commands() {
                     if let Ok(Command::Accept { headers, .. } | Command::Reject { headers, .. }) = command {
                         headers.for_each(drop);

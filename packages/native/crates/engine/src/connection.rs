@@ -1,6 +1,6 @@
 use std::os::fd::OwnedFd;
 
-use webmq_websocket::handshake::AcceptKey;
+use webmq_websocket::handshake::{AcceptKey, AcceptedDeflate};
 use webmq_websocket::{CloseCode, Decoder, Role};
 
 /// RFC 6455 §7.1.5: no close frame arrived.
@@ -25,12 +25,13 @@ pub(crate) enum Phase {
     Lingering,
 }
 
-/// What a connection needs until it is open.
+/// What a connection needs until it is open, and until what came before that is decoded.
 #[derive(Default)]
 pub(crate) struct Opening {
     /// What was received of the head; after it, what followed the head.
     pub(crate) received: Vec<u8>,
     pub(crate) accept_key: Option<AcceptKey>,
+    pub(crate) deflate: Option<AcceptedDeflate>,
     pub(crate) is_attached: bool,
 }
 
@@ -64,6 +65,8 @@ pub(crate) struct Connection {
     pub(crate) decoder: Decoder,
     pub(crate) opening: Option<Box<Opening>>,
     pub(crate) ending: Option<Box<Ending>>,
+    /// permessage-deflate was negotiated.
+    pub(crate) has_deflate: bool,
     /// Counts towards the limit of connections.
     pub(crate) is_admitted: bool,
     /// `open` was told, so `closed` is owed.
@@ -84,6 +87,7 @@ impl Connection {
             decoder: Decoder::new(Role::Server, max_message_bytes),
             opening: None,
             ending: None,
+            has_deflate: false,
             is_admitted: false,
             was_open: false,
             is_readable: false,

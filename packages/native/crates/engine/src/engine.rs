@@ -139,7 +139,7 @@ impl Engine {
         if packed.is_empty() {
             return Ok(());
         }
-        let batch = Arc::new(Batch::new(packed)?);
+        let batch = Arc::new(Batch::new(packed, self.shared.options.deflate_from_bytes)?);
         for port in &self.shared.ports {
             port.mailbox.wait_for_room(MAX_BATCH_BYTES);
             // A shard that has ended has told the end of its connections; nothing is meant for it any more.

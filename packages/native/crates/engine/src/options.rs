@@ -10,6 +10,9 @@ pub struct Options {
     /// Bytes that may wait for one connection; over it, the connection is closed with 4008. A frame of one turn is always
     /// tried first: only what the socket did not take counts.
     pub max_outbox_bytes: usize,
+    /// Payloads from this size on are compressed for connections that offer permessage-deflate (RFC 7692); `None`: the
+    /// extension is not negotiated.
+    pub deflate_from_bytes: Option<usize>,
     /// Largest request head; a larger one is answered with 431.
     pub max_header_bytes: usize,
     /// Connections held at once, upgrades in flight included; beyond it upgrades are answered with 503. 0 stands for as
@@ -35,6 +38,7 @@ impl Default for Options {
             shards: 1,
             max_message_bytes: (256 << 10) + 4_096,
             max_outbox_bytes: 1 << 20,
+            deflate_from_bytes: None,
             max_header_bytes: 8 << 10,
             max_connections: 0,
             max_inbound_bytes: 8 << 20,

@@ -10,6 +10,7 @@ const KEPT_PIECES: usize = 4;
 pub(crate) const MAX_PIECES: usize = 1 << 16;
 
 /// A range of one chunk.
+#[derive(Clone)]
 pub(crate) struct Piece {
     pub(crate) chunk: Rc<Chunk>,
     pub(crate) from: u32,

@@ -19,7 +19,16 @@ pub(crate) struct OwnCursor {
     pub(crate) cursor: u64,
 }
 
-/// Connections with the same set of groups, and the one log of what they were sent.
+/// How messages are put on the wire for a connection.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Encoding {
+    #[default]
+    Plain,
+    /// Compressed where that makes them smaller (RFC 7692).
+    Deflated,
+}
+
+/// Connections with the same set of groups and the same encoding, and the one log of what they were sent.
 ///
 /// A member is either level (everything up to `level_end` was written to it, nothing else waits for it) and costs four
 /// bytes here, or it has a cursor of its own: it is blocked, or its chain holds something that goes first.
@@ -28,7 +37,8 @@ pub(crate) struct OwnCursor {
 pub(crate) struct Cohort {
     /// Sorted, never empty while the cohort has members.
     pub(crate) groups: Vec<GroupEntry>,
-    /// Sum of the hashes of the groups.
+    pub(crate) encoding: Encoding,
+    /// Sum of the hashes of the encoding and of the groups.
     pub(crate) hash: u64,
     pub(crate) log: Log,
     pub(crate) level_end: u64,
@@ -61,19 +71,31 @@ impl Cohort {
 
     /// Whether the groups are those of `other` and `added`, which `other` has not.
     pub(crate) fn is_with(&self, other: &Self, added: GroupId) -> bool {
-        self.groups.len() == other.groups.len() + 1
+        self.encoding == other.encoding
+            && self.groups.len() == other.groups.len() + 1
             && self.has(added)
             && self.groups.iter().filter(|entry| entry.group != added).map(|entry| entry.group).eq(other.group_ids())
     }
 
     /// Whether the groups are those of `other` but `removed`, which `other` has.
     pub(crate) fn is_without(&self, other: &Self, removed: GroupId) -> bool {
-        self.groups.len() + 1 == other.groups.len()
+        self.encoding == other.encoding
+            && self.groups.len() + 1 == other.groups.len()
             && self.group_ids().eq(other.group_ids().filter(|group| *group != removed))
     }
 
     pub(crate) fn group_ids(&self) -> impl Iterator<Item = GroupId> {
         self.groups.iter().map(|entry| entry.group)
+    }
+}
+
+impl Encoding {
+    /// What the hash of a cohort begins with.
+    pub(crate) fn hash(self) -> u64 {
+        match self {
+            Self::Plain => 0,
+            Self::Deflated => 0x6a09_e667_f3bc_c908,
+        }
     }
 }
 

@@ -1,9 +1,9 @@
 use rustc_hash::FxHashMap;
 
-use super::cohort::{Cohort, CohortId, GroupEntry, hash_of};
+use super::cohort::{Cohort, CohortId, Encoding, GroupEntry, hash_of};
 use crate::id::GroupId;
 
-/// The cohorts of a shard, found by group and by set of groups.
+/// The cohorts of a shard, found by group and by set of groups and encoding.
 ///
 /// Cost: adding or taking a group is a constant number of hash look-ups, plus O(groups of the cohort) to make or remove
 /// a cohort; it never depends on the number of cohorts.
@@ -37,8 +37,10 @@ impl CohortIndex {
     }
 
     /// The cohort of exactly this group.
-    pub(crate) fn find_single(&self, group: GroupId) -> Option<CohortId> {
-        self.find(hash_of(group), |cohort| cohort.groups.len() == 1 && cohort.has(group))
+    pub(crate) fn find_single(&self, group: GroupId, encoding: Encoding) -> Option<CohortId> {
+        self.find(encoding.hash().wrapping_add(hash_of(group)), |cohort| {
+            cohort.encoding == encoding && cohort.groups.len() == 1 && cohort.has(group)
+        })
     }
 
     /// The cohort with one group more than `id`.
@@ -58,11 +60,13 @@ impl CohortIndex {
     }
 
     /// A new cohort without members, of these groups.
-    pub(crate) fn create(&mut self, groups: impl Iterator<Item = GroupId>) -> CohortId {
+    pub(crate) fn create(&mut self, groups: impl Iterator<Item = GroupId>, encoding: Encoding) -> CohortId {
         let id = self.free.pop().unwrap_or_else(|| {
             self.cohorts.push(Cohort::default());
             CohortId(self.cohorts.len() as u32 - 1)
         });
+        let cohort = self.cohort_mut(id);
+        (cohort.encoding, cohort.hash) = (encoding, encoding.hash());
         groups.for_each(|group| self.insert_group(id, group));
         self.publish(id);
         id

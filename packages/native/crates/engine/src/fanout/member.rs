@@ -1,5 +1,5 @@
 use super::chain::Chain;
-use super::cohort::CohortId;
+use super::cohort::{CohortId, Encoding};
 
 /// What a shard's output knows of one connection.
 #[derive(Default)]
@@ -7,6 +7,7 @@ pub(crate) struct Member {
     /// Goes before anything in the cohort's log.
     pub(crate) chain: Chain,
     pub(crate) cohort: Option<CohortId>,
+    pub(crate) encoding: Encoding,
     /// Where the cohort lists the member: among those with an own cursor, or among the level ones.
     pub(crate) place: u32,
     pub(crate) has_own_cursor: bool,

@@ -6,8 +6,10 @@ use crate::id::{GroupId, Slot};
 impl Fanout {
     /// Joins a group. What comes for the group's members from now on is sent to this connection too.
     pub(crate) fn join(&mut self, slot: Slot, group: GroupId) {
-        let Some(current) = self.members[slot.index()].cohort else {
-            let target = self.index.find_single(group).unwrap_or_else(|| self.index.create([group].into_iter()));
+        let Member { cohort, encoding, .. } = self.members[slot.index()];
+        let Some(current) = cohort else {
+            let target = self.index.find_single(group, encoding);
+            let target = target.unwrap_or_else(|| self.index.create([group].into_iter(), encoding));
             return self.enter(slot, target);
         };
         if self.index.cohort(current).has(group) {
@@ -21,13 +23,13 @@ impl Fanout {
         } else {
             let groups: Vec<GroupId> = self.index.cohort(current).group_ids().chain([group]).collect();
             self.take_from_cohort(slot);
-            let target = self.index.create(groups.into_iter());
+            let target = self.index.create(groups.into_iter(), encoding);
             self.enter(slot, target);
         }
     }
 
     pub(crate) fn leave(&mut self, slot: Slot, group: GroupId) {
-        let Some(current) = self.members[slot.index()].cohort else { return };
+        let Member { cohort: Some(current), encoding, .. } = self.members[slot.index()] else { return };
         let cohort = self.index.cohort(current);
         if !cohort.has(group) {
             return;
@@ -43,7 +45,7 @@ impl Fanout {
         } else {
             let groups: Vec<GroupId> = cohort.group_ids().filter(|other| *other != group).collect();
             self.take_from_cohort(slot);
-            let target = self.index.create(groups.into_iter());
+            let target = self.index.create(groups.into_iter(), encoding);
             self.enter(slot, target);
         }
     }

@@ -24,11 +24,13 @@ mod slow;
 
 pub(crate) use flush::{Outcome, Wire, Written};
 
+use webmq_websocket::Deflater;
+
 use crate::batch::Frame;
 use crate::id::{GroupId, Slot};
 use arena::Arena;
 use chain::Piece;
-use cohort::CohortId;
+use cohort::{CohortId, Encoding};
 use index::CohortIndex;
 use member::Member;
 use pool::ChunkPool;
@@ -51,6 +53,8 @@ pub(crate) struct Fanout {
     dirty_members: Vec<Slot>,
     fresh_members: Vec<Slot>,
     staging: Vec<u8>,
+    /// Compresses for all connections; there is no state per connection (RFC 7692 §7.1.1.1).
+    deflater: Deflater,
     outcome: Outcome,
 }
 
@@ -69,6 +73,7 @@ impl Fanout {
             dirty_members: Vec::new(),
             fresh_members: Vec::new(),
             staging: Vec::new(),
+            deflater: Deflater::default(),
             outcome: Outcome::default(),
         }
     }
@@ -100,6 +105,13 @@ impl Fanout {
         self.members[slot.index()] = Member::default();
     }
 
+    /// The connection takes compressed messages. It is in no group yet.
+    pub(crate) fn enable_deflate(&mut self, slot: Slot) {
+        let member = &mut self.members[slot.index()];
+        debug_assert!(member.cohort.is_none(), "the members of a cohort have one encoding");
+        member.encoding = Encoding::Deflated;
+    }
+
     /// Ends a connection; what waits for it alone is freed.
     pub(crate) fn remove(&mut self, slot: Slot) {
         self.take_from_cohort(slot);
@@ -109,7 +121,8 @@ impl Fanout {
 
     /// Puts a frame into the outbox of every member of any of the groups but `except`; returns their number.
     ///
-    /// Cost: one copy of the frame, and a constant per group and per matching cohort; members are not touched.
+    /// Cost: one copy of the frame, one more of its compressed form if somebody takes that, and a constant per group and per
+    /// matching cohort; members are not touched.
     pub(crate) fn multicast(
         &mut self,
         groups: impl Iterator<Item = GroupId>,
@@ -117,8 +130,9 @@ impl Fanout {
         except: Option<Slot>,
     ) -> usize {
         self.stamp += 1;
-        let Self { stamp, index, arena, pool, members, dirty_cohorts, is_flush_due, .. } = self;
-        let mut piece: Option<Piece> = None;
+        let Self { stamp, index, arena, pool, members, deflater, dirty_cohorts, is_flush_due, .. } = self;
+        let mut plain: Option<Piece> = None;
+        let mut deflated: Option<Piece> = None;
         let excluded_cohort = except.and_then(|slot| members[slot.index()].cohort);
         let mut excluded_from = None;
         let mut delivered = 0;
@@ -132,7 +146,14 @@ impl Fanout {
                 if is_excluded_cohort {
                     excluded_from = Some((id, cohort.log.end()));
                 }
-                cohort.log.append(piece.get_or_insert_with(|| arena.put(frame, pool)));
+                let piece = match cohort.encoding {
+                    Encoding::Plain => plain.get_or_insert_with(|| arena.put(frame, pool)),
+                    Encoding::Deflated => deflated.get_or_insert_with(|| match frame.deflated(deflater) {
+                        Some(frame) => arena.put(&frame, pool),
+                        None => plain.get_or_insert_with(|| arena.put(frame, pool)).clone(),
+                    }),
+                };
+                cohort.log.append(piece);
                 delivered += count;
                 *is_flush_due |= cohort.log.end() - cohort.level_end > MAX_UNFLUSHED_COHORT_BYTES;
                 if !std::mem::replace(&mut cohort.is_dirty, true) {
@@ -149,7 +170,9 @@ impl Fanout {
     /// Puts a frame into the outbox of one connection.
     pub(crate) fn send(&mut self, slot: Slot, frame: &Frame<'_>) {
         self.close_range(slot);
-        let piece = self.arena.put(frame, &mut self.pool);
+        let encoding = self.members[slot.index()].encoding;
+        let deflated = if encoding == Encoding::Plain { None } else { frame.deflated(&mut self.deflater) };
+        let piece = self.arena.put(deflated.as_ref().unwrap_or(frame), &mut self.pool);
         self.members[slot.index()].chain.push_piece(piece);
         self.mark_written_to(slot);
     }

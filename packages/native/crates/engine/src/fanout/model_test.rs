@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use webmq_websocket::{Opcode, encode_frame};
+use webmq_websocket::{Deflater, Opcode, encode_frame};
 
 use super::{Fanout, Wire, Written};
 use crate::batch::{Batch, Frame};
@@ -15,10 +15,12 @@ use crate::packer::Packer;
 const MAX_OUTBOX_BYTES: usize = 40_000;
 const SLOTS: u32 = 6;
 const GROUPS: u32 = 4;
+const DEFLATE_FROM_BYTES: usize = 100;
 
 #[derive(Debug, Clone)]
 enum Step {
-    Insert(u32),
+    /// Whether it takes compressed messages.
+    Insert(u32, bool),
     Remove(u32),
     Join(u32, u32),
     Leave(u32, u32),
@@ -37,7 +39,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     let slot = || 0..SLOTS;
     let bytes = || prop_oneof![8 => 0_usize..200, 2 => 200_usize..5_000, 1 => 16_000_usize..30_000];
     let step = prop_oneof![
-        2 => slot().prop_map(Step::Insert),
+        2 => (slot(), any::<bool>()).prop_map(|(slot, has_deflate)| Step::Insert(slot, has_deflate)),
         1 => slot().prop_map(Step::Remove),
         8 => (slot(), 0..GROUPS).prop_map(|(slot, group)| Step::Join(slot, group)),
         4 => (slot(), 0..GROUPS).prop_map(|(slot, group)| Step::Leave(slot, group)),
@@ -52,6 +54,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 
 #[derive(Default)]
 struct Peer {
+    has_deflate: bool,
     groups: BTreeSet<u32>,
     frames: Vec<Vec<u8>>,
     received: Vec<u8>,
@@ -60,6 +63,15 @@ struct Peer {
 }
 
 impl Peer {
+    /// Notes a message that was sent to it.
+    fn expect(&mut self, opcode: Opcode, payload: &[u8]) {
+        let is_deflatable = self.has_deflate && payload.len() >= DEFLATE_FROM_BYTES;
+        let deflated = if is_deflatable { Deflater::default().encode_frame(opcode, payload) } else { None };
+        let mut plain = Vec::new();
+        encode_frame(opcode, payload, &mut plain);
+        self.frames.push(deflated.map_or(plain, Vec::from));
+    }
+
     fn expected(&self) -> Vec<u8> {
         self.frames.concat()
     }
@@ -93,15 +105,27 @@ struct Run {
 impl Run {
     fn payload(&mut self, bytes: usize) -> Vec<u8> {
         self.serial = self.serial.wrapping_add(1);
-        vec![self.serial; bytes]
+        if !self.serial.is_multiple_of(3) {
+            return vec![self.serial; bytes];
+        }
+        // Bytes that do not compress.
+        let mut state = u64::from(self.serial);
+        let mut next = || {
+            state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+            (state >> 56) as u8
+        };
+        (0..bytes).map(|_| next()).collect()
     }
 
     fn step(&mut self, step: Step) {
         match step {
-            Step::Insert(slot) => {
+            Step::Insert(slot, has_deflate) => {
                 if !self.peers.0.contains_key(&slot) {
                     self.fanout.insert(Slot(slot));
-                    self.peers.0.insert(slot, Peer { room: usize::MAX, ..Peer::default() });
+                    if has_deflate {
+                        self.fanout.enable_deflate(Slot(slot));
+                    }
+                    self.peers.0.insert(slot, Peer { has_deflate, room: usize::MAX, ..Peer::default() });
                 }
             }
             Step::Remove(slot) => {
@@ -125,9 +149,9 @@ impl Run {
             Step::Send(slot, bytes) => {
                 let payload = self.payload(bytes);
                 if let Some(peer) = self.peers.0.get_mut(&slot) {
-                    let batch = Arc::new(Batch::new(&Packer::default().send(0.0, &payload).0).expect("well packed"));
+                    let batch = batch(Packer::default().send(0.0, &payload));
                     let Some(Ok(Command::Send { frame, .. })) = batch.commands().next() else { panic!("not a send") };
-                    peer.frames.push(frame.bytes().to_vec());
+                    peer.expect(Opcode::Binary, &payload);
                     self.fanout.send(Slot(slot), &frame);
                 }
             }
@@ -149,18 +173,14 @@ impl Run {
     fn multicast(&mut self, groups: &[u32], bytes: usize, except: Option<u32>) {
         let payload = self.payload(bytes);
         let except = except.filter(|slot| self.peers.0.contains_key(slot));
-        let batch = Batch::new(&Packer::default().multicast(groups, &payload, None).0).expect("well packed");
-        let batch = Arc::new(batch);
+        let batch = batch(Packer::default().multicast(groups, &payload, None));
         let Some(Ok(Command::Multicast { groups: packed, frame, .. })) = batch.commands().next() else {
             panic!("not a multicast")
         };
-        let mut encoded = Vec::new();
-        encode_frame(Opcode::Text, &payload, &mut encoded);
-        assert_eq!(frame.bytes(), encoded);
         let mut count = 0;
         for (slot, peer) in &mut self.peers.0 {
             if Some(*slot) != except && groups.iter().any(|group| peer.groups.contains(group)) {
-                peer.frames.push(encoded.clone());
+                peer.expect(Opcode::Text, &payload);
                 count += 1;
             }
         }
@@ -218,16 +238,21 @@ impl Run {
             assert!(peer.received == peer.expected(), "wrong bytes");
         }
         assert_eq!(self.fanout.outbox_bytes(), 0);
-        let sets: BTreeSet<_> = self.peers.0.values().map(|peer| &peer.groups).filter(|set| !set.is_empty()).collect();
-        assert_eq!(self.fanout.index.live_count(), sets.len(), "one cohort per set of groups");
+        let members = self.peers.0.values().filter(|peer| !peer.groups.is_empty());
+        let sets: BTreeSet<_> = members.map(|peer| (peer.has_deflate, &peer.groups)).collect();
+        assert_eq!(self.fanout.index.live_count(), sets.len(), "one cohort per set of groups and encoding");
     }
+}
+
+fn batch(packer: &Packer) -> Arc<Batch> {
+    Arc::new(Batch::new(&packer.0, Some(DEFLATE_FROM_BYTES)).expect("well packed"))
 }
 
 proptest! {
     #[test]
     fn every_connection_gets_exactly_the_bytes_of_the_model(steps in steps()) {
         let mut run = Run { fanout: Fanout::new(MAX_OUTBOX_BYTES), peers: Peers::default(), serial: 0 };
-        (0..SLOTS).for_each(|slot| run.step(Step::Insert(slot)));
+        (0..SLOTS).for_each(|slot| run.step(Step::Insert(slot, slot % 2 == 1)));
         steps.into_iter().for_each(|step| run.step(step));
         run.finish();
     }

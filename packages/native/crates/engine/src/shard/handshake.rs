@@ -4,7 +4,7 @@ use webmq_websocket::handshake::{
 
 use super::Shard;
 use crate::command::Headers;
-use crate::connection::Phase;
+use crate::connection::{Opening, Phase};
 use crate::id::Slot;
 use crate::socket;
 
@@ -38,6 +38,9 @@ impl Shard {
                     let peer = self.table.get(slot).and_then(|connection| socket::peer_address(&connection.socket));
                     opening.received = all[head_bytes..].to_vec();
                     opening.accept_key = Some(accept_key);
+                    if self.shared.options.deflate_from_bytes.is_some() {
+                        opening.deflate = head.accept_deflate();
+                    }
                     match peer {
                         None => Verdict::Gone,
                         Some(_) if !self.shared.admit() => Verdict::NoRoom,
@@ -81,24 +84,30 @@ impl Shard {
     /// JavaScript accepts an upgrade: the connection is open.
     pub(super) fn accept(&mut self, slot: Slot, subprotocol: Option<&str>, headers: Headers<'_>) {
         let Some(connection) = self.table.get_mut(slot) else { return };
-        let Some(opening) = connection.opening.take() else { return };
-        let Some(accept_key) = opening.accept_key else { return };
+        let Some(Opening { received, accept_key: Some(accept_key), deflate, .. }) =
+            connection.opening.take().map(|it| *it)
+        else {
+            return;
+        };
         let mut response = Vec::with_capacity(256);
-        if let Err(error) = encode_switching_protocols(&accept_key, subprotocol, None, headers, &mut response) {
+        if let Err(error) = encode_switching_protocols(&accept_key, subprotocol, deflate, headers, &mut response) {
             self.events.failed(&format!("an upgrade was accepted with a response that cannot be sent: {error}"));
             return self.refuse(slot, 500, "E_INTERNAL: internal error\n");
         }
         connection.phase = Phase::Open;
         connection.was_open = true;
+        connection.has_deflate = deflate.is_some();
+        if !received.is_empty() {
+            connection.opening = Some(Box::new(Opening { received, ..Opening::default() }));
+        }
         self.stats.accepted_count += 1;
         self.stats.connections += 1;
+        if deflate.is_some() {
+            self.fanout.enable_deflate(slot);
+        }
         self.fanout.send_raw(slot, response.into());
         self.events.open(self.table.id(slot));
         self.heard(slot);
-        let mut early = opening.received;
-        if !early.is_empty() {
-            self.decode(slot, &mut early);
-        }
         // What came while JavaScript decided was not looked at.
         self.queue_receive(slot);
     }

@@ -18,6 +18,7 @@ use std::time::Duration;
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;
+use webmq_websocket::Inflater;
 
 use crate::batch::Batch;
 use crate::connection::Phase;
@@ -54,6 +55,8 @@ pub(crate) struct Shard {
     events: Events,
     stats: Stats,
     read_buffer: Box<[u8]>,
+    /// Decompresses for all connections, one message at a time.
+    inflater: Inflater,
     readable: VecDeque<Slot>,
     mails: Vec<Mail>,
     /// Batches to apply, and where to go on in each.
@@ -81,6 +84,7 @@ impl Shard {
             events: Events::default(),
             stats: Stats::default(),
             read_buffer: vec![0; READ_BUFFER_BYTES].into(),
+            inflater: Inflater::default(),
             readable: VecDeque::new(),
             mails: Vec::new(),
             batches: VecDeque::new(),

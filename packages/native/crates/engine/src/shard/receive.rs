@@ -7,6 +7,10 @@ use crate::connection::Phase;
 use crate::id::Slot;
 use crate::socket;
 
+/// Bytes that are decoded at a time of a connection with compression: they can become a thousand times as many (RFC 1951
+/// §3.2.5), and the room for events is asked for only before they are decoded.
+const MAX_DEFLATED_BYTES: usize = 16 << 10;
+
 impl Shard {
     /// Notes that something is to be read. Epoll says it once (edge-triggered), so it is remembered until it is read.
     pub(super) fn queue_receive(&mut self, slot: Slot) {
@@ -46,11 +50,15 @@ impl Shard {
         let Some(connection) = self.table.get_mut(slot) else { return };
         connection.is_readable = false;
         let phase = connection.phase;
+        if matches!(phase, Phase::Open | Phase::Closing) && connection.opening.is_some() {
+            return self.decode_early(slot);
+        }
         let limit = match phase {
             Phase::Head => {
                 let received = connection.opening.as_ref().map_or(0, |opening| opening.received.len());
                 (self.shared.options.max_header_bytes + 1).saturating_sub(received).clamp(1, self.read_buffer.len())
             }
+            _ if connection.has_deflate => MAX_DEFLATED_BYTES,
             _ => self.read_buffer.len(),
         };
         let mut buffer = std::mem::take(&mut self.read_buffer);
@@ -76,14 +84,27 @@ impl Shard {
         self.read_buffer = buffer;
     }
 
+    /// Decodes what came before the connection was open; it is read from again when nothing of that is left.
+    fn decode_early(&mut self, slot: Slot) {
+        let Some(connection) = self.table.get_mut(slot) else { return };
+        let Some(mut opening) = connection.opening.take() else { return };
+        let rest = opening.received.split_off(opening.received.len().min(MAX_DEFLATED_BYTES));
+        let mut early = std::mem::replace(&mut opening.received, rest);
+        if !opening.received.is_empty() {
+            connection.opening = Some(opening);
+        }
+        self.queue_receive(slot);
+        self.decode(slot, &mut early);
+    }
+
     /// Decodes received bytes and does what they say.
-    pub(super) fn decode(&mut self, slot: Slot, received: &mut [u8]) {
+    fn decode(&mut self, slot: Slot, received: &mut [u8]) {
         let id = self.table.id(slot);
-        let Self { table, fanout, events, stats, .. } = self;
+        let Self { table, fanout, events, stats, inflater, .. } = self;
         let Some(connection) = table.get_mut(slot) else { return };
         let is_open = connection.phase == Phase::Open;
         let mut close = None;
-        let decoded = connection.decoder.decode(received, &mut |event| match event {
+        let mut on_event = |event: Event<'_>| match event {
             Event::Message { kind, data } if is_open => {
                 stats.received_message_count += 1;
                 events.message(id, data, kind == MessageKind::Binary);
@@ -95,7 +116,13 @@ impl Shard {
             }
             Event::Message { .. } | Event::Ping(_) | Event::Pong(_) => {}
             Event::Close { code, reason } => close = Some((code, reason.to_owned())),
-        });
+        };
+        let decoder = &mut connection.decoder;
+        let decoded = if connection.has_deflate {
+            decoder.decode_inflating(received, inflater, &mut on_event)
+        } else {
+            decoder.decode(received, &mut on_event)
+        };
         match (decoded, close) {
             (_, Some((code, reason))) => self.answer_close(slot, code, &reason),
             (Ok(_), None) if is_open => self.heard(slot),

@@ -2,7 +2,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-use webmq_websocket::{Decoder, Event, Opcode, Role, encode_masked_frame};
+use webmq_websocket::{Decoder, Event, Inflater, Opcode, Role, encode_masked_frame};
 
 /// What a client received.
 #[derive(Debug, PartialEq, Eq)]
@@ -17,6 +17,8 @@ pub(crate) enum Received {
 pub(crate) struct Client {
     pub(crate) socket: TcpStream,
     decoder: Decoder,
+    /// Present when it offers permessage-deflate.
+    inflater: Option<Inflater>,
     received: std::collections::VecDeque<Received>,
 }
 
@@ -26,10 +28,19 @@ impl Client {
 
     /// Connects and sends a handshake; `finish` reads the answer.
     pub(crate) fn begin(address: SocketAddr) -> Self {
+        Self::begin_with(address, None)
+    }
+
+    /// The same with an offer of extensions; compressed messages are read when there is one.
+    pub(crate) fn begin_with(address: SocketAddr, extensions: Option<&str>) -> Self {
         let socket = TcpStream::connect(address).expect("connects");
         socket.set_read_timeout(Some(Duration::from_secs(20))).expect("a timeout");
-        (&socket).write_all(Self::HANDSHAKE.as_bytes()).expect("sends");
-        Self { socket, decoder: Decoder::new(Role::Client, 1 << 26), received: Default::default() }
+        let line = extensions.map(|offer| format!("Sec-WebSocket-Extensions: {offer}\r\n\r\n"));
+        let handshake = Self::HANDSHAKE.strip_suffix("\r\n").expect("ends with an empty line");
+        let handshake = format!("{handshake}{}", line.as_deref().unwrap_or("\r\n"));
+        (&socket).write_all(handshake.as_bytes()).expect("sends");
+        let inflater = extensions.map(|_| Inflater::default());
+        Self { socket, decoder: Decoder::new(Role::Client, 1 << 26), inflater, received: Default::default() }
     }
 
     /// Reads the answer to the handshake, byte by byte, and returns it.
@@ -59,7 +70,7 @@ impl Client {
             match self.socket.read(&mut buffer) {
                 Ok(0) => return Received::End,
                 Ok(count) => {
-                    let Self { decoder, received, .. } = self;
+                    let Self { decoder, inflater, received, .. } = self;
                     let mut push = |event: Event<'_>| {
                         received.push_back(match event {
                             Event::Message { data, .. } => Received::Message(data.to_vec()),
@@ -70,7 +81,11 @@ impl Client {
                             }
                         });
                     };
-                    decoder.decode(&mut buffer[..count], &mut push).expect("valid frames");
+                    let decoded = match inflater {
+                        Some(inflater) => decoder.decode_inflating(&mut buffer[..count], inflater, &mut push),
+                        None => decoder.decode(&mut buffer[..count], &mut push),
+                    };
+                    decoded.expect("valid frames");
                 }
                 Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => return Received::End,
                 Err(error) => panic!("nothing came: {error}"),

@@ -3,5 +3,6 @@
 mod backpressure;
 mod client;
 mod connections;
+mod deflate;
 mod lifecycle;
 mod rig;

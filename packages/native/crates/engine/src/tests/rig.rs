@@ -82,6 +82,16 @@ impl Rig {
         (client, id)
     }
 
+    /// Connects a client with permessage-deflate.
+    pub(crate) fn connect_deflating(&mut self) -> (Client, f64) {
+        let mut client = Client::begin_with(self.address, Some("permessage-deflate; client_max_window_bits"));
+        let id = self.accept_next();
+        let answer = client.finish();
+        let extension = "permessage-deflate; server_no_context_takeover; client_no_context_takeover";
+        assert!(answer.contains(&format!("\r\nSec-WebSocket-Extensions: {extension}\r\n")), "{answer}");
+        (client, id)
+    }
+
     pub(crate) fn accept_next(&mut self) -> f64 {
         let Told::Upgrade(id) = self.next() else { panic!("not an upgrade") };
         self.submit(|packer| {
