@@ -1,5 +1,6 @@
 use webmq_websocket::handshake::{
-    HandshakeError, Intent, ParsedHead, encode_refusal, encode_response, encode_switching_protocols, parse_request_head,
+    HandshakeError, Intent, JSON, ParsedHead, encode_refusal, encode_response, encode_switching_protocols,
+    parse_request_head, refusal_body,
 };
 
 use super::Shard;
@@ -68,9 +69,9 @@ impl Shard {
                 }
             }
             Verdict::Http if self.shared.options.hands_http_over && !is_attached => self.hand_over(slot, all),
-            Verdict::Http => self.refuse(slot, 426, "E_HANDSHAKE_INVALID: only WebSocket is spoken here\n"),
+            Verdict::Http => self.refuse(slot, 426, "E_HANDSHAKE_INVALID", "only WebSocket is spoken here"),
             Verdict::NoRoom => {
-                self.refuse(slot, 503, "E_CONNECTION_LIMIT: server holds as many connections as it may\n");
+                self.refuse(slot, 503, "E_CONNECTION_LIMIT", "server holds as many connections as it may");
             }
             Verdict::Refused(error) => {
                 let mut response = Vec::new();
@@ -92,7 +93,7 @@ impl Shard {
         let mut response = Vec::with_capacity(256);
         if let Err(error) = encode_switching_protocols(&accept_key, subprotocol, deflate, headers, &mut response) {
             self.events.failed(&format!("an upgrade was accepted with a response that cannot be sent: {error}"));
-            return self.refuse(slot, 500, "E_INTERNAL: internal error\n");
+            return self.refuse(slot, 500, "E_INTERNAL", "internal error");
         }
         connection.phase = Phase::Open;
         connection.was_open = true;
@@ -117,17 +118,18 @@ impl Shard {
         let mut response = Vec::new();
         if let Err(error) = encode_response(status, headers, body, &mut response) {
             self.events.failed(&format!("an upgrade was rejected with a response that cannot be sent: {error}"));
-            return self.refuse(slot, 500, "E_INTERNAL: internal error\n");
+            return self.refuse(slot, 500, "E_INTERNAL", "internal error");
         }
         self.finish_refusal(slot, response);
     }
 
     /// Answers a request with a status and a sentence, and closes.
-    pub(super) fn refuse(&mut self, slot: Slot, status: u16, body: &str) {
+    pub(super) fn refuse(&mut self, slot: Slot, status: u16, code: &str, message: &str) {
         let headers: &[(&str, &str)] =
             if status == 426 { &[("Upgrade", "websocket"), ("Sec-WebSocket-Version", "13")] } else { &[] };
         let mut response = Vec::new();
-        let encoded = encode_response(status, headers.iter().copied(), body, &mut response);
+        let headers = headers.iter().copied().chain([JSON]);
+        let encoded = encode_response(status, headers, &refusal_body(code, message), &mut response);
         debug_assert!(encoded.is_ok(), "our own refusals can be sent");
         self.finish_refusal(slot, response);
     }

@@ -68,7 +68,7 @@ impl Shard {
         let Some(connection) = self.table.get_mut(slot) else { return };
         match connection.phase {
             Phase::Head | Phase::Deciding => {
-                self.refuse(slot, 408, "E_HANDSHAKE_TIMEOUT: handshake took too long\n");
+                self.refuse(slot, 408, "E_HANDSHAKE_TIMEOUT", "handshake took too long");
             }
             // Something has come and waits to be read, because JavaScript is behind.
             Phase::Open if connection.is_readable => self.heard(slot),

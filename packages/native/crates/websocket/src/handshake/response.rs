@@ -1,3 +1,5 @@
+use std::fmt::Display;
+
 use super::accept_key::AcceptKey;
 use super::deflate_offer::AcceptedDeflate;
 use super::error::HandshakeError;
@@ -114,11 +116,22 @@ pub fn encode_response<'h>(
     })
 }
 
-/// Appends the response to a request that the codec refuses by itself: status, code and sentence of the error.
+/// Appends the response to a request that the codec refuses by itself, with a [`refusal_body`].
 pub fn encode_refusal(error: &HandshakeError, out: &mut Vec<u8>) {
-    let body = format!("{}: {error}\n", error.code());
-    let written = encode_response(error.status(), error.headers().iter().copied(), &body, out);
+    let headers = error.headers().iter().copied().chain([JSON]);
+    let written = encode_response(error.status(), headers, &refusal_body(error.code(), error), out);
     debug_assert_eq!(written, Ok(()), "the table of HandshakeError is valid");
+}
+
+/// The header that goes with a [`refusal_body`].
+pub const JSON: (&str, &str) = ("Content-Type", "application/json; charset=utf-8");
+
+/// What WebMQ says with a refusal [P-1.4]: code, sentence and where both are explained, as JSON.
+#[must_use]
+pub fn refusal_body(code: &str, message: impl Display) -> String {
+    let message = message.to_string().replace('\\', "\\\\").replace('"', "\\\"");
+    let anchor = code.to_ascii_lowercase();
+    format!("{{\"code\":\"{code}\",\"message\":\"{message}\",\"docs\":\"docs/errors.md#{anchor}\"}}\n")
 }
 
 /// Takes back what was appended when writing fails.
@@ -241,7 +254,16 @@ mod tests {
         assert!(
             text.starts_with("HTTP/1.1 426 Upgrade Required\r\nSec-WebSocket-Version: 13\r\nUpgrade: websocket\r\n")
         );
-        assert!(text.ends_with("E_HANDSHAKE_INVALID: only version 13 of WebSocket is spoken here\n"), "{text}");
+        assert!(text.contains("\r\nContent-Type: application/json; charset=utf-8\r\n"), "{text}");
+        let body = concat!(
+            r#"{"code":"E_HANDSHAKE_INVALID","message":"only version 13 of WebSocket is spoken here","#,
+            r#""docs":"docs/errors.md#e_handshake_invalid"}"#,
+        );
+        assert!(text.trim_end().ends_with(body), "{text}");
+        assert_eq!(
+            refusal_body("E", r#"a "b" \ c"#),
+            "{\"code\":\"E\",\"message\":\"a \\\"b\\\" \\\\ c\",\"docs\":\"docs/errors.md#e\"}\n"
+        );
     }
 
     #[test]
