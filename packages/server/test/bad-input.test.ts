@@ -176,7 +176,13 @@ describe.each(['native', 'uws'] as const)('bad input on the %s transport', (tran
     const client = await connectSocket()
     client.write(bytes)
     const response = await client.response()
-    await eventually(() => expect(client.body).toContain(code))
+    await eventually(() =>
+      expect(JSON.parse(client.body)).toEqual({
+        code,
+        message: expect.any(String),
+        docs: `docs/errors.md#${code.toLowerCase()}`,
+      }),
+    )
     expect(response.status).toBe(status)
     expect(client.frames).toEqual([])
   })
