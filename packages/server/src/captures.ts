@@ -1,5 +1,6 @@
 import { matches } from 'webmq-client/protocol'
 import type { InboundMessage } from './broker.js'
+import { copyBytes } from './copy-bytes.js'
 
 /** Live messages of a pattern, kept while its listen waits for the broker; in order. */
 export class Capture {
@@ -21,7 +22,7 @@ export class Capture {
 
   /** Keeps a copy, and lets the oldest go that no longer fit. */
   push(message: InboundMessage): void {
-    this.messages.push({ ...message, payload: message.payload.slice() })
+    this.messages.push({ ...message, payload: copyBytes(message.payload) })
     this.#byteCount += message.payload.length
     while (this.#byteCount > this.#maxBytes) {
       this.#byteCount -= this.messages.shift()?.payload.length ?? this.#byteCount

@@ -1,4 +1,5 @@
 import type { ClientMessage } from 'webmq-client/protocol'
+import { copyBytes } from './copy-bytes.js'
 
 /** A message that waits for an earlier one of its connection. */
 export interface WaitingMessage {
@@ -25,8 +26,7 @@ export class Inbox {
     const byteCount = message.verb === 'publish' ? message.payload.length : 0
     if (this.#messages.length >= MAX_WAITING_MESSAGES || this.#byteCount + byteCount > this.#maxBytes) return false
     this.#byteCount += byteCount
-    const kept = message.verb === 'publish' ? { ...message, payload: message.payload.slice() } : message
-    this.#messages.push({ message: kept, isBinary })
+    this.#messages.push({ message: kept(message), isBinary })
     return true
   }
 
@@ -36,4 +36,9 @@ export class Inbox {
     if (waiting?.message.verb === 'publish') this.#byteCount -= waiting.message.payload.length
     return waiting
   }
+}
+
+function kept(message: ClientMessage): ClientMessage {
+  if (message.verb !== 'publish' || typeof message.payload === 'string') return message
+  return { ...message, payload: copyBytes(message.payload) }
 }

@@ -38,6 +38,18 @@ describe('LocalListeners', () => {
     await vi.waitFor(() => expect(received).toEqual(Array(2).fill([1, 2])))
   })
 
+  // Handlers got the bytes of later messages. The native transport lends a Buffer, whose `slice` copies nothing.
+  it('keep what they have to hand over though it was lent as a Buffer', async () => {
+    const listeners = new LocalListeners(recordingLogger().logger)
+    const received: unknown[] = []
+    listeners.add({ group, handler: (payload) => received.push(payload) })
+    const lent = Buffer.from('"a"')
+    listeners.deliver([group], { key: 'k', payload: lent, isBinary: false })
+    listeners.deliver([group], { key: 'k', payload: lent, isBinary: true })
+    lent.fill(0)
+    await vi.waitFor(() => expect(received).toEqual(['a', new Uint8Array([34, 97, 34])]))
+  })
+
   it('call nobody who has unlistened meanwhile', async () => {
     const listeners = new LocalListeners(recordingLogger().logger)
     const [gone, there] = [vi.fn(), vi.fn()]

@@ -1,5 +1,6 @@
 import { WebMQError } from 'webmq-client/protocol'
 import type { InboundMessage, Position } from './broker.js'
+import { copyBytes } from './copy-bytes.js'
 import type { Logger } from './logger.js'
 import type { GroupId } from './transport.js'
 
@@ -64,7 +65,7 @@ export class LocalListeners {
     let copy: Uint8Array | undefined
     for (const group of groups) {
       for (const listener of this.#byGroup.get(group) ?? []) {
-        copy ??= message.payload.slice()
+        copy ??= copyBytes(message.payload)
         this.#enqueue(listener, message, copy)
       }
     }
@@ -97,7 +98,7 @@ export class LocalListeners {
   #call({ handler }: LocalListener, payload: Uint8Array, isBinary: boolean, message: LocalMessage): void {
     const report = (err: unknown) => this.#log.error({ err, key: message.key }, 'a local listener failed')
     try {
-      const result = handler(isBinary ? payload.slice() : parseJson(payload), message)
+      const result = handler(isBinary ? copyBytes(payload) : parseJson(payload), message)
       if (result instanceof Promise) result.catch(report)
     } catch (error) {
       report(error)
