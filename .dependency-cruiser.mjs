@@ -22,8 +22,22 @@ export default {
       name: 'client-has-no-dependencies',
       comment: 'The client runs in browsers and has zero dependencies.',
       severity: 'error',
-      from: { path: '^packages/client/src/', pathNot: TESTS },
+      from: { path: '^packages/client/src/', pathNot: `^packages/client/src/msgpack/|${TESTS}` },
       to: { pathNot: '^packages/client/src/' },
+    },
+    {
+      name: 'a-codec-has-its-library-and-no-more',
+      comment: 'msgpackr is an optional peer, imported by webmq-client/msgpack alone.',
+      severity: 'error',
+      from: { path: '^packages/client/src/msgpack/', pathNot: TESTS },
+      to: { pathNot: '^packages/client/src/|/node_modules/msgpackr/' },
+    },
+    {
+      name: 'nobody-imports-a-codec',
+      comment: 'Whoever does not want a codec must not get its library.',
+      severity: 'error',
+      from: { path: '^packages/client/src/', pathNot: `^packages/client/src/msgpack/|${TESTS}` },
+      to: { path: '^packages/client/src/msgpack/' },
     },
     {
       name: 'server-uses-only-the-protocol-of-the-client',

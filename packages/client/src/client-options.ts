@@ -17,9 +17,20 @@ export type TokenSource = (request: {
 /** Why a token is asked for. */
 export type TokenCause = 'initial' | 'expiring' | 'rejected'
 
-/** Another format than JSON for payloads, carried in binary frames. */
+/**
+ * Another format than JSON for payloads, carried in binary frames. Text frames are JSON all the same: whoever publishes
+ * without a codec is understood.
+ */
 export interface Codec {
+  /**
+   * Called once per publish, before `publish` returns. What it throws rejects the publish with `E_PAYLOAD_INVALID`.
+   * @returns Kept until the publish is settled, so it must not change: no buffer that is used again.
+   */
   encode(payload: unknown): Uint8Array
+  /**
+   * Called for each binary message that has a listener; what it throws goes to the `error` event as `E_PAYLOAD_INVALID`.
+   * @param bytes A part of a larger buffer, which nobody uses again: may be kept, and views into it as well.
+   */
   decode(bytes: Uint8Array): unknown
 }
 
@@ -67,7 +78,7 @@ export interface ClientOptions {
   readonly url: string | URL | (() => Awaitable<string | URL>)
   /** Sent as the first message, never in the URL. A function is asked before every connection, so it may refresh. */
   readonly token?: string | TokenSource
-  /** Default: JSON in text frames; bytes as they are in binary frames. */
+  /** Default: none. Bytes go and come as they are, in binary frames, and everything else as JSON, in text frames. */
   readonly codec?: Codec
   readonly reconnect?: ReconnectOptions
   /** Default `queue`. */

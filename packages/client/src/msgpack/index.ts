@@ -1,0 +1,1 @@
+export { msgpack } from './msgpack-codec.js'

@@ -1,0 +1,51 @@
+import { afterEach, describe, expect, it, vi } from 'vitest'
+import { type ClientOptions, WebMQClient } from 'webmq-client'
+import { msgpack } from 'webmq-client/msgpack'
+import { createServer } from 'webmq-server'
+import { WebSocket } from 'ws'
+
+const closers: (() => Promise<unknown>)[] = []
+afterEach(async () => {
+  for (const close of closers.splice(0).reverse()) await close()
+})
+
+describe.each(['native', 'uws'] as const)('MessagePack through the server, transport %s', (transport) => {
+  async function startServer() {
+    const server = createServer({ port: 0, logLevel: 'silent', transport })
+    const { url } = await server.start()
+    closers.push(() => server.stop({ drainMs: 0 }))
+    return { server, url }
+  }
+
+  async function listener(url: string, options: Partial<ClientOptions>) {
+    const client = new WebMQClient({ url, WebSocket, random: () => 0.1, ...options })
+    closers.push(() => client.close({ flushMs: 0 }))
+    const payloads: unknown[] = []
+    await client.listen('#', (payload) => payloads.push(payload)).ready
+    return { client, payloads }
+  }
+
+  it('reaches clients with the codec as what was published, live and replayed, and others as bytes', async () => {
+    const { server, url } = await startServer()
+    const inProcess: unknown[] = []
+    await server.listen('#', (payload) => inProcess.push(payload)).ready
+    const packed = await listener(url, { codec: msgpack })
+    const plain = await listener(url, {})
+
+    const order = { id: 7, at: new Date(1_500_000_000_123), bytes: Uint8Array.of(0, 10, 255), text: 'grüß' }
+    await packed.client.publish('orders.7', order)
+    await plain.client.publish('orders.8', { json: true })
+    await server.publish('orders.9', msgpack.encode('from the server'))
+
+    const bytes = (payload: unknown) => new Uint8Array(msgpack.encode(payload))
+    const expected = [bytes(order), { json: true }, bytes('from the server')]
+    await vi.waitFor(() => expect(packed.payloads).toHaveLength(3))
+    expect(packed.payloads).toEqual([order, { json: true }, 'from the server'])
+    await vi.waitFor(() => expect(plain.payloads).toEqual(expected))
+    await vi.waitFor(() => expect(inProcess).toEqual(expected))
+
+    const late: unknown[] = []
+    await packed.client.listen('orders.*', (payload) => late.push(payload), { last: 3 }).ready
+    await vi.waitFor(() => expect(late).toEqual([order, { json: true }, 'from the server']))
+  })
+})
