@@ -36,6 +36,7 @@ svg text.value{fill:var(--ink);font-variant-numeric:tabular-nums}
 .line{fill:none;stroke:currentColor;stroke-width:2;stroke-linejoin:round;stroke-linecap:round}
 .mark{fill:currentColor;stroke:var(--card);stroke-width:1}.mark.doubt{fill:var(--card);stroke:currentColor;stroke-width:1.5}
 .spread{stroke:currentColor;stroke-width:5;opacity:.3;fill:none}
+.interval{stroke:currentColor;stroke-width:3;opacity:.6;stroke-linecap:round;fill:none}
 .bar{fill:currentColor;stroke:currentColor}.bar.doubt{fill:var(--card);stroke-dasharray:4 2}.spread.ends{stroke:var(--ink);stroke-width:1.5;opacity:.7}
 .s0{color:var(--s0)}.s1{color:var(--s1)}.s2{color:var(--s2)}.s3{color:var(--s3)}.s4{color:var(--s4)}.s5{color:var(--s5)}.s6{color:var(--s6)}.s7{color:var(--s7)}
 .wide{overflow-x:auto;background:var(--card);border:1px solid var(--line);border-radius:8px}

@@ -96,7 +96,7 @@ function metricsOf(
     if (distribution === undefined) return [column]
     // At one tier the plot of the distribution says it all.
     if (!hasTiers || !PLOTTED_PERCENTILES.includes(percentile)) return []
-    return [{ ...column, title: `${distribution.title} ${percentile}` }]
+    return [{ ...column, title: fullTitle(column) }]
   })
   const rank = ({ key }: ResultColumn) => (HEADLINES.includes(key) ? HEADLINES.indexOf(key) : HEADLINES.length)
   return metrics.sort((a, b) => rank(a) - rank(b))
@@ -115,6 +115,12 @@ function distributionsOf(columns: readonly ResultColumn[], rows: readonly Result
     if (column === undefined || own.length < 2) return []
     return [{ key, title: spoken(key), column }]
   })
+}
+
+/** The title of a column that stands alone: `Latency p99` where the table has `p99`. */
+export function fullTitle({ key, title }: ResultColumn): string {
+  const [, member, percentile] = PERCENTILE.exec(key) ?? []
+  return member === undefined || percentile === undefined ? title : `${spoken(member)} ${percentile}`
 }
 
 /** `serverEventLoopLagMs` as `Server event loop lag`: the unit is told by the axis. */

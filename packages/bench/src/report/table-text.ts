@@ -1,4 +1,4 @@
-import { type Cell, cellOf, type ResultColumn, type ResultRow } from '../scenarios/result.js'
+import { cellOf, type ResultColumn, type ResultRow } from '../scenarios/result.js'
 import { formatCell } from './format-cell.js'
 
 const GAP = '  '
@@ -16,13 +16,13 @@ export function tableText(
   rows: readonly ResultRow[],
   width = DEFAULT_WIDTH,
 ): string {
-  const cellsOf = (column: ResultColumn) => {
-    const cells = rows.map((row) => formatCell(cellOf(row, column.key), column.format))
-    const isLeft = column.format === 'text'
-    const chars = Math.max(...[column.title, ...cells].map((text) => text.length))
-    return [column.title, ...cells].map((text) => (isLeft ? text.padEnd(chars) : text.padStart(chars)))
-  }
-  const measured = columns.filter(({ key }) => rows.some((row) => isMeasured(cellOf(row, key))))
+  const cellsOf = (column: ResultColumn) =>
+    paddedColumn(
+      column.title,
+      rows.map((row) => formatCell(cellOf(row, column.key), column.format)),
+      column.format === 'text',
+    )
+  const measured = columns.filter(({ key }) => rows.some((row) => cellOf(row, key) !== null))
   const fixed = measured.filter(({ key }) => identity.includes(key)).map(cellsOf)
   const others = measured.filter(({ key }) => !identity.includes(key)).map(cellsOf)
 
@@ -33,24 +33,28 @@ export function tableText(
     if (isFull) blocks.push([...fixed, column])
     else block.push(column)
   }
-  return blocks.map(blockText).join('\n\n')
-}
-
-function isMeasured(cell: Cell): boolean {
-  return cell !== null
+  return blocks.map(joinedColumns).join('\n\n')
 }
 
 function widthOf(block: readonly (readonly string[])[]): number {
   return block.reduce((sum, [head = '']) => sum + head.length + GAP.length, -GAP.length)
 }
 
-function blockText(block: readonly (readonly string[])[]): string {
-  const lineCount = block[0]?.length ?? 0
+/** The title and cells of a column, all of one width. */
+export function paddedColumn(title: string, cells: readonly string[], isLeft: boolean): string[] {
+  const texts = [title, ...cells]
+  const chars = Math.max(...texts.map((text) => text.length))
+  return texts.map((text) => (isLeft ? text.padEnd(chars) : text.padStart(chars)))
+}
+
+/** Columns beside each other, with a rule below their titles. @param columns As made by {@link paddedColumn}. */
+export function joinedColumns(columns: readonly (readonly string[])[]): string {
+  const lineCount = columns[0]?.length ?? 0
   const line = (index: number) =>
-    block
+    columns
       .map((column) => column[index] ?? '')
       .join(GAP)
       .trimEnd()
-  const rule = block.map(([head = '']) => '-'.repeat(head.length)).join(GAP)
+  const rule = columns.map(([head = '']) => '-'.repeat(head.length)).join(GAP)
   return [line(0), rule, ...Array.from({ length: lineCount - 1 }, (_, index) => line(index + 1))].join('\n')
 }

@@ -1,0 +1,103 @@
+import type { MachineInfo } from '../machine.js'
+import type { ClientsConfig } from '../scenarios/clients-options.js'
+import type { ClientsReport } from '../scenarios/clients-result.js'
+import type { ResultColumn, ResultRecord, ResultRow } from '../scenarios/result.js'
+import type { RunRecord } from './report.js'
+
+/** What the `clients` scenario writes: one run, no table. */
+export interface ClientsRecord extends RunRecord, Omit<ClientsReport, 'results'> {
+  readonly scenario: 'clients'
+  readonly machine: MachineInfo
+  readonly config: ClientsConfig
+  readonly results: ClientsReport['results']
+}
+
+const COLUMNS: readonly ResultColumn[] = [
+  { key: 'target', title: 'Target', unit: '', format: 'text' },
+  { key: 'subscribers', title: 'Clients', unit: '', format: 'count' },
+  { key: 'backends', title: 'Backends', unit: '', format: 'count' },
+  { key: 'listens', title: 'Listens', unit: '', format: 'count' },
+  { key: 'publishRate', title: 'Messages per second and client', unit: '1/s', format: 'number' },
+  { key: 'keyPoolSize', title: 'Keys', unit: '', format: 'count' },
+  { key: 'messageSize', title: 'Payload', unit: 'B', format: 'bytes' },
+  { key: 'publishedPerSecond', title: 'Published/s', unit: '1/s', format: 'rate' },
+  { key: 'deliveriesPerSecond', title: 'Deliveries/s', unit: '1/s', format: 'rate', better: 'higher' },
+  { key: 'latencyMs.p50', title: 'p50', unit: 'ms', format: 'ms', better: 'lower' },
+  { key: 'latencyMs.p95', title: 'p95', unit: 'ms', format: 'ms', better: 'lower' },
+  { key: 'latencyMs.p99', title: 'p99', unit: 'ms', format: 'ms', better: 'lower' },
+  { key: 'latencyMs.max', title: 'max', unit: 'ms', format: 'ms', better: 'lower' },
+  { key: 'gapCount', title: 'Lost', unit: '', format: 'count', better: 'lower' },
+  { key: 'duplicateCount', title: 'Duplicates', unit: '', format: 'count', better: 'lower' },
+  { key: 'drainMs', title: 'Drain', unit: 'ms', format: 'ms', better: 'lower' },
+  { key: 'serverCpuSeconds', title: 'Server CPU', unit: 's', format: 'seconds', better: 'lower' },
+  {
+    key: 'deliveriesPerServerCpuSecond',
+    title: 'Deliveries per CPU second',
+    unit: '1/s',
+    format: 'count',
+    better: 'higher',
+  },
+  { key: 'serverRssBytes', title: 'Server RSS', unit: 'B', format: 'bytes', better: 'lower' },
+  { key: 'generatorUtilization', title: 'Generator busy', unit: '', format: 'percent' },
+]
+const IDENTITY = ['target', 'subscribers', 'backends', 'listens', 'publishRate', 'keyPoolSize', 'messageSize']
+
+/** Whether this is a file of the `clients` scenario. */
+export function isClientsRecord(value: unknown): value is ClientsRecord {
+  if (typeof value !== 'object' || value === null) return false
+  const record = value as Readonly<Record<string, unknown>>
+  const parts = ['config', 'results', 'server', 'rates', 'generator', 'machine']
+  return (
+    record.scenario === 'clients' && parts.every((part) => typeof record[part] === 'object' && record[part] !== null)
+  )
+}
+
+/** The run as a table of one row, so that it can be written, plotted and compared like the others. */
+export function clientsRecord(record: ClientsRecord): ResultRecord {
+  const { config, results, rates, server, generator } = record
+  const missingCount = results.expectedCount - results.deliveredCount
+  const hasLoss = missingCount !== 0 || results.duplicateCount !== 0 || results.reorderedCount !== 0
+  const row: ResultRow = {
+    target: `webmq-${config.transport}`,
+    mode: 'clients',
+    subscribers: config.clients,
+    backends: config.backends,
+    listens: config.listens,
+    publishRate: config.publishRate,
+    keyPoolSize: config.keyPoolSize,
+    messageSize: config.messageSize,
+    publishedPerSecond: rates.publishedPerSecond,
+    deliveriesPerSecond: rates.deliveredPerSecond,
+    bytesPerSecond: rates.deliveredPerSecond * config.messageSize,
+    gapCount: missingCount,
+    duplicateCount: results.duplicateCount,
+    reorderedCount: results.reorderedCount,
+    drainMs: results.drainMs,
+    serverCpuSeconds: server.cpuSeconds,
+    deliveriesPerServerCpuSecond: server.deliveriesPerCpuSecond,
+    serverRssBytes: server.rssBytes,
+    latencyMs: results.latencyMs,
+    serverEventLoopLagMs: results.perBackend[0]?.serverEventLoopLagMs ?? null,
+    generatorCpuSeconds: generator.cpuSeconds,
+    generatorUtilization: generator.utilization,
+    verdict: hasLoss ? 'lost messages' : record.verdict,
+    verdictReason: hasLoss
+      ? `${missingCount} lost, ${results.duplicateCount} doubled, ${results.reorderedCount} out of order`
+      : record.verdictReason,
+    repeatCount: 1,
+    spread: {},
+  }
+  return {
+    scenario: record.scenario,
+    command: record.command,
+    machine: record.machine,
+    config: { ...config },
+    versions: {},
+    assertions: record.assertions,
+    columns: COLUMNS,
+    identity: IDENTITY,
+    rows: [row],
+    runs: [],
+    notes: [],
+  }
+}
