@@ -55,13 +55,14 @@ async function createBroker(options: ResolvedOptions): Promise<Broker> {
 }
 
 function transportOptionsOf(options: ResolvedOptions, httpServer: NodeHttpServer): TransportOptions {
-  const { tls, maxPayloadBytes } = options
+  const { tls, maxPayloadBytes, compression, compressionThresholdBytes } = options
   return {
     host: options.host,
     port: options.port,
     threads: options.threads,
     maxMessageBytes: maxPayloadBytes + MESSAGE_OVERHEAD_BYTES,
     maxOutboxBytes: options.maxOutboxBytes,
+    ...(compression ? { compression: { thresholdBytes: compressionThresholdBytes } } : undefined),
     maxHeaderBytes: options.maxHeaderBytes,
     maxConnections: options.maxConnections,
     handshakeTimeoutMs: options.handshakeTimeoutMs,

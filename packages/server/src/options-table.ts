@@ -110,6 +110,28 @@ export const OPTIONS = [
     detail: '`memory` needs nothing installed, serves one node, and loses its history at exit.',
   },
   {
+    name: 'compression',
+    section: 'Engine',
+    flag: 'compression',
+    type: 'switch',
+    default: false,
+    help: 'Compress messages for clients that offer permessage-deflate (RFC 7692), as all browsers do.',
+    detail:
+      'Off, because small messages hardly become smaller and every client pays for decompressing. A message that goes to many is compressed once per process (`uws`: once per receiver). Messages are compressed one by one, without context takeover: no connection needs memory for it, and no message tells anything about another. One that holds a secret beside text of a stranger tells its size: leave it off then. A client that wants a `server_max_window_bits` below 15 is served without compression.',
+  },
+  {
+    name: 'compressionThresholdBytes',
+    section: 'Engine',
+    flag: 'compression-threshold',
+    type: 'integer',
+    unit: 'bytes',
+    min: 0,
+    max: 64 * MIB,
+    default: 1024,
+    help: 'Smallest message that is compressed, its header included.',
+    detail: 'Keeps the processor from being spent where a packet is not filled anyway.',
+  },
+  {
     ...limit,
     name: 'maxPayloadBytes',
     flag: 'max-payload',

@@ -57,6 +57,8 @@ describe('resolveOptions', () => {
       origins: [],
       maxPayloadBytes: 262_144,
       maxOutboxBytes: 1_048_576,
+      compression: false,
+      compressionThresholdBytes: 1_024,
       drainTimeoutMs: 25_000,
     })
     expect(resolveOptions()).not.toHaveProperty('jwt')

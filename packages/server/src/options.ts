@@ -28,6 +28,10 @@ export interface ServerOptions {
   readonly threads?: number | undefined
   /** What carries messages between nodes; default `memory`. */
   readonly broker?: BrokerName | undefined
+  /** Compresses messages for clients that offer permessage-deflate; default false. */
+  readonly compression?: boolean | undefined
+  /** Smallest message that is compressed, its header included; default 1,024. */
+  readonly compressionThresholdBytes?: number | undefined
   /** Largest payload; default 256 KiB. */
   readonly maxPayloadBytes?: number | undefined
   /** Bytes that may wait for one connection, at least `maxPayloadBytes` + 4,096; default 1 MiB. */

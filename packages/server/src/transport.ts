@@ -17,6 +17,14 @@ export interface TransportCapabilities {
   readonly attach: boolean
   /** Several I/O threads. */
   readonly threads: boolean
+  /** Negotiates permessage-deflate (RFC 7692) when the options say so. */
+  readonly compression: boolean
+}
+
+/** How messages are compressed. A compressed message that is received is measured against `maxMessageBytes` as it is decompressed. */
+export interface CompressionOptions {
+  /** Messages from this size on are compressed; smaller ones hardly become smaller. */
+  readonly thresholdBytes: number
 }
 
 /** Options common to all transports. Every queue, timer and input has its limit here. */
@@ -31,6 +39,12 @@ export interface TransportOptions {
   readonly maxMessageBytes: number
   /** Bytes that may wait for one connection; over it, the connection is closed with 4008. */
   readonly maxOutboxBytes: number
+  /**
+   * Negotiates permessage-deflate with clients that offer it, without context takeover in either direction: each message is
+   * compressed by itself. Absent: it is not negotiated, and a compressed frame is a violation of RFC 6455. Ignored without
+   * the `compression` capability.
+   */
+  readonly compression?: CompressionOptions
   /** Largest request head; a larger one is answered with 431. */
   readonly maxHeaderBytes: number
   /** Connections held at once, upgrades in flight included; beyond it upgrades are answered with 503. */

@@ -29,7 +29,7 @@ interface FakeConnection {
  */
 export class FakeTransport implements Transport {
   readonly name = 'fake'
-  readonly capabilities = { tls: false, attach: true, threads: false }
+  readonly capabilities = { tls: false, attach: true, threads: false, compression: false }
   readonly #upgrades = new Map<UpgradeId, { client: FakeClient; connection: FakeConnection | undefined }>()
   readonly #connections = new Map<ConnectionId, FakeConnection>()
   readonly #queue: (() => void)[] = []

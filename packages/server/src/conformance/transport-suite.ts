@@ -2,6 +2,7 @@ import { describe } from 'vitest'
 import type { TransportCapabilities } from '../transport.js'
 import { capabilityTests } from './transport/capability-tests.js'
 import { closingTests } from './transport/closing-tests.js'
+import { compressionTests } from './transport/compression-tests.js'
 import type { CreateTransport } from './transport/harness.js'
 import { httpTests } from './transport/http-tests.js'
 import { lifecycleTests } from './transport/lifecycle-tests.js'
@@ -40,5 +41,6 @@ export function transportSuite(name: string, create: CreateTransport, expected: 
     httpTests(create, traits)
     lifecycleTests(create)
     capabilityTests(create, expected.capabilities)
+    if (expected.capabilities.compression) compressionTests(create, traits)
   })
 }

@@ -10,6 +10,7 @@ import type { TransportOptions } from '../transport.js'
  * @throws {WebMQError} `E_TRANSPORT_MISSING`, `E_OPTION_INVALID`, `E_TRANSPORT_FAILED`.
  */
 export function createEngine(options: TransportOptions, ring: () => void): NativeEngine {
+  const { compression } = options
   if (options.tls !== undefined) {
     throw new WebMQError('E_OPTION_INVALID', {
       detail: 'the native transport has no TLS; use the uws transport or a proxy',
@@ -22,6 +23,7 @@ export function createEngine(options: TransportOptions, ring: () => void): Nativ
         threads: options.threads,
         maxMessageBytes: options.maxMessageBytes,
         maxOutboxBytes: options.maxOutboxBytes,
+        ...(compression === undefined ? undefined : { compressionThresholdBytes: compression.thresholdBytes }),
         maxHeaderBytes: options.maxHeaderBytes,
         maxConnections: options.maxConnections,
         handshakeTimeoutMs: options.handshakeTimeoutMs,

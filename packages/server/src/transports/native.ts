@@ -50,7 +50,7 @@ export function createNativeTransport(options: TransportOptions): Transport {
 
 class NativeTransport implements Transport {
   readonly name = 'native'
-  readonly capabilities = { tls: false, attach: true, threads: true }
+  readonly capabilities = { tls: false, attach: true, threads: true, compression: true }
 
   readonly #options: TransportOptions
   readonly #commands: NativeCommands

@@ -1,7 +1,7 @@
 import type { TransportOptions } from '../transport.js'
 import type { UwsConnection } from './uws-connection.js'
 import { asksForWebSocket } from './uws-handshake.js'
-import type { UwsBehavior, UwsResponse } from './uws-module.js'
+import type { UwsBehavior, UwsModule, UwsResponse } from './uws-module.js'
 import { type RequestHead, readHead } from './uws-request.js'
 
 /** What happens to connections, in the terms of this transport. */
@@ -34,14 +34,20 @@ const CODES_BY_REASON: Readonly<Record<string, number>> = {
 }
 
 /** Settings and handlers for every path. Pings, timeouts and the limit of what waits are the transport's own. */
-export function uwsBehavior(options: TransportOptions, events: UwsEvents): UwsBehavior<UwsConnection> {
+export function uwsBehavior(
+  options: TransportOptions,
+  { SHARED_COMPRESSOR, SHARED_DECOMPRESSOR }: UwsModule,
+  events: UwsEvents,
+): UwsBehavior<UwsConnection> {
   return {
+    // Bounds what a message is decompressed to, too.
     maxPayloadLength: Math.min(options.maxMessageBytes * RECEIVE_MARGIN, MAX_PAYLOAD_LENGTH),
     // Above its own limit uWebSockets.js drops frames in silence, or the connection without 4008.
     maxBackpressure: 0,
     idleTimeout: 0,
     maxLifetime: 0,
-    compression: 0,
+    // Shared: no context takeover, and no memory per connection.
+    compression: options.compression === undefined ? 0 : SHARED_COMPRESSOR | SHARED_DECOMPRESSOR,
     sendPingsAutomatically: false,
     upgrade: (response, request, context) => {
       const head = readHead(request, response)

@@ -84,6 +84,8 @@ export interface UwsModule {
   App(): UwsApp
   SSLApp(options: { readonly key_file_name: string; readonly cert_file_name: string }): UwsApp
   readonly LIBUS_LISTEN_EXCLUSIVE_PORT: number
+  readonly SHARED_COMPRESSOR: number
+  readonly SHARED_DECOMPRESSOR: number
   us_listen_socket_close(socket: UwsListenSocket): void
   us_socket_local_port(socket: UwsListenSocket): number
 }
@@ -116,6 +118,9 @@ export async function loadUws(importModule: () => Promise<unknown> = importUws):
     App: module.App,
     SSLApp: module.SSLApp,
     LIBUS_LISTEN_EXCLUSIVE_PORT: module.LIBUS_LISTEN_EXCLUSIVE_PORT ?? 1,
+    SHARED_COMPRESSOR: module.SHARED_COMPRESSOR ?? 1,
+    // Releases that do not know it decompress with a shared one, too.
+    SHARED_DECOMPRESSOR: module.SHARED_DECOMPRESSOR ?? 0,
     us_listen_socket_close: closeSocket,
     us_socket_local_port: getSocketPort,
   }

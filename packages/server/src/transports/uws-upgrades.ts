@@ -1,5 +1,6 @@
 import { WebMQError } from 'webmq-client/protocol'
 import type { AcceptOptions, Rejection, TransportOptions, UpgradeId, UpgradeRequest } from '../transport.js'
+import { acceptedExtensions } from './uws-extensions.js'
 import { findHandshakeFault, isToken } from './uws-handshake.js'
 import type { UwsResponse } from './uws-module.js'
 import { type RequestHead, upgradeRequest, valuesOf } from './uws-request.js'
@@ -10,6 +11,8 @@ interface PendingUpgrade {
   readonly response: UwsResponse
   readonly context: object
   readonly key: string
+  /** In the terms of uWebSockets.js, which writes the answer. */
+  readonly extensions: string
   readonly timer: NodeJS.Timeout
 }
 
@@ -17,6 +20,7 @@ interface PendingUpgrade {
 export interface UpgradeGate {
   readonly handshakeTimeoutMs: TransportOptions['handshakeTimeoutMs']
   readonly maxHeaderBytes: TransportOptions['maxHeaderBytes']
+  readonly hasCompression: boolean
   /** Whether one more connection is too many, those in flight included. */
   isFull(pendingCount: number): boolean
 }
@@ -52,7 +56,8 @@ export class UwsUpgrades {
       this.#refuse(response, 'E_HANDSHAKE_TIMEOUT')
     }, this.#gate.handshakeTimeoutMs)
     const [key = ''] = valuesOf(head, 'sec-websocket-key')
-    this.#pending.set(id, { response, context, key, timer })
+    const extensions = this.#gate.hasCompression ? acceptedExtensions(head) : ''
+    this.#pending.set(id, { response, context, key, extensions, timer })
     response.onAborted(() => this.#take(id))
     return upgradeRequest(id, head)
   }
@@ -69,12 +74,12 @@ export class UwsUpgrades {
     }
     const pending = this.#take(id)
     if (pending === undefined) return false
-    const { response, key, context } = pending
+    const { response, key, extensions, context } = pending
     response.cork(() => {
       // The status comes first: without it the first header would make this a 200.
       response.writeStatus('101 Switching Protocols')
       for (const [name, value] of Object.entries(headers)) response.writeHeader(name, value)
-      response.upgrade(userData, key, subprotocol, '', context)
+      response.upgrade(userData, key, subprotocol, extensions, context)
     })
     return true
   }

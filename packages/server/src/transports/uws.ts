@@ -40,6 +40,9 @@ const GOING_AWAY = 1001
  *   request line itself arrives in parts.
  * - A frame without a mask is read as if it had one. Of the close codes of a peer, 1012-1014 and 3000-3999 count as 1006.
  * - `remotePort` is 0 in releases that do not tell.
+ * - A message is compressed once per receiver, also where that makes it larger. Bytes are counted as they are before and after
+ *   compression. An offer that names `server_max_window_bits` is declined, for the answer could not name it. What is no
+ *   DEFLATE cannot be told from what is too large: the sink sees 1009 for both. A last block (BFINAL) is taken for a fault.
  *
  * @param importModule Replaceable for tests.
  */
@@ -49,7 +52,7 @@ export function createUwsTransport(options: TransportOptions, importModule?: () 
 
 class UwsTransport implements Transport {
   readonly name = 'uws'
-  readonly capabilities = { tls: true, attach: false, threads: false }
+  readonly capabilities = { tls: true, attach: false, threads: false, compression: true }
 
   readonly #options: TransportOptions
   readonly #load: () => Promise<UwsModule>
@@ -70,7 +73,8 @@ class UwsTransport implements Transport {
     this.#options = options
     this.#load = load
     const { maxOutboxBytes, maxHeaderBytes, handshakeTimeoutMs, httpServer } = options
-    this.#outbox = new UwsOutbox(maxOutboxBytes, (connection) => {
+    const compressFromBytes = options.compression?.thresholdBytes ?? Number.POSITIVE_INFINITY
+    this.#outbox = new UwsOutbox({ maxOutboxBytes, compressFromBytes }, (connection) => {
       this.#slowConsumerCount++
       this.#closeWith(connection, 'E_SLOW_CONSUMER')
     })
@@ -79,7 +83,8 @@ class UwsTransport implements Transport {
     )
     const maxConnections = connectionLimit(options.maxConnections)
     const isFull = (pendingCount: number) => this.#isStopped || this.#connections.size + pendingCount >= maxConnections
-    this.#upgrades = new UwsUpgrades({ handshakeTimeoutMs, maxHeaderBytes, isFull })
+    const hasCompression = options.compression !== undefined
+    this.#upgrades = new UwsUpgrades({ handshakeTimeoutMs, maxHeaderBytes, hasCompression, isFull })
     this.#http = new UwsHttp({ httpServer, maxHeaderBytes, isEncrypted: options.tls !== undefined })
   }
 
@@ -96,7 +101,7 @@ class UwsTransport implements Transport {
     try {
       const module = await this.#load()
       const app = this.#createApp(module)
-      this.#route(app, calls)
+      this.#route(app, module, calls)
       const { socket, address } = await listen(app, module, host, port)
       this.#closeListener = () => module.us_listen_socket_close(socket)
       if (this.#isStopped) await this.stopAccepting()
@@ -196,8 +201,8 @@ class UwsTransport implements Transport {
     }
   }
 
-  #route(app: UwsApp, calls: UwsSinkCalls): void {
-    const behavior = uwsBehavior(this.#options, {
+  #route(app: UwsApp, module: UwsModule, calls: UwsSinkCalls): void {
+    const behavior = uwsBehavior(this.#options, module, {
       upgrade: (head, response, context) => {
         const request = this.#upgrades.receive(head, response, context)
         if (request === undefined) return

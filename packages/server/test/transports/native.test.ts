@@ -17,7 +17,9 @@ interface ExpressApp extends RequestListener {
   get(path: string, handler: (request: unknown, response: { send(body: string): void }) => void): void
 }
 
-transportSuite('native', createNativeTransport, { capabilities: { tls: false, attach: true, threads: true } })
+transportSuite('native', createNativeTransport, {
+  capabilities: { tls: false, attach: true, threads: true, compression: true },
+})
 
 describe('native transport inside a framework', () => {
   /** Mounts the transport in a server, and holds that both answer on its one port. */

@@ -5,7 +5,7 @@ import { transportSuite } from '../../src/conformance/transport-suite.js'
 import { createUwsTransport } from '../../src/transports/uws.js'
 
 transportSuite('uws', createUwsTransport, {
-  capabilities: { tls: true, attach: false, threads: false },
+  capabilities: { tls: true, attach: false, threads: false, compression: true },
   traits: {
     violationCloseFrames: false,
     checksMasking: false,
@@ -16,6 +16,7 @@ transportSuite('uws', createUwsTransport, {
     // uSockets looks at the 10 s of a request head in steps of 4 s.
     headTimeoutMs: 14_000,
     remotePort: false,
+    namesServerWindow: false,
   },
 })
 

@@ -4,6 +4,8 @@ export const OPCODE = { continuation: 0, text: 1, binary: 2, close: 8, ping: 9, 
 /** One frame as it was on the wire. */
 export interface RawFrame {
   readonly isFinal: boolean
+  /** RSV1, which says that the message is compressed (RFC 7692 §6). */
+  readonly isDeflated: boolean
   readonly opcode: number
   readonly payload: Buffer
 }
@@ -50,8 +52,8 @@ export function takeFrames(bytes: Buffer): { frames: RawFrame[]; rest: Buffer } 
   for (;;) {
     const header = readHeader(rest)
     if (header === undefined || rest.length < header.endsAt) return { frames, rest }
-    const { isFinal, opcode, startsAt, endsAt } = header
-    frames.push({ isFinal, opcode, payload: rest.subarray(startsAt, endsAt) })
+    const { isFinal, isDeflated, opcode, startsAt, endsAt } = header
+    frames.push({ isFinal, isDeflated, opcode, payload: rest.subarray(startsAt, endsAt) })
     rest = rest.subarray(endsAt)
   }
 }
@@ -65,7 +67,8 @@ function readHeader(bytes: Buffer) {
   if (bytes.length < startsAt) return undefined
   const length =
     lengthBytes === 8 ? Number(bytes.readBigUInt64BE(2)) : lengthBytes === 2 ? bytes.readUInt16BE(2) : second
-  return { isFinal: (first & 0x80) !== 0, opcode: first & 0x0f, startsAt, endsAt: startsAt + length }
+  const [isFinal, isDeflated] = [(first & 0x80) !== 0, (first & 0x40) !== 0]
+  return { isFinal, isDeflated, opcode: first & 0x0f, startsAt, endsAt: startsAt + length }
 }
 
 function frameHeader(payloadBytes: number): Buffer {

@@ -86,9 +86,9 @@ export class Harness {
   }
 
   /** Connects a client that sends what it is told. */
-  async connectRaw(): Promise<Connected<RawClient>> {
+  async connectRaw(headers: Record<string, string> = {}): Promise<Connected<RawClient>> {
     const path = this.#nextPath()
-    const client = this.track(await RawClient.open(this.port, path))
+    const client = this.track(await RawClient.open(this.port, path, headers))
     return { client, connection: await this.connectionAt(path) }
   }
 

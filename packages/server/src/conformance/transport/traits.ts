@@ -14,6 +14,8 @@ export interface TransportTraits {
   readonly headTimeoutMs: number
   /** Tells the port of the peer; else 0. */
   readonly remotePort: boolean
+  /** Accepts an offer of permessage-deflate that names `server_max_window_bits`, if it is 15; else it declines all of them. */
+  readonly namesServerWindow: boolean
 }
 
 /** A transport that follows the port to the letter. */
@@ -25,4 +27,5 @@ export const STRICT_TRAITS: TransportTraits = {
   takesSplitRequestLine: true,
   headTimeoutMs: 2_000,
   remotePort: true,
+  namesServerWindow: true,
 }
