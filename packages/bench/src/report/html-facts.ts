@@ -26,7 +26,7 @@ export function outcomeSection({ rows, columns, identity, assertions, notes }: R
   )
   const checks = assertions.map(({ text, isMet, actual }) => {
     const label = isMet ? '<b class="good">holds</b>' : '<b class="bad">fails</b>'
-    return `${label} ${escapeHtml(text)} <small>(${actual ?? 'nothing measured'})</small>`
+    return `${label} ${escapeHtml(text)} <small>(${escapeHtml(String(actual ?? 'nothing measured'))})</small>`
   })
   return [
     '<section id="outcome"><h2>Outcome</h2>',

@@ -1,13 +1,13 @@
-import { cellOf, type ResultColumn, type ResultRow, type ResultSeries } from '../scenarios/result.js'
+import { cellOf, type ResultColumn, type ResultRow } from '../scenarios/result.js'
 import { axisFormat, axisLabel, formatCell } from './format-cell.js'
 import { escapeHtml } from './html-escape.js'
+import { figure, type LookOf } from './html-figure.js'
+import { tierAxis, valueAxis } from './plot-axes.js'
 import { type Distribution, type Facet, lowerFirst, type PlotPlan } from './plot-plan.js'
 import { barPlotSvg } from './svg-bars.js'
-import { linePlotSvg, type PlotAxis, type PlotPoint, type PlotSeries } from './svg-plot.js'
-import { createScale, createTierScale, type ScaleKind } from './svg-scale.js'
+import { linePlotSvg, type PlotPoint } from './svg-plot.js'
+import { createTierScale } from './svg-scale.js'
 
-/** From this ratio between largest and smallest on, a linear axis would hide the small ones. */
-const LOG_FROM_RATIO = 8
 const PERCENTILES: readonly (readonly [key: string, label: string])[] = [
   ['p50', 'p50'],
   ['p90', 'p90'],
@@ -17,13 +17,6 @@ const PERCENTILES: readonly (readonly [key: string, label: string])[] = [
   ['p9999', 'p99.99'],
   ['max', 'max'],
 ]
-/** More points than the drawing has pixels are only bytes. */
-const MAX_TIMELINE_POINTS = 300
-
-const PLAIN = { title: '', unit: '', format: 'number' } as const
-
-/** Gives every line its colour and marker, the same in all plots. */
-export type LookOf = (seriesName: string) => number
 
 /** One metric of the rows of a facet: lines against the tiers, or bars where there is one tier. */
 export function metricFigure(plan: PlotPlan, facet: Facet, column: ResultColumn, lookOf: LookOf): string {
@@ -67,7 +60,10 @@ function lines(
   const series = bySeries(plan, facet.rows).map(([name, rows]) => ({ name, look: lookOf(name), points: points(rows) }))
   return linePlotSvg({
     title,
-    x: tierAxis(x, facet.rows),
+    x: tierAxis(
+      x,
+      facet.rows.map((row) => numberOf(row, x.key)).filter((tier) => tier !== null),
+    ),
     y: valueAxis(column, series),
     series,
     hasMarkers: true,
@@ -117,47 +113,6 @@ export function distributionFigures(
   })
 }
 
-/** What happened over time, one figure per tier, one line per target and repeat. */
-export function timelineFigures(timelines: readonly ResultSeries[], lookOf: LookOf): string[] {
-  const groups = new Map<string, ResultSeries[]>()
-  for (const timeline of timelines) {
-    const name = `${axisLabel(timeline)}, ${formatCell(timeline.subscribers, 'count')} subscribers`
-    groups.set(name, [...(groups.get(name) ?? []), timeline])
-  }
-  return [...groups].map(([title, own]) => {
-    const series = own.map(
-      (timeline): PlotSeries => ({
-        name: timeline.target,
-        look: lookOf(timeline.target),
-        points: thinned(timeline.points).map(({ atMs, value }) => ({ x: atMs / 1_000, y: value })),
-      }),
-    )
-    const [first] = own
-    const times = series.flatMap(({ points }) => points.map((point) => point.x))
-    const svg = linePlotSvg({
-      title: `${title} over time`,
-      x: { label: 'seconds', scale: createScale('linear', times), format: String },
-      y: valueAxis(first ?? PLAIN, series, 'linear'),
-      series,
-      hasMarkers: false,
-    })
-    return figure(escapeHtml(title), svg)
-  })
-}
-
-/** Means of neighbours: taking every n-th would show a chance value for each. */
-function thinned(points: ResultSeries['points']): ResultSeries['points'] {
-  const each = Math.ceil(points.length / MAX_TIMELINE_POINTS)
-  if (each <= 1) return points
-  return Array.from({ length: Math.ceil(points.length / each) }, (_, index) => {
-    const group = points.slice(index * each, (index + 1) * each)
-    return {
-      atMs: group[0]?.atMs ?? 0,
-      value: group.reduce((sum, { value }) => sum + value, 0) / group.length,
-    }
-  })
-}
-
 function bySeries(plan: PlotPlan, rows: readonly ResultRow[]): [name: string, rows: ResultRow[]][] {
   const series = new Map<string, ResultRow[]>()
   for (const row of rows) {
@@ -165,29 +120,6 @@ function bySeries(plan: PlotPlan, rows: readonly ResultRow[]): [name: string, ro
     series.set(name, [...(series.get(name) ?? []), row])
   }
   return [...series]
-}
-
-function tierAxis(x: ResultColumn, rows: readonly ResultRow[]): PlotAxis {
-  const tiers = rows.map((row) => numberOf(row, x.key)).filter((tier) => tier !== null)
-  return { label: axisLabel(x), scale: createTierScale(kindFor(tiers), tiers), format: axisFormat(x.format) }
-}
-
-function valueAxis(
-  column: Pick<ResultColumn, 'title' | 'unit' | 'format'>,
-  series: readonly PlotSeries[],
-  kind?: ScaleKind,
-): PlotAxis {
-  const values = series
-    .flatMap(({ points }) => points.flatMap(({ y, low, high }) => [y, low, high]))
-    .filter((value) => value !== null && value !== undefined)
-  const scale = createScale(kind ?? kindFor(values), values)
-  return { label: axisLabel(column), scale, format: axisFormat(column.format) }
-}
-
-/** A zero needs a place: a linear axis then, whatever the ratio of the others. */
-function kindFor(values: readonly number[]): ScaleKind {
-  const least = Math.min(...values)
-  return least > 0 && Math.max(...values) / least >= LOG_FROM_RATIO ? 'log' : 'linear'
 }
 
 function numberOf(row: ResultRow, key: string): number | null {
@@ -202,8 +134,4 @@ function spreadOf(row: ResultRow, key: string): { low?: number; high?: number } 
 
 function doubtOf({ verdict }: ResultRow): { doubt?: string } {
   return verdict === 'ok' ? {} : { doubt: verdict }
-}
-
-function figure(captionHtml: string, svg: string): string {
-  return `<figure><figcaption>${captionHtml}</figcaption>${svg}</figure>`
 }
