@@ -14,6 +14,8 @@ export interface NativeOptions {
   pingIntervalMs: number
   pingTimeoutMs: number
   closeTimeoutMs: number
+  /** Time that a busy thread may hold publications back so that they share writes; 0: never; default 10. */
+  flushIntervalMs?: number
   /** Whether plain HTTP requests are handed over; otherwise they are answered with 426. */
   handsHttpOver: boolean
 }

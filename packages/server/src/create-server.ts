@@ -69,6 +69,7 @@ function transportOptionsOf(options: ResolvedOptions, httpServer: NodeHttpServer
     pingIntervalMs: options.pingIntervalMs,
     pingTimeoutMs: options.pingTimeoutMs,
     closeTimeoutMs: options.closeTimeoutMs,
+    flushIntervalMs: options.flushIntervalMs,
     ...(tls === undefined ? undefined : { tls }),
     httpServer,
   }

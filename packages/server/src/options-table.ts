@@ -100,6 +100,19 @@ export const OPTIONS = [
     detail: 'One core is left to JavaScript: with a thread on every core, routing waits behind writing.',
   },
   {
+    name: 'flushIntervalMs',
+    section: 'Engine',
+    flag: 'flush-interval',
+    type: 'integer',
+    unit: 'ms',
+    min: 0,
+    max: 1_000,
+    default: 10,
+    help: 'Time for which a busy I/O thread may hold publications back so that several share one write; `0` turns it off.',
+    detail:
+      'A thread that is not busy sends everything at once, whatever this says. Without it, a thousand messages a second to a thousand clients keep a core busy; with 10 ms, less than half of one. For the native transport.',
+  },
+  {
     name: 'broker',
     section: 'Engine',
     flag: 'broker',

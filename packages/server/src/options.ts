@@ -26,6 +26,8 @@ export interface ServerOptions {
   readonly transport?: TransportName | undefined
   /** I/O threads of the native transport; default one less than cores, at least 1. */
   readonly threads?: number | undefined
+  /** For which a busy I/O thread may hold publications back to share writes; default 10, 0 turns it off. */
+  readonly flushIntervalMs?: number | undefined
   /** What carries messages between nodes; default `memory`. */
   readonly broker?: BrokerName | undefined
   /** Compresses messages for clients that offer permessage-deflate; default false. */

@@ -57,6 +57,12 @@ export interface TransportOptions {
   readonly pingTimeoutMs: number
   /** Time that a peer has to answer a close frame. */
   readonly closeTimeoutMs: number
+  /**
+   * Time that a busy I/O thread may hold publications back so that several share one write; 0 turns that off. One that is
+   * not busy never does, and what is sent to a single connection is not held back. Ignored without the `threads`
+   * capability; default 10.
+   */
+  readonly flushIntervalMs?: number
   /** PEM files; needs the `tls` capability. */
   readonly tls?: { readonly certFile: string; readonly keyFile: string }
   /** Gets every request on the port that is not a WebSocket upgrade. Never listens by itself. */

@@ -30,6 +30,7 @@ export function createEngine(options: TransportOptions, ring: () => void): Nativ
         pingIntervalMs: options.pingIntervalMs,
         pingTimeoutMs: options.pingTimeoutMs,
         closeTimeoutMs: options.closeTimeoutMs,
+        ...(options.flushIntervalMs === undefined ? undefined : { flushIntervalMs: options.flushIntervalMs }),
         handsHttpOver: options.httpServer !== undefined,
       },
       ring,

@@ -36,6 +36,8 @@ pub struct NativeOptions {
     pub ping_timeout_ms: f64,
     /// Time that a peer has to answer a close frame.
     pub close_timeout_ms: f64,
+    /// Time that a busy thread may hold publications back so that they share writes; 0: never; absent: 10.
+    pub flush_interval_ms: Option<f64>,
     /// Whether plain HTTP requests are handed over.
     pub hands_http_over: bool,
 }
@@ -192,6 +194,7 @@ impl NativeEngine {
 }
 
 fn engine_options(options: &NativeOptions) -> Result<Options, ErrorCode> {
+    let defaults = Options::default();
     Ok(Options {
         shards: options.threads as usize,
         max_message_bytes: options.max_message_bytes,
@@ -203,8 +206,9 @@ fn engine_options(options: &NativeOptions) -> Result<Options, ErrorCode> {
         ping_interval: duration(options.ping_interval_ms)?,
         ping_timeout: duration(options.ping_timeout_ms)?,
         close_timeout: duration(options.close_timeout_ms)?,
+        flush_interval: options.flush_interval_ms.map_or(Ok(defaults.flush_interval), duration)?,
         hands_http_over: options.hands_http_over,
-        ..Options::default()
+        ..defaults
     })
 }
 

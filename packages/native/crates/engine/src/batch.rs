@@ -14,6 +14,8 @@ const MIN_SHARED_BYTES: usize = 16 << 10;
 #[derive(Debug)]
 pub(crate) struct Batch {
     bytes: Box<[u8]>,
+    /// Has something else than multicasts, which alone may be held back.
+    is_urgent: bool,
     /// Frames that are large enough to be compressed, in their order.
     deflatable: Vec<Deflatable>,
 }
@@ -40,10 +42,12 @@ impl Batch {
     pub(crate) fn new(packed: &[u8], deflate_from_bytes: Option<usize>) -> Result<Self, MalformedBatch> {
         let deflate_from_bytes = deflate_from_bytes.unwrap_or(usize::MAX);
         let mut deflatable = Vec::new();
+        let mut is_urgent = false;
         let mut bytes: Box<[u8]> = packed.into();
         let mut start = 0;
         while start < bytes.len() {
             let fields = Fields::read(&bytes, start)?;
+            is_urgent |= !fields.is_multicast();
             if let Some((opcode, payload)) = fields.payload(&bytes)? {
                 let header = FrameHeader::new(opcode, payload.len());
                 let header = header.as_bytes();
@@ -55,11 +59,15 @@ impl Batch {
             }
             start = fields.end();
         }
-        Ok(Self { bytes, deflatable })
+        Ok(Self { bytes, is_urgent, deflatable })
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes
+    }
+
+    pub(crate) fn is_urgent(&self) -> bool {
+        self.is_urgent
     }
 
     /// The commands in the order they were made, from the one that begins at `start` on.

@@ -81,6 +81,10 @@ impl Fields {
         self.body.end
     }
 
+    pub(crate) fn is_multicast(&self) -> bool {
+        self.kind == MULTICAST
+    }
+
     /// Opcode and place of the payload, for the commands that have one.
     pub(crate) fn payload(&self, bytes: &[u8]) -> Result<Option<(Opcode, Range<usize>)>, MalformedBatch> {
         let before = match self.kind {

@@ -1,5 +1,5 @@
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -10,6 +10,13 @@ use crate::batch::Batch;
 
 /// A wait for room ends at the latest after this time, to look whether the shard still lives.
 const ROOM_CHECK: Duration = Duration::from_millis(100);
+/// Multicasts that may pile up before they wake a shard from its nap: about what a write carries.
+const MAX_NAP_BYTES: usize = 64 << 10;
+
+const AWAKE: u8 = 0;
+/// The shard holds multicasts back until a time that it has set an alarm for: more of them need not wake it.
+const NAPPING: u8 = 1;
+const ASLEEP: u8 = 2;
 
 /// Something that a shard is to do.
 pub(crate) enum Mail {
@@ -38,10 +45,10 @@ pub(crate) struct Adopted {
 
 /// What other threads want of a shard. Posting wakes it, with a system call only if it sleeps.
 pub(crate) struct Mailbox {
-    queue: Mutex<Vec<Mail>>,
+    queue: Mutex<Queue>,
     room: Condvar,
     event: OwnedFd,
-    is_asleep: AtomicBool,
+    state: AtomicU8,
     /// The shard has ended.
     is_closed: AtomicBool,
     /// Bytes of batches that were posted and not yet applied.
@@ -50,13 +57,21 @@ pub(crate) struct Mailbox {
     pub(crate) load: AtomicUsize,
 }
 
+#[derive(Default)]
+struct Queue {
+    mails: Vec<Mail>,
+    /// Multicasts that need not wake a napping shard.
+    idle_bytes: usize,
+    is_urgent: bool,
+}
+
 impl Mailbox {
     pub(crate) fn new() -> Result<Self, Errno> {
         Ok(Self {
             queue: Mutex::default(),
             room: Condvar::new(),
             event: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
-            is_asleep: AtomicBool::new(false),
+            state: AtomicU8::new(AWAKE),
             is_closed: AtomicBool::new(false),
             batch_bytes: AtomicUsize::new(0),
             load: AtomicUsize::new(0),
@@ -84,15 +99,22 @@ impl Mailbox {
         }
         if let Mail::Batch(batch) = &mail {
             self.batch_bytes.fetch_add(batch.bytes().len(), Ordering::SeqCst);
+            queue.idle_bytes += batch.bytes().len();
+            queue.is_urgent |= batch.is_urgent() || queue.idle_bytes > MAX_NAP_BYTES;
+        } else {
+            queue.is_urgent = true;
         }
-        queue.push(mail);
+        queue.mails.push(mail);
+        let is_urgent = queue.is_urgent;
         drop(queue);
-        self.wake();
+        if is_urgent || self.state.load(Ordering::SeqCst) == ASLEEP {
+            self.wake();
+        }
         Ok(())
     }
 
     pub(crate) fn wake(&self) {
-        if self.is_asleep.swap(false, Ordering::SeqCst) {
+        if self.state.swap(AWAKE, Ordering::SeqCst) != AWAKE {
             // Never read, but 2^64 wake-ups are out of reach.
             let written = rustix::io::write(&self.event, &1_u64.to_ne_bytes());
             debug_assert!(written.is_ok());
@@ -109,7 +131,9 @@ impl Mailbox {
 
     /// Moves everything that waits to the end of `mails`.
     pub(crate) fn take(&self, mails: &mut Vec<Mail>) {
-        mails.append(&mut self.lock());
+        let mut queue = self.lock();
+        mails.append(&mut queue.mails);
+        (queue.idle_bytes, queue.is_urgent) = (0, false);
     }
 
     /// Notes that a batch was applied.
@@ -120,31 +144,42 @@ impl Mailbox {
 
     /// Announces that the shard is about to sleep. `false`: it must not, there is mail.
     pub(crate) fn prepare_sleep(&self) -> bool {
-        self.is_asleep.store(true, Ordering::SeqCst);
-        let has_mail = !self.lock().is_empty();
+        self.state.store(ASLEEP, Ordering::SeqCst);
+        let has_mail = !self.lock().mails.is_empty();
         if has_mail {
-            self.is_asleep.store(false, Ordering::SeqCst);
+            self.state.store(AWAKE, Ordering::SeqCst);
         }
         !has_mail
     }
 
+    /// Announces that the shard is about to sleep until it flushes what it holds back. `false`: it must not, there is mail
+    /// that is not to wait.
+    pub(crate) fn prepare_nap(&self) -> bool {
+        self.state.store(NAPPING, Ordering::SeqCst);
+        let is_urgent = self.lock().is_urgent;
+        if is_urgent {
+            self.state.store(AWAKE, Ordering::SeqCst);
+        }
+        !is_urgent
+    }
+
     /// Ends the sleep. The eventfd is watched edge-triggered, so it need not be read.
     pub(crate) fn woken(&self) {
-        self.is_asleep.store(false, Ordering::SeqCst);
+        self.state.store(AWAKE, Ordering::SeqCst);
     }
 
     /// Refuses mail from now on and drops what waits.
     pub(crate) fn close(&self) {
         let mut queue = self.lock();
         self.is_closed.store(true, Ordering::Release);
-        let mails = std::mem::take(&mut *queue);
+        let mails = std::mem::take(&mut queue.mails);
         self.batch_bytes.store(0, Ordering::SeqCst);
         drop(queue);
         self.room.notify_all();
         drop(mails);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Mail>> {
+    fn lock(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -28,6 +28,8 @@ pub struct Options {
     pub ping_timeout: Duration,
     /// Time that a peer has to answer a close frame.
     pub close_timeout: Duration,
+    /// Time that a busy shard may hold publications back so that they share writes; zero: never.
+    pub flush_interval: Duration,
     /// Whether plain HTTP requests are handed over; otherwise they are answered with 426.
     pub hands_http_over: bool,
 }
@@ -46,6 +48,7 @@ impl Default for Options {
             ping_interval: Duration::from_secs(25),
             ping_timeout: Duration::from_secs(10),
             close_timeout: Duration::from_secs(5),
+            flush_interval: Duration::from_millis(10),
             hands_http_over: false,
         }
     }

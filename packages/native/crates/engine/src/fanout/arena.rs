@@ -13,6 +13,7 @@ use crate::batch::Frame;
 #[derive(Default)]
 pub(crate) struct Arena {
     current: Option<Rc<Chunk>>,
+    bytes: usize,
 }
 
 impl Arena {
@@ -20,6 +21,7 @@ impl Arena {
     pub(crate) fn put(&mut self, frame: &Frame<'_>, pool: &mut ChunkPool) -> Piece {
         let bytes = frame.bytes();
         let to = bytes.len() as u32;
+        self.bytes += bytes.len();
         if let Some(shared) = frame.share() {
             return Piece { chunk: Rc::new(Chunk::shared(shared, pool.gauge())), from: 0, to };
         }
@@ -34,8 +36,14 @@ impl Arena {
         Piece { chunk, from: 0, to }
     }
 
+    /// Bytes of this turn's frames.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     /// Ends the turn: nothing refers to its frames any more.
     pub(crate) fn reset(&mut self, pool: &mut ChunkPool) {
+        self.bytes = 0;
         if let Some(chunk) = self.current.take() {
             debug_assert_eq!(Rc::strong_count(&chunk), 1, "somebody still waits for frames of this turn");
             pool.give(chunk);

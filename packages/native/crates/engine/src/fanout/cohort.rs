@@ -32,7 +32,7 @@ pub(crate) enum Encoding {
 ///
 /// A member is either level (everything up to `level_end` was written to it, nothing else waits for it) and costs four
 /// bytes here, or it has a cursor of its own: it is blocked, or its chain holds something that goes first.
-/// Invariant: a member with its own cursor is blocked or dirty, so no output is forgotten.
+/// Invariant: a member with its own cursor is blocked, dirty or trailing, so no output is forgotten.
 #[derive(Default)]
 pub(crate) struct Cohort {
     /// Sorted, never empty while the cohort has members.
@@ -46,6 +46,8 @@ pub(crate) struct Cohort {
     pub(crate) own: Vec<OwnCursor>,
     /// The last multicast that was appended: one that names several groups is appended once.
     pub(crate) stamp: u64,
+    /// The last batch with a multicast for it.
+    pub(crate) batch: u64,
     /// The log has something that the level members were not sent.
     pub(crate) is_dirty: bool,
     /// Waits to be settled.

@@ -48,18 +48,20 @@ impl Fanout {
     /// Writes to every connection that something waits for and whose socket is not full: once, contiguously.
     pub(crate) fn flush(&mut self, wire: &mut impl Wire) {
         self.is_flush_due = false;
+        self.level_writes = 0;
         let mut cohorts = mem::take(&mut self.dirty_cohorts);
         for id in cohorts.drain(..) {
             self.flush_level(id, wire);
         }
         self.dirty_cohorts = cohorts;
-        // A member that has more than it may write in one turn puts itself into the list of the next.
-        let mut members = mem::take(&mut self.dirty_members);
+        let mut members = mem::take(&mut self.trailing_members);
         for slot in members.drain(..) {
-            self.flush_member(slot, wire);
+            if mem::replace(&mut self.members[slot.index()].is_trailing, false) {
+                self.mark_dirty(slot);
+            }
         }
-        members.append(&mut self.dirty_members);
-        self.dirty_members = members;
+        self.trailing_members = members;
+        self.flush_members(wire);
         let mut cohorts = mem::take(&mut self.touched_cohorts);
         for id in cohorts.drain(..) {
             self.settle(id);
@@ -74,6 +76,23 @@ impl Fanout {
         }
         self.fresh_members = members;
         self.arena.reset(&mut self.pool);
+    }
+
+    /// Writes what does not wait for a flush that is held back: direct frames, and what stands before them.
+    ///
+    /// The memory of this turn lives on until the flush, as if the turn had not ended.
+    pub(crate) fn flush_urgent(&mut self, wire: &mut impl Wire) {
+        self.flush_members(wire);
+    }
+
+    fn flush_members(&mut self, wire: &mut impl Wire) {
+        // A member that has more than it may write in one turn puts itself into the list of the next.
+        let mut members = mem::take(&mut self.dirty_members);
+        for slot in members.drain(..) {
+            self.flush_member(slot, wire);
+        }
+        members.append(&mut self.dirty_members);
+        self.dirty_members = members;
         let mut slow = mem::take(&mut self.outcome.slow);
         slow.retain(|slot| self.is_still_slow(*slot));
         self.outcome.slow = slow;
@@ -236,8 +255,11 @@ impl Fanout {
         let place = member.place as usize;
         let cohort = self.index.cohort_mut(id);
         let end = cohort.log.end();
-        if has_chain || cohort.own[place].cursor != end || cohort.level_end != end {
+        if has_chain || cohort.own[place].cursor != end {
             return self.mark_dirty(slot);
+        }
+        if cohort.level_end != end {
+            return self.mark_trailing(slot);
         }
         cohort.own.swap_remove(place);
         member.has_own_cursor = false;

@@ -13,6 +13,8 @@ pub(crate) struct Member {
     pub(crate) has_own_cursor: bool,
     /// Is in the list of connections to write to.
     pub(crate) is_dirty: bool,
+    /// Is in the list of connections that are written to together with their cohort.
+    pub(crate) is_trailing: bool,
     /// The socket took less than was offered; nothing is written before it says that it takes more.
     pub(crate) is_blocked: bool,
     /// Its chain may refer to memory of this turn.

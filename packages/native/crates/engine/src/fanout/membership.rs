@@ -95,7 +95,11 @@ impl Fanout {
             member.place = cohort.own.len() as u32;
             cohort.own.push(OwnCursor { slot, cursor: end });
             cohort.slow_at = cohort.slow_at.min(end);
-            self.mark_dirty(slot);
+            if member.chain.is_empty() {
+                self.mark_trailing(slot);
+            } else {
+                self.mark_dirty(slot);
+            }
         } else {
             member.place = cohort.level.len() as u32;
             cohort.level.push(slot);

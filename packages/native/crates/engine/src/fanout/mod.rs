@@ -37,6 +37,8 @@ use pool::ChunkPool;
 
 /// Level members of a cohort are written to at the latest when this much waits for them: a write carries no more anyway.
 const MAX_UNFLUSHED_COHORT_BYTES: u64 = 128 << 10;
+/// Frames that wait for a flush that is held back, over all cohorts.
+const MAX_UNFLUSHED_BYTES: usize = 4 << 20;
 
 /// Groups, logs and outboxes of the connections of one shard.
 pub(crate) struct Fanout {
@@ -51,7 +53,15 @@ pub(crate) struct Fanout {
     dirty_cohorts: Vec<CohortId>,
     touched_cohorts: Vec<CohortId>,
     dirty_members: Vec<Slot>,
+    /// Members that wait for nothing but what the level ones of their cohort wait for, too.
+    trailing_members: Vec<Slot>,
     fresh_members: Vec<Slot>,
+    /// Level members of the dirty cohorts.
+    level_writes: usize,
+    /// Level members that the multicasts of this batch are for.
+    batch_writes: usize,
+    /// Number of the batch.
+    batch: u64,
     staging: Vec<u8>,
     /// Compresses for all connections; there is no state per connection (RFC 7692 §7.1.1.1).
     deflater: Deflater,
@@ -71,7 +81,11 @@ impl Fanout {
             dirty_cohorts: Vec::new(),
             touched_cohorts: Vec::new(),
             dirty_members: Vec::new(),
+            trailing_members: Vec::new(),
             fresh_members: Vec::new(),
+            level_writes: 0,
+            batch_writes: 0,
+            batch: 1,
             staging: Vec::new(),
             deflater: Deflater::default(),
             outcome: Outcome::default(),
@@ -85,11 +99,28 @@ impl Fanout {
 
     /// Something should be written, or can be freed, in this turn.
     pub(crate) fn is_dirty(&self) -> bool {
-        let has_work = |list: &Vec<Slot>| !list.is_empty();
-        has_work(&self.dirty_members)
-            || has_work(&self.fresh_members)
-            || !self.dirty_cohorts.is_empty()
-            || !self.touched_cohorts.is_empty()
+        self.is_urgent() || self.is_held() || !self.fresh_members.is_empty() || !self.touched_cohorts.is_empty()
+    }
+
+    /// Something should be written that no hold is for: direct frames and their likes.
+    pub(crate) fn is_urgent(&self) -> bool {
+        !self.dirty_members.is_empty()
+    }
+
+    /// Multicasts wait that a flush may be held back for.
+    pub(crate) fn is_held(&self) -> bool {
+        !self.dirty_cohorts.is_empty() || !self.trailing_members.is_empty()
+    }
+
+    /// Writes, about, that the multicasts which wait need.
+    pub(crate) fn held_writes(&self) -> usize {
+        self.level_writes + self.trailing_members.len()
+    }
+
+    /// Ends a batch; returns how many writes its multicasts need if they share them with no other batch.
+    pub(crate) fn end_batch(&mut self) -> usize {
+        self.batch += 1;
+        std::mem::take(&mut self.batch_writes)
     }
 
     /// So much was appended that it should be written before more is.
@@ -131,6 +162,7 @@ impl Fanout {
     ) -> usize {
         self.stamp += 1;
         let Self { stamp, index, arena, pool, members, deflater, dirty_cohorts, is_flush_due, .. } = self;
+        let Self { batch, batch_writes, level_writes, .. } = self;
         let mut plain: Option<Piece> = None;
         let mut deflated: Option<Piece> = None;
         let excluded_cohort = except.and_then(|slot| members[slot.index()].cohort);
@@ -158,9 +190,14 @@ impl Fanout {
                 *is_flush_due |= cohort.log.end() - cohort.level_end > MAX_UNFLUSHED_COHORT_BYTES;
                 if !std::mem::replace(&mut cohort.is_dirty, true) {
                     dirty_cohorts.push(id);
+                    *level_writes += cohort.level.len();
+                }
+                if std::mem::replace(&mut cohort.batch, *batch) != *batch {
+                    *batch_writes += cohort.level.len();
                 }
             });
         }
+        self.is_flush_due |= self.arena.bytes() > MAX_UNFLUSHED_BYTES;
         if let (Some(slot), Some((id, start))) = (except, excluded_from) {
             self.skip(slot, id, start);
         }
@@ -220,6 +257,13 @@ impl Fanout {
         let member = &mut self.members[slot.index()];
         if !member.is_blocked && !std::mem::replace(&mut member.is_dirty, true) {
             self.dirty_members.push(slot);
+        }
+    }
+
+    fn mark_trailing(&mut self, slot: Slot) {
+        let member = &mut self.members[slot.index()];
+        if !member.is_blocked && !member.is_dirty && !std::mem::replace(&mut member.is_trailing, true) {
+            self.trailing_members.push(slot);
         }
     }
 

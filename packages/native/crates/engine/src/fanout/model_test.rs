@@ -33,6 +33,7 @@ enum Step {
     /// Bytes that each socket takes from now on.
     Room(u32, usize),
     Flush,
+    FlushUrgent,
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
@@ -48,6 +49,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         6 => (slot(), bytes()).prop_map(|(slot, bytes)| Step::Send(slot, bytes)),
         4 => (slot(), prop_oneof![Just(usize::MAX), 0_usize..20_000]).prop_map(|(slot, room)| Step::Room(slot, room)),
         6 => Just(Step::Flush),
+        4 => Just(Step::FlushUrgent),
     ];
     prop::collection::vec(step, 0..200)
 }
@@ -164,6 +166,7 @@ impl Run {
                 }
             }
             Step::Flush => self.flush(),
+            Step::FlushUrgent => self.flush_urgent(),
         }
         if self.fanout.is_flush_due() {
             self.flush();
@@ -196,6 +199,17 @@ impl Run {
             assert_eq!(slow.contains(slot), is_slow, "{} bytes wait", peer.waiting_bytes());
         }
         slow.into_iter().for_each(|slot| self.end_slow(slot));
+    }
+
+    /// Afterwards nobody waits for a direct frame whose socket would take it, and what was sent before it went first.
+    fn flush_urgent(&mut self) {
+        self.fanout.flush_urgent(&mut self.peers);
+        let outcome = self.fanout.take_outcome();
+        for slot in &outcome.slow {
+            let peer = &self.peers.0[&slot.0];
+            assert!(peer.is_full && peer.waiting_bytes() > MAX_OUTBOX_BYTES, "{} bytes wait", peer.waiting_bytes());
+        }
+        outcome.slow.into_iter().for_each(|slot| self.end_slow(slot.0));
     }
 
     /// A slow connection gets the rest of the frame it has begun, one more frame, and nothing else.

@@ -71,6 +71,11 @@ impl Shard {
                 break;
             }
         }
+        let writes = self.fanout.end_batch();
+        if writes > 0 {
+            let now_us = self.now_us();
+            self.pace.arrived(writes, now_us);
+        }
         let end = commands.position();
         if end < batch.bytes().len() {
             self.batches.push_front((batch, end));

@@ -1,12 +1,14 @@
 //! One I/O thread: an epoll, the connections that are pinned to it, and their output.
 //!
-//! A turn: wait, note what is ready, take what other threads want, read, write once per connection, tell JavaScript.
+//! A turn: wait, note what is ready, take what other threads want, read, write once per connection, tell JavaScript. A busy
+//! shard puts several turns' multicasts into one write ([`Pace`]); whatever else is to be written leaves in its turn.
 
 mod accept;
 mod apply;
 mod ending;
 mod handshake;
 mod keepalive;
+mod pace;
 mod receive;
 
 use std::collections::VecDeque;
@@ -18,6 +20,7 @@ use std::time::Duration;
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;
+use rustix::time::{ClockId, clock_gettime};
 use webmq_websocket::Inflater;
 
 use crate::batch::Batch;
@@ -32,6 +35,7 @@ use crate::stats::Stats;
 use crate::table::Table;
 use accept::Listener;
 use keepalive::Ticker;
+use pace::Pace;
 
 /// Bytes that are read from one connection at a time, into the one buffer that all connections of the shard share.
 const READ_BUFFER_BYTES: usize = 256 << 10;
@@ -52,6 +56,7 @@ pub(crate) struct Shard {
     table: Table,
     fanout: Fanout,
     ticker: Ticker,
+    pace: Pace,
     events: Events,
     stats: Stats,
     read_buffer: Box<[u8]>,
@@ -81,6 +86,7 @@ impl Shard {
             table: Table::new(id),
             fanout: Fanout::new(shared.options.max_outbox_bytes),
             ticker: Ticker::new(&shared.options),
+            pace: Pace::new(shared.options.flush_interval),
             events: Events::default(),
             stats: Stats::default(),
             read_buffer: vec![0; READ_BUFFER_BYTES].into(),
@@ -132,9 +138,7 @@ impl Shard {
         self.apply_batches();
         self.receive_all();
         self.tick();
-        if self.is_flush_due() {
-            self.flush();
-        }
+        self.write();
         self.publish();
         Ok(())
     }
@@ -142,10 +146,15 @@ impl Shard {
     /// Waits for something to do, if there is nothing yet.
     fn wait(&mut self) -> Result<(), Errno> {
         let mailbox = &self.shared.ports[self.id.index()].mailbox;
-        let is_busy = !self.batches.is_empty() || self.fanout.is_dirty() || self.can_receive();
+        let hold = self.hold();
+        let is_busy = !self.batches.is_empty()
+            || self.fanout.is_urgent()
+            || (hold.is_none() && self.fanout.is_dirty())
+            || self.can_receive();
+        let prepare = || if hold.is_some() { mailbox.prepare_nap() } else { mailbox.prepare_sleep() };
         // Asked again once it counts as asleep: from then on, who makes room wakes it.
-        let sleeps = !is_busy && mailbox.prepare_sleep() && !self.can_receive();
-        let timeout = if sleeps { self.sleep_time() } else { Some(Duration::ZERO) };
+        let sleeps = !is_busy && prepare() && !self.can_receive();
+        let timeout = if sleeps { self.sleep_time(hold) } else { Some(Duration::ZERO) };
         let timeout = timeout.and_then(|time| Timespec::try_from(time).ok());
         self.ready.clear();
         let waited = epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut self.ready), timeout.as_ref());
@@ -158,11 +167,26 @@ impl Shard {
     }
 
     /// Time until something is due by the clock; `None`: nothing is.
-    fn sleep_time(&self) -> Option<Duration> {
+    fn sleep_time(&self, hold: Option<Duration>) -> Option<Duration> {
         let tick = (self.table.len() > 0).then(|| self.ticker.next_ms());
         let resume = self.listener.as_ref().and_then(Listener::resumes_at_ms);
-        let next = tick.into_iter().chain(resume).min()?;
-        Some(Duration::from_millis(next.saturating_sub(self.now_ms)))
+        let next = tick.into_iter().chain(resume).min();
+        let next = next.map(|next| Duration::from_millis(next.saturating_sub(self.now_ms)));
+        next.into_iter().chain(hold).min()
+    }
+
+    /// Time for which the multicasts that wait are held back; `None`: they are to be written, or there are none.
+    fn hold(&self) -> Option<Duration> {
+        if !self.fanout.is_held() {
+            return None;
+        }
+        let now_us = self.now_us();
+        let left_us = self.pace.flushes_at_us(self.fanout.held_writes(), now_us).saturating_sub(now_us);
+        (left_us > 0).then(|| Duration::from_micros(left_us))
+    }
+
+    fn now_us(&self) -> u64 {
+        self.shared.began.elapsed().as_micros() as u64
     }
 
     fn note_ready(&mut self) {
@@ -192,18 +216,33 @@ impl Shard {
         }
     }
 
-    /// Whether what waits is to be written in this turn.
-    ///
-    /// The place for a turn that stretches under load: a shard that is busy may hold a flush back for some milliseconds so
-    /// that each write carries more frames.
-    fn is_flush_due(&self) -> bool {
-        self.fanout.is_dirty()
+    /// Writes what is to be written in this turn.
+    fn write(&mut self) {
+        if self.hold().is_none() {
+            if self.fanout.is_dirty() {
+                self.flush();
+            }
+        } else if self.fanout.is_urgent() {
+            let mut sockets = Sockets::of(&self.table);
+            self.fanout.flush_urgent(&mut sockets);
+            self.stats.sent_byte_count += sockets.sent_bytes;
+            self.conclude_flush();
+        }
     }
 
     fn flush(&mut self) {
-        let mut sockets = Sockets { table: &self.table, sent_bytes: 0 };
+        let began = self.fanout.is_held().then(cpu_time);
+        let mut sockets = Sockets::of(&self.table);
         self.fanout.flush(&mut sockets);
         self.stats.sent_byte_count += sockets.sent_bytes;
+        if let Some(began) = began {
+            let cost = cpu_time().saturating_sub(began);
+            self.pace.flushed(sockets.write_count, cost, self.now_us());
+        }
+        self.conclude_flush();
+    }
+
+    fn conclude_flush(&mut self) {
         let Outcome { failed, slow, drained } = self.fanout.take_outcome();
         failed.into_iter().for_each(|slot| self.drop_connection(slot));
         slow.into_iter().for_each(|slot| self.end_slow(slot));
@@ -225,12 +264,25 @@ impl Shard {
 struct Sockets<'a> {
     table: &'a Table,
     sent_bytes: u64,
+    write_count: usize,
+}
+
+impl<'a> Sockets<'a> {
+    fn of(table: &'a Table) -> Self {
+        Self { table, sent_bytes: 0, write_count: 0 }
+    }
+}
+
+/// Time that the processor has spent on this thread: what a flush costs, whoever else is on the machine.
+fn cpu_time() -> Duration {
+    clock_gettime(ClockId::ThreadCPUTime).try_into().unwrap_or_default()
 }
 
 impl Wire for Sockets<'_> {
     fn write(&mut self, slot: Slot, bytes: &[u8]) -> Written {
         let Some(connection) = self.table.get(slot) else { return Written::Failed };
         let written = socket::send(&connection.socket, bytes);
+        self.write_count += 1;
         self.sent_bytes += match written {
             Written::All => bytes.len() as u64,
             Written::Part(count) => count as u64,
