@@ -23,7 +23,7 @@ const MIB = 1_048_576
 const COLUMNS: readonly ResultColumn[] = [
   { key: 'target', title: 'Target', unit: '', format: 'text' },
   { key: 'mode', title: 'Mode', unit: '', format: 'text' },
-  { key: 'subscribers', title: 'Subscribers', unit: '', format: 'count' },
+  { key: 'subscribers', title: 'Connections', unit: '', format: 'count' },
   { key: 'publishedPerSecond', title: 'Published/s', unit: '1/s', format: 'rate', better: 'higher' },
   { key: 'deliveriesPerSecond', title: 'Deliveries/s', unit: '1/s', format: 'rate', better: 'higher' },
   { key: 'bytesPerSecond', title: 'Bandwidth', unit: 'B/s', format: 'bytesPerSecond', better: 'higher' },
@@ -44,6 +44,7 @@ const COLUMNS: readonly ResultColumn[] = [
   { key: 'serverRssBytes', title: 'Server RSS', unit: 'B', format: 'bytes', better: 'lower' },
   { key: 'serverEventLoopLagMs.p99', title: 'Loop lag p99', unit: 'ms', format: 'ms', better: 'lower' },
   { key: 'generatorUtilization', title: 'Generator busy', unit: '', format: 'percent' },
+  { key: 'verdict', title: 'Verdict', unit: '', format: 'text' },
 ]
 
 /** What a fixture differs in from the plain one. */
@@ -78,7 +79,8 @@ export function fixtureRecord(changes: FixtureChanges = {}): ResultRecord {
         target: name,
         subscribers,
         repeat: 1,
-        title: 'Deliveries/s',
+        title: 'deliveries',
+        condition: { mode: 'flood' },
         unit: '1/s',
         format: 'rate',
         points: Array.from({ length: 100 }, (_, index) => ({

@@ -46,17 +46,17 @@ describe('comparing results', () => {
     const after = fixtureRecord({ ...SMALL, tiers: [1_000, 5_000] })
     const comparison = compareResults(before, { ...after, rows: [...after.rows].reverse() }, LIKE)
     expect(comparison.rows.map(({ name }) => name)).toEqual([
-      'webmq-native, 1,000 subscribers',
-      'uws, 1,000 subscribers',
+      'webmq-native, 1,000 connections',
+      'uws, 1,000 connections',
     ])
-    expect(comparison.onlyBefore).toEqual(['webmq-native, 100 subscribers', 'uws, 100 subscribers'])
-    expect(comparison.onlyAfter).toEqual(['uws, 5,000 subscribers', 'webmq-native, 5,000 subscribers'])
+    expect(comparison.onlyBefore).toEqual(['webmq-native, 100 connections', 'uws, 100 connections'])
+    expect(comparison.onlyAfter).toEqual(['uws, 5,000 connections', 'webmq-native, 5,000 connections'])
   })
 
   it('compares two targets of one run', () => {
     const record = fixtureRecord(SMALL)
     const comparison = compareResults(record, record, { ...LIKE, targets: ['uws', 'webmq-native'] })
-    expect(comparison.rows.map(({ name }) => name)).toEqual(['100 subscribers', '1,000 subscribers'])
+    expect(comparison.rows.map(({ name }) => name)).toEqual(['100 connections', '1,000 connections'])
     expect(changesOf(comparison, COST)).toEqual(['better', 'better'])
     expect(comparison.warnings).toEqual([])
   })
@@ -66,9 +66,9 @@ describe('comparing results', () => {
     const comparison = compareResults(fixtureRecord(SMALL), after, LIKE)
     expect(comparison.rows[0]?.change).toBe('worse')
     expect(parseFailOn('worse', comparison)(comparison)).toEqual([
-      "webmq-native, 100 subscribers: 'ok' has become 'lost messages'",
+      "webmq-native, 100 connections: 'ok' has become 'lost messages'",
     ])
-    expect(compareText(comparison, false)).toContain('webmq-native, 100 subscribers: ok -> lost messages')
+    expect(compareText(comparison, false)).toContain('webmq-native, 100 connections: ok -> lost messages')
   })
 
   it('says what else differs', () => {
@@ -117,7 +117,7 @@ describe('--fail-on', () => {
 
   it('finds all that is worse', () => {
     expect(find('worse')).toContainEqual(
-      expect.stringMatching(/^uws, 100 subscribers: deliveriesPerSecond is worse \(0\.\d+x\)/),
+      expect.stringMatching(/^uws, 100 connections: deliveriesPerSecond is worse \(0\.\d+x\)/),
     )
   })
 

@@ -1,8 +1,9 @@
-import type { ResultSeries } from '../scenarios/result.js'
-import { axisLabel, formatCell } from './format-cell.js'
+import { cellOf, type ResultSeries, type ScenarioResult } from '../scenarios/result.js'
+import { axisLabel } from './format-cell.js'
 import { escapeHtml } from './html-escape.js'
 import { figure, type LookOf } from './html-figure.js'
 import { valueAxis } from './plot-axes.js'
+import { speakOf } from './plot-plan.js'
 import { linePlotSvg, type PlotSeries } from './svg-plot.js'
 import { createScale } from './svg-scale.js'
 
@@ -10,11 +11,22 @@ import { createScale } from './svg-scale.js'
 const MAX_TIMELINE_POINTS = 300
 const PLAIN = { title: '', unit: '', format: 'number' } as const
 
-/** What happened over time, one figure per tier, one line per target and repeat. */
-export function timelineFigures(timelines: readonly ResultSeries[], lookOf: LookOf): string[] {
+/** What happened over time, one figure per condition, one line per target and repeat. */
+export function timelineFigures(
+  { series: timelines = [], columns, identity }: ScenarioResult,
+  lookOf: LookOf,
+): string[] {
+  const conditionOf = ({ subscribers, condition }: ResultSeries) => ({ subscribers, ...condition })
+  const named = columns.filter(
+    ({ key }) =>
+      identity.includes(key) &&
+      key !== 'target' &&
+      new Set(timelines.map((timeline) => cellOf(conditionOf(timeline), key))).size > 1,
+  )
   const groups = new Map<string, ResultSeries[]>()
   for (const timeline of timelines) {
-    const name = `${axisLabel(timeline)}, ${formatCell(timeline.subscribers, 'count')} subscribers`
+    const condition = named.map((column) => speakOf(cellOf(conditionOf(timeline), column.key), column))
+    const name = [upperFirst(axisLabel(timeline)), ...condition].join(', ')
     groups.set(name, [...(groups.get(name) ?? []), timeline])
   }
   return [...groups].map(([title, own]) => {
@@ -49,4 +61,8 @@ function thinned(points: ResultSeries['points']): ResultSeries['points'] {
       value: group.reduce((sum, { value }) => sum + value, 0) / group.length,
     }
   })
+}
+
+function upperFirst(title: string): string {
+  return `${title.charAt(0).toUpperCase()}${title.slice(1)}`
 }

@@ -28,9 +28,9 @@ describe('the HTML file', () => {
   it('plots the percentiles of each tier and what happened over time', () => {
     const figures = figuresOf(htmlText(fixtureRecord()))
     for (const tier of ['10', '100', '500', '1,000', '2,000', '5,000']) {
-      expect(figures.get(`Latency at ${tier} subscribers (ms)`)).toEqual(ALL)
+      expect(figures.get(`Latency at ${tier} connections (ms)`)).toEqual(ALL)
     }
-    expect(figures.get('Deliveries/s, 5,000 subscribers')).toEqual(ALL)
+    expect(figures.get('Deliveries per second, 5,000 connections')).toEqual(ALL)
   })
 
   it('draws bars for a single tier', () => {
@@ -74,7 +74,7 @@ describe('the HTML file', () => {
   it('shows verdicts with their reasons, assertions and notes', () => {
     const html = htmlText(fixtureRecord())
     expect(html).toMatch(/6 generator saturated.*30 ok/)
-    expect(html).toMatch(/the generator was busy for 97 % of the time <small>\(raw, 10 subscribers; raw, 100 sub/)
+    expect(html).toMatch(/the generator was busy for 97 % of the time <small>\(raw, 10 connections; raw, 100 con/)
     expect(html).toMatch(/fails<\/b> p99&lt;10ms <small>\(12.4\)/)
     expect(html).toContain('the length of the queue')
   })

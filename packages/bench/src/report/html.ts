@@ -38,7 +38,7 @@ function plotsSection(record: ResultRecord, plan: PlotPlan, names: readonly stri
     const distributions = plan.distributions.flatMap((one) => distributionFigures(plan, facet, one, lookOf))
     return [group(facet.name, metrics), group(distributionsTitle(facet.name), distributions)]
   })
-  const timelines = group('Over time', timelineFigures(record.series ?? [], lookOf))
+  const timelines = group('Over time', timelineFigures(record, lookOf))
   const content = [...groups, timelines].join('')
   return content === '' ? '' : `<section id="plots"><h2>Plots</h2>${legend(names, lookOf)}${content}</section>`
 }

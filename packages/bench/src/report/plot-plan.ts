@@ -60,9 +60,12 @@ export function planPlots(result: ScenarioResult): PlotPlan {
   }
 }
 
-/** A tier or setting as it is spoken of: `1,000 subscribers`, `flood`. */
+/** A tier or setting as it is spoken of: `1,000 connections`, `100 offered/s`, `flood`. */
 export function speakOf(cell: Cell, { format, title }: ResultColumn): string {
-  return format === 'text' ? formatCell(cell, format) : `${formatCell(cell, format)} ${lowerFirst(title)}`
+  if (format === 'text') return formatCell(cell, format)
+  // The title says it already: not "100/s offered/s".
+  const isRateTwice = format === 'rate' && title.endsWith('/s')
+  return `${formatCell(cell, isRateTwice ? 'number' : format)} ${lowerFirst(title)}`
 }
 
 /** Keeps what is written in capitals for a reason: `RSS`, `CPU seconds`. */

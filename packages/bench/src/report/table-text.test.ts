@@ -16,7 +16,7 @@ describe('the table for terminals', () => {
     const blocks = tableText(columns, identity, rows, 80).split('\n\n')
     expect(blocks.length).toBeGreaterThan(1)
     for (const block of blocks) {
-      expect(block).toMatch(/^Target\s+Mode\s+Subscribers/)
+      expect(block).toMatch(/^Target\s+Mode\s+Connections/)
       for (const line of block.split('\n')) expect(line.length).toBeLessThanOrEqual(80)
     }
     for (const { title } of columns) expect(blocks.join('\n')).toContain(title)

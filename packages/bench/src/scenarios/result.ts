@@ -31,6 +31,8 @@ export interface ResultColumn {
   readonly format: ColumnFormat
   /** Which direction is good; absent where neither is (identity, settings). For comparisons and colours. */
   readonly better?: 'higher' | 'lower'
+  /** Which of the repeats stands in the row: losses must not hide behind a median. Absent: the median. */
+  readonly repeats?: 'max' | 'min'
 }
 
 /** What a cell can be; `null`: not measured, or it has no meaning here. */
@@ -102,6 +104,8 @@ export interface ResultRow {
 export interface ResultSeries {
   readonly target: string
   readonly subscribers: number
+  /** What else identifies its row, by column key: `{ mode: 'flood', ratePerSecond: 100 }`. */
+  readonly condition?: Readonly<Record<string, number | string>>
   /** 1 is the first. */
   readonly repeat: number
   /** What the values are: `deliveries`. */
@@ -141,7 +145,7 @@ export interface ResultRecord extends ScenarioResult {
 }
 
 /** The value of a column in a row; `null` when it was not measured. */
-export function cellOf(row: ResultRow, key: string): Cell {
+export function cellOf(row: object, key: string): Cell {
   let value: unknown = row
   for (const part of key.split('.')) {
     if (typeof value !== 'object' || value === null) return null
