@@ -1,7 +1,8 @@
 // Sends every message back, on one transport and nothing above it. Prints its port; ends when its parent does.
+// Arguments: name of the transport, and `compression` to negotiate permessage-deflate.
 import { fileURLToPath } from 'node:url'
 
-const [name = 'native'] = process.argv.slice(2)
+const [name = 'native', compression] = process.argv.slice(2)
 const file = fileURLToPath(new URL(`../../packages/server/dist/transports/${name}.js`, import.meta.url))
 const { [`create${name[0].toUpperCase()}${name.slice(1)}Transport`]: createTransport } = await import(file)
 
@@ -12,6 +13,7 @@ const transport = createTransport({
   // Case 9 sends messages of 16 MiB.
   maxMessageBytes: 32 * 1024 * 1024,
   maxOutboxBytes: 64 * 1024 * 1024,
+  compression: compression === 'compression' ? { thresholdBytes: 0 } : undefined,
   maxHeaderBytes: 8 * 1024,
   maxConnections: 1_000,
   handshakeTimeoutMs: 10_000,

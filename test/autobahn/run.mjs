@@ -1,5 +1,6 @@
 // Autobahn's conformance suite for RFC 6455 against an echo server on one transport:
-//   node test/autobahn/run.mjs [--cases '1.*,7.*'] [--transport native|uws]
+//   node test/autobahn/run.mjs [--cases '1.*,7.*'] [--transport native|uws] [--compression]
+// `--compression` turns permessage-deflate on, and takes its cases (12.* and 13.*, some twenty minutes) for the default.
 // Exit code 1 when a case failed. The last line is `autobahn: N passed, N failed, N skipped`.
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -11,24 +12,27 @@ import { must, runScript, StepError, step } from '../../scripts/lib/steps.mjs'
 import { CACHE, installTestSuite } from './python.mjs'
 import { readReport } from './report.mjs'
 
-/** Everything but compression (12 and 13), which is not offered. */
-const DEFAULT_CASES = '1.*,2.*,3.*,4.*,5.*,6.*,7.*,9.*,10.*'
+/** Everything but compression, which is off by default. */
+const PLAIN_CASES = '1.*,2.*,3.*,4.*,5.*,6.*,7.*,9.*,10.*'
+const COMPRESSION_CASES = '12.*,13.*'
 const TRANSPORTS = ['native', 'uws']
 
 function readArguments() {
   const { values } = parseArgs({
     options: {
-      cases: { type: 'string', default: DEFAULT_CASES },
+      cases: { type: 'string' },
       transport: { type: 'string', default: 'native' },
+      compression: { type: 'boolean', default: false },
     },
   })
   if (!TRANSPORTS.includes(values.transport)) throw new StepError(`--transport is one of ${TRANSPORTS.join(', ')}.`)
-  return values
+  return { ...values, cases: values.cases ?? (values.compression ? COMPRESSION_CASES : PLAIN_CASES) }
 }
 
 /** @returns {Promise<{ port: number, stop: () => Promise<void> }>} */
-async function startEchoServer(transport) {
-  const server = fork(fileURLToPath(new URL('echo-server.mjs', import.meta.url)), [transport])
+async function startEchoServer(transport, compression) {
+  const file = fileURLToPath(new URL('echo-server.mjs', import.meta.url))
+  const server = fork(file, compression ? [transport, 'compression'] : [transport])
   const ended = once(server, 'exit')
   const started = await Promise.race([once(server, 'message'), ended.then(() => undefined)])
   if (started === undefined) {
@@ -42,10 +46,10 @@ async function startEchoServer(transport) {
 }
 
 await runScript(async () => {
-  const { cases, transport } = readArguments()
+  const { cases, transport, compression } = readArguments()
   const wstest = await step("Getting Autobahn's test suite", installTestSuite)
-  const outdir = path.join(CACHE, `report-${transport}`)
-  const server = await startEchoServer(transport)
+  const outdir = path.join(CACHE, `report-${transport}${compression ? '-compression' : ''}`)
+  const server = await startEchoServer(transport, compression)
   try {
     rmSync(outdir, { recursive: true, force: true })
     mkdirSync(outdir, { recursive: true })
