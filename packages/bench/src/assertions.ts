@@ -23,12 +23,15 @@ export interface Assertion {
 export interface AssertionResult {
   readonly text: string
   readonly isMet: boolean
-  readonly actual: number | null
+  /** `null` when there was nothing to measure. */
+  readonly actual: number | string | null
 }
 
-type Operator = '=' | '!=' | '<' | '<=' | '>' | '>='
+/** How a measured value is compared. */
+export type Operator = '=' | '!=' | '<' | '<=' | '>' | '>='
 
-const COMPARE: Readonly<Record<Operator, (actual: number, limit: number) => boolean>> = {
+/** What each operator means. */
+export const COMPARE: Readonly<Record<Operator, (actual: number, limit: number) => boolean>> = {
   '=': (actual, limit) => actual === limit,
   '!=': (actual, limit) => actual !== limit,
   '<': (actual, limit) => actual < limit,
@@ -38,7 +41,7 @@ const COMPARE: Readonly<Record<Operator, (actual: number, limit: number) => bool
 }
 
 /** How many of the metric's unit one of the written unit is. */
-const UNITS: Readonly<Record<MetricKind, Readonly<Record<string, number>>>> = {
+export const UNITS: Readonly<Record<MetricKind, Readonly<Record<string, number>>>> = {
   milliseconds: { '': 1, us: 0.001, ms: 1, s: 1_000 },
   seconds: { '': 1, us: 0.000_001, ms: 0.001, s: 1 },
   ratio: { '': 1, '%': 0.01 },
@@ -85,4 +88,10 @@ export function checkAssertions(assertions: readonly Assertion[], metrics: Metri
     const actual = metrics[metric] ?? null
     return { text, actual, isMet: actual !== null && COMPARE[operator](actual, limit) }
   })
+}
+
+/** What `--help` says of metrics. */
+export function metricsHelp(kinds: MetricKinds): string {
+  const names = Object.entries(kinds).map(([name, kind]) => `${name} (${kind})`)
+  return `Metrics for --assert (with =, !=, <, <=, >, >=; units us ms s, %, B KB MB GB KiB MiB GiB):\n  ${names.join(', ')}`
 }

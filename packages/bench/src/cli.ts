@@ -1,13 +1,14 @@
-import { writeFileSync } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import { Command, CommanderError, type OptionValues } from 'commander'
-import { type Assertion, checkAssertions, parseAssertion } from './assertions.js'
 import { EXIT, RunError, UsageError } from './exit-codes.js'
 import { describeMachine } from './machine.js'
 import { addCommonOptions, type CommonOptions } from './options.js'
 import { createProgress, type ProgressOutput } from './progress.js'
-import { commandLine, headText, type RunRecord, resultText } from './report/report.js'
+import { runCompare } from './report/compare-command.js'
+import { asRecord } from './report/read-record.js'
+import { commandLine, headText, resultText } from './report/report.js'
+import { writeCsv, writeHtml, writeJson } from './report/write-output.js'
 import { defaultScenario, scenarios } from './scenarios/index.js'
 import type { Scenario, ScenarioRun } from './scenarios/scenario.js'
 
@@ -46,36 +47,67 @@ export async function runCli(args: readonly string[], environment: CliEnvironmen
 }
 
 async function run(args: readonly string[], { stdout, stderr, signal }: CliEnvironment): Promise<number> {
+  if (args[0] === 'compare') return runCompare(args.slice(1), stdout, stderr)
   const scenario = scenarioOf(args)
   const command = createCommand(scenario, stdout, stderr).parse(args, { from: 'user' })
   const options = command.opts<CommonOptions & OptionValues>()
-  const assertions = options.assert.map((text): Assertion => parseAssertion(text, scenario.metrics))
   const planned: ScenarioRun = scenario.prepare(options)
-  if (options.json !== undefined && options.json !== '-') await requireDirectory(options.json)
+  const outputs = outputsOf(options)
+  for (const { flag, file } of outputs) if (file !== '-') await requireDirectory(flag, file)
 
-  // With `--json -` standard output is the JSON alone.
-  const report = options.json === '-' ? stderr : stdout
+  // With `--json -` and the like standard output is the file alone.
+  const report = outputs.some(({ file }) => file === '-') ? stderr : stdout
   const machine = describeMachine()
   report.write(`${headText(scenario.name, planned.heading, machine)}\n`)
   const progress = createProgress(stderr, options.progress)
   for (const note of planned.notes) progress.note(note)
 
-  const outcome = await planned.run({ progress, signal })
-  const checked = checkAssertions(assertions, outcome.metrics)
+  const width = report.columns
+  const outcome = await planned.run({ progress, signal, ...(width === undefined ? {} : { width }) })
+  const { assertions } = outcome
   const typed = commandLine(args)
-  report.write(resultText(outcome, checked, typed))
-  const { results, ...sections } = outcome.json
-  const record: RunRecord = {
+  report.write(resultText(outcome, assertions, typed))
+  const record = {
     command: typed,
     machine,
     scenario: scenario.name,
     config: planned.config,
-    results,
-    ...sections,
-    assertions: checked,
+    ...outcome.json,
+    assertions,
   }
-  if (options.json !== undefined) writeRecord(record, options.json, stdout)
-  return checked.every(({ isMet }) => isMet) ? EXIT.ok : EXIT.assertion
+  for (const { file, write } of outputs) write(record, file, stdout)
+  return assertions.every(({ isMet }) => isMet) ? EXIT.ok : EXIT.assertion
+}
+
+/** A file that was asked for. */
+interface Output {
+  readonly flag: string
+  readonly file: string
+  write(record: object, file: string, stdout: ProgressOutput): void
+}
+
+/** @throws {UsageError} when two are to go to standard output. */
+function outputsOf({ json, csv, html }: CommonOptions): Output[] {
+  const outputs: Output[] = []
+  if (json !== undefined) outputs.push({ flag: '--json', file: json, write: writeJson })
+  if (csv !== undefined) {
+    outputs.push({
+      flag: '--csv',
+      file: csv,
+      write: (record, ...to) => writeCsv(asRecord(record, 'the result'), ...to),
+    })
+  }
+  if (html !== undefined) {
+    outputs.push({
+      flag: '--html',
+      file: html,
+      write: (record, ...to) => writeHtml(asRecord(record, 'the result'), ...to),
+    })
+  }
+  if (outputs.filter(({ file }) => file === '-').length > 1) {
+    throw new UsageError('only one of --json, --csv and --html can go to standard output')
+  }
+  return outputs
 }
 
 function createCommand(scenario: Scenario, stdout: ProgressOutput, stderr: ProgressOutput): Command {
@@ -94,15 +126,13 @@ function createCommand(scenario: Scenario, stdout: ProgressOutput, stderr: Progr
     )
     return `  # ${shows}\n  ${line.join(' ')}`
   })
-  const metrics = Object.entries(scenario.metrics).map(([name, kind]) => `${name} (${kind})`)
   command.addHelpText(
     'after',
     `
 Examples:
 ${examples.join('\n')}
 
-Metrics for --assert (with =, !=, <, <=, >, >=; units us ms s, %, B KB MB GB KiB MiB GiB):
-  ${metrics.join(', ')}
+${scenario.assertHelp}
 
 Exit codes: 0 ok, 1 the run failed, 2 wrong usage, 3 an assertion does not hold, 130 interrupted.`,
   )
@@ -117,24 +147,8 @@ function scenarioOf(args: readonly string[]): Scenario {
 }
 
 /** Before the run, not after it. */
-async function requireDirectory(file: string): Promise<void> {
+async function requireDirectory(flag: string, file: string): Promise<void> {
   const directory = dirname(resolve(file))
   const found = await stat(directory).catch(() => undefined)
-  if (found?.isDirectory() !== true) throw new UsageError(`--json ${file}: there is no directory ${directory}`)
-}
-
-function writeRecord(record: RunRecord, file: string, stdout: ProgressOutput): void {
-  const json = `${JSON.stringify(record, null, 2)}\n`
-  if (file === '-') {
-    stdout.write(json)
-    return
-  }
-  try {
-    writeFileSync(file, json)
-  } catch (cause) {
-    throw new RunError(
-      `--json ${file} could not be written: ${cause instanceof Error ? cause.message : String(cause)}`,
-      { cause },
-    )
-  }
+  if (found?.isDirectory() !== true) throw new UsageError(`${flag} ${file}: there is no directory ${directory}`)
 }

@@ -5,6 +5,10 @@ export interface CommonOptions {
   readonly scenario: string
   /** File for the result, `-` for standard output. */
   readonly json?: string
+  /** File for the table, `-` for standard output. */
+  readonly csv?: string
+  /** File for the report as a page, `-` for standard output. */
+  readonly html?: string
   /** Conditions, as written. */
   readonly assert: readonly string[]
   readonly progress: boolean
@@ -15,9 +19,11 @@ export function addCommonOptions(command: Command, scenarioNames: readonly strin
   command
     .addOption(new Option('--scenario <name>', 'what to measure').choices(scenarioNames).default(defaultScenario))
     .option('--json <file>', "write the result as JSON; '-' for standard output")
+    .option('--csv <file>', 'write the table as CSV')
+    .option('--html <file>', 'write the report as one page with plots')
     .option(
       '--assert <condition>',
-      "end with exit code 3 unless this holds, e.g. 'loss=0', 'p99<10ms'; repeatable",
+      'end with exit code 3 unless this holds; repeatable',
       (condition: string, previous: readonly string[]) => [...previous, condition],
       [],
     )

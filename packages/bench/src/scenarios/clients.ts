@@ -1,4 +1,5 @@
 import type { OptionValues } from 'commander'
+import { type Assertion, checkAssertions, metricsHelp, parseAssertion } from '../assertions.js'
 import { BackendPool } from '../backends/backend-pool.js'
 import { LoadGenerator } from '../generator/load-generator.js'
 import { CLIENTS_METRICS, clientsMetrics } from './clients-metrics.js'
@@ -26,20 +27,25 @@ export const clientsScenario: Scenario = {
     ['--clients 100 --key-pool-size 5', 'high contention: everybody gets everything'],
     ["--assert 'loss=0' --assert 'p99<10ms' --json result.json", 'in CI'],
   ],
-  metrics: CLIENTS_METRICS,
+  assertHelp: metricsHelp(CLIENTS_METRICS),
   addOptions: addClientsOptions,
   prepare(values: OptionValues): ScenarioRun {
+    const assertions = ((values.assert ?? []) as string[]).map((text) => parseAssertion(text, CLIENTS_METRICS))
     const { config, notes } = readClientsConfig(values)
     return {
       config: { ...config },
       notes,
       heading: clientsHeading(config),
-      run: async (context) => await runClients(config, context),
+      run: async (context) => await runClients(config, assertions, context),
     }
   },
 }
 
-async function runClients(config: ClientsConfig, { progress, signal }: ScenarioContext): Promise<ScenarioOutcome> {
+async function runClients(
+  config: ClientsConfig,
+  assertions: readonly Assertion[],
+  { progress, signal }: ScenarioContext,
+): Promise<ScenarioOutcome> {
   signal.throwIfAborted()
   const backends = new BackendPool(config.backends)
   const stopping = new AbortController()
@@ -70,7 +76,11 @@ async function runClients(config: ClientsConfig, { progress, signal }: ScenarioC
       config,
       await Promise.race([aborted(stopping.signal), backends.failed, observation]),
     )
-    return { json: { ...report }, text: clientsText(report), metrics: clientsMetrics(report) }
+    return {
+      json: { ...report },
+      text: clientsText(report),
+      assertions: checkAssertions(assertions, clientsMetrics(report)),
+    }
   } finally {
     signal.removeEventListener('abort', abort)
     stopping.abort()

@@ -1,8 +1,34 @@
 import { clientsScenario } from './clients.js'
+import { fanOutScenario } from './fanout.js'
+import { formatsScenario } from './formats.js'
+import { holdScenario } from './hold.js'
+import { idleScenario } from './idle.js'
+import { limitScenario } from './limit.js'
+import { matrixScenario } from './matrix.js'
+import { pacedScenario } from './paced.js'
+import { pingScenario } from './ping.js'
 import type { Scenario } from './scenario.js'
+import { slowScenario } from './slow.js'
+import { stormScenario } from './storm.js'
+import { throughputScenario } from './throughput.js'
+import { wildcardScenario } from './wildcard.js'
 
 /** Every scenario by name. */
-export const scenarios: readonly Scenario[] = [clientsScenario]
+export const scenarios: readonly Scenario[] = [
+  clientsScenario,
+  fanOutScenario,
+  pacedScenario,
+  stormScenario,
+  pingScenario,
+  throughputScenario,
+  matrixScenario,
+  formatsScenario,
+  holdScenario,
+  limitScenario,
+  wildcardScenario,
+  slowScenario,
+  idleScenario,
+]
 
 /** The one that runs without `--scenario`. */
 export const defaultScenario = clientsScenario

@@ -1,5 +1,5 @@
 import type { Command, OptionValues } from 'commander'
-import type { MetricKinds, Metrics } from '../assertions.js'
+import type { AssertionResult } from '../assertions.js'
 import type { Progress } from '../progress.js'
 
 /** One kind of load, one file: its flags, its traffic, its figures. */
@@ -10,11 +10,11 @@ export interface Scenario {
   readonly summary: string
   /** Command lines without `node benchmark.js`, each with what it shows. */
   readonly examples: readonly (readonly [flags: string, shows: string])[]
-  /** What `--assert` can name. */
-  readonly metrics: MetricKinds
+  /** What `--assert` can say, for `--help`. */
+  readonly assertHelp: string
   addOptions(command: Command): void
   /**
-   * Turns parsed flags into a run that can be started. Starts nothing.
+   * Turns parsed flags, `--assert` among them, into a run that can be started. Starts nothing.
    * @throws {UsageError} for flags that cannot go together.
    */
   prepare(values: OptionValues): ScenarioRun
@@ -37,13 +37,16 @@ export interface ScenarioContext {
   readonly progress: Progress
   /** Aborted when the user interrupts. */
   readonly signal: AbortSignal
+  /** Characters per line of the report; absent where it is no terminal. */
+  readonly width?: number
 }
 
 /** What a run has measured. */
 export interface ScenarioOutcome {
-  /** `results` and what else goes into the JSON file beside `command`, `machine`, `scenario` and `config`. */
-  readonly json: { readonly results: object; readonly [section: string]: unknown }
+  /** What goes into the JSON file beside `command`, `machine`, `scenario`, `config` and `assertions`. */
+  readonly json: object
   /** The report for people. */
   readonly text: string
-  readonly metrics: Metrics
+  /** What came of every `--assert`, in their order. */
+  readonly assertions: readonly AssertionResult[]
 }

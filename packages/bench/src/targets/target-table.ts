@@ -12,6 +12,8 @@ export type TargetAbility =
   | 'ping'
   /** Counts the messages that it has processed. */
   | 'inbound'
+  /** Takes bytes that are no text as a message. */
+  | 'binary'
   /** permessage-deflate. */
   | 'compression'
   /** Does something about connections that do not read. */
@@ -61,8 +63,9 @@ const socketio: TargetWire = {
   inbound: (payload) => Buffer.concat([Buffer.from('42["in",'), payload, Buffer.from(']')]),
 }
 
-const webmqAbilities = ['fan-out', 'tokens', 'ping', 'inbound', 'compression', 'slow-readers', 'patterns'] as const
-const serverAbilities = ['fan-out', 'tokens', 'ping', 'inbound', 'compression', 'slow-readers'] as const
+const socketioAbilities = ['fan-out', 'tokens', 'ping', 'inbound', 'compression', 'slow-readers'] as const
+const serverAbilities = [...socketioAbilities, 'binary'] as const
+const webmqAbilities = [...serverAbilities, 'patterns'] as const
 
 /** Every target by name. */
 export const targetSpecs: readonly TargetSpec[] = [
@@ -76,7 +79,7 @@ export const targetSpecs: readonly TargetSpec[] = [
   { name: 'webmq-uws', program: 'webmq.mjs', settings: { transport: 'uws' }, abilities: webmqAbilities, wire: webmq },
   { name: 'uws', program: 'uws.mjs', settings: {}, abilities: serverAbilities, wire: plain },
   { name: 'ws', program: 'ws.mjs', settings: {}, abilities: serverAbilities, wire: plain },
-  { name: 'socketio', program: 'socketio.mjs', settings: {}, abilities: serverAbilities, wire: socketio },
+  { name: 'socketio', program: 'socketio.mjs', settings: {}, abilities: socketioAbilities, wire: socketio },
   {
     name: 'raw',
     program: 'webmq-raw',

@@ -1,0 +1,81 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { processUsage } from '../process-usage.js'
+import { JUDGEMENT_COLUMNS } from '../trials/columns.js'
+import { createTrialScenario } from '../trials/create-trial-scenario.js'
+import type { Trial } from '../trials/trial.js'
+import { usageBetween } from '../trials/trial.js'
+import type { TrialConfig } from '../trials/trial-options.js'
+import { type Measured, per, type TrialContext, type TrialScenario } from '../trials/trial-scenario.js'
+import { judge } from '../trials/verdict.js'
+
+/** Made before the first look: pools, code and tables that the first connections bring are not theirs alone. */
+const FIRST_SHARE = 0.1
+const SETTLE_MS = 500
+
+const idle: TrialScenario<TrialConfig> = {
+  name: 'idle',
+  summary: 'connections that listen and do nothing: the memory of one, and what they cost while nothing happens',
+  examples: [['--tiers 1000,10000', 'memory per connection at two tiers']],
+  abilities: [],
+  defaults: { targets: ['webmq-native', 'uws', 'ws', 'raw'], tiers: [1_000, 5_000, 10_000], duration: 5 },
+  caseColumns: [],
+  columns: [
+    { key: 'bytesPerConnection', title: 'Memory each', unit: 'B', format: 'bytes', better: 'lower' },
+    { key: 'baselineRssBytes', title: 'Before', unit: 'B', format: 'bytes' },
+    { key: 'serverRssBytes', title: 'Server RSS', unit: 'B', format: 'bytes', better: 'lower' },
+    { key: 'serverCpuShare', title: 'Server CPU cores', unit: '', format: 'number', better: 'lower' },
+    ...JUDGEMENT_COLUMNS.filter(({ key }) => key === 'verdict'),
+  ],
+  readConfig: (common) => common,
+  cases: ({ tiers }) => tiers.map((subscribers) => ({ mode: 'idle', subscribers, fields: {} })),
+  notes: () => [
+    'Memory in user space, by resident size: what the connections after the first tenth have added, per connection. The kernel has some 3.8 KB a side beside it.',
+    'Each connection listens to one pattern (or topic) that all share. Targets of Node collect garbage before each look.',
+  ],
+  measure: measureIdle,
+}
+
+async function measureIdle({
+  config,
+  choice,
+  testCase,
+  progress,
+  signal,
+  startTrial,
+}: TrialContext): Promise<Measured> {
+  const { subscribers } = testCase
+  const trial = await startTrial({})
+  const first = Math.max(1, Math.floor(subscribers * FIRST_SHARE))
+  const isNode = choice.spec.program !== 'webmq-raw'
+  progress.phase('connecting')
+  await trial.subscribe(first)
+  const baselineRssBytes = await settledRssBytes(trial, isNode, signal)
+  if (subscribers > first) await trial.subscribe(subscribers - first)
+  const serverRssBytes = await settledRssBytes(trial, isNode, signal)
+
+  progress.phase('idling')
+  const start = await trial.mark()
+  await progress.during(sleep(config.duration * 1_000, undefined, { signal }), { expectedMs: config.duration * 1_000 })
+  const end = await trial.mark()
+  const usage = usageBetween(start, end)
+  const { open } = await trial.loadgen.stats()
+  return {
+    figures: {
+      ...usage,
+      serverRssBytes,
+      baselineRssBytes,
+      bytesPerConnection: per(serverRssBytes - baselineRssBytes, subscribers - first),
+      serverCpuShare: per(usage.serverCpuSeconds, (end.atUs - start.atUs) / 1_000_000),
+      ...judge({ failure: open < subscribers ? `${subscribers - open} connections were closed` : null }),
+    },
+  }
+}
+
+async function settledRssBytes({ target }: Trial, isNode: boolean, signal: AbortSignal): Promise<number> {
+  await sleep(SETTLE_MS, undefined, { signal })
+  if (isNode) await target.collect()
+  return processUsage(target.pid).rssBytes
+}
+
+/** What a connection costs that does nothing. */
+export const idleScenario = createTrialScenario(idle)

@@ -1,0 +1,145 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { RunError } from '../exit-codes.js'
+import { nonNegativeNumber, positiveInteger } from '../options.js'
+import { JUDGEMENT_COLUMNS } from '../trials/columns.js'
+import { createTrialScenario } from '../trials/create-trial-scenario.js'
+import { searchLimit } from '../trials/search-limit.js'
+import { reasons } from '../trials/trial.js'
+import type { TrialConfig } from '../trials/trial-options.js'
+import { type Measured, per, type TrialContext, type TrialScenario } from '../trials/trial-scenario.js'
+import { judge } from '../trials/verdict.js'
+
+interface LimitConfig extends TrialConfig {
+  /** No more than this is tried. */
+  readonly max: number
+  /** Server processes that the connections are spread over. */
+  readonly backends: number
+  /** Seconds that connections have to last. */
+  readonly hold: number
+}
+
+/** One number of connections that was tried. */
+interface Attempt {
+  readonly connections: number
+  readonly connectsPerSecond: number | null
+  readonly bytesPerConnection: number | null
+  /** `null`: every single connection lasted and answered. */
+  readonly failure: string | null
+}
+
+/** Of the limit: how near the search comes to it. */
+const PRECISION_RATIO = 0.02
+const CONNECT_TIMEOUT_MS = 20_000
+
+const limit: TrialScenario<LimitConfig> = {
+  name: 'limit',
+  summary: 'the most connections that last: doubles until some fail, then halves the distance',
+  examples: [
+    ['', 'one server process, from 1,000 connections on'],
+    ['--backends 3 --max 60000', 'several server processes'],
+    ["--assert 'webmq-native maxConnections >= 40000'", 'in CI'],
+  ],
+  abilities: ['ping'],
+  defaults: { targets: ['webmq-native'], tiers: [1_000], repeat: 1 },
+  caseColumns: [],
+  columns: [
+    { key: 'maxConnections', title: 'Most', unit: '', format: 'count', better: 'higher' },
+    { key: 'connectsPerSecond', title: 'Connects/s', unit: '1/s', format: 'rate', better: 'higher' },
+    { key: 'bytesPerConnection', title: 'RSS each', unit: 'B', format: 'bytes', better: 'lower' },
+    { key: 'serverRssBytes', title: 'Server RSS', unit: 'B', format: 'bytes', better: 'lower' },
+    { key: 'limitReason', title: 'Why no more', unit: '', format: 'text' },
+    ...JUDGEMENT_COLUMNS.filter(({ key }) => key === 'verdict'),
+  ],
+  addOptions(command) {
+    command
+      .option('--max <n>', 'no more than this is tried', positiveInteger, 100_000)
+      .option('--backends <n>', 'server processes that the connections are spread over', positiveInteger, 1)
+      .option('--hold <s>', 'seconds that connections have to last', nonNegativeNumber, 2)
+  },
+  readConfig: (common, { max, backends, hold }) => ({ ...common, max, backends, hold }),
+  cases: ({ tiers }) => tiers.map((subscribers) => ({ mode: 'probe', subscribers, fields: {} })),
+  notes: ({ max, backends, hold }) => [
+    `"Connections" is where the probing starts; it ends at ${max.toLocaleString('en')}. Connections are stable when all are open after ${hold} s and answer a ping. Server processes: ${backends}.`,
+  ],
+  measure: measureLimit,
+}
+
+async function measureLimit(context: TrialContext<LimitConfig>): Promise<Measured> {
+  const { config, choice, testCase, progress } = context
+  const attempts: Attempt[] = []
+  const found = await searchLimit(
+    { start: testCase.subscribers, max: config.max, precisionRatio: PRECISION_RATIO },
+    async (connections) => {
+      const attempt = await attemptConnections(context, connections)
+      attempts.push(attempt)
+      const outcome = attempt.failure ?? `${Math.round(attempt.connectsPerSecond ?? 0).toLocaleString('en')} connects/s`
+      progress.note(`  ${choice.label}: ${connections.toLocaleString('en')}: ${outcome}`)
+      return attempt.failure === null
+    },
+  )
+  const best = attempts.findLast(({ connections, failure }) => failure === null && connections === found)
+  const limitReason = attempts.findLast(({ failure }) => failure !== null)?.failure ?? 'no more were tried'
+  return {
+    figures: {
+      maxConnections: found,
+      connectsPerSecond: best?.connectsPerSecond ?? null,
+      bytesPerConnection: best?.bytesPerConnection ?? null,
+      serverRssBytes: best?.bytesPerConnection == null ? null : best.bytesPerConnection * found,
+      limitReason,
+      attempts,
+      ...judge({ failure: found === 0 ? `not even ${testCase.subscribers} connections: ${limitReason}` : null }),
+    },
+  }
+}
+
+async function attemptConnections(
+  { config, choice, progress, signal, startTrial }: TrialContext<LimitConfig>,
+  connections: number,
+): Promise<Attempt> {
+  const trials = await Promise.all(Array.from({ length: config.backends }, () => startTrial({}, true)))
+  const share = (index: number) => Math.floor((connections + index) / config.backends)
+  try {
+    progress.phase(`trying ${connections.toLocaleString('en')}`)
+    const marks = await Promise.all(trials.map((trial) => trial.mark()))
+    const connected = await Promise.all(
+      trials.map((trial, index) => trial.tryConnect({ count: share(index), timeoutMs: CONNECT_TIMEOUT_MS })),
+    )
+    const failed = connected.find((one) => one.failed > 0)
+    const ok = connected.reduce((sum, one) => sum + one.ok, 0)
+    const connectsPerSecond = per(ok, Math.max(...connected.map(({ durationUs }) => durationUs)) / 1_000_000)
+    if (failed !== undefined) {
+      return {
+        connections,
+        connectsPerSecond,
+        bytesPerConnection: null,
+        failure: `${failed.failed} failed: ${reasons(failed)}`,
+      }
+    }
+    await sleep(config.hold * 1_000, undefined, { signal })
+    const { text, await: awaited } = choice.spec.wire.ping
+    const pinged = await Promise.all(
+      trials.map((trial) => trial.loadgen.ping({ perConnection: 1, kind: 'app', text, await: awaited })),
+    )
+    const missing = pinged.reduce((sum, one) => sum + one.missing, 0)
+    const usages = await Promise.all(trials.map((trial) => trial.mark()))
+    const grownBytes = usages.reduce(
+      (sum, { server }, index) => sum + server.rssBytes - (marks[index]?.server.rssBytes ?? 0),
+      0,
+    )
+    return {
+      connections,
+      connectsPerSecond,
+      bytesPerConnection: grownBytes / connections,
+      failure: missing > 0 ? `${missing} did not answer after ${config.hold} s` : null,
+    }
+  } catch (error) {
+    // A server that dies under the load is an answer, too.
+    if (!(error instanceof RunError)) throw error
+    return { connections, connectsPerSecond: null, bytesPerConnection: null, failure: error.message }
+  } finally {
+    await Promise.all(trials.map((trial) => trial.stop()))
+  }
+}
+
+/** Test 7: how many connections there can be. */
+export const limitScenario = createTrialScenario(limit)

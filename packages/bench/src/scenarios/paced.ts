@@ -1,0 +1,122 @@
+import { UsageError } from '../exit-codes.js'
+import {
+  DELIVERY_COLUMNS,
+  DELIVERY_COST_COLUMN,
+  JUDGEMENT_COLUMNS,
+  LOSS_COLUMNS,
+  percentileColumns,
+  SERVER_COLUMNS,
+} from '../trials/columns.js'
+import { createTrialScenario } from '../trials/create-trial-scenario.js'
+import { deliverySeries, type FanOutWindow, fanOutFigures, measureFanOut } from '../trials/fan-out.js'
+import { latencyMs } from '../trials/trial.js'
+import { checkTickSize, positiveNumbers, type TrialConfig } from '../trials/trial-options.js'
+import type { Measured, TrialContext, TrialScenario } from '../trials/trial-scenario.js'
+import { judge } from '../trials/verdict.js'
+
+interface PacedConfig extends TrialConfig {
+  /** Messages per second. */
+  readonly rates: readonly number[]
+}
+
+/** A publisher or a tail that is later than this was not paced any more. */
+const MAX_LATE_MS = 100
+const MAX_TAIL_MS = 1_000
+/** Of what was to be published. */
+const MIN_PUBLISHED_RATIO = 0.99
+/** As in a flood: what waits for a moment when the machine is full must not end a connection. */
+const MAX_OUTBOX_BYTES = 16 * 1_024 * 1_024
+
+const paced: TrialScenario<PacedConfig> = {
+  name: 'paced',
+  summary:
+    'a fixed rate of messages to every connection: latency and cost at a load that is offered, the one that users see',
+  examples: [
+    ['--tiers 1000 --rate 100', '100,000 deliveries/s'],
+    ['--tiers 1000 --rate 100,1000,16000 --target webmq-native,uws,raw,raw-loop --repeat 5', 'up to 16M deliveries/s'],
+    ['--tiers 1 --rate 10', 'an idle server: what the way itself takes'],
+    ["--tiers 1000 --rate 1000 --assert 'webmq-native fanoutMs.p99 < 25ms' --assert gapCount=0", 'in CI'],
+  ],
+  abilities: ['fan-out'],
+  defaults: { targets: ['webmq-native', 'uws', 'raw'], tiers: [1, 100, 1_000], duration: 10, warmup: 1, payload: 100 },
+  caseColumns: [{ key: 'ratePerSecond', title: 'Offered/s', unit: '1/s', format: 'rate' }],
+  columns: [
+    ...DELIVERY_COLUMNS,
+    ...percentileColumns('latencyMs', '', ['p50', 'p95', 'p99']),
+    ...percentileColumns('fanoutMs', 'all', ['p50', 'p95', 'p99']),
+    { key: 'publishLateMs.p99', title: 'Publisher late p99', unit: 'ms', format: 'ms', better: 'lower' },
+    { key: 'serverCpuShare', title: 'Server CPU cores', unit: '', format: 'number', better: 'lower' },
+    DELIVERY_COST_COLUMN,
+    ...LOSS_COLUMNS,
+    ...SERVER_COLUMNS,
+    ...JUDGEMENT_COLUMNS,
+  ],
+  addOptions(command) {
+    command.option('--rate <list>', 'messages per second, one condition each', positiveNumbers, [100])
+  },
+  readConfig(common, values) {
+    checkTickSize(common)
+    const rates = values.rate as number[]
+    const tooFew = rates.find((rate) => rate * common.duration < 1)
+    if (tooFew !== undefined)
+      throw new UsageError(`--rate ${tooFew} publishes nothing in --duration ${common.duration}`)
+    return { ...common, rates }
+  },
+  cases: ({ tiers, rates }) =>
+    tiers.flatMap((subscribers) =>
+      rates.map((ratePerSecond) => ({ mode: 'single', subscribers, fields: { ratePerSecond } })),
+    ),
+  notes: () => [
+    'Latency is receipt less the intended moment of publishing, per delivery; "all" is that of the last receiver of each message.',
+  ],
+  measure: measurePaced,
+}
+
+async function measurePaced({ config, testCase, progress, startTrial }: TrialContext<PacedConfig>): Promise<Measured> {
+  const { payload: payloadBytes, duration, warmup } = config
+  const perSecond = Number(testCase.fields.ratePerSecond)
+  const trial = await startTrial({ maxOutboxBytes: MAX_OUTBOX_BYTES })
+  progress.phase('connecting')
+  await trial.subscribe(testCase.subscribers)
+  const load = async (seconds: number, phase: string, firstSeq?: number) =>
+    await measureFanOut(
+      trial,
+      async (target) => await target.publishPaced({ perSecond, durationMs: seconds * 1_000, payloadBytes }),
+      { count: { latency: true, fanout: true }, durationMs: seconds * 1_000, firstSeq, progress, phase },
+    )
+  const before = warmup * perSecond >= 1 ? await load(warmup, 'warming up') : undefined
+  const window = await load(duration, 'publishing', before === undefined ? undefined : before.published.lastSeq + 1)
+  const { counted, published, usage, lostCount, generatorUtilization } = window
+  const { duplicateCount, reorderedCount } = counted
+  return {
+    figures: {
+      ...fanOutFigures(window, payloadBytes),
+      latencyMs: latencyMs(counted.latencyUs),
+      fanoutMs: latencyMs(counted.completeFanoutUs),
+      publishLateMs: latencyMs(published.lateUs),
+      serverCpuShare: usage.serverCpuSeconds / Math.max(duration, published.drainedUs / 1_000_000),
+      ...judge({
+        lostCount,
+        duplicateCount,
+        reorderedCount,
+        generatorUtilization,
+        serverLate: whyLate(window, Math.round(perSecond * duration)),
+      }),
+    },
+    series: [deliverySeries(window)],
+  }
+}
+
+/** Why the server did not keep the pace; `null` when it did. */
+function whyLate({ published, counted }: FanOutWindow, intendedCount: number): string | null {
+  if (published.count < intendedCount * MIN_PUBLISHED_RATIO) {
+    return `it took ${published.count.toLocaleString('en')} of ${intendedCount.toLocaleString('en')} messages`
+  }
+  const lateMs = (published.lateUs?.p99 ?? 0) / 1_000
+  if (lateMs > MAX_LATE_MS) return `messages were published ${Math.round(lateMs)} ms late (p99)`
+  const tailMs = (counted.lastFrameUs - counted.firstFrameUs - published.durationUs) / 1_000
+  return tailMs > MAX_TAIL_MS ? `the last message came ${Math.round(tailMs)} ms after it was published` : null
+}
+
+/** A load that is offered at a fixed rate: what it costs, and how late it is. */
+export const pacedScenario = createTrialScenario(paced)

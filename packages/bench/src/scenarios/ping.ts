@@ -1,0 +1,99 @@
+import { Option } from 'commander'
+import { UsageError } from '../exit-codes.js'
+import { positiveInteger } from '../options.js'
+import { JUDGEMENT_COLUMNS, percentileColumns, SERVER_COLUMNS } from '../trials/columns.js'
+import { createTrialScenario } from '../trials/create-trial-scenario.js'
+import { latencyMs, usageBetween } from '../trials/trial.js'
+import type { TrialConfig } from '../trials/trial-options.js'
+import { type Measured, per, type TrialContext, type TrialScenario } from '../trials/trial-scenario.js'
+import { judge } from '../trials/verdict.js'
+
+interface PingConfig extends TrialConfig {
+  /** Of each connection. */
+  readonly pings: number
+  readonly kind: 'app' | 'ws'
+}
+
+const PING_TIMEOUT_MS = 60_000
+
+const ping: TrialScenario<PingConfig> = {
+  name: 'ping',
+  summary: 'all connections ping at once, each its next when the last is answered',
+  examples: [
+    ['--tiers 100,1000,5000', '50 pings per connection'],
+    ['--tiers 1 --pings 5000', 'one connection: the round trip of an idle server'],
+    ['--kind ws', "WebSocket's own pings, without the protocol"],
+  ],
+  abilities: ['ping'],
+  defaults: { targets: ['webmq-native', 'uws', 'ws'], tiers: [100, 500, 1_000, 2_000, 5_000] },
+  caseColumns: [],
+  columns: [
+    { key: 'pingCount', title: 'Pings', unit: '', format: 'count' },
+    { key: 'pingsPerSecond', title: 'Pings/s', unit: '1/s', format: 'rate', better: 'higher' },
+    { key: 'pingsPerServerCpuSecond', title: 'Pings/CPU s', unit: '1/s', format: 'rate', better: 'higher' },
+    ...percentileColumns('latencyMs', '', ['p50', 'p95', 'p99', 'p999', 'p9999']),
+    { key: 'missingCount', title: 'Missing', unit: '', format: 'count', better: 'lower', repeats: 'max' },
+    ...SERVER_COLUMNS,
+    ...JUDGEMENT_COLUMNS,
+  ],
+  addOptions(command) {
+    command
+      .option('--pings <n>', 'pings of each connection', positiveInteger, 50)
+      .addOption(
+        new Option('--kind <name>', "app: a message that is answered; ws: WebSocket's own")
+          .choices(['app', 'ws'])
+          .default('app'),
+      )
+  },
+  readConfig(common, { pings, kind }) {
+    const isSocketio = common.targets.find(({ spec }) => spec.name === 'socketio')
+    if (kind === 'ws' && isSocketio)
+      throw new UsageError('socketio: --kind ws measures the library below it; take --kind app')
+    return { ...common, pings, kind }
+  },
+  cases: ({ tiers, kind }) => tiers.map((subscribers) => ({ mode: kind, subscribers, fields: {} })),
+  notes: () => ['All connections ping concurrently: the latency is that of a full server, not of a single round trip.'],
+  measure: measurePing,
+}
+
+async function measurePing({
+  config,
+  choice,
+  testCase,
+  progress,
+  startTrial,
+}: TrialContext<PingConfig>): Promise<Measured> {
+  const { pings, kind, generatorThreads } = config
+  const trial = await startTrial({})
+  progress.phase('connecting')
+  await trial.subscribe(testCase.subscribers)
+  const { text, await: awaited } = choice.spec.wire.ping
+  const options = { kind, timeoutMs: PING_TIMEOUT_MS, ...(kind === 'app' ? { text, await: awaited } : {}) }
+  progress.phase('warming up')
+  await trial.loadgen.ping({ ...options, perConnection: 1 })
+
+  progress.phase('pinging')
+  const start = await trial.mark()
+  const pinged = await progress.during(trial.loadgen.ping({ ...options, perConnection: pings }))
+  const usage = usageBetween(start, await trial.mark())
+  const seconds = pinged.durationUs / 1_000_000
+  const generatorUtilization = usage.generatorCpuSeconds / (seconds * generatorThreads)
+  return {
+    figures: {
+      ...usage,
+      pingCount: pinged.count,
+      pingsPerSecond: per(pinged.count, seconds),
+      pingsPerServerCpuSecond: per(pinged.count, usage.serverCpuSeconds),
+      latencyMs: latencyMs(pinged.latencyUs),
+      missingCount: pinged.missing,
+      generatorUtilization,
+      ...judge({
+        failure: pinged.missing > 0 ? `${pinged.missing} pings were not answered` : null,
+        generatorUtilization,
+      }),
+    },
+  }
+}
+
+/** Test 2: round trips while everyone asks at once. */
+export const pingScenario = createTrialScenario(ping)

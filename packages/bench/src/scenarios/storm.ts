@@ -1,0 +1,102 @@
+import { randomBytes } from 'node:crypto'
+import { Option } from 'commander'
+import { UsageError } from '../exit-codes.js'
+import { positiveInteger } from '../options.js'
+import { signToken } from '../targets/json-web-token.js'
+import { JUDGEMENT_COLUMNS, percentileColumns, SERVER_COLUMNS } from '../trials/columns.js'
+import { createTrialScenario } from '../trials/create-trial-scenario.js'
+import { latencyMs, reasons, usageBetween } from '../trials/trial.js'
+import type { TrialConfig } from '../trials/trial-options.js'
+import { type Measured, per, type TrialContext, type TrialScenario } from '../trials/trial-scenario.js'
+import { judge } from '../trials/verdict.js'
+
+interface StormConfig extends TrialConfig {
+  readonly auth: 'jwt' | 'none'
+  /** Handshakes in flight. */
+  readonly batch: number
+}
+
+/** Made and closed before: compilers and caches are not what is measured. */
+const WARMUP_CONNECTIONS = 500
+const SECRET_BYTES = 32
+
+const storm: TrialScenario<StormConfig> = {
+  name: 'storm',
+  summary: 'connections as fast as they can be made: TCP, upgrade, token and the first message of the server',
+  examples: [
+    ['--tiers 100,1000,5000,10000', 'with a JWT each'],
+    ['--target webmq-native,uws,ws --tiers 5000 --repeat 5', 'beside peers that check the same token'],
+    ['--target webmq-native,raw --auth none', 'without tokens'],
+  ],
+  abilities: [],
+  defaults: { targets: ['webmq-native', 'uws', 'ws'], tiers: [100, 500, 1_000, 2_000, 5_000, 10_000] },
+  caseColumns: [],
+  columns: [
+    { key: 'connectsPerSecond', title: 'Connects/s', unit: '1/s', format: 'rate', better: 'higher' },
+    { key: 'connectsPerServerCpuSecond', title: 'Connects/CPU s', unit: '1/s', format: 'rate', better: 'higher' },
+    ...percentileColumns('latencyMs', '', ['p50', 'p95', 'p99', 'p999']),
+    { key: 'failedCount', title: 'Failed', unit: '', format: 'count', better: 'lower', repeats: 'max' },
+    ...SERVER_COLUMNS,
+    ...JUDGEMENT_COLUMNS,
+  ],
+  addOptions(command) {
+    command
+      .addOption(new Option('--auth <kind>', 'what a connection has to bring').choices(['jwt', 'none']).default('jwt'))
+      .option(
+        '--batch <n>',
+        'connections at once; the next batch waits for the whole of the last',
+        positiveInteger,
+        500,
+      )
+  },
+  readConfig(common, { auth, batch }) {
+    const unable = common.targets.find(({ spec }) => !spec.abilities.includes('tokens'))
+    if (auth === 'jwt' && unable !== undefined) {
+      throw new UsageError(`target '${unable.label}' checks no tokens: leave it out or say --auth none`)
+    }
+    return { ...common, auth, batch }
+  },
+  cases: ({ tiers, auth }) => tiers.map((subscribers) => ({ mode: auth, subscribers, fields: {} })),
+  notes: ({ auth }) => [
+    'A connection is made when the first message of the server has come: welcome of webmq.v1, Engine.IO’s open packet, "ready" of the others; raw says nothing.',
+    ...(auth === 'jwt' ? ['Every target verifies an HS256 token in the upgrade; webmq as it does for its users.'] : []),
+  ],
+  measure: measureStorm,
+}
+
+async function measureStorm({ config, testCase, progress, startTrial }: TrialContext<StormConfig>): Promise<Measured> {
+  const jwtSecret = config.auth === 'jwt' ? randomBytes(SECRET_BYTES).toString('base64') : undefined
+  const trial = await startTrial(jwtSecret === undefined ? {} : { jwtSecret })
+  const options = {
+    batch: config.batch,
+    batchMode: 'batches' as const,
+    token: jwtSecret === undefined ? null : signToken(jwtSecret, 'bench', Math.floor(Date.now() / 1_000)),
+  }
+  progress.phase('warming up')
+  await trial.tryConnect({ ...options, count: WARMUP_CONNECTIONS })
+  await trial.loadgen.close(false)
+
+  progress.phase('connecting')
+  const start = await trial.mark()
+  const connected = await progress.during(trial.tryConnect({ ...options, count: testCase.subscribers }))
+  const usage = usageBetween(start, await trial.mark())
+  const seconds = connected.durationUs / 1_000_000
+  const generatorUtilization = usage.generatorCpuSeconds / (seconds * config.generatorThreads)
+  return {
+    figures: {
+      ...usage,
+      connectsPerSecond: per(connected.ok, seconds),
+      connectsPerServerCpuSecond: per(connected.ok, usage.serverCpuSeconds),
+      latencyMs: latencyMs(connected.latencyUs),
+      failedCount: connected.failed,
+      generatorUtilization,
+      ...judge({
+        failure: connected.failed > 0 ? `${connected.failed} connections failed: ${reasons(connected)}` : null,
+        generatorUtilization,
+      }),
+    },
+  }
+}
+
+/** Test 1: how fast connections are made, and what one costs. */
+export const stormScenario = createTrialScenario(storm)

@@ -1,0 +1,74 @@
+import type { OptionValues } from 'commander'
+import { formatCount } from '../report/format.js'
+import { tableText } from '../report/table-text.js'
+import { cellOf } from '../scenarios/result.js'
+import type { Scenario, ScenarioOutcome, ScenarioRun } from '../scenarios/scenario.js'
+import { IDENTITY_COLUMNS } from './columns.js'
+import { checkRowAssertions, parseRowAssertion, ROW_ASSERTION_FORM } from './row-assertions.js'
+import { runTrials, type TrialResult } from './run-trials.js'
+import { addTrialOptions, describeConfig, readTrialConfig, type TrialConfig } from './trial-options.js'
+import type { TrialScenario } from './trial-scenario.js'
+
+/** Makes a scenario of what is a scenario's own: flags, help, rounds, medians, assertions and the table come with it. */
+export function createTrialScenario<Config extends TrialConfig>(scenario: TrialScenario<Config>): Scenario {
+  const { name, summary, examples, abilities, defaults } = scenario
+  const columns = [...IDENTITY_COLUMNS, ...scenario.caseColumns, ...scenario.columns]
+  return {
+    name,
+    summary,
+    examples,
+    assertHelp: `Conditions for --assert: ${ROW_ASSERTION_FORM}
+  without a target every row has to meet it; with two, their ratio. Columns:
+  ${columns.map(({ key, unit }) => (unit === '' ? key : `${key} (${unit})`)).join(', ')}`,
+    addOptions(command) {
+      addTrialOptions(command, defaults, abilities, scenario.tiersHelp)
+      scenario.addOptions?.(command)
+    },
+    prepare(values: OptionValues): ScenarioRun {
+      const config = scenario.readConfig(readTrialConfig(values, abilities), values)
+      const labels = config.targets.map(({ label }) => label)
+      const assertions = ((values.assert ?? []) as string[]).map((text) => parseRowAssertion(text, columns, labels))
+      return {
+        config: describeConfig(config),
+        notes: [],
+        heading: heading(config),
+        async run({ progress, signal, width }): Promise<ScenarioOutcome> {
+          const result = await runTrials(scenario, config, { progress, signal })
+          const { scenario: _, ...json } = result
+          return {
+            json,
+            text: resultText(result, width),
+            assertions: checkRowAssertions(assertions, result.rows, result.identity),
+          }
+        },
+      }
+    },
+  }
+}
+
+function heading(config: TrialConfig): string {
+  const { targets, tiers, repeat, ...rest } = describeConfig(config) as Record<string, unknown> & TrialConfig
+  const settings = Object.entries(rest)
+    .filter(([, value]) => value !== 0)
+    .map(([key, value]) => `${key} ${Array.isArray(value) ? value.join(', ') : String(value)}`)
+  return [
+    `  Targets: ${targets.join(', ')}`,
+    `  Tiers: ${tiers.map(formatCount).join('; ')}`,
+    `  Repeats: ${repeat}, interleaved`,
+    ...(settings.length === 0 ? [] : [`  Settings: ${settings.join(' · ')}`]),
+  ].join('\n')
+}
+
+function resultText({ columns, identity, rows, notes }: TrialResult, width: number | undefined): string {
+  const reasons = rows
+    .filter(({ verdictReason }) => verdictReason !== null)
+    .map((row) => {
+      const name = identity.map((key) => cellOf(row, key)).filter((cell) => cell !== null)
+      return `  ${name.join(', ')}: ${row.verdict}: ${row.verdictReason}`
+    })
+  return [
+    tableText(columns, identity, rows, width),
+    ...(reasons.length === 0 ? [] : ['', 'Verdicts other than ok (worst of the repeats):', ...reasons]),
+    ...(notes.length === 0 ? [] : ['', 'Notes:', ...notes.map((note) => `  ${note}`)]),
+  ].join('\n')
+}

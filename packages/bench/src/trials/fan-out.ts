@@ -1,0 +1,119 @@
+import type { Loadgen } from '../loadgen.js'
+import type { Counted, CountOptions } from '../loadgen-events.js'
+import type { RunProgress } from '../run-progress.js'
+import type { ResultSeries } from '../scenarios/result.js'
+import type { Published } from '../targets/messages.js'
+import type { Trial, Usage } from './trial.js'
+import { usageBetween } from './trial.js'
+import { per } from './trial-scenario.js'
+
+/** What one window of fan-out has shown. */
+export interface FanOutWindow {
+  readonly published: Published
+  readonly counted: Counted
+  readonly usage: Usage
+  /** From the first frame that arrived to the last. */
+  readonly activeSeconds: number
+  /** Busiest generator thread's share of a core while frames arrived, 0 to 1. */
+  readonly generatorUtilization: number
+  /** Messages that connections should have got and have not. */
+  readonly lostCount: number
+}
+
+/** Polling for progress costs the generator some CPU: seldom is enough. */
+const POLL_MS = 500
+/** A window ends when nothing has come for this long, if its last message never comes. */
+const QUIET_MS = 3_000
+const TAIL_TIMEOUT_MS = 60_000
+
+/** How a window is measured. */
+export interface FanOutOptions {
+  readonly count: CountOptions
+  readonly durationMs: number
+  /** The first message that everybody should get; absent: what comes first. */
+  readonly firstSeq: number | undefined
+  readonly progress: RunProgress
+  readonly phase: string
+}
+
+/** Publishes, counts what arrives until the last message is everywhere, and says what that has cost. */
+export async function measureFanOut(
+  trial: Trial,
+  publish: (target: Trial['target']) => Promise<Published>,
+  { count, durationMs, firstSeq, progress, phase }: FanOutOptions,
+): Promise<FanOutWindow> {
+  const { loadgen, target } = trial
+  progress.phase(phase)
+  await loadgen.startCounting({ ...count, ...(firstSeq === undefined ? {} : { firstSeq }) })
+  const start = await trial.mark()
+  const published = await withRates(loadgen, progress, durationMs, publish(target))
+  const counted = await loadgen.stopCounting({
+    lastSeq: published.lastSeq,
+    quietMs: QUIET_MS,
+    timeoutMs: TAIL_TIMEOUT_MS,
+  })
+  const usage = usageBetween(start, await trial.mark())
+  const activeUs = counted.lastFrameUs - counted.firstFrameUs
+  return {
+    published,
+    counted,
+    usage,
+    activeSeconds: activeUs / 1_000_000,
+    // The window is longer than what happens in it: idle time at its ends is no slack.
+    generatorUtilization: activeUs > 0 ? Math.min(1, (counted.busiestThreadShare * counted.durationUs) / activeUs) : 0,
+    lostCount: counted.gapCount + counted.missingCount,
+  }
+}
+
+/** Shows the rate of deliveries until the work is done. */
+export async function withRates<T>(
+  loadgen: Loadgen,
+  progress: RunProgress,
+  expectedMs: number,
+  work: Promise<T>,
+): Promise<T> {
+  let deliveries = 0
+  const timer = setInterval(() => {
+    // A generator that has died fails the measurement by itself.
+    loadgen.stats().then(
+      ({ frames }) => (deliveries = frames),
+      () => undefined,
+    )
+  }, POLL_MS)
+  try {
+    return await progress.during(work, { expectedMs, counts: () => ({ deliveries }) })
+  } finally {
+    clearInterval(timer)
+  }
+}
+
+/** The members of a row that every window of fan-out has. */
+export function fanOutFigures(window: FanOutWindow, payloadBytes: number) {
+  const { published, counted, usage, activeSeconds, generatorUtilization, lostCount } = window
+  const deliveriesPerSecond = per(counted.frames, activeSeconds)
+  return {
+    ...usage,
+    publishedPerSecond: per(published.count, published.durationUs / 1_000_000),
+    deliveriesPerSecond,
+    // What the applications get: headers of frames and protocols are in wireBytesPerDelivery.
+    bytesPerSecond: deliveriesPerSecond === null ? null : deliveriesPerSecond * payloadBytes,
+    wireBytesPerDelivery: per(counted.wireBytes, counted.frames),
+    gapCount: lostCount,
+    duplicateCount: counted.duplicateCount,
+    reorderedCount: counted.reorderedCount,
+    deliveriesPerServerCpuSecond: per(counted.frames, usage.serverCpuSeconds),
+    generatorUtilization,
+  }
+}
+
+/** Deliveries per second over the time of a window. */
+export function deliverySeries({ counted }: FanOutWindow): Omit<ResultSeries, 'target' | 'subscribers' | 'condition' | 'repeat'> {
+  const { timeline } = counted
+  const widthMs = (timeline[1]?.atMs ?? 100) - (timeline[0]?.atMs ?? 0)
+  return {
+    title: 'deliveries',
+    unit: '1/s',
+    format: 'rate',
+    points: timeline.map(({ atMs, frames }) => ({ atMs, value: (frames * 1_000) / widthMs })),
+  }
+}

@@ -1,0 +1,104 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { RunError } from '../exit-codes.js'
+import type { FloodedIn, InboundFrame } from '../loadgen-events.js'
+import type { ResultColumn } from '../scenarios/result.js'
+import { JUDGEMENT_COLUMNS, LOSS_COLUMNS, SERVER_COLUMNS } from './columns.js'
+import { type Trial, usageBetween } from './trial.js'
+import { type Figures, per, type TrialContext } from './trial-scenario.js'
+import { judge } from './verdict.js'
+
+/** What is sent, to which server. */
+export interface InboundOptions {
+  readonly frame: InboundFrame
+  /** Of the application's payload in a frame. */
+  readonly payloadBytes: number
+  /** Offers permessage-deflate, and wants it. */
+  readonly isCompressed?: boolean
+}
+
+const POLL_MS = 50
+/** What the server has not processed when its count has stood still for this long, it never will. */
+const QUIET_MS = 1_000
+
+/** Columns of every scenario that sends to the server. */
+export const INBOUND_COLUMNS: readonly ResultColumn[] = [
+  { key: 'receivedPerSecond', title: 'Processed/s', unit: '1/s', format: 'rate', better: 'higher' },
+  { key: 'bytesPerSecond', title: 'Bandwidth', unit: 'B/s', format: 'bytesPerSecond', better: 'higher' },
+  { key: 'receivedPerServerCpuSecond', title: 'Processed/CPU s', unit: '1/s', format: 'rate', better: 'higher' },
+  ...LOSS_COLUMNS.filter(({ key }) => key === 'gapCount'),
+  ...SERVER_COLUMNS,
+  ...JUDGEMENT_COLUMNS,
+]
+
+/** What a reader has to know about these figures. */
+export const INBOUND_NOTE =
+  'Processed: counted by the server, when its session layer (of a library: its message handler) has had the message; what the sockets took is no throughput.'
+
+/** All connections send as fast as their sockets take it; the server says what it has processed. */
+export async function measureInbound(
+  { config, choice, testCase, progress, startTrial }: TrialContext,
+  { frame, payloadBytes, isCompressed = false }: InboundOptions,
+): Promise<Figures> {
+  const trial = await startTrial(isCompressed ? { compression: true } : {})
+  const { loadgen } = trial
+  progress.phase('connecting')
+  await trial.subscribe(testCase.subscribers, { compression: isCompressed })
+  if (isCompressed) await requireCompression(trial, testCase.subscribers)
+  const flood = async (seconds: number) => await loadgen.floodIn({ durationMs: seconds * 1_000, frame, mode: 'flood' })
+  if (config.warmup > 0) {
+    progress.phase('warming up')
+    const before = (await trial.target.sample()).receivedCount
+    const { writtenFrames } = await flood(config.warmup)
+    await processed(trial, before + writtenFrames)
+  }
+
+  progress.phase('sending')
+  const start = await trial.mark()
+  await loadgen.startCounting({ seqField: false, latency: false, fanout: false })
+  const flooded = await progress.during(flood(config.duration), { expectedMs: config.duration * 1_000 })
+  const end = await trial.mark()
+  const total = await processed(trial, start.sample.receivedCount + flooded.writtenFrames)
+  const { frames: answerCount } = await loadgen.stopCounting({ timeoutMs: POLL_MS })
+
+  const usage = usageBetween(start, end)
+  const count = end.sample.receivedCount - start.sample.receivedCount
+  const lostCount = flooded.writtenFrames - (total - start.sample.receivedCount)
+  const receivedPerSecond = per(count, (end.atUs - start.atUs) / 1_000_000)
+  const generatorUtilization = utilizationOf(flooded, config.generatorThreads)
+  // A publication without an id is answered only when it is refused.
+  const refusedCount = choice.spec.wire.connect.subprotocol === 'webmq.v1' ? answerCount : 0
+  return {
+    ...usage,
+    receivedPerSecond,
+    bytesPerSecond: receivedPerSecond === null ? null : receivedPerSecond * payloadBytes,
+    receivedPerServerCpuSecond: per(count, usage.serverCpuSeconds),
+    gapCount: lostCount,
+    generatorUtilization,
+    ...judge({
+      lostCount,
+      failure: refusedCount > 0 ? `${refusedCount.toLocaleString('en')} refused` : null,
+      generatorUtilization,
+    }),
+  }
+}
+
+/** Waits until the server has processed so many, or does not go on; what it has processed then. */
+async function processed({ target }: Trial, wanted: number): Promise<number> {
+  let { receivedCount } = await target.sample()
+  for (let quietMs = 0; receivedCount < wanted && quietMs < QUIET_MS; quietMs += POLL_MS) {
+    await sleep(POLL_MS)
+    const next = (await target.sample()).receivedCount
+    if (next !== receivedCount) quietMs = 0
+    receivedCount = next
+  }
+  return receivedCount
+}
+
+async function requireCompression({ loadgen }: Trial, count: number): Promise<void> {
+  const { compressed } = await loadgen.stats()
+  if (compressed < count) throw new RunError(`only ${compressed} of ${count} connections compress`)
+}
+
+function utilizationOf({ cpuUserUs, cpuSystemUs, durationUs }: FloodedIn, threads: number): number {
+  return (cpuUserUs + cpuSystemUs) / (durationUs * threads)
+}

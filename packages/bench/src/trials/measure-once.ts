@@ -1,0 +1,59 @@
+import type { LoadgenPrograms } from '../loadgen-build.js'
+import type { RunProgress } from '../run-progress.js'
+import type { TargetSettings } from '../targets/messages.js'
+import type { TargetChoice } from '../targets/target-table.js'
+import { Trial } from './trial.js'
+import type { TrialConfig } from './trial-options.js'
+import type { TrialStep } from './trial-plan.js'
+import type { Measured, TrialScenario } from './trial-scenario.js'
+
+/** What a measurement needs beside its step. */
+export interface MeasureContext<Config extends TrialConfig> {
+  readonly scenario: TrialScenario<Config>
+  readonly config: Config
+  readonly programs: LoadgenPrograms
+  readonly progress: RunProgress
+  /** Aborted when the user interrupts. */
+  readonly signal: AbortSignal
+  /** Told what each server says of itself. */
+  onVersion(target: string, version: string): void
+}
+
+/**
+ * Makes one measurement; when it settles, no process of it is left.
+ * @throws what the measurement throws, what a process died of, or the reason of the abort.
+ */
+export async function measureOnce<Config extends TrialConfig>(
+  { target: choice, testCase }: TrialStep<TargetChoice>,
+  { scenario, config, programs, progress, signal, onVersion }: MeasureContext<Config>,
+): Promise<Measured> {
+  signal.throwIfAborted()
+  const trials: Trial[] = []
+  let isOver = false
+  let breakOff: (reason: unknown) => void = () => undefined
+  const broken = new Promise<never>((_, reject) => {
+    breakOff = reject
+  })
+  const abort = () => breakOff(signal.reason)
+  signal.addEventListener('abort', abort, { once: true })
+
+  const startTrial = async (settings: TargetSettings, mayDie = false) => {
+    if (isOver) throw new Error('the measurement is over')
+    progress.phase('starting')
+    const trial = new Trial({ choice, settings, programs, generatorThreads: config.generatorThreads })
+    trials.push(trial)
+    if (!mayDie) trial.failed.catch(breakOff)
+    await trial.ready()
+    onVersion(choice.label, trial.target.version)
+    return trial
+  }
+  const work = scenario.measure({ config, choice, testCase, progress, signal, startTrial })
+  try {
+    return await Promise.race([broken, work])
+  } finally {
+    isOver = true
+    signal.removeEventListener('abort', abort)
+    work.catch(() => undefined) // If it was not the first to fail, it fails now because everything is taken away.
+    await Promise.all(trials.map((trial) => trial.stop()))
+  }
+}

@@ -1,0 +1,119 @@
+import { RunError } from '../exit-codes.js'
+import { buildLoadgen } from '../loadgen-build.js'
+import type { Progress } from '../progress.js'
+import { RunProgress } from '../run-progress.js'
+import type { ResultColumn, ResultRow, ResultSeries, ScenarioResult } from '../scenarios/result.js'
+import type { TargetChoice } from '../targets/target-table.js'
+import { IDENTITY_COLUMNS } from './columns.js'
+import { measureOnce } from './measure-once.js'
+import { combineRuns } from './medians.js'
+import type { TrialConfig } from './trial-options.js'
+import { caseTitle, planTrials, type TrialCase, type TrialStep } from './trial-plan.js'
+import type { Figures, Measured, TrialScenario } from './trial-scenario.js'
+
+/** A result, and what each target has said of itself. */
+export interface TrialResult extends ScenarioResult {
+  readonly versions: Readonly<Record<string, string>>
+}
+
+/**
+ * Measures every target under every condition, one after the other; when it settles, no process of it is left.
+ * @throws {RunError} when not a single measurement could be made.
+ */
+export async function runTrials<Config extends TrialConfig>(
+  scenario: TrialScenario<Config>,
+  config: Config,
+  { progress: output, signal }: { readonly progress: Progress; readonly signal: AbortSignal },
+): Promise<TrialResult> {
+  signal.throwIfAborted()
+  const programs = await buildLoadgen(output)
+  const cases = scenario.cases(config)
+  const modeCount = new Set(cases.map(({ mode }) => mode)).size
+  const steps = planTrials(cases, config.repeat, config.targets)
+  const progress = new RunProgress(output, steps.length)
+  const versions: Record<string, string> = {}
+  const onVersion = (target: string, version: string) => {
+    versions[target] = version
+  }
+  const measured: { readonly step: TrialStep<TargetChoice>; readonly outcome: Measured }[] = []
+  try {
+    for (const step of steps) {
+      const round = config.repeat > 1 ? `, round ${step.repeat}` : ''
+      progress.step(`${step.target.label}, ${caseTitle(step.testCase, modeCount)}${round}`)
+      const outcome = await measureOnce(step, { scenario, config, programs, progress, signal, onVersion }).catch(
+        (error: unknown): Measured => {
+          // One target that cannot do it must not cost the figures of the others.
+          if (!(error instanceof RunError) || signal.aborted) throw error
+          progress.note(`${step.target.label} failed: ${error.message}`)
+          return { figures: { verdict: 'failed', verdictReason: error.message } }
+        },
+      )
+      measured.push({ step, outcome })
+    }
+  } finally {
+    progress.done()
+  }
+  const failures = measured.filter(({ outcome }) => outcome.figures.verdict === 'failed')
+  if (failures.length === measured.length)
+    throw new RunError(failures[0]?.outcome.figures.verdictReason ?? 'nothing to measure')
+  return { ...assemble(scenario, config, cases, measured), versions }
+}
+
+function assemble<Config extends TrialConfig>(
+  scenario: TrialScenario<Config>,
+  config: Config,
+  cases: readonly TrialCase[],
+  measured: readonly { readonly step: TrialStep<TargetChoice>; readonly outcome: Measured }[],
+): ScenarioResult {
+  const columns: ResultColumn[] = [...IDENTITY_COLUMNS, ...scenario.caseColumns, ...scenario.columns]
+  const identity = [...IDENTITY_COLUMNS, ...scenario.caseColumns].map(({ key }) => key)
+  const runs = measured.map(({ step, outcome }, index) => rowOf(step, outcome.figures, index + 1))
+  const series = measured.flatMap(({ step, outcome }): ResultSeries[] =>
+    (outcome.series ?? []).map((one) => ({
+      target: step.target.label,
+      subscribers: step.testCase.subscribers,
+      condition: { mode: step.testCase.mode, ...step.testCase.fields },
+      repeat: step.repeat,
+      ...one,
+    })),
+  )
+  const rows = cases.flatMap((testCase) =>
+    config.targets.map((target) => {
+      const own = (_: ResultRow, index: number) =>
+        measured[index]?.step.testCase === testCase && measured[index]?.step.target === target
+      return combineRuns(runs.filter(own), columns)
+    }),
+  )
+  const notes = [...scenario.notes(config), ...measured.flatMap(({ outcome }) => outcome.notes ?? [])]
+  return {
+    scenario: scenario.name,
+    columns,
+    identity,
+    rows: scenario.derive?.(rows) ?? rows,
+    runs,
+    ...(series.length === 0 ? {} : { series }),
+    notes: [...new Set(notes)],
+  }
+}
+
+/** Everything that a row has, `null` where the scenario does not measure it. */
+const NOT_MEASURED = {
+  publishedPerSecond: null,
+  deliveriesPerSecond: null,
+  bytesPerSecond: null,
+  gapCount: null,
+  duplicateCount: null,
+  serverCpuSeconds: null,
+  deliveriesPerServerCpuSecond: null,
+  serverRssBytes: null,
+  latencyMs: null,
+  serverEventLoopLagMs: null,
+  generatorCpuSeconds: null,
+  generatorUtilization: null,
+} as const
+
+function rowOf({ target, testCase, repeat }: TrialStep<TargetChoice>, figures: Figures, order: number): ResultRow {
+  const { mode, subscribers, fields } = testCase
+  const identity = { target: target.label, mode, subscribers, ...fields }
+  return { ...identity, ...NOT_MEASURED, ...figures, repeat, order, repeatCount: 1, spread: {} }
+}

@@ -1,0 +1,46 @@
+/** One condition that all targets are measured under: a tier, and what else the scenario varies. */
+export interface TrialCase {
+  readonly mode: string
+  /** Connections. */
+  readonly subscribers: number
+  /** What else identifies the row, by column key: `{ ratePerSecond: 100 }`. */
+  readonly fields: Readonly<Record<string, number | string>>
+}
+
+/** One measurement. */
+export interface TrialStep<Target> {
+  readonly testCase: TrialCase
+  /** 1 is the first. */
+  readonly repeat: number
+  readonly target: Target
+}
+
+/**
+ * Every measurement of a run, interleaved: under each condition all targets come in turn, once per repeat, and every round
+ * begins with another one. What changes slowly on the machine then changes for all of them.
+ */
+export function planTrials<Target>(
+  cases: readonly TrialCase[],
+  repeatCount: number,
+  targets: readonly Target[],
+): TrialStep<Target>[] {
+  return cases.flatMap((testCase, caseIndex) =>
+    Array.from({ length: repeatCount }, (_, round) =>
+      rotated(targets, caseIndex + round).map((target) => ({ testCase, repeat: round + 1, target })),
+    ).flat(),
+  )
+}
+
+function rotated<T>(items: readonly T[], by: number): T[] {
+  const first = items.length === 0 ? 0 : by % items.length
+  return [...items.slice(first), ...items.slice(0, first)]
+}
+
+/** What a case is called in progress and errors: `uws, 1,000 connections, ratePerSecond 100`. */
+export function caseTitle({ mode, subscribers, fields }: TrialCase, modeCount: number): string {
+  return [
+    ...(modeCount > 1 ? [mode] : []),
+    `${subscribers.toLocaleString('en')} ${subscribers === 1 ? 'connection' : 'connections'}`,
+    ...Object.entries(fields).map(([key, value]) => `${key} ${value.toLocaleString('en')}`),
+  ].join(', ')
+}

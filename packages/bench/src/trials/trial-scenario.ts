@@ -1,0 +1,84 @@
+import type { Command, OptionValues } from 'commander'
+import type { RunProgress } from '../run-progress.js'
+import type { ResultColumn, ResultRow, ResultSeries, RowVerdict } from '../scenarios/result.js'
+import type { TargetSettings } from '../targets/messages.js'
+import type { TargetAbility, TargetChoice } from '../targets/target-table.js'
+import type { Trial } from './trial.js'
+import type { TrialConfig, TrialDefaults } from './trial-options.js'
+import type { TrialCase } from './trial-plan.js'
+
+/** A scenario that measures targets under conditions: what is its own. Everything else is `createTrialScenario`. */
+export interface TrialScenario<Config extends TrialConfig = TrialConfig> {
+  /** As given to `--scenario`. */
+  readonly name: string
+  readonly summary: string
+  readonly examples: readonly (readonly [flags: string, shows: string])[]
+  /** What a target has to be able to do. */
+  readonly abilities: readonly TargetAbility[]
+  readonly defaults: TrialDefaults
+  /** What `--tiers` counts, where that is not connections. */
+  readonly tiersHelp?: string
+  /** After those of target, mode and connections; those of `caseColumns` come first. */
+  readonly columns: readonly ResultColumn[]
+  /** Of the fields that cases vary; with target, mode and connections they identify a row. */
+  readonly caseColumns: readonly ResultColumn[]
+  /** Adds flags of its own. */
+  addOptions?(command: Command): void
+  /** @throws {UsageError} for settings that cannot be run. */
+  readConfig(common: TrialConfig, values: OptionValues): Config
+  cases(config: Config): readonly TrialCase[]
+  /** What a reader has to know about the method. */
+  notes(config: Config): readonly string[]
+  /** One measurement. @throws {RunError} when it cannot be made: the row then says why. */
+  measure(context: TrialContext<Config>): Promise<Measured>
+  /** Adds to the rows of medians what follows from several of them. */
+  derive?(rows: readonly ResultRow[]): readonly ResultRow[]
+}
+
+/** What one measurement is given. */
+export interface TrialContext<Config extends TrialConfig = TrialConfig> {
+  readonly config: Config
+  readonly choice: TargetChoice
+  readonly testCase: TrialCase
+  readonly progress: RunProgress
+  readonly signal: AbortSignal
+  /**
+   * Starts a server and a generator; both are stopped when the measurement ends.
+   * @param mayDie Whether the measurement goes on when one of them ends by itself.
+   */
+  startTrial(settings: TargetSettings, mayDie?: boolean): Promise<Trial>
+}
+
+/** What one measurement has found. */
+export interface Measured {
+  readonly figures: Figures
+  readonly series?: readonly Omit<ResultSeries, 'target' | 'subscribers' | 'condition' | 'repeat'>[]
+  /** What the reader should know about this one. */
+  readonly notes?: readonly string[]
+}
+
+/** The members of a row that the measurement decides; those left out are `null`. */
+export type Figures = Partial<Pick<ResultRow, FigureKey>> & {
+  readonly verdict: RowVerdict
+  readonly verdictReason: string | null
+  readonly [key: string]: unknown
+}
+
+type FigureKey =
+  | 'publishedPerSecond'
+  | 'deliveriesPerSecond'
+  | 'bytesPerSecond'
+  | 'gapCount'
+  | 'duplicateCount'
+  | 'serverCpuSeconds'
+  | 'deliveriesPerServerCpuSecond'
+  | 'serverRssBytes'
+  | 'latencyMs'
+  | 'serverEventLoopLagMs'
+  | 'generatorCpuSeconds'
+  | 'generatorUtilization'
+
+/** A rate, or a cost per CPU second; `null` when there was no time to divide by. */
+export function per(count: number, seconds: number): number | null {
+  return seconds > 0 ? count / seconds : null
+}

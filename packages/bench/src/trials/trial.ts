@@ -1,0 +1,134 @@
+import { nowUs } from '../clock.js'
+import { RunError } from '../exit-codes.js'
+import { Loadgen } from '../loadgen.js'
+import type { LoadgenPrograms } from '../loadgen-build.js'
+import type { Connected, ConnectOptions, MicrosecondSummary } from '../loadgen-events.js'
+import { type ProcessUsage, processUsage } from '../process-usage.js'
+import type { LatencyMs } from '../scenarios/result.js'
+import type { TargetSample, TargetSettings } from '../targets/messages.js'
+import { TargetProcess } from '../targets/target-process.js'
+import type { TargetChoice } from '../targets/target-table.js'
+
+/** What a trial is made of. */
+export interface TrialOptions {
+  readonly choice: TargetChoice
+  readonly settings: TargetSettings
+  readonly programs: LoadgenPrograms
+  readonly generatorThreads: number
+}
+
+/** What server and generator have used up to one moment. */
+export interface UsageMark {
+  readonly atUs: number
+  readonly sample: TargetSample
+  readonly server: ProcessUsage
+  readonly generator: ProcessUsage
+}
+
+/** What was used between two moments, as the members of a row. */
+export interface Usage {
+  readonly serverCpuSeconds: number
+  readonly serverRssBytes: number
+  readonly serverPeakRssBytes: number
+  readonly serverEventLoopLagMs: LatencyMs | null
+  readonly generatorCpuSeconds: number
+}
+
+/** One server under test and one load generator, fresh for one measurement. */
+export class Trial {
+  readonly target: TargetProcess
+  readonly loadgen: Loadgen
+  /** Rejects when one of the two ends without having been asked; never resolves. */
+  readonly failed: Promise<never>
+  readonly #choice: TargetChoice
+
+  constructor({ choice, settings, programs, generatorThreads }: TrialOptions) {
+    this.#choice = choice
+    this.target = new TargetProcess(choice, settings, programs.raw)
+    this.loadgen = new Loadgen({ program: programs.loadgen, threads: generatorThreads })
+    this.failed = Promise.race([this.target.failed, this.loadgen.failed])
+    this.failed.catch(() => undefined) // Whoever measures races against it; between two waits nobody does.
+  }
+
+  /** Resolves when the server takes connections and the generator commands. */
+  async ready(): Promise<void> {
+    await Promise.all([this.target.ready(), this.loadgen.ready()])
+  }
+
+  /** Makes connections; some may fail. */
+  async tryConnect(options: Omit<ConnectOptions, 'port'>): Promise<Connected> {
+    return await this.loadgen.connect({ ...this.#choice.spec.wire.connect, ...options, port: this.target.port })
+  }
+
+  /**
+   * Makes connections that get what is published.
+   * @throws {RunError} unless every single one does.
+   */
+  async subscribe(count: number, options: Omit<ConnectOptions, 'port' | 'count'> = {}): Promise<Connected> {
+    const connected = await this.tryConnect({ ...options, count })
+    if (connected.failed > 0)
+      throw new RunError(`${connected.failed} of ${count} connections failed: ${reasons(connected)}`)
+    const { listen } = this.#choice.spec.wire
+    if (listen === undefined) return connected
+    const { failed } = await this.loadgen.send(listen.texts, listen.awaited)
+    if (failed > 0) throw new RunError(`${failed} connections got no answer to '${listen.texts.join(', ')}'`)
+    return connected
+  }
+
+  /** What both have used up to now; also the beginning of the next event-loop lag. */
+  async mark(): Promise<UsageMark> {
+    const sample = await this.target.sample()
+    return {
+      atUs: nowUs(),
+      sample,
+      server: processUsage(this.target.pid),
+      generator: processUsage(this.loadgen.pid),
+    }
+  }
+
+  /** Ends both processes; resolves when they are gone. Idempotent. */
+  async stop(): Promise<void> {
+    await this.loadgen.stop()
+    await this.target.stop()
+  }
+}
+
+/** Why connections failed, the most frequent reason first. */
+export function reasons({ errors }: Connected): string {
+  return Object.entries(errors)
+    .toSorted(([, a], [, b]) => b - a)
+    .map(([reason, count]) => `${reason} (${count.toLocaleString('en')})`)
+    .join(', ')
+}
+
+/** The server's CPU time is its own account, in microseconds: that of `/proc` has steps of 10 ms. */
+export function usageBetween(start: UsageMark, end: UsageMark): Usage {
+  const cpuUs = ({ sample }: UsageMark) => sample.cpuUserUs + sample.cpuSystemUs
+  return {
+    serverCpuSeconds: (cpuUs(end) - cpuUs(start)) / 1_000_000,
+    serverRssBytes: end.server.rssBytes,
+    serverPeakRssBytes: end.server.peakRssBytes,
+    serverEventLoopLagMs: lagMs(end.sample),
+    generatorCpuSeconds: end.generator.cpuSeconds - start.generator.cpuSeconds,
+  }
+}
+
+/** Milliseconds of a distribution that the generator has recorded. */
+export function latencyMs(summary: MicrosecondSummary | null | undefined): LatencyMs | null {
+  if (summary === null || summary === undefined || summary.count === 0) return null
+  const { p50, p95, p99, p999, p9999, max } = summary
+  return {
+    p50: p50 / 1_000,
+    p95: p95 / 1_000,
+    p99: p99 / 1_000,
+    p999: p999 / 1_000,
+    p9999: p9999 / 1_000,
+    max: max / 1_000,
+  }
+}
+
+function lagMs({ eventLoopLagUs }: TargetSample): LatencyMs | null {
+  if (eventLoopLagUs === null) return null
+  const { p50, p95, p99, max } = eventLoopLagUs
+  return { p50: p50 / 1_000, p95: p95 / 1_000, p99: p99 / 1_000, max: max / 1_000 }
+}

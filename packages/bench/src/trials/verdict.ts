@@ -1,0 +1,61 @@
+import type { RowVerdict } from '../scenarios/result.js'
+
+/** What decides a verdict; what a scenario does not know is absent. */
+export interface Evidence {
+  /** Messages that should have arrived and have not. */
+  readonly lostCount?: number
+  readonly duplicateCount?: number
+  readonly reorderedCount?: number
+  /** Connections, pings or frames that failed: what it was, as a sentence; `null` when none did. */
+  readonly failure?: string | null
+  /** Busiest generator thread's share of a core, 0 to 1. */
+  readonly generatorUtilization?: number | null
+  /** Why the generator did not keep its schedule; `null` when it did. */
+  readonly generatorLate?: string | null
+  /** Why the server did not keep up with what was offered; `null` when it did. */
+  readonly serverLate?: string | null
+}
+
+/** A verdict and why. */
+export interface Judgement {
+  readonly verdict: RowVerdict
+  /** `null` when the verdict is `ok`. */
+  readonly verdictReason: string | null
+}
+
+/** Above this share of its core the generator has no slack: the figures may be its own. */
+export const SATURATED_UTILIZATION = 0.9
+
+/** The worst first. */
+const BY_SEVERITY: readonly RowVerdict[] = ['failed', 'lost messages', 'generator saturated', 'server saturated', 'ok']
+
+/** Judges one measurement: what was lost counts more than who was the bound. */
+export function judge(evidence: Evidence): Judgement {
+  const { lostCount = 0, duplicateCount = 0, reorderedCount = 0, generatorUtilization } = evidence
+  const irregular = [
+    [lostCount, 'lost'],
+    [duplicateCount, 'doubled'],
+    [reorderedCount, 'out of order'],
+  ] as const
+  const losses = irregular
+    .filter(([count]) => count > 0)
+    .map(([count, what]) => `${count.toLocaleString('en')} ${what}`)
+  if (evidence.failure) losses.push(evidence.failure)
+  if (losses.length > 0) return { verdict: 'lost messages', verdictReason: losses.join(', ') }
+  if (generatorUtilization && generatorUtilization > SATURATED_UTILIZATION) {
+    const percent = Math.round(generatorUtilization * 100)
+    return { verdict: 'generator saturated', verdictReason: `the generator used ${percent}% of its core` }
+  }
+  if (evidence.generatorLate) return { verdict: 'generator saturated', verdictReason: evidence.generatorLate }
+  if (evidence.serverLate) return { verdict: 'server saturated', verdictReason: evidence.serverLate }
+  return { verdict: 'ok', verdictReason: null }
+}
+
+/** The worst of several: what stands for all repeats. */
+export function worstOf(judgements: readonly Judgement[]): Judgement {
+  const rank = ({ verdict }: Judgement) => BY_SEVERITY.indexOf(verdict)
+  return judgements.reduce((worst, next) => (rank(next) < rank(worst) ? next : worst), {
+    verdict: 'ok',
+    verdictReason: null,
+  })
+}
