@@ -1,5 +1,5 @@
 import { type Cell, cellOf, type ResultColumn, type ResultRow, type ScenarioResult } from '../scenarios/result.js'
-import { formatCell } from './format-cell.js'
+import { axisFormat, formatCell } from './format-cell.js'
 
 /** Rows that belong into the same plots. */
 export interface Facet {
@@ -65,7 +65,9 @@ export function speakOf(cell: Cell, { format, title }: ResultColumn): string {
   if (format === 'text') return formatCell(cell, format)
   // The title says it already: not "100/s offered/s".
   const isRateTwice = format === 'rate' && title.endsWith('/s')
-  return `${formatCell(cell, isRateTwice ? 'number' : format)} ${lowerFirst(title)}`
+  // Shares that are chosen are round, unlike shares that are measured.
+  const value = format === 'percent' && typeof cell === 'number' ? axisFormat(format)(cell) : null
+  return `${value ?? formatCell(cell, isRateTwice ? 'number' : format)} ${lowerFirst(title)}`
 }
 
 /** Keeps what is written in capitals for a reason: `RSS`, `CPU seconds`. */
@@ -92,8 +94,9 @@ function metricsOf(
   const metrics = columns.flatMap((column): ResultColumn[] => {
     const { key, format, better } = column
     if (better === undefined || format === 'text' || identity.includes(key)) return []
-    // Nothing lost anywhere is a sentence, not a plot.
-    if (!rows.some((row) => typeof cellOf(row, key) === 'number' && cellOf(row, key) !== 0)) return []
+    const values = rows.map((row) => cellOf(row, key)).filter((cell) => typeof cell === 'number')
+    // What is the same everywhere, such as no gap at all, is for the table.
+    if (values.every((value) => value === values[0]) && (values.length > 1 || !values[0])) return []
     const [, member, percentile = ''] = PERCENTILE.exec(key) ?? []
     const distribution = distributions.find((candidate) => candidate.key === member)
     if (distribution === undefined) return [column]
