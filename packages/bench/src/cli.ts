@@ -134,6 +134,8 @@ ${examples.join('\n')}
 
 ${scenario.assertHelp}
 
+Two results are compared with 'node benchmark.js compare', see its --help.
+
 Exit codes: 0 ok, 1 the run failed, 2 wrong usage, 3 an assertion does not hold, 130 interrupted.`,
   )
   return command
