@@ -1,2 +1,7 @@
-//! See the README of this crate.
-fn main() {}
+//! The bench's load generator: see the README of this crate.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    webmq_loadgen::loadgen::run(std::env::args().skip(1))
+}

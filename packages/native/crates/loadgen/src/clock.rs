@@ -1,0 +1,52 @@
+//! Time, and what this process has used.
+
+use rustix::time::{ClockId, clock_gettime};
+
+/// Microseconds of `CLOCK_MONOTONIC`, which all processes of a machine share.
+pub(crate) fn now_us() -> u64 {
+    micros(ClockId::Monotonic)
+}
+
+/// CPU time of the calling thread.
+pub(crate) fn thread_cpu_us() -> u64 {
+    micros(ClockId::ThreadCPUTime)
+}
+
+fn micros(clock: ClockId) -> u64 {
+    let time = clock_gettime(clock);
+    time.tv_sec as u64 * 1_000_000 + time.tv_nsec as u64 / 1_000
+}
+
+/// CPU time of this process with all of its threads.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct CpuTime {
+    pub(crate) user_us: u64,
+    pub(crate) system_us: u64,
+}
+
+impl CpuTime {
+    pub(crate) fn of_process() -> Self {
+        // SAFETY: `rusage` consists of integers, for which zero is a value.
+        let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+        // SAFETY: the pointer is to a `rusage` that outlives the call.
+        if unsafe { libc::getrusage(libc::RUSAGE_SELF, &raw mut usage) } != 0 {
+            return Self::default();
+        }
+        let micros = |time: libc::timeval| time.tv_sec as u64 * 1_000_000 + time.tv_usec as u64;
+        Self { user_us: micros(usage.ru_utime), system_us: micros(usage.ru_stime) }
+    }
+
+    pub(crate) fn since(self, earlier: Self) -> Self {
+        Self {
+            user_us: self.user_us.saturating_sub(earlier.user_us),
+            system_us: self.system_us.saturating_sub(earlier.system_us),
+        }
+    }
+}
+
+/// Resident memory of this process; 0 when the system does not say.
+pub(crate) fn rss_bytes() -> u64 {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages = statm.split_ascii_whitespace().nth(1).and_then(|pages| pages.parse::<u64>().ok());
+    pages.unwrap_or(0) * rustix::param::page_size() as u64
+}

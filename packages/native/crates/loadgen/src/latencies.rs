@@ -1,0 +1,85 @@
+//! Latency histograms.
+
+use hdrhistogram::Histogram;
+use serde::Serialize;
+
+/// Ten minutes; what takes longer is recorded as this.
+const MAX_US: u64 = 600_000_000;
+
+/// Microseconds with three digits. Recording costs a few nanoseconds.
+pub(crate) struct Latencies(Histogram<u64>);
+
+impl Latencies {
+    #[expect(clippy::expect_used, reason = "the bounds are constants that the crate takes")]
+    pub(crate) fn new() -> Self {
+        Self(Histogram::new_with_bounds(1, MAX_US, 3).expect("valid bounds"))
+    }
+
+    #[inline]
+    pub(crate) fn record(&mut self, us: u64) {
+        self.0.saturating_record(us);
+    }
+
+    pub(crate) fn merge(&mut self, other: &Self) {
+        // Both have the same bounds, so that nothing can be out of range.
+        let merged = self.0.add(&other.0);
+        debug_assert!(merged.is_ok());
+    }
+
+    pub(crate) fn count(&self) -> u64 {
+        self.0.len()
+    }
+
+    /// `None` when nothing was recorded.
+    pub(crate) fn summary(&self) -> Option<Summary> {
+        let at = |percentile| self.0.value_at_percentile(percentile).min(self.0.max());
+        (!self.0.is_empty()).then(|| Summary {
+            count: self.0.len(),
+            mean: (self.0.mean() * 10.0).round() / 10.0,
+            p50: at(50.0),
+            p95: at(95.0),
+            p99: at(99.0),
+            p999: at(99.9),
+            p9999: at(99.99),
+            max: self.0.max(),
+        })
+    }
+}
+
+/// Percentiles in microseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub(crate) struct Summary {
+    count: u64,
+    mean: f64,
+    p50: u64,
+    p95: u64,
+    p99: u64,
+    p999: u64,
+    p9999: u64,
+    max: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn merged_histograms_have_the_percentiles_of_all() {
+        let (mut low, mut high) = (Latencies::new(), Latencies::new());
+        (1..=50).for_each(|us| low.record(us));
+        (51..=100).for_each(|us| high.record(us));
+        low.merge(&high);
+        let summary = low.summary().expect("recorded");
+        assert_eq!((summary.count, summary.p50, summary.p95, summary.max), (100, 50, 95, 100));
+    }
+
+    #[test]
+    fn nothing_recorded_is_no_summary_and_what_is_too_long_counts_as_the_longest() {
+        let mut latencies = Latencies::new();
+        assert_eq!(latencies.summary(), None);
+        latencies.record(u64::MAX);
+        latencies.record(0);
+        assert_eq!(latencies.count(), 2);
+        assert!(latencies.summary().is_some_and(|summary| summary.max >= MAX_US));
+    }
+}

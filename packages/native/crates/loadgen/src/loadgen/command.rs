@@ -1,0 +1,272 @@
+//! The commands as they are written, with their defaults. The README says what they mean.
+
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::Deserialize;
+use webmq_websocket::Opcode;
+
+use super::batch::Message;
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct Connect {
+    pub(crate) count: usize,
+    pub(crate) port: u16,
+    #[serde(default = "loopback")]
+    pub(crate) host: String,
+    #[serde(default = "default_path")]
+    pub(crate) path: String,
+    pub(crate) subprotocol: Option<String>,
+    pub(crate) token: Option<String>,
+    pub(crate) source_addresses: Option<Vec<Ipv4Addr>>,
+    #[serde(default = "default_batch")]
+    pub(crate) batch: usize,
+    #[serde(default)]
+    pub(crate) batch_mode: BatchMode,
+    pub(crate) ready: Option<String>,
+    #[serde(default)]
+    pub(crate) headers: BTreeMap<String, String>,
+    #[serde(default)]
+    pub(crate) compression: bool,
+    #[serde(default)]
+    pub(crate) replies: BTreeMap<String, String>,
+    #[serde(default = "ten_seconds")]
+    pub(crate) timeout_ms: u64,
+    pub(crate) receive_buffer_bytes: Option<usize>,
+}
+
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum BatchMode {
+    #[default]
+    Window,
+    Batches,
+}
+
+impl Connect {
+    /// What the message begins with that makes a connection ready; `None`: the upgrade does.
+    pub(crate) fn ready_prefix(&self) -> Result<Option<Box<[u8]>>, String> {
+        match self.ready.as_deref() {
+            None | Some("upgrade") => Ok(None),
+            Some("welcome") => Ok(Some(b"welcome".as_slice().into())),
+            Some(ready) => match ready.strip_prefix("text:") {
+                Some(prefix) => Ok(Some(prefix.as_bytes().into())),
+                None => Err(format!("connect: ready is upgrade, welcome or text:PREFIX, not {ready}")),
+            },
+        }
+    }
+
+    pub(crate) fn ip(&self) -> Result<Ipv4Addr, String> {
+        match self.host.as_str() {
+            "localhost" => Ok(Ipv4Addr::LOCALHOST),
+            host => host.parse().map_err(|_| format!("connect: host is an IPv4 address, not {host}")),
+        }
+    }
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct Send {
+    pub(crate) per_connection: Vec<String>,
+    pub(crate) r#await: Option<String>,
+    #[serde(default = "ten_seconds")]
+    pub(crate) timeout_ms: u64,
+    pub(crate) connections: Option<usize>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct Count {
+    pub(crate) duration_ms: Option<u64>,
+    #[serde(default = "yes")]
+    pub(crate) seq_field: bool,
+    #[serde(default = "yes")]
+    pub(crate) latency: bool,
+    #[serde(default = "yes")]
+    pub(crate) fanout: bool,
+    pub(crate) first_seq: Option<u64>,
+    #[serde(default = "default_timeline")]
+    pub(crate) timeline_ms: u64,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct CountStop {
+    pub(crate) last_seq: Option<u64>,
+    #[serde(default)]
+    pub(crate) quiet_ms: u64,
+    #[serde(default = "ten_seconds")]
+    pub(crate) timeout_ms: u64,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct FloodIn {
+    pub(crate) duration_ms: u64,
+    pub(crate) frame: Frames,
+    pub(crate) connections: Option<usize>,
+    #[serde(default)]
+    pub(crate) mode: FloodMode,
+    pub(crate) per_second: Option<f64>,
+    #[serde(default = "default_pipeline")]
+    pub(crate) pipeline_bytes: usize,
+}
+
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum FloodMode {
+    #[default]
+    Flood,
+    Paced,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum Frames {
+    Many(Vec<Frame>),
+    One(Frame),
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum Frame {
+    Text(String),
+    Encoded(EncodedFrame),
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct EncodedFrame {
+    base64: String,
+    #[serde(default)]
+    binary: bool,
+    #[serde(default)]
+    compressed: bool,
+}
+
+impl Frames {
+    /// # Errors
+    /// There is none, or one is not base64.
+    pub(crate) fn messages(&self) -> Result<Vec<Message>, String> {
+        let messages: Result<Vec<Message>, String> = match self {
+            Self::One(frame) => frame.message().map(|message| vec![message]),
+            Self::Many(frames) => frames.iter().map(Frame::message).collect(),
+        };
+        messages.and_then(|messages| match messages.is_empty() {
+            true => Err("flood-in: a frame is needed".to_owned()),
+            false => Ok(messages),
+        })
+    }
+}
+
+impl Frame {
+    fn message(&self) -> Result<Message, String> {
+        match self {
+            Self::Text(text) => Ok(Message::text(text)),
+            Self::Encoded(frame) => {
+                let payload =
+                    STANDARD.decode(&frame.base64).map_err(|error| format!("flood-in: not base64: {error}"))?;
+                let opcode = if frame.binary { Opcode::Binary } else { Opcode::Text };
+                Ok(Message { opcode, is_compressed: frame.compressed, payload })
+            }
+        }
+    }
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct Ping {
+    #[serde(default = "default_pings")]
+    pub(crate) per_connection: u32,
+    #[serde(default)]
+    pub(crate) kind: PingKind,
+    #[serde(default = "thirty_seconds")]
+    pub(crate) timeout_ms: u64,
+    pub(crate) connections: Option<usize>,
+    pub(crate) text: Option<String>,
+    pub(crate) r#await: Option<String>,
+}
+
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum PingKind {
+    #[default]
+    App,
+    Ws,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct Slow {
+    pub(crate) share: Option<f64>,
+    pub(crate) connections: Option<usize>,
+    #[serde(default)]
+    pub(crate) mode: SlowMode,
+    pub(crate) bytes_per_second: Option<u64>,
+}
+
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum SlowMode {
+    #[default]
+    Stop,
+    Throttle,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct Close {
+    #[serde(default = "five_seconds")]
+    pub(crate) timeout_ms: u64,
+    #[serde(default)]
+    pub(crate) abrupt: bool,
+    pub(crate) connections: Option<usize>,
+}
+
+/// A command without fields.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Bare {}
+
+fn loopback() -> String {
+    "127.0.0.1".to_owned()
+}
+
+fn default_path() -> String {
+    "/ws".to_owned()
+}
+
+fn default_batch() -> usize {
+    500
+}
+
+fn default_timeline() -> u64 {
+    100
+}
+
+fn default_pipeline() -> usize {
+    64 << 10
+}
+
+fn default_pings() -> u32 {
+    50
+}
+
+fn five_seconds() -> u64 {
+    5_000
+}
+
+fn ten_seconds() -> u64 {
+    10_000
+}
+
+fn thirty_seconds() -> u64 {
+    30_000
+}
+
+fn yes() -> bool {
+    true
+}

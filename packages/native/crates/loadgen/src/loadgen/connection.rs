@@ -1,0 +1,139 @@
+//! What is known of a connection: about as much as of a pebble.
+
+use std::os::fd::OwnedFd;
+
+use super::sequence::Sequence;
+use super::stash::StashId;
+
+/// A connection's place in its thread's table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct Slot(pub(crate) u32);
+
+impl Slot {
+    pub(crate) fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// How far a connection has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// No connection.
+    Vacant,
+    /// The TCP connection is not there yet.
+    Connecting,
+    /// The request is on its way, or the response.
+    Upgrading,
+    /// Upgraded; the message that makes it ready has not come.
+    Preparing,
+    /// Ready.
+    Open,
+    /// Counted as closed; only the end of the TCP connection is waited for.
+    Ending,
+}
+
+/// What a connection waits for; several may be set.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Awaited(u8);
+
+impl Awaited {
+    /// The message that makes it ready.
+    pub(crate) const READY: Self = Self(1);
+    /// The answer to `send`.
+    pub(crate) const ANSWER: Self = Self(2);
+    /// The message that answers an application's ping.
+    pub(crate) const APP_PONG: Self = Self(4);
+    /// A WebSocket pong.
+    pub(crate) const PONG: Self = Self(8);
+    /// The answer to a close frame.
+    pub(crate) const CLOSE: Self = Self(16);
+
+    #[inline]
+    pub(crate) fn is_nothing(self) -> bool {
+        self.0 == 0
+    }
+
+    pub(crate) fn has(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    pub(crate) fn insert(&mut self, other: Self) {
+        self.0 |= other.0;
+    }
+
+    pub(crate) fn remove(&mut self, other: Self) {
+        self.0 &= !other.0;
+    }
+}
+
+/// How a connection reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reading {
+    Freely,
+    /// So many bytes per tick.
+    Throttled,
+    Stopped,
+}
+
+/// No sender of the current `flood-in`.
+pub(crate) const NO_SENDER: u32 = u32::MAX;
+
+pub(crate) struct Connection {
+    /// Dropped by the thread that opened it: its number means something in that thread's descriptor table only.
+    pub(crate) socket: Option<OwnedFd>,
+    pub(crate) phase: Phase,
+    pub(crate) awaited: Awaited,
+    pub(crate) reading: Reading,
+    pub(crate) is_compressed: bool,
+    /// Got a counted frame in its window.
+    pub(crate) has_counted: bool,
+    /// There is output that the socket did not take.
+    pub(crate) has_backlog: bool,
+    /// Window that `sequence` belongs to.
+    pub(crate) window: u32,
+    pub(crate) stash: Option<StashId>,
+    /// Index among the senders of the current `flood-in`.
+    pub(crate) sender: u32,
+    /// Pings that are still to be sent.
+    pub(crate) ping_count: u32,
+    /// Bytes of the frame whose beginning is stashed that will be skipped.
+    pub(crate) skip_bytes: u64,
+    pub(crate) sequence: Sequence,
+    /// When it was started, or last pinged.
+    pub(crate) began_us: u64,
+}
+
+impl Connection {
+    pub(crate) fn vacant() -> Self {
+        Self {
+            socket: None,
+            phase: Phase::Vacant,
+            awaited: Awaited::default(),
+            reading: Reading::Freely,
+            is_compressed: false,
+            has_counted: false,
+            has_backlog: false,
+            window: 0,
+            stash: None,
+            sender: NO_SENDER,
+            ping_count: 0,
+            skip_bytes: 0,
+            sequence: Sequence::anywhere(),
+            began_us: 0,
+        }
+    }
+
+    pub(crate) fn is_slow(&self) -> bool {
+        self.reading != Reading::Freely
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_connection_is_small() {
+        assert!(size_of::<Connection>() <= 96, "{} bytes", size_of::<Connection>());
+    }
+}

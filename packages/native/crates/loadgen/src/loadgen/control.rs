@@ -1,0 +1,196 @@
+//! The main thread: commands in, orders to the I/O threads, their reports together, answers out.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, Sender};
+
+use serde_json::{Value, json};
+
+use super::answer::{self, Context};
+use super::arguments::Arguments;
+use super::order::{Answer, Order, OrderNumber, Report, Shared, Task};
+use super::planning;
+use super::worker::Worker;
+use crate::clock::{CpuTime, now_us};
+use crate::lines::{self, Command};
+use crate::poller::Bell;
+
+enum Input {
+    /// A line of stdin, or its end.
+    Line(Option<String>),
+    Answer(Answer),
+    /// A thread cannot go on.
+    Broken(io::Error),
+}
+
+/// An I/O thread, as the main thread sees it.
+pub(crate) struct Thread {
+    orders: Sender<Order>,
+    pub(crate) shared: Arc<Shared>,
+}
+
+/// A command that not all threads have reported of yet.
+struct Pending {
+    name: String,
+    id: Option<Value>,
+    left_count: usize,
+    reports: Vec<Report>,
+    began_us: u64,
+    cpu_began: CpuTime,
+}
+
+pub(crate) struct Control {
+    pub(crate) arguments: Arguments,
+    pub(crate) threads: Vec<Thread>,
+    /// Connections that were asked for so far.
+    pub(crate) connection_count: u64,
+    inputs: Receiver<Input>,
+    /// Cloned for every thread.
+    input: Sender<Input>,
+    pending: BTreeMap<u64, Pending>,
+    order_count: u64,
+    /// CPU time at the beginning of the window that has no end of its own.
+    window_cpu: Option<CpuTime>,
+}
+
+impl Control {
+    pub(crate) fn new(arguments: Arguments) -> io::Result<Self> {
+        let (input, inputs) = mpsc::channel();
+        let lines = input.clone();
+        lines::read_stdin(move |line| {
+            // The receiver is gone when the process ends, and then nobody needs the line.
+            let _ = lines.send(Input::Line(line));
+        })?;
+        let mut control = Self {
+            arguments,
+            threads: Vec::new(),
+            connection_count: 0,
+            inputs,
+            input,
+            pending: BTreeMap::new(),
+            order_count: 0,
+            window_cpu: None,
+        };
+        while control.threads.len() < control.arguments.thread_count {
+            control.start_thread()?;
+        }
+        Ok(control)
+    }
+
+    /// Answers commands until there are no more.
+    ///
+    /// # Errors
+    /// Nobody reads the answers, or a thread cannot go on.
+    pub(crate) fn run(&mut self) -> io::Result<()> {
+        let ready = json!({
+            "pid": std::process::id(),
+            "version": env!("CARGO_PKG_VERSION"),
+            "threads": self.threads.len(),
+            "connectionsPerThread": self.arguments.connections_per_thread,
+        });
+        lines::write_event("ready", None, &ready)?;
+        loop {
+            match self.inputs.recv() {
+                Ok(Input::Line(Some(line))) => match Command::parse(&line) {
+                    Ok(command) if command.name == "quit" => return Ok(()),
+                    Ok(command) => self.command(&command)?,
+                    Err(message) => lines::write_error(None, &message)?,
+                },
+                Ok(Input::Line(None)) | Err(_) => return Ok(()),
+                Ok(Input::Answer(answer)) => self.answered(answer)?,
+                Ok(Input::Broken(error)) => return Err(error),
+            }
+        }
+    }
+
+    fn command(&mut self, command: &Command) -> io::Result<()> {
+        let is_under_way = self.pending.values().any(|pending| pending.name == command.name)
+            || (command.name == "count" && self.window_cpu.is_some());
+        let tasks = if is_under_way && command.name != "stats" {
+            Err(format!("{} is under way", command.name))
+        } else if command.name == "count-stop" && self.window_cpu.is_none() {
+            Err("count-stop: no window without a duration is open".to_owned())
+        } else {
+            planning::tasks(self, command)
+        };
+        let tasks = match tasks {
+            Ok(tasks) => tasks,
+            Err(message) => return lines::write_error(command.id.as_ref(), &message),
+        };
+        self.order_count += 1;
+        let number = OrderNumber(self.order_count);
+        let cpu_now = CpuTime::of_process();
+        let cpu_began = if command.name == "count-stop" { self.window_cpu.take().unwrap_or(cpu_now) } else { cpu_now };
+        if tasks.iter().any(|(_, task)| matches!(task, Task::Count(task) if task.duration_us.is_none())) {
+            self.window_cpu = Some(cpu_began);
+        }
+        let pending = Pending {
+            name: command.name.clone(),
+            id: command.id.clone(),
+            left_count: tasks.len(),
+            reports: Vec::new(),
+            began_us: now_us(),
+            cpu_began,
+        };
+        self.pending.insert(number.0, pending);
+        for (index, task) in tasks {
+            let thread = &self.threads[index];
+            if thread.orders.send(Order { number, task }).is_err() {
+                return Err(io::Error::other("an I/O thread has ended"));
+            }
+            thread.shared.bell.ring();
+        }
+        Ok(())
+    }
+
+    fn answered(&mut self, answer: Answer) -> io::Result<()> {
+        let number = answer.number.0;
+        let Some(pending) = self.pending.get_mut(&number) else { return Ok(()) };
+        pending.reports.push(answer.report);
+        pending.left_count -= 1;
+        if pending.left_count > 0 {
+            return Ok(());
+        }
+        let Some(pending) = self.pending.remove(&number) else { return Ok(()) };
+        let context = Context {
+            duration_us: now_us() - pending.began_us,
+            cpu: CpuTime::of_process().since(pending.cpu_began),
+            thread_count: self.threads.len(),
+            open_count: self.open_count(),
+        };
+        let (event, body) = answer::merge(pending.reports, &context);
+        lines::write_event(event, pending.id.as_ref(), &body)
+    }
+
+    pub(crate) fn open_count(&self) -> usize {
+        self.threads.iter().map(|thread| thread.shared.open_count()).sum()
+    }
+
+    /// Starts a thread with a descriptor table of its own.
+    pub(crate) fn start_thread(&mut self) -> io::Result<()> {
+        let shared = Arc::new(Shared::new(Bell::new()?));
+        let (orders, received) = mpsc::channel();
+        let (started, has_started) = mpsc::channel();
+        let (input, answers) = (self.input.clone(), self.input.clone());
+        let theirs = shared.clone();
+        let poll_interval = self.arguments.poll_interval;
+        let run = move || {
+            // Whoever is told nothing any more has ended, and with it the process.
+            let answer = Box::new(move |answer| drop(answers.send(Input::Answer(answer))));
+            match Worker::new(theirs, received, answer, poll_interval) {
+                Ok(mut worker) => {
+                    let _ = started.send(Ok(()));
+                    if let Err(error) = worker.run() {
+                        let _ = input.send(Input::Broken(error));
+                    }
+                }
+                Err(error) => drop(started.send(Err(error))),
+            }
+        };
+        std::thread::Builder::new().name(format!("io-{}", self.threads.len())).spawn(run)?;
+        has_started.recv().map_err(io::Error::other)??;
+        self.threads.push(Thread { orders, shared });
+        Ok(())
+    }
+}

@@ -1,0 +1,109 @@
+//! Sequence number and time of a message, found where the last message had them.
+
+use memchr::memmem::Finder;
+
+use crate::digits;
+
+/// How far into a message it is looked for them.
+pub(crate) const MAX_LOOKED_AT_BYTES: usize = 512;
+
+const SEQ: &[u8; 6] = b"\"seq\":";
+const TS_US: &[u8; 8] = b"\"ts_us\":";
+
+/// Intended time of a message in microseconds of `CLOCK_MONOTONIC`.
+pub(crate) type SentUs = u64;
+
+/// Finds `"seq":<digits>` and, after it, `"ts_us":<digits>`.
+pub(crate) struct Fields {
+    seq: Finder<'static>,
+    ts_us: Finder<'static>,
+    /// Where the digits of the last message's sequence number began.
+    seq_at: usize,
+    /// From the end of its sequence number to the digits of its time.
+    ts_us_after: usize,
+}
+
+impl Fields {
+    pub(crate) fn new() -> Self {
+        Self { seq: Finder::new(SEQ), ts_us: Finder::new(TS_US), seq_at: SEQ.len(), ts_us_after: TS_US.len() }
+    }
+
+    /// The sequence number, and where its digits end.
+    #[inline]
+    pub(crate) fn sequence(&mut self, payload: &[u8]) -> Option<(u64, usize)> {
+        let remembered = self.seq_at;
+        if payload.len() < remembered || payload[remembered - SEQ.len()..remembered] != *SEQ {
+            self.look_for_sequence(payload)?;
+        }
+        let (sequence, digit_count) = digits::parse(&payload[self.seq_at..]);
+        (digit_count > 0).then_some((sequence, self.seq_at + digit_count))
+    }
+
+    /// The time; `after` is where the digits of the sequence number end.
+    #[inline]
+    pub(crate) fn sent_us(&mut self, payload: &[u8], after: usize) -> Option<SentUs> {
+        let remembered = after + self.ts_us_after;
+        if payload.len() < remembered || payload[remembered - TS_US.len()..remembered] != *TS_US {
+            self.look_for_sent_us(payload, after)?;
+        }
+        let (sent_us, digit_count) = digits::parse(&payload[after + self.ts_us_after..]);
+        (digit_count > 0).then_some(sent_us)
+    }
+
+    #[cold]
+    fn look_for_sequence(&mut self, payload: &[u8]) -> Option<()> {
+        let looked_at = &payload[..payload.len().min(MAX_LOOKED_AT_BYTES)];
+        self.seq_at = self.seq.find(looked_at)? + SEQ.len();
+        Some(())
+    }
+
+    #[cold]
+    fn look_for_sent_us(&mut self, payload: &[u8], after: usize) -> Option<()> {
+        let looked_at = payload.get(after..payload.len().min(MAX_LOOKED_AT_BYTES))?;
+        self.ts_us_after = self.ts_us.find(looked_at)? + TS_US.len();
+        Some(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn both(fields: &mut Fields, message: &str) -> (Option<u64>, Option<SentUs>) {
+        let payload = message.as_bytes();
+        match fields.sequence(payload) {
+            Some((sequence, after)) => (Some(sequence), fields.sent_us(payload, after)),
+            None => (None, None),
+        }
+    }
+
+    #[test]
+    fn the_message_of_the_seed_has_both() {
+        let message = r#"{"t":"fanout_tick","p":{"seq":17,"ts_us":123456789,"s":"ES","px":5234.75,"q":2}}"#;
+        assert_eq!(both(&mut Fields::new(), message), (Some(17), Some(123_456_789)));
+    }
+
+    #[test]
+    fn fields_that_move_are_found_again() {
+        let mut fields = Fields::new();
+        for seq in [9, 10, 99, 100, 12_345_678, 123_456_789] {
+            for position in ["1-1:9", "1-1:10", "1-1:123456"] {
+                let message = format!("message bench.tick {position}\n{{\"seq\":{seq},\"ts_us\":{}}}", seq * 7);
+                assert_eq!(both(&mut fields, &message), (Some(seq), Some(seq * 7)), "{message}");
+                let other = format!("{{\"x\":1,\"seq\":{seq},\"between\":[1],\"ts_us\":5}}");
+                assert_eq!(both(&mut fields, &other), (Some(seq), Some(5)));
+            }
+        }
+    }
+
+    #[test]
+    fn messages_without_them_have_none() {
+        let mut fields = Fields::new();
+        assert_eq!(both(&mut fields, "welcome\n{}"), (None, None));
+        assert_eq!(both(&mut fields, ""), (None, None));
+        assert_eq!(both(&mut fields, "{\"seq\":\"1\"}"), (None, None));
+        assert_eq!(both(&mut fields, "{\"seq\":1"), (Some(1), None));
+        let far = format!("{}\"seq\":1", " ".repeat(MAX_LOOKED_AT_BYTES));
+        assert_eq!(both(&mut fields, &far), (None, None));
+    }
+}

@@ -1,0 +1,244 @@
+//! From the bytes of a read to counts, without copying a frame.
+
+use std::rc::Rc;
+
+use super::connection::{Awaited, Connection};
+use super::fields::Fields;
+use super::inflater::Inflater;
+use super::stash::{MAX_STASHED_BYTES, Stashes};
+use super::window::{Tally, Window};
+use crate::header::Header;
+
+/// Longest message that `replies` can be about.
+pub(crate) const MAX_REPLIED_BYTES: usize = 32;
+
+const CONTINUATION: u8 = 0x0;
+const TEXT: u8 = 0x1;
+const BINARY: u8 = 0x2;
+const CLOSE: u8 = 0x8;
+const PING: u8 = 0x9;
+const PONG: u8 = 0xA;
+
+/// 1005: a close frame without a code (RFC 6455 §7.4.1).
+pub(crate) const NO_CODE: u16 = 1005;
+
+/// Something that a connection has to react to. Counted frames are not among it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Notice {
+    /// The message that makes it ready has come.
+    Ready,
+    /// The answer to `send` has come.
+    Answered,
+    /// A ping is answered.
+    Ponged,
+    /// This one of the replies is due.
+    Reply(usize),
+    Pinged(Vec<u8>),
+    Closed(u16),
+    /// The peer broke RFC 6455; nothing after it is read.
+    Broken,
+}
+
+/// What messages are waited for, by how they begin.
+#[derive(Debug, Default)]
+pub(crate) struct Prefixes {
+    pub(crate) ready: Box<[u8]>,
+    pub(crate) answer: Box<[u8]>,
+    pub(crate) pong: Box<[u8]>,
+}
+
+/// A message, and the frame that answers it.
+pub(crate) struct Reply {
+    pub(crate) to: Box<[u8]>,
+    pub(crate) frame: Rc<[u8]>,
+}
+
+/// What is done with what is received.
+pub(crate) struct Intake {
+    pub(crate) window: Option<Window>,
+    pub(crate) prefixes: Prefixes,
+    pub(crate) replies: Vec<Reply>,
+    pub(crate) stashes: Stashes,
+    pub(crate) notices: Vec<Notice>,
+    fields: Fields,
+    inflater: Inflater,
+}
+
+impl Intake {
+    pub(crate) fn new() -> Self {
+        Self {
+            window: None,
+            prefixes: Prefixes::default(),
+            replies: Vec::new(),
+            stashes: Stashes::default(),
+            notices: Vec::new(),
+            fields: Fields::new(),
+            inflater: Inflater::new(),
+        }
+    }
+
+    /// Takes the beginning of a frame that `connection` has had, to be put before the bytes of its next read; none when
+    /// the rest of that frame is not looked at anyway.
+    pub(crate) fn unstash(&mut self, connection: &mut Connection, into: &mut [u8]) -> usize {
+        let Some(id) = connection.stash else { return 0 };
+        if connection.skip_bytes > 0 {
+            return 0;
+        }
+        connection.stash = None;
+        let bytes = self.stashes.bytes(id);
+        let start = into.len() - bytes.len();
+        into[start..].copy_from_slice(bytes);
+        let len = bytes.len();
+        self.stashes.release(id);
+        len
+    }
+
+    /// Counts the frames in `bytes`, of which `wire_bytes` are new, and keeps the beginning of an incomplete one.
+    ///
+    /// What needs a reaction is in `notices` afterwards.
+    pub(crate) fn take(&mut self, connection: &mut Connection, bytes: &[u8], wire_bytes: usize, now_us: u64) {
+        if let Some(window) = &self.window {
+            window.enter(connection);
+        }
+        let mut tally = Tally::default();
+        let mut rest = self.skip(connection, bytes, now_us, &mut tally);
+        while let Some(header) = Header::parse(rest) {
+            let frame_bytes = header.frame_bytes();
+            if frame_bytes > rest.len() as u64 {
+                break;
+            }
+            let (frame, after) = rest.split_at(frame_bytes as usize);
+            rest = after;
+            let payload = &frame[usize::from(header.header_bytes)..];
+            if !self.frame(connection, header, payload, now_us, &mut tally) {
+                rest = &[];
+                break;
+            }
+        }
+        if let Some(window) = &mut self.window {
+            window.add(connection, tally, wire_bytes as u64, now_us);
+        }
+        if !rest.is_empty() {
+            self.stash(connection, rest);
+        }
+    }
+
+    /// Gives the place of an incomplete frame back.
+    pub(crate) fn forget(&mut self, connection: &mut Connection) {
+        connection.skip_bytes = 0;
+        if let Some(id) = connection.stash.take() {
+            self.stashes.release(id);
+        }
+    }
+
+    /// Skips what is not looked at of a frame whose beginning is stashed; the frame counts when it is complete.
+    #[inline]
+    fn skip<'b>(&mut self, connection: &mut Connection, bytes: &'b [u8], now_us: u64, tally: &mut Tally) -> &'b [u8] {
+        if connection.skip_bytes == 0 {
+            return bytes;
+        }
+        let step = connection.skip_bytes.min(bytes.len() as u64);
+        connection.skip_bytes -= step;
+        let rest = &bytes[step as usize..];
+        if connection.skip_bytes > 0 {
+            return rest;
+        }
+        let Some(id) = connection.stash.take() else { return rest };
+        let mut beginning = [0; MAX_STASHED_BYTES];
+        let len = self.stashes.bytes(id).len();
+        beginning[..len].copy_from_slice(self.stashes.bytes(id));
+        self.stashes.release(id);
+        match Header::parse(&beginning[..len]) {
+            Some(header) => {
+                let payload = &beginning[usize::from(header.header_bytes)..len];
+                if self.frame(connection, header, payload, now_us, tally) { rest } else { &[] }
+            }
+            None => rest,
+        }
+    }
+
+    fn stash(&mut self, connection: &mut Connection, rest: &[u8]) {
+        let kept = &rest[..rest.len().min(MAX_STASHED_BYTES)];
+        if kept.len() == MAX_STASHED_BYTES {
+            // The header is in there: it is shorter.
+            let frame_bytes = Header::parse(kept).map_or(0, Header::frame_bytes);
+            connection.skip_bytes = frame_bytes.saturating_sub(rest.len() as u64);
+        }
+        connection.stash = Some(self.stashes.keep(kept));
+    }
+
+    /// One complete frame, of which `payload` is at least the beginning; `false` when nothing after it counts.
+    #[inline]
+    fn frame(
+        &mut self,
+        connection: &mut Connection,
+        header: Header,
+        payload: &[u8],
+        now_us: u64,
+        tally: &mut Tally,
+    ) -> bool {
+        match header.opcode() {
+            TEXT | BINARY => {
+                if !connection.awaited.is_nothing() || !self.replies.is_empty() {
+                    self.look_at(connection, header, payload);
+                }
+                let Some(window) = &mut self.window else { return true };
+                let is_counted = if header.is_compressed() {
+                    window.count_compressed(connection, payload, &mut self.fields, &mut self.inflater, now_us)
+                } else {
+                    window.count(connection, payload, &mut self.fields, now_us)
+                };
+                if is_counted {
+                    tally.frame_count += 1;
+                    tally.payload_bytes += header.payload_bytes;
+                }
+                true
+            }
+            _ => self.other_frame(connection, header, payload, tally),
+        }
+    }
+
+    #[cold]
+    fn other_frame(&mut self, connection: &Connection, header: Header, payload: &[u8], tally: &mut Tally) -> bool {
+        match header.opcode() {
+            CONTINUATION => tally.payload_bytes += header.payload_bytes,
+            PING => self.notices.push(Notice::Pinged(payload.to_vec())),
+            PONG if connection.awaited.has(Awaited::PONG) => self.notices.push(Notice::Ponged),
+            PONG => {}
+            CLOSE => {
+                let code = payload.first_chunk().map_or(NO_CODE, |code| u16::from_be_bytes(*code));
+                self.notices.push(Notice::Closed(code));
+                return false;
+            }
+            _ => {
+                self.notices.push(Notice::Broken);
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Whether a message is one that is waited for.
+    #[cold]
+    fn look_at(&mut self, connection: &Connection, header: Header, payload: &[u8]) {
+        let plain = if header.is_compressed() { self.inflater.plain(payload) } else { payload };
+        let awaited = connection.awaited;
+        if awaited.has(Awaited::READY) && plain.starts_with(&self.prefixes.ready) {
+            self.notices.push(Notice::Ready);
+        }
+        if awaited.has(Awaited::ANSWER) && plain.starts_with(&self.prefixes.answer) {
+            self.notices.push(Notice::Answered);
+        }
+        if awaited.has(Awaited::APP_PONG) && plain.starts_with(&self.prefixes.pong) {
+            self.notices.push(Notice::Ponged);
+        }
+        if plain.len() <= MAX_REPLIED_BYTES {
+            let reply = self.replies.iter().position(|reply| *reply.to == *plain);
+            self.notices.extend(reply.map(Notice::Reply));
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "intake_tests.rs"]
+mod tests;

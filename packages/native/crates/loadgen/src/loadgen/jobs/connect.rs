@@ -1,0 +1,228 @@
+//! `connect`: a storm of handshakes, so many at a time.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
+
+use rustc_hash::FxHashMap;
+use rustix::io::Errno;
+use rustix::net::sockopt::socket_error;
+
+use crate::clock::now_us;
+use crate::latencies::Latencies;
+use crate::loadgen::batch::text_frame;
+use crate::loadgen::connection::{Awaited, Connection, Phase, Slot};
+use crate::loadgen::intake::Reply;
+use crate::loadgen::order::{ConnectTask, Connected, OrderNumber, Report};
+use crate::loadgen::upgrade::{Response, parse_response};
+use crate::loadgen::worker::Worker;
+use crate::socket;
+
+/// Handshakes that are begun before the others are looked at again: beginning one costs some 20 us, and those that are
+/// ready meanwhile would seem slow.
+const MAX_STARTS_PER_TURN: usize = 32;
+
+pub(crate) struct Connecting {
+    number: OrderNumber,
+    task: ConnectTask,
+    started_count: usize,
+    in_flight_count: usize,
+    /// What may still be started of the current batch.
+    batch_left_count: usize,
+    /// In the order they were started in.
+    pending: VecDeque<(Slot, u64)>,
+    /// Beginnings of responses.
+    heads: FxHashMap<Slot, Vec<u8>>,
+    ok_count: u64,
+    latencies: Latencies,
+    errors: BTreeMap<String, u64>,
+}
+
+impl Connecting {
+    fn failed(&mut self, reason: String) {
+        *self.errors.entry(reason).or_default() += 1;
+    }
+
+    fn may_start_count(&mut self) -> usize {
+        if self.task.waits_for_batch && self.in_flight_count == 0 {
+            self.batch_left_count = self.task.max_in_flight;
+        }
+        let room = if self.task.waits_for_batch {
+            self.batch_left_count
+        } else {
+            self.task.max_in_flight.saturating_sub(self.in_flight_count)
+        };
+        room.min(self.task.count - self.started_count)
+    }
+}
+
+impl Worker {
+    pub(super) fn begin_connect(&mut self, number: OrderNumber, task: ConnectTask) {
+        self.intake.prefixes.ready = task.ready_prefix.clone().unwrap_or_default();
+        let reply =
+            |(to, text): &(String, String)| Reply { to: to.as_bytes().into(), frame: Rc::from(text_frame(text)) };
+        self.intake.replies = task.replies.iter().map(reply).collect();
+        self.jobs.connect = Some(Connecting {
+            number,
+            task,
+            started_count: 0,
+            in_flight_count: 0,
+            batch_left_count: 0,
+            pending: VecDeque::new(),
+            heads: FxHashMap::default(),
+            ok_count: 0,
+            latencies: Latencies::new(),
+            errors: BTreeMap::new(),
+        });
+    }
+
+    pub(super) fn tick_connect(&mut self, now_us: u64) -> Option<u64> {
+        let next_timeout_us = self.expire(now_us);
+        let job = self.jobs.connect.as_mut()?;
+        for _ in 0..job.may_start_count().min(MAX_STARTS_PER_TURN) {
+            self.start_connection();
+        }
+        let job = self.jobs.connect.as_mut()?;
+        let has_more = job.may_start_count() > 0;
+        if job.in_flight_count == 0 && job.started_count == job.task.count {
+            let job = self.jobs.connect.take()?;
+            let report = Connected { ok_count: job.ok_count, latencies: job.latencies, errors: job.errors };
+            self.answer(job.number, Report::Connected(report));
+            return None;
+        }
+        if has_more { Some(0) } else { next_timeout_us.or(Some(now_us + job.task.timeout_us)) }
+    }
+
+    /// Gives up what has taken too long; tells when the next one will have.
+    fn expire(&mut self, now_us: u64) -> Option<u64> {
+        loop {
+            let job = self.jobs.connect.as_mut()?;
+            let (slot, began_us) = *job.pending.front()?;
+            let expires_us = began_us + job.task.timeout_us;
+            let connection = &self.connections[slot.index()];
+            let is_pending = !matches!(connection.phase, Phase::Vacant | Phase::Open | Phase::Ending)
+                && connection.began_us == began_us;
+            if is_pending && expires_us > now_us {
+                return Some(expires_us);
+            }
+            job.pending.pop_front();
+            if is_pending {
+                self.connect_failed(slot, "timeout".to_owned());
+            }
+        }
+    }
+
+    fn start_connection(&mut self) {
+        let Some(job) = self.jobs.connect.as_mut() else { return };
+        let number = job.task.first_number + job.started_count as u64;
+        job.started_count += 1;
+        job.batch_left_count = job.batch_left_count.saturating_sub(1);
+        let began_us = now_us();
+        let source = job.task.sources.of(number);
+        let socket = match socket::connect(job.task.address, source, job.task.receive_buffer_bytes) {
+            Ok(socket) => socket,
+            Err(errno) => return job.failed(start_failure(errno)),
+        };
+        let slot = self.vacant.pop().unwrap_or_else(|| {
+            self.connections.push(Connection::vacant());
+            Slot(self.connections.len() as u32 - 1)
+        });
+        let added = self.poller.add(&socket, u64::from(slot.0));
+        let connection = &mut self.connections[slot.index()];
+        connection.socket = Some(socket);
+        connection.phase = Phase::Connecting;
+        connection.began_us = began_us;
+        self.shared.held();
+        job.in_flight_count += 1;
+        job.pending.push_back((slot, began_us));
+        if let Err(errno) = added {
+            self.connect_failed(slot, format!("epoll {}", socket::errno_name(errno)));
+        }
+    }
+
+    /// The TCP connection is there, or is not.
+    pub(crate) fn on_connected(&mut self, slot: Slot) {
+        let Some(job) = self.jobs.connect.as_ref() else { return };
+        let request = job.task.request.clone();
+        let Some(socket) = &self.connections[slot.index()].socket else { return };
+        if let Err(errno) = socket_error(socket).and_then(|status| status) {
+            return self.connect_failed(slot, start_failure(errno));
+        }
+        self.connection(slot).phase = Phase::Upgrading;
+        self.write(slot, &request);
+    }
+
+    /// Part of the response has come, or the connection's end.
+    pub(crate) fn on_response(&mut self, slot: Slot, has_ended: bool) {
+        let Some(job) = self.jobs.connect.as_mut() else { return };
+        let connection = &mut self.connections[slot.index()];
+        let Some(socket) = &connection.socket else { return };
+        let count = match socket::receive(socket, &mut self.buffer) {
+            Ok(0) => return self.connect_failed(slot, "ended".to_owned()),
+            Ok(count) => count,
+            Err(Errno::AGAIN) => return,
+            Err(errno) => return self.connect_failed(slot, format!("upgrade {}", socket::errno_name(errno))),
+        };
+        let mut head = job.heads.remove(&slot).unwrap_or_default();
+        head.extend_from_slice(&self.buffer[..count]);
+        match parse_response(&head, job.task.subprotocol.as_deref()) {
+            Response::Incomplete => {
+                job.heads.insert(slot, head);
+            }
+            Response::Refused(reason) => return self.connect_failed(slot, reason),
+            Response::Upgraded { head_bytes, is_compressed } => {
+                connection.is_compressed = is_compressed;
+                connection.phase = Phase::Preparing;
+                if job.task.ready_prefix.is_some() {
+                    connection.awaited.insert(Awaited::READY);
+                } else {
+                    self.opened(slot);
+                }
+                let rest = &head[head_bytes..];
+                if !rest.is_empty() {
+                    self.intake.take(&mut self.connections[slot.index()], rest, rest.len(), now_us());
+                    self.react(slot);
+                }
+            }
+        }
+        if has_ended {
+            self.read(slot, true);
+        }
+    }
+
+    /// The message that makes a connection ready has come.
+    pub(crate) fn on_prepared(&mut self, slot: Slot) {
+        let connection = self.connection(slot);
+        if connection.awaited.has(Awaited::READY) {
+            connection.awaited.remove(Awaited::READY);
+            self.opened(slot);
+        }
+    }
+
+    pub(crate) fn connect_failed(&mut self, slot: Slot, reason: String) {
+        if let Some(job) = self.jobs.connect.as_mut() {
+            job.in_flight_count -= 1;
+            job.heads.remove(&slot);
+            job.failed(reason);
+        }
+        self.vacate(slot);
+    }
+
+    fn opened(&mut self, slot: Slot) {
+        let connection = &mut self.connections[slot.index()];
+        connection.phase = Phase::Open;
+        self.shared.opened();
+        if let Some(job) = self.jobs.connect.as_mut() {
+            job.in_flight_count -= 1;
+            job.ok_count += 1;
+            job.latencies.record(now_us().saturating_sub(connection.began_us));
+        }
+    }
+}
+
+fn start_failure(errno: Errno) -> String {
+    match errno {
+        Errno::ADDRNOTAVAIL | Errno::ADDRINUSE => "no source port".to_owned(),
+        Errno::MFILE => "descriptor limit".to_owned(),
+        errno => format!("connect {}", socket::errno_name(errno)),
+    }
+}

@@ -1,0 +1,69 @@
+//! `send`: a few texts to everyone, once, and their answer.
+
+use crate::clock::now_us;
+use crate::loadgen::batch::text_frame;
+use crate::loadgen::connection::{Awaited, Slot};
+use crate::loadgen::order::{OrderNumber, Report, SendTask};
+use crate::loadgen::worker::Worker;
+
+pub(crate) struct Sending {
+    number: OrderNumber,
+    waiting_count: u64,
+    ok_count: u64,
+    failed_count: u64,
+    deadline_us: u64,
+}
+
+impl Worker {
+    pub(super) fn begin_send(&mut self, number: OrderNumber, task: &SendTask) {
+        let bytes: Vec<u8> = task.texts.iter().flat_map(|text| text_frame(text)).collect();
+        let slots = self.open_slots(task.max_connections);
+        let mut job =
+            Sending { number, waiting_count: 0, ok_count: 0, failed_count: 0, deadline_us: now_us() + task.timeout_us };
+        if let Some(prefix) = &task.awaited_prefix {
+            self.intake.prefixes.answer = prefix.clone();
+            job.waiting_count = slots.len() as u64;
+        } else {
+            job.ok_count = slots.len() as u64;
+        }
+        self.jobs.send = Some(job);
+        for slot in slots {
+            if task.awaited_prefix.is_some() {
+                self.connection(slot).awaited.insert(Awaited::ANSWER);
+            }
+            self.write(slot, &bytes);
+        }
+    }
+
+    pub(crate) fn on_answered(&mut self, slot: Slot) {
+        let connection = &mut self.connections[slot.index()];
+        if let Some(job) = self.jobs.send.as_mut().filter(|_| connection.awaited.has(Awaited::ANSWER)) {
+            connection.awaited.remove(Awaited::ANSWER);
+            job.waiting_count -= 1;
+            job.ok_count += 1;
+        }
+    }
+
+    pub(super) fn answer_lost(&mut self) {
+        if let Some(job) = self.jobs.send.as_mut() {
+            job.waiting_count -= 1;
+            job.failed_count += 1;
+        }
+    }
+
+    pub(super) fn tick_send(&mut self, now_us: u64) -> Option<u64> {
+        let job = self.jobs.send.as_ref()?;
+        if job.waiting_count > 0 && now_us < job.deadline_us {
+            return Some(job.deadline_us);
+        }
+        let job = self.jobs.send.take()?;
+        if job.waiting_count > 0 {
+            for connection in &mut self.connections {
+                connection.awaited.remove(Awaited::ANSWER);
+            }
+        }
+        let failed_count = job.failed_count + job.waiting_count;
+        self.answer(job.number, Report::Sent { ok_count: job.ok_count, failed_count });
+        None
+    }
+}

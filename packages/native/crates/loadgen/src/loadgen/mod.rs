@@ -1,0 +1,41 @@
+//! `webmq-loadgen`: connections by the ten thousand, and what they receive.
+
+mod answer;
+mod arguments;
+mod batch;
+mod command;
+mod connection;
+mod control;
+mod fanouts;
+mod fields;
+mod inflater;
+mod intake;
+mod jobs;
+mod order;
+mod output;
+mod planning;
+mod sequence;
+mod stash;
+mod upgrade;
+mod window;
+mod worker;
+
+use std::process::ExitCode;
+
+/// Runs the program with `arguments`, the command line without the program's name.
+pub fn run(arguments: impl IntoIterator<Item = String>) -> ExitCode {
+    let arguments = match arguments::Arguments::parse(arguments) {
+        Ok(arguments) => arguments,
+        Err(message) => {
+            eprintln!("webmq-loadgen: {message}");
+            return ExitCode::from(2);
+        }
+    };
+    match control::Control::new(arguments).and_then(|mut control| control.run()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("webmq-loadgen: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

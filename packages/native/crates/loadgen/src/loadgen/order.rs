@@ -1,0 +1,225 @@
+//! What the main thread asks of an I/O thread, and gets.
+
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use super::batch::Batch;
+use super::window::{Plan, Window};
+use crate::latencies::Latencies;
+use crate::poller::Bell;
+
+/// Which command an order, and its answer, belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct OrderNumber(pub(crate) u64);
+
+pub(crate) struct Order {
+    pub(crate) number: OrderNumber,
+    pub(crate) task: Task,
+}
+
+/// A thread's part of a command. Counts of connections are those of this thread.
+pub(crate) enum Task {
+    Connect(ConnectTask),
+    Send(SendTask),
+    /// Answered at once when the window has no end of its own.
+    Count(CountTask),
+    StopCount(StopTask),
+    Flood(FloodTask),
+    Ping(PingTask),
+    Slow(SlowTask),
+    Stats,
+    Close(CloseTask),
+}
+
+#[derive(Clone)]
+pub(crate) struct ConnectTask {
+    pub(crate) count: usize,
+    pub(crate) address: SocketAddrV4,
+    pub(crate) request: Arc<[u8]>,
+    pub(crate) subprotocol: Option<Arc<str>>,
+    /// The message that makes a connection ready begins with this; `None`: the upgrade does.
+    pub(crate) ready_prefix: Option<Box<[u8]>>,
+    pub(crate) sources: Sources,
+    /// Number of the first connection, by which its source is chosen.
+    pub(crate) first_number: u64,
+    pub(crate) max_in_flight: usize,
+    pub(crate) waits_for_batch: bool,
+    pub(crate) timeout_us: u64,
+    pub(crate) receive_buffer_bytes: Option<usize>,
+    pub(crate) replies: Vec<(String, String)>,
+}
+
+/// Connections that one loopback address is the source of: it has 28,232 ephemeral ports.
+const CONNECTIONS_PER_SOURCE: u64 = 20_000;
+
+/// Local addresses that connections leave from.
+#[derive(Clone)]
+pub(crate) enum Sources {
+    /// The system chooses.
+    System,
+    /// In turn.
+    Listed(Arc<[Ipv4Addr]>),
+    /// 127.0.0.1 and those after it, as many as are needed.
+    Loopback,
+}
+
+impl Sources {
+    pub(crate) fn of(&self, number: u64) -> Option<Ipv4Addr> {
+        match self {
+            Self::System => None,
+            Self::Listed(addresses) if addresses.is_empty() => None,
+            Self::Listed(addresses) => Some(addresses[(number % addresses.len() as u64) as usize]),
+            Self::Loopback => Some(Ipv4Addr::new(127, 0, 0, 1 + (number / CONNECTIONS_PER_SOURCE % 250) as u8)),
+        }
+    }
+}
+
+#[derive(Clone)]
+pub(crate) struct SendTask {
+    pub(crate) texts: Arc<[String]>,
+    pub(crate) awaited_prefix: Option<Box<[u8]>>,
+    pub(crate) timeout_us: u64,
+    pub(crate) max_connections: usize,
+}
+
+#[derive(Clone, Copy)]
+pub(crate) struct CountTask {
+    pub(crate) plan: Plan,
+    pub(crate) duration_us: Option<u64>,
+}
+
+#[derive(Clone, Copy)]
+pub(crate) struct StopTask {
+    pub(crate) last_sequence: Option<u64>,
+    pub(crate) quiet_us: u64,
+    pub(crate) timeout_us: u64,
+}
+
+#[derive(Clone)]
+pub(crate) struct FloodTask {
+    pub(crate) batch: Arc<Batch>,
+    pub(crate) duration_us: u64,
+    /// Messages per second of this thread; `None`: as fast as the sockets take them.
+    pub(crate) per_second: Option<f64>,
+    pub(crate) max_connections: usize,
+}
+
+#[derive(Clone)]
+pub(crate) struct PingTask {
+    pub(crate) per_connection: u32,
+    /// The text to send and how its answer begins; `None`: a WebSocket ping.
+    pub(crate) application: Option<(String, Box<[u8]>)>,
+    pub(crate) timeout_us: u64,
+    pub(crate) max_connections: usize,
+}
+
+#[derive(Clone, Copy)]
+pub(crate) struct SlowTask {
+    pub(crate) share: f64,
+    /// `None`: do not read at all.
+    pub(crate) bytes_per_second: Option<u64>,
+}
+
+#[derive(Clone, Copy)]
+pub(crate) struct CloseTask {
+    pub(crate) timeout_us: u64,
+    pub(crate) is_abrupt: bool,
+    pub(crate) max_connections: usize,
+}
+
+pub(crate) struct Answer {
+    pub(crate) number: OrderNumber,
+    pub(crate) report: Report,
+}
+
+/// A thread's part of an answer.
+pub(crate) enum Report {
+    Connected(Connected),
+    Sent { ok_count: u64, failed_count: u64 },
+    Counting,
+    Counted(Box<Counted>),
+    Flooded(Flooded),
+    Pinged { latencies: Box<Latencies>, missing_count: u64 },
+    Slowed { slow_count: u64, reading_count: u64 },
+    Stats(Stats),
+    Closed { by_code: BTreeMap<u16, u64> },
+}
+
+pub(crate) struct Connected {
+    pub(crate) ok_count: u64,
+    pub(crate) latencies: Latencies,
+    pub(crate) errors: BTreeMap<String, u64>,
+}
+
+pub(crate) struct Counted {
+    pub(crate) window: Window,
+    pub(crate) ended_us: u64,
+    pub(crate) reading_count: u64,
+    pub(crate) slow_count: u64,
+    pub(crate) silent_count: u64,
+    pub(crate) missing_count: u64,
+    pub(crate) last_sequence: Option<u64>,
+    pub(crate) is_complete: bool,
+    /// CPU time of the thread over the time of the window.
+    pub(crate) thread_share: f64,
+}
+
+#[derive(Default)]
+pub(crate) struct Flooded {
+    pub(crate) frame_count: u64,
+    pub(crate) wire_bytes: u64,
+    pub(crate) payload_bytes: u64,
+    pub(crate) unfinished_count: u64,
+    pub(crate) late: Option<Latencies>,
+}
+
+#[derive(Default)]
+pub(crate) struct Stats {
+    pub(crate) open_count: u64,
+    pub(crate) connecting_count: u64,
+    pub(crate) compressed_count: u64,
+    pub(crate) slow_count: u64,
+    pub(crate) frame_count: u64,
+    pub(crate) wire_bytes: u64,
+    pub(crate) closed: BTreeMap<u16, u64>,
+}
+
+/// What both threads see.
+pub(crate) struct Shared {
+    pub(crate) bell: Bell,
+    open_count: AtomicU32,
+    held_count: AtomicU32,
+}
+
+impl Shared {
+    pub(crate) fn new(bell: Bell) -> Self {
+        Self { bell, open_count: AtomicU32::new(0), held_count: AtomicU32::new(0) }
+    }
+
+    pub(crate) fn open_count(&self) -> usize {
+        self.open_count.load(Ordering::Relaxed) as usize
+    }
+
+    /// Sockets of the thread, open or not.
+    pub(crate) fn held_count(&self) -> usize {
+        self.held_count.load(Ordering::Relaxed) as usize
+    }
+
+    pub(crate) fn opened(&self) {
+        self.open_count.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn closed(&self) {
+        self.open_count.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn held(&self) {
+        self.held_count.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn released(&self) {
+        self.held_count.fetch_sub(1, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,227 @@
+//! From a command to what each I/O thread has to do.
+
+use std::net::SocketAddrV4;
+use std::sync::Arc;
+
+use super::batch::Batch;
+use super::command::{
+    Bare, BatchMode, Close, Connect, Count, CountStop, FloodIn, FloodMode, Ping, PingKind, Send, Slow, SlowMode,
+};
+use super::control::Control;
+use super::order::{
+    CloseTask, ConnectTask, CountTask, FloodTask, PingTask, SendTask, SlowTask, Sources, StopTask, Task,
+};
+use super::upgrade::Request;
+use super::window::Plan;
+use crate::lines::Command;
+
+/// Beyond this many connections one loopback source address may not be enough.
+const CONNECTIONS_WITHOUT_SOURCE: u64 = 20_000;
+const MICROS_PER_MILLI: u64 = 1_000;
+
+/// The tasks by index of the thread.
+type Tasks = Vec<(usize, Task)>;
+
+/// # Errors
+/// The command is not known, or says what cannot be done.
+pub(crate) fn tasks(control: &mut Control, command: &Command) -> Result<Tasks, String> {
+    match command.name.as_str() {
+        "connect" => connect(control, &command.fields()?),
+        "send" => Ok(send(control, command.fields()?)),
+        "count" => count(control, &command.fields()?),
+        "count-stop" => Ok(count_stop(control, &command.fields()?)),
+        "flood-in" => flood_in(control, &command.fields()?),
+        "ping" => Ok(ping(control, &command.fields()?)),
+        "slow" => slow(control, &command.fields()?),
+        "stats" => command.fields::<Bare>().map(|_| for_all(control, |_| Task::Stats)),
+        "close" => Ok(close(control, &command.fields()?)),
+        name => Err(format!("unknown command {name}")),
+    }
+}
+
+fn for_all(control: &Control, task: impl Fn(usize) -> Task) -> Tasks {
+    (0..control.threads.len()).map(|index| (index, task(index))).collect()
+}
+
+/// How many of the first `max` open connections are each thread's.
+fn shares(control: &Control, max: Option<usize>) -> Vec<usize> {
+    let mut left = max.unwrap_or(usize::MAX);
+    let take = |thread: &super::control::Thread| {
+        let share = thread.shared.open_count().min(left);
+        left -= share;
+        share
+    };
+    control.threads.iter().map(take).collect()
+}
+
+fn connect(control: &mut Control, command: &Connect) -> Result<Tasks, String> {
+    let address = SocketAddrV4::new(command.ip()?, command.port);
+    let request = Request {
+        address,
+        path: &command.path,
+        subprotocol: command.subprotocol.as_deref(),
+        token: command.token.as_deref(),
+        headers: &command.headers,
+        compression: command.compression,
+    };
+    let request: Arc<[u8]> = request.encode().map(Arc::from)?;
+    let ready_prefix = command.ready_prefix()?;
+    let needs_sources = control.connection_count + command.count as u64 > CONNECTIONS_WITHOUT_SOURCE;
+    let sources = match &command.source_addresses {
+        Some(addresses) => Sources::Listed(addresses.clone().into()),
+        None if address.ip().is_loopback() && needs_sources => Sources::Loopback,
+        None => Sources::System,
+    };
+    let counts = spread(control, command.count)?;
+    let used_count = counts.iter().filter(|count| **count > 0).count().max(1);
+    let mut first_number = control.connection_count;
+    control.connection_count += command.count as u64;
+    let mut tasks = Vec::new();
+    for (index, count) in counts.into_iter().enumerate() {
+        let task = ConnectTask {
+            count,
+            address,
+            request: request.clone(),
+            subprotocol: command.subprotocol.as_deref().map(Arc::from),
+            ready_prefix: ready_prefix.clone(),
+            sources: sources.clone(),
+            first_number,
+            max_in_flight: command.batch.div_ceil(used_count).max(1),
+            waits_for_batch: command.batch_mode == BatchMode::Batches,
+            timeout_us: command.timeout_ms * MICROS_PER_MILLI,
+            receive_buffer_bytes: command.receive_buffer_bytes,
+            replies: command.replies.clone().into_iter().collect(),
+        };
+        first_number += count as u64;
+        tasks.push((index, Task::Connect(task)));
+    }
+    Ok(tasks)
+}
+
+/// How many new connections each thread gets: evenly, as far as there is room. Starts threads when there is none.
+fn spread(control: &mut Control, count: usize) -> Result<Vec<usize>, String> {
+    let capacity = control.arguments.connections_per_thread;
+    let room = |control: &Control| -> Vec<usize> {
+        control.threads.iter().map(|thread| capacity.saturating_sub(thread.shared.held_count())).collect()
+    };
+    while room(control).iter().sum::<usize>() < count {
+        control.start_thread().map_err(|error| format!("connect: no further thread: {error}"))?;
+    }
+    let room = room(control);
+    let mut counts = vec![0; room.len()];
+    let mut left = count;
+    while left > 0 {
+        let open: Vec<usize> = (0..room.len()).filter(|index| counts[*index] < room[*index]).collect();
+        for (position, index) in open.iter().enumerate() {
+            let share = left.div_ceil(open.len() - position).min(room[*index] - counts[*index]);
+            counts[*index] += share;
+            left -= share;
+        }
+    }
+    Ok(counts)
+}
+
+fn send(control: &Control, command: Send) -> Tasks {
+    let texts: Arc<[String]> = command.per_connection.into();
+    let shares = shares(control, command.connections);
+    for_all(control, |index| {
+        Task::Send(SendTask {
+            texts: texts.clone(),
+            awaited_prefix: command.r#await.as_ref().map(|prefix| prefix.as_bytes().into()),
+            timeout_us: command.timeout_ms * MICROS_PER_MILLI,
+            max_connections: shares[index],
+        })
+    })
+}
+
+fn count(control: &Control, command: &Count) -> Result<Tasks, String> {
+    if command.timeline_ms == 0 {
+        return Err("count: timelineMs is at least 1".to_owned());
+    }
+    let plan = Plan {
+        has_sequence: command.seq_field,
+        latency: command.latency,
+        fanout: command.fanout,
+        first_sequence: command.first_seq,
+        timeline_us: command.timeline_ms * MICROS_PER_MILLI,
+    };
+    let duration_us = command.duration_ms.map(|duration_ms| duration_ms * MICROS_PER_MILLI);
+    Ok(for_all(control, |_| Task::Count(CountTask { plan, duration_us })))
+}
+
+fn count_stop(control: &Control, command: &CountStop) -> Tasks {
+    let task = StopTask {
+        last_sequence: command.last_seq,
+        quiet_us: command.quiet_ms * MICROS_PER_MILLI,
+        timeout_us: command.timeout_ms * MICROS_PER_MILLI,
+    };
+    for_all(control, |_| Task::StopCount(task))
+}
+
+fn flood_in(control: &Control, command: &FloodIn) -> Result<Tasks, String> {
+    let messages = command.frame.messages()?;
+    let per_second = match command.mode {
+        FloodMode::Flood => None,
+        FloodMode::Paced => match command.per_second {
+            Some(per_second) if per_second > 0.0 => Some(per_second),
+            _ => return Err("flood-in: paced needs perSecond".to_owned()),
+        },
+    };
+    let min_bytes = if per_second.is_none() { command.pipeline_bytes } else { 0 };
+    let batch = Arc::new(Batch::new(&messages, min_bytes));
+    if batch.is_template() && per_second.is_none() {
+        return Err("flood-in: $SEQ and $TS_US need mode paced".to_owned());
+    }
+    let shares = shares(control, command.connections);
+    let sender_count = shares.iter().sum::<usize>().max(1);
+    Ok(for_all(control, |index| {
+        Task::Flood(FloodTask {
+            batch: batch.clone(),
+            duration_us: command.duration_ms * MICROS_PER_MILLI,
+            per_second: per_second.map(|per_second| per_second * shares[index] as f64 / sender_count as f64),
+            max_connections: shares[index],
+        })
+    }))
+}
+
+fn ping(control: &Control, command: &Ping) -> Tasks {
+    let shares = shares(control, command.connections);
+    let text = command.text.clone().unwrap_or_else(|| "ping".to_owned());
+    let prefix: Box<[u8]> = command.r#await.as_deref().unwrap_or("pong").as_bytes().into();
+    for_all(control, |index| {
+        Task::Ping(PingTask {
+            per_connection: command.per_connection,
+            application: (command.kind == PingKind::App).then(|| (text.clone(), prefix.clone())),
+            timeout_us: command.timeout_ms * MICROS_PER_MILLI,
+            max_connections: shares[index],
+        })
+    })
+}
+
+fn slow(control: &Control, command: &Slow) -> Result<Tasks, String> {
+    let share = match (command.share, command.connections) {
+        (Some(share), None) => share,
+        (None, Some(count)) => count as f64 / control.open_count().max(1) as f64,
+        _ => return Err("slow: either share or connections".to_owned()),
+    };
+    if !(0.0..=1.0).contains(&share) {
+        return Err("slow: share is from 0 to 1".to_owned());
+    }
+    let bytes_per_second = match (command.mode, command.bytes_per_second) {
+        (SlowMode::Stop, None) => None,
+        (SlowMode::Throttle, Some(bytes_per_second)) => Some(bytes_per_second),
+        _ => return Err("slow: bytesPerSecond belongs to mode throttle".to_owned()),
+    };
+    Ok(for_all(control, |_| Task::Slow(SlowTask { share, bytes_per_second })))
+}
+
+fn close(control: &Control, command: &Close) -> Tasks {
+    let shares = shares(control, command.connections);
+    for_all(control, |index| {
+        Task::Close(CloseTask {
+            timeout_us: command.timeout_ms * MICROS_PER_MILLI,
+            is_abrupt: command.abrupt,
+            max_connections: shares[index],
+        })
+    })
+}

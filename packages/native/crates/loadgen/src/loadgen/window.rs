@@ -1,0 +1,187 @@
+//! What is counted between `count` and its end.
+
+use super::connection::Connection;
+use super::fanouts::Fanouts;
+use super::fields::Fields;
+use super::inflater::Inflater;
+use super::sequence::{Followed, Sequence};
+use crate::latencies::Latencies;
+
+/// What a window is to count.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Plan {
+    pub(crate) has_sequence: bool,
+    pub(crate) latency: bool,
+    pub(crate) fanout: bool,
+    pub(crate) first_sequence: Option<u64>,
+    pub(crate) timeline_us: u64,
+}
+
+/// Frames and the order they came in.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Counts {
+    pub(crate) frame_count: u64,
+    pub(crate) gap_count: u64,
+    pub(crate) duplicate_count: u64,
+    pub(crate) reordered_count: u64,
+}
+
+impl Counts {
+    pub(crate) fn add(&mut self, other: Self) {
+        self.frame_count += other.frame_count;
+        self.gap_count += other.gap_count;
+        self.duplicate_count += other.duplicate_count;
+        self.reordered_count += other.reordered_count;
+    }
+}
+
+/// What one read brought; added up before the window is touched.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Tally {
+    pub(crate) frame_count: u64,
+    pub(crate) payload_bytes: u64,
+}
+
+pub(crate) struct Window {
+    pub(crate) plan: Plan,
+    pub(crate) number: u32,
+    pub(crate) began_us: u64,
+    /// Of connections that read freely.
+    pub(crate) counts: Counts,
+    pub(crate) slow_counts: Counts,
+    pub(crate) other_count: u64,
+    pub(crate) compressed_count: u64,
+    pub(crate) payload_bytes: u64,
+    pub(crate) wire_bytes: u64,
+    pub(crate) read_count: u64,
+    pub(crate) first_sequence: Option<u64>,
+    pub(crate) first_frame_us: Option<u64>,
+    pub(crate) last_frame_us: Option<u64>,
+    pub(crate) latencies: Latencies,
+    pub(crate) fanouts: Fanouts,
+    /// Frames per `timeline_us`.
+    pub(crate) timeline: Vec<u64>,
+}
+
+/// Timeline entries that are kept; what comes later is added to the last one.
+const MAX_TIMELINE_ENTRIES: usize = 100_000;
+
+impl Window {
+    pub(crate) fn new(plan: Plan, number: u32, began_us: u64) -> Self {
+        Self {
+            plan,
+            number,
+            began_us,
+            counts: Counts::default(),
+            slow_counts: Counts::default(),
+            other_count: 0,
+            compressed_count: 0,
+            payload_bytes: 0,
+            wire_bytes: 0,
+            read_count: 0,
+            first_sequence: None,
+            first_frame_us: None,
+            last_frame_us: None,
+            latencies: Latencies::new(),
+            fanouts: Fanouts::new(began_us, plan.first_sequence),
+            timeline: Vec::new(),
+        }
+    }
+
+    /// Makes `connection` one of this window's.
+    #[inline]
+    pub(crate) fn enter(&self, connection: &mut Connection) {
+        if connection.window != self.number {
+            connection.window = self.number;
+            connection.has_counted = false;
+            connection.sequence = self.plan.first_sequence.map_or(Sequence::anywhere(), Sequence::before);
+        }
+    }
+
+    /// Counts a message of which `payload` is at least the beginning.
+    #[inline]
+    pub(crate) fn count(
+        &mut self,
+        connection: &mut Connection,
+        payload: &[u8],
+        fields: &mut Fields,
+        now_us: u64,
+    ) -> bool {
+        if !self.plan.has_sequence {
+            return true;
+        }
+        let Some((sequence, after)) = fields.sequence(payload) else {
+            self.other_count += 1;
+            return false;
+        };
+        let is_slow = connection.is_slow();
+        let followed = connection.sequence.follow(sequence);
+        if followed != Followed::InOrder {
+            self.out_of_order(followed, is_slow);
+        } else if !connection.has_counted {
+            connection.has_counted = true;
+            self.first_sequence = Some(self.first_sequence.map_or(sequence, |first| first.min(sequence)));
+        }
+        if self.plan.latency && !is_slow {
+            let Some(sent_us) = fields.sent_us(payload, after) else { return true };
+            self.latencies.record(now_us.saturating_sub(sent_us));
+            if self.plan.fanout && followed != Followed::Again {
+                self.fanouts.received(sequence, sent_us, now_us);
+            }
+        }
+        true
+    }
+
+    /// As [`count`](Self::count), for a message that is deflated.
+    #[cold]
+    pub(crate) fn count_compressed(
+        &mut self,
+        connection: &mut Connection,
+        deflated: &[u8],
+        fields: &mut Fields,
+        inflater: &mut Inflater,
+        now_us: u64,
+    ) -> bool {
+        self.compressed_count += 1;
+        self.count(connection, inflater.plain(deflated), fields, now_us)
+    }
+
+    #[cold]
+    fn out_of_order(&mut self, followed: Followed, is_slow: bool) {
+        let counts = if is_slow { &mut self.slow_counts } else { &mut self.counts };
+        match followed {
+            Followed::InOrder => {}
+            Followed::Ahead { missing_count } => counts.gap_count += missing_count,
+            Followed::Again => counts.duplicate_count += 1,
+            Followed::Late { fills_gap } => {
+                counts.reordered_count += 1;
+                counts.gap_count -= u64::from(fills_gap);
+            }
+        }
+    }
+
+    /// Adds what one read of `wire_bytes` brought.
+    #[inline]
+    pub(crate) fn add(&mut self, connection: &mut Connection, tally: Tally, wire_bytes: u64, now_us: u64) {
+        self.wire_bytes += wire_bytes;
+        self.read_count += 1;
+        self.payload_bytes += tally.payload_bytes;
+        if tally.frame_count == 0 {
+            return;
+        }
+        connection.has_counted = true;
+        if connection.is_slow() {
+            self.slow_counts.frame_count += tally.frame_count;
+            return;
+        }
+        self.counts.frame_count += tally.frame_count;
+        self.first_frame_us.get_or_insert(now_us);
+        self.last_frame_us = Some(now_us);
+        let entry = now_us.saturating_sub(self.began_us) / self.plan.timeline_us;
+        let entry = (entry as usize).min(MAX_TIMELINE_ENTRIES - 1);
+        if entry >= self.timeline.len() {
+            self.timeline.resize(entry + 1, 0);
+        }
+        self.timeline[entry] += tally.frame_count;
+    }
+}

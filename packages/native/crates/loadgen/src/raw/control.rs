@@ -1,0 +1,129 @@
+//! Commands in, answers out.
+
+use std::io;
+use std::sync::mpsc;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::Arguments;
+use super::publish::{Published, Rate};
+use super::server::{Mode, Server};
+use crate::clock::{CpuTime, rss_bytes};
+use crate::descriptors;
+use crate::lines::{self, Command};
+use crate::poller::Bell;
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct PublishFlood {
+    duration_ms: u64,
+    payload_bytes: usize,
+    #[serde(default = "default_batch")]
+    batch: usize,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct PublishPaced {
+    per_second: f64,
+    duration_ms: u64,
+    payload_bytes: usize,
+}
+
+fn default_batch() -> usize {
+    64
+}
+
+/// Serves until `quit` or the end of stdin.
+///
+/// # Errors
+/// The port is taken, the epoll does not work, or nobody reads the answers.
+pub(super) fn run(arguments: &Arguments) -> io::Result<()> {
+    descriptors::raised_limit();
+    let bell = Bell::new()?;
+    let (input, lines) = mpsc::channel();
+    let ringer = bell.clone();
+    lines::read_stdin(move |line| {
+        // The receiver is gone when the process ends, and then nobody needs the line.
+        let _ = input.send(line);
+        ringer.ring();
+    })?;
+    let mut server = Server::new(arguments.mode, arguments.port, arguments.max_lag_bytes, &bell)?;
+    let listening = json!({
+        "port": server.port()?,
+        "pid": std::process::id(),
+        "version": env!("CARGO_PKG_VERSION"),
+        "mode": if arguments.mode == Mode::Log { "log" } else { "loop" },
+    });
+    lines::write_event("listening", None, &listening)?;
+    let mut publishing_id = None;
+    loop {
+        server.turn()?;
+        if let Some(published) = server.published.take() {
+            lines::write_event("published", publishing_id.take().as_ref(), &published_body(&published))?;
+        }
+        while let Ok(line) = lines.try_recv() {
+            let Some(line) = line else { return Ok(()) };
+            let command = match Command::parse(&line) {
+                Ok(command) if command.name == "quit" => return Ok(()),
+                Ok(command) => command,
+                Err(message) => {
+                    lines::write_error(None, &message)?;
+                    continue;
+                }
+            };
+            match begin(&mut server, &command) {
+                Ok(Some(sample)) => lines::write_event("sample", command.id.as_ref(), &sample)?,
+                Ok(None) => publishing_id = command.id,
+                Err(message) => lines::write_error(command.id.as_ref(), &message)?,
+            }
+        }
+    }
+}
+
+/// Begins what `command` asks for; the answer when there is one at once.
+fn begin(server: &mut Server, command: &Command) -> Result<Option<Value>, String> {
+    match command.name.as_str() {
+        "sample" => Ok(Some(sample_body(server))),
+        "publish-flood" => {
+            let fields: PublishFlood = command.fields()?;
+            let rate = Rate::Flood { batch_count: fields.batch };
+            server.begin_publish(rate, fields.duration_ms * 1_000, fields.payload_bytes).map(|()| None)
+        }
+        "publish-paced" => {
+            let fields: PublishPaced = command.fields()?;
+            if fields.per_second <= 0.0 {
+                return Err("publish-paced: perSecond is more than 0".to_owned());
+            }
+            let rate = Rate::Paced { per_second: fields.per_second };
+            server.begin_publish(rate, fields.duration_ms * 1_000, fields.payload_bytes).map(|()| None)
+        }
+        name => Err(format!("unknown command {name}")),
+    }
+}
+
+fn sample_body(server: &Server) -> Value {
+    let cpu = CpuTime::of_process();
+    json!({
+        "cpuUserUs": cpu.user_us,
+        "cpuSystemUs": cpu.system_us,
+        "rssBytes": rss_bytes(),
+        "eventLoopLagUs": null,
+        "deliveredCount": server.delivered_count(),
+        "receivedCount": server.received_count,
+        "connections": server.connection_count(),
+    })
+}
+
+fn published_body(published: &Published) -> Value {
+    json!({
+        "count": published.count,
+        "durationUs": published.duration_us,
+        "drainedUs": published.drained_us,
+        "firstSeq": published.first_sequence,
+        "lastSeq": published.last_sequence,
+        "cut": published.cut_count,
+        "lateUs": published.late,
+    })
+}
