@@ -273,12 +273,13 @@ impl Decoder {
     ) -> Result<(), DecodeError> {
         // Without an inflater no frame got past its header with the bit.
         let inflater = inflater.ok_or(DecodeError::ReservedBits)?;
-        let data = inflater.inflate(deflated, self.max_message_bytes)?;
-        if kind == MessageKind::Text {
-            utf8::validate(data).map_err(|_| DecodeError::TextNotUtf8)?;
-        }
-        on_event(Event::Message { kind, data });
-        Ok(())
+        inflater.inflate(deflated, self.max_message_bytes, |data| {
+            if kind == MessageKind::Text {
+                utf8::validate(data).map_err(|_| DecodeError::TextNotUtf8)?;
+            }
+            on_event(Event::Message { kind, data });
+            Ok(())
+        })
     }
 
     /// The limit of the bytes that arrive of the current message.

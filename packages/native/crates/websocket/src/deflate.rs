@@ -37,15 +37,15 @@ impl Deflater {
     /// Cost: gives up as soon as the output has the size of the input.
     #[must_use = "compressing is expensive"]
     pub fn encode_frame(&mut self, opcode: Opcode, payload: &[u8]) -> Option<Box<[u8]>> {
-        let deflated = self.deflate(payload)?;
-        let header = FrameHeader::new(opcode, deflated.len()).deflated();
-        Some([header.as_bytes(), deflated].concat().into())
+        let frame = self.deflate(payload).map(|deflated| {
+            let header = FrameHeader::new(opcode, deflated.len()).deflated();
+            [header.as_bytes(), deflated].concat().into()
+        });
+        trim(&mut self.output);
+        frame
     }
 
     fn deflate(&mut self, payload: &[u8]) -> Option<&[u8]> {
-        if self.output.len() > KEPT_BYTES {
-            self.output = Vec::new();
-        }
         // A flush is complete only if room is left; so this is room for a tail and one byte less than the payload.
         let room = payload.len() + TAIL.len();
         if self.output.len() < room {
@@ -60,8 +60,8 @@ impl Deflater {
     }
 }
 
-/// Decompresses messages, one by one. Holds some 50 KB from the first on, and a buffer of the largest message or 256 KiB,
-/// whichever is less.
+/// Decompresses messages, one by one. Holds some 50 KB from the first on, and a buffer of the size of the largest message, but
+/// of no more than 256 KiB between messages.
 #[derive(Default)]
 pub struct Inflater {
     stream: Option<Decompress>,
@@ -69,14 +69,23 @@ pub struct Inflater {
 }
 
 impl Inflater {
-    /// The message of a compressed payload.
+    /// Hands the message of a compressed payload to `read`.
     ///
     /// # Errors
-    /// It is not DEFLATE, or it has more than `max_bytes`, of which no more than one byte is then decompressed.
-    pub(crate) fn inflate(&mut self, deflated: &[u8], max_bytes: u32) -> Result<&[u8], DecodeError> {
-        if self.output.len() > KEPT_BYTES {
-            self.output = Vec::new();
-        }
+    /// That of `read`; or the payload is not DEFLATE, or it has more than `max_bytes`, of which no more than one byte is then
+    /// decompressed.
+    pub(crate) fn inflate<R>(
+        &mut self,
+        deflated: &[u8],
+        max_bytes: u32,
+        read: impl FnOnce(&[u8]) -> Result<R, DecodeError>,
+    ) -> Result<R, DecodeError> {
+        let result = self.inflate_into_output(deflated, max_bytes).and_then(read);
+        trim(&mut self.output);
+        result
+    }
+
+    fn inflate_into_output(&mut self, deflated: &[u8], max_bytes: u32) -> Result<&[u8], DecodeError> {
         // Some compressors flush an empty message to nothing.
         if deflated.is_empty() {
             return Ok(&[]);
@@ -95,6 +104,13 @@ impl Inflater {
         }
         let count = inflation.stream.total_out() as usize;
         Ok(&self.output[..count])
+    }
+}
+
+/// Lets go of a buffer that a large message needed.
+fn trim(output: &mut Vec<u8>) {
+    if output.len() > KEPT_BYTES {
+        *output = Vec::new();
     }
 }
 
@@ -176,8 +192,14 @@ mod tests {
         output.strip_suffix(&TAIL).expect("flushed").to_vec()
     }
 
+    impl Inflater {
+        fn inflated(&mut self, deflated: &[u8], max_bytes: u32) -> Result<Vec<u8>, DecodeError> {
+            self.inflate(deflated, max_bytes, |message| Ok(message.to_vec()))
+        }
+    }
+
     fn inflated(deflated: &[u8], max_bytes: u32) -> Result<Vec<u8>, DecodeError> {
-        Inflater::default().inflate(deflated, max_bytes).map(<[u8]>::to_vec)
+        Inflater::default().inflated(deflated, max_bytes)
     }
 
     /// Bytes that do not compress.
@@ -231,7 +253,8 @@ mod tests {
         assert!(bomb.len() < 110_000);
         let mut inflater = Inflater::default();
         let error = DecodeError::MessageTooLarge { announced_bytes: 270_337, max_message_bytes: 270_336 };
-        assert_eq!(inflater.inflate(&bomb, 270_336), Err(error));
+        let inflated = inflater.inflate_into_output(&bomb, 270_336).map(<[u8]>::len);
+        assert_eq!(inflated, Err(error));
         assert!(inflater.output.capacity() <= 2 * 270_337);
     }
 
@@ -251,9 +274,7 @@ mod tests {
         let (mut deflater, mut inflater) = (Deflater::default(), Inflater::default());
         let large = vec![1; 4 << 20];
         let frame = deflater.encode_frame(Opcode::Binary, &large).expect("it compresses");
-        assert_eq!(inflater.inflate(&frame[4..], 4 << 20), Ok(&large[..]));
-        let frame = deflater.encode_frame(Opcode::Binary, &[1; 1_000]).expect("it compresses");
-        assert!(inflater.inflate(&frame[2..], 4 << 20).is_ok());
+        assert_eq!(inflater.inflated(&frame[4..], 4 << 20), Ok(large));
         assert!(deflater.output.capacity() <= KEPT_BYTES && inflater.output.capacity() <= KEPT_BYTES);
     }
 
@@ -304,12 +325,12 @@ mod tests {
                     let header_bytes = FrameHeader::new(Opcode::Binary, 0).as_bytes().len()
                         + match frame[1] { 126 => 2, 127 => 8, _ => 0 };
                     prop_assert!(frame.len() - header_bytes < payload.len());
-                    prop_assert_eq!(inflater.inflate(&frame[header_bytes..], max_bytes), Ok(&payload[..]));
+                    prop_assert_eq!(inflater.inflated(&frame[header_bytes..], max_bytes), Ok(payload.clone()));
                 }
                 let mut stream = Compress::new(Compression::new(level), false);
                 let mut other = Vec::with_capacity(payload.len() + payload.len() / 8 + 64);
                 stream.compress_vec(&payload, &mut other, FlushCompress::Sync).expect("valid state");
-                prop_assert_eq!(inflater.inflate(&other[..other.len() - 4], max_bytes), Ok(&payload[..]));
+                prop_assert_eq!(inflater.inflated(&other[..other.len() - 4], max_bytes), Ok(payload.clone()));
             }
         }
 
@@ -319,11 +340,11 @@ mod tests {
             max_bytes in 0_u32..1_000,
         ) {
             let mut inflater = Inflater::default();
-            if let Ok(message) = inflater.inflate(&bytes, max_bytes) {
+            if let Ok(message) = inflater.inflated(&bytes, max_bytes) {
                 prop_assert!(message.len() <= max_bytes as usize);
             }
             let hello = [0xf2, 0x48, 0xcd, 0xc9, 0xc9, 0x07, 0x00];
-            prop_assert_eq!(inflater.inflate(&hello, 5), Ok(&b"Hello"[..]), "the next is not hurt by it");
+            prop_assert_eq!(inflater.inflated(&hello, 5), Ok(b"Hello".to_vec()), "the next is not hurt by it");
         }
     }
 }
