@@ -17,6 +17,7 @@ export type { Logger, LogLevel } from './logger.js'
 export type { ServerOptions } from './options.js'
 export type * from './transport.js'
 export type {
+  BatchMessage,
   LocalSubscription,
   PublishOptions,
   PublishResult,

@@ -1,5 +1,5 @@
 import { isMessageId, MESSAGE_OVERHEAD_BYTES, validateKey, WebMQError } from 'webmq-client/protocol'
-import type { Broker, BrokerStatus } from './broker.js'
+import type { Accepted, Broker, BrokerStatus, OutboundMessage } from './broker.js'
 import { Captures } from './captures.js'
 import { Deadlines } from './deadlines.js'
 import { Delivery } from './delivery.js'
@@ -11,13 +11,13 @@ import type { TokenVerifier } from './identity/index.js'
 import { Interest } from './interest.js'
 import { type LocalHandler, LocalListeners } from './local-listeners.js'
 import type { Logger } from './logger.js'
-import { andThen } from './maybe-promise.js'
+import { andThen, isPromise, type MaybePromise } from './maybe-promise.js'
 import type { ResolvedOptions } from './options.js'
 import { Router } from './router.js'
 import { Sessions } from './sessions.js'
 import type { Transport, TransportSink } from './transport.js'
 import { VERSION } from './version.js'
-import type { PublishOptions, PublishResult, ServerStats } from './webmq-server.js'
+import type { BatchMessage, PublishOptions, PublishResult, ServerStats } from './webmq-server.js'
 
 /** What a {@link ServerNode} is put together from. */
 export interface ServerNodeParts {
@@ -106,18 +106,37 @@ export class ServerNode {
   }
 
   /** Publishes from inside the process; see {@link WebMQServer.publish}. */
-  async publish(key: string, payload: unknown, { id }: PublishOptions): Promise<PublishResult> {
-    validateKey(key)
-    if (id !== undefined && !isMessageId(id)) throw new WebMQError('E_MESSAGE_INVALID', { detail: 'message id' })
-    const isBinary = payload instanceof Uint8Array
-    const bytes = isBinary ? payload : encodeJson(payload)
-    const { maxPayloadBytes } = this.#parts.options
-    if (bytes.length > maxPayloadBytes) {
-      throw new WebMQError('E_PAYLOAD_TOO_LARGE', { detail: `${bytes.length} bytes, at most ${maxPayloadBytes}` })
+  publish(key: string, payload: unknown, { id }: PublishOptions): MaybePromise<PublishResult> {
+    const message = outbound(key, payload, id, this.#parts.options.maxPayloadBytes)
+    return this.#whenWritable(andThen(this.#parts.broker.publish(message), resultOf))
+  }
+
+  /** See {@link WebMQServer.publishBatch}. Brokers that wait for an answer do so for all messages at once. */
+  publishBatch(batch: readonly BatchMessage[]): MaybePromise<readonly PublishResult[]> {
+    const { broker, options } = this.#parts
+    const messages = batch.map(({ key, payload, id }, index) => {
+      try {
+        return outbound(key, payload, id, options.maxPayloadBytes)
+      } catch (error) {
+        throw error instanceof WebMQError
+          ? new WebMQError(error.code, { message: `message ${index} of the batch: ${error.message}`, cause: error })
+          : error
+      }
+    })
+    const results: MaybePromise<PublishResult>[] = []
+    try {
+      for (const message of messages) results.push(andThen(broker.publish(message), resultOf))
+    } catch (error) {
+      // Beside those that may already be on their way, and fail too.
+      results.push(Promise.reject(error))
     }
-    const message = { key, payload: bytes, isBinary, ...(id === undefined ? undefined : { messageId: id }) }
-    const { position, isDuplicate } = await this.#parts.broker.publish(message)
-    return { duplicate: isDuplicate, ...(position === undefined ? undefined : { position }) }
+    return this.#whenWritable(results.some(isPromise) ? Promise.all(results) : (results as PublishResult[]))
+  }
+
+  /** Holds a result back while the transport asks those who publish to wait. */
+  #whenWritable<T>(result: MaybePromise<T>): MaybePromise<T> {
+    const writable = this.#parts.transport.writable?.()
+    return writable === undefined ? result : writable.then(() => result)
   }
 
   /** Adds a handler in the process; resolves to what takes it away again once it is live. */
@@ -168,7 +187,21 @@ export class ServerNode {
   }
 }
 
-const encoder = new TextEncoder()
+/** @throws {WebMQError} what {@link WebMQServer.publish} throws. */
+function outbound(key: string, payload: unknown, id: string | undefined, maxPayloadBytes: number): OutboundMessage {
+  validateKey(key)
+  if (id !== undefined && !isMessageId(id)) throw new WebMQError('E_MESSAGE_INVALID', { detail: 'message id' })
+  const isBinary = payload instanceof Uint8Array
+  const bytes = isBinary ? payload : encodeJson(payload)
+  if (bytes.length > maxPayloadBytes) {
+    throw new WebMQError('E_PAYLOAD_TOO_LARGE', { detail: `${bytes.length} bytes, at most ${maxPayloadBytes}` })
+  }
+  return id === undefined ? { key, payload: bytes, isBinary } : { key, payload: bytes, isBinary, messageId: id }
+}
+
+function resultOf({ position, isDuplicate }: Accepted): PublishResult {
+  return position === undefined ? { duplicate: isDuplicate } : { duplicate: isDuplicate, position }
+}
 
 function encodeJson(payload: unknown): Uint8Array {
   let json: string | undefined
@@ -178,5 +211,6 @@ function encodeJson(payload: unknown): Uint8Array {
     throw new WebMQError('E_PAYLOAD_INVALID', { cause })
   }
   if (json === undefined) throw new WebMQError('E_PAYLOAD_INVALID', { detail: `${typeof payload} has no JSON` })
-  return encoder.encode(json)
+  // A quarter of the time of a TextEncoder, for small texts.
+  return Buffer.from(json)
 }

@@ -11,6 +11,7 @@ import { ServerNode } from './server-node.js'
 import type { Transport } from './transport.js'
 import { VERSION } from './version.js'
 import type {
+  BatchMessage,
   LocalSubscription,
   PublishOptions,
   PublishResult,
@@ -92,6 +93,10 @@ export class Server implements WebMQServer {
 
   async publish(key: string, payload: unknown, options: PublishOptions = {}): Promise<PublishResult> {
     return this.#assertRunning().publish(key, payload, options)
+  }
+
+  async publishBatch(messages: readonly BatchMessage[]): Promise<readonly PublishResult[]> {
+    return this.#assertRunning().publishBatch(messages)
   }
 
   listen(pattern: string, handler: LocalHandler): LocalSubscription {

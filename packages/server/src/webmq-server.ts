@@ -17,6 +17,13 @@ export interface PublishOptions {
   readonly id?: string
 }
 
+/** One message of {@link WebMQServer.publishBatch}. */
+export interface BatchMessage extends PublishOptions {
+  readonly key: string
+  /** As in {@link WebMQServer.publish}. */
+  readonly payload: unknown
+}
+
 /** What became of a message that the process has published. */
 export interface PublishResult {
   readonly duplicate: boolean
@@ -78,6 +85,14 @@ export interface WebMQServer {
    *   `E_BROKER_UNAVAILABLE`, `E_NOT_RUNNING`.
    */
   publish(key: string, payload: unknown, options?: PublishOptions): Promise<PublishResult>
+  /**
+   * Publishes messages in their order, and resolves when the broker has accepted them all, with what became of each. They
+   * are delivered as if published one by one; what is saved is a promise per message, and with a broker that is
+   * elsewhere the wait. All of a batch is sent at once: one that is larger than `maxOutboxBytes` can close its listeners.
+   * @throws {WebMQError} As `publish`. A message that cannot be published refuses them all, and the error says which;
+   *   after `E_BROKER_UNAVAILABLE` some of them may have been accepted: with an `id` each, all can be published again.
+   */
+  publishBatch(messages: readonly BatchMessage[]): Promise<readonly PublishResult[]>
   /**
    * Calls a handler in this process for every message of a pattern, in order, after the turn that delivered it. What it
    * throws is logged. May be called before `start`.

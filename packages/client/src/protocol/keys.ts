@@ -48,8 +48,9 @@ export function patternDefect(text: string): string | undefined {
 
 /** Words may be empty, as in AMQP; no normalization takes place. */
 function defectOf(text: string, misplacedWildcard: RegExp): string | undefined {
-  // The first look keeps the cost of a text that is far too long down.
-  if (text.length > MAX_KEY_BYTES || new TextEncoder().encode(text).length > MAX_KEY_BYTES) {
+  // A UTF-16 unit takes one to three bytes: mostly there is nothing to count.
+  const { length } = text
+  if (length * 3 > MAX_KEY_BYTES && (length > MAX_KEY_BYTES || new TextEncoder().encode(text).length > MAX_KEY_BYTES)) {
     return `longer than ${MAX_KEY_BYTES} bytes`
   }
   const at = text.search(FORBIDDEN)

@@ -1,0 +1,34 @@
+import { afterEach, expect, it, vi } from 'vitest'
+import { WebMQClient } from 'webmq-client'
+import { createServer } from 'webmq-server'
+import { WebSocket } from 'ws'
+
+const closers: (() => Promise<unknown>)[] = []
+afterEach(async () => {
+  for (const close of closers.splice(0).reverse()) await close()
+})
+
+it.each(['native', 'uws'] as const)(
+  'a batch reaches everyone who listens, in order: transport %s',
+  async (transport) => {
+    const server = createServer({ port: 0, logLevel: 'silent', transport })
+    const { url } = await server.start()
+    closers.push(() => server.stop({ drainMs: 0 }))
+    const listeners = await Promise.all(
+      ['prices.*', '#', 'prices.even'].map(async (pattern) => {
+        const client = new WebMQClient({ url, WebSocket })
+        closers.push(() => client.close({ flushMs: 0 }))
+        const payloads: unknown[] = []
+        await client.listen(pattern, (payload) => payloads.push(payload)).ready
+        return payloads
+      }),
+    )
+    const all = Array.from({ length: 2_000 }, (_, n) => n)
+    const batch = all.map((n) => ({ key: n % 2 === 0 ? 'prices.even' : 'prices.odd', payload: n }))
+    const results = await server.publishBatch(batch)
+    const offsets = results.map(({ position = '' }) => Number(position.split(':')[1]))
+    expect(offsets).toEqual(all.map((n) => n + 1))
+    await vi.waitFor(() => expect(listeners.map(({ length }) => length)).toEqual([2_000, 2_000, 1_000]), 5_000)
+    expect(listeners).toEqual([all, all, all.filter((n) => n % 2 === 0)])
+  },
+)
