@@ -107,7 +107,9 @@ export function fanOutFigures(window: FanOutWindow, payloadBytes: number) {
 }
 
 /** Deliveries per second over the time of a window. */
-export function deliverySeries({ counted }: FanOutWindow): Omit<ResultSeries, 'target' | 'subscribers' | 'condition' | 'repeat'> {
+export function deliverySeries({
+  counted,
+}: FanOutWindow): Omit<ResultSeries, 'target' | 'subscribers' | 'condition' | 'repeat'> {
   const { timeline } = counted
   const widthMs = (timeline[1]?.atMs ?? 100) - (timeline[0]?.atMs ?? 0)
   return {

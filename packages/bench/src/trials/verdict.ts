@@ -54,8 +54,6 @@ export function judge(evidence: Evidence): Judgement {
 /** The worst of several: what stands for all repeats. */
 export function worstOf(judgements: readonly Judgement[]): Judgement {
   const rank = ({ verdict }: Judgement) => BY_SEVERITY.indexOf(verdict)
-  return judgements.reduce((worst, next) => (rank(next) < rank(worst) ? next : worst), {
-    verdict: 'ok',
-    verdictReason: null,
-  })
+  const worst = judgements.toSorted((a, b) => rank(a) - rank(b))[0]
+  return { verdict: worst?.verdict ?? 'ok', verdictReason: worst?.verdictReason ?? null }
 }
