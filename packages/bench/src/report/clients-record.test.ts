@@ -60,6 +60,7 @@ describe('a run of the clients scenario', () => {
     const record = asRecord(JSON.parse(JSON.stringify(RECORD)), 'a file')
     expect(csvText(record)).toMatch(/^scenario,target,.*\r\nclients,webmq-native,100,1,10,5,50,1024,500,10000,0.4,/)
     expect(htmlText(record)).toContain('Latency (ms)')
+    expect(htmlText(record)).not.toContain('class="bar')
   })
 
   it('is compared with another of the same settings only', () => {

@@ -24,9 +24,9 @@ export function compareEnvironments(before: ResultRecord, after: ResultRecord): 
       ? []
       : [`The setting ${key} differs: ${values.join(' and ')}.`]
   })
-  const loads = [before, after].flatMap(({ machine }) =>
+  const loads = [before, after].flatMap(({ machine }, index) =>
     machine.loadAverage > QUIET_LOAD_PER_CORE * machine.cores
-      ? [`The machine was not quiet at ${machine.startedAt}: load ${machine.loadAverage}.`]
+      ? [`The machine was not quiet before the ${index === 0 ? 'first' : 'second'} run: load ${machine.loadAverage}.`]
       : [],
   )
   return [...differing, ...settings, ...loads]

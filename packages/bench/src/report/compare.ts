@@ -103,7 +103,7 @@ function rowsByKey(record: ResultRecord, keys: readonly string[], target: string
   return rows
 }
 
-/** What a row has that others have not; all that identifies it when there is only one. */
+/** What a row has that others have not; a single row is named by what anybody would call it. */
 function namingColumns(
   { columns }: ResultRecord,
   keys: readonly string[],
@@ -111,7 +111,9 @@ function namingColumns(
 ): readonly ResultColumn[] {
   const named = columns.filter(({ key }) => keys.includes(key))
   const varying = named.filter(({ key }) => new Set(rows.map((row) => cellOf(row, key))).size > 1)
-  return varying.length === 0 ? named : varying
+  if (varying.length > 0) return varying
+  const first = ['target', 'subscribers'].find((key) => keys.includes(key))
+  return named.filter(({ key }) => key === first)
 }
 
 function compareRows(

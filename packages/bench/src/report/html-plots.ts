@@ -91,6 +91,7 @@ export function distributionFigures(
       points: known.map(([key], index) => ({
         x: index,
         y: own[0] === undefined ? null : numberOf(own[0], `${distribution.key}.${key}`),
+        ...(own[0] === undefined ? {} : doubtOf(own[0])),
       })),
     }))
     const at = x === null || tier === null ? '' : `${formatCell(tier, x.format)} ${lowerFirst(x.title)}`

@@ -11,7 +11,7 @@ export const PAGE_STYLE = `
 body{margin:0;background:var(--page);color:var(--ink);font:15px/1.5 system-ui,sans-serif;-webkit-text-size-adjust:100%}
 header,main,footer{max-width:1400px;margin:0 auto;padding:0 16px}
 header{padding-top:24px}
-footer{padding-bottom:32px;color:var(--soft);font-size:13px}
+footer{padding-top:24px;padding-bottom:32px;color:var(--soft);font-size:13px}
 h1{font-size:24px;line-height:1.25;margin:0 0 4px}
 h2{font-size:18px;margin:36px 0 10px}
 h3{font-size:15px;margin:20px 0 8px}

@@ -34,7 +34,9 @@ export function htmlText(record: ResultRecord): string {
 
 function plotsSection(record: ResultRecord, plan: PlotPlan, names: readonly string[], lookOf: LookOf): string {
   const groups = plan.facets.flatMap((facet) => {
-    const metrics = plan.metrics.map((column) => metricFigure(plan, facet, column, lookOf))
+    // A single bar compares with nothing: the table says it shorter.
+    const isSingle = plan.x === null && facet.rows.length < 2
+    const metrics = isSingle ? [] : plan.metrics.map((column) => metricFigure(plan, facet, column, lookOf))
     const distributions = plan.distributions.flatMap((one) => distributionFigures(plan, facet, one, lookOf))
     return [group(facet.name, metrics), group(distributionsTitle(facet.name), distributions)]
   })
