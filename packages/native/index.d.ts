@@ -49,8 +49,13 @@ export interface NativeEngine {
   listen(host: string, port: number): NativeAddress
   /** Takes a duplicate of a connected socket over, with the bytes that were read from it. The caller closes its own. */
   attach(fd: number, head: Uint8Array): void
-  /** Hands over the packed commands in the first `length` bytes; they are copied. */
-  submit(packed: Uint8Array, length: number): void
+  /**
+   * Hands over the packed commands in the first `length` bytes; they are copied.
+   * @returns Whether more may be published; if not, `ring` is called when {@link isWritable}.
+   */
+  submit(packed: Uint8Array, length: number): boolean
+  /** Whether the threads keep up with what is submitted, and most connections with what they are sent. */
+  isWritable(): boolean
   /**
    * Copies packed events into `target`.
    * @returns Their bytes; 0 when nothing waits; negative: the bytes that the next event needs.

@@ -136,7 +136,7 @@ export class ServerNode {
   /** Holds a result back while the transport asks those who publish to wait. */
   #whenWritable<T>(result: MaybePromise<T>): MaybePromise<T> {
     const writable = this.#parts.transport.writable?.()
-    return writable === undefined ? result : writable.then(() => result)
+    return writable === undefined ? result : Promise.all([result, writable]).then(([settled]) => settled)
   }
 
   /** Adds a handler in the process; resolves to what takes it away again once it is live. */

@@ -173,6 +173,13 @@ export interface Transport {
    * @param except This connection does not get it.
    */
   multicast(groups: readonly GroupId[], data: Uint8Array | string, isBinary: boolean, except?: ConnectionId): void
+  /**
+   * For those who multicast of their own accord: `undefined` while more is welcome. While more than that is on its way than
+   * is written, or most connections read slower than they are sent to, a promise that resolves when that is over, or
+   * after a second: then `maxOutboxBytes` decides who is too slow. One slow reader among many delays nobody. Absent: the
+   * transport cannot tell.
+   */
+  writable?(): Promise<void> | undefined
   /** Sends one message to one connection. `data` as in `multicast`. */
   send(connection: ConnectionId, data: Uint8Array | string, isBinary: boolean): void
   /** Sends what is queued, then a close frame, and waits for the peer's at most `closeTimeoutMs`. Frames sent later are dropped. */

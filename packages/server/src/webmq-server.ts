@@ -79,7 +79,9 @@ export interface WebMQServer {
    */
   stop(options?: { readonly drainMs?: number }): Promise<void>
   /**
-   * Resolves when the broker has accepted the message.
+   * Resolves when the broker has accepted the message and the transport takes more: to await it, now and then, is what
+   * keeps a publisher that is faster than the network, or than most clients, from costing clients their connection.
+   * A client that is slower than the others delays nobody.
    * @param payload Anything that JSON can say, sent as text; or bytes, sent as they are. Copied.
    * @throws {WebMQError} `E_KEY_INVALID`, `E_MESSAGE_INVALID` (the id), `E_PAYLOAD_INVALID`, `E_PAYLOAD_TOO_LARGE`,
    *   `E_BROKER_UNAVAILABLE`, `E_NOT_RUNNING`.

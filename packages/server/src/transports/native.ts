@@ -14,6 +14,7 @@ import type {
   UpgradeId,
 } from '../transport.js'
 import { attachEngine } from './native-attach.js'
+import { NativeBackpressure } from './native-backpressure.js'
 import { NativeCommands } from './native-commands.js'
 import { createEngine, errorOf, resolveAddress } from './native-engine.js'
 import { type NativeEventHandlers, readEvents } from './native-events.js'
@@ -54,6 +55,7 @@ class NativeTransport implements Transport {
 
   readonly #options: TransportOptions
   readonly #commands: NativeCommands
+  readonly #backpressure = new NativeBackpressure()
   readonly #http: NativeHttp | undefined
   readonly #detachers = new Set<() => void>()
   /** Threads that still accept, and threads that still run. */
@@ -69,7 +71,9 @@ class NativeTransport implements Transport {
 
   constructor(options: TransportOptions) {
     this.#options = options
-    this.#commands = new NativeCommands((packed, length) => this.#engine?.submit(packed, length))
+    this.#commands = new NativeCommands((packed, length) => {
+      if (this.#engine !== undefined) this.#backpressure.note(this.#engine.submit(packed, length))
+    })
     this.#http = options.httpServer === undefined ? undefined : new NativeHttp(options.httpServer)
   }
 
@@ -129,6 +133,10 @@ class NativeTransport implements Transport {
     this.#commands.close(connection, code, reason)
   }
 
+  writable(): Promise<void> | undefined {
+    return this.#backpressure.relief
+  }
+
   stats(): TransportStats {
     return this.#engine?.stats() ?? this.#lastStats
   }
@@ -153,6 +161,7 @@ class NativeTransport implements Transport {
     this.#commands.flush()
     engine.shutDown()
     await this.#running.over()
+    this.#backpressure.note(true)
     this.#http?.close()
     this.#lastStats = engine.stats()
     this.#engine = undefined
@@ -177,6 +186,7 @@ class NativeTransport implements Transport {
 
   /** Takes what waits, portion by portion; the commands of a portion are handed over with its end. */
   readonly #drain = (): void => {
+    if (this.#backpressure.relief !== undefined) this.#backpressure.note(this.#engine?.isWritable() ?? true)
     for (let portion = 0; portion < MAX_PORTIONS; portion++) {
       const length = this.#engine?.drain(this.#events) ?? 0
       if (length === 0 || this.#handlers === undefined) return

@@ -132,11 +132,17 @@ impl NativeEngine {
         self.engine.attach(socket, head.to_vec()).map_err(|error| to_js(&error))
     }
 
-    /// Hands over the packed commands in the first `length` bytes; they are copied.
+    /// Hands over the packed commands in the first `length` bytes; they are copied. Returns whether more may be published.
     #[napi(catch_unwind)]
-    pub fn submit(&self, packed: &[u8], length: u32) -> Result<(), ErrorCode> {
+    pub fn submit(&self, packed: &[u8], length: u32) -> Result<bool, ErrorCode> {
         let packed = packed.get(..length as usize).unwrap_or(packed);
         self.engine.submit(packed).map_err(|error| to_js(&error))
+    }
+
+    /// Whether more may be published; if not, `ring` is called when it may.
+    #[napi(catch_unwind)]
+    pub fn is_writable(&self) -> bool {
+        self.engine.is_writable()
     }
 
     /// Copies packed events into `target`. Returns their bytes, 0 when nothing waits, or, negative, the bytes that the

@@ -65,7 +65,7 @@ impl Engine {
         let ports = (0..options.shards)
             .map(|_| {
                 let (outlet, stats) = (Outlet::default(), SharedStats::default());
-                Ok(Port { mailbox: Mailbox::new()?, outlet, stats })
+                Ok(Port { mailbox: Mailbox::new()?, outlet, stats, is_congested: AtomicBool::new(false) })
             })
             .collect::<Result<Vec<_>, EngineError>>()?;
         let count = ports.len();
@@ -133,11 +133,14 @@ impl Engine {
     /// Blocks while more than 64 MiB of commands wait for a shard: the memory for what is published faster than it can be
     /// written ends there.
     ///
+    /// Returns whether the caller may publish more; otherwise it should wait for a ring after which
+    /// [`is_writable`](Self::is_writable).
+    ///
     /// # Errors
     /// `E_TRANSPORT_FAILED` when the bytes are malformed: nothing was done then.
-    pub fn submit(&self, packed: &[u8]) -> Result<(), EngineError> {
+    pub fn submit(&self, packed: &[u8]) -> Result<bool, EngineError> {
         if packed.is_empty() {
-            return Ok(());
+            return Ok(true);
         }
         let batch = Arc::new(Batch::new(packed, self.shared.options.deflate_from_bytes)?);
         for port in &self.shared.ports {
@@ -145,7 +148,13 @@ impl Engine {
             // A shard that has ended has told the end of its connections; nothing is meant for it any more.
             drop(port.mailbox.post(Mail::Batch(Arc::clone(&batch))));
         }
-        Ok(())
+        Ok(self.is_writable())
+    }
+
+    /// Whether the shards keep up with what is submitted, and most connections with what they are sent. If not, it rings when
+    /// they do.
+    pub fn is_writable(&self) -> bool {
+        self.shared.is_writable()
     }
 
     /// Copies events that wait into `target`: whole ones, in order per shard.
@@ -184,6 +193,7 @@ impl Engine {
     pub fn stats(&self) -> Stats {
         let mut sum = Stats::default();
         self.shared.ports.iter().for_each(|port| sum.add(&port.stats.read()));
+        sum.outbox_bytes += self.shared.ports.iter().map(|port| port.mailbox.batch_bytes() as u64).max().unwrap_or(0);
         sum
     }
 

@@ -15,11 +15,17 @@ const REFUSED_AT_ONCE: usize = 128;
 /// connections then wait in those connections' sockets.
 const PAUSE_DRAIN_BYTES: usize = 8 << 20;
 
+/// Bytes of commands that may wait for a shard before those who publish are asked to wait: enough for a dozen writes to
+/// each connection, little enough to be gone in some milliseconds.
+const MAX_UNAPPLIED_BYTES: usize = 1 << 20;
+
 /// What one shard shares with the other threads.
 pub(crate) struct Port {
     pub(crate) mailbox: Mailbox,
     pub(crate) outlet: Outlet,
     pub(crate) stats: SharedStats,
+    /// Most connections of the shard do not take what they are sent as fast as it comes.
+    pub(crate) is_congested: AtomicBool,
 }
 
 /// What all threads of an engine share.
@@ -33,6 +39,8 @@ pub(crate) struct Shared {
     admitted: AtomicUsize,
     /// JavaScript gets no events before the shards have caught up with its commands.
     is_drain_paused: AtomicBool,
+    /// Those who publish wait until the shards have caught up.
+    is_writable_awaited: AtomicBool,
 }
 
 impl Shared {
@@ -46,6 +54,7 @@ impl Shared {
             began: Instant::now(),
             admitted: AtomicUsize::new(0),
             is_drain_paused: AtomicBool::new(false),
+            is_writable_awaited: AtomicBool::new(false),
         }
     }
 
@@ -77,6 +86,31 @@ impl Shared {
         self.is_drain_paused.load(Ordering::SeqCst)
             && !self.is_behind()
             && self.is_drain_paused.swap(false, Ordering::SeqCst)
+    }
+
+    /// Whether more may be published; if not, JavaScript is rung up when it may.
+    pub(crate) fn is_writable(&self) -> bool {
+        if !self.is_saturated(MAX_UNAPPLIED_BYTES) {
+            return true;
+        }
+        self.is_writable_awaited.store(true, Ordering::SeqCst);
+        // Asked again, for the shards may have caught up before they could see the flag.
+        !self.is_saturated(MAX_UNAPPLIED_BYTES)
+    }
+
+    /// Whether those who publish wait to go on, and may.
+    pub(crate) fn is_writable_again(&self) -> bool {
+        self.is_writable_awaited.load(Ordering::SeqCst)
+            && !self.is_saturated(MAX_UNAPPLIED_BYTES / 2)
+            && self.is_writable_awaited.swap(false, Ordering::SeqCst)
+    }
+
+    fn is_saturated(&self, max_bytes: usize) -> bool {
+        let is_saturated = |port: &Port| {
+            let is_congested = port.mailbox.batch_bytes() > max_bytes || port.is_congested.load(Ordering::SeqCst);
+            is_congested && !port.mailbox.is_closed()
+        };
+        self.ports.iter().any(is_saturated)
     }
 
     fn is_behind(&self) -> bool {

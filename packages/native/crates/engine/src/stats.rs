@@ -51,6 +51,6 @@ counters! {
     delivered_count,
     /// Bytes written to sockets.
     sent_byte_count,
-    /// Bytes that wait for all connections; shared ones count once.
+    /// Bytes that wait for all connections, those on their way to the shards included; shared ones count once.
     outbox_bytes,
 }

@@ -160,6 +160,7 @@ impl Fanout {
                     }
                     let member = &mut self.members[slot.index()];
                     member.is_blocked = true;
+                    self.blocked_count += 1;
                     member.has_own_cursor = true;
                     member.place = cohort.own.len() as u32;
                     cohort.own.push(OwnCursor { slot, cursor });
@@ -186,6 +187,7 @@ impl Fanout {
                 Written::Part(count) => {
                     self.advance(slot, count);
                     self.members[slot.index()].is_blocked = true;
+                    self.blocked_count += 1;
                     return self.judge(slot);
                 }
                 Written::Failed => return self.outcome.failed.push(slot),

@@ -66,6 +66,8 @@ pub(crate) struct Fanout {
     /// Compresses for all connections; there is no state per connection (RFC 7692 §7.1.1.1).
     deflater: Deflater,
     outcome: Outcome,
+    /// Connections whose socket is full.
+    blocked_count: usize,
 }
 
 impl Fanout {
@@ -89,12 +91,19 @@ impl Fanout {
             staging: Vec::new(),
             deflater: Deflater::default(),
             outcome: Outcome::default(),
+            blocked_count: 0,
         }
     }
 
     /// Bytes that wait, shared ones counted once.
     pub(crate) fn outbox_bytes(&self) -> usize {
         self.pool.gauge().bytes()
+    }
+
+    /// Most connections do not take what they are sent as fast as it comes, and a lot waits for them: who publishes should
+    /// give them time. Readers that are slower than the others are not meant; one of them holds nobody up.
+    pub(crate) fn is_congested(&self, connections: usize) -> bool {
+        2 * self.blocked_count > connections && self.outbox_bytes() as u64 > self.max_outbox_bytes / 4
     }
 
     /// Something should be written, or can be freed, in this turn.
@@ -147,6 +156,7 @@ impl Fanout {
     pub(crate) fn remove(&mut self, slot: Slot) {
         self.take_from_cohort(slot);
         let mut member = std::mem::take(&mut self.members[slot.index()]);
+        self.blocked_count -= usize::from(member.is_blocked);
         member.chain.consume(member.chain.bytes(), &mut self.pool);
     }
 
@@ -231,6 +241,7 @@ impl Fanout {
     pub(crate) fn unblock(&mut self, slot: Slot) -> bool {
         let was_blocked = std::mem::replace(&mut self.members[slot.index()].is_blocked, false);
         if was_blocked {
+            self.blocked_count -= 1;
             self.mark_dirty(slot);
         }
         was_blocked

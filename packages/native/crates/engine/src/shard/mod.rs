@@ -15,6 +15,7 @@ use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use rustix::event::Timespec;
@@ -253,6 +254,10 @@ impl Shard {
         self.stats.outbox_bytes = self.fanout.outbox_bytes() as u64;
         let port = &self.shared.ports[self.id.index()];
         port.stats.write(&self.stats);
+        port.is_congested.store(self.fanout.is_congested(self.table.len()), Ordering::SeqCst);
+        if self.shared.is_writable_again() {
+            self.shared.bell.ring();
+        }
         if self.events.len() > 0 {
             port.outlet.put(&mut self.events);
             self.shared.bell.ring();

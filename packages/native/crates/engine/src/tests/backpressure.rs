@@ -3,7 +3,7 @@ use std::io::{Read, Write};
 use webmq_websocket::{Opcode, encode_masked_frame};
 
 use super::rig::{Rig, Told};
-use crate::Options;
+use crate::{Engine, Options};
 
 #[test]
 fn a_peer_that_does_not_read_is_ended_and_its_memory_is_freed() {
@@ -109,4 +109,48 @@ fn many_small_cohorts_do_not_hold_a_burst_many_times() {
         }
     }
     rig.until(|engine| engine.stats().outbox_bytes == 0);
+}
+
+#[test]
+fn who_publishes_is_asked_to_wait_while_most_do_not_read_and_rung_when_they_do() {
+    let mut rig = Rig::start(Options { max_outbox_bytes: 64 << 20, ..Options::default() });
+    let (mut client, id) = rig.connect();
+    rig.submit(|packer| {
+        packer.join(id, 1);
+    });
+    let mut count = 0;
+    rig.until(|engine| {
+        let mut packer = crate::packer::Packer::default();
+        packer.multicast(&[1], &[b'x'; 100_000], None);
+        count += 1;
+        !engine.submit(&packer.0).expect("well packed") && engine.stats().outbox_bytes > 17 << 20
+    });
+    assert!(!rig.engine.is_writable());
+    for _ in 0..count {
+        assert_eq!(client.message(), [b'x'; 100_000]);
+    }
+    rig.until(Engine::is_writable);
+    rig.wait_for_ring();
+}
+
+#[test]
+fn a_slow_reader_among_many_keeps_nobody_from_publishing() {
+    let mut rig = Rig::start(Options { max_outbox_bytes: 8 << 20, ..Options::default() });
+    let mut clients: Vec<_> = (0..4).map(|_| rig.connect()).collect();
+    clients.iter().for_each(|(_, id)| {
+        rig.submit(|packer| {
+            packer.join(*id, 1);
+        });
+    });
+    let mut is_held_up = false;
+    rig.until(|engine| {
+        let mut packer = crate::packer::Packer::default();
+        packer.multicast(&[1], &[b'x'; 100_000], None);
+        is_held_up |= !engine.submit(&packer.0).expect("well packed") && engine.stats().outbox_bytes > 1 << 20;
+        for (client, _) in &mut clients[1..] {
+            assert_eq!(client.message(), [b'x'; 100_000]);
+        }
+        engine.stats().outbox_bytes > 6 << 20
+    });
+    assert!(!is_held_up);
 }

@@ -61,6 +61,11 @@ impl Rig {
         }
     }
 
+    /// Waits until the engine rings.
+    pub(crate) fn wait_for_ring(&self) {
+        self.bell.recv_timeout(PATIENCE).expect("rings");
+    }
+
     /// Takes what waits without waiting.
     pub(crate) fn drain(&mut self) {
         let mut buffer = vec![0; 1 << 16];
@@ -102,7 +107,7 @@ impl Rig {
     }
 
     /// Waits for something to become true.
-    pub(crate) fn until(&self, what: impl Fn(&Engine) -> bool) {
+    pub(crate) fn until(&self, mut what: impl FnMut(&Engine) -> bool) {
         let began = Instant::now();
         while !what(&self.engine) {
             assert!(began.elapsed() < PATIENCE, "it did not become true: {:?}", self.engine.stats());
