@@ -45,6 +45,12 @@ describe('the CSV file', () => {
     })
   })
 
+  it('has no spread of what identifies a row', () => {
+    const record = fixtureRecord({ tiers: [10], targets: ['uws'] })
+    const rows = record.rows.map((row) => ({ ...row, spread: { ...row.spread, subscribers: { min: 10, max: 10 } } }))
+    expect(csvText({ ...record, rows })).not.toContain('subscribers.min')
+  })
+
   it('has as many fields in every line as in the head', () => {
     const lengths = readCsv(csvText(fixtureRecord())).map((line) => line.length)
     expect(new Set(lengths).size).toBe(1)

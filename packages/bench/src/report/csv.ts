@@ -10,8 +10,8 @@ const LINE_END = '\r\n'
  * what it was measured on, so that lines of several files can be put together.
  */
 export function csvText(record: ResultRecord): string {
-  const { columns, rows } = record
-  const hasSpread = (key: string) => rows.some((row) => row.spread[key] !== undefined)
+  const { columns, identity, rows } = record
+  const hasSpread = (key: string) => !identity.includes(key) && rows.some((row) => row.spread[key] !== undefined)
   const environment = environmentFacts(record)
   const keys = new Set(columns.map(({ key }) => key))
   const extras = ['verdict', 'verdictReason', 'repeatCount'].filter((key) => !keys.has(key))

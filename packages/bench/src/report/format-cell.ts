@@ -43,5 +43,5 @@ const SPEAKING: readonly ColumnFormat[] = ['text', 'bytes', 'bytesPerSecond', 'r
 export function axisLabel({ title, unit, format }: Pick<ResultColumn, 'title' | 'unit' | 'format'>): string {
   if (unit === '' || SPEAKING.includes(format)) return title
   if (unit !== '1/s') return title.endsWith(unit) ? title : `${title} (${unit})`
-  return /\/s\b|second/.test(title) ? title : `${title} per second`
+  return /\/|second/.test(title) ? title : `${title} per second`
 }

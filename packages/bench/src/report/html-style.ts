@@ -33,7 +33,7 @@ svg{display:block;width:100%;height:auto;overflow:visible}
 svg text{font:12px system-ui,sans-serif;fill:var(--soft)}
 svg text.value{fill:var(--ink);font-variant-numeric:tabular-nums}
 .grid{stroke:var(--line)}.axis{stroke:var(--faint);fill:none}
-.line{fill:none;stroke:currentColor;stroke-width:2;stroke-linejoin:round;stroke-linecap:round}
+.line{fill:none;stroke:currentColor;stroke-width:2;stroke-linejoin:round;stroke-linecap:round}.line.dense{stroke-width:1.25;opacity:.85}
 .mark{fill:currentColor;stroke:var(--card);stroke-width:1}.mark.doubt{fill:var(--card);stroke:currentColor;stroke-width:1.5}
 .spread{stroke:currentColor;stroke-width:5;opacity:.3;fill:none}
 .interval{stroke:currentColor;stroke-width:3;opacity:.6;stroke-linecap:round;fill:none}

@@ -116,7 +116,7 @@ function line(plot: LinePlot, series: PlotSeries): string {
     command = 'L'
   }
   const marks = hasMarkers ? points.map((point) => (isVisible(point.y) ? mark(point, point.y) : '')).join('') : ''
-  return `<g class="${lookClass(series.look)}"><path class="line" data-series="${escapeHtml(series.name)}" d="${path}"/>${marks}</g>`
+  return `<g class="${lookClass(series.look)}"><path class="line${hasMarkers ? '' : ' dense'}" data-series="${escapeHtml(series.name)}" d="${path}"/>${marks}</g>`
 
   function mark(point: PlotPoint, value: number): string {
     const atX = placeX(x, point.x)
