@@ -1,7 +1,8 @@
 import type { AcceptOptions, ConnectionId, GroupId, Rejection, UpgradeId } from '../transport.js'
 
-/** Commands wait in a buffer of this size; a turn that fills it is handed over in parts. */
+/** Commands wait in a buffer of this size; a turn that has more of them than a write carries is handed over in parts. */
 const BUFFER_BYTES = 256 * 1024
+const MAX_WAITING_BYTES = 64 * 1024
 /** A payload from this size on travels alone: the engine can then refer to it instead of copying it. */
 const LONE_PAYLOAD_BYTES = 64 * 1024
 /** kind, flags, number, length, id: see `crates/engine/src/command.rs`. */
@@ -131,7 +132,7 @@ export class NativeCommands {
 
   #end(start: number): void {
     this.#buffer.writeUInt32LE(this.#length - start, start + 4)
-    if (this.#length >= BUFFER_BYTES) this.flush()
+    if (this.#length >= MAX_WAITING_BYTES) this.flush()
     else this.#schedule()
   }
 

@@ -15,9 +15,9 @@ const REFUSED_AT_ONCE: usize = 128;
 /// connections then wait in those connections' sockets.
 const PAUSE_DRAIN_BYTES: usize = 8 << 20;
 
-/// Bytes of commands that may wait for a shard before those who publish are asked to wait: enough for a dozen writes to
-/// each connection, little enough to be gone in some milliseconds.
-const MAX_UNAPPLIED_BYTES: usize = 1 << 20;
+/// Share of an outbox that may wait for a shard as commands before those who publish are asked to wait. As much may wait in
+/// the outboxes by then, and JavaScript has some more under way: all that must fit into an outbox.
+const UNAPPLIED_SHARE: usize = 4;
 
 /// What one shard shares with the other threads.
 pub(crate) struct Port {
@@ -90,18 +90,19 @@ impl Shared {
 
     /// Whether more may be published; if not, JavaScript is rung up when it may.
     pub(crate) fn is_writable(&self) -> bool {
-        if !self.is_saturated(MAX_UNAPPLIED_BYTES) {
+        let max_bytes = self.options.max_outbox_bytes / UNAPPLIED_SHARE;
+        if !self.is_saturated(max_bytes) {
             return true;
         }
         self.is_writable_awaited.store(true, Ordering::SeqCst);
         // Asked again, for the shards may have caught up before they could see the flag.
-        !self.is_saturated(MAX_UNAPPLIED_BYTES)
+        !self.is_saturated(max_bytes)
     }
 
     /// Whether those who publish wait to go on, and may.
     pub(crate) fn is_writable_again(&self) -> bool {
         self.is_writable_awaited.load(Ordering::SeqCst)
-            && !self.is_saturated(MAX_UNAPPLIED_BYTES / 2)
+            && !self.is_saturated(self.options.max_outbox_bytes / (2 * UNAPPLIED_SHARE))
             && self.is_writable_awaited.swap(false, Ordering::SeqCst)
     }
 
