@@ -13,7 +13,7 @@ it('loses no reader to a publisher that floods and awaits', async () => {
   const client = await WebSocketClient.open(url)
   onTestFinished(() => client.destroy())
   client.send('listen 1 flood')
-  await eventually(() => expect(client.messages.some((message) => message.startsWith('ok 1'))).toBe(true))
+  await eventually(() => expect(client.messages.some((message) => message.toString().startsWith('ok 1'))).toBe(true))
   const payload = new Uint8Array(PAYLOAD_BYTES).fill(0x20)
   for (let count = 0; count < MESSAGES; count++) await server.publish('flood', payload)
   // All of it is more than a hundred outboxes.
