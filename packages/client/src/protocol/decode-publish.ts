@@ -49,7 +49,8 @@ export function decodePlainPublish(data: Uint8Array): PublishMessage | undefined
   }
   // Id, key and message id are limited, so that a plain header never comes near MAX_HEADER_BYTES.
   if (data[at] !== NEWLINE) return undefined
-  const payload = data.subarray(at + 1)
+  // A view like `subarray`, which would ask `data` for its constructor first.
+  const payload = new Uint8Array(data.buffer, data.byteOffset + at + 1, data.length - at - 1)
   const { text } = key
   if (!hasId) {
     return messageId === undefined
