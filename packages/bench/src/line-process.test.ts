@@ -50,6 +50,12 @@ describe('a program that is asked in lines', () => {
     await expect(program.failed).rejects.toThrow(RunError)
   })
 
+  it('fails who waits when it is stopped', async () => {
+    const program = start()
+    const answer = program.request({ cmd: 'nothing' }, 'done', TIMEOUT_MS)
+    await Promise.all([program.stop(), expect(answer).rejects.toThrow('the program has been stopped')])
+  })
+
   it('is not waited for longer than that', async () => {
     await expect(start().request({ cmd: 'nothing' }, 'done', 50)).rejects.toThrow("gave no 'done' within 0.05 s")
   })

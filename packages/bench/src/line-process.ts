@@ -34,7 +34,7 @@ const MAX_OUTPUT_CHARS = 4_000
 
 /** A running {@link LineProgram}. Ends with the bench, however the bench ends: then its standard input closes. */
 export class LineProcess {
-  /** Rejects when the program ends without having been asked; never resolves. */
+  /** Rejects when the program ends, also when it was asked to; never resolves. */
   readonly failed: Promise<never>
   readonly #title: string
   readonly #hasIds: boolean
@@ -58,7 +58,7 @@ export class LineProcess {
     this.#child = child
     this.#exited = new Promise((resolve) => {
       child.once('close', (code, signal) => {
-        if (!this.#isStopping) this.#fail(this.#deathNotice(code, signal))
+        this.#fail(this.#isStopping ? new RunError(`${title} has been stopped`) : this.#deathNotice(code, signal))
         resolve()
       })
     })

@@ -156,4 +156,7 @@ export interface LoadgenStats {
   /** Of the current window. */
   readonly frames: number
   readonly wireBytes: number
+  /** Since the start, all threads. */
+  readonly cpuUserUs: number
+  readonly cpuSystemUs: number
 }

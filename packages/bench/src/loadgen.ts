@@ -32,7 +32,7 @@ export interface LoadgenOptions {
 
 /** The load generator: a process of its own that opens connections, sends, and counts what comes in. */
 export class Loadgen {
-  /** Rejects when the process ends without having been asked; never resolves. */
+  /** Rejects when the process ends; never resolves. */
   readonly failed: Promise<never>
   readonly #process: LineProcess
 

@@ -5,7 +5,9 @@ import { isTokenValid } from '../dist/targets/json-web-token.js'
 import { serveTarget, targetSettings } from '../dist/targets/serve-target.js'
 import { maxWaitingBytesOf } from '../dist/targets/target-server.js'
 
-const { jwtSecret, compression, maxOutboxBytes } = targetSettings()
+const { jwtSecret, compression, isLossless } = targetSettings()
+/** By default 64 KiB, and what is more is dropped without a word. */
+const maxBackpressure = isLossless === true ? 16 * 1024 * 1024 : 64 * 1024
 const sockets = new Set()
 let receivedCount = 0
 
@@ -14,8 +16,8 @@ app.ws('/*', {
   compression: compression === true ? uWS.SHARED_COMPRESSOR | uWS.SHARED_DECOMPRESSOR : uWS.DISABLED,
   maxPayloadLength: 1024 * 1024,
   idleTimeout: 0,
-  // Absent: 64 KiB, and what is more is dropped without a word.
-  ...(maxOutboxBytes === undefined ? {} : { maxBackpressure: maxOutboxBytes }),
+  sendPingsAutomatically: false,
+  maxBackpressure,
   upgrade(response, request, context) {
     const token = request.getHeader('authorization').slice('Bearer '.length)
     if (jwtSecret !== undefined && !isTokenValid(jwtSecret, token, Date.now() / 1_000)) {
@@ -58,7 +60,7 @@ serveTarget({
     for (const socket of sockets) most = Math.max(most, socket.getBufferedAmount())
     return most
   },
-  maxWaitingBytes: () => Math.min(maxOutboxBytes ?? 64 * 1024, maxWaitingBytesOf(sockets.size)) / 2,
+  maxWaitingBytes: () => Math.min(maxBackpressure, maxWaitingBytesOf(sockets.size)) / 2,
   connectionCount: () => sockets.size,
   receivedCount: () => receivedCount,
 })

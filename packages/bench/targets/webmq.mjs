@@ -1,9 +1,10 @@
 // WebMQ itself, with either transport. Publishes in the process of the server.
 import { createServer } from 'webmq-server'
 import { serveTarget, targetSettings } from '../dist/targets/serve-target.js'
-import { MAX_WAITING_SHARED_BYTES, maxWaitingBytesOf } from '../dist/targets/target-server.js'
+import { maxWaitingBytesOf } from '../dist/targets/target-server.js'
 
-const { transport, jwtSecret, compression, ...options } = targetSettings()
+const { transport, jwtSecret, isLossless: _, ...options } = targetSettings()
+const isNative = transport === 'native'
 const server = createServer({
   host: '127.0.0.1',
   port: 0,
@@ -11,7 +12,6 @@ const server = createServer({
   logLevel: 'error',
   ...options,
   ...(jwtSecret === undefined ? {} : { jwt: { secret: jwtSecret } }),
-  ...(compression === true ? { compression: true } : {}),
 })
 const { port } = await server.start()
 const failed = (error) => {
@@ -23,6 +23,8 @@ const failed = (error) => {
 let publishedBytes = 0
 let publishedCount = 0
 let deliveredBefore = 0
+/** One per writer: what is published is copied, so the same batch is filled again. */
+let batch = []
 
 serveTarget({
   port,
@@ -31,7 +33,15 @@ serveTarget({
     const payload = writer.write(seq, timeUs)
     publishedBytes += payload.length
     publishedCount++
-    server.publish('bench.tick', payload).catch(failed)
+    return server.publish('bench.tick', payload).catch(failed)
+  },
+  async publishBatch(writers, firstSeq, timeUs) {
+    if (batch[0]?.payload !== writers[0].bytes)
+      batch = writers.map(({ bytes }) => ({ key: 'bench.tick', payload: bytes }))
+    for (let place = 0; place < writers.length; place++) writers[place].write(firstSeq + place, timeUs)
+    publishedBytes += writers.length * writers[0].bytes.length
+    publishedCount += writers.length
+    await server.publishBatch(batch).catch(failed)
   },
   publishTo(key, payload) {
     server.publish(key, payload).catch(failed)
@@ -41,15 +51,20 @@ serveTarget({
     // What has been published and is in no outbox yet is on its way to the I/O threads.
     const submittedCount = publishedCount - (deliveredCount - deliveredBefore) / Math.max(1, connections)
     // The outboxes of `native` share their bytes, those of `uws` are one per connection.
-    const outbox = transport === 'native' ? outboxBytes : outboxBytes / Math.max(1, connections)
+    const outbox = isNative ? outboxBytes : outboxBytes / Math.max(1, connections)
     if (submittedCount > 0) return outbox + (submittedCount * publishedBytes) / publishedCount
     publishedBytes = 0
     publishedCount = 0
     deliveredBefore = deliveredCount
     return outbox
   },
-  maxWaitingBytes: () =>
-    transport === 'native' ? MAX_WAITING_SHARED_BYTES : maxWaitingBytesOf(server.stats().connectionCount),
+  // The native transport makes publishers wait by itself.
+  ...(isNative ? {} : { maxWaitingBytes }),
   connectionCount: () => server.stats().connectionCount,
   receivedCount: () => server.stats().receivedCount,
 })
+
+/** Half of what the server cuts a connection off at. */
+function maxWaitingBytes() {
+  return Math.min(options.maxOutboxBytes ?? 1024 * 1024, maxWaitingBytesOf(server.stats().connectionCount)) / 2
+}

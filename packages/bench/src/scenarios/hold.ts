@@ -4,7 +4,7 @@ import { positiveNumber } from '../options.js'
 import { JUDGEMENT_COLUMNS, percentileColumns, SERVER_COLUMNS } from '../trials/columns.js'
 import { createTrialScenario } from '../trials/create-trial-scenario.js'
 import { median } from '../trials/medians.js'
-import { usageBetween } from '../trials/trial.js'
+import { generatorShare, usageBetween } from '../trials/trial.js'
 import type { TrialConfig } from '../trials/trial-options.js'
 import { type Measured, per, type TrialContext, type TrialScenario } from '../trials/trial-scenario.js'
 import { judge } from '../trials/verdict.js'
@@ -88,7 +88,7 @@ async function measureHold({
       latencyMs: latencyOf(rounds),
       missingCount,
       serverCpuShare: per(usage.serverCpuSeconds, seconds),
-      generatorUtilization: usage.generatorCpuSeconds / (seconds * config.generatorThreads),
+      generatorUtilization: generatorShare(usage.generatorCpuSeconds, seconds, config.generatorThreads),
       ...judge({
         failure:
           lostCount > 0

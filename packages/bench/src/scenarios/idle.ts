@@ -48,7 +48,9 @@ async function measureIdle({
   const first = Math.max(1, Math.floor(subscribers * FIRST_SHARE))
   const isNode = choice.spec.program !== 'webmq-raw'
   progress.phase('connecting')
-  await trial.subscribe(first)
+  const others = trial.addLoadgen()
+  await others.ready()
+  await trial.subscribe(first, {}, others)
   const baselineRssBytes = await settledRssBytes(trial, isNode, signal)
   if (subscribers > first) await trial.subscribe(subscribers - first)
   const serverRssBytes = await settledRssBytes(trial, isNode, signal)
@@ -58,7 +60,8 @@ async function measureIdle({
   await progress.during(sleep(config.duration * 1_000, undefined, { signal }), { expectedMs: config.duration * 1_000 })
   const end = await trial.mark()
   const usage = usageBetween(start, end)
-  const { open } = await trial.loadgen.stats()
+  const [{ open }, { open: openBefore }] = await Promise.all([trial.loadgen.stats(), others.stats()])
+  const closedCount = subscribers - open - openBefore
   return {
     figures: {
       ...usage,
@@ -66,7 +69,7 @@ async function measureIdle({
       baselineRssBytes,
       bytesPerConnection: per(serverRssBytes - baselineRssBytes, subscribers - first),
       serverCpuShare: per(usage.serverCpuSeconds, (end.atUs - start.atUs) / 1_000_000),
-      ...judge({ failure: open < subscribers ? `${subscribers - open} connections were closed` : null }),
+      ...judge({ failure: closedCount > 0 ? `${closedCount} connections were closed` : null }),
     },
   }
 }

@@ -24,9 +24,6 @@ const MAX_LATE_MS = 100
 const MAX_TAIL_MS = 1_000
 /** Of what was to be published. */
 const MIN_PUBLISHED_RATIO = 0.99
-/** As in a flood: what waits for a moment when the machine is full must not end a connection. */
-const MAX_OUTBOX_BYTES = 16 * 1_024 * 1_024
-
 const paced: TrialScenario<PacedConfig> = {
   name: 'paced',
   summary:
@@ -75,7 +72,7 @@ const paced: TrialScenario<PacedConfig> = {
 async function measurePaced({ config, testCase, progress, startTrial }: TrialContext<PacedConfig>): Promise<Measured> {
   const { payload: payloadBytes, duration, warmup } = config
   const perSecond = Number(testCase.fields.ratePerSecond)
-  const trial = await startTrial({ maxOutboxBytes: MAX_OUTBOX_BYTES })
+  const trial = await startTrial({ isLossless: true })
   progress.phase('connecting')
   await trial.subscribe(testCase.subscribers)
   const load = async (seconds: number, phase: string, firstSeq?: number) =>

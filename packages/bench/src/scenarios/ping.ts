@@ -3,7 +3,7 @@ import { UsageError } from '../exit-codes.js'
 import { positiveInteger } from '../options.js'
 import { JUDGEMENT_COLUMNS, percentileColumns, SERVER_COLUMNS } from '../trials/columns.js'
 import { createTrialScenario } from '../trials/create-trial-scenario.js'
-import { latencyMs, usageBetween } from '../trials/trial.js'
+import { generatorShare, latencyMs, usageBetween } from '../trials/trial.js'
 import type { TrialConfig } from '../trials/trial-options.js'
 import { type Measured, per, type TrialContext, type TrialScenario } from '../trials/trial-scenario.js'
 import { judge } from '../trials/verdict.js'
@@ -77,7 +77,7 @@ async function measurePing({
   const pinged = await progress.during(trial.loadgen.ping({ ...options, perConnection: pings }))
   const usage = usageBetween(start, await trial.mark())
   const seconds = pinged.durationUs / 1_000_000
-  const generatorUtilization = usage.generatorCpuSeconds / (seconds * generatorThreads)
+  const generatorUtilization = generatorShare(usage.generatorCpuSeconds, seconds, generatorThreads)
   return {
     figures: {
       ...usage,

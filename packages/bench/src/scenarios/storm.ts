@@ -5,7 +5,7 @@ import { positiveInteger } from '../options.js'
 import { signToken } from '../targets/json-web-token.js'
 import { JUDGEMENT_COLUMNS, percentileColumns, SERVER_COLUMNS } from '../trials/columns.js'
 import { createTrialScenario } from '../trials/create-trial-scenario.js'
-import { latencyMs, reasons, usageBetween } from '../trials/trial.js'
+import { generatorShare, latencyMs, reasons, usageBetween } from '../trials/trial.js'
 import type { TrialConfig } from '../trials/trial-options.js'
 import { type Measured, per, type TrialContext, type TrialScenario } from '../trials/trial-scenario.js'
 import { judge } from '../trials/verdict.js'
@@ -81,7 +81,7 @@ async function measureStorm({ config, testCase, progress, startTrial }: TrialCon
   const connected = await progress.during(trial.tryConnect({ ...options, count: testCase.subscribers }))
   const usage = usageBetween(start, await trial.mark())
   const seconds = connected.durationUs / 1_000_000
-  const generatorUtilization = usage.generatorCpuSeconds / (seconds * config.generatorThreads)
+  const generatorUtilization = generatorShare(usage.generatorCpuSeconds, seconds, config.generatorThreads)
   return {
     figures: {
       ...usage,

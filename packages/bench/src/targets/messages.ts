@@ -86,8 +86,10 @@ export interface TargetSettings {
   /** I/O threads, where there is a choice. */
   readonly threads?: number
   readonly compression?: boolean
-  /** What may wait for one connection before it is cut off; absent: what the target does by itself. */
+  /** What may wait for one connection before it is cut off; absent: the target's own default. */
   readonly maxOutboxBytes?: number
+  /** Targets that drop in silence what waits too long keep it instead. */
+  readonly isLossless?: boolean
   readonly maxListensPerConnection?: number
   /** As large as the largest message of the run. */
   readonly maxPayloadBytes?: number

@@ -32,14 +32,14 @@ export class Publisher {
   async flood({ durationMs, payloadBytes, batch = DEFAULT_BATCH }: Flood): Promise<Published> {
     const startUs = nowUs()
     const endUs = startUs + durationMs * 1_000
-    const writer = new TickWriter(payloadBytes, startUs)
+    const writers = Array.from({ length: batch }, () => new TickWriter(payloadBytes, startUs))
     const firstSeq = this.#nextSeq
     for (let atUs = startUs; atUs < endUs; atUs = nowUs()) {
       if (this.#isFull()) {
         await sleep(BACKOFF_MS)
         continue
       }
-      for (let place = 0; place < batch; place++) this.#server.publish(writer, this.#nextSeq++, atUs)
+      await this.#publishAll(writers, atUs)
       await turn()
     }
     return await this.#published(firstSeq, startUs)
@@ -61,13 +61,15 @@ export class Publisher {
         continue
       }
       const atUs = nowUs()
+      let accepted: unknown
       while (published < count) {
         const intendedUs = startUs + published * intervalUs
         if (intendedUs > atUs) break
-        this.#server.publish(writer, this.#nextSeq++, intendedUs)
+        accepted = this.#server.publish(writer, this.#nextSeq++, intendedUs)
         recordUs(late, atUs - intendedUs)
         published++
       }
+      if (isThrottled) await accepted
       if (published < count) await pacer.next()
     }
     pacer.stop()
@@ -94,8 +96,20 @@ export class Publisher {
     return { event: 'keys-published', count, durationUs: nowUs() - startUs, cpuUs: user + system }
   }
 
+  async #publishAll(writers: readonly TickWriter[], timeUs: number): Promise<void> {
+    const firstSeq = this.#nextSeq
+    this.#nextSeq += writers.length
+    if (this.#server.publishBatch !== undefined) {
+      await this.#server.publishBatch(writers, firstSeq, timeUs)
+      return
+    }
+    // Not awaited: how much waits is asked for before the next turn.
+    for (const [place, writer] of writers.entries()) void this.#server.publish(writer, firstSeq + place, timeUs)
+  }
+
   #isFull(): boolean {
-    return this.#server.waitingBytes() > this.#server.maxWaitingBytes()
+    const { maxWaitingBytes } = this.#server
+    return maxWaitingBytes !== undefined && this.#server.waitingBytes() > maxWaitingBytes()
   }
 
   /** @param isDrained Whether to wait until nothing waits any more. */

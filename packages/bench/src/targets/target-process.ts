@@ -15,7 +15,7 @@ const TARGETS_FOLDER = new URL('../../targets/', import.meta.url)
 
 /** A server under test, in a process of its own. */
 export class TargetProcess {
-  /** Rejects when the process ends without having been asked; never resolves. */
+  /** Rejects when the process ends; never resolves. */
   readonly failed: Promise<never>
   readonly #process: LineProcess
   #listening: TargetListening | undefined

@@ -9,13 +9,18 @@ export interface TargetServer {
    * Publishes one tick to everyone, the way its users would.
    * @param writer Holds the message: `writer.write(…)` gives its bytes, valid until the next; `writer.object(…)` a value.
    */
-  publish(writer: TickWriter, seq: number, timeUs: number): void
+  publish(writer: TickWriter, seq: number, timeUs: number): Promise<unknown> | undefined
+  /**
+   * Publishes one tick per writer, where there is a cheaper way than one by one; resolves when the server takes more.
+   * Absent: one by one.
+   */
+  publishBatch?(writers: readonly TickWriter[], firstSeq: number, timeUs: number): Promise<unknown>
   /** Publishes a message to a key that nobody listens to; only where there are patterns. */
   publishTo?(key: string, payload: Uint8Array): void
   /** What waits in the process for one connection, at most: 0 when everything is with the kernel. */
   waitingBytes(): number
-  /** What may wait for one connection before publishing waits: nothing must be lost. */
-  readonly maxWaitingBytes: () => number
+  /** What may wait for one connection before publishing waits: nothing must be lost. Absent: the server says so itself. */
+  readonly maxWaitingBytes?: () => number
   readonly connectionCount: () => number
   /** Messages that the session layer has processed since the start. */
   readonly receivedCount: () => number
@@ -24,11 +29,10 @@ export interface TargetServer {
 /** What all connections together may have waiting in a server that buffers per connection. */
 const MAX_WAITING_TOTAL_BYTES = 256 * 1_024 * 1_024
 const MIN_WAITING_BYTES = 64 * 1_024
-/** What a shared log may hold; the same as in `webmq-raw`. */
-export const MAX_WAITING_SHARED_BYTES = 4 * 1_024 * 1_024
+const MAX_WAITING_BYTES = 4 * 1_024 * 1_024
 
 /** What may wait for one connection where each has a buffer of its own. */
 export function maxWaitingBytesOf(connectionCount: number): number {
   const share = MAX_WAITING_TOTAL_BYTES / Math.max(1, connectionCount)
-  return Math.min(MAX_WAITING_SHARED_BYTES, Math.max(MIN_WAITING_BYTES, share))
+  return Math.min(MAX_WAITING_BYTES, Math.max(MIN_WAITING_BYTES, share))
 }

@@ -39,6 +39,8 @@ export interface TargetSpec {
   readonly settings: Readonly<Record<string, unknown>> & Partial<TargetSettings>
   readonly abilities: readonly TargetAbility[]
   readonly wire: TargetWire
+  /** Messages per turn of a flood, whatever the scenario says; 0: as many as one write carries. */
+  readonly floodBatch?: number
 }
 
 const plain: TargetWire = {
@@ -85,6 +87,8 @@ export const targetSpecs: readonly TargetSpec[] = [
     program: 'webmq-raw',
     settings: { mode: 'log' },
     abilities: ['fan-out', 'ping'],
+    // The physical limit: nothing but the size of a write decides.
+    floodBatch: 0,
     wire: { ...plain, connect: { path: '/', ready: 'upgrade' } },
   },
   {

@@ -3,7 +3,7 @@ import { RunError } from '../exit-codes.js'
 import type { FloodedIn, InboundFrame } from '../loadgen-events.js'
 import type { ResultColumn } from '../scenarios/result.js'
 import { JUDGEMENT_COLUMNS, LOSS_COLUMNS, SERVER_COLUMNS } from './columns.js'
-import { type Trial, usageBetween } from './trial.js'
+import { generatorShare, type Trial, usageBetween } from './trial.js'
 import { type Figures, per, type TrialContext } from './trial-scenario.js'
 import { judge } from './verdict.js'
 
@@ -59,6 +59,7 @@ export async function measureInbound(
   const end = await trial.mark()
   const total = await processed(trial, start.sample.receivedCount + flooded.writtenFrames)
   const { frames: answerCount } = await loadgen.stopCounting({ timeoutMs: POLL_MS })
+  const { open } = await loadgen.stats()
 
   const usage = usageBetween(start, end)
   const count = end.sample.receivedCount - start.sample.receivedCount
@@ -67,6 +68,11 @@ export async function measureInbound(
   const generatorUtilization = utilizationOf(flooded, config.generatorThreads)
   // A publication without an id is answered only when it is refused.
   const refusedCount = choice.spec.wire.connect.subprotocol === 'webmq.v1' ? answerCount : 0
+  const closedCount = testCase.subscribers - open
+  const failures = [
+    ...(refusedCount > 0 ? [`${refusedCount.toLocaleString('en')} refused`] : []),
+    ...(closedCount > 0 ? [`the server closed ${closedCount} connections`] : []),
+  ]
   return {
     ...usage,
     receivedPerSecond,
@@ -76,7 +82,7 @@ export async function measureInbound(
     generatorUtilization,
     ...judge({
       lostCount,
-      failure: refusedCount > 0 ? `${refusedCount.toLocaleString('en')} refused` : null,
+      failure: failures.length > 0 ? failures.join(', ') : null,
       generatorUtilization,
     }),
   }
@@ -99,6 +105,6 @@ async function requireCompression({ loadgen }: Trial, count: number): Promise<vo
   if (compressed < count) throw new RunError(`only ${compressed} of ${count} connections compress`)
 }
 
-function utilizationOf({ cpuUserUs, cpuSystemUs, durationUs }: FloodedIn, threads: number): number {
-  return (cpuUserUs + cpuSystemUs) / (durationUs * threads)
+function utilizationOf({ cpuUserUs, cpuSystemUs, durationUs }: FloodedIn, threads: number): number | null {
+  return generatorShare((cpuUserUs + cpuSystemUs) / 1_000_000, durationUs / 1_000_000, threads)
 }

@@ -22,7 +22,7 @@ export interface UsageMark {
   readonly atUs: number
   readonly sample: TargetSample
   readonly server: ProcessUsage
-  readonly generator: ProcessUsage
+  readonly generatorCpuSeconds: number
 }
 
 /** What was used between two moments, as the members of a row. */
@@ -38,14 +38,16 @@ export interface Usage {
 export class Trial {
   readonly target: TargetProcess
   readonly loadgen: Loadgen
-  /** Rejects when one of the two ends without having been asked; never resolves. */
+  /** Rejects when one of the two ends; never resolves. */
   readonly failed: Promise<never>
-  readonly #choice: TargetChoice
+  readonly #options: TrialOptions
+  readonly #loadgens: Loadgen[] = []
 
-  constructor({ choice, settings, programs, generatorThreads }: TrialOptions) {
-    this.#choice = choice
+  constructor(options: TrialOptions) {
+    this.#options = options
+    const { choice, settings, programs } = options
     this.target = new TargetProcess(choice, settings, programs.raw)
-    this.loadgen = new Loadgen({ program: programs.loadgen, threads: generatorThreads })
+    this.loadgen = this.addLoadgen()
     this.failed = Promise.race([this.target.failed, this.loadgen.failed])
     this.failed.catch(() => undefined) // Whoever measures races against it; between two waits nobody does.
   }
@@ -55,22 +57,34 @@ export class Trial {
     await Promise.all([this.target.ready(), this.loadgen.ready()])
   }
 
+  /** Starts one more generator, for connections that are to be treated apart. */
+  addLoadgen(): Loadgen {
+    const { programs, generatorThreads } = this.#options
+    const loadgen = new Loadgen({ program: programs.loadgen, threads: generatorThreads })
+    this.#loadgens.push(loadgen)
+    return loadgen
+  }
+
   /** Makes connections; some may fail. */
-  async tryConnect(options: Omit<ConnectOptions, 'port'>): Promise<Connected> {
-    return await this.loadgen.connect({ ...this.#choice.spec.wire.connect, ...options, port: this.target.port })
+  async tryConnect(options: Omit<ConnectOptions, 'port'>, loadgen = this.loadgen): Promise<Connected> {
+    return await loadgen.connect({ ...this.#options.choice.spec.wire.connect, ...options, port: this.target.port })
   }
 
   /**
    * Makes connections that get what is published.
    * @throws {RunError} unless every single one does.
    */
-  async subscribe(count: number, options: Omit<ConnectOptions, 'port' | 'count'> = {}): Promise<Connected> {
-    const connected = await this.tryConnect({ ...options, count })
+  async subscribe(
+    count: number,
+    options: Omit<ConnectOptions, 'port' | 'count'> = {},
+    loadgen = this.loadgen,
+  ): Promise<Connected> {
+    const connected = await this.tryConnect({ ...options, count }, loadgen)
     if (connected.failed > 0)
       throw new RunError(`${connected.failed} of ${count} connections failed: ${reasons(connected)}`)
-    const { listen } = this.#choice.spec.wire
+    const { listen } = this.#options.choice.spec.wire
     if (listen === undefined) return connected
-    const { failed } = await this.loadgen.send(listen.texts, listen.awaited)
+    const { failed } = await loadgen.send(listen.texts, listen.awaited)
     if (failed > 0) throw new RunError(`${failed} connections got no answer to '${listen.texts.join(', ')}'`)
     return connected
   }
@@ -78,19 +92,25 @@ export class Trial {
   /** What both have used up to now; also the beginning of the next event-loop lag. */
   async mark(): Promise<UsageMark> {
     const sample = await this.target.sample()
-    return {
-      atUs: nowUs(),
-      sample,
-      server: processUsage(this.target.pid),
-      generator: processUsage(this.loadgen.pid),
-    }
+    const atUs = nowUs()
+    const { cpuUserUs, cpuSystemUs } = await this.loadgen.stats()
+    const generatorCpuSeconds = (cpuUserUs + cpuSystemUs) / 1_000_000
+    return { atUs, sample, server: processUsage(this.target.pid), generatorCpuSeconds }
   }
 
   /** Ends both processes; resolves when they are gone. Idempotent. */
   async stop(): Promise<void> {
-    await this.loadgen.stop()
+    await Promise.all(this.#loadgens.map((loadgen) => loadgen.stop()))
     await this.target.stop()
   }
+}
+
+/** In less time than this the generator's own housekeeping is most of what it uses. */
+const MIN_JUDGED_SECONDS = 0.05
+
+/** A generator's share of its cores, 0 to 1; `null` when the time is too short to tell. */
+export function generatorShare(cpuSeconds: number, seconds: number, threads: number): number | null {
+  return seconds < MIN_JUDGED_SECONDS ? null : Math.min(1, cpuSeconds / (seconds * threads))
 }
 
 /** Why connections failed, the most frequent reason first. */
@@ -101,7 +121,7 @@ export function reasons({ errors }: Connected): string {
     .join(', ')
 }
 
-/** The server's CPU time is its own account, in microseconds: that of `/proc` has steps of 10 ms. */
+/** CPU times are what the kernel accounts to the processes, as in `/proc/<pid>/stat` but not in steps of 10 ms. */
 export function usageBetween(start: UsageMark, end: UsageMark): Usage {
   const cpuUs = ({ sample }: UsageMark) => sample.cpuUserUs + sample.cpuSystemUs
   return {
@@ -109,7 +129,7 @@ export function usageBetween(start: UsageMark, end: UsageMark): Usage {
     serverRssBytes: end.server.rssBytes,
     serverPeakRssBytes: end.server.peakRssBytes,
     serverEventLoopLagMs: lagMs(end.sample),
-    generatorCpuSeconds: end.generator.cpuSeconds - start.generator.cpuSeconds,
+    generatorCpuSeconds: end.generatorCpuSeconds - start.generatorCpuSeconds,
   }
 }
 

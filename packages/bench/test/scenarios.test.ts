@@ -1,0 +1,199 @@
+import { spawn } from 'node:child_process'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
+import { buildLoadgen } from '../src/loadgen-build.js'
+import type { ResultRecord, ResultRow } from '../src/scenarios/result.js'
+
+const BENCHMARK = fileURLToPath(new URL('../benchmark.js', import.meta.url))
+/** A release build of the load generator from nothing, on a busy machine. */
+const BUILD_TIMEOUT_MS = 240_000
+
+describe('a scenario of targets and tiers', () => {
+  let directory: string
+  let fileCount = 0
+
+  beforeAll(async () => {
+    directory = await mkdtemp(join(tmpdir(), 'webmq-bench-'))
+    await buildLoadgen({ phase: () => undefined, note: () => undefined })
+  }, BUILD_TIMEOUT_MS)
+  afterAll(async () => {
+    await rm(directory, { recursive: true })
+  })
+
+  /** Runs the built benchmark.js as a user does, once per condition; what it says and writes. */
+  async function benchmark(scenario: string, ...flags: string[]) {
+    const file = join(directory, `${++fileCount}.json`)
+    const args = ['--scenario', scenario, '--repeat', '1', '--no-progress', '--json', file, ...flags]
+    const child = spawn(process.execPath, [BENCHMARK, ...args], { stdio: ['ignore', 'pipe', 'pipe'] })
+    onTestFinished(() => {
+      child.kill('SIGKILL')
+    })
+    let output = ''
+    for (const stream of [child.stdout, child.stderr]) stream.on('data', (text) => (output += text))
+    const exitCode = await new Promise<number | null>((resolve) => child.once('close', resolve))
+    const record = async () => JSON.parse(await readFile(file, 'utf8')) as ResultRecord
+    return { exitCode, output, record, file }
+  }
+
+  /** Rows of a run that must have gone well. */
+  async function rowsOf(scenario: string, ...flags: string[]): Promise<readonly ResultRow[]> {
+    const { exitCode, output, record } = await benchmark(scenario, ...flags)
+    expect(exitCode, output).toBe(0)
+    const { rows } = await record()
+    for (const row of rows) expect(['ok', 'server saturated', 'generator saturated'], output).toContain(row.verdict)
+    return rows
+  }
+
+  it('floods everyone without a gap, and writes all kinds of files', async () => {
+    const csv = join(directory, 'fanout.csv')
+    const html = join(directory, 'fanout.html')
+    const load = [
+      '--tiers',
+      '10',
+      '--duration',
+      '0.3',
+      '--warmup',
+      '0.1',
+      '--target',
+      'raw,webmq-native,webmq-uws,uws,ws',
+    ]
+    const conditions = ['--assert', 'gapCount=0', '--assert', 'webmq-native/ws deliveriesPerServerCpuSecond > 0.1']
+    const { exitCode, output, record } = await benchmark('fanout', ...load, ...conditions, '--csv', csv, '--html', html)
+    expect(exitCode, output).toBe(0)
+    expect(output).toContain('holds: gapCount=0 (0)')
+
+    const { rows, runs, versions, identity, series, command, assertions } = await record()
+    expect(rows.map(({ target }) => target)).toEqual(['raw', 'webmq-native', 'webmq-uws', 'uws', 'ws'])
+    for (const row of rows) {
+      expect(row).toMatchObject({ mode: 'single', subscribers: 10, gapCount: 0, duplicateCount: 0, latencyMs: null })
+      const { publishedPerSecond, deliveriesPerSecond, bytesPerSecond, serverCpuSeconds, serverRssBytes } = row
+      expect(publishedPerSecond).toBeGreaterThan(100)
+      expect(Number(deliveriesPerSecond) / Number(publishedPerSecond)).toBeGreaterThan(4)
+      expect(bytesPerSecond).toBeCloseTo(Number(deliveriesPerSecond) * 100)
+      expect(serverCpuSeconds).toBeGreaterThan(0)
+      expect(row.deliveriesPerServerCpuSecond).toBeGreaterThan(1_000)
+      expect(serverRssBytes).toBeGreaterThan(1_000_000)
+      expect(row.serverEventLoopLagMs === null).toBe(row.target === 'raw')
+    }
+    expect(runs.map(({ order }) => order)).toEqual([1, 2, 3, 4, 5])
+    expect(identity).toEqual(['target', 'mode', 'subscribers'])
+    expect(Object.keys(versions)).toHaveLength(5)
+    expect(series?.[0]).toMatchObject({ target: 'raw', repeat: 1, title: 'deliveries' })
+    expect(assertions).toHaveLength(2)
+    expect(command).toContain('--scenario fanout')
+    expect(await readFile(csv, 'utf8')).toMatch(/^scenario,target,mode,subscribers/)
+    expect(await readFile(html, 'utf8')).toMatch(/^<!doctype html>/i)
+  })
+
+  it('publishes at a rate and tells latencies', async () => {
+    const load = ['--tiers', '10', '--duration', '0.5', '--warmup', '0.1', '--rate', '200']
+    for (const row of await rowsOf('paced', ...load, '--target', 'webmq-native,raw-loop')) {
+      expect(row).toMatchObject({ subscribers: 10, ratePerSecond: 200, gapCount: 0, duplicateCount: 0 })
+      const { p50, p95, p99, max } = row.latencyMs ?? {}
+      expect([p50, p95, p99, max]).toEqual([p50, p95, p99, max].toSorted((a, b) => Number(a) - Number(b)))
+      expect(p50).toBeGreaterThan(0)
+      expect(row.fanoutMs).toMatchObject({ p99: expect.any(Number) })
+    }
+  })
+
+  it('counts connections that bring a token, pings and what is processed', async () => {
+    const storm = await rowsOf('storm', '--tiers', '50', '--target', 'webmq-native,uws,ws')
+    for (const row of storm) {
+      expect(row).toMatchObject({ mode: 'jwt', subscribers: 50, failedCount: 0 })
+      expect(row.connectsPerSecond).toBeGreaterThan(10)
+      expect(row.connectsPerServerCpuSecond).toBeGreaterThan(10)
+    }
+    const ping = await rowsOf('ping', '--tiers', '20', '--pings', '10', '--target', 'webmq-native,socketio')
+    for (const row of ping) expect(row).toMatchObject({ pingCount: 200, missingCount: 0 })
+
+    const load = ['--tiers', '10', '--duration', '0.3', '--warmup', '0.1', '--target', 'webmq-native']
+    const [throughput] = await rowsOf('throughput', ...load)
+    expect(throughput).toMatchObject({ subscribers: 10, gapCount: 0 })
+    expect(throughput?.receivedPerSecond).toBeGreaterThan(1_000)
+    const formats = await rowsOf('formats', ...load)
+    expect(formats.map(({ mode }) => mode)).toEqual(['json', 'msgpack', 'compressed'])
+    const [json, msgpack, compressed] = formats.map(({ messageBytes }) => Number(messageBytes))
+    expect(json).toBe(175 + 'publish - bench.in\n'.length)
+    expect(msgpack).toBeLessThan(json ?? 0)
+    expect(compressed).toBeLessThan(json ?? 0)
+  })
+
+  it('holds, searches, matches, and looks at slow and idle connections', async () => {
+    const [hold] = await rowsOf(
+      'hold',
+      '--tiers',
+      '20',
+      '--duration',
+      '0.4',
+      '--ping-interval',
+      '0.2',
+      '--target',
+      'webmq-native',
+    )
+    expect(hold).toMatchObject({ survivalRatio: 1, pingCount: 40, missingCount: 0 })
+
+    const [limit] = await rowsOf('limit', '--tiers', '20', '--max', '40', '--hold', '0', '--backends', '2')
+    expect(limit).toMatchObject({ maxConnections: 40, limitReason: 'no more were tried' })
+
+    const wildcard = await rowsOf('wildcard', '--tiers', '100,300', '--publishes', '2000')
+    expect(wildcard.map(({ patterns, matchCostRatio }) => [patterns, typeof matchCostRatio])).toEqual([
+      [100, 'number'],
+      [300, 'number'],
+    ])
+    expect(wildcard[0]).toMatchObject({ matchCostRatio: 1 })
+
+    const load = ['--tiers', '20', '--duration', '0.3', '--rate', '100', '--share', '0.1', '--target', 'webmq-native']
+    const [slow] = await rowsOf('slow', ...load)
+    expect(slow).toMatchObject({ slowShare: 0.1, slowCount: 2, gapCount: 0 })
+
+    const [idle] = await rowsOf('idle', '--tiers', '50', '--duration', '0.1', '--target', 'raw')
+    expect(idle?.bytesPerConnection).toEqual(expect.any(Number))
+  })
+
+  it('goes on when a target cannot, and says so', async () => {
+    // An outbox that no message fits into: the server refuses to start.
+    const load = ['--tiers', '10', '--duration', '0.1', '--warmup', '0', '--max-outbox', '10']
+    const flags = [...load, '--target', 'webmq-native,raw', '--assert', 'gapCount=0']
+    const { exitCode, output, record } = await benchmark('fanout', ...flags)
+    expect(exitCode, output).toBe(3)
+    expect(output).toContain('FAILS: gapCount=0 (nothing measured)')
+    const { rows } = await record()
+    expect(rows.map(({ target, verdict }) => [target, verdict])).toMatchObject([
+      ['webmq-native', 'failed'],
+      ['raw', 'ok'],
+    ])
+    expect(rows[0]?.verdictReason).toMatch(/target webmq-native ended with exit code 1; .*maxOutboxBytes/s)
+  })
+
+  it.each([
+    ['SIGINT', 130],
+    ['SIGKILL', null],
+  ] as const)('leaves no process behind after %s', async (signal, expected) => {
+    const args = ['--scenario', 'fanout', '--tiers', '10', '--duration', '60', '--target', 'webmq-native']
+    const child = spawn(process.execPath, [BENCHMARK, ...args], { stdio: ['ignore', 'ignore', 'pipe'] })
+    onTestFinished(() => {
+      child.kill('SIGKILL')
+    })
+    let output = ''
+    child.stderr.on('data', (text) => (output += text))
+    const exited = new Promise<number | null>((resolve) => child.once('close', resolve))
+    await vi.waitFor(() => expect(output).toContain('[1/3] webmq-native'), { timeout: 30_000, interval: 50 })
+    const children = await vi.waitFor(async () => {
+      const pids = (await readFile(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8')).split(' ').filter(Boolean)
+      expect(pids).toHaveLength(2)
+      return pids
+    }, 10_000)
+    child.kill(signal)
+    expect(await exited, output).toBe(expected)
+    await vi.waitFor(async () => expect(await Promise.all(children.map(isRunning))).toEqual([false, false]), 5_000)
+  })
+})
+
+/** Seen from outside: a process that waits to be reaped still has an id. */
+async function isRunning(pid: string): Promise<boolean> {
+  const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => ') Z')
+  return !/\) [ZX]/.test(stat)
+}
