@@ -27,17 +27,28 @@ impl Fanouts {
         Self { began_us, first, entries: Vec::new(), not_kept_count: 0 }
     }
 
+    /// Notes that a connection had message `sequence`, and tells its latency. `sent_us` is called when nobody had it yet:
+    /// one message, one time.
     #[inline]
-    pub(crate) fn received(&mut self, sequence: u64, sent_us: u64, now_us: u64) {
+    pub(crate) fn received(
+        &mut self,
+        sequence: u64,
+        now_us: u64,
+        sent_us: impl FnOnce() -> Option<u64>,
+    ) -> Option<u64> {
         let first = *self.first.get_or_insert(sequence);
         let index = sequence.wrapping_sub(first) as usize;
         if index >= self.entries.len() && !self.grow(index) {
-            return;
+            return sent_us().map(|sent_us| now_us.saturating_sub(sent_us));
         }
         let entry = &mut self.entries[index];
-        entry.sent_us = sent_us.wrapping_sub(self.began_us) as i32;
-        entry.last_received_us = entry.last_received_us.max(now_us.wrapping_sub(self.began_us) as i32);
+        if entry.receiver_count == 0 {
+            entry.sent_us = sent_us()?.wrapping_sub(self.began_us) as i32;
+        }
+        let received_us = now_us.wrapping_sub(self.began_us) as i32;
+        entry.last_received_us = entry.last_received_us.max(received_us);
         entry.receiver_count += 1;
+        Some(u64::try_from(received_us.wrapping_sub(entry.sent_us)).unwrap_or(0))
     }
 
     #[cold]
@@ -116,10 +127,10 @@ mod tests {
     #[test]
     fn a_message_is_complete_when_its_last_receiver_has_it() {
         let mut fanouts = Fanouts::new(1_000, None);
-        fanouts.received(5, 1_100, 1_150);
-        fanouts.received(5, 1_100, 1_400);
-        fanouts.received(5, 1_100, 1_300);
-        fanouts.received(6, 1_200, 1_250);
+        fanouts.received(5, 1_150, || Some(1_100));
+        fanouts.received(5, 1_400, || None);
+        assert_eq!(fanouts.received(5, 1_300, || None), Some(200));
+        fanouts.received(6, 1_250, || Some(1_200));
         assert_eq!(maxima(&fanouts, 3), (Some(300), 1));
     }
 
@@ -127,14 +138,14 @@ mod tests {
     fn what_two_threads_have_seen_is_put_together_whichever_saw_the_first_message() {
         let early = || {
             let mut fanouts = Fanouts::new(1_000, None);
-            fanouts.received(1, 1_000, 1_010);
-            fanouts.received(2, 2_000, 2_500);
+            fanouts.received(1, 1_010, || Some(1_000));
+            fanouts.received(2, 2_500, || Some(2_000));
             fanouts
         };
         let late = || {
             let mut fanouts = Fanouts::new(1_900, None);
-            fanouts.received(2, 2_000, 2_700);
-            fanouts.received(3, 3_000, 3_001);
+            fanouts.received(2, 2_700, || Some(2_000));
+            fanouts.received(3, 3_001, || Some(3_000));
             fanouts
         };
         for (mut ours, theirs) in [(early(), late()), (late(), early())] {
@@ -149,8 +160,8 @@ mod tests {
     #[test]
     fn messages_beyond_those_that_are_kept_are_told() {
         let mut fanouts = Fanouts::new(0, Some(1));
-        fanouts.received(1 + MAX_MESSAGES as u64, 0, 1);
-        fanouts.received(0, 0, 1);
+        assert_eq!(fanouts.received(1 + MAX_MESSAGES as u64, 9, || Some(2)), Some(7));
+        fanouts.received(0, 1, || Some(0));
         assert_eq!(fanouts.complete(1).not_kept_count, 2);
     }
 }

@@ -123,10 +123,14 @@ impl Window {
             self.first_sequence = Some(self.first_sequence.map_or(sequence, |first| first.min(sequence)));
         }
         if self.plan.latency && !is_slow {
-            let Some(sent_us) = fields.sent_us(payload, after) else { return true };
-            self.latencies.record(now_us.saturating_sub(sent_us));
-            if self.plan.fanout && followed != Followed::Again {
-                self.fanouts.received(sequence, sent_us, now_us);
+            let mut sent_us = || fields.sent_us(payload, after);
+            let latency_us = if self.plan.fanout && followed != Followed::Again {
+                self.fanouts.received(sequence, now_us, sent_us)
+            } else {
+                sent_us().map(|sent_us| now_us.saturating_sub(sent_us))
+            };
+            if let Some(latency_us) = latency_us {
+                self.latencies.record(latency_us);
             }
         }
         true

@@ -104,7 +104,8 @@ impl Server {
         self.publish(now_us());
         let has_more = self.write_all();
         let deadline_us = self.publish_deadline(now_us());
-        self.poller.wait(if has_more { Some(0) } else { deadline_us })?;
+        let is_immediate = has_more || self.published.is_some();
+        self.poller.wait(if is_immediate { Some(0) } else { deadline_us })?;
         for index in 0..self.poller.ready_count() {
             if let Some(ready) = self.poller.ready(index) {
                 self.on_ready(ready);
