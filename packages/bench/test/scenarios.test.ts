@@ -10,8 +10,10 @@ import type { ResultRecord, ResultRow } from '../src/scenarios/result.js'
 const BENCHMARK = fileURLToPath(new URL('../benchmark.js', import.meta.url))
 /** A release build of the load generator from nothing, on a busy machine. */
 const BUILD_TIMEOUT_MS = 240_000
+/** Benches are whole programs, several one after the other; other tests may have the machine meanwhile. */
+const RUN_TIMEOUT_MS = 90_000
 
-describe('a scenario of targets and tiers', () => {
+describe('a scenario of targets and tiers', { timeout: RUN_TIMEOUT_MS }, () => {
   let directory: string
   let fileCount = 0
 

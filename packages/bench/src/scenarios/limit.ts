@@ -4,7 +4,7 @@ import { nonNegativeNumber, positiveInteger } from '../options.js'
 import { JUDGEMENT_COLUMNS } from '../trials/columns.js'
 import { createTrialScenario } from '../trials/create-trial-scenario.js'
 import { searchLimit } from '../trials/search-limit.js'
-import { reasons } from '../trials/trial.js'
+import { reasons, type UsageMark } from '../trials/trial.js'
 import type { TrialConfig } from '../trials/trial-options.js'
 import { type Measured, per, type TrialContext, type TrialScenario } from '../trials/trial-scenario.js'
 import { judge } from '../trials/verdict.js'
@@ -23,6 +23,8 @@ interface Attempt {
   readonly connections: number
   readonly connectsPerSecond: number | null
   readonly bytesPerConnection: number | null
+  /** Of all server processes. */
+  readonly serverRssBytes: number | null
   /** `null`: every single connection lasted and answered. */
   readonly failure: string | null
 }
@@ -84,7 +86,7 @@ async function measureLimit(context: TrialContext<LimitConfig>): Promise<Measure
       maxConnections: found,
       connectsPerSecond: best?.connectsPerSecond ?? null,
       bytesPerConnection: best?.bytesPerConnection ?? null,
-      serverRssBytes: best?.bytesPerConnection == null ? null : best.bytesPerConnection * found,
+      serverRssBytes: best?.serverRssBytes ?? null,
       limitReason,
       attempts,
       ...judge({ failure: found === 0 ? `not even ${testCase.subscribers} connections: ${limitReason}` : null }),
@@ -112,6 +114,7 @@ async function attemptConnections(
         connections,
         connectsPerSecond,
         bytesPerConnection: null,
+        serverRssBytes: null,
         failure: `${failed.failed} failed: ${reasons(failed)}`,
       }
     }
@@ -122,20 +125,24 @@ async function attemptConnections(
     )
     const missing = pinged.reduce((sum, one) => sum + one.missing, 0)
     const usages = await Promise.all(trials.map((trial) => trial.mark()))
-    const grownBytes = usages.reduce(
-      (sum, { server }, index) => sum + server.rssBytes - (marks[index]?.server.rssBytes ?? 0),
-      0,
-    )
+    const rssBytes = (all: readonly UsageMark[]) => all.reduce((sum, { server }) => sum + server.rssBytes, 0)
     return {
       connections,
       connectsPerSecond,
-      bytesPerConnection: grownBytes / connections,
+      bytesPerConnection: (rssBytes(usages) - rssBytes(marks)) / connections,
+      serverRssBytes: rssBytes(usages),
       failure: missing > 0 ? `${missing} did not answer after ${config.hold} s` : null,
     }
   } catch (error) {
     // A server that dies under the load is an answer, too.
     if (!(error instanceof RunError)) throw error
-    return { connections, connectsPerSecond: null, bytesPerConnection: null, failure: error.message }
+    return {
+      connections,
+      connectsPerSecond: null,
+      bytesPerConnection: null,
+      serverRssBytes: null,
+      failure: error.message,
+    }
   } finally {
     await Promise.all(trials.map((trial) => trial.stop()))
   }
