@@ -66,6 +66,7 @@ class NativeTransport implements Transport {
   #calls: NativeSinkCalls | undefined
   #handlers: NativeEventHandlers | undefined
   #isStarted = false
+  #isDrainScheduled = false
   #stopped: Promise<void> | undefined
   #lastStats = NO_STATS
 
@@ -184,8 +185,12 @@ class NativeTransport implements Transport {
     return this.#engine
   }
 
-  /** Takes what waits, portion by portion; the commands of a portion are handed over with its end. */
+  /**
+   * Takes what waits, portion by portion; the commands of a portion are handed over with its end. More than a few portions
+   * leave the rest of the event loop its turn, though the engine rings meanwhile: Node answers up to 1,000 rings at a go.
+   */
   readonly #drain = (): void => {
+    if (this.#isDrainScheduled) return
     if (this.#backpressure.relief !== undefined) this.#backpressure.note(this.#engine?.isWritable() ?? true)
     for (let portion = 0; portion < MAX_PORTIONS; portion++) {
       const length = this.#engine?.drain(this.#events) ?? 0
@@ -199,7 +204,13 @@ class NativeTransport implements Transport {
       this.#commands.release()
       if (this.#events.length > EVENT_BUFFER_BYTES) this.#events = Buffer.allocUnsafeSlow(EVENT_BUFFER_BYTES)
     }
-    setImmediate(this.#drain)
+    this.#isDrainScheduled = true
+    setImmediate(this.#drainOn)
+  }
+
+  readonly #drainOn = (): void => {
+    this.#isDrainScheduled = false
+    this.#drain()
   }
 
   #createHandlers(calls: NativeSinkCalls): NativeEventHandlers {
