@@ -1,5 +1,6 @@
 import { MatchCache } from './match-cache.js'
 import type { GroupId } from './transport.js'
+import { WordFilter } from './word-filter.js'
 
 /** Bounds of a {@link Router}. */
 export interface RouterOptions {
@@ -16,7 +17,9 @@ const DEFAULT_MAX_CACHED_GROUPS = 1_048_576
 class TrieNode {
   readonly parent: TrieNode | undefined
   readonly word: string
-  /** Children by exact word; made with the first one, for most nodes are the end of a pattern. */
+  /** The child by exact word, while there is but one: a map takes more memory than all the rest. */
+  only: TrieNode | undefined
+  /** Children by exact word, from the second one on. */
   children: Map<string, TrieNode> | undefined
   star: TrieNode | undefined
   hash: TrieNode | undefined
@@ -28,6 +31,32 @@ class TrieNode {
   constructor(parent: TrieNode | undefined, word: string) {
     this.parent = parent
     this.word = word
+  }
+
+  child(word: string): TrieNode | undefined {
+    return this.only === undefined ? this.children?.get(word) : this.only.word === word ? this.only : undefined
+  }
+
+  adopt(child: TrieNode): void {
+    if (this.children === undefined && this.only === undefined) {
+      this.only = child
+      return
+    }
+    this.children ??= new Map()
+    if (this.only !== undefined) this.children.set(this.only.word, this.only)
+    this.only = undefined
+    this.children.set(child.word, child)
+  }
+
+  disown(child: TrieNode): void {
+    if (this.only === child) this.only = undefined
+    this.children?.delete(child.word)
+    if (this.children?.size === 0) this.children = undefined
+  }
+
+  /** Leads to no pattern. */
+  get isBarren(): boolean {
+    return [this.groups, this.only, this.children, this.star, this.hash].every((part) => part === undefined)
   }
 }
 
@@ -42,10 +71,13 @@ interface Entry {
  *
  * A trie of words. `match` follows, word by word, only the nodes that match so far: patterns that do not match
  * cost nothing, and a node is entered at most once per word, so that patterns made to backtrack (`#.a.#.a…`) cost
- * at most words x nodes that match a part of the key. Answers are cached per key within a bound.
+ * at most words x nodes that match a part of the key. A filter knows most of the words that are in no pattern, which saves
+ * looking for them in a large map. Answers are cached per key within a bound.
  */
 export class Router {
   readonly #root = new TrieNode(undefined, '')
+  /** Words of the trie's nodes, wildcards left out. */
+  #words = WordFilter.empty()
   readonly #entries = new Map<string, Entry>()
   readonly #cache: MatchCache
   readonly #freeGroups: GroupId[] = []
@@ -82,7 +114,7 @@ export class Router {
       return known.group
     }
     let node = this.#root
-    for (const word of triePath(pattern)) node = childOf(node, word)
+    for (const word of triePath(pattern)) node = this.#childOf(node, word)
     const group = this.#freeGroups.pop() ?? (this.#groupCount++ as GroupId)
     if (node.groups === undefined) node.groups = [group]
     else node.groups.push(group)
@@ -99,7 +131,7 @@ export class Router {
     const { node, group } = entry
     const rest = node.groups?.filter((other) => other !== group) ?? []
     node.groups = rest.length > 0 ? rest : undefined
-    prune(node)
+    this.#prune(node)
     this.#freeGroups.push(group)
     this.#invalidate(pattern)
     return true
@@ -120,9 +152,10 @@ export class Router {
     for (const word of key.split('.')) {
       const step = ++this.#step
       const next = this.#next
+      const isKnown = this.#words.mayHave(word)
       next.length = 0
       for (const node of this.#active) {
-        enter(node.children?.get(word), next, step)
+        if (isKnown) enter(node.child(word), next, step)
         enter(node.star, next, step)
         if (node.word === '#') enter(node, next, step)
       }
@@ -134,6 +167,39 @@ export class Router {
       if (node.groups !== undefined) groups.push(...node.groups)
     }
     return groups
+  }
+
+  #childOf(node: TrieNode, word: string): TrieNode {
+    if (word === '*') {
+      node.star ??= new TrieNode(node, word)
+      return node.star
+    }
+    if (word === '#') {
+      node.hash ??= new TrieNode(node, word)
+      return node.hash
+    }
+    const known = node.child(word)
+    if (known !== undefined) return known
+    const child = new TrieNode(node, word)
+    node.adopt(child)
+    this.#words.add(word)
+    if (this.#words.isFull) this.#words = this.#words.grown(wordsBelow(this.#root))
+    return child
+  }
+
+  /** Takes nodes that lead to no pattern out of the trie, from the leaf up. */
+  #prune(leaf: TrieNode): void {
+    let node = leaf
+    while (node.parent !== undefined && node.isBarren) {
+      const { parent, word } = node
+      if (word === '*') parent.star = undefined
+      else if (word === '#') parent.hash = undefined
+      else {
+        parent.disown(node)
+        this.#words.delete(word)
+      }
+      node = parent
+    }
   }
 
   /** A pattern without a wildcard changes the answer for one key alone. */
@@ -174,39 +240,15 @@ function triePath(pattern: string): string[] {
   return path
 }
 
-function childOf(node: TrieNode, word: string): TrieNode {
-  if (word === '*') {
-    node.star ??= new TrieNode(node, word)
-    return node.star
-  }
-  if (word === '#') {
-    node.hash ??= new TrieNode(node, word)
-    return node.hash
-  }
-  node.children ??= new Map()
-  let child = node.children.get(word)
-  if (child === undefined) {
-    child = new TrieNode(node, word)
-    node.children.set(word, child)
-  }
-  return child
-}
-
-/** Takes nodes that lead to no pattern out of the trie, from the leaf up. */
-function prune(leaf: TrieNode): void {
-  let node = leaf
-  while (node.parent !== undefined && isBarren(node)) {
-    const { parent, word } = node
-    if (word === '*') parent.star = undefined
-    else if (word === '#') parent.hash = undefined
-    else {
-      parent.children?.delete(word)
-      if (parent.children?.size === 0) parent.children = undefined
+/** The exact words of all nodes below, each as often as it stands there. */
+function* wordsBelow(root: TrieNode): Generator<string> {
+  const nodes = [root]
+  for (let node = nodes.pop(); node !== undefined; node = nodes.pop()) {
+    for (const child of [node.only, ...(node.children?.values() ?? [])]) {
+      if (child === undefined) continue
+      yield child.word
+      nodes.push(child)
     }
-    node = parent
+    for (const child of [node.star, node.hash]) if (child !== undefined) nodes.push(child)
   }
-}
-
-function isBarren(node: TrieNode): boolean {
-  return node.groups === undefined && node.children === undefined && node.star === undefined && node.hash === undefined
 }
