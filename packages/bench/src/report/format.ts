@@ -12,6 +12,7 @@ export function formatRate(perSecond: number): string {
 export function formatMs(ms: number | null): string {
   if (ms === null) return 'none'
   if (ms === 0) return '0ms'
+  if (ms < 0.1) return `${ms.toFixed(3)}ms`
   if (ms < 10) return `${ms.toFixed(2)}ms`
   return ms < 100 ? `${ms.toFixed(1)}ms` : `${formatCount(ms)}ms`
 }
