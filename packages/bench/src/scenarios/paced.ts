@@ -8,7 +8,7 @@ import {
   SERVER_COLUMNS,
 } from '../trials/columns.js'
 import { createTrialScenario } from '../trials/create-trial-scenario.js'
-import { deliverySeries, type FanOutWindow, fanOutFigures, measureFanOut } from '../trials/fan-out.js'
+import { deliverySeries, fanOutFigures, measureFanOut, whyLate } from '../trials/fan-out.js'
 import { latencyMs } from '../trials/trial.js'
 import { checkTickSize, positiveNumbers, type TrialConfig } from '../trials/trial-options.js'
 import type { Measured, TrialContext, TrialScenario } from '../trials/trial-scenario.js'
@@ -19,11 +19,6 @@ interface PacedConfig extends TrialConfig {
   readonly rates: readonly number[]
 }
 
-/** A publisher or a tail that is later than this was not paced any more. */
-const MAX_LATE_MS = 100
-const MAX_TAIL_MS = 1_000
-/** Of what was to be published. */
-const MIN_PUBLISHED_RATIO = 0.99
 const paced: TrialScenario<PacedConfig> = {
   name: 'paced',
   summary:
@@ -102,17 +97,6 @@ async function measurePaced({ config, testCase, progress, startTrial }: TrialCon
     },
     series: [deliverySeries(window)],
   }
-}
-
-/** Why the server did not keep the pace; `null` when it did. */
-function whyLate({ published, counted }: FanOutWindow, intendedCount: number): string | null {
-  if (published.count < intendedCount * MIN_PUBLISHED_RATIO) {
-    return `it took ${published.count.toLocaleString('en')} of ${intendedCount.toLocaleString('en')} messages`
-  }
-  const lateMs = (published.lateUs?.p99 ?? 0) / 1_000
-  if (lateMs > MAX_LATE_MS) return `messages were published ${Math.round(lateMs)} ms late (p99)`
-  const tailMs = (counted.lastFrameUs - counted.firstFrameUs - published.durationUs) / 1_000
-  return tailMs > MAX_TAIL_MS ? `the last message came ${Math.round(tailMs)} ms after it was published` : null
 }
 
 /** A load that is offered at a fixed rate: what it costs, and how late it is. */

@@ -8,7 +8,7 @@ import {
   SERVER_COLUMNS,
 } from '../trials/columns.js'
 import { createTrialScenario } from '../trials/create-trial-scenario.js'
-import { fanOutFigures, measureFanOut } from '../trials/fan-out.js'
+import { fanOutFigures, measureFanOut, whyLate } from '../trials/fan-out.js'
 import { latencyMs } from '../trials/trial.js'
 import { checkTickSize, shares, type TrialConfig } from '../trials/trial-options.js'
 import type { Measured, TrialContext, TrialScenario } from '../trials/trial-scenario.js'
@@ -82,7 +82,13 @@ async function measureSlow({ config, testCase, progress, startTrial }: TrialCont
       latencyMs: latencyMs(counted.latencyUs),
       slowCount,
       slowClosedCount: Object.values(closed).reduce((sum, count) => sum + count, 0),
-      ...judge({ lostCount, duplicateCount, reorderedCount, generatorUtilization }),
+      ...judge({
+        lostCount,
+        duplicateCount,
+        reorderedCount,
+        generatorUtilization,
+        serverLate: whyLate(window, Math.round(rate * duration)),
+      }),
     },
   }
 }

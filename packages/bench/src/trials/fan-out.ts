@@ -26,6 +26,12 @@ const POLL_MS = 500
 const QUIET_MS = 3_000
 const TAIL_TIMEOUT_MS = 60_000
 
+/** A publisher or a tail that is later than this was not paced any more. */
+const MAX_LATE_MS = 100
+const MAX_TAIL_MS = 1_000
+/** Of what was to be published. */
+const MIN_PUBLISHED_RATIO = 0.99
+
 /** How a window is measured. */
 export interface FanOutOptions {
   readonly count: CountOptions
@@ -118,4 +124,15 @@ export function deliverySeries({
     format: 'rate',
     points: timeline.map(({ atMs, frames }) => ({ atMs, value: (frames * 1_000) / widthMs })),
   }
+}
+
+/** Why the server did not keep the pace; `null` when it did. */
+export function whyLate({ published, counted }: FanOutWindow, intendedCount: number): string | null {
+  if (published.count < intendedCount * MIN_PUBLISHED_RATIO) {
+    return `it took ${published.count.toLocaleString('en')} of ${intendedCount.toLocaleString('en')} messages`
+  }
+  const lateMs = (published.lateUs?.p99 ?? 0) / 1_000
+  if (lateMs > MAX_LATE_MS) return `messages were published ${Math.round(lateMs)} ms late (p99)`
+  const tailMs = (counted.lastFrameUs - counted.firstFrameUs - published.durationUs) / 1_000
+  return tailMs > MAX_TAIL_MS ? `the last message came ${Math.round(tailMs)} ms after it was published` : null
 }
