@@ -73,6 +73,8 @@ pub(crate) struct Connection {
     pub(crate) was_open: bool,
     /// Is in the list of connections to read from.
     pub(crate) is_readable: bool,
+    /// The peer will send nothing more, or is gone: epoll said it, and says it once. What it has sent is still to be read.
+    pub(crate) has_hung_up: bool,
     /// The peer's close frame has come: it sends nothing more.
     pub(crate) has_peer_closed: bool,
     /// A ping was sent and nothing has come since.
@@ -91,6 +93,7 @@ impl Connection {
             is_admitted: false,
             was_open: false,
             is_readable: false,
+            has_hung_up: false,
             has_peer_closed: false,
             awaits_pong: false,
         }

@@ -204,8 +204,9 @@ impl Shard {
     fn note_connection_ready(&mut self, flags: EventFlags, data: u64) {
         // The event may be older than the connection that has the slot now: the id tells them apart.
         let Some(slot) = ConnectionId::from_number(data as f64).and_then(|id| self.table.find(id)) else { return };
-        let Some(connection) = self.table.get(slot) else { return };
+        let Some(connection) = self.table.get_mut(slot) else { return };
         let has_hung_up = flags.intersects(EventFlags::HUP | EventFlags::ERR | EventFlags::RDHUP);
+        connection.has_hung_up |= has_hung_up;
         if connection.phase == Phase::Deciding && has_hung_up {
             return self.drop_connection(slot);
         }

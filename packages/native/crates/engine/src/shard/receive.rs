@@ -50,6 +50,7 @@ impl Shard {
         let Some(connection) = self.table.get_mut(slot) else { return };
         connection.is_readable = false;
         let phase = connection.phase;
+        let has_hung_up = connection.has_hung_up;
         if matches!(phase, Phase::Open | Phase::Closing) && connection.opening.is_some() {
             return self.decode_early(slot);
         }
@@ -74,7 +75,8 @@ impl Shard {
                         self.decode(slot, &mut buffer[..count]);
                     }
                 }
-                if count == limit {
+                // Of a socket that gave less than was asked for, epoll tells when there is more; of the end it has told.
+                if count == limit || has_hung_up {
                     self.queue_receive(slot);
                 }
             }

@@ -154,3 +154,19 @@ fn a_slow_reader_among_many_keeps_nobody_from_publishing() {
     });
     assert!(!is_held_up);
 }
+
+#[test]
+fn the_end_of_a_connection_is_seen_though_its_last_message_waits_to_be_read() {
+    const MAX_INBOUND_BYTES: usize = 1_000;
+    let mut rig = Rig::start(Options { max_inbound_bytes: MAX_INBOUND_BYTES, ..Options::default() });
+    let (mut filler, filling) = rig.connect();
+    let (mut client, id) = rig.connect();
+    filler.send(Opcode::Binary, &[b'.'; MAX_INBOUND_BYTES]);
+    rig.until(|engine| engine.stats().received_message_count == 1);
+    // Nobody drains: from here on nothing is read, and epoll tells of the message and of the end together.
+    client.send(Opcode::Binary, b"last");
+    drop(client);
+    assert_eq!(rig.next(), Told::Message(filling, vec![b'.'; MAX_INBOUND_BYTES]));
+    assert_eq!(rig.next(), Told::Message(id, b"last".to_vec()));
+    assert_eq!(rig.next(), Told::Closed(id, 1006, String::new()));
+}
