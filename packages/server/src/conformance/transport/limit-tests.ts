@@ -87,7 +87,7 @@ export function limitTests(create: CreateTransport, traits: TransportTraits): vo
       timeout: 60_000,
     }, async () => {
       const maxOutboxBytes = 256 * 1024
-      const harness = await Harness.start(create, { maxOutboxBytes, closeTimeoutMs: 10_000 })
+      const harness = await Harness.start(create, { maxOutboxBytes, closeTimeoutMs: 40_000 })
       const { transport, sink } = harness
       const others = await harness.connectMany(20)
       const slow = await harness.connectRaw()
