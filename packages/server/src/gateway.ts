@@ -1,6 +1,7 @@
 import { MAX_KEY_BYTES, WebMQError, type Welcome } from 'webmq-client/protocol'
 import type { Dispatcher } from './dispatcher.js'
-import { ANONYMOUS, type Identity } from './identity/index.js'
+import { ANONYMOUS, type Identity, type TokenVerifier } from './identity/index.js'
+import { isPromise, type MaybePromise } from './maybe-promise.js'
 import { RefusedOrigins } from './refused-origins.js'
 import { Session, type SessionServices } from './session.js'
 import type { Sessions } from './sessions.js'
@@ -53,12 +54,7 @@ export class Gateway implements TransportSink {
       const { verifier } = services
       if (verifier === undefined) this.#accept(request.id, admissible, { identity: ANONYMOUS })
       else if (admissible.token === undefined) this.#accept(request.id, admissible, {})
-      else {
-        verifier.verify(admissible.token).then(
-          (identity) => this.#accept(request.id, admissible, { identity }),
-          (refusal: unknown) => this.#accept(request.id, admissible, { refusal }),
-        )
-      }
+      else this.#verify(request.id, admissible, verifier, admissible.token)
     } catch (error) {
       if (!(error instanceof WebMQError)) throw error
       services.log.debug(
@@ -101,6 +97,21 @@ export class Gateway implements TransportSink {
 
   failed(error: Error): void {
     this.#context.services.log.error({ err: error }, 'the transport failed')
+  }
+
+  /** A token that is not accepted is told to the session, not to the request: a page cannot see why that was refused. */
+  #verify(upgrade: UpgradeId, admissible: AdmissibleUpgrade, verifier: TokenVerifier, token: string): void {
+    const accept = (identity: Identity) => this.#accept(upgrade, admissible, { identity })
+    const refuse = (refusal: unknown) => this.#accept(upgrade, admissible, { refusal })
+    let identity: MaybePromise<Identity>
+    try {
+      identity = verifier.verify(token)
+    } catch (refusal) {
+      refuse(refusal)
+      return
+    }
+    if (isPromise(identity)) identity.then(accept, refuse)
+    else accept(identity)
   }
 
   #accept(

@@ -1,4 +1,5 @@
 import type { Identity } from '../identity/index.js'
+import { isPromise, type MaybePromise } from '../maybe-promise.js'
 import type { Handler } from './handler.js'
 
 /** Takes a token: the first one, or a new one for the same user before the present one expires. */
@@ -18,5 +19,12 @@ export const auth: Handler<'auth'> = (context, { id, token }) => {
     context.reply({ verb: 'ok', id, result })
     context.revokeListens()
   }
-  return verifier.verify(token).then(accept, (error: unknown) => context.refuseToken(error, id))
+  const refuse = (error: unknown) => context.refuseToken(error, id)
+  let identity: MaybePromise<Identity>
+  try {
+    identity = verifier.verify(token)
+  } catch (error) {
+    return refuse(error)
+  }
+  return isPromise(identity) ? identity.then(accept, refuse) : accept(identity)
 }

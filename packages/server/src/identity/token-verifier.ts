@@ -1,10 +1,13 @@
+import type { KeyObject } from 'node:crypto'
 import { errors, type JWTPayload, type JWTVerifyGetKey, type JWTVerifyOptions, jwtVerify } from 'jose'
 import { WebMQError } from 'webmq-client/protocol'
 import type { Logger } from '../logger.js'
+import type { MaybePromise } from '../maybe-promise.js'
 import { parseGrants } from './grants.js'
 import type { Identity } from './identity.js'
 import { RemoteJwks } from './jwks.js'
 import { allowedAlgorithms, verificationKey } from './keys.js'
+import { createSharedSecretVerifier } from './shared-secret.js'
 
 /** How tokens are verified. Exactly one of `secret`, `publicKey` and `jwksUrl`. */
 export interface JwtOptions {
@@ -35,12 +38,12 @@ export interface TokenVerifierOptions {
 /** Turns tokens into identities. */
 export interface TokenVerifier {
   /**
-   * Resolves to what the token says once its signature and its claims have been verified.
+   * What the token says, its signature and its claims verified; at once where a shared secret signs.
    *
-   * @throws {WebMQError} `E_TOKEN_EXPIRED` (retryable with a new token); `E_TOKEN_INVALID` with what is wrong;
+   * @throws, or rejects with, {WebMQError} `E_TOKEN_EXPIRED` (retryable with a new token); `E_TOKEN_INVALID` with what is wrong;
    *   `E_INTERNAL` (retryable) when the signing keys cannot be fetched. No message holds the token.
    */
-  verify(token: string): Promise<Identity>
+  verify(token: string): MaybePromise<Identity>
 }
 
 /**
@@ -51,20 +54,29 @@ export interface TokenVerifier {
 export function createTokenVerifier(jwt: JwtOptions, options: TokenVerifierOptions = {}): TokenVerifier {
   const { logger, now = Date.now } = options
   const { audience, clockToleranceS = DEFAULT_CLOCK_TOLERANCE_S, issuer } = jwt
+  // What the key allows, never what the token says (RFC 8725 §3.1).
+  const algorithms = [...allowedAlgorithms(jwt)]
   const rules: JWTVerifyOptions = {
-    // What the key allows, never what the token says (RFC 8725 §3.1).
-    algorithms: [...allowedAlgorithms(jwt)],
+    algorithms,
     clockTolerance: clockToleranceS,
     ...(issuer === undefined ? {} : { issuer }),
     ...(audience === undefined ? {} : { audience }),
   }
-  const findKey = keyFinder(jwt, { logger, now })
+  const key = verificationKey(jwt)
+  const findKey = keyFinder(jwt, key, { logger, now })
+  const verifyAtOnce =
+    key?.type === 'secret'
+      ? createSharedSecretVerifier(key, { algorithms, issuer, audience, clockToleranceS })
+      : undefined
   return {
-    async verify(token) {
+    verify(token) {
       if (token.length > MAX_TOKEN_CHARS) throw invalid(`longer than ${MAX_TOKEN_CHARS} characters`)
       const nowMs = now()
-      const payload = await verifyPayload(token, findKey, { ...rules, currentDate: new Date(nowMs) })
-      return identityOf(payload, { nowMs, clockToleranceS })
+      const payload = verifyAtOnce?.(token, nowMs)
+      if (payload !== undefined) return identityOf(payload, nowMs, clockToleranceS)
+      return verifyByJose(token, findKey, { ...rules, currentDate: new Date(nowMs) }).then((payload) =>
+        identityOf(payload, nowMs, clockToleranceS),
+      )
     },
   }
 }
@@ -73,8 +85,11 @@ const DEFAULT_CLOCK_TOLERANCE_S = 5
 /** Far above any token that fits into a request head; bounds what a stranger can make the server decode. */
 const MAX_TOKEN_CHARS = 16_384
 
-function keyFinder(jwt: JwtOptions, options: ConstructorParameters<typeof RemoteJwks>[1]): JWTVerifyGetKey {
-  const key = verificationKey(jwt)
+function keyFinder(
+  jwt: JwtOptions,
+  key: KeyObject | undefined,
+  options: ConstructorParameters<typeof RemoteJwks>[1],
+): JWTVerifyGetKey {
   if (key !== undefined) return () => key
   if (jwt.jwksUrl === undefined) {
     throw new WebMQError('E_OPTION_INVALID', { detail: 'jwt: needs one of secret, publicKey and jwksUrl' })
@@ -83,7 +98,7 @@ function keyFinder(jwt: JwtOptions, options: ConstructorParameters<typeof Remote
   return (header, token) => keySet.find(header, token)
 }
 
-async function verifyPayload(token: string, findKey: JWTVerifyGetKey, rules: JWTVerifyOptions): Promise<JWTPayload> {
+async function verifyByJose(token: string, findKey: JWTVerifyGetKey, rules: JWTVerifyOptions): Promise<JWTPayload> {
   try {
     const { payload } = await jwtVerify(token, findKey, rules)
     return payload
@@ -93,21 +108,17 @@ async function verifyPayload(token: string, findKey: JWTVerifyGetKey, rules: JWT
 }
 
 /** What a verified token says. */
-function identityOf(
-  payload: JWTPayload,
-  clock: { readonly nowMs: number; readonly clockToleranceS: number },
-): Identity {
-  const { exp, sub, webmq } = payload
+function identityOf({ exp, sub, webmq }: JWTPayload, nowMs: number, clockToleranceS: number): Identity {
   if (sub !== undefined && (typeof sub !== 'string' || sub === '')) throw invalid('claim sub is not a text')
-  return Object.freeze({
-    ...(sub === undefined ? {} : { userId: sub }),
-    grants: parseGrants(webmq),
-    ...(exp === undefined ? {} : { expiresAtMs: expiryMs(exp, clock) }),
-  })
+  const grants = parseGrants(webmq)
+  // Spelled out: made for every connection.
+  if (exp === undefined) return sub === undefined ? { grants } : { userId: sub, grants }
+  const expiresAtMs = expiryMs(exp, nowMs, clockToleranceS)
+  return sub === undefined ? { grants, expiresAtMs } : { userId: sub, grants, expiresAtMs }
 }
 
 /** A token that is only accepted thanks to the tolerance lives as long as the tolerance, not for no time at all. */
-function expiryMs(exp: number, { nowMs, clockToleranceS }: { nowMs: number; clockToleranceS: number }): number {
+function expiryMs(exp: number, nowMs: number, clockToleranceS: number): number {
   return exp * 1000 > nowMs ? exp * 1000 : (exp + clockToleranceS) * 1000
 }
 
