@@ -4,21 +4,20 @@ import type { ConnectionId, UpgradeId, UpgradeRequest } from '../transport.js'
 const HEADER_BYTES = 16
 
 const UPGRADE = 1
-const OPEN = 2
-const MESSAGE = 3
-const CLOSED = 4
-const HTTP = 5
-const FAILED = 6
-const QUIET = 7
-const ENDED = 8
+const MESSAGE = 2
+const CLOSED = 3
+const HTTP = 4
+const FAILED = 5
+const QUIET = 6
+const ENDED = 7
 const FLAG_BINARY = 1
 
 /** What the engine has to say. */
 export interface NativeEventHandlers {
   upgrade(request: UpgradeRequest): void
-  open(connection: ConnectionId, upgrade: UpgradeId): void
   /** @param data Borrowed: valid until the call returns. */
   message(connection: ConnectionId, data: Buffer, isBinary: boolean): void
+  /** Comes once for every upgrade that was not rejected, accepted or not; a connection keeps the number of its upgrade. */
   closed(connection: ConnectionId, code: number, reason: string): void
   /** @param read Borrowed: what was read from the socket. */
   http(token: number, read: Buffer): void
@@ -42,10 +41,6 @@ export function readEvents(packed: Buffer, length: number, handlers: NativeEvent
         break
       case UPGRADE:
         handlers.upgrade(readUpgrade(packed, body, end, id as UpgradeId))
-        break
-      case OPEN:
-        // A connection keeps the number of its upgrade.
-        handlers.open(id as ConnectionId, id as UpgradeId)
         break
       case CLOSED:
         handlers.closed(id as ConnectionId, packed.readUInt16LE(start + 2), packed.toString('utf8', body, end))

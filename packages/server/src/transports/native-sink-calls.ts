@@ -12,12 +12,15 @@ export class NativeSinkCalls {
     this.#commands = commands
   }
 
-  upgrade(request: UpgradeRequest): void {
+  /** Whether it did not throw; then the upgrade is refused. */
+  upgrade(request: UpgradeRequest): boolean {
     try {
       this.#sink.upgrade(request)
+      return true
     } catch (error) {
       this.#commands.reject(request.id, { status: 500, body: 'E_INTERNAL: internal error\n' })
       this.#threw(error)
+      return false
     }
   }
 

@@ -19,6 +19,7 @@ import { NativeCommands } from './native-commands.js'
 import { createEngine, errorOf, resolveAddress } from './native-engine.js'
 import { type NativeEventHandlers, readEvents } from './native-events.js'
 import { NativeHttp } from './native-http.js'
+import { NativeOpenings } from './native-openings.js'
 import { NativeSinkCalls } from './native-sink-calls.js'
 import { ThreadCountdown } from './native-threads.js'
 
@@ -64,6 +65,7 @@ class NativeTransport implements Transport {
   #events = Buffer.allocUnsafeSlow(EVENT_BUFFER_BYTES)
   #engine: NativeEngine | undefined
   #calls: NativeSinkCalls | undefined
+  #openings: NativeOpenings | undefined
   #handlers: NativeEventHandlers | undefined
   #isStarted = false
   #isDrainScheduled = false
@@ -107,11 +109,11 @@ class NativeTransport implements Transport {
   }
 
   accept(upgrade: UpgradeId, options: AcceptOptions = {}): void {
-    this.#commands.accept(upgrade, options)
+    if (this.#stopped === undefined && this.#openings?.accept(upgrade) === true) this.#commands.accept(upgrade, options)
   }
 
   reject(upgrade: UpgradeId, rejection: Rejection): void {
-    this.#commands.reject(upgrade, rejection)
+    if (this.#openings?.reject(upgrade) === true) this.#commands.reject(upgrade, rejection)
   }
 
   join(connection: ConnectionId, group: GroupId): void {
@@ -167,6 +169,7 @@ class NativeTransport implements Transport {
     this.#lastStats = engine.stats()
     this.#engine = undefined
     this.#calls = undefined
+    this.#openings = undefined
     this.#handlers = undefined
     engine.close()
   }
@@ -181,7 +184,8 @@ class NativeTransport implements Transport {
     this.#engine = createEngine(this.#options, this.#drain)
     this.#running.begin(this.#options.threads)
     this.#calls = new NativeSinkCalls(sink, this.#commands)
-    this.#handlers = this.#createHandlers(this.#calls)
+    this.#openings = new NativeOpenings(this.#calls)
+    this.#handlers = this.#createHandlers(this.#calls, this.#openings)
     return this.#engine
   }
 
@@ -213,12 +217,11 @@ class NativeTransport implements Transport {
     this.#drain()
   }
 
-  #createHandlers(calls: NativeSinkCalls): NativeEventHandlers {
+  #createHandlers(calls: NativeSinkCalls, openings: NativeOpenings): NativeEventHandlers {
     return {
-      upgrade: (request) => calls.upgrade(request),
-      open: (connection, upgrade) => calls.open(connection, upgrade),
+      upgrade: (request) => openings.upgrade(request),
       message: (connection, data, isBinary) => calls.message(connection, data, isBinary),
-      closed: (connection, code, reason) => calls.closed(connection, code, reason),
+      closed: (connection, code, reason) => openings.closed(connection, code, reason),
       http: (token, read) => {
         try {
           const fd = this.#engine?.takeSocket(token) ?? -1

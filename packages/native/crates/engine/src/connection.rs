@@ -69,12 +69,16 @@ pub(crate) struct Connection {
     pub(crate) has_deflate: bool,
     /// Counts towards the limit of connections.
     pub(crate) is_admitted: bool,
-    /// `open` was told, so `closed` is owed.
+    /// The upgrade was told and JavaScript has not rejected it, so `closed` is owed.
+    pub(crate) is_told: bool,
+    /// Counts as a connection in the statistics.
     pub(crate) was_open: bool,
     /// Is in the list of connections to read from.
     pub(crate) is_readable: bool,
     /// The peer will send nothing more, or is gone: epoll said it, and says it once. What it has sent is still to be read.
     pub(crate) has_hung_up: bool,
+    /// Something came while JavaScript decided, and is read once it has.
+    pub(crate) has_more: bool,
     /// The peer's close frame has come: it sends nothing more.
     pub(crate) has_peer_closed: bool,
     /// A ping was sent and nothing has come since.
@@ -91,9 +95,11 @@ impl Connection {
             ending: None,
             has_deflate: false,
             is_admitted: false,
+            is_told: false,
             was_open: false,
             is_readable: false,
             has_hung_up: false,
+            has_more: false,
             has_peer_closed: false,
             awaits_pong: false,
         }

@@ -8,9 +8,8 @@
 //! 8  f64  connection
 //! 16      upgrade    u32 port, u32 bytes of address, path and query, u32 count of headers,
 //!                    per header u32 bytes of name and value; then all of these texts, Latin-1
-//!         open       nothing
 //!         message    payload
-//!         closed     reason
+//!         closed     reason; comes once for every upgrade that JavaScript has not rejected, accepted or not
 //!         http       u32 token of the socket, bytes read from it
 //!         failed     what happened
 //!         quiet      nothing: the shard has stopped to accept
@@ -26,13 +25,12 @@ use crate::id::{ConnectionId, ShardId};
 const FLAG_BINARY: u8 = 1;
 
 const UPGRADE: u8 = 1;
-const OPEN: u8 = 2;
-const MESSAGE: u8 = 3;
-const CLOSED: u8 = 4;
-const HTTP: u8 = 5;
-const FAILED: u8 = 6;
-const QUIET: u8 = 7;
-const ENDED: u8 = 8;
+const MESSAGE: u8 = 2;
+const CLOSED: u8 = 3;
+const HTTP: u8 = 4;
+const FAILED: u8 = 5;
+const QUIET: u8 = 6;
+const ENDED: u8 = 7;
 
 /// Events of one shard turn.
 #[derive(Default)]
@@ -61,11 +59,6 @@ impl Events {
             self.bytes.extend(header.name.bytes().map(|byte| byte.to_ascii_lowercase()));
             self.bytes.extend_from_slice(header.value);
         }
-        self.end(start);
-    }
-
-    pub(crate) fn open(&mut self, id: ConnectionId) {
-        let start = self.begin(OPEN, 0, 0, Some(id));
         self.end(start);
     }
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use webmq_engine::{Drained, Engine, Options};
 
-const FAILED: u8 = 6;
+const FAILED: u8 = 5;
 
 #[test]
 fn no_descriptors_left_is_reported_and_over_when_some_are_free_again() {

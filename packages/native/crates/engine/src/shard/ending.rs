@@ -157,11 +157,13 @@ impl Shard {
     }
 }
 
-/// Tells JavaScript that a connection is closed, if it was told that it is open.
+/// Tells JavaScript that a connection is closed, if it knows of it.
 pub(super) fn tell_closed(id: ConnectionId, connection: &mut Connection, events: &mut Events, stats: &mut Stats) {
-    if std::mem::take(&mut connection.was_open) {
+    if std::mem::take(&mut connection.is_told) {
         let ending = connection.ending.take().map_or_else(Ending::abnormal, |ending| *ending);
         events.closed(id, ending.code, &ending.reason);
+    }
+    if std::mem::take(&mut connection.was_open) {
         stats.connections -= 1;
         stats.closed_count += 1;
     }

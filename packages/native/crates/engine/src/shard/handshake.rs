@@ -4,6 +4,7 @@ use webmq_websocket::handshake::{
 };
 
 use super::Shard;
+use super::ending::tell_closed;
 use crate::command::Headers;
 use crate::connection::{Opening, Phase};
 use crate::id::Slot;
@@ -66,6 +67,7 @@ impl Shard {
                 if let Some(connection) = self.table.get_mut(slot) {
                     connection.phase = Phase::Deciding;
                     connection.is_admitted = true;
+                    connection.is_told = true;
                 }
             }
             Verdict::Http if self.shared.options.hands_http_over && !is_attached => self.hand_over(slot, all),
@@ -82,7 +84,8 @@ impl Shard {
         }
     }
 
-    /// JavaScript accepts an upgrade: the connection is open.
+    /// JavaScript accepts an upgrade: the connection is open. It counts on that from when it said so, and is told only if
+    /// nothing comes of it.
     pub(super) fn accept(&mut self, slot: Slot, subprotocol: Option<&str>, headers: Headers<'_>) {
         let Some(connection) = self.table.get_mut(slot) else { return };
         let Some(Opening { received, accept_key: Some(accept_key), deflate, .. }) =
@@ -98,6 +101,8 @@ impl Shard {
         connection.phase = Phase::Open;
         connection.was_open = true;
         connection.has_deflate = deflate.is_some();
+        let has_more = connection.has_more || connection.has_hung_up || !received.is_empty();
+        connection.has_more = false;
         if !received.is_empty() {
             connection.opening = Some(Box::new(Opening { received, ..Opening::default() }));
         }
@@ -107,10 +112,10 @@ impl Shard {
             self.fanout.enable_deflate(slot);
         }
         self.fanout.send_raw(slot, response.into());
-        self.events.open(self.table.id(slot));
         self.heard(slot);
-        // What came while JavaScript decided was not looked at.
-        self.queue_receive(slot);
+        if has_more {
+            self.queue_receive(slot);
+        }
     }
 
     /// JavaScript refuses an upgrade.
@@ -119,6 +124,9 @@ impl Shard {
         if let Err(error) = encode_response(status, headers, body, &mut response) {
             self.events.failed(&format!("an upgrade was rejected with a response that cannot be sent: {error}"));
             return self.refuse(slot, 500, "E_INTERNAL", "internal error");
+        }
+        if let Some(connection) = self.table.get_mut(slot) {
+            connection.is_told = false;
         }
         self.finish_refusal(slot, response);
     }
@@ -136,8 +144,10 @@ impl Shard {
 
     fn finish_refusal(&mut self, slot: Slot, response: Vec<u8>) {
         self.stats.refused_count += 1;
+        let id = self.table.id(slot);
         if let Some(connection) = self.table.get_mut(slot) {
             connection.opening = None;
+            tell_closed(id, connection, &mut self.events, &mut self.stats);
             self.fanout.send_raw(slot, response.into());
             self.linger(slot, None);
             // What the peer still sends is thrown away.

@@ -16,7 +16,9 @@ impl Shard {
     pub(super) fn queue_receive(&mut self, slot: Slot) {
         let Some(connection) = self.table.get_mut(slot) else { return };
         // What comes before the decision is looked at after it.
-        if connection.phase != Phase::Deciding && !std::mem::replace(&mut connection.is_readable, true) {
+        if connection.phase == Phase::Deciding {
+            connection.has_more = true;
+        } else if !std::mem::replace(&mut connection.is_readable, true) {
             self.readable.push_back(slot);
         }
     }

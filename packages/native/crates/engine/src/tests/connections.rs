@@ -41,6 +41,35 @@ fn an_upgrade_is_refused_with_what_javascript_says() {
 }
 
 #[test]
+fn every_upgrade_that_is_not_refused_by_javascript_is_told_an_end_once() {
+    let handshake_timeout = Duration::from_millis(100);
+    let mut rig = Rig::start(Options { handshake_timeout, ..Options::default() });
+    let mut late = Client::begin(rig.address);
+    let Told::Upgrade(id) = rig.next() else { panic!("not an upgrade") };
+    assert_eq!(rig.next(), Told::Closed(id, 1006, String::new()), "nobody decided in time");
+    let mut answer = String::new();
+    late.socket.read_to_string(&mut answer).expect("an answer");
+    assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
+
+    let gone = Client::begin(rig.address);
+    let Told::Upgrade(gone_id) = rig.next() else { panic!("not an upgrade") };
+    drop(gone);
+    assert_eq!(rig.next(), Told::Closed(gone_id, 1006, String::new()), "the client left");
+
+    let mut refused = Client::begin(rig.address);
+    let Told::Upgrade(refused_id) = rig.next() else { panic!("not an upgrade") };
+    rig.submit(|packer| {
+        // What JavaScript decides too late means nothing.
+        packer.accept(id, None).accept(gone_id, None).send(gone_id, b"welcome").reject(refused_id, 403, "no");
+    });
+    refused.socket.read_to_string(&mut String::new()).expect("an answer");
+    let (_client, open_id) = rig.connect();
+    rig.engine.close();
+    assert_eq!(rig.next(), Told::Closed(open_id, 1006, String::new()), "and nothing of the others");
+    assert_eq!((rig.engine.stats().accepted_count, rig.engine.stats().closed_count), (1, 1));
+}
+
+#[test]
 fn who_leaves_a_group_or_is_told_to_close_gets_nothing_more_of_it() {
     let mut rig = Rig::start(Options::default());
     let (mut client, id) = rig.connect();
