@@ -24,7 +24,7 @@ pub(crate) struct Port {
     pub(crate) mailbox: Mailbox,
     pub(crate) outlet: Outlet,
     pub(crate) stats: SharedStats,
-    /// Most connections of the shard do not take what they are sent as fast as it comes.
+    /// Many connections of the shard do not take what they are sent as fast as it comes.
     pub(crate) is_congested: AtomicBool,
 }
 

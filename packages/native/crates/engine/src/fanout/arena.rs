@@ -30,7 +30,7 @@ impl Arena {
         {
             return Piece { chunk: Rc::clone(chunk), from, to: from + to };
         }
-        let chunk = pool.chunk_with(bytes, pool.largest());
+        let chunk = pool.chunk_with(bytes, pool.transient());
         chunk.set_transient(true);
         self.current = Some(Rc::clone(&chunk));
         Piece { chunk, from: 0, to }

@@ -21,6 +21,8 @@ mod membership;
 mod model_test;
 mod pool;
 mod slow;
+#[cfg(test)]
+mod write_size_test;
 
 pub(crate) use flush::{Outcome, Wire, Written};
 
@@ -35,8 +37,13 @@ use index::CohortIndex;
 use member::Member;
 use pool::ChunkPool;
 
-/// Level members of a cohort are written to at the latest when this much waits for them: a write carries no more anyway.
-const MAX_UNFLUSHED_COHORT_BYTES: u64 = 128 << 10;
+/// Level members of a cohort are not written to before this much waits for them, if more is at hand.
+const MIN_FULL_COHORT_BYTES: usize = 64 << 10;
+/// One in so many connections with a full socket are a congestion. A machine that reads for many connections does so one after
+/// another: few are full at a time, and yet each falls behind in its turn (15 to 45 of 100 when a flood had lost the first).
+const CONGESTED_SHARE: usize = 8;
+/// Fewer are no congestion unless they are most.
+const MIN_CONGESTED: usize = 8;
 /// Frames that wait for a flush that is held back, over all cohorts.
 const MAX_UNFLUSHED_BYTES: usize = 4 << 20;
 
@@ -47,6 +54,9 @@ pub(crate) struct Fanout {
     arena: Arena,
     pool: ChunkPool,
     max_outbox_bytes: u64,
+    /// Level members of a cohort are written to at the latest when this much waits for them: what a chunk of this turn holds,
+    /// so that it is one write each.
+    max_unflushed_cohort_bytes: u64,
     /// Number of the last multicast.
     stamp: u64,
     is_flush_due: bool,
@@ -72,11 +82,13 @@ pub(crate) struct Fanout {
 
 impl Fanout {
     pub(crate) fn new(max_outbox_bytes: usize) -> Self {
+        let pool = ChunkPool::new(max_outbox_bytes);
         Self {
             members: Vec::new(),
             index: CohortIndex::default(),
             arena: Arena::default(),
-            pool: ChunkPool::new(max_outbox_bytes),
+            max_unflushed_cohort_bytes: pool.transient().bytes().max(MIN_FULL_COHORT_BYTES) as u64,
+            pool,
             max_outbox_bytes: max_outbox_bytes as u64,
             stamp: 0,
             is_flush_due: false,
@@ -100,10 +112,12 @@ impl Fanout {
         self.pool.gauge().bytes()
     }
 
-    /// Most connections do not take what they are sent as fast as it comes, and a lot waits for them: who publishes should
-    /// give them time. Readers that are slower than the others are not meant; one of them holds nobody up.
+    /// Many connections do not take what they are sent as fast as it comes, and a lot waits for one: who publishes should give
+    /// them time. Readers that are slower than the others are not meant; few of them hold nobody up.
     pub(crate) fn is_congested(&self, connections: usize) -> bool {
-        2 * self.blocked_count > connections && self.outbox_bytes() as u64 > self.max_outbox_bytes / 4
+        let blocked = self.blocked_count;
+        let is_share = blocked >= MIN_CONGESTED && CONGESTED_SHARE * blocked > connections;
+        (is_share || 2 * blocked > connections) && self.outbox_bytes() as u64 > self.max_outbox_bytes / 4
     }
 
     /// Something should be written, or can be freed, in this turn.
@@ -172,7 +186,7 @@ impl Fanout {
     ) -> usize {
         self.stamp += 1;
         let Self { stamp, index, arena, pool, members, deflater, dirty_cohorts, is_flush_due, .. } = self;
-        let Self { batch, batch_writes, level_writes, .. } = self;
+        let Self { batch, batch_writes, level_writes, max_unflushed_cohort_bytes, .. } = self;
         let mut plain: Option<Piece> = None;
         let mut deflated: Option<Piece> = None;
         let excluded_cohort = except.and_then(|slot| members[slot.index()].cohort);
@@ -197,7 +211,9 @@ impl Fanout {
                 };
                 cohort.log.append(piece);
                 delivered += count;
-                *is_flush_due |= cohort.log.end() - cohort.level_end > MAX_UNFLUSHED_COHORT_BYTES;
+                // Before the next frame of that size begins another chunk: its few bytes would be a write of their own.
+                let with_next = cohort.log.end() - cohort.level_end + piece.len() as u64;
+                *is_flush_due |= with_next > *max_unflushed_cohort_bytes;
                 if !std::mem::replace(&mut cohort.is_dirty, true) {
                     dirty_cohorts.push(id);
                     *level_writes += cohort.level.len();

@@ -12,7 +12,7 @@ const MAX_POOLED_BYTES_PER_CLASS: usize = 512 << 10;
 pub(crate) struct SizeClass(u8);
 
 impl SizeClass {
-    fn bytes(self) -> usize {
+    pub(crate) fn bytes(self) -> usize {
         CLASS_BYTES[usize::from(self.0)]
     }
 }
@@ -22,22 +22,26 @@ pub(crate) struct ChunkPool {
     free: [Vec<Rc<Chunk>>; CLASS_BYTES.len()],
     gauge: Gauge,
     largest: SizeClass,
+    transient: SizeClass,
 }
 
 impl ChunkPool {
     /// Makes no chunk, but for a larger frame, of more than an eighth of `max_outbox_bytes`: a chunk is freed as a whole, so
     /// its size is what a reader may hold in memory beyond its outbox.
     pub(crate) fn new(max_outbox_bytes: usize) -> Self {
-        let largest = CLASS_BYTES.iter().rposition(|bytes| *bytes <= max_outbox_bytes / 8).unwrap_or(0);
-        Self { free: Default::default(), gauge: Gauge::default(), largest: SizeClass(largest as u8) }
+        let up_to = |max: usize| SizeClass(CLASS_BYTES.iter().rposition(|bytes| *bytes <= max).unwrap_or(0) as u8);
+        let (largest, transient) = (up_to(max_outbox_bytes / 8), up_to(max_outbox_bytes / 4));
+        Self { free: Default::default(), gauge: Gauge::default(), largest, transient }
     }
 
     pub(crate) fn gauge(&self) -> &Gauge {
         &self.gauge
     }
 
-    pub(crate) fn largest(&self) -> SizeClass {
-        self.largest
+    /// What the memory of a turn is made of: what a write carries, by far the most of it contiguous. Nobody holds it for long, but
+    /// so much may be under way to a reader whose socket is full.
+    pub(crate) fn transient(&self) -> SizeClass {
+        self.transient
     }
 
     /// The class above `class`, if there is one.
