@@ -1,4 +1,4 @@
-import { MAX_KEY_BYTES, WebMQError, type Welcome } from 'webmq-client/protocol'
+import { encodeServerMessage, MAX_KEY_BYTES, WebMQError, type Welcome } from 'webmq-client/protocol'
 import type { Dispatcher } from './dispatcher.js'
 import { ANONYMOUS, type Identity, type TokenVerifier } from './identity/index.js'
 import { isPromise, type MaybePromise } from './maybe-promise.js'
@@ -27,9 +27,9 @@ export interface GatewayContext extends UpgradePolicy {
 /** How a session begins that was accepted. */
 interface Admission {
   /** Absent: a token is still to come. */
-  readonly identity?: Identity
+  readonly identity: Identity | undefined
   /** The token that came was not accepted: the session says so in a way that browsers can see, and ends. */
-  readonly refusal?: unknown
+  readonly refusal: unknown
   readonly acceptedAtMs: number
 }
 
@@ -39,6 +39,7 @@ export class Gateway implements TransportSink {
   readonly #refusedOrigins: RefusedOrigins
   /** Accepted and not open yet, oldest first. */
   readonly #admissions = new Map<UpgradeId, Admission>()
+  readonly #welcomes: { [auth in Welcome['auth']]?: string } = {}
 
   constructor(context: GatewayContext) {
     this.#context = context
@@ -52,8 +53,8 @@ export class Gateway implements TransportSink {
       if (retryAfterMs !== undefined) throw new WebMQError('E_DRAIN')
       const admissible = examineUpgrade(request, this.#context)
       const { verifier } = services
-      if (verifier === undefined) this.#accept(request.id, admissible, { identity: ANONYMOUS })
-      else if (admissible.token === undefined) this.#accept(request.id, admissible, {})
+      if (verifier === undefined) this.#accept(request.id, admissible, ANONYMOUS, undefined)
+      else if (admissible.token === undefined) this.#accept(request.id, admissible, undefined, undefined)
       else this.#verify(request.id, admissible, verifier, admissible.token)
     } catch (error) {
       if (!(error instanceof WebMQError)) throw error
@@ -61,7 +62,7 @@ export class Gateway implements TransportSink {
         { code: error.code, path: request.path, remoteAddress: request.remoteAddress },
         'upgrade refused',
       )
-      if (error.code === 'E_ORIGIN_FORBIDDEN') this.#refusedOrigins.report(request.headers.origin)
+      if (error.code === 'E_ORIGIN_FORBIDDEN') this.#refusedOrigins.report(request.header('origin'))
       const retryAfter = retryAfterMs === undefined ? {} : { 'retry-after': `${Math.ceil(retryAfterMs / 1_000)}` }
       transport.reject(request.id, rejectionOf(error, retryAfter))
     }
@@ -72,14 +73,14 @@ export class Gateway implements TransportSink {
     this.#admissions.delete(upgrade)
     const session = new Session(connection, this.#context.services)
     this.#context.sessions.add(session)
-    const { identity, refusal } = admission ?? { refusal: new WebMQError('E_INTERNAL') }
+    const { identity, refusal } = admission ?? { identity: undefined, refusal: new WebMQError('E_INTERNAL') }
     if (refusal !== undefined) {
       session.refuseToken(refusal, undefined)
       return
     }
     if (identity === undefined) session.awaitToken()
     else session.authenticate(identity)
-    session.reply({ verb: 'welcome', ...this.#welcome(session) })
+    this.#context.services.transport.send(connection, this.#welcome(session), false)
     // Accepted before the drain began, open only now.
     const retryAfterMs = this.#context.drainRetryAfterMs()
     if (retryAfterMs !== undefined) session.end('E_DRAIN', retryAfterMs)
@@ -101,8 +102,8 @@ export class Gateway implements TransportSink {
 
   /** A token that is not accepted is told to the session, not to the request: a page cannot see why that was refused. */
   #verify(upgrade: UpgradeId, admissible: AdmissibleUpgrade, verifier: TokenVerifier, token: string): void {
-    const accept = (identity: Identity) => this.#accept(upgrade, admissible, { identity })
-    const refuse = (refusal: unknown) => this.#accept(upgrade, admissible, { refusal })
+    const accept = (identity: Identity) => this.#accept(upgrade, admissible, identity, undefined)
+    const refuse = (refusal: unknown) => this.#accept(upgrade, admissible, undefined, refusal)
     let identity: MaybePromise<Identity>
     try {
       identity = verifier.verify(token)
@@ -117,7 +118,8 @@ export class Gateway implements TransportSink {
   #accept(
     upgrade: UpgradeId,
     { subprotocol }: AdmissibleUpgrade,
-    admission: Pick<Admission, 'identity' | 'refusal'>,
+    identity: Identity | undefined,
+    refusal: unknown,
   ): void {
     const nowMs = this.#context.services.now()
     // A peer that went away before its accept never opens: what was kept for it goes with the next ones.
@@ -125,23 +127,24 @@ export class Gateway implements TransportSink {
       if (nowMs - acceptedAtMs < this.#context.handshakeTimeoutMs) break
       this.#admissions.delete(id)
     }
-    this.#admissions.set(upgrade, { ...admission, acceptedAtMs: nowMs })
+    this.#admissions.set(upgrade, { identity, refusal, acceptedAtMs: nowMs })
     this.#context.transport.accept(upgrade, subprotocol === undefined ? {} : { subprotocol })
   }
 
-  #welcome(session: Session): Welcome {
+  #welcome(session: Session): string {
+    const { verifier } = this.#context.services
+    const auth = verifier === undefined ? 'none' : session.state === 'active' ? 'done' : 'required'
+    this.#welcomes[auth] ??= this.#welcomeUpToSession(auth)
+    const expiresInMs = session.expiresInMs()
+    return `${this.#welcomes[auth]}${session.id}"${expiresInMs === undefined ? '' : `,"expiresInMs":${expiresInMs}`}}`
+  }
+
+  /** What all sessions are told, up to their id. */
+  #welcomeUpToSession(auth: Welcome['auth']): string {
     const { services, node, version, heartbeatMs } = this.#context
     const { maxPayloadBytes, maxListensPerConnection } = services.limits
-    const expiresInMs = session.expiresInMs()
-    return {
-      protocol: 'webmq.v1',
-      auth: services.verifier === undefined ? 'none' : session.state === 'active' ? 'done' : 'required',
-      session: session.id,
-      node,
-      version,
-      heartbeatMs,
-      limits: { maxPayloadBytes, maxKeyBytes: MAX_KEY_BYTES, maxListensPerConnection },
-      ...(expiresInMs === undefined ? undefined : { expiresInMs }),
-    }
+    const limits = { maxPayloadBytes, maxKeyBytes: MAX_KEY_BYTES, maxListensPerConnection }
+    const shared = { protocol: 'webmq.v1', auth, node, version, heartbeatMs, limits } as const
+    return encodeServerMessage({ verb: 'welcome', ...shared, session: '' }).slice(0, -'"}'.length)
   }
 }

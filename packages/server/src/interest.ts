@@ -1,7 +1,6 @@
 import type { Broker } from './broker.js'
 import { isPromise, type MaybePromise } from './maybe-promise.js'
-import type { Router } from './router.js'
-import type { GroupId } from './transport.js'
+import type { Route, Router } from './router.js'
 
 /**
  * What this node listens to: one group of the router and one binding of the broker per pattern, counted together over
@@ -25,21 +24,21 @@ export class Interest {
    * Counts one more listener; live from when the answer is there.
    * @throws {WebMQError} `E_BROKER_UNAVAILABLE`; the listener is then not counted.
    */
-  retain(pattern: string): MaybePromise<GroupId> {
+  retain(pattern: string): MaybePromise<Route> {
     const isFirst = !this.#router.has(pattern)
-    const group = this.#router.add(pattern)
+    const route = this.#router.add(pattern)
     if (!isFirst) {
       const binding = this.#binding.get(pattern)
-      return binding === undefined ? group : this.#confirm(pattern, group, binding)
+      return binding === undefined ? route : this.#confirm(route, binding)
     }
     try {
       const bound = this.#broker.bind(pattern)
-      if (!isPromise(bound)) return group
+      if (!isPromise(bound)) return route
       const binding = bound.finally(() => {
         if (this.#binding.get(pattern) === binding) this.#binding.delete(pattern)
       })
       this.#binding.set(pattern, binding)
-      return this.#confirm(pattern, group, binding)
+      return this.#confirm(route, binding)
     } catch (error) {
       this.#router.remove(pattern)
       throw error
@@ -57,12 +56,12 @@ export class Interest {
     }
   }
 
-  async #confirm(pattern: string, group: GroupId, binding: Promise<void>): Promise<GroupId> {
+  async #confirm(route: Route, binding: Promise<void>): Promise<Route> {
     try {
       await binding
-      return group
+      return route
     } catch (error) {
-      this.#router.remove(pattern)
+      this.#router.remove(route.pattern)
       throw error
     }
   }

@@ -1,7 +1,8 @@
 import type { Capture, Captures } from './captures.js'
 import type { Interest } from './interest.js'
 import { andThen, type MaybePromise } from './maybe-promise.js'
-import type { ConnectionId, GroupId, Transport } from './transport.js'
+import type { Route } from './router.js'
+import type { ConnectionId, Transport } from './transport.js'
 
 /** What {@link Listens} works with; one per node. */
 export interface ListensContext {
@@ -27,7 +28,10 @@ export interface ListenOpening {
 export class Listens {
   readonly #connection: ConnectionId
   readonly #context: ListensContext
-  readonly #groups = new Map<string, GroupId>()
+  /** The one listen that most connections have; a map of one takes more memory than the rest of a session. */
+  #only: Route | undefined
+  /** All listens, from the second one on. */
+  #routes: Map<string, Route> | undefined
   #isClosed = false
 
   constructor(connection: ConnectionId, context: ListensContext) {
@@ -36,11 +40,11 @@ export class Listens {
   }
 
   get size(): number {
-    return this.#groups.size
+    return this.#routes?.size ?? (this.#only === undefined ? 0 : 1)
   }
 
   has(pattern: string): boolean {
-    return this.#groups.has(pattern)
+    return this.#find(pattern) !== undefined
   }
 
   /**
@@ -49,16 +53,16 @@ export class Listens {
    */
   open(pattern: string): ListenOpening {
     const { captures, interest, maxCaptureBytes } = this.#context
-    const isNew = !this.#groups.has(pattern)
+    const isNew = !this.has(pattern)
     const capture = captures.start(pattern, maxCaptureBytes)
-    let group: GroupId | undefined
+    let route: Route | undefined
     let isOver = false
     const end = () => {
       isOver = true
       captures.end(capture)
     }
-    const retained = (retainedGroup: GroupId) => {
-      group = retainedGroup
+    const retained = (retainedRoute: Route) => {
+      route = retainedRoute
     }
     let bound: MaybePromise<void>
     try {
@@ -70,37 +74,58 @@ export class Listens {
     const abort = () => {
       if (isOver) return
       end()
-      if (group !== undefined) interest.release(pattern)
+      if (route !== undefined) interest.release(pattern)
     }
     const commit = () => {
       if (this.#isClosed) return abort()
       end()
-      if (group === undefined) return
-      this.#groups.set(pattern, group)
-      this.#context.transport.join(this.#connection, group)
+      if (route === undefined) return
+      this.#add(route)
+      this.#context.transport.join(this.#connection, route.group)
     }
     return { bound, capture, commit, abort }
   }
 
   /** Ends a listen; returns whether there was one. */
   end(pattern: string): boolean {
-    const group = this.#groups.get(pattern)
-    if (group === undefined) return false
-    this.#groups.delete(pattern)
-    this.#context.transport.leave(this.#connection, group)
+    const route = this.#find(pattern)
+    if (route === undefined) return false
+    this.#only = undefined
+    this.#routes?.delete(pattern)
+    this.#context.transport.leave(this.#connection, route.group)
     this.#context.interest.release(pattern)
     return true
   }
 
   /** Ends the listens that are no longer granted and returns their patterns. */
   revoke(isGranted: (pattern: string) => boolean): string[] {
-    return [...this.#groups.keys()].filter((pattern) => !isGranted(pattern) && this.end(pattern))
+    return this.#patterns().filter((pattern) => !isGranted(pattern) && this.end(pattern))
   }
 
   /** The connection is gone. */
   close(): void {
     this.#isClosed = true
-    for (const pattern of this.#groups.keys()) this.#context.interest.release(pattern)
-    this.#groups.clear()
+    for (const pattern of this.#patterns()) this.#context.interest.release(pattern)
+    this.#only = undefined
+    this.#routes = undefined
+  }
+
+  #find(pattern: string): Route | undefined {
+    return this.#only?.pattern === pattern ? this.#only : this.#routes?.get(pattern)
+  }
+
+  #add(route: Route): void {
+    if (this.#only === undefined && this.#routes === undefined) {
+      this.#only = route
+      return
+    }
+    this.#routes ??= new Map()
+    if (this.#only !== undefined) this.#routes.set(this.#only.pattern, this.#only)
+    this.#only = undefined
+    this.#routes.set(route.pattern, route)
+  }
+
+  #patterns(): string[] {
+    return this.#only === undefined ? [...(this.#routes?.keys() ?? [])] : [this.#only.pattern]
   }
 }

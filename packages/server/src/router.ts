@@ -60,8 +60,13 @@ class TrieNode {
   }
 }
 
-interface Entry {
+/** A pattern that is routed: one object for all who listen with it. */
+export interface Route {
+  readonly pattern: string
   readonly group: GroupId
+}
+
+interface Entry extends Route {
   readonly node: TrieNode
   references: number
 }
@@ -104,23 +109,24 @@ export class Router {
   }
 
   /**
-   * Routes a valid pattern, or counts one more reference to it, and returns its group.
+   * Routes a valid pattern, or counts one more reference to it.
    * The number of a group is used again after its last reference is gone.
    */
-  add(pattern: string): GroupId {
+  add(pattern: string): Route {
     const known = this.#entries.get(pattern)
     if (known !== undefined) {
       known.references++
-      return known.group
+      return known
     }
     let node = this.#root
     for (const word of triePath(pattern)) node = this.#childOf(node, word)
     const group = this.#freeGroups.pop() ?? (this.#groupCount++ as GroupId)
     if (node.groups === undefined) node.groups = [group]
     else node.groups.push(group)
-    this.#entries.set(pattern, { group, node, references: 1 })
+    const entry = { pattern, group, node, references: 1 }
+    this.#entries.set(pattern, entry)
     this.#invalidate(pattern)
-    return group
+    return entry
   }
 
   /** Takes one reference back; returns whether that was the last one. A pattern that is not routed is left alone. */

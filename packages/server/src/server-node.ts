@@ -141,7 +141,7 @@ export class ServerNode {
 
   /** Adds a handler in the process; resolves to what takes it away again once it is live. */
   async listen(pattern: string, handler: LocalHandler): Promise<() => void> {
-    return await andThen(this.#interest.retain(pattern), (group) => {
+    return await andThen(this.#interest.retain(pattern), ({ group }) => {
       const listener = { group, handler }
       this.#localListeners.add(listener)
       return () => {

@@ -18,7 +18,7 @@ describe('a connection', () => {
         verb: 'welcome',
         protocol: 'webmq.v1',
         auth: 'none',
-        session: expect.stringMatching(/^[\w-]{36}$/),
+        session: expect.stringMatching(/^[\w-]{16}$/),
         node: expect.stringMatching(/^[0-9a-f]{12}$/),
         version: expect.stringMatching(/^\d+\.\d+\.\d+/),
         heartbeatMs: 12_000,

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto'
 import {
   closeCodeOf,
   ERRORS,
@@ -16,6 +15,7 @@ import { ANONYMOUS, type Identity, mayListen, mayPublish, type TokenVerifier } f
 import { Listens, type ListensContext } from './listens.js'
 import type { Logger } from './logger.js'
 import { ReplayAllowance } from './replay-allowance.js'
+import { createSessionId } from './session-id.js'
 import type { ConnectionId, Transport } from './transport.js'
 
 /** `authenticating` until there is an identity, `active` from then on, `closed` once the server or the peer has ended it. */
@@ -43,7 +43,7 @@ const EXPIRY_WARNING_SHARE = 0.2
 
 /** The protocol state of one connection. What it costs while idle is kept small: what is rarely needed is made late. */
 export class Session implements HandlerContext {
-  readonly id = randomUUID()
+  readonly id = createSessionId()
   readonly connection: ConnectionId
   readonly #services: SessionServices
   #state: SessionState = 'authenticating'

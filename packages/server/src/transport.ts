@@ -76,8 +76,13 @@ export interface UpgradeRequest {
   readonly path: string
   /** Query without `?`, as sent; empty when absent. */
   readonly query: string
-  /** Lower-case names; values of repeated headers joined with `, ` (`cookie` with `; `), RFC 9110 §5.3. */
+  /** All headers as {@link header} gives them; put together when it is asked for. */
   readonly headers: Readonly<Record<string, string>>
+  /**
+   * One header. The values of a repeated one are joined with `, ` (`cookie` with `; `), RFC 9110 §5.3.
+   * @param name In lower case.
+   */
+  header(name: string): string | undefined
   /** Values of `sec-websocket-protocol`, in order. */
   readonly subprotocols: readonly string[]
   readonly remoteAddress: string

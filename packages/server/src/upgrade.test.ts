@@ -6,11 +6,13 @@ import { examineUpgrade, rejectionOf } from './upgrade.js'
 const POLICY = { path: '/ws', origins: ['https://app.example.com'] }
 
 function request(more: Partial<UpgradeRequest> = {}): UpgradeRequest {
+  const { headers = { host: 'here:8080' } } = more
   return {
     id: 1 as UpgradeId,
     path: '/ws',
     query: '',
-    headers: { host: 'here:8080' },
+    headers,
+    header: (name) => headers[name],
     subprotocols: ['webmq.v1'],
     remoteAddress: '127.0.0.1',
     remotePort: 1,

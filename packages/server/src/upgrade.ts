@@ -33,23 +33,28 @@ export interface AdmissibleUpgrade {
  *   `E_SUBPROTOCOL_UNSUPPORTED`.
  */
 export function examineUpgrade(request: UpgradeRequest, policy: UpgradePolicy): AdmissibleUpgrade {
-  const { path, headers, subprotocols } = request
+  const { path, subprotocols } = request
   if (path !== policy.path) throw new WebMQError('E_PATH_NOT_FOUND', { detail: `it is ${policy.path}` })
-  if (!isOriginAllowed(headers.origin, headers.host, policy.origins, policy.ownHosts)) {
+  const origin = request.header('origin')
+  if (origin !== undefined && !isOriginAllowed(origin, request.header('host'), policy.origins, policy.ownHosts)) {
     throw new WebMQError('E_ORIGIN_FORBIDDEN')
   }
   const isOffered = subprotocols.includes(SUBPROTOCOL)
   if (!isOffered && subprotocols.length > 0) {
     throw new WebMQError('E_SUBPROTOCOL_UNSUPPORTED', { detail: `offer ${SUBPROTOCOL}` })
   }
-  const token = tokenOf(request)
-  return { ...(isOffered ? { subprotocol: SUBPROTOCOL } : undefined), ...(token === undefined ? undefined : { token }) }
+  const token = tokenOf(request.header('authorization'), subprotocols)
+  // Spelled out: made for every connection.
+  if (token === undefined) return isOffered ? { subprotocol: SUBPROTOCOL } : {}
+  return isOffered ? { subprotocol: SUBPROTOCOL, token } : { token }
 }
 
 /** The header first: a client that can set it has chosen to; browsers can only offer subprotocols. */
-function tokenOf({ headers, subprotocols }: UpgradeRequest): string | undefined {
-  const [, token] = /^bearer +(\S+)$/i.exec(headers.authorization ?? '') ?? []
-  if (token !== undefined) return token
+function tokenOf(authorization: string | undefined, subprotocols: readonly string[]): string | undefined {
+  if (authorization !== undefined) {
+    const [, token] = /^bearer +(\S+)$/i.exec(authorization) ?? []
+    if (token !== undefined) return token
+  }
   const offer = subprotocols.find((name) => name.startsWith(BEARER_SUBPROTOCOL_PREFIX))
   return offer?.slice(BEARER_SUBPROTOCOL_PREFIX.length)
 }

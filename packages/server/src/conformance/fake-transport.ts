@@ -61,8 +61,9 @@ export class FakeTransport implements Transport {
       drop: (code, reason) => this.#drop(upgrade, code, reason),
     })
     this.#upgrades.set(upgrade, { client, connection: undefined })
-    const request = { id: upgrade, path, query, headers, subprotocols, remoteAddress: '127.0.0.1', remotePort: 50_000 }
-    this.#enqueue((sink) => sink.upgrade(request))
+    const header = (name: string) => headers[name]
+    const peer = { remoteAddress: '127.0.0.1', remotePort: 50_000 }
+    this.#enqueue((sink) => sink.upgrade({ id: upgrade, path, query, headers, header, subprotocols, ...peer }))
     return client
   }
 

@@ -6,9 +6,8 @@ const MAX_GRANTED_PATTERNS = 1000
 /** Answers kept per identity: publishers use few keys, over and over. */
 const MAX_CACHED_KEYS = 256
 
-/** The grants of one identity, by action. */
+/** What one identity may publish to: asked for every message, unlike what it may listen with. */
 interface CompiledGrants {
-  readonly listen: readonly string[]
   readonly publish: readonly string[]
   readonly publishesEverything: boolean
   /** Answers of {@link mayPublish}, at most {@link MAX_CACHED_KEYS}. */
@@ -24,7 +23,9 @@ const compiledGrants = new WeakMap<Identity, CompiledGrants>()
  * @param pattern A valid pattern.
  */
 export function mayListen(identity: Identity, pattern: string): boolean {
-  return compile(identity).listen.some((granted) => contains(granted, pattern))
+  return identity.grants.some(
+    ({ allow, keys }) => allow.includes('listen') && keys.some((granted) => contains(granted, pattern)),
+  )
 }
 
 /**
@@ -46,17 +47,14 @@ export function mayPublish(identity: Identity, key: string): boolean {
 function compile(identity: Identity): CompiledGrants {
   const known = compiledGrants.get(identity)
   if (known !== undefined) return known
-  const patternsFor = (action: Action): string[] =>
-    identity.grants.flatMap((grant) => (grant.allow.includes(action) ? grant.keys : []))
-  const publish = patternsFor('publish')
-  const compiled: CompiledGrants = {
-    listen: patternsFor('listen'),
-    publish,
-    publishesEverything: publish.includes('#'),
-    publishAnswers: new Map(),
-  }
+  const publish = patternsFor(identity, 'publish')
+  const compiled = { publish, publishesEverything: publish.includes('#'), publishAnswers: new Map() }
   compiledGrants.set(identity, compiled)
   return compiled
+}
+
+function patternsFor(identity: Identity, action: Action): readonly string[] {
+  return identity.grants.flatMap(({ allow, keys }) => (allow.includes(action) ? keys : []))
 }
 
 /** Why an identity may or may not do something. */
@@ -75,13 +73,13 @@ export interface AccessExplanation {
  */
 export function explainAccess(identity: Identity, action: Action, subject: string): AccessExplanation {
   const covers = action === 'listen' ? contains : matches
-  const grantedBy = compile(identity)[action].find((granted) => covers(granted, subject))
+  const grantedBy = patternsFor(identity, action).find((granted) => covers(granted, subject))
   if (grantedBy !== undefined)
     return { isAllowed: true, grantedBy, reason: `the grant ${action} ${grantedBy} covers it` }
   const other: Action = action === 'listen' ? 'publish' : 'listen'
-  const patterns = compile(identity)[action]
+  const patterns = patternsFor(identity, action)
   if (patterns.length === 0) return { isAllowed: false, reason: `no grant allows ${action} at all` }
-  const otherPattern = compile(identity)[other].find((granted) => covers(granted, subject))
+  const otherPattern = patternsFor(identity, other).find((granted) => covers(granted, subject))
   const hint = otherPattern === undefined ? '' : `; ${otherPattern} covers it, but allows ${other} only`
   const rule = action === 'listen' ? 'contains every key of that pattern' : 'matches that key'
   return { isAllowed: false, reason: `none of ${patterns.join(', ')} ${rule}${hint}` }

@@ -40,11 +40,11 @@ export class NativeCommands {
     this.#submit = submit
   }
 
-  accept(upgrade: UpgradeId, { subprotocol, headers = {} }: AcceptOptions): void {
-    const name = Buffer.from(subprotocol ?? '')
-    const start = this.#begin(ACCEPT, 0, subprotocol === undefined ? NO_SUBPROTOCOL : name.length, upgrade)
-    this.#bytes(name)
-    this.#headers(headers)
+  accept(upgrade: UpgradeId, { subprotocol, headers }: AcceptOptions): void {
+    const nameLength = subprotocol === undefined ? NO_SUBPROTOCOL : Buffer.byteLength(subprotocol)
+    const start = this.#begin(ACCEPT, 0, nameLength, upgrade)
+    if (subprotocol !== undefined) this.#text(subprotocol)
+    if (headers !== undefined) this.#headers(headers)
     this.#end(start)
   }
 

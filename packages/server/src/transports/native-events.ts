@@ -1,4 +1,5 @@
 import type { ConnectionId, UpgradeId, UpgradeRequest } from '../transport.js'
+import { NativeUpgradeRequest } from './native-upgrade-request.js'
 
 /** kind, flags, code, length, id: see `crates/engine/src/event.rs`. */
 const HEADER_BYTES = 16
@@ -40,7 +41,13 @@ export function readEvents(packed: Buffer, length: number, handlers: NativeEvent
         handlers.message(id as ConnectionId, packed.subarray(body, end), packed[start + 1] === FLAG_BINARY)
         break
       case UPGRADE:
-        handlers.upgrade(readUpgrade(packed, body, end, id as UpgradeId))
+        handlers.upgrade(
+          new NativeUpgradeRequest(
+            id as UpgradeId,
+            packed.readUInt32LE(body),
+            packed.toString('latin1', body + 4, end),
+          ),
+        )
         break
       case CLOSED:
         handlers.closed(id as ConnectionId, packed.readUInt16LE(start + 2), packed.toString('utf8', body, end))
@@ -62,41 +69,4 @@ export function readEvents(packed: Buffer, length: number, handlers: NativeEvent
     }
     start = end
   }
-}
-
-function readUpgrade(packed: Buffer, body: number, end: number, id: UpgradeId): UpgradeRequest {
-  const headerCount = packed.readUInt32LE(body + 16)
-  const lengthsAt = body + 20
-  const textsAt = lengthsAt + 8 * headerCount
-  // One string for all, cut where the lengths say: header text is Latin-1, a byte is a character.
-  const texts = packed.toString('latin1', textsAt, end)
-  let position = 0
-  const next = (lengthAt: number) => {
-    const from = position
-    position += packed.readUInt32LE(lengthAt)
-    return texts.slice(from, position)
-  }
-  const remoteAddress = next(body + 4)
-  const path = next(body + 8)
-  const query = next(body + 12)
-  const headers: Record<string, string> = Object.create(null)
-  for (let index = 0; index < headerCount; index++) {
-    const lengthAt = lengthsAt + 8 * index
-    const name = next(lengthAt)
-    const value = next(lengthAt + 4)
-    const before = headers[name]
-    // RFC 6265 §5.4 and RFC 9110 §5.3.
-    headers[name] = before === undefined ? value : `${before}${name === 'cookie' ? '; ' : ', '}${value}`
-  }
-  const subprotocols = splitList(headers['sec-websocket-protocol'])
-  return { id, path, query, headers, subprotocols, remoteAddress, remotePort: packed.readUInt32LE(body) }
-}
-
-/** Elements of a comma-separated list (RFC 9110 §5.6.1). */
-function splitList(value: string | undefined): readonly string[] {
-  if (value === undefined) return []
-  return value
-    .split(',')
-    .map((element) => element.trim())
-    .filter((element) => element !== '')
 }

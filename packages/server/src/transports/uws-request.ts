@@ -55,7 +55,8 @@ export function upgradeRequest(id: UpgradeId, head: RequestHead): UpgradeRequest
     if (before === undefined) headers[name] = value
     else headers[name] = `${before}${name === 'cookie' ? '; ' : ', '}${value}`
   }
-  return { id, path, query, headers, subprotocols: listOf(head, 'sec-websocket-protocol'), remoteAddress, remotePort }
+  const subprotocols = listOf(head, 'sec-websocket-protocol')
+  return { id, path, query, headers, header: (name) => headers[name], subprotocols, remoteAddress, remotePort }
 }
 
 /** RFC 4291 §2.5.5.2: an IPv4 address in IPv6 clothes starts with ten zero bytes and two of 255. */

@@ -6,8 +6,8 @@
 //! 2  u16  close code; index of the shard for quiet and ended
 //! 4  u32  bytes of the event, these 16 included
 //! 8  f64  connection
-//! 16      upgrade    u32 port, u32 bytes of address, path and query, u32 count of headers,
-//!                    per header u32 bytes of name and value; then all of these texts, Latin-1
+//! 16      upgrade    u32 port; then, in Latin-1, a line each for address, path and query, and for every header
+//!                    its name in lower case, `:`, and its value
 //!         message    payload
 //!         closed     reason; comes once for every upgrade that JavaScript has not rejected, accepted or not
 //!         http       u32 token of the socket, bytes read from it
@@ -45,19 +45,18 @@ impl Events {
 
     pub(crate) fn upgrade(&mut self, id: ConnectionId, peer: SocketAddr, head: &RequestHead<'_>) {
         let address = peer.ip().to_canonical().to_string();
-        let texts = [address.as_bytes(), head.path().as_bytes(), head.query().as_bytes()];
         let start = self.begin(UPGRADE, 0, 0, Some(id));
         self.u32(u32::from(peer.port()));
-        texts.iter().for_each(|text| self.u32(text.len() as u32));
-        self.u32(head.headers.len() as u32);
-        for header in &head.headers {
-            self.u32(header.name.len() as u32);
-            self.u32(header.value.len() as u32);
+        // No line end is in any of them: the parser has seen to that.
+        for text in [&address, head.path(), head.query()] {
+            self.bytes.extend_from_slice(text.as_bytes());
+            self.bytes.push(b'\n');
         }
-        texts.iter().for_each(|text| self.bytes.extend_from_slice(text));
         for header in &head.headers {
             self.bytes.extend(header.name.bytes().map(|byte| byte.to_ascii_lowercase()));
+            self.bytes.push(b':');
             self.bytes.extend_from_slice(header.value);
+            self.bytes.push(b'\n');
         }
         self.end(start);
     }

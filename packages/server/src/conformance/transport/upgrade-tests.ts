@@ -54,6 +54,17 @@ export function upgradeTests(create: CreateTransport, traits: TransportTraits): 
       await client.response()
       expect(harness.sink.upgrades[0]).toMatchObject({ path: '/', query: '', subprotocols: [] })
       expect(harness.sink.upgrades[0]?.headers).not.toHaveProperty('cookie')
+      expect(harness.sink.upgrades[0]?.header('cookie')).toBeUndefined()
+    })
+
+    it('takes nothing for a header that is none', async () => {
+      const harness = await Harness.start(create)
+      const client = await harness.connectSocket()
+      client.write(handshakeHead('/origin:a?x-a:b', { 'X-B': 'x-a:b', 'X-C': '' }))
+      await client.response()
+      const [request] = harness.sink.upgrades
+      for (const name of ['origin', 'x-a', 'b', '']) expect(request?.header(name), name).toBeUndefined()
+      expect([request?.header('x-b'), request?.header('x-c')]).toEqual(['x-a:b', ''])
     })
 
     it('joins repeated headers with a comma, cookies with a semicolon and subprotocols in order', async () => {
@@ -66,6 +77,8 @@ export function upgradeTests(create: CreateTransport, traits: TransportTraits): 
       const request = harness.sink.upgrades[0]
       expect(request?.headers).toMatchObject({ 'x-a': '1, 2', cookie: 'a=1; b=2; c=3' })
       expect(request?.subprotocols).toEqual(['one', 'two'])
+      expect(request?.header('x-a')).toBe('1, 2')
+      expect(request?.header('cookie')).toBe('a=1; b=2; c=3')
     })
 
     it('takes a request head that arrives byte by byte', async () => {
