@@ -26,7 +26,7 @@ it.each(['native', 'uws'] as const)(
     const all = Array.from({ length: 2_000 }, (_, n) => n)
     const batch = all.map((n) => ({ key: n % 2 === 0 ? 'prices.even' : 'prices.odd', payload: n }))
     const results = await server.publishBatch(batch)
-    const offsets = results.map(({ position = '' }) => Number(position.split(':')[1]))
+    const offsets = results.map(({ position = '' }) => Number.parseInt(position.split(':')[1] ?? '', 36))
     expect(offsets).toEqual(all.map((n) => n + 1))
     await vi.waitFor(() => expect(listeners.map(({ length }) => length)).toEqual([2_000, 2_000, 1_000]), 5_000)
     expect(listeners).toEqual([all, all, all.filter((n) => n % 2 === 0)])

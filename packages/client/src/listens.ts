@@ -4,7 +4,7 @@ import { MatchCache } from './match-cache.js'
 import type { ResolvedOptions } from './options.js'
 import { decodePayload } from './payload.js'
 import { type ParsedPosition, parsePosition } from './position.js'
-import { type ServerMessage, validatePattern, WebMQError } from './protocol/index.js'
+import { PositionBase, type ServerMessage, validatePattern, WebMQError } from './protocol/index.js'
 import { Questions } from './questions.js'
 import { LiveSubscription } from './subscription.js'
 import type { ListenOptions, Message, MessageHandler } from './types.js'
@@ -44,6 +44,7 @@ export class Listens {
   readonly #listens = new Map<string, Listen>()
   readonly #questions: Questions
   readonly #cache = new MatchCache<Listen>()
+  readonly #positions = new PositionBase()
   #replay: Replay | undefined
   /** Position of the last live message: what matches a listen that was live before and came earlier is here [P-8.7]. */
   #latest: ParsedPosition | undefined
@@ -91,6 +92,7 @@ export class Listens {
   /** The connection is gone. */
   down(): void {
     this.#replay = undefined
+    this.#positions.clear()
     for (const listen of this.#listens.values()) {
       clearTimeout(listen.timer)
       for (const subscription of listen.subscriptions) subscription.suspend(this.#latest)
@@ -112,9 +114,10 @@ export class Listens {
   }
 
   /** Hands a message to every handler of every matching pattern, once. Cost for a known key: O(handlers). */
-  deliver({ key, payload: wirePayload, position: text, replayed }: From<'message'>): void {
+  deliver({ key, payload: wirePayload, position: wirePosition, replayed }: From<'message'>): void {
     const replay = replayed ? this.#replay : undefined
     const targets = replay ? [replay] : this.#cache.find(key, this.#listens.values())
+    const text = this.#positions.complete(wirePosition)
     const position = parsePosition(text)
     if (targets.length > 0) {
       try {
@@ -193,6 +196,7 @@ export class Listens {
     const { recovered = false, replayed = 0, position, gap } = ok
     listen.failedAttempts = 0
     const replay = { subscriptions: targets, left: replayed, position: parsePosition(position) }
+    this.#positions.note(position)
     let isGap = false
     for (const subscription of targets) {
       if (subscription.state === 'closed') continue

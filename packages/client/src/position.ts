@@ -1,3 +1,5 @@
+import { parseOffset } from './protocol/index.js'
+
 /** A position taken apart once, to be compared often. */
 export interface ParsedPosition {
   readonly text: string
@@ -10,7 +12,7 @@ export interface ParsedPosition {
 export function parsePosition(text: string | undefined): ParsedPosition | undefined {
   if (text === undefined) return undefined
   const colon = text.lastIndexOf(':')
-  return { text, epoch: text.slice(0, colon), offset: Number(text.slice(colon + 1)) }
+  return { text, epoch: text.slice(0, colon), offset: parseOffset(text.slice(colon + 1)) ?? Number.NaN }
 }
 
 /** Whether a message at `position` has been seen by someone who has seen all up to `seen`. Unknown counts as no. */

@@ -46,6 +46,25 @@ describe('after a reconnect', () => {
     ])
   })
 
+  it('gives messages their full positions, also when the log begins anew meanwhile [P-8.8]', async () => {
+    const { client, server } = createTestClient()
+    const positions: unknown[] = []
+    await client.listen('a', (_payload, { position }) => positions.push(position)).ready
+    for (let count = 0; count < 40; count++) server.publish('b', 0)
+    server.publish('a', 1)
+    server.restartHistory()
+    server.publish('a', 2)
+    server.publish('a', 3)
+    await settle()
+    expect(positions).toEqual(['epoch1:15', 'epoch2:1', 'epoch2:2'])
+    server.drop()
+    await reconnect()
+    server.publish('a', 4)
+    await settle()
+    expect(positions.at(-1)).toBe('epoch2:3')
+    expect(listensSent(server).at(-1)).toMatchObject({ since: 'epoch2:2' })
+  })
+
   it('continues from where the listen began when nothing has come since', async () => {
     const { client, server } = createTestClient()
     server.publish('a', 1)
@@ -97,7 +116,7 @@ describe('after a reconnect', () => {
     for (let n = 51; n <= 59; n++) server.publish('busy', n)
     server.publish('quiet', 60)
     await reconnect()
-    expect(await subscription.ready).toEqual({ recovered: true, replayed: 1, position: 'epoch1:60' })
+    expect(await subscription.ready).toEqual({ recovered: true, replayed: 1, position: 'epoch1:1o' })
     expect(quiet).toEqual([60])
     expect(gap).not.toHaveBeenCalled()
   })

@@ -1,7 +1,15 @@
 import type { GapReason } from 'webmq-client/protocol'
 
-/** Place in a broker's ordered log, `epoch:offset`; opaque to clients. */
-export type Position = string
+/** Place in a broker's ordered log. On the wire and for applications it is the text `epoch:offset` (`position.ts`). */
+export interface Position {
+  /**
+   * Names one life of a log: 1 to 52 characters of `[A-Za-z0-9_:.-]`. Offsets of different epochs cannot be compared. Where
+   * logs live longer than a process, it is kept with the log: the id of a stream, a token that is stored beside it.
+   */
+  readonly epoch: string
+  /** A safe integer that grows with every message of the epoch; 0 is the place before the first. */
+  readonly offset: number
+}
 
 /** What a broker can do; each flag is asserted by the conformance suite. */
 export interface BrokerCapabilities {
@@ -92,7 +100,7 @@ export interface Broker {
   publish(message: OutboundMessage): Accepted | Promise<Accepted>
   /**
    * Reads the log: messages that match any of the patterns.
-   * @throws {WebMQError} `E_UNSUPPORTED` without the `history` capability, `E_POSITION_INVALID` for a position that is no position.
+   * @throws {WebMQError} `E_UNSUPPORTED` without the `history` capability, `E_POSITION_INVALID` for a position that cannot be one of its.
    */
   read(range: ReadRange, patterns: readonly string[]): ReadResult | Promise<ReadResult>
   /** The end of the log now; `undefined` without the `history` capability. */

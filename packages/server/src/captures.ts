@@ -52,6 +52,7 @@ export class Captures {
 
   /** A message is being delivered. Cost: O(listens that wait), mostly none. */
   deliver(message: InboundMessage): void {
+    if (this.#open.size === 0) return
     for (const capture of this.#open) if (matches(capture.pattern, message.key)) capture.push(message)
   }
 }

@@ -1,9 +1,10 @@
-import { encodeMessageFrame } from 'webmq-client/protocol'
+import { MessageFrame } from 'webmq-client/protocol'
 import type { InboundMessage } from './broker.js'
 import type { Captures } from './captures.js'
 import type { LocalListeners } from './local-listeners.js'
 import type { Router } from './router.js'
 import type { ConnectionId, Transport } from './transport.js'
+import type { WirePositions } from './wire-positions.js'
 
 /** What a {@link Delivery} works with. */
 export interface DeliveryContext {
@@ -11,11 +12,14 @@ export interface DeliveryContext {
   readonly transport: Pick<Transport, 'multicast'>
   readonly captures: Captures
   readonly localListeners: LocalListeners
+  readonly positions: WirePositions
 }
 
 /** Hands what the broker delivers to everyone on this node who listens to it. */
 export class Delivery {
   readonly #context: DeliveryContext
+  /** Written into the transport's own memory before the next message fills it. */
+  readonly #frame = new MessageFrame()
   #routedCount = 0
 
   constructor(context: DeliveryContext) {
@@ -29,12 +33,12 @@ export class Delivery {
 
   /** Encodes the message once, whatever the number of listeners; cost: one look-up per key that was seen lately. */
   deliver(message: InboundMessage): void {
-    const { router, transport, captures, localListeners } = this.#context
+    const { router, transport, captures, localListeners, positions } = this.#context
     captures.deliver(message)
     const groups = router.match(message.key)
     if (groups.length === 0) return
     this.#routedCount++
-    const frame = encodeMessageFrame(message.key, message.position, false, message.payload)
+    const frame = this.#frame.fill(message.key, positions.of(message.position), false, message.payload)
     transport.multicast(groups, frame, message.isBinary, message.origin as ConnectionId | undefined)
     localListeners.deliver(groups, message)
   }

@@ -1,14 +1,15 @@
 import { WebMQError } from 'webmq-client/protocol'
-import type { InboundMessage, Position } from './broker.js'
+import type { InboundMessage } from './broker.js'
 import { copyBytes } from './copy-bytes.js'
 import type { Logger } from './logger.js'
+import { formatPosition } from './position.js'
 import type { GroupId } from './transport.js'
 
 /** What a local handler is told beside the payload. */
 export interface LocalMessage {
   readonly key: string
   /** Place in the broker's log; absent when the broker keeps none. */
-  readonly position?: Position
+  readonly position?: string
 }
 
 /**
@@ -82,7 +83,12 @@ export class LocalListeners {
     if (this.#waiting.length === 0) setImmediate(() => this.#drain())
     this.#waiting.push(() => {
       if (this.#byGroup.get(listener.group)?.has(listener)) {
-        this.#call(listener, payload, isBinary, position === undefined ? { key } : { key, position })
+        this.#call(
+          listener,
+          payload,
+          isBinary,
+          position === undefined ? { key } : { key, position: formatPosition(position) },
+        )
       }
     })
   }

@@ -20,6 +20,9 @@ export class MatchCache {
   #young = new Map<string, readonly GroupId[]>()
   #old = new Map<string, readonly GroupId[]>()
   #youngGroupCount = 0
+  /** The answer of the last `get`: publications often come in runs to one key. */
+  #lastKey: string | undefined
+  #lastGroups: readonly GroupId[] | undefined
 
   constructor(options: MatchCacheOptions) {
     this.#maxYoungKeys = Math.max(1, Math.floor(options.maxKeys / 2))
@@ -32,13 +35,13 @@ export class MatchCache {
   }
 
   get(key: string): readonly GroupId[] | undefined {
-    const young = this.#young.get(key)
-    if (young !== undefined) return young
-    const old = this.#old.get(key)
-    if (old === undefined) return undefined
-    this.#old.delete(key)
-    this.set(key, old)
-    return old
+    if (key === this.#lastKey) return this.#lastGroups
+    const groups = this.#young.get(key) ?? this.#rejuvenate(key)
+    if (groups !== undefined) {
+      this.#lastKey = key
+      this.#lastGroups = groups
+    }
+    return groups
   }
 
   /** @param groups Kept, not copied. */
@@ -54,6 +57,7 @@ export class MatchCache {
 
   /** Forgets one key. */
   delete(key: string): void {
+    this.#lastKey = undefined
     const young = this.#young.get(key)
     if (young !== undefined) {
       this.#youngGroupCount -= young.length
@@ -64,8 +68,17 @@ export class MatchCache {
 
   /** Forgets everything. */
   clear(): void {
+    this.#lastKey = undefined
     if (this.#young.size > 0) this.#young = new Map()
     if (this.#old.size > 0) this.#old = new Map()
     this.#youngGroupCount = 0
+  }
+
+  #rejuvenate(key: string): readonly GroupId[] | undefined {
+    const groups = this.#old.get(key)
+    if (groups === undefined) return undefined
+    this.#old.delete(key)
+    this.set(key, groups)
+    return groups
   }
 }

@@ -1,34 +1,38 @@
-import { WebMQError } from 'webmq-client/protocol'
+import { formatOffset, parseOffset, WebMQError } from 'webmq-client/protocol'
 import type { Position } from './broker.js'
 
-/** A position taken apart. */
-export interface PositionParts {
-  /** Names one life of a log; offsets of different epochs cannot be compared. */
-  readonly epoch: string
-  /** Place of a message in the log, from 1; 0 is the place before the first. */
-  readonly offset: number
-}
+/** Offsets that differ in their last two digits alone share what stands before: a position per message costs no division. */
+const BLOCK = 36 * 36
+const LAST_DIGITS = Array.from({ length: BLOCK }, (_, offset) => formatOffset(offset).padStart(2, '0'))
 
-/** Joins what {@link parsePosition} takes apart. */
-export function formatPosition(epoch: string, offset: number): Position {
-  return `${epoch}:${offset}`
+let blockEpoch = ''
+let blockNumber = -1
+let blockText = ''
+
+/** A position as applications and clients see it: `epoch:offset` [P-8.1]. */
+export function formatPosition({ epoch, offset }: Position): string {
+  if (offset < BLOCK) return `${epoch}:${formatOffset(offset)}`
+  const number = Math.floor(offset / BLOCK)
+  if (number !== blockNumber || epoch !== blockEpoch) {
+    blockEpoch = epoch
+    blockNumber = number
+    blockText = `${epoch}:${formatOffset(number)}`
+  }
+  return blockText + LAST_DIGITS[offset - number * BLOCK]
 }
 
 /**
- * Takes a position apart.
- * @throws {WebMQError} `E_POSITION_INVALID` when it is not `epoch:offset` with a decimal offset of at most 15 digits.
+ * The position that a text says.
+ * @throws {WebMQError} `E_POSITION_INVALID` when it is not `epoch:offset`.
  */
-export function parsePosition(position: Position): PositionParts {
-  const colon = position.lastIndexOf(':')
-  const epoch = position.slice(0, colon)
-  const offset = position.slice(colon + 1)
-  if (colon < 1 || !/^(?:0|[1-9]\d{0,14})$/.test(offset)) throw new WebMQError('E_POSITION_INVALID')
-  return { epoch, offset: Number(offset) }
+export function parsePosition(text: string): Position {
+  const colon = text.lastIndexOf(':')
+  const offset = parseOffset(text.slice(colon + 1))
+  if (colon < 1 || offset === undefined) throw new WebMQError('E_POSITION_INVALID')
+  return { epoch: text.slice(0, colon), offset }
 }
 
 /** Whether a live message stands after a place in the log. A message of another epoch does: its epoch has just begun. */
 export function isAfter(position: Position, place: Position): boolean {
-  const message = parsePosition(position)
-  const other = parsePosition(place)
-  return message.epoch !== other.epoch || message.offset > other.offset
+  return position.epoch !== place.epoch || position.offset > place.offset
 }

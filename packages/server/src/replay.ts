@@ -2,7 +2,7 @@ import type { GapReason } from 'webmq-client/protocol'
 import type { Broker, InboundMessage, Position, ReadRange } from './broker.js'
 import type { Capture } from './captures.js'
 import { andThen, type MaybePromise } from './maybe-promise.js'
-import { isAfter } from './position.js'
+import { isAfter, parsePosition } from './position.js'
 
 /** What a request says about the log: nothing, `since` or `last`. */
 export interface RangeOptions {
@@ -25,15 +25,16 @@ const MESSAGE_OVERHEAD_BYTES = 128
 
 /**
  * Reads what a request asks for; without `since` and `last`, only the end of the log.
- * @throws {WebMQError} what {@link Broker.read} throws.
+ * @throws {WebMQError} `E_POSITION_INVALID`, and what {@link Broker.read} throws.
  */
 export function readLog(
   broker: Pick<Broker, 'capabilities' | 'read' | 'position'>,
   options: RangeOptions,
   pattern: string,
 ): MaybePromise<Replay> {
+  if (!broker.capabilities.history)
+    return isRangeAsked(options) ? { messages: [], gap: 'no-history' } : { messages: [] }
   const range = rangeOf(options)
-  if (!broker.capabilities.history) return range === undefined ? { messages: [] } : { messages: [], gap: 'no-history' }
   if (range !== undefined) return broker.read(range, [pattern])
   return andThen(broker.position(), (position) =>
     position === undefined ? { messages: [] } : { messages: [], position },
@@ -69,6 +70,6 @@ export function isRangeAsked({ since, last }: RangeOptions): boolean {
 }
 
 function rangeOf({ since, last }: RangeOptions): ReadRange | undefined {
-  if (since !== undefined) return { since }
+  if (since !== undefined) return { since: parsePosition(since) }
   return last === undefined ? undefined : { last }
 }

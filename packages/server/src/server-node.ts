@@ -13,11 +13,13 @@ import { type LocalHandler, LocalListeners } from './local-listeners.js'
 import type { Logger } from './logger.js'
 import { andThen, isPromise, type MaybePromise } from './maybe-promise.js'
 import type { ResolvedOptions } from './options.js'
+import { formatPosition } from './position.js'
 import { Router } from './router.js'
 import { Sessions } from './sessions.js'
 import type { Transport, TransportSink } from './transport.js'
 import { VERSION } from './version.js'
 import type { BatchMessage, PublishOptions, PublishResult, ServerStats } from './webmq-server.js'
+import { WirePositions } from './wire-positions.js'
 
 /** What a {@link ServerNode} is put together from. */
 export interface ServerNodeParts {
@@ -49,10 +51,12 @@ export class ServerNode {
     this.#parts = parts
     const { options, transport, broker, verifier, log, name } = parts
     const captures = new Captures()
+    const positions = new WirePositions()
     this.#localListeners = new LocalListeners(log)
     this.#interest = new Interest(this.#router, broker, (err) => log.error({ err }, 'a binding could not be ended'))
     this.#deadlines = new Deadlines({ onError: (err) => log.error({ err }, 'a deadline failed') })
-    this.#delivery = new Delivery({ router: this.#router, transport, captures, localListeners: this.#localListeners })
+    const [router, localListeners] = [this.#router, this.#localListeners]
+    this.#delivery = new Delivery({ router, transport, captures, localListeners, positions })
     const { maxPayloadBytes, maxOutboxBytes, maxListensPerConnection, authTimeoutMs, handshakeTimeoutMs } = options
     this.#gateway = new Gateway({
       path: options.path,
@@ -70,6 +74,7 @@ export class ServerNode {
       services: {
         transport,
         broker,
+        positions,
         verifier,
         interest: this.#interest,
         captures,
@@ -114,23 +119,20 @@ export class ServerNode {
   /** See {@link WebMQServer.publishBatch}. Brokers that wait for an answer do so for all messages at once. */
   publishBatch(batch: readonly BatchMessage[]): MaybePromise<readonly PublishResult[]> {
     const { broker, options } = this.#parts
-    const messages = batch.map(({ key, payload, id }, index) => {
-      try {
-        return outbound(key, payload, id, options.maxPayloadBytes)
-      } catch (error) {
-        throw error instanceof WebMQError
-          ? new WebMQError(error.code, { message: `message ${index} of the batch: ${error.message}`, cause: error })
-          : error
-      }
-    })
-    const results: MaybePromise<PublishResult>[] = []
+    const messages = outboundBatch(batch, options.maxPayloadBytes)
+    const results: PublishResult[] = []
+    const waiting: Promise<unknown>[] = []
     try {
-      for (const message of messages) results.push(andThen(broker.publish(message), resultOf))
+      for (let index = 0; index < messages.length; index++) {
+        const accepted = broker.publish(messages[index] as OutboundMessage)
+        if (isPromise(accepted)) waiting.push(accepted.then((accepted) => (results[index] = resultOf(accepted))))
+        else results[index] = resultOf(accepted)
+      }
     } catch (error) {
       // Beside those that may already be on their way, and fail too.
-      results.push(Promise.reject(error))
+      waiting.push(Promise.reject(error))
     }
-    return this.#whenWritable(results.some(isPromise) ? Promise.all(results) : (results as PublishResult[]))
+    return this.#whenWritable(waiting.length > 0 ? Promise.all(waiting).then(() => results) : results)
   }
 
   /** Holds a result back while the transport asks those who publish to wait. */
@@ -187,9 +189,30 @@ export class ServerNode {
   }
 }
 
+/** @throws {WebMQError} what {@link WebMQServer.publishBatch} throws. */
+function outboundBatch(batch: readonly BatchMessage[], maxPayloadBytes: number): OutboundMessage[] {
+  const messages: OutboundMessage[] = []
+  try {
+    for (const { key, payload, id } of batch) messages.push(outbound(key, payload, id, maxPayloadBytes))
+  } catch (error) {
+    if (!(error instanceof WebMQError)) throw error
+    throw new WebMQError(error.code, {
+      message: `message ${messages.length} of the batch: ${error.message}`,
+      cause: error,
+    })
+  }
+  return messages
+}
+
+/** The last key that was valid: publications often come in runs to one key. */
+let validKey: string | undefined
+
 /** @throws {WebMQError} what {@link WebMQServer.publish} throws. */
 function outbound(key: string, payload: unknown, id: string | undefined, maxPayloadBytes: number): OutboundMessage {
-  validateKey(key)
+  if (key !== validKey) {
+    validateKey(key)
+    validKey = key
+  }
   if (id !== undefined && !isMessageId(id)) throw new WebMQError('E_MESSAGE_INVALID', { detail: 'message id' })
   const isBinary = payload instanceof Uint8Array
   const bytes = isBinary ? payload : encodeJson(payload)
@@ -200,7 +223,9 @@ function outbound(key: string, payload: unknown, id: string | undefined, maxPayl
 }
 
 function resultOf({ position, isDuplicate }: Accepted): PublishResult {
-  return position === undefined ? { duplicate: isDuplicate } : { duplicate: isDuplicate, position }
+  return position === undefined
+    ? { duplicate: isDuplicate }
+    : { duplicate: isDuplicate, position: formatPosition(position) }
 }
 
 function encodeJson(payload: unknown): Uint8Array {

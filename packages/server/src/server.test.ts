@@ -68,7 +68,7 @@ describe('a connection', () => {
       client.send({ verb: 'history', id: 'h', key: 'k', ...range })
       await fake.settled()
       const [answer, ...messages] = client.messages
-      expect(answer).toEqual({ verb: 'ok', id: 'h', position: await fake.broker.position(), replayed: messages.length })
+      expect(answer).toEqual({ verb: 'ok', id: 'h', position: await fake.position(), replayed: messages.length })
       return client.received('message').map(({ payload, replayed, position }) => [payload, replayed, position])
     }
     expect(await read({ last: 2 })).toEqual([

@@ -8,7 +8,7 @@ import {
   type TextServerMessage,
   WebMQError,
 } from 'webmq-client/protocol'
-import type { Broker, InboundMessage } from './broker.js'
+import type { Broker, InboundMessage, Position } from './broker.js'
 import type { Deadline, Deadlines } from './deadlines.js'
 import type { HandlerContext, HandlerLimits } from './handlers/handler.js'
 import { ANONYMOUS, type Identity, mayListen, mayPublish, type TokenVerifier } from './identity/index.js'
@@ -17,6 +17,7 @@ import type { Logger } from './logger.js'
 import { ReplayAllowance } from './replay-allowance.js'
 import { createSessionId } from './session-id.js'
 import type { ConnectionId, Transport } from './transport.js'
+import type { WirePositions } from './wire-positions.js'
 
 /** `authenticating` until there is an identity, `active` from then on, `closed` once the server or the peer has ended it. */
 export type SessionState = 'authenticating' | 'active' | 'closed'
@@ -25,6 +26,7 @@ export type SessionState = 'authenticating' | 'active' | 'closed'
 export interface SessionServices extends ListensContext {
   readonly transport: Pick<Transport, 'send' | 'join' | 'leave' | 'close'>
   readonly broker: Pick<Broker, 'capabilities' | 'publish' | 'read' | 'position'>
+  readonly positions: WirePositions
   readonly verifier: TokenVerifier | undefined
   readonly deadlines: Pick<Deadlines, 'set' | 'clear'>
   readonly limits: HandlerLimits & {
@@ -106,8 +108,16 @@ export class Session implements HandlerContext {
     this.#services.transport.send(this.connection, encodeServerMessage(message), false)
   }
 
+  givePosition(position: Position | undefined): { readonly position?: string } {
+    const { positions, broker } = this.#services
+    if (position !== undefined) return { position: positions.give(position) }
+    if (broker.capabilities.history) positions.giveNone()
+    return {}
+  }
+
   replay({ key, position, payload, isBinary }: InboundMessage): void {
-    this.#services.transport.send(this.connection, encodeMessageFrame(key, position, true, payload), isBinary)
+    const { positions, transport } = this.#services
+    transport.send(this.connection, encodeMessageFrame(key, positions.of(position), true, payload), isBinary)
   }
 
   takeReplayBytes(byteCount: number): boolean {

@@ -9,6 +9,16 @@ export type GroupId = number & { readonly [brand]: 'group' }
 /** Names an upgrade request that waits for `accept` or `reject`. A safe integer, opaque to callers. */
 export type UpgradeId = number & { readonly [brand]: 'upgrade' }
 
+/** A message that writes itself to where it is to stand, which saves a copy of it. Asked for within the call that it is given to. */
+export interface FrameSource {
+  readonly byteLength: number
+  /** Writes `byteLength` bytes into `target` from `start` on. */
+  writeTo(target: Uint8Array, start: number): void
+}
+
+/** One message: text as a string, or bytes. */
+export type FrameData = string | Uint8Array | FrameSource
+
 /** What a transport can do beside the port; each flag is asserted by the conformance suite. */
 export interface TransportCapabilities {
   /** Terminates TLS by itself. */
@@ -177,16 +187,16 @@ export interface Transport {
    * @param data Text when a string or when `isBinary` is false (then valid UTF-8). Copied before the call returns.
    * @param except This connection does not get it.
    */
-  multicast(groups: readonly GroupId[], data: Uint8Array | string, isBinary: boolean, except?: ConnectionId): void
+  multicast(groups: readonly GroupId[], data: FrameData, isBinary: boolean, except?: ConnectionId): void
   /**
    * For those who multicast of their own accord: `undefined` while more is welcome. While more than that is on its way than
-   * is written, or most connections read slower than they are sent to, a promise that resolves when that is over, or
+   * is written, or many connections read slower than they are sent to, a promise that resolves when that is over, or
    * after a second: then `maxOutboxBytes` decides who is too slow. One slow reader among many delays nobody. Absent: the
    * transport cannot tell.
    */
   writable?(): Promise<void> | undefined
   /** Sends one message to one connection. `data` as in `multicast`. */
-  send(connection: ConnectionId, data: Uint8Array | string, isBinary: boolean): void
+  send(connection: ConnectionId, data: FrameData, isBinary: boolean): void
   /** Sends what is queued, then a close frame, and waits for the peer's at most `closeTimeoutMs`. Frames sent later are dropped. */
   close(connection: ConnectionId, code: number, reason: string): void
   stats(): TransportStats

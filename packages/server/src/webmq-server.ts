@@ -1,5 +1,4 @@
 import type { IncomingMessage, Server as NodeHttpServer, ServerResponse } from 'node:http'
-import type { Position } from './broker.js'
 import type { LocalHandler } from './local-listeners.js'
 import type { TransportStats } from './transport.js'
 
@@ -27,8 +26,8 @@ export interface BatchMessage extends PublishOptions {
 /** What became of a message that the process has published. */
 export interface PublishResult {
   readonly duplicate: boolean
-  /** Place in the broker's log; absent when the broker keeps none. */
-  readonly position?: Position
+  /** Place in the broker's log, `epoch:offset`; absent when the broker keeps none. */
+  readonly position?: string
 }
 
 /** A handler in the server's process. */

@@ -5,6 +5,7 @@ import { FakeTransport, type FakeUpgrade } from '../src/conformance/fake-transpo
 import type { TokenVerifier } from '../src/identity/index.js'
 import type { Logger } from '../src/logger.js'
 import { resolveOptions, type ServerOptions } from '../src/options.js'
+import { formatPosition } from '../src/position.js'
 import { Server } from '../src/server.js'
 
 /** One line that was logged. */
@@ -64,6 +65,12 @@ export class FakeServer {
     const fake = new FakeServer(options, parts)
     await fake.server.start()
     return fake
+  }
+
+  /** The end of the log, as applications see it. */
+  async position(): Promise<string | undefined> {
+    const position = await this.broker.position()
+    return position && formatPosition(position)
   }
 
   /** Connects, and resolves when the server has answered. */

@@ -1,7 +1,14 @@
 import { once } from 'node:events'
 import { vi } from 'vitest'
-import { type ClientMessage, decodeServerMessage, encodeClientMessage, type ServerMessage } from 'webmq-client/protocol'
+import {
+  type ClientMessage,
+  decodeServerMessage,
+  encodeClientMessage,
+  PositionBase,
+  type ServerMessage,
+} from 'webmq-client/protocol'
 import { type ClientOptions, type RawData, WebSocket } from 'ws'
+import { completeMessage } from '../src/conformance/complete-message.js'
 
 /** How a {@link ProtocolClient} connects. */
 export interface ConnectOptions extends ClientOptions {
@@ -12,15 +19,18 @@ export interface ConnectOptions extends ClientOptions {
 /** Speaks the protocol by hand, over a real socket. */
 export class ProtocolClient {
   readonly socket: WebSocket
+  /** What was received; positions are full, as applications see them. */
   readonly messages: ServerMessage[] = []
   closure: { readonly code: number; readonly reason: string } | undefined
   #nextId = 1
 
   private constructor(socket: WebSocket) {
     this.socket = socket
+    const positions = new PositionBase()
     socket.on('message', (data: RawData, isBinary: boolean) => {
       const bytes = data as Buffer
-      this.messages.push(decodeServerMessage(isBinary ? new Uint8Array(bytes) : bytes.toString()))
+      const message = decodeServerMessage(isBinary ? new Uint8Array(bytes) : bytes.toString())
+      this.messages.push(completeMessage(message, positions))
     })
     socket.on('close', (code, reason) => {
       this.closure = { code, reason: reason.toString() }

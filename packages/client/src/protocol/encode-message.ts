@@ -1,6 +1,6 @@
-const SLAB_BYTES = 65_536
-/** A frame above this gets memory of its own, so that a slab is never left half unused. */
-const MAX_POOLED_BYTES = 8_192
+import { MAX_KEY_BYTES } from './limits.js'
+import { digitCountOf, putOffset } from './offset.js'
+
 const SPACE = 0x20
 const DASH = 0x2d
 const NEWLINE = 0x0a
@@ -8,39 +8,89 @@ const VERB = Uint8Array.from('message ', (char) => char.charCodeAt(0))
 const REPLAY = Uint8Array.from(' replay', (char) => char.charCodeAt(0))
 
 const encoder = new TextEncoder()
-let slab = new ArrayBuffer(0)
-let slabUsedBytes = 0
+
+/** Where a message stands: the offset for a relative position [P-8.8], the text of a full one, or nothing. */
+export type MessagePosition = number | string | undefined
 
 /**
- * One `message` with its payload, as bytes for a frame of either kind: the fan-out path. `key` and `position` are taken
- * as valid; the payload is copied and not parsed.
+ * A `message` with its payload, which writes itself to where it is to stand, as bytes for a frame of either kind: the fan-out
+ * path. One object is filled for one message after another.
  *
- * The result is the caller's to keep, but it is a part of a larger buffer, so `.buffer` must not be transferred, and a
- * frame that is kept for long keeps up to 64 KiB. Cost: O(bytes); memory of its own per frame would cost four times as
- * much (bench/codec.mjs).
+ * Cost: O(bytes) and no memory per message; the bytes of a key are kept until another key comes.
  */
+export class MessageFrame {
+  /** `message <key> `. */
+  readonly #head = new Uint8Array(VERB.length + MAX_KEY_BYTES + 1)
+  #headLength = 0
+  #key = ''
+  #position: MessagePosition
+  #isReplayed = false
+  #payload: Uint8Array = VERB
+  #byteLength = 0
+
+  constructor() {
+    this.#head.set(VERB)
+  }
+
+  /** Bytes of the whole message. */
+  get byteLength(): number {
+    return this.#byteLength
+  }
+
+  /**
+   * Makes it another message.
+   * @param key Taken as valid, as is the position.
+   * @param payload Borrowed until the message is written; not parsed.
+   */
+  fill(key: string, position: MessagePosition, isReplayed: boolean, payload: Uint8Array): this {
+    if (key !== this.#key) this.#setKey(key)
+    this.#position = position
+    this.#isReplayed = isReplayed
+    this.#payload = payload
+    const positionLength =
+      typeof position === 'number' ? digitCountOf(position) : position === undefined ? 1 : position.length
+    this.#byteLength =
+      this.#headLength + positionLength + (isReplayed ? REPLAY.length : 0) + 1 /* newline */ + payload.length
+    return this
+  }
+
+  /** Writes its `byteLength` bytes into `target` from `start` on. */
+  writeTo(target: Uint8Array, start: number): void {
+    const head = this.#head
+    const headLength = this.#headLength
+    // A loop: for so few bytes a call of `set` costs more.
+    for (let index = 0; index < headLength; index++) target[start + index] = head[index] ?? 0
+    let at = putPosition(target, start + headLength, this.#position)
+    if (this.#isReplayed) {
+      target.set(REPLAY, at)
+      at += REPLAY.length
+    }
+    target[at] = NEWLINE
+    target.set(this.#payload, at + 1)
+  }
+
+  #setKey(key: string): void {
+    this.#key = key
+    const { written } = encoder.encodeInto(key, this.#head.subarray(VERB.length))
+    const end = VERB.length + written
+    this.#head[end] = SPACE
+    this.#headLength = end + 1
+  }
+}
+
+const frame = new MessageFrame()
+
+/** The same as bytes of their own, for one message now and then. */
 export function encodeMessageFrame(
   key: string,
-  position: string | undefined,
+  position: MessagePosition,
   isReplayed: boolean,
   payload: Uint8Array,
 ): Uint8Array {
-  const positionLength = position === undefined ? 1 : position.length
-  const headerLength = VERB.length + key.length + 1 + positionLength + (isReplayed ? REPLAY.length : 0) + 1
-  const frame = allocate(headerLength + payload.length)
-  let at = put(frame, 0, VERB)
-  for (let index = 0; index < key.length; index++) {
-    const unit = key.charCodeAt(index)
-    if (unit > 0x7f) return encodeNonAscii(key, position, isReplayed, payload)
-    frame[at++] = unit
-  }
-  frame[at++] = SPACE
-  if (position === undefined) frame[at++] = DASH
-  else for (let index = 0; index < position.length; index++) frame[at++] = position.charCodeAt(index)
-  if (isReplayed) at = put(frame, at, REPLAY)
-  frame[at++] = NEWLINE
-  frame.set(payload, at)
-  return frame
+  const { byteLength } = frame.fill(key, position, isReplayed, payload)
+  const bytes = new Uint8Array(byteLength)
+  frame.writeTo(bytes, 0)
+  return bytes
 }
 
 /** The header line of a `message`, its newline included. */
@@ -48,32 +98,13 @@ export function messageHeader(key: string, position: string | undefined, isRepla
   return `message ${key} ${position ?? '-'}${isReplayed ? ' replay' : ''}\n`
 }
 
-function encodeNonAscii(
-  key: string,
-  position: string | undefined,
-  isReplayed: boolean,
-  payload: Uint8Array,
-): Uint8Array {
-  const header = messageHeader(key, position, isReplayed)
-  // A UTF-16 unit takes at most three bytes of UTF-8.
-  const frame = allocate(3 * header.length + payload.length)
-  const { written } = encoder.encodeInto(header, frame)
-  frame.set(payload, written)
-  return frame.subarray(0, written + payload.length)
-}
-
-function put(frame: Uint8Array, start: number, bytes: Uint8Array): number {
-  for (let at = 0; at < bytes.length; at++) frame[start + at] = bytes[at] ?? 0
-  return start + bytes.length
-}
-
-function allocate(length: number): Uint8Array {
-  if (length > MAX_POOLED_BYTES) return new Uint8Array(length)
-  if (slabUsedBytes + length > slab.byteLength) {
-    slab = new ArrayBuffer(SLAB_BYTES)
-    slabUsedBytes = 0
+/** Returns where it ends. */
+function putPosition(target: Uint8Array, start: number, position: MessagePosition): number {
+  if (typeof position === 'number') return putOffset(target, start, position)
+  if (position === undefined) {
+    target[start] = DASH
+    return start + 1
   }
-  const frame = new Uint8Array(slab, slabUsedBytes, length)
-  slabUsedBytes += length
-  return frame
+  for (let index = 0; index < position.length; index++) target[start + index] = position.charCodeAt(index)
+  return start + position.length
 }

@@ -92,6 +92,7 @@ export type ServerMessage =
   | {
       readonly verb: 'message'
       readonly key: string
+      /** As on the wire: full, or, without a `:`, relative to the epoch that the connection was given [P-8.8]. */
       readonly position?: string
       readonly replayed: boolean
       readonly payload: WirePayload

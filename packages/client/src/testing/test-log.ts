@@ -1,4 +1,4 @@
-import { type GapReason, matches, type WirePayload } from '../protocol/index.js'
+import { formatOffset, type GapReason, matches, parseOffset, type WirePayload } from '../protocol/index.js'
 
 /** A message that was published to the double. */
 export interface LoggedMessage {
@@ -24,9 +24,14 @@ export class TestLog {
     this.#maxMessages = maxMessages
   }
 
+  /** What positions begin with, up to their `:`. */
+  get epoch(): string {
+    return `epoch${this.#epoch}`
+  }
+
   /** Position of the newest message, or of this one; `undefined` when no log is kept. */
   position(offset = this.#offset): string | undefined {
-    return this.#maxMessages > 0 ? `epoch${this.#epoch}:${offset}` : undefined
+    return this.#maxMessages > 0 ? `${this.epoch}:${formatOffset(offset)}` : undefined
   }
 
   append(key: string, payload: WirePayload): LoggedMessage {
@@ -52,10 +57,11 @@ export class TestLog {
   since(position: string, pattern: string): Replayed {
     const messages = this.#messages.filter(({ key }) => matches(pattern, key))
     if (this.#maxMessages === 0) return { messages: [], gap: 'no-history' }
-    const [epoch, offset] = position.split(':')
-    if (epoch !== `epoch${this.#epoch}`) return { messages, gap: 'epoch-changed' }
-    const newer = messages.filter((message) => message.offset > Number(offset))
-    const isComplete = Number(offset) >= this.#offset - this.#messages.length
+    const [epoch, text = ''] = position.split(':')
+    if (epoch !== this.epoch) return { messages, gap: 'epoch-changed' }
+    const offset = parseOffset(text) ?? 0
+    const newer = messages.filter((message) => message.offset > offset)
+    const isComplete = offset >= this.#offset - this.#messages.length
     return isComplete ? { messages: newer } : { messages: newer, gap: 'history-expired' }
   }
 

@@ -5,6 +5,7 @@ import {
   type ErrorCode,
   encodeMessageFrame,
   encodeServerMessage,
+  formatOffset,
   matches,
   type TextServerMessage,
   WebMQError,
@@ -37,6 +38,8 @@ export class TestSession implements ServerSide {
   readonly #patterns = new Set<string>()
   #isAuthenticated: boolean
   #isMute = false
+  /** Of the last full position that the connection was given: positions of it are relative [P-8.8]. */
+  #epoch: string | undefined
 
   constructor(context: TestSessionContext, socket: ServerEnd) {
     this.#context = context
@@ -138,6 +141,7 @@ export class TestSession implements ServerSide {
       return
     }
     const position = log.position()
+    if (position !== undefined) this.#epoch = log.epoch
     this.#patterns.add(pattern)
     const { messages, gap } =
       since !== undefined ? log.since(since, pattern) : last !== undefined ? log.last(last, pattern) : { messages: [] }
@@ -152,10 +156,19 @@ export class TestSession implements ServerSide {
   }
 
   #send({ key, payload, offset }: LoggedMessage, replayed: boolean): void {
-    const position = this.#context.log.position(offset)
+    const position = this.#positionOf(offset)
     if (typeof payload === 'string')
       this.send({ verb: 'message', key, replayed, payload, ...(position !== undefined && { position }) })
     else this.#socket.send(encodeMessageFrame(key, position, replayed, payload))
+  }
+
+  #positionOf(offset: number): string | undefined {
+    const { log } = this.#context
+    const position = log.position(offset)
+    if (position === undefined) return undefined
+    const isRelative = log.epoch === this.#epoch
+    this.#epoch = log.epoch
+    return isRelative ? formatOffset(offset) : position
   }
 
   #refuse(id: string | undefined, code: ErrorCode, message: string = ERRORS[code].message, pattern?: string): void {

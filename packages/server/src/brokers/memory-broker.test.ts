@@ -25,6 +25,7 @@ brokerSuite('memory without history', () => new MemoryBroker({ ...DEFAULTS, hist
 
 const quietSink: BrokerSink = { deliver: () => undefined, status: () => undefined }
 const payload = new TextEncoder().encode('0123456789')
+const nowhere = { epoch: 'nowhere', offset: 0 }
 
 async function started(options: Partial<MemoryBrokerOptions> = {}): Promise<MemoryBroker> {
   const broker = new MemoryBroker({ ...DEFAULTS, ...options })
@@ -56,10 +57,10 @@ describe('MemoryBroker', () => {
     ['bytes', { historyMaxBytes: 30 }],
   ])('says gap from the first message that the limit of %s has taken', async (_limit, options) => {
     const broker = await started(options)
-    const start = broker.position() ?? ''
+    const start = broker.position() ?? nowhere
     const positions = Array.from(
       { length: 5 },
-      () => broker.publish({ key: 'a', payload, isBinary: false }).position ?? '',
+      () => broker.publish({ key: 'a', payload, isBinary: false }).position ?? nowhere,
     )
     const gaps = [start, ...positions].map((since) => {
       const { gap, messages } = broker.read({ since }, ['#'])
@@ -77,16 +78,16 @@ describe('MemoryBroker', () => {
 
   it('says gap after a message that is larger than its whole history', async () => {
     const broker = await started({ historyMaxBytes: 10 })
-    const since = broker.publish({ key: 'a', payload, isBinary: false }).position ?? ''
-    const large = broker.publish({ key: 'a', payload: new Uint8Array(11), isBinary: true }).position ?? ''
+    const since = broker.publish({ key: 'a', payload, isBinary: false }).position ?? nowhere
+    const large = broker.publish({ key: 'a', payload: new Uint8Array(11), isBinary: true }).position ?? nowhere
     expect(broker.read({ since }, ['#'])).toMatchObject({ messages: [], gap: 'history-expired', position: large })
     expect(broker.read({ since: large }, ['#'])).toEqual({ messages: [], position: large })
   })
 
   it('says gap for an offset of its epoch that it has not reached', async () => {
     const broker = await started()
-    const epoch = broker.position()?.split(':')[0]
-    expect(broker.read({ since: `${epoch}:1` }, ['#']).gap).toBe('epoch-changed')
+    const { epoch } = broker.position() ?? nowhere
+    expect(broker.read({ since: { epoch, offset: 1 } }, ['#']).gap).toBe('epoch-changed')
   })
 
   it('never lends bytes of its history that change later', async () => {

@@ -18,7 +18,7 @@ export interface LoggedMessage {
 /** Payloads share allocations of this size: an allocation per message would cost more than the rest of a publish. */
 const SEGMENT_BYTES = 1_048_576
 /** Bounds the lists of a segment when payloads are tiny. */
-const SEGMENT_MESSAGES = 4_096
+const SEGMENT_MESSAGES = 16_384
 
 /** A run of messages whose payloads stand in one allocation, one after the other. Only ever appended to. */
 class Segment {
@@ -28,10 +28,12 @@ class Segment {
   /** Where each payload ends; it begins where the one before ends. */
   readonly #ends: number[] = []
   readonly #binary: boolean[] = []
+  #usedBytes = 0
 
   constructor(firstOffset: number, capacityBytes: number) {
     this.firstOffset = firstOffset
-    this.#bytes = new Uint8Array(capacityBytes)
+    // Not filled with zeros: nobody sees more of it than what was written.
+    this.#bytes = new Uint8Array(Buffer.allocUnsafeSlow(capacityBytes).buffer)
   }
 
   get count(): number {
@@ -39,15 +41,15 @@ class Segment {
   }
 
   hasRoomFor(byteCount: number): boolean {
-    return this.count < SEGMENT_MESSAGES && this.#endOf(this.count - 1) + byteCount <= this.#bytes.length
+    return this.#ends.length < SEGMENT_MESSAGES && this.#usedBytes + byteCount <= this.#bytes.length
   }
 
   append(key: string, payload: Uint8Array, isBinary: boolean): void {
-    const start = this.#endOf(this.count - 1)
-    this.#bytes.set(payload, start)
+    this.#bytes.set(payload, this.#usedBytes)
+    this.#usedBytes += payload.length
     this.#keys.push(key)
     this.#binary.push(isBinary)
-    this.#ends.push(start + payload.length)
+    this.#ends.push(this.#usedBytes)
   }
 
   keyAt(index: number): string {

@@ -8,7 +8,7 @@ import type {
   OutboundMessage,
   Position,
 } from '../broker.js'
-import { parsePosition } from '../position.js'
+import { formatPosition } from '../position.js'
 
 /** A delivery, with its payload copied: a broker lends it only for the time of the call. */
 interface Delivery {
@@ -39,6 +39,9 @@ class RecordingSink implements BrokerSink {
 
 const encoder = new TextEncoder()
 const decoder = new TextDecoder()
+
+/** Stands for a position that is missing, and is none of any broker. */
+const NOWHERE: Position = { epoch: 'nowhere', offset: 0 }
 
 function deliveryOf({ key, payload, isBinary, position, origin }: InboundMessage): Delivery {
   return { key, text: decoder.decode(payload), isBinary, position, origin }
@@ -169,7 +172,7 @@ export function brokerSuite(
       it.runIf(expected.confirms)('resolves a publish with what was accepted, listened to or not', async () => {
         const accepted = await broker.publish(text('nobody.listens', 'one'))
         expect(accepted.isDuplicate).toBe(false)
-        if (expected.history) expect((await read({ last: 1 }, ['#'])).messages[0]?.position).toBe(accepted.position)
+        if (expected.history) expect((await read({ last: 1 }, ['#'])).messages[0]?.position).toEqual(accepted.position)
       })
 
       it('delivers a message id once within its window', async () => {
@@ -178,7 +181,7 @@ export function brokerSuite(
         const again = await broker.publish(text('a', 'again', { messageId: 'id-1' }))
         const other = await broker.publish(text('a', 'other', { messageId: 'id-2' }))
         expect([first, again, other].map(({ isDuplicate }) => isDuplicate)).toEqual([false, true, false])
-        expect(again.position).toBe(first.position)
+        expect(again.position).toEqual(first.position)
         expect(await deliveredUpTo('other')).toEqual(['first', 'other'])
       })
 
@@ -194,7 +197,7 @@ export function brokerSuite(
     describe.runIf(expected.history)('history', () => {
       const publishAll = async (...bodies: string[]): Promise<Position[]> => {
         const positions: Position[] = []
-        for (const body of bodies) positions.push((await broker.publish(text(`key.${body}`, body))).position ?? 'none')
+        for (const body of bodies) positions.push((await broker.publish(text(`key.${body}`, body))).position ?? NOWHERE)
         return positions
       }
 
@@ -204,10 +207,10 @@ export function brokerSuite(
         const positions = await publishAll('a', 'b', 'c')
         await deliveredUpTo('c')
         expect(sink.deliveries.map(({ position }) => position)).toEqual(positions)
-        const offsets = [start ?? 'none', ...positions].map((position) => parsePosition(position).offset)
+        const offsets = [start ?? NOWHERE, ...positions].map(({ offset }) => offset)
         expect(offsets).toEqual([...new Set(offsets)].sort((a, b) => a - b))
-        for (const position of positions) expect(position).toMatch(/^[\w:.-]{1,64}$/)
-        expect(await broker.position()).toBe(positions.at(-1))
+        for (const position of positions) expect(formatPosition(position)).toMatch(/^[\w:.-]{1,52}:[0-9a-z]{1,11}$/)
+        expect(await broker.position()).toEqual(positions.at(-1))
       })
 
       it('delivers in the order of the log, over all keys and bindings', async () => {
@@ -220,17 +223,17 @@ export function brokerSuite(
       })
 
       it('reads exactly what came after a position', async () => {
-        const start = (await broker.position()) ?? 'none'
+        const start = (await broker.position()) ?? NOWHERE
         const positions = await publishAll('a', 'b', 'c')
         expect((await read({ since: start }, ['#'])).texts).toEqual(['a', 'b', 'c'])
-        const [first = 'none', , last = 'none'] = positions
+        const [first = NOWHERE, , last = NOWHERE] = positions
         const result = await read({ since: first }, ['#'])
         expect(result.messages.map(({ key, text, position }) => ({ key, text, position }))).toEqual([
           { key: 'key.b', text: 'b', position: positions[1] },
           { key: 'key.c', text: 'c', position: positions[2] },
         ])
         expect(result.gap).toBeUndefined()
-        expect(result.position).toBe(last)
+        expect(result.position).toEqual(last)
         expect(await read({ since: last }, ['#'])).toMatchObject({ texts: [], position: last })
       })
 
@@ -242,8 +245,8 @@ export function brokerSuite(
       })
 
       it('reads what any of the patterns matches, once', async () => {
-        const start = (await broker.position()) ?? 'none'
-        const [, , , last = 'none'] = await publishAll('a', 'b', 'c', 'd')
+        const start = (await broker.position()) ?? NOWHERE
+        const [, , , last = NOWHERE] = await publishAll('a', 'b', 'c', 'd')
         expect((await read({ since: start }, ['key.a', '*.c', 'key.c', '#.c'])).texts).toEqual(['a', 'c'])
         expect((await read({ last: 1 }, ['key.a', 'key.b'])).texts).toEqual(['b'])
         expect(await read({ since: start }, ['nothing'])).toMatchObject({ texts: [], position: last })
@@ -270,21 +273,12 @@ export function brokerSuite(
 
       it('says gap, and reads all there is, for a position of another epoch', async () => {
         await publishAll('a', 'b')
-        const result = await read({ since: 'another-epoch:1' }, ['#'])
+        const result = await read({ since: { epoch: 'another-epoch', offset: 1 } }, ['#'])
         expect(result).toMatchObject({ gap: 'epoch-changed', texts: ['a', 'b'] })
       })
 
-      it.each(['', 'no-offset', ':7', 'epoch:', 'epoch:x', 'epoch:-1', 'epoch:01'])(
-        'refuses %j, which is no position',
-        async (position) => {
-          await expect(async () => broker.read({ since: position }, ['#'])).rejects.toMatchObject({
-            code: 'E_POSITION_INVALID',
-          })
-        },
-      )
-
       it(expected.durable ? 'keeps its log over a restart' : 'says gap after a restart that lost its log', async () => {
-        const [first = 'none'] = await publishAll('a', 'b')
+        const [first = NOWHERE] = await publishAll('a', 'b')
         await broker.stop()
         await broker.start(sink)
         await publishAll('c')

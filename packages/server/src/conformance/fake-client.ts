@@ -2,10 +2,12 @@ import {
   type ClientMessage,
   decodeServerMessage,
   encodeClientMessage,
+  PositionBase,
   type ServerMessage,
   type WirePayload,
 } from 'webmq-client/protocol'
 import type { Rejection } from '../transport.js'
+import { completeMessage } from './complete-message.js'
 
 /** What a {@link FakeClient} is driven by. */
 export interface FakeClientLink {
@@ -22,6 +24,8 @@ export interface FakeClosure {
 /** The other end of a connection of a {@link FakeTransport}. */
 export class FakeClient {
   readonly #link: FakeClientLink
+  readonly #positions = new PositionBase()
+  readonly #messages: ServerMessage[] = []
   /** Everything that was received, as it came. */
   readonly frames: { readonly data: WirePayload; readonly isBinary: boolean }[] = []
   /** Subprotocol that the server has chosen. */
@@ -36,9 +40,15 @@ export class FakeClient {
     this.#link = link
   }
 
-  /** Everything that was received, understood. */
+  /** Everything that was received, understood; positions are full, as applications see them. */
   get messages(): ServerMessage[] {
-    return this.frames.map(({ data }) => decodeServerMessage(data))
+    return [...this.#messages]
+  }
+
+  /** Takes what the server sends. */
+  take(data: WirePayload, isBinary: boolean): void {
+    this.frames.push({ data, isBinary })
+    this.#messages.push(completeMessage(decodeServerMessage(data), this.#positions))
   }
 
   /** What was received of one verb. */
@@ -49,6 +59,7 @@ export class FakeClient {
   /** Forgets what was received. */
   clear(): void {
     this.frames.length = 0
+    this.#messages.length = 0
   }
 
   /** Sends one protocol message. */

@@ -3,6 +3,7 @@ import { WebMQError } from 'webmq-client/protocol'
 import type {
   AcceptOptions,
   ConnectionId,
+  FrameData,
   GroupId,
   Rejection,
   Transport,
@@ -12,6 +13,7 @@ import type {
   UpgradeId,
   UpgradeRequest,
 } from '../transport.js'
+import { copyFrame } from '../transports/copy-frame.js'
 import { FakeClient } from './fake-client.js'
 
 /** What an upgrade request of a {@link FakeTransport} says; the rest is as a plain client would say it. */
@@ -98,18 +100,18 @@ export class FakeTransport implements Transport {
     this.#connections.get(connection)?.groups.delete(group)
   }
 
-  multicast(groups: readonly GroupId[], data: Uint8Array | string, isBinary: boolean, except?: ConnectionId): void {
+  multicast(groups: readonly GroupId[], data: FrameData, isBinary: boolean, except?: ConnectionId): void {
     for (const [id, connection] of this.#connections) {
       if (id !== except && groups.some((group) => connection.groups.has(group))) this.send(id, data, isBinary)
     }
   }
 
-  send(id: ConnectionId, data: Uint8Array | string, isBinary: boolean): void {
+  send(id: ConnectionId, data: FrameData, isBinary: boolean): void {
     const connection = this.#connections.get(id)
     if (connection === undefined || connection.isClosing) return
     this.#counts.delivered++
-    const bytes = typeof data === 'string' ? new TextEncoder().encode(data) : data.slice()
-    connection.client.frames.push({ data: isBinary ? bytes : new TextDecoder().decode(bytes), isBinary })
+    const bytes = new Uint8Array(copyFrame(data))
+    connection.client.take(isBinary ? bytes : new TextDecoder().decode(bytes), isBinary)
   }
 
   close(id: ConnectionId, code: number, reason: string): void {

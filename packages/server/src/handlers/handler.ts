@@ -1,5 +1,5 @@
 import type { ClientMessage, ClientVerb, TextServerMessage } from 'webmq-client/protocol'
-import type { Broker, InboundMessage } from '../broker.js'
+import type { Broker, InboundMessage, Position } from '../broker.js'
 import type { Identity, TokenVerifier } from '../identity/index.js'
 import type { Listens } from '../listens.js'
 import type { ConnectionId } from '../transport.js'
@@ -22,6 +22,8 @@ export interface HandlerContext {
   mayListen(pattern: string): boolean
   mayPublish(key: string): boolean
   reply(message: TextServerMessage): void
+  /** The option `position` of an `ok` from which on this connection is sent messages; `undefined` says that there is none. */
+  givePosition(position: Position | undefined): { readonly position?: string }
   /** Sends a message of the log. */
   replay(message: InboundMessage): void
   /** Takes bytes of what may be replayed to this connection now; `false` when it has had enough. */

@@ -22,7 +22,7 @@ function answer(context: HandlerContext, id: string, log: Replay): void {
   context.reply({
     verb: 'ok',
     id,
-    ...(position === undefined ? undefined : { position }),
+    ...context.givePosition(position),
     ...(gap === undefined ? undefined : { gap }),
     replayed: messages.length,
   })

@@ -4,6 +4,7 @@ import { SlowBroker } from '../../test/slow-broker.js'
 import { MemoryBroker } from '../brokers/memory-broker.js'
 import type { FakeClient } from '../conformance/fake-client.js'
 import { resolveOptions, type ServerOptions } from '../options.js'
+import { formatPosition } from '../position.js'
 
 const payloads = (client: FakeClient) => client.received('message').map(({ payload }) => payload)
 const replayed = (client: FakeClient) => client.received('message').map(({ replayed }) => replayed)
@@ -48,7 +49,7 @@ describe('listen', () => {
     client.clear()
     client.send({ verb: 'listen', id: 'l', pattern: 'k.a', last: 2 })
     await fake.settled()
-    expect(client.messages[0]).toEqual({ verb: 'ok', id: 'l', position: await fake.broker.position(), replayed: 2 })
+    expect(client.messages[0]).toEqual({ verb: 'ok', id: 'l', position: await fake.position(), replayed: 2 })
     expect(payloads(client)).toEqual(['"2"', '"3"'])
   })
 
@@ -148,8 +149,11 @@ describe('listen on a broker that takes its time', () => {
     const memory = new MemoryBroker(resolveOptions(options))
     const broker = new SlowBroker(memory)
     const fake = await FakeServer.start(options, { broker })
-    const publish = (text: string) =>
-      memory.publish({ key: 'k', payload: new TextEncoder().encode(text), isBinary: false }).position ?? 'none'
+    const publish = (text: string) => {
+      const payload = new TextEncoder().encode(text)
+      const { position } = memory.publish({ key: 'k', payload, isBinary: false })
+      return position === undefined ? 'none' : formatPosition(position)
+    }
     const release = async (count: number) => {
       for (let index = 0; index < count; index++) {
         await fake.settled()

@@ -48,7 +48,7 @@ function goLive(context: HandlerContext, message: MessageOf<'listen'>, opening: 
   context.reply({
     verb: 'ok',
     id: message.id,
-    ...(position === undefined ? undefined : { position }),
+    ...context.givePosition(position),
     ...(message.since !== undefined && gap === undefined ? { recovered: true } : undefined),
     ...(gap === undefined ? undefined : { gap }),
     ...(isAsked ? { replayed: replay.messages.length } : undefined),

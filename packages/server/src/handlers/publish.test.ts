@@ -14,10 +14,12 @@ describe('publish', () => {
     const payload = '{ "big": 9007199254740993, "ü": "\u2028" }'
     publisher.send({ verb: 'publish', id: 'p1', key: 'chat.42.message', echo: true, payload })
     await fake.settled()
-    const position = await fake.broker.position()
+    const position = await fake.position()
     expect(publisher.messages).toEqual([{ verb: 'ok', id: 'p1', position }])
     expect(twice.messages).toEqual([{ verb: 'message', key: 'chat.42.message', position, replayed: false, payload }])
     expect(other.messages).toEqual([])
+    // On the wire the offset alone, for the answer to the listen has said the epoch [P-8.8].
+    expect(twice.frames.map(({ data }) => data)).toEqual([`message chat.42.message 1\n${payload}`])
   })
 
   it('sends bytes as a binary frame', async () => {
@@ -72,7 +74,7 @@ describe('publish', () => {
     await fake.settled()
     second.send({ verb: 'publish', id: '2', key: 'k', messageId: 'm', echo: true, payload: '1' })
     await fake.settled()
-    const position = await fake.broker.position()
+    const position = await fake.position()
     expect(first.received('ok')).toEqual([{ verb: 'ok', id: '1', position }])
     expect(second.received('ok')).toEqual([{ verb: 'ok', id: '2', position, duplicate: true }])
     expect(listener.received('message')).toHaveLength(1)

@@ -1,6 +1,7 @@
 import { WebMQError } from 'webmq-client/protocol'
 import type { Accepted, OutboundMessage } from '../broker.js'
 import { isPromise } from '../maybe-promise.js'
+import { formatPosition } from '../position.js'
 import type { Handler, HandlerContext } from './handler.js'
 
 /** Gives a message to the broker and, if asked to, answers once the broker has it. */
@@ -41,5 +42,5 @@ function outbound(
 function acknowledge(context: HandlerContext, id: string | undefined, { position, isDuplicate }: Accepted): void {
   if (id === undefined) return
   if (position === undefined) context.reply({ verb: 'ok', id, duplicate: isDuplicate })
-  else context.reply({ verb: 'ok', id, position, duplicate: isDuplicate })
+  else context.reply({ verb: 'ok', id, position: formatPosition(position), duplicate: isDuplicate })
 }

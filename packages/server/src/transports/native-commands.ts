@@ -1,4 +1,4 @@
-import type { AcceptOptions, ConnectionId, GroupId, Rejection, UpgradeId } from '../transport.js'
+import type { AcceptOptions, ConnectionId, FrameData, GroupId, Rejection, UpgradeId } from '../transport.js'
 
 /** Commands wait in a buffer of this size; a turn that has more of them than a write carries is handed over in parts. */
 const BUFFER_BYTES = 256 * 1024
@@ -31,6 +31,8 @@ const FLAG_EXCEPT = 2
 export class NativeCommands {
   readonly #submit: (packed: Buffer, length: number) => void
   #buffer = Buffer.allocUnsafeSlow(BUFFER_BYTES)
+  /** Of the same bytes: writes numbers in a fraction of the time of a Buffer's methods. */
+  #view = viewOf(this.#buffer)
   #length = 0
   #isScheduled = false
   #isHeld = false
@@ -53,7 +55,7 @@ export class NativeCommands {
     const sizeAt = this.#length
     this.#uint32(0)
     this.#headers(headers)
-    this.#buffer.writeUInt32LE(this.#length - sizeAt - 4, sizeAt)
+    this.#view.setUint32(sizeAt, this.#length - sizeAt - 4, true)
     this.#text(body)
     this.#end(start)
   }
@@ -70,8 +72,8 @@ export class NativeCommands {
     this.#end(start)
   }
 
-  send(connection: ConnectionId, data: Uint8Array | string, isBinary: boolean): void {
-    const isLone = data.length >= LONE_PAYLOAD_BYTES
+  send(connection: ConnectionId, data: FrameData, isBinary: boolean): void {
+    const isLone = sizeOf(data) >= LONE_PAYLOAD_BYTES
     if (isLone) this.flush()
     const start = this.#begin(SEND, isBinary && typeof data !== 'string' ? FLAG_BINARY : 0, 0, connection)
     this.#payload(data)
@@ -79,14 +81,13 @@ export class NativeCommands {
     if (isLone) this.flush()
   }
 
-  multicast(groups: readonly GroupId[], data: Uint8Array | string, isBinary: boolean, except?: ConnectionId): void {
-    const isLone = data.length >= LONE_PAYLOAD_BYTES
+  multicast(groups: readonly GroupId[], data: FrameData, isBinary: boolean, except?: ConnectionId): void {
+    const isLone = sizeOf(data) >= LONE_PAYLOAD_BYTES
     if (isLone) this.flush()
     const binaryFlag = isBinary && typeof data !== 'string' ? FLAG_BINARY : 0
     const exceptFlag = except === undefined ? 0 : FLAG_EXCEPT
     const start = this.#begin(MULTICAST, binaryFlag | exceptFlag, 0, except ?? 0)
-    this.#uint32(groups.length)
-    for (const group of groups) this.#uint32(group)
+    this.#groups(groups)
     this.#payload(data)
     this.#end(start)
     if (isLone) this.flush()
@@ -104,7 +105,7 @@ export class NativeCommands {
     if (length === 0) return
     this.#length = 0
     const buffer = this.#buffer
-    if (buffer.length > BUFFER_BYTES) this.#buffer = Buffer.allocUnsafeSlow(BUFFER_BYTES)
+    if (buffer.length > BUFFER_BYTES) this.#replace(Buffer.allocUnsafeSlow(BUFFER_BYTES))
     this.#submit(buffer, length)
   }
 
@@ -124,14 +125,14 @@ export class NativeCommands {
     const buffer = this.#buffer
     buffer[start] = kind
     buffer[start + 1] = flags
-    buffer.writeUInt16LE(number & 0xffff, start + 2)
-    buffer.writeDoubleLE(id, start + 8)
+    this.#view.setUint16(start + 2, number, true)
+    this.#view.setFloat64(start + 8, id, true)
     this.#length = start + HEADER_BYTES
     return start
   }
 
   #end(start: number): void {
-    this.#buffer.writeUInt32LE(this.#length - start, start + 4)
+    this.#view.setUint32(start + 4, this.#length - start, true)
     if (this.#length >= MAX_WAITING_BYTES) this.flush()
     else this.#schedule()
   }
@@ -158,11 +159,23 @@ export class NativeCommands {
     }
   }
 
-  #payload(data: Uint8Array | string): void {
+  #groups(groups: readonly GroupId[]): void {
+    this.#reserve(4 + 4 * groups.length)
+    this.#uint32(groups.length)
+    for (const group of groups) this.#uint32(group)
+  }
+
+  #payload(data: FrameData): void {
     this.#reserve(GAP_BYTES)
     this.#length += GAP_BYTES
     if (typeof data === 'string') this.#text(data)
-    else this.#bytes(data)
+    else if (data instanceof Uint8Array) this.#bytes(data)
+    else {
+      const { byteLength } = data
+      this.#reserve(byteLength)
+      data.writeTo(this.#buffer, this.#length)
+      this.#length += byteLength
+    }
   }
 
   #text(text: string): void {
@@ -179,7 +192,7 @@ export class NativeCommands {
 
   #uint32(number: number): void {
     this.#reserve(4)
-    this.#buffer.writeUInt32LE(number >>> 0, this.#length)
+    this.#view.setUint32(this.#length, number, true)
     this.#length += 4
   }
 
@@ -188,6 +201,20 @@ export class NativeCommands {
     if (needed <= this.#buffer.length) return
     const larger = Buffer.allocUnsafeSlow(Math.max(needed, 2 * this.#buffer.length))
     this.#buffer.copy(larger, 0, 0, this.#length)
-    this.#buffer = larger
+    this.#replace(larger)
   }
+
+  #replace(buffer: Buffer<ArrayBuffer>): void {
+    this.#buffer = buffer
+    this.#view = viewOf(buffer)
+  }
+}
+
+function viewOf(buffer: Buffer<ArrayBuffer>): DataView {
+  return new DataView(buffer.buffer, buffer.byteOffset, buffer.length)
+}
+
+/** Bytes of a message; of a text, UTF-16 units. */
+function sizeOf(data: FrameData): number {
+  return typeof data === 'string' ? data.length : data.byteLength
 }

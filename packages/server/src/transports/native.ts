@@ -4,6 +4,7 @@ import type { NativeEngine } from 'webmq-native'
 import type {
   AcceptOptions,
   ConnectionId,
+  FrameData,
   GroupId,
   Rejection,
   Transport,
@@ -124,11 +125,11 @@ class NativeTransport implements Transport {
     this.#commands.leave(connection, group)
   }
 
-  multicast(groups: readonly GroupId[], data: Uint8Array | string, isBinary: boolean, except?: ConnectionId): void {
+  multicast(groups: readonly GroupId[], data: FrameData, isBinary: boolean, except?: ConnectionId): void {
     if (groups.length > 0) this.#commands.multicast(groups, data, isBinary, except)
   }
 
-  send(connection: ConnectionId, data: Uint8Array | string, isBinary: boolean): void {
+  send(connection: ConnectionId, data: FrameData, isBinary: boolean): void {
     this.#commands.send(connection, data, isBinary)
   }
 

@@ -3,6 +3,7 @@ import { ERRORS, WebMQError } from 'webmq-client/protocol'
 import type {
   AcceptOptions,
   ConnectionId,
+  FrameData,
   GroupId,
   Rejection,
   Transport,
@@ -12,8 +13,9 @@ import type {
   TransportStats,
   UpgradeId,
 } from '../transport.js'
+import { copyFrame } from './copy-frame.js'
 import { uwsBehavior } from './uws-behavior.js'
-import { UwsConnection } from './uws-connection.js'
+import { UwsConnection, type UwsFrame } from './uws-connection.js'
 import { UwsGroups } from './uws-groups.js'
 import { UwsHttp } from './uws-http.js'
 import { UwsKeepalive } from './uws-keepalive.js'
@@ -138,7 +140,7 @@ class UwsTransport implements Transport {
     if (connection !== undefined) this.#groups.leave(connection, group)
   }
 
-  multicast(groups: readonly GroupId[], data: Uint8Array | string, isBinary: boolean, except?: ConnectionId): void {
+  multicast(groups: readonly GroupId[], data: FrameData, isBinary: boolean, except?: ConnectionId): void {
     if (!this.#groups.hasMembers(groups)) return
     const frame = createFrame(data, isBinary)
     this.#groups.forEachMember(groups, (connection) => {
@@ -146,7 +148,7 @@ class UwsTransport implements Transport {
     })
   }
 
-  send(id: ConnectionId, data: Uint8Array | string, isBinary: boolean): void {
+  send(id: ConnectionId, data: FrameData, isBinary: boolean): void {
     const connection = this.#connections.get(id)
     if (connection !== undefined) this.#outbox.push(connection, createFrame(data, isBinary))
   }
@@ -258,6 +260,6 @@ class UwsTransport implements Transport {
 }
 
 /** Copies `data`; the bytes belong to the caller again when this returns. */
-function createFrame(data: Uint8Array | string, isBinary: boolean) {
-  return typeof data === 'string' ? { data: Buffer.from(data), isBinary: false } : { data: Buffer.from(data), isBinary }
+function createFrame(data: FrameData, isBinary: boolean): UwsFrame {
+  return { data: copyFrame(data), isBinary: isBinary && typeof data !== 'string' }
 }

@@ -137,6 +137,23 @@ export function multicastTests(create: CreateTransport): void {
       await eventually(() => expect(transport.stats().deliveredCount).toBe(before + 2))
     })
 
+    it('lets a message write itself, small and large, to many and to one', async () => {
+      const harness = await Harness.start(create)
+      const { transport } = harness
+      const member = await harness.connect()
+      transport.join(member.connection, group(1))
+      const source = (byteLength: number) => ({
+        byteLength,
+        writeTo: (target: Uint8Array, start: number) => void target.fill(0x61, start, start + byteLength),
+      })
+      transport.multicast([group(1)], source(3), false)
+      transport.send(member.connection, source(4), true)
+      transport.multicast([group(1)], source(100_000), false)
+      transport.multicast([group(1)], source(0), true)
+      await harness.settle(member)
+      expect(member.client.messages).toEqual(['aaa', Buffer.from('aaaa'), 'a'.repeat(100_000), Buffer.alloc(0)])
+    })
+
     it('has copied what it sends when the call returns', async () => {
       const harness = await Harness.start(create)
       const members = await harness.connectMany(3)

@@ -1,0 +1,41 @@
+/** Offsets are written in base 36 [P-8.1]: they travel with every message, and are a third shorter than in decimal. */
+const RADIX = 36
+const DIGITS = Uint8Array.from('0123456789abcdefghijklmnopqrstuvwxyz', (char) => char.charCodeAt(0))
+/** Below it, a digit is found with whole numbers alone, which costs a fraction. */
+const MAX_INT = 0x7fff_ffff
+
+/** An offset as text. */
+export function formatOffset(offset: number): string {
+  return offset.toString(RADIX)
+}
+
+/** The offset that `text` says; `undefined` when it says none [P-8.1]. */
+export function parseOffset(text: string): number | undefined {
+  const offset = Number.parseInt(text, RADIX)
+  return /^(?:0|[1-9a-z][0-9a-z]{0,10})$/.test(text) && Number.isSafeInteger(offset) ? offset : undefined
+}
+
+/** Characters that an offset takes. */
+export function digitCountOf(offset: number): number {
+  let count = 1
+  for (let bound = RADIX; offset >= bound; bound *= RADIX) count++
+  return count
+}
+
+/** Writes an offset into `target` from `start` on; returns where it ends. */
+export function putOffset(target: Uint8Array, start: number, offset: number): number {
+  const end = start + digitCountOf(offset)
+  let place = end
+  let rest = offset
+  while (rest > MAX_INT) {
+    const next = Math.floor(rest / RADIX)
+    target[--place] = DIGITS[rest - next * RADIX] ?? 0
+    rest = next
+  }
+  while (place > start) {
+    const next = (rest / RADIX) | 0
+    target[--place] = DIGITS[rest - next * RADIX] ?? 0
+    rest = next
+  }
+  return end
+}
