@@ -6,7 +6,7 @@ import { positiveInteger } from '../options.js'
 import { signToken } from '../targets/json-web-token.js'
 import { JUDGEMENT_COLUMNS, percentileColumns, SERVER_COLUMNS } from '../trials/columns.js'
 import { createTrialScenario } from '../trials/create-trial-scenario.js'
-import { generatorShare, latencyMs, reasons, type Trial, usageBetween } from '../trials/trial.js'
+import { generatorShare, latencyMs, reasons, usageBetween } from '../trials/trial.js'
 import type { TrialConfig } from '../trials/trial-options.js'
 import { type Measured, per, type TrialContext, type TrialScenario } from '../trials/trial-scenario.js'
 import { judge } from '../trials/verdict.js'
@@ -19,7 +19,7 @@ interface StormConfig extends TrialConfig {
 
 /** Made and closed before: with fewer, the compiler of a target of Node is at work for most of what is measured. */
 const WARMUP_CONNECTIONS = 5_000
-const MAX_GONE_MS = 5_000
+/** For what the compiler still has to do. */
 const SETTLE_MS = 250
 const SECRET_BYTES = 32
 
@@ -85,7 +85,8 @@ async function measureStorm({
   progress.phase('warming up')
   await trial.tryConnect({ ...options, count: WARMUP_CONNECTIONS })
   await trial.loadgen.close(false)
-  await settled(trial, signal)
+  await trial.allGone()
+  await sleep(SETTLE_MS, undefined, { signal })
 
   progress.phase('connecting')
   const start = await trial.mark()
@@ -107,15 +108,6 @@ async function measureStorm({
       }),
     },
   }
-}
-
-/** Waits until the server has seen the connections of the warm-up go, and a little longer for its compiler. */
-async function settled({ target }: Trial, signal: AbortSignal): Promise<void> {
-  const latestMs = performance.now() + MAX_GONE_MS
-  while ((await target.sample()).connections > 0 && performance.now() < latestMs) {
-    await sleep(SETTLE_MS, undefined, { signal })
-  }
-  await sleep(SETTLE_MS, undefined, { signal })
 }
 
 /** Test 1: how fast connections are made, and what one costs. */

@@ -81,6 +81,8 @@ export interface TargetSample {
 
 /** How a target is set up; the argument of its script, as JSON. */
 export interface TargetSettings {
+  /** For targets of Node: flags of the process, which its program does not see. */
+  readonly nodeFlags?: readonly string[]
   /** HS256; a connection has to bring a token. Absent: anyone may connect. */
   readonly jwtSecret?: string
   /** I/O threads, where there is a choice. */

@@ -86,12 +86,16 @@ export class TargetProcess {
   }
 }
 
-function programOf({ label, spec, threads }: TargetChoice, settings: TargetSettings, rawProgram: string): LineProgram {
+function programOf(
+  { label, spec, threads }: TargetChoice,
+  { nodeFlags = [], ...settings }: TargetSettings,
+  rawProgram: string,
+): LineProgram {
   const title = `target ${label}`
   if (spec.program === 'webmq-raw') {
     return { title, command: rawProgram, args: ['--mode', String(spec.settings.mode)], hasIds: false }
   }
   const script = fileURLToPath(new URL(spec.program, TARGETS_FOLDER))
   const argument = JSON.stringify({ ...spec.settings, ...settings, ...(threads === undefined ? {} : { threads }) })
-  return { title, command: process.execPath, args: ['--expose-gc', script, argument], hasIds: false }
+  return { title, command: process.execPath, args: ['--expose-gc', ...nodeFlags, script, argument], hasIds: false }
 }

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { nowUs } from '../clock.js'
 import { RunError } from '../exit-codes.js'
 import { Loadgen } from '../loadgen.js'
@@ -8,6 +9,9 @@ import type { LatencyMs } from '../scenarios/result.js'
 import type { TargetSample, TargetSettings } from '../targets/messages.js'
 import { TargetProcess } from '../targets/target-process.js'
 import type { TargetChoice } from '../targets/target-table.js'
+
+const MAX_GONE_MS = 5_000
+const GONE_POLL_MS = 20
 
 /** What a trial is made of. */
 export interface TrialOptions {
@@ -87,6 +91,12 @@ export class Trial {
     const { failed } = await loadgen.send(listen.texts, listen.awaited)
     if (failed > 0) throw new RunError(`${failed} connections got no answer to '${listen.texts.join(', ')}'`)
     return connected
+  }
+
+  /** Resolves once the server has seen all connections go, at the latest after five seconds. */
+  async allGone(): Promise<void> {
+    const latestMs = performance.now() + MAX_GONE_MS
+    while ((await this.target.sample()).connections > 0 && performance.now() < latestMs) await sleep(GONE_POLL_MS)
   }
 
   /** What both have used up to now; also the beginning of the next event-loop lag. */
