@@ -120,7 +120,7 @@ export class ServerNode {
   publishBatch(batch: readonly BatchMessage[]): MaybePromise<readonly PublishResult[]> {
     const { broker, options } = this.#parts
     const messages = outboundBatch(batch, options.maxPayloadBytes)
-    const results: PublishResult[] = []
+    const results = new Array<PublishResult>(messages.length)
     const waiting: Promise<unknown>[] = []
     try {
       for (let index = 0; index < messages.length; index++) {
@@ -191,15 +191,13 @@ export class ServerNode {
 
 /** @throws {WebMQError} what {@link WebMQServer.publishBatch} throws. */
 function outboundBatch(batch: readonly BatchMessage[], maxPayloadBytes: number): OutboundMessage[] {
-  const messages: OutboundMessage[] = []
+  const messages = new Array<OutboundMessage>(batch.length)
+  let index = 0
   try {
-    for (const { key, payload, id } of batch) messages.push(outbound(key, payload, id, maxPayloadBytes))
+    for (const { key, payload, id } of batch) messages[index++] = outbound(key, payload, id, maxPayloadBytes)
   } catch (error) {
     if (!(error instanceof WebMQError)) throw error
-    throw new WebMQError(error.code, {
-      message: `message ${messages.length} of the batch: ${error.message}`,
-      cause: error,
-    })
+    throw new WebMQError(error.code, { message: `message ${index - 1} of the batch: ${error.message}`, cause: error })
   }
   return messages
 }

@@ -17,17 +17,18 @@ export interface LoggedMessage {
 
 /** Payloads share allocations of this size: an allocation per message would cost more than the rest of a publish. */
 const SEGMENT_BYTES = 1_048_576
-/** Bounds the lists of a segment when payloads are tiny. */
-const SEGMENT_MESSAGES = 16_384
+/** Messages of a segment, for which it has room from the start: payloads of 128 bytes fill it. */
+const SEGMENT_MESSAGES = 8_192
 
 /** A run of messages whose payloads stand in one allocation, one after the other. Only ever appended to. */
 class Segment {
   readonly firstOffset: number
   readonly #bytes: Uint8Array
-  readonly #keys: string[] = []
+  readonly #keys = new Array<string>(SEGMENT_MESSAGES)
   /** Where each payload ends; it begins where the one before ends. */
-  readonly #ends: number[] = []
-  readonly #binary: boolean[] = []
+  readonly #ends = new Uint32Array(SEGMENT_MESSAGES)
+  readonly #binary = new Uint8Array(SEGMENT_MESSAGES)
+  #count = 0
   #usedBytes = 0
 
   constructor(firstOffset: number, capacityBytes: number) {
@@ -37,19 +38,20 @@ class Segment {
   }
 
   get count(): number {
-    return this.#ends.length
+    return this.#count
   }
 
   hasRoomFor(byteCount: number): boolean {
-    return this.#ends.length < SEGMENT_MESSAGES && this.#usedBytes + byteCount <= this.#bytes.length
+    return this.#count < SEGMENT_MESSAGES && this.#usedBytes + byteCount <= this.#bytes.length
   }
 
   append(key: string, payload: Uint8Array, isBinary: boolean): void {
     this.#bytes.set(payload, this.#usedBytes)
     this.#usedBytes += payload.length
-    this.#keys.push(key)
-    this.#binary.push(isBinary)
-    this.#ends.push(this.#usedBytes)
+    this.#keys[this.#count] = key
+    this.#binary[this.#count] = Number(isBinary)
+    this.#ends[this.#count] = this.#usedBytes
+    this.#count++
   }
 
   keyAt(index: number): string {
@@ -65,7 +67,7 @@ class Segment {
       offset: this.firstOffset + index,
       key: this.keyAt(index),
       payload: this.#bytes.subarray(this.#endOf(index - 1), this.#endOf(index)),
-      isBinary: this.#binary[index] ?? false,
+      isBinary: this.#binary[index] === 1,
     }
   }
 
