@@ -8,7 +8,7 @@ import {
   SERVER_COLUMNS,
 } from '../trials/columns.js'
 import { createTrialScenario } from '../trials/create-trial-scenario.js'
-import { deliverySeries, fanOutFigures, measureFanOut } from '../trials/fan-out.js'
+import { deliverySeries, fanOutFigures, measureFanOut, whyClosed } from '../trials/fan-out.js'
 import { checkTickSize, type TrialConfig } from '../trials/trial-options.js'
 import type { Measured, TrialContext, TrialScenario } from '../trials/trial-scenario.js'
 import { judge } from '../trials/verdict.js'
@@ -97,7 +97,7 @@ async function measureFlood({
   return {
     figures: {
       ...fanOutFigures(window, payloadBytes),
-      ...judge({ lostCount, duplicateCount, reorderedCount, generatorUtilization }),
+      ...judge({ lostCount, duplicateCount, reorderedCount, generatorUtilization, failure: whyClosed(window) }),
     },
     series: [deliverySeries(window)],
   }

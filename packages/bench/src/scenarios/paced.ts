@@ -8,7 +8,7 @@ import {
   SERVER_COLUMNS,
 } from '../trials/columns.js'
 import { createTrialScenario } from '../trials/create-trial-scenario.js'
-import { deliverySeries, fanOutFigures, measureFanOut, whyLate } from '../trials/fan-out.js'
+import { deliverySeries, fanOutFigures, measureFanOut, whyClosed, whyLate } from '../trials/fan-out.js'
 import { latencyMs } from '../trials/trial.js'
 import { checkTickSize, positiveNumbers, type TrialConfig } from '../trials/trial-options.js'
 import type { Measured, TrialContext, TrialScenario } from '../trials/trial-scenario.js'
@@ -92,6 +92,7 @@ async function measurePaced({ config, testCase, progress, startTrial }: TrialCon
         duplicateCount,
         reorderedCount,
         generatorUtilization,
+        failure: whyClosed(window),
         serverLate: whyLate(window, Math.round(perSecond * duration)),
       }),
     },

@@ -16,8 +16,10 @@ export interface FanOutWindow {
   readonly activeSeconds: number
   /** Busiest generator thread's share of a core while frames arrived, 0 to 1. */
   readonly generatorUtilization: number
-  /** Messages that connections should have got and have not. */
+  /** Messages that connections should have got and have not; what those that were closed have missed is not among them. */
   readonly lostCount: number
+  /** Connections that the server has closed since the trial began. */
+  readonly closedCount: number
 }
 
 /** Polling for progress costs the generator some CPU: seldom is enough. */
@@ -59,6 +61,7 @@ export async function measureFanOut(
     timeoutMs: TAIL_TIMEOUT_MS,
   })
   const usage = usageBetween(start, await trial.mark())
+  const { closed } = await loadgen.stats()
   const activeUs = counted.lastFrameUs - counted.firstFrameUs
   return {
     published,
@@ -68,7 +71,13 @@ export async function measureFanOut(
     // The window is longer than what happens in it: idle time at its ends is no slack.
     generatorUtilization: activeUs > 0 ? Math.min(1, (counted.busiestThreadShare * counted.durationUs) / activeUs) : 0,
     lostCount: counted.gapCount + counted.missingCount,
+    closedCount: Object.values(closed).reduce((sum, count) => sum + count, 0),
   }
+}
+
+/** What is wrong with a window in which everybody should have stayed; `null`: nothing. */
+export function whyClosed({ closedCount }: FanOutWindow): string | null {
+  return closedCount > 0 ? `the server closed ${closedCount.toLocaleString('en')} connections` : null
 }
 
 /** Shows the rate of deliveries until the work is done. */
