@@ -173,6 +173,16 @@ describe('claims', () => {
     expect(error.message).toContain(detail)
   })
 
+  it('are refused when they expire at no time that can be told', async () => {
+    const body = [{ alg: 'HS256' }, good].map((part) => JSON.stringify(part).replace('"iss"', '"exp":1e999,"iss"'))
+    const text = body.map((part) => Buffer.from(part).toString('base64url')).join('.')
+    const token = `${text}.${createHmac('sha256', SECRET).update(text).digest('base64url')}`
+    expect(await errorOf(verifier, token)).toMatchObject({
+      code: 'E_TOKEN_INVALID',
+      message: expect.stringContaining('claim exp is malformed'),
+    })
+  })
+
   it('may be off by the clock tolerance, and not by more', async () => {
     expect(await verifier.verify(await signHs({ ...good, nbf: NOW_S + 4 }))).toEqual({ grants: [] })
     expect((await errorOf(verifier, await signHs({ ...good, nbf: NOW_S + 6 }))).code).toBe('E_TOKEN_INVALID')

@@ -113,6 +113,8 @@ function identityOf({ exp, sub, webmq }: JWTPayload, nowMs: number, clockToleran
   const grants = parseGrants(webmq)
   // Spelled out: made for every connection.
   if (exp === undefined) return sub === undefined ? { grants } : { userId: sub, grants }
+  // JSON can say 1e999, and nothing can be told about when that is.
+  if (!Number.isFinite(exp)) throw invalid('claim exp is malformed')
   const expiresAtMs = expiryMs(exp, nowMs, clockToleranceS)
   return sub === undefined ? { grants, expiresAtMs } : { userId: sub, grants, expiresAtMs }
 }
