@@ -40,10 +40,10 @@ use pool::ChunkPool;
 /// Level members of a cohort are not written to before this much waits for them, if more is at hand.
 const MIN_FULL_COHORT_BYTES: usize = 64 << 10;
 /// One in so many connections with a full socket are a congestion. A machine that reads for many connections does so one after
-/// another: few are full at a time, and yet each falls behind in its turn (15 to 45 of 100 when a flood had lost the first).
-const CONGESTED_SHARE: usize = 8;
+/// another: few are full at a time, and yet each falls behind in its turn.
+const CONGESTED_SHARE: usize = 32;
 /// Fewer are no congestion unless they are most.
-const MIN_CONGESTED: usize = 8;
+const MIN_CONGESTED: usize = 4;
 /// Frames that wait for a flush that is held back, over all cohorts.
 const MAX_UNFLUSHED_BYTES: usize = 4 << 20;
 
