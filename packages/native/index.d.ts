@@ -45,6 +45,14 @@ export interface NativeAddress {
  * Errors have a `code` of WebMQ's error table.
  */
 export interface NativeEngine {
+  /**
+   * Has the event loop do the work of threads that have little of it, which spares a message the way between threads.
+   * @param events Kept, and filled with packed events before each call of `turn`.
+   * @param commands Kept; `turn` leaves packed commands at its start.
+   * @param turn Gets the bytes of the events, returns the bytes of the commands.
+   * @returns Whether the runtime can do that; otherwise everything comes by `ring`.
+   */
+  beGuest(events: Buffer, commands: Buffer, turn: (length: number) => number): boolean
   /** Binds an IP address and accepts connections on it. Port 0 takes a free one. */
   listen(host: string, port: number): NativeAddress
   /** Takes a duplicate of a connected socket over, with the bytes that were read from it. The caller closes its own. */

@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process'
+import { connect } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { loadNativeEngine, type NativeEngine, type NativeOptions } from '../index.js'
@@ -77,12 +78,86 @@ describe('native engine', () => {
   })
 })
 
+const UPGRADE = 1
+const MESSAGE = 2
+const HANDSHAKE = [
+  'GET / HTTP/1.1',
+  'Host: here',
+  'Upgrade: websocket',
+  'Connection: Upgrade',
+  'Sec-WebSocket-Version: 13',
+  'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==',
+  '\r\n',
+].join('\r\n')
+/** A text frame with the payload `hi` and a mask of zeros (RFC 6455 §5.2). */
+const FRAME = Buffer.from([0x81, 0x82, 0, 0, 0, 0, 0x68, 0x69])
+
+/** Packs the command that accepts an upgrade: see `crates/engine/src/command.rs`. */
+function packAccept(commands: Buffer, id: number): number {
+  commands.fill(0, 0, 16)
+  commands[0] = 1
+  commands.writeUInt16LE(0xffff, 2)
+  commands.writeUInt32LE(16, 4)
+  commands.writeDoubleLE(id, 8)
+  return 16
+}
+
+describe('an event loop that is a guest of the engine', () => {
+  /** Starts an engine whose turns go to `turned`, and a client that says `hi` whenever it gets something. */
+  function startGuest(turned: (kind: number, engine: NativeEngine) => void): void {
+    const events = Buffer.alloc(65_536)
+    const commands = Buffer.alloc(1_000)
+    const handle = (length: number) => {
+      let packed = 0
+      for (let at = 0; at < length; at += events.readUInt32LE(at + 4)) {
+        if (events[at] === UPGRADE) packed = packAccept(commands, events.readDoubleLE(at + 8))
+      }
+      return packed
+    }
+    const drain = () => {
+      for (let length = engine.drain(events); length > 0; length = engine.drain(events)) {
+        engine.submit(commands, handle(length))
+      }
+    }
+    const engine = start({ threads: 1 }, drain)
+    const isGuest = engine.beGuest(events, commands, (length) => {
+      const packed = handle(length)
+      turned(events[0] ?? 0, engine)
+      return packed
+    })
+    expect(isGuest).toBe(true)
+    const client = connect(engine.listen('127.0.0.1', 0).port, '127.0.0.1', () => client.write(HANDSHAKE))
+    onTestFinished(() => void client.destroy())
+    // While another turn has the first message, it says it again.
+    const timer = setInterval(() => client.write(FRAME), 50)
+    onTestFinished(() => clearInterval(timer))
+    client.on('error', () => undefined)
+  }
+
+  it('gets the messages of a connection without a ring', async () => {
+    const kind = await new Promise<number>((resolve) => startGuest((kind) => kind === MESSAGE && resolve(kind)))
+    expect(kind).toBe(MESSAGE)
+  })
+
+  it('may close the engine in the middle of a turn', async () => {
+    const engine = await new Promise<NativeEngine>((resolve) =>
+      startGuest((kind, engine) => {
+        if (kind !== MESSAGE) return
+        engine.close()
+        resolve(engine)
+      }),
+    )
+    expect(() => engine.listen('127.0.0.1', 0)).toThrow(expect.objectContaining({ code: 'E_NOT_RUNNING' }))
+  })
+})
+
 /** Runs a script beside an engine in a process of its own; resolves with its end. */
 async function run(script: string): Promise<{ code: number | null; signal: string | null; output: string }> {
   const module = fileURLToPath(new URL('../index.js', import.meta.url))
   const prelude = `import { loadNativeEngine } from ${JSON.stringify(module)}
     const Engine = loadNativeEngine()
-    const engine = new Engine(${JSON.stringify(OPTIONS)}, () => undefined)
+    const engine = new Engine(${JSON.stringify(OPTIONS)}, () => engine.drain(Buffer.alloc(1_000)))
+    engine.beGuest(Buffer.alloc(1_000), Buffer.alloc(1_000), () => 0)
     engine.listen('127.0.0.1', 0)\n`
   const child = spawn(process.execPath, ['--input-type=module', '-e', prelude + script])
   let output = ''
@@ -97,6 +172,7 @@ async function run(script: string): Promise<{ code: number | null; signal: strin
 describe('a process with a native engine', () => {
   it('ends by itself when the engine is closed', async () => {
     await expect(run('engine.close()')).resolves.toEqual({ code: 0, signal: null, output: '' })
+    await expect(run('setTimeout(() => engine.close(), 200)')).resolves.toEqual({ code: 0, signal: null, output: '' })
   })
 
   it('goes on while the engine runs, and can be ended all the same', async () => {
@@ -112,9 +188,11 @@ describe('a process with a native engine', () => {
         import { parentPort, workerData } from 'node:worker_threads'
         const { loadNativeEngine } = await import(workerData.module)
         const Engine = loadNativeEngine()
-        globalThis.engine = new Engine(workerData.options, () => undefined)
-        globalThis.engine.listen('127.0.0.1', 0)
-        parentPort.postMessage('running')
+        globalThis.engine = new Engine(workerData.options, () => engine.drain(Buffer.alloc(1_000)))
+        engine.beGuest(Buffer.alloc(1_000), Buffer.alloc(1_000), () => 0)
+        engine.listen('127.0.0.1', 0)
+        // By then it has been asked to do the threads' work.
+        setTimeout(() => parentPort.postMessage('running'), 200)
       \`)), { workerData: { module: ${JSON.stringify(new URL('../index.js', import.meta.url).href)}, options: ${JSON.stringify(OPTIONS)} } })
       worker.once('message', async () => console.log(await worker.terminate()))`
     await expect(run(script)).resolves.toEqual({ code: 0, signal: null, output: '1\n' })

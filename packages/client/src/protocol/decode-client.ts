@@ -27,14 +27,23 @@ type Decoder<V extends ClientVerb> = (raw: RawMessage) => Extract<ClientMessage,
  * bytes.
  */
 export function decodeClientMessage(data: Uint8Array, _isBinary: boolean): ClientMessage {
-  return decodePlainPublish(data) ?? decodeAny(data)
+  return decodePlainPublish(data) ?? decodePlainPing(data) ?? decodeAny(data)
 }
 
-/** The same without the shortcut for what is sent most. */
+/** The same without the shortcuts for what is sent most. */
 export function decodeAny(data: Uint8Array): ClientMessage {
   const raw = split(data)
   if (!isVerb(raw.verb)) throw refusal(raw, 'E_VERB_UNKNOWN', raw.verb.slice(0, 32))
   return decoders[raw.verb](raw)
+}
+
+const PING = { verb: 'ping' } as const
+
+/** A `ping` as clients send it: the four letters and nothing else. */
+function decodePlainPing(data: Uint8Array): ClientMessage | undefined {
+  return data.length === 4 && data[0] === 0x70 && data[1] === 0x69 && data[2] === 0x6e && data[3] === 0x67
+    ? PING
+    : undefined
 }
 
 const decoders: { readonly [V in ClientVerb]: Decoder<V> } = {

@@ -30,7 +30,9 @@ const FLAG_EXCEPT = 2
  */
 export class NativeCommands {
   readonly #submit: (packed: Buffer, length: number) => void
-  #buffer = Buffer.allocUnsafeSlow(BUFFER_BYTES)
+  /** Where commands are packed, but in a turn that has more of them. */
+  readonly home = Buffer.allocUnsafeSlow(BUFFER_BYTES)
+  #buffer = this.home
   /** Of the same bytes: writes numbers in a fraction of the time of a Buffer's methods. */
   #view = viewOf(this.#buffer)
   #length = 0
@@ -105,7 +107,7 @@ export class NativeCommands {
     if (length === 0) return
     this.#length = 0
     const buffer = this.#buffer
-    if (buffer.length > BUFFER_BYTES) this.#replace(Buffer.allocUnsafeSlow(BUFFER_BYTES))
+    if (buffer !== this.home) this.#replace(this.home)
     this.#submit(buffer, length)
   }
 
@@ -117,6 +119,18 @@ export class NativeCommands {
   release(): void {
     this.#isHeld = false
     this.flush()
+  }
+
+  /** Ends a {@link hold} and leaves what was packed at the start of {@link home}; returns its bytes. */
+  releaseHome(): number {
+    if (this.#buffer !== this.home) {
+      this.release()
+      return 0
+    }
+    this.#isHeld = false
+    const length = this.#length
+    this.#length = 0
+    return length
   }
 
   #begin(kind: number, flags: number, number: number, id: number): number {

@@ -26,6 +26,8 @@ import { ThreadCountdown } from './native-threads.js'
 
 /** Events are taken from the engine in portions of this size; a larger message gets a buffer of its own. */
 const EVENT_BUFFER_BYTES = 256 * 1024
+/** The same when the event loop does the engine's work, which it does while there is little. */
+const GUEST_BUFFER_BYTES = 64 * 1024
 /** Portions that are handled before the rest of the event loop has its turn. */
 const MAX_PORTIONS = 8
 
@@ -44,11 +46,17 @@ const NO_STATS: TransportStats = {
 
 /**
  * The transport over WebMQ's own engine (Linux): its threads accept, parse, write and watch; the event loop sees only what
- * has to be decided. Publications that come faster than the engine can write them wait in the sockets of the connections
+ * has to be decided, and does the threads' work itself while there is little of it. Publications that come faster than the engine can write them wait in the sockets of the connections
  * that publish: while 8 MiB of commands wait, no events are taken. Commands over 64 MiB block the event loop.
  */
-export function createNativeTransport(options: TransportOptions): Transport {
-  return new NativeTransport(options)
+export function createNativeTransport(options: TransportOptions, tuning: NativeTuning = {}): Transport {
+  return new NativeTransport(options, tuning)
+}
+
+/** What tests and measurements turn off. */
+export interface NativeTuning {
+  /** Whether the event loop does the engine's work while there is little of it; default true. */
+  readonly isGuest?: boolean
 }
 
 class NativeTransport implements Transport {
@@ -56,6 +64,7 @@ class NativeTransport implements Transport {
   readonly capabilities = { tls: false, attach: true, threads: true, compression: true }
 
   readonly #options: TransportOptions
+  readonly #isGuest: boolean
   readonly #commands: NativeCommands
   readonly #backpressure = new NativeBackpressure()
   readonly #http: NativeHttp | undefined
@@ -63,6 +72,7 @@ class NativeTransport implements Transport {
   /** Threads that still accept, and threads that still run. */
   readonly #accepting = new ThreadCountdown()
   readonly #running = new ThreadCountdown()
+  readonly #guestEvents = Buffer.allocUnsafeSlow(GUEST_BUFFER_BYTES)
   #events = Buffer.allocUnsafeSlow(EVENT_BUFFER_BYTES)
   #engine: NativeEngine | undefined
   #calls: NativeSinkCalls | undefined
@@ -73,8 +83,9 @@ class NativeTransport implements Transport {
   #stopped: Promise<void> | undefined
   #lastStats = NO_STATS
 
-  constructor(options: TransportOptions) {
+  constructor(options: TransportOptions, { isGuest = true }: NativeTuning) {
     this.#options = options
+    this.#isGuest = isGuest
     this.#commands = new NativeCommands((packed, length) => {
       if (this.#engine !== undefined) this.#backpressure.note(this.#engine.submit(packed, length))
     })
@@ -187,7 +198,16 @@ class NativeTransport implements Transport {
     this.#calls = new NativeSinkCalls(sink, this.#commands)
     this.#openings = new NativeOpenings(this.#calls)
     this.#handlers = this.#createHandlers(this.#calls, this.#openings)
+    if (this.#isGuest) this.#engine.beGuest(this.#guestEvents, this.#commands.home, this.#turn)
     return this.#engine
+  }
+
+  /** Handles events that the event loop has read itself; the engine takes the commands that come of them. */
+  readonly #turn = (length: number): number => {
+    if (this.#handlers === undefined) return 0
+    this.#commands.hold()
+    readEvents(this.#guestEvents, length, this.#handlers)
+    return this.#commands.releaseHome()
   }
 
   /**

@@ -21,6 +21,10 @@ transportSuite('native', createNativeTransport, {
   capabilities: { tls: false, attach: true, threads: true, compression: true },
 })
 
+transportSuite('native, all by its threads', (options) => createNativeTransport(options, { isGuest: false }), {
+  capabilities: { tls: false, attach: true, threads: true, compression: true },
+})
+
 describe('native transport inside a framework', () => {
   /** Mounts the transport in a server, and holds that both answer on its one port. */
   async function expectBothToAnswer(server: Server): Promise<void> {

@@ -2,16 +2,25 @@
 //!
 //! Every export catches panics, for one that reached Node would abort it.
 
+mod call;
+mod guests;
+mod uv;
+
+use std::cell::RefCell;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{BorrowedFd, IntoRawFd};
+use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use napi::bindgen_prelude::{BufferSlice, Function, Result};
+use napi::bindgen_prelude::{Buffer, BufferSlice, Function, Result};
 use napi::threadsafe_function::{ThreadsafeFunction, ThreadsafeFunctionCallMode};
-use napi::{Error, Status};
+use napi::{Env, Error, Status};
 use napi_derive::napi;
 use webmq_engine::{Drained, Engine, EngineError, Options};
+
+use call::CallContext;
+use guests::{Desk, Guests};
 
 /// Limits and timers of an engine, in bytes and milliseconds; `webmq_engine::Options` says what each prevents.
 #[napi(object)]
@@ -85,7 +94,9 @@ type Ring = ThreadsafeFunction<(), (), (), Status, false>;
 /// A running engine. Keeps the process alive until it is closed.
 #[napi]
 pub struct NativeEngine {
-    engine: Engine,
+    engine: Arc<Engine>,
+    /// `None`: the threads do everything.
+    guests: RefCell<Option<Rc<Guests>>>,
     /// Shared with the threads; taken by `close`, for the engine itself lives until JavaScript collects it.
     ring: Arc<Mutex<Option<Ring>>>,
 }
@@ -108,7 +119,29 @@ impl NativeEngine {
             }
         };
         let engine = Engine::start(engine_options(&options)?, Box::new(wake)).map_err(|error| to_js(&error))?;
-        Ok(Self { engine, ring })
+        Ok(Self { engine: Arc::new(engine), guests: RefCell::default(), ring })
+    }
+
+    /// Has the event loop run threads' work while there is little of it. `turn` is called with the length of the packed
+    /// events at the start of `events`; it leaves packed commands at the start of `commands` and returns their length. Both
+    /// buffers are kept. Returns whether the runtime can do that.
+    #[napi(catch_unwind)]
+    pub fn be_guest(
+        &self,
+        env: Env,
+        events: Buffer,
+        commands: Buffer,
+        turn: Function<'_, u32, u32>,
+    ) -> Result<bool, ErrorCode> {
+        let failed = |error: Error| Error::new("E_TRANSPORT_FAILED", error.reason.to_string());
+        let (turn, context) = (turn.create_ref().map_err(failed)?, CallContext::new(&env).map_err(failed)?);
+        if let Some(before) = self.guests.take() {
+            before.close();
+        }
+        let guests = Guests::start(env, &self.engine, Desk { events, commands, turn, context }).map_err(failed)?;
+        let is_guest = guests.is_some();
+        self.guests.replace(guests);
+        Ok(is_guest)
     }
 
     /// Binds an IP address and accepts connections on it. Port 0 takes a free one.
@@ -149,6 +182,9 @@ impl NativeEngine {
     /// next event needs.
     #[napi(catch_unwind)]
     pub fn drain(&self, mut target: BufferSlice<'_>) -> i64 {
+        if let Some(guests) = &*self.guests.borrow() {
+            guests.sync();
+        }
         match self.engine.drain(&mut target) {
             Drained::Bytes(bytes) => bytes as i64,
             Drained::Needs(bytes) => -(bytes as i64),
@@ -194,8 +230,17 @@ impl NativeEngine {
     /// Ends what is left, joins the threads and lets the process end. Idempotent.
     #[napi(catch_unwind)]
     pub fn close(&self) {
+        if let Some(guests) = self.guests.take() {
+            guests.close();
+        }
         self.engine.close();
         drop(self.ring.lock().unwrap_or_else(PoisonError::into_inner).take());
+    }
+}
+
+impl Drop for NativeEngine {
+    fn drop(&mut self) {
+        self.close();
     }
 }
 

@@ -7,6 +7,9 @@ use crate::command::{self, Fields, MalformedBatch};
 
 /// A frame from this size on may be referred to instead of copied.
 const MIN_SHARED_BYTES: usize = 16 << 10;
+/// Commands, and bytes of them, that a guest applies: about as much work as waking the shard's own thread.
+const MAX_GUEST_COMMANDS: usize = 16;
+const MAX_GUEST_BYTES: usize = 16 << 10;
 
 /// The commands of one JavaScript turn, as packed there, with the header of every frame filled in.
 ///
@@ -16,6 +19,7 @@ pub(crate) struct Batch {
     bytes: Box<[u8]>,
     /// Has something else than multicasts, which alone may be held back.
     is_urgent: bool,
+    command_count: usize,
     /// Frames that are large enough to be compressed, in their order.
     deflatable: Vec<Deflatable>,
 }
@@ -43,11 +47,13 @@ impl Batch {
         let deflate_from_bytes = deflate_from_bytes.unwrap_or(usize::MAX);
         let mut deflatable = Vec::new();
         let mut is_urgent = false;
+        let mut command_count = 0;
         let mut bytes: Box<[u8]> = packed.into();
         let mut start = 0;
         while start < bytes.len() {
             let fields = Fields::read(&bytes, start)?;
             is_urgent |= !fields.is_multicast();
+            command_count += 1;
             if let Some((opcode, payload)) = fields.payload(&bytes)? {
                 let header = FrameHeader::new(opcode, payload.len());
                 let header = header.as_bytes();
@@ -59,7 +65,7 @@ impl Batch {
             }
             start = fields.end();
         }
-        Ok(Self { bytes, is_urgent, deflatable })
+        Ok(Self { bytes, is_urgent, command_count, deflatable })
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {
@@ -68,6 +74,11 @@ impl Batch {
 
     pub(crate) fn is_urgent(&self) -> bool {
         self.is_urgent
+    }
+
+    /// Whether a guest may apply it: a few small commands, and nothing to compress.
+    pub(crate) fn is_small(&self) -> bool {
+        self.command_count <= MAX_GUEST_COMMANDS && self.bytes.len() <= MAX_GUEST_BYTES && self.deflatable.is_empty()
     }
 
     /// The commands in the order they were made, from the one that begins at `start` on.

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
+use rustix::event::epoll;
 use rustix::process::{Resource, getrlimit};
 
 use crate::batch::Batch;
@@ -12,6 +13,7 @@ use crate::id::{MAX_SHARDS, ShardId};
 use crate::mailbox::{Adopted, Mail, Mailbox};
 use crate::options::Options;
 use crate::outlet::{Bell, Outlet, Taken};
+use crate::seat::Seat;
 use crate::shard::Shard;
 use crate::shared::{Port, Shared};
 use crate::socket;
@@ -26,7 +28,8 @@ const MIN_SPARE_DESCRIPTORS: usize = 64;
 /// A running engine: threads that own connections. Commands go in by [`submit`](Self::submit), events come out by
 /// [`drain`](Self::drain), both packed.
 pub struct Engine {
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) seats: Vec<Arc<Seat>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
     taken: Mutex<TakenByShard>,
     is_closed: AtomicBool,
@@ -64,14 +67,22 @@ impl Engine {
         };
         let ports = (0..options.shards)
             .map(|_| {
-                let (outlet, stats) = (Outlet::default(), SharedStats::default());
-                Ok(Port { mailbox: Mailbox::new()?, outlet, stats, is_congested: AtomicBool::new(false) })
+                Ok(Port {
+                    epoll: Arc::new(epoll::create(epoll::CreateFlags::CLOEXEC)?),
+                    mailbox: Mailbox::new()?,
+                    outlet: Outlet::default(),
+                    stats: SharedStats::default(),
+                    is_congested: AtomicBool::new(false),
+                    #[cfg(test)]
+                    panics: AtomicBool::new(false),
+                })
             })
             .collect::<Result<Vec<_>, EngineError>>()?;
         let count = ports.len();
         let shared = Arc::new(Shared::new(options, ports, Bell::new(ring)));
         let engine = Self {
             shared,
+            seats: (0..count).map(|_| Arc::default()).collect(),
             threads: Mutex::default(),
             taken: Mutex::new(TakenByShard { ends: (0..count).map(|_| Taken::default()).collect(), first: 0 }),
             is_closed: AtomicBool::new(false),
@@ -83,24 +94,12 @@ impl Engine {
     }
 
     fn spawn(&self, id: ShardId) -> Result<(), EngineError> {
-        // The shard is made where it runs, for parts of it may not change threads.
-        let shared = Arc::clone(&self.shared);
-        let (made, is_made) = std::sync::mpsc::sync_channel(1);
-        let thread = std::thread::Builder::new().name(format!("webmq-io-{}", id.0)).spawn(move || {
-            match Shard::new(id, &shared) {
-                Ok(shard) => {
-                    drop(made);
-                    shard.run();
-                }
-                // Nobody reads when the engine was dropped meanwhile.
-                Err(errno) => drop(made.send(errno)),
-            }
-        })?;
+        let shard = Shard::new(id, &self.shared)?;
+        let (shared, seat) = (Arc::clone(&self.shared), Arc::clone(&self.seats[id.index()]));
+        let name = format!("webmq-io-{}", id.0);
+        let thread = std::thread::Builder::new().name(name).spawn(move || seat.host(shard, &shared))?;
         self.threads.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
-        match is_made.recv() {
-            Ok(errno) => Err(errno.into()),
-            Err(_) => Ok(()),
-        }
+        Ok(())
     }
 
     /// Binds an address and accepts connections on it; returns where, which tells the port when 0 was asked for.
@@ -128,7 +127,8 @@ impl Engine {
         self.shared.ports[shard.index()].mailbox.post(Mail::Adopt(adopted)).map_err(|_| EngineError::Ended)
     }
 
-    /// Hands the packed commands of a turn to the shards. The bytes are copied.
+    /// Hands the packed commands of a turn to the shards. The bytes are copied. A shard that is lent and has little to do
+    /// for them does it before this returns.
     ///
     /// Blocks while more than 64 MiB of commands wait for a shard: the memory for what is published faster than it can be
     /// written ends there.
@@ -143,7 +143,15 @@ impl Engine {
             return Ok(true);
         }
         let batch = Arc::new(Batch::new(packed, self.shared.options.deflate_from_bytes)?);
-        for port in &self.shared.ports {
+        for (port, seat) in self.shared.ports.iter().zip(&self.seats) {
+            if batch.is_small()
+                && let Some(has_events) = seat.apply(&port.mailbox, &batch)
+            {
+                if has_events {
+                    self.shared.bell.ring();
+                }
+                continue;
+            }
             port.mailbox.wait_for_room(MAX_BATCH_BYTES);
             // A shard that has ended has told the end of its connections; nothing is meant for it any more.
             drop(port.mailbox.post(Mail::Batch(Arc::clone(&batch))));
@@ -157,7 +165,7 @@ impl Engine {
         self.shared.is_writable()
     }
 
-    /// Copies events that wait into `target`: whole ones, in order per shard.
+    /// Copies events that wait into `target`: whole ones, in order per shard. Rings if it has no room for all.
     ///
     /// Gives nothing while a shard has more than 8 MiB of commands to apply; rings when it has caught up.
     pub fn drain(&self, target: &mut [u8]) -> Drained {
@@ -178,6 +186,7 @@ impl Engine {
                 port.mailbox.wake();
             }
             if let Some(next_bytes) = drained.next_bytes {
+                self.shared.bell.ring();
                 return if copied == 0 { Drained::Needs(next_bytes) } else { Drained::Bytes(copied) };
             }
         }
@@ -226,6 +235,11 @@ impl Engine {
             // A shard reports its panic as an event; the thread itself does not panic.
             drop(thread.join());
         }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn panic_guest(&self) {
+        self.shared.ports.iter().for_each(|port| port.panics.store(true, Ordering::SeqCst));
     }
 
     #[cfg(test)]

@@ -14,6 +14,7 @@ mod engine;
 mod error;
 mod event;
 mod fanout;
+mod guest;
 mod handover;
 mod id;
 mod mailbox;
@@ -21,6 +22,7 @@ mod options;
 mod outlet;
 #[cfg(test)]
 mod packer;
+mod seat;
 mod shard;
 mod shared;
 mod socket;

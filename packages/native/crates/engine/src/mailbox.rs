@@ -1,6 +1,7 @@
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread::Thread;
 use std::time::Duration;
 
 use rustix::event::{EventfdFlags, eventfd};
@@ -17,6 +18,8 @@ const AWAKE: u8 = 0;
 /// The shard holds multicasts back until a time that it has set an alarm for: more of them need not wake it.
 const NAPPING: u8 = 1;
 const ASLEEP: u8 = 2;
+/// A guest runs the shard; its own thread is parked.
+const LENT: u8 = 3;
 
 /// Something that a shard is to do.
 pub(crate) enum Mail {
@@ -49,6 +52,8 @@ pub(crate) struct Mailbox {
     room: Condvar,
     event: OwnedFd,
     state: AtomicU8,
+    /// The shard's own thread, which is unparked to take the shard back.
+    host: OnceLock<Thread>,
     /// The shard has ended.
     is_closed: AtomicBool,
     /// Bytes of batches that were posted and not yet applied.
@@ -72,6 +77,7 @@ impl Mailbox {
             room: Condvar::new(),
             event: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
             state: AtomicU8::new(AWAKE),
+            host: OnceLock::new(),
             is_closed: AtomicBool::new(false),
             batch_bytes: AtomicUsize::new(0),
             load: AtomicUsize::new(0),
@@ -107,18 +113,47 @@ impl Mailbox {
         queue.mails.push(mail);
         let is_urgent = queue.is_urgent;
         drop(queue);
-        if is_urgent || self.state.load(Ordering::SeqCst) == ASLEEP {
+        if is_urgent || matches!(self.state.load(Ordering::SeqCst), ASLEEP | LENT) {
             self.wake();
         }
         Ok(())
     }
 
+    /// Wakes the shard's own thread; if the shard is lent, the thread takes it back.
     pub(crate) fn wake(&self) {
-        if self.state.swap(AWAKE, Ordering::SeqCst) != AWAKE {
-            // Never read, but 2^64 wake-ups are out of reach.
-            let written = rustix::io::write(&self.event, &1_u64.to_ne_bytes());
-            debug_assert!(written.is_ok());
+        match self.state.swap(AWAKE, Ordering::SeqCst) {
+            AWAKE => {}
+            LENT => self.nudge(),
+            _ => {
+                // Never read, but 2^64 wake-ups are out of reach.
+                let written = rustix::io::write(&self.event, &1_u64.to_ne_bytes());
+                debug_assert!(written.is_ok());
+            }
         }
+    }
+
+    /// Lends the shard of the calling thread to guests. `false`: it must not, there is mail.
+    pub(crate) fn lend(&self) -> bool {
+        self.host.get_or_init(std::thread::current);
+        self.announce(LENT)
+    }
+
+    /// Has the parked thread look at a shard that it has lent.
+    pub(crate) fn nudge(&self) {
+        self.host.get().into_iter().for_each(Thread::unpark);
+    }
+
+    pub(crate) fn is_lent(&self) -> bool {
+        self.state.load(Ordering::SeqCst) == LENT
+    }
+
+    /// Counts in a batch that a guest applies at once. `false`: it has to be posted, behind what waits.
+    pub(crate) fn pass(&self, batch: &Batch) -> bool {
+        let is_empty = self.lock().mails.is_empty();
+        if is_empty {
+            self.batch_bytes.fetch_add(batch.bytes().len(), Ordering::SeqCst);
+        }
+        is_empty
     }
 
     /// Blocks the caller while more than `max_bytes` of batches wait for the shard.
@@ -144,7 +179,12 @@ impl Mailbox {
 
     /// Announces that the shard is about to sleep. `false`: it must not, there is mail.
     pub(crate) fn prepare_sleep(&self) -> bool {
-        self.state.store(ASLEEP, Ordering::SeqCst);
+        self.announce(ASLEEP)
+    }
+
+    /// Announces that the shard is about to be in a state that mail ends. `false`: there is some.
+    fn announce(&self, state: u8) -> bool {
+        self.state.store(state, Ordering::SeqCst);
         let has_mail = !self.lock().mails.is_empty();
         if has_mail {
             self.state.store(AWAKE, Ordering::SeqCst);

@@ -23,6 +23,11 @@ impl Bell {
         }
     }
 
+    /// JavaScript has not looked since it was rung up.
+    pub(crate) fn is_unanswered(&self) -> bool {
+        self.has_rung.load(Ordering::Acquire)
+    }
+
     /// JavaScript looks now: what comes from here on rings again. A swap, so that it sees what was put before the ring.
     pub(crate) fn answer(&self) {
         self.has_rung.swap(false, Ordering::AcqRel);

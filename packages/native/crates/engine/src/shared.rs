@@ -1,3 +1,5 @@
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
 
@@ -21,11 +23,16 @@ const UNAPPLIED_SHARE: usize = 4;
 
 /// What one shard shares with the other threads.
 pub(crate) struct Port {
+    /// What the shard waits with; a guest waits for this to be readable.
+    pub(crate) epoll: Arc<OwnedFd>,
     pub(crate) mailbox: Mailbox,
     pub(crate) outlet: Outlet,
     pub(crate) stats: SharedStats,
     /// Many connections of the shard do not take what they are sent as fast as it comes.
     pub(crate) is_congested: AtomicBool,
+    /// A guest's visit is to break, to see what comes of it.
+    #[cfg(test)]
+    pub(crate) panics: AtomicBool,
 }
 
 /// What all threads of an engine share.
@@ -41,6 +48,8 @@ pub(crate) struct Shared {
     is_drain_paused: AtomicBool,
     /// Those who publish wait until the shards have caught up.
     is_writable_awaited: AtomicBool,
+    /// Somebody runs the shards that are lent.
+    pub(crate) has_guest: AtomicBool,
 }
 
 impl Shared {
@@ -55,6 +64,7 @@ impl Shared {
             admitted: AtomicUsize::new(0),
             is_drain_paused: AtomicBool::new(false),
             is_writable_awaited: AtomicBool::new(false),
+            has_guest: AtomicBool::new(false),
         }
     }
 

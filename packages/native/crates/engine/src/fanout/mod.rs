@@ -80,6 +80,13 @@ pub(crate) struct Fanout {
     blocked_count: usize,
 }
 
+// SAFETY: the reference counts, cells and chunks that keep it from being `Send` are all its own: no reference to one is ever
+// given out (what leaves is copied, or lent for the time of a `Wire::write`), and there is none in a static or a thread
+// local. So it changes threads only as a whole, with everything that refers to anything in it; `Mutex` orders the accesses.
+//
+// The safe alternative, `Arc` and a lock per chunk, would be paid for by every frame and write of a shard that never moves.
+unsafe impl Send for Fanout {}
+
 impl Fanout {
     pub(crate) fn new(max_outbox_bytes: usize) -> Self {
         let pool = ChunkPool::new(max_outbox_bytes);
@@ -138,6 +145,16 @@ impl Fanout {
     /// Writes, about, that the multicasts which wait need.
     pub(crate) fn held_writes(&self) -> usize {
         self.level_writes + self.trailing_members.len()
+    }
+
+    /// Writes, about, that the next flush makes.
+    pub(crate) fn pending_writes(&self) -> usize {
+        self.held_writes() + self.dirty_members.len()
+    }
+
+    /// Sockets are full.
+    pub(crate) fn has_blocked(&self) -> bool {
+        self.blocked_count > 0
     }
 
     /// Ends a batch; returns how many writes its multicasts need if they share them with no other batch.

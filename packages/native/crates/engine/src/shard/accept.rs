@@ -63,7 +63,13 @@ impl Shard {
         for _ in 0..MAX_ACCEPTED {
             let Some(listener) = &self.listener else { return };
             match socket::accept(&listener.socket) {
-                Ok(socket) => self.assign(socket),
+                Ok(socket) => {
+                    let may_go_on = self.lending.accepted(self.now_ms);
+                    self.assign(socket);
+                    if self.is_guest && !may_go_on {
+                        return;
+                    }
+                }
                 Err(Errno::AGAIN) => return,
                 // The peer was gone before it was accepted, or its packets were refused: not our trouble.
                 Err(Errno::CONNABORTED | Errno::INTR | Errno::PROTO | Errno::PERM | Errno::NETDOWN) => {}

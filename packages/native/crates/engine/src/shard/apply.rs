@@ -16,7 +16,12 @@ impl Shard {
         self.port().mailbox.take(&mut mails);
         for mail in mails.drain(..) {
             match mail {
-                Mail::Batch(batch) => self.batches.push_back((batch, 0)),
+                Mail::Batch(batch) => {
+                    if !batch.is_small() {
+                        self.lending.busy(self.now_ms);
+                    }
+                    self.batches.push_back((batch, 0));
+                }
                 Mail::Listen(socket) => self.listen(socket),
                 Mail::Adopt(adopted) => self.adopt(adopted),
                 Mail::StopAccepting => {

@@ -137,7 +137,7 @@ impl Shard {
         }
         self.events.quiet(self.id);
         self.events.ended(self.id);
-        self.publish();
+        self.tell();
     }
 
     fn send_close(&mut self, slot: Slot, code: Option<CloseCode>, reason: &str) {

@@ -6,12 +6,15 @@
 mod accept;
 mod apply;
 mod ending;
+mod guest;
 mod handshake;
 mod keepalive;
+mod lending;
 mod pace;
 mod receive;
 
 use std::collections::VecDeque;
+use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -36,6 +39,7 @@ use crate::stats::Stats;
 use crate::table::Table;
 use accept::Listener;
 use keepalive::Ticker;
+use lending::Lending;
 use pace::Pace;
 
 /// Bytes that are read from one connection at a time, into the one buffer that all connections of the shard share.
@@ -48,16 +52,28 @@ const MAX_APPLIED_BYTES: usize = 4 << 20;
 const WAKE_UP: u64 = u64::MAX;
 const LISTENER: u64 = u64::MAX - 1;
 
+pub(crate) use guest::Next;
+pub(crate) use lending::WATCH_INTERVAL;
+
 pub(crate) struct Shard {
     id: ShardId,
     shared: Arc<Shared>,
-    epoll: OwnedFd,
-    ready: Vec<epoll::Event>,
+    epoll: Arc<OwnedFd>,
+    ready: Vec<(EventFlags, u64)>,
     listener: Option<Listener>,
     table: Table,
     fanout: Fanout,
     ticker: Ticker,
     pace: Pace,
+    lending: Lending,
+    /// Whose turn it is.
+    is_guest: bool,
+    /// The connection that the last events of a guest's turn came from, if from one only: maybe the next do, too.
+    likely: Option<Slot>,
+    /// Epoll was not asked in the last turn.
+    is_poll_due: bool,
+    /// What ended it before its time.
+    failure: Option<String>,
     events: Events,
     stats: Stats,
     read_buffer: Box<[u8]>,
@@ -74,20 +90,24 @@ pub(crate) struct Shard {
 
 impl Shard {
     /// # Errors
-    /// The system gives no epoll.
+    /// Epoll refuses the mailbox.
     pub(crate) fn new(id: ShardId, shared: &Arc<Shared>) -> Result<Self, Errno> {
-        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        let wake_up = shared.ports[id.index()].mailbox.event();
-        epoll::add(&epoll, wake_up, EventData::new_u64(WAKE_UP), EventFlags::IN | EventFlags::ET)?;
+        let Port { epoll, mailbox, .. } = &shared.ports[id.index()];
+        epoll::add(epoll, mailbox.event(), EventData::new_u64(WAKE_UP), EventFlags::IN | EventFlags::ET)?;
         Ok(Self {
             id,
-            epoll,
+            epoll: Arc::clone(epoll),
             ready: Vec::with_capacity(MAX_READY),
             listener: None,
             table: Table::new(id),
             fanout: Fanout::new(shared.options.max_outbox_bytes),
             ticker: Ticker::new(&shared.options),
             pace: Pace::new(shared.options.flush_interval),
+            lending: Lending::new(),
+            is_guest: false,
+            likely: None,
+            is_poll_due: false,
+            failure: None,
             events: Events::default(),
             stats: Stats::default(),
             read_buffer: vec![0; READ_BUFFER_BYTES].into(),
@@ -102,26 +122,50 @@ impl Shard {
         })
     }
 
-    /// Runs until it is told to end. A panic ends the shard and is reported; it never leaves the thread.
-    pub(crate) fn run(mut self) {
-        let outcome = catch_unwind(AssertUnwindSafe(|| {
-            while !self.is_done() {
-                self.turn()?;
-            }
-            Ok::<_, Errno>(())
-        }));
-        let failure = match outcome {
-            Ok(Ok(())) => None,
-            Ok(Err(errno)) => Some(format!("an I/O thread cannot wait for its sockets: {errno}")),
-            Err(panic) => Some(format!("an I/O thread panicked: {}", panic_message(panic.as_ref()))),
+    /// Runs on its own thread, until it is lent (`true`) or ends.
+    pub(crate) fn host(&mut self) -> bool {
+        self.look_at_clock();
+        self.lending.taken_back(self.now_ms);
+        let is_lent = self.failure.is_none()
+            && self.guarded(|shard| {
+                while !shard.is_done() {
+                    shard.turn()?;
+                    if shard.lend() {
+                        return Ok(true);
+                    }
+                }
+                Ok(false)
+            }) == Some(true);
+        if !is_lent {
+            self.conclude();
+        }
+        is_lent
+    }
+
+    /// Does something that may panic, which ends the shard and is reported; it never leaves the thread. `None`: it has failed.
+    fn guarded<R>(&mut self, act: impl FnOnce(&mut Self) -> Result<R, Errno>) -> Option<R> {
+        let failure = match catch_unwind(AssertUnwindSafe(|| act(self))) {
+            Ok(Ok(done)) => return Some(done),
+            Ok(Err(errno)) => format!("an I/O thread cannot wait for its sockets: {errno}"),
+            Err(panic) => format!("an I/O thread panicked: {}", panic_message(panic.as_ref())),
         };
+        self.failure = Some(failure);
+        None
+    }
+
+    fn conclude(&mut self) {
+        let failure = self.failure.take();
         self.port().mailbox.close();
         // The state may be what made it panic: nothing of it is used but the list of connections.
         let ended = catch_unwind(AssertUnwindSafe(|| self.end(failure.as_deref())));
         if ended.is_err() {
             self.events.ended(self.id);
-            self.publish();
+            self.tell();
         }
+    }
+
+    pub(crate) fn id(&self) -> ShardId {
+        self.id
     }
 
     fn port(&self) -> &Port {
@@ -134,14 +178,22 @@ impl Shard {
 
     fn turn(&mut self) -> Result<(), Errno> {
         self.wait()?;
+        self.go_on();
+        self.tell();
+        Ok(())
+    }
+
+    /// Does what waits, from noting what is ready to writing.
+    fn go_on(&mut self) {
         self.note_ready();
         self.take_mail();
         self.apply_batches();
+        self.lending.receives(self.readable.len(), self.now_ms);
         self.receive_all();
+        self.lending.received(self.events.len(), self.now_ms);
         self.tick();
+        self.lending.writes(self.fanout.pending_writes(), self.now_ms);
         self.write();
-        self.publish();
-        Ok(())
     }
 
     /// Waits for something to do, if there is nothing yet.
@@ -156,24 +208,43 @@ impl Shard {
         // Asked again once it counts as asleep: from then on, who makes room wakes it.
         let sleeps = !is_busy && prepare() && !self.can_receive();
         let timeout = if sleeps { self.sleep_time(hold) } else { Some(Duration::ZERO) };
+        let waited = self.poll(timeout);
+        self.port().mailbox.woken();
+        waited
+    }
+
+    /// Asks what is ready, for at most so long.
+    fn poll(&mut self, timeout: Option<Duration>) -> Result<(), Errno> {
         let timeout = timeout.and_then(|time| Timespec::try_from(time).ok());
         self.ready.clear();
-        let waited = epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut self.ready), timeout.as_ref());
-        mailbox.woken();
-        self.now_ms = self.shared.began.elapsed().as_millis() as u64;
+        let mut room = [const { MaybeUninit::<epoll::Event>::uninit() }; MAX_READY];
+        let waited = epoll::wait(&self.epoll, &mut room, timeout.as_ref());
+        self.look_at_clock();
         match waited {
-            Ok(_) | Err(Errno::INTR) => Ok(()),
+            Ok((ready, _)) => {
+                self.ready.extend(ready.iter().map(|&epoll::Event { flags, data }| (flags, data.u64())));
+                Ok(())
+            }
+            Err(Errno::INTR) => Ok(()),
             Err(errno) => Err(errno),
         }
     }
 
-    /// Time until something is due by the clock; `None`: nothing is.
+    fn look_at_clock(&mut self) {
+        self.now_ms = self.shared.began.elapsed().as_millis() as u64;
+    }
+
+    /// Time that the own thread may sleep; `None`: until it is woken.
     fn sleep_time(&self, hold: Option<Duration>) -> Option<Duration> {
+        self.due_time().into_iter().chain(hold).chain(self.lend_time()).min()
+    }
+
+    /// Time until something is due by the clock; `None`: nothing is.
+    fn due_time(&self) -> Option<Duration> {
         let tick = (self.table.len() > 0).then(|| self.ticker.next_ms());
         let resume = self.listener.as_ref().and_then(Listener::resumes_at_ms);
         let next = tick.into_iter().chain(resume).min();
-        let next = next.map(|next| Duration::from_millis(next.saturating_sub(self.now_ms)));
-        next.into_iter().chain(hold).min()
+        next.map(|next| Duration::from_millis(next.saturating_sub(self.now_ms)))
     }
 
     /// Time for which the multicasts that wait are held back; `None`: they are to be written, or there are none.
@@ -192,8 +263,8 @@ impl Shard {
 
     fn note_ready(&mut self) {
         for index in 0..self.ready.len() {
-            let epoll::Event { flags, data } = self.ready[index];
-            match data.u64() {
+            let (flags, data) = self.ready[index];
+            match data {
                 WAKE_UP => {}
                 LISTENER => self.accept_some(),
                 data => self.note_connection_ready(flags, data),
@@ -251,7 +322,15 @@ impl Shard {
         drained.into_iter().for_each(|slot| self.finish_lingering(slot));
     }
 
-    fn publish(&mut self) {
+    /// Shows what has come of a turn, and rings if JavaScript should look.
+    fn tell(&mut self) {
+        if self.publish() {
+            self.shared.bell.ring();
+        }
+    }
+
+    /// Shows what has come of a turn; returns whether there are events.
+    fn publish(&mut self) -> bool {
         self.stats.outbox_bytes = self.fanout.outbox_bytes() as u64;
         let port = &self.shared.ports[self.id.index()];
         port.stats.write(&self.stats);
@@ -259,10 +338,11 @@ impl Shard {
         if self.shared.is_writable_again() {
             self.shared.bell.ring();
         }
-        if self.events.len() > 0 {
+        let has_events = self.events.len() > 0;
+        if has_events {
             port.outlet.put(&mut self.events);
-            self.shared.bell.ring();
         }
+        has_events
     }
 }
 

@@ -10,6 +10,9 @@ use crate::socket;
 /// Bytes that are decoded at a time of a connection with compression: they can become a thousand times as many (RFC 1951
 /// §3.2.5), and the room for events is asked for only before they are decoded.
 const MAX_DEFLATED_BYTES: usize = 16 << 10;
+/// A guest reads so much from a connection; if more comes, it is the own thread's.
+const MAX_GUEST_READ_BYTES: usize = 16 << 10;
+const MAX_GUEST_DEFLATED_BYTES: usize = 1 << 10;
 
 impl Shard {
     /// Notes that something is to be read. Epoll says it once (edge-triggered), so it is remembered until it is read.
@@ -43,11 +46,11 @@ impl Shard {
         }
     }
 
-    fn has_inbound_room(&self) -> bool {
+    pub(super) fn has_inbound_room(&self) -> bool {
         self.events.len() + self.port().outlet.undrained_bytes() < self.shared.options.max_inbound_bytes
     }
 
-    fn receive(&mut self, slot: Slot) {
+    pub(super) fn receive(&mut self, slot: Slot) {
         // The slot may have changed hands since it was queued; then this is one read too many and nothing worse.
         let Some(connection) = self.table.get_mut(slot) else { return };
         connection.is_readable = false;
@@ -61,7 +64,9 @@ impl Shard {
                 let received = connection.opening.as_ref().map_or(0, |opening| opening.received.len());
                 (self.shared.options.max_header_bytes + 1).saturating_sub(received).clamp(1, self.read_buffer.len())
             }
+            _ if connection.has_deflate && self.is_guest => MAX_GUEST_DEFLATED_BYTES,
             _ if connection.has_deflate => MAX_DEFLATED_BYTES,
+            _ if self.is_guest => MAX_GUEST_READ_BYTES,
             _ => self.read_buffer.len(),
         };
         let mut buffer = std::mem::take(&mut self.read_buffer);

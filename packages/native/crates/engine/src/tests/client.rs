@@ -9,6 +9,7 @@ use webmq_websocket::{Decoder, Event, Inflater, Opcode, Role, encode_masked_fram
 pub(crate) enum Received {
     Message(Vec<u8>),
     Ping,
+    Pong(Vec<u8>),
     Close(Option<u16>, String),
     End,
 }
@@ -75,7 +76,7 @@ impl Client {
                         received.push_back(match event {
                             Event::Message { data, .. } => Received::Message(data.to_vec()),
                             Event::Ping(_) => Received::Ping,
-                            Event::Pong(_) => return,
+                            Event::Pong(payload) => Received::Pong(payload.to_vec()),
                             Event::Close { code, reason } => {
                                 Received::Close(code.map(webmq_websocket::CloseCode::value), reason.to_owned())
                             }
@@ -89,6 +90,15 @@ impl Client {
                 }
                 Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => return Received::End,
                 Err(error) => panic!("nothing came: {error}"),
+            }
+        }
+    }
+
+    /// The answer to a ping, whatever comes before it.
+    pub(crate) fn pong(&mut self) -> Vec<u8> {
+        loop {
+            if let Received::Pong(payload) = self.receive() {
+                return payload;
             }
         }
     }

@@ -3,6 +3,8 @@ use std::net::SocketAddr;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
 use super::client::Client;
 use crate::event::event_len;
 use crate::packer::Packer;
@@ -22,18 +24,24 @@ pub(crate) enum Told {
     Ended,
 }
 
-/// An engine and the end of it that is JavaScript's.
-pub(crate) struct Rig {
+/// An engine and the end of it that is JavaScript's; a guest does the turns of shards that are lent.
+pub(crate) struct AnyRig<const IS_GUEST: bool> {
     pub(crate) engine: Engine,
     pub(crate) address: SocketAddr,
     bell: Receiver<()>,
     told: VecDeque<Told>,
 }
 
-impl Rig {
+/// Leaves everything to the threads.
+pub(crate) type Rig = AnyRig<false>;
+
+impl<const IS_GUEST: bool> AnyRig<IS_GUEST> {
     pub(crate) fn start(options: Options) -> Self {
         let (ring, bell) = sync_channel(1_000_000);
         let engine = Engine::start(options, Box::new(move || ring.send(()).unwrap_or_default())).expect("starts");
+        if IS_GUEST {
+            engine.welcome_guest();
+        }
         let address = engine.listen("127.0.0.1:0".parse().expect("an address")).expect("listens");
         Self { engine, address, bell, told: VecDeque::new() }
     }
@@ -55,8 +63,40 @@ impl Rig {
             if self.told.is_empty() {
                 assert!(began.elapsed() < PATIENCE, "no event came");
                 // Rung or not, the queue is looked at again.
-                let _ = self.bell.recv_timeout(Duration::from_millis(200));
+                self.wait(Duration::from_millis(200));
             }
+        }
+    }
+
+    /// Waits for a ring or, as a guest, for something to do, which is done; not for long.
+    fn wait(&self, time: Duration) {
+        if !IS_GUEST {
+            let _ = self.bell.recv_timeout(time);
+            return;
+        }
+        if self.bell.try_recv().is_ok() || self.guest_turn() {
+            return;
+        }
+        let lent = (0..self.engine.shard_count()).filter(|shard| self.engine.is_lent(*shard));
+        let descriptors: Vec<_> = lent.map(|shard| self.engine.descriptor(shard)).collect();
+        let mut watched: Vec<_> = descriptors.iter().map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
+        let short = Timespec::try_from(Duration::from_millis(1)).expect("a time");
+        poll(&mut watched, Some(&short)).expect("polls");
+    }
+
+    /// Does what lent shards have to do, without draining; returns whether there are events.
+    pub(crate) fn guest_turn(&self) -> bool {
+        (0..self.engine.shard_count())
+            .fold(false, |has_events, shard| self.engine.guest_turn(shard) | self.engine.guest_rest(shard) | has_events)
+    }
+
+    /// Waits until all shards are lent.
+    pub(crate) fn until_lent(&mut self) {
+        let began = Instant::now();
+        while !(0..self.engine.shard_count()).all(|shard| self.engine.is_lent(shard)) {
+            assert!(began.elapsed() < PATIENCE, "it was not lent");
+            self.drain();
+            std::thread::sleep(Duration::from_millis(1));
         }
     }
 
@@ -109,6 +149,9 @@ impl Rig {
         let began = Instant::now();
         while !what(&self.engine) {
             assert!(began.elapsed() < PATIENCE, "it did not become true: {:?}", self.engine.stats());
+            if IS_GUEST {
+                self.guest_turn();
+            }
             std::thread::sleep(Duration::from_millis(1));
         }
     }

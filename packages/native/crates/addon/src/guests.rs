@@ -1,0 +1,223 @@
+//! Runs the shards that are lent on the event loop: libuv watches their descriptors, and what is ready is read, answered by
+//! JavaScript and written without another thread.
+
+use std::cell::{Cell, RefCell};
+use std::ffi::{c_int, c_void};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use napi::bindgen_prelude::{Buffer, FunctionRef, JsValue};
+use napi::{Env, Error, Result, check_status, sys};
+use webmq_engine::{Drained, Engine};
+
+use crate::call::{CallContext, call};
+use crate::uv::{self, Handle, Uv};
+
+/// The watched shards of an engine. Belongs to the thread of its event loop.
+pub(crate) struct Guests {
+    engine: Arc<Engine>,
+    uv: &'static Uv,
+    env: Env,
+    /// `None` once closed.
+    desk: RefCell<Option<Desk>>,
+    watches: RefCell<Vec<Watch>>,
+    /// Handles that libuv has not closed.
+    open_count: Cell<usize>,
+    /// Holds back the end of the environment until libuv has let go of all handles.
+    cleanup: Cell<sys::napi_async_cleanup_hook_handle>,
+}
+
+/// What passes between JavaScript and a turn.
+pub(crate) struct Desk {
+    /// Filled with packed events before `turn` is called with their length.
+    pub(crate) events: Buffer,
+    /// Where `turn` leaves packed commands; it returns their length.
+    pub(crate) commands: Buffer,
+    pub(crate) turn: FunctionRef<u32, u32>,
+    pub(crate) context: CallContext,
+}
+
+/// A shard and its handle, which is open.
+struct Watch {
+    handle: *mut Handle,
+    is_started: bool,
+}
+
+/// What the handle of a shard refers to: lives until libuv has closed it.
+struct Watched {
+    guests: Rc<Guests>,
+    shard: usize,
+    memory: *mut [u128],
+    /// Kept open for as long as libuv knows its number.
+    _descriptor: Arc<OwnedFd>,
+}
+
+impl Guests {
+    /// Has the shards lent to the event loop of `env`; `None` where that cannot be: the runtime is not Node.
+    ///
+    /// # Errors
+    /// Node or libuv refuses what it needs.
+    pub(crate) fn start(env: Env, engine: &Arc<Engine>, desk: Desk) -> Result<Option<Rc<Self>>> {
+        let Some(uv) = Uv::find() else { return Ok(None) };
+        let event_loop = env.get_uv_event_loop()?.cast::<uv::Loop>();
+        let guests = Rc::new(Self {
+            engine: Arc::clone(engine),
+            uv,
+            env,
+            desk: RefCell::new(Some(desk)),
+            watches: RefCell::default(),
+            open_count: Cell::new(0),
+            cleanup: Cell::new(ptr::null_mut()),
+        });
+        let watched = (0..engine.shard_count()).try_for_each(|shard| guests.watch(shard, event_loop));
+        watched.and_then(|()| guests.hook()).inspect_err(|_| guests.close())?;
+        engine.welcome_guest();
+        Ok(Some(guests))
+    }
+
+    /// Makes a shard's handle, which is not started yet.
+    fn watch(self: &Rc<Self>, shard: usize, event_loop: *mut uv::Loop) -> Result<()> {
+        let descriptor = self.engine.descriptor(shard);
+        let memory = Box::into_raw(self.uv.poll_memory());
+        let handle = memory.cast::<Handle>();
+        // SAFETY: the loop is that of the calling thread, and the memory is of the size that libuv wants.
+        if unsafe { (self.uv.poll_init)(event_loop, handle, descriptor.as_raw_fd()) } != 0 {
+            // SAFETY: made above, and libuv does not know it.
+            drop(unsafe { Box::from_raw(memory) });
+            return Err(Error::from_reason("libuv does not watch an epoll"));
+        }
+        let watched = Watched { guests: Rc::clone(self), shard, memory, _descriptor: descriptor };
+        // SAFETY: the handle is initialised, and lives until `on_closed`. It does not keep the process alive: that is the
+        // ring's business.
+        unsafe {
+            (self.uv.set_data)(handle, Box::into_raw(Box::new(watched)).cast());
+            (self.uv.unref)(handle);
+        }
+        self.open_count.set(self.open_count.get() + 1);
+        self.watches.borrow_mut().push(Watch { handle, is_started: false });
+        Ok(())
+    }
+
+    /// Has Node wait with the end of the environment until the handles are closed.
+    fn hook(self: &Rc<Self>) -> Result<()> {
+        let mut cleanup = ptr::null_mut();
+        let data = Rc::as_ptr(self).cast_mut().cast();
+        // SAFETY: what the hook refers to lives until the last handle is closed, when the hook is taken away.
+        check_status!(unsafe {
+            sys::napi_add_async_cleanup_hook(self.env.raw(), Some(on_cleanup), data, &raw mut cleanup)
+        })?;
+        self.cleanup.set(cleanup);
+        Ok(())
+    }
+
+    /// Watches the shards that are lent, and no others.
+    pub(crate) fn sync(&self) {
+        for (shard, watch) in self.watches.borrow_mut().iter_mut().enumerate() {
+            let is_lent = self.engine.is_lent(shard);
+            if is_lent == watch.is_started {
+                continue;
+            }
+            // SAFETY: the handle is open.
+            let status = unsafe {
+                if is_lent {
+                    (self.uv.poll_start)(watch.handle, uv::READABLE, on_ready)
+                } else {
+                    (self.uv.poll_stop)(watch.handle)
+                }
+            };
+            watch.is_started = is_lent && status == 0;
+            if status != 0 {
+                self.engine.take_back(shard);
+            }
+        }
+    }
+
+    /// Lets go of the event loop. Idempotent.
+    pub(crate) fn close(&self) {
+        if self.desk.take().is_some() {
+            self.engine.dismiss_guest();
+        }
+        for Watch { handle, .. } in self.watches.take() {
+            // SAFETY: the handle is open, and closed only here; its memory lives until `on_closed`.
+            unsafe { (self.uv.close)(handle, on_closed) };
+        }
+    }
+
+    fn turn(&self, shard: usize) {
+        if self.engine.guest_turn(shard) {
+            self.tell();
+            if self.engine.guest_rest(shard) {
+                self.tell();
+            }
+        }
+        self.sync();
+    }
+
+    /// Calls JavaScript with the events that wait, and hands over the commands that it comes back with. What does not fit is
+    /// rung for.
+    fn tell(&self) {
+        let (length, context) = {
+            let mut desk = self.desk.borrow_mut();
+            let Some(Desk { events, context, .. }) = &mut *desk else { return };
+            let Drained::Bytes(length @ 1..) = self.engine.drain(events) else { return };
+            (length, context.raw())
+        };
+        let function = || Some(self.desk.borrow().as_ref()?.turn.borrow_back(&self.env).ok()?.raw());
+        call(&self.env, context, function, length as u32, |length| {
+            if let Some(Desk { commands, .. }) = &*self.desk.borrow()
+                && let Some(packed) = commands.get(..length as usize)
+            {
+                // JavaScript packs well, and asks by itself whether it may go on.
+                drop(self.engine.submit(packed));
+            }
+        });
+    }
+}
+
+impl Drop for Watched {
+    /// libuv has closed the handle. With the last one, the environment may end.
+    fn drop(&mut self) {
+        let guests = &self.guests;
+        guests.open_count.set(guests.open_count.get() - 1);
+        if guests.open_count.get() == 0 {
+            let cleanup = guests.cleanup.replace(ptr::null_mut());
+            if !cleanup.is_null() {
+                // SAFETY: the hook was added, and is taken away only here.
+                unsafe { sys::napi_remove_async_cleanup_hook(cleanup) };
+            }
+        }
+        // SAFETY: made by `watch`, and nobody refers to it any more.
+        drop(unsafe { Box::from_raw(self.memory) });
+    }
+}
+
+unsafe extern "C" fn on_ready(handle: *mut Handle, status: c_int, _events: c_int) {
+    let Some(uv) = Uv::find() else { return };
+    // SAFETY: libuv calls only for open handles, and what they refer to lives until they are closed; the guests, until this
+    // returns.
+    let (guests, shard) = unsafe {
+        let watched = &*(uv.data)(handle).cast::<Watched>();
+        (Rc::clone(&watched.guests), watched.shard)
+    };
+    if status < 0 {
+        guests.engine.take_back(shard);
+    }
+    // Unwinding into C would abort the process. The engine catches what panics in a shard; nothing else here should.
+    drop(catch_unwind(AssertUnwindSafe(|| guests.turn(shard))));
+}
+
+unsafe extern "C" fn on_closed(handle: *mut Handle) {
+    let Some(uv) = Uv::find() else { return };
+    // SAFETY: made by `watch`, and libuv, which calls this once, has let go of the handle.
+    drop(unsafe { Box::from_raw((uv.data)(handle).cast::<Watched>()) });
+}
+
+/// The environment ends: that of a worker that was terminated, for one.
+unsafe extern "C" fn on_cleanup(_hook: sys::napi_async_cleanup_hook_handle, data: *mut c_void) {
+    // SAFETY: the guests live for as long as a handle is open, and the hook is taken away with the last.
+    let guests = unsafe { &*data.cast::<Guests>() };
+    guests.close();
+}

@@ -1,0 +1,18 @@
+//! The same tests with a guest.
+
+#[path = "backpressure.rs"]
+mod backpressure;
+#[path = "connections.rs"]
+mod connections;
+#[path = "deflate.rs"]
+mod deflate;
+#[path = "lifecycle.rs"]
+mod lifecycle;
+
+use super::client;
+
+mod rig {
+    pub(super) use super::super::rig::{AnyRig, Told};
+
+    pub(super) type Rig = AnyRig<true>;
+}
