@@ -65,7 +65,7 @@ impl Shard {
     /// A guest does what the sockets and the clock ask for. Tells whether there are events, too.
     ///
     /// The connection that had something to say last is read from before epoll is asked who has. If it has, epoll is asked
-    /// when that is answered, in [`guest_rest`](Self::guest_rest): a twentieth of the round trip.
+    /// when that is answered, in [`guest_rest`](Self::guest_rest): one system call less before the answer.
     pub(crate) fn guest_turn(&mut self) -> (Next, bool) {
         self.visited(|shard| {
             shard.look_at_clock();
