@@ -1,7 +1,7 @@
 /** Publishers wait no longer than this: then the limits of the outboxes decide who is too slow. */
 const MAX_WAIT_MS = 1_000
 
-/** Lets publishers wait while the engine, or most of its connections, cannot take what is published. */
+/** Lets publishers wait while the engine, or who reads from it, cannot take what is published. */
 export class NativeBackpressure {
   #relief: Promise<void> | undefined
   #resolve: (() => void) | undefined

@@ -54,6 +54,8 @@ pub(crate) struct Cohort {
     pub(crate) is_touched: bool,
     /// An own cursor moved or went: chunks may have become free.
     pub(crate) is_scan_due: bool,
+    /// A member is far behind; see [`Fanout::is_lagging`](super::Fanout::is_lagging).
+    pub(crate) is_lagging: bool,
     /// No member is slow before the log reaches this.
     pub(crate) slow_at: u64,
 }

@@ -128,6 +128,7 @@ impl Fanout {
             }
         }
         if self.index.cohort(id).len() == 0 {
+            self.lagging_count -= usize::from(self.index.cohort(id).is_lagging);
             self.index.remove(id);
         } else {
             self.touch(id);

@@ -78,6 +78,8 @@ pub(crate) struct Fanout {
     outcome: Outcome,
     /// Connections whose socket is full.
     blocked_count: usize,
+    /// Cohorts with a member that is far behind.
+    lagging_count: usize,
 }
 
 // SAFETY: the reference counts, cells and chunks that keep it from being `Send` are all its own: no reference to one is ever
@@ -111,6 +113,7 @@ impl Fanout {
             deflater: Deflater::default(),
             outcome: Outcome::default(),
             blocked_count: 0,
+            lagging_count: 0,
         }
     }
 
@@ -125,6 +128,11 @@ impl Fanout {
         let blocked = self.blocked_count;
         let is_share = blocked >= MIN_CONGESTED && CONGESTED_SHARE * blocked > connections;
         (is_share || 2 * blocked > connections) && self.outbox_bytes() as u64 > self.max_outbox_bytes / 4
+    }
+
+    /// Somebody is half an outbox behind, and not yet less than a quarter again: without a rest it will soon be cut off.
+    pub(crate) fn is_lagging(&self) -> bool {
+        self.lagging_count > 0
     }
 
     /// Something should be written, or can be freed, in this turn.

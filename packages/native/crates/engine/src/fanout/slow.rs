@@ -18,13 +18,25 @@ impl Fanout {
             cohort.slow_at = u64::MAX;
             cohort.is_scan_due = false;
             let level_end = cohort.level_end;
-            return cohort.log.release_before(level_end, &mut self.pool);
+            cohort.log.release_before(level_end, &mut self.pool);
+            return self.note_lag(id, false);
         }
-        if cohort.is_scan_due || end > cohort.slow_at {
+        // Who lags does so until half of that is written: those who wait for it go on for a while then.
+        let lag_bytes = self.max_outbox_bytes / if cohort.is_lagging { 4 } else { 2 };
+        let lags_at = end + self.max_outbox_bytes - lag_bytes;
+        if cohort.is_scan_due || cohort.slow_at < lags_at {
             self.scan(id);
         }
+        let is_lagging = self.index.cohort(id).slow_at < lags_at;
+        self.note_lag(id, is_lagging);
         // Somebody waits for frames of this turn, and others of the cohort may soon, too.
         self.index.cohort_mut(id).log.secure(&mut self.pool);
+    }
+
+    fn note_lag(&mut self, id: CohortId, is_lagging: bool) {
+        if mem::replace(&mut self.index.cohort_mut(id).is_lagging, is_lagging) != is_lagging {
+            self.lagging_count = if is_lagging { self.lagging_count + 1 } else { self.lagging_count - 1 };
+        }
     }
 
     fn scan(&mut self, id: CohortId) {

@@ -11,6 +11,7 @@ mod handshake;
 mod keepalive;
 mod lending;
 mod pace;
+mod patience;
 mod receive;
 
 use std::collections::VecDeque;
@@ -41,6 +42,7 @@ use accept::Listener;
 use keepalive::Ticker;
 use lending::Lending;
 use pace::Pace;
+use patience::Patience;
 
 /// Bytes that are read from one connection at a time, into the one buffer that all connections of the shard share.
 const READ_BUFFER_BYTES: usize = 256 << 10;
@@ -65,6 +67,7 @@ pub(crate) struct Shard {
     fanout: Fanout,
     ticker: Ticker,
     pace: Pace,
+    patience: Patience,
     lending: Lending,
     /// Whose turn it is.
     is_guest: bool,
@@ -103,6 +106,7 @@ impl Shard {
             fanout: Fanout::new(shared.options.max_outbox_bytes),
             ticker: Ticker::new(&shared.options),
             pace: Pace::new(shared.options.flush_interval),
+            patience: Patience::default(),
             lending: Lending::new(),
             is_guest: false,
             likely: None,
@@ -244,7 +248,9 @@ impl Shard {
         let tick = (self.table.len() > 0).then(|| self.ticker.next_ms());
         let resume = self.listener.as_ref().and_then(Listener::resumes_at_ms);
         let next = tick.into_iter().chain(resume).min();
-        next.map(|next| Duration::from_millis(next.saturating_sub(self.now_ms)))
+        let next = next.map(|next| Duration::from_millis(next.saturating_sub(self.now_ms)));
+        let wait = self.patience.ends_at_us().map(|end_us| Duration::from_micros(end_us.saturating_sub(self.now_us())));
+        next.into_iter().chain(wait).min()
     }
 
     /// Time for which the multicasts that wait are held back; `None`: they are to be written, or there are none.
@@ -332,9 +338,11 @@ impl Shard {
     /// Shows what has come of a turn; returns whether there are events.
     fn publish(&mut self) -> bool {
         self.stats.outbox_bytes = self.fanout.outbox_bytes() as u64;
+        let is_awaited = self.patience.is_granted(self.fanout.is_lagging(), self.now_us());
+        let is_congested = is_awaited || self.fanout.is_congested(self.table.len());
         let port = &self.shared.ports[self.id.index()];
         port.stats.write(&self.stats);
-        port.is_congested.store(self.fanout.is_congested(self.table.len()), Ordering::SeqCst);
+        port.is_congested.store(is_congested, Ordering::SeqCst);
         if self.shared.is_writable_again() {
             self.shared.bell.ring();
         }

@@ -134,7 +134,7 @@ fn who_publishes_is_asked_to_wait_while_most_do_not_read_and_rung_when_they_do()
 }
 
 #[test]
-fn a_slow_reader_among_many_keeps_nobody_from_publishing() {
+fn a_slow_reader_among_many_is_waited_for_once_and_then_keeps_nobody_from_publishing() {
     let mut rig = Rig::start(Options { max_outbox_bytes: 8 << 20, ..Options::default() });
     let mut clients: Vec<_> = (0..4).map(|_| rig.connect()).collect();
     clients.iter().for_each(|(_, id)| {
@@ -142,17 +142,22 @@ fn a_slow_reader_among_many_keeps_nobody_from_publishing() {
             packer.join(*id, 1);
         });
     });
-    let mut is_held_up = false;
-    rig.until(|engine| {
+    let mut wait_count = 0;
+    while rig.engine.stats().slow_consumer_count == 0 {
         let mut packer = crate::packer::Packer::default();
         packer.multicast(&[1], &[b'x'; 100_000], None);
-        is_held_up |= !engine.submit(&packer.0).expect("well packed") && engine.stats().outbox_bytes > 1 << 20;
+        if !rig.engine.submit(&packer.0).expect("well packed") {
+            assert!(rig.engine.stats().outbox_bytes > 1 << 20, "nobody is behind");
+            // It comes to an end though the reader does not move.
+            rig.until(Engine::is_writable);
+            wait_count += 1;
+        }
         for (client, _) in &mut clients[1..] {
             assert_eq!(client.message(), [b'x'; 100_000]);
         }
-        engine.stats().outbox_bytes > 6 << 20
-    });
-    assert!(!is_held_up);
+    }
+    // More often than once only on a machine that takes seconds for the rest of the outbox.
+    assert!((1..=3).contains(&wait_count), "{wait_count} waits");
 }
 
 #[test]
