@@ -28,6 +28,8 @@ export interface ConnectOptions {
   readonly compression?: boolean
   readonly replies?: Readonly<Record<string, string>>
   readonly timeoutMs?: number
+  /** What the system may keep of a connection that is not read; absent: as much as it likes. */
+  readonly receiveBufferBytes?: number
 }
 
 /** Answer to `connect`. */

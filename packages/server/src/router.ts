@@ -12,6 +12,8 @@ export interface RouterOptions {
 
 const DEFAULT_MAX_CACHED_KEYS = 16_384
 const DEFAULT_MAX_CACHED_GROUPS = 1_048_576
+/** One for all keys that nothing matches: most of a cache of random keys. */
+const NO_GROUPS: readonly GroupId[] = []
 
 /** One place in the trie: the words of a pattern up to here, wildcards included. */
 class TrieNode {
@@ -152,7 +154,7 @@ export class Router {
     return groups
   }
 
-  #walk(key: string): GroupId[] {
+  #walk(key: string): readonly GroupId[] {
     this.#active.length = 0
     enter(this.#root, this.#active, ++this.#step)
     for (const word of key.split('.')) {
@@ -168,11 +170,13 @@ export class Router {
       this.#next = this.#active
       this.#active = next
     }
-    const groups: GroupId[] = []
+    let groups: GroupId[] | undefined
     for (const node of this.#active) {
-      if (node.groups !== undefined) groups.push(...node.groups)
+      if (node.groups === undefined) continue
+      groups ??= []
+      groups.push(...node.groups)
     }
-    return groups
+    return groups ?? NO_GROUPS
   }
 
   #childOf(node: TrieNode, word: string): TrieNode {

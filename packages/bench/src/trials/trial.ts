@@ -12,6 +12,13 @@ import type { TargetChoice } from '../targets/target-table.js'
 
 const MAX_GONE_MS = 5_000
 const GONE_POLL_MS = 20
+/**
+ * What the system may keep, over all connections, of what the generator has not read. By itself Linux allows up to 32 MiB each, and
+ * all of TCP less than 10 % of the memory: a flood to 1,000 connections passes that, and then packets are dropped, sent again after
+ * seconds, and connections ended. Twice this, and as much at the server's side, is within the bounds of a machine of 24 GiB.
+ */
+const MAX_RECEIVE_BUFFERS_BYTES = 512 * 1024 * 1024
+const MAX_RECEIVE_BUFFER_BYTES = 1024 * 1024
 
 /** What a trial is made of. */
 export interface TrialOptions {
@@ -83,7 +90,8 @@ export class Trial {
     options: Omit<ConnectOptions, 'port' | 'count'> = {},
     loadgen = this.loadgen,
   ): Promise<Connected> {
-    const connected = await this.tryConnect({ ...options, count }, loadgen)
+    const receiveBufferBytes = Math.min(MAX_RECEIVE_BUFFER_BYTES, Math.floor(MAX_RECEIVE_BUFFERS_BYTES / count))
+    const connected = await this.tryConnect({ receiveBufferBytes, ...options, count }, loadgen)
     if (connected.failed > 0)
       throw new RunError(`${connected.failed} of ${count} connections failed: ${reasons(connected)}`)
     const { listen } = this.#options.choice.spec.wire
