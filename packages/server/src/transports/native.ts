@@ -66,7 +66,7 @@ class NativeTransport implements Transport {
   readonly #options: TransportOptions
   readonly #isGuest: boolean
   readonly #commands: NativeCommands
-  readonly #backpressure = new NativeBackpressure()
+  readonly #backpressure = new NativeBackpressure(() => this.stats())
   readonly #http: NativeHttp | undefined
   readonly #detachers = new Set<() => void>()
   /** Threads that still accept, and threads that still run. */
