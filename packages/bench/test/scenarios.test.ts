@@ -163,10 +163,9 @@ describe('a scenario of targets and tiers', { timeout: RUN_TIMEOUT_MS }, () => {
     expect(exitCode, output).toBe(3)
     expect(output).toContain('FAILS: gapCount=0 (nothing measured)')
     const { rows } = await record()
-    expect(rows.map(({ target, verdict }) => [target, verdict])).toMatchObject([
-      ['webmq-native', 'failed'],
-      ['raw', 'ok'],
-    ])
+    expect(rows.map(({ target }) => target)).toEqual(['webmq-native', 'raw'])
+    expect(rows[0]?.verdict).toBe('failed')
+    expect(rows[1]?.verdict).toBeOneOf(['ok', 'generator saturated'])
     expect(rows[0]?.verdictReason).toMatch(/target webmq-native ended with exit code 1; .*maxOutboxBytes/s)
   })
 
