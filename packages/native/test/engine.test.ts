@@ -160,6 +160,7 @@ async function run(script: string): Promise<{ code: number | null; signal: strin
     engine.beGuest(Buffer.alloc(1_000), Buffer.alloc(1_000), () => 0)
     engine.listen('127.0.0.1', 0)\n`
   const child = spawn(process.execPath, ['--input-type=module', '-e', prelude + script])
+  onTestFinished(() => void child.kill('SIGKILL'))
   let output = ''
   for (const stream of [child.stdout, child.stderr]) {
     stream.setEncoding('utf8').on('data', (text: string) => {
@@ -178,6 +179,22 @@ describe('a process with a native engine', () => {
   it('goes on while the engine runs, and can be ended all the same', async () => {
     const script = `setTimeout(() => { console.log('still here'); process.exit(3) }, 100).unref()`
     await expect(run(script)).resolves.toEqual({ code: 3, signal: null, output: 'still here\n' })
+  })
+
+  it.each([
+    ['are more than there is room for', 2_000],
+    ['are malformed', 20],
+  ])('has an uncaught exception when the commands of a turn %s', async (_what, length) => {
+    const script = `
+      import { connect } from 'node:net'
+      process.on('uncaughtException', ({ code }) => process.exit(code === 'E_TRANSPORT_FAILED' ? 7 : 1))
+      engine.close()
+      const next = new Engine(${JSON.stringify({ ...OPTIONS, threads: 1 })}, () => next.drain(Buffer.alloc(1_000)))
+      next.beGuest(Buffer.alloc(1_000), Buffer.alloc(1_000, 1), () => ${length})
+      const { port } = next.listen('127.0.0.1', 0)
+      // While another turn has the first request, there is a next one.
+      setInterval(() => connect(port, '127.0.0.1').end(${JSON.stringify(HANDSHAKE)}).on('error', () => undefined), 50)`
+    await expect(run(script)).resolves.toMatchObject({ code: 7 })
   })
 
   it('survives the end of a worker that has an engine', async () => {

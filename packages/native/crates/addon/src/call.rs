@@ -1,5 +1,6 @@
 //! Calls JavaScript from a callback of libuv, as Node does.
 
+use std::ffi::CStr;
 use std::ptr;
 
 use napi::bindgen_prelude::JsValue;
@@ -33,13 +34,14 @@ impl Drop for CallContext {
 }
 
 /// Calls a function of numbers, and `then` with what it returns, before Node does what was queued for the end of the call:
-/// timers' and promises' work comes after that. What it throws is an uncaught exception of the process.
+/// timers' and promises' work comes after that. What it throws is an uncaught exception of the process, and so is what `then`
+/// objects to, as `E_TRANSPORT_FAILED`.
 pub(crate) fn call(
     env: &Env,
     context: sys::napi_async_context,
     function: impl FnOnce() -> Option<sys::napi_value>,
     argument: u32,
-    then: impl FnOnce(u32),
+    then: impl FnOnce(u32) -> std::result::Result<(), &'static CStr>,
 ) {
     let env = env.raw();
     let (mut values, mut calls) = (ptr::null_mut(), ptr::null_mut());
@@ -60,7 +62,11 @@ pub(crate) fn call(
                 sys::Status::napi_ok
                     if sys::napi_get_value_uint32(env, result, &raw mut returned) == sys::Status::napi_ok =>
                 {
-                    then(returned);
+                    if let Err(objection) = then(returned) {
+                        sys::napi_throw_error(env, c"E_TRANSPORT_FAILED".as_ptr(), objection.as_ptr());
+                        sys::napi_get_and_clear_last_exception(env, &raw mut error);
+                        sys::napi_fatal_exception(env, error);
+                    }
                 }
                 sys::Status::napi_pending_exception => {
                     sys::napi_get_and_clear_last_exception(env, &raw mut error);

@@ -167,12 +167,12 @@ impl Guests {
         };
         let function = || Some(self.desk.borrow().as_ref()?.turn.borrow_back(&self.env).ok()?.raw());
         call(&self.env, context, function, length as u32, |length| {
-            if let Some(Desk { commands, .. }) = &*self.desk.borrow()
-                && let Some(packed) = commands.get(..length as usize)
-            {
-                // JavaScript packs well, and asks by itself whether it may go on.
-                drop(self.engine.submit(packed));
-            }
+            let desk = self.desk.borrow();
+            // Closed during the call: the shards have ended, and commands mean nothing.
+            let Some(Desk { commands, .. }) = &*desk else { return Ok(()) };
+            let packed = commands.get(..length as usize).ok_or(c"more commands than there is room for")?;
+            // JavaScript asks by itself whether it may go on.
+            self.engine.submit(packed).map(drop).map_err(|_| c"malformed commands")
         });
     }
 }
@@ -205,8 +205,11 @@ unsafe extern "C" fn on_ready(handle: *mut Handle, status: c_int, _events: c_int
     if status < 0 {
         guests.engine.take_back(shard);
     }
-    // Unwinding into C would abort the process. The engine catches what panics in a shard; nothing else here should.
-    drop(catch_unwind(AssertUnwindSafe(|| guests.turn(shard))));
+    // Unwinding into C would abort the process. The engine catches what panics in a shard; nothing else here should. If it
+    // does, Rust has said so on standard error, and the threads do everything from here on.
+    if catch_unwind(AssertUnwindSafe(|| guests.turn(shard))).is_err() {
+        guests.close();
+    }
 }
 
 unsafe extern "C" fn on_closed(handle: *mut Handle) {
