@@ -15,13 +15,18 @@ export interface Position {
 export interface BrokerCapabilities {
   /** Keeps messages for `read`. */
   readonly history: boolean
-  /** All nodes see the messages of a key in one order. */
+  /**
+   * All nodes see the messages of a key in one order. Without it they see those of one node in the order of its calls, as they
+   * do with every broker, and those of several nodes interleaved as they came.
+   */
   readonly ordered: boolean
   /** `publish` waits for the broker's own acceptance. */
   readonly confirms: boolean
   readonly queueGroups: boolean
   /** Accepted messages survive a restart of the broker. */
   readonly durable: boolean
+  /** Carries messages to other nodes. */
+  readonly manyNodes: boolean
 }
 
 /** A message on its way to a broker. */
@@ -68,8 +73,30 @@ export interface ReadResult {
   readonly gap?: GapReason
 }
 
-/** Whether a broker is reachable. */
-export type BrokerStatus = 'up' | 'down'
+/**
+ * Whether a broker takes messages: `up`; `blocked`, reachable but refusing them for now, as RabbitMQ does when its memory or disk
+ * runs out; `down`, not reachable. While it is not `up`, publishes wait within their bounds.
+ */
+export type BrokerStatus = 'up' | 'blocked' | 'down'
+
+/** Counters since the start; gauges at the moment of the call. */
+export interface BrokerStats {
+  /** Messages that the broker has accepted from this node. */
+  readonly acceptedCount: number
+  /** Publishes that were refused or given up. */
+  readonly rejectedCount: number
+  /** Messages that came to this node over the network, wanted or not; those that do not leave the process are not counted. */
+  readonly receivedCount: number
+  /** Of those, messages that none of the bindings matched, or that had come before: the cost of bindings that the broker cannot express. */
+  readonly surplusCount: number
+  /** Messages that came from elsewhere and could not be one of WebMQ's: a key or a payload that is not valid. */
+  readonly malformedCount: number
+  /** Publishes that wait to be accepted. */
+  readonly pendingCount: number
+  readonly pendingBytes: number
+  /** Times the broker was lost. */
+  readonly lostCount: number
+}
 
 /** What a broker tells its node. */
 export interface BrokerSink {
@@ -78,7 +105,13 @@ export interface BrokerSink {
    * all that they listen with [P-8.7]. May come from inside of `publish`, so the sink does not call the broker back.
    */
   deliver(message: InboundMessage): void
+  /** The last one said holds. `down` is said before anything is tried again. */
   status(status: BrokerStatus, cause?: Error): void
+  /**
+   * Messages that match the node's bindings may be missing before the next that is delivered; all listeners must be told. Said as
+   * soon as the bindings are live again, before `up`.
+   */
+  gap(reason: GapReason): void
 }
 
 /**
@@ -89,8 +122,15 @@ export interface BrokerSink {
 export interface Broker {
   readonly name: string
   readonly capabilities: BrokerCapabilities
+  /**
+   * Resolves when the broker is up.
+   * @throws {WebMQError} `E_BROKER_UNAVAILABLE` when it was not reached in time, or refuses this node.
+   */
   start(sink: BrokerSink): Promise<void>
-  /** Starts interest in a pattern. Bind and unbind are counted: the last unbind ends it. Live from when it resolves. */
+  /**
+   * Starts interest in a pattern. Bind and unbind are counted: the last unbind ends it. Live from when it resolves.
+   * @throws {WebMQError} `E_BROKER_UNAVAILABLE` (retryable) when the broker does not answer in time; the call is then not counted.
+   */
   bind(pattern: string): void | Promise<void>
   unbind(pattern: string): void | Promise<void>
   /**
@@ -105,6 +145,7 @@ export interface Broker {
   read(range: ReadRange, patterns: readonly string[]): ReadResult | Promise<ReadResult>
   /** The end of the log now; `undefined` without the `history` capability. */
   position(): Position | undefined | Promise<Position | undefined>
-  /** Idempotent. */
+  stats(): BrokerStats
+  /** Waits, within a bound, for what is pending; leaves nothing of this node at the broker. Idempotent. */
   stop(): Promise<void>
 }

@@ -2,8 +2,9 @@ import type { Server as NodeHttpServer } from 'node:http'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { MESSAGE_OVERHEAD_BYTES } from 'webmq-client/protocol'
+import { MESSAGE_OVERHEAD_BYTES, WebMQError } from 'webmq-client/protocol'
 import type { Broker } from './broker.js'
+import { brokerNameOf, withoutPasswords } from './broker-address.js'
 import { createTokenVerifier } from './identity/index.js'
 import { createLogger } from './logger.js'
 import { type ResolvedOptions, resolveOptions, type ServerOptions } from './options.js'
@@ -46,11 +47,13 @@ async function createTransport(options: ResolvedOptions, httpServer: NodeHttpSer
 }
 
 async function createBroker(options: ResolvedOptions): Promise<Broker> {
-  switch (options.broker) {
+  switch (brokerNameOf(options.broker)) {
     case 'memory': {
       const { MemoryBroker } = await import('./brokers/memory-broker.js')
       return new MemoryBroker(options)
     }
+    default:
+      throw new WebMQError('E_OPTION_INVALID', { detail: `broker: ${withoutPasswords(options.broker)}` })
   }
 }
 

@@ -1,4 +1,4 @@
-import { MessageFrame } from 'webmq-client/protocol'
+import { encodeServerMessage, type GapReason, MessageFrame } from 'webmq-client/protocol'
 import type { InboundMessage } from './broker.js'
 import type { Captures } from './captures.js'
 import type { LocalListeners } from './local-listeners.js'
@@ -41,5 +41,13 @@ export class Delivery {
     const frame = this.#frame.fill(message.key, positions.of(message.position), false, message.payload)
     transport.multicast(groups, frame, message.isBinary, message.origin as ConnectionId | undefined)
     localListeners.deliver(groups, message)
+  }
+
+  /** Tells everyone who listens that messages may be missing before the next. Cost: one multicast per pattern. */
+  gap(reason: GapReason): void {
+    const { router, transport } = this.#context
+    for (const { pattern, group } of router.routes()) {
+      transport.multicast([group], encodeServerMessage({ verb: 'gap', pattern, reason }), false)
+    }
   }
 }

@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { WebMQError } from 'webmq-client/protocol'
+import type { BrokerStatus } from './broker.js'
 import type { Logger } from './logger.js'
 import { findStaticFile, type StaticFile } from './static-files.js'
 
@@ -12,7 +13,7 @@ export interface Health {
   readonly version: string
   readonly uptimeMs: number
   readonly connections: number
-  readonly broker: { readonly name: string; readonly status: 'up' | 'down' }
+  readonly broker: { readonly name: string; readonly status: BrokerStatus }
 }
 
 /** What the HTTP side of a server works with. */

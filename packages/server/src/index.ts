@@ -3,6 +3,7 @@ export type {
   Broker,
   BrokerCapabilities,
   BrokerSink,
+  BrokerStats,
   BrokerStatus,
   InboundMessage,
   OutboundMessage,

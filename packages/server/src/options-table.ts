@@ -1,4 +1,5 @@
 import { availableParallelism } from 'node:os'
+import { brokerNameOf, describeAllowedBroker } from './broker-address.js'
 import { describeAllowedAlgorithms, isAlgorithm } from './identity/algorithms.js'
 import { LOG_LEVELS } from './logger.js'
 import type { OptionSpec } from './option-spec.js'
@@ -11,6 +12,7 @@ const GIB = 1024 ** 3
 
 const time = { section: 'Time limits', type: 'integer', unit: 'ms', max: MAX_TIMER_MS } as const
 const limit = { section: 'Limits', type: 'integer' } as const
+const broker = { section: 'Engine' } as const
 const token = { section: 'Tokens', type: 'text' } as const
 
 /**
@@ -116,11 +118,74 @@ export const OPTIONS = [
     name: 'broker',
     section: 'Engine',
     flag: 'broker',
-    type: 'choice',
-    choices: ['memory'],
+    type: 'text',
+    placeholder: 'address',
     default: 'memory',
-    help: 'What carries messages between nodes; `memory` is embedded.',
-    detail: '`memory` needs nothing installed, serves one node, and loses its history at exit.',
+    check: (value) => (brokerNameOf(value) === undefined ? describeAllowedBroker() : undefined),
+    help: 'What carries messages between nodes: `memory`, `amqp://…`, `redis://…`, `nats://…` or `mesh://…`.',
+    detail:
+      '`memory` is embedded: it needs nothing installed, serves one node, and loses its history at exit. [docs/brokers.md](brokers.md) says when to take which.',
+  },
+  {
+    ...broker,
+    name: 'brokerNamespace',
+    flag: 'broker-namespace',
+    type: 'text',
+    placeholder: 'name',
+    default: 'webmq',
+    check: (value) => (/^[A-Za-z0-9_-]{1,64}$/.test(value) ? undefined : '1 to 64 characters of A-Z a-z 0-9 _ -'),
+    help: 'Name under which the nodes of one system meet at the broker.',
+    detail:
+      'The exchange of RabbitMQ, the first word of channels (Redis) and subjects (NATS), what the nodes of a mesh must agree on. Keeps systems that share a broker from hearing each other.',
+  },
+  {
+    ...broker,
+    name: 'brokerTimeoutMs',
+    flag: 'broker-timeout',
+    type: 'integer',
+    unit: 'ms',
+    min: 10,
+    max: MAX_TIMER_MS,
+    default: 5000,
+    help: 'Time that a publish or a listen waits for the broker, an outage included; then `E_BROKER_UNAVAILABLE`.',
+    detail:
+      'Short outages and restarts of the broker are not noticed by publishers, and long ones do not leave them without an answer.',
+  },
+  {
+    ...broker,
+    name: 'brokerStartTimeoutMs',
+    flag: 'broker-start-timeout',
+    type: 'integer',
+    unit: 'ms',
+    min: 10,
+    max: MAX_TIMER_MS,
+    default: 30_000,
+    help: 'Time for which a starting server tries to reach the broker before it gives up.',
+    detail: 'Server and broker may be started together; a broker that refuses the server ends the start at once.',
+  },
+  {
+    ...broker,
+    name: 'brokerHeartbeatMs',
+    flag: 'broker-heartbeat',
+    type: 'integer',
+    unit: 'ms',
+    min: 10,
+    max: MAX_TIMER_MS,
+    default: 5000,
+    help: 'Interval of heartbeats to the broker; a connection that is silent for two of them is lost.',
+    detail: 'Finds connections that look healthy and deliver nothing; until then what is missed is not known.',
+  },
+  {
+    ...broker,
+    name: 'brokerMaxPendingBytes',
+    flag: 'broker-max-pending',
+    type: 'integer',
+    unit: 'bytes',
+    min: 1024,
+    max: 64 * GIB,
+    default: 64 * MIB,
+    help: 'Bytes of messages that may wait for the broker to accept them; one more is refused with `E_BROKER_UNAVAILABLE`.',
+    detail: 'While the broker is away or slower than the publishers, what they publish waits in memory, up to this.',
   },
   {
     name: 'compression',

@@ -28,8 +28,18 @@ export interface ServerOptions {
   readonly threads?: number | undefined
   /** For which a busy I/O thread may hold publications back to share writes; default 10, 0 turns it off. */
   readonly flushIntervalMs?: number | undefined
-  /** What carries messages between nodes; default `memory`. */
-  readonly broker?: BrokerName | undefined
+  /** What carries messages between nodes, `memory` or the address of a broker (`amqp://…`, `redis://…`, `nats://…`, `mesh://…`); default `memory`. */
+  readonly broker?: string | undefined
+  /** Name under which the nodes of one system meet at the broker; default `webmq`. */
+  readonly brokerNamespace?: string | undefined
+  /** For which a publish or a listen waits for the broker; default 5,000. */
+  readonly brokerTimeoutMs?: number | undefined
+  /** For which a starting server tries to reach the broker; default 30,000. */
+  readonly brokerStartTimeoutMs?: number | undefined
+  /** Interval of heartbeats to the broker; default 5,000. */
+  readonly brokerHeartbeatMs?: number | undefined
+  /** Bytes of messages that may wait for the broker; default 64 MiB. */
+  readonly brokerMaxPendingBytes?: number | undefined
   /** Compresses messages for clients that offer permessage-deflate; default false. */
   readonly compression?: boolean | undefined
   /** Smallest message that is compressed, its header included; default 1,024. */
@@ -87,9 +97,6 @@ export interface TlsFiles {
 
 /** A transport that comes with the server. */
 export type TransportName = 'native' | 'uws'
-
-/** A broker that comes with the server. */
-export type BrokerName = 'memory'
 
 /** Options that may stay absent. */
 type AbsentOption = 'jwt' | 'tls' | 'logger'

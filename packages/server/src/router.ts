@@ -105,6 +105,11 @@ export class Router {
     return this.#entries.size
   }
 
+  /** What is routed now. */
+  routes(): Iterable<Route> {
+    return this.#entries.values()
+  }
+
   /** Whether the pattern is routed now. */
   has(pattern: string): boolean {
     return this.#entries.has(pattern)

@@ -103,6 +103,7 @@ export class ServerNode {
     const { broker, log } = this.#parts
     return broker.start({
       deliver: (message) => this.#delivery.deliver(message),
+      gap: (reason) => this.#delivery.gap(reason),
       status: (status, cause) => {
         this.#brokerStatus = status
         log.info({ broker: broker.name, status, err: cause }, 'broker status')

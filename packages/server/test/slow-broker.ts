@@ -3,6 +3,7 @@ import type {
   Broker,
   BrokerCapabilities,
   BrokerSink,
+  BrokerStats,
   OutboundMessage,
   Position,
   ReadRange,
@@ -58,6 +59,10 @@ export class SlowBroker implements Broker {
 
   position(): Promise<Position | undefined> {
     return this.#later(() => this.#inner.position())
+  }
+
+  stats(): BrokerStats {
+    return this.#inner.stats()
   }
 
   stop(): Promise<void> {

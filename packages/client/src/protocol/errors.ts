@@ -104,6 +104,8 @@ const SERVER_ERRORS = {
   E_ADDRESS_UNAVAILABLE: { message: 'address cannot be bound', source: 'operator', retryable: false },
   E_TRANSPORT_MISSING: { message: 'transport module is not installed', source: 'operator', retryable: false },
   E_TRANSPORT_FAILED: { message: 'transport failed', source: 'server', retryable: true },
+  E_BROKER_MISSING: { message: 'broker module is not installed', source: 'operator', retryable: false },
+  E_BROKER_REFUSED: { message: 'broker refuses this server', source: 'operator', retryable: false },
   E_NOT_RUNNING: { message: 'server is not running', source: 'operator', retryable: false },
 } as const satisfies Record<string, ErrorSpec>
 

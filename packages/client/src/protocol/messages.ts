@@ -40,7 +40,7 @@ export type ClientMessage =
 export type ClientVerb = ClientMessage['verb']
 
 /** Why messages may be missing. */
-export type GapReason = 'history-expired' | 'epoch-changed' | 'no-history' | 'limit' | 'slow-consumer'
+export type GapReason = 'history-expired' | 'epoch-changed' | 'no-history' | 'limit' | 'slow-consumer' | 'broker-lost'
 
 /** Limits that the server enforces, sent in `welcome`. */
 export interface SessionLimits {

@@ -15,6 +15,7 @@ const CAPABILITIES: BrokerCapabilities = {
   confirms: true,
   queueGroups: false,
   durable: false,
+  manyNodes: false,
 }
 
 brokerSuite('memory', () => new MemoryBroker(DEFAULTS), CAPABILITIES)
@@ -23,7 +24,7 @@ brokerSuite('memory without history', () => new MemoryBroker({ ...DEFAULTS, hist
   history: false,
 })
 
-const quietSink: BrokerSink = { deliver: () => undefined, status: () => undefined }
+const quietSink: BrokerSink = { deliver: () => undefined, status: () => undefined, gap: () => undefined }
 const payload = new TextEncoder().encode('0123456789')
 const nowhere = { epoch: 'nowhere', offset: 0 }
 

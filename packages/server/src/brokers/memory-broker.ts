@@ -5,6 +5,7 @@ import type {
   Broker,
   BrokerCapabilities,
   BrokerSink,
+  BrokerStats,
   InboundMessage,
   OutboundMessage,
   Position,
@@ -29,6 +30,18 @@ export interface MemoryBrokerOptions {
   readonly now?: () => number
 }
 
+/** Messages stay in the process, and publishes never wait. */
+const NOTHING_ELSEWHERE: BrokerStats = {
+  acceptedCount: 0,
+  rejectedCount: 0,
+  receivedCount: 0,
+  surplusCount: 0,
+  malformedCount: 0,
+  pendingCount: 0,
+  pendingBytes: 0,
+  lostCount: 0,
+}
+
 /** 48 random bits: no position outlives a restart unnoticed, but for one in 280 million million. */
 const EPOCH_BYTES = 6
 
@@ -46,6 +59,7 @@ export class MemoryBroker implements Broker {
   #epoch = ''
   #log: MessageLog
   #dedupe: DedupeWindow
+  #acceptedCount = 0
 
   constructor(options: MemoryBrokerOptions) {
     this.#options = options
@@ -56,6 +70,7 @@ export class MemoryBroker implements Broker {
       confirms: true,
       queueGroups: false,
       durable: false,
+      manyNodes: false,
     }
     this.#log = this.#createLog()
     this.#dedupe = this.#createDedupe()
@@ -88,6 +103,7 @@ export class MemoryBroker implements Broker {
     const position = this.capabilities.history
       ? { epoch: this.#epoch, offset: this.#log.append(key, payload, isBinary) }
       : undefined
+    this.#acceptedCount++
     if (messageId !== undefined) this.#dedupe.remember(messageId, position, nowMs)
     if (this.#interest.match(key).length > 0) this.#sink?.deliver(inbound(key, payload, isBinary, position, origin))
     return accepted(position, false)
@@ -111,6 +127,10 @@ export class MemoryBroker implements Broker {
     return this.capabilities.history && this.#sink !== undefined
       ? { epoch: this.#epoch, offset: this.#log.lastOffset }
       : undefined
+  }
+
+  stats(): BrokerStats {
+    return { ...NOTHING_ELSEWHERE, acceptedCount: this.#acceptedCount }
   }
 
   stop(): Promise<void> {

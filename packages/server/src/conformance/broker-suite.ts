@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import type { GapReason } from 'webmq-client/protocol'
 import type {
   Broker,
   BrokerCapabilities,
@@ -23,6 +24,7 @@ interface Delivery {
 class RecordingSink implements BrokerSink {
   readonly deliveries: Delivery[] = []
   readonly statuses: BrokerStatus[] = []
+  readonly gaps: GapReason[] = []
 
   get texts(): string[] {
     return this.deliveries.map(({ text }) => text)
@@ -34,6 +36,10 @@ class RecordingSink implements BrokerSink {
 
   status(status: BrokerStatus): void {
     this.statuses.push(status)
+  }
+
+  gap(reason: GapReason): void {
+    this.gaps.push(reason)
   }
 }
 

@@ -1,0 +1,82 @@
+import type { BrokerCapabilities } from '../../broker.js'
+
+/** A message that waits to be accepted, as a {@link Link} gets it. */
+export interface LinkMessage {
+  /** Counted from 1 over the life of the node's process; a link sends in this order. */
+  readonly sequence: number
+  readonly key: string
+  /** Never written again: a link may hand it to its library without a copy. */
+  readonly payload: Uint8Array
+  readonly isBinary: boolean
+  /** Handed back on the publishing node alone; see {@link OutboundMessage.origin}. */
+  readonly origin: number | undefined
+  /** Sent before on a link that was lost before it confirmed: receivers must look whether they have it. */
+  isResent: boolean
+}
+
+/** A message that has come over a link. */
+export interface LinkDelivery {
+  readonly key: string
+  /** Valid until the call returns. */
+  readonly payload: Uint8Array
+  readonly isBinary: boolean
+  /**
+   * Who published it, and which of its messages it is; `undefined` when it was not published by a WebMQ node. `node` is the
+   * {@link LinkContext.node} of that node.
+   */
+  readonly source: { readonly node: string; readonly sequence: number; readonly origin: number | undefined } | undefined
+}
+
+/** What a link tells; nothing more once it has told that it is lost. */
+export interface LinkEvents {
+  /** In the order of arrival; may be a message that nobody wants, or that has come before. */
+  deliver(delivery: LinkDelivery): void
+  /** The broker has accepted this message, or all up to it. */
+  confirmed(sequence: number, isCumulative: boolean): void
+  /** The broker has refused this message, and will again. */
+  refused(sequence: number, cause: Error): void
+  /** Whether the broker takes messages for now. */
+  blocked(isBlocked: boolean, reason?: string): void
+  /** A message came that is not one of WebMQ's; it was dropped. */
+  malformed(detail: string): void
+  /** The broker is no longer reached over this link; `close` is called next. Once. */
+  lost(cause: Error): void
+}
+
+/** What a driver needs to know of its node. */
+export interface LinkContext {
+  /** 16 characters of `[0-9a-f]`, different for every start of every node. */
+  readonly node: string
+  /** Under which nodes meet: the name of an exchange, the first word of channels and subjects. `[A-Za-z0-9_-]{1,64}`. */
+  readonly namespace: string
+  /** Interval of heartbeats; a link that is silent for two of them is lost. */
+  readonly heartbeatMs: number
+}
+
+/** One connection to a broker, from when it is established until it is lost or closed. */
+export interface Link {
+  /** Starts interest; resolves when messages that are accepted from now on come over this link. Called once per pattern. */
+  bind(pattern: string): Promise<void>
+  /** Ends it; never called for a pattern that is not bound. */
+  unbind(pattern: string): Promise<void>
+  /** Sends a message, together with others of the same turn; `confirmed` or `refused` answers. Does not throw. */
+  publish(message: LinkMessage): void
+  /** Ends the link and what was made for it at the broker, within a bound of time; never rejects. Idempotent. */
+  close(): Promise<void>
+}
+
+/** What an adapter is: how to get a {@link Link}. All else is done by {@link RemoteBroker}. */
+export interface LinkDriver {
+  /** Of the adapter: `rabbitmq`. */
+  readonly name: string
+  readonly capabilities: BrokerCapabilities
+  /** The broker's address for log and errors, without credentials. */
+  readonly address: string
+  /**
+   * Connects once.
+   * @param signal Aborts after the time that an attempt may take, and when the node stops.
+   * @throws {WebMQError} `E_BROKER_REFUSED` when trying again is of no use: credentials, permissions, a name that does not exist. Anything
+   *   else is tried again.
+   */
+  connect(context: LinkContext, events: LinkEvents, signal: AbortSignal): Promise<Link>
+}
