@@ -116,7 +116,7 @@ describe('resolveOptions', () => {
     ['path', 'ws'],
     ['path', '/ws?x=1'],
     ['transport', 'ws'],
-    ['broker', 'redis://localhost'],
+    ['broker', 'kafka://localhost'],
     ['origins', 'https://example.com'],
     ['origins', ['example.com']],
     ['origins', ['https://example.com/']],
