@@ -1,0 +1,176 @@
+import { isUtf8 } from 'node:buffer'
+import type { LinkDelivery, LinkMessage } from './link.js'
+
+/*
+ * byte 0        0x00: JSON text cannot begin with it
+ * byte 1        version (high four bits) and flags
+ * bytes 2-9     node
+ * bytes 10-15   sequence
+ * then          origin, 4 bytes, with HAS_ORIGIN
+ * then          length of the key, 1 byte, and the key, with HAS_KEY
+ * then          the payload
+ *
+ * All numbers are big-endian.
+ */
+const MARK = 0x00
+const VERSION = 0x10
+const VERSION_MASK = 0xf0
+const IS_BINARY = 1
+const HAS_ORIGIN = 2
+const IS_RESENT = 4
+const HAS_KEY = 8
+const HEAD_BYTES = 16
+const ORIGIN_BYTES = 4
+const SEQUENCE_HIGH = 2 ** 32
+
+/** A message that has come in an envelope, or bare from somebody who is no node. */
+export interface EnvelopeDelivery extends LinkDelivery {
+  readonly source:
+    | {
+        readonly node: string
+        readonly sequence: number
+        readonly origin: number | undefined
+        /** It was sent before on a link that was lost, and may have come then. */
+        readonly isResent: boolean
+      }
+    | undefined
+}
+
+/**
+ * What a broker without properties of messages carries for a node: who published it, which of its messages it is, then the payload as it is.
+ *
+ * @param node 16 characters of `[0-9a-f]`.
+ * @param message Its `origin` fits into 32 bits.
+ * @param key Travels in the envelope when the channel does not tell it: 1 to 255 bytes.
+ * @returns bytes of their own, in one allocation
+ */
+export function encodeEnvelope(node: string, message: LinkMessage, key?: string): Buffer {
+  const { sequence, payload, isBinary, origin, isResent } = message
+  const keyBytes = key === undefined ? 0 : Buffer.byteLength(key)
+  const originBytes = origin === undefined ? 0 : ORIGIN_BYTES
+  const bytes = Buffer.allocUnsafe(HEAD_BYTES + originBytes + (key === undefined ? 0 : 1 + keyBytes) + payload.length)
+  bytes[0] = MARK
+  bytes[1] =
+    VERSION |
+    (isBinary ? IS_BINARY : 0) |
+    (origin === undefined ? 0 : HAS_ORIGIN) |
+    (isResent ? IS_RESENT : 0) |
+    (key === undefined ? 0 : HAS_KEY)
+  if (node !== ownNode.text) ownNode = nodeNumbers(node)
+  writeUint32(bytes, 2, ownNode.high)
+  writeUint32(bytes, 6, ownNode.low)
+  const high = Math.floor(sequence / SEQUENCE_HIGH)
+  bytes[10] = high >>> 8
+  bytes[11] = high
+  writeUint32(bytes, 12, sequence % SEQUENCE_HIGH)
+  let at = HEAD_BYTES
+  if (origin !== undefined) {
+    writeUint32(bytes, at, origin)
+    at += ORIGIN_BYTES
+  }
+  if (key !== undefined) {
+    bytes[at++] = keyBytes
+    at += bytes.write(key, at)
+  }
+  bytes.set(payload, at)
+  return bytes
+}
+
+/**
+ * What {@link encodeEnvelope} has made, or the bare message of somebody else: text if it is JSON, else binary.
+ *
+ * @param key From where the message came. Not checked here: only a message with a `source` had its key checked, by its node.
+ *   `undefined` when the envelope must say it.
+ * @param bytes The payload is a view of them.
+ * @returns `undefined` for what is neither: an envelope cut short, of another version, or without the key that it should have
+ */
+export function decodeEnvelope(key: string | undefined, bytes: Uint8Array): EnvelopeDelivery | undefined {
+  const { length } = bytes
+  if (length === 0 || bytes[0] !== MARK) return key === undefined ? undefined : bareMessage(key, bytes)
+  const flags = bytes[1] ?? 0
+  if (length < HEAD_BYTES || (flags & VERSION_MASK) !== VERSION) return undefined
+  const node = nodeText(readUint32(bytes, 2), readUint32(bytes, 6))
+  const sequence = (((bytes[10] ?? 0) << 8) | (bytes[11] ?? 0)) * SEQUENCE_HIGH + readUint32(bytes, 12)
+  let at = HEAD_BYTES
+  let origin: number | undefined
+  if ((flags & HAS_ORIGIN) !== 0) {
+    if (length < at + ORIGIN_BYTES) return undefined
+    origin = readUint32(bytes, at)
+    at += ORIGIN_BYTES
+  }
+  let ownKey: string | undefined
+  if ((flags & HAS_KEY) !== 0) {
+    const keyAt = at + 1
+    at = keyAt + (bytes[at] ?? 0)
+    // A length of zero also stands for a byte that is not there.
+    if (at === keyAt || at > length) return undefined
+    ownKey = viewOf(bytes, keyAt, at).toString()
+  }
+  const deliveryKey = ownKey ?? key
+  if (deliveryKey === undefined) return undefined
+  return {
+    key: deliveryKey,
+    payload: viewOf(bytes, at, length),
+    isBinary: (flags & IS_BINARY) !== 0,
+    source: { node, sequence, origin, isResent: (flags & IS_RESENT) !== 0 },
+  }
+}
+
+function bareMessage(key: string, bytes: Uint8Array): EnvelopeDelivery {
+  return { key, payload: bytes, isBinary: !isJson(bytes), source: undefined }
+}
+
+function isJson(bytes: Uint8Array): boolean {
+  if (!isUtf8(bytes)) return false
+  try {
+    JSON.parse(viewOf(bytes, 0, bytes.length).toString())
+    return true
+  } catch {
+    // The parser has no other way to say it.
+    return false
+  }
+}
+
+/** `subarray` of a Uint8Array would not have the methods of a Buffer, and costs more. */
+function viewOf(bytes: Uint8Array, start: number, end: number): Buffer {
+  return Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start)
+}
+
+function writeUint32(bytes: Uint8Array, at: number, value: number): void {
+  bytes[at] = value >>> 24
+  bytes[at + 1] = value >>> 16
+  bytes[at + 2] = value >>> 8
+  bytes[at + 3] = value
+}
+
+function readUint32(bytes: Uint8Array, at: number): number {
+  const high = ((bytes[at] ?? 0) << 24) | ((bytes[at + 1] ?? 0) << 16)
+  return (high | ((bytes[at + 2] ?? 0) << 8) | (bytes[at + 3] ?? 0)) >>> 0
+}
+
+/** A node as it is written, and the two halves of its number. */
+interface NodeNumbers {
+  readonly text: string
+  readonly high: number
+  readonly low: number
+}
+
+/** The node that sent last: mostly there is one in a process. */
+let ownNode: NodeNumbers = { text: '', high: 0, low: 0 }
+
+/** Nodes that were heard, by a few of their bits: those that fall together push each other out. A power of two. */
+const SLOT_COUNT = 256
+const heardNodes = new Array<NodeNumbers | undefined>(SLOT_COUNT).fill(undefined)
+
+function nodeNumbers(text: string): NodeNumbers {
+  return { text, high: Number.parseInt(text.slice(0, 8), 16), low: Number.parseInt(text.slice(8), 16) }
+}
+
+function nodeText(high: number, low: number): string {
+  const slot = (high ^ low) & (SLOT_COUNT - 1)
+  const heard = heardNodes[slot]
+  if (heard !== undefined && heard.high === high && heard.low === low) return heard.text
+  const text = high.toString(16).padStart(8, '0') + low.toString(16).padStart(8, '0')
+  heardNodes[slot] = { text, high, low }
+  return text
+}
