@@ -67,6 +67,23 @@ export default {
       },
     },
     {
+      name: 'services-stand-alone',
+      comment:
+        'They start real brokers for tests and benches: Node, the errors, testcontainers when it is there, and no more.',
+      severity: 'error',
+      from: { path: '^packages/server/src/services/', pathNot: TESTS },
+      to: {
+        dependencyTypesNot: ['core'],
+        pathNot: '^packages/server/src/services/|^packages/client/(src|dist)/protocol/|/node_modules/testcontainers/',
+      },
+    },
+    {
+      name: 'no-product-code-uses-services',
+      severity: 'error',
+      from: { path: '^packages/(client|server)/src/', pathNot: `^packages/server/src/services/|${TESTS}` },
+      to: { path: '^packages/server/src/services/' },
+    },
+    {
       name: 'native-is-the-bottom',
       severity: 'error',
       from: { path: '^packages/native/' },

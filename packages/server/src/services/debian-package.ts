@@ -1,0 +1,49 @@
+import { execFile } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { promisify } from 'node:util'
+import { withFileLock } from './file-lock.js'
+import { serviceError } from './service-error.js'
+
+/**
+ * The lists are only updated when the package cannot be had with those that are there. The policy keeps a package from
+ * starting a daemon of its own; one that is there already is somebody else's. The shell removes it even when the process
+ * that asked is gone.
+ */
+const INSTALL = `
+policy=/usr/sbin/policy-rc.d
+if [ ! -e "$policy" ]; then
+  trap 'rm -f "$policy"' EXIT
+  trap 'exit 1' HUP INT TERM
+  printf '#!/bin/sh\\nexit 101\\n' >"$policy"
+  chmod 755 "$policy"
+fi
+install() { apt-get -o DPkg::Lock::Timeout=120 install -y --no-install-recommends "$1"; }
+install "$1" || { apt-get update && install "$1"; }
+`
+const INSTALL_TIMEOUT_MS = 300_000
+const LOCK = path.join(tmpdir(), 'webmq-apt-get.lock')
+
+/** Whether a Debian package can be installed here: Debian or a child of it, and we are root. */
+export function canInstallPackages(): boolean {
+  return process.getuid?.() === 0 && existsSync('/etc/debian_version') && existsSync('/usr/bin/apt-get')
+}
+
+/**
+ * Installs a Debian package, one at a time over all processes; no daemon is started.
+ * @throws {WebMQError} `E_SERVICE_FAILED` with the end of apt-get's output.
+ */
+export async function installPackage(name: string): Promise<void> {
+  await withFileLock(LOCK, INSTALL_TIMEOUT_MS, async () => {
+    try {
+      await promisify(execFile)('/bin/sh', ['-c', INSTALL, 'install', name], {
+        timeout: INSTALL_TIMEOUT_MS,
+        maxBuffer: 16 * 1024 * 1024,
+        env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' },
+      })
+    } catch (cause) {
+      throw serviceError(`the package ${name} could not be installed: ${String(cause).slice(-2_000)}`, cause)
+    }
+  })
+}

@@ -1,0 +1,58 @@
+import { open, readFile, rename, rm } from 'node:fs/promises'
+import { serviceError } from './service-error.js'
+
+const POLL_INTERVAL_MS = 100
+
+/**
+ * Runs a function while no other process runs one under the same lock file. A lock whose owner has died is taken over.
+ * @param timeoutMs How long to wait for the others.
+ * @throws {WebMQError} `E_SERVICE_FAILED` when the others take longer.
+ */
+export async function withFileLock<T>(file: string, timeoutMs: number, run: () => Promise<T>): Promise<T> {
+  const deadline = Date.now() + timeoutMs
+  while (!(await tryLock(file))) {
+    if (Date.now() > deadline) {
+      throw serviceError(
+        `${file} has been held by another process for ${timeoutMs / 1_000} s: end it, or remove the file`,
+      )
+    }
+    await new Promise((resolve) => setTimeout(resolve, POLL_INTERVAL_MS))
+  }
+  try {
+    return await run()
+  } finally {
+    await rm(file, { force: true })
+  }
+}
+
+async function tryLock(file: string): Promise<boolean> {
+  try {
+    const handle = await open(file, 'wx')
+    await handle.writeFile(String(process.pid))
+    await handle.close()
+    return true
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+    await removeIfAbandoned(file)
+    return false
+  }
+}
+
+async function removeIfAbandoned(file: string): Promise<void> {
+  const owner = await readFile(file, 'utf8').catch(() => '')
+  // Empty: taken this moment, its owner not written yet.
+  if (owner === '' || isRunning(Number(owner))) return
+  // Of all who see the dead owner, the rename succeeds for one: nobody removes a lock that was taken after it.
+  const aside = `${file}.${process.pid}`
+  await rename(file, aside).catch(() => undefined)
+  await rm(aside, { force: true })
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM'
+  }
+}

@@ -1,0 +1,40 @@
+import type { Service, ServiceKind } from './service.js'
+import { serviceError } from './service-error.js'
+
+/** A service that somebody else runs: it can be used, not ended. */
+export class GivenService implements Service {
+  readonly kind: ServiceKind
+  readonly url: string
+  readonly source = 'url'
+
+  constructor(kind: ServiceKind, url: string) {
+    this.kind = kind
+    this.url = url
+  }
+
+  cpuSeconds(): undefined {
+    return undefined
+  }
+
+  async kill(): Promise<void> {
+    throw this.#refusal('killed')
+  }
+
+  async restart(): Promise<void> {
+    throw this.#refusal('restarted')
+  }
+
+  async stop(): Promise<void> {
+    // Whoever started it ends it.
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop()
+  }
+
+  #refusal(what: string) {
+    return serviceError(
+      `the ${this.kind} at ${new URL(this.url).host} was given by URL and cannot be ${what}: ask for { isPrivate: true }`,
+    )
+  }
+}

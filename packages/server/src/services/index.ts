@@ -1,0 +1,5 @@
+export { freePort } from './free-port.js'
+export { type NatsOptions, startNats } from './nats.js'
+export { type RabbitmqOptions, type RabbitmqService, startRabbitmq } from './rabbitmq.js'
+export { type RedisOptions, startRedis } from './redis.js'
+export type { Service, ServiceKind, ServiceOptions, ServiceSource } from './service.js'

@@ -1,0 +1,68 @@
+import { canInstallPackages, installPackage } from './debian-package.js'
+import { findProgram } from './find-program.js'
+import type { ServiceKind, ServiceOptions } from './service.js'
+import { serviceError } from './service-error.js'
+
+/** Where a service comes from. */
+export type ServiceOrigin =
+  | { readonly source: 'url'; readonly url: string }
+  | { readonly source: 'binary' | 'package'; readonly file: string }
+
+interface KindSpec {
+  readonly program: string
+  /** Where the program is when PATH does not lead to it, or to something that is not the program itself. */
+  readonly folders: readonly string[]
+  readonly debianPackage: string
+  /** The environment variable that gives a running one. */
+  readonly variable: string
+}
+
+const KINDS: Readonly<Record<ServiceKind, KindSpec>> = {
+  rabbitmq: {
+    program: 'rabbitmq-server',
+    // Debian's /usr/sbin/rabbitmq-server is a wrapper that becomes the user rabbitmq; this is the real one.
+    folders: ['/usr/lib/rabbitmq/bin', '/usr/local/sbin', '/opt/homebrew/sbin'],
+    debianPackage: 'rabbitmq-server',
+    variable: 'WEBMQ_TEST_RABBITMQ_URL',
+  },
+  redis: { program: 'redis-server', folders: [], debianPackage: 'redis-server', variable: 'WEBMQ_TEST_REDIS_URL' },
+  nats: {
+    program: 'nats-server',
+    folders: ['/usr/sbin'],
+    debianPackage: 'nats-server',
+    variable: 'WEBMQ_TEST_NATS_URL',
+  },
+}
+
+/** What was found is found once per process; two that start at once do not install twice. */
+const found = new Map<ServiceKind, Promise<ServiceOrigin>>()
+
+/**
+ * Where a service is to be had: the URL of the environment, a program of this machine, a container, the Debian package,
+ * in this order.
+ * @throws {WebMQError} `E_SERVICE_FAILED` that says what to do when it is nowhere.
+ */
+export async function obtainProgram(kind: ServiceKind, { isPrivate = false }: ServiceOptions): Promise<ServiceOrigin> {
+  const url = process.env[KINDS[kind].variable]
+  if (!isPrivate && url !== undefined && url !== '') return { source: 'url', url }
+  const known = found.get(kind)
+  if (known !== undefined) return await known
+  const origin = search(kind)
+  found.set(kind, origin)
+  origin.catch(() => found.delete(kind))
+  return await origin
+}
+
+async function search(kind: ServiceKind): Promise<ServiceOrigin> {
+  const { program, folders, debianPackage, variable } = KINDS[kind]
+  const file = findProgram(program, folders)
+  if (file !== undefined) return { source: 'binary', file }
+  if (canInstallPackages()) {
+    await installPackage(debianPackage)
+    const installed = findProgram(program, folders)
+    if (installed !== undefined) return { source: 'package', file: installed }
+  }
+  throw serviceError(
+    `${kind} is not to be had here: install ${program}, start a container runtime, or give the URL of a running one in ${variable}`,
+  )
+}

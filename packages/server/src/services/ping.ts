@@ -1,0 +1,45 @@
+import { connect } from 'node:net'
+import { serviceError } from './service-error.js'
+
+const PING_TIMEOUT_MS = 2_000
+
+/**
+ * Sends bytes to a port of loopback and waits for the answer.
+ * @returns what has been received when `isAnswer` said yes
+ * @throws {WebMQError} `E_SERVICE_FAILED` when nothing listens, it hangs up, or there is no answer in 2 s.
+ */
+export function ask(port: number, question: string, isAnswer: (received: string) => boolean): Promise<string> {
+  return new Promise((resolve, reject) => {
+    let received = ''
+    const socket = connect({ port, host: '127.0.0.1' }, () => socket.write(question, 'latin1'))
+    const fail = (reason: string, cause?: unknown) => {
+      socket.destroy()
+      reject(serviceError(`port ${port} ${reason}`, cause))
+    }
+    socket.setEncoding('latin1').setTimeout(PING_TIMEOUT_MS, () => fail('gives no answer'))
+    socket.on('error', (cause) => fail('does not answer', cause))
+    socket.on('close', () => fail(`hung up after: ${received.slice(0, 200)}`))
+    socket.on('data', (text: string) => {
+      received += text
+      if (!isAnswer(received)) return
+      resolve(received)
+      socket.destroy()
+    })
+  })
+}
+
+/** AMQP 0-9-1 §2.2.4: the header is answered by `connection.start`, a method frame with class 10 and method 10. */
+export async function pingRabbitmq(port: number): Promise<void> {
+  const isStart = (received: string) => received.length >= 11 && received.slice(7, 11) === '\0\x0a\0\x0a'
+  await ask(port, 'AMQP\0\0\x09\x01', isStart)
+}
+
+/** Resolves when a Redis answers `PING`; it does not while it loads its data. */
+export async function pingRedis(port: number): Promise<void> {
+  await ask(port, 'PING\r\n', (received) => received.startsWith('+PONG\r\n'))
+}
+
+/** Resolves when a NATS server has said its `INFO` and answers `PING`. */
+export async function pingNats(port: number): Promise<void> {
+  await ask(port, 'CONNECT {"verbose":false}\r\nPING\r\n', (received) => received.includes('\r\nPONG\r\n'))
+}

@@ -1,0 +1,133 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import type { Service, ServiceKind } from './service.js'
+import { serviceError } from './service-error.js'
+import { type ProcessSpec, SupervisedProcess } from './supervised-process.js'
+
+/** How to run a service from a program of this machine. */
+export interface ServiceProgram {
+  readonly kind: ServiceKind
+  readonly url: string
+  readonly source: 'binary' | 'package'
+  /** Its data; removed by `stop`. */
+  readonly folder: string
+  readonly process: ProcessSpec
+  /** Runs as long as the service exists, over its restarts. */
+  readonly companions?: readonly SupervisedProcess[]
+  readonly startTimeoutMs: number
+  readonly stopTimeoutMs: number
+  /** Resolves when the service answers in its own protocol. */
+  ping(): Promise<void>
+  /** What it has logged elsewhere than on its output, to explain why it did not start. */
+  log?(): Promise<string>
+}
+
+/** Between two looks at a service that starts. */
+const PING_INTERVAL_MS = 20
+
+/** A folder of its own for a service's data. */
+export async function dataFolder(kind: string): Promise<string> {
+  return await mkdtemp(path.join(tmpdir(), `webmq-${kind}-`))
+}
+
+/** A service that runs as a program on this machine and ends with this process. */
+export class ProgramService implements Service {
+  readonly #program: ServiceProgram
+  #process: SupervisedProcess | undefined
+  #isStopped = false
+  /** CPU time of the processes before the last restart. */
+  #pastCpuSeconds = 0
+
+  /** Not running yet: `restart` starts it. */
+  constructor(program: ServiceProgram) {
+    this.#program = program
+  }
+
+  get kind(): ServiceKind {
+    return this.#program.kind
+  }
+
+  get url(): string {
+    return this.#program.url
+  }
+
+  get source(): 'binary' | 'package' {
+    return this.#program.source
+  }
+
+  cpuSeconds(): number | undefined {
+    const current = this.#process?.cpuSeconds()
+    return current === undefined ? undefined : this.#pastCpuSeconds + current
+  }
+
+  async kill(): Promise<void> {
+    await this.#process?.kill()
+  }
+
+  async restart(): Promise<void> {
+    if (this.#isStopped) throw serviceError(`${this.kind} has been stopped for good`)
+    await this.#process?.end(this.#program.stopTimeoutMs)
+    this.#pastCpuSeconds = this.cpuSeconds() ?? 0
+    this.#process = new SupervisedProcess({ ...this.#program.process, folder: this.#program.folder })
+    await this.#waitUntilReady(this.#process)
+  }
+
+  async stop(): Promise<void> {
+    if (this.#isStopped) return
+    this.#isStopped = true
+    try {
+      await this.#process?.end(this.#program.stopTimeoutMs)
+      await Promise.all((this.#program.companions ?? []).map((companion) => companion.kill()))
+    } finally {
+      await rm(this.#program.folder, { recursive: true, force: true, maxRetries: 5 })
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop()
+  }
+
+  async #waitUntilReady(process: SupervisedProcess): Promise<void> {
+    const { startTimeoutMs, ping } = this.#program
+    const deadline = Date.now() + startTimeoutMs
+    for (;;) {
+      try {
+        await ping()
+        return
+      } catch (cause) {
+        if (process.isRunning && Date.now() < deadline) {
+          await new Promise((resolve) => setTimeout(resolve, PING_INTERVAL_MS))
+          continue
+        }
+        const reason = process.isRunning
+          ? `gave no answer within ${startTimeoutMs / 1_000} s`
+          : 'ended while it started'
+        const log = `${process.output}\n${(await this.#program.log?.()) ?? ''}`.trim()
+        await process.kill()
+        throw serviceError(`${process.title} ${reason}${log === '' ? '' : `:\n${log}`}`, cause)
+      }
+    }
+  }
+}
+
+/** A port that was free can be bound by somebody else before the service does; more often than this it is no accident. */
+const MAX_START_ATTEMPTS = 5
+const PORT_TAKEN = /address (?:already )?in use|eaddrinuse|already_in_use/i
+
+/**
+ * Starts what `prepare` describes, again with other ports when one of them has been taken meanwhile.
+ * @throws {WebMQError} `E_SERVICE_FAILED` with the end of the program's output.
+ */
+export async function startProgram<S extends ProgramService>(prepare: () => Promise<S>): Promise<S> {
+  for (let attempt = 1; ; attempt++) {
+    const service = await prepare()
+    try {
+      await service.restart()
+      return service
+    } catch (error) {
+      await service.stop()
+      if (attempt >= MAX_START_ATTEMPTS || !PORT_TAKEN.test(String(error))) throw error
+    }
+  }
+}

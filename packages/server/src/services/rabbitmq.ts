@@ -1,0 +1,151 @@
+import { execFile } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import path from 'node:path'
+import { promisify } from 'node:util'
+import { findProgram } from './find-program.js'
+import { freePort } from './free-port.js'
+import { GivenService } from './given-service.js'
+import { obtainProgram } from './obtain-program.js'
+import { ask, pingRabbitmq } from './ping.js'
+import { dataFolder, ProgramService, type ServiceProgram, startProgram } from './program-service.js'
+import type { Service, ServiceOptions } from './service.js'
+import { serviceError } from './service-error.js'
+import { SupervisedProcess } from './supervised-process.js'
+
+/** Settings of a RabbitMQ. */
+export interface RabbitmqOptions extends ServiceOptions {
+  /** More lines of `rabbitmq.conf`. */
+  readonly config?: string
+}
+
+/** A RabbitMQ, user guest, password guest, vhost `/`. */
+export interface RabbitmqService extends Service {
+  /**
+   * Runs `rabbitmqctl`, for what AMQP cannot ask: `ctl('list_queues', 'name')`. Takes about a second.
+   * @returns what it printed, rows without headings
+   * @throws {WebMQError} `E_SERVICE_FAILED` with its output when it fails, or when the service was given by URL.
+   */
+  ctl(...args: readonly string[]): Promise<string>
+}
+
+/** On an idle machine it takes 4 to 6 s. */
+const START_TIMEOUT_MS = 90_000
+const STOP_TIMEOUT_MS = 20_000
+const CTL_TIMEOUT_MS = 60_000
+const EPMD_START_TIMEOUT_MS = 5_000
+const EPMD_POLL_INTERVAL_MS = 10
+const MAX_LOG_CHARS = 4_000
+
+/**
+ * A RabbitMQ that takes connections.
+ * @throws {WebMQError} `E_SERVICE_FAILED` when there is none to be had, or it does not start.
+ */
+export async function startRabbitmq(options: RabbitmqOptions = {}): Promise<RabbitmqService> {
+  const { config = '', isPrivate = config !== '' } = options
+  const origin = await obtainProgram('rabbitmq', { isPrivate })
+  if (origin.source === 'url') return new GivenRabbitmq('rabbitmq', origin.url)
+  return await startProgram(async () => {
+    const folder = await dataFolder('rabbitmq')
+    const port = await freePort()
+    const env = await prepareFolder(folder, port, config)
+    const epmd = await startEpmd(env)
+    const log = () => readFile(path.join(folder, 'log', LOG_FILE), 'utf8').catch(() => '')
+    return new RabbitmqProgram(path.dirname(origin.file), env, {
+      kind: 'rabbitmq',
+      url: `amqp://guest:guest@127.0.0.1:${port}`,
+      source: origin.source,
+      folder,
+      process: { title: 'rabbitmq-server', command: origin.file, args: [], env },
+      companions: [epmd],
+      startTimeoutMs: START_TIMEOUT_MS,
+      stopTimeoutMs: STOP_TIMEOUT_MS,
+      ping: () => pingRabbitmq(port),
+      log: async () => (await log()).slice(-MAX_LOG_CHARS),
+    })
+  })
+}
+
+class RabbitmqProgram extends ProgramService implements RabbitmqService {
+  readonly #programFolder: string
+  readonly #env: Readonly<Record<string, string>>
+
+  constructor(programFolder: string, env: Readonly<Record<string, string>>, program: ServiceProgram) {
+    super(program)
+    this.#programFolder = programFolder
+    this.#env = env
+  }
+
+  async ctl(...args: readonly string[]): Promise<string> {
+    const options = { env: this.#env, timeout: CTL_TIMEOUT_MS, cwd: '/', maxBuffer: 64 * 1024 * 1024 }
+    try {
+      const file = path.join(this.#programFolder, 'rabbitmqctl')
+      return (await promisify(execFile)(file, ['--silent', ...args], options)).stdout
+    } catch (cause) {
+      const { stdout = '', stderr = '' } = cause as { stdout?: string; stderr?: string }
+      throw serviceError(`rabbitmqctl ${args.join(' ')}: ${`${stdout}${stderr}`.trim() || String(cause)}`, cause)
+    }
+  }
+}
+
+class GivenRabbitmq extends GivenService implements RabbitmqService {
+  async ctl(): Promise<string> {
+    throw serviceError('the RabbitMQ was given by URL and rabbitmqctl cannot reach it: ask for { isPrivate: true }')
+  }
+}
+
+const LOG_FILE = 'rabbitmq.log'
+
+/** The whole environment of the broker and of `rabbitmqctl`: nothing of what the machine has set up for its own broker. */
+async function prepareFolder(folder: string, port: number, config: string): Promise<Readonly<Record<string, string>>> {
+  const inFolder = (name: string) => path.join(folder, name)
+  await mkdir(inFolder('log'))
+  // The cookie that lets rabbitmqctl in; Erlang refuses one that others may read.
+  await writeFile(inFolder('.erlang.cookie'), randomBytes(20).toString('hex'), { mode: 0o400 })
+  await writeFile(inFolder('enabled_plugins'), '[].\n')
+  await writeFile(
+    inFolder('rabbitmq.conf'),
+    `listeners.tcp.1 = 127.0.0.1:${port}\nlog.file = ${LOG_FILE}\nlog.console = false\n${config}\n`,
+  )
+  return {
+    PATH: process.env.PATH ?? '',
+    LANG: 'C.UTF-8',
+    HOME: folder,
+    ERL_EPMD_ADDRESS: '127.0.0.1',
+    ERL_EPMD_PORT: String(await freePort()),
+    ERL_CRASH_DUMP_BYTES: '0',
+    // Makes the start script become the broker instead of waiting for it, as it does for systemd.
+    RUNNING_UNDER_SYSTEMD: 'true',
+    RABBITMQ_NODENAME: `webmq-${randomBytes(6).toString('hex')}@localhost`,
+    RABBITMQ_DIST_PORT: String(await freePort()),
+    // Busy waiting, which burns CPU in an idle broker, RabbitMQ itself has turned off.
+    RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS: '-kernel inet_dist_use_interface {127,0,0,1}',
+    RABBITMQ_CTL_ERL_ARGS: '-dist_listen false',
+    RABBITMQ_MNESIA_BASE: inFolder('mnesia'),
+    RABBITMQ_LOG_BASE: inFolder('log'),
+    RABBITMQ_ENABLED_PLUGINS_FILE: inFolder('enabled_plugins'),
+    RABBITMQ_CONFIG_FILE: inFolder('rabbitmq.conf'),
+    RABBITMQ_ADVANCED_CONFIG_FILE: inFolder('advanced.config'),
+    RABBITMQ_CONF_ENV_FILE: inFolder('rabbitmq-env.conf'),
+    RABBITMQ_GENERATED_CONFIG_DIR: inFolder('config'),
+    RABBITMQ_PID_FILE: inFolder('pid'),
+  }
+}
+
+/** Erlang's name server. Without one of ours the broker starts one that outlives it. */
+async function startEpmd(env: Readonly<Record<string, string>>): Promise<SupervisedProcess> {
+  const command = findProgram('epmd', ['/usr/lib/erlang/bin'])
+  if (command === undefined) throw serviceError("rabbitmq needs Erlang's epmd on PATH")
+  const epmd = new SupervisedProcess({ title: 'epmd', command, args: [], env })
+  const deadline = Date.now() + EPMD_START_TIMEOUT_MS
+  const port = Number(env.ERL_EPMD_PORT)
+  // EPMD_NAMES_REQ: a request of one byte, 110; the answer begins with the port in four bytes.
+  while (!(await ask(port, '\0\x01n', (received) => received.length >= 4).then(Boolean, () => false))) {
+    if (!epmd.isRunning || Date.now() > deadline) {
+      await epmd.kill()
+      throw serviceError(`epmd did not start: ${epmd.output}`)
+    }
+    await new Promise((resolve) => setTimeout(resolve, EPMD_POLL_INTERVAL_MS))
+  }
+  return epmd
+}

@@ -1,0 +1,143 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import type { Writable } from 'node:stream'
+import { cpuSecondsOf, isAlive, processTree } from './process-tree.js'
+import { serviceError } from './service-error.js'
+
+/** A program to run. */
+export interface ProcessSpec {
+  /** For messages: `redis-server`. */
+  readonly title: string
+  readonly command: string
+  readonly args: readonly string[]
+  /** The whole environment; default: only PATH. What this process has set must not change a service. */
+  readonly env?: Readonly<Record<string, string>>
+  /** Removed when this process dies without stopping the program. */
+  readonly folder?: string
+}
+
+/**
+ * A shell that becomes the program (`exec`), after leaving a watcher behind in the same process group. The watcher reads
+ * from a pipe whose other end only this process has: when that closes, however this process ended, SIGKILL included,
+ * the watcher ends the program, removes its folder and ends what is left of the group.
+ */
+const WATCHED =
+  '{ read -r _ <&3; kill -s KILL $$; [ -z "$0" ] || rm -rf -- "$0"; kill -s KILL -- -$$; } >/dev/null 2>&1 & exec "$@" 3<&-'
+const MAX_OUTPUT_CHARS = 8_000
+const GONE_TIMEOUT_MS = 5_000
+const POLL_INTERVAL_MS = 10
+
+/** A program that cannot outlive this process. */
+export class SupervisedProcess {
+  readonly title: string
+  /** Resolves when the program itself has ended, also when it could not be started; never rejects. */
+  readonly exited: Promise<void>
+  readonly #child: ChildProcess
+  #isRunning = true
+  #output = ''
+  /** The last known value: `/proc` forgets a process that has ended. */
+  #cpuSeconds: number | undefined
+
+  constructor({ title, command, args, env = { PATH: process.env.PATH ?? '' }, folder = '' }: ProcessSpec) {
+    this.title = title
+    // Detached: a session and a group of its own, so that Ctrl-C does not reach it and one signal ends all of it.
+    const child = spawn('/bin/sh', ['-c', WATCHED, folder, command, ...args], {
+      stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
+      detached: true,
+      env,
+      cwd: '/',
+    })
+    this.#child = child
+    const take = (text: string) => {
+      this.#output = (this.#output + text).slice(-MAX_OUTPUT_CHARS)
+    }
+    child.stdout?.setEncoding('utf8').on('data', take)
+    child.stderr?.setEncoding('utf8').on('data', take)
+    const pipe = child.stdio[3] as Writable | null
+    pipe?.on('error', () => undefined) // The watcher is gone: so is the program, which `exited` tells.
+    this.exited = new Promise((resolve) => {
+      const end = () => {
+        this.#isRunning = false
+        this.#signalGroup()
+        pipe?.destroy()
+        resolve()
+      }
+      child.once('exit', end)
+      child.once('error', (cause) => {
+        take(String(cause))
+        end()
+      })
+    })
+  }
+
+  get pid(): number {
+    return this.#child.pid ?? 0
+  }
+
+  get isRunning(): boolean {
+    return this.#isRunning
+  }
+
+  /** The end of what it has written to its standard output and error. */
+  get output(): string {
+    return this.#output.trim()
+  }
+
+  /** CPU time of it and its children so far; `undefined` where the system does not tell. */
+  cpuSeconds(): number | undefined {
+    if (this.#isRunning) this.#cpuSeconds = cpuSecondsOf(this.pid) ?? this.#cpuSeconds
+    return this.#cpuSeconds
+  }
+
+  /** SIGTERM, then SIGKILL to what is left after the time; resolves when all are gone. Idempotent. */
+  async end(timeoutMs: number): Promise<void> {
+    if (this.#isRunning) {
+      this.cpuSeconds()
+      const tree = processTree(this.pid)
+      let timer: NodeJS.Timeout | undefined
+      const timeout = new Promise<void>((resolve) => {
+        timer = setTimeout(resolve, timeoutMs)
+      })
+      signal(this.pid, 'SIGTERM')
+      await Promise.race([this.exited, timeout])
+      clearTimeout(timer)
+      await this.#sweep(tree)
+    }
+    await this.kill()
+  }
+
+  /** SIGKILL to it and everything below it; resolves when all are gone. Idempotent. */
+  async kill(): Promise<void> {
+    this.cpuSeconds()
+    const tree = processTree(this.pid)
+    if (this.#isRunning) this.#signalGroup()
+    await this.exited
+    await this.#sweep(tree)
+  }
+
+  /** A child with a group of its own ends by itself when its parent does; the one that does not is helped. */
+  async #sweep(tree: ReturnType<typeof processTree>): Promise<void> {
+    if (this.#isRunning) return
+    const deadline = Date.now() + GONE_TIMEOUT_MS
+    let left = tree.filter(isAlive)
+    while (left.length > 0) {
+      for (const { pid } of left) signal(pid, 'SIGKILL')
+      if (Date.now() > deadline) {
+        throw serviceError(`${this.title} left processes that do not end: ${left.map(({ pid }) => pid).join(', ')}`)
+      }
+      await new Promise((resolve) => setTimeout(resolve, POLL_INTERVAL_MS))
+      left = left.filter(isAlive)
+    }
+  }
+
+  #signalGroup(): void {
+    if (this.pid > 0) signal(-this.pid, 'SIGKILL')
+  }
+}
+
+function signal(pid: number, name: NodeJS.Signals): void {
+  try {
+    process.kill(pid, name)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error // ESRCH: it has ended, which is what was wanted.
+  }
+}
