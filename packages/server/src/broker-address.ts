@@ -26,7 +26,80 @@ export function describeAllowedBroker(): string {
     .join(', ')}`
 }
 
-/** The address as it may be logged and printed: without passwords. */
+const HIDDEN = '***'
+
+/** `user:password@`, `user@` or nothing, then a host that nothing secret can be mistaken for. */
+const HOST = /^(?:([^\s/?#@:]*)(:[^\s/?#@:]*)?@)?(\[[\da-f:.%]+\]|[\w.-]*)(:\d+)?$/i
+/** Where the entries of a list repeat the scheme, as NATS allows. */
+const NEXT_SCHEME = /,[a-z+]+:\/\//gi
+/** Parameters of the query that hold one. */
+const SECRET_PARAMETER = /(?<=[?&#][^=&#]*(?:pass|pwd|secret|token|key|auth|cred)[^=&#]*=)[^&#]*/gi
+
+/**
+ * The address as it may be logged and printed: without passwords, and without a user that stands alone, which is how NATS
+ * writes a token. What does not look like an address is hidden up to its last `@`: a password with a `/` or an `@` in it should have
+ * been percent-encoded, and must not show for that.
+ */
 export function withoutPasswords(address: string): string {
-  return address.replace(/(?<=[/,][^/,:@]*:)[^/,@]*(?=@)/g, '***')
+  const [, scheme = '', rest = ''] = /^([^@/?#]*:\/\/)?(.*)$/s.exec(address.replace(NEXT_SCHEME, ',')) ?? []
+  const [, authority = '', tail = ''] = /^([^/?#]*)(.*)$/s.exec(rest) ?? []
+  const hosts = tail.includes('@') ? undefined : hostsOf(authority)
+  if (hosts !== undefined) return `${scheme}${hosts}${tail.replace(SECRET_PARAMETER, HIDDEN)}`
+  return rest.includes('@') ? `${scheme}${HIDDEN}@${afterLast(rest, '@').replace(SECRET_PARAMETER, HIDDEN)}` : address
+}
+
+/** The hosts without their passwords; `undefined` when one of them may be something else. */
+function hostsOf(authority: string): string | undefined {
+  const hosts: string[] = []
+  for (const entry of authority.split(',')) {
+    const match = HOST.exec(entry)
+    if (match === null) return undefined
+    const [, user, password, host = '', port = ''] = match
+    const identity = user === undefined ? '' : password === undefined ? `${HIDDEN}@` : `${user}:${HIDDEN}@`
+    hosts.push(`${identity}${host}${port}`)
+  }
+  return hosts.join(',')
+}
+
+function afterLast(text: string, separator: string): string {
+  return text.slice(text.lastIndexOf(separator) + separator.length)
+}
+
+/** Shorter ones would blot out half of a sentence, and protect nothing. */
+const MIN_SECRET_CHARS = 3
+
+/**
+ * A function that takes the secrets of this address out of texts of others, such as the errors of the libraries that
+ * were given it.
+ */
+export function secretHider(address: string): (text: string) => string {
+  const secrets = secretsOf(address).filter(({ length }) => length >= MIN_SECRET_CHARS)
+  return (text) =>
+    secrets.reduce(
+      (hidden, secret) => hidden.replaceAll(secret, HIDDEN),
+      text.replaceAll(address, withoutPasswords(address)),
+    )
+}
+
+/** As written and as meant, the longest first: one may be a part of another. */
+function secretsOf(address: string): string[] {
+  const [, rest = ''] = /^[^@/?#]*:\/\/(.*)$/s.exec(address.replace(NEXT_SCHEME, ',')) ?? []
+  const secrets = new Set<string>(rest.match(SECRET_PARAMETER) ?? [])
+  const identities = rest.includes('@') ? rest.slice(0, rest.lastIndexOf('@')) : ''
+  for (const identity of identities.split(/[,@]/)) {
+    const colon = identity.indexOf(':')
+    // Behind a comma or an `@`, a host with a port looks the same: hiding a port does no harm.
+    secrets.add(colon < 0 ? identity : identity.slice(colon + 1))
+  }
+  for (const secret of [...secrets]) secrets.add(decoded(secret))
+  return [...secrets].sort((one, other) => other.length - one.length)
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    // Not percent-encoded: as written is as meant.
+    return text
+  }
 }

@@ -47,13 +47,15 @@ async function createTransport(options: ResolvedOptions, httpServer: NodeHttpSer
 }
 
 async function createBroker(options: ResolvedOptions): Promise<Broker> {
-  switch (brokerNameOf(options.broker)) {
+  const { broker: address } = options
+  if (typeof address !== 'string') return address
+  switch (brokerNameOf(address)) {
     case 'memory': {
       const { MemoryBroker } = await import('./brokers/memory-broker.js')
       return new MemoryBroker(options)
     }
     default:
-      throw new WebMQError('E_OPTION_INVALID', { detail: `broker: ${withoutPasswords(options.broker)}` })
+      throw new WebMQError('E_OPTION_INVALID', { detail: `broker: ${withoutPasswords(address)}` })
   }
 }
 

@@ -45,6 +45,8 @@ export interface TextOption extends OptionBase {
   readonly placeholder: string
   /** Never printed, logged or repeated in an error. */
   readonly isSecret?: boolean
+  /** Gives what may be printed, logged and repeated in an error of a value that holds a secret. */
+  readonly shown?: (value: string) => string
   /**
    * How the command line and the environment may name a file instead: `file-flag` adds `--<flag>-file` and
    * `WEBMQ_<FLAG>_FILE`; `pem` takes a value that does not start like PEM text as the name of a file.

@@ -6,6 +6,7 @@ import {
   type ListOption,
   type OptionSpec,
   type OptionValue,
+  type TextOption,
 } from './option-spec.js'
 
 /**
@@ -17,9 +18,15 @@ import {
 export function validateOption(spec: OptionSpec, value: unknown, label: string = spec.name): OptionValue {
   const bad = findBad(spec, value)
   if (bad === undefined) return value as OptionValue
-  const isSecret = spec.type === 'text' && spec.isSecret === true
-  const subject = isSecret ? 'not' : `${show(bad.value)} is not`
+  const shown = spec.type === 'text' ? shownText(spec, bad.value) : bad.value
+  const subject = shown === undefined ? 'not' : `${show(shown)} is not`
   throw new WebMQError('E_OPTION_INVALID', { detail: `${label}: ${subject} ${bad.allowed}` })
+}
+
+/** What may be shown of a value; `undefined` when nothing may. */
+function shownText(spec: TextOption, value: unknown): unknown {
+  if (spec.isSecret === true) return undefined
+  return typeof value === 'string' && spec.shown !== undefined ? spec.shown(value) : value
 }
 
 /** What is not allowed, the whole value or one entry of a list, and what would be. */

@@ -1,5 +1,5 @@
 import { availableParallelism } from 'node:os'
-import { brokerNameOf, describeAllowedBroker } from './broker-address.js'
+import { brokerNameOf, describeAllowedBroker, withoutPasswords } from './broker-address.js'
 import { describeAllowedAlgorithms, isAlgorithm } from './identity/algorithms.js'
 import { LOG_LEVELS } from './logger.js'
 import type { OptionSpec } from './option-spec.js'
@@ -121,10 +121,12 @@ export const OPTIONS = [
     type: 'text',
     placeholder: 'address',
     default: 'memory',
+    fromFile: 'file-flag',
+    shown: withoutPasswords,
     check: (value) => (brokerNameOf(value) === undefined ? describeAllowedBroker() : undefined),
     help: 'What carries messages between nodes: `memory`, `amqp://…`, `redis://…`, `nats://…` or `mesh://…`.',
     detail:
-      '`memory` is embedded: it needs nothing installed, serves one node, and loses its history at exit. [docs/brokers.md](brokers.md) says when to take which.',
+      '`memory` is embedded: it needs nothing installed, serves one node, and loses its history at exit. [docs/brokers.md](brokers.md) says when to take which. An address with a password is best kept in a file, for flags are visible to every user of the machine; it is never printed or logged. `createServer` also takes an object that implements the `Broker` port.',
   },
   {
     ...broker,

@@ -1,5 +1,7 @@
 import { describe, expect, expectTypeOf, it } from 'vitest'
 import { WebMQError } from 'webmq-client/protocol'
+import type { Broker } from './broker.js'
+import { MemoryBroker } from './brokers/memory-broker.js'
 import type { JwtOptions } from './identity/index.js'
 import { environmentNameOf, type OptionSpec } from './option-spec.js'
 import { type ResolvedOptions, resolveOptions, type ServerOptions, type TlsFiles, warningsOf } from './options.js'
@@ -208,6 +210,35 @@ describe('resolveOptions', () => {
     expect(resolveOptions({ jwt: { jwksUrl }, insecure: true }).jwt?.jwksUrl).toBe(jwksUrl)
     expect(resolveOptions({ jwt: { jwksUrl: 'http://[::1]:9/' } }).jwt).toBeDefined()
   })
+})
+
+describe('the option broker', () => {
+  it('takes a broker of the own, as it is', () => {
+    const broker = new MemoryBroker({ historyMaxMessages: 0, historyMaxBytes: 0, dedupeWindowMs: 0, dedupeMaxIds: 0 })
+    expect(resolveOptions({ broker }).broker).toBe(broker)
+  })
+
+  it('says what an object lacks that is none', () => {
+    const broker = { name: 'mine', capabilities: { history: true }, publish: () => undefined } as unknown as Broker
+    const { code, message } = errorOf(() => resolveOptions({ broker }))
+    expect(code).toBe('E_OPTION_INVALID')
+    expect(message).toContain(
+      'it lacks capabilities.ordered, capabilities.confirms, capabilities.queueGroups, capabilities.durable, ' +
+        'capabilities.manyNodes, start, bind, unbind, read, position, stats, stop',
+    )
+    for (const nothing of [null, ['amqp://user:sesame@host']] as unknown as Broker[]) {
+      expect(errorOf(() => resolveOptions({ broker: nothing })).message).not.toContain('sesame')
+    }
+  })
+
+  it.each(['ampq://user:sesame@host', 'amqp:/user:sesame@host', 'user:sesame@host'])(
+    'does not repeat the password of %s',
+    (broker) => {
+      const { message } = errorOf(() => resolveOptions({ broker }))
+      expect(message).toContain('host')
+      expect(message).not.toContain('sesame')
+    },
+  )
 })
 
 describe('warningsOf', () => {

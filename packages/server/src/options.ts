@@ -1,4 +1,6 @@
 import { MESSAGE_OVERHEAD_BYTES, WebMQError } from 'webmq-client/protocol'
+import { assertBroker } from './assert-broker.js'
+import type { Broker } from './broker.js'
 import { didYouMean } from './closest-name.js'
 import { allowedAlgorithms, type JwtOptions } from './identity/index.js'
 import type { LogFormat, Logger, LogLevel } from './logger.js'
@@ -28,8 +30,11 @@ export interface ServerOptions {
   readonly threads?: number | undefined
   /** For which a busy I/O thread may hold publications back to share writes; default 10, 0 turns it off. */
   readonly flushIntervalMs?: number | undefined
-  /** What carries messages between nodes, `memory` or the address of a broker (`amqp://…`, `redis://…`, `nats://…`, `mesh://…`); default `memory`. */
-  readonly broker?: string | undefined
+  /**
+   * What carries messages between nodes: `memory`, the address of a broker (`amqp://…`, `redis://…`, `nats://…`, `mesh://…`), or one of
+   * your own, which `webmq-server/conformance` proves; default `memory`. A broker serves one server, which starts and stops it.
+   */
+  readonly broker?: string | Broker | undefined
   /** Name under which the nodes of one system meet at the broker; default `webmq`. */
   readonly brokerNamespace?: string | undefined
   /** For which a publish or a listen waits for the broker; default 5,000. */
@@ -120,7 +125,7 @@ export function resolveOptions(input: ServerOptions = {}): ResolvedOptions {
     const source = member === undefined ? input : groupOf(input, group)
     if (source === undefined) continue
     const given = (source as Record<string, unknown>)[member ?? group]
-    const value = given === undefined ? defaultOf(spec) : validateOption(spec, given)
+    const value = given === undefined ? defaultOf(spec) : validate(spec, given)
     if (value === undefined) continue
     if (member === undefined) resolved[group] = value
     else resolved[group] = { ...(resolved[group] as object | undefined), [member]: value }
@@ -128,6 +133,13 @@ export function resolveOptions(input: ServerOptions = {}): ResolvedOptions {
   const options = resolved as unknown as ResolvedOptions
   checkTogether(input, options)
   return Object.freeze(options)
+}
+
+/** A broker of the caller's own is the one value of the table that is no text, number or switch. */
+function validate(spec: OptionSpec, value: unknown): unknown {
+  if (spec.name !== 'broker' || typeof value !== 'object') return validateOption(spec, value)
+  assertBroker(value)
+  return value
 }
 
 /** Splits `jwt.secret` into the object that it stands in and its name there. */

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import type { IncomingMessage, Server as NodeHttpServer, ServerResponse } from 'node:http'
 import { validatePattern, WebMQError } from 'webmq-client/protocol'
 import type { Broker } from './broker.js'
+import { brokerNameOf } from './broker-address.js'
 import { type Health, HttpFrontend } from './http.js'
 import type { TokenVerifier } from './identity/index.js'
 import type { LocalHandler } from './local-listeners.js'
@@ -179,9 +180,14 @@ export class Server implements WebMQServer {
   }
 
   #stoppedHealth(): Health {
-    const broker = { name: this.#parts.options.broker, status: 'down' } as const
+    const broker = { name: brokerNameIn(this.#parts.options), status: 'down' } as const
     return { status: 'stopped', node: this.#name, version: VERSION, uptimeMs: 0, connections: 0, broker }
   }
+}
+
+/** The broker's name before there is one. */
+function brokerNameIn({ broker }: ResolvedOptions): string {
+  return typeof broker === 'string' ? (brokerNameOf(broker) ?? 'unknown') : broker.name
 }
 
 function notRunning(): WebMQError {

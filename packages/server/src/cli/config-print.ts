@@ -1,4 +1,4 @@
-import type { OptionSpec } from '../option-spec.js'
+import type { OptionSpec, TextOption } from '../option-spec.js'
 import { type ResolvedOptions, resolveOptions, type ServerOptions, splitName, warningsOf } from '../options.js'
 import { OPTIONS } from '../options-table.js'
 import { unknownVariables } from './environment.js'
@@ -18,14 +18,18 @@ export function configPrint(options: ServerOptions, terminal: Terminal): void {
 export function withoutSecrets(options: ResolvedOptions): object {
   const shown: Record<string, unknown> = { ...options }
   for (const spec of OPTIONS as readonly OptionSpec[]) {
-    if (spec.type !== 'text' || spec.isSecret !== true) continue
+    if (spec.type !== 'text' || (spec.isSecret !== true && spec.shown === undefined)) continue
     const [group, member] = splitName(spec.name)
     const holder = shown[group]
     if (member === undefined) {
-      if (holder !== undefined) shown[group] = HIDDEN
+      if (holder !== undefined) shown[group] = withoutSecret(spec, holder)
     } else if (typeof holder === 'object' && holder !== null && member in holder) {
-      shown[group] = { ...holder, [member]: HIDDEN }
+      shown[group] = { ...holder, [member]: withoutSecret(spec, (holder as Record<string, unknown>)[member]) }
     }
   }
   return shown
+}
+
+function withoutSecret({ shown }: TextOption, value: unknown): unknown {
+  return typeof value === 'string' && shown !== undefined ? shown(value) : HIDDEN
 }

@@ -5,6 +5,9 @@ import type { Terminal } from './terminal.js'
 
 const URL_TEXT = 'ws://127.0.0.1:8080/ws'
 
+/** A pattern that matches a text and nothing else. */
+const literal = (text: string) => text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')
+
 /** Only what the message looks at. */
 function terminalWith(isTTY: boolean, env: NodeJS.ProcessEnv = {}): Terminal {
   const stream = { isTTY } as NodeJS.WriteStream
@@ -26,6 +29,16 @@ describe('describeStart', () => {
     expect(text).toContain('http://127.0.0.1:8080/\n')
     expect(text).toContain('everyone on this machine may listen and publish anything')
     expect(text).not.toContain('\u001b')
+  })
+
+  it('says which broker it is, without its password', () => {
+    const options = resolveOptions({ broker: 'amqp://user:sesame@host:5672' })
+    const broker = 'rabbitmq, amqp://user:***@host:5672\n'
+    expect(describeStart(URL_TEXT, options, terminalWith(false))).toMatch(
+      new RegExp(`/ws\nBroker: ${literal(broker)}$`),
+    )
+    expect(describeStart(URL_TEXT, options, terminalWith(true, { NO_COLOR: '1' }))).toContain(broker)
+    expect(describeStart(URL_TEXT, resolveOptions(), terminalWith(true))).toContain('memory: this node alone')
   })
 
   it('does not speak of a demo page that is not served', () => {

@@ -188,6 +188,40 @@ describe('webmq-server config', () => {
     }
   })
 
+  it('print shows the address of a broker without its password, wherever it comes from', async () => {
+    const address = 'amqp://user:sesame@host:5672/vhost'
+    const brokerFile = join(folder, 'broker')
+    writeFileSync(brokerFile, `${address}\n`)
+    const config = join(folder, 'broker.json')
+    writeFileSync(config, JSON.stringify({ brokerFile }))
+    for (const [args, env] of [
+      [['--broker', address], {}],
+      [['--broker-file', brokerFile], {}],
+      [['--config', config], {}],
+      [[], { WEBMQ_BROKER: address }],
+      [[], { WEBMQ_BROKER_FILE: brokerFile }],
+    ] as const) {
+      const { stdout, stderr } = await runInProcess(['config', 'print', ...args], { env })
+      expect(JSON.parse(stdout)).toMatchObject({ broker: 'amqp://user:***@host:5672/vhost' })
+      expect(stdout + stderr).not.toContain('sesame')
+    }
+  })
+
+  it('does not repeat the password of a broker that it does not know', async () => {
+    const brokerFile = join(folder, 'bad-broker')
+    writeFileSync(brokerFile, 'ampq://user:sesame@host')
+    for (const [args, env] of [
+      [['--broker', 'ampq://user:sesame@host'], {}],
+      [['--broker-file', brokerFile], {}],
+      [[], { WEBMQ_BROKER: 'ampq://user:sesame@host' }],
+    ] as const) {
+      const { exitCode, stdout, stderr } = await runInProcess(args, { env })
+      expect({ exitCode, stdout }).toEqual({ exitCode: 2, stdout: '' })
+      expect(stderr).toContain('"ampq://user:***@host" is not memory, or an address')
+      expect(stderr).not.toContain('sesame')
+    }
+  })
+
   it('print warns of variables that it does not know and of a short secret, and goes on', async () => {
     const env = { WEBMQ_MAX_PAYLAOD: '1', WEBMQ_JWT_SECRET: 'short' }
     const { exitCode, stderr } = await runInProcess(['config', 'print'], { env })
