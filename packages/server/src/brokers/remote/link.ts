@@ -24,7 +24,16 @@ export interface LinkDelivery {
    * Who published it, and which of its messages it is; `undefined` when it was not published by a WebMQ node. `node` is the
    * {@link LinkContext.node} of that node.
    */
-  readonly source: { readonly node: string; readonly sequence: number; readonly origin: number | undefined } | undefined
+  readonly source: LinkSource | undefined
+}
+
+/** Where a message comes from that a WebMQ node has published. */
+export interface LinkSource {
+  readonly node: string
+  readonly sequence: number
+  readonly origin: number | undefined
+  /** As in {@link LinkMessage.isResent}. */
+  readonly isResent: boolean
 }
 
 /** What a link tells; nothing more once it has told that it is lost. */
@@ -53,11 +62,17 @@ export interface LinkContext {
   readonly heartbeatMs: number
 }
 
-/** One connection to a broker, from when it is established until it is lost or closed. */
+/**
+ * One connection to a broker, from when it is established until it is lost or closed. Calls take effect in their order; what is
+ * under way when it is lost stays unanswered, or rejects.
+ */
 export interface Link {
-  /** Starts interest; resolves when messages that are accepted from now on come over this link. Called once per pattern. */
+  /**
+   * Starts interest in a pattern that has none; resolves when messages that are accepted from then on come over this link.
+   * @throws {WebMQError} `E_BROKER_REFUSED` when the broker does not allow it; the link goes on.
+   */
   bind(pattern: string): Promise<void>
-  /** Ends it; never called for a pattern that is not bound. */
+  /** Ends it; maybe before the bind has resolved. */
   unbind(pattern: string): Promise<void>
   /** Sends a message, together with others of the same turn; `confirmed` or `refused` answers. Does not throw. */
   publish(message: LinkMessage): void
@@ -70,6 +85,8 @@ export interface LinkDriver {
   /** Of the adapter: `rabbitmq`. */
   readonly name: string
   readonly capabilities: BrokerCapabilities
+  /** Whether a message may come several times over one link, because several subscriptions match it. */
+  readonly mayRepeat: boolean
   /** The broker's address for log and errors, without credentials. */
   readonly address: string
   /**

@@ -1,0 +1,184 @@
+import { WebMQError } from 'webmq-client/protocol'
+import type { Accepted, OutboundMessage } from '../../broker.js'
+import type { LinkMessage } from './link.js'
+import { MAX_PENDING_MESSAGES } from './sequence-windows.js'
+
+/** Bounds of {@link PendingPublishes}. */
+export interface PendingPublishesOptions {
+  readonly maxBytes: number
+  /** Time that a message may wait. */
+  readonly timeoutMs: number
+  /** Says why messages are not accepted just now; becomes part of the error. */
+  readonly reason: () => string
+}
+
+interface Pending {
+  readonly message: LinkMessage
+  readonly byteCount: number
+  readonly deadlineMs: number
+  resolve(accepted: Accepted): void
+  reject(error: unknown): void
+}
+
+/** What a message costs beside its payload, roughly. */
+const MESSAGE_OVERHEAD_BYTES = 256
+/** One for all: a publish without a log has nothing else to tell. */
+const ACCEPTED: Accepted = { isDuplicate: false }
+
+/** Messages that the broker has not accepted yet, in the order of their sequences, bounded in number, bytes and time. */
+export class PendingPublishes {
+  readonly #options: PendingPublishesOptions
+  /** From the oldest that waits; those that are settled in between are empty. */
+  #entries: (Pending | undefined)[] = []
+  #head = 0
+  #headSequence = 1
+  #count = 0
+  #byteCount = 0
+  #acceptedCount = 0
+  #rejectedCount = 0
+  #timer: NodeJS.Timeout | undefined
+  #idle: (() => void) | undefined
+
+  constructor(options: PendingPublishesOptions) {
+    this.#options = options
+  }
+
+  get count(): number {
+    return this.#count
+  }
+
+  get byteCount(): number {
+    return this.#byteCount
+  }
+
+  get acceptedCount(): number {
+    return this.#acceptedCount
+  }
+
+  get rejectedCount(): number {
+    return this.#rejectedCount
+  }
+
+  /**
+   * Takes a message in, under the next sequence.
+   * @param message Its payload is copied.
+   * @throws {WebMQError} `E_BROKER_UNAVAILABLE` when too much waits already.
+   */
+  add({ key, payload, isBinary, origin }: OutboundMessage): {
+    readonly message: LinkMessage
+    readonly accepted: Promise<Accepted>
+  } {
+    const byteCount = payload.length + MESSAGE_OVERHEAD_BYTES
+    const { maxBytes, timeoutMs } = this.#options
+    const span = this.#entries.length - this.#head
+    // The first is taken whatever its size: a limit below the largest message must not stop everything.
+    if (span >= MAX_PENDING_MESSAGES || (this.#count > 0 && this.#byteCount + byteCount > maxBytes)) {
+      this.#rejectedCount++
+      throw this.#unavailable(`${this.#count} messages, ${this.#byteCount} bytes wait for it`)
+    }
+    const sequence = this.#headSequence + span
+    const message = { sequence, key, payload: new Uint8Array(payload), isBinary, origin, isResent: false }
+    const accepted = new Promise<Accepted>((resolve, reject) => {
+      this.#entries.push({ message, byteCount, deadlineMs: performance.now() + timeoutMs, resolve, reject })
+    })
+    this.#count++
+    this.#byteCount += byteCount
+    if (this.#timer === undefined) this.#awaitDeadline(timeoutMs)
+    return { message, accepted }
+  }
+
+  /** The broker has accepted a message, or all up to it. Sequences that do not wait any more are left alone. */
+  confirm(sequence: number, isCumulative: boolean): void {
+    const first = isCumulative ? this.#headSequence : sequence
+    for (let at = first; at <= sequence; at++) {
+      const pending = this.#take(at)
+      if (pending === undefined) continue
+      this.#acceptedCount++
+      pending.resolve(ACCEPTED)
+    }
+    this.#settled()
+  }
+
+  /** The broker has refused a message. */
+  refuse(sequence: number, cause: Error): void {
+    const pending = this.#take(sequence)
+    if (pending === undefined) return
+    this.#rejectedCount++
+    pending.reject(
+      cause instanceof WebMQError
+        ? cause
+        : new WebMQError('E_BROKER_UNAVAILABLE', { detail: `it refused the message: ${cause.message}`, cause }),
+    )
+    this.#settled()
+  }
+
+  /** Gives up everything that waits. */
+  refuseAll(detail: string): void {
+    for (const pending of this.#waiting()) this.refuse(pending.message.sequence, this.#unavailable(detail))
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+  }
+
+  /** What waits and has a sequence after this one, in order. */
+  *messagesAfter(sequence: number): Generator<LinkMessage> {
+    for (const { message } of this.#waiting()) if (message.sequence > sequence) yield message
+  }
+
+  /** Resolves when nothing waits. */
+  idle(): Promise<void> {
+    if (this.#count === 0) return Promise.resolve()
+    return new Promise((resolve) => {
+      this.#idle = resolve
+    })
+  }
+
+  #waiting(): Pending[] {
+    return this.#entries.slice(this.#head).filter((pending) => pending !== undefined)
+  }
+
+  #take(sequence: number): Pending | undefined {
+    const at = sequence - this.#headSequence + this.#head
+    const pending = at < this.#head ? undefined : this.#entries[at]
+    if (pending === undefined) return undefined
+    this.#entries[at] = undefined
+    this.#count--
+    this.#byteCount -= pending.byteCount
+    return pending
+  }
+
+  /** Lets go of what is settled at the front; the array is cut when half of it is. Cost: O(1), amortised. */
+  #settled(): void {
+    while (this.#head < this.#entries.length && this.#entries[this.#head] === undefined) {
+      this.#head++
+      this.#headSequence++
+    }
+    if (this.#head * 2 >= this.#entries.length) {
+      this.#entries = this.#entries.slice(this.#head)
+      this.#head = 0
+    }
+    if (this.#count > 0 || this.#idle === undefined) return
+    this.#idle()
+    this.#idle = undefined
+  }
+
+  #awaitDeadline(delayMs: number): void {
+    this.#timer = setTimeout(() => this.#expire(), delayMs).unref()
+  }
+
+  /** Messages wait equally long, so those that have waited too long are the oldest. */
+  #expire(): void {
+    this.#timer = undefined
+    const nowMs = performance.now()
+    for (const { message, deadlineMs } of this.#waiting()) {
+      if (deadlineMs > nowMs) {
+        this.#awaitDeadline(Math.ceil(deadlineMs - nowMs))
+        return
+      }
+      this.refuse(message.sequence, this.#unavailable(`no answer within ${this.#options.timeoutMs} ms`))
+    }
+  }
+
+  #unavailable(detail: string): WebMQError {
+    return new WebMQError('E_BROKER_UNAVAILABLE', { detail: `${this.#options.reason()}; ${detail}` })
+  }
+}

@@ -1,0 +1,273 @@
+import { randomBytes } from 'node:crypto'
+import { WebMQError } from 'webmq-client/protocol'
+import type {
+  Accepted,
+  Broker,
+  BrokerCapabilities,
+  BrokerSink,
+  BrokerStats,
+  InboundMessage,
+  OutboundMessage,
+  ReadResult,
+} from '../../broker.js'
+import { Router } from '../../router.js'
+import { PublishIds } from '../publish-ids.js'
+import { Bindings } from './bindings.js'
+import type { Link, LinkDelivery, LinkDriver, LinkEvents } from './link.js'
+import { LinkKeeper } from './link-keeper.js'
+import { PendingPublishes } from './pending-publishes.js'
+import { SequenceWindows } from './sequence-windows.js'
+
+/** Options of a {@link RemoteBroker}; as in {@link ServerOptions}. */
+export interface RemoteBrokerOptions {
+  readonly brokerNamespace: string
+  readonly brokerTimeoutMs: number
+  readonly brokerStartTimeoutMs: number
+  readonly brokerHeartbeatMs: number
+  readonly brokerMaxPendingBytes: number
+  readonly dedupeWindowMs: number
+  readonly dedupeMaxIds: number
+}
+
+const NODE_BYTES = 8
+/** What is pending when a node stops gets this long, or `brokerTimeoutMs` if that is shorter. */
+const MAX_STOP_MS = 2_000
+
+/**
+ * A broker that is reached over links which may be lost: everything that does not depend on which one it is.
+ *
+ * While there is no link, publishes and binds wait. A new link first gets all bindings; then listeners are told of the gap, and
+ * what was not accepted is sent again, in order, marked so that receivers drop what they have. So a message whose publish
+ * resolved has reached every node that had its bindings live, and every other node is told of a gap.
+ */
+export class RemoteBroker implements Broker {
+  readonly name: string
+  readonly capabilities: BrokerCapabilities
+  readonly #driver: LinkDriver
+  readonly #options: RemoteBrokerOptions
+  readonly #interest = new Router()
+  readonly #bindings: Bindings
+  readonly #pending: PendingPublishes
+  readonly #ids: PublishIds
+  #windows = new SequenceWindows()
+  #keeper: LinkKeeper | undefined
+  #sink: BrokerSink | undefined
+  /** Names this life of the node to the others. */
+  #node = ''
+  /** Where messages are delivered from and sent to; `undefined` until its bindings are live. */
+  #link: Link | undefined
+  #isBlocked = false
+  #status = 'not started'
+  /** Of the last message that was given to a link. */
+  #sentSequence = 0
+  #receivedCount = 0
+  #surplusCount = 0
+  #malformedCount = 0
+  #lostCount = 0
+
+  constructor(driver: LinkDriver, options: RemoteBrokerOptions) {
+    this.name = driver.name
+    this.capabilities = driver.capabilities
+    this.#driver = driver
+    this.#options = options
+    this.#bindings = new Bindings(options.brokerTimeoutMs)
+    this.#ids = new PublishIds({ windowMs: options.dedupeWindowMs, maxIds: options.dedupeMaxIds })
+    this.#pending = new PendingPublishes({
+      maxBytes: options.brokerMaxPendingBytes,
+      timeoutMs: options.brokerTimeoutMs,
+      reason: () => `${driver.name} at ${driver.address} is ${this.#status}`,
+    })
+  }
+
+  async start(sink: BrokerSink): Promise<void> {
+    this.#sink = sink
+    this.#node = randomBytes(NODE_BYTES).toString('hex')
+    this.#windows = new SequenceWindows()
+    const { brokerNamespace: namespace, brokerHeartbeatMs: heartbeatMs, brokerStartTimeoutMs } = this.#options
+    const context = { node: this.#node, namespace, heartbeatMs }
+    const keeper = new LinkKeeper({
+      connect: (events, signal) => this.#driver.connect(context, events, signal),
+      events: (isCurrent) => this.#events(isCurrent),
+      prepare: (link) => this.#bindings.moveTo(link),
+      established: (link, isFirst) => this.#established(link, isFirst),
+      lost: (cause) => this.#lost(cause),
+      failed: (cause) => this.#unlink(cause),
+    })
+    this.#keeper = keeper
+    try {
+      await keeper.start(brokerStartTimeoutMs)
+    } catch (cause) {
+      await this.stop()
+      if (cause instanceof WebMQError && cause.code === 'E_BROKER_REFUSED') throw cause
+      throw new WebMQError('E_BROKER_UNAVAILABLE', {
+        detail: `${this.name} at ${this.#driver.address}: ${cause instanceof Error ? cause.message : String(cause)}`,
+        cause,
+      })
+    }
+  }
+
+  bind(pattern: string): void | Promise<void> {
+    this.#assertStarted()
+    this.#interest.add(pattern)
+    return this.#bindings.bind(pattern)?.catch((error: unknown) => {
+      this.#interest.remove(pattern)
+      throw error
+    })
+  }
+
+  unbind(pattern: string): void {
+    this.#interest.remove(pattern)
+    this.#bindings.unbind(pattern)
+  }
+
+  publish(message: OutboundMessage): Promise<Accepted> | Accepted {
+    this.#assertStarted()
+    const { messageId } = message
+    if (messageId === undefined) return this.#send(message)
+    return this.#ids.once(messageId, () => this.#send(message))
+  }
+
+  read(): ReadResult {
+    throw new WebMQError('E_UNSUPPORTED', { detail: `history with ${this.name}` })
+  }
+
+  position(): undefined {
+    return undefined
+  }
+
+  stats(): BrokerStats {
+    const { count, byteCount, acceptedCount, rejectedCount } = this.#pending
+    return {
+      acceptedCount,
+      rejectedCount,
+      receivedCount: this.#receivedCount,
+      surplusCount: this.#surplusCount,
+      malformedCount: this.#malformedCount,
+      pendingCount: count,
+      pendingBytes: byteCount,
+      lostCount: this.#lostCount,
+    }
+  }
+
+  async stop(): Promise<void> {
+    const keeper = this.#keeper
+    if (keeper === undefined) return
+    this.#keeper = undefined
+    if (this.#link !== undefined)
+      await within(this.#pending.idle(), Math.min(MAX_STOP_MS, this.#options.brokerTimeoutMs))
+    await keeper.stop()
+    this.#link = undefined
+    this.#bindings.lose()
+    this.#tell('down')
+    this.#sink = undefined
+    this.#pending.refuseAll('the server stops')
+    this.#bindings.refuseAll(new WebMQError('E_BROKER_UNAVAILABLE', { detail: 'the server stops' }))
+  }
+
+  #send(outbound: OutboundMessage): Promise<Accepted> {
+    const { message, accepted } = this.#pending.add(outbound)
+    if (this.#link !== undefined && !this.#isBlocked) {
+      this.#sentSequence = message.sequence
+      this.#link.publish(message)
+    }
+    return accepted
+  }
+
+  /** What one link tells; `isCurrent` says whether it is still the one of the moment. */
+  #events(isCurrent: () => boolean): Omit<LinkEvents, 'lost'> {
+    return {
+      deliver: (delivery) => {
+        if (this.#link !== undefined && isCurrent()) this.#deliver(delivery)
+      },
+      confirmed: (sequence, isCumulative) => {
+        if (isCurrent()) this.#pending.confirm(sequence, isCumulative)
+      },
+      refused: (sequence, cause) => {
+        if (isCurrent()) this.#pending.refuse(sequence, cause)
+      },
+      blocked: (isBlocked, reason) => {
+        if (isCurrent()) this.#setBlocked(isBlocked, reason)
+      },
+      malformed: () => {
+        this.#malformedCount++
+      },
+    }
+  }
+
+  /** Until here nothing that the link brought was delivered: what came before the gap is told is a part of it. */
+  #established(link: Link, isFirst: boolean): void {
+    this.#link = link
+    if (!isFirst) this.#sink?.gap('broker-lost')
+    this.#tell(this.#isBlocked ? 'blocked' : 'up')
+    for (const message of this.#pending.messagesAfter(0)) message.isResent = message.sequence <= this.#sentSequence
+    if (!this.#isBlocked) this.#sendAfter(0)
+  }
+
+  #lost(cause: Error): void {
+    if (this.#link !== undefined) this.#lostCount++
+    this.#unlink(cause)
+  }
+
+  #unlink(cause: Error): void {
+    this.#link = undefined
+    this.#isBlocked = false
+    this.#bindings.lose()
+    this.#tell('down', cause)
+  }
+
+  #setBlocked(isBlocked: boolean, reason?: string): void {
+    if (isBlocked === this.#isBlocked) return
+    this.#isBlocked = isBlocked
+    if (this.#link === undefined) return
+    if (isBlocked) this.#tell('blocked', new Error(reason ?? 'it takes no messages'))
+    else {
+      this.#tell('up')
+      this.#sendAfter(this.#sentSequence)
+    }
+  }
+
+  #sendAfter(sequence: number): void {
+    for (const message of [...this.#pending.messagesAfter(sequence)]) {
+      this.#sentSequence = Math.max(this.#sentSequence, message.sequence)
+      this.#link?.publish(message)
+    }
+  }
+
+  #deliver({ key, payload, isBinary, source }: LinkDelivery): void {
+    this.#receivedCount++
+    if (this.#interest.match(key).length === 0) {
+      this.#surplusCount++
+      return
+    }
+    let origin: number | undefined
+    if (source !== undefined) {
+      const isKnown = this.#windows.note(source.node, source.sequence)
+      if (isKnown && (source.isResent || this.#driver.mayRepeat)) {
+        this.#surplusCount++
+        return
+      }
+      if (source.node === this.#node) origin = source.origin
+    }
+    const message: InboundMessage =
+      origin === undefined ? { key, payload, isBinary } : { key, payload, isBinary, origin }
+    this.#sink?.deliver(message)
+  }
+
+  #tell(status: 'up' | 'blocked' | 'down', cause?: Error): void {
+    this.#status = cause === undefined ? status : `${status} (${cause.message})`
+    this.#sink?.status(status, cause)
+  }
+
+  #assertStarted(): void {
+    if (this.#keeper === undefined) throw new WebMQError('E_BROKER_UNAVAILABLE', { detail: 'it is not started' })
+  }
+}
+
+async function within(promise: Promise<void>, limitMs: number): Promise<void> {
+  let timer: NodeJS.Timeout | undefined
+  const limit = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, limitMs)
+  })
+  await Promise.race([promise, limit])
+  clearTimeout(timer)
+}

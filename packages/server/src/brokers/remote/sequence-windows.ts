@@ -1,0 +1,64 @@
+/** Messages of one node that may be under way at once: a resent one is never further behind the newest than this. */
+export const MAX_PENDING_MESSAGES = 131_072
+/** Nodes that are remembered: those that were heard of first are forgotten first. 1,024 nodes take at most 16 MiB. */
+const MAX_NODES = 1_024
+
+const WORD_BITS = 32
+/** One more, because the window begins and ends within a word. */
+const WORD_COUNT = MAX_PENDING_MESSAGES / WORD_BITS + 1
+
+/** Which of the newest messages of one node have come: a bit per sequence, in a ring. */
+class SequenceWindow {
+  readonly #words = new Uint32Array(WORD_COUNT)
+  #newest = 0
+
+  /** Notes a sequence; whether it was noted before. One that is older than the window counts as new: better twice than never. */
+  note(sequence: number): boolean {
+    if (sequence > this.#newest) this.#advance(sequence)
+    else if (sequence <= this.#newest - MAX_PENDING_MESSAGES) return false
+    const at = Math.floor(sequence / WORD_BITS) % WORD_COUNT
+    const word = this.#words[at] ?? 0
+    const bit = 1 << (sequence % WORD_BITS)
+    this.#words[at] = word | bit
+    return (word & bit) !== 0
+  }
+
+  /** Clears the words that the window moves on to. Cost: one step per 32 sequences, mostly none. */
+  #advance(sequence: number): void {
+    const from = Math.floor(this.#newest / WORD_BITS)
+    const to = Math.floor(sequence / WORD_BITS)
+    if (to - from >= WORD_COUNT) this.#words.fill(0)
+    else for (let word = from + 1; word <= to; word++) this.#words[word % WORD_COUNT] = 0
+    this.#newest = sequence
+  }
+}
+
+/** Finds messages that come a second time, by the node that published them and their sequence there. */
+export class SequenceWindows {
+  readonly #byNode = new Map<string, SequenceWindow>()
+  #lastNode = ''
+  #last = new SequenceWindow()
+
+  /** Notes a message; whether it was noted before. */
+  note(node: string, sequence: number): boolean {
+    if (node !== this.#lastNode) {
+      this.#last = this.#windowOf(node)
+      this.#lastNode = node
+    }
+    return this.#last.note(sequence)
+  }
+
+  #windowOf(node: string): SequenceWindow {
+    const known = this.#byNode.get(node)
+    if (known !== undefined) return known
+    const window = new SequenceWindow()
+    this.#byNode.set(node, window)
+    if (this.#byNode.size > MAX_NODES) {
+      for (const oldest of this.#byNode.keys()) {
+        this.#byNode.delete(oldest)
+        break
+      }
+    }
+    return window
+  }
+}
