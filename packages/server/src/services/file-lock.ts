@@ -25,7 +25,8 @@ export async function withFileLock<T>(file: string, timeoutMs: number, run: () =
   }
 }
 
-async function tryLock(file: string): Promise<boolean> {
+/** Takes a lock if it is free; whoever does removes the file. Not taken: whoever tries again finds a dead owner's gone. */
+export async function tryLock(file: string): Promise<boolean> {
   try {
     const handle = await open(file, 'wx')
     await handle.writeFile(String(process.pid))

@@ -1,30 +1,48 @@
+import { mkdirSync, rmSync } from 'node:fs'
 import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { tryLock } from './file-lock.js'
 import { serviceError } from './service-error.js'
 
 /** Below the ephemeral range (32768-60999), or an outgoing connection may take the port while its service restarts. */
 const MIN_PORT = 20_000
 const PORT_COUNT = 12_000
 const MAX_ATTEMPTS = 50
+/** One lock per port that was handed out: a RabbitMQ binds its ports seconds after they were found free. */
+const LOCKS = path.join(tmpdir(), `webmq-ports-${process.getuid?.() ?? ''}`)
 
-/** Handed out by this process: a port is free until its service has bound it, so it must not be given twice. */
-const taken = new Set<number>()
+let locks: string[] | undefined
 
 /**
- * A free port on loopback, outside the ephemeral range, and another one with every call. Another process may still
- * bind it first: whoever starts a service on it tries again with another one then.
+ * A free port on loopback, outside the ephemeral range, that no other caller gets, in this process or another one of this
+ * user, until this process ends. A program that does not ask here may still bind it first.
+ * @throws {WebMQError} `E_SERVICE_FAILED` when there is none.
  */
 export async function freePort(): Promise<number> {
   for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
     const port = MIN_PORT + Math.floor(Math.random() * PORT_COUNT)
-    if (taken.has(port) || !(await isFree(port))) continue
-    taken.add(port)
-    return port
+    if ((await reserve(port)) && (await isFree(port))) return port
   }
   throw serviceError(`no free port was found between ${MIN_PORT} and ${MIN_PORT + PORT_COUNT}`)
 }
 
-/** Whether a port of loopback can be bound now. */
-export function isFree(port: number): Promise<boolean> {
+async function reserve(port: number): Promise<boolean> {
+  if (locks === undefined) {
+    const held: string[] = []
+    locks = held
+    mkdirSync(LOCKS, { recursive: true })
+    process.once('exit', () => {
+      for (const file of held) rmSync(file, { force: true })
+    })
+  }
+  const file = path.join(LOCKS, String(port))
+  if (!(await tryLock(file))) return false
+  locks.push(file)
+  return true
+}
+
+function isFree(port: number): Promise<boolean> {
   return new Promise((resolve) => {
     const probe = createServer()
     probe.once('error', () => resolve(false))

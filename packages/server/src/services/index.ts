@@ -1,3 +1,4 @@
+export { type FaultProxy, startFaultProxy } from './fault-proxy.js'
 export { freePort } from './free-port.js'
 export { type NatsOptions, startNats } from './nats.js'
 export { type RabbitmqOptions, type RabbitmqService, startRabbitmq } from './rabbitmq.js'
