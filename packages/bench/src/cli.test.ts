@@ -23,8 +23,12 @@ describe('the command line', () => {
     [['--warmup', 'Infinity'], /--warmup/],
     [['--seed', '4294967296'], /--seed/],
     [['--message-size', '10'], /--message-size must be \d+ to \d+ bytes/],
-    [['--backends', '2'], /--broker memory is embedded in each backend and connects none of them.*--backends 2/],
-    [['--broker', 'redis'], /--broker.*Allowed choices are memory/],
+    [
+      ['--backends', '2', '--broker', 'memory'],
+      /--broker memory is embedded in each backend and connects none of them.*--backends 2/,
+    ],
+    [['--broker', 'kafka'], /--broker.*Allowed are memory, rabbitmq, redis, nats, mesh, and addresses.*amqp:/],
+    [['--broker', 'http://localhost'], /--broker.*Allowed are/],
     [['--transport', 'carrier-pigeon'], /Allowed choices are native, uws/],
     [['--scenario', 'nothing'], /Allowed choices are clients/],
     [['--scenario'], /argument missing/],
@@ -57,6 +61,25 @@ describe('the command line', () => {
       /pool has 5 keys.*all of them instead of to 10/,
     )
     expect((await usage('--clients', '100')).stderr).not.toMatch(/pool/)
+  })
+
+  it.each([
+    [[], 'Backends: 1 (transport native, broker memory)'],
+    [['--broker', 'rabbitmq'], 'Backends: 1 (transport native, broker rabbitmq)'],
+    [['--backends', '4'], 'Backends: 4 (transport native, broker rabbitmq)'],
+    [['--backends', '4', '--broker', 'mesh'], 'Backends: 4 (transport native, broker mesh)'],
+    [['--broker', 'nats://u:secret@127.0.0.1:1'], 'broker nats://u:***@127.0.0.1:1)'],
+  ])('takes %j', async (args, heading) => {
+    const { code, stdout } = await usage(...args)
+    expect(code).toBe(130)
+    expect(stdout).not.toContain('secret')
+    expect(stdout).toContain(heading)
+  })
+
+  it('writes no passwords down', () => {
+    expect(commandLine(['--broker', 'amqp://me:secret@a,you:hidden@b/v'])).toBe(
+      "node benchmark.js --broker 'amqp://me:***@a,you:***@b/v'",
+    )
   })
 
   it('writes down a command that can be typed again', () => {

@@ -1,4 +1,5 @@
 import { type Command, InvalidArgumentError, Option } from 'commander'
+import { BROKER_KINDS, type BrokerChoice, parseBroker } from './brokers/broker-choice.js'
 
 /** Flags that every scenario takes. */
 export interface CommonOptions {
@@ -32,14 +33,20 @@ export function addCommonOptions(command: Command, scenarioNames: readonly strin
 
 /** Flags of every scenario that starts servers of ours. */
 export interface ServerOptions {
-  readonly broker: 'memory'
+  /** Absent: what suits the number of servers. */
+  readonly broker?: BrokerChoice
   readonly transport: 'native' | 'uws'
 }
 
 /** Adds the flags of a scenario that starts servers of ours. */
 export function addServerOptions(command: Command): void {
   command
-    .addOption(new Option('--broker <name>', 'what connects the backends').choices(['memory']).default('memory'))
+    .option(
+      '--broker <name>',
+      `what connects the backends: ${BROKER_KINDS.join(', ')}, started and ended by the run, or the address of one ` +
+        'that runs, such as amqp://localhost (default: memory; rabbitmq for several backends)',
+      parseBroker,
+    )
     .addOption(
       new Option('--transport <name>', 'what moves the frames in a backend')
         .choices(['native', 'uws'])

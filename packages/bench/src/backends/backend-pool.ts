@@ -13,9 +13,9 @@ export class BackendPool {
     this.failed.catch(() => undefined) // Whoever waits for something races against it; between two waits nobody does.
   }
 
-  /** Starts all servers on free ports; resolves when they accept connections. */
-  async start(options: BackendOptions): Promise<void> {
-    await Promise.all(this.backends.map((backend) => backend.start(options)))
+  /** Starts all servers on free ports; resolves when they accept connections. @param optionsOf By place, from 0. */
+  async start(optionsOf: (index: number) => BackendOptions): Promise<void> {
+    await Promise.all(this.backends.map((backend, index) => backend.start(optionsOf(index))))
   }
 
   /** What each uses now, in order. */

@@ -17,17 +17,9 @@ process.on('disconnect', () => process.exit(0))
 // Ctrl-C reaches the whole process group; the bench decides when its backends end.
 process.on('SIGINT', () => undefined)
 
-async function start({ transport, broker, maxListensPerConnection, maxPayloadBytes }: BackendOptions): Promise<void> {
+async function start(options: BackendOptions): Promise<void> {
   try {
-    const server = createServer({
-      host: '127.0.0.1',
-      port: 0,
-      transport,
-      broker,
-      maxListensPerConnection,
-      maxPayloadBytes,
-      logLevel: 'error',
-    })
+    const server = createServer({ host: '127.0.0.1', port: 0, logLevel: 'error', ...options })
     const { url, port } = await server.start()
     send({ type: 'listening', url, port })
   } catch (error) {

@@ -1,9 +1,9 @@
+import type { NodeBrokerOptions } from '../brokers/running-broker.js'
 import type { LatencySummary } from '../latency-histogram.js'
 
 /** How the servers under test are set up. */
-export interface BackendOptions {
+export interface BackendOptions extends NodeBrokerOptions {
   readonly transport: 'native' | 'uws'
-  readonly broker: 'memory'
   readonly maxListensPerConnection: number
   readonly maxPayloadBytes: number
 }

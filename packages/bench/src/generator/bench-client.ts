@@ -15,6 +15,8 @@ export interface BenchClient {
   publish(key: string, payload: unknown): Promise<void>
   /** How often the connection was lost and made again. */
   readonly reconnectCount: number
+  /** How often the server said that messages may be missing. */
+  readonly gapCount: number
   /** Errors that no promise could tell, such as an unreadable message. */
   readonly errorCount: number
   close(): Promise<void>
@@ -33,6 +35,7 @@ class PlainWebSocket extends WebSocket {
 export function createBenchClient(url: string): BenchClient {
   const client = new WebMQClient({ url, WebSocket: PlainWebSocket })
   let reconnectCount = 0
+  let gapCount = 0
   let errorCount = 0
   let lastFailure = 'no attempt has failed'
   client.on('reconnecting', ({ reason, error }) => {
@@ -40,6 +43,9 @@ export function createBenchClient(url: string): BenchClient {
   })
   client.on('reconnected', () => {
     reconnectCount++
+  })
+  client.on('gap', () => {
+    gapCount++
   })
   client.on('error', () => {
     errorCount++
@@ -61,6 +67,9 @@ export function createBenchClient(url: string): BenchClient {
     },
     get reconnectCount() {
       return reconnectCount
+    },
+    get gapCount() {
+      return gapCount
     },
     get errorCount() {
       return errorCount

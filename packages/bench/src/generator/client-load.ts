@@ -102,6 +102,7 @@ export class ClientLoad {
       publishErrorCount: this.#publishErrorCount,
       ...(this.#firstPublishError === undefined ? {} : { firstPublishError: this.#firstPublishError }),
       reconnectCount: players.reduce((sum, { client }) => sum + client.reconnectCount, 0),
+      gapCount: players.reduce((sum, { client }) => sum + client.gapCount, 0),
       clientErrorCount: players.reduce((sum, { client }) => sum + client.errorCount, 0),
       lastSendUs: this.#lastSendUs,
       lastArrivalUs: this.#counters.read('lastArrivalUs'),

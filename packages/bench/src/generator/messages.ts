@@ -57,6 +57,8 @@ export interface LoadResult {
   /** The first of them, as a sentence. */
   readonly firstPublishError?: string
   readonly reconnectCount: number
+  /** Times that a client was told that it may have missed messages. */
+  readonly gapCount: number
   /** Errors that no promise of a client could tell, such as an unreadable message. */
   readonly clientErrorCount: number
   /** On the machine's monotonic clock, microseconds; 0 when nothing was sent or received. */

@@ -47,6 +47,7 @@ const RECORD: ClientsRecord = {
     unacknowledgedCount: 0,
     firstPublishError: null,
     reconnectCount: 0,
+    gapCount: 0,
     clientErrorCount: 0,
     hasDrainTimedOut: false,
   },
@@ -71,6 +72,34 @@ describe('a run of the clients scenario', () => {
     ).toEqual(['deliveriesPerServerCpuSecond'])
     const more = { ...RECORD, config: { ...RECORD.config, clients: 200 } }
     expect(() => compareResults(clientsRecord(RECORD), clientsRecord(more), { leastChange: 0.03 })).toThrow(/in common/)
+  })
+
+  it('on a broker has its costs in the table, and is compared with one on another broker by target', () => {
+    const on = (broker: 'redis' | 'nats', brokerCpuSeconds: number): ClientsRecord => ({
+      ...RECORD,
+      config: { ...RECORD.config, backends: 4, broker },
+      broker: { cpuSeconds: brokerCpuSeconds },
+      total: { cpuSeconds: 0.5 + brokerCpuSeconds, deliveriesPerCpuSecond: 100_000 / (0.5 + brokerCpuSeconds) },
+    })
+    const [redis, nats] = [clientsRecord(on('redis', 0.5)), clientsRecord(on('nats', 1.5))]
+    expect(redis.rows[0]).toMatchObject({
+      target: 'webmq-native+redis',
+      brokerCpuSeconds: 0.5,
+      deliveriesPerTotalCpuSecond: 100_000,
+    })
+    expect(csvText(redis)).toContain('brokerCpuSeconds')
+    expect(htmlText(redis)).toContain('Broker CPU')
+    expect(() => compareResults(redis, nats, { leastChange: 0.03 })).toThrow(/in common/)
+    const targets = ['webmq-native+redis', 'webmq-native+nats'] as const
+    const { rows } = compareResults(redis, nats, { leastChange: 0.03, targets })
+    expect(
+      rows[0]?.cells.filter(({ difference }) => difference?.change === 'worse').map(({ column }) => column.key),
+    ).toEqual(['brokerCpuSeconds', 'deliveriesPerTotalCpuSecond'])
+  })
+
+  it('of a bench that knew no brokers can still be read', () => {
+    const [row] = clientsRecord(RECORD).rows
+    expect(row).toMatchObject({ target: 'webmq-native', brokerCpuSeconds: null, deliveriesPerTotalCpuSecond: null })
   })
 
   it('that lost, doubled or reordered anything says so in its verdict', () => {

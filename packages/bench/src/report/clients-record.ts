@@ -1,3 +1,4 @@
+import { isEmbedded } from '../brokers/broker-choice.js'
 import type { MachineInfo } from '../machine.js'
 import type { ClientsConfig } from '../scenarios/clients-options.js'
 import type { ClientsReport } from '../scenarios/clients-result.js'
@@ -5,7 +6,10 @@ import type { ResultColumn, ResultRecord, ResultRow } from '../scenarios/result.
 import type { RunRecord } from './report.js'
 
 /** What the `clients` scenario writes: one run, no table. */
-export interface ClientsRecord extends RunRecord, Omit<ClientsReport, 'results'> {
+export interface ClientsRecord
+  extends RunRecord,
+    Omit<ClientsReport, 'results' | 'broker' | 'total'>,
+    Partial<Pick<ClientsReport, 'broker' | 'total'>> {
   readonly scenario: 'clients'
   readonly machine: MachineInfo
   readonly config: ClientsConfig
@@ -30,9 +34,17 @@ const COLUMNS: readonly ResultColumn[] = [
   { key: 'duplicateCount', title: 'Duplicates', unit: '', format: 'count', better: 'lower' },
   { key: 'drainMs', title: 'Drain', unit: 'ms', format: 'ms', better: 'lower' },
   { key: 'serverCpuSeconds', title: 'Server CPU', unit: 's', format: 'seconds', better: 'lower' },
+  { key: 'brokerCpuSeconds', title: 'Broker CPU', unit: 's', format: 'seconds', better: 'lower' },
   {
     key: 'deliveriesPerServerCpuSecond',
     title: 'Deliveries per CPU second',
+    unit: '1/s',
+    format: 'count',
+    better: 'higher',
+  },
+  {
+    key: 'deliveriesPerTotalCpuSecond',
+    title: 'Deliveries per CPU second of servers and broker',
     unit: '1/s',
     format: 'count',
     better: 'higher',
@@ -54,11 +66,11 @@ export function isClientsRecord(value: unknown): value is ClientsRecord {
 
 /** The run as a table of one row, so that it can be written, plotted and compared like the others. */
 export function clientsRecord(record: ClientsRecord): ResultRecord {
-  const { config, results, rates, server, generator } = record
+  const { config, results, rates, server, broker, total, generator } = record
   const missingCount = results.expectedCount - results.deliveredCount
   const hasLoss = missingCount !== 0 || results.duplicateCount !== 0 || results.reorderedCount !== 0
   const row: ResultRow = {
-    target: `webmq-${config.transport}`,
+    target: config.broker === 'memory' ? `webmq-${config.transport}` : `webmq-${config.transport}+${config.broker}`,
     mode: 'clients',
     subscribers: config.clients,
     backends: config.backends,
@@ -75,6 +87,10 @@ export function clientsRecord(record: ClientsRecord): ResultRecord {
     drainMs: results.drainMs,
     serverCpuSeconds: server.cpuSeconds,
     deliveriesPerServerCpuSecond: server.deliveriesPerCpuSecond,
+    brokerCpuSeconds: broker?.cpuSeconds ?? null,
+    // Where there is no broker beside the servers it would say the same.
+    deliveriesPerTotalCpuSecond:
+      broker === undefined || isEmbedded(config.broker) ? null : (total?.deliveriesPerCpuSecond ?? null),
     serverRssBytes: server.rssBytes,
     latencyMs: results.latencyMs,
     serverEventLoopLagMs: results.perBackend[0]?.serverEventLoopLagMs ?? null,

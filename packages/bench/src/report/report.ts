@@ -1,4 +1,5 @@
 import type { AssertionResult } from '../assertions.js'
+import { withoutPasswords } from '../brokers/broker-choice.js'
 import type { MachineInfo } from '../machine.js'
 import type { ScenarioOutcome } from '../scenarios/scenario.js'
 
@@ -47,9 +48,9 @@ export function resultText(outcome: ScenarioOutcome, assertions: readonly Assert
   ].join('\n')
 }
 
-/** The arguments as they have to be typed in a POSIX shell. */
+/** The arguments as they have to be typed in a POSIX shell, but for passwords. */
 export function commandLine(args: readonly string[]): string {
-  return ['node', 'benchmark.js', ...args.map(quote)].join(' ')
+  return ['node', 'benchmark.js', ...args.map(withoutPasswords).map(quote)].join(' ')
 }
 
 function quote(arg: string): string {

@@ -20,17 +20,20 @@ export const CLIENTS_METRICS = {
   deliveryRate: 'count',
   publishErrors: 'count',
   reconnects: 'count',
+  gaps: 'count',
   clientErrors: 'count',
   serverCpu: 'seconds',
+  brokerCpu: 'seconds',
   serverRss: 'bytes',
   serverLag: 'milliseconds',
   deliveriesPerCpuSecond: 'count',
+  deliveriesPerTotalCpuSecond: 'count',
   saturated: 'count',
 } as const satisfies MetricKinds
 
 /** The report's figures by the names that `--assert` uses. */
 export function clientsMetrics(report: ClientsReport): Metrics {
-  const { results, rates, irregularities, server } = report
+  const { results, rates, irregularities, server, broker, total } = report
   return {
     p50: results.latencyMs.p50,
     p95: results.latencyMs.p95,
@@ -49,11 +52,14 @@ export function clientsMetrics(report: ClientsReport): Metrics {
     deliveryRate: rates.deliveredPerSecond,
     publishErrors: irregularities.publishErrorCount,
     reconnects: irregularities.reconnectCount,
+    gaps: irregularities.gapCount,
     clientErrors: irregularities.clientErrorCount,
     serverCpu: server.cpuSeconds,
+    brokerCpu: broker.cpuSeconds,
     serverRss: server.rssBytes,
     serverLag: largest(results.perBackend.map((backend) => backend.serverEventLoopLagMs.p99)),
     deliveriesPerCpuSecond: server.deliveriesPerCpuSecond,
+    deliveriesPerTotalCpuSecond: total.deliveriesPerCpuSecond,
     saturated: report.verdict === 'ok' ? 0 : 1,
   } satisfies Record<keyof typeof CLIENTS_METRICS, number | null>
 }

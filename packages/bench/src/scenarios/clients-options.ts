@@ -1,5 +1,6 @@
 import { availableParallelism } from 'node:os'
 import type { Command, OptionValues } from 'commander'
+import { type BrokerChoice, type BrokerKind, withoutPasswords } from '../brokers/broker-choice.js'
 import { UsageError } from '../exit-codes.js'
 import type { KeyPlanOptions } from '../key-plan.js'
 import {
@@ -13,7 +14,7 @@ import {
 import { MIN_MESSAGE_SIZE_BYTES } from '../payload.js'
 
 /** Settings of the scenario, named as their flags. */
-export interface ClientsConfig extends ServerOptions {
+export interface ClientsConfig {
   readonly clients: number
   readonly backends: number
   /** Keys per client; never more than the pool has. */
@@ -27,6 +28,10 @@ export interface ClientsConfig extends ServerOptions {
   readonly warmup: number
   /** Bytes of JSON. */
   readonly messageSize: number
+  readonly broker: BrokerKind
+  /** Of one that was given, without passwords; absent: one of the run's own. */
+  readonly brokerAddress?: string
+  readonly transport: ServerOptions['transport']
   readonly seed: number
   /** Threads that play the clients. */
   readonly workers: number
@@ -36,6 +41,18 @@ export interface ClientsConfig extends ServerOptions {
 const CLIENTS_PER_WORKER = 200
 
 const BYTES_LIMIT = 64 * 1_024 * 1_024
+
+type GivenOptions = Omit<ClientsConfig, 'keyPoolSize' | 'workers' | 'broker'> &
+  ServerOptions & { readonly keyPoolSize?: number; readonly workers?: number }
+
+/** What the flags amount to. */
+export interface ClientsSettings {
+  readonly config: ClientsConfig
+  /** As it is reached: with passwords. */
+  readonly broker: BrokerChoice
+  /** What the user should know before they wait. */
+  readonly notes: readonly string[]
+}
 
 /** Adds the flags of the scenario. */
 export function addClientsOptions(command: Command): void {
@@ -57,10 +74,11 @@ export function addClientsOptions(command: Command): void {
  * The settings with every default filled in.
  * @throws {UsageError} for settings that cannot be run.
  */
-export function readClientsConfig(values: OptionValues): { config: ClientsConfig; notes: string[] } {
-  const given = values as Omit<ClientsConfig, 'keyPoolSize' | 'workers'> & { keyPoolSize?: number; workers?: number }
-  const { clients, backends, broker, messageSize } = given
-  if (broker === 'memory' && backends > 1) {
+export function readClientsConfig(values: OptionValues): ClientsSettings {
+  const given = values as GivenOptions
+  const { clients, backends, messageSize } = given
+  const broker = given.broker ?? { kind: backends > 1 ? 'rabbitmq' : 'memory' }
+  if (broker.kind === 'memory' && backends > 1) {
     throw new UsageError(
       `--broker memory is embedded in each backend and connects none of them: it cannot run --backends ${backends}`,
     )
@@ -78,6 +96,7 @@ export function readClientsConfig(values: OptionValues): { config: ClientsConfig
       ? [`The pool has ${keyPoolSize} keys: each client listens to all of them instead of to ${given.listens}.`]
       : []
   return {
+    broker,
     config: {
       clients,
       backends,
@@ -87,7 +106,8 @@ export function readClientsConfig(values: OptionValues): { config: ClientsConfig
       duration: given.duration,
       warmup: given.warmup,
       messageSize,
-      broker,
+      broker: broker.kind,
+      ...(broker.address === undefined ? {} : { brokerAddress: withoutPasswords(broker.address) }),
       transport: given.transport,
       seed: given.seed,
       workers,

@@ -19,7 +19,7 @@ const CONFIG: ClientsConfig = {
   duration: 2,
   warmup: 1,
   messageSize: 128,
-  broker: 'memory',
+  broker: 'redis',
   transport: 'native',
   seed: 3,
   workers: 1,
@@ -50,7 +50,11 @@ const publicationsOf = (plan: KeyPlan): Publication[] => {
 }
 
 /** A whole run over a network that delivers everything after 1.5 ms, but for the fault. */
-function simulate(fault: Fault = (deliveries) => deliveries, changes: Partial<ClientsObservation> = {}): ClientsReport {
+function simulate(
+  fault: Fault = (deliveries) => deliveries,
+  changes: Partial<ClientsObservation> = {},
+  config = CONFIG,
+): ClientsReport {
   const plan = new KeyPlan(planOptionsOf(CONFIG))
   const encoder = new PayloadEncoder(CONFIG.messageSize, CONFIG.seed)
   const publications = publicationsOf(plan)
@@ -94,6 +98,7 @@ function simulate(fault: Fault = (deliveries) => deliveries, changes: Partial<Cl
     acknowledgedCount: counted.length,
     publishErrorCount: 0,
     reconnectCount: 0,
+    gapCount: 0,
     clientErrorCount: 0,
     lastSendUs: WINDOW.endUs - 10_000,
     lastArrivalUs,
@@ -102,7 +107,7 @@ function simulate(fault: Fault = (deliveries) => deliveries, changes: Partial<Cl
     utilization: 0.3,
   }
   const sample = { rssBytes: 5e7, peakRssBytes: 6e7, eventLoopLagMs: { p50: 0.1, p95: 0.2, p99: 0.3, max: 0.4 } }
-  return summarizeClients(CONFIG, {
+  return summarizeClients(config, {
     loads: [load],
     windowEndUs: WINDOW.endUs,
     hasDrainTimedOut: false,
@@ -121,6 +126,7 @@ function simulate(fault: Fault = (deliveries) => deliveries, changes: Partial<Cl
         { ...sample, cpuSeconds: 1.5 },
       ],
     },
+    brokerCpuSeconds: 0.25,
     generatorCpuSeconds: 0.7,
     ...changes,
   })
@@ -280,6 +286,7 @@ describe('the result of a run', () => {
       acknowledgedCount: 1,
       publishErrorCount: 0,
       reconnectCount: 0,
+      gapCount: 0,
       clientErrorCount: 0,
       lastSendUs: 0,
       lastArrivalUs: 0,
@@ -301,6 +308,26 @@ describe('the result of a run', () => {
     expect(server.deliveriesPerCpuSecond).toBeCloseTo(results.deliveredCount, 6)
   })
 
+  it("shows the broker's cost beside the servers', and what a delivery costs altogether", () => {
+    const { broker, total, results } = simulate()
+    expect(broker.cpuSeconds).toBe(0.25)
+    expect(total.cpuSeconds).toBeCloseTo(1.25, 9)
+    expect(total.deliveriesPerCpuSecond).toBeCloseTo(results.deliveredCount / 1.25, 6)
+  })
+
+  it('knows no total when the broker is not of the run, and the servers alone when the broker is in them', () => {
+    const given = simulate(undefined, { brokerCpuSeconds: null })
+    expect([given.broker.cpuSeconds, given.total.cpuSeconds, given.total.deliveriesPerCpuSecond]).toEqual([
+      null,
+      null,
+      null,
+    ])
+    expect(clientsText(given)).not.toContain('Broker:')
+    const mesh = simulate(undefined, { brokerCpuSeconds: null }, { ...CONFIG, broker: 'mesh' })
+    expect(mesh.total.cpuSeconds).toBeCloseTo(1, 9)
+    expect(mesh.total.deliveriesPerCpuSecond).toBe(mesh.server.deliveriesPerCpuSecond)
+  })
+
   it('has a value for every metric that can be asserted', () => {
     expect(Object.entries(clientsMetrics(simulate())).filter(([, value]) => value === null)).toEqual([])
   })
@@ -319,6 +346,7 @@ describe('the report', () => {
     }
     expect(text).toMatch(/Loss: 0\.\d\d% \(1 msgs\)/)
     expect(text).toMatch(/Backend 1 \(port 8081\): \d+ msg\/s, 10 clients/)
+    expect(text).toMatch(/Broker: CPU 0\.25 s \([\d,]+ deliveries per CPU second of servers and broker\)/)
     expect(text).not.toContain('Irregularities')
   })
 })

@@ -1,4 +1,5 @@
 import type { BackendSample } from '../backends/messages.js'
+import { isEmbedded } from '../brokers/broker-choice.js'
 import type { BackendLoad, LoadResult } from '../generator/messages.js'
 import { type LatencySummary, mergeHistograms, summarizeLatency } from '../latency-histogram.js'
 import type { ClientsConfig } from './clients-options.js'
@@ -12,6 +13,8 @@ export interface ClientsObservation {
   readonly ports: readonly number[]
   /** Per backend at the start of the window, at its end, and after the drain. */
   readonly samples: Readonly<Record<'start' | 'end' | 'drained', readonly BackendSample[]>>
+  /** CPU time of the broker's own processes, from the start of the window to the end of the drain; `null`: there are none of ours. */
+  readonly brokerCpuSeconds: number | null
   /** CPU time of the bench's own process from the start of the window to the end of the drain. */
   readonly generatorCpuSeconds: number
 }
@@ -70,6 +73,8 @@ export interface ClientsReport {
     readonly unacknowledgedCount: number
     readonly firstPublishError: string | null
     readonly reconnectCount: number
+    /** Times that a client was told that it may have missed messages. */
+    readonly gapCount: number
     /** Errors that the client library reported on its own. */
     readonly clientErrorCount: number
     readonly hasDrainTimedOut: boolean
@@ -78,6 +83,15 @@ export interface ClientsReport {
     readonly cpuSeconds: number
     readonly deliveriesPerCpuSecond: number | null
     readonly rssBytes: number
+  }
+  readonly broker: {
+    /** `null` when it is part of the servers, or not ours. */
+    readonly cpuSeconds: number | null
+  }
+  /** Servers and broker together; `null` when the broker is not ours. */
+  readonly total: {
+    readonly cpuSeconds: number | null
+    readonly deliveriesPerCpuSecond: number | null
   }
   readonly generator: {
     readonly cpuSeconds: number
@@ -106,6 +120,7 @@ export function summarizeClients(config: ClientsConfig, observation: ClientsObse
   const deliveredCount = sum(perBackend, (tally) => tally.deliveredCount)
   const backends = samples.end.map((_, backend) => summarizeBackend(config, observation, perBackend, backend))
   const cpuSeconds = sum(backends, (backend) => backend.serverCpuSeconds)
+  const totalCpuSeconds = isEmbedded(config.broker) ? cpuSeconds : plus(cpuSeconds, observation.brokerCpuSeconds)
   const publishErrorCount = sum(loads, (load) => load.publishErrorCount)
   const generator = summarizeGenerator(observation)
   const latencyMs = summarizeLatency(mergeHistograms(perBackend.map((tally) => tally.latency)))
@@ -136,14 +151,17 @@ export function summarizeClients(config: ClientsConfig, observation: ClientsObse
       unacknowledgedCount: publishedCount - sum(loads, (load) => load.acknowledgedCount) - publishErrorCount,
       firstPublishError: loads.find((load) => load.firstPublishError !== undefined)?.firstPublishError ?? null,
       reconnectCount: sum(loads, (load) => load.reconnectCount),
+      gapCount: sum(loads, (load) => load.gapCount),
       clientErrorCount: sum(loads, (load) => load.clientErrorCount),
       hasDrainTimedOut: observation.hasDrainTimedOut,
     },
     server: {
       cpuSeconds,
-      deliveriesPerCpuSecond: cpuSeconds > 0 ? deliveredCount / cpuSeconds : null,
+      deliveriesPerCpuSecond: perSecond(deliveredCount, cpuSeconds),
       rssBytes: sum(backends, (backend) => backend.serverRssBytes),
     },
+    broker: { cpuSeconds: observation.brokerCpuSeconds },
+    total: { cpuSeconds: totalCpuSeconds, deliveriesPerCpuSecond: perSecond(deliveredCount, totalCpuSeconds) },
     generator,
   }
 }
@@ -197,6 +215,14 @@ function drainMs({ loads, windowEndUs }: ClientsObservation): number {
   const publishingEndUs = Math.max(windowEndUs, ...loads.map((load) => load.lastSendUs))
   const lastArrivalUs = Math.max(0, ...loads.map((load) => load.lastArrivalUs))
   return Math.max(0, lastArrivalUs - publishingEndUs) / 1_000
+}
+
+function perSecond(count: number, seconds: number | null): number | null {
+  return seconds !== null && seconds > 0 ? count / seconds : null
+}
+
+function plus(a: number, b: number | null): number | null {
+  return b === null ? null : a + b
 }
 
 function sum<T>(items: readonly T[], measure: (item: T) => number): number {

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { BackendPool } from '../backends/backend-pool.js'
+import type { RunningBroker } from '../brokers/running-broker.js'
 import { nowUs } from '../clock.js'
 import { drain } from '../drain.js'
 import type { LoadGenerator } from '../generator/load-generator.js'
@@ -20,6 +21,7 @@ const POLL_MS = 100
 export class ClientsRun {
   readonly #config: ClientsConfig
   readonly #backends: BackendPool
+  readonly #broker: RunningBroker
   readonly #load: LoadGenerator
   readonly #progress: ScenarioContext['progress']
   readonly #signal: AbortSignal
@@ -27,12 +29,14 @@ export class ClientsRun {
   constructor(
     config: ClientsConfig,
     backends: BackendPool,
+    broker: RunningBroker,
     load: LoadGenerator,
     progress: ScenarioContext['progress'],
     signal: AbortSignal,
   ) {
     this.#config = config
     this.#backends = backends
+    this.#broker = broker
     this.#load = load
     this.#progress = progress
     this.#signal = signal
@@ -52,11 +56,13 @@ export class ClientsRun {
     await this.#watch(window.startUs - this.#config.warmup * 1_000_000, window.startUs)
     const cpuBefore = process.cpuUsage()
     const start = await this.#backends.sample()
+    const brokerStartSeconds = this.#broker.cpuSeconds()
     this.#progress.phase('publishing')
     await this.#watch(window.startUs, window.endUs)
     const end = await this.#backends.sample()
     const hasDrainTimedOut = await this.#drain()
     const drained = await this.#backends.sample()
+    const brokerEndSeconds = this.#broker.cpuSeconds()
     const { user, system } = process.cpuUsage(cpuBefore)
     return {
       loads: await this.#load.finish(),
@@ -64,6 +70,8 @@ export class ClientsRun {
       hasDrainTimedOut,
       ports: this.#backends.backends.map(({ port }) => port),
       samples: { start, end, drained },
+      brokerCpuSeconds:
+        brokerStartSeconds === null || brokerEndSeconds === null ? null : brokerEndSeconds - brokerStartSeconds,
       generatorCpuSeconds: (user + system) / 1_000_000,
     }
   }

@@ -7,7 +7,7 @@ import type { BackendResult, ClientsReport } from './clients-result.js'
 export function clientsHeading(config: ClientsConfig): string {
   return [
     `  Clients: ${formatCount(config.clients)} (${config.listens} listens, ${config.publishRate} msg/s each)`,
-    `  Backends: ${config.backends} (transport ${config.transport}, broker ${config.broker})`,
+    `  Backends: ${config.backends} (transport ${config.transport}, broker ${config.brokerAddress ?? config.broker})`,
     `  Key pool size: ${formatCount(config.keyPoolSize)}`,
     `  Message size: ${formatCount(config.messageSize)} B`,
     `  Duration: ${config.duration}s after ${config.warmup}s of warm-up`,
@@ -63,13 +63,19 @@ function backendLine(backend: BackendResult): string {
   return `Backend ${backend.backend} (port ${backend.port}): ${parts.join(', ')}`
 }
 
-function costLines({ server, generator, verdict, verdictReason }: ClientsReport): string[] {
+function costLines({ server, broker, total, generator, verdict, verdictReason }: ClientsReport): string[] {
   const perCpuSecond =
     server.deliveriesPerCpuSecond === null
       ? ''
       : ` (${formatCount(server.deliveriesPerCpuSecond)} deliveries per CPU second)`
   return [
     `Servers: CPU ${server.cpuSeconds.toFixed(2)} s${perCpuSecond}, RSS ${formatBytes(server.rssBytes)}`,
+    ...(broker.cpuSeconds === null
+      ? []
+      : [
+          `Broker: CPU ${broker.cpuSeconds.toFixed(2)} s (${formatCount(total.deliveriesPerCpuSecond ?? 0)} deliveries per ` +
+            'CPU second of servers and broker)',
+        ]),
     `Generator: CPU ${generator.cpuSeconds.toFixed(2)} s, busiest worker ${formatPercent(generator.utilization)}, ` +
       `event-loop lag ${brief(generator.eventLoopLagMs)}, sent late by ${brief(generator.sendLagMs)}`,
     `Verdict: ${verdictReason === null ? verdict : `${verdict} (${verdictReason}): the figures are not the server's`}`,
@@ -83,6 +89,7 @@ function irregularityLines({ irregularities }: ClientsReport): string[] {
     unacknowledgedCount,
     firstPublishError,
     reconnectCount,
+    gapCount,
     clientErrorCount,
   } = irregularities
   const lines: string[] = []
@@ -91,6 +98,7 @@ function irregularityLines({ irregularities }: ClientsReport): string[] {
     lines.push(`Failed publishes: ${formatCount(publishErrorCount)}, the first: ${firstPublishError}`)
   if (unacknowledgedCount > 0) lines.push(`Publishes without an answer: ${formatCount(unacknowledgedCount)}`)
   if (reconnectCount > 0) lines.push(`Reconnects: ${formatCount(reconnectCount)}`)
+  if (gapCount > 0) lines.push(`Times a client was told that messages may be missing: ${formatCount(gapCount)}`)
   if (clientErrorCount > 0) lines.push(`Errors in clients: ${formatCount(clientErrorCount)}`)
   return lines
 }

@@ -1,6 +1,8 @@
 import type { OptionValues } from 'commander'
 import { type Assertion, checkAssertions, metricsHelp, parseAssertion } from '../assertions.js'
 import { BackendPool } from '../backends/backend-pool.js'
+import { type BrokerChoice, isEmbedded } from '../brokers/broker-choice.js'
+import { type RunningBroker, startBroker } from '../brokers/running-broker.js'
 import { LoadGenerator } from '../generator/load-generator.js'
 import { CLIENTS_METRICS, clientsMetrics } from './clients-metrics.js'
 import { addClientsOptions, type ClientsConfig, planOptionsOf, readClientsConfig } from './clients-options.js'
@@ -22,7 +24,9 @@ export const clientsScenario: Scenario = {
   examples: [
     ['', 'the default: 100 clients, 10 listens each, 5 messages/s each, 10 s'],
     ['--clients 10 --duration 5', 'quick test'],
-    ['--clients 400 --publish-rate 10 --duration 30', 'high load'],
+    ['--clients 500 --backends 4 --publish-rate 10 --duration 30', 'high load, four nodes on a RabbitMQ of the run'],
+    ['--clients 200 --backends 4 --broker redis', 'the same on Redis; nats and mesh likewise'],
+    ['--clients 200 --backends 4 --broker amqp://localhost', 'on a broker that runs already'],
     ['--clients 100 --key-pool-size 500', 'low contention: few listeners per key'],
     ['--clients 100 --key-pool-size 5', 'high contention: everybody gets everything'],
     ["--assert 'loss=0' --assert 'p99<10ms' --json result.json", 'in CI'],
@@ -31,18 +35,19 @@ export const clientsScenario: Scenario = {
   addOptions: addClientsOptions,
   prepare(values: OptionValues): ScenarioRun {
     const assertions = ((values.assert ?? []) as string[]).map((text) => parseAssertion(text, CLIENTS_METRICS))
-    const { config, notes } = readClientsConfig(values)
+    const { config, broker, notes } = readClientsConfig(values)
     return {
       config: { ...config },
       notes,
       heading: clientsHeading(config),
-      run: async (context) => await runClients(config, assertions, context),
+      run: async (context) => await runClients(config, broker, assertions, context),
     }
   },
 }
 
 async function runClients(
   config: ClientsConfig,
+  choice: BrokerChoice,
   assertions: readonly Assertion[],
   { progress, signal }: ScenarioContext,
 ): Promise<ScenarioOutcome> {
@@ -52,14 +57,18 @@ async function runClients(
   const abort = () => stopping.abort(signal.reason)
   signal.addEventListener('abort', abort, { once: true })
   let load: LoadGenerator | undefined
+  let starting: Promise<RunningBroker> | undefined
   const observation = (async () => {
-    progress.phase('starting')
-    await backends.start({
-      broker: config.broker,
+    progress.phase(choice.address === undefined && !isEmbedded(choice.kind) ? `starting ${choice.kind}` : 'starting')
+    starting = startBroker(choice, config.backends)
+    const broker = await starting
+    stopping.signal.throwIfAborted()
+    await backends.start((index) => ({
+      ...broker.nodeOptions(index),
       transport: config.transport,
       maxListensPerConnection: Math.max(SERVER_MAX_LISTENS, config.listens),
       maxPayloadBytes: Math.max(SERVER_MAX_PAYLOAD_BYTES, config.messageSize),
-    })
+    }))
     for (const { index, pid, port } of backends.backends)
       progress.note(`backend ${index}: port ${port}, process ${pid}`)
     stopping.signal.throwIfAborted()
@@ -69,7 +78,7 @@ async function runClients(
       urls: backends.backends.map(({ url }) => url),
       workerCount: config.workers,
     })
-    return await new ClientsRun(config, backends, load, progress, stopping.signal).observe()
+    return await new ClientsRun(config, backends, broker, load, progress, stopping.signal).observe()
   })()
   try {
     const report = summarizeClients(
@@ -87,6 +96,9 @@ async function runClients(
     observation.catch(() => undefined) // If it was not the first to fail, it fails now because everything is taken away.
     await load?.stop()
     await backends.stop()
+    // One that did not start has left nothing behind, and the run has failed of it.
+    const broker = await starting?.catch(() => undefined)
+    await broker?.stop()
     progress.done()
   }
 }

@@ -1,0 +1,61 @@
+import { randomBytes } from 'node:crypto'
+import { RunError } from '../exit-codes.js'
+import type { BrokerChoice, BrokerKind, ServiceBrokerKind } from './broker-choice.js'
+
+/** Options of a server, by which it reaches the other nodes. */
+export interface NodeBrokerOptions {
+  readonly broker: string
+  readonly brokerNamespace: string
+}
+
+/** What connects the servers of one run. */
+export interface RunningBroker {
+  readonly kind: BrokerKind
+  /** @param index Which of the nodes, from 0. */
+  nodeOptions(index: number): NodeBrokerOptions
+  /**
+   * User and system time that its own processes have used so far; `null` when there are none, as it is part of the servers, or when
+   * they are not ours.
+   */
+  cpuSeconds(): number | null
+  /** Ends what the run has started; resolves when it is gone. Idempotent. */
+  stop(): Promise<void>
+}
+
+/**
+ * Starts a broker for so many nodes, or finds the one that is given. Every run has a namespace of its own: it neither hears nor is
+ * heard by others at the same broker.
+ * @throws {RunError} when it cannot be had; nothing is left then.
+ */
+export async function startBroker({ kind, address }: BrokerChoice, nodeCount: number): Promise<RunningBroker> {
+  const brokerNamespace = `bench-${randomBytes(6).toString('hex')}`
+  const noProcess = { kind, cpuSeconds: () => null, stop: async () => undefined }
+  if (address !== undefined) return { ...noProcess, nodeOptions: () => ({ broker: address, brokerNamespace }) }
+  switch (kind) {
+    case 'memory':
+      return { ...noProcess, nodeOptions: () => ({ broker: 'memory', brokerNamespace }) }
+    case 'mesh':
+      throw new RunError(`the servers under test cannot be a mesh of ${nodeCount} yet`)
+    default: {
+      const service = await startService(kind)
+      return {
+        kind,
+        nodeOptions: () => ({ broker: service.url, brokerNamespace }),
+        cpuSeconds: () => service.cpuSeconds() ?? null,
+        stop: async () => await service.stop(),
+      }
+    }
+  }
+}
+
+/** Private, whatever the environment offers: what others do there would be in the figures. */
+async function startService(kind: ServiceBrokerKind) {
+  const { startNats, startRabbitmq, startRedis } = await import('webmq-server/services')
+  const start = { rabbitmq: startRabbitmq, redis: startRedis, nats: startNats }[kind]
+  try {
+    return await start({ isPrivate: true })
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause)
+    throw new RunError(`${kind} could not be started: ${reason}`, { cause })
+  }
+}
