@@ -18,11 +18,12 @@ const CAPABILITIES: BrokerCapabilities = {
   manyNodes: false,
 }
 
-brokerSuite('memory', () => new MemoryBroker(DEFAULTS), CAPABILITIES)
-brokerSuite('memory without history', () => new MemoryBroker({ ...DEFAULTS, historyMaxMessages: 0 }), {
-  ...CAPABILITIES,
-  history: false,
-})
+brokerSuite('memory', () => ({ createNode: () => new MemoryBroker(DEFAULTS) }), CAPABILITIES)
+brokerSuite(
+  'memory without history',
+  () => ({ createNode: () => new MemoryBroker({ ...DEFAULTS, historyMaxMessages: 0 }) }),
+  { ...CAPABILITIES, history: false },
+)
 
 const quietSink: BrokerSink = { deliver: () => undefined, status: () => undefined, gap: () => undefined }
 const payload = new TextEncoder().encode('0123456789')

@@ -1,4 +1,4 @@
-export { brokerSuite } from './broker-suite.js'
+export { type BrokerSystem, brokerSuite, type CreateBrokerSystem } from './broker-suite.js'
 export { FakeClient, type FakeClosure } from './fake-client.js'
 export { FakeTransport, type FakeUpgrade } from './fake-transport.js'
 export {

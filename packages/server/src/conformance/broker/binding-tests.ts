@@ -1,0 +1,172 @@
+import fc from 'fast-check'
+import { beforeEach, describe, expect, it } from 'vitest'
+import { matches } from 'webmq-client/protocol'
+import type { Broker } from '../../broker.js'
+import { eventually } from '../transport/eventually.js'
+import { type BrokerHarness, type DeliveryRecorder, deliveredUpTo, text } from './harness.js'
+
+const PATTERN_COUNT = 1_000
+
+/** Keys that services treat specially somewhere: separators, globs, subjects, templates, and words that are empty. */
+const ODD_KEYS = [
+  '.',
+  'a.',
+  '.a',
+  'a..b',
+  '>',
+  'a.>',
+  '$SYS.a',
+  '$JS.API',
+  '[a-z]',
+  '?',
+  'a\\.b',
+  '^',
+  '{a}.b',
+  'a:b/c',
+  '%2E',
+  '%',
+  '_',
+  '_.a',
+  'ü.é.字',
+  '\u{1f600}.a',
+  'x'.repeat(255),
+  Array.from({ length: 128 }, () => 'x').join('.'),
+]
+
+/** Which messages come, and that nothing else does. */
+export function bindingTests(harness: () => BrokerHarness): void {
+  describe('bindings', () => {
+    let broker: Broker
+    let sink: DeliveryRecorder
+
+    beforeEach(async () => {
+      ;({ broker, sink } = await harness().startNode())
+    })
+
+    it('delivers what its bindings match and nothing else', async () => {
+      for (const pattern of ['exact.key', 'one.*', 'more.#', '*..empty', 'end.of']) await broker.bind(pattern)
+      const wanted = ['exact.key', 'one.word', 'one.', 'more', 'more.a.b', '..empty', 'end.of', 'one.end']
+      for (const key of ['exact', 'exact.key.longer', 'one', 'one.two.three', 'amore', 'x.empty']) {
+        await broker.publish(text(key, `unwanted ${key}`))
+      }
+      for (const key of wanted) await broker.publish(text(key, key))
+      expect(await deliveredUpTo(sink, 'one.end')).toEqual(wanted)
+      expect(sink.deliveries.map(({ key }) => key)).toEqual(wanted)
+    })
+
+    it('has the same patterns as every other broker, # in the middle included', async () => {
+      const word = fc.constantFrom('a', 'b', 'c', '')
+      const patternWord = fc.oneof(word, fc.constantFrom('*', '#', '#'))
+      const joined = (words: fc.Arbitrary<string>, maxLength: number) =>
+        fc
+          .array(words, { minLength: 1, maxLength })
+          .map((parts) => parts.join('.'))
+          .filter((path) => path !== '')
+      const sampled = fc.record({
+        patterns: fc.uniqueArray(joined(patternWord, 4), { minLength: 1, maxLength: 6 }),
+        keys: fc.array(joined(word, 5), { minLength: 10, maxLength: 40 }),
+      })
+      const rounds = [
+        { patterns: ['a.#.b'], keys: ['a.b', 'a.x.b', 'a.x.y.b', 'a', 'a.b.c', 'x.a.b', 'a..b'] },
+        { patterns: ['#.b'], keys: ['b', 'a.b', 'a.a.b', 'b.a', ''] },
+        { patterns: ['a.#.*'], keys: ['a', 'a.b', 'a.b.c', 'b.a'] },
+        ...fc.sample(sampled, 20),
+      ]
+      for (const [round, { patterns, keys }] of rounds.entries()) {
+        await Promise.all(patterns.map((pattern) => broker.bind(`r${round}.${pattern}`)))
+        await broker.bind('end')
+        const from = sink.deliveries.length
+        const published = keys.map((key) => `r${round}.${key}`)
+        await Promise.all(published.map((key) => broker.publish(text(key, key))))
+        await broker.publish(text('end', `end ${round}`))
+        await deliveredUpTo(sink, `end ${round}`)
+        const wanted = published.filter((key) => patterns.some((pattern) => matches(`r${round}.${pattern}`, key)))
+        expect(sink.texts.slice(from, -1), patterns.join(' ')).toEqual(wanted)
+        for (const pattern of patterns) await broker.unbind(`r${round}.${pattern}`)
+      }
+    })
+
+    it('delivers a message once, however many bindings match it', async () => {
+      for (const pattern of ['a.b', 'a.*', '#', 'a.#', '*.b', '#.b', 'a.#.b']) await broker.bind(pattern)
+      await broker.publish(text('a.b', 'one'))
+      await broker.publish(text('a.b', 'two'))
+      expect(await deliveredUpTo(sink, 'two')).toEqual(['one', 'two'])
+      for (const pattern of ['#', 'a.#', 'a.b']) await broker.unbind(pattern)
+      await broker.publish(text('a.b', 'three'))
+      await broker.publish(text('b.b', 'four'))
+      expect(await deliveredUpTo(sink, 'four')).toEqual(['one', 'two', 'three', 'four'])
+    })
+
+    it('loses nothing of a pattern while a broader one comes and goes', async () => {
+      await broker.bind('a.b')
+      const expected: string[] = []
+      for (let round = 0; round < 10; round++) {
+        const change = round % 2 === 0 ? broker.bind('a.#') : broker.unbind('a.#')
+        for (let index = 0; index < 20; index++) {
+          expected.push(`${round} ${index}`)
+          void broker.publish(text('a.b', `${round} ${index}`))
+        }
+        await change
+      }
+      expect(await deliveredUpTo(sink, expected.at(-1) ?? '')).toEqual(expected)
+    })
+
+    it('counts bindings: the last unbind ends the interest', async () => {
+      await broker.bind('end')
+      await broker.bind('a.*')
+      await broker.bind('a.*')
+      await broker.unbind('a.*')
+      await broker.publish(text('a.b', 'still bound'))
+      await broker.unbind('a.*')
+      await broker.publish(text('a.b', 'no longer bound'))
+      await broker.publish(text('end', 'end'))
+      expect(await deliveredUpTo(sink, 'end')).toEqual(['still bound', 'end'])
+    })
+
+    it('is right whichever way binds and unbinds of a pattern follow each other without waiting', async () => {
+      await broker.bind('end')
+      const calls: (void | Promise<void>)[] = []
+      for (let round = 0; round < 20; round++)
+        calls.push(broker.bind('a'), broker.bind('b'), broker.unbind('b'), broker.unbind('a'))
+      calls.push(broker.bind('a'))
+      await Promise.all(calls)
+      await broker.publish(text('b', 'unbound'))
+      await broker.publish(text('a', 'bound'))
+      await broker.publish(text('end', 'end'))
+      expect(await deliveredUpTo(sink, 'end')).toEqual(['bound', 'end'])
+    })
+
+    it('takes every key there can be, word for word', async () => {
+      await broker.bind('#')
+      for (const key of ODD_KEYS) await broker.publish(text(key, key))
+      await deliveredUpTo(sink, ODD_KEYS.at(-1) ?? '')
+      expect(sink.deliveries.map(({ key }) => key)).toEqual(ODD_KEYS)
+    })
+
+    it('takes every key there can be as a pattern too', async () => {
+      for (const key of ODD_KEYS) await broker.bind(key)
+      for (const key of ODD_KEYS) await broker.publish(text(key, key))
+      await deliveredUpTo(sink, ODD_KEYS.at(-1) ?? '')
+      expect(sink.deliveries.map(({ key }) => key)).toEqual(ODD_KEYS)
+    })
+
+    it(`binds and unbinds ${PATTERN_COUNT} patterns at speed`, async () => {
+      const patterns = Array.from({ length: PATTERN_COUNT }, (_, index) =>
+        index % 4 === 0 ? `many.${index}.*` : `many.${index}`,
+      )
+      const keys = patterns.map((pattern) => pattern.replace('*', 'x'))
+      await broker.bind('end')
+      await Promise.all(patterns.map((pattern) => broker.bind(pattern)))
+      await Promise.all(keys.map((key) => broker.publish(text(key, key))))
+      await eventually(() => expect(sink.deliveries.length).toBe(PATTERN_COUNT))
+      expect(sink.deliveries.map(({ key }) => key)).toEqual(keys)
+      await Promise.all(patterns.map((pattern) => broker.unbind(pattern)))
+      const { receivedCount } = broker.stats()
+      await Promise.all(keys.map((key) => broker.publish(text(key, key))))
+      await broker.publish(text('end', 'end'))
+      await deliveredUpTo(sink, 'end')
+      expect(sink.deliveries).toHaveLength(PATTERN_COUNT + 1)
+      expect(broker.stats().receivedCount - receivedCount).toBeLessThanOrEqual(1)
+    })
+  })
+}

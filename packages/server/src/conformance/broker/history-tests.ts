@@ -1,0 +1,124 @@
+import { beforeEach, describe, expect, it } from 'vitest'
+import type { Broker, BrokerCapabilities, Position } from '../../broker.js'
+import { formatPosition } from '../../position.js'
+import { eventually } from '../transport/eventually.js'
+import { type BrokerHarness, type DeliveryRecorder, deliveredUpTo, deliveryOf, NOWHERE, text } from './harness.js'
+
+/** What a log holds, and how it joins with what is live. */
+export function historyTests(harness: () => BrokerHarness, expected: BrokerCapabilities): void {
+  describe.runIf(expected.history)('history', () => {
+    let broker: Broker
+    let sink: DeliveryRecorder
+
+    beforeEach(async () => {
+      ;({ broker, sink } = await harness().startNode())
+    })
+
+    const read = async (...range: Parameters<Broker['read']>) => {
+      const result = await broker.read(...range)
+      const messages = result.messages.map(deliveryOf)
+      return { ...result, messages, texts: messages.map(({ text }) => text) }
+    }
+
+    const publishAll = async (...bodies: string[]): Promise<Position[]> => {
+      const positions: Position[] = []
+      for (const body of bodies) positions.push((await broker.publish(text(`key.${body}`, body))).position ?? NOWHERE)
+      return positions
+    }
+
+    it('gives every message a position of its own, in order', async () => {
+      await broker.bind('#')
+      const start = await broker.position()
+      const positions = await publishAll('a', 'b', 'c')
+      await deliveredUpTo(sink, 'c')
+      expect(sink.deliveries.map(({ position }) => position)).toEqual(positions)
+      const offsets = [start ?? NOWHERE, ...positions].map(({ offset }) => offset)
+      expect(offsets).toEqual([...new Set(offsets)].sort((a, b) => a - b))
+      for (const position of positions) expect(formatPosition(position)).toMatch(/^[\w:.-]{1,52}:[0-9a-z]{1,11}$/)
+      expect(await broker.position()).toEqual(positions.at(-1))
+    })
+
+    it('delivers in the order of the log, over all keys and bindings', async () => {
+      for (const pattern of ['key.0', '*.1', 'key.2.#']) await broker.bind(pattern)
+      const texts = Array.from({ length: 99 }, (_, index) => String(index))
+      await Promise.all(texts.map((body, index) => broker.publish(text(`key.${index % 3}`, body))))
+      await eventually(() => expect(sink.deliveries).toHaveLength(99))
+      const { messages } = await read({ last: 99 }, ['#'])
+      expect(sink.deliveries.map(({ position }) => position)).toEqual(messages.map(({ position }) => position))
+    })
+
+    it('reads exactly what came after a position', async () => {
+      const start = (await broker.position()) ?? NOWHERE
+      const positions = await publishAll('a', 'b', 'c')
+      expect((await read({ since: start }, ['#'])).texts).toEqual(['a', 'b', 'c'])
+      const [first = NOWHERE, , last = NOWHERE] = positions
+      const result = await read({ since: first }, ['#'])
+      expect(result.messages.map(({ key, text, position }) => ({ key, text, position }))).toEqual([
+        { key: 'key.b', text: 'b', position: positions[1] },
+        { key: 'key.c', text: 'c', position: positions[2] },
+      ])
+      expect(result.gap).toBeUndefined()
+      expect(result.position).toEqual(last)
+      expect(await read({ since: last }, ['#'])).toMatchObject({ texts: [], position: last })
+    })
+
+    it('reads the newest messages, in order', async () => {
+      await publishAll('a', 'b', 'c')
+      expect((await read({ last: 2 }, ['#'])).texts).toEqual(['b', 'c'])
+      expect((await read({ last: 1_000 }, ['#'])).texts).toEqual(['a', 'b', 'c'])
+      expect((await read({ last: 0 }, ['#'])).texts).toEqual([])
+    })
+
+    it('reads what any of the patterns matches, once', async () => {
+      const start = (await broker.position()) ?? NOWHERE
+      const [, , , last = NOWHERE] = await publishAll('a', 'b', 'c', 'd')
+      expect((await read({ since: start }, ['key.a', '*.c', 'key.c', '#.c'])).texts).toEqual(['a', 'c'])
+      expect((await read({ last: 1 }, ['key.a', 'key.b'])).texts).toEqual(['b'])
+      expect(await read({ since: start }, ['nothing'])).toMatchObject({ texts: [], position: last })
+    })
+
+    it('keeps bytes and kind', async () => {
+      await broker.publish({ key: 'a', payload: Uint8Array.of(0, 255, 10), isBinary: true })
+      const { messages } = await broker.read({ last: 1 }, ['a'])
+      expect(messages.map(({ payload, isBinary }) => ({ bytes: [...payload], isBinary }))).toEqual([
+        { bytes: [0, 255, 10], isBinary: true },
+      ])
+    })
+
+    it('loses nothing between a read and what is delivered live', async () => {
+      await broker.bind('#')
+      await publishAll('a', 'b')
+      await deliveredUpTo(sink, 'b')
+      const before = (await read({ last: 10 }, ['#'])).texts
+      const { position } = await read({ last: 0 }, ['#'])
+      await publishAll('c', 'd')
+      await deliveredUpTo(sink, 'd')
+      expect([...before, ...(await read({ since: position }, ['#'])).texts]).toEqual(sink.texts)
+    })
+
+    it('says gap, and reads all there is, for a position of another epoch', async () => {
+      await publishAll('a', 'b')
+      const result = await read({ since: { epoch: 'another-epoch', offset: 1 } }, ['#'])
+      expect(result).toMatchObject({ gap: 'epoch-changed', texts: ['a', 'b'] })
+    })
+
+    it(expected.durable ? 'keeps its log over a restart' : 'says gap after a restart that lost its log', async () => {
+      const [first = NOWHERE] = await publishAll('a', 'b')
+      await broker.stop()
+      await broker.start(sink)
+      await publishAll('c')
+      const result = await read({ since: first }, ['#'])
+      if (expected.durable) expect(result).toMatchObject({ texts: ['b', 'c'] })
+      else expect(result).toMatchObject({ texts: ['c'], gap: 'epoch-changed' })
+    })
+  })
+
+  describe.runIf(!expected.history)('without history', () => {
+    it('has no positions and reads nothing', async () => {
+      const { broker } = await harness().startNode()
+      expect(await broker.position()).toBeUndefined()
+      expect(await broker.publish(text('a', 'a'))).toEqual({ isDuplicate: false })
+      await expect(async () => broker.read({ last: 1 }, ['#'])).rejects.toMatchObject({ code: 'E_UNSUPPORTED' })
+    })
+  })
+}
