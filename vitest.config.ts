@@ -12,6 +12,7 @@ const project = (name: string) => ({
 
 export default defineConfig({
   test: {
+    globalSetup: ['test/services-setup.ts'],
     projects: [
       project('client'),
       project('server'),

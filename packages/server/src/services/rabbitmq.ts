@@ -136,7 +136,7 @@ async function prepareFolder(folder: string, port: number, config: string): Prom
 async function startEpmd(env: Readonly<Record<string, string>>): Promise<SupervisedProcess> {
   const command = findProgram('epmd', ['/usr/lib/erlang/bin'])
   if (command === undefined) throw serviceError("rabbitmq needs Erlang's epmd on PATH")
-  const epmd = new SupervisedProcess({ title: 'epmd', command, args: [], env })
+  const epmd = new SupervisedProcess({ title: 'epmd', command, args: [], env, folder: env.HOME ?? '' })
   const deadline = Date.now() + EPMD_START_TIMEOUT_MS
   const port = Number(env.ERL_EPMD_PORT)
   // EPMD_NAMES_REQ: a request of one byte, 110; the answer begins with the port in four bytes.

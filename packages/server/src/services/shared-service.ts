@@ -1,0 +1,54 @@
+import { request } from 'node:http'
+import type { Service, ServiceKind } from './service.js'
+import { COORDINATOR_VARIABLE, type CoordinatorAnswer, type CoordinatorQuestion } from './service-coordinator.js'
+import { serviceError } from './service-error.js'
+
+/** A service that other tests of the run use, too: keep apart by names of your own, and leave its settings alone. */
+export type SharedService = Pick<Service, 'kind' | 'url' | 'source'>
+
+/** A RabbitMQ that other tests of the run use, too. */
+export interface SharedRabbitmq extends SharedService {
+  /** As `RabbitmqService.ctl`. */
+  ctl(...args: readonly string[]): Promise<string>
+}
+
+/** The first to ask waits for the start, and for an installation when the machine is a new one. */
+const ANSWER_TIMEOUT_MS = 600_000
+
+/**
+ * The one RabbitMQ, Redis or NATS (with JetStream) of a test run: started when the first test asks, ended with the run.
+ * @throws {WebMQError} `E_SERVICE_FAILED` when it is not to be had, or the run has no coordinator.
+ */
+export async function sharedService(kind: 'rabbitmq'): Promise<SharedRabbitmq>
+export async function sharedService(kind: ServiceKind): Promise<SharedService>
+export async function sharedService(kind: ServiceKind): Promise<SharedService | SharedRabbitmq> {
+  const { url, source } = await askCoordinator({ kind })
+  if (kind !== 'rabbitmq') return { kind, url, source }
+  return { kind, url, source, ctl: async (...ctl) => (await askCoordinator({ kind, ctl })).output ?? '' }
+}
+
+async function askCoordinator(question: CoordinatorQuestion): Promise<Exclude<CoordinatorAnswer, { error: string }>> {
+  const socketPath = process.env[COORDINATOR_VARIABLE]
+  if (socketPath === undefined) {
+    throw serviceError('sharedService needs startServiceCoordinator in the globalSetup of vitest')
+  }
+  const answer = JSON.parse(await post(socketPath, JSON.stringify(question))) as CoordinatorAnswer
+  if ('error' in answer) throw serviceError(answer.error)
+  return answer
+}
+
+function post(socketPath: string, body: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const signal = AbortSignal.timeout(ANSWER_TIMEOUT_MS)
+    const sent = request({ socketPath, method: 'POST', signal }, (response) => {
+      let text = ''
+      response.setEncoding('utf8').on('data', (chunk: string) => {
+        text += chunk
+      })
+      response.on('end', () => resolve(text))
+      response.on('error', reject)
+    })
+    sent.on('error', (cause) => reject(serviceError('the coordinator of the test run does not answer', cause)))
+    sent.end(body)
+  })
+}

@@ -1,0 +1,16 @@
+import { startNats } from './nats.js'
+import { startRabbitmq } from './rabbitmq.js'
+import { startRedis } from './redis.js'
+import type { Service, ServiceKind } from './service.js'
+
+/** A service by name, with what tests need of it: NATS with JetStream. */
+export async function startService(kind: ServiceKind): Promise<Service> {
+  switch (kind) {
+    case 'rabbitmq':
+      return await startRabbitmq()
+    case 'redis':
+      return await startRedis()
+    case 'nats':
+      return await startNats({ hasJetStream: true, isPrivate: false })
+  }
+}
