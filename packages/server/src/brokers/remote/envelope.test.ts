@@ -14,15 +14,14 @@ const messages: fc.Arbitrary<LinkMessage> = fc.record({
   payload: fc.uint8Array({ maxLength: 300 }),
   isBinary: fc.boolean(),
   origin: fc.option(fc.integer({ min: 0, max: 2 ** 32 - 1 }), { nil: undefined }),
-  isResent: fc.boolean(),
 })
 
 function message(payload: Uint8Array, more: Partial<LinkMessage> = {}): LinkMessage {
-  return { sequence: 1, key: 'a', payload, isBinary: false, origin: undefined, isResent: false, ...more }
+  return { sequence: 1, key: 'a', payload, isBinary: false, origin: undefined, ...more }
 }
 
-function expectedOf(node: string, { key, payload, isBinary, sequence, origin, isResent }: LinkMessage) {
-  return { key, payload: Buffer.from(payload), isBinary, source: { node, sequence, origin, isResent } }
+function expectedOf(node: string, { key, payload, isBinary, sequence, origin }: LinkMessage) {
+  return { key, payload: Buffer.from(payload), isBinary, source: { node, sequence, origin } }
 }
 
 describe('envelope', () => {
@@ -54,8 +53,8 @@ describe('envelope', () => {
   it('has the bytes that other versions must keep', () => {
     const small = message(Uint8Array.of(0xff), { sequence: 0x0102_0304_0506, isBinary: true, origin: 0xfffefdfc })
     expect(encodeEnvelope(NODE, small).toString('hex')).toBe('00130123456789abcdef010203040506fffefdfcff')
-    expect(encodeEnvelope(NODE, message(new Uint8Array(), { isResent: true }), 'é').toString('hex')).toBe(
-      '001c0123456789abcdef00000000000102c3a9',
+    expect(encodeEnvelope(NODE, message(new Uint8Array()), 'é').toString('hex')).toBe(
+      '00140123456789abcdef00000000000102c3a9',
     )
   })
 

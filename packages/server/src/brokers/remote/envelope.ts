@@ -17,24 +17,10 @@ const VERSION = 0x10
 const VERSION_MASK = 0xf0
 const IS_BINARY = 1
 const HAS_ORIGIN = 2
-const IS_RESENT = 4
-const HAS_KEY = 8
+const HAS_KEY = 4
 const HEAD_BYTES = 16
 const ORIGIN_BYTES = 4
 const SEQUENCE_HIGH = 2 ** 32
-
-/** A message that has come in an envelope, or bare from somebody who is no node. */
-export interface EnvelopeDelivery extends LinkDelivery {
-  readonly source:
-    | {
-        readonly node: string
-        readonly sequence: number
-        readonly origin: number | undefined
-        /** It was sent before on a link that was lost, and may have come then. */
-        readonly isResent: boolean
-      }
-    | undefined
-}
 
 /**
  * What a broker without properties of messages carries for a node: who published it, which of its messages it is, then the payload as it is.
@@ -45,17 +31,13 @@ export interface EnvelopeDelivery extends LinkDelivery {
  * @returns bytes of their own, in one allocation
  */
 export function encodeEnvelope(node: string, message: LinkMessage, key?: string): Buffer {
-  const { sequence, payload, isBinary, origin, isResent } = message
+  const { sequence, payload, isBinary, origin } = message
   const keyBytes = key === undefined ? 0 : Buffer.byteLength(key)
   const originBytes = origin === undefined ? 0 : ORIGIN_BYTES
   const bytes = Buffer.allocUnsafe(HEAD_BYTES + originBytes + (key === undefined ? 0 : 1 + keyBytes) + payload.length)
   bytes[0] = MARK
   bytes[1] =
-    VERSION |
-    (isBinary ? IS_BINARY : 0) |
-    (origin === undefined ? 0 : HAS_ORIGIN) |
-    (isResent ? IS_RESENT : 0) |
-    (key === undefined ? 0 : HAS_KEY)
+    VERSION | (isBinary ? IS_BINARY : 0) | (origin === undefined ? 0 : HAS_ORIGIN) | (key === undefined ? 0 : HAS_KEY)
   if (node !== ownNode.text) ownNode = nodeNumbers(node)
   writeUint32(bytes, 2, ownNode.high)
   writeUint32(bytes, 6, ownNode.low)
@@ -84,7 +66,7 @@ export function encodeEnvelope(node: string, message: LinkMessage, key?: string)
  * @param bytes The payload is a view of them.
  * @returns `undefined` for what is neither: an envelope cut short, of another version, or without the key that it should have
  */
-export function decodeEnvelope(key: string | undefined, bytes: Uint8Array): EnvelopeDelivery | undefined {
+export function decodeEnvelope(key: string | undefined, bytes: Uint8Array): LinkDelivery | undefined {
   const { length } = bytes
   if (length === 0 || bytes[0] !== MARK) return key === undefined ? undefined : bareMessage(key, bytes)
   const flags = bytes[1] ?? 0
@@ -112,11 +94,11 @@ export function decodeEnvelope(key: string | undefined, bytes: Uint8Array): Enve
     key: deliveryKey,
     payload: viewOf(bytes, at, length),
     isBinary: (flags & IS_BINARY) !== 0,
-    source: { node, sequence, origin, isResent: (flags & IS_RESENT) !== 0 },
+    source: { node, sequence, origin },
   }
 }
 
-function bareMessage(key: string, bytes: Uint8Array): EnvelopeDelivery {
+function bareMessage(key: string, bytes: Uint8Array): LinkDelivery {
   return { key, payload: bytes, isBinary: !isJson(bytes), source: undefined }
 }
 

@@ -2,7 +2,7 @@ import type { BrokerCapabilities } from '../../broker.js'
 
 /** A message that waits to be accepted, as a {@link Link} gets it. */
 export interface LinkMessage {
-  /** Counted from 1 over the life of the node's process; a link sends in this order. */
+  /** Counted from 1; a link sends in this order. One that a link did not confirm before it was lost is sent again on the next. */
   readonly sequence: number
   readonly key: string
   /** Never written again: a link may hand it to its library without a copy. */
@@ -10,8 +10,6 @@ export interface LinkMessage {
   readonly isBinary: boolean
   /** Handed back on the publishing node alone; see {@link OutboundMessage.origin}. */
   readonly origin: number | undefined
-  /** Sent before on a link that was lost before it confirmed: receivers must look whether they have it. */
-  isResent: boolean
 }
 
 /** A message that has come over a link. */
@@ -32,13 +30,14 @@ export interface LinkSource {
   readonly node: string
   readonly sequence: number
   readonly origin: number | undefined
-  /** As in {@link LinkMessage.isResent}. */
-  readonly isResent: boolean
 }
 
 /** What a link tells; nothing more once it has told that it is lost. */
 export interface LinkEvents {
-  /** In the order of arrival; may be a message that nobody wants, or that has come before. */
+  /**
+   * In the order of arrival. May be a message that nobody wants; and, when it has a source, one that has come before, because several
+   * subscriptions match it or because it was sent again.
+   */
   deliver(delivery: LinkDelivery): void
   /** The broker has accepted this message, or all up to it. */
   confirmed(sequence: number, isCumulative: boolean): void
@@ -85,8 +84,6 @@ export interface LinkDriver {
   /** Of the adapter: `rabbitmq`. */
   readonly name: string
   readonly capabilities: BrokerCapabilities
-  /** Whether a message may come several times over one link, because several subscriptions match it. */
-  readonly mayRepeat: boolean
   /** The broker's address for log and errors, without credentials. */
   readonly address: string
   /**

@@ -77,7 +77,7 @@ export class PendingPublishes {
       throw this.#unavailable(`${this.#count} messages, ${this.#byteCount} bytes wait for it`)
     }
     const sequence = this.#headSequence + span
-    const message = { sequence, key, payload: new Uint8Array(payload), isBinary, origin, isResent: false }
+    const message = { sequence, key, payload: new Uint8Array(payload), isBinary, origin }
     const accepted = new Promise<Accepted>((resolve, reject) => {
       this.#entries.push({ message, byteCount, deadlineMs: performance.now() + timeoutMs, resolve, reject })
     })

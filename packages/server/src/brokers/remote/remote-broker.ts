@@ -37,7 +37,7 @@ const MAX_STOP_MS = 2_000
  * A broker that is reached over links which may be lost: everything that does not depend on which one it is.
  *
  * While there is no link, publishes and binds wait. A new link first gets all bindings; then listeners are told of the gap, and
- * what was not accepted is sent again, in order, marked so that receivers drop what they have. So a message whose publish
+ * what was not accepted is sent again, in order; receivers drop what they have. So a message whose publish
  * resolved has reached every node that had its bindings live, and every other node is told of a gap.
  */
 export class RemoteBroker implements Broker {
@@ -199,7 +199,6 @@ export class RemoteBroker implements Broker {
     this.#link = link
     if (!isFirst) this.#sink?.gap('broker-lost')
     this.#tell(this.#isBlocked ? 'blocked' : 'up')
-    for (const message of this.#pending.messagesAfter(0)) message.isResent = message.sequence <= this.#sentSequence
     if (!this.#isBlocked) this.#sendAfter(0)
   }
 
@@ -241,8 +240,7 @@ export class RemoteBroker implements Broker {
     }
     let origin: number | undefined
     if (source !== undefined) {
-      const isKnown = this.#windows.note(source.node, source.sequence)
-      if (isKnown && (source.isResent || this.#driver.mayRepeat)) {
+      if (this.#windows.note(source.node, source.sequence)) {
         this.#surplusCount++
         return
       }
