@@ -1,0 +1,57 @@
+import { freePort } from './free-port.js'
+import { obtainProgram } from './obtain-program.js'
+import { ask, pingRedis } from './ping.js'
+import { dataFolder, ProgramService, startProgram } from './program-service.js'
+import { serviceError } from './service-error.js'
+
+const START_TIMEOUT_MS = 15_000
+const STOP_TIMEOUT_MS = 5_000
+
+/**
+ * A private `redis-server` that takes connections, with the arguments that follow from its port and data folder.
+ * @throws {WebMQError} `E_SERVICE_FAILED` when there is none to be had, or it does not start.
+ */
+export async function startRedisProgram(
+  argsOf: (port: number, folder: string) => readonly string[] | Promise<readonly string[]>,
+): Promise<ProgramService> {
+  const origin = await obtainProgram('redis', { isPrivate: true })
+  if (origin.source === 'url') throw serviceError('a private redis cannot be one that was given by URL')
+  return await startProgram(async () => {
+    const port = await freePort()
+    const folder = await dataFolder('redis')
+    return new ProgramService({
+      kind: 'redis',
+      url: `redis://127.0.0.1:${port}`,
+      source: origin.source,
+      folder,
+      process: { title: 'redis-server', command: origin.file, args: await argsOf(port, folder) },
+      startTimeoutMs: START_TIMEOUT_MS,
+      stopTimeoutMs: STOP_TIMEOUT_MS,
+      ping: () => pingRedis(port),
+    })
+  })
+}
+
+/** Arguments of a server that keeps data in memory alone. */
+export function redisArgs(port: number, folder: string): readonly string[] {
+  return ['--port', String(port), '--bind', '127.0.0.1', '--dir', folder, '--save', '']
+}
+
+/**
+ * Sends one command to a Redis of this machine.
+ * @returns its reply as RESP2 has it, the type byte included: `+OK\r\n`; of an array only its beginning
+ * @throws {WebMQError} `E_SERVICE_FAILED` when the reply is an error, or there is none.
+ */
+export async function redisCommand(port: number, ...args: readonly string[]): Promise<string> {
+  const bulks = args.map((arg) => `$${Buffer.byteLength(arg)}\r\n${arg}\r\n`)
+  const reply = await ask(port, `*${args.length}\r\n${bulks.join('')}`, isWhole)
+  if (reply.startsWith('-')) throw serviceError(`redis refused ${args.join(' ')}: ${reply.slice(1).trim()}`)
+  return reply
+}
+
+/** RESP: a bulk string says its length; anything else that is asked for here is one line, or told by its first. */
+function isWhole(reply: string): boolean {
+  const lineEnd = reply.indexOf('\r\n')
+  if (lineEnd === -1 || !reply.startsWith('$')) return lineEnd !== -1
+  return reply.length >= lineEnd + 2 + Number(reply.slice(1, lineEnd)) + 2
+}

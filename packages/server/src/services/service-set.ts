@@ -1,0 +1,30 @@
+import type { Service } from './service.js'
+
+/** Several services that make one. */
+export class ServiceSet implements AsyncDisposable {
+  readonly #services: readonly Service[]
+
+  constructor(services: readonly Service[]) {
+    this.#services = services
+  }
+
+  /** User and system time of all their processes so far; `undefined` when one's is not known. */
+  cpuSeconds(): number | undefined {
+    let sum = 0
+    for (const service of this.#services) {
+      const seconds = service.cpuSeconds()
+      if (seconds === undefined) return undefined
+      sum += seconds
+    }
+    return sum
+  }
+
+  /** Ends all and removes their data. Idempotent. */
+  async stop(): Promise<void> {
+    await Promise.all(this.#services.map((service) => service.stop()))
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop()
+  }
+}
