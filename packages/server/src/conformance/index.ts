@@ -1,3 +1,9 @@
+export {
+  type BrokerFault,
+  type BrokerFaultOptions,
+  type BrokerFaultSystem,
+  brokerFaultSuite,
+} from './broker-fault-suite.js'
 export { type BrokerSystem, brokerSuite, type CreateBrokerSystem } from './broker-suite.js'
 export { FakeClient, type FakeClosure } from './fake-client.js'
 export { FakeTransport, type FakeUpgrade } from './fake-transport.js'
