@@ -6,7 +6,8 @@ import { MESSAGE_OVERHEAD_BYTES, WebMQError } from 'webmq-client/protocol'
 import type { Broker } from './broker.js'
 import { brokerNameOf, withoutPasswords } from './broker-address.js'
 import { createTokenVerifier } from './identity/index.js'
-import { createLogger } from './logger.js'
+import { createLogger, type Logger } from './logger.js'
+import { meshPlacesOf } from './mesh-address.js'
 import { type ResolvedOptions, resolveOptions, type ServerOptions } from './options.js'
 import { Server } from './server.js'
 import type { Transport, TransportOptions } from './transport.js'
@@ -28,7 +29,7 @@ export function createServer(options: ServerOptions = {}): WebMQServer {
     verifier: jwt === undefined ? undefined : createTokenVerifier(jwt, { logger: log }),
     demo: demo ? demoFolders() : undefined,
     createTransport,
-    createBroker,
+    createBroker: (options) => createBroker(options, log),
   })
 }
 
@@ -46,13 +47,18 @@ async function createTransport(options: ResolvedOptions, httpServer: NodeHttpSer
   }
 }
 
-async function createBroker(options: ResolvedOptions): Promise<Broker> {
+async function createBroker(options: ResolvedOptions, log: Logger): Promise<Broker> {
   const { broker: address } = options
   if (typeof address !== 'string') return address
   switch (brokerNameOf(address)) {
     case 'memory': {
       const { MemoryBroker } = await import('./brokers/memory-broker.js')
       return new MemoryBroker(options)
+    }
+    case 'mesh': {
+      const { createMeshBroker } = await import('./brokers/mesh-broker.js')
+      const { peers, listen } = meshPlacesOf(address, options.mesh?.listen)
+      return createMeshBroker({ ...options, peers, listen, secret: options.mesh?.secret, log })
     }
     default:
       throw new WebMQError('E_OPTION_INVALID', { detail: `broker: ${withoutPasswords(address)}` })

@@ -2,6 +2,7 @@ import { availableParallelism } from 'node:os'
 import { brokerNameOf, describeAllowedBroker, withoutPasswords } from './broker-address.js'
 import { describeAllowedAlgorithms, isAlgorithm } from './identity/algorithms.js'
 import { LOG_LEVELS } from './logger.js'
+import { MESH_DEFAULT_LISTEN, parseHostAndPort } from './mesh-address.js'
 import type { OptionSpec } from './option-spec.js'
 import { describeAllowedOrigin, isOriginPattern } from './origin.js'
 
@@ -188,6 +189,31 @@ export const OPTIONS = [
     default: 64 * MIB,
     help: 'Bytes of messages that may wait for the broker to accept them; one more is refused with `E_BROKER_UNAVAILABLE`.',
     detail: 'While the broker is away or slower than the publishers, what they publish waits in memory, up to this.',
+  },
+  {
+    ...broker,
+    name: 'mesh.listen',
+    flag: 'mesh-listen',
+    type: 'text',
+    placeholder: 'host:port',
+    default: MESH_DEFAULT_LISTEN,
+    check: (value) => (parseHostAndPort(value) === undefined ? 'a host with a port, as in 10.0.0.1:7400' : undefined),
+    help: 'Where the other nodes of a mesh reach this one; port `0` takes a free one.',
+    detail:
+      'For `--broker mesh://…`. The default is reached from this machine only. Links are not encrypted: they belong on a private network.',
+  },
+  {
+    ...broker,
+    name: 'mesh.secret',
+    flag: 'mesh-secret',
+    type: 'text',
+    placeholder: 'secret',
+    isSecret: true,
+    fromFile: 'file-flag',
+    check: notEmpty,
+    help: 'Secret that all nodes of a mesh share; use 32 bytes or more.',
+    detail:
+      'Needed unless all nodes are on this machine: whoever is linked may publish anything and hear everything. It is never sent, not even hashed alone: both sides prove that they know it. Prefer the file: flags are visible to every user of the machine. `openssl rand -base64 32` makes one.',
   },
   {
     name: 'compression',

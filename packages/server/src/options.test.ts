@@ -4,7 +4,14 @@ import type { Broker } from './broker.js'
 import { MemoryBroker } from './brokers/memory-broker.js'
 import type { JwtOptions } from './identity/index.js'
 import { environmentNameOf, type OptionSpec } from './option-spec.js'
-import { type ResolvedOptions, resolveOptions, type ServerOptions, type TlsFiles, warningsOf } from './options.js'
+import {
+  type MeshOptions,
+  type ResolvedOptions,
+  resolveOptions,
+  type ServerOptions,
+  type TlsFiles,
+  warningsOf,
+} from './options.js'
 import { OPTIONS, type OptionName } from './options-table.js'
 
 const SPECS: readonly OptionSpec[] = OPTIONS
@@ -30,9 +37,10 @@ describe('the table of options', () => {
   it('has a row for every option, and no other', () => {
     type Nested<Group extends string, Members> = `${Group}.${Extract<keyof Members, string>}`
     type Declared =
-      | Exclude<keyof ServerOptions, 'jwt' | 'tls' | 'logger'>
+      | Exclude<keyof ServerOptions, 'jwt' | 'tls' | 'mesh' | 'logger'>
       | Nested<'jwt', JwtOptions>
       | Nested<'tls', TlsFiles>
+      | Nested<'mesh', MeshOptions>
     expectTypeOf<OptionName>().toEqualTypeOf<Declared>()
   })
 
@@ -129,6 +137,9 @@ describe('resolveOptions', () => {
     ['tls', 'cert.pem'],
     ['jwt', null],
     ['jwt', []],
+    ['mesh', 'a:1'],
+    ['mesh.listen', 'a:b'],
+    ['mesh.secret', ''],
     ['jwt.secret', ''],
     ['jwt.secret', 12],
     ['jwt.publicKey', 'key.pem'],
@@ -241,6 +252,37 @@ describe('the option broker', () => {
   )
 })
 
+describe('the options of a mesh', () => {
+  const broker = 'mesh://10.0.0.1:7400,10.0.0.2'
+
+  it('wants a secret as soon as one node is beyond this machine', () => {
+    expect(resolveOptions({ broker: 'mesh://127.0.0.1:7401,[::1]:7402,localhost' }).mesh).toBeUndefined()
+    for (const options of [{ broker }, { broker: 'mesh://localhost', mesh: { listen: '0.0.0.0:7400' } }]) {
+      const error = errorOf(() => resolveOptions(options))
+      expect(error.code).toBe('E_INSECURE')
+      expect(error.message).toContain('--mesh-secret')
+      expect(resolveOptions({ ...options, insecure: true }).broker).toBe(options.broker)
+      expect(resolveOptions({ ...options, mesh: { ...options.mesh, secret: SECRET } }).mesh?.secret).toBe(SECRET)
+    }
+  })
+
+  it('is of no interest to another broker', () => {
+    expect(resolveOptions({ broker: 'nats://10.0.0.1', mesh: { listen: '0.0.0.0:7400' } }).broker).toBe(
+      'nats://10.0.0.1',
+    )
+  })
+
+  it.each(['mesh://', 'mesh://:7400', 'mesh://a:0', 'mesh://a,,b'])('refuses %s', (address) => {
+    expect(errorOf(() => resolveOptions({ broker: address })).code).toBe('E_OPTION_INVALID')
+  })
+
+  it('never repeats a secret', () => {
+    const error = errorOf(() => resolveOptions({ mesh: { secret: ['hunter2'] } } as unknown as ServerOptions))
+    expect(error.message).toContain('mesh.secret')
+    expect(error.message).not.toContain('hunter2')
+  })
+})
+
 describe('warningsOf', () => {
   it('has nothing to say of the defaults', () => {
     expect(warningsOf(resolveOptions())).toEqual([])
@@ -249,6 +291,8 @@ describe('warningsOf', () => {
   it('warns of a secret that can be found by trying', () => {
     expect(warningsOf(resolveOptions({ jwt: { secret: 'x'.repeat(31) } }))).toHaveLength(1)
     expect(warningsOf(resolveOptions({ jwt: { secret: 'x'.repeat(32) } }))).toEqual([])
+    expect(warningsOf(resolveOptions({ mesh: { secret: 'x'.repeat(31) } }))).toHaveLength(1)
+    expect(warningsOf(resolveOptions({ mesh: { secret: 'x'.repeat(32) } }))).toEqual([])
   })
 
   it('warns of a server that is open to everyone', () => {

@@ -1,10 +1,12 @@
 import { MESSAGE_OVERHEAD_BYTES, WebMQError } from 'webmq-client/protocol'
 import { assertBroker } from './assert-broker.js'
 import type { Broker } from './broker.js'
+import { brokerNameOf } from './broker-address.js'
 import { didYouMean } from './closest-name.js'
 import { allowedAlgorithms, type JwtOptions } from './identity/index.js'
 import type { LogFormat, Logger, LogLevel } from './logger.js'
 import { isLoopback } from './loopback.js'
+import { meshPlacesOf } from './mesh-address.js'
 import { defaultOf, type OptionSpec } from './option-spec.js'
 import { validateOption } from './option-values.js'
 import { OPTIONS } from './options-table.js'
@@ -45,6 +47,8 @@ export interface ServerOptions {
   readonly brokerHeartbeatMs?: number | undefined
   /** Bytes of messages that may wait for the broker; default 64 MiB. */
   readonly brokerMaxPendingBytes?: number | undefined
+  /** How this node takes part in a mesh, with `mesh://…`. */
+  readonly mesh?: MeshOptions | undefined
   /** Compresses messages for clients that offer permessage-deflate; default false. */
   readonly compression?: boolean | undefined
   /** Smallest message that is compressed, its header included; default 1,024. */
@@ -100,11 +104,19 @@ export interface TlsFiles {
   readonly keyFile: string
 }
 
+/** How a node takes part in a mesh. */
+export interface MeshOptions {
+  /** Where other nodes reach this one, `host:port`; default `127.0.0.1:7400`, port 0 for a free one. */
+  readonly listen?: string | undefined
+  /** What all nodes share; needed unless all are on this machine. */
+  readonly secret?: string | undefined
+}
+
 /** A transport that comes with the server. */
 export type TransportName = 'native' | 'uws'
 
 /** Options that may stay absent. */
-type AbsentOption = 'jwt' | 'tls' | 'logger'
+type AbsentOption = 'jwt' | 'tls' | 'mesh' | 'logger'
 
 /** {@link ServerOptions} with every default filled in, checked. */
 export type ResolvedOptions = {
@@ -184,6 +196,7 @@ function checkTogether(input: ServerOptions, options: ResolvedOptions): void {
     if (transport !== 'uws')
       throw invalid(`tls: the ${transport} transport has no TLS; take transport uws (--transport uws)`)
   }
+  if (typeof options.broker === 'string' && brokerNameOf(options.broker) === 'mesh') checkMesh(options.broker, options)
   if (jwt !== undefined) checkTokens(jwt, insecure)
   else if (!insecure && !isLoopback(host)) {
     throw new WebMQError('E_INSECURE', {
@@ -192,6 +205,17 @@ function checkTogether(input: ServerOptions, options: ResolvedOptions): void {
         'or jwt.jwksUrl; --jwt-secret, --jwt-public-key or --jwks), or say insecure (--insecure) if that is what you want',
     })
   }
+}
+
+function checkMesh(broker: string, { mesh, insecure }: ResolvedOptions): void {
+  const { peers, listen } = meshPlacesOf(broker, mesh?.listen)
+  const stranger = [...peers, listen].find(({ host }) => !isLoopback(host))
+  if (mesh?.secret !== undefined || insecure || stranger === undefined) return
+  throw new WebMQError('E_INSECURE', {
+    detail:
+      `mesh: with a node at ${stranger.host}, whoever reaches one could publish and hear anything; give a secret that all nodes ` +
+      'share (mesh.secret; --mesh-secret), or say insecure (--insecure) if that is what you want',
+  })
 }
 
 function checkTokens(jwt: JwtOptions, insecure: boolean): void {
@@ -222,10 +246,15 @@ const MIN_SECRET_BYTES = 32
 /** What is allowed but deserves a warning in the log; one sentence each. */
 export function warningsOf(options: ResolvedOptions): readonly string[] {
   const warnings: string[] = []
-  const { host, jwt } = options
+  const { host, jwt, mesh } = options
   if (jwt?.secret !== undefined && Buffer.byteLength(jwt.secret) < MIN_SECRET_BYTES) {
     warnings.push(
       `jwt.secret has fewer than ${MIN_SECRET_BYTES} bytes: whoever holds a token can find it by trying; make one with openssl rand -base64 32`,
+    )
+  }
+  if (mesh?.secret !== undefined && Buffer.byteLength(mesh.secret) < MIN_SECRET_BYTES) {
+    warnings.push(
+      `mesh.secret has fewer than ${MIN_SECRET_BYTES} bytes: it can be found by trying; make one with openssl rand -base64 32`,
     )
   }
   if (jwt === undefined && !isLoopback(host)) {

@@ -1,0 +1,137 @@
+import { connect } from 'node:net'
+import { fullJitterMs } from '../backoff.js'
+import { Handshake, type Identity } from './handshake.js'
+import { type Hello, MAX_HANDSHAKE_FRAME_BYTES } from './hello.js'
+import type { MeshLog } from './mesh-log.js'
+import type { Peers } from './peers.js'
+import { Wire } from './wire.js'
+
+/** Where a node of the mesh may be reached. */
+export interface MeshAddress {
+  /** An IP address or a name, without brackets. */
+  readonly host: string
+  readonly port: number
+}
+
+/** What a {@link Dialer} works with. */
+export interface DialerContext {
+  readonly identity: Identity
+  readonly peers: Peers
+  readonly log: MeshLog
+  /** From the first packet until the other node is authenticated. */
+  readonly handshakeTimeoutMs: number
+  /** Takes a connection whose other end is authenticated. */
+  admit(wire: Wire, hello: Hello, isDialled: true): void
+  /** An attempt has ended; `isTried` may have changed. */
+  tried(): void
+}
+
+const BACKOFF = { baseMs: 100, maxMs: 5_000 }
+/** How often it is looked whether a node that is linked over another connection still is. */
+const RECHECK_MS = 1_000
+
+/** Sees to it that the node at one address is linked, as long as it is there. */
+export class Dialer {
+  readonly address: MeshAddress
+  readonly #name: string
+  readonly #context: DialerContext
+  #wire: Wire | undefined
+  #timer: NodeJS.Timeout | undefined
+  /** Whether the connection is no longer the dialer's to close. */
+  #isHandedOver = false
+  #isStopped = false
+  #failedCount = 0
+  #hasEnded = false
+  #isSelf = false
+  /** Of the node that has answered here last. */
+  #node: string | undefined
+  #lastFailure: string | undefined
+
+  constructor(address: MeshAddress, context: DialerContext) {
+    this.address = address
+    this.#name = nameOf(address)
+    this.#context = context
+  }
+
+  /** Whether the address was tried, and its node is linked in both directions if that is possible now. */
+  get isTried(): boolean {
+    const peer = this.#node === undefined ? undefined : this.#context.peers.get(this.#node)
+    return peer?.isSettled === true || (this.#hasEnded && peer?.link === undefined)
+  }
+
+  /** Dials now, unless it does already, the node is linked, or is this one. */
+  dial(): void {
+    if (this.#isStopped || this.#isSelf || this.#wire !== undefined) return
+    clearTimeout(this.#timer)
+    if (this.#isLinked) {
+      this.#wait(RECHECK_MS)
+      return
+    }
+    const { identity, handshakeTimeoutMs } = this.#context
+    const wire = new Wire(connect(this.address), MAX_HANDSHAKE_FRAME_BYTES, this.#name)
+    this.#wire = wire
+    this.#isHandedOver = false
+    wire.onEnd = () => this.#ended()
+    new Handshake(wire, 'dialer', identity, handshakeTimeoutMs, {
+      authenticated: (wire, hello) => this.#authenticated(wire, hello),
+      failed: (cause, refusal) => {
+        this.#isSelf = refusal === 'self'
+        if (!this.#isSelf) this.#failed(cause)
+      },
+    })
+  }
+
+  /** The node has lost its link: dials soon if it was the one that answers here. */
+  unlinked(node: string): void {
+    if (node !== this.#node || this.#wire !== undefined) return
+    this.#failedCount = 0
+    this.#wait(fullJitterMs(1, BACKOFF))
+  }
+
+  /** Dials no more. A link that it has made stays. */
+  stop(): void {
+    this.#isStopped = true
+    clearTimeout(this.#timer)
+    if (!this.#isHandedOver) this.#wire?.destroy()
+  }
+
+  get #isLinked(): boolean {
+    return this.#node !== undefined && this.#context.peers.isLinked(this.#node)
+  }
+
+  #authenticated(wire: Wire, hello: Hello): void {
+    this.#node = hello.node
+    this.#lastFailure = undefined
+    this.#isHandedOver = true
+    this.#context.admit(wire, hello, true)
+    if (this.#isLinked) this.#failedCount = 0
+  }
+
+  /** A reason is worth one warning, not one for every attempt. */
+  #failed(cause: Error): void {
+    const { log } = this.#context
+    const level = cause.message === this.#lastFailure ? 'debug' : 'warn'
+    this.#lastFailure = cause.message
+    log[level]({ address: this.#name, err: cause }, 'mesh peer cannot be linked')
+  }
+
+  #ended(): void {
+    this.#wire = undefined
+    this.#hasEnded = true
+    if (!this.#isStopped && !this.#isSelf) {
+      this.#wait(this.#isLinked ? RECHECK_MS : fullJitterMs(++this.#failedCount, BACKOFF))
+    }
+    this.#context.tried()
+  }
+
+  #wait(delayMs: number): void {
+    if (this.#isStopped) return
+    clearTimeout(this.#timer)
+    this.#timer = setTimeout(() => this.dial(), delayMs)
+  }
+}
+
+/** `host:port`, as in a URL. */
+export function nameOf({ host, port }: MeshAddress): string {
+  return `${host.includes(':') ? `[${host}]` : host}:${port}`
+}

@@ -1,0 +1,110 @@
+import { lookup } from 'node:dns/promises'
+import { isIP } from 'node:net'
+import { Dialer, type DialerContext, type MeshAddress, nameOf } from './dialer.js'
+
+/** All addresses of a name, IPv4 and IPv6. */
+export type ResolveHost = (host: string) => Promise<readonly string[]>
+
+/** How peers are found. */
+export interface DialersOptions extends DialerContext {
+  readonly peerAddresses: readonly MeshAddress[]
+  readonly resolve: ResolveHost
+  /** Interval at which names are looked up again. */
+  readonly resolveIntervalMs: number
+}
+
+/** Of a name; more than a mesh has nodes. */
+const MAX_ADDRESSES = 256
+
+/** One {@link Dialer} for every address that the peers' names stand for now. */
+export class Dialers {
+  readonly #options: DialersOptions
+  readonly #dialers = new Map<string, Dialer>()
+  #timer: NodeJS.Timeout | undefined
+  #isStopped = false
+  #isResolved = false
+  #lastFailure: string | undefined
+
+  constructor(options: DialersOptions) {
+    this.#options = options
+  }
+
+  /** Whether every address was tried; see {@link Dialer.isTried}. */
+  get areTried(): boolean {
+    return this.#isResolved && [...this.#dialers.values()].every(({ isTried }) => isTried)
+  }
+
+  start(): void {
+    void this.#resolve()
+  }
+
+  /** See {@link Dialer.unlinked}. */
+  unlinked(node: string): void {
+    for (const dialer of this.#dialers.values()) dialer.unlinked(node)
+  }
+
+  stop(): void {
+    this.#isStopped = true
+    clearTimeout(this.#timer)
+    for (const dialer of this.#dialers.values()) dialer.stop()
+  }
+
+  /** Never rejects. */
+  async #resolve(): Promise<void> {
+    const { peerAddresses, resolveIntervalMs } = this.#options
+    const lists = await Promise.all(peerAddresses.map((address) => this.#addressesOf(address)))
+    if (this.#isStopped) return
+    // What could not be looked up stays as it was.
+    if (!lists.includes(undefined))
+      this.#dial(
+        lists.flatMap((list) => list ?? []),
+        true,
+      )
+    else
+      this.#dial(
+        lists.flatMap((list) => list ?? []),
+        false,
+      )
+    this.#isResolved = true
+    this.#options.tried()
+    const hasNames = peerAddresses.some(({ host }) => isIP(host) === 0)
+    if (hasNames) this.#timer = setTimeout(() => void this.#resolve(), resolveIntervalMs)
+  }
+
+  #dial(addresses: readonly MeshAddress[], isComplete: boolean): void {
+    const names = new Set(addresses.map(nameOf))
+    for (const [name, dialer] of isComplete ? this.#dialers : []) {
+      if (names.has(name)) continue
+      dialer.stop()
+      this.#dialers.delete(name)
+    }
+    for (const address of addresses) {
+      const name = nameOf(address)
+      if (this.#dialers.has(name)) continue
+      const dialer = new Dialer(address, this.#options)
+      this.#dialers.set(name, dialer)
+      dialer.dial()
+    }
+  }
+
+  async #addressesOf({ host, port }: MeshAddress): Promise<MeshAddress[] | undefined> {
+    if (isIP(host) !== 0) return [{ host, port }]
+    try {
+      const hosts = await this.#options.resolve(host)
+      this.#lastFailure = undefined
+      return hosts.slice(0, MAX_ADDRESSES).map((host) => ({ host, port }))
+    } catch (error) {
+      const message = error instanceof Error ? error.message : String(error)
+      const level = message === this.#lastFailure ? 'debug' : 'warn'
+      this.#lastFailure = message
+      this.#options.log[level]({ host, err: error }, 'mesh name cannot be looked up')
+      return undefined
+    }
+  }
+}
+
+/** As the system resolves names: hosts file, then DNS. */
+export async function lookUpHost(host: string): Promise<readonly string[]> {
+  const addresses = await lookup(host, { all: true })
+  return addresses.map(({ address }) => address)
+}

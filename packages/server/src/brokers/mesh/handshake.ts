@@ -1,0 +1,115 @@
+import { randomBytes } from 'node:crypto'
+import { encodeFrame, FRAME, REFUSAL, REFUSAL_TEXTS, type Refusal, refusalOf } from './frames.js'
+import { decodeHello, encodeHello, type Hello, isProof, NONCE_BYTES, proofOf, type Role } from './hello.js'
+import type { Wire, WireHandler } from './wire.js'
+
+/** Who this node is, and what it shares with the others. */
+export interface Identity extends Hello {
+  /** Empty when there is none, which both sides must agree on. */
+  readonly secret: string
+}
+
+/** How a handshake ends. */
+export interface HandshakeEvents {
+  /** The other node knows the secret; the wire is handed over, without a handler. */
+  authenticated(wire: Wire, hello: Hello): void
+  /** There will be no link; the wire is closed. `refusal` is absent when the connection was lost, or is no mesh. */
+  failed(cause: Error, refusal?: Refusal): void
+}
+
+/**
+ * Finds out whether the other end of a connection belongs to the mesh.
+ *
+ * The one that has dialled speaks first, and proves first: who merely connects learns nothing that the secret went into.
+ */
+export class Handshake implements WireHandler {
+  readonly #wire: Wire
+  readonly #role: Role
+  readonly #identity: Identity
+  readonly #events: HandshakeEvents
+  readonly #timer: NodeJS.Timeout
+  readonly #hello: Buffer
+  #theirHello: Buffer | undefined
+  #theirs: Hello | undefined
+
+  constructor(wire: Wire, role: Role, identity: Identity, timeoutMs: number, events: HandshakeEvents) {
+    this.#wire = wire
+    this.#role = role
+    this.#identity = identity
+    this.#events = events
+    this.#hello = encodeHello(identity, randomBytes(NONCE_BYTES))
+    this.#timer = setTimeout(() => wire.fail(new Error(`no handshake within ${timeoutMs} ms`)), timeoutMs)
+    wire.handler = this
+    if (role === 'dialer') wire.write(encodeFrame(FRAME.hello, this.#hello))
+  }
+
+  frame(type: number, bytes: Buffer, start: number, end: number): void {
+    const body = bytes.subarray(start, end)
+    if (type === FRAME.hello && this.#theirHello === undefined) this.#onHello(Buffer.from(body))
+    else if (type === FRAME.proof && this.#theirs !== undefined) this.#onProof(body, this.#theirs)
+    else if (type === FRAME.refuse && this.#role === 'dialer') this.#onRefusal(refusalOf(body[0] ?? 0))
+    else this.#wire.fail(new Error('it does not speak the mesh protocol'))
+  }
+
+  closed(cause: Error): void {
+    clearTimeout(this.#timer)
+    this.#events.failed(cause)
+  }
+
+  #onHello(body: Buffer): void {
+    const hello = decodeHello(body)
+    if (hello === undefined) {
+      this.#wire.fail(new Error('it does not speak the mesh protocol'))
+      return
+    }
+    if (hello === 'version') {
+      this.#refuse('version')
+      return
+    }
+    if (hello.namespace !== this.#identity.namespace) {
+      this.#refuse('namespace')
+      return
+    }
+    if (hello.node === this.#identity.node) {
+      this.#refuse('self')
+      return
+    }
+    this.#theirHello = body
+    this.#theirs = hello
+    if (this.#role === 'acceptor') this.#wire.write(encodeFrame(FRAME.hello, this.#hello))
+    else this.#wire.write(encodeFrame(FRAME.proof, this.#proofBy('dialer')))
+  }
+
+  #onProof(proof: Uint8Array, theirs: Hello): void {
+    if (!isProof(proof, this.#proofBy(this.#role === 'dialer' ? 'acceptor' : 'dialer'))) {
+      this.#refuse('secret')
+      return
+    }
+    if (this.#role === 'acceptor') this.#wire.write(encodeFrame(FRAME.proof, this.#proofBy('acceptor')))
+    clearTimeout(this.#timer)
+    this.#wire.handler = undefined
+    this.#events.authenticated(this.#wire, theirs)
+  }
+
+  #proofBy(role: Role): Buffer {
+    const theirs = this.#theirHello ?? Buffer.alloc(0)
+    const [dialer, acceptor] = this.#role === 'dialer' ? [this.#hello, theirs] : [theirs, this.#hello]
+    return proofOf(this.#identity.secret, role, dialer, acceptor)
+  }
+
+  #onRefusal(refusal: Refusal | undefined): void {
+    const text = refusal === undefined ? 'for a reason that this version does not know' : REFUSAL_TEXTS[refusal]
+    this.#end(new Error(`it refuses this node: ${text}`), refusal)
+  }
+
+  #refuse(refusal: Refusal): void {
+    if (this.#role === 'acceptor') this.#wire.write(encodeFrame(FRAME.refuse, Uint8Array.of(REFUSAL[refusal])))
+    this.#end(new Error(`this node refuses it: ${REFUSAL_TEXTS[refusal]}`), refusal)
+  }
+
+  #end(cause: Error, refusal: Refusal | undefined): void {
+    clearTimeout(this.#timer)
+    this.#wire.end()
+    this.#events.failed(cause, refusal)
+  }
+}

@@ -1,0 +1,197 @@
+import { FRAME, FRAME_HEAD_BYTES, isCounted } from './frames.js'
+
+/** Large enough that one write carries hundreds of small messages, small enough to stay in a core's cache. */
+const CHUNK_BYTES = 64 * 1024
+/** A key is at most 255 bytes long; its length takes one more. */
+const MAX_MESSAGE_HEAD_BYTES = FRAME_HEAD_BYTES + 1 + 255
+const MAX_SPARE_CHUNKS = 4
+/** Shorter texts are copied faster by a loop than by a call. */
+const MAX_LOOPED_BYTES = 48
+
+interface Chunk {
+  readonly bytes: Buffer
+  /** Bytes that are filled. */
+  length: number
+  /** Number of the first counted frame in it, or of the next one. */
+  readonly firstSequence: number
+  /** Number of the last counted frame in it, or of the one before it. */
+  lastSequence: number
+}
+
+/** A key as bytes, made once for a run of messages to the same key. */
+export class KeyBytes {
+  #key: string | undefined
+  #bytes: Uint8Array = new Uint8Array(0)
+
+  of(key: string): Uint8Array {
+    if (key !== this.#key) {
+      this.#bytes = Buffer.from(key)
+      this.#key = key
+    }
+    return this.#bytes
+  }
+}
+
+/**
+ * The stream of frames to one node. Every frame is written once, into chunks of contiguous bytes; what a write hands to the
+ * socket is a range of a chunk. Counted frames stay until the other node has taken them in, so that a new link can go on
+ * where the last one broke.
+ */
+export class Outbox {
+  /** In order; the last one is being filled. */
+  readonly #chunks: Chunk[] = []
+  readonly #spares: Buffer[] = []
+  #lastSequence = 0
+  #ackedSequence = 0
+  /** The chunk to send from, and how much of it was handed out. */
+  #cursorChunk = 0
+  #cursorAt = 0
+  /** Whether a range that `next` gave is still being written. */
+  #isLent = false
+
+  /** Number of the last counted frame. */
+  get lastSequence(): number {
+    return this.#lastSequence
+  }
+
+  /** Number up to which the other node has taken frames in. */
+  get ackedSequence(): number {
+    return this.#ackedSequence
+  }
+
+  /** Bytes that are not handed out yet. */
+  get unsentBytes(): number {
+    let bytes = -this.#cursorAt
+    for (let index = this.#cursorChunk; index < this.#chunks.length; index++) bytes += this.#chunks[index]?.length ?? 0
+    return bytes
+  }
+
+  /** Whether the chunk that is being filled is nearly full: a good time to write. */
+  get isFull(): boolean {
+    const chunk = this.#chunks[this.#chunks.length - 1]
+    return chunk !== undefined && (this.#cursorChunk < this.#chunks.length - 1 || chunk.length * 4 > CHUNK_BYTES * 3)
+  }
+
+  /** Adds a message; the payload is copied. */
+  addMessage(key: Uint8Array, payload: Uint8Array, isBinary: boolean): void {
+    const chunk = this.#room(MAX_MESSAGE_HEAD_BYTES + payload.length)
+    const { bytes } = chunk
+    const { length: keyLength } = key
+    const { length: payloadLength } = payload
+    let at = writeHead(bytes, chunk.length, isBinary ? FRAME.binary : FRAME.text, 1 + keyLength + payloadLength)
+    bytes[at++] = keyLength
+    if (keyLength <= MAX_LOOPED_BYTES)
+      for (let index = 0; index < keyLength; index++) bytes[at++] = key[index] as number
+    else {
+      bytes.set(key, at)
+      at += keyLength
+    }
+    bytes.set(payload, at)
+    chunk.length = at + payloadLength
+    chunk.lastSequence = ++this.#lastSequence
+  }
+
+  /** Adds any other frame. */
+  add(type: number, body: Uint8Array): void {
+    const chunk = this.#room(FRAME_HEAD_BYTES + body.length)
+    const at = writeHead(chunk.bytes, chunk.length, type, body.length)
+    chunk.bytes.set(body, at)
+    chunk.length = at + body.length
+    if (isCounted(type)) chunk.lastSequence = ++this.#lastSequence
+  }
+
+  /** The next range to write; lent until `wrote`. `undefined` when there is none. */
+  next(): Buffer | undefined {
+    for (;;) {
+      const chunk = this.#chunks[this.#cursorChunk]
+      if (chunk === undefined) return undefined
+      if (this.#cursorAt < chunk.length) {
+        const range = chunk.bytes.subarray(this.#cursorAt, chunk.length)
+        this.#cursorAt = chunk.length
+        this.#isLent = true
+        return range
+      }
+      if (this.#cursorChunk === this.#chunks.length - 1) return undefined
+      this.#cursorChunk++
+      this.#cursorAt = 0
+    }
+  }
+
+  /** The range that `next` gave is written. */
+  wrote(): void {
+    this.#isLent = false
+    this.#free()
+  }
+
+  /** The other node has all frames up to this one. Returns whether there are so many. */
+  acked(sequence: number): boolean {
+    if (sequence > this.#lastSequence) return false
+    if (sequence > this.#ackedSequence) {
+      this.#ackedSequence = sequence
+      this.#free()
+    }
+    return true
+  }
+
+  /** Begins to send anew, after this frame: on a new link. The range that was lent is given back. */
+  rewind(sequence: number): void {
+    this.#isLent = false
+    this.#cursorChunk = this.#chunks.findIndex(({ lastSequence }) => lastSequence > sequence)
+    const chunk = this.#chunks[this.#cursorChunk]
+    if (chunk === undefined) {
+      this.#cursorChunk = Math.max(0, this.#chunks.length - 1)
+      this.#cursorAt = this.#chunks[this.#cursorChunk]?.length ?? 0
+    } else this.#cursorAt = placeAfter(chunk, sequence)
+    this.#free()
+  }
+
+  /** A chunk with room for so many bytes more. */
+  #room(size: number): Chunk {
+    const last = this.#chunks[this.#chunks.length - 1]
+    if (last !== undefined && last.length + size <= last.bytes.length) return last
+    const bytes = size > CHUNK_BYTES ? Buffer.allocUnsafeSlow(size) : (this.#spares.pop() ?? newChunk())
+    const chunk = { bytes, length: 0, firstSequence: this.#lastSequence + 1, lastSequence: this.#lastSequence }
+    this.#chunks.push(chunk)
+    return chunk
+  }
+
+  /** Gives chunks back that are written and taken in. */
+  #free(): void {
+    if (this.#isLent) return
+    for (;;) {
+      const chunk = this.#chunks[0]
+      if (chunk === undefined || chunk.lastSequence > this.#ackedSequence) return
+      if (this.#cursorChunk === 0 && this.#cursorAt < chunk.length) return
+      this.#chunks.shift()
+      if (this.#cursorChunk > 0) this.#cursorChunk--
+      else this.#cursorAt = 0
+      if (chunk.bytes.length === CHUNK_BYTES && this.#spares.length < MAX_SPARE_CHUNKS) this.#spares.push(chunk.bytes)
+    }
+  }
+}
+
+function newChunk(): Buffer {
+  return Buffer.allocUnsafeSlow(CHUNK_BYTES)
+}
+
+/** Writes length and type; returns where the body goes. */
+function writeHead(bytes: Buffer, at: number, type: number, bodyLength: number): number {
+  const length = bodyLength + 1
+  bytes[at] = length
+  bytes[at + 1] = length >>> 8
+  bytes[at + 2] = length >>> 16
+  bytes[at + 3] = length >>> 24
+  bytes[at + 4] = type
+  return at + FRAME_HEAD_BYTES
+}
+
+/** Where the frame begins that follows the counted frame of this number. */
+function placeAfter(chunk: Chunk, sequence: number): number {
+  let at = 0
+  let next = chunk.firstSequence
+  while (next <= sequence) {
+    if (isCounted(chunk.bytes[at + 4] as number)) next++
+    at += 4 + chunk.bytes.readUInt32LE(at)
+  }
+  return at
+}

@@ -1,0 +1,59 @@
+/** Bytes of what names a relation. */
+export const RELATION_BYTES = 8
+const NUMBER_BYTES = 6
+const RECEIVED_AT = 1
+const GENERATION_AT = RECEIVED_AT + NUMBER_BYTES
+const RELATION_AT = GENERATION_AT + NUMBER_BYTES
+
+/** What both `start` and `started` say of the streams between two nodes. */
+export interface Started {
+  /** Whether the streams of the last link go on; otherwise they begin. */
+  readonly isResumed: boolean
+  /** Counted frames that the sender has taken in. */
+  readonly received: number
+}
+
+/** The body of a `start` frame. */
+export interface Start extends Started {
+  /** Grows with every link that the sender starts, to any node: of two links the one with the higher number holds. */
+  readonly generation: number
+  /** Names the streams between two nodes, from when they begin until one of the nodes gives the other up; 16 characters of `[0-9a-f]`. */
+  readonly relation: string
+}
+
+export function encodeStarted({ isResumed, received }: Started): Buffer {
+  const body = Buffer.alloc(GENERATION_AT)
+  body[0] = isResumed ? 1 : 0
+  body.writeUIntLE(received, RECEIVED_AT, NUMBER_BYTES)
+  return body
+}
+
+/** @throws {RangeError} when it is too short. */
+export function decodeStarted(body: Buffer): Started {
+  return { isResumed: body[0] === 1, received: body.readUIntLE(RECEIVED_AT, NUMBER_BYTES) }
+}
+
+export function encodeStart(start: Start): Buffer {
+  const rest = Buffer.alloc(NUMBER_BYTES + RELATION_BYTES)
+  rest.writeUIntLE(start.generation, 0, NUMBER_BYTES)
+  rest.write(start.relation, NUMBER_BYTES, 'hex')
+  return Buffer.concat([encodeStarted(start), rest])
+}
+
+/** @throws {RangeError} when it is too short. */
+export function decodeStart(body: Buffer): Start {
+  const generation = body.readUIntLE(GENERATION_AT, NUMBER_BYTES)
+  return { ...decodeStarted(body), generation, relation: body.toString('hex', RELATION_AT) }
+}
+
+/** The body of an `ack`. */
+export function encodeSequence(sequence: number): Buffer {
+  const body = Buffer.allocUnsafe(NUMBER_BYTES)
+  body.writeUIntLE(sequence, 0, NUMBER_BYTES)
+  return body
+}
+
+/** @throws {RangeError} when it is too short. */
+export function decodeSequence(bytes: Buffer, start: number): number {
+  return bytes.readUIntLE(start, NUMBER_BYTES)
+}

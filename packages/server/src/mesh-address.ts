@@ -1,0 +1,56 @@
+import { WebMQError } from 'webmq-client/protocol'
+
+/** Where nodes of a mesh listen for each other when nothing else is said. */
+export const MESH_DEFAULT_PORT = 7400
+
+/** {@link MESH_DEFAULT_PORT} on this machine, which no other one reaches. */
+export const MESH_DEFAULT_LISTEN = `127.0.0.1:${MESH_DEFAULT_PORT}`
+
+/** A place on the network. */
+export interface HostAndPort {
+  /** An IP address or a name, without the brackets of an IPv6 address in a URL. */
+  readonly host: string
+  readonly port: number
+}
+
+/**
+ * Reads `host:port`, `host` or `[address]:port`.
+ * @returns `undefined` when it is none of them.
+ */
+export function parseHostAndPort(text: string): HostAndPort | undefined {
+  const match = /^(?:\[([0-9A-Fa-f:.]+)\]|([^\s/:@,[\]]+))(?::(\d{1,5}))?$/.exec(text)
+  const host = match?.[1] ?? match?.[2]
+  const port = match?.[3] === undefined ? MESH_DEFAULT_PORT : Number(match[3])
+  return host === undefined || port > 65_535 ? undefined : { host, port }
+}
+
+/**
+ * Reads the address of a mesh: `mesh://host:port,host:port`, the places of its nodes or names that stand for them.
+ * @returns `undefined` when it is none.
+ */
+export function parseMeshAddress(address: string): readonly HostAndPort[] | undefined {
+  const list = /^mesh:\/\/([^/]+)\/?$/.exec(address)?.[1]?.split(',')
+  const places = list?.map(parseHostAndPort)
+  return places?.every((place) => place !== undefined && place.port > 0) === true
+    ? (places as readonly HostAndPort[])
+    : undefined
+}
+
+/**
+ * Where the nodes of a mesh are, and where this one listens.
+ * @param listen `host:port`; default {@link MESH_DEFAULT_LISTEN}.
+ * @throws {WebMQError} `E_OPTION_INVALID`.
+ */
+export function meshPlacesOf(
+  address: string,
+  listen = MESH_DEFAULT_LISTEN,
+): { readonly peers: readonly HostAndPort[]; readonly listen: HostAndPort } {
+  const peers = parseMeshAddress(address)
+  const place = parseHostAndPort(listen)
+  if (peers !== undefined && place !== undefined) return { peers, listen: place }
+  const detail =
+    peers === undefined
+      ? 'broker: not a mesh: mesh://host:port,host:port names its nodes, or one name that stands for all of them'
+      : 'mesh.listen: not a host with a port'
+  throw new WebMQError('E_OPTION_INVALID', { detail })
+}

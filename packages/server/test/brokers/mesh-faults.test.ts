@@ -1,0 +1,70 @@
+import { beforeAll } from 'vitest'
+import { createMeshBroker, type MeshBroker } from '../../src/brokers/mesh-broker.js'
+import { type BrokerFaultSystem, brokerFaultSuite } from '../../src/conformance/broker-fault-suite.js'
+import { type FaultProxy, freePort, startFaultProxy } from '../../src/services/index.js'
+import { obtainToxiproxy } from '../../src/services/toxiproxy-program.js'
+
+const BUILD_TIMEOUT_MS = 600_000
+/** Longer than a lost link may take to come back: what is published meanwhile is missed, and a gap is told. */
+const BEYOND_GRACE_MS = 1_600
+const SILENT = { debug: () => undefined, info: () => undefined, warn: () => undefined }
+
+beforeAll(async () => {
+  await obtainToxiproxy()
+}, BUILD_TIMEOUT_MS)
+
+brokerFaultSuite('mesh', createSystem, { faultCount: 24 })
+
+/** Three nodes; each of the three links between them goes through a proxy of its own. */
+async function createSystem(): Promise<BrokerFaultSystem> {
+  const ports = [await freePort(), await freePort(), await freePort()]
+  const proxyTo = (index: number) => startFaultProxy({ url: `mesh://127.0.0.1:${ports[index]}` })
+  // Node 1 dials node 0, node 2 dials both.
+  const links = { '1-0': await proxyTo(0), '2-0': await proxyTo(0), '2-1': await proxyTo(1) }
+  const peersOf = (index: number): FaultProxy[] =>
+    index === 0 ? [] : index === 1 ? [links['1-0']] : [links['2-0'], links['2-1']]
+  const createNode = (index: number): MeshBroker =>
+    createMeshBroker({
+      listen: { host: '127.0.0.1', port: ports[index] ?? 0 },
+      peers: peersOf(index).map(({ host, port }) => ({ host, port })),
+      secret: 'shared by the nodes of this test',
+      brokerNamespace: 'test',
+      brokerTimeoutMs: 5_000,
+      brokerStartTimeoutMs: 5_000,
+      brokerHeartbeatMs: 200,
+      brokerMaxPendingBytes: 16 * 1_048_576,
+      maxPayloadBytes: 262_144,
+      dedupeWindowMs: 60_000,
+      dedupeMaxIds: 1_000,
+      log: SILENT,
+    })
+  const all = Object.values(links)
+  const heal = async () => {
+    await Promise.all(all.map((proxy) => proxy.heal()))
+  }
+  return {
+    createNode,
+    faults: [
+      { name: 'one link cut for a moment', inject: () => links['1-0'].cut(), end: heal },
+      { name: 'one link cut for long', inject: () => links['2-1'].cut(), end: heal, holdMs: BEYOND_GRACE_MS },
+      { name: 'one link half-open for a moment', inject: () => links['2-0'].swallow(), end: heal },
+      { name: 'one link half-open for long', inject: () => links['1-0'].swallow(), end: heal, holdMs: 2_400 },
+      {
+        name: 'one node cut off',
+        inject: async () => {
+          await Promise.all([links['2-0'].cut(), links['2-1'].cut()])
+        },
+        end: heal,
+        holdMs: BEYOND_GRACE_MS,
+      },
+      { name: 'all links cut for a moment', inject: () => cutAll(all), end: heal, holdMs: 50 },
+    ],
+    async end() {
+      await Promise.all(all.map((proxy) => proxy.stop()))
+    },
+  }
+}
+
+async function cutAll(proxies: readonly FaultProxy[]): Promise<void> {
+  await Promise.all(proxies.map((proxy) => proxy.cut()))
+}
