@@ -18,6 +18,10 @@ describe('withoutPasswords', () => {
     ['nats://sesame@host', 'nats://***@host'],
     ['mesh://:secret@10.0.0.1:7000,10.0.0.2:7000', 'mesh://:***@10.0.0.1:7000,10.0.0.2:7000'],
     ['amqp://user:pass@[::1]:5672/', 'amqp://user:***@[::1]:5672/'],
+    [
+      'redis+sentinel://u:pass@h1,h2/name?sentinelPassword=sesame',
+      'redis+sentinel://u:***@h1,h2/name?sentinelPassword=***',
+    ],
     ['redis://host?password=sesame&db=1', 'redis://host?password=***&db=1'],
     ['mesh://h1,h2?secret=sesame', 'mesh://h1,h2?secret=***'],
     // Not encoded as they should be: hidden all the same.
@@ -60,6 +64,9 @@ describe('brokerNameOf', () => {
     ['memory', 'memory'],
     ['amqps://h', 'rabbitmq'],
     ['rediss://h', 'redis'],
+    ['redis+sentinel://h,h:1/name', 'redis'],
+    ['rediss+cluster://h1,h2', 'redis'],
+    ['redis+other://h', undefined],
     ['tls://h', 'nats'],
     ['mesh://h:1,h:2', 'mesh'],
     ['http://h', undefined],

@@ -4,6 +4,10 @@ const SCHEMES = {
   'amqps:': 'rabbitmq',
   'redis:': 'redis',
   'rediss:': 'redis',
+  'redis+sentinel:': 'redis',
+  'rediss+sentinel:': 'redis',
+  'redis+cluster:': 'redis',
+  'rediss+cluster:': 'redis',
   'nats:': 'nats',
   'tls:': 'nats',
   'mesh:': 'mesh',
@@ -15,7 +19,7 @@ export type BrokerName = 'memory' | (typeof SCHEMES)[keyof typeof SCHEMES]
 /** Which broker an address is of; `undefined` when it is none. Several hosts may stand in it, separated by commas. */
 export function brokerNameOf(address: string): BrokerName | undefined {
   if (address === 'memory') return 'memory'
-  const [, scheme = '', rest = ''] = /^([a-z]+:)\/\/(.*)$/.exec(address) ?? []
+  const [, scheme = '', rest = ''] = /^([a-z+]+:)\/\/(.*)$/.exec(address) ?? []
   return rest !== '' && Object.hasOwn(SCHEMES, scheme) ? SCHEMES[scheme as keyof typeof SCHEMES] : undefined
 }
 

@@ -55,6 +55,10 @@ async function createBroker(options: ResolvedOptions, log: Logger): Promise<Brok
       const { MemoryBroker } = await import('./brokers/memory-broker.js')
       return new MemoryBroker(options)
     }
+    case 'redis': {
+      const { createRedisBroker } = await import('./brokers/redis-broker.js')
+      return createRedisBroker({ ...options, broker: address })
+    }
     case 'mesh': {
       const { createMeshBroker } = await import('./brokers/mesh-broker.js')
       const { peers, listen } = meshPlacesOf(address, options.mesh?.listen)

@@ -31,31 +31,42 @@ const SEQUENCE_HIGH = 2 ** 32
  * @returns bytes of their own, in one allocation
  */
 export function encodeEnvelope(node: string, message: LinkMessage, key?: string): Buffer {
+  const bytes = Buffer.allocUnsafe(envelopeLength(message, key))
+  writeEnvelope(bytes, 0, node, message, key)
+  return bytes
+}
+
+/** Bytes of what {@link encodeEnvelope} makes. */
+export function envelopeLength({ payload, origin }: LinkMessage, key?: string): number {
+  const keyBytes = key === undefined ? 0 : 1 + Buffer.byteLength(key)
+  return HEAD_BYTES + (origin === undefined ? 0 : ORIGIN_BYTES) + keyBytes + payload.length
+}
+
+/** {@link encodeEnvelope} in the middle of other bytes, which must have room for it; returns where it ends. */
+export function writeEnvelope(bytes: Buffer, start: number, node: string, message: LinkMessage, key?: string): number {
   const { sequence, payload, isBinary, origin } = message
-  const keyBytes = key === undefined ? 0 : Buffer.byteLength(key)
-  const originBytes = origin === undefined ? 0 : ORIGIN_BYTES
-  const bytes = Buffer.allocUnsafe(HEAD_BYTES + originBytes + (key === undefined ? 0 : 1 + keyBytes) + payload.length)
-  bytes[0] = MARK
-  bytes[1] =
+  bytes[start] = MARK
+  bytes[start + 1] =
     VERSION | (isBinary ? IS_BINARY : 0) | (origin === undefined ? 0 : HAS_ORIGIN) | (key === undefined ? 0 : HAS_KEY)
   if (node !== ownNode.text) ownNode = nodeNumbers(node)
-  writeUint32(bytes, 2, ownNode.high)
-  writeUint32(bytes, 6, ownNode.low)
+  writeUint32(bytes, start + 2, ownNode.high)
+  writeUint32(bytes, start + 6, ownNode.low)
   const high = Math.floor(sequence / SEQUENCE_HIGH)
-  bytes[10] = high >>> 8
-  bytes[11] = high
-  writeUint32(bytes, 12, sequence % SEQUENCE_HIGH)
-  let at = HEAD_BYTES
+  bytes[start + 10] = high >>> 8
+  bytes[start + 11] = high
+  writeUint32(bytes, start + 12, sequence % SEQUENCE_HIGH)
+  let at = start + HEAD_BYTES
   if (origin !== undefined) {
     writeUint32(bytes, at, origin)
     at += ORIGIN_BYTES
   }
   if (key !== undefined) {
-    bytes[at++] = keyBytes
-    at += bytes.write(key, at)
+    const keyBytes = bytes.write(key, at + 1)
+    bytes[at] = keyBytes
+    at += 1 + keyBytes
   }
   bytes.set(payload, at)
-  return bytes
+  return at + payload.length
 }
 
 /**

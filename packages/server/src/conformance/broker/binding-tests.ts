@@ -117,6 +117,7 @@ export function bindingTests(harness: () => BrokerHarness): void {
       await broker.bind('a.*')
       await broker.unbind('a.*')
       await broker.publish(text('a.b', 'still bound'))
+      await deliveredUpTo(sink, 'still bound')
       await broker.unbind('a.*')
       await broker.publish(text('a.b', 'no longer bound'))
       await broker.publish(text('end', 'end'))

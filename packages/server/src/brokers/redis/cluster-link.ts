@@ -1,0 +1,134 @@
+import { Cover } from '../remote/cover.js'
+import { decodeEnvelope } from '../remote/envelope.js'
+import type { Link, LinkContext, LinkEvents, LinkMessage } from '../remote/link.js'
+import { bucketChannel, bucketOf, bucketsOf, type ClusterMaster, mastersOf } from './cluster-slots.js'
+import type { RedisAddress } from './redis-address.js'
+import { RedisConnection } from './redis-connection.js'
+import { redisError } from './redis-error.js'
+import { RedisPair } from './redis-pair.js'
+
+/** What a {@link ClusterLink} is made of. */
+export interface ClusterLinkOptions {
+  readonly address: RedisAddress
+  readonly context: LinkContext
+  readonly hideSecrets: (text: string) => string
+}
+
+const CLOSE_TIMEOUT_MS = 500
+
+/**
+ * A link to all masters of a Redis cluster (7 or later). Its shards have no globs: keys are spread over buckets by their first word, a
+ * bucket is a channel, and the key travels with the message. When a bucket gets another master, the link is lost.
+ */
+export class ClusterLink implements Link {
+  readonly #events: LinkEvents
+  readonly #channels: readonly string[]
+  readonly #pairs: RedisPair[] = []
+  readonly #pairOfBucket: RedisPair[] = []
+  readonly #cover = new Cover({
+    reachesOf: (pattern) => bucketsOf(pattern).map(String),
+    subscribe: async (bucket) => await this.#pair(Number(bucket)).subscribe('shard', this.#channel(Number(bucket))),
+    unsubscribe: async (bucket) => await this.#pair(Number(bucket)).unsubscribe('shard', this.#channel(Number(bucket))),
+  })
+  #isOver = false
+
+  private constructor(namespace: string, events: LinkEvents) {
+    this.#events = events
+    this.#channels = bucketsOf('#').map((bucket) => bucketChannel(namespace, bucket))
+  }
+
+  static async open(options: ClusterLinkOptions, events: LinkEvents, signal: AbortSignal): Promise<ClusterLink> {
+    const masters = await askForMasters(options, signal)
+    const link = new ClusterLink(options.context.namespace, events)
+    const opened = await Promise.allSettled(masters.map((master) => link.#open(options, master, signal)))
+    const failed = opened.find((result) => result.status === 'rejected')
+    if (failed === undefined) return link
+    await link.close()
+    throw failed.reason
+  }
+
+  bind(pattern: string): Promise<void> {
+    return this.#cover.bind(pattern)
+  }
+
+  unbind(pattern: string): Promise<void> {
+    return this.#cover.unbind(pattern)
+  }
+
+  publish(message: LinkMessage): void {
+    const { key } = message
+    const bucket = bucketOf(key)
+    this.#pair(bucket).publisher.publish(this.#channel(bucket), message, key)
+  }
+
+  async close(): Promise<void> {
+    this.#isOver = true
+    await Promise.all(this.#pairs.map((pair) => pair.close()))
+  }
+
+  async #open(options: ClusterLinkOptions, { host, buckets }: ClusterMaster, signal: AbortSignal): Promise<void> {
+    const { namespace, node } = options.context
+    const pair = await RedisPair.open(
+      // Beside the channels of keys, in a slot of this master.
+      { ...options, host, isShard: true, heartbeatChannel: `${namespace}/${node}:{${buckets[0]}}` },
+      {
+        message: (channel, payload) => this.#deliver(channel, payload),
+        globMessage: () => undefined,
+        // Replies of several servers come in no order.
+        accepted: (sequence) => this.#events.confirmed(sequence, false),
+        refused: (sequence, cause) => this.#events.refused(sequence, cause),
+        lost: (cause) => this.#lose(cause),
+      },
+      signal,
+    )
+    this.#pairs.push(pair)
+    for (const bucket of buckets) this.#pairOfBucket[bucket] = pair
+  }
+
+  #deliver(channel: Buffer, payload: Buffer): void {
+    if (this.#isOver) return
+    const delivery = decodeEnvelope(undefined, payload)
+    if (delivery?.source === undefined)
+      this.#events.malformed(`a message without its key, to ${channel.toString('latin1')}`)
+    else this.#events.deliver(delivery)
+  }
+
+  #lose(cause: Error): void {
+    if (this.#isOver) return
+    this.#isOver = true
+    this.#events.lost(cause)
+  }
+
+  #pair(bucket: number): RedisPair {
+    const pair = this.#pairOfBucket[bucket]
+    if (pair === undefined) throw new Error(`bucket ${bucket} has no server`)
+    return pair
+  }
+
+  #channel(bucket: number): string {
+    return this.#channels[bucket] ?? ''
+  }
+}
+
+/** From the first server that answers. */
+async function askForMasters(
+  { address, context, hideSecrets }: ClusterLinkOptions,
+  signal: AbortSignal,
+): Promise<readonly ClusterMaster[]> {
+  let failure: unknown
+  for (const host of address.hosts) {
+    try {
+      const name = `webmq-${context.node}`
+      const connection = await RedisConnection.open({ address, host, name, hideSecrets }, signal)
+      try {
+        return mastersOf(await connection.redis.cluster('SLOTS'), host)
+      } finally {
+        await connection.close(CLOSE_TIMEOUT_MS)
+      }
+    } catch (error) {
+      failure = redisError(error, hideSecrets)
+      if (signal.aborted) break
+    }
+  }
+  throw failure
+}

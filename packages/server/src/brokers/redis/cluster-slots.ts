@@ -1,0 +1,72 @@
+import type { RedisHost } from './redis-address.js'
+
+/** Channels that all keys of a cluster are spread over. More would be more subscriptions for a pattern that begins with a wildcard. */
+export const BUCKET_COUNT = 256
+
+const SLOT_COUNT = 16_384
+
+/** The channel of a bucket: the braces make that its number alone tells the slot. */
+export function bucketChannel(namespace: string, bucket: number): string {
+  return `${namespace}:{${bucket}}`
+}
+
+/** FNV-1a over the first word, the same on all nodes: what begins alike is in one bucket, so most patterns need one alone. */
+export function bucketOf(key: string): number {
+  let hash = 0x811c9dc5
+  for (let at = 0; at < key.length; at++) {
+    const unit = key.charCodeAt(at)
+    if (unit === 0x2e) break
+    hash = Math.imul(hash ^ unit, 0x01000193)
+  }
+  return (hash ^ (hash >>> 16)) & (BUCKET_COUNT - 1)
+}
+
+/** The buckets that a pattern's keys can be in. */
+export function bucketsOf(pattern: string): readonly number[] {
+  const [first = ''] = pattern.split('.', 1)
+  if (first === '*' || first === '#') return Array.from({ length: BUCKET_COUNT }, (_, bucket) => bucket)
+  return [bucketOf(pattern)]
+}
+
+/** The slot of a bucket: CRC-16/XMODEM, as the cluster specification says. */
+export function slotOf(bucket: number): number {
+  let crc = 0
+  for (const char of String(bucket)) {
+    crc ^= char.charCodeAt(0) << 8
+    for (let bit = 0; bit < 8; bit++) crc = crc & 0x8000 ? (crc << 1) ^ 0x1021 : crc << 1
+  }
+  return (crc & 0xffff) % SLOT_COUNT
+}
+
+/** A master of a cluster, and the buckets that are its. */
+export interface ClusterMaster {
+  readonly host: RedisHost
+  readonly buckets: readonly number[]
+}
+
+/**
+ * Which master has which buckets, by the reply to CLUSTER SLOTS; masters without buckets are left out.
+ * @param asked Stands for a server that the reply names by nothing.
+ * @throws when a bucket's slot has no master
+ */
+export function mastersOf(reply: unknown, asked: RedisHost): readonly ClusterMaster[] {
+  const ranges = Array.isArray(reply) ? reply.map((range) => rangeOf(range, asked)) : []
+  const masters = new Map<string, { readonly host: RedisHost; readonly buckets: number[] }>()
+  for (let bucket = 0; bucket < BUCKET_COUNT; bucket++) {
+    const slot = slotOf(bucket)
+    const range = ranges.find(({ first, last }) => first <= slot && slot <= last)
+    if (range === undefined) throw new Error(`no server of the cluster has slot ${slot}`)
+    const name = `${range.host.host} ${range.host.port}`
+    const master = masters.get(name) ?? { host: range.host, buckets: [] }
+    master.buckets.push(bucket)
+    masters.set(name, master)
+  }
+  return [...masters.values()]
+}
+
+function rangeOf(range: unknown, asked: RedisHost) {
+  const [first, last, master] = Array.isArray(range) ? range : []
+  const [host, port] = Array.isArray(master) ? master : []
+  const name = typeof host === 'string' && host !== '' && host !== '?' ? host : asked.host
+  return { first: Number(first), last: Number(last), host: { host: name, port: Number(port) } }
+}

@@ -1,0 +1,32 @@
+import { WebMQError } from 'webmq-client/protocol'
+
+/** Replies that say that this node or its configuration is not wanted: trying again is of no use. */
+const REFUSALS = [
+  /^(WRONGPASS|NOAUTH|NOPERM)\b/,
+  /invalid password/i,
+  /^ERR (AUTH|Client sent AUTH)\b/,
+  /DB index is out of range|invalid DB index/i,
+  /cluster support disabled/,
+]
+/** Replies of a server that cannot now, or is no longer the one to ask: the link is lost, and the next one may do better. */
+const PASSING = /^(LOADING|MASTERDOWN|READONLY|BUSY|CLUSTERDOWN|TRYAGAIN|MOVED|ASK|MISCONF|NOREPLICAS|UNKILLABLE|OOM)\b/
+
+/** What a failure of Redis means: `E_BROKER_REFUSED` when it will not change, any other error when it may. */
+export function redisError(cause: unknown, hideSecrets: (text: string) => string): Error {
+  if (cause instanceof WebMQError) return cause
+  const message = hideSecrets(cause instanceof Error ? cause.message : String(cause))
+  if (REFUSALS.some((refusal) => refusal.test(message))) {
+    return new WebMQError('E_BROKER_REFUSED', { detail: message, cause })
+  }
+  return new Error(message, { cause })
+}
+
+/** Whether an error is the server's answer to a command. */
+export function isReply(error: unknown): error is Error {
+  return error instanceof Error && error.name === 'ReplyError'
+}
+
+/** Whether a server that answers so is not to be asked any more, for now. */
+export function isPassing({ message }: Error): boolean {
+  return PASSING.test(message)
+}

@@ -1,0 +1,126 @@
+import { isUtf8 } from 'node:buffer'
+import { isKey } from 'webmq-client/protocol'
+import { Router } from '../../router.js'
+import { Cover } from '../remote/cover.js'
+import { decodeEnvelope } from '../remote/envelope.js'
+import type { Link, LinkEvents, LinkMessage } from '../remote/link.js'
+import { RedisPair, type RedisPairOptions } from './redis-pair.js'
+import { globOf, isExact, redisReaches } from './redis-patterns.js'
+
+/** A link to one Redis: channel `namespace:key`. */
+export class RedisLink implements Link {
+  readonly #events: LinkEvents
+  readonly #prefix: string
+  readonly #cover = new Cover({
+    reachesOf: redisReaches,
+    subscribe: (reach) => this.#subscribe(reach),
+    unsubscribe: (reach) => this.#unsubscribe(reach),
+  })
+  /** Exactly what is live where the stream of messages has come to. */
+  readonly #liveChannels = new Set<string>()
+  readonly #liveGlobs = new Map<string, number>()
+  readonly #liveReaches = new Router()
+  #pair: RedisPair | undefined
+  /** Of the last message that was accepted, until it is told. */
+  #acceptedSequence = 0
+  readonly #confirm = () => {
+    const sequence = this.#acceptedSequence
+    this.#acceptedSequence = 0
+    if (sequence > 0) this.#events.confirmed(sequence, true)
+  }
+
+  private constructor(namespace: string, events: LinkEvents) {
+    this.#prefix = `${namespace}:`
+    this.#events = events
+  }
+
+  static async open(
+    options: Omit<RedisPairOptions, 'isShard' | 'heartbeatChannel'>,
+    events: LinkEvents,
+    signal: AbortSignal,
+  ): Promise<RedisLink> {
+    const { namespace, node } = options.context
+    const link = new RedisLink(namespace, events)
+    link.#pair = await RedisPair.open(
+      // Not one of a key.
+      { ...options, isShard: false, heartbeatChannel: `${namespace}/${node}` },
+      {
+        message: (channel, payload) => link.#deliver(channel, payload, undefined),
+        globMessage: (glob, channel, payload) => link.#deliver(channel, payload, glob),
+        accepted: (sequence) => link.#accepted(sequence),
+        refused: (sequence, cause) => {
+          link.#confirm()
+          events.refused(sequence, cause)
+        },
+        lost: (cause) => {
+          link.#confirm()
+          events.lost(cause)
+        },
+      },
+      signal,
+    )
+    return link
+  }
+
+  bind(pattern: string): Promise<void> {
+    return this.#cover.bind(pattern)
+  }
+
+  unbind(pattern: string): Promise<void> {
+    return this.#cover.unbind(pattern)
+  }
+
+  publish(message: LinkMessage): void {
+    this.#pair?.publisher.publish(this.#prefix + message.key, message)
+  }
+
+  async close(): Promise<void> {
+    await this.#pair?.close()
+  }
+
+  async #subscribe(reach: string): Promise<void> {
+    if (isExact(reach)) {
+      await this.#pair?.subscribe('channel', this.#prefix + reach, () => this.#liveChannels.add(reach))
+      return
+    }
+    const glob = this.#prefix + globOf(reach)
+    await this.#pair?.subscribe('glob', glob, () => this.#liveGlobs.set(glob, this.#liveReaches.add(reach).group))
+  }
+
+  async #unsubscribe(reach: string): Promise<void> {
+    if (isExact(reach)) {
+      await this.#pair?.unsubscribe('channel', this.#prefix + reach, () => this.#liveChannels.delete(reach))
+      return
+    }
+    const glob = this.#prefix + globOf(reach)
+    await this.#pair?.unsubscribe('glob', glob, () => {
+      this.#liveGlobs.delete(glob)
+      this.#liveReaches.remove(reach)
+    })
+  }
+
+  #deliver(channel: Buffer, payload: Buffer, glob: string | undefined): void {
+    const key = channel.toString('utf8', this.#prefix.length)
+    const delivery = decodeEnvelope(key, payload)
+    if (delivery === undefined) this.#events.malformed(`an envelope that is cut short or of another version, to ${key}`)
+    else if (delivery.source !== undefined) this.#events.deliver(delivery)
+    else if (!isUtf8(channel) || !isKey(key)) this.#events.malformed(`${channel.toString('latin1')} is no key`)
+    else if (this.#isFirstCopy(key, glob)) this.#events.deliver(delivery)
+  }
+
+  /**
+   * Whether this is the copy to keep, of those that come because several subscriptions match: all come, one behind the other, and which
+   * subscriptions are live is known exactly.
+   */
+  #isFirstCopy(key: string, glob: string | undefined): boolean {
+    if (glob === undefined) return true
+    if (this.#liveChannels.has(key)) return false
+    return this.#liveGlobs.get(glob) === Math.min(...this.#liveReaches.match(key))
+  }
+
+  /** Replies that were read together are told together, before anything else is read. */
+  #accepted(sequence: number): void {
+    if (this.#acceptedSequence === 0) queueMicrotask(this.#confirm)
+    this.#acceptedSequence = sequence
+  }
+}
