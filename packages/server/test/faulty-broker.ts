@@ -1,0 +1,170 @@
+import { type GapReason, matches, WebMQError } from 'webmq-client/protocol'
+import type {
+  Accepted,
+  Broker,
+  BrokerCapabilities,
+  BrokerSink,
+  BrokerStats,
+  BrokerStatus,
+  OutboundMessage,
+  Position,
+  ReadResult,
+} from '../src/broker.js'
+
+/** A call that waits for the broker to be up. */
+interface Waiting {
+  go(): void
+  fail(error: WebMQError): void
+}
+
+/** Options of a {@link FaultyBroker}. */
+export interface FaultyBrokerOptions {
+  /** Time that a call waits while the broker is away; default 60,000, so that a test decides. */
+  readonly timeoutMs?: number
+  /** Begins away: `start` waits. */
+  readonly isAway?: boolean
+}
+
+/**
+ * A broker that a test takes away and brings back, with the behaviour of one behind a network: while it is away binds and publishes
+ * wait and are refused after a time, messages of others are missed, and when it is back its listeners are told `gap` before it
+ * says `up`. Answers a turn later, even when it is up. Keeps no history.
+ */
+export class FaultyBroker implements Broker {
+  readonly name = 'faulty'
+  readonly capabilities: BrokerCapabilities = {
+    history: false,
+    ordered: true,
+    confirms: true,
+    queueGroups: false,
+    durable: false,
+    manyNodes: true,
+  }
+  readonly #timeoutMs: number
+  readonly #bound = new Map<string, number>()
+  readonly #waiting = new Set<Waiting>()
+  readonly #counts = { acceptedCount: 0, rejectedCount: 0, receivedCount: 0, lostCount: 0 }
+  #status: BrokerStatus
+  #sink: BrokerSink | undefined
+  #pendingCount = 0
+  #pendingBytes = 0
+  isStopped = false
+
+  constructor({ timeoutMs = 60_000, isAway = false }: FaultyBrokerOptions = {}) {
+    this.#timeoutMs = timeoutMs
+    this.#status = isAway ? 'down' : 'up'
+  }
+
+  /** Patterns that are bound. */
+  get patterns(): string[] {
+    return [...this.#bound.keys()]
+  }
+
+  /** Calls that wait. */
+  get waitingCount(): number {
+    return this.#waiting.size
+  }
+
+  /** It is gone. */
+  lose(cause?: Error): void {
+    this.#status = 'down'
+    this.#counts.lostCount++
+    this.#sink?.status('down', cause)
+  }
+
+  /** It takes no messages for now. */
+  block(cause?: Error): void {
+    this.#status = 'blocked'
+    this.#sink?.status('blocked', cause)
+  }
+
+  /** It is there again: what waits goes on, after the listeners were told. */
+  recover(gap: GapReason | undefined = this.#status === 'down' ? 'broker-lost' : undefined): void {
+    this.#status = 'up'
+    if (gap !== undefined) this.#sink?.gap(gap)
+    this.#sink?.status('up')
+    for (const { go } of [...this.#waiting]) go()
+  }
+
+  /** A message of another node. */
+  deliver(key: string, json: unknown): void {
+    if (this.#status === 'down' || ![...this.#bound.keys()].some((pattern) => matches(pattern, key))) return
+    this.#counts.receivedCount++
+    this.#sink?.deliver({ key, payload: Buffer.from(JSON.stringify(json)), isBinary: false })
+  }
+
+  async start(sink: BrokerSink): Promise<void> {
+    this.#sink = sink
+    await this.#whenUp()
+    sink.status('up')
+  }
+
+  async bind(pattern: string): Promise<void> {
+    await this.#whenUp()
+    this.#bound.set(pattern, (this.#bound.get(pattern) ?? 0) + 1)
+  }
+
+  unbind(pattern: string): void {
+    const count = this.#bound.get(pattern) ?? 0
+    if (count > 1) this.#bound.set(pattern, count - 1)
+    else this.#bound.delete(pattern)
+  }
+
+  async publish(message: OutboundMessage): Promise<Accepted> {
+    const { key, isBinary, origin } = message
+    const payload = new Uint8Array(message.payload)
+    this.#pendingCount++
+    this.#pendingBytes += payload.length
+    try {
+      await this.#whenUp('up')
+    } catch (error) {
+      this.#counts.rejectedCount++
+      throw error
+    } finally {
+      this.#pendingCount--
+      this.#pendingBytes -= payload.length
+    }
+    this.#counts.acceptedCount++
+    if ([...this.#bound.keys()].some((pattern) => matches(pattern, key)))
+      this.#sink?.deliver({ key, payload, isBinary, ...(origin === undefined ? {} : { origin }) })
+    return { isDuplicate: false }
+  }
+
+  read(): ReadResult {
+    throw new WebMQError('E_UNSUPPORTED')
+  }
+
+  position(): Position | undefined {
+    return undefined
+  }
+
+  stats(): BrokerStats {
+    const pending = { pendingCount: this.#pendingCount, pendingBytes: this.#pendingBytes }
+    return { ...this.#counts, surplusCount: 0, malformedCount: 0, ...pending }
+  }
+
+  stop(): Promise<void> {
+    this.isStopped = true
+    for (const { fail } of [...this.#waiting]) fail(new WebMQError('E_BROKER_UNAVAILABLE', { detail: 'stopped' }))
+    this.#sink?.status('down')
+    this.#sink = undefined
+    return Promise.resolve()
+  }
+
+  async #whenUp(needed?: 'up'): Promise<void> {
+    if (needed === undefined ? this.#status !== 'down' : this.#status === 'up') return
+    await new Promise<void>((resolve, reject) => {
+      const end = (settle: () => void) => {
+        clearTimeout(timer)
+        this.#waiting.delete(waiting)
+        settle()
+      }
+      const waiting = { go: () => end(resolve), fail: (error: WebMQError) => end(() => reject(error)) }
+      const timer = setTimeout(
+        () => waiting.fail(new WebMQError('E_BROKER_UNAVAILABLE', { detail: `not reached in ${this.#timeoutMs} ms` })),
+        this.#timeoutMs,
+      )
+      this.#waiting.add(waiting)
+    })
+  }
+}
