@@ -1,4 +1,4 @@
-import { matches } from 'webmq-client/protocol'
+import { type GapReason, matches } from 'webmq-client/protocol'
 import type { InboundMessage } from './broker.js'
 import { copyBytes } from './copy-bytes.js'
 
@@ -6,6 +6,8 @@ import { copyBytes } from './copy-bytes.js'
 export class Capture {
   readonly pattern: string
   readonly messages: InboundMessage[] = []
+  /** Set when the broker has told a gap meanwhile: what was read from its log may end before what is live begins. */
+  gap: GapReason | undefined
   readonly #maxBytes: number
   #byteCount = 0
   #hasOverflowed = false
@@ -48,6 +50,11 @@ export class Captures {
   /** Ends it; what was kept stays with the capture. */
   end(capture: Capture): void {
     this.#open.delete(capture)
+  }
+
+  /** Live messages may be missing before the next. */
+  gap(reason: GapReason): void {
+    for (const capture of this.#open) capture.gap = reason
   }
 
   /** A message is being delivered. Cost: O(listens that wait), mostly none. */

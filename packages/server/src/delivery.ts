@@ -1,8 +1,9 @@
 import { encodeServerMessage, type GapReason, MessageFrame } from 'webmq-client/protocol'
 import type { InboundMessage } from './broker.js'
 import type { Captures } from './captures.js'
+import { GapAnnouncer } from './gap-announcer.js'
 import type { LocalListeners } from './local-listeners.js'
-import type { Router } from './router.js'
+import type { Route, Router } from './router.js'
 import type { ConnectionId, Transport } from './transport.js'
 import type { WirePositions } from './wire-positions.js'
 
@@ -18,17 +19,25 @@ export interface DeliveryContext {
 /** Hands what the broker delivers to everyone on this node who listens to it. */
 export class Delivery {
   readonly #context: DeliveryContext
+  readonly #gaps: GapAnnouncer
+  readonly #gapCounts: { [Reason in GapReason]?: number } = {}
   /** Written into the transport's own memory before the next message fills it. */
   readonly #frame = new MessageFrame()
   #routedCount = 0
 
   constructor(context: DeliveryContext) {
     this.#context = context
+    this.#gaps = new GapAnnouncer({ router: context.router, tell: (route, reason) => this.#tellGap(route, reason) })
   }
 
   /** Messages that the broker has delivered and someone on this node listened to. */
   get routedCount(): number {
     return this.#routedCount
+  }
+
+  /** Patterns whose listeners were told that messages may be missing, by reason. */
+  get gapCounts(): Readonly<Partial<Record<GapReason, number>>> {
+    return { ...this.#gapCounts }
   }
 
   /** Encodes the message once, whatever the number of listeners; cost: one look-up per key that was seen lately. */
@@ -37,17 +46,28 @@ export class Delivery {
     captures.deliver(message)
     const groups = router.match(message.key)
     if (groups.length === 0) return
+    this.#gaps.beforeMessage(groups)
     this.#routedCount++
     const frame = this.#frame.fill(message.key, positions.of(message.position), false, message.payload)
     transport.multicast(groups, frame, message.isBinary, message.origin as ConnectionId | undefined)
     localListeners.deliver(groups, message)
   }
 
-  /** Tells everyone who listens that messages may be missing before the next. Cost: one multicast per pattern. */
+  /** Tells everyone who listens that messages may be missing before the next. Cost: one multicast per pattern, over several turns. */
   gap(reason: GapReason): void {
-    const { router, transport } = this.#context
-    for (const { pattern, group } of router.routes()) {
-      transport.multicast([group], encodeServerMessage({ verb: 'gap', pattern, reason }), false)
-    }
+    this.#context.captures.gap(reason)
+    this.#gaps.announce(reason)
+  }
+
+  /** Nothing is delivered any more. */
+  stop(): void {
+    this.#gaps.stop()
+  }
+
+  #tellGap({ pattern, group }: Route, reason: GapReason): void {
+    const { transport, localListeners } = this.#context
+    this.#gapCounts[reason] = (this.#gapCounts[reason] ?? 0) + 1
+    transport.multicast([group], encodeServerMessage({ verb: 'gap', pattern, reason }), false)
+    localListeners.gap(group, reason)
   }
 }

@@ -1,4 +1,10 @@
-import { type ClientMessage, type ClientVerb, decodeClientMessage, WebMQError } from 'webmq-client/protocol'
+import {
+  type ClientMessage,
+  type ClientVerb,
+  decodeClientMessage,
+  type ErrorCode,
+  WebMQError,
+} from 'webmq-client/protocol'
 import type { Handler } from './handlers/handler.js'
 import { handlers } from './handlers/index.js'
 import { Inbox } from './inbox.js'
@@ -17,7 +23,13 @@ export class Dispatcher {
   /** Connections that have a message waiting for something. */
   readonly #inboxes = new Map<Session, Inbox>()
   readonly #pending = new Set<Promise<void>>()
+  readonly #refusedCounts: { [Code in ErrorCode]?: number } = {}
   #receivedCount = 0
+
+  /** Protocol messages that were answered with an error, by its code. */
+  get refusedCounts(): Readonly<Partial<Record<ErrorCode, number>>> {
+    return { ...this.#refusedCounts }
+  }
 
   /** Protocol messages that connections have sent. */
   get receivedCount(): number {
@@ -37,7 +49,7 @@ export class Dispatcher {
     try {
       message = decodeClientMessage(data, isBinary)
     } catch (error) {
-      session.refuse(error, error instanceof WebMQError ? error.requestId : undefined)
+      this.#refuse(session, error, error instanceof WebMQError ? error.requestId : undefined)
       if (error instanceof WebMQError && error.code === 'E_MESSAGE_INVALID') session.countMalformed()
       return
     }
@@ -45,7 +57,8 @@ export class Dispatcher {
     if (inbox === undefined) this.#handle(session, message, isBinary)
     else if (!inbox.push(message, isBinary)) {
       const code = session.state === 'authenticating' ? 'E_UNAUTHENTICATED' : 'E_BROKER_UNAVAILABLE'
-      session.refuse(new WebMQError(code, { detail: 'too many messages wait for an earlier one' }), idOf(message))
+      const error = new WebMQError(code, { detail: 'too many messages wait for an earlier one' })
+      this.#refuse(session, error, idOf(message))
     }
   }
 
@@ -59,8 +72,13 @@ export class Dispatcher {
       const pending = handler(session, message, isBinary)
       if (pending !== undefined) this.#wait(session, message, pending)
     } catch (error) {
-      session.refuse(error, idOf(message))
+      this.#refuse(session, error, idOf(message))
     }
+  }
+
+  #refuse(session: Session, error: unknown, id: string | undefined): void {
+    const { code } = session.refuse(error, id)
+    this.#refusedCounts[code] = (this.#refusedCounts[code] ?? 0) + 1
   }
 
   #wait(session: Session, message: ClientMessage, pending: Promise<void>): void {
@@ -69,7 +87,7 @@ export class Dispatcher {
       this.#inboxes.set(session, new Inbox(session.state === 'active' ? MAX_WAITING_BYTES : MAX_STRANGER_WAITING_BYTES))
     const answered = pending
       .catch((error: unknown) => {
-        if (!session.isClosed) session.refuse(error, idOf(message))
+        if (!session.isClosed) this.#refuse(session, error, idOf(message))
       })
       .finally(() => {
         this.#pending.delete(answered)

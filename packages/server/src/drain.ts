@@ -30,15 +30,18 @@ export function drainSpreadMs(connectionCount: number, drainMs: number): number 
  */
 export async function drain(context: DrainContext, drainMs: number): Promise<void> {
   const { sessions, settled, closeTimeoutMs, log, random = Math.random } = context
-  const spreadMs = drainSpreadMs(sessions.size, drainMs)
-  const startedMs = performance.now()
-  const elapsedMs = () => performance.now() - startedMs
-  log.info({ connections: sessions.size, spreadMs }, 'draining')
-  // What is on its way to the broker is answered first, unless the broker takes too long.
+  const plannedMs = drainSpreadMs(sessions.size, drainMs)
+  const beganMs = performance.now()
+  log.info({ connections: sessions.size, spreadMs: plannedMs }, 'draining')
+  // What is on its way to the broker is answered first, unless the broker takes too long: all of it together takes `drainMs`.
+  const patienceMs = Math.max(drainMs - plannedMs, drainMs / 2)
   let patience: NodeJS.Timeout | undefined
-  await Promise.race([settled(), new Promise((resolve) => (patience = setTimeout(resolve, drainMs)))])
+  await Promise.race([settled(), new Promise((resolve) => (patience = setTimeout(resolve, patienceMs)))])
   clearTimeout(patience)
 
+  const startedMs = performance.now()
+  const elapsedMs = () => performance.now() - startedMs
+  const spreadMs = Math.max(0, Math.min(plannedMs, drainMs - (startedMs - beganMs)))
   const total = sessions.size
   let sentAway = 0
   for (const session of [...sessions]) {

@@ -4,7 +4,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { recordingLogger } from '../test/fake-server.js'
-import { type Health, HttpFrontend } from './http.js'
+import { HttpFrontend } from './http.js'
+import type { MetricsAudience } from './inspection.js'
+import type { Health } from './readiness.js'
 
 const HEALTH: Health = {
   status: 'ok',
@@ -12,12 +14,13 @@ const HEALTH: Health = {
   version: '1.2.3',
   uptimeMs: 5,
   connections: 2,
-  broker: { name: 'memory', status: 'up' },
+  broker: { name: 'memory', status: 'up', sinceMs: 4 },
 }
 
 describe('HttpFrontend', () => {
   let folder: string
   let health: () => Health
+  let metricsAudience: MetricsAudience
   let frontend: HttpFrontend
   let port: number
   const { logger, lines } = recordingLogger()
@@ -32,9 +35,14 @@ describe('HttpFrontend', () => {
     await writeFile(join(folder, 'page', 'notes.txt'), 'notes')
     await writeFile(join(folder, 'client', 'protocol', 'index.js'), 'export {}')
     health = () => HEALTH
+    metricsAudience = 'local'
     frontend = new HttpFrontend({
       path: '/ws',
       health: () => health(),
+      metrics,
+      get metricsAudience() {
+        return metricsAudience
+      },
       demo: { pageFolder: join(folder, 'page'), clientFolder: join(folder, 'client') },
       log: logger,
     })
@@ -49,6 +57,8 @@ describe('HttpFrontend', () => {
     await rm(folder, { recursive: true })
   })
 
+  const metrics = () => Promise.resolve({ contentType: 'text/plain; version=0.0.4', text: 'webmq_connections 2\n' })
+
   function listening({ server }: HttpFrontend): Promise<number> {
     return new Promise((resolve) => {
       server.listen(0, '127.0.0.1', () => resolve((server.address() as AddressInfo).port))
@@ -58,10 +68,10 @@ describe('HttpFrontend', () => {
   const get = (path: string, init?: RequestInit) => fetch(`http://127.0.0.1:${port}${path}`, init)
 
   /** `fetch` tidies a path up before it asks; this asks for exactly what it is told. */
-  function statusOf(path: string, method = 'GET'): Promise<number> {
+  function statusOf(path: string, method = 'GET', headers: readonly string[] = ['Host: localhost']): Promise<number> {
     return new Promise((resolve, reject) => {
       const socket = connect(port, '127.0.0.1', () => {
-        socket.write(`${method} ${path} HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n`)
+        socket.write([`${method} ${path} HTTP/1.1`, ...headers, 'Connection: close', '', ''].join('\r\n'))
       })
       let answer = ''
       socket.setEncoding('latin1')
@@ -80,11 +90,65 @@ describe('HttpFrontend', () => {
     expect(await response.json()).toEqual({ ...HEALTH, path: '/ws' })
   })
 
-  it('says with 503 that it drains', async () => {
-    health = () => ({ ...HEALTH, status: 'draining' })
-    const response = await get('/health')
-    expect(response.status).toBe(503)
-    expect(await response.json()).toMatchObject({ status: 'draining' })
+  it.each([
+    ['starting', 'down', 200, 503, 'starting'],
+    ['ok', 'up', 200, 200, 'ready'],
+    ['ok', 'blocked', 200, 200, 'ready'],
+    ['ok', 'down', 200, 503, 'broker-down'],
+    ['draining', 'up', 200, 503, 'draining'],
+    ['stopped', 'down', 503, 503, 'stopped'],
+  ] as const)(
+    'when %s with a broker that is %s, answers /health with %i and /ready with %i',
+    async (status, brokerStatus, healthStatus, readyStatus, readiness) => {
+      const broker = { name: 'redis', status: brokerStatus, sinceMs: 7 }
+      health = () => ({ ...HEALTH, status, broker })
+      const answers = [await get('/health'), await get('/ready')]
+      expect(answers.map((answer) => answer.status)).toEqual([healthStatus, readyStatus])
+      expect(await answers[0]?.json()).toEqual({ ...HEALTH, status, broker, path: '/ws' })
+      expect(await answers[1]?.json()).toEqual({ status: readiness, broker })
+    },
+  )
+
+  it('says why the broker is away to those on this machine, or to all when the metrics are for all', async () => {
+    const reason = 'connect ECONNREFUSED 10.0.0.5:5672'
+    health = () => ({ ...HEALTH, broker: { name: 'rabbitmq', status: 'down', reason, sinceMs: 7 } })
+    for (const path of ['/health', '/ready']) {
+      for (const [audience, local, forwarded] of [
+        ['local', reason, undefined],
+        ['all', reason, reason],
+        ['off', undefined, undefined],
+      ] as const) {
+        metricsAudience = audience
+        const told = async (headers = {}) =>
+          ((await (await get(path, { headers })).json()) as { broker: { reason?: string } }).broker.reason
+        expect(await told()).toBe(local)
+        expect(await told({ 'x-forwarded-for': '203.0.113.7' })).toBe(forwarded)
+      }
+    }
+  })
+
+  it('shows metrics to those on this machine, to all, or to nobody', async () => {
+    const answer = await get('/metrics')
+    expect(answer.headers.get('content-type')).toBe('text/plain; version=0.0.4')
+    expect(answer.headers.get('cache-control')).toBe('no-store')
+    expect(await answer.text()).toBe('webmq_connections 2\n')
+    const strangers = [
+      ['Host: localhost', 'X-Forwarded-For: 203.0.113.7'],
+      ['Host: localhost', 'Forwarded: for=203.0.113.7'],
+      ['Host: localhost', 'Via: 1.1 proxy'],
+      // A page that has given its own name the address of this machine.
+      ['Host: evil.example'],
+      ['Host: evil.example:8080'],
+      ['Host: localhost.evil.example'],
+    ]
+    for (const headers of strangers) expect(await statusOf('/metrics', 'GET', headers), headers.join()).toBe(403)
+    for (const host of ['localhost', 'LOCALHOST:80', '127.0.0.1:8080', '[::1]:8080']) {
+      expect(await statusOf('/metrics', 'GET', [`Host: ${host}`]), host).toBe(200)
+    }
+    metricsAudience = 'all'
+    for (const headers of strangers) expect(await statusOf('/metrics', 'GET', headers)).toBe(200)
+    metricsAudience = 'off'
+    expect(await statusOf('/metrics')).toBe(404)
   })
 
   it('serves the page and the client, each with its type, nothing inline, and not again what has not changed', async () => {
@@ -149,7 +213,7 @@ describe('HttpFrontend', () => {
   })
 
   it('serves no page unless it is asked to', async () => {
-    const bare = new HttpFrontend({ path: '/ws', health, log: logger })
+    const bare = new HttpFrontend({ path: '/ws', health, metrics, metricsAudience, log: logger })
     const barePort = await listening(bare)
     const response = await fetch(`http://127.0.0.1:${barePort}/`)
     expect(response.status).toBe(404)

@@ -1,29 +1,28 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { WebMQError } from 'webmq-client/protocol'
-import type { BrokerStatus } from './broker.js'
+import { isLocalRequest, type MetricsAudience } from './inspection.js'
 import type { Logger } from './logger.js'
+import { type Health, readinessOf } from './readiness.js'
 import { findStaticFile, type StaticFile } from './static-files.js'
-
-/** What `/health` answers, beside the path of the WebSocket endpoint. */
-export interface Health {
-  /** `draining` (connections are being closed, and no new ones are taken) and `stopped` are answered with 503. */
-  readonly status: 'ok' | 'draining' | 'stopped'
-  readonly node: string
-  readonly version: string
-  readonly uptimeMs: number
-  readonly connections: number
-  readonly broker: { readonly name: string; readonly status: BrokerStatus }
-}
 
 /** What the HTTP side of a server works with. */
 export interface HttpContext {
   /** Path of the WebSocket endpoint. */
   readonly path: string
   readonly health: () => Health
+  /** What `/metrics` answers. */
+  readonly metrics: () => Promise<MetricsPage>
+  readonly metricsAudience: MetricsAudience
   /** Folders of the demo page and of the client library; absent when no page is served. */
   readonly demo?: { readonly pageFolder: string; readonly clientFolder: string }
   readonly log: Logger
+}
+
+/** Metrics as text. */
+export interface MetricsPage {
+  readonly contentType: string
+  readonly text: string
 }
 
 /** Everything from here, no inline script: what a key or a payload says is never run. */
@@ -76,7 +75,7 @@ export class HttpFrontend {
   }
 
   async #respond(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const { path: endpoint, health } = this.#context
+    const { path: endpoint } = this.#context
     const [path = '/'] = (request.url ?? '/').split('?')
     if (request.method !== 'GET' && request.method !== 'HEAD') {
       response.setHeader('allow', 'GET, HEAD')
@@ -84,9 +83,14 @@ export class HttpFrontend {
       return sendError(response, request, 405, new WebMQError(code, { detail: `method ${request.method}` }))
     }
     if (path === '/health') {
-      const report = health()
-      return sendJson(response, request, report.status === 'ok' ? 200 : 503, { ...report, path: endpoint })
+      const health = this.#health(request)
+      return sendJson(response, request, health.status === 'stopped' ? 503 : 200, { ...health, path: endpoint })
     }
+    if (path === '/ready') {
+      const readiness = readinessOf(this.#health(request))
+      return sendJson(response, request, readiness.status === 'ready' ? 200 : 503, readiness)
+    }
+    if (path === '/metrics') return await this.#sendMetrics(request, response)
     if (path === endpoint) {
       response.setHeader('upgrade', 'websocket').setHeader('connection', 'upgrade, close')
       return sendError(response, request, 426, new WebMQError('E_HANDSHAKE_INVALID'))
@@ -94,6 +98,26 @@ export class HttpFrontend {
     const file = await this.#findFile(path)
     if (file !== undefined) return sendFile(response, request, file)
     sendError(response, request, 404, new WebMQError('E_PATH_NOT_FOUND'))
+  }
+
+  /** Why a broker is away is for those who run it: what its library says may name hosts and users. */
+  #health(request: IncomingMessage): Health {
+    const { health, metricsAudience } = this.#context
+    const report = health()
+    if (metricsAudience === 'all' || (metricsAudience === 'local' && isLocalRequest(request))) return report
+    const { reason: _, ...broker } = report.broker
+    return { ...report, broker }
+  }
+
+  async #sendMetrics(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { metrics, metricsAudience } = this.#context
+    if (metricsAudience === 'off') return sendError(response, request, 404, new WebMQError('E_PATH_NOT_FOUND'))
+    if (metricsAudience === 'local' && !isLocalRequest(request)) {
+      const detail = 'metrics are for this machine; the option metrics lets in others'
+      return sendError(response, request, 403, new WebMQError('E_FORBIDDEN', { detail }))
+    }
+    const { contentType, text } = await metrics()
+    sendText(response, request, 200, contentType, text)
   }
 
   #findFile(path: string): Promise<StaticFile | undefined> | undefined {
@@ -139,10 +163,19 @@ function sendError(response: ServerResponse, request: IncomingMessage, status: n
 }
 
 function sendJson(response: ServerResponse, request: IncomingMessage, status: number, json: object): void {
-  const body = `${JSON.stringify(json)}\n`
+  sendText(response, request, status, 'application/json; charset=utf-8', `${JSON.stringify(json)}\n`)
+}
+
+function sendText(
+  response: ServerResponse,
+  request: IncomingMessage,
+  status: number,
+  contentType: string,
+  body: string,
+): void {
   response.writeHead(status, {
     ...COMMON_HEADERS,
-    'content-type': 'application/json; charset=utf-8',
+    'content-type': contentType,
     'content-length': Buffer.byteLength(body),
     'cache-control': 'no-store',
   })

@@ -10,7 +10,7 @@ describe('LocalListeners', () => {
     const { logger, lines } = recordingLogger()
     const listeners = new LocalListeners(logger)
     const handler = vi.fn()
-    listeners.add({ group, handler })
+    listeners.add({ pattern: 'k', group, handler })
     const payload = new Uint8Array(16 * 1_048_576)
     for (let index = 0; index < 5; index++) listeners.deliver([group], { key: 'k', payload, isBinary: true })
     expect(listeners.droppedCount).toBe(2)
@@ -25,6 +25,7 @@ describe('LocalListeners', () => {
     const received: unknown[] = []
     for (let index = 0; index < 2; index++) {
       listeners.add({
+        pattern: 'k',
         group,
         handler: (payload) => {
           received.push([...(payload as Uint8Array)])
@@ -42,7 +43,7 @@ describe('LocalListeners', () => {
   it('keep what they have to hand over though it was lent as a Buffer', async () => {
     const listeners = new LocalListeners(recordingLogger().logger)
     const received: unknown[] = []
-    listeners.add({ group, handler: (payload) => received.push(payload) })
+    listeners.add({ pattern: 'k', group, handler: (payload) => received.push(payload) })
     const lent = Buffer.from('"a"')
     listeners.deliver([group], { key: 'k', payload: lent, isBinary: false })
     listeners.deliver([group], { key: 'k', payload: lent, isBinary: true })
@@ -53,12 +54,49 @@ describe('LocalListeners', () => {
   it('call nobody who has unlistened meanwhile', async () => {
     const listeners = new LocalListeners(recordingLogger().logger)
     const [gone, there] = [vi.fn(), vi.fn()]
-    const listener = { group, handler: gone }
+    const listener = { pattern: 'k', group, handler: gone }
     listeners.add(listener)
-    listeners.add({ group, handler: there })
+    listeners.add({ pattern: 'k', group, handler: there })
     listeners.deliver([group], { key: 'k', payload: Uint8Array.of(49), isBinary: false })
     listeners.remove(listener)
     await vi.waitFor(() => expect(there).toHaveBeenCalledExactlyOnceWith(1, { key: 'k' }))
     expect(gone).not.toHaveBeenCalled()
+  })
+
+  it('tell a gap between the messages that it lies between, and only to those of its pattern', async () => {
+    const { logger, lines } = recordingLogger()
+    const listeners = new LocalListeners(logger)
+    const heard: unknown[] = []
+    listeners.add({ pattern: 'k', group, handler: (payload) => heard.push(payload), onGap: (gap) => heard.push(gap) })
+    const other = vi.fn()
+    listeners.add({ pattern: 'x', group: 2 as GroupId, handler: vi.fn(), onGap: other })
+    listeners.add({ pattern: 'k', group, handler: vi.fn(), onGap: () => Promise.reject(new Error('handler')) })
+    const deliver = (text: string) =>
+      listeners.deliver([group], { key: 'k', payload: Buffer.from(text), isBinary: false })
+    deliver('1')
+    listeners.gap(group, 'broker-lost')
+    deliver('2')
+    await vi.waitFor(() => expect(heard).toEqual([1, { pattern: 'k', reason: 'broker-lost' }, 2]))
+    expect(other).not.toHaveBeenCalled()
+    await vi.waitFor(() => expect(lines).toMatchObject([{ level: 'error', fields: { pattern: 'k' } }]))
+  })
+
+  it('tell a gap to whoever has missed what there was no room for, before the next message', async () => {
+    const listeners = new LocalListeners(recordingLogger().logger)
+    const heard: unknown[] = []
+    const handler = (payload: unknown) => heard.push((payload as Uint8Array).length)
+    listeners.add({ pattern: 'k', group, handler, onGap: ({ reason }) => heard.push(reason) })
+    const deliver = (size: number) =>
+      listeners.deliver([group], { key: 'k', payload: new Uint8Array(size), isBinary: true })
+    const half = 32 * 1_048_576
+    // The last would find room, behind one that did not.
+    for (const size of [half, half, 1]) deliver(size)
+    await vi.waitFor(() => expect(heard).toEqual([half, 'slow-consumer']))
+    deliver(2)
+    await vi.waitFor(() => expect(heard).toEqual([half, 'slow-consumer', 2]))
+    expect(listeners.droppedCount).toBe(2)
+    // One that never fits.
+    deliver(3 * half)
+    await vi.waitFor(() => expect(heard.at(-1)).toBe('slow-consumer'))
   })
 })

@@ -1,4 +1,4 @@
-import { WebMQError } from 'webmq-client/protocol'
+import { type GapReason, WebMQError } from 'webmq-client/protocol'
 import type { InboundMessage } from './broker.js'
 import { copyBytes } from './copy-bytes.js'
 import type { Logger } from './logger.js'
@@ -18,13 +18,22 @@ export interface LocalMessage {
  */
 export type LocalHandler = (payload: unknown, message: LocalMessage) => unknown
 
-/** A handler that waits for messages of its group. */
-export interface LocalListener {
-  readonly group: GroupId
-  readonly handler: LocalHandler
+/** Messages of a local listener may be missing. */
+export interface LocalGap {
+  readonly pattern: string
+  readonly reason: GapReason
 }
 
-/** Bounds what waits for the handlers of one turn; over it, messages are dropped, counted and logged. */
+/** A handler that waits for messages of its group. */
+export interface LocalListener {
+  readonly pattern: string
+  readonly group: GroupId
+  readonly handler: LocalHandler
+  /** Called when messages may be missing before the next that is handled. */
+  readonly onGap?: ((gap: LocalGap) => unknown) | undefined
+}
+
+/** Bounds what waits for the handlers of one turn; over it, messages are dropped, counted, logged and told as a gap. */
 const MAX_WAITING_BYTES = 64 * 1_048_576
 /** What a message costs beside its payload. */
 const MESSAGE_OVERHEAD_BYTES = 256
@@ -36,8 +45,11 @@ const MESSAGE_OVERHEAD_BYTES = 256
 export class LocalListeners {
   readonly #log: Logger
   readonly #byGroup = new Map<GroupId, Set<LocalListener>>()
+  /** Those who missed something in this turn, which is told when it is over. */
+  readonly #missed = new Set<LocalListener>()
   #waiting: (() => void)[] = []
   #waitingBytes = 0
+  #isScheduled = false
   #droppedCount = 0
 
   constructor(log: Logger) {
@@ -67,44 +79,66 @@ export class LocalListeners {
     for (const group of groups) {
       for (const listener of this.#byGroup.get(group) ?? []) {
         copy ??= copyBytes(message.payload)
-        this.#enqueue(listener, message, copy)
+        this.#enqueueMessage(listener, message, copy)
       }
     }
   }
 
-  #enqueue(listener: LocalListener, { key, isBinary, position }: InboundMessage, payload: Uint8Array): void {
-    const byteCount = payload.length + MESSAGE_OVERHEAD_BYTES
-    if (this.#waitingBytes + byteCount > MAX_WAITING_BYTES) {
-      if (this.#droppedCount++ % 10_000 === 0)
-        this.#log.warn({ key }, 'local listeners do not keep up: messages dropped')
-      return
+  /** Messages for this group may be missing before the next. */
+  gap(group: GroupId, reason: GapReason): void {
+    for (const listener of this.#byGroup.get(group) ?? [])
+      this.#enqueue(listener, 0, () => this.#callGap(listener, reason))
+  }
+
+  #enqueueMessage(listener: LocalListener, { key, isBinary, position }: InboundMessage, payload: Uint8Array): void {
+    const call = () => {
+      const message = position === undefined ? { key } : { key, position: formatPosition(position) }
+      this.#call(() => listener.handler(isBinary ? copyBytes(payload) : parseJson(payload), message), { key })
+    }
+    if (this.#enqueue(listener, payload.length, call)) return
+    if (this.#droppedCount++ % 10_000 === 0) this.#log.warn({ key }, 'local listeners do not keep up: messages dropped')
+  }
+
+  /** Returns whether there was room: once there was none, not for anything of this turn, for what is missing is told at its end. */
+  #enqueue(listener: LocalListener, payloadBytes: number, call: () => void): boolean {
+    const byteCount = payloadBytes + MESSAGE_OVERHEAD_BYTES
+    if (!this.#isScheduled) setImmediate(() => this.#drain())
+    this.#isScheduled = true
+    if (this.#missed.size > 0 || this.#waitingBytes + byteCount > MAX_WAITING_BYTES) {
+      this.#missed.add(listener)
+      return false
     }
     this.#waitingBytes += byteCount
-    if (this.#waiting.length === 0) setImmediate(() => this.#drain())
     this.#waiting.push(() => {
-      if (this.#byGroup.get(listener.group)?.has(listener)) {
-        this.#call(
-          listener,
-          payload,
-          isBinary,
-          position === undefined ? { key } : { key, position: formatPosition(position) },
-        )
-      }
+      if (this.#has(listener)) call()
     })
+    return true
+  }
+
+  #has(listener: LocalListener): boolean {
+    return this.#byGroup.get(listener.group)?.has(listener) === true
   }
 
   #drain(): void {
     const waiting = this.#waiting
+    const missed = [...this.#missed]
+    this.#isScheduled = false
     this.#waiting = []
     this.#waitingBytes = 0
+    this.#missed.clear()
     for (const call of waiting) call()
+    for (const listener of missed) if (this.#has(listener)) this.#callGap(listener, 'slow-consumer')
+  }
+
+  #callGap({ pattern, onGap }: LocalListener, reason: GapReason): void {
+    if (onGap !== undefined) this.#call(() => onGap({ pattern, reason }), { pattern })
   }
 
   /** A handler that fails is a bug of the application: it is logged, and the others go on. */
-  #call({ handler }: LocalListener, payload: Uint8Array, isBinary: boolean, message: LocalMessage): void {
-    const report = (err: unknown) => this.#log.error({ err, key: message.key }, 'a local listener failed')
+  #call(handle: () => unknown, fields: object): void {
+    const report = (err: unknown) => this.#log.error({ err, ...fields }, 'a local listener failed')
     try {
-      const result = handler(isBinary ? copyBytes(payload) : parseJson(payload), message)
+      const result = handle()
       if (result instanceof Promise) result.catch(report)
     } catch (error) {
       report(error)

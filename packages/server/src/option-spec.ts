@@ -7,7 +7,7 @@ export const OPTION_SECTIONS = [
   'History',
   'Security',
   'Tokens',
-  'Logging',
+  'Logging and metrics',
 ] as const
 
 /** One heading of {@link OPTION_SECTIONS}. */

@@ -188,7 +188,8 @@ export const OPTIONS = [
     max: 64 * GIB,
     default: 64 * MIB,
     help: 'Bytes of messages that may wait for the broker to accept them; one more is refused with `E_BROKER_UNAVAILABLE`.',
-    detail: 'While the broker is away or slower than the publishers, what they publish waits in memory, up to this.',
+    detail:
+      'While the broker is away or slower than the publishers, what they publish waits in memory, up to this. One connection may have an eighth of it, or one message of the largest size: a single client cannot use up what there is for all.',
   },
   {
     ...broker,
@@ -491,7 +492,7 @@ export const OPTIONS = [
   },
   {
     name: 'logLevel',
-    section: 'Logging',
+    section: 'Logging and metrics',
     flag: 'log-level',
     type: 'choice',
     choices: LOG_LEVELS,
@@ -500,12 +501,23 @@ export const OPTIONS = [
   },
   {
     name: 'logFormat',
-    section: 'Logging',
+    section: 'Logging and metrics',
     flag: 'log-format',
     type: 'choice',
     choices: ['auto', 'pretty', 'json'],
     default: 'auto',
     help: 'How lines look: `auto` is `pretty` on a terminal, else one JSON object per line.',
+  },
+  {
+    name: 'metrics',
+    section: 'Logging and metrics',
+    flag: 'metrics',
+    type: 'choice',
+    choices: ['local', 'all', 'off'],
+    default: 'local',
+    help: 'Who may read `/metrics`, and in `/health` and `/ready` why the broker is away: those on this machine, all, or nobody.',
+    detail:
+      'The port is public, and how busy a server is and where its broker stands are not for everyone. `local` wants a request from a loopback address, under a name such as `localhost`, without the headers of a proxy; one that passes requests on without saying so must not pass on `/metrics`. Where Prometheus asks from another machine, take `all` and keep strangers from the path at the proxy. [docs/operations.md](operations.md) lists the metrics.',
   },
 ] as const satisfies readonly OptionSpec[]
 

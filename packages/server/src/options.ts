@@ -4,6 +4,7 @@ import type { Broker } from './broker.js'
 import { brokerNameOf } from './broker-address.js'
 import { didYouMean } from './closest-name.js'
 import { allowedAlgorithms, type JwtOptions } from './identity/index.js'
+import type { MetricsAudience } from './inspection.js'
 import type { LogFormat, Logger, LogLevel } from './logger.js'
 import { isLoopback } from './loopback.js'
 import { meshPlacesOf } from './mesh-address.js'
@@ -93,6 +94,8 @@ export interface ServerOptions {
   readonly logLevel?: LogLevel | undefined
   /** How lines look; default `auto`. Ignored with a `logger`. */
   readonly logFormat?: LogFormat | undefined
+  /** Who may read `/metrics`: `local`, those on this machine; `all`; or `off`, nobody. Default `local`. */
+  readonly metrics?: MetricsAudience | undefined
   /** Gets the log lines, instead of standard error. A pino logger fits. */
   readonly logger?: Logger | undefined
 }

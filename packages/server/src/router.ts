@@ -110,6 +110,11 @@ export class Router {
     return this.#entries.values()
   }
 
+  /** The route of a pattern; `undefined` when it is not routed now. */
+  find(pattern: string): Route | undefined {
+    return this.#entries.get(pattern)
+  }
+
   /** Whether the pattern is routed now. */
   has(pattern: string): boolean {
     return this.#entries.has(pattern)

@@ -1,24 +1,35 @@
-import { isMessageId, MESSAGE_OVERHEAD_BYTES, validateKey, WebMQError } from 'webmq-client/protocol'
-import type { Accepted, Broker, BrokerStatus, OutboundMessage } from './broker.js'
+import { MESSAGE_OVERHEAD_BYTES, WebMQError } from 'webmq-client/protocol'
+import type { Accepted, Broker, OutboundMessage } from './broker.js'
+import { secretHider, withoutPasswords } from './broker-address.js'
+import { BrokerWatch } from './broker-watch.js'
 import { Captures } from './captures.js'
 import { Deadlines } from './deadlines.js'
 import { Delivery } from './delivery.js'
 import { Dispatcher } from './dispatcher.js'
 import { drain, drainSpreadMs } from './drain.js'
+import type { Emitter } from './emitter.js'
 import { Gateway } from './gateway.js'
-import type { Health } from './http.js'
 import type { TokenVerifier } from './identity/index.js'
 import { Interest } from './interest.js'
 import { type LocalHandler, LocalListeners } from './local-listeners.js'
 import type { Logger } from './logger.js'
 import { andThen, isPromise, type MaybePromise } from './maybe-promise.js'
 import type { ResolvedOptions } from './options.js'
+import { outbound, outboundBatch } from './outbound.js'
 import { formatPosition } from './position.js'
+import type { Health } from './readiness.js'
 import { Router } from './router.js'
 import { Sessions } from './sessions.js'
 import type { Transport, TransportSink } from './transport.js'
 import { VERSION } from './version.js'
-import type { BatchMessage, PublishOptions, PublishResult, ServerStats } from './webmq-server.js'
+import type {
+  BatchMessage,
+  LocalListenOptions,
+  PublishOptions,
+  PublishResult,
+  ServerEvents,
+  ServerStats,
+} from './webmq-server.js'
 import { WirePositions } from './wire-positions.js'
 
 /** What a {@link ServerNode} is put together from. */
@@ -30,7 +41,11 @@ export interface ServerNodeParts {
   readonly log: Logger
   /** Names this node towards clients; says nothing about the machine. */
   readonly name: string
+  readonly events: Pick<Emitter<ServerEvents>, 'emit'>
 }
+
+/** Of what may wait for the broker, so much may be of one connection. */
+const PENDING_SHARE = 1 / 8
 
 /** Everything that runs between a transport and a broker: one node, from its start to its end. */
 export class ServerNode {
@@ -44,12 +59,22 @@ export class ServerNode {
   readonly #delivery: Delivery
   readonly #gateway: Gateway
   readonly #startedMs = performance.now()
-  #brokerStatus: BrokerStatus = 'down'
+  readonly #watch: BrokerWatch
+  readonly #hideSecrets: (text: string) => string
   #drainRetryAfterMs: number | undefined
+  readonly #givenUp: Promise<never>
+  /** Ends a start that waits for the broker. */
+  readonly giveUp: () => void
 
   constructor(parts: ServerNodeParts) {
     this.#parts = parts
-    const { options, transport, broker, verifier, log, name } = parts
+    const { options, transport, broker, verifier, log, name, events } = parts
+    let giveUp: () => void = () => undefined
+    this.#givenUp = new Promise((_, reject) => {
+      giveUp = () => reject(new WebMQError('E_NOT_RUNNING', { detail: 'stopped before the broker was reached' }))
+    })
+    this.#givenUp.catch(() => undefined)
+    this.giveUp = giveUp
     const captures = new Captures()
     const positions = new WirePositions()
     this.#localListeners = new LocalListeners(log)
@@ -57,6 +82,15 @@ export class ServerNode {
     this.#deadlines = new Deadlines({ onError: (err) => log.error({ err }, 'a deadline failed') })
     const [router, localListeners] = [this.#router, this.#localListeners]
     this.#delivery = new Delivery({ router, transport, captures, localListeners, positions })
+    const address = typeof options.broker === 'string' ? options.broker : undefined
+    this.#hideSecrets = address === undefined ? (text) => text : secretHider(address)
+    this.#watch = new BrokerWatch({
+      broker,
+      ...(address === undefined || address === broker.name ? {} : { address: withoutPasswords(address) }),
+      hideSecrets: this.#hideSecrets,
+      log,
+      onChange: (change) => events.emit('broker', change),
+    })
     const { maxPayloadBytes, maxOutboxBytes, maxListensPerConnection, authTimeoutMs, handshakeTimeoutMs } = options
     this.#gateway = new Gateway({
       path: options.path,
@@ -83,6 +117,10 @@ export class ServerNode {
         limits: {
           maxPayloadBytes,
           maxListensPerConnection,
+          maxPendingBytes: Math.max(
+            options.brokerMaxPendingBytes * PENDING_SHARE,
+            maxPayloadBytes + MESSAGE_OVERHEAD_BYTES,
+          ),
           authTimeoutMs,
           // The other half is for live messages; the largest message must fit whatever the halves are.
           maxReplayBytes: Math.max(maxOutboxBytes / 2, maxPayloadBytes + MESSAGE_OVERHEAD_BYTES),
@@ -98,17 +136,35 @@ export class ServerNode {
     return this.#gateway
   }
 
-  /** Brings the broker up; from then on connections may come. */
-  start(): Promise<void> {
-    const { broker, log } = this.#parts
-    return broker.start({
+  /**
+   * Brings the broker up; from then on connections may come.
+   * @throws {WebMQError} what {@link Broker.start} throws, without secrets; the broker is then stopped. `E_NOT_RUNNING` after `giveUp`.
+   */
+  async start(): Promise<void> {
+    const { broker, events, log } = this.#parts
+    const started = broker.start({
       deliver: (message) => this.#delivery.deliver(message),
-      gap: (reason) => this.#delivery.gap(reason),
-      status: (status, cause) => {
-        this.#brokerStatus = status
-        log.info({ broker: broker.name, status, err: cause }, 'broker status')
+      gap: (reason) => {
+        this.#delivery.gap(reason)
+        events.emit('gap', { reason })
       },
+      status: (status, cause) => this.#watch.change(status, cause),
     })
+    try {
+      await Promise.race([this.#givenUp, started])
+    } catch (error) {
+      this.#watch.stop()
+      await broker.stop().catch((err: unknown) => log.error({ err }, 'the broker could not be stopped'))
+      throw this.#withoutSecrets(error)
+    }
+  }
+
+  /** The same error when it holds no secret, else another without what holds one. */
+  #withoutSecrets(error: unknown): unknown {
+    if (!(error instanceof Error)) return error
+    const shown = this.#hideSecrets(error.message)
+    const { code } = error instanceof WebMQError ? error : new WebMQError('E_BROKER_UNAVAILABLE')
+    return shown === error.message && error instanceof WebMQError ? error : new WebMQError(code, { message: shown })
   }
 
   /** Publishes from inside the process; see {@link WebMQServer.publish}. */
@@ -143,9 +199,9 @@ export class ServerNode {
   }
 
   /** Adds a handler in the process; resolves to what takes it away again once it is live. */
-  async listen(pattern: string, handler: LocalHandler): Promise<() => void> {
+  async listen(pattern: string, handler: LocalHandler, { onGap }: LocalListenOptions): Promise<() => void> {
     return await andThen(this.#interest.retain(pattern), ({ group }) => {
-      const listener = { group, handler }
+      const listener = { pattern, group, handler, onGap }
       this.#localListeners.add(listener)
       return () => {
         this.#localListeners.remove(listener)
@@ -155,25 +211,30 @@ export class ServerNode {
   }
 
   health(): Health {
-    const { broker, name } = this.#parts
+    const { name } = this.#parts
     return {
       status: this.#drainRetryAfterMs === undefined ? 'ok' : 'draining',
       node: name,
       version: VERSION,
       uptimeMs: Math.round(performance.now() - this.#startedMs),
       connections: this.#sessions.size,
-      broker: { name: broker.name, status: this.#brokerStatus },
+      broker: this.#watch.report(),
     }
   }
 
   stats(): ServerStats {
+    const { broker, transport } = this.#parts
+    const { status, awayMs, lastAwayMs } = this.#watch
     return {
       connectionCount: this.#sessions.size,
       patternCount: this.#router.patternCount,
       receivedCount: this.#dispatcher.receivedCount,
       routedCount: this.#delivery.routedCount,
       localDroppedCount: this.#localListeners.droppedCount,
-      transport: this.#parts.transport.stats(),
+      refusedCounts: this.#dispatcher.refusedCounts,
+      gapCounts: this.#delivery.gapCounts,
+      broker: { ...broker.stats(), status, awayMs, lastAwayMs },
+      transport: transport.stats(),
     }
   }
 
@@ -181,60 +242,19 @@ export class ServerNode {
   async stop(drainMs: number): Promise<void> {
     const { transport, broker, options, log } = this.#parts
     this.#drainRetryAfterMs = drainSpreadMs(this.#sessions.size, drainMs)
+    this.#watch.stop()
     await transport.stopAccepting()
     const settled = () => this.#dispatcher.settled()
     await drain({ sessions: this.#sessions, settled, closeTimeoutMs: options.closeTimeoutMs, log }, drainMs)
     await transport.stop()
     this.#deadlines.stop()
+    this.#delivery.stop()
     await broker.stop()
   }
-}
-
-/** @throws {WebMQError} what {@link WebMQServer.publishBatch} throws. */
-function outboundBatch(batch: readonly BatchMessage[], maxPayloadBytes: number): OutboundMessage[] {
-  const messages = new Array<OutboundMessage>(batch.length)
-  let index = 0
-  try {
-    for (const { key, payload, id } of batch) messages[index++] = outbound(key, payload, id, maxPayloadBytes)
-  } catch (error) {
-    if (!(error instanceof WebMQError)) throw error
-    throw new WebMQError(error.code, { message: `message ${index - 1} of the batch: ${error.message}`, cause: error })
-  }
-  return messages
-}
-
-/** The last key that was valid: publications often come in runs to one key. */
-let validKey: string | undefined
-
-/** @throws {WebMQError} what {@link WebMQServer.publish} throws. */
-function outbound(key: string, payload: unknown, id: string | undefined, maxPayloadBytes: number): OutboundMessage {
-  if (key !== validKey) {
-    validateKey(key)
-    validKey = key
-  }
-  if (id !== undefined && !isMessageId(id)) throw new WebMQError('E_MESSAGE_INVALID', { detail: 'message id' })
-  const isBinary = payload instanceof Uint8Array
-  const bytes = isBinary ? payload : encodeJson(payload)
-  if (bytes.length > maxPayloadBytes) {
-    throw new WebMQError('E_PAYLOAD_TOO_LARGE', { detail: `${bytes.length} bytes, at most ${maxPayloadBytes}` })
-  }
-  return id === undefined ? { key, payload: bytes, isBinary } : { key, payload: bytes, isBinary, messageId: id }
 }
 
 function resultOf({ position, isDuplicate }: Accepted): PublishResult {
   return position === undefined
     ? { duplicate: isDuplicate }
     : { duplicate: isDuplicate, position: formatPosition(position) }
-}
-
-function encodeJson(payload: unknown): Uint8Array {
-  let json: string | undefined
-  try {
-    json = JSON.stringify(payload)
-  } catch (cause) {
-    throw new WebMQError('E_PAYLOAD_INVALID', { cause })
-  }
-  if (json === undefined) throw new WebMQError('E_PAYLOAD_INVALID', { detail: `${typeof payload} has no JSON` })
-  // A quarter of the time of a TextEncoder, for small texts.
-  return Buffer.from(json)
 }

@@ -3,20 +3,26 @@ import type { IncomingMessage, Server as NodeHttpServer, ServerResponse } from '
 import { validatePattern, WebMQError } from 'webmq-client/protocol'
 import type { Broker } from './broker.js'
 import { brokerNameOf } from './broker-address.js'
-import { type Health, HttpFrontend } from './http.js'
+import { Emitter } from './emitter.js'
+import { HttpFrontend } from './http.js'
 import type { TokenVerifier } from './identity/index.js'
 import type { LocalHandler } from './local-listeners.js'
 import type { Logger } from './logger.js'
+import { Metrics } from './metrics.js'
+import type { MetricsSource } from './metrics-table.js'
 import type { ResolvedOptions } from './options.js'
+import type { Health } from './readiness.js'
 import { ServerNode } from './server-node.js'
 import type { Transport } from './transport.js'
 import { VERSION } from './version.js'
 import type {
   BatchMessage,
+  LocalListenOptions,
   LocalSubscription,
   PublishOptions,
   PublishResult,
   ServerAddress,
+  ServerEvents,
   ServerStats,
   WebMQServer,
 } from './webmq-server.js'
@@ -46,6 +52,9 @@ export class Server implements WebMQServer {
   readonly #name = randomBytes(NODE_NAME_BYTES).toString('hex')
   readonly #becameRunning = deferred<ServerNode>()
   readonly #detaches = new Set<() => void>()
+  readonly #events: Emitter<ServerEvents>
+  /** The node from when it waits for its broker; `#node` from when it runs. */
+  #candidate: ServerNode | undefined
   #running: Promise<Running> | undefined
   #node: ServerNode | undefined
   #address: ServerAddress | undefined
@@ -55,9 +64,13 @@ export class Server implements WebMQServer {
   constructor(parts: ServerParts) {
     this.#parts = parts
     const { options, log, demo } = parts
+    this.#events = new Emitter((err, event) => log.error({ err, event }, 'a handler of an event failed'))
+    const metrics = new Metrics(() => this.#metricsSource())
     this.#http = new HttpFrontend({
       path: options.path,
-      health: () => this.#node?.health() ?? this.#stoppedHealth(),
+      health: () => this.#node?.health() ?? this.#healthWithoutNode(),
+      metrics: () => metrics.page(),
+      metricsAudience: options.metrics,
       log,
       ...(demo === undefined ? undefined : { demo }),
     })
@@ -100,14 +113,18 @@ export class Server implements WebMQServer {
     return this.#assertRunning().publishBatch(messages)
   }
 
-  listen(pattern: string, handler: LocalHandler): LocalSubscription {
+  on<E extends keyof ServerEvents>(event: E, handler: (event: ServerEvents[E]) => unknown): () => void {
+    return this.#events.on(event, handler)
+  }
+
+  listen(pattern: string, handler: LocalHandler, options: LocalListenOptions = {}): LocalSubscription {
     validatePattern(pattern)
     if (this.#stopping !== undefined) throw notRunning()
     let isWanted = true
     let release: (() => void) | undefined
     const ready = this.#becameRunning.promise.then(async (node) => {
       if (!isWanted) return
-      const end = await node.listen(pattern, handler)
+      const end = await node.listen(pattern, handler, options)
       if (isWanted) release = end
       else end()
     })
@@ -150,22 +167,34 @@ export class Server implements WebMQServer {
   async #bringUp(): Promise<Running> {
     const { options, log, verifier, createTransport, createBroker } = this.#parts
     const transport = await createTransport(options, this.#http.server)
-    const broker = await createBroker(options)
-    const node = new ServerNode({ options, transport, broker, verifier, log, name: this.#name })
-    await node.start()
-    this.#node = node
-    this.#becameRunning.resolve(node)
-    return { node, transport }
+    try {
+      const broker = await createBroker(options)
+      const events = this.#events
+      const node = new ServerNode({ options, transport, broker, verifier, log, name: this.#name, events })
+      this.#candidate = node
+      // Stopped while the broker was being made.
+      if (this.#stopping !== undefined) node.giveUp()
+      await node.start()
+      this.#node = node
+      this.#becameRunning.resolve(node)
+      return { node, transport }
+    } catch (error) {
+      await transport.stop()
+      this.#stopping ??= this.#end(0)
+      throw error
+    }
   }
 
   async #stop(drainMs: number): Promise<void> {
     // A start that is on its way ends first; whether it failed is told to those who asked for it.
+    if (this.#node === undefined) this.#candidate?.giveUp()
     await Promise.allSettled([this.#running, this.#starting])
     await this.#end(drainMs)
   }
 
   async #end(drainMs: number): Promise<void> {
     this.#becameRunning.reject(notRunning())
+    this.#events.close()
     await this.#node?.stop(drainMs)
     for (const detach of this.#detaches) detach()
     this.#http.close()
@@ -179,9 +208,17 @@ export class Server implements WebMQServer {
     return this.#node
   }
 
-  #stoppedHealth(): Health {
-    const broker = { name: brokerNameIn(this.#parts.options), status: 'down' } as const
-    return { status: 'stopped', node: this.#name, version: VERSION, uptimeMs: 0, connections: 0, broker }
+  #metricsSource(): MetricsSource | undefined {
+    const node = this.#node
+    if (node === undefined) return undefined
+    return { node: this.#name, version: VERSION, broker: node.health().broker.name, stats: node.stats() }
+  }
+
+  #healthWithoutNode(): Health {
+    const status = this.#stopping === undefined ? 'starting' : 'stopped'
+    const waiting = status === 'starting' ? this.#candidate?.health().broker : undefined
+    const broker = waiting ?? { name: brokerNameIn(this.#parts.options), status: 'down', sinceMs: 0 }
+    return { status, node: this.#name, version: VERSION, uptimeMs: 0, connections: 0, broker }
   }
 }
 

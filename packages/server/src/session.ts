@@ -54,6 +54,7 @@ export class Session implements HandlerContext {
   #deadline: Deadline | undefined
   #replayAllowance: ReplayAllowance | undefined
   #malformedCount = 0
+  pendingBytes = 0
 
   constructor(connection: ConnectionId, services: SessionServices) {
     this.connection = connection
@@ -175,6 +176,13 @@ export class Session implements HandlerContext {
     if (known.code === 'E_INTERNAL') {
       this.#services.log.error({ err: error, session: this.id }, 'a message could not be handled')
       known = new WebMQError('E_INTERNAL')
+    } else if (known.code === 'E_BROKER_REFUSED') {
+      // Clients do not know the code: it is of the operator, who has to give the node more rights.
+      this.#services.log.error({ err: error, session: this.id }, 'the broker refuses what a client asks for')
+      known = new WebMQError('E_UNSUPPORTED', { detail: 'the broker refuses it' })
+    } else if (known.code === 'E_BROKER_UNAVAILABLE' && known.cause !== undefined) {
+      // What the broker's library says may name hosts, and is for those who run them.
+      known = new WebMQError('E_BROKER_UNAVAILABLE')
     }
     const { code, message, retryable, docs } = known
     this.reply({ verb: 'error', ...(id === undefined ? undefined : { id }), code, message, retryable, docs })

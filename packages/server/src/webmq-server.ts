@@ -1,5 +1,8 @@
 import type { IncomingMessage, Server as NodeHttpServer, ServerResponse } from 'node:http'
-import type { LocalHandler } from './local-listeners.js'
+import type { ErrorCode, GapReason } from 'webmq-client/protocol'
+import type { BrokerStats, BrokerStatus } from './broker.js'
+import type { BrokerChange } from './broker-watch.js'
+import type { LocalGap, LocalHandler } from './local-listeners.js'
 import type { TransportStats } from './transport.js'
 
 /** Where a server listens. */
@@ -30,10 +33,33 @@ export interface PublishResult {
   readonly position?: string
 }
 
+/** Options of {@link WebMQServer.listen}. */
+export interface LocalListenOptions {
+  /** Called, in order with the messages, when some may be missing before the next; what it throws is logged. */
+  readonly onGap?: (gap: LocalGap) => unknown
+}
+
+/** What a server tells the process that it is part of. */
+export interface ServerEvents {
+  /** The broker is `up`, `blocked` or `down`, and was something else before; from the start to when the server stops. */
+  broker: BrokerChange
+  /** All listeners of this node are being told that messages may be missing. */
+  gap: { readonly reason: GapReason }
+}
+
+/** Counters of a node's broker, how it is, and how long it was not `up`. */
+export interface ServerBrokerStats extends BrokerStats {
+  readonly status: BrokerStatus
+  /** Time since the start in which it was not `up`, present loss included. */
+  readonly awayMs: number
+  /** How long it was away the last time, until it was `up` again; 0 when it never was. */
+  readonly lastAwayMs: number
+}
+
 /** A handler in the server's process. */
 export interface LocalSubscription extends Disposable {
   readonly pattern: string
-  /** Resolves when the handler gets messages; `E_NOT_RUNNING` when the server stops before. */
+  /** Resolves when the handler gets messages; `E_NOT_RUNNING` when the server stops before, `E_BROKER_UNAVAILABLE`. */
   readonly ready: Promise<void>
   /** No message is handled after the call. */
   unlisten(): void
@@ -50,6 +76,11 @@ export interface ServerStats {
   readonly routedCount: number
   /** Messages that local handlers were too slow for. */
   readonly localDroppedCount: number
+  /** Protocol messages that were answered with an error, by its code. */
+  readonly refusedCounts: Readonly<Partial<Record<ErrorCode, number>>>
+  /** Patterns whose listeners were told that messages may be missing, by reason. */
+  readonly gapCounts: Readonly<Partial<Record<GapReason, number>>>
+  readonly broker: ServerBrokerStats
   readonly transport: TransportStats
 }
 
@@ -59,8 +90,9 @@ export interface WebMQServer {
   readonly address: ServerAddress | undefined
   /**
    * Binds, and resolves when connections are taken. Started already, it resolves to the same address.
-   * @throws {WebMQError} `E_ADDRESS_IN_USE`, `E_ADDRESS_UNAVAILABLE`, `E_TRANSPORT_MISSING`: the server is then stopped,
-   *   make another to try again. `E_NOT_RUNNING` once it was stopped.
+   * @throws {WebMQError} `E_ADDRESS_IN_USE`, `E_ADDRESS_UNAVAILABLE`, `E_TRANSPORT_MISSING`; `E_BROKER_UNAVAILABLE` after
+   *   `brokerStartTimeoutMs`, `E_BROKER_REFUSED`, `E_BROKER_MISSING`: the server is then stopped, make another to try again.
+   *   `E_NOT_RUNNING` once it was stopped.
    */
   start(): Promise<ServerAddress>
   /**
@@ -69,7 +101,9 @@ export interface WebMQServer {
    * @throws {WebMQError} `E_UNSUPPORTED` when the transport cannot.
    */
   attach(httpServer: NodeHttpServer): Promise<() => void>
-  /** Answers `/health`, and the demo page if it is on, for those who mount it in a server of their own. */
+  /**
+   * Answers `/health`, `/ready`, `/metrics` and, if it is on, the demo page, for those who mount them in a server of their own.
+   */
   handleRequest(request: IncomingMessage, response: ServerResponse): void
   /**
    * Drains and ends: no new connections, the others are sent away with 4001 and a time to come back after, spread over
@@ -96,10 +130,16 @@ export interface WebMQServer {
   publishBatch(messages: readonly BatchMessage[]): Promise<readonly PublishResult[]>
   /**
    * Calls a handler in this process for every message of a pattern, in order, after the turn that delivered it. What it
-   * throws is logged. May be called before `start`.
+   * throws is logged. May be called before `start`. While the broker is away, `ready` waits, and fails after `brokerTimeoutMs`.
    * @throws {WebMQError} `E_PATTERN_INVALID`; `E_NOT_RUNNING` once stopped.
    */
-  listen(pattern: string, handler: LocalHandler): LocalSubscription
+  listen(pattern: string, handler: LocalHandler, options?: LocalListenOptions): LocalSubscription
+  /**
+   * Calls a handler for every event of a kind, after the turn that brought it, in order; what it throws is logged. May be called
+   * before `start`.
+   * @returns Ends it.
+   */
+  on<E extends keyof ServerEvents>(event: E, handler: (event: ServerEvents[E]) => unknown): () => void
   /** @throws {WebMQError} `E_NOT_RUNNING`. */
   stats(): ServerStats
 }

@@ -286,13 +286,13 @@ describe.each(['native', 'uws'] as const)('a server on the %s transport', (trans
     })
   })
 
-  it('drains: everyone is sent away with 4001 and a time, health says so, and nobody new comes in', async () => {
+  it('drains: everyone is sent away with 4001 and a time, probes say so, and nobody new comes in', async () => {
     const { server, url, port } = await start()
     const clients = await Promise.all(Array.from({ length: 20 }, () => connect(url)))
     const agent = new Agent({ keepAlive: true, maxSockets: 1 })
-    const health = () =>
+    const probe = (path: '/health' | '/ready') =>
       new Promise<{ status: number; body: string }>((resolve, reject) => {
-        get({ host: '127.0.0.1', port, path: '/health', agent }, (response) => {
+        get({ host: '127.0.0.1', port, path, agent }, (response) => {
           let body = ''
           response.on('data', (chunk: Buffer) => {
             body += chunk.toString()
@@ -300,11 +300,12 @@ describe.each(['native', 'uws'] as const)('a server on the %s transport', (trans
           response.on('end', () => resolve({ status: response.statusCode ?? 0, body }))
         }).on('error', reject)
       })
-    expect(await health()).toMatchObject({ status: 200 })
+    expect(await probe('/ready')).toMatchObject({ status: 200 })
     const stopped = server.stop({ drainMs: 1_000 })
-    const draining = await health()
-    expect(draining.status).toBe(503)
-    expect(JSON.parse(draining.body)).toMatchObject({ status: 'draining' })
+    const [ready, health] = [await probe('/ready'), await probe('/health')]
+    // Whoever restarts what is not alive must leave it alone while it drains.
+    expect([ready.status, health.status]).toEqual([503, 200])
+    for (const { body } of [ready, health]) expect(JSON.parse(body)).toMatchObject({ status: 'draining' })
     await expect(ProtocolClient.open(url)).rejects.toThrow()
     await Promise.all([stopped, server.stop()])
     for (const client of clients) {

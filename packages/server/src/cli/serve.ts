@@ -1,6 +1,7 @@
 import { WebMQError } from 'webmq-client/protocol'
 import { createLogger } from '../logger.js'
 import { type ResolvedOptions, resolveOptions, type ServerOptions, warningsOf } from '../options.js'
+import type { WebMQServer } from '../webmq-server.js'
 import { unknownVariables } from './environment.js'
 import { EXIT } from './exit-codes.js'
 import { describeStart } from './start-message.js'
@@ -31,7 +32,11 @@ export async function serve(options: ServerOptions, terminal: Terminal): Promise
   const { createServer } = await import('../create-server.js')
   const signals = new StopSignals()
   const server = createServer({ ...options, logger })
-  const address = await server.start().catch((error: unknown) => {
+  const starting = server.start()
+  // Whoever waits for a broker that does not come may have had enough.
+  const isEarly = await Promise.race([signals.first.then(() => true), starting.then(ignore, ignore)])
+  if (isEarly === true) return await stopEarly(server, starting)
+  const address = await starting.catch((error: unknown) => {
     throw withHint(error, resolved)
   })
   terminal.stdout.write(describeStart(address.url, resolved, terminal))
@@ -45,6 +50,16 @@ export async function serve(options: ServerOptions, terminal: Terminal): Promise
   }, deadlineMs)
   await server.stop({ drainMs: resolved.drainTimeoutMs })
   clearTimeout(deadline)
+  return EXIT.OK
+}
+
+/** The outcome does not matter here. */
+const ignore = (): undefined => undefined
+
+/** Stops a server that has not begun to serve; that it did not start is then what was asked for. */
+async function stopEarly(server: WebMQServer, starting: Promise<unknown>): Promise<number> {
+  await server.stop({ drainMs: 0 })
+  await starting.catch(ignore)
   return EXIT.OK
 }
 

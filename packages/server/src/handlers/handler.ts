@@ -13,6 +13,8 @@ export interface HandlerContext {
   /** Whether the session has ended; a handler that has waited must look, and then say nothing. */
   readonly isClosed: boolean
   readonly limits: HandlerLimits
+  /** What this connection has waiting for the broker. */
+  pendingBytes: number
   readonly broker: Pick<Broker, 'capabilities' | 'publish' | 'read' | 'position'>
   readonly listens: Listens
   /** Who the session belongs to; `undefined` for the anonymous. */
@@ -45,6 +47,8 @@ export interface HandlerContext {
 export interface HandlerLimits {
   readonly maxPayloadBytes: number
   readonly maxListensPerConnection: number
+  /** What a connection may have waiting for the broker: one alone must not use up what there is for all. */
+  readonly maxPendingBytes: number
 }
 
 /**

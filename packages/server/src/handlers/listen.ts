@@ -17,7 +17,11 @@ export const listen: Handler<'listen'> = (context, message) => {
     throw error
   }
   try {
-    const log = andThen(opening.bound, () => readLog(context.broker, message, pattern))
+    const log = andThen(opening.bound, () => {
+      // What was missed before the pattern was live was not promised to anyone.
+      opening.capture.gap = undefined
+      return readLog(context.broker, message, pattern)
+    })
     // With a broker that answers at once, all this happens before any other message is looked at.
     if (isPromise(log)) return log.then((log) => goLive(context, message, opening, log)).catch(fail)
     goLive(context, message, opening, log)
@@ -44,7 +48,8 @@ function goLive(context: HandlerContext, message: MessageOf<'listen'>, opening: 
   }
   const isAsked = isRangeAsked(message)
   const replay = limitReplay(withCaptured(log, opening.capture, isAsked), (bytes) => context.takeReplayBytes(bytes))
-  const { position, gap } = replay
+  const { position } = replay
+  const gap = replay.gap ?? opening.capture.gap
   context.reply({
     verb: 'ok',
     id: message.id,

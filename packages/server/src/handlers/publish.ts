@@ -13,12 +13,29 @@ export const publish: Handler<'publish'> = (context, message, isBinary) => {
     throw new WebMQError('E_PAYLOAD_TOO_LARGE', { detail: `${payload.length} bytes, at most ${maxPayloadBytes}` })
   }
   if (!context.mayPublish(key)) throw new WebMQError('E_FORBIDDEN', { detail: `publish ${key}` })
+  const byteCount = payload.length + PENDING_OVERHEAD_BYTES
+  if (context.pendingBytes + byteCount > context.limits.maxPendingBytes) {
+    throw new WebMQError('E_BROKER_UNAVAILABLE', { detail: 'too many messages of this connection wait for it' })
+  }
   const accepted = context.broker.publish(
     outbound(key, payload, isBinary, idOfUser(context.userId, messageId), echo ? undefined : context.connection),
   )
-  if (isPromise(accepted)) return accepted.then((accepted) => acknowledge(context, id, accepted))
-  acknowledge(context, id, accepted)
+  if (!isPromise(accepted)) return acknowledge(context, id, accepted)
+  context.pendingBytes += byteCount
+  return accepted.then(
+    (accepted) => {
+      context.pendingBytes -= byteCount
+      acknowledge(context, id, accepted)
+    },
+    (error: unknown) => {
+      context.pendingBytes -= byteCount
+      throw error
+    },
+  )
 }
+
+/** What a message that waits for the broker costs beside its payload: key, promises, and a place in several lists. */
+const PENDING_OVERHEAD_BYTES = 256
 
 /** Users have message ids of their own [P-7.3]: nobody can suppress another's message by guessing its id. */
 function idOfUser(userId: string | undefined, messageId: string | undefined): string | undefined {
