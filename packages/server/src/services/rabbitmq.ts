@@ -103,10 +103,8 @@ async function prepareFolder(folder: string, port: number, config: string): Prom
   // The cookie that lets rabbitmqctl in; Erlang refuses one that others may read.
   await writeFile(inFolder('.erlang.cookie'), randomBytes(20).toString('hex'), { mode: 0o400 })
   await writeFile(inFolder('enabled_plugins'), '[].\n')
-  await writeFile(
-    inFolder('rabbitmq.conf'),
-    `listeners.tcp.1 = 127.0.0.1:${port}\nlog.file = ${LOG_FILE}\nlog.console = false\n${config}\n`,
-  )
+  // Without any such file RabbitMQ reads no schemas, which saves half a second of its start.
+  if (config !== '') await writeFile(inFolder('rabbitmq.conf'), `${config}\n`)
   return {
     PATH: process.env.PATH ?? '',
     LANG: 'C.UTF-8',
@@ -117,14 +115,18 @@ async function prepareFolder(folder: string, port: number, config: string): Prom
     // Makes the start script become the broker instead of waiting for it, as it does for systemd.
     RUNNING_UNDER_SYSTEMD: 'true',
     RABBITMQ_NODENAME: `webmq-${randomBytes(6).toString('hex')}@localhost`,
+    RABBITMQ_NODE_IP_ADDRESS: '127.0.0.1',
+    RABBITMQ_NODE_PORT: String(port),
     RABBITMQ_DIST_PORT: String(await freePort()),
     // Busy waiting, which burns CPU in an idle broker, RabbitMQ itself has turned off.
     RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS: '-kernel inet_dist_use_interface {127,0,0,1}',
     RABBITMQ_CTL_ERL_ARGS: '-dist_listen false',
     RABBITMQ_MNESIA_BASE: inFolder('mnesia'),
     RABBITMQ_LOG_BASE: inFolder('log'),
+    RABBITMQ_LOGS: path.join(inFolder('log'), LOG_FILE),
     RABBITMQ_ENABLED_PLUGINS_FILE: inFolder('enabled_plugins'),
     RABBITMQ_CONFIG_FILE: inFolder('rabbitmq.conf'),
+    RABBITMQ_CONFIG_FILES: inFolder('conf.d'),
     RABBITMQ_ADVANCED_CONFIG_FILE: inFolder('advanced.config'),
     RABBITMQ_CONF_ENV_FILE: inFolder('rabbitmq-env.conf'),
     RABBITMQ_GENERATED_CONFIG_DIR: inFolder('config'),
