@@ -74,6 +74,17 @@ async function heard({ messages }: Client, start: string): Promise<string> {
   )
 }
 
+/** A port that nobody listens on: it was free a moment ago. */
+async function closedPort(): Promise<number> {
+  const probe = createTcpServer().listen(0, '127.0.0.1')
+  await once(probe, 'listening')
+  const { port } = probe.address() as AddressInfo
+  await new Promise((resolve) => {
+    probe.close(resolve)
+  })
+  return port
+}
+
 async function portTakenBySomeoneElse(): Promise<number> {
   const other = createTcpServer().listen(0, '127.0.0.1')
   await once(other, 'listening')
@@ -131,6 +142,26 @@ describe('webmq-server', () => {
     const { exitCode, stderr } = await runCli(['--host', '203.0.113.1', '--insecure', '--log-level', 'silent'])
     expect(exitCode).toBe(1)
     expect(stderr).toMatch(/^error: .*\(E_ADDRESS_UNAVAILABLE\)\n$/)
+  })
+
+  it('ends with 1 and says which broker it did not reach, without its password', async () => {
+    const broker = `redis://:sesame@127.0.0.1:${await closedPort()}`
+    const args = ['--port', '0', '--broker', broker, '--broker-start-timeout', '300ms']
+    const { exitCode, stdout, stderr } = await runCli(args)
+    expect({ exitCode, stdout }).toEqual({ exitCode: 1, stdout: '' })
+    expect(stderr).toMatch(/^error: broker is unreachable: .*\(E_BROKER_UNAVAILABLE\)$/m)
+    expect(stderr).toContain('127.0.0.1')
+    expect(stderr).not.toContain('sesame')
+    expect(stderr, 'the process ends by itself').not.toContain('something keeps the process up')
+  })
+
+  it('ends with 0 when it is stopped while it waits for its broker', async () => {
+    const broker = `redis://:sesame@127.0.0.1:${await closedPort()}`
+    const { child, ended, output } = startCli(['--port', '0', '--broker', broker])
+    await vi.waitFor(() => expect(output.stderr).toContain('not reached yet'), { timeout: 15_000 })
+    child.kill('SIGTERM')
+    expect(await ended).toMatchObject({ exitCode: 0, stdout: '' })
+    expect(output.stderr).not.toContain('sesame')
   })
 
   it('logs a warning for a variable that it does not know, and serves', async () => {
