@@ -59,6 +59,10 @@ async function createBroker(options: ResolvedOptions, log: Logger): Promise<Brok
       const { createRedisBroker } = await import('./brokers/redis-broker.js')
       return createRedisBroker({ ...options, broker: address })
     }
+    case 'nats': {
+      const { createNatsBroker } = await import('./brokers/nats-broker.js')
+      return await createNatsBroker({ ...options, broker: address })
+    }
     case 'mesh': {
       const { createMeshBroker } = await import('./brokers/mesh-broker.js')
       const { peers, listen } = meshPlacesOf(address, options.mesh?.listen)

@@ -1,0 +1,109 @@
+import { readFile } from 'node:fs/promises'
+import type { ConnectionOptions as TlsOptions } from 'node:tls'
+import { WebMQError } from 'webmq-client/protocol'
+import type { BrokerCapabilities } from '../../broker.js'
+import type { Link, LinkContext, LinkDriver, LinkEvents } from '../remote/link.js'
+import { type NatsAddress, type NatsHost, textOf } from './nats-address.js'
+import { NatsConnection } from './nats-connection.js'
+import { type NatsModule, readCredentials } from './nats-credentials.js'
+import { NatsLink } from './nats-link.js'
+import { ENVELOPE_BYTES } from './nats-outbox.js'
+
+/** Options of a {@link NatsDriver}. */
+export interface NatsDriverOptions {
+  readonly address: NatsAddress
+  /** Needed for some identities. */
+  readonly module: NatsModule | undefined
+  /** The server must take messages of this size. */
+  readonly maxPayloadBytes: number
+}
+
+/** For one host when there are others to be tried. */
+const HOST_TIMEOUT_MS = 3_000
+
+/** Connects to any of the servers of a NATS system. */
+export class NatsDriver implements LinkDriver {
+  readonly name = 'nats'
+  readonly capabilities: BrokerCapabilities = {
+    history: false,
+    ordered: false,
+    confirms: true,
+    queueGroups: false,
+    durable: false,
+    manyNodes: true,
+  }
+  readonly address: string
+  readonly #options: NatsDriverOptions
+
+  constructor(options: NatsDriverOptions) {
+    this.address = options.address.text
+    this.#options = options
+  }
+
+  async connect(context: LinkContext, events: LinkEvents, signal: AbortSignal): Promise<Link> {
+    const connection = await this.#open(context, signal)
+    const abort = () => connection.destroy(new Error('no answer in time'))
+    signal.addEventListener('abort', abort, { once: true })
+    const link = new NatsLink(connection, context, events)
+    try {
+      this.#checkLimit(connection.info.max_payload)
+      await link.probe()
+      return link
+    } catch (cause) {
+      await link.close()
+      throw cause
+    } finally {
+      signal.removeEventListener('abort', abort)
+    }
+  }
+
+  /** Tries the hosts from a random one on, so that nodes spread over a cluster. */
+  async #open({ node, namespace }: LinkContext, signal: AbortSignal): Promise<NatsConnection> {
+    const { address, module } = this.#options
+    const options = {
+      name: `webmq ${namespace} ${node}`,
+      credentials: await readCredentials(address.identity, module),
+      needsTls: address.needsTls,
+      tls: await readTlsFiles(address),
+    }
+    const causes: string[] = []
+    for (const host of rotated(address.hosts)) {
+      const isOnly = address.hosts.length === 1
+      try {
+        return await NatsConnection.open(host, isOnly ? options : { ...options, timeoutMs: HOST_TIMEOUT_MS }, signal)
+      } catch (cause) {
+        if (isOnly || signal.aborted || (cause instanceof WebMQError && cause.code === 'E_BROKER_REFUSED')) throw cause
+        causes.push(`${textOf(host)}: ${cause instanceof Error ? cause.message : String(cause)}`)
+      }
+    }
+    throw new Error(causes.join('; '))
+  }
+
+  #checkLimit(maxBytes: number): void {
+    const { maxPayloadBytes } = this.#options
+    const wantedBytes = maxPayloadBytes + ENVELOPE_BYTES
+    if (maxBytes >= wantedBytes) return
+    throw new WebMQError('E_BROKER_REFUSED', {
+      detail:
+        `it takes messages of at most ${maxBytes} bytes, and maxPayloadBytes is ${maxPayloadBytes}; ` +
+        `raise max_payload of the NATS server to at least ${wantedBytes}, or lower maxPayloadBytes (--max-payload)`,
+    })
+  }
+}
+
+function rotated(hosts: readonly NatsHost[]): readonly NatsHost[] {
+  const first = Math.floor(Math.random() * hosts.length)
+  return [...hosts.slice(first), ...hosts.slice(0, first)]
+}
+
+/** @throws {WebMQError} `E_BROKER_REFUSED` when one cannot be read. */
+async function readTlsFiles({ tlsFiles }: NatsAddress): Promise<TlsOptions> {
+  const entries = Object.entries(tlsFiles).map(async ([name, file]: [string, string]) => {
+    try {
+      return [name, await readFile(file)] as const
+    } catch (cause) {
+      throw new WebMQError('E_BROKER_REFUSED', { detail: `the file ${file} cannot be read`, cause })
+    }
+  })
+  return Object.fromEntries(await Promise.all(entries))
+}
