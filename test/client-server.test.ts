@@ -1,8 +1,8 @@
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { type ClientOptions, type Gap, type StateChange, WebMQClient } from 'webmq-client'
 import { createServer, type ServerOptions } from 'webmq-server'
+import { freePort } from 'webmq-server/services'
 import { WebSocket } from 'ws'
-import { freePort } from './server-process.js'
 import { signedToken, TOKEN_SECRET } from './signed-token.js'
 
 const closers: (() => Promise<unknown>)[] = []

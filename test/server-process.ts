@@ -1,6 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { createServer } from 'node:net'
 import { fileURLToPath } from 'node:url'
 
 const BIN = fileURLToPath(new URL('../packages/server/bin/webmq-server.js', import.meta.url))
@@ -44,26 +43,6 @@ export async function startServerProcess(port: number, flags: readonly string[] 
       return code
     },
   }
-}
-
-/**
- * A free port outside the ephemeral range (32768-60999), so that a server can be restarted on it without a client's
- * outgoing connection having taken it meanwhile.
- */
-export async function freePort(): Promise<number> {
-  for (let attempt = 0; attempt < 50; attempt++) {
-    const port = 20_000 + Math.floor(Math.random() * 12_000)
-    if (await isFree(port)) return port
-  }
-  throw new Error('found no free port between 20000 and 32000')
-}
-
-function isFree(port: number): Promise<boolean> {
-  return new Promise((resolve) => {
-    const probe = createServer()
-    probe.once('error', () => resolve(false))
-    probe.listen(port, '127.0.0.1', () => probe.close(() => resolve(true)))
-  })
 }
 
 async function answers(url: string): Promise<boolean> {

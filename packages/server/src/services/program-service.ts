@@ -35,7 +35,7 @@ export async function dataFolder(kind: string): Promise<string> {
 export class ProgramService implements Service {
   readonly #program: ServiceProgram
   #process: SupervisedProcess | undefined
-  #isStopped = false
+  #stopped: Promise<void> | undefined
   /** CPU time of the processes before the last restart. */
   #pastCpuSeconds = 0
 
@@ -66,26 +66,29 @@ export class ProgramService implements Service {
   }
 
   async restart(): Promise<void> {
-    if (this.#isStopped) throw serviceError(`${this.kind} has been stopped for good`)
     await this.#process?.end(this.#program.stopTimeoutMs)
+    if (this.#stopped !== undefined) throw serviceError(`${this.kind} has been stopped for good`)
     this.#pastCpuSeconds = this.cpuSeconds() ?? 0
     this.#process = new SupervisedProcess({ ...this.#program.process, folder: this.#program.folder })
     await this.#waitUntilReady(this.#process)
   }
 
   async stop(): Promise<void> {
-    if (this.#isStopped) return
-    this.#isStopped = true
+    this.#stopped ??= this.#end()
+    await this.#stopped
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop()
+  }
+
+  async #end(): Promise<void> {
     try {
       await this.#process?.end(this.#program.stopTimeoutMs)
       await Promise.all((this.#program.companions ?? []).map((companion) => companion.kill()))
     } finally {
       await rm(this.#program.folder, { recursive: true, force: true, maxRetries: 5 })
     }
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.stop()
   }
 
   async #waitUntilReady(process: SupervisedProcess): Promise<void> {
