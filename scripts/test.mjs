@@ -2,11 +2,16 @@
 import { build } from './lib/build.mjs'
 import { findChromium } from './lib/chromium.mjs'
 import { runAutobahn, runCargoTests, runLint, runVitest } from './lib/runners.mjs'
+import { findServices } from './lib/services.mjs'
 import { runScript, step } from './lib/steps.mjs'
 
 await runScript(async () => {
   await build()
   const chromium = await step('Looking for Chromium', findChromium)
+  await step(
+    'Looking for RabbitMQ, Redis, NATS and toxiproxy (building it the first time takes a minute or two)',
+    findServices,
+  )
   const counts = [
     await step('Checking format, lint, types and the dependency rule', runLint),
     await step('Running the Rust tests', runCargoTests),

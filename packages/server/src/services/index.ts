@@ -1,6 +1,7 @@
 export { type FaultProxy, startFaultProxy } from './fault-proxy.js'
 export { freePort } from './free-port.js'
 export { type NatsOptions, startNats } from './nats.js'
+export { type ObtainedService, obtainAll } from './obtain-all.js'
 export { type RabbitmqOptions, type RabbitmqService, startRabbitmq } from './rabbitmq.js'
 export { type RedisOptions, startRedis } from './redis.js'
 export { type RedisCluster, startRedisCluster } from './redis-cluster.js'

@@ -1,5 +1,6 @@
 import { writeFile } from 'node:fs/promises'
 import path from 'node:path'
+import { type ContainerSpec, startContainer } from './container/container-service.js'
 import { freePort } from './free-port.js'
 import { GivenService } from './given-service.js'
 import { obtainProgram } from './obtain-program.js'
@@ -29,6 +30,7 @@ export async function startNats(options: NatsOptions = {}): Promise<Service> {
   const { isPrivate = args.length > 0 || config !== '' || hasJetStream } = options
   const origin = await obtainProgram('nats', { isPrivate })
   if (origin.source === 'url') return new GivenService('nats', origin.url)
+  if (origin.source === 'container') return await startContainer(containerSpec(config, hasJetStream, args))
   return await startProgram(async () => {
     const port = await freePort()
     const folder = await dataFolder('nats')
@@ -50,4 +52,17 @@ export async function startNats(options: NatsOptions = {}): Promise<Service> {
       ping: () => pingNats(port),
     })
   })
+}
+
+function containerSpec(config: string, hasJetStream: boolean, args: readonly string[]): ContainerSpec {
+  const configFile = '/etc/nats/webmq.conf'
+  return {
+    kind: 'nats',
+    image: 'nats:2.10-alpine',
+    port: 4222,
+    command: ['--config', configFile, ...(hasJetStream ? ['--jetstream', '--store_dir', '/data'] : []), ...args],
+    files: { [configFile]: config },
+    urlOf: (port) => `nats://127.0.0.1:${port}`,
+    ping: pingNats,
+  }
 }

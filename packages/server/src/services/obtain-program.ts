@@ -1,3 +1,4 @@
+import { canRunContainers } from './container/container-runtime.js'
 import { canInstallPackages, installPackage } from './debian-package.js'
 import { findProgram } from './find-program.js'
 import type { ServiceKind, ServiceOptions } from './service.js'
@@ -7,6 +8,7 @@ import { serviceError } from './service-error.js'
 export type ServiceOrigin =
   | { readonly source: 'url'; readonly url: string }
   | { readonly source: 'binary' | 'package'; readonly file: string }
+  | { readonly source: 'container' }
 
 interface KindSpec {
   readonly program: string
@@ -43,8 +45,8 @@ const found = new Map<ServiceKind, Promise<ServiceOrigin>>()
  * @throws {WebMQError} `E_SERVICE_FAILED` that says what to do when it is nowhere.
  */
 export async function obtainProgram(kind: ServiceKind, { isPrivate = false }: ServiceOptions): Promise<ServiceOrigin> {
-  const url = process.env[KINDS[kind].variable]
-  if (!isPrivate && url !== undefined && url !== '') return { source: 'url', url }
+  const url = isPrivate ? undefined : urlGiven(kind)
+  if (url !== undefined) return { source: 'url', url }
   const known = found.get(kind)
   if (known !== undefined) return await known
   const origin = search(kind)
@@ -53,16 +55,22 @@ export async function obtainProgram(kind: ServiceKind, { isPrivate = false }: Se
   return await origin
 }
 
+/** The URL of a running service that the environment gives. */
+export function urlGiven(kind: ServiceKind): string | undefined {
+  return process.env[KINDS[kind].variable] || undefined
+}
+
 async function search(kind: ServiceKind): Promise<ServiceOrigin> {
   const { program, folders, debianPackage, variable } = KINDS[kind]
   const file = findProgram(program, folders)
   if (file !== undefined) return { source: 'binary', file }
+  if (await canRunContainers()) return { source: 'container' }
   if (canInstallPackages()) {
     await installPackage(debianPackage)
     const installed = findProgram(program, folders)
     if (installed !== undefined) return { source: 'package', file: installed }
   }
   throw serviceError(
-    `${kind} is not to be had here: install ${program}, start a container runtime, or give the URL of a running one in ${variable}`,
+    `${kind} is not to be had here: install ${program}, start Docker or Podman, or give the URL of a running one in ${variable}`,
   )
 }

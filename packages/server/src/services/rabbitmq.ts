@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import path from 'node:path'
 import { promisify } from 'node:util'
+import { startContainer } from './container/container-service.js'
 import { findProgram } from './find-program.js'
 import { freePort } from './free-port.js'
 import { GivenService } from './given-service.js'
@@ -45,6 +46,7 @@ export async function startRabbitmq(options: RabbitmqOptions = {}): Promise<Rabb
   const { config = '', isPrivate = config !== '' } = options
   const origin = await obtainProgram('rabbitmq', { isPrivate })
   if (origin.source === 'url') return new GivenRabbitmq('rabbitmq', origin.url)
+  if (origin.source === 'container') return await startRabbitmqContainer(config)
   return await startProgram(async () => {
     const folder = await dataFolder('rabbitmq')
     const port = await freePort()
@@ -92,6 +94,20 @@ class GivenRabbitmq extends GivenService implements RabbitmqService {
   async ctl(): Promise<string> {
     throw serviceError('the RabbitMQ was given by URL and rabbitmqctl cannot reach it: ask for { isPrivate: true }')
   }
+}
+
+async function startRabbitmqContainer(config: string): Promise<RabbitmqService> {
+  const service = await startContainer({
+    kind: 'rabbitmq',
+    image: 'rabbitmq:3.13',
+    port: 5672,
+    files: { '/etc/rabbitmq/conf.d/90-webmq.conf': `${config}\n` },
+    urlOf: (port) => `amqp://guest:guest@127.0.0.1:${port}`,
+    ping: pingRabbitmq,
+  })
+  return Object.assign(service, {
+    ctl: (...args: readonly string[]) => service.run('rabbitmqctl', '--silent', ...args),
+  })
 }
 
 const LOG_FILE = 'rabbitmq.log'

@@ -15,7 +15,9 @@ export async function startRedisProgram(
   argsOf: (port: number, folder: string) => readonly string[] | Promise<readonly string[]>,
 ): Promise<ProgramService> {
   const origin = await obtainProgram('redis', { isPrivate: true })
-  if (origin.source === 'url') throw serviceError('a private redis cannot be one that was given by URL')
+  if (origin.source === 'url' || origin.source === 'container') {
+    throw serviceError('several Redis that have to reach each other need redis-server on PATH')
+  }
   return await startProgram(async () => {
     const port = await freePort()
     const folder = await dataFolder('redis')

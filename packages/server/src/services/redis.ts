@@ -1,5 +1,7 @@
+import { startContainer } from './container/container-service.js'
 import { GivenService } from './given-service.js'
 import { obtainProgram } from './obtain-program.js'
+import { pingRedis } from './ping.js'
 import { redisArgs, startRedisProgram } from './redis-program.js'
 import type { Service, ServiceOptions } from './service.js'
 
@@ -19,5 +21,15 @@ export interface RedisOptions extends ServiceOptions {
 export async function startRedis({ args = [], isPrivate = args.length > 0 }: RedisOptions = {}): Promise<Service> {
   const origin = await obtainProgram('redis', { isPrivate })
   if (origin.source === 'url') return new GivenService('redis', origin.url)
+  if (origin.source === 'container') {
+    return await startContainer({
+      kind: 'redis',
+      image: 'redis:7.4-alpine',
+      port: 6379,
+      command: ['redis-server', '--save', '', ...args],
+      urlOf: (port) => `redis://127.0.0.1:${port}`,
+      ping: pingRedis,
+    })
+  }
   return await startRedisProgram((port, folder) => [...redisArgs(port, folder), ...args])
 }

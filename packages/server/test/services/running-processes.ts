@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs'
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { processTree } from '../../src/services/process-tree.js'
 
 /** The data folder of the one service of a kind that this process has running, as its command line has it. */
@@ -17,9 +17,17 @@ export function processesOf(folder: string): { readonly pid: number; readonly na
     .map((name) => ({ pid: Number(name), name: nameOf(Number(name)) }))
 }
 
-/** Command line and environment; a zombie has neither any more. */
+/** Command line, environment, and, as Redis writes its title over both, working folder; a zombie has none any more. */
 function traceOf(pid: number): string {
-  return `${read(pid, 'cmdline')}\0${read(pid, 'environ')}`
+  return `${read(pid, 'cmdline')}\0${read(pid, 'environ')}\0${workingFolderOf(pid)}`
+}
+
+function workingFolderOf(pid: number): string {
+  try {
+    return readlinkSync(`/proc/${pid}/cwd`)
+  } catch {
+    return '' // It has ended meanwhile.
+  }
 }
 
 function nameOf(pid: number): string {
