@@ -11,9 +11,9 @@ import type {
 import { Router } from '../router.js'
 import type { MeshAddress } from './mesh/dialer.js'
 import { lookUpHost, type ResolveHost } from './mesh/dialers.js'
+import { KeyWriter } from './mesh/key-codec.js'
 import { Mesh } from './mesh/mesh.js'
 import type { MeshLog } from './mesh/mesh-log.js'
-import { KeyBytes } from './mesh/outbox.js'
 import type { Peer } from './mesh/peer.js'
 import { ACCEPTED } from './mesh/receipt.js'
 import { Turn } from './mesh/turn.js'
@@ -72,7 +72,7 @@ export class MeshBroker implements Broker {
   readonly #options: MeshBrokerOptions
   readonly #interest = new Router()
   readonly #ids: PublishIds
-  readonly #keyBytes = new KeyBytes()
+  readonly #keys = new KeyWriter()
   readonly #turn = new Turn()
   #mesh: Mesh | undefined
   #sink: BrokerSink | undefined
@@ -213,7 +213,7 @@ export class MeshBroker implements Broker {
       this.#localCount++
       return ACCEPTED
     }
-    const keyBytes = this.#keyBytes.of(key)
+    const keyBytes = this.#keys.bytesOf(key)
     for (const peer of peers) peer.outbox.addMessage(keyBytes, payload, isBinary)
     return this.#turn.published(peers, payload.length)
   }

@@ -1,5 +1,6 @@
-import { isKey, isPattern } from 'webmq-client/protocol'
+import { isPattern } from 'webmq-client/protocol'
 import { FRAME, isCounted } from './frames.js'
+import { KeyReader } from './key-codec.js'
 import type { Peer } from './peer.js'
 import { decodeSequence, encodeSequence } from './start-frames.js'
 import type { Wire, WireHandler } from './wire.js'
@@ -132,7 +133,7 @@ export class Link implements WireHandler {
       this.#fail('it sends a message that is too short')
       return
     }
-    const key = this.#keys.read(bytes, keyAt, keyEnd)
+    const key = this.#keys.keyOf(bytes, keyAt, keyEnd)
     if (key === undefined) this.#events.malformed()
     else this.#events.message(key, bytes.subarray(keyEnd, end), isBinary)
   }
@@ -145,28 +146,5 @@ export class Link implements WireHandler {
 
   #fail(detail: string): void {
     this.wire.fail(new Error(detail))
-  }
-}
-
-/** Turns bytes into keys; those of the last key are merely compared. */
-class KeyReader {
-  #key: string | undefined
-  #bytes: Uint8Array = NO_BODY
-
-  /** The key, or `undefined` when the bytes are none. */
-  read(bytes: Buffer, start: number, end: number): string | undefined {
-    if (this.#isLast(bytes, start, end)) return this.#key
-    const key = bytes.toString('utf8', start, end)
-    this.#bytes = new Uint8Array(bytes.subarray(start, end))
-    this.#key = isKey(key) ? key : undefined
-    return this.#key
-  }
-
-  #isLast(bytes: Buffer, start: number, end: number): boolean {
-    const last = this.#bytes
-    const { length } = last
-    if (end - start !== length) return false
-    for (let index = 0; index < length; index++) if (bytes[start + index] !== last[index]) return false
-    return true
   }
 }

@@ -18,20 +18,6 @@ interface Chunk {
   lastSequence: number
 }
 
-/** A key as bytes, made once for a run of messages to the same key. */
-export class KeyBytes {
-  #key: string | undefined
-  #bytes: Uint8Array = new Uint8Array(0)
-
-  of(key: string): Uint8Array {
-    if (key !== this.#key) {
-      this.#bytes = Buffer.from(key)
-      this.#key = key
-    }
-    return this.#bytes
-  }
-}
-
 /**
  * The stream of frames to one node. Every frame is written once, into chunks of contiguous bytes; what a write hands to the
  * socket is a range of a chunk. Counted frames stay until the other node has taken them in, so that a new link can go on
@@ -54,16 +40,9 @@ export class Outbox {
     return this.#lastSequence
   }
 
-  /** Number up to which the other node has taken frames in. */
-  get ackedSequence(): number {
-    return this.#ackedSequence
-  }
-
-  /** Bytes that are not handed out yet. */
-  get unsentBytes(): number {
-    let bytes = -this.#cursorAt
-    for (let index = this.#cursorChunk; index < this.#chunks.length; index++) bytes += this.#chunks[index]?.length ?? 0
-    return bytes
+  /** Bytes of the chunks that are kept. */
+  get keptBytes(): number {
+    return this.#chunks.reduce((sum, { bytes }) => sum + bytes.length, 0)
   }
 
   /** Whether the chunk that is being filled is nearly full: a good time to write. */

@@ -1,0 +1,189 @@
+import { type ChildProcess, fork } from 'node:child_process'
+import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
+import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { createMeshBroker, type MeshBroker, type MeshBrokerOptions } from '../../src/brokers/mesh-broker.js'
+import { eventually } from '../../src/conformance/transport/eventually.js'
+import { type FaultProxy, startFaultProxy } from '../../src/services/index.js'
+import { obtainToxiproxy } from '../../src/services/toxiproxy-program.js'
+
+const BUILD_TIMEOUT_MS = 600_000
+const HEARTBEAT_MS = 200
+const PROCESS = fileURLToPath(new URL('mesh-process.mjs', import.meta.url))
+const DEFAULTS: Omit<MeshBrokerOptions, 'log'> = {
+  listen: { host: '127.0.0.1', port: 0 },
+  peers: [],
+  secret: 'shared by the nodes of this test',
+  brokerNamespace: 'test',
+  brokerTimeoutMs: 5_000,
+  brokerStartTimeoutMs: 5_000,
+  brokerHeartbeatMs: HEARTBEAT_MS,
+  brokerMaxPendingBytes: 16 * 1_048_576,
+  maxPayloadBytes: 262_144,
+  dedupeWindowMs: 60_000,
+  dedupeMaxIds: 1_000,
+}
+
+interface Node {
+  readonly broker: MeshBroker
+  /** What it was told, in order; a gap is `gap`. */
+  readonly told: string[]
+}
+
+async function startNode(options: Partial<MeshBrokerOptions> = {}): Promise<Node> {
+  const told: string[] = []
+  const log = { debug: () => undefined, info: () => undefined, warn: () => undefined }
+  const broker = createMeshBroker({ ...DEFAULTS, log, ...options })
+  onTestFinished(() => broker.stop())
+  await broker.start({
+    deliver: ({ payload }) => told.push(Buffer.from(payload).toString()),
+    gap: () => told.push('gap'),
+    status: () => undefined,
+  })
+  await broker.bind('#')
+  return { broker, told }
+}
+
+/** Two nodes, whose one link goes through a proxy. */
+async function startPair(options: Partial<MeshBrokerOptions> = {}): Promise<{ a: Node; b: Node; proxy: FaultProxy }> {
+  const a = await startNode(options)
+  const proxy = await startFaultProxy({ url: `mesh://127.0.0.1:${a.broker.address?.port}` })
+  onTestFinished(() => proxy.stop())
+  const b = await startNode({ ...options, peers: [{ host: proxy.host, port: proxy.port }] })
+  await areLinked(a, b)
+  return { a, b, proxy }
+}
+
+const areLinked = (...nodes: readonly Node[]) =>
+  eventually(() => expect(nodes.map(({ broker }) => broker.linkCount)).toEqual(nodes.map(() => 1)))
+
+function publish({ broker }: Node, text: string): Promise<unknown> {
+  return Promise.resolve(broker.publish({ key: 'a', payload: Buffer.from(text), isBinary: false }))
+}
+
+/** A node that can be held up and killed. */
+async function forkNode(
+  options: Partial<MeshBrokerOptions>,
+): Promise<{ child: ChildProcess; port: number; told: string[] }> {
+  const child = fork(PROCESS, [JSON.stringify({ ...DEFAULTS, ...options })])
+  onTestFinished(() => {
+    child.kill('SIGKILL')
+  })
+  const told: string[] = []
+  let port = 0
+  child.on('message', (message: { port?: number; text?: string; gap?: true; accepted?: string }) => {
+    if (message.port !== undefined) port = message.port
+    else if (message.accepted === undefined) told.push(message.gap === true ? 'gap' : (message.text ?? ''))
+  })
+  await eventually(() => expect(port).toBeGreaterThan(0))
+  return { child, port, told }
+}
+
+describe('a link of a mesh', () => {
+  beforeAll(async () => {
+    await obtainToxiproxy()
+  }, BUILD_TIMEOUT_MS)
+
+  it('goes on where it broke when it comes back at once', async () => {
+    const { a, b, proxy } = await startPair()
+    const sent: string[] = []
+    const published: Promise<unknown>[] = []
+    const send = () => {
+      const text = `${sent.length}`
+      sent.push(text)
+      published.push(publish(a, text))
+    }
+    for (let round = 0; round < 3; round++) {
+      for (let index = 0; index < 100; index++) send()
+      await proxy.cut()
+      for (let index = 0; index < 100; index++) send()
+      const bound = b.broker.bind(`late.${round}`)
+      await proxy.heal()
+      await bound
+      await areLinked(a, b)
+    }
+    await Promise.all(published)
+    expect(b.told).toEqual(sent)
+    expect(a.told).toEqual(sent)
+    expect(a.broker.stats()).toMatchObject({ lostCount: 3, pendingCount: 0, pendingBytes: 0, acceptedCount: 600 })
+  })
+
+  it('that stays away is given up: publishes resolve, and both sides tell a gap, then and when it is back', async () => {
+    const { a, b, proxy } = await startPair()
+    await publish(a, 'before')
+    await proxy.cut()
+    await eventually(() => expect(a.broker.linkCount).toBe(0))
+    await publish(a, 'during')
+    await eventually(() =>
+      expect([a.told, b.told]).toEqual([
+        ['before', 'during', 'gap'],
+        ['before', 'gap'],
+      ]),
+    )
+    await publish(a, 'later')
+    await proxy.heal()
+    await areLinked(a, b)
+    await publish(a, 'after')
+    // b has accepted nothing, so a has missed nothing.
+    expect(a.told).toEqual(['before', 'during', 'gap', 'later', 'after'])
+    expect(b.told).toEqual(['before', 'gap', 'gap', 'after'])
+  })
+
+  it('that swallows bytes is found by its silence', async () => {
+    const { a, b, proxy } = await startPair()
+    await proxy.swallow()
+    const startedMs = performance.now()
+    await publish(a, 'swallowed')
+    // Two heartbeats of silence, and a second in which it may come back.
+    expect(performance.now() - startedMs).toBeLessThan(2 * HEARTBEAT_MS + 1_000 + 1_500)
+    await eventually(() => expect([a.told, b.told]).toEqual([['swallowed', 'gap'], ['gap']]))
+    await proxy.heal()
+    await areLinked(a, b)
+    await publish(a, 'after')
+    expect(b.told).toEqual(['gap', 'gap', 'after'])
+  })
+})
+
+describe('a node of a mesh', () => {
+  it('that is killed is given up, and what it had acknowledged it had', async () => {
+    const a = await startNode()
+    const peer = await forkNode({ peers: a.broker.address === undefined ? [] : [a.broker.address] })
+    await publish(a, 'acknowledged')
+    await eventually(() => expect(peer.told).toEqual(['acknowledged']))
+    peer.child.kill('SIGKILL')
+    await publish(a, 'too late')
+    await eventually(() => expect(a.told).toEqual(['acknowledged', 'too late', 'gap']))
+    expect(a.broker.stats()).toMatchObject({ pendingCount: 0, lostCount: 1 })
+  })
+
+  it('that takes in nothing is given up after brokerTimeoutMs, though its connection stands', async () => {
+    // Heartbeats so seldom that it is not found by its silence.
+    const options = { brokerTimeoutMs: 500, brokerHeartbeatMs: 60_000 }
+    const a = await startNode(options)
+    const peer = await forkNode({ ...options, peers: a.broker.address === undefined ? [] : [a.broker.address] })
+    peer.child.kill('SIGSTOP')
+    const startedMs = performance.now()
+    await publish(a, 'unread')
+    const waitedMs = performance.now() - startedMs
+    expect(waitedMs).toBeGreaterThan(490)
+    expect(a.told).toEqual(['unread', 'gap'])
+    await publish(a, 'without it')
+    peer.child.kill('SIGCONT')
+    await areLinked(a)
+    await publish(a, 'after')
+    await eventually(() => expect(peer.told.at(-1)).toBe('after'))
+    // What the system had kept for it may still have come, before the gap.
+    expect(peer.told.filter((text) => text !== 'unread')).toEqual(['gap', 'after'])
+  })
+
+  it('leaves nothing behind that keeps its process alive', async () => {
+    const a = await startNode()
+    const peer = await forkNode({ peers: a.broker.address === undefined ? [] : [a.broker.address] })
+    await publish(a, 'one')
+    peer.child.send('stop')
+    const [code] = (await once(peer.child, 'exit')) as [number | null]
+    expect(code).toBe(0)
+    expect(a.told).toEqual(['one'])
+    expect(a.broker.stats().lostCount).toBe(0)
+  })
+})

@@ -1,0 +1,23 @@
+// A node of a mesh in a process of its own: tells its port, then every message and gap it is told; publishes what it is asked to.
+import { createMeshBroker } from '../../dist/brokers/mesh-broker.js'
+
+const [options] = process.argv.slice(2).map((text) => JSON.parse(text))
+const silent = { debug: () => undefined, info: () => undefined, warn: () => undefined }
+const broker = createMeshBroker({ ...options, log: silent })
+await broker.start({
+  deliver: ({ payload }) => process.send({ text: Buffer.from(payload).toString() }),
+  gap: () => process.send({ gap: true }),
+  status: () => undefined,
+})
+await broker.bind('#')
+process.send({ port: broker.address.port })
+process.on('message', async (message) => {
+  if (message === 'stop') {
+    await broker.stop()
+    // Nothing of the broker is left to keep the process alive.
+    process.disconnect()
+  } else {
+    await broker.publish({ key: 'a', payload: Buffer.from(message), isBinary: false })
+    process.send({ accepted: message })
+  }
+})
