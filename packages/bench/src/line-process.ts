@@ -1,5 +1,6 @@
-import { type ChildProcess, spawn } from 'node:child_process'
+import { type ChildProcess, type ChildProcessByStdio, spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
+import type { Readable, Writable } from 'node:stream'
 import { RunError } from './exit-codes.js'
 
 /** A program that is asked in JSON lines on its standard input and answers in JSON lines on its standard output. */
@@ -10,6 +11,8 @@ export interface LineProgram {
   readonly args: readonly string[]
   /** Whether commands may carry an `id` that the answer repeats; without it one question of a kind is asked at a time. */
   readonly hasIds: boolean
+  /** A descriptor that the program inherits as its descriptor 3. */
+  readonly fd?: number
 }
 
 /** Something a program has said; `event` says what. */
@@ -46,7 +49,7 @@ export class LineProcess {
   #lastId = 0
   #isStopping = false
 
-  constructor({ title, command, args, hasIds }: LineProgram) {
+  constructor({ title, command, args, hasIds, fd }: LineProgram) {
     this.#title = title
     this.#hasIds = hasIds
     this.failed = new Promise((_, reject) => {
@@ -54,7 +57,10 @@ export class LineProcess {
     })
     this.failed.catch(() => undefined) // Whoever waits for this program races against it; between two waits nobody does.
     // A group of its own: Ctrl-C reaches the bench alone, which decides when its programs end.
-    const child = spawn(command, args, { stdio: ['pipe', 'pipe', 'pipe'], detached: true })
+    const child = spawn(command, args, {
+      stdio: ['pipe', 'pipe', 'pipe', ...(fd === undefined ? [] : [fd])],
+      detached: true,
+    }) as ChildProcessByStdio<Writable, Readable, Readable> // The types know no fourth.
     this.#child = child
     this.#exited = new Promise((resolve) => {
       child.once('close', (code, signal) => {

@@ -1,9 +1,10 @@
 // WebMQ itself, with either transport. Publishes in the process of the server.
 import { createServer } from 'webmq-server'
+import { DeliveredCount } from '../dist/targets/delivered-count.js'
 import { serveTarget, targetSettings } from '../dist/targets/serve-target.js'
 import { maxWaitingBytesOf } from '../dist/targets/target-server.js'
 
-const { transport, jwtSecret, isLossless: _, ...options } = targetSettings()
+const { transport, jwtSecret, isLossless: _, toldPayloadBytes, ...options } = targetSettings()
 const isNative = transport === 'native'
 const server = createServer({
   host: '127.0.0.1',
@@ -18,6 +19,9 @@ const failed = (error) => {
   process.stderr.write(`publish failed: ${error.message}\n`)
   process.exit(1)
 }
+
+/** How often a node says how much it has delivered: a window is 10 ms long and more. */
+const TELL_INTERVAL_MS = 2
 
 /** Since nothing waited. */
 let publishedBytes = 0
@@ -63,6 +67,24 @@ serveTarget({
   connectionCount: () => server.stats().connectionCount,
   receivedCount: () => server.stats().receivedCount,
 })
+
+if (toldPayloadBytes !== undefined) {
+  const delivered = new DeliveredCount()
+  let told = 0
+  setInterval(() => {
+    const count = deliveredMessageCount()
+    if (count === told) return
+    told = count
+    delivered.tell(count)
+  }, TELL_INTERVAL_MS)
+}
+
+/** Messages of other nodes that wait for nobody here any more; at least those: headers count as payload. */
+function deliveredMessageCount() {
+  const { routedCount, transport } = server.stats()
+  const outbox = isNative ? transport.outboxBytes : transport.outboxBytes / Math.max(1, transport.connections)
+  return Math.max(0, routedCount - Math.ceil(outbox / toldPayloadBytes))
+}
 
 /** Half of what the server cuts a connection off at. */
 function maxWaitingBytes() {

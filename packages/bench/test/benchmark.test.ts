@@ -8,6 +8,9 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'v
 
 const BENCHMARK = fileURLToPath(new URL('../benchmark.js', import.meta.url))
 
+/** Each a real one of the run's own. */
+const BROKERS = ['mesh'] as const
+
 interface Run {
   readonly child: ChildProcess
   readonly output: () => string
@@ -43,7 +46,32 @@ async function publishing(run: Run): Promise<{ readonly port: number; readonly p
   return { port: Number(port), pid: Number(pid) }
 }
 
-describe('benchmark.js', () => {
+interface Process {
+  readonly pid: number
+  readonly command: string
+}
+
+/** Everything that a process has started, whatever group it is in. */
+async function descendantsOf(pid: number): Promise<Process[]> {
+  const children = (await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8').catch(() => ''))
+    .split(' ')
+    .filter(Boolean)
+  const found = await Promise.all(
+    children.map(async (child) => {
+      const command = await readFile(`/proc/${child}/cmdline`, 'utf8').catch(() => '')
+      return [{ pid: Number(child), command }, ...(await descendantsOf(Number(child)))]
+    }),
+  )
+  return found.flat()
+}
+
+/** Seen from outside: a process that waits to be reaped still has an id. */
+async function isRunning(pid: number): Promise<boolean> {
+  const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => ') Z')
+  return !/\) [ZX]/.test(stat)
+}
+
+describe('benchmark.js', { timeout: 60_000 }, () => {
   let directory: string
 
   beforeAll(async () => {
@@ -106,6 +134,43 @@ describe('benchmark.js', () => {
     expect(await exited, output()).toBe(3)
     expect(output()).toMatch(/FAILS: p50<1us \(\d/)
   })
+
+  it.each(BROKERS)('measures several backends over %s: what one publishes the clients of all get', async (broker) => {
+    const file = join(directory, `${broker}.json`)
+    const load = ['--clients', '8', '--backends', '3', '--broker', broker, '--duration', '1', '--warmup', '0.2']
+    const { output, exited } = benchmark(...load, '--assert', 'loss=0', '--json', file)
+    expect(await exited, output()).toBe(0)
+    const record = JSON.parse(await readFile(file, 'utf8'))
+    expect(record.config).toMatchObject({ backends: 3, broker })
+    // 8 clients x 5/s x 1 s, to 4 keys that all listen to: everything goes everywhere.
+    expect(record.results).toMatchObject({
+      publishedCount: 40,
+      deliveredCount: 320,
+      lossRatio: 0,
+      duplicateCount: 0,
+      reorderedCount: 0,
+    })
+    expect(record.irregularities).toMatchObject({ unexpectedCount: 0, publishErrorCount: 0, gapCount: 0 })
+    const { perBackend } = record.results
+    expect(perBackend.map(({ clientCount }: { clientCount: number }) => clientCount)).toEqual([3, 3, 2])
+    expect(perBackend.map(({ deliveredCount }: { deliveredCount: number }) => deliveredCount)).toEqual([120, 120, 80])
+    expect(record.broker.cpuSeconds === null).toBe(broker === 'mesh')
+    expect(record.total.cpuSeconds).toBeCloseTo(record.server.cpuSeconds + (record.broker.cpuSeconds ?? 0), 9)
+    expect(/Broker: CPU \d+\.\d\d s/.test(output())).toBe(broker !== 'mesh')
+  })
+
+  it('ends with 130 on Ctrl-C while its broker starts, and leaves none behind', async () => {
+    const run = benchmark('--clients', '2', '--backends', '2', '--duration', '60')
+    await vi.waitFor(() => expect(run.output()).toContain('starting rabbitmq'), { timeout: 15_000, interval: 50 })
+    const descendants = await vi.waitFor(async () => {
+      const found = await descendantsOf(run.child.pid ?? 0)
+      expect(found.map(({ command }) => command)).toContainEqual(expect.stringContaining('epmd'))
+      return found
+    }, 15_000)
+    run.child.kill('SIGINT')
+    expect(await run.exited, run.output()).toBe(130)
+    expect((await Promise.all(descendants.map(({ pid }) => isRunning(pid)))).filter(Boolean)).toEqual([])
+  }, 60_000)
 
   it('ends with 130 on Ctrl-C and leaves no backend behind', async () => {
     const run = benchmark('--clients', '2', '--duration', '60', '--warmup', '0')

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { BROKER_KINDS, parseBroker, withoutPasswords } from './broker-choice.js'
+import { BROKER_KINDS, parseBroker, withoutSecrets } from './broker-choice.js'
 
 describe('the broker of a run', () => {
   it.each(BROKER_KINDS)('is one of its own when it is named: %s', (kind) => {
@@ -24,12 +24,14 @@ describe('the broker of a run', () => {
 
 describe('an address that is written down', () => {
   it.each([
-    ['amqp://me:secret@host:5672/v', 'amqp://me:***@host:5672/v'],
-    ['nats://a:one@h1:1,b:two@h2:2', 'nats://a:***@h1:1,b:***@h2:2'],
-    ['redis://:secret@host', 'redis://:***@host'],
+    ['amqp://me:secret@host:5672/v', 'amqp://***@host:5672/v'],
+    ['amqp://me:se/cr@et@host', 'amqp://***@host'],
+    ['nats://a:one@h1:1,b:two@h2:2', 'nats://***@h2:2'],
+    ['nats://token@host', 'nats://***@host'],
+    ['redis://host:6379?password=secret', 'redis://host:6379?***'],
     ['redis://host:6379', 'redis://host:6379'],
     ['deliveriesPerSecond@1000,payloadBytes=64', 'deliveriesPerSecond@1000,payloadBytes=64'],
-  ])('has no password: %s', (text, written) => {
-    expect(withoutPasswords(text)).toBe(written)
+  ])('has no secret: %s', (text, written) => {
+    expect(withoutSecrets(text)).toBe(written)
   })
 })

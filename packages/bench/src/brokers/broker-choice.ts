@@ -45,8 +45,13 @@ export function isEmbedded(kind: BrokerKind): boolean {
   return kind === 'memory' || kind === 'mesh'
 }
 
-/** The text, in which addresses may stand, without their passwords: for what is printed and written. */
-export function withoutPasswords(text: string): string {
-  // Several hosts may stand in an address, each with a password of its own.
-  return text.replace(/\w+:\/\/[^\s']+/g, (address) => address.replace(/(?<=[/,][^/,:@]*:)[^/,@]*(?=@)/g, '***'))
+/**
+ * The text, in which addresses may stand, without anything in them that may be a secret: for what is printed and written. Users are hidden
+ * with their passwords, because NATS takes a token for a user, and everything up to the last `@`, because a password may have one.
+ */
+export function withoutSecrets(text: string): string {
+  return text.replace(/(\w+:\/\/)([^\s']+)/g, (_, scheme: string, rest: string) => {
+    const [place = '', query] = rest.slice(rest.lastIndexOf('@') + 1).split('?')
+    return `${scheme}${rest.includes('@') ? '***@' : ''}${place}${query === undefined ? '' : '?***'}`
+  })
 }

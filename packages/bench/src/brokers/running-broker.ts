@@ -6,7 +6,12 @@ import type { BrokerChoice, BrokerKind, ServiceBrokerKind } from './broker-choic
 export interface NodeBrokerOptions {
   readonly broker: string
   readonly brokerNamespace: string
+  /** Of a node of a mesh: where the others reach it, and what they all share. */
+  readonly mesh?: { readonly listen: string; readonly secret: string }
 }
+
+const NAMESPACE_BYTES = 6
+const SECRET_BYTES = 32
 
 /** What connects the servers of one run. */
 export interface RunningBroker {
@@ -28,14 +33,14 @@ export interface RunningBroker {
  * @throws {RunError} when it cannot be had; nothing is left then.
  */
 export async function startBroker({ kind, address }: BrokerChoice, nodeCount: number): Promise<RunningBroker> {
-  const brokerNamespace = `bench-${randomBytes(6).toString('hex')}`
+  const brokerNamespace = `bench-${randomBytes(NAMESPACE_BYTES).toString('hex')}`
   const noProcess = { kind, cpuSeconds: () => null, stop: async () => undefined }
   if (address !== undefined) return { ...noProcess, nodeOptions: () => ({ broker: address, brokerNamespace }) }
   switch (kind) {
     case 'memory':
       return { ...noProcess, nodeOptions: () => ({ broker: 'memory', brokerNamespace }) }
     case 'mesh':
-      throw new RunError(`the servers under test cannot be a mesh of ${nodeCount} yet`)
+      return { ...noProcess, nodeOptions: await meshOptions(nodeCount, brokerNamespace) }
     default: {
       const service = await startService(kind)
       return {
@@ -46,6 +51,19 @@ export async function startBroker({ kind, address }: BrokerChoice, nodeCount: nu
       }
     }
   }
+}
+
+/**
+ * Every node is told the places of all. One that starts is linked with all that listen by then when its start resolves, so the mesh is
+ * complete when all have started.
+ */
+async function meshOptions(nodeCount: number, brokerNamespace: string): Promise<RunningBroker['nodeOptions']> {
+  const { freePort } = await import('webmq-server/services')
+  const places: string[] = []
+  for (let index = 0; index < nodeCount; index++) places.push(`127.0.0.1:${await freePort()}`)
+  const broker = `mesh://${places.join(',')}`
+  const secret = randomBytes(SECRET_BYTES).toString('base64url')
+  return (index) => ({ broker, brokerNamespace, mesh: { listen: places[index] ?? '', secret } })
 }
 
 /** Private, whatever the environment offers: what others do there would be in the figures. */

@@ -1,4 +1,4 @@
-import { isEmbedded } from '../brokers/broker-choice.js'
+import { type BrokerKind, isEmbedded } from '../brokers/broker-choice.js'
 import type { MachineInfo } from '../machine.js'
 import type { ClientsConfig } from '../scenarios/clients-options.js'
 import type { ClientsReport } from '../scenarios/clients-result.js'
@@ -16,7 +16,8 @@ export interface ClientsRecord
   readonly results: ClientsReport['results']
 }
 
-const COLUMNS: readonly ResultColumn[] = [
+/** The columns of a table of such runs. */
+export const CLIENTS_COLUMNS: readonly ResultColumn[] = [
   { key: 'target', title: 'Target', unit: '', format: 'text' },
   { key: 'subscribers', title: 'Clients', unit: '', format: 'count' },
   { key: 'backends', title: 'Backends', unit: '', format: 'count' },
@@ -30,8 +31,9 @@ const COLUMNS: readonly ResultColumn[] = [
   { key: 'latencyMs.p95', title: 'p95', unit: 'ms', format: 'ms', better: 'lower' },
   { key: 'latencyMs.p99', title: 'p99', unit: 'ms', format: 'ms', better: 'lower' },
   { key: 'latencyMs.max', title: 'max', unit: 'ms', format: 'ms', better: 'lower' },
-  { key: 'gapCount', title: 'Lost', unit: '', format: 'count', better: 'lower' },
-  { key: 'duplicateCount', title: 'Duplicates', unit: '', format: 'count', better: 'lower' },
+  { key: 'gapCount', title: 'Lost', unit: '', format: 'count', better: 'lower', repeats: 'max' },
+  { key: 'duplicateCount', title: 'Duplicates', unit: '', format: 'count', better: 'lower', repeats: 'max' },
+  { key: 'reorderedCount', title: 'Out of order', unit: '', format: 'count', better: 'lower', repeats: 'max' },
   { key: 'drainMs', title: 'Drain', unit: 'ms', format: 'ms', better: 'lower' },
   { key: 'serverCpuSeconds', title: 'Server CPU', unit: 's', format: 'seconds', better: 'lower' },
   { key: 'brokerCpuSeconds', title: 'Broker CPU', unit: 's', format: 'seconds', better: 'lower' },
@@ -52,7 +54,16 @@ const COLUMNS: readonly ResultColumn[] = [
   { key: 'serverRssBytes', title: 'Server RSS', unit: 'B', format: 'bytes', better: 'lower' },
   { key: 'generatorUtilization', title: 'Generator busy', unit: '', format: 'percent' },
 ]
-const IDENTITY = ['target', 'subscribers', 'backends', 'listens', 'publishRate', 'keyPoolSize', 'messageSize']
+/** Those of them that identify a run. */
+export const CLIENTS_IDENTITY: readonly string[] = [
+  'target',
+  'subscribers',
+  'backends',
+  'listens',
+  'publishRate',
+  'keyPoolSize',
+  'messageSize',
+]
 
 /** Whether this is a file of the `clients` scenario. */
 export function isClientsRecord(value: unknown): value is ClientsRecord {
@@ -64,13 +75,18 @@ export function isClientsRecord(value: unknown): value is ClientsRecord {
   )
 }
 
+/** What a row is called: on a broker it is another target, so that two brokers can be compared with each other. */
+export function clientsTarget(transport: string, broker: BrokerKind): string {
+  return broker === 'memory' ? `webmq-${transport}` : `webmq-${transport}+${broker}`
+}
+
 /** The run as a table of one row, so that it can be written, plotted and compared like the others. */
 export function clientsRecord(record: ClientsRecord): ResultRecord {
   const { config, results, rates, server, broker, total, generator } = record
   const missingCount = results.expectedCount - results.deliveredCount
   const hasLoss = missingCount !== 0 || results.duplicateCount !== 0 || results.reorderedCount !== 0
   const row: ResultRow = {
-    target: config.broker === 'memory' ? `webmq-${config.transport}` : `webmq-${config.transport}+${config.broker}`,
+    target: clientsTarget(config.transport, config.broker),
     mode: 'clients',
     subscribers: config.clients,
     backends: config.backends,
@@ -110,8 +126,8 @@ export function clientsRecord(record: ClientsRecord): ResultRecord {
     config: { ...config },
     versions: {},
     assertions: record.assertions,
-    columns: COLUMNS,
-    identity: IDENTITY,
+    columns: CLIENTS_COLUMNS,
+    identity: CLIENTS_IDENTITY,
     rows: [row],
     runs: [],
     notes: [],

@@ -1,5 +1,5 @@
 import type { AssertionResult } from '../assertions.js'
-import { withoutPasswords } from '../brokers/broker-choice.js'
+import { withoutSecrets } from '../brokers/broker-choice.js'
 import type { MachineInfo } from '../machine.js'
 import type { ScenarioOutcome } from '../scenarios/scenario.js'
 
@@ -50,7 +50,7 @@ export function resultText(outcome: ScenarioOutcome, assertions: readonly Assert
 
 /** The arguments as they have to be typed in a POSIX shell, but for passwords. */
 export function commandLine(args: readonly string[]): string {
-  return ['node', 'benchmark.js', ...args.map(withoutPasswords).map(quote)].join(' ')
+  return ['node', 'benchmark.js', ...args.map(withoutSecrets).map(quote)].join(' ')
 }
 
 function quote(arg: string): string {

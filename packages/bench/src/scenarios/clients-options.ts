@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os'
 import type { Command, OptionValues } from 'commander'
-import { type BrokerChoice, type BrokerKind, withoutPasswords } from '../brokers/broker-choice.js'
+import { type BrokerChoice, type BrokerKind, withoutSecrets } from '../brokers/broker-choice.js'
 import { UsageError } from '../exit-codes.js'
 import type { KeyPlanOptions } from '../key-plan.js'
 import {
@@ -37,6 +37,9 @@ export interface ClientsConfig {
   readonly workers: number
 }
 
+/** Seconds. */
+export const DEFAULT_DURATION_S = 10
+export const DEFAULT_WARMUP_S = 2
 /** One generator thread plays this many clients by default. */
 const CLIENTS_PER_WORKER = 200
 
@@ -62,9 +65,9 @@ export function addClientsOptions(command: Command): void {
     .option('--listens <n>', 'keys each client listens to', positiveInteger, 10)
     .option('--publish-rate <n>', 'messages per second and client', positiveNumber, 5)
     .option('--key-pool-size <n>', 'keys to choose from (default: clients/2)', positiveInteger)
-    .option('--duration <s>', 'seconds to publish', positiveNumber, 10)
+    .option('--duration <s>', 'seconds to publish', positiveNumber, DEFAULT_DURATION_S)
     .option('--message-size <bytes>', 'size of each payload', positiveInteger, 1024)
-    .option('--warmup <s>', 'seconds of the same traffic before, not counted', nonNegativeNumber, 2)
+    .option('--warmup <s>', 'seconds of the same traffic before, not counted', nonNegativeNumber, DEFAULT_WARMUP_S)
     .option('--seed <n>', 'decides keys and send times', seedNumber, 1)
     .option('--workers <n>', 'threads that play the clients (default: by clients and cores)', positiveInteger)
   addServerOptions(command)
@@ -107,7 +110,7 @@ export function readClientsConfig(values: OptionValues): ClientsSettings {
       warmup: given.warmup,
       messageSize,
       broker: broker.kind,
-      ...(broker.address === undefined ? {} : { brokerAddress: withoutPasswords(broker.address) }),
+      ...(broker.address === undefined ? {} : { brokerAddress: withoutSecrets(broker.address) }),
       transport: given.transport,
       seed: given.seed,
       workers,

@@ -1,28 +1,46 @@
-import { type Command, Option } from 'commander'
+import { type Command, InvalidArgumentError } from 'commander'
+import { BROKER_KINDS, type BrokerKind } from '../brokers/broker-choice.js'
+import { UsageError } from '../exit-codes.js'
 import { positiveInteger } from '../options.js'
+import type { TargetSettings } from '../targets/messages.js'
+import type { TargetChoice } from '../targets/target-table.js'
 import {
   DELIVERY_COLUMNS,
   DELIVERY_COST_COLUMN,
   JUDGEMENT_COLUMNS,
   LOSS_COLUMNS,
+  RELAY_COLUMNS,
   SERVER_COLUMNS,
 } from '../trials/columns.js'
 import { createTrialScenario } from '../trials/create-trial-scenario.js'
-import { deliverySeries, fanOutFigures, measureFanOut, whyClosed } from '../trials/fan-out.js'
-import { checkTickSize, type TrialConfig } from '../trials/trial-options.js'
+import { deliverySeries, type FanOutWindow, fanOutFigures, measureFanOut, whyClosed } from '../trials/fan-out.js'
+import type { Relay, RelayBrokerKind } from '../trials/relay.js'
+import { RELAY_NOTES, relayFigures } from '../trials/relay-figures.js'
+import type { Trial } from '../trials/trial.js'
+import { checkTickSize, names, type TrialConfig } from '../trials/trial-options.js'
 import type { Measured, TrialContext, TrialScenario } from '../trials/trial-scenario.js'
 import { judge } from '../trials/verdict.js'
 
 interface FanOutConfig extends TrialConfig {
-  readonly mode: 'single'
+  readonly modes: readonly BrokerKind[]
   /** Messages per turn of the publisher's event loop. */
   readonly batch: number
   /** What webmq lets wait for one connection; absent: its default. */
   readonly maxOutbox?: number
+  /** Messages under way between two nodes. */
+  readonly inFlight: number
 }
+
+const FLOOD_NOTE =
+  'Nothing may be lost: the publisher waits while too much waits in the server. webmq-native and raw say so themselves; of the others what waits is asked for once per turn (at most 4 MiB per connection, 256 MiB in all).'
+const RELAYS = BROKER_KINDS.filter((kind) => kind !== 'memory')
 
 /** What is lost in a flood is found at its end: latency and the fan-out of each message would only cost. */
 const COUNT = { latency: false, fanout: false } as const
+/** What a server of ours lets wait for a connection by default. */
+const DEFAULT_MAX_OUTBOX_BYTES = 1024 * 1024
+/** A frame's header and the protocol's: key and position. */
+const MAX_FRAME_OVERHEAD_BYTES = 64
 
 const fanOut: TrialScenario<FanOutConfig> = {
   name: 'fanout',
@@ -31,6 +49,7 @@ const fanOut: TrialScenario<FanOutConfig> = {
     ['--tiers 10,100,1000', 'three tiers'],
     ['--target webmq-native,uws,raw --tiers 100,1000,5000 --repeat 5', 'beside uWebSockets.js and the physical limit'],
     ['--target webmq-native:1,webmq-native:2 --tiers 1000', 'one I/O thread against two'],
+    ['--mode redis,mesh,rabbitmq,nats --tiers 10,100,1000', 'from one node to the connections of another'],
     ["--assert gapCount=0 --assert 'webmq-native/uws deliveriesPerServerCpuSecond >= 5'", 'in CI'],
   ],
   abilities: ['fan-out'],
@@ -45,7 +64,9 @@ const fanOut: TrialScenario<FanOutConfig> = {
   columns: [
     ...DELIVERY_COLUMNS,
     DELIVERY_COST_COLUMN,
+    ...RELAY_COLUMNS,
     ...LOSS_COLUMNS,
+    { key: 'closedCount', title: 'Closed', unit: '', format: 'count', better: 'lower', repeats: 'max' },
     ...SERVER_COLUMNS,
     { key: 'serverPeakRssBytes', title: 'Server peak RSS', unit: 'B', format: 'bytes', better: 'lower' },
     { key: 'wireBytesPerDelivery', title: 'Bytes on the wire each', unit: 'B', format: 'number', better: 'lower' },
@@ -53,21 +74,49 @@ const fanOut: TrialScenario<FanOutConfig> = {
   ],
   addOptions(command: Command) {
     command
-      .addOption(new Option('--mode <name>', 'how many servers').choices(['single']).default('single'))
+      .option(
+        '--mode <names>',
+        `memory: one server. ${RELAYS.join(', ')}: published on one node, delivered by another (webmq targets only)`,
+        modes,
+        ['memory'],
+      )
       .option('--batch <n>', "messages per turn of the publisher's event loop", positiveInteger, 64)
       .option('--max-outbox <bytes>', 'what webmq lets wait for a connection (default: its own)', positiveInteger)
+      .option(
+        '--in-flight <n>',
+        'messages under way between two nodes (default: as many as may wait for a connection)',
+        positiveInteger,
+      )
   },
-  readConfig(common, { mode, batch, maxOutbox }) {
+  readConfig(common, { mode, batch, maxOutbox, inFlight }) {
     checkTickSize(common)
-    return { ...common, mode, batch, ...(maxOutbox === undefined ? {} : { maxOutbox }) }
+    const isPossible = mode.some((one: BrokerKind) => common.targets.some((choice) => canMeasure(one, choice)))
+    if (!isPossible) throw new UsageError(`--mode ${mode.join(',')} is for targets of webmq`)
+    // What is under way cannot be more than what may wait: nobody is cut off, however far behind.
+    const fitting = Math.floor((maxOutbox ?? DEFAULT_MAX_OUTBOX_BYTES) / (common.payload + MAX_FRAME_OVERHEAD_BYTES))
+    const isRelayed = mode.some((one: BrokerKind) => one !== 'memory')
+    return {
+      ...common,
+      modes: mode,
+      batch,
+      ...(maxOutbox === undefined ? {} : { maxOutbox }),
+      inFlight: isRelayed ? Math.max(batch, inFlight ?? fitting) : 0,
+    }
   },
-  cases: ({ tiers, mode }) => tiers.map((subscribers) => ({ mode, subscribers, fields: {} })),
-  notes: () => [
+  cases: ({ tiers, modes }) => tiers.flatMap((subscribers) => modes.map((mode) => ({ mode, subscribers, fields: {} }))),
+  isMeasured: ({ mode }, choice) => canMeasure(mode, choice),
+  notes: ({ modes }) => [
     'No latency: the publisher does not wait for readers, so a message’s time would be that of the queue before it.',
-    'Nothing may be lost: the publisher waits while too much waits in the server. webmq-native and raw say so themselves; of the others what waits is asked for once per turn (at most 4 MiB per connection, 256 MiB in all).',
+    ...(modes.includes('memory') ? [FLOOD_NOTE] : []),
+    ...(modes.some((mode) => mode !== 'memory') ? RELAY_NOTES : []),
   ],
-  measure: measureFlood,
+  async measure(context) {
+    return context.testCase.mode === 'memory' ? await measureFlood(context) : await measureRelay(context)
+  },
 }
+
+/** What one window shows, measured the same way whatever publishes. */
+type Flood = (seconds: number, phase: string, firstSeq?: number) => Promise<FanOutWindow>
 
 async function measureFlood({
   config,
@@ -76,32 +125,79 @@ async function measureFlood({
   progress,
   startTrial,
 }: TrialContext<FanOutConfig>): Promise<Measured> {
-  const { payload: payloadBytes, duration, warmup } = config
+  const { payload: payloadBytes } = config
   const batch = choice.spec.floodBatch ?? config.batch
-  const trial = await startTrial({
-    isLossless: true,
-    ...(config.maxOutbox === undefined ? {} : { maxOutboxBytes: config.maxOutbox }),
-  })
+  const trial = await startTrial({ isLossless: true, ...outboxOf(config) })
   progress.phase('connecting')
   await trial.subscribe(testCase.subscribers)
-  const flood = async (seconds: number, phase: string, firstSeq?: number) =>
-    await measureFanOut(
-      trial,
-      async (server) => await server.publishFlood({ durationMs: seconds * 1_000, payloadBytes, batch }),
-      { count: COUNT, durationMs: seconds * 1_000, firstSeq, progress, phase },
-    )
-  const before = warmup > 0 ? await flood(warmup, 'warming up') : undefined
-  const window = await flood(duration, 'publishing', before === undefined ? undefined : before.published.lastSeq + 1)
-  const { lostCount, generatorUtilization, counted } = window
-  const { duplicateCount, reorderedCount } = counted
+  const window = await afterWarmup(config, async (seconds, phase, firstSeq) => {
+    const durationMs = seconds * 1_000
+    const publish = async ({ target }: Trial) => await target.publishFlood({ durationMs, payloadBytes, batch })
+    return await measureFanOut(trial, publish, { count: COUNT, durationMs, firstSeq, progress, phase })
+  })
+  return {
+    figures: { ...fanOutFigures(window, payloadBytes), ...judgeFlood(window) },
+    series: [deliverySeries(window)],
+  }
+}
+
+async function measureRelay({ config, testCase, progress, startRelay }: TrialContext<FanOutConfig>): Promise<Measured> {
+  const { payload: payloadBytes, batch, inFlight: maxInFlight } = config
+  const { mode, subscribers } = testCase
+  const relay = await startRelay(mode as RelayBrokerKind, { ...outboxOf(config), toldPayloadBytes: payloadBytes })
+  progress.phase('connecting')
+  await relay.subscribe(subscribers)
+  const window = await afterWarmup(config, async (seconds, phase, firstSeq) => {
+    const durationMs = seconds * 1_000
+    const publish = async ({ publisher }: Relay) =>
+      await publisher.publishRelayed({ durationMs, payloadBytes, batch, maxInFlight })
+    return await measureFanOut(relay, publish, { count: COUNT, durationMs, firstSeq, progress, phase })
+  })
   return {
     figures: {
       ...fanOutFigures(window, payloadBytes),
-      ...judge({ lostCount, duplicateCount, reorderedCount, generatorUtilization, failure: whyClosed(window) }),
+      ...relayFigures(window, mode, subscribers),
+      ...judgeFlood(window),
     },
     series: [deliverySeries(window)],
   }
 }
 
-/** Test 8: the rate at which one server delivers when it is flooded, and what a delivery costs. */
+async function afterWarmup({ warmup, duration }: FanOutConfig, flood: Flood): Promise<FanOutWindow> {
+  const before = warmup > 0 ? await flood(warmup, 'warming up') : undefined
+  return await flood(duration, 'publishing', before === undefined ? undefined : before.published.lastSeq + 1)
+}
+
+function judgeFlood(window: FanOutWindow) {
+  const { lostCount, generatorUtilization, counted } = window
+  const { duplicateCount, reorderedCount } = counted
+  return {
+    closedCount: window.closedCount,
+    ...judge({ lostCount, duplicateCount, reorderedCount, generatorUtilization, failure: whyClosed(window) }),
+  }
+}
+
+function outboxOf({ maxOutbox }: FanOutConfig): TargetSettings {
+  return maxOutbox === undefined ? {} : { maxOutboxBytes: maxOutbox }
+}
+
+function canMeasure(mode: string, { spec }: TargetChoice): boolean {
+  return mode === 'memory' || spec.abilities.includes('many-nodes')
+}
+
+/** Reads `redis,mesh`. */
+function modes(text: string): BrokerKind[] {
+  const given = names(text)
+  return given.map((name, index) => {
+    const kind = BROKER_KINDS.find((known) => known === name)
+    if (kind === undefined) throw new InvalidArgumentError(`Allowed are ${BROKER_KINDS.join(', ')}.`)
+    if (given.indexOf(name) !== index) throw new InvalidArgumentError(`It names ${name} twice.`)
+    return kind
+  })
+}
+
+/**
+ * Tests 8, 10 and 11: the rate at which one server delivers when it is flooded, by itself or from another node, and what a delivery
+ * costs.
+ */
 export const fanOutScenario = createTrialScenario(fanOut)

@@ -1,3 +1,4 @@
+import { brokersScenario } from './brokers.js'
 import { clientsScenario } from './clients.js'
 import { fanOutScenario } from './fanout.js'
 import { formatsScenario } from './formats.js'
@@ -16,6 +17,7 @@ import { wildcardScenario } from './wildcard.js'
 /** Every scenario by name. */
 export const scenarios: readonly Scenario[] = [
   clientsScenario,
+  brokersScenario,
   fanOutScenario,
   pacedScenario,
   stormScenario,

@@ -73,7 +73,7 @@ async function measurePaced({ config, testCase, progress, startTrial }: TrialCon
   const load = async (seconds: number, phase: string, firstSeq?: number) =>
     await measureFanOut(
       trial,
-      async (target) => await target.publishPaced({ perSecond, durationMs: seconds * 1_000, payloadBytes }),
+      async ({ target }) => await target.publishPaced({ perSecond, durationMs: seconds * 1_000, payloadBytes }),
       { count: { latency: true, fanout: true }, durationMs: seconds * 1_000, firstSeq, progress, phase },
     )
   const before = warmup * perSecond >= 1 ? await load(warmup, 'warming up') : undefined

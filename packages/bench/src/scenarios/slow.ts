@@ -70,7 +70,7 @@ async function measureSlow({ config, testCase, progress, startTrial }: TrialCont
   const window = await measureFanOut(
     trial,
     // Unthrottled: the server decides about slow readers, not the publisher.
-    async (target) => await target.publishPaced({ perSecond: rate, durationMs, payloadBytes, isThrottled: false }),
+    async ({ target }) => await target.publishPaced({ perSecond: rate, durationMs, payloadBytes, isThrottled: false }),
     { count: { latency: true, fanout: false }, durationMs, firstSeq: undefined, progress, phase: 'publishing' },
   )
   const { closed } = await trial.loadgen.stats()

@@ -12,6 +12,17 @@ export type TargetCommand =
       readonly payloadBytes: number
       readonly batch?: number
     }
+  /**
+   * As fast as another node delivers it: no more than `maxInFlight` messages are under way from here to the sockets of that node's
+   * connections, as it tells by a `DeliveredCount`.
+   */
+  | {
+      readonly cmd: 'publish-relayed'
+      readonly durationMs: number
+      readonly payloadBytes: number
+      readonly batch: number
+      readonly maxInFlight: number
+    }
   /** On an absolute schedule: what is late does not make later messages late. */
   | {
       readonly cmd: 'publish-paced'
@@ -92,6 +103,12 @@ export interface TargetSettings {
   readonly maxOutboxBytes?: number
   /** Targets that drop in silence what waits too long keep it instead. */
   readonly isLossless?: boolean
+  /** Where there are many nodes: how this one reaches the others. */
+  readonly broker?: string
+  readonly brokerNamespace?: string
+  readonly mesh?: { readonly listen: string; readonly secret: string }
+  /** Bytes of each message, of a node that is to tell by a `DeliveredCount` how many it has delivered. */
+  readonly toldPayloadBytes?: number
   readonly maxListensPerConnection?: number
   /** As large as the largest message of the run. */
   readonly maxPayloadBytes?: number

@@ -3,12 +3,14 @@ import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises'
 import { nowUs } from '../clock.js'
 import { createLatencyHistogram, recordUs } from '../latency-histogram.js'
 import type { MicrosecondSummary } from '../loadgen-events.js'
+import { DeliveredCount } from './delivered-count.js'
 import type { KeysPublished, Published, TargetCommand } from './messages.js'
 import type { TargetServer } from './target-server.js'
 import { FIRST_SEQ, TickWriter } from './tick-writer.js'
 import { TurnPacer } from './turn-pacer.js'
 
 type Flood = Extract<TargetCommand, { cmd: 'publish-flood' }>
+type Relayed = Extract<TargetCommand, { cmd: 'publish-relayed' }>
 type Paced = Extract<TargetCommand, { cmd: 'publish-paced' }>
 type Keys = Extract<TargetCommand, { cmd: 'publish-keys' }>
 
@@ -43,6 +45,30 @@ export class Publisher {
       await turn()
     }
     return await this.#published(firstSeq, startUs)
+  }
+
+  async relayed({ durationMs, payloadBytes, batch, maxInFlight }: Relayed): Promise<Published> {
+    const delivered = new DeliveredCount()
+    const startUs = nowUs()
+    const endUs = startUs + durationMs * 1_000
+    const writers = Array.from({ length: batch }, () => new TickWriter(payloadBytes, startUs))
+    const firstSeq = this.#nextSeq
+    const inFlight = () => this.#nextSeq - FIRST_SEQ - delivered.look()
+    let unacceptedCount = 0
+    for (let atUs = startUs; atUs < endUs; atUs = nowUs()) {
+      if (inFlight() + batch > maxInFlight) {
+        await sleep(BACKOFF_MS)
+        continue
+      }
+      // Not awaited one by one: a round trip to the broker per batch would be the bound. What is delivered has been accepted.
+      unacceptedCount++
+      void this.#publishAll(writers, atUs).then(() => unacceptedCount--)
+      await turn()
+    }
+    const durationUs = nowUs() - startUs
+    while ((unacceptedCount > 0 || inFlight() > 0) && nowUs() - startUs - durationUs < MAX_DRAIN_US)
+      await sleep(BACKOFF_MS)
+    return this.#answer(firstSeq, startUs, durationUs)
   }
 
   async paced({ perSecond, durationMs, payloadBytes, isThrottled = true }: Paced): Promise<Published> {
@@ -116,11 +142,15 @@ export class Publisher {
   async #published(firstSeq: number, startUs: number, isDrained = true): Promise<Published> {
     const endUs = nowUs()
     while (isDrained && this.#server.waitingBytes() > 0 && nowUs() - endUs < MAX_DRAIN_US) await sleep(BACKOFF_MS)
+    return this.#answer(firstSeq, startUs, endUs - startUs)
+  }
+
+  #answer(firstSeq: number, startUs: number, durationUs: number): Published {
     const lastSeq = this.#nextSeq - 1
     return {
       event: 'published',
       count: lastSeq - firstSeq + 1,
-      durationUs: endUs - startUs,
+      durationUs,
       drainedUs: nowUs() - startUs,
       firstSeq,
       lastSeq,

@@ -48,6 +48,8 @@ async function answer(
   switch (command.cmd) {
     case 'publish-flood':
       return await publisher.flood(command)
+    case 'publish-relayed':
+      return await publisher.relayed(command)
     case 'publish-paced':
       return await publisher.paced(command)
     case 'publish-keys':

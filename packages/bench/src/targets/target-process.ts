@@ -20,9 +20,13 @@ export class TargetProcess {
   readonly #process: LineProcess
   #listening: TargetListening | undefined
 
-  /** @param rawProgram Path of `webmq-raw`. */
-  constructor(choice: TargetChoice, settings: TargetSettings, rawProgram: string) {
-    this.#process = new LineProcess(programOf(choice, settings, rawProgram))
+  /**
+   * @param rawProgram Path of `webmq-raw`.
+   * @param deliveredCountFd Of the file that it shares with another node.
+   */
+  constructor(choice: TargetChoice, settings: TargetSettings, rawProgram: string, deliveredCountFd?: number) {
+    const program = programOf(choice, settings, rawProgram)
+    this.#process = new LineProcess({ ...program, ...(deliveredCountFd === undefined ? {} : { fd: deliveredCountFd }) })
     this.failed = this.#process.failed
   }
 
@@ -47,6 +51,16 @@ export class TargetProcess {
   /** Publishes as fast as it can; resolves when nothing waits in the server any more. */
   async publishFlood(options: { durationMs: number; payloadBytes: number; batch?: number }): Promise<Published> {
     return await this.#request('publish-flood', options, 'published', options.durationMs + PUBLISH_MARGIN_MS)
+  }
+
+  /** Publishes as fast as another node delivers; resolves when that has delivered everything, or has had the time for it. */
+  async publishRelayed(options: {
+    durationMs: number
+    payloadBytes: number
+    batch: number
+    maxInFlight: number
+  }): Promise<Published> {
+    return await this.#request('publish-relayed', options, 'published', options.durationMs + PUBLISH_MARGIN_MS)
   }
 
   /** Publishes on a schedule; resolves when nothing waits in the server any more. */

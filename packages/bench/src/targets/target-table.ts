@@ -20,6 +20,8 @@ export type TargetAbility =
   | 'slow-readers'
   /** Routes keys to patterns. */
   | 'patterns'
+  /** Delivers what is published on another node. */
+  | 'many-nodes'
 
 /** How to speak to a target. */
 export interface TargetWire {
@@ -67,7 +69,7 @@ const socketio: TargetWire = {
 
 const socketioAbilities = ['fan-out', 'tokens', 'ping', 'inbound', 'compression', 'slow-readers'] as const
 const serverAbilities = [...socketioAbilities, 'binary'] as const
-const webmqAbilities = [...serverAbilities, 'patterns'] as const
+const webmqAbilities = [...serverAbilities, 'patterns', 'many-nodes'] as const
 
 /** Every target by name. */
 export const targetSpecs: readonly TargetSpec[] = [

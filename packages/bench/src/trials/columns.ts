@@ -24,6 +24,21 @@ export const DELIVERY_COST_COLUMN = {
   better: 'higher',
 } as const satisfies ResultColumn
 
+/** Where one node publishes and another delivers: what that costs altogether, and each process. */
+export const RELAY_COLUMNS = [
+  {
+    key: 'deliveriesPerTotalCpuSecond',
+    title: 'Deliveries/CPU s with broker',
+    unit: '1/s',
+    format: 'rate',
+    better: 'higher',
+  },
+  { key: 'wseRatio', title: 'WSE', unit: '', format: 'ratio', better: 'higher' },
+  { key: 'publisherCpuSeconds', title: 'Node A CPU', unit: 's', format: 'seconds', better: 'lower' },
+  { key: 'listenerCpuSeconds', title: 'Node B CPU', unit: 's', format: 'seconds', better: 'lower' },
+  { key: 'brokerCpuSeconds', title: 'Broker CPU', unit: 's', format: 'seconds', better: 'lower' },
+] as const satisfies readonly ResultColumn[]
+
 /** Nothing may hide behind a median here. */
 export const LOSS_COLUMNS = [
   { key: 'gapCount', title: 'Gaps', unit: '', format: 'count', better: 'lower', repeats: 'max' },

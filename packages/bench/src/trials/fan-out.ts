@@ -45,16 +45,16 @@ export interface FanOutOptions {
 }
 
 /** Publishes, counts what arrives until the last message is everywhere, and says what that has cost. */
-export async function measureFanOut(
-  trial: Trial,
-  publish: (target: Trial['target']) => Promise<Published>,
+export async function measureFanOut<Kind extends Trial>(
+  trial: Kind,
+  publish: (trial: Kind) => Promise<Published>,
   { count, durationMs, firstSeq, progress, phase }: FanOutOptions,
 ): Promise<FanOutWindow> {
-  const { loadgen, target } = trial
+  const { loadgen } = trial
   progress.phase(phase)
   await loadgen.startCounting({ ...count, ...(firstSeq === undefined ? {} : { firstSeq }) })
   const start = await trial.mark()
-  const published = await withRates(loadgen, progress, durationMs, publish(target))
+  const published = await withRates(loadgen, progress, durationMs, publish(trial))
   const counted = await loadgen.stopCounting({
     lastSeq: published.lastSeq,
     quietMs: QUIET_MS,

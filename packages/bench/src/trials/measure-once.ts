@@ -1,7 +1,9 @@
+import { type RunningBroker, startBroker } from '../brokers/running-broker.js'
 import type { LoadgenPrograms } from '../loadgen-build.js'
 import type { RunProgress } from '../run-progress.js'
 import type { TargetSettings } from '../targets/messages.js'
 import type { TargetChoice } from '../targets/target-table.js'
+import { RELAY_NODE_COUNT, Relay, type RelayBrokerKind } from './relay.js'
 import { Trial } from './trial.js'
 import type { TrialConfig } from './trial-options.js'
 import type { TrialStep } from './trial-plan.js'
@@ -29,6 +31,7 @@ export async function measureOnce<Config extends TrialConfig>(
 ): Promise<Measured> {
   signal.throwIfAborted()
   const trials: Trial[] = []
+  const brokers: Promise<RunningBroker>[] = []
   let isOver = false
   let breakOff: (reason: unknown) => void = () => undefined
   const broken = new Promise<never>((_, reject) => {
@@ -37,17 +40,30 @@ export async function measureOnce<Config extends TrialConfig>(
   const abort = () => breakOff(signal.reason)
   signal.addEventListener('abort', abort, { once: true })
 
-  const startTrial = async (settings: TargetSettings, mayDie = false) => {
-    if (isOver) throw new Error('the measurement is over')
-    progress.phase('starting')
-    const trial = new Trial({ choice, settings, programs, generatorThreads: config.generatorThreads })
+  const begin = async <Kind extends Trial>(trial: Kind, mayDie: boolean): Promise<Kind> => {
     trials.push(trial)
     if (!mayDie) trial.failed.catch(breakOff)
     await trial.ready()
     onVersion(choice.label, trial.target.version)
     return trial
   }
-  const work = scenario.measure({ config, choice, testCase, progress, signal, startTrial })
+  const optionsOf = (settings: TargetSettings) => {
+    if (isOver) throw new Error('the measurement is over')
+    return { choice, settings, programs, generatorThreads: config.generatorThreads }
+  }
+  const startTrial = async (settings: TargetSettings, mayDie = false) => {
+    progress.phase('starting')
+    return await begin(new Trial(optionsOf(settings)), mayDie)
+  }
+  const startRelay = async (kind: RelayBrokerKind, settings: TargetSettings) => {
+    progress.phase(`starting ${kind}`)
+    optionsOf(settings)
+    const starting = startBroker({ kind }, RELAY_NODE_COUNT)
+    brokers.push(starting)
+    const broker = await starting
+    return await begin(new Relay(optionsOf(settings), broker), false)
+  }
+  const work = scenario.measure({ config, choice, testCase, progress, signal, startTrial, startRelay })
   try {
     return await Promise.race([broken, work])
   } finally {
@@ -55,5 +71,7 @@ export async function measureOnce<Config extends TrialConfig>(
     signal.removeEventListener('abort', abort)
     work.catch(() => undefined) // If it was not the first to fail, it fails now because everything is taken away.
     await Promise.all(trials.map((trial) => trial.stop()))
+    // One that did not start has left nothing behind, and the measurement has failed of it.
+    await Promise.allSettled(brokers.map(async (starting) => await (await starting).stop()))
   }
 }

@@ -19,7 +19,7 @@ export interface RowAssertion {
 }
 
 const SYNTAX =
-  /^\s*(?:([a-z][\w:-]*)(?:\s*\/\s*([a-z][\w:-]*))?\s+)?([A-Za-z][\w.]*)(?:@([\w.=,:+-]+))?\s*(==|=|!=|<=|>=|<|>)\s*(.+?)\s*$/
+  /^\s*(?:([a-z][\w:+-]*)(?:\s*\/\s*([a-z][\w:+-]*))?\s+)?([A-Za-z][\w.]*)(?:@([\w.=,:+-]+))?\s*(==|=|!=|<=|>=|<|>)\s*(.+?)\s*$/
 const NUMBER = /^(\d+(?:\.\d+)?)\s*([A-Za-z%]*)$/
 
 const KINDS: Readonly<Record<ColumnFormat, MetricKind>> = {

@@ -29,7 +29,7 @@ export async function runTrials<Config extends TrialConfig>(
   const programs = await buildLoadgen(output)
   const cases = scenario.cases(config)
   const modeCount = new Set(cases.map(({ mode }) => mode)).size
-  const steps = planTrials(cases, config.repeat, config.targets)
+  const steps = planTrials(cases, config.repeat, config.targets, scenario.isMeasured)
   const progress = new RunProgress(output, steps.length)
   const versions: Record<string, string> = {}
   const onVersion = (target: string, version: string) => {
@@ -78,10 +78,11 @@ function assemble<Config extends TrialConfig>(
     })),
   )
   const rows = cases.flatMap((testCase) =>
-    config.targets.map((target) => {
+    config.targets.flatMap((target) => {
       const own = (_: ResultRow, index: number) =>
         measured[index]?.step.testCase === testCase && measured[index]?.step.target === target
-      return combineRuns(runs.filter(own), columns)
+      const ownRuns = runs.filter(own)
+      return ownRuns.length === 0 ? [] : [combineRuns(ownRuns, columns)]
     }),
   )
   const notes = [...scenario.notes(config), ...measured.flatMap(({ outcome }) => outcome.notes ?? [])]

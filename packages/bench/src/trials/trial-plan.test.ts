@@ -22,6 +22,29 @@ describe('the plan of a run', () => {
     ])
   })
 
+  it('takes modes in turn as it does targets, each only where it is measured', () => {
+    const cases = [10, 100].flatMap((subscribers) =>
+      ['memory', 'redis'].map((mode) => ({ mode, subscribers, fields: {} })),
+    )
+    const plan = planTrials(cases, 2, ['a', 'b'], ({ mode }, target) => mode === 'memory' || target === 'a')
+    expect(
+      plan.map(({ testCase, repeat, target }) => `${testCase.subscribers} ${repeat} ${testCase.mode} ${target}`),
+    ).toEqual([
+      '10 1 memory a',
+      '10 1 memory b',
+      '10 1 redis a',
+      '10 2 memory b',
+      '10 2 redis a',
+      '10 2 memory a',
+      '100 1 memory b',
+      '100 1 redis a',
+      '100 1 memory a',
+      '100 2 redis a',
+      '100 2 memory a',
+      '100 2 memory b',
+    ])
+  })
+
   it('gives every target every place about equally often', () => {
     const plan = planTrials(CASES.slice(0, 1), 6, ['a', 'b', 'c'])
     const firsts = plan.filter((_, index) => index % 3 === 0).map(({ target }) => target)

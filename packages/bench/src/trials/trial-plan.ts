@@ -16,17 +16,25 @@ export interface TrialStep<Target> {
 }
 
 /**
- * Every measurement of a run, interleaved: under each condition all targets come in turn, once per repeat, and every round
- * begins with another one. What changes slowly on the machine then changes for all of them.
+ * Every measurement of a run, interleaved: under each condition all targets in all modes come in turn, once per repeat, and every
+ * round begins with another one. What changes slowly on the machine then changes for all of them.
+ * @param isMeasured Whether a target is measured under a condition; default: always.
  */
 export function planTrials<Target>(
   cases: readonly TrialCase[],
   repeatCount: number,
   targets: readonly Target[],
+  isMeasured: (testCase: TrialCase, target: Target) => boolean = () => true,
 ): TrialStep<Target>[] {
-  return cases.flatMap((testCase, caseIndex) =>
+  const conditions = new Map<string, { testCase: TrialCase; target: Target }[]>()
+  for (const testCase of cases) {
+    const condition = JSON.stringify([testCase.subscribers, testCase.fields])
+    const steps = targets.filter((target) => isMeasured(testCase, target)).map((target) => ({ testCase, target }))
+    conditions.set(condition, [...(conditions.get(condition) ?? []), ...steps])
+  }
+  return [...conditions.values()].flatMap((steps, index) =>
     Array.from({ length: repeatCount }, (_, round) =>
-      rotated(targets, caseIndex + round).map((target) => ({ testCase, repeat: round + 1, target })),
+      rotated(steps, index + round).map((step) => ({ ...step, repeat: round + 1 })),
     ).flat(),
   )
 }

@@ -3,6 +3,7 @@ import type { RunProgress } from '../run-progress.js'
 import type { ResultColumn, ResultRow, ResultSeries, RowVerdict } from '../scenarios/result.js'
 import type { TargetSettings } from '../targets/messages.js'
 import type { TargetAbility, TargetChoice } from '../targets/target-table.js'
+import type { Relay, RelayBrokerKind } from './relay.js'
 import type { Trial } from './trial.js'
 import type { TrialConfig, TrialDefaults } from './trial-options.js'
 import type { TrialCase } from './trial-plan.js'
@@ -27,6 +28,8 @@ export interface TrialScenario<Config extends TrialConfig = TrialConfig> {
   /** @throws {UsageError} for settings that cannot be run. */
   readConfig(common: TrialConfig, values: OptionValues): Config
   cases(config: Config): readonly TrialCase[]
+  /** Whether a target is measured under a condition; absent: always. */
+  isMeasured?(this: void, testCase: TrialCase, choice: TargetChoice): boolean
   /** What a reader has to know about the method. */
   notes(config: Config): readonly string[]
   /** One measurement. @throws {RunError} when it cannot be made: the row then says why. */
@@ -47,6 +50,8 @@ export interface TrialContext<Config extends TrialConfig = TrialConfig> {
    * @param mayDie Whether the measurement goes on when one of them ends by itself.
    */
   startTrial(settings: TargetSettings, mayDie?: boolean): Promise<Trial>
+  /** Starts two servers on a broker of their own, and a generator for the second; all are stopped when the measurement ends. */
+  startRelay(kind: RelayBrokerKind, settings: TargetSettings): Promise<Relay>
 }
 
 /** What one measurement has found. */

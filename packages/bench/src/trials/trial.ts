@@ -26,6 +26,8 @@ export interface TrialOptions {
   readonly settings: TargetSettings
   readonly programs: LoadgenPrograms
   readonly generatorThreads: number
+  /** Of the file in which the server tells how much it has delivered; absent: it does not. */
+  readonly deliveredCountFd?: number
 }
 
 /** What server and generator have used up to one moment. */
@@ -34,15 +36,27 @@ export interface UsageMark {
   readonly sample: TargetSample
   readonly server: ProcessUsage
   readonly generatorCpuSeconds: number
+  /** Where one node publishes and another, `server`, has the connections. */
+  readonly relay?: {
+    readonly publisherCpuSeconds: number
+    readonly publisherRssBytes: number
+    /** `null`: the broker is part of the nodes. */
+    readonly brokerCpuSeconds: number | null
+  }
 }
 
 /** What was used between two moments, as the members of a row. */
 export interface Usage {
+  /** Of all nodes. */
   readonly serverCpuSeconds: number
   readonly serverRssBytes: number
   readonly serverPeakRssBytes: number
   readonly serverEventLoopLagMs: LatencyMs | null
   readonly generatorCpuSeconds: number
+  /** Where there are two nodes: by process. */
+  readonly publisherCpuSeconds?: number
+  readonly listenerCpuSeconds?: number
+  readonly brokerCpuSeconds?: number | null
 }
 
 /** One server under test and one load generator, fresh for one measurement. */
@@ -56,8 +70,8 @@ export class Trial {
 
   constructor(options: TrialOptions) {
     this.#options = options
-    const { choice, settings, programs } = options
-    this.target = new TargetProcess(choice, settings, programs.raw)
+    const { choice, settings, programs, deliveredCountFd } = options
+    this.target = new TargetProcess(choice, settings, programs.raw, deliveredCountFd)
     this.loadgen = this.addLoadgen()
     this.failed = Promise.race([this.target.failed, this.loadgen.failed])
     this.failed.catch(() => undefined) // Whoever measures races against it; between two waits nobody does.
@@ -107,7 +121,7 @@ export class Trial {
     while ((await this.target.sample()).connections > 0 && performance.now() < latestMs) await sleep(GONE_POLL_MS)
   }
 
-  /** What both have used up to now; also the beginning of the next event-loop lag. */
+  /** What all have used up to now; also the beginning of the next event-loop lag. */
   async mark(): Promise<UsageMark> {
     const sample = await this.target.sample()
     const atUs = nowUs()
@@ -142,12 +156,28 @@ export function reasons({ errors }: Connected): string {
 /** CPU times are what the kernel accounts to the processes, as in `/proc/<pid>/stat` but not in steps of 10 ms. */
 export function usageBetween(start: UsageMark, end: UsageMark): Usage {
   const cpuUs = ({ sample }: UsageMark) => sample.cpuUserUs + sample.cpuSystemUs
-  return {
+  const usage = {
     serverCpuSeconds: (cpuUs(end) - cpuUs(start)) / 1_000_000,
     serverRssBytes: end.server.rssBytes,
     serverPeakRssBytes: end.server.peakRssBytes,
     serverEventLoopLagMs: lagMs(end.sample),
     generatorCpuSeconds: end.generatorCpuSeconds - start.generatorCpuSeconds,
+  }
+  return start.relay === undefined || end.relay === undefined ? usage : withRelay(usage, start.relay, end.relay)
+}
+
+type RelayPart = NonNullable<UsageMark['relay']>
+
+function withRelay(listener: Usage, start: RelayPart, end: RelayPart): Usage {
+  const publisherCpuSeconds = end.publisherCpuSeconds - start.publisherCpuSeconds
+  const hasBroker = start.brokerCpuSeconds !== null && end.brokerCpuSeconds !== null
+  return {
+    ...listener,
+    serverCpuSeconds: listener.serverCpuSeconds + publisherCpuSeconds,
+    serverRssBytes: listener.serverRssBytes + end.publisherRssBytes,
+    publisherCpuSeconds,
+    listenerCpuSeconds: listener.serverCpuSeconds,
+    brokerCpuSeconds: hasBroker ? Number(end.brokerCpuSeconds) - Number(start.brokerCpuSeconds) : null,
   }
 }
 

@@ -1,0 +1,30 @@
+import { readSync, writeSync } from 'node:fs'
+
+/** The descriptor by which both nodes of a relay have the file of their {@link DeliveredCount}. */
+export const DELIVERED_COUNT_FD = 3
+
+const COUNT_BYTES = 8
+
+/**
+ * A count that one process tells and another looks at: eight bytes of a file that both have inherited open. To tell costs the one a
+ * `pwrite`, to look costs the other a `pread`, 1 to 2 us each, and neither waits for the other or wakes it.
+ */
+export class DeliveredCount {
+  readonly #fd: number
+  readonly #bytes = Buffer.alloc(COUNT_BYTES)
+
+  /** @param fd Of a file that is empty at first, which counts as 0. */
+  constructor(fd = DELIVERED_COUNT_FD) {
+    this.#fd = fd
+  }
+
+  tell(count: number): void {
+    this.#bytes.writeDoubleLE(count)
+    writeSync(this.#fd, this.#bytes, 0, COUNT_BYTES, 0)
+  }
+
+  look(): number {
+    readSync(this.#fd, this.#bytes, 0, COUNT_BYTES, 0)
+    return this.#bytes.readDoubleLE()
+  }
+}

@@ -1,0 +1,67 @@
+import { closeSync, mkdtempSync, openSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { BrokerKind } from '../brokers/broker-choice.js'
+import type { RunningBroker } from '../brokers/running-broker.js'
+import { TargetProcess } from '../targets/target-process.js'
+import { Trial, type TrialOptions, type UsageMark } from './trial.js'
+
+/** One node publishes, the other has the connections. */
+export const RELAY_NODE_COUNT = 2
+const PUBLISHER = 0
+const LISTENER = 1
+
+/** What can carry messages from one node to another. */
+export type RelayBrokerKind = Exclude<BrokerKind, 'memory'>
+
+/** Two servers on one broker: what `publisher` publishes is delivered by `target`, which the generator is connected to. */
+export class Relay extends Trial {
+  readonly publisher: TargetProcess
+  override readonly failed: Promise<never>
+  readonly #broker: RunningBroker
+  readonly #deliveredCountFd: number
+  #isOpen = true
+
+  constructor(options: TrialOptions, broker: RunningBroker) {
+    const fd = openUnnamedFile()
+    super({
+      ...options,
+      deliveredCountFd: fd,
+      settings: { ...options.settings, ...broker.nodeOptions(LISTENER) },
+    })
+    const { toldPayloadBytes: _, ...settings } = options.settings
+    const publisherSettings = { ...settings, ...broker.nodeOptions(PUBLISHER) }
+    this.publisher = new TargetProcess(options.choice, publisherSettings, options.programs.raw, fd)
+    this.#broker = broker
+    this.#deliveredCountFd = fd
+    this.failed = Promise.race([this.target.failed, this.publisher.failed, this.loadgen.failed])
+    this.failed.catch(() => undefined) // Whoever measures races against it; between two waits nobody does.
+  }
+
+  override async ready(): Promise<void> {
+    await Promise.all([super.ready(), this.publisher.ready()])
+  }
+
+  override async mark(): Promise<UsageMark> {
+    const [mark, { cpuUserUs, cpuSystemUs, rssBytes }] = await Promise.all([super.mark(), this.publisher.sample()])
+    const publisherCpuSeconds = (cpuUserUs + cpuSystemUs) / 1_000_000
+    const brokerCpuSeconds = this.#broker.cpuSeconds()
+    return { ...mark, relay: { publisherCpuSeconds, publisherRssBytes: rssBytes, brokerCpuSeconds } }
+  }
+
+  override async stop(): Promise<void> {
+    await Promise.all([super.stop(), this.publisher.stop()])
+    if (this.#isOpen) closeSync(this.#deliveredCountFd)
+    this.#isOpen = false
+  }
+}
+
+/** A file that only those have who inherit it: it has no name, and is gone with the last of them. */
+function openUnnamedFile(): number {
+  const folder = mkdtempSync(join(tmpdir(), 'webmq-bench-'))
+  try {
+    return openSync(join(folder, 'delivered-count'), 'w+')
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
+}
