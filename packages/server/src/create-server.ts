@@ -68,6 +68,10 @@ async function createBroker(options: ResolvedOptions, log: Logger): Promise<Brok
       const { peers, listen } = meshPlacesOf(address, options.mesh?.listen)
       return createMeshBroker({ ...options, peers, listen, secret: options.mesh?.secret, log })
     }
+    case 'rabbitmq': {
+      const { createRabbitmqBroker } = await import('./brokers/rabbitmq-broker.js')
+      return createRabbitmqBroker({ ...options, broker: address })
+    }
     default:
       throw new WebMQError('E_OPTION_INVALID', { detail: `broker: ${withoutPasswords(address)}` })
   }

@@ -1,0 +1,43 @@
+import { WebMQError } from 'webmq-client/protocol'
+
+/** ACCESS_REFUSED, PRECONDITION_FAILED (an exchange of another type), NOT_ALLOWED (a vhost that is not there), NOT_IMPLEMENTED. */
+const REFUSALS = [403, 406, 530, 540]
+export const ACCESS_REFUSED = 403
+
+/** The reply code of AMQP that an error of amqplib carries, in a field or, when it came during the handshake, in words. */
+export function replyCodeOf(error: unknown): number | undefined {
+  if (!(error instanceof Error)) return undefined
+  const { code } = error as { readonly code?: unknown }
+  if (typeof code === 'number') return code
+  const [, inWords] = /^Handshake terminated by server: (\d{3}) /.exec(error.message) ?? []
+  return inWords === undefined ? undefined : Number(inWords)
+}
+
+/** What keeps a node from connecting, as the port wants it. */
+export function connectError(cause: unknown, place: string): WebMQError {
+  if (cause instanceof WebMQError) return cause
+  const text = cause instanceof Error ? cause.message || String((cause as NodeJS.ErrnoException).code) : String(cause)
+  const code = isRefusal(cause, text) ? 'E_BROKER_REFUSED' : 'E_BROKER_UNAVAILABLE'
+  return new WebMQError(code, { detail: `rabbitmq at ${place}: ${explained(text)}`, cause })
+}
+
+function isRefusal(cause: unknown, text: string): boolean {
+  const replyCode = replyCodeOf(cause)
+  if (replyCode !== undefined) return REFUSALS.includes(replyCode)
+  const { code } = cause as { readonly code?: unknown }
+  // A certificate that is not trusted, files that cannot be read, and mechanisms that are not offered stay so.
+  return (
+    isVhostRefusal(text) ||
+    text.startsWith('SASL mechanism') ||
+    (typeof code === 'string' && /^(ERR_TLS_|ERR_OSSL_|CERT_|DEPTH_|SELF_|UNABLE_|ENOENT$|EACCES$)/.test(code))
+  )
+}
+
+/** amqplib tells nothing of the close that answers `connection.open`; the vhost is all that this call names. */
+function isVhostRefusal(text: string): boolean {
+  return text.startsWith('Expected ConnectionOpenOk; got <ConnectionClose')
+}
+
+function explained(text: string): string {
+  return isVhostRefusal(text) ? 'the virtual host does not exist, or this user may not enter it' : text
+}

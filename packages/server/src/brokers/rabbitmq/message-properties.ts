@@ -1,0 +1,101 @@
+import { isUtf8 } from 'node:buffer'
+import type { MessageProperties } from 'amqplib/callback_api'
+import type { LinkSource } from '../remote/link.js'
+
+/*
+ * A message of a node says who published it in its message id, `webmq-<node>-<sequence>-<mark of the key>` and, where there is an
+ * origin, `-<origin>`: the same each time that it is sent, so that consumers of any kind can find duplicates by it. One short string costs less than any
+ * table of headers: 100,000 messages took 13.3 µs each with it and 16.5 to 17.0 with two headers (amqplib's encoder). The mark is for those
+ * who publish a message that they got anew, with all its properties: to another key it is not ours any more.
+ */
+const ID_PREFIX = 'webmq-'
+const NODE_CHARS = 16
+const SEQUENCE_AT = ID_PREFIX.length + NODE_CHARS + 1
+const NODE_PREFIX = /^webmq-[\da-f]{16}-$/
+const DIGIT_0 = 0x30
+const DIGIT_9 = 0x39
+const DASH = 0x2d
+
+/** Content type of a text message, and of one that is not. */
+export const TEXT_TYPE = 'application/json'
+export const BINARY_TYPE = 'application/octet-stream'
+
+/** What the message ids of a node begin with. */
+export function idPrefixOf(node: string): string {
+  return `${ID_PREFIX}${node}-`
+}
+
+/** The rest of the id of one message. */
+export function idEndOf(sequence: number, key: string, origin: number | undefined): string {
+  return origin === undefined ? `${sequence}-${markOf(key)}` : `${sequence}-${markOf(key)}-${origin}`
+}
+
+function markOf(key: string): number {
+  let mark = 0
+  for (let at = 0; at < key.length; at++) mark = (mark * 31 + key.charCodeAt(at)) & 0xffff
+  return mark
+}
+
+/** Reads who published a message. Remembers the node that it read last: mostly the next message is of the same. */
+export class SourceReader {
+  #prefix = ''
+  #node = ''
+  readonly #numbers = [0, 0, 0]
+
+  /** @returns `undefined` for a message that no node has published. */
+  read(messageId: unknown, key: string): LinkSource | undefined {
+    if (typeof messageId !== 'string' || messageId.length <= SEQUENCE_AT) return undefined
+    if (this.#prefix === '' || !messageId.startsWith(this.#prefix)) {
+      const prefix = messageId.slice(0, SEQUENCE_AT)
+      if (!NODE_PREFIX.test(prefix)) return undefined
+      this.#prefix = prefix
+      this.#node = prefix.slice(ID_PREFIX.length, -1)
+    }
+    const count = this.#readNumbers(messageId)
+    const [sequence = 0, mark, origin] = this.#numbers
+    if (count < 2 || !Number.isSafeInteger(sequence) || sequence === 0 || mark !== markOf(key)) return undefined
+    return { node: this.#node, sequence, origin: count === 3 ? origin : undefined }
+  }
+
+  /** Reads numbers with a dash between them; returns how many there are, 0 when it is something else. */
+  #readNumbers(messageId: string): number {
+    let index = 0
+    let number = 0
+    let digitCount = 0
+    for (let at = SEQUENCE_AT; at < messageId.length; at++) {
+      const char = messageId.charCodeAt(at)
+      if (char >= DIGIT_0 && char <= DIGIT_9) {
+        number = number * 10 + (char - DIGIT_0)
+        digitCount++
+      } else {
+        if (char !== DASH || digitCount === 0 || index >= 2) return 0
+        this.#numbers[index++] = number
+        number = 0
+        digitCount = 0
+      }
+    }
+    this.#numbers[index] = number
+    return digitCount === 0 ? 0 : index + 1
+  }
+}
+
+/** What a message is that somebody else has published: by its content type, or by a look at it when it has none. */
+export function kindOf(properties: MessageProperties, payload: Uint8Array): 'text' | 'binary' | 'malformed' {
+  const { contentType, contentEncoding } = properties
+  // Compressed, say: not to be read as text.
+  if (contentEncoding !== undefined && !/^(utf-?8|identity|)$/i.test(String(contentEncoding))) return 'binary'
+  if (contentType === undefined || contentType === '') return isJson(payload) ? 'text' : 'binary'
+  if (!/^\s*application\/([^;\s]+\+)?json\s*(;|$)/i.test(String(contentType))) return 'binary'
+  return isUtf8(payload) ? 'text' : 'malformed'
+}
+
+function isJson(payload: Uint8Array): boolean {
+  if (!isUtf8(payload)) return false
+  try {
+    JSON.parse(Buffer.from(payload.buffer, payload.byteOffset, payload.length).toString())
+    return true
+  } catch {
+    // The parser has no other way to say it.
+    return false
+  }
+}

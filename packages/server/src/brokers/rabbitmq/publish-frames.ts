@@ -1,0 +1,163 @@
+import type { LinkMessage } from '../remote/link.js'
+import { BINARY_TYPE, idEndOf, idPrefixOf, TEXT_TYPE } from './message-properties.js'
+
+/*
+ * A message is a method frame (basic.publish), a header frame and, unless it is empty, body frames. A frame: type (1), channel (2),
+ * size (4), content, 0xCE. AMQP 0-9-1 §2.3.5, §4.2.6.
+ */
+const METHOD = 1
+const HEADER = 2
+const BODY = 3
+const FRAME_END = 0xce
+const FRAME_HEAD_BYTES = 7
+const FRAME_OVERHEAD_BYTES = FRAME_HEAD_BYTES + 1
+const BASIC = 60
+const BASIC_PUBLISH = 40
+const HAS_CONTENT_TYPE = 0x8000
+const HAS_DELIVERY_MODE = 0x1000
+const HAS_MESSAGE_ID = 0x0080
+const FLAGS = HAS_CONTENT_TYPE | HAS_DELIVERY_MODE | HAS_MESSAGE_ID
+/** In a header frame: the size of the payload (its high half is always 0), then the flags. */
+const PAYLOAD_SIZE_AT = FRAME_HEAD_BYTES + 8
+const FLAGS_AT = FRAME_HEAD_BYTES + 12
+/**
+ * Kept over a restart by the durable queues of others that are bound to the exchange. It costs nothing where there are none: with ours alone
+ * 60,000 messages took 49 to 60 µs of the broker's CPU each, and 58 to 60 when not persistent.
+ */
+const PERSISTENT = 2
+/** Room for everything but the payload: two names of 255 bytes at most, and some 200 bytes of fixed size. */
+const MAX_HEAD_BYTES = 1_024
+const CHUNK_BYTES = 65_536
+/** Of larger payloads the bytes are not copied into the chunk. */
+const MAX_COPIED_BYTES = 16_384
+
+/** What {@link PublishFrames} encodes for. */
+export interface PublishFramesOptions {
+  readonly channel: number
+  readonly exchange: string
+  readonly node: string
+  readonly frameMaxBytes: number
+  /** Takes the next bytes; keeps them until they are sent. */
+  readonly write: (bytes: Uint8Array) => void
+}
+
+/** Encodes messages, many into one chunk of memory: those of a turn of the event loop are one write. */
+export class PublishFrames {
+  readonly #channel: number
+  readonly #maxBodyBytes: number
+  readonly #write: (bytes: Uint8Array) => void
+  /** Frames up to what differs from message to message. */
+  readonly #method: Buffer
+  readonly #textHeader: Buffer
+  readonly #binaryHeader: Buffer
+  readonly #idPrefixBytes: number
+  #chunk = Buffer.allocUnsafeSlow(CHUNK_BYTES)
+  /** From here to the end is encoded and not written. */
+  #start = 0
+  #end = 0
+
+  constructor({ channel, exchange, node, frameMaxBytes, write }: PublishFramesOptions) {
+    const idPrefix = idPrefixOf(node)
+    this.#channel = channel
+    this.#maxBodyBytes = frameMaxBytes - FRAME_OVERHEAD_BYTES
+    this.#write = write
+    this.#method = methodHead(channel, exchange)
+    this.#textHeader = headerHead(channel, TEXT_TYPE, idPrefix)
+    this.#binaryHeader = headerHead(channel, BINARY_TYPE, idPrefix)
+    this.#idPrefixBytes = idPrefix.length
+  }
+
+  /** Encodes a message; its last bytes are written with the next `flush`. */
+  add({ key, payload, isBinary, sequence, origin }: LinkMessage): void {
+    this.#reserve(MAX_HEAD_BYTES)
+    const chunk = this.#chunk
+    const methodAt = this.#end
+    let at = methodAt + this.#method.copy(chunk, methodAt)
+    at = writeShortText(chunk, at, key)
+    // Neither mandatory nor immediate: a message that nobody listens to is no error.
+    chunk[at++] = 0
+    const headerAt = endFrame(chunk, methodAt, at)
+    at = headerAt + (isBinary ? this.#binaryHeader : this.#textHeader).copy(chunk, headerAt)
+    const idAt = at - this.#idPrefixBytes
+    at += chunk.write(idEndOf(sequence, key, origin), at, 'latin1')
+    chunk[idAt - 1] = at - idAt
+    chunk.writeUInt32BE(payload.length, headerAt + PAYLOAD_SIZE_AT)
+    this.#end = endFrame(chunk, headerAt, at)
+    for (let from = 0; from < payload.length; from += this.#maxBodyBytes) {
+      this.#addBody(payload.length <= this.#maxBodyBytes ? payload : payload.subarray(from, from + this.#maxBodyBytes))
+    }
+  }
+
+  /** Writes what is encoded. */
+  flush(): void {
+    if (this.#end === this.#start) return
+    this.#write(this.#chunk.subarray(this.#start, this.#end))
+    this.#start = this.#end
+  }
+
+  #addBody(part: Uint8Array): void {
+    const isCopied = part.length <= MAX_COPIED_BYTES
+    this.#reserve(FRAME_OVERHEAD_BYTES + (isCopied ? part.length : 0))
+    const chunk = this.#chunk
+    chunk[this.#end] = BODY
+    chunk.writeUInt16BE(this.#channel, this.#end + 1)
+    chunk.writeUInt32BE(part.length, this.#end + 3)
+    this.#end += FRAME_HEAD_BYTES
+    if (isCopied) {
+      chunk.set(part, this.#end)
+      this.#end += part.length
+    } else {
+      this.flush()
+      this.#write(part)
+    }
+    chunk[this.#end++] = FRAME_END
+  }
+
+  /** Makes room for so many bytes. What was written of a chunk may still wait to be sent: none is used twice. */
+  #reserve(byteCount: number): void {
+    if (this.#end + byteCount <= CHUNK_BYTES) return
+    this.flush()
+    this.#chunk = Buffer.allocUnsafeSlow(CHUNK_BYTES)
+    this.#start = 0
+    this.#end = 0
+  }
+}
+
+/** The frame of `basic.publish` up to the key. */
+function methodHead(channel: number, exchange: string): Buffer {
+  const name = shortText(exchange)
+  const head = Buffer.alloc(FRAME_HEAD_BYTES + 6)
+  head[0] = METHOD
+  head.writeUInt16BE(channel, 1)
+  head.writeUInt16BE(BASIC, FRAME_HEAD_BYTES)
+  head.writeUInt16BE(BASIC_PUBLISH, FRAME_HEAD_BYTES + 2)
+  return Buffer.concat([head, name])
+}
+
+/** The header frame up to the part of the message id that differs. */
+function headerHead(channel: number, contentType: string, idPrefix: string): Buffer {
+  const head = Buffer.alloc(FLAGS_AT + 2)
+  head[0] = HEADER
+  head.writeUInt16BE(channel, 1)
+  head.writeUInt16BE(BASIC, FRAME_HEAD_BYTES)
+  head.writeUInt16BE(FLAGS, FLAGS_AT)
+  return Buffer.concat([head, shortText(contentType), Buffer.of(PERSISTENT), shortText(idPrefix)])
+}
+
+function shortText(text: string): Buffer {
+  return Buffer.concat([Buffer.of(Buffer.byteLength(text)), Buffer.from(text)])
+}
+
+/** Writes a text of at most 255 bytes; returns where it ends. */
+function writeShortText(chunk: Buffer, at: number, text: string): number {
+  const byteCount = chunk.write(text, at + 1)
+  chunk[at] = byteCount
+  return at + 1 + byteCount
+}
+
+/** Closes the frame that begins at `from` and whose content ends at `to`; returns where the next begins. */
+function endFrame(chunk: Buffer, from: number, to: number): number {
+  chunk.writeUInt32BE(to - from - FRAME_HEAD_BYTES, from + 3)
+  chunk[to] = FRAME_END
+  return to + 1
+}

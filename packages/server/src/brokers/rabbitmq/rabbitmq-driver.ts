@@ -1,0 +1,58 @@
+import type { BrokerCapabilities } from '../../broker.js'
+import type { Link, LinkContext, LinkDriver, LinkEvents } from '../remote/link.js'
+import { parseAddress, type RabbitmqAddress } from './address.js'
+import { connectError } from './errors.js'
+import { RabbitmqLink } from './rabbitmq-link.js'
+
+/** What one of several hosts gets, so that one that swallows everything does not use up the time of all. */
+const HOST_TIMEOUT_MS = 5_000
+
+/**
+ * Nodes meet at a durable topic exchange that is named as the namespace; keys and patterns are those of AMQP 0-9-1. Anything that speaks it can publish
+ * there, and bind queues of its own.
+ */
+export class RabbitmqDriver implements LinkDriver {
+  readonly name = 'rabbitmq'
+  readonly capabilities: BrokerCapabilities = {
+    history: false,
+    // Messages of two nodes may come into the queues of two others in either order.
+    ordered: false,
+    confirms: true,
+    queueGroups: false,
+    durable: false,
+    manyNodes: true,
+  }
+  /** A queue gets a message once, however many of its bindings match. */
+  readonly mayRepeat = false
+  readonly address: string
+  readonly #address: RabbitmqAddress
+  /** The host to try first: the one that worked last. */
+  #first = 0
+
+  /** @throws {WebMQError} `E_OPTION_INVALID`. */
+  constructor(address: string) {
+    this.#address = parseAddress(address)
+    this.address = this.#address.text
+  }
+
+  async connect(context: LinkContext, events: LinkEvents, signal: AbortSignal): Promise<Link> {
+    const { hosts } = this.#address
+    const failures: ReturnType<typeof connectError>[] = []
+    for (let tried = 0; tried < hosts.length && !signal.aborted; tried++) {
+      const index = (this.#first + tried) % hosts.length
+      const host = hosts[index]
+      if (host === undefined) continue
+      const limit = hosts.length === 1 ? signal : AbortSignal.any([signal, AbortSignal.timeout(HOST_TIMEOUT_MS)])
+      try {
+        const link = await RabbitmqLink.open(this.#address, host, context, events, limit)
+        this.#first = index
+        return link
+      } catch (error) {
+        failures.push(connectError(error, `${host.hostname}:${host.port}`))
+      }
+    }
+    // One that may take us yet is worth another try.
+    const failure = failures.find(({ code }) => code !== 'E_BROKER_REFUSED') ?? failures[0]
+    throw failure ?? signal.reason
+  }
+}

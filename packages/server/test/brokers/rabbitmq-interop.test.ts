@@ -1,0 +1,123 @@
+import type { ConsumeMessage } from 'amqplib'
+import { beforeAll, describe, expect, it, vi } from 'vitest'
+import { type SharedRabbitmq, sharedService } from '../../src/services/index.js'
+import { startBackend } from './amqp-backend.js'
+import { newNamespace, nodeOptions, publishText, startNode } from './rabbitmq-node.js'
+
+let service: SharedRabbitmq
+
+beforeAll(async () => {
+  service = await sharedService('rabbitmq')
+}, 100_000)
+
+describe('rabbitmq and plain AMQP', () => {
+  it('is consumed from by anybody: the exchange has the name of the namespace, the payload is bare', async () => {
+    const namespace = newNamespace()
+    const { broker } = await startNode(nodeOptions(service.url, namespace))
+    const channel = await startBackend(service.url)
+    const { queue } = await channel.assertQueue('', { exclusive: true })
+    await channel.bindQueue(queue, namespace, 'orders.*.#')
+    const messages: ConsumeMessage[] = []
+    await channel.consume(queue, (message) => message !== null && messages.push(message), { noAck: true })
+    await publishText(broker, 'orders.1', '{"total": 1}')
+    await broker.publish({ key: 'orders.2.raw', payload: Uint8Array.of(0, 1, 255), isBinary: true, origin: 3 })
+    await vi.waitFor(() => expect(messages).toHaveLength(2))
+    expect(
+      messages.map(({ fields, properties, content }) => [
+        fields.exchange,
+        fields.routingKey,
+        properties.contentType,
+        properties.deliveryMode,
+        [...content],
+      ]),
+    ).toEqual([
+      [namespace, 'orders.1', 'application/json', 2, [...Buffer.from('{"total": 1}')]],
+      [namespace, 'orders.2.raw', 'application/octet-stream', 2, [0, 1, 255]],
+    ])
+    expect(messages[0]?.properties.messageId).toMatch(/^webmq-[\da-f]{16}-1-\d+$/)
+    expect(messages[1]?.properties.messageId).toMatch(/^webmq-[\da-f]{16}-2-\d+-3$/)
+  })
+
+  it('is published to by anybody, as text or bytes by content type or by what it is', async () => {
+    const namespace = newNamespace()
+    const { broker, received } = await startNode(nodeOptions(service.url, namespace))
+    await broker.bind('#')
+    const channel = await startBackend(service.url)
+    const publish = (key: string, content: string | Buffer, options = {}) =>
+      channel.publish(namespace, key, Buffer.from(content), options)
+    publish('said', '{"a":1}', { contentType: 'application/json' })
+    publish('said.charset', '"é"', { contentType: 'application/json; charset=utf-8', contentEncoding: 'utf-8' })
+    publish('said.suffix', '[1]', { contentType: 'application/cloudevents+json' })
+    publish('unsaid.json', '"text"')
+    publish('unsaid.other', 'no JSON')
+    publish('bytes', '{}', { contentType: 'application/octet-stream' })
+    publish('gzip', '{}', { contentType: 'application/json', contentEncoding: 'gzip' })
+    await vi.waitFor(() => expect(received).toHaveLength(7))
+    expect(received.map(({ key, text, isBinary }) => `${key} ${text} ${isBinary ? 'bytes' : 'text'}`)).toEqual([
+      'said {"a":1} text',
+      'said.charset "é" text',
+      'said.suffix [1] text',
+      'unsaid.json "text" text',
+      'unsaid.other no JSON bytes',
+      'bytes {} bytes',
+      'gzip {} bytes',
+    ])
+    expect(broker.stats()).toMatchObject({ receivedCount: 7, surplusCount: 0, malformedCount: 0 })
+  })
+
+  it('counts what others publish and cannot be a message, and goes on', async () => {
+    const namespace = newNamespace()
+    const { broker, received } = await startNode(nodeOptions(service.url, namespace))
+    await broker.bind('#')
+    const channel = await startBackend(service.url)
+    for (const key of ['', 'a b', 'a.*', 'a#']) channel.publish(namespace, key, Buffer.from('1'))
+    channel.publish(namespace, 'a', Buffer.of(0x22, 0xff, 0x22), { contentType: 'application/json' })
+    channel.publish(namespace, 'end', Buffer.from('1'))
+    await vi.waitFor(() => expect(received.map(({ key }) => key)).toEqual(['end']))
+    expect(broker.stats().malformedCount).toBe(5)
+  })
+
+  it('takes no message of others for one of a node, whatever its properties', async () => {
+    const namespace = newNamespace()
+    const { broker, received } = await startNode(nodeOptions(service.url, namespace))
+    await broker.bind('#')
+    const channel = await startBackend(service.url)
+    const ids = [
+      'webmq-',
+      'webmq-0123456789abcdef-',
+      'webmq-0123456789abcdef-1',
+      'webmq-0123456789ABCDEF-1-97',
+      'x'.repeat(60),
+    ]
+    const more = ['0-97', '1-98', '-1-97', '1-97-', '1-97-1-1', '1.0-97', '1-97x', '99999999999999999-97', '01-']
+    for (const messageId of [...ids, ...more.map((end) => `webmq-0123456789abcdef-${end}`)]) {
+      // Twice: were it a node's, the second would be dropped.
+      for (const text of [`1 ${messageId}`, `2 ${messageId}`]) {
+        channel.publish(namespace, 'a', Buffer.from(JSON.stringify(text)), {
+          messageId,
+          headers: { a: [1] },
+          appId: 'x',
+          type: 'y',
+        })
+      }
+    }
+    const count = 2 * (ids.length + more.length)
+    await vi.waitFor(() => expect(received).toHaveLength(count))
+    expect(received.every(({ isBinary }) => !isBinary)).toBe(true)
+  })
+
+  it('delivers what a service publishes anew with all its properties, to another key', async () => {
+    const namespace = newNamespace()
+    const { broker, received } = await startNode(nodeOptions(service.url, namespace))
+    await broker.bind('#')
+    const channel = await startBackend(service.url)
+    const { queue } = await channel.assertQueue('', { exclusive: true })
+    await channel.bindQueue(queue, namespace, 'in')
+    await channel.consume(
+      queue,
+      (message) => message !== null && channel.publish(namespace, 'out', message.content, message.properties),
+    )
+    await publishText(broker, 'in', '1')
+    await vi.waitFor(() => expect(received.map(({ key }) => key)).toEqual(['in', 'out']))
+  })
+})

@@ -1,0 +1,63 @@
+import { onTestFinished } from 'vitest'
+import type { Broker } from '../../src/broker.js'
+import { createRabbitmqBroker, type RabbitmqBrokerOptions } from '../../src/brokers/rabbitmq-broker.js'
+
+let namespaceCount = 0
+
+/** One that no other test has. */
+export function newNamespace(): string {
+  return `test-${process.pid}-${++namespaceCount}`
+}
+
+/** Options of a node on the RabbitMQ at `url`. */
+export function nodeOptions(
+  url: string,
+  namespace: string,
+  more: Partial<RabbitmqBrokerOptions> = {},
+): RabbitmqBrokerOptions {
+  return {
+    broker: url,
+    brokerNamespace: namespace,
+    brokerTimeoutMs: 10_000,
+    brokerStartTimeoutMs: 5_000,
+    brokerHeartbeatMs: 5_000,
+    brokerMaxPendingBytes: 67_108_864,
+    dedupeWindowMs: 60_000,
+    dedupeMaxIds: 1_000,
+    ...more,
+  }
+}
+
+/** A message that came. */
+export interface Received {
+  readonly key: string
+  readonly text: string
+  readonly isBinary: boolean
+}
+
+/** A node that runs until the test ends. */
+export interface RabbitmqNode {
+  readonly broker: Broker
+  readonly received: Received[]
+  /** `up`, `down: why`, `gap why`, in the order in which they were told. */
+  readonly events: string[]
+}
+
+/** Starts a node, and writes down what it is told. */
+export async function startNode(options: RabbitmqBrokerOptions): Promise<RabbitmqNode> {
+  const broker = createRabbitmqBroker(options)
+  const received: Received[] = []
+  const events: string[] = []
+  onTestFinished(() => broker.stop())
+  await broker.start({
+    deliver: ({ key, payload, isBinary }) => received.push({ key, text: new TextDecoder().decode(payload), isBinary }),
+    status: (status, cause) => events.push(cause === undefined ? status : `${status}: ${cause.message}`),
+    gap: (reason) => events.push(`gap ${reason}`),
+  })
+  return { broker, received, events }
+}
+
+/** Publishes a text message. */
+export async function publishText(broker: Broker, key: string, text: string): Promise<void> {
+  await broker.publish({ key, payload: new TextEncoder().encode(text), isBinary: false })
+}

@@ -1,0 +1,109 @@
+import { beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
+import { createRabbitmqBroker } from '../../src/brokers/rabbitmq-broker.js'
+import { type SharedRabbitmq, sharedService } from '../../src/services/index.js'
+import { startBackend } from './amqp-backend.js'
+import { newNamespace, nodeOptions, publishText, startNode } from './rabbitmq-node.js'
+
+let service: SharedRabbitmq
+
+beforeAll(async () => {
+  service = await sharedService('rabbitmq')
+}, 100_000)
+
+describe('rabbitmq that says no', () => {
+  const startError = async (broker: string, namespace = newNamespace()) => {
+    const node = createRabbitmqBroker(nodeOptions(broker, namespace))
+    onTestFinished(() => node.stop())
+    return await Promise.resolve(
+      node.start({ deliver: () => undefined, status: () => undefined, gap: () => undefined }),
+    ).then(
+      () => 'started',
+      (error: unknown) => error,
+    )
+  }
+  const withUser = (user: string, path = '') => `${service.url.replace(/\/\/.*@/, `//${user}@`)}${path}`
+
+  it('refuses wrong credentials at once, and no message tells the password', async () => {
+    const error = await startError(withUser('guest:s3cr3t%2F'))
+    expect(error).toMatchObject({ code: 'E_BROKER_REFUSED', message: expect.stringContaining('ACCESS_REFUSED') })
+    expect(JSON.stringify([error, String(error), String((error as Error).cause)])).not.toContain('s3cr3t')
+  })
+
+  it('refuses a virtual host that does not exist', async () => {
+    expect(await startError(withUser('guest:guest', '/nowhere'))).toMatchObject({
+      code: 'E_BROKER_REFUSED',
+      message: expect.stringContaining('virtual host'),
+    })
+  })
+
+  it('refuses an exchange of another type', async () => {
+    const namespace = newNamespace()
+    const channel = await startBackend(service.url)
+    await channel.assertExchange(namespace, 'fanout')
+    onTestFinished(async () => void (await channel.deleteExchange(namespace)))
+    expect(await startError(service.url, namespace)).toMatchObject({
+      code: 'E_BROKER_REFUSED',
+      message: expect.stringContaining('PRECONDITION_FAILED'),
+    })
+  })
+
+  it('tries again when nobody listens there', async () => {
+    expect(await startError('amqp://127.0.0.1:1')).toMatchObject({
+      code: 'E_BROKER_UNAVAILABLE',
+      message: expect.stringContaining('ECONNREFUSED'),
+    })
+  })
+
+  it('takes the virtual host and the user of the address, and the first host that answers', async () => {
+    await service.ctl('add_vhost', 'a/b c')
+    await service.ctl('add_user', 'node user', 'p@ss:/word')
+    await service.ctl('set_permissions', '-p', 'a/b c', 'node user', '^here', '^(here|amq\\.default)', '^here')
+    const { host } = new URL(service.url)
+    const broker = `amqp://node%20user:p%40ss%3A%2Fword@127.0.0.1:1,${host}/a%2Fb%20c`
+    const { broker: node, received } = await startNode(nodeOptions(broker, 'here'))
+    await node.bind('a')
+    await publishText(node, 'a', '1')
+    await vi.waitFor(() => expect(received).toHaveLength(1))
+    const connections = (await service.ctl('list_connections', 'user', 'vhost')).split('\n')
+    expect(connections.filter((line) => line === 'node user\ta/b c')).toHaveLength(2)
+    expect(await startError(broker.replace('127.0.0.1:1,', ''), 'elsewhere')).toMatchObject({
+      code: 'E_BROKER_REFUSED',
+    })
+  })
+
+  it('refuses a pattern that topic permissions forbid, and that one alone', async () => {
+    const namespace = newNamespace()
+    await service.ctl('add_user', 'narrow', 'narrow')
+    await service.ctl('set_permissions', 'narrow', '.*', '.*', '.*')
+    await service.ctl('set_topic_permissions', 'narrow', namespace, '.*', '^open')
+    const { broker, received, events } = await startNode(nodeOptions(withUser('narrow:narrow'), namespace))
+    const patterns = ['open.1', 'closed.1', 'open.2', 'closed.2', 'open.3']
+    const results = await Promise.allSettled(patterns.map((pattern) => broker.bind(pattern)))
+    expect(results.map((result) => (result.status === 'rejected' ? result.reason.code : result.status))).toEqual([
+      'fulfilled',
+      'E_BROKER_REFUSED',
+      'fulfilled',
+      'E_BROKER_REFUSED',
+      'fulfilled',
+    ])
+    for (const pattern of patterns) await publishText(broker, pattern, '1')
+    await broker.bind('open.4')
+    await publishText(broker, 'open.4', '1')
+    await vi.waitFor(() => expect(received.map(({ key }) => key)).toEqual(['open.1', 'open.2', 'open.3', 'open.4']))
+    expect(events).toEqual(['up'])
+  })
+
+  it('rejects the publish that a full queue of somebody else rejects', async () => {
+    const namespace = newNamespace()
+    const { broker } = await startNode(nodeOptions(service.url, namespace))
+    const channel = await startBackend(service.url)
+    const { queue } = await channel.assertQueue('', { exclusive: true, maxLength: 1, overflow: 'reject-publish' })
+    await channel.bindQueue(queue, namespace, 'full.#')
+    const results = await Promise.allSettled(
+      ['full.1', 'other.1', 'full.2', 'full.3', 'other.2'].map((key) => publishText(broker, key, '1')),
+    )
+    expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled', 'rejected', 'rejected', 'fulfilled'])
+    expect(results[2]).toMatchObject({ reason: { code: 'E_BROKER_UNAVAILABLE' } })
+    expect(broker.stats()).toMatchObject({ acceptedCount: 3, rejectedCount: 2, pendingCount: 0, lostCount: 0 })
+  })
+})
