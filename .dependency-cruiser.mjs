@@ -63,7 +63,8 @@ export default {
       from: { path: '^packages/server/src/(brokers|transports)/', pathNot: TESTS },
       to: {
         path: '^packages/server/src/',
-        pathNot: '^packages/server/src/(broker|broker-address|transport|position|router)\\.ts$|^packages/server/src/$1/',
+        pathNot:
+          '^packages/server/src/(broker|broker-address|transport|position|router)\\.ts$|^packages/server/src/$1/',
       },
     },
     {
