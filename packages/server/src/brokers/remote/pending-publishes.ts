@@ -1,6 +1,7 @@
 import { WebMQError } from 'webmq-client/protocol'
 import type { Accepted, OutboundMessage } from '../../broker.js'
 import type { LinkMessage } from './link.js'
+import { PayloadCopier } from './payload-copier.js'
 import { MAX_PENDING_MESSAGES } from './sequence-windows.js'
 
 /** Bounds of {@link PendingPublishes}. */
@@ -30,6 +31,7 @@ export class PendingPublishes {
   readonly #options: PendingPublishesOptions
   /** From the oldest that waits; those that are settled in between are empty. */
   #entries: (Pending | undefined)[] = []
+  readonly #payloads = new PayloadCopier()
   #head = 0
   #headSequence = 1
   #count = 0
@@ -77,7 +79,7 @@ export class PendingPublishes {
       throw this.#unavailable(`${this.#count} messages, ${this.#byteCount} bytes wait for it`)
     }
     const sequence = this.#headSequence + span
-    const message = { sequence, key, payload: new Uint8Array(payload), isBinary, origin }
+    const message = { sequence, key, payload: this.#payloads.copy(payload), isBinary, origin }
     const accepted = new Promise<Accepted>((resolve, reject) => {
       this.#entries.push({ message, byteCount, deadlineMs: performance.now() + timeoutMs, resolve, reject })
     })
