@@ -146,9 +146,9 @@ export class NatsLink implements Link, NatsConnectionEvents {
   ): void {
     const subscription = this.#subscriptions.get(id)
     if (this.#isOver || subscription === undefined) return
-    const key = subscription.onlyKey ?? this.#keyOf(bytes.toString('latin1', subjectAt, subjectEnd))
+    const key = subscription.onlyKey ?? this.#keyIn(bytes, subjectAt, subjectEnd)
     if (key === undefined) return
-    const delivery = decodeEnvelope(key, bytes.subarray(payloadAt, payloadEnd))
+    const delivery = decodeEnvelope(key, bytes, payloadAt, payloadEnd)
     if (delivery === undefined) this.#events.malformed(`an envelope that is cut or of another version, for ${key}`)
     else if (delivery.source !== undefined || this.#isFirstCopy(subscription, key)) this.#events.deliver(delivery)
   }
@@ -192,10 +192,12 @@ export class NatsLink implements Link, NatsConnectionEvents {
     this.#tellEnded()
   }
 
-  #keyOf(latin1: string): string | undefined {
-    const key = this.#subjects.keyOf(latin1)
-    if (key === undefined && !this.#subjects.isOfNode(latin1))
-      this.#events.malformed(`the subject ${Buffer.from(latin1, 'latin1').toString()} is that of no key`)
+  #keyIn(bytes: Buffer, start: number, end: number): string | undefined {
+    const key = this.#subjects.keyIn(bytes, start, end)
+    if (key === undefined) {
+      const subject = bytes.toString('utf8', start, end)
+      if (!this.#subjects.isOfNode(subject)) this.#events.malformed(`the subject ${subject} is that of no key`)
+    }
     return key
   }
 

@@ -1,4 +1,4 @@
-import { encodeEnvelope } from '../remote/envelope.js'
+import { envelopeLength, writeEnvelope } from '../remote/envelope.js'
 import type { LinkMessage } from '../remote/link.js'
 import type { NatsSubjects } from './nats-subjects.js'
 
@@ -62,12 +62,10 @@ export class NatsOutbox {
     const head = this.#head(message.key)
     block.set(head, this.#at)
     let at = this.#at + head.length
-    const envelope = encodeEnvelope(this.#node, message)
-    at = writeNumber(block, at, envelope.length)
+    at = writeNumber(block, at, envelopeLength(message))
     block[at++] = CR
     block[at++] = LF
-    block.set(envelope, at)
-    at += envelope.length
+    at = writeEnvelope(block, at, this.#node, message)
     block[at++] = CR
     block[at++] = LF
     this.#at = at

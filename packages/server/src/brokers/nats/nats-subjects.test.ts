@@ -38,7 +38,13 @@ const patterns = fc
   .map((words) => words.join('.'))
   .filter((pattern) => pattern !== '')
 
-const latin1Of = (subject: string) => Buffer.from(subject).toString('latin1')
+/** The key of a subject in the middle of other bytes; asked twice, as it may be remembered. */
+function keyOf(subject: Buffer): string | undefined {
+  const bytes = Buffer.concat([Buffer.from('MSG '), subject, Buffer.from(' 1')])
+  const keys = [1, 2].map(() => subjects.keyIn(bytes, 4, 4 + subject.length))
+  expect(keys[0]).toBe(keys[1])
+  return keys[0]
+}
 
 /** What the server does: `*` for one token, `>` at the end for one or more. */
 function subjectMatches(pattern: string, subject: string): boolean {
@@ -69,7 +75,7 @@ describe('NatsSubjects', () => {
     fc.assert(
       fc.property(keys, keys, (key, other) => {
         const subject = subjects.ofKey(key)
-        expect(new NatsSubjects('webmq').keyOf(latin1Of(subject))).toBe(key)
+        expect(keyOf(Buffer.from(subject))).toBe(key)
         expect(subjects.ofKey(other) === subject).toBe(other === key)
       }),
       { numRuns: 2_000 },
@@ -99,10 +105,10 @@ describe('NatsSubjects', () => {
       'webmq.a*b',
       'webmq.%2E',
     ]) {
-      expect(subjects.keyOf(latin1Of(subject))).toBeUndefined()
+      expect(keyOf(Buffer.from(subject))).toBeUndefined()
     }
-    expect(subjects.keyOf('webmq.\xff')).toBeUndefined()
-    expect(subjects.keyOf(latin1Of(`webmq.${'a'.repeat(256)}`))).toBeUndefined()
+    expect(keyOf(Buffer.from('webmq.\xff', 'latin1'))).toBeUndefined()
+    expect(keyOf(Buffer.from(`webmq.${'a'.repeat(256)}`))).toBeUndefined()
   })
 
   it('has subjects for nodes that no key has', () => {

@@ -11,15 +11,19 @@ const ESCAPED_CHARACTER = /["%\\]/g
 const ESCAPE = /%([0-9A-F]{2})/g
 const EMPTY_WORD = '%'
 
-/** Keys remembered by their subjects. */
-const MAX_CACHED_KEYS = 16_384
+/**
+ * Keys are remembered by a few bits of their subjects; those that fall together push each other out. To compare bytes costs half of what
+ * it takes to make a text of them and look that up.
+ */
+const SLOT_BITS = 14
+const SLOT_COUNT = 2 ** SLOT_BITS
 
 /** Translates between keys and patterns of one namespace and subjects of NATS. Different keys have different subjects. */
 export class NatsSubjects {
   /** What all subjects begin with. */
   readonly prefix: string
   readonly #nodePrefix: string
-  readonly #keys = new Map<string, string>()
+  readonly #known = new Array<KnownKey | undefined>(SLOT_COUNT).fill(undefined)
 
   /** @param namespace `[A-Za-z0-9_-]{1,64}` */
   constructor(namespace: string) {
@@ -53,20 +57,45 @@ export class NatsSubjects {
   }
 
   /**
-   * The key that has this subject; `undefined` when none has.
-   * @param latin1 The subject, each byte of its UTF-8 as one character.
+   * The key of a subject as it came; `undefined` when it is that of none.
+   * @param start Where it begins in the bytes, and where it ends.
    */
-  keyOf(latin1: string): string | undefined {
-    const cached = this.#keys.get(latin1)
-    if (cached !== undefined) return cached
-    if (!latin1.startsWith(this.prefix)) return undefined
-    const key = unescaped(Buffer.from(latin1.slice(this.prefix.length), 'latin1').toString())
-    // There is one way to write a key: what is written in another way does not come to those who listen with that key.
-    if (!isKey(key) || Buffer.from(this.ofKey(key)).toString('latin1') !== latin1) return undefined
-    if (this.#keys.size >= MAX_CACHED_KEYS) this.#keys.clear()
-    this.#keys.set(latin1, key)
+  keyIn(bytes: Buffer, start: number, end: number): string | undefined {
+    const slot = slotOf(bytes, start + this.prefix.length, end)
+    const known = this.#known[slot]
+    if (known !== undefined && isAt(known.subject, bytes, start, end)) return known.key
+    const subject = Buffer.from(bytes.subarray(start, end))
+    const key = this.#read(subject)
+    if (key !== undefined) this.#known[slot] = { subject, key }
     return key
   }
+
+  #read(subject: Buffer): string | undefined {
+    const text = subject.toString()
+    if (!text.startsWith(this.prefix)) return undefined
+    const key = unescaped(text.slice(this.prefix.length))
+    // There is one way to write a key: what is written in another way does not come to those who listen with that key.
+    return isKey(key) && Buffer.from(this.ofKey(key)).equals(subject) ? key : undefined
+  }
+}
+
+/** A key that has come before. */
+interface KnownKey {
+  readonly subject: Buffer
+  readonly key: string
+}
+
+function slotOf(bytes: Buffer, start: number, end: number): number {
+  let hash = 0
+  for (let at = start; at < end; at++) hash = Math.imul(hash, 31) + (bytes[at] as number)
+  return (hash ^ (hash >>> SLOT_BITS)) & (SLOT_COUNT - 1)
+}
+
+function isAt(subject: Buffer, bytes: Buffer, start: number, end: number): boolean {
+  const { length } = subject
+  if (length !== end - start) return false
+  for (let index = 0; index < length; index++) if (subject[index] !== bytes[start + index]) return false
+  return true
 }
 
 /**

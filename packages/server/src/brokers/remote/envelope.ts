@@ -75,19 +75,27 @@ export function writeEnvelope(bytes: Buffer, start: number, node: string, messag
  * @param key From where the message came. Not checked here: only a message with a `source` had its key checked, by its node.
  *   `undefined` when the envelope must say it.
  * @param bytes The payload is a view of them.
+ * @param start Where it begins among them, and where it ends.
  * @returns `undefined` for what is neither: an envelope cut short, of another version, or without the key that it should have
  */
-export function decodeEnvelope(key: string | undefined, bytes: Uint8Array): LinkDelivery | undefined {
-  const { length } = bytes
-  if (length === 0 || bytes[0] !== MARK) return key === undefined ? undefined : bareMessage(key, bytes)
-  const flags = bytes[1] ?? 0
-  if (length < HEAD_BYTES || (flags & VERSION_MASK) !== VERSION) return undefined
-  const node = nodeText(readUint32(bytes, 2), readUint32(bytes, 6))
-  const sequence = (((bytes[10] ?? 0) << 8) | (bytes[11] ?? 0)) * SEQUENCE_HIGH + readUint32(bytes, 12)
-  let at = HEAD_BYTES
+export function decodeEnvelope(
+  key: string | undefined,
+  bytes: Uint8Array,
+  start = 0,
+  end = bytes.length,
+): LinkDelivery | undefined {
+  if (start === end || bytes[start] !== MARK) {
+    return key === undefined ? undefined : bareMessage(key, viewOf(bytes, start, end))
+  }
+  const flags = bytes[start + 1] ?? 0
+  if (end < start + HEAD_BYTES || (flags & VERSION_MASK) !== VERSION) return undefined
+  const node = nodeText(readUint32(bytes, start + 2), readUint32(bytes, start + 6))
+  const sequenceHigh = ((bytes[start + 10] ?? 0) << 8) | (bytes[start + 11] ?? 0)
+  const sequence = sequenceHigh * SEQUENCE_HIGH + readUint32(bytes, start + 12)
+  let at = start + HEAD_BYTES
   let origin: number | undefined
   if ((flags & HAS_ORIGIN) !== 0) {
-    if (length < at + ORIGIN_BYTES) return undefined
+    if (end < at + ORIGIN_BYTES) return undefined
     origin = readUint32(bytes, at)
     at += ORIGIN_BYTES
   }
@@ -96,27 +104,27 @@ export function decodeEnvelope(key: string | undefined, bytes: Uint8Array): Link
     const keyAt = at + 1
     at = keyAt + (bytes[at] ?? 0)
     // A length of zero also stands for a byte that is not there.
-    if (at === keyAt || at > length) return undefined
+    if (at === keyAt || at > end) return undefined
     ownKey = viewOf(bytes, keyAt, at).toString()
   }
   const deliveryKey = ownKey ?? key
   if (deliveryKey === undefined) return undefined
   return {
     key: deliveryKey,
-    payload: viewOf(bytes, at, length),
+    payload: viewOf(bytes, at, end),
     isBinary: (flags & IS_BINARY) !== 0,
     source: { node, sequence, origin },
   }
 }
 
-function bareMessage(key: string, bytes: Uint8Array): LinkDelivery {
+function bareMessage(key: string, bytes: Buffer): LinkDelivery {
   return { key, payload: bytes, isBinary: !isJson(bytes), source: undefined }
 }
 
-function isJson(bytes: Uint8Array): boolean {
+function isJson(bytes: Buffer): boolean {
   if (!isUtf8(bytes)) return false
   try {
-    JSON.parse(viewOf(bytes, 0, bytes.length).toString())
+    JSON.parse(bytes.toString())
     return true
   } catch {
     // The parser has no other way to say it.
