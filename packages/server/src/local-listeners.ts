@@ -78,7 +78,8 @@ export class LocalListeners {
     let copy: Uint8Array | undefined
     for (const group of groups) {
       for (const listener of this.#byGroup.get(group) ?? []) {
-        copy ??= copyBytes(message.payload)
+        // Bytes are the handler's own, to change as it likes; a text is parsed for each.
+        if (copy === undefined || message.isBinary) copy = copyBytes(message.payload)
         this.#enqueueMessage(listener, message, copy)
       }
     }
@@ -93,7 +94,7 @@ export class LocalListeners {
   #enqueueMessage(listener: LocalListener, { key, isBinary, position }: InboundMessage, payload: Uint8Array): void {
     const call = () => {
       const message = position === undefined ? { key } : { key, position: formatPosition(position) }
-      this.#call(() => listener.handler(isBinary ? copyBytes(payload) : parseJson(payload), message), { key })
+      this.#call(() => listener.handler(isBinary ? payload : parseJson(payload), message), { key })
     }
     if (this.#enqueue(listener, payload.length, call)) return
     if (this.#droppedCount++ % 10_000 === 0) this.#log.warn({ key }, 'local listeners do not keep up: messages dropped')
