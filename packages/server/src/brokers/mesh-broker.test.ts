@@ -234,6 +234,38 @@ describe('MeshBroker', () => {
     expect(a.broker.stats()).toMatchObject({ acceptedCount: 2, pendingCount: 0, pendingBytes: 0 })
   })
 
+  it('carries the largest payload that a server can be set to take', async () => {
+    const maxPayloadBytes = 64 * 1_048_576
+    const a = await startNode({ maxPayloadBytes, brokerMaxPendingBytes: maxPayloadBytes })
+    const received: { byteCount: number; last: number | undefined }[] = []
+    const b = newBroker({ maxPayloadBytes, peers: [addressOf(a)] }, () => undefined)
+    onTestFinished(() => b.stop())
+    await b.start({
+      deliver: ({ payload }) => received.push({ byteCount: payload.length, last: payload.at(-1) }),
+      gap: () => undefined,
+      status: () => undefined,
+    })
+    await b.bind('#')
+    await a.broker.publish({ key: 'a', payload: new Uint8Array(maxPayloadBytes).fill(7), isBinary: true })
+    await a.broker.publish({ key: 'a', payload: Uint8Array.of(8), isBinary: true })
+    expect(received).toEqual([
+      { byteCount: maxPayloadBytes, last: 7 },
+      { byteCount: 1, last: 8 },
+    ])
+  })
+
+  it('ends a start that is stopped', async () => {
+    const broker = newBroker(
+      { peers: [{ host: 'nowhere.internal', port: 1 }], resolve: () => new Promise(() => undefined) },
+      () => undefined,
+    )
+    const started = broker.start({ deliver: () => undefined, gap: () => undefined, status: () => undefined })
+    await eventually(() => expect(broker.address).toBeDefined())
+    await broker.stop()
+    await expect(started).rejects.toMatchObject({ code: 'E_BROKER_UNAVAILABLE' })
+    expect(openSockets()).toEqual([])
+  })
+
   it('forgets a message id whose publish was refused', async () => {
     const a = await startNode({ brokerMaxPendingBytes: 1_024 })
     const b = await startNode({ peers: [addressOf(a)] })

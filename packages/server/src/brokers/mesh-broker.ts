@@ -136,6 +136,7 @@ export class MeshBroker implements Broker {
     this.#mesh = mesh
     try {
       await mesh.start()
+      if (this.#stopping !== undefined) throw this.#refuse('it was stopped while it started')
     } catch (error) {
       await this.stop()
       throw error

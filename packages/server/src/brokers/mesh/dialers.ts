@@ -55,16 +55,11 @@ export class Dialers {
     const lists = await Promise.all(peerAddresses.map((address) => this.#addressesOf(address)))
     if (this.#isStopped) return
     // What could not be looked up stays as it was.
-    if (!lists.includes(undefined))
-      this.#dial(
-        lists.flatMap((list) => list ?? []),
-        true,
-      )
-    else
-      this.#dial(
-        lists.flatMap((list) => list ?? []),
-        false,
-      )
+    const isComplete = !lists.includes(undefined)
+    this.#dial(
+      lists.flatMap((list) => list ?? []),
+      isComplete,
+    )
     this.#isResolved = true
     this.#options.tried()
     const hasNames = peerAddresses.some(({ host }) => isIP(host) === 0)

@@ -5,7 +5,7 @@ import type { Refusal } from './frames.js'
 import { Handshake, type Identity } from './handshake.js'
 import { type Hello, MAX_HANDSHAKE_FRAME_BYTES } from './hello.js'
 import type { MeshLog } from './mesh-log.js'
-import { Wire } from './wire.js'
+import { ClosedError, Wire } from './wire.js'
 
 /** What a {@link Listener} works with. */
 export interface ListenerContext {
@@ -74,7 +74,8 @@ export class Listener {
       },
       failed: (cause, refusal) => {
         this.#strangers.delete(wire)
-        if (refusal !== 'self') this.#warn(wire, cause, refusal)
+        // Those who merely look whether somebody listens are no news, nor is this node itself.
+        if (refusal !== 'self' && !(cause instanceof ClosedError)) this.#warn(wire, cause, refusal)
       },
     })
   }

@@ -11,6 +11,13 @@ export interface WireHandler {
   closed(cause: Error): void
 }
 
+/** The other end has closed the connection. */
+export class ClosedError extends Error {
+  constructor() {
+    super('the connection was closed')
+  }
+}
+
 /** A TCP connection as frames. Who handles them changes: first the handshake, then a link. */
 export class Wire {
   readonly #socket: Socket
@@ -36,7 +43,7 @@ export class Wire {
       this.#error = error
     })
     socket.on('close', () => {
-      this.#lost(this.#error ?? new Error('the connection was closed'))
+      this.#lost(this.#error ?? new ClosedError())
       this.#onEnd?.()
     })
   }
