@@ -5,11 +5,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
+import { startRedis } from 'webmq-server/services'
 
 const BENCHMARK = fileURLToPath(new URL('../benchmark.js', import.meta.url))
 
 /** Each a real one of the run's own. */
-const BROKERS = ['mesh'] as const
+const BROKERS = ['rabbitmq', 'redis', 'nats', 'mesh'] as const
 
 interface Run {
   readonly child: ChildProcess
@@ -157,6 +158,32 @@ describe('benchmark.js', { timeout: 60_000 }, () => {
     expect(record.broker.cpuSeconds === null).toBe(broker === 'mesh')
     expect(record.total.cpuSeconds).toBeCloseTo(record.server.cpuSeconds + (record.broker.cpuSeconds ?? 0), 9)
     expect(/Broker: CPU \d+\.\d\d s/.test(output())).toBe(broker !== 'mesh')
+  })
+
+  it('uses a broker that it is given and leaves it alone', async () => {
+    const redis = await startRedis({ isPrivate: true })
+    onTestFinished(() => redis.stop())
+    const load = ['--clients', '4', '--backends', '2', '--broker', redis.url, '--duration', '0.5', '--warmup', '0']
+    const { output, exited } = benchmark(...load, '--assert', 'loss=0')
+    expect(await exited, output()).toBe(0)
+    expect(output()).toContain(`broker ${redis.url})`)
+    expect(output()).not.toContain('Broker: CPU')
+    expect(await isListening(Number(new URL(redis.url).port))).toBe(true)
+  })
+
+  it.each(['SIGINT', 'SIGKILL'] as const)('leaves no broker behind after %s', async (signal) => {
+    const run = benchmark('--clients', '2', '--backends', '2', '--broker', 'redis', '--duration', '60', '--warmup', '0')
+    await publishing(run)
+    const descendants = await descendantsOf(run.child.pid ?? 0)
+    expect(descendants.map(({ command }) => command)).toContainEqual(expect.stringContaining('redis-server'))
+    run.child.kill(signal)
+    await run.exited
+    await vi.waitFor(
+      async () => {
+        expect((await Promise.all(descendants.map(({ pid }) => isRunning(pid)))).filter(Boolean)).toEqual([])
+      },
+      { timeout: 10_000, interval: 50 },
+    )
   })
 
   it('ends with 130 on Ctrl-C while its broker starts, and leaves none behind', async () => {

@@ -90,41 +90,40 @@ describe('a scenario of targets and tiers', { timeout: RUN_TIMEOUT_MS }, () => {
     expect(await readFile(html, 'utf8')).toMatch(/^<!doctype html>/i)
   })
 
-  it.each(['mesh'])('floods from one node to the connections of another over %s', async (mode) => {
+  it.each(['rabbitmq', 'redis', 'nats', 'mesh'])('floods from one node to the connections of another over %s', async (mode) => {
     const load = ['--tiers', '10', '--duration', '0.5', '--warmup', '0.2', '--target', 'webmq-native,webmq-uws']
     const rows = await rowsOf('fanout', '--mode', mode, ...load)
     expect(rows.map(({ target }) => target)).toEqual(['webmq-native', 'webmq-uws'])
     for (const row of rows) {
       expect(row).toMatchObject({ mode, subscribers: 10, gapCount: 0, duplicateCount: 0, closedCount: 0 })
-      expect(row.publishedPerSecond).toBeGreaterThan(1_000)
+      expect(row.publishedPerSecond).toBeGreaterThan(100)
       const [a, b, broker] = [row.publisherCpuSeconds, row.listenerCpuSeconds, row.brokerCpuSeconds].map(Number)
       expect(Math.min(a ?? 0, b ?? 0)).toBeGreaterThan(0)
       expect(row.serverCpuSeconds).toBeCloseTo((a ?? 0) + (b ?? 0), 9)
       const deliveries = Number(row.deliveriesPerServerCpuSecond) * Number(row.serverCpuSeconds)
       const totalCpuSeconds = Number(row.serverCpuSeconds) + (broker ?? 0)
       expect(Number(row.deliveriesPerTotalCpuSecond) * totalCpuSeconds).toBeCloseTo(deliveries, 3)
-      // The window of 6,393 messages at the least was under way again and again.
-      expect(deliveries).toBeGreaterThan(10_000)
+      expect(deliveries).toBeGreaterThan(1_000)
     }
   })
 
   it('runs the clients scenario on several brokers as one table, every run kept', async () => {
     const out = join(directory, 'brokers')
-    const load = ['--sizes', '4x1,4x2', '--brokers', 'memory,mesh', '--duration', '0.5', '--warmup', '0', '--out', out]
+    const load = ['--sizes', '4x1,4x2', '--brokers', 'memory,redis', '--duration', '0.5', '--warmup', '0', '--out', out]
     const { exitCode, output, record } = await benchmark('brokers', ...load, '--assert', 'gapCount=0')
     expect(exitCode, output).toBe(0)
     const { rows } = await record()
     expect(rows.map(({ target, backends, verdict }) => [target, backends, verdict === 'failed'])).toEqual([
       ['webmq-native', 1, false],
-      ['webmq-native+mesh', 1, false],
-      ['webmq-native+mesh', 2, false],
+      ['webmq-native+redis', 1, false],
+      ['webmq-native+redis', 2, false],
     ])
-    const command = 'node benchmark.js --clients 4 --backends 2 --broker mesh --duration 0.5 --warmup 0'
+    const command = 'node benchmark.js --clients 4 --backends 2 --broker redis --duration 0.5 --warmup 0'
     expect(rows[2]?.command).toBe(command)
     expect(output).toContain(command)
-    const single = JSON.parse(await readFile(join(out, 'mesh-4x2-1.json'), 'utf8'))
+    const single = JSON.parse(await readFile(join(out, 'redis-4x2-1.json'), 'utf8'))
     expect(single.results.deliveredCount).toBe(single.results.expectedCount)
-    expect(await readFile(join(out, 'mesh-4x2-1.txt'), 'utf8')).toContain('Backend Distribution:')
+    expect(await readFile(join(out, 'redis-4x2-1.txt'), 'utf8')).toContain('Backend Distribution:')
   })
 
   it('publishes at a rate and tells latencies', async () => {
