@@ -6,6 +6,7 @@ import type { RedisAddress } from './redis-address.js'
 import { RedisConnection } from './redis-connection.js'
 import { redisError } from './redis-error.js'
 import { RedisPair } from './redis-pair.js'
+import type { PushedMessage } from './redis-subscriber.js'
 
 /** What a {@link ClusterLink} is made of. */
 export interface ClusterLinkOptions {
@@ -72,8 +73,7 @@ export class ClusterLink implements Link {
       // Beside the channels of keys, in a slot of this master.
       { ...options, host, isShard: true, heartbeatChannel: `${namespace}/${node}:{${buckets[0]}}` },
       {
-        message: (channel, payload) => this.#deliver(channel, payload),
-        globMessage: () => undefined,
+        message: (message) => this.#deliver(message),
         // Replies of several servers come in no order.
         accepted: (sequence) => this.#events.confirmed(sequence, false),
         refused: (sequence, cause) => this.#events.refused(sequence, cause),
@@ -85,12 +85,11 @@ export class ClusterLink implements Link {
     for (const bucket of buckets) this.#pairOfBucket[bucket] = pair
   }
 
-  #deliver(channel: Buffer, payload: Buffer): void {
+  #deliver({ bytes, channelStart, channelEnd, payloadStart, payloadEnd }: PushedMessage): void {
     if (this.#isOver) return
-    const delivery = decodeEnvelope(undefined, payload)
-    if (delivery?.source === undefined)
-      this.#events.malformed(`a message without its key, to ${channel.toString('latin1')}`)
-    else this.#events.deliver(delivery)
+    const delivery = decodeEnvelope(undefined, bytes, payloadStart, payloadEnd)
+    if (delivery?.source !== undefined) this.#events.deliver(delivery)
+    else this.#events.malformed(`a message without its key, to ${bytes.toString('utf8', channelStart, channelEnd)}`)
   }
 
   #lose(cause: Error): void {

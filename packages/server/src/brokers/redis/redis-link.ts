@@ -6,6 +6,7 @@ import { decodeEnvelope } from '../remote/envelope.js'
 import type { Link, LinkEvents, LinkMessage } from '../remote/link.js'
 import { RedisPair, type RedisPairOptions } from './redis-pair.js'
 import { globOf, isExact, redisReaches } from './redis-patterns.js'
+import type { PushedMessage } from './redis-subscriber.js'
 
 /** A link to one Redis: channel `namespace:key`. */
 export class RedisLink implements Link {
@@ -45,8 +46,7 @@ export class RedisLink implements Link {
       // Not one of a key.
       { ...options, isShard: false, heartbeatChannel: `${namespace}/${node}` },
       {
-        message: (channel, payload) => link.#deliver(channel, payload, undefined),
-        globMessage: (glob, channel, payload) => link.#deliver(channel, payload, glob),
+        message: (message) => link.#deliver(message),
         accepted: (sequence) => link.#accepted(sequence),
         refused: (sequence, cause) => {
           link.#confirm()
@@ -99,22 +99,24 @@ export class RedisLink implements Link {
     })
   }
 
-  #deliver(channel: Buffer, payload: Buffer, glob: string | undefined): void {
-    const key = channel.toString('utf8', this.#prefix.length)
-    const delivery = decodeEnvelope(key, payload)
+  #deliver(message: PushedMessage): void {
+    const { bytes, channelStart, channelEnd, payloadStart, payloadEnd } = message
+    const key = bytes.toString('utf8', channelStart + this.#prefix.length, channelEnd)
+    const delivery = decodeEnvelope(key, bytes, payloadStart, payloadEnd)
     if (delivery === undefined) this.#events.malformed(`an envelope that is cut short or of another version, to ${key}`)
     else if (delivery.source !== undefined) this.#events.deliver(delivery)
-    else if (!isUtf8(channel) || !isKey(key)) this.#events.malformed(`${channel.toString('latin1')} is no key`)
-    else if (this.#isFirstCopy(key, glob)) this.#events.deliver(delivery)
+    else if (!isUtf8(bytes.subarray(channelStart, channelEnd)) || !isKey(key)) this.#events.malformed(`no key: ${key}`)
+    else if (this.#isFirstCopy(key, message)) this.#events.deliver(delivery)
   }
 
   /**
    * Whether this is the copy to keep, of those that come because several subscriptions match: all come, one behind the other, and which
    * subscriptions are live is known exactly.
    */
-  #isFirstCopy(key: string, glob: string | undefined): boolean {
-    if (glob === undefined) return true
+  #isFirstCopy(key: string, { bytes, globStart, globEnd }: PushedMessage): boolean {
+    if (globStart === globEnd) return true
     if (this.#liveChannels.has(key)) return false
+    const glob = bytes.toString('utf8', globStart, globEnd)
     return this.#liveGlobs.get(glob) === Math.min(...this.#liveReaches.match(key))
   }
 

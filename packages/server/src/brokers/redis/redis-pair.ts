@@ -4,7 +4,7 @@ import type { RedisAddress, RedisHost } from './redis-address.js'
 import { RedisConnection } from './redis-connection.js'
 import { isPassing, isReply, redisError } from './redis-error.js'
 import { RedisPublisher } from './redis-publisher.js'
-import { RedisSubscriber, type SubscriptionKind } from './redis-subscriber.js'
+import { type PushedMessage, RedisSubscriber, type SubscriptionKind } from './redis-subscriber.js'
 
 /** What a {@link RedisPair} is made of. */
 export interface RedisPairOptions {
@@ -20,9 +20,8 @@ export interface RedisPairOptions {
 
 /** What a {@link RedisPair} tells; nothing more once it has told that it is lost. */
 export interface RedisPairEvents {
-  message(channel: Buffer, payload: Buffer): void
-  /** A message that a glob matched. */
-  globMessage(glob: string, channel: Buffer, payload: Buffer): void
+  /** What it gets is borrowed. */
+  message(message: PushedMessage): void
   accepted(sequence: number): void
   refused(sequence: number, cause: Error): void
   lost(cause: Error): void
@@ -36,7 +35,7 @@ const CLOSE_TIMEOUT_MS = 1_500
  * another server than the one that is published to.
  */
 export class RedisPair {
-  readonly subscriber: RedisSubscriber
+  readonly #subscriber: RedisSubscriber
   readonly publisher: RedisPublisher
   readonly #options: RedisPairOptions
   readonly #events: RedisPairEvents
@@ -58,7 +57,11 @@ export class RedisPair {
     this.#events = events
     this.#publishing = publishing
     this.#subscribed = subscribed
-    this.subscriber = new RedisSubscriber(subscribed)
+    this.#subscriber = new RedisSubscriber(
+      subscribed.redis,
+      (message) => this.#deliver(message),
+      this.#subscribedWay.heard,
+    )
     this.publisher = new RedisPublisher({
       redis: publishing.redis,
       node: options.context.node,
@@ -69,7 +72,8 @@ export class RedisPair {
       },
       refused: (sequence, reply) => this.#refused(sequence, reply),
     })
-    this.#listen()
+    // The slot of a channel has moved to another server, and with it what is published there.
+    subscribed.redis.on('moved', () => this.#lose(new Error('a slot of the cluster has moved')))
   }
 
   /**
@@ -108,11 +112,11 @@ export class RedisPair {
 
   /** Subscribes; a refusal of the server is `E_BROKER_REFUSED`, and the pair goes on. */
   async subscribe(kind: SubscriptionKind, name: string, live?: () => void): Promise<void> {
-    await this.#answered(this.subscriber.subscribe(kind, name, live))
+    await this.#answered(this.#subscriber.subscribe(kind, name, live))
   }
 
   async unsubscribe(kind: SubscriptionKind, name: string, over?: () => void): Promise<void> {
-    await this.#answered(this.subscriber.unsubscribe(kind, name, over))
+    await this.#answered(this.#subscriber.unsubscribe(kind, name, over))
   }
 
   async #answered(reply: Promise<void>): Promise<void> {
@@ -136,7 +140,7 @@ export class RedisPair {
       throw cause
     })
     const begun = async () => {
-      await this.subscriber.subscribe(isShard ? 'shard' : 'channel', heartbeatChannel)
+      await this.#subscriber.subscribe(isShard ? 'shard' : 'channel', heartbeatChannel)
       await Promise.all([this.#beat(), came])
     }
     for (const each of [aborted, ended]) each.catch(() => undefined)
@@ -156,28 +160,18 @@ export class RedisPair {
   async #beat(): Promise<void> {
     const { redis } = this.#publishing
     const { heartbeatChannel, isShard } = this.#options
-    const beaten = isShard ? redis.spublish(heartbeatChannel, '') : redis.publish(heartbeatChannel, '')
-    const [role] = await Promise.all([roleOf(redis), beaten])
-    this.#publishingWay.heard()
+    const beat = () => (isShard ? redis.spublish(heartbeatChannel, '') : redis.publish(heartbeatChannel, ''))
+    const asked = redis.condition?.protocol === 3 ? this.publisher.ask(1, () => roleOf(redis)) : undefined
+    const [role] = await Promise.all([asked, this.publisher.ask(1, beat)])
     if (role === 'replica' || role === 'slave') throw new Error('the server is a replica')
   }
 
-  #listen(): void {
-    const { redis } = this.#subscribed
-    const { message, globMessage } = this.#events
-    const { heard } = this.#subscribedWay
-    const heartbeatChannel = Buffer.from(this.#options.heartbeatChannel)
-    redis.on(this.#options.isShard ? 'smessageBuffer' : 'messageBuffer', (channel: Buffer, payload: Buffer) => {
-      heard()
-      if (payload.length === 0 && channel.equals(heartbeatChannel)) this.#beatCame()
-      else if (this.#isTelling) message(channel, payload)
-    })
-    redis.on('pmessageBuffer', (glob: string, channel: Buffer, payload: Buffer) => {
-      heard()
-      if (this.#isTelling) globMessage(glob, channel, payload)
-    })
-    // The slot of a channel has moved to another server, and with it what is published there.
-    redis.on('moved', () => this.#lose(new Error('a slot of the cluster has moved')))
+  #deliver(message: PushedMessage): void {
+    const { bytes, channelStart, channelEnd, payloadStart, payloadEnd } = message
+    const isBeat =
+      payloadStart === payloadEnd && bytes.toString('utf8', channelStart, channelEnd) === this.#options.heartbeatChannel
+    if (isBeat) this.#beatCame()
+    else if (this.#isTelling) this.#events.message(message)
   }
 
   #refused(sequence: number, reply: Error): void {
@@ -205,9 +199,8 @@ export class RedisPair {
   }
 }
 
-/** `undefined` from a Redis before 6, which does not know HELLO. */
+/** By HELLO, which everybody may, and which Redis has from 6 on. */
 async function roleOf(redis: RedisConnection['redis']): Promise<string | undefined> {
-  if (redis.condition?.protocol !== 3) return undefined
   const fields = await redis.call('HELLO')
   if (!Array.isArray(fields)) return undefined
   const at = fields.indexOf('role')
