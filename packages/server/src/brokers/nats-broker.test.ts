@@ -1,13 +1,15 @@
 import { execFileSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
+import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
+import { Worker } from 'node:worker_threads'
 import { connect, type NatsConnection, nkeys } from '@nats-io/transport-node'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import type { Broker, BrokerCapabilities, BrokerSink, BrokerStatus } from '../broker.js'
 import { brokerSuite } from '../conformance/broker-suite.js'
-import { freePort, startNats } from '../services/index.js'
+import { freePort, startFaultProxy, startNats } from '../services/index.js'
 import type { Service } from '../services/service.js'
 import { loadNats } from './nats/nats-credentials.js'
 import { createNatsBroker, type NatsBrokerOptions } from './nats-broker.js'
@@ -405,3 +407,90 @@ describe('broker nats, several servers', () => {
     await vi.waitFor(() => expect(sink.events.slice(-2)).toEqual(['gap', 'up']), { timeout: 10_000 })
   })
 })
+
+describe('broker nats, a connection that is not what it was', () => {
+  it('gives up a server that never says anything, and leaves no socket open', async () => {
+    const sockets = new Set<Socket>()
+    const mute = createServer((socket) => {
+      sockets.add(socket)
+      socket.on('error', () => undefined).on('close', () => sockets.delete(socket))
+    })
+    await new Promise<void>((resolve) => mute.listen(0, '127.0.0.1', resolve))
+    onTestFinished(() => void mute.close())
+    const { port } = mute.address() as AddressInfo
+    const started = startNode({ broker: `nats://127.0.0.1:${port}`, brokerStartTimeoutMs: 500 })
+    await expect(started).rejects.toMatchObject({ code: 'E_BROKER_UNAVAILABLE' })
+    await vi.waitFor(() => expect(sockets.size).toBe(0))
+    // Another host gets its chance.
+    await startNode({ broker: `nats://127.0.0.1:${port},${new URL(service.url).host}` })
+    await vi.waitFor(() => expect(sockets.size).toBe(0))
+  })
+
+  it('does not take another protocol for NATS', async () => {
+    const other = createServer((socket) => void socket.on('error', () => undefined).write('SSH-2.0-OpenSSH_9.2\r\n'))
+    await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve))
+    onTestFinished(() => void other.close())
+    const { port } = other.address() as AddressInfo
+    const started = startNode({ broker: `nats://127.0.0.1:${port}`, brokerStartTimeoutMs: 300 })
+    await expect(started).rejects.toMatchObject({ message: expect.stringContaining('this is not NATS: "SSH-2.0') })
+  })
+
+  it('finds a half-open connection within two heartbeats, though nobody publishes', async () => {
+    const proxy = await startFaultProxy(service)
+    onTestFinished(() => proxy.stop())
+    const { sink } = await startNode({ broker: proxy.url, brokerNamespace: ownNamespace(), brokerHeartbeatMs: 400 })
+    await proxy.swallow()
+    const sinceMs = performance.now()
+    await vi.waitFor(() => expect(sink.events[1]).toBe('down'), { timeout: 3_000, interval: 10 })
+    expect(performance.now() - sinceMs).toBeLessThan(2 * 400 + 300)
+    await proxy.heal()
+    await vi.waitFor(() => expect(sink.events.slice(-2)).toEqual(['gap', 'up']), { timeout: 10_000 })
+  })
+
+  it('waits for no answer before it sends more', async () => {
+    const proxy = await startFaultProxy(service)
+    onTestFinished(() => proxy.stop())
+    const { broker, sink } = await startNode({ broker: proxy.url, brokerNamespace: ownNamespace() })
+    await broker.bind('#')
+    await proxy.latency(50)
+    const sinceMs = performance.now()
+    const publishes: unknown[] = []
+    for (let index = 0; index < 500; index++) {
+      publishes.push(broker.publish(message('a', `${index}`)))
+      await new Promise((resolve) => setImmediate(resolve))
+    }
+    await Promise.all(publishes)
+    // A round trip of 100 ms for each turn would take 50 s.
+    expect(performance.now() - sinceMs).toBeLessThan(3_000)
+    await vi.waitFor(() => expect(sink.texts).toEqual(publishes.map((_, index) => `${index}`)))
+  })
+
+  it('is cut off by the server when it does not read, and tells of the gap', async () => {
+    const server = await privateNats('max_pending: 2000000\nwrite_deadline: "500ms"')
+    const { broker, sink } = await startNode({ broker: server.url, brokerHeartbeatMs: 60_000 })
+    await broker.bind('#')
+    const isDone = new Int32Array(new SharedArrayBuffer(4))
+    const flood = new Worker(FLOOD, { eval: true, workerData: { port: Number(new URL(server.url).port), isDone } })
+    onTestFinished(async () => void (await flood.terminate()))
+    // This thread, and with it the node, does nothing meanwhile.
+    Atomics.wait(isDone, 0, 0, 15_000)
+    await vi.waitFor(() => expect(sink.events).toEqual(['up', 'down', 'gap', 'up']), { timeout: 10_000 })
+    await broker.publish(message('end', 'end'))
+    await vi.waitFor(() => expect(sink.texts.at(-1)).toBe('end'))
+  })
+})
+
+/** Publishes 64 MB, waits for the server to have read that, and a little longer for it to lose its patience. */
+const FLOOD = `
+  const { connect } = require('node:net')
+  const { workerData: { port, isDone } } = require('node:worker_threads')
+  const message = 'PUB webmq.flood 64000\\r\\n' + 'x'.repeat(64000) + '\\r\\n'
+  const socket = connect(port, '127.0.0.1', () => {
+    socket.write('CONNECT {"verbose":false}\\r\\n')
+    for (let index = 0; index < 1000; index++) socket.write(message)
+    socket.write('PING\\r\\n')
+  })
+  socket.on('data', (bytes) => {
+    if (bytes.includes('PONG')) setTimeout(() => { Atomics.store(isDone, 0, 1); Atomics.notify(isDone, 0) }, 1500)
+  })
+`

@@ -22,8 +22,6 @@ export interface NatsConnectionEvents extends Pick<NatsProtocolEvents, 'message'
   /** The server complains; it may close the connection after that. */
   error(text: string): void
   info(info: NatsServerInfo): void
-  /** Something has come, whatever it was: the connection lives. */
-  heard(): void
   /** Once, last. */
   closed(cause: Error): void
 }
@@ -110,14 +108,14 @@ export class NatsConnection {
     if (!this.#isClosed) this.#socket.write(bytes)
   }
 
-  /** What is written in `run` leaves together. */
-  cork(run: () => void): void {
-    this.#socket.cork()
-    try {
-      run()
-    } finally {
-      this.#socket.uncork()
-    }
+  /** What was written and still waits for the system to take it. */
+  get waitingBytes(): number {
+    return this.#socket.writableLength
+  }
+
+  /** What the system has taken so far. */
+  get leftBytes(): number {
+    return this.#socket.bytesWritten - this.#socket.writableLength
   }
 
   /** Ends the connection behind what is written; `closed` is called when the server has, too. */
@@ -145,7 +143,6 @@ export class NatsConnection {
   }
 
   #read(chunk: Buffer): void {
-    this.#events.heard()
     try {
       this.#parser.push(chunk)
     } catch (cause) {
@@ -240,7 +237,6 @@ class Greeting implements NatsConnectionEvents {
   }
 
   readonly message = nothing
-  readonly heard = nothing
   /** A complaint ends the connection, or it is none about the beginning. */
   readonly error = nothing
 }

@@ -1,40 +1,24 @@
 import { WebMQError } from 'webmq-client/protocol'
-import { Router } from '../../router.js'
-import type { GroupId } from '../../transport.js'
-import { Cover } from '../remote/cover.js'
 import { decodeEnvelope } from '../remote/envelope.js'
 import type { Link, LinkContext, LinkEvents, LinkMessage } from '../remote/link.js'
+import { complaintOf } from './nats-complaint.js'
 import type { NatsConnection, NatsConnectionEvents, NatsServerInfo } from './nats-connection.js'
 import { ENVELOPE_BYTES, NatsOutbox } from './nats-outbox.js'
 import { NatsRounds, type RoundWaiter } from './nats-rounds.js'
-import { NatsSubjects, reachesOf } from './nats-subjects.js'
-
-/** What a link subscribes to. */
-interface Subscription {
-  readonly id: number
-  readonly reach: string
-  readonly subject: string
-  /** The key, when there is but one that it brings. */
-  readonly onlyKey: string | undefined
-  /** Who waits for it to be live. */
-  readonly waiter: RoundWaiter
-  /** While the server is known to have it and has not been told to end it. */
-  group: GroupId | undefined
-}
+import { NatsSubjects } from './nats-subjects.js'
+import { type NatsSubscription, NatsSubscriptions } from './nats-subscriptions.js'
 
 /** Pings under way at most; what is sent meanwhile is confirmed by the next one. */
 const MAX_PINGS = 64
+/** Messages of a turn that are sent, with a ping of their own, before it is over. */
+const MAX_QUEUED_BYTES = 262_144
 const CHECKS_PER_HEARTBEAT = 2
-/** Checks in a row that hear nothing: then the silence has lasted between one and a half and two heartbeats. */
+/** Checks in a row without a sign of life: then the silence has lasted between one and a half and two heartbeats. */
 const MAX_SILENT_CHECKS = 3
 /** For the server to read what is left and to end its side. */
 const CLOSE_TIMEOUT_MS = 2_000
 const PING = 'PING\r\n'
 const PROBE_ID = 0
-const VIOLATION = /^Permissions Violation for (Publish|Subscription) to "(.*?)"(?: using queue ".*")?$/i
-const TOO_MANY_SUBSCRIPTIONS = /maximum subscriptions/i
-/** Characters that the server does not take for printable, as Go writes them; keys have nothing else that it would escape. */
-const GO_ESCAPE = /\\(?:u([0-9a-f]{4})|U([0-9a-f]{8}))/g
 
 /**
  * One connection to a NATS server with the node's subscriptions.
@@ -48,22 +32,20 @@ export class NatsLink implements Link, NatsConnectionEvents {
   readonly #nodeSubject: string
   readonly #subjects: NatsSubjects
   readonly #outbox: NatsOutbox
-  readonly #cover: Cover
+  readonly #subscriptions: NatsSubscriptions
   readonly #rounds = new NatsRounds()
-  /** Those that the server has, or has not yet said that it has ended. */
-  readonly #subscriptions = new Map<number, Subscription>()
-  readonly #byReach = new Map<string, Subscription>()
-  readonly #liveReaches = new Router()
-  readonly #liveByGroup = new Map<GroupId, Subscription>()
   readonly #ended: Promise<void>
   readonly #heartbeat: NodeJS.Timeout
   #tellEnded: () => void = () => undefined
-  #lastId = PROBE_ID
   /** Messages and lines of this turn. */
   #queue: (LinkMessage | string)[] = []
   #isFlushScheduled = false
-  #wasHeard = true
+  #queuedBytes = 0
+  /** Since the last check a ping was answered, or the connection has taken a part of what waits for it. */
+  #isAlive = true
   #silentCheckCount = 0
+  /** At the last check. */
+  #progress = { waitingBytes: 0, leftBytes: 0 }
   #probe: RoundWaiter | undefined
   /** Nothing more is told. */
   #isOver = false
@@ -74,10 +56,9 @@ export class NatsLink implements Link, NatsConnectionEvents {
     this.#subjects = new NatsSubjects(context.namespace)
     this.#nodeSubject = this.#subjects.ofNode(context.node)
     this.#outbox = new NatsOutbox(context.node, this.#subjects)
-    this.#cover = new Cover({
-      reachesOf,
-      subscribe: (reach) => this.#subscribe(reach),
-      unsubscribe: (reach) => this.#unsubscribe(reach),
+    this.#subscriptions = new NatsSubscriptions(this.#subjects, (line, waiter) => {
+      this.#queue.push(line)
+      this.#await(waiter)
     })
     this.#ended = new Promise((resolve) => {
       this.#tellEnded = resolve
@@ -101,11 +82,11 @@ export class NatsLink implements Link, NatsConnectionEvents {
   }
 
   bind(pattern: string): Promise<void> {
-    return this.#cover.bind(pattern)
+    return this.#subscriptions.bind(pattern)
   }
 
   unbind(pattern: string): Promise<void> {
-    return this.#cover.unbind(pattern)
+    return this.#subscriptions.unbind(pattern)
   }
 
   publish(message: LinkMessage): void {
@@ -118,7 +99,10 @@ export class NatsLink implements Link, NatsConnectionEvents {
       return
     }
     this.#rounds.sent(message)
-    this.#enqueue(message)
+    this.#queue.push(message)
+    this.#queuedBytes += byteCount
+    if (this.#queuedBytes < MAX_QUEUED_BYTES) this.#schedule()
+    else this.#flush()
   }
 
   async close(): Promise<void> {
@@ -147,13 +131,11 @@ export class NatsLink implements Link, NatsConnectionEvents {
     const subscription = this.#subscriptions.get(id)
     if (this.#isOver || subscription === undefined) return
     const key = subscription.onlyKey ?? this.#keyIn(bytes, subjectAt, subjectEnd)
-    if (key === undefined) return
-    const delivery = decodeEnvelope(key, bytes, payloadAt, payloadEnd)
-    if (delivery === undefined) this.#events.malformed(`an envelope that is cut or of another version, for ${key}`)
-    else if (delivery.source !== undefined || this.#isFirstCopy(subscription, key)) this.#events.deliver(delivery)
+    if (key !== undefined) this.#deliver(subscription, key, bytes, payloadAt, payloadEnd)
   }
 
   pong(): void {
+    this.#isAlive = true
     const round = this.#rounds.answered()
     if (round === undefined) return
     for (const waiter of round.waiters) waiter.done()
@@ -163,33 +145,23 @@ export class NatsLink implements Link, NatsConnectionEvents {
 
   /** The server says what it has refused before it answers the ping behind that. */
   error(text: string): void {
-    if (this.#isOver) return
-    const [, kind = '', quoted = ''] = VIOLATION.exec(text) ?? []
-    const subject = quoted.replace(GO_ESCAPE, (_, short, long) =>
-      String.fromCodePoint(Number.parseInt(short ?? long, 16)),
-    )
-    const isHandled =
-      kind === ''
-        ? TOO_MANY_SUBSCRIPTIONS.test(text) && this.#fail(this.#rounds.takeOldestWaiters(), text)
-        : subject === this.#nodeSubject
-          ? this.#probe !== undefined && this.#fail([this.#probe], text)
-          : kind.toLowerCase() === 'publish'
-            ? this.#refuse(subject, text)
-            : this.#refuseSubscription(subject, text)
-    if (!isHandled) this.#lose(new Error(text))
+    if (!this.#isOver && !this.#isAnswered(text)) this.#lose(new Error(text))
   }
 
   info(info: NatsServerInfo): void {
     if (info.ldm === true) this.#lose(new Error('the server is about to stop (lame duck mode)'))
   }
 
-  heard(): void {
-    this.#wasHeard = true
-  }
-
   closed(cause: Error): void {
     this.#lose(cause)
     this.#tellEnded()
+  }
+
+  #deliver(subscription: NatsSubscription, key: string, bytes: Buffer, start: number, end: number): void {
+    const delivery = decodeEnvelope(key, bytes, start, end)
+    if (delivery === undefined) this.#events.malformed(`an envelope that is cut or of another version, for ${key}`)
+    else if (delivery.source !== undefined || this.#subscriptions.isFirstCopy(subscription, key))
+      this.#events.deliver(delivery)
   }
 
   #keyIn(bytes: Buffer, start: number, end: number): string | undefined {
@@ -201,71 +173,24 @@ export class NatsLink implements Link, NatsConnectionEvents {
     return key
   }
 
-  /**
-   * Whether this is the copy that counts of a message that bears no mark by which copies are known: that of the oldest
-   * subscription. While subscriptions change, a second one may come.
-   */
-  #isFirstCopy({ id }: Subscription, key: string): boolean {
-    if (this.#subscriptions.size === 1) return true
-    return !this.#liveReaches.match(key).some((group) => (this.#liveByGroup.get(group)?.id ?? id) < id)
-  }
-
-  #subscribe(reach: string): Promise<void> {
-    return new Promise((resolve, failed) => {
-      const id = ++this.#lastId
-      const subject = this.#subjects.ofReach(reach)
-      const isExact = !reach.includes('*') && !reach.includes('#')
-      const waiter: RoundWaiter = {
-        done: () => {
-          this.#goLive(subscription)
-          resolve()
-        },
-        failed: (cause) => {
-          this.#forget(subscription)
-          failed(cause)
-        },
-      }
-      const onlyKey = isExact ? reach : undefined
-      const subscription: Subscription = { id, reach, subject, onlyKey, waiter, group: undefined }
-      this.#subscriptions.set(id, subscription)
-      this.#byReach.set(reach, subscription)
-      this.#enqueue(`SUB ${subject} ${id}\r\n`)
-      this.#await(waiter)
-    })
-  }
-
-  #unsubscribe(reach: string): Promise<void> {
-    const subscription = this.#byReach.get(reach)
-    if (subscription === undefined) return Promise.resolve()
-    this.#endLive(subscription)
-    return new Promise((resolve, failed) => {
-      const done = () => {
-        this.#subscriptions.delete(subscription.id)
-        resolve()
-      }
-      this.#enqueue(`UNSUB ${subscription.id}\r\n`)
-      this.#await({ done, failed })
-    })
-  }
-
-  #goLive(subscription: Subscription): void {
-    // Refused meanwhile.
-    if (this.#byReach.get(subscription.reach) !== subscription) return
-    subscription.group = this.#liveReaches.add(subscription.reach).group
-    this.#liveByGroup.set(subscription.group, subscription)
-  }
-
-  #endLive(subscription: Subscription): void {
-    if (this.#byReach.get(subscription.reach) === subscription) this.#byReach.delete(subscription.reach)
-    if (subscription.group === undefined) return
-    this.#liveReaches.remove(subscription.reach)
-    this.#liveByGroup.delete(subscription.group)
-    subscription.group = undefined
-  }
-
-  #forget(subscription: Subscription): void {
-    this.#endLive(subscription)
-    this.#subscriptions.delete(subscription.id)
+  /** Whether whoever asked for what the server complains of could be told. */
+  #isAnswered(text: string): boolean {
+    const complaint = complaintOf(text)
+    if (complaint === undefined) return false
+    if (complaint.kind === 'too-many-subscriptions')
+      return this.#fail(
+        this.#rounds.takeOldestWaiters(),
+        `${text}; max_subscriptions of the NATS server bounds the patterns of a node`,
+      )
+    const { kind, subject } = complaint
+    if (subject === this.#nodeSubject) {
+      const detail = `${text}; its user must be allowed to publish and to subscribe to ${this.#subjects.prefix}>`
+      return this.#fail(this.#probe === undefined ? [] : [this.#probe], detail)
+    }
+    if (kind === 'publish') return this.#refuse(subject, text)
+    // A live subscription that is taken away is as good as a lost link: messages are missed from then on.
+    const subscription = this.#subscriptions.awaited(subject)
+    return this.#fail(subscription === undefined ? [] : [subscription.waiter], text)
   }
 
   #refuse(subject: string, text: string): boolean {
@@ -274,24 +199,9 @@ export class NatsLink implements Link, NatsConnectionEvents {
     return message !== undefined
   }
 
-  /** A live subscription that is taken away is as good as a lost link: messages are missed from then on. */
-  #refuseSubscription(subject: string, text: string): boolean {
-    for (const subscription of this.#subscriptions.values()) {
-      if (subscription.subject !== subject || subscription.group !== undefined) continue
-      return this.#fail([subscription.waiter], text)
-    }
-    return false
-  }
-
-  #fail(waiters: readonly RoundWaiter[], text: string): boolean {
-    const detail = `${text}; its user must be allowed to publish and to subscribe to ${this.#subjects.prefix}>`
+  #fail(waiters: readonly RoundWaiter[], detail: string): boolean {
     for (const waiter of waiters) waiter.failed(new WebMQError('E_BROKER_REFUSED', { detail }))
     return waiters.length > 0
-  }
-
-  #enqueue(command: LinkMessage | string): void {
-    this.#queue.push(command)
-    this.#schedule()
   }
 
   #await(waiter: RoundWaiter): void {
@@ -306,15 +216,19 @@ export class NatsLink implements Link, NatsConnectionEvents {
   #schedule(): void {
     if (this.#isFlushScheduled || this.#isOver) return
     this.#isFlushScheduled = true
-    if (this.#rounds.pingCount === 0) queueMicrotask(() => this.#flush())
-    else setImmediate(() => this.#flush())
+    const flush = () => {
+      this.#isFlushScheduled = false
+      this.#flush()
+    }
+    if (this.#rounds.pingCount === 0) queueMicrotask(flush)
+    else setImmediate(flush)
   }
 
   #flush(): void {
-    this.#isFlushScheduled = false
-    if (this.#isOver) return
     const commands = this.#queue
+    if (this.#isOver || (commands.length === 0 && this.#rounds.isOpenEmpty)) return
     this.#queue = []
+    this.#queuedBytes = 0
     if (!this.#rounds.isOpenEmpty && this.#rounds.pingCount < MAX_PINGS) {
       this.#rounds.close()
       commands.push(PING)
@@ -322,11 +236,18 @@ export class NatsLink implements Link, NatsConnectionEvents {
     for (const block of this.#outbox.encode(commands)) this.#connection.write(block)
   }
 
+  /**
+   * Messages that come do not count: only an answer proves that what is sent arrives. A large backlog on a slow line may hold the ping
+   * up, and moves; on a dead one it stands still.
+   */
   #check(): void {
-    this.#silentCheckCount = this.#wasHeard ? 0 : this.#silentCheckCount + 1
-    this.#wasHeard = false
+    const { waitingBytes, leftBytes } = this.#connection
+    const hasMoved = this.#progress.waitingBytes > 0 && leftBytes > this.#progress.leftBytes
+    this.#progress = { waitingBytes, leftBytes }
+    this.#silentCheckCount = this.#isAlive || hasMoved ? 0 : this.#silentCheckCount + 1
+    this.#isAlive = false
     if (this.#silentCheckCount >= MAX_SILENT_CHECKS) {
-      this.#lose(new Error('the server is silent'))
+      this.#lose(new Error('the server does not answer'))
     } else if (this.#rounds.pingCount === 0 && !this.#isFlushScheduled) {
       this.#rounds.close()
       this.#connection.write(Buffer.from(PING))
