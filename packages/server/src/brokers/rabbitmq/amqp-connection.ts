@@ -17,6 +17,10 @@ interface InnerConnection {
   readonly stream: Socket
   /** Largest frame, in bytes, that the broker takes. */
   readonly frameMax: number
+  /** What was received and not read yet. */
+  rest: Buffer
+  /** Reads a frame from `rest`, or receives more and calls itself. */
+  recvFrame(): unknown
   sendBytes(bytes: Uint8Array): void
   /** A method frame, past the queue of calls that wait for answers. */
   sendMethod(channel: number, method: number, fields: object): void
@@ -60,6 +64,17 @@ export class AmqpConnection {
   /** Sends a method without waiting for those that were called before to be answered. */
   sendMethod(channel: Channel, method: number, fields: object): void {
     if (!this.#isEnded) this.#inner.sendMethod(numberOf(channel), method, fields)
+  }
+
+  /** Lets `read` have what comes, before amqplib; it returns how many bytes it has taken, whole frames. */
+  readFirst(read: (bytes: Buffer) => number): void {
+    const inner = this.#inner
+    const receive = inner.recvFrame.bind(inner)
+    inner.recvFrame = () => {
+      const byteCount = read(inner.rest)
+      if (byteCount > 0) inner.rest = inner.rest.subarray(byteCount)
+      return receive()
+    }
   }
 
   openChannel(): Promise<Channel> {

@@ -2,8 +2,9 @@ import { randomBytes } from 'node:crypto'
 import type { Channel, ConsumeMessage } from 'amqplib/callback_api'
 import { isKey } from 'webmq-client/protocol'
 import type { LinkContext, LinkDelivery } from '../remote/link.js'
-import { type AmqpConnection, called, watchChannel } from './amqp-connection.js'
-import { BINARY_TYPE, kindOf, SourceReader } from './message-properties.js'
+import { type AmqpConnection, called, numberOf, watchChannel } from './amqp-connection.js'
+import { DeliveryReader } from './delivery-reader.js'
+import { kindOf, ownKindOf, SourceReader } from './message-properties.js'
 import { Pulse } from './pulse.js'
 import { QueueBindings } from './queue-bindings.js'
 
@@ -27,6 +28,9 @@ const MAX_QUEUE_BYTES = 128 * 1024 * 1024
 /** Counts, as payloads may be empty. */
 const MAX_QUEUE_COUNT = 250_000
 const QUEUE_ID_BYTES = 4
+const MESSAGES_TAG = 'messages'
+const OVERFLOW_TAG = 'overflow'
+const NO_BYTES = Buffer.alloc(0)
 
 /**
  * The half of a link that consumes: one queue of its own, which ends with its connection.
@@ -41,7 +45,8 @@ export class Consumer {
   readonly #events: ConsumerEvents
   readonly #pulse: Pulse
   readonly #sources = new SourceReader()
-  #unacked: ConsumeMessage | undefined
+  /** Of the last message that came. */
+  #deliveryTag = 0
   #unackedCount = 0
   #ackTimer: NodeJS.Timeout | undefined
   #isStopped = false
@@ -64,12 +69,19 @@ export class Consumer {
     const bindings = await QueueBindings.open(connection, { queue, exchange: namespace, lost: events.lost })
     const consumer = new Consumer(connection, channel, bindings, heartbeatMs, events)
     await called((done) => channel.prefetch(PREFETCH_COUNT, false, done))
-    await consume(channel, queue, false, (message) => {
-      if (message === null) events.lost(new Error('its queue was deleted'))
-      else consumer.#take(message)
+    const reader = new DeliveryReader({
+      channel: numberOf(channel),
+      consumerTag: MESSAGES_TAG,
+      sources: consumer.#sources,
+      take: (deliveryTag, delivery) => consumer.#take(deliveryTag, delivery),
     })
-    await consume(channel, overflow, true, () => {
-      events.lost(new Error(`the node did not keep up: its queue was full and has dropped messages`))
+    connection.readFirst((bytes) => reader.read(bytes))
+    await consume(channel, queue, { consumerTag: MESSAGES_TAG, noAck: false }, (message) => {
+      if (message === null) events.lost(new Error('its queue was deleted'))
+      else consumer.#takeAny(message)
+    })
+    await consume(channel, overflow, { consumerTag: OVERFLOW_TAG, noAck: true }, () => {
+      events.lost(new Error('the node did not keep up: its queue was full and has dropped messages'))
     })
     return consumer
   }
@@ -117,35 +129,37 @@ export class Consumer {
     await this.#connection.close()
   }
 
-  #take(message: ConsumeMessage): void {
+  /** Takes what amqplib has read. */
+  #takeAny({ fields, properties, content }: ConsumeMessage): void {
+    const { deliveryTag, routingKey: key } = fields
+    const id = typeof properties.messageId === 'string' ? Buffer.from(properties.messageId) : NO_BYTES
+    const source = this.#sources.read(id, 0, id.length, key)
+    const kind = source === undefined ? kindOf(properties, content) : ownKindOf(properties)
+    // A node has checked what it published.
+    const isMessage = source !== undefined || (isKey(key) && kind !== 'malformed')
+    this.#take(deliveryTag, isMessage ? { key, payload: content, isBinary: kind === 'binary', source } : undefined)
+    if (!isMessage) this.#events.malformed(`${JSON.stringify(key)} is no key, or its text not valid UTF-8`)
+  }
+
+  /** @param delivery `undefined`: acknowledged, and no more. */
+  #take(deliveryTag: number, delivery: LinkDelivery | undefined): void {
     if (this.#isStopped) return
     this.#pulse.heard()
-    this.#unacked = message
+    this.#deliveryTag = deliveryTag
     if (++this.#unackedCount >= ACK_EVERY_COUNT) this.#ack()
     else this.#ackTimer ??= setTimeout(() => this.#ack(), ACK_AFTER_MS)
-    this.#deliver(message)
+    if (delivery !== undefined) this.#events.deliver(delivery)
   }
 
   #ack(): void {
     clearTimeout(this.#ackTimer)
     this.#ackTimer = undefined
-    this.#unackedCount = 0
-    if (this.#unacked !== undefined && !this.#isStopped) this.#channel.ack(this.#unacked, true)
-    this.#unacked = undefined
-  }
-
-  #deliver({ fields, properties, content }: ConsumeMessage): void {
-    const { routingKey: key } = fields
-    const source = this.#sources.read(properties.messageId, key)
-    // A node has checked what it published.
-    if (source !== undefined) {
-      this.#events.deliver({ key, payload: content, isBinary: properties.contentType === BINARY_TYPE, source })
-      return
+    if (this.#unackedCount > 0 && !this.#isStopped) {
+      // All that amqplib looks at.
+      const message = { fields: { deliveryTag: this.#deliveryTag } } as ConsumeMessage
+      this.#channel.ack(message, true)
     }
-    const kind = kindOf(properties, content)
-    if (!isKey(key)) this.#events.malformed(`${JSON.stringify(key)} is no key`)
-    else if (kind === 'malformed') this.#events.malformed(`${key}: the text is not valid UTF-8`)
-    else this.#events.deliver({ key, payload: content, isBinary: kind === 'binary', source: undefined })
+    this.#unackedCount = 0
   }
 }
 
@@ -155,6 +169,11 @@ function declareQueue(channel: Channel, queue: string, limits: Readonly<Record<s
   return called((done) => channel.assertQueue(queue, options, done))
 }
 
-function consume(channel: Channel, queue: string, noAck: boolean, take: (message: ConsumeMessage | null) => void) {
-  return called((done) => channel.consume(queue, take, { noAck, exclusive: true }, done))
+function consume(
+  channel: Channel,
+  queue: string,
+  { consumerTag, noAck }: { readonly consumerTag: string; readonly noAck: boolean },
+  take: (message: ConsumeMessage | null) => void,
+) {
+  return called((done) => channel.consume(queue, take, { consumerTag, noAck, exclusive: true }, done))
 }

@@ -36,34 +36,52 @@ function markOf(key: string): number {
   return mark
 }
 
-/** Reads who published a message. Remembers the node that it read last: mostly the next message is of the same. */
+/** A node that was heard, as its message ids begin. */
+interface HeardNode {
+  readonly prefix: Buffer
+  readonly text: string
+}
+
+/** Nodes that are remembered; more of them cost a look at the text of each id. */
+const MAX_HEARD_NODES = 16
+
+/** Reads who published a message. Remembers nodes: those that publish are few. */
 export class SourceReader {
-  #prefix = ''
-  #node = ''
+  readonly #heard: HeardNode[] = []
+  #oldest = 0
   readonly #numbers = [0, 0, 0]
 
-  /** @returns `undefined` for a message that no node has published. */
-  read(messageId: unknown, key: string): LinkSource | undefined {
-    if (typeof messageId !== 'string' || messageId.length <= SEQUENCE_AT) return undefined
-    if (this.#prefix === '' || !messageId.startsWith(this.#prefix)) {
-      const prefix = messageId.slice(0, SEQUENCE_AT)
-      if (!NODE_PREFIX.test(prefix)) return undefined
-      this.#prefix = prefix
-      this.#node = prefix.slice(ID_PREFIX.length, -1)
-    }
-    const count = this.#readNumbers(messageId)
+  /**
+   * @param bytes The message id is in them, from `start` to `end`.
+   * @returns `undefined` for a message that no node has published.
+   */
+  read(bytes: Buffer, start: number, end: number, key: string): LinkSource | undefined {
+    if (end - start <= SEQUENCE_AT) return undefined
+    const node = this.#nodeAt(bytes, start)
+    if (node === undefined) return undefined
+    const count = this.#readNumbers(bytes, start + SEQUENCE_AT, end)
     const [sequence = 0, mark, origin] = this.#numbers
     if (count < 2 || !Number.isSafeInteger(sequence) || sequence === 0 || mark !== markOf(key)) return undefined
-    return { node: this.#node, sequence, origin: count === 3 ? origin : undefined }
+    return { node, sequence, origin: count === 3 ? origin : undefined }
+  }
+
+  #nodeAt(bytes: Buffer, start: number): string | undefined {
+    for (const { prefix, text } of this.#heard) if (isAt(bytes, start, prefix)) return text
+    const prefix = bytes.toString('latin1', start, start + SEQUENCE_AT)
+    if (!NODE_PREFIX.test(prefix)) return undefined
+    const text = prefix.slice(ID_PREFIX.length, -1)
+    this.#heard[this.#oldest] = { prefix: Buffer.from(prefix), text }
+    this.#oldest = (this.#oldest + 1) % MAX_HEARD_NODES
+    return text
   }
 
   /** Reads numbers with a dash between them; returns how many there are, 0 when it is something else. */
-  #readNumbers(messageId: string): number {
+  #readNumbers(bytes: Buffer, start: number, end: number): number {
     let index = 0
     let number = 0
     let digitCount = 0
-    for (let at = SEQUENCE_AT; at < messageId.length; at++) {
-      const char = messageId.charCodeAt(at)
+    for (let at = start; at < end; at++) {
+      const char = bytes[at] ?? 0
       if (char >= DIGIT_0 && char <= DIGIT_9) {
         number = number * 10 + (char - DIGIT_0)
         digitCount++
@@ -77,6 +95,17 @@ export class SourceReader {
     this.#numbers[index] = number
     return digitCount === 0 ? 0 : index + 1
   }
+}
+
+/** Whether `part` stands there. From its end: the beginning is the same for all nodes. */
+function isAt(bytes: Buffer, start: number, part: Buffer): boolean {
+  for (let at = part.length - 1; at >= 0; at--) if (bytes[start + at] !== part[at]) return false
+  return true
+}
+
+/** What a message is that a node has published. */
+export function ownKindOf({ contentType }: MessageProperties): 'text' | 'binary' {
+  return contentType === BINARY_TYPE ? 'binary' : 'text'
 }
 
 /** What a message is that somebody else has published: by its content type, or by a look at it when it has none. */
