@@ -90,22 +90,25 @@ describe('a scenario of targets and tiers', { timeout: RUN_TIMEOUT_MS }, () => {
     expect(await readFile(html, 'utf8')).toMatch(/^<!doctype html>/i)
   })
 
-  it.each(['rabbitmq', 'redis', 'nats', 'mesh'])('floods from one node to the connections of another over %s', async (mode) => {
-    const load = ['--tiers', '10', '--duration', '0.5', '--warmup', '0.2', '--target', 'webmq-native,webmq-uws']
-    const rows = await rowsOf('fanout', '--mode', mode, ...load)
-    expect(rows.map(({ target }) => target)).toEqual(['webmq-native', 'webmq-uws'])
-    for (const row of rows) {
-      expect(row).toMatchObject({ mode, subscribers: 10, gapCount: 0, duplicateCount: 0, closedCount: 0 })
-      expect(row.publishedPerSecond).toBeGreaterThan(100)
-      const [a, b, broker] = [row.publisherCpuSeconds, row.listenerCpuSeconds, row.brokerCpuSeconds].map(Number)
-      expect(Math.min(a ?? 0, b ?? 0)).toBeGreaterThan(0)
-      expect(row.serverCpuSeconds).toBeCloseTo((a ?? 0) + (b ?? 0), 9)
-      const deliveries = Number(row.deliveriesPerServerCpuSecond) * Number(row.serverCpuSeconds)
-      const totalCpuSeconds = Number(row.serverCpuSeconds) + (broker ?? 0)
-      expect(Number(row.deliveriesPerTotalCpuSecond) * totalCpuSeconds).toBeCloseTo(deliveries, 3)
-      expect(deliveries).toBeGreaterThan(1_000)
-    }
-  })
+  it.each(['rabbitmq', 'redis', 'nats', 'mesh'])(
+    'floods from one node to the connections of another over %s',
+    async (mode) => {
+      const load = ['--tiers', '10', '--duration', '0.5', '--warmup', '0.2', '--target', 'webmq-native,webmq-uws']
+      const rows = await rowsOf('fanout', '--mode', mode, ...load)
+      expect(rows.map(({ target }) => target)).toEqual(['webmq-native', 'webmq-uws'])
+      for (const row of rows) {
+        expect(row).toMatchObject({ mode, subscribers: 10, gapCount: 0, duplicateCount: 0, closedCount: 0 })
+        expect(row.publishedPerSecond).toBeGreaterThan(100)
+        const [a, b, broker] = [row.publisherCpuSeconds, row.listenerCpuSeconds, row.brokerCpuSeconds].map(Number)
+        expect(Math.min(a ?? 0, b ?? 0)).toBeGreaterThan(0)
+        expect(row.serverCpuSeconds).toBeCloseTo((a ?? 0) + (b ?? 0), 9)
+        const deliveries = Number(row.deliveriesPerServerCpuSecond) * Number(row.serverCpuSeconds)
+        const totalCpuSeconds = Number(row.serverCpuSeconds) + (broker ?? 0)
+        expect(Number(row.deliveriesPerTotalCpuSecond) * totalCpuSeconds).toBeCloseTo(deliveries, 3)
+        expect(deliveries).toBeGreaterThan(1_000)
+      }
+    },
+  )
 
   it('runs the clients scenario on several brokers as one table, every run kept', async () => {
     const out = join(directory, 'brokers')

@@ -106,6 +106,7 @@ export interface TargetSettings {
   /** Where there are many nodes: how this one reaches the others. */
   readonly broker?: string
   readonly brokerNamespace?: string
+  readonly brokerTimeoutMs?: number
   readonly mesh?: { readonly listen: string; readonly secret: string }
   /** Bytes of each message, of a node that is to tell by a `DeliveredCount` how many it has delivered. */
   readonly toldPayloadBytes?: number

@@ -10,6 +10,8 @@ import { Trial, type TrialOptions, type UsageMark } from './trial.js'
 export const RELAY_NODE_COUNT = 2
 const PUBLISHER = 0
 const LISTENER = 1
+/** A flood waits for a slow broker: what has been under way for seconds, because so much is, is late and not refused. */
+const BROKER_TIMEOUT_MS = 30_000
 
 /** What can carry messages from one node to another. */
 export type RelayBrokerKind = Exclude<BrokerKind, 'memory'>
@@ -24,13 +26,14 @@ export class Relay extends Trial {
 
   constructor(options: TrialOptions, broker: RunningBroker) {
     const fd = openUnnamedFile()
+    const nodeOptions = (index: number) => ({ ...broker.nodeOptions(index), brokerTimeoutMs: BROKER_TIMEOUT_MS })
     super({
       ...options,
       deliveredCountFd: fd,
-      settings: { ...options.settings, ...broker.nodeOptions(LISTENER) },
+      settings: { ...options.settings, ...nodeOptions(LISTENER) },
     })
     const { toldPayloadBytes: _, ...settings } = options.settings
-    const publisherSettings = { ...settings, ...broker.nodeOptions(PUBLISHER) }
+    const publisherSettings = { ...settings, ...nodeOptions(PUBLISHER) }
     this.publisher = new TargetProcess(options.choice, publisherSettings, options.programs.raw, fd)
     this.#broker = broker
     this.#deliveredCountFd = fd
