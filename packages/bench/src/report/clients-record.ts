@@ -1,4 +1,4 @@
-import { type BrokerKind, isEmbedded } from '../brokers/broker-choice.js'
+import type { BrokerKind } from '../brokers/broker-choice.js'
 import type { MachineInfo } from '../machine.js'
 import type { ClientsConfig } from '../scenarios/clients-options.js'
 import type { ClientsReport } from '../scenarios/clients-result.js'
@@ -104,9 +104,8 @@ export function clientsRecord(record: ClientsRecord): ResultRecord {
     serverCpuSeconds: server.cpuSeconds,
     deliveriesPerServerCpuSecond: server.deliveriesPerCpuSecond,
     brokerCpuSeconds: broker?.cpuSeconds ?? null,
-    // Where there is no broker beside the servers it would say the same.
-    deliveriesPerTotalCpuSecond:
-      broker === undefined || isEmbedded(config.broker) ? null : (total?.deliveriesPerCpuSecond ?? null),
+    // Of one server by itself it would say the same.
+    deliveriesPerTotalCpuSecond: config.broker === 'memory' ? null : (total?.deliveriesPerCpuSecond ?? null),
     serverRssBytes: server.rssBytes,
     latencyMs: results.latencyMs,
     serverEventLoopLagMs: results.perBackend[0]?.serverEventLoopLagMs ?? null,
