@@ -102,7 +102,9 @@ describe('MeshBroker', () => {
     const a = await startNode()
     const b = await startNode({ peers: [addressOf(a)] })
     await b.broker.bind('b')
+    const one = { ...message('one'), messageId: 'one' }
     expect(a.broker.publish(message('one'))).toEqual({ isDuplicate: false })
+    expect([a.broker.publish(one), a.broker.publish(one)]).toEqual([{ isDuplicate: false }, { isDuplicate: true }])
     expect(a.broker.publish(message('two', 'b'))).toBeInstanceOf(Promise)
   })
 

@@ -158,7 +158,7 @@ export class MeshBroker implements Broker {
   publish(message: OutboundMessage): Accepted | Promise<Accepted> {
     const { messageId } = message
     if (messageId === undefined) return this.#publish(message)
-    return this.#ids.once(messageId, async () => this.#publish(message))
+    return this.#ids.once(messageId, () => this.#publish(message))
   }
 
   read(): ReadResult {

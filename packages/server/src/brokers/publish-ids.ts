@@ -13,13 +13,18 @@ export class PublishIds {
   }
 
   /** Calls `publish`, or answers as it has answered before. */
-  once(messageId: string, publish: () => Promise<Accepted>): Promise<Accepted> | Accepted {
+  once(messageId: string, publish: () => Promise<Accepted> | Accepted): Promise<Accepted> | Accepted {
     if (this.#isOff) return publish()
     const nowMs = performance.now()
     if (this.#window.has(messageId, nowMs)) return duplicateOf(this.#window.positionOf(messageId))
     const pending = this.#pending.get(messageId)
     if (pending !== undefined) return pending.then(({ position }) => duplicateOf(position))
-    const published = publish().then(
+    const answer = publish()
+    if (!(answer instanceof Promise)) {
+      this.#window.remember(messageId, answer.position, nowMs)
+      return answer
+    }
+    const published = answer.then(
       (accepted) => {
         this.#pending.delete(messageId)
         this.#window.remember(messageId, accepted.position, performance.now())

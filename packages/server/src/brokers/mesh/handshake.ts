@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import { WebMQError } from 'webmq-client/protocol'
 import { encodeFrame, FRAME, REFUSAL, REFUSAL_TEXTS, type Refusal, refusalOf } from './frames.js'
 import { decodeHello, encodeHello, type Hello, isProof, NONCE_BYTES, proofOf, type Role } from './hello.js'
 import type { Wire, WireHandler } from './wire.js'
@@ -13,7 +14,7 @@ export interface Identity extends Hello {
 export interface HandshakeEvents {
   /** The other node knows the secret; the wire is handed over, without a handler. */
   authenticated(wire: Wire, hello: Hello): void
-  /** There will be no link; the wire is closed. `refusal` is absent when the connection was lost, or is no mesh. */
+  /** There will be no link; the wire is closed. `E_BROKER_REFUSED` when one side refused the other; else it was lost, or is no mesh. */
   failed(cause: Error, refusal?: Refusal): void
 }
 
@@ -99,17 +100,17 @@ export class Handshake implements WireHandler {
 
   #onRefusal(refusal: Refusal | undefined): void {
     const text = refusal === undefined ? 'for a reason that this version does not know' : REFUSAL_TEXTS[refusal]
-    this.#end(new Error(`it refuses this node: ${text}`), refusal)
+    this.#end(`it refuses this node: ${text}`, refusal)
   }
 
   #refuse(refusal: Refusal): void {
     if (this.#role === 'acceptor') this.#wire.write(encodeFrame(FRAME.refuse, Uint8Array.of(REFUSAL[refusal])))
-    this.#end(new Error(`this node refuses it: ${REFUSAL_TEXTS[refusal]}`), refusal)
+    this.#end(`this node refuses it: ${REFUSAL_TEXTS[refusal]}`, refusal)
   }
 
-  #end(cause: Error, refusal: Refusal | undefined): void {
+  #end(detail: string, refusal: Refusal | undefined): void {
     clearTimeout(this.#timer)
     this.#wire.end()
-    this.#events.failed(cause, refusal)
+    this.#events.failed(new WebMQError('E_BROKER_REFUSED', { detail }), refusal)
   }
 }
