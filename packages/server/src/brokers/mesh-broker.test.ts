@@ -1,3 +1,6 @@
+import { once } from 'node:events'
+import { type AddressInfo, connect, createServer } from 'node:net'
+import { pipeline } from 'node:stream'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { GapReason } from 'webmq-client/protocol'
 import type { BrokerCapabilities, OutboundMessage } from '../broker.js'
@@ -126,6 +129,7 @@ describe('MeshBroker', () => {
       await eventually(() => expect(openSockets().filter((kind) => kind === 'TCPSocketWrap')).toHaveLength(6))
       await Promise.all(nodes.map(({ broker }) => broker.stop()))
       expect(nodes.flatMap(({ gaps }) => gaps)).toEqual([])
+      expect(nodes.map(({ broker }) => broker.stats().lostCount)).toEqual([0, 0, 0])
     }
   })
 
@@ -165,6 +169,36 @@ describe('MeshBroker', () => {
     const b = await startNode({ listen: missing ?? LOOPBACK })
     await areLinked(a, b)
     expect(a.log.filter((line) => line.includes('cannot be linked'))).toHaveLength(1)
+  })
+
+  it('leaves a link alone when its node answers under another address too', async () => {
+    // Whichever of the two decides about links.
+    for (let round = 0; round < 6; round++) {
+      const b = await startNode()
+      let closedCount = 0
+      const otherAddress = createServer((socket) => {
+        const onward = connect(addressOf(b))
+        pipeline(socket, onward, socket, () => closedCount++)
+      })
+      await once(otherAddress.listen(0, '127.0.0.1'), 'listening')
+      onTestFinished(() => {
+        otherAddress.close()
+      })
+      const listed = ['127.0.0.1']
+      const { port } = otherAddress.address() as AddressInfo
+      const resolve = async (host: string) => (host === 'other' ? listed.slice(1) : listed.slice(0, 1))
+      const peers = [
+        { host: 'one', port: addressOf(b).port },
+        { host: 'other', port },
+      ]
+      const a = await startNode({ peers, resolve, resolveIntervalMs: 20 })
+      await areLinked(a, b)
+      listed.push('127.0.0.1')
+      await eventually(() => expect(closedCount).toBe(1))
+      await areLinked(a, b)
+      expect([a, b].map(({ broker }) => broker.stats().lostCount)).toEqual([0, 0])
+      expect([a, b].flatMap(({ log }) => log.filter((line) => line === 'mesh link is up'))).toHaveLength(2)
+    }
   })
 
   it('says where it cannot listen', async () => {

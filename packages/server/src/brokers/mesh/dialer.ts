@@ -73,6 +73,10 @@ export class Dialer {
     this.#isHandedOver = false
     wire.onEnd = () => this.#ended()
     new Handshake(wire, 'dialer', identity, handshakeTimeoutMs, {
+      isWanted: ({ node }) => {
+        this.#node = node
+        return !this.#isLinked
+      },
       authenticated: (wire, hello) => this.#authenticated(wire, hello),
       failed: (cause, refusal) => {
         this.#isSelf = refusal === 'self'

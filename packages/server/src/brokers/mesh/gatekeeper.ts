@@ -20,7 +20,7 @@ export interface GatekeeperContext {
  * Decides which of the authenticated connections between two nodes is their link.
  *
  * The node with the lower id decides, alone: it starts a link, the other one follows. It takes a connection that the other one has
- * dialled instead of the link that it has, for that one dials only while it has none; it drops one of its own. Numbers that
+ * dialled instead of the link that it has, for that one proves itself only while it has none; it drops one of its own. Numbers that
  * grow tell the follower which of two starts is the later one, in whatever order they arrive.
  */
 export class Gatekeeper {
@@ -38,7 +38,8 @@ export class Gatekeeper {
   /** Makes the connection the link to its node, or closes it. */
   admit(wire: Wire, hello: Hello, isDialled: boolean): void {
     const { node, peers } = this.#context
-    if (isDialled && (peers.isLinked(hello.node) || this.#starting.has(hello.node))) {
+    const isLeader = node < hello.node
+    if (isLeader && isDialled && (peers.isLinked(hello.node) || this.#starting.has(hello.node))) {
       wire.destroy()
       return
     }
@@ -47,7 +48,7 @@ export class Gatekeeper {
       wire.end()
       return
     }
-    if (node < hello.node) this.#lead(wire, hello)
+    if (isLeader) this.#lead(wire, hello)
     else this.#follow(wire, hello)
   }
 
@@ -60,7 +61,8 @@ export class Gatekeeper {
     const { peers } = this.#context
     this.#starting.get(hello.node)?.()
     const known = peers.get(hello.node)
-    if (known?.link !== undefined) peers.detach(known)
+    // Closed when the other node has followed: to it, a link that ends before is a link that is lost.
+    const replaced = known === undefined ? undefined : peers.detach(known)
     const relation = known?.relation ?? randomBytes(RELATION_BYTES).toString('hex')
     const generation = ++this.#generation
     wire.write(
@@ -69,7 +71,7 @@ export class Gatekeeper {
         encodeStart({ generation, relation, isResumed: known !== undefined, received: known?.receivedSequence ?? 0 }),
       ),
     )
-    const abandon = this.#await(wire, FRAME.started, (body) => {
+    const abandon = this.#await(wire, replaced, FRAME.started, (body) => {
       const { isResumed, received } = decodeStarted(body)
       const current = peers.get(hello.node)
       if (isResumed && (current === undefined || current !== known)) {
@@ -82,7 +84,7 @@ export class Gatekeeper {
   }
 
   #follow(wire: Wire, hello: Hello): void {
-    this.#await(wire, FRAME.start, (body) => this.#onStart(wire, hello, decodeStart(body)))
+    this.#await(wire, undefined, FRAME.start, (body) => this.#onStart(wire, hello, decodeStart(body)))
   }
 
   #onStart(wire: Wire, hello: Hello, { generation, relation, isResumed, received }: Start): void {
@@ -93,7 +95,7 @@ export class Gatekeeper {
       wire.destroy()
       return
     }
-    if (known?.link !== undefined) peers.detach(known)
+    if (known !== undefined) peers.detach(known)?.destroy()
     const goesOn = isResumed && known?.relation === relation
     const peer = goesOn && known !== undefined ? known : peers.create(hello, relation)
     peer.generation = generation
@@ -101,12 +103,16 @@ export class Gatekeeper {
     if (!peers.attach(peer, wire, goesOn ? received : 0)) throw new Error('it has taken in what was not sent')
   }
 
-  /** Calls `next` with the body of the one frame that may come now. Returns what closes the connection instead. */
-  #await(wire: Wire, expected: number, next: (body: Buffer) => void): () => void {
+  /**
+   * Calls `next` with the body of the one frame that may come now. Returns what closes the connection instead.
+   * @param replaced Closed when either has happened.
+   */
+  #await(wire: Wire, replaced: Wire | undefined, expected: number, next: (body: Buffer) => void): () => void {
     const { log, timeoutMs } = this.#context
     const timer = setTimeout(() => wire.fail(new Error(`no link within ${timeoutMs} ms`)), timeoutMs)
     const settle = () => {
       clearTimeout(timer)
+      replaced?.destroy()
       this.#underWay.delete(abandon)
       for (const [node, other] of this.#starting) if (other === abandon) this.#starting.delete(node)
     }

@@ -12,6 +12,11 @@ export interface Identity extends Hello {
 
 /** How a handshake ends. */
 export interface HandshakeEvents {
+  /**
+   * Asked when a dialer knows who has answered, before it proves anything; absent: yes. If not, the connection is closed and nothing is told:
+   * the other node has not taken it for one yet.
+   */
+  isWanted?(hello: Hello): boolean
   /** The other node knows the secret; the wire is handed over, without a handler. */
   authenticated(wire: Wire, hello: Hello): void
   /** There will be no link; the wire is closed. `E_BROKER_REFUSED` when one side refused the other; else it was lost, or is no mesh. */
@@ -78,7 +83,10 @@ export class Handshake implements WireHandler {
     this.#theirHello = body
     this.#theirs = hello
     if (this.#role === 'acceptor') this.#wire.write(encodeFrame(FRAME.hello, this.#hello))
-    else this.#wire.write(encodeFrame(FRAME.proof, this.#proofBy('dialer')))
+    else if (this.#events.isWanted?.(hello) === false) {
+      clearTimeout(this.#timer)
+      this.#wire.destroy()
+    } else this.#wire.write(encodeFrame(FRAME.proof, this.#proofBy('dialer')))
   }
 
   #onProof(proof: Uint8Array, theirs: Hello): void {

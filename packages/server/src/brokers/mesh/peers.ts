@@ -88,11 +88,14 @@ export class Peers implements LinkEvents {
     return peer
   }
 
-  /** Takes the link away: it is replaced by another one. What has come over it so far counts. */
-  detach(peer: Peer): void {
-    peer.link?.wire.destroy()
+  /** Takes the link away: it is replaced by another one. What has come over it so far counts. Returns its connection, to be closed. */
+  detach(peer: Peer): Wire | undefined {
+    const wire = peer.link?.wire
+    if (wire === undefined) return undefined
+    wire.mute()
     peer.link = undefined
     peer.lostAtMs = performance.now()
+    return wire
   }
 
   /** The streams go on over this connection, after what the peer has taken in. Returns whether it can be. */

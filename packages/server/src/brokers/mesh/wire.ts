@@ -81,6 +81,11 @@ export class Wire {
     this.#socket.destroySoon()
   }
 
+  /** Takes nothing more in, and tells nothing more; to be closed by the one who asks for it. */
+  mute(): void {
+    this.#detach()
+  }
+
   /** Closes at once; tells nobody. */
   destroy(): void {
     this.#detach()
