@@ -1,4 +1,5 @@
 import type { BrokerCapabilities } from '../../broker.js'
+import { limitedSignal } from '../limited-signal.js'
 import type { Link, LinkContext, LinkDriver, LinkEvents } from '../remote/link.js'
 import { parseAddress, type RabbitmqAddress } from './address.js'
 import { connectError } from './errors.js'
@@ -42,13 +43,15 @@ export class RabbitmqDriver implements LinkDriver {
       const index = (this.#first + tried) % hosts.length
       const host = hosts[index]
       if (host === undefined) continue
-      const limit = hosts.length === 1 ? signal : AbortSignal.any([signal, AbortSignal.timeout(HOST_TIMEOUT_MS)])
+      const limit = hosts.length === 1 ? undefined : limitedSignal(signal, HOST_TIMEOUT_MS)
       try {
-        const link = await RabbitmqLink.open(this.#address, host, context, events, limit)
+        const link = await RabbitmqLink.open(this.#address, host, context, events, limit?.signal ?? signal)
         this.#first = index
         return link
       } catch (error) {
         failures.push(connectError(error, `${host.hostname}:${host.port}`))
+      } finally {
+        limit?.release()
       }
     }
     // One that may take us yet is worth another try.

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { WebMQError } from 'webmq-client/protocol'
 import { fullJitterMs } from '../backoff.js'
+import { limitedSignal } from '../limited-signal.js'
 import type { Link, LinkEvents } from './link.js'
 
 /** What a {@link LinkKeeper} works with. */
@@ -98,7 +99,7 @@ export class LinkKeeper {
   }
 
   async #establish(limitMs: number): Promise<LinkLife> {
-    const signal = AbortSignal.any([this.#signal, AbortSignal.timeout(Math.ceil(Math.min(limitMs, MAX_ATTEMPT_MS)))])
+    const { signal, release } = limitedSignal(this.#signal, Math.min(limitMs, MAX_ATTEMPT_MS))
     const life = new LinkLife(this.#context.lost)
     const events = { ...this.#context.events(() => life.isCurrent), lost: (cause: Error) => life.lose(cause) }
     const tooLate = aborted(signal).then(() => {
@@ -122,6 +123,8 @@ export class LinkKeeper {
       connecting.catch(() => undefined)
       await life.close()
       throw error
+    } finally {
+      release()
     }
     return life
   }
