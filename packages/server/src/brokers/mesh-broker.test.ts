@@ -201,6 +201,23 @@ describe('MeshBroker', () => {
     }
   })
 
+  it('links more than twenty nodes too, and says that a broker is the way', async () => {
+    const nodes: Node[] = []
+    for (let index = 0; index < 21; index++) {
+      const node = await startNode({ peers: nodes.map(addressOf) })
+      await node.broker.bind('#')
+      nodes.push(node)
+    }
+    await areLinked(...nodes)
+    await Promise.all(nodes.map(({ broker }, index) => broker.publish(message(`${index}`))))
+    const all = nodes.map((_, index) => `${index}`).sort()
+    for (const { texts, gaps, log } of nodes) {
+      await eventually(() => expect([...texts].sort()).toEqual(all))
+      expect(gaps).toEqual([])
+      expect(log.filter((line) => line.includes('a real broker is the way'))).toHaveLength(1)
+    }
+  })
+
   it('says where it cannot listen', async () => {
     const a = await startNode()
     await expect(startNode({ listen: addressOf(a) })).rejects.toMatchObject({ code: 'E_ADDRESS_IN_USE' })
