@@ -184,6 +184,24 @@ describe('redis broker', () => {
     expect(await plain.publish(`${brokerNamespace}:a.x`, '1')).toBe(0)
   })
 
+  it('has one glob for many that begin alike, and delivers what was asked for', async () => {
+    const brokerNamespace = freshNamespace()
+    const { broker, sink } = await startNode({ brokerNamespace })
+    const patterns = Array.from({ length: 300 }, (_, index) => `room.${index}.*`)
+    const receiversOf = (key: string) => plain.publish(`${brokerNamespace}:${key}`, '1')
+    await broker.bind(patterns[0] ?? '')
+    expect(await receiversOf('room.unwanted.x')).toBe(0)
+    await Promise.all(patterns.slice(1).map((pattern) => broker.bind(pattern)))
+    await vi.waitFor(async () => expect(await receiversOf('room.7.x')).toBe(1))
+    expect(await receiversOf('room.unwanted.x')).toBe(1)
+    expect(await receiversOf('unwanted.7.x')).toBe(0)
+    await Promise.all(patterns.slice(1).map((pattern) => broker.unbind(pattern)))
+    await vi.waitFor(async () => expect(await receiversOf('room.unwanted.x')).toBe(0))
+    await broker.publish(text('room.0.end', 'end'))
+    await vi.waitFor(() => expect(sink.messages.at(-1)?.text).toBe('end'))
+    expect(new Set(sink.messages.map(({ key }) => key))).toEqual(new Set(['room.7.x', 'room.0.end']))
+  })
+
   it('names its two connections', async () => {
     const before = String(await plain.client('LIST')).match(/name=webmq-/g)?.length ?? 0
     await startNode()

@@ -4,6 +4,7 @@ import { Router } from '../../router.js'
 import { Cover } from '../remote/cover.js'
 import { decodeEnvelope } from '../remote/envelope.js'
 import type { Link, LinkEvents, LinkMessage } from '../remote/link.js'
+import { GlobBudget } from './glob-budget.js'
 import { RedisPair, type RedisPairOptions } from './redis-pair.js'
 import { globOf, isExact, redisReaches } from './redis-patterns.js'
 import type { PushedMessage } from './redis-subscriber.js'
@@ -21,6 +22,19 @@ export class RedisLink implements Link {
   readonly #liveChannels = new Set<string>()
   readonly #liveGlobs = new Map<string, number>()
   readonly #liveReaches = new Router()
+  /** Globs that stand for many, by what they reach: whether they are allowed. */
+  readonly #broadened = new Map<string, Promise<boolean>>()
+  readonly #budget = new GlobBudget({
+    replace: (reach) => {
+      // Refused or lost, the narrower ones stay.
+      const isBound = this.#cover.bind(reach).then(
+        () => true,
+        () => false,
+      )
+      this.#broadened.set(reach, isBound)
+    },
+    restore: (reach) => void this.#restore(reach),
+  })
   #pair: RedisPair | undefined
   /** Of the last message that was accepted, until it is told. */
   #acceptedSequence = 0
@@ -62,12 +76,20 @@ export class RedisLink implements Link {
     return link
   }
 
-  bind(pattern: string): Promise<void> {
-    return this.#cover.bind(pattern)
+  async bind(pattern: string): Promise<void> {
+    for (const reach of globReaches(pattern)) this.#budget.add(reach)
+    try {
+      await this.#cover.bind(pattern)
+    } catch (error) {
+      for (const reach of globReaches(pattern)) this.#budget.delete(reach)
+      throw error
+    }
   }
 
-  unbind(pattern: string): Promise<void> {
-    return this.#cover.unbind(pattern)
+  async unbind(pattern: string): Promise<void> {
+    const unbound = this.#cover.unbind(pattern)
+    for (const reach of globReaches(pattern)) this.#budget.delete(reach)
+    await unbound
   }
 
   publish(message: LinkMessage): void {
@@ -76,6 +98,13 @@ export class RedisLink implements Link {
 
   async close(): Promise<void> {
     await this.#pair?.close()
+  }
+
+  async #restore(reach: string): Promise<void> {
+    const isBound = this.#broadened.get(reach)
+    this.#broadened.delete(reach)
+    // Fails when the link is lost, or a narrower one is refused: then the broader one stays.
+    if (await isBound) await this.#cover.unbind(reach).catch(() => undefined)
   }
 
   async #subscribe(reach: string): Promise<void> {
@@ -125,4 +154,8 @@ export class RedisLink implements Link {
     if (this.#acceptedSequence === 0) queueMicrotask(this.#confirm)
     this.#acceptedSequence = sequence
   }
+}
+
+function globReaches(pattern: string): readonly string[] {
+  return redisReaches(pattern).filter((reach) => !isExact(reach))
 }

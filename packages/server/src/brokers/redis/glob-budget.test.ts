@@ -1,0 +1,110 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { contains } from 'webmq-client/protocol'
+import { GlobBudget } from './glob-budget.js'
+
+/** What was added, and what stands for it. */
+class Recorder {
+  readonly added: string[] = []
+  readonly broader = new Set<string>()
+  readonly budget = new GlobBudget({
+    replace: (reach) => {
+      expect(this.broader.has(reach)).toBe(false)
+      this.broader.add(reach)
+    },
+    restore: (reach) => {
+      expect(this.broader.delete(reach)).toBe(true)
+    },
+  })
+
+  add(...reaches: string[]): void {
+    for (const reach of reaches) {
+      this.added.push(reach)
+      this.budget.add(reach)
+    }
+  }
+
+  delete(...reaches: string[]): void {
+    for (const reach of reaches) {
+      this.added.splice(this.added.indexOf(reach), 1)
+      this.budget.delete(reach)
+    }
+  }
+
+  /** Globs that are needed: all that no broader one contains. */
+  get globs(): string[] {
+    const all = [...this.added, ...this.broader]
+    return all.filter((reach) => !all.some((other) => other !== reach && contains(other, reach)))
+  }
+}
+
+function many(count: number, reachOf: (index: number) => string): string[] {
+  return Array.from({ length: count }, (_, index) => reachOf(index))
+}
+
+describe('GlobBudget', () => {
+  it('leaves 64 globs alone', () => {
+    const recorder = new Recorder()
+    recorder.add(...many(64, (index) => `room.${index}.*.#`))
+    expect(recorder.broader.size).toBe(0)
+  })
+
+  it('replaces those that begin alike, as far down as it can', () => {
+    const recorder = new Recorder()
+    recorder.add(
+      'other.*.#',
+      ...many(10, (index) => `app.user.${index}.*.#`),
+      ...many(200, (index) => `app.room.${index}.*.#`),
+    )
+    expect([...recorder.broader]).toEqual(['app.room.*.#'])
+    expect(recorder.globs).toHaveLength(12)
+  })
+
+  it('replaces all when nothing begins alike', () => {
+    const recorder = new Recorder()
+    recorder.add(...many(200, (index) => `tenant${index}.*.#`))
+    expect([...recorder.broader]).toEqual(['*.#'])
+    const ends = new Recorder()
+    ends.add(...many(200, (index) => `*.#.${index}`))
+    expect([...ends.broader]).toEqual(['*.#'])
+  })
+
+  it('gives a broader one up when few are left, and forgets everything in the end', () => {
+    const recorder = new Recorder()
+    const reaches = many(200, (index) => `room.${index}.*.#`)
+    recorder.add(...reaches)
+    recorder.delete(...reaches.slice(0, 191))
+    expect([...recorder.broader]).toEqual(['room.*.#'])
+    recorder.delete(...reaches.slice(191, 192))
+    expect(recorder.broader.size).toBe(0)
+    recorder.delete(...reaches.slice(192))
+    expect(recorder.budget.madeCount).toBe(0)
+  })
+
+  it('never has more than its bound, whatever comes and goes', () => {
+    const words = fc.constantFrom('a', 'b', 'c', 'd', 'e', 'f')
+    const reach = fc
+      .tuple(fc.array(words, { maxLength: 3 }), fc.constantFrom('*.#', '*.#.x', '*.#.y'))
+      .map(([head, tail]) => [...head, tail].join('.'))
+    fc.assert(
+      fc.property(
+        fc.uniqueArray(reach, { minLength: 100, maxLength: 400 }),
+        fc.infiniteStream(fc.nat()),
+        (all, chance) => {
+          const recorder = new Recorder()
+          recorder.add(...all)
+          expect(recorder.budget.madeCount).toBeLessThanOrEqual(64)
+          expect(recorder.globs.length).toBeLessThanOrEqual(64)
+          for (const _ of all) {
+            const at = (chance.next().value ?? 0) % recorder.added.length
+            recorder.delete(recorder.added[at] ?? '')
+            if (recorder.broader.size === 0) expect(recorder.budget.madeCount).toBe(recorder.added.length)
+          }
+          expect(recorder.broader.size).toBe(0)
+          expect(recorder.budget.madeCount).toBe(0)
+        },
+      ),
+      { numRuns: 30 },
+    )
+  })
+})
