@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
@@ -46,6 +46,13 @@ afterAll(() => service.stop())
 /** A name that only one test uses. */
 function ownNamespace(): string {
   return `test-${randomBytes(6).toString('hex')}`
+}
+
+/** For files of one test. */
+function ownFolder(): string {
+  const folder = mkdtempSync(path.join(tmpdir(), 'webmq-nats-test-'))
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+  return folder
 }
 
 interface ConnectionReport {
@@ -265,7 +272,7 @@ describe('broker nats, who may do what', () => {
   it('logs in with an nkey, whose file is read at every connect', async () => {
     const pair = nkeys.createUser()
     const server = await privateNats(`authorization { users: [ { nkey: ${pair.getPublicKey()} } ] }`)
-    const file = path.join(mkdtempSync(path.join(tmpdir(), 'webmq-nats-')), 'seed.nk')
+    const file = path.join(ownFolder(), 'seed.nk')
     writeFileSync(file, `${Buffer.from(nkeys.createUser().getSeed()).toString()}\n`)
     expect(await reject(`${server.url}?nkey=${file}`)).toMatchObject({ code: 'E_BROKER_REFUSED' })
     writeFileSync(file, `${Buffer.from(pair.getSeed()).toString()}\n`)
@@ -282,7 +289,7 @@ describe('broker nats, who may do what', () => {
       `operator: ${tokenOf(operator, operator, { type: 'operator' })}\nresolver: MEMORY\n` +
         `resolver_preload: { ${account.getPublicKey()}: ${accountToken} }`,
     )
-    const file = path.join(mkdtempSync(path.join(tmpdir(), 'webmq-nats-')), 'user.creds')
+    const file = path.join(ownFolder(), 'user.creds')
     const seed = Buffer.from(user.getSeed()).toString()
     writeFileSync(
       file,
@@ -304,7 +311,7 @@ describe('broker nats, who may do what', () => {
   })
 
   it('encrypts, and trusts only whom it should', async () => {
-    const folder = mkdtempSync(path.join(tmpdir(), 'webmq-nats-tls-'))
+    const folder = ownFolder()
     const [key, cert] = [path.join(folder, 'key.pem'), path.join(folder, 'cert.pem')]
     const names = ['-subj', '/CN=nats', '-addext', 'subjectAltName=IP:127.0.0.1,DNS:localhost']
     execFileSync('openssl', ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-keyout', key, '-out', cert, ...names], {
@@ -395,7 +402,7 @@ describe('broker nats, several servers', () => {
   })
 
   it('leaves a server that is about to stop, and tells of the gap once it is back', async () => {
-    const pidFile = path.join(mkdtempSync(path.join(tmpdir(), 'webmq-nats-')), 'pid')
+    const pidFile = path.join(ownFolder(), 'pid')
     const leaving = await privateNats(
       `pid_file: "${pidFile}"\nlame_duck_duration: "60s"\nlame_duck_grace_period: "30s"`,
     )
