@@ -121,3 +121,29 @@ describe('rabbitmq and plain AMQP', () => {
     await vi.waitFor(() => expect(received.map(({ key }) => key)).toEqual(['in', 'out']))
   })
 })
+
+describe('rabbitmq and a node with many patterns', () => {
+  const PATTERN_COUNT = 30_000
+
+  it('binds everything instead, drops what it does not want, and binds one by one again when they are few', async () => {
+    const namespace = newNamespace()
+    const { broker, received } = await startNode(nodeOptions(service.url, namespace, { brokerTimeoutMs: 60_000 }))
+    const patterns = Array.from({ length: PATTERN_COUNT }, (_, index) => `user.${index}.#`)
+    await Promise.all(patterns.map((pattern) => broker.bind(pattern)))
+    await publishText(broker, `user.${PATTERN_COUNT - 1}`, '1')
+    await publishText(broker, 'user.nobody', '2')
+    await publishText(broker, 'user.0', '3')
+    await vi.waitFor(() => expect(received.map(({ text }) => text)).toEqual(['1', '3']))
+    expect(broker.stats()).toMatchObject({ receivedCount: 3, surplusCount: 1 })
+    for (const pattern of patterns.slice(10)) void broker.unbind(pattern)
+    const bindings = async () =>
+      (await service.ctl('list_bindings', 'source_name', 'routing_key'))
+        .split('\n')
+        .filter((line) => line.startsWith(`${namespace}\t`))
+    await vi.waitFor(async () => expect(await bindings()).toHaveLength(10), { timeout: 60_000, interval: 500 })
+    await publishText(broker, 'user.nobody', '4')
+    await publishText(broker, 'user.9', '5')
+    await vi.waitFor(() => expect(received.at(-1)?.text).toBe('5'))
+    expect(broker.stats()).toMatchObject({ receivedCount: 4, surplusCount: 1 })
+  }, 120_000)
+})

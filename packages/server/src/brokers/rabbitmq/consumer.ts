@@ -3,6 +3,7 @@ import type { Channel, ConsumeMessage } from 'amqplib/callback_api'
 import { isKey } from 'webmq-client/protocol'
 import type { LinkContext, LinkDelivery } from '../remote/link.js'
 import { type AmqpConnection, called, numberOf, watchChannel } from './amqp-connection.js'
+import { BoundedBindings } from './bounded-bindings.js'
 import { DeliveryReader } from './delivery-reader.js'
 import { kindOf, ownKindOf, SourceReader } from './message-properties.js'
 import { Pulse } from './pulse.js'
@@ -28,6 +29,8 @@ const MAX_QUEUE_BYTES = 128 * 1024 * 1024
 /** Counts, as payloads may be empty. */
 const MAX_QUEUE_COUNT = 250_000
 const QUEUE_ID_BYTES = 4
+/** Patterns that are bound one by one. */
+const MAX_PATTERNS = 2_000
 const MESSAGES_TAG = 'messages'
 const OVERFLOW_TAG = 'overflow'
 const NO_BYTES = Buffer.alloc(0)
@@ -42,6 +45,7 @@ export class Consumer {
   readonly #connection: AmqpConnection
   readonly #channel: Channel
   readonly #bindings: QueueBindings
+  readonly #patterns: BoundedBindings
   readonly #events: ConsumerEvents
   readonly #pulse: Pulse
   readonly #sources = new SourceReader()
@@ -66,8 +70,13 @@ export class Consumer {
       'x-dead-letter-exchange': '',
       'x-dead-letter-routing-key': overflow,
     })
-    const bindings = await QueueBindings.open(connection, { queue, exchange: namespace, lost: events.lost })
-    const consumer = new Consumer(connection, channel, bindings, heartbeatMs, events)
+    const bindings = await QueueBindings.open(connection, {
+      queue,
+      exchange: namespace,
+      heard: () => consumer.#pulse.heard(),
+      lost: events.lost,
+    })
+    const consumer: Consumer = new Consumer(connection, channel, bindings, heartbeatMs, events)
     await called((done) => channel.prefetch(PREFETCH_COUNT, false, done))
     const reader = new DeliveryReader({
       channel: numberOf(channel),
@@ -96,24 +105,22 @@ export class Consumer {
     this.#connection = connection
     this.#channel = channel
     this.#bindings = bindings
+    this.#patterns = new BoundedBindings(bindings, MAX_PATTERNS)
     this.#events = events
     this.#pulse = new Pulse({
       intervalMs: heartbeatMs,
-      ask: () =>
-        bindings
-          .settled()
-          .then(() => this.#pulse.heard())
-          .catch(() => undefined),
+      // If the channel has ended, that is seen to where it is watched.
+      ask: () => bindings.ask().catch(() => undefined),
       silent: (detail) => events.lost(new Error(`consuming: ${detail}`)),
     })
   }
 
   bind(pattern: string): Promise<void> {
-    return this.#bindings.bind(pattern)
+    return this.#patterns.bind(pattern)
   }
 
   unbind(pattern: string): Promise<void> {
-    return this.#bindings.unbind(pattern)
+    return this.#patterns.unbind(pattern)
   }
 
   /** Sends and watches nothing more. */

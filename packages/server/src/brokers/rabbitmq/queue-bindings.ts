@@ -7,6 +7,8 @@ import { ACCESS_REFUSED, replyCodeOf } from './errors.js'
 export interface QueueBindingsOptions {
   readonly queue: string
   readonly exchange: string
+  /** The broker has answered. */
+  readonly heard: () => void
   readonly lost: (cause: Error) => void
 }
 
@@ -22,9 +24,14 @@ interface Change {
 const QUEUE_BIND = 0x320014
 const QUEUE_UNBIND = 0x320032
 const QUEUE_UNBIND_OK = 0x320033
+/**
+ * Changes that go out together. One costs RabbitMQ 0.3 to 1 ms, and it answers nothing else on the channel meanwhile: with all of
+ * 30,000 at once it would seem to be gone.
+ */
+const CHANGES_PER_CALL = 100
 
 /**
- * Binds a queue to patterns. The changes of a turn go out together, and one call that waits for its answer follows them; amqplib by itself
+ * Binds a queue to patterns. Up to 100 changes go out together, and one call that waits for its answer follows them; amqplib by itself
  * would wait for each.
  *
  * On a channel of its own: the broker may forbid a pattern (topic permissions), and closes the channel to say so. Which of
@@ -35,9 +42,9 @@ export class QueueBindings {
   readonly #options: QueueBindingsOptions
   #channel: Channel
   /** In order: to be sent; sent and not known to have been made. */
-  #waiting: Change[] = []
+  readonly #waiting: Change[] = []
   #sent: Change[] = []
-  #isFlushing = false
+  #isScheduled = false
   #isRepairing = false
   #isStopped = false
 
@@ -61,9 +68,10 @@ export class QueueBindings {
     return this.#change(false, pattern)
   }
 
-  /** Asks the broker for an answer; it comes when everything that was sent before is done. */
-  settled(): Promise<unknown> {
-    return called((done) => this.#channel.checkQueue(this.#options.queue, done))
+  /** Asks the broker for an answer, which is told as `heard`; it comes when everything that was sent before is done. */
+  async ask(): Promise<void> {
+    await called((done) => this.#channel.checkQueue(this.#options.queue, done))
+    this.#options.heard()
   }
 
   /** Sends nothing more; what waits stays unanswered. */
@@ -79,27 +87,26 @@ export class QueueBindings {
   }
 
   #flushSoon(): void {
-    if (this.#isFlushing || this.#isRepairing) return
-    this.#isFlushing = true
+    if (this.#isScheduled) return
+    this.#isScheduled = true
     setImmediate(() => {
-      this.#isFlushing = false
-      if (!this.#isRepairing && !this.#isStopped) this.#flush()
+      this.#isScheduled = false
+      this.#flush()
     })
   }
 
   #flush(): void {
+    if (this.#isStopped || this.#isRepairing || this.#sent.length > 0 || this.#waiting.length === 0) return
     const { queue, exchange } = this.#options
-    const changes = this.#waiting
-    this.#waiting = []
-    this.#sent.push(...changes)
-    for (const { isBind, pattern } of changes) {
+    this.#sent = this.#waiting.splice(0, CHANGES_PER_CALL)
+    for (const { isBind, pattern } of this.#sent) {
       const fields = { queue, exchange, routingKey: pattern, nowait: isBind }
       this.#connection.sendMethod(this.#channel, isBind ? QUEUE_BIND : QUEUE_UNBIND, fields)
     }
-    this.settled().then(
+    this.ask().then(
       () => {
-        this.#sent.splice(0, changes.length)
-        for (const { resolve } of changes) resolve()
+        for (const { resolve } of this.#sent.splice(0)) resolve()
+        this.#flush()
       },
       // The channel has ended, which is seen to where it is watched.
       () => undefined,
@@ -125,6 +132,7 @@ export class QueueBindings {
       channel ??= await this.#openForRepair()
       try {
         await this.#make(channel, isBind, pattern)
+        this.#options.heard()
         resolve()
       } catch (cause) {
         if (replyCodeOf(cause) !== ACCESS_REFUSED) throw cause
@@ -134,7 +142,7 @@ export class QueueBindings {
     }
     this.#use(channel ?? (await this.#connection.openChannel()))
     this.#isRepairing = false
-    if (this.#waiting.length > 0) this.#flushSoon()
+    this.#flush()
   }
 
   async #openForRepair(): Promise<Channel> {
