@@ -177,6 +177,9 @@ export class ServerNode {
   publishBatch(batch: readonly BatchMessage[]): MaybePromise<readonly PublishResult[]> {
     const { broker, options } = this.#parts
     const messages = outboundBatch(batch, options.maxPayloadBytes)
+    if (broker.publishBatch !== undefined) {
+      return this.#whenWritable(broker.publishBatch(messages).then((accepted) => accepted.map(resultOf)))
+    }
     const results = new Array<PublishResult>(messages.length)
     const waiting: Promise<unknown>[] = []
     try {

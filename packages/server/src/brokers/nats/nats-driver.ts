@@ -24,6 +24,7 @@ const HOST_TIMEOUT_MS = 3_000
 /** Connects to any of the servers of a NATS system. */
 export class NatsDriver implements LinkDriver {
   readonly name = 'nats'
+  readonly takesBundles = true
   readonly capabilities: BrokerCapabilities = {
     history: false,
     ordered: false,

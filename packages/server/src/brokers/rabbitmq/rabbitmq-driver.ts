@@ -14,6 +14,7 @@ const HOST_TIMEOUT_MS = 5_000
  */
 export class RabbitmqDriver implements LinkDriver {
   readonly name = 'rabbitmq'
+  readonly takesBundles = false
   readonly capabilities: BrokerCapabilities = {
     history: false,
     // Messages of two nodes may come into the queues of two others in either order.

@@ -8,6 +8,7 @@ import { RedisLink } from './redis-link.js'
 /** Links to Redis: its publish and subscribe, which keeps nothing. */
 export class RedisDriver implements LinkDriver {
   readonly name = 'redis'
+  readonly takesBundles = true
   readonly capabilities: BrokerCapabilities = {
     history: false,
     // Of a cluster too: a key has one place there.

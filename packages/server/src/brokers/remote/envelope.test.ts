@@ -14,14 +14,15 @@ const messages: fc.Arbitrary<LinkMessage> = fc.record({
   payload: fc.uint8Array({ maxLength: 300 }),
   isBinary: fc.boolean(),
   origin: fc.option(fc.integer({ min: 0, max: 2 ** 32 - 1 }), { nil: undefined }),
+  isBundle: fc.boolean(),
 })
 
 function message(payload: Uint8Array, more: Partial<LinkMessage> = {}): LinkMessage {
   return { sequence: 1, key: 'a', payload, isBinary: false, origin: undefined, ...more }
 }
 
-function expectedOf(node: string, { key, payload, isBinary, sequence, origin }: LinkMessage) {
-  return { key, payload: Buffer.from(payload), isBinary, source: { node, sequence, origin } }
+function expectedOf(node: string, { key, payload, isBinary, sequence, origin, isBundle }: LinkMessage) {
+  return { key, payload: Buffer.from(payload), isBinary, source: { node, sequence, origin, isBundle } }
 }
 
 describe('envelope', () => {

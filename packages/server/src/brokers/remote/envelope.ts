@@ -8,7 +8,7 @@ import type { LinkDelivery, LinkMessage } from './link.js'
  * bytes 10-15   sequence
  * then          origin, 4 bytes, with HAS_ORIGIN
  * then          length of the key, 1 byte, and the key, with HAS_KEY
- * then          the payload
+ * then          the payload; with IS_BUNDLE that of several messages (bundle.ts)
  *
  * All numbers are big-endian.
  */
@@ -18,6 +18,7 @@ const VERSION_MASK = 0xf0
 const IS_BINARY = 1
 const HAS_ORIGIN = 2
 const HAS_KEY = 4
+const IS_BUNDLE = 8
 const HEAD_BYTES = 16
 const ORIGIN_BYTES = 4
 const SEQUENCE_HIGH = 2 ** 32
@@ -44,10 +45,14 @@ export function envelopeLength({ payload, origin }: LinkMessage, key?: string): 
 
 /** {@link encodeEnvelope} in the middle of other bytes, which must have room for it; returns where it ends. */
 export function writeEnvelope(bytes: Buffer, start: number, node: string, message: LinkMessage, key?: string): number {
-  const { sequence, payload, isBinary, origin } = message
+  const { sequence, payload, isBinary, origin, isBundle } = message
   bytes[start] = MARK
   bytes[start + 1] =
-    VERSION | (isBinary ? IS_BINARY : 0) | (origin === undefined ? 0 : HAS_ORIGIN) | (key === undefined ? 0 : HAS_KEY)
+    VERSION |
+    (isBinary ? IS_BINARY : 0) |
+    (origin === undefined ? 0 : HAS_ORIGIN) |
+    (key === undefined ? 0 : HAS_KEY) |
+    (isBundle === true ? IS_BUNDLE : 0)
   if (node !== ownNode.text) ownNode = nodeNumbers(node)
   writeUint32(bytes, start + 2, ownNode.high)
   writeUint32(bytes, start + 6, ownNode.low)
@@ -113,7 +118,7 @@ export function decodeEnvelope(
     key: deliveryKey,
     payload: viewOf(bytes, at, end),
     isBinary: (flags & IS_BINARY) !== 0,
-    source: { node, sequence, origin },
+    source: { node, sequence, origin, isBundle: (flags & IS_BUNDLE) !== 0 },
   }
 }
 

@@ -10,6 +10,8 @@ export interface LinkMessage {
   readonly isBinary: boolean
   /** Handed back on the publishing node alone; see {@link OutboundMessage.origin}. */
   readonly origin: number | undefined
+  /** The payload is that of several messages; only for drivers that take bundles. */
+  readonly isBundle?: boolean
 }
 
 /** A message that has come over a link. */
@@ -30,6 +32,8 @@ export interface LinkSource {
   readonly node: string
   readonly sequence: number
   readonly origin: number | undefined
+  /** As in {@link LinkMessage}. */
+  readonly isBundle?: boolean
 }
 
 /** What a link tells; nothing more once it has told that it is lost. */
@@ -84,6 +88,8 @@ export interface LinkDriver {
   /** Of the adapter: `rabbitmq`. */
   readonly name: string
   readonly capabilities: BrokerCapabilities
+  /** Whether a message may stand for several of the same key. Not where other programs are to see bare payloads. */
+  readonly takesBundles: boolean
   /** The broker's address for log and errors, without credentials. */
   readonly address: string
   /**

@@ -13,8 +13,17 @@ export interface PendingPublishesOptions {
   readonly reason: () => string
 }
 
+/** A message that has been taken in. */
+interface PendingPublish {
+  readonly message: LinkMessage
+  /** Settles with the answer of the broker, or when it has waited for too long. */
+  readonly accepted: Promise<Accepted>
+}
+
 interface Pending {
   readonly message: LinkMessage
+  /** Messages that it stands for. */
+  readonly messageCount: number
   readonly byteCount: number
   readonly deadlineMs: number
   resolve(accepted: Accepted): void
@@ -61,29 +70,48 @@ export class PendingPublishes {
     return this.#rejectedCount
   }
 
+  /** Several messages of a key in one payload, which is kept as it is; otherwise as {@link add}. */
+  addBundle(key: string, payload: Uint8Array, messageCount: number): PendingPublish {
+    const message = {
+      sequence: this.#nextSequence(payload.length),
+      key,
+      payload,
+      isBinary: true,
+      origin: undefined,
+      isBundle: true,
+    }
+    return this.#add(message, messageCount)
+  }
+
   /**
    * Takes a message in, under the next sequence.
    * @param message Its payload is copied.
    * @throws {WebMQError} `E_BROKER_UNAVAILABLE` when too much waits already.
    */
-  add({ key, payload, isBinary, origin }: OutboundMessage): {
-    readonly message: LinkMessage
-    readonly accepted: Promise<Accepted>
-  } {
-    const byteCount = payload.length + MESSAGE_OVERHEAD_BYTES
-    const { maxBytes, timeoutMs } = this.#options
+  add({ key, payload, isBinary, origin }: OutboundMessage): PendingPublish {
+    const sequence = this.#nextSequence(payload.length)
+    return this.#add({ sequence, key, payload: this.#payloads.copy(payload), isBinary, origin, isBundle: false }, 1)
+  }
+
+  #nextSequence(payloadBytes: number): number {
     const span = this.#entries.length - this.#head
+    const isFull = this.#byteCount + payloadBytes + MESSAGE_OVERHEAD_BYTES > this.#options.maxBytes
     // The first is taken whatever its size: a limit below the largest message must not stop everything.
-    if (span >= MAX_PENDING_MESSAGES || (this.#count > 0 && this.#byteCount + byteCount > maxBytes)) {
+    if (span >= MAX_PENDING_MESSAGES || (this.#count > 0 && isFull)) {
       this.#rejectedCount++
       throw this.#unavailable(`${this.#count} messages, ${this.#byteCount} bytes wait for it`)
     }
-    const sequence = this.#headSequence + span
-    const message = { sequence, key, payload: this.#payloads.copy(payload), isBinary, origin }
+    return this.#headSequence + span
+  }
+
+  #add(message: LinkMessage, messageCount: number): PendingPublish {
+    const byteCount = message.payload.length + MESSAGE_OVERHEAD_BYTES
+    const { timeoutMs } = this.#options
+    const deadlineMs = performance.now() + timeoutMs
     const accepted = new Promise<Accepted>((resolve, reject) => {
-      this.#entries.push({ message, byteCount, deadlineMs: performance.now() + timeoutMs, resolve, reject })
+      this.#entries.push({ message, messageCount, byteCount, deadlineMs, resolve, reject })
     })
-    this.#count++
+    this.#count += messageCount
     this.#byteCount += byteCount
     if (this.#timer === undefined) this.#awaitDeadline(timeoutMs)
     return { message, accepted }
@@ -95,7 +123,7 @@ export class PendingPublishes {
     for (let at = first; at <= sequence; at++) {
       const pending = this.#take(at)
       if (pending === undefined) continue
-      this.#acceptedCount++
+      this.#acceptedCount += pending.messageCount
       pending.resolve(ACCEPTED)
     }
     this.#settled()
@@ -105,7 +133,7 @@ export class PendingPublishes {
   refuse(sequence: number, cause: Error): void {
     const pending = this.#take(sequence)
     if (pending === undefined) return
-    this.#rejectedCount++
+    this.#rejectedCount += pending.messageCount
     pending.reject(
       cause instanceof WebMQError
         ? cause
@@ -143,7 +171,7 @@ export class PendingPublishes {
     const pending = at < this.#head ? undefined : this.#entries[at]
     if (pending === undefined) return undefined
     this.#entries[at] = undefined
-    this.#count--
+    this.#count -= pending.messageCount
     this.#byteCount -= pending.byteCount
     return pending
   }

@@ -73,6 +73,7 @@ class TestLink implements Link {
 class TestDriver implements LinkDriver {
   readonly name = 'test'
   readonly address = 'nowhere'
+  readonly takesBundles = true
   readonly capabilities = {
     history: false,
     ordered: true,

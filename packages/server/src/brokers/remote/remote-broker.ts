@@ -13,7 +13,8 @@ import type {
 import { Router } from '../../router.js'
 import { PublishIds } from '../publish-ids.js'
 import { Bindings } from './bindings.js'
-import type { Link, LinkDelivery, LinkDriver, LinkEvents } from './link.js'
+import { bundleEnd, decodeBundle, encodeBundle } from './bundle.js'
+import type { Link, LinkDelivery, LinkDriver, LinkEvents, LinkSource } from './link.js'
 import { LinkKeeper } from './link-keeper.js'
 import { PendingPublishes } from './pending-publishes.js'
 import { SequenceWindows } from './sequence-windows.js'
@@ -127,6 +128,26 @@ export class RemoteBroker implements Broker {
     return this.#ids.once(messageId, () => this.#send(message))
   }
 
+  async publishBatch(messages: readonly OutboundMessage[]): Promise<readonly Accepted[]> {
+    const results = new Array<Accepted>(messages.length)
+    const waiting: Promise<unknown>[] = []
+    try {
+      for (let next = 0; next < messages.length; ) {
+        const from = next
+        const end = this.#driver.takesBundles ? bundleEnd(messages, from) : from
+        const to = Math.max(end, from + 1)
+        const accepted = this.#publishRun(messages, from, to)
+        waiting.push(Promise.resolve(accepted).then((accepted) => results.fill(accepted, from, to)))
+        next = to
+      }
+    } catch (error) {
+      // Beside those that are on their way, and may fail too.
+      waiting.push(Promise.reject(error))
+    }
+    await Promise.all(waiting)
+    return results
+  }
+
   read(): ReadResult {
     throw new WebMQError('E_UNSUPPORTED', { detail: `history with ${this.name}` })
   }
@@ -164,8 +185,19 @@ export class RemoteBroker implements Broker {
     this.#bindings.refuseAll(new WebMQError('E_BROKER_UNAVAILABLE', { detail: 'the server stops' }))
   }
 
+  /** One message, or several as one bundle. */
+  #publishRun(messages: readonly OutboundMessage[], from: number, to: number): Promise<Accepted> | Accepted {
+    const first = messages[from] as OutboundMessage
+    if (to - from === 1) return this.publish(first)
+    this.#assertStarted()
+    return this.#handOn(this.#pending.addBundle(first.key, encodeBundle(messages, from, to), to - from))
+  }
+
   #send(outbound: OutboundMessage): Promise<Accepted> {
-    const { message, accepted } = this.#pending.add(outbound)
+    return this.#handOn(this.#pending.add(outbound))
+  }
+
+  #handOn({ message, accepted }: ReturnType<PendingPublishes['add']>): Promise<Accepted> {
     if (this.#link !== undefined && !this.#isBlocked) {
       this.#sentSequence = message.sequence
       this.#link.publish(message)
@@ -233,22 +265,33 @@ export class RemoteBroker implements Broker {
   }
 
   #deliver({ key, payload, isBinary, source }: LinkDelivery): void {
+    if (source?.isBundle === true) {
+      this.#deliverBundle(key, payload, source)
+      return
+    }
     this.#receivedCount++
-    if (this.#interest.match(key).length === 0) {
+    if (this.#isSurplus(key, source)) {
       this.#surplusCount++
       return
     }
-    let origin: number | undefined
-    if (source !== undefined) {
-      if (this.#windows.note(source.node, source.sequence)) {
-        this.#surplusCount++
-        return
-      }
-      if (source.node === this.#node) origin = source.origin
-    }
+    const origin = source?.node === this.#node ? source.origin : undefined
     const message: InboundMessage =
       origin === undefined ? { key, payload, isBinary } : { key, payload, isBinary, origin }
     this.#sink?.deliver(message)
+  }
+
+  #deliverBundle(key: string, payload: Uint8Array, source: LinkSource): void {
+    const messages = decodeBundle(key, payload)
+    this.#receivedCount += messages?.length ?? 1
+    if (messages === undefined) this.#malformedCount++
+    else if (this.#isSurplus(key, source)) this.#surplusCount += messages.length
+    else for (const message of messages) this.#sink?.deliver(message)
+  }
+
+  /** Whether nobody here listens to it, or it has come before. */
+  #isSurplus(key: string, source: LinkSource | undefined): boolean {
+    if (this.#interest.match(key).length === 0) return true
+    return source !== undefined && this.#windows.note(source.node, source.sequence)
   }
 
   #tell(status: 'up' | 'blocked' | 'down', cause?: Error): void {

@@ -73,6 +73,30 @@ export function messageTests(harness: () => BrokerHarness, expected: BrokerCapab
       expect(await deliveredUpTo(sink, texts.at(-1) ?? '')).toEqual(texts)
     })
 
+    it('publishes a batch as if one by one', async (context) => {
+      if (broker.publishBatch === undefined) return context.skip('this broker has no publishBatch')
+      const batch = Array.from({ length: 300 }, (_, index) => {
+        const payload = encoder.encode(index % 50 === 0 ? 'x'.repeat(5_000) : `batch ${index}`)
+        const message = { key: index % 40 < 30 ? 'batch' : `other.${index % 2}`, payload, isBinary: index % 3 === 0 }
+        return index % 70 === 69 ? { ...message, messageId: `id-${Math.floor(index / 140)}` } : message
+      })
+      const accepted = await broker.publishBatch(batch)
+      const ids = new Set<string>()
+      const isDuplicate = batch.map((message) => {
+        if (!('messageId' in message)) return false
+        const isKnown = ids.has(message.messageId)
+        ids.add(message.messageId)
+        return isKnown
+      })
+      expect(accepted.map((each) => each.isDuplicate)).toEqual(isDuplicate)
+      const wanted = batch.filter((_, index) => isDuplicate[index] === false)
+      await broker.publish(text('end', 'end'))
+      await deliveredUpTo(sink, 'end')
+      expect(sink.deliveries.slice(0, -1)).toEqual(wanted.map((message) => deliveryOf(message)))
+      expect(await broker.publishBatch([])).toEqual([])
+      expect(broker.stats()).toMatchObject({ acceptedCount: wanted.length + 1, pendingCount: 0, pendingBytes: 0 })
+    })
+
     it.runIf(expected.confirms)('resolves a publish with what was accepted, listened to or not', async () => {
       await broker.unbind('#')
       const accepted = await broker.publish(text('nobody.listens', 'one'))
