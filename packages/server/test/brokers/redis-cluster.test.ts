@@ -1,46 +1,18 @@
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
-import type { BrokerSink, BrokerStatus } from '../../src/broker.js'
-import { createRedisBroker, type RedisBrokerOptions } from '../../src/brokers/redis-broker.js'
+import { createRedisBroker } from '../../src/brokers/redis-broker.js'
 import { brokerSuite } from '../../src/conformance/broker-suite.js'
 import { type RedisCluster, startRedisCluster, startRedisSentinel } from '../../src/services/index.js'
+import { createSink, freshNamespace, OPTIONS, startNode, text } from './redis-node.js'
 
-const OPTIONS: Omit<RedisBrokerOptions, 'broker' | 'brokerNamespace'> = {
-  brokerTimeoutMs: 5_000,
-  brokerStartTimeoutMs: 5_000,
-  brokerHeartbeatMs: 300,
-  brokerMaxPendingBytes: 64 * 1_048_576,
-  dedupeWindowMs: 60_000,
-  dedupeMaxIds: 1_000,
-}
 const RECOVERY = { timeout: 20_000 }
-const encoder = new TextEncoder()
-
-let namespaceCount = 0
-
-function freshNamespace(): string {
-  return `test-${process.pid}-${namespaceCount++}`
-}
 
 function hostsOf(urls: readonly string[]): string {
   return urls.map((each) => new URL(each).host).join(',')
 }
 
-async function startNode(broker: string, brokerNamespace: string) {
-  const node = createRedisBroker({ ...OPTIONS, broker, brokerNamespace })
-  const texts: string[] = []
-  const gaps: string[] = []
-  const statuses: BrokerStatus[] = []
-  const sink: BrokerSink = {
-    deliver: ({ payload }) => texts.push(Buffer.from(payload).toString()),
-    gap: (reason) => gaps.push(reason),
-    status: (status) => statuses.push(status),
-  }
-  onTestFinished(() => node.stop())
-  await node.start(sink)
-  const publish = (key: string, text: string) =>
-    node.publish({ key, payload: encoder.encode(JSON.stringify(text)), isBinary: false })
-  return { node, texts, gaps, statuses, publish }
+function textsOf({ sink }: Awaited<ReturnType<typeof startNode>>): string[] {
+  return sink.messages.map(({ text }) => text)
 }
 
 describe('redis cluster', () => {
@@ -75,27 +47,28 @@ describe('redis cluster', () => {
 
   it('spreads keys over all masters, and a pattern that begins with a word needs one channel', async () => {
     const namespace = freshNamespace()
-    const { node } = await startNode(address, namespace)
+    const { broker } = await startNode({ broker: address, brokerNamespace: namespace })
     const heartbeats = (await shardChannels(namespace)).flat().length
     expect(heartbeats).toBe(3)
-    for (const pattern of ['a.b', 'a.*', 'a.#']) await node.bind(pattern)
+    for (const pattern of ['a.b', 'a.*', 'a.#']) await broker.bind(pattern)
     expect((await shardChannels(namespace)).flat()).toHaveLength(heartbeats + 1)
-    await node.bind('*.b')
+    await broker.bind('*.b')
     const spread = (await shardChannels(namespace)).map(({ length }) => length)
     expect(spread.reduce((sum, count) => sum + count)).toBe(heartbeats + 256)
     expect(Math.min(...spread)).toBeGreaterThan(50)
-    await node.unbind('*.b')
+    await broker.unbind('*.b')
     await vi.waitFor(async () => expect((await shardChannels(namespace)).flat()).toHaveLength(heartbeats + 1))
   })
 
   it('asks the next server when the first of its address is not there', async () => {
-    await startNode(address.replace('://', '://127.0.0.1:1,'), freshNamespace())
+    await startNode({ broker: address.replace('://', '://127.0.0.1:1,') })
   })
 
   it('is lost when a slot moves, tells a gap, and finds the slot again', async () => {
     const namespace = freshNamespace()
-    const [listener, publisher] = [await startNode(address, namespace), await startNode(address, namespace)]
-    await listener.node.bind('a')
+    const options = { broker: address, brokerNamespace: namespace }
+    const [listener, publisher] = [await startNode(options), await startNode(options)]
+    await listener.broker.bind('a')
     const channel = (await shardChannels(namespace)).flat().find((each) => each.startsWith(`${namespace}:{`)) ?? ''
     const owner = (await shardChannels(namespace)).findIndex((channels) => channels.includes(channel))
     const target = (owner + 1) % plain.length
@@ -104,25 +77,26 @@ describe('redis cluster', () => {
     // No keys are in it: nothing to migrate. The owner last: it would not know who took it.
     for (const index of [target, owner, 3 - owner - target])
       await plain[index]?.cluster('SETSLOT', slot, 'NODE', targetId)
-    await vi.waitFor(() => expect(listener.gaps).toEqual(['broker-lost']), RECOVERY)
-    await vi.waitFor(() => expect(listener.statuses.at(-1)).toBe('up'), RECOVERY)
-    await publisher.publish('a', 'moved')
-    await vi.waitFor(() => expect(listener.texts).toContain('"moved"'), RECOVERY)
+    await vi.waitFor(() => expect(listener.sink.gaps).toEqual(['broker-lost']), RECOVERY)
+    await vi.waitFor(() => expect(listener.sink.statuses.at(-1)).toBe('up'), RECOVERY)
+    await publisher.broker.publish(text('a', 'moved'))
+    await vi.waitFor(() => expect(textsOf(listener)).toContain('moved'), RECOVERY)
   })
 
   it('is lost while a master is, and comes back with it', async () => {
     const namespace = freshNamespace()
-    const [listener, publisher] = [await startNode(address, namespace), await startNode(address, namespace)]
-    for (const pattern of ['a', 'b', 'c', 'd']) await listener.node.bind(pattern)
+    const options = { broker: address, brokerNamespace: namespace }
+    const [listener, publisher] = [await startNode(options), await startNode(options)]
+    for (const pattern of ['a', 'b', 'c', 'd']) await listener.broker.bind(pattern)
     await cluster.nodes[1]?.kill()
     await vi.waitFor(() =>
-      expect([listener, publisher].map(({ statuses }) => statuses.at(-1))).toEqual(['down', 'down']),
+      expect([listener, publisher].map(({ sink }) => sink.statuses.at(-1))).toEqual(['down', 'down']),
     )
     await cluster.nodes[1]?.restart()
-    await vi.waitFor(() => expect(listener.gaps).toEqual(['broker-lost']), RECOVERY)
-    await vi.waitFor(() => expect(publisher.statuses.at(-1)).toBe('up'), RECOVERY)
-    for (const key of ['a', 'b', 'c', 'd']) await publisher.publish(key, key)
-    await vi.waitFor(() => expect([...listener.texts].sort()).toEqual(['"a"', '"b"', '"c"', '"d"']), RECOVERY)
+    await vi.waitFor(() => expect(listener.sink.gaps).toEqual(['broker-lost']), RECOVERY)
+    await vi.waitFor(() => expect(publisher.sink.statuses.at(-1)).toBe('up'), RECOVERY)
+    for (const key of ['a', 'b', 'c', 'd']) await publisher.broker.publish(text(key, key))
+    await vi.waitFor(() => expect(textsOf(listener).sort()).toEqual(['a', 'b', 'c', 'd']), RECOVERY)
   }, 60_000)
 
   it('is refused by a server that is no cluster', async () => {
@@ -133,9 +107,7 @@ describe('redis cluster', () => {
       broker: sentinel.master.url.replace('redis://', 'redis+cluster://'),
       brokerNamespace: 'x',
     })
-    await expect(
-      node.start({ deliver: () => undefined, gap: () => undefined, status: () => undefined }),
-    ).rejects.toMatchObject({ code: 'E_BROKER_REFUSED' })
+    await expect(node.start(createSink())).rejects.toMatchObject({ code: 'E_BROKER_REFUSED' })
   }, 60_000)
 })
 
@@ -145,15 +117,16 @@ describe('redis behind sentinels', () => {
     onTestFinished(stop)
     const address = `redis+sentinel://127.0.0.1:1,${hostsOf([sentinel.url])}/${masterName}`
     const namespace = freshNamespace()
-    const [listener, publisher] = [await startNode(address, namespace), await startNode(address, namespace)]
-    await listener.node.bind('a.#')
-    await publisher.publish('a.b', 'before')
-    await vi.waitFor(() => expect(listener.texts).toEqual(['"before"']))
+    const options = { broker: address, brokerNamespace: namespace }
+    const [listener, publisher] = [await startNode(options), await startNode(options)]
+    await listener.broker.bind('a.#')
+    await publisher.broker.publish(text('a.b', 'before'))
+    await vi.waitFor(() => expect(textsOf(listener)).toEqual(['before']))
     await master.kill()
-    await vi.waitFor(() => expect(listener.gaps).toEqual(['broker-lost']), RECOVERY)
-    await vi.waitFor(() => expect(publisher.statuses.at(-1)).toBe('up'), RECOVERY)
-    await publisher.publish('a.b', 'after')
-    await vi.waitFor(() => expect(listener.texts).toEqual(['"before"', '"after"']))
+    await vi.waitFor(() => expect(listener.sink.gaps).toEqual(['broker-lost']), RECOVERY)
+    await vi.waitFor(() => expect(publisher.sink.statuses.at(-1)).toBe('up'), RECOVERY)
+    await publisher.broker.publish(text('a.b', 'after'))
+    await vi.waitFor(() => expect(textsOf(listener)).toEqual(['before', 'after']))
   }, 120_000)
 
   it('does not start when no sentinel knows the master', async () => {
@@ -165,9 +138,7 @@ describe('redis behind sentinels', () => {
       broker: `redis+sentinel://${hostsOf([sentinel.url])}/unknown`,
       brokerNamespace: 'x',
     })
-    await expect(
-      node.start({ deliver: () => undefined, gap: () => undefined, status: () => undefined }),
-    ).rejects.toMatchObject({ code: 'E_BROKER_UNAVAILABLE' })
+    await expect(node.start(createSink())).rejects.toMatchObject({ code: 'E_BROKER_UNAVAILABLE' })
   }, 120_000)
 })
 

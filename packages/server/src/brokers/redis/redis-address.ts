@@ -18,6 +18,8 @@ export interface RedisAddress {
   readonly password: string | undefined
   readonly database: number
   readonly isTls: boolean
+  /** PEM files, by what TLS takes them for. */
+  readonly tlsFiles: { readonly ca?: string; readonly cert?: string; readonly key?: string }
   /** Under which the sentinels know the master; empty unless there are some. */
   readonly masterName: string
   readonly sentinelUsername: string | undefined
@@ -29,12 +31,13 @@ const ADDRESS =
 const HOST = /^(\[[\da-fA-F:.]+\]|[^\s[\]:]+)(?::(\d{1,5}))?$/
 const REDIS_PORT = 6379
 const SENTINEL_PORT = 26379
-const PARAMETERS = ['sentinelUsername', 'sentinelPassword']
+const TLS_PARAMETERS = ['ca', 'cert', 'key']
+const SENTINEL_PARAMETERS = ['sentinelUsername', 'sentinelPassword']
 
 /**
  * Reads `redis://user:password@host:port/database`, `redis+sentinel://user:password@sentinel,sentinel/master/database` or
- * `redis+cluster://user:password@host,host`, with `rediss` for TLS. User, password and name of the master are percent-encoded; what the
- * sentinels want is in the parameters `sentinelUsername` and `sentinelPassword`.
+ * `redis+cluster://user:password@host,host`, with `rediss` for TLS. User, password and name of the master are percent-encoded. Parameters
+ * are `sentinelUsername` and `sentinelPassword`, and with TLS the files `ca`, `cert` and `key`.
  *
  * @throws {WebMQError} `E_OPTION_INVALID`.
  */
@@ -59,14 +62,17 @@ export function parseRedisAddress(address: string): RedisAddress {
   if (more.length > 0 || !/^\d{0,4}$/.test(database)) throw invalid('the database is no number')
   if (kind === 'cluster' && Number(database) !== 0) throw invalid('a cluster has database 0 only')
   const parameters = new URLSearchParams(query)
-  for (const name of parameters.keys()) if (!PARAMETERS.includes(name)) throw invalid(`unknown parameter ${name}`)
+  const isTls = scheme === 'rediss'
+  const known = [...(isTls ? TLS_PARAMETERS : []), ...(kind === 'sentinel' ? SENTINEL_PARAMETERS : [])]
+  for (const name of parameters.keys()) if (!known.includes(name)) throw invalid(`unknown parameter ${name}`)
   return {
     kind,
     hosts,
     username: decoded(username, invalid),
     password: decoded(password, invalid),
     database: Number(database),
-    isTls: scheme === 'rediss',
+    isTls,
+    tlsFiles: Object.fromEntries([...parameters].filter(([name]) => TLS_PARAMETERS.includes(name))),
     masterName: decoded(masterName, invalid) ?? '',
     sentinelUsername: parameters.get('sentinelUsername') ?? undefined,
     sentinelPassword: parameters.get('sentinelPassword') ?? undefined,

@@ -1,6 +1,9 @@
 import { once } from 'node:events'
+import { readFile } from 'node:fs/promises'
 import { isIP } from 'node:net'
+import type { ConnectionOptions } from 'node:tls'
 import { Redis } from 'ioredis'
+import { WebMQError } from 'webmq-client/protocol'
 import type { RedisAddress, RedisHost } from './redis-address.js'
 import { redisError } from './redis-error.js'
 
@@ -25,10 +28,10 @@ export class RedisConnection {
   readonly #hideSecrets: (text: string) => string
   #lastError: Error | undefined
 
-  private constructor({ address, host, name, hideSecrets }: RedisConnectionOptions) {
+  private constructor({ address, host, name, hideSecrets }: RedisConnectionOptions, tls: ConnectionOptions) {
     this.#hideSecrets = hideSecrets
     this.redis = new Redis({
-      ...targetOf(address, host),
+      ...targetOf(address, host, tls),
       ...(address.username === undefined ? undefined : { username: address.username }),
       ...(address.password === undefined ? undefined : { password: address.password }),
       db: address.database,
@@ -57,7 +60,7 @@ export class RedisConnection {
    * @throws {WebMQError} `E_BROKER_REFUSED`, or another error when it may go well the next time.
    */
   static async open(options: RedisConnectionOptions, signal: AbortSignal): Promise<RedisConnection> {
-    const connection = new RedisConnection(options)
+    const connection = new RedisConnection(options, await readTlsFiles(options.address))
     const abort = () => connection.destroy()
     signal.addEventListener('abort', abort, { once: true })
     try {
@@ -102,7 +105,7 @@ export class RedisConnection {
   }
 }
 
-function targetOf(address: RedisAddress, host: RedisHost | undefined) {
+function targetOf(address: RedisAddress, host: RedisHost | undefined, tls: ConnectionOptions) {
   const { kind, hosts, isTls, masterName, sentinelUsername, sentinelPassword } = address
   if (kind === 'sentinel') {
     return {
@@ -112,12 +115,23 @@ function targetOf(address: RedisAddress, host: RedisHost | undefined) {
       sentinelCommandTimeout: SENTINEL_TIMEOUT_MS,
       ...(sentinelUsername === undefined ? undefined : { sentinelUsername }),
       ...(sentinelPassword === undefined ? undefined : { sentinelPassword }),
-      ...(isTls ? { tls: {}, sentinelTLS: {}, enableTLSForSentinelMode: true } : undefined),
+      ...(isTls ? { tls, sentinelTLS: tls, enableTLSForSentinelMode: true } : undefined),
     }
   }
   const target = host ?? hosts[0]
-  return {
-    ...target,
-    ...(isTls ? { tls: isIP(target?.host ?? '') > 0 ? {} : { servername: target?.host ?? '' } } : undefined),
-  }
+  if (!isTls) return { ...target }
+  const servername = target === undefined || isIP(target.host) > 0 ? undefined : { servername: target.host }
+  return { ...target, tls: { ...tls, ...servername } }
+}
+
+/** At every connect, so that they can be renewed. */
+async function readTlsFiles({ tlsFiles }: RedisAddress): Promise<ConnectionOptions> {
+  const entries = Object.entries(tlsFiles).map(async ([name, file]: [string, string]) => {
+    try {
+      return [name, await readFile(file)] as const
+    } catch (cause) {
+      throw new WebMQError('E_BROKER_REFUSED', { detail: `the file ${file} cannot be read`, cause })
+    }
+  })
+  return Object.fromEntries(await Promise.all(entries))
 }

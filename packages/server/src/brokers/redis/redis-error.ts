@@ -8,6 +8,8 @@ const REFUSALS = [
   /DB index is out of range|invalid DB index/i,
   /cluster support disabled/,
 ]
+/** Certificates of the server, by the codes of Node. */
+const UNTRUSTED = /^(CERT_|ERR_TLS_CERT|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_)/
 /** Replies of a server that cannot now, or is no longer the one to ask: the link is lost, and the next one may do better. */
 const PASSING = /^(LOADING|MASTERDOWN|READONLY|BUSY|CLUSTERDOWN|TRYAGAIN|MOVED|ASK|MISCONF|NOREPLICAS|UNKILLABLE|OOM)\b/
 
@@ -15,7 +17,8 @@ const PASSING = /^(LOADING|MASTERDOWN|READONLY|BUSY|CLUSTERDOWN|TRYAGAIN|MOVED|A
 export function redisError(cause: unknown, hideSecrets: (text: string) => string): Error {
   if (cause instanceof WebMQError) return cause
   const message = hideSecrets(cause instanceof Error ? cause.message : String(cause))
-  if (REFUSALS.some((refusal) => refusal.test(message))) {
+  const code = String((cause as { readonly code?: unknown } | undefined)?.code ?? '')
+  if (UNTRUSTED.test(code) || REFUSALS.some((refusal) => refusal.test(message))) {
     return new WebMQError('E_BROKER_REFUSED', { detail: message, cause })
   }
   return new Error(message, { cause })

@@ -1,0 +1,53 @@
+import { randomBytes } from 'node:crypto'
+import { onTestFinished } from 'vitest'
+import type { BrokerSink, BrokerStatus, OutboundMessage } from '../../src/broker.js'
+import { createRedisBroker, type RedisBrokerOptions } from '../../src/brokers/redis-broker.js'
+
+/** What a node of a test has beside its address and namespace. */
+export const OPTIONS: Omit<RedisBrokerOptions, 'broker' | 'brokerNamespace'> = {
+  brokerTimeoutMs: 5_000,
+  brokerStartTimeoutMs: 5_000,
+  brokerHeartbeatMs: 1_000,
+  brokerMaxPendingBytes: 64 * 1_048_576,
+  dedupeWindowMs: 60_000,
+  dedupeMaxIds: 1_000,
+}
+
+export function freshNamespace(): string {
+  return `test-${randomBytes(6).toString('hex')}`
+}
+
+/** A sink that remembers. */
+export interface RecordingSink extends BrokerSink {
+  /** Their payloads as text. */
+  readonly messages: { key: string; text: string; isBinary: boolean }[]
+  readonly statuses: BrokerStatus[]
+  readonly gaps: string[]
+}
+
+export function createSink(): RecordingSink {
+  const messages: RecordingSink['messages'] = []
+  const statuses: BrokerStatus[] = []
+  const gaps: string[] = []
+  return {
+    messages,
+    statuses,
+    gaps,
+    deliver: ({ key, payload, isBinary }) => messages.push({ key, text: Buffer.from(payload).toString(), isBinary }),
+    status: (status) => statuses.push(status),
+    gap: (reason) => gaps.push(reason),
+  }
+}
+
+/** A node that runs until the end of the test. */
+export async function startNode(options: Partial<RedisBrokerOptions> & Pick<RedisBrokerOptions, 'broker'>) {
+  const broker = createRedisBroker({ ...OPTIONS, brokerNamespace: freshNamespace(), ...options })
+  const sink = createSink()
+  onTestFinished(() => broker.stop())
+  await broker.start(sink)
+  return { broker, sink }
+}
+
+export function text(key: string, payload: string): OutboundMessage {
+  return { key, payload: Buffer.from(payload), isBinary: false }
+}
