@@ -1,6 +1,7 @@
 import { createRedisBroker } from '../../src/brokers/redis-broker.js'
 import { type BrokerFault, brokerFaultSuite } from '../../src/conformance/broker-fault-suite.js'
-import { startFaultProxy, startRedis } from '../../src/services/index.js'
+import { startFaultProxy, startRedis, startRedisCluster } from '../../src/services/index.js'
+import { OPTIONS } from './redis-node.js'
 
 /** Lost after at most two of them: within the second that the suite gives. */
 const HEARTBEAT_MS = 300
@@ -34,14 +35,10 @@ brokerFaultSuite(
     return {
       createNode: (index) =>
         createRedisBroker({
+          ...OPTIONS,
           broker: proxies[index % proxies.length]?.url ?? '',
           brokerNamespace: 'faults',
-          brokerTimeoutMs: 5_000,
-          brokerStartTimeoutMs: 10_000,
           brokerHeartbeatMs: HEARTBEAT_MS,
-          brokerMaxPendingBytes: 64 * 1_048_576,
-          dedupeWindowMs: 60_000,
-          dedupeMaxIds: 1_000,
         }),
       faults,
       end: async () => {
@@ -51,4 +48,23 @@ brokerFaultSuite(
     }
   },
   { faultCount: 24 },
+)
+
+brokerFaultSuite(
+  'redis cluster',
+  async () => {
+    const cluster = await startRedisCluster()
+    const broker = `redis+cluster://${cluster.urls.map((url) => new URL(url).host).join(',')}`
+    return {
+      createNode: () =>
+        createRedisBroker({ ...OPTIONS, broker, brokerNamespace: 'faults', brokerHeartbeatMs: HEARTBEAT_MS }),
+      faults: cluster.nodes.map((node, index) => ({
+        name: `master ${index} killed`,
+        inject: () => node.kill(),
+        end: () => node.restart(),
+      })),
+      end: () => cluster.stop(),
+    }
+  },
+  { faultCount: 6 },
 )
