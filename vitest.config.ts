@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os'
 import { defineConfig } from 'vitest/config'
 
 const project = (name: string) => ({
@@ -13,6 +14,8 @@ const project = (name: string) => ({
 export default defineConfig({
   test: {
     globalSetup: ['test/services-setup.ts'],
+    // On two cores the default is one; tests that break brokers spend most of their time waiting.
+    maxWorkers: Math.max(2, availableParallelism() - 1),
     projects: [
       project('client'),
       project('server'),

@@ -77,7 +77,7 @@ export function messageTests(harness: () => BrokerHarness, expected: BrokerCapab
       if (broker.publishBatch === undefined) return context.skip('this broker has no publishBatch')
       const batch = Array.from({ length: 300 }, (_, index) => {
         const payload = encoder.encode(index % 50 === 0 ? 'x'.repeat(5_000) : `batch ${index}`)
-        const message = { key: index % 40 < 30 ? 'batch' : `other.${index % 2}`, payload, isBinary: index % 3 === 0 }
+        const message = { key: index % 40 < 30 ? 'batch' : `batch.${index % 2}`, payload, isBinary: index % 3 === 0 }
         return index % 70 === 69 ? { ...message, messageId: `id-${Math.floor(index / 140)}` } : message
       })
       const accepted = await broker.publishBatch(batch)
@@ -90,7 +90,7 @@ export function messageTests(harness: () => BrokerHarness, expected: BrokerCapab
       })
       expect(accepted.map((each) => each.isDuplicate)).toEqual(isDuplicate)
       const wanted = batch.filter((_, index) => isDuplicate[index] === false)
-      await broker.publish(text('end', 'end'))
+      await broker.publish(text('batch.end', 'end'))
       await deliveredUpTo(sink, 'end')
       expect(sink.deliveries.slice(0, -1)).toEqual(wanted.map((message) => deliveryOf(message)))
       expect(await broker.publishBatch([])).toEqual([])
