@@ -33,7 +33,10 @@ const ODD_KEYS = [
   Array.from({ length: 128 }, () => 'x').join('.'),
 ]
 
-/** Which messages come, and that nothing else does. */
+/**
+ * Which messages come, and that nothing else does. Order is promised within a key alone, and a cluster may have several servers: what is compared in
+ * order has one first word.
+ */
 export function bindingTests(harness: () => BrokerHarness): void {
   describe('bindings', () => {
     let broker: Broker
@@ -50,8 +53,9 @@ export function bindingTests(harness: () => BrokerHarness): void {
         await broker.publish(text(key, `unwanted ${key}`))
       }
       for (const key of wanted) await broker.publish(text(key, key))
-      expect(await deliveredUpTo(sink, 'one.end')).toEqual(wanted)
-      expect(sink.deliveries.map(({ key }) => key)).toEqual(wanted)
+      await eventually(() => expect(sink.deliveries.length).toBeGreaterThanOrEqual(wanted.length))
+      expect(sink.texts.sort()).toEqual([...wanted].sort())
+      expect(sink.deliveries.map(({ key }) => key).sort()).toEqual([...wanted].sort())
     })
 
     it('has the same patterns as every other broker, # in the middle included', async () => {
@@ -74,15 +78,15 @@ export function bindingTests(harness: () => BrokerHarness): void {
       ]
       for (const [round, { patterns, keys }] of rounds.entries()) {
         await Promise.all(patterns.map((pattern) => broker.bind(`r${round}.${pattern}`)))
-        await broker.bind('end')
+        await broker.bind(`r${round}.end`)
         const from = sink.deliveries.length
         const published = keys.map((key) => `r${round}.${key}`)
         await Promise.all(published.map((key) => broker.publish(text(key, key))))
-        await broker.publish(text('end', `end ${round}`))
+        await broker.publish(text(`r${round}.end`, `end ${round}`))
         await deliveredUpTo(sink, `end ${round}`)
         const wanted = published.filter((key) => patterns.some((pattern) => matches(`r${round}.${pattern}`, key)))
         expect(sink.texts.slice(from, -1), patterns.join(' ')).toEqual(wanted)
-        for (const pattern of patterns) await broker.unbind(`r${round}.${pattern}`)
+        for (const pattern of [...patterns, 'end']) await broker.unbind(`r${round}.${pattern}`)
       }
     })
 
@@ -94,7 +98,10 @@ export function bindingTests(harness: () => BrokerHarness): void {
       for (const pattern of ['#', 'a.#', 'a.b']) await broker.unbind(pattern)
       await broker.publish(text('a.b', 'three'))
       await broker.publish(text('b.b', 'four'))
-      expect(await deliveredUpTo(sink, 'four')).toEqual(['one', 'two', 'three', 'four'])
+      await eventually(() => expect(sink.texts).toContain('four'))
+      await broker.publish(text('a.b', 'five'))
+      await eventually(() => expect(sink.texts).toContain('five'))
+      expect(sink.texts.sort()).toEqual(['five', 'four', 'one', 'three', 'two'])
     })
 
     it('loses nothing of a pattern while a broader one comes and goes', async () => {
@@ -112,7 +119,7 @@ export function bindingTests(harness: () => BrokerHarness): void {
     })
 
     it('counts bindings: the last unbind ends the interest', async () => {
-      await broker.bind('end')
+      await broker.bind('a.end')
       await broker.bind('a.*')
       await broker.bind('a.*')
       await broker.unbind('a.*')
@@ -120,35 +127,37 @@ export function bindingTests(harness: () => BrokerHarness): void {
       await deliveredUpTo(sink, 'still bound')
       await broker.unbind('a.*')
       await broker.publish(text('a.b', 'no longer bound'))
-      await broker.publish(text('end', 'end'))
+      await broker.publish(text('a.end', 'end'))
       expect(await deliveredUpTo(sink, 'end')).toEqual(['still bound', 'end'])
     })
 
     it('is right whichever way binds and unbinds of a pattern follow each other without waiting', async () => {
-      await broker.bind('end')
+      await broker.bind('x.end')
       const calls: (void | Promise<void>)[] = []
       for (let round = 0; round < 20; round++)
-        calls.push(broker.bind('a'), broker.bind('b'), broker.unbind('b'), broker.unbind('a'))
-      calls.push(broker.bind('a'))
+        calls.push(broker.bind('x.a'), broker.bind('x.b'), broker.unbind('x.b'), broker.unbind('x.a'))
+      calls.push(broker.bind('x.a'))
       await Promise.all(calls)
-      await broker.publish(text('b', 'unbound'))
-      await broker.publish(text('a', 'bound'))
-      await broker.publish(text('end', 'end'))
+      await broker.publish(text('x.b', 'unbound'))
+      await broker.publish(text('x.a', 'bound'))
+      await broker.publish(text('x.end', 'end'))
       expect(await deliveredUpTo(sink, 'end')).toEqual(['bound', 'end'])
     })
 
     it('takes every key there can be, word for word', async () => {
       await broker.bind('#')
       for (const key of ODD_KEYS) await broker.publish(text(key, key))
-      await deliveredUpTo(sink, ODD_KEYS.at(-1) ?? '')
-      expect(sink.deliveries.map(({ key }) => key)).toEqual(ODD_KEYS)
+      await eventually(() => expect(sink.deliveries).toHaveLength(ODD_KEYS.length))
+      expect(sink.deliveries.map(({ key }) => key).sort()).toEqual([...ODD_KEYS].sort())
+      for (const { key, text } of sink.deliveries) expect(text).toBe(key)
     })
 
     it('takes every key there can be as a pattern too', async () => {
       for (const key of ODD_KEYS) await broker.bind(key)
       for (const key of ODD_KEYS) await broker.publish(text(key, key))
-      await deliveredUpTo(sink, ODD_KEYS.at(-1) ?? '')
-      expect(sink.deliveries.map(({ key }) => key)).toEqual(ODD_KEYS)
+      await eventually(() => expect(sink.deliveries).toHaveLength(ODD_KEYS.length))
+      expect(sink.deliveries.map(({ key }) => key).sort()).toEqual([...ODD_KEYS].sort())
+      for (const { key, text } of sink.deliveries) expect(text).toBe(key)
     })
 
     it(`binds and unbinds ${PATTERN_COUNT} patterns at speed`, async () => {

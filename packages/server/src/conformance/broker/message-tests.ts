@@ -25,10 +25,10 @@ export function messageTests(harness: () => BrokerHarness, expected: BrokerCapab
         received.push({ bytes: [...payload], isBinary, origin })
       })
       const bytes = Uint8Array.from({ length: 256 }, (_, byte) => byte)
-      await broker.publish({ key: 'bytes', payload: bytes, isBinary: true, origin: 42 })
-      await broker.publish({ key: 'empty', payload: new Uint8Array(0), isBinary: true })
-      await broker.publish(text('json', '{"big":9007199254740993 }', { origin: 0 }))
-      await broker.publish(text('last', '1', { origin: 4_294_967_295 }))
+      await broker.publish({ key: 'm.bytes', payload: bytes, isBinary: true, origin: 42 })
+      await broker.publish({ key: 'm.empty', payload: new Uint8Array(0), isBinary: true })
+      await broker.publish(text('m.json', '{"big":9007199254740993 }', { origin: 0 }))
+      await broker.publish(text('m.last', '1', { origin: 4_294_967_295 }))
       await eventually(() => expect(received).toHaveLength(4))
       expect(received).toEqual([
         { bytes: [...bytes], isBinary: true, origin: 42 },
