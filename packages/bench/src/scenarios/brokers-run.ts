@@ -11,6 +11,7 @@ import { asRecord } from '../report/read-record.js'
 import { commandLine } from '../report/report.js'
 import { RunProgress } from '../run-progress.js'
 import { combineRuns } from '../trials/medians.js'
+import { NOT_MEASURED } from '../trials/run-trials.js'
 import { planTrials, type TrialStep } from '../trials/trial-plan.js'
 import type { BrokersConfig } from './brokers.js'
 import { DEFAULT_DURATION_S, DEFAULT_WARMUP_S } from './clients-options.js'
@@ -135,19 +136,8 @@ async function rowOf(
 }
 
 const NOTHING = {
+  ...NOT_MEASURED,
   mode: 'clients',
-  publishedPerSecond: null,
-  deliveriesPerSecond: null,
-  bytesPerSecond: null,
-  gapCount: null,
-  duplicateCount: null,
-  serverCpuSeconds: null,
-  deliveriesPerServerCpuSecond: null,
-  serverRssBytes: null,
-  latencyMs: null,
-  serverEventLoopLagMs: null,
-  generatorCpuSeconds: null,
-  generatorUtilization: null,
   verdict: 'failed',
   repeatCount: 1,
   spread: {},

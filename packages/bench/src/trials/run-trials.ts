@@ -98,7 +98,7 @@ function assemble<Config extends TrialConfig>(
 }
 
 /** Everything that a row has, `null` where the scenario does not measure it. */
-const NOT_MEASURED = {
+export const NOT_MEASURED = {
   publishedPerSecond: null,
   deliveriesPerSecond: null,
   bytesPerSecond: null,

@@ -1,8 +1,7 @@
-import { readFile } from 'node:fs/promises'
-import type { ConnectionOptions as TlsOptions } from 'node:tls'
 import { WebMQError } from 'webmq-client/protocol'
 import type { BrokerCapabilities } from '../../broker.js'
 import type { Link, LinkContext, LinkDriver, LinkEvents } from '../remote/link.js'
+import { readTlsFiles } from '../remote/tls-files.js'
 import { type NatsAddress, type NatsHost, textOf } from './nats-address.js'
 import { NatsConnection } from './nats-connection.js'
 import { type NatsModule, readCredentials } from './nats-credentials.js'
@@ -65,7 +64,7 @@ export class NatsDriver implements LinkDriver {
       name: `webmq ${namespace} ${node}`,
       credentials: await readCredentials(address.identity, module),
       needsTls: address.needsTls,
-      tls: await readTlsFiles(address),
+      tls: await readTlsFiles(address.tlsFiles),
     }
     const causes: string[] = []
     for (const host of rotated(address.hosts)) {
@@ -95,16 +94,4 @@ export class NatsDriver implements LinkDriver {
 function rotated(hosts: readonly NatsHost[]): readonly NatsHost[] {
   const first = Math.floor(Math.random() * hosts.length)
   return [...hosts.slice(first), ...hosts.slice(0, first)]
-}
-
-/** @throws {WebMQError} `E_BROKER_REFUSED` when one cannot be read. */
-async function readTlsFiles({ tlsFiles }: NatsAddress): Promise<TlsOptions> {
-  const entries = Object.entries(tlsFiles).map(async ([name, file]: [string, string]) => {
-    try {
-      return [name, await readFile(file)] as const
-    } catch (cause) {
-      throw new WebMQError('E_BROKER_REFUSED', { detail: `the file ${file} cannot be read`, cause })
-    }
-  })
-  return Object.fromEntries(await Promise.all(entries))
 }

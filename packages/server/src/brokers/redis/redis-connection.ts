@@ -1,9 +1,8 @@
 import { once } from 'node:events'
-import { readFile } from 'node:fs/promises'
 import { isIP } from 'node:net'
 import type { ConnectionOptions } from 'node:tls'
 import { Redis } from 'ioredis'
-import { WebMQError } from 'webmq-client/protocol'
+import { readTlsFiles } from '../remote/tls-files.js'
 import type { RedisAddress, RedisHost } from './redis-address.js'
 import { redisError } from './redis-error.js'
 
@@ -60,7 +59,7 @@ export class RedisConnection {
    * @throws {WebMQError} `E_BROKER_REFUSED`, or another error when it may go well the next time.
    */
   static async open(options: RedisConnectionOptions, signal: AbortSignal): Promise<RedisConnection> {
-    const connection = new RedisConnection(options, await readTlsFiles(options.address))
+    const connection = new RedisConnection(options, await readTlsFiles(options.address.tlsFiles))
     const abort = () => connection.destroy()
     signal.addEventListener('abort', abort, { once: true })
     try {
@@ -122,16 +121,4 @@ function targetOf(address: RedisAddress, host: RedisHost | undefined, tls: Conne
   if (!isTls) return { ...target }
   const servername = target === undefined || isIP(target.host) > 0 ? undefined : { servername: target.host }
   return { ...target, tls: { ...tls, ...servername } }
-}
-
-/** At every connect, so that they can be renewed. */
-async function readTlsFiles({ tlsFiles }: RedisAddress): Promise<ConnectionOptions> {
-  const entries = Object.entries(tlsFiles).map(async ([name, file]: [string, string]) => {
-    try {
-      return [name, await readFile(file)] as const
-    } catch (cause) {
-      throw new WebMQError('E_BROKER_REFUSED', { detail: `the file ${file} cannot be read`, cause })
-    }
-  })
-  return Object.fromEntries(await Promise.all(entries))
 }
