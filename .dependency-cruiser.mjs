@@ -58,13 +58,13 @@ export default {
     {
       name: 'adapters-know-only-their-port',
       comment:
-        'A broker or a transport imports its port, the errors, its own files and its own library; brokers also share addresses, positions and the router.',
+        'A broker or a transport imports its port, the errors, its own files and its own library; brokers also share addresses, positions, the rules of history and the router.',
       severity: 'error',
       from: { path: '^packages/server/src/(brokers|transports)/', pathNot: TESTS },
       to: {
         path: '^packages/server/src/',
         pathNot:
-          '^packages/server/src/(broker|broker-address|transport|position|router)\\.ts$|^packages/server/src/$1/',
+          '^packages/server/src/(broker|broker-address|history-rules|transport|position|router)\\.ts$|^packages/server/src/$1/',
       },
     },
     {

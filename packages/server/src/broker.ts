@@ -13,7 +13,7 @@ export interface Position {
 
 /** What a broker can do; each flag is asserted by the conformance suite. */
 export interface BrokerCapabilities {
-  /** Keeps messages for `read`. */
+  /** Keeps messages for `read`: those of the keys that are to be logged. */
   readonly history: boolean
   /**
    * All nodes see the messages of a key in one order. Without it they see those of one node in the order of its calls, as they
@@ -23,7 +23,7 @@ export interface BrokerCapabilities {
   /** `publish` waits for the broker's own acceptance. */
   readonly confirms: boolean
   readonly queueGroups: boolean
-  /** Accepted messages survive a restart of the broker. */
+  /** The log outlives the nodes: one that starts later finds what was logged before. */
   readonly durable: boolean
   /** Carries messages to other nodes. */
   readonly manyNodes: boolean
@@ -60,16 +60,30 @@ export interface Accepted {
   readonly isDuplicate: boolean
 }
 
-/** What to read from the log. */
-export type ReadRange = { readonly since: Position } | { readonly last: number }
+/** What to read from the log; each member narrows it down further. */
+export interface ReadRange {
+  /** What came after this place. */
+  readonly since?: Position
+  /** What was logged within this time before now. */
+  readonly rewindMs?: number
+  /** The newest so many. */
+  readonly last?: number
+  /** At most so many at once, the oldest first; the result says where to read on. Default: all. */
+  readonly limit?: number
+}
 
 /** The answer of a broker's log. */
 export interface ReadResult {
   /** In log order. */
   readonly messages: readonly InboundMessage[]
-  /** Place in the log up to which `messages` is complete; live messages come after it. */
+  /** Place in the log up to which `messages` is complete; unless the result is partial, live messages come after it. */
   readonly position: Position
-  /** Set when the log no longer holds everything after `since`; `messages` then has what it does hold. */
+  /** The log goes on after `position`. */
+  readonly isPartial: boolean
+  /**
+   * Set when something may be missing that came after `since`, or within the time: because the log no longer holds it, or
+   * because not everything that the patterns match is logged (`no-history`). `messages` then has what there is.
+   */
   readonly gap?: GapReason
 }
 
@@ -108,10 +122,11 @@ export interface BrokerSink {
   /** The last one said holds. `down` is said before anything is tried again. */
   status(status: BrokerStatus, cause?: Error): void
   /**
-   * Messages that match the node's bindings may be missing before the next that is delivered; all listeners must be told. Said as
-   * soon as the bindings are live again, before `up`.
+   * Messages that match the node's bindings may be missing before the next that is delivered; all listeners must be told whose
+   * pattern is affected. Said as soon as the bindings are live again, before `up`.
+   * @param isAffected Absent: all are.
    */
-  gap(reason: GapReason): void
+  gap(reason: GapReason, isAffected?: (pattern: string) => boolean): void
 }
 
 /**
@@ -144,7 +159,7 @@ export interface Broker {
    */
   publishBatch?(messages: readonly OutboundMessage[]): Promise<readonly Accepted[]>
   /**
-   * Reads the log: messages that match any of the patterns.
+   * Reads the log: messages that match any of the patterns. Of one key, what is asked for by number or time is bounded by its rule.
    * @throws {WebMQError} `E_UNSUPPORTED` without the `history` capability, `E_POSITION_INVALID` for a position that cannot be one of its.
    */
   read(range: ReadRange, patterns: readonly string[]): ReadResult | Promise<ReadResult>

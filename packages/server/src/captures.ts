@@ -52,9 +52,9 @@ export class Captures {
     this.#open.delete(capture)
   }
 
-  /** Live messages may be missing before the next. */
-  gap(reason: GapReason): void {
-    for (const capture of this.#open) capture.gap = reason
+  /** Live messages of the patterns that are affected may be missing before the next. */
+  gap(reason: GapReason, isAffected: (pattern: string) => boolean): void {
+    for (const capture of this.#open) if (isAffected(capture.pattern)) capture.gap = reason
   }
 
   /** A message is being delivered. Cost: O(listens that wait), mostly none. */

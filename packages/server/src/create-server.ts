@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { MESSAGE_OVERHEAD_BYTES, WebMQError } from 'webmq-client/protocol'
 import type { Broker } from './broker.js'
 import { brokerNameOf, withoutPasswords } from './broker-address.js'
+import { HistoryRules, parseHistoryRule } from './history-rules.js'
 import { createTokenVerifier } from './identity/index.js'
 import { createLogger, type Logger } from './logger.js'
 import { meshPlacesOf } from './mesh-address.js'
@@ -50,31 +51,40 @@ async function createTransport(options: ResolvedOptions, httpServer: NodeHttpSer
 async function createBroker(options: ResolvedOptions, log: Logger): Promise<Broker> {
   const { broker: address } = options
   if (typeof address !== 'string') return address
-  switch (brokerNameOf(address)) {
+  const name = brokerNameOf(address)
+  const shared = { ...options, broker: address, history: historyRulesOf(options, name) }
+  switch (name) {
     case 'memory': {
       const { MemoryBroker } = await import('./brokers/memory-broker.js')
-      return new MemoryBroker(options)
+      return new MemoryBroker(shared)
     }
     case 'redis': {
       const { createRedisBroker } = await import('./brokers/redis-broker.js')
-      return createRedisBroker({ ...options, broker: address })
+      return createRedisBroker(shared)
     }
     case 'nats': {
       const { createNatsBroker } = await import('./brokers/nats-broker.js')
-      return await createNatsBroker({ ...options, broker: address })
+      return await createNatsBroker(shared)
     }
     case 'mesh': {
       const { createMeshBroker } = await import('./brokers/mesh-broker.js')
       const { peers, listen } = meshPlacesOf(address, options.mesh?.listen)
-      return createMeshBroker({ ...options, peers, listen, secret: options.mesh?.secret, log })
+      return createMeshBroker({ ...shared, peers, listen, secret: options.mesh?.secret, log })
     }
     case 'rabbitmq': {
       const { createRabbitmqBroker } = await import('./brokers/rabbitmq-broker.js')
-      return createRabbitmqBroker({ ...options, broker: address })
+      return createRabbitmqBroker(shared)
     }
     default:
       throw new WebMQError('E_OPTION_INVALID', { detail: `broker: ${withoutPasswords(address)}` })
   }
+}
+
+/** The embedded broker logs what it is not told to leave: what it keeps costs nothing elsewhere. */
+function historyRulesOf({ history, historyMaxMessages }: ResolvedOptions, broker: string | undefined): HistoryRules {
+  const rules = history.map(parseHistoryRule).filter((rule) => rule !== undefined)
+  if (rules.length > 0 || broker !== 'memory') return new HistoryRules(rules)
+  return new HistoryRules([{ pattern: '#', maxMessages: historyMaxMessages, maxAgeMs: undefined }])
 }
 
 function transportOptionsOf(options: ResolvedOptions, httpServer: NodeHttpServer): TransportOptions {

@@ -53,10 +53,13 @@ export class Delivery {
     localListeners.deliver(groups, message)
   }
 
-  /** Tells everyone who listens that messages may be missing before the next. Cost: one multicast per pattern, over several turns. */
-  gap(reason: GapReason): void {
-    this.#context.captures.gap(reason)
-    this.#gaps.announce(reason)
+  /**
+   * Tells everyone who listens with a pattern that is affected that messages may be missing before the next. Cost: one multicast per
+   * pattern, over several turns.
+   */
+  gap(reason: GapReason, isAffected: (pattern: string) => boolean = () => true): void {
+    this.#context.captures.gap(reason, isAffected)
+    this.#gaps.announce(reason, isAffected)
   }
 
   /** Nothing is delivered any more. */

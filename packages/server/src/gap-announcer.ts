@@ -23,11 +23,13 @@ export class GapAnnouncer {
     this.#context = context
   }
 
-  /** Everyone who listens now is to be told. */
-  announce(reason: GapReason): void {
+  /** Everyone is to be told who listens now with a pattern that is affected. */
+  announce(reason: GapReason, isAffected: (pattern: string) => boolean): void {
     // Two announcements at once are of the same outage, or as good as.
     this.#reason = reason
-    for (const route of this.#context.router.routes()) this.#untold.set(route.group, route)
+    for (const route of this.#context.router.routes()) {
+      if (isAffected(route.pattern)) this.#untold.set(route.group, route)
+    }
     this.#tellSome()
   }
 

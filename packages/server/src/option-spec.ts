@@ -63,9 +63,11 @@ export interface ChoiceOption extends OptionBase {
   readonly default: string
 }
 
-/** A list of texts: the flag may be repeated, the environment variable separates by commas. */
+/** A list of texts: the flag may be repeated, and within one text entries are separated. */
 export interface ListOption extends OptionBase {
   readonly type: 'list'
+  /** What stands between entries of one text, as in an environment variable; default `,`. */
+  readonly separator?: string
   readonly placeholder: string
   /** Shown as the default; the default itself is the empty list. */
   readonly defaultText: string

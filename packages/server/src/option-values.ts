@@ -136,7 +136,7 @@ function convert(spec: OptionSpec, text: string): unknown {
       return parseQuantity(text, spec.unit) ?? text
     case 'list':
       return text
-        .split(',')
+        .split(spec.separator ?? ',')
         .map((entry) => entry.trim())
         .filter((entry) => entry !== '')
     case 'switch':

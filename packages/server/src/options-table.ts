@@ -1,5 +1,6 @@
 import { availableParallelism } from 'node:os'
 import { brokerNameOf, describeAllowedBroker, withoutPasswords } from './broker-address.js'
+import { HISTORY_RULE_FORM, parseHistoryRule } from './history-rules.js'
 import { describeAllowedAlgorithms, isAlgorithm } from './identity/algorithms.js'
 import { LOG_LEVELS } from './logger.js'
 import { MESH_DEFAULT_LISTEN, parseHostAndPort } from './mesh-address.js'
@@ -349,6 +350,19 @@ export const OPTIONS = [
     detail: 'Spread, so that the other nodes get no stampede; below the 30 s that Kubernetes waits before it kills.',
   },
   {
+    name: 'history',
+    section: 'History',
+    flag: 'history',
+    type: 'list',
+    separator: ';',
+    placeholder: 'pattern=messages[,age]',
+    defaultText: 'with the memory broker `#=10000`, otherwise nothing',
+    check: (value) => (parseHistoryRule(value) === undefined ? HISTORY_RULE_FORM : undefined),
+    help: 'Which keys are logged, for replay after a reconnect and for history: `chat.#=100,10m`.',
+    detail:
+      'A key has the first rule whose pattern matches it; without one, its messages go to those who listen now. `messages` is how many of the newest a key gives to who asks by number or by time, `age` how old they may be. Every node follows the log and keeps a copy, bounded by the next two options. All nodes of a system must have the same rules. In one text, as in the environment variable, rules are separated by `;`.',
+  },
+  {
     name: 'historyMaxMessages',
     section: 'History',
     flag: 'history-max-messages',
@@ -356,7 +370,7 @@ export const OPTIONS = [
     min: 0,
     max: 100_000_000,
     default: 10_000,
-    help: 'Messages that the memory broker keeps for replay after a reconnect; the oldest go first.',
+    help: 'Messages of the log, over all keys, that a node and its broker keep; the oldest go first.',
     detail: '`0` keeps none: every reconnect is then a gap.',
   },
   {
@@ -368,7 +382,7 @@ export const OPTIONS = [
     min: 0,
     max: 64 * GIB,
     default: 16 * MIB,
-    help: 'Bytes that the memory broker keeps for replay, whichever limit is met first.',
+    help: 'Bytes of the log that a node and its broker keep, whichever limit is met first.',
   },
   {
     name: 'dedupeWindowMs',

@@ -76,9 +76,14 @@ export interface ServerOptions {
   readonly closeTimeoutMs?: number | undefined
   /** Over which connections are closed when the server drains; default 25,000. */
   readonly drainTimeoutMs?: number | undefined
-  /** Messages that the memory broker keeps; default 10,000. */
+  /**
+   * Which keys are logged, and what of each: `chat.#=100,10m`, the newest 100 messages of each key, for ten minutes. Default: with the
+   * memory broker all keys, otherwise none.
+   */
+  readonly history?: readonly string[] | undefined
+  /** Messages of the log that a node and its broker keep; default 10,000. */
   readonly historyMaxMessages?: number | undefined
-  /** Bytes that the memory broker keeps; default 16 MiB. */
+  /** Bytes of the log that a node and its broker keep; default 16 MiB. */
   readonly historyMaxBytes?: number | undefined
   /** Time for which message ids are remembered; default 120,000. */
   readonly dedupeWindowMs?: number | undefined

@@ -144,8 +144,8 @@ export class ServerNode {
     const { broker, events, log } = this.#parts
     const started = broker.start({
       deliver: (message) => this.#delivery.deliver(message),
-      gap: (reason) => {
-        this.#delivery.gap(reason)
+      gap: (reason, isAffected) => {
+        this.#delivery.gap(reason, isAffected)
         events.emit('gap', { reason })
       },
       status: (status, cause) => this.#watch.change(status, cause),

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { type GapReason, matches, WebMQError } from 'webmq-client/protocol'
+import { WebMQError } from 'webmq-client/protocol'
 import type {
   Accepted,
   Broker,
@@ -14,14 +14,10 @@ import type {
 } from '../broker.js'
 import { Router } from '../router.js'
 import { DedupeWindow } from './dedupe-window.js'
-import { type LoggedMessage, MessageLog } from './message-log.js'
+import { type HistoryOptions, hasHistory, OrderedLog } from './ordered-log.js'
 
 /** Options of a {@link MemoryBroker}. */
-export interface MemoryBrokerOptions {
-  /** Messages kept for replay; 0 keeps none, and the broker then has no `history`. */
-  readonly historyMaxMessages: number
-  /** Bytes of payload kept for replay; 0 as above. */
-  readonly historyMaxBytes: number
+export interface MemoryBrokerOptions extends HistoryOptions {
   /** Time for which message ids are remembered; 0 turns de-duplication off. */
   readonly dedupeWindowMs: number
   /** Message ids remembered at most; 0 turns de-duplication off. */
@@ -56,8 +52,7 @@ export class MemoryBroker implements Broker {
   readonly #now: () => number
   readonly #interest = new Router()
   #sink: BrokerSink | undefined
-  #epoch = ''
-  #log: MessageLog
+  readonly #log: OrderedLog
   #dedupe: DedupeWindow
   #acceptedCount = 0
 
@@ -65,21 +60,20 @@ export class MemoryBroker implements Broker {
     this.#options = options
     this.#now = options.now ?? (() => performance.now())
     this.capabilities = {
-      history: options.historyMaxMessages > 0 && options.historyMaxBytes > 0,
+      history: hasHistory(options),
       ordered: true,
       confirms: true,
       queueGroups: false,
       durable: false,
       manyNodes: false,
     }
-    this.#log = this.#createLog()
+    this.#log = new OrderedLog(options)
     this.#dedupe = this.#createDedupe()
   }
 
   start(sink: BrokerSink): Promise<void> {
     this.#sink = sink
-    this.#epoch = randomBytes(EPOCH_BYTES).toString('base64url')
-    this.#log = this.#createLog()
+    this.#log.restart(randomBytes(EPOCH_BYTES).toString('base64url'))
     this.#dedupe = this.#createDedupe()
     sink.status('up')
     return Promise.resolve()
@@ -100,9 +94,7 @@ export class MemoryBroker implements Broker {
     if (messageId !== undefined && this.#dedupe.has(messageId, nowMs)) {
       return accepted(this.#dedupe.positionOf(messageId), true)
     }
-    const position = this.capabilities.history
-      ? { epoch: this.#epoch, offset: this.#log.append(key, payload, isBinary) }
-      : undefined
+    const position = this.#log.logs(key) ? this.#log.append(key, payload, isBinary) : undefined
     this.#acceptedCount++
     if (messageId !== undefined) this.#dedupe.remember(messageId, position, nowMs)
     if (this.#interest.match(key).length > 0) this.#sink?.deliver(inbound(key, payload, isBinary, position, origin))
@@ -110,23 +102,12 @@ export class MemoryBroker implements Broker {
   }
 
   read(range: ReadRange, patterns: readonly string[]): ReadResult {
-    if (!this.capabilities.history) throw new WebMQError('E_UNSUPPORTED', { detail: 'this broker keeps no history' })
     this.#assertStarted()
-    const wants = wantedBy(patterns)
-    if ('last' in range) return this.#result(this.#log.newest(range.last, wants))
-    const { epoch, offset } = range.since
-    // Everything in this log came after a position of another epoch, and so did what an earlier log has lost. An offset
-    // that this log has not reached is not of this log, whatever it says.
-    if (epoch !== this.#epoch || offset > this.#log.lastOffset)
-      return this.#result(this.#log.after(0, wants), 'epoch-changed')
-    const isComplete = offset + 1 >= this.#log.firstOffset
-    return this.#result(this.#log.after(offset, wants), isComplete ? undefined : 'history-expired')
+    return this.#log.read(range, patterns)
   }
 
   position(): Position | undefined {
-    return this.capabilities.history && this.#sink !== undefined
-      ? { epoch: this.#epoch, offset: this.#log.lastOffset }
-      : undefined
+    return this.capabilities.history && this.#sink !== undefined ? this.#log.position : undefined
   }
 
   stats(): BrokerStats {
@@ -138,20 +119,6 @@ export class MemoryBroker implements Broker {
     this.#sink = undefined
     sink?.status('down')
     return Promise.resolve()
-  }
-
-  #result(messages: readonly LoggedMessage[], gap?: GapReason): ReadResult {
-    const result = {
-      messages: messages.map(({ key, payload, isBinary, offset }) =>
-        inbound(key, payload, isBinary, { epoch: this.#epoch, offset }, undefined),
-      ),
-      position: { epoch: this.#epoch, offset: this.#log.lastOffset },
-    }
-    return gap === undefined ? result : { ...result, gap }
-  }
-
-  #createLog(): MessageLog {
-    return new MessageLog({ maxMessages: this.#options.historyMaxMessages, maxBytes: this.#options.historyMaxBytes })
   }
 
   #createDedupe(): DedupeWindow {
@@ -177,15 +144,4 @@ function inbound(
   if (position === undefined)
     return origin === undefined ? { key, payload, isBinary } : { key, payload, isBinary, origin }
   return origin === undefined ? { key, payload, isBinary, position } : { key, payload, isBinary, position, origin }
-}
-
-/** Whether any of the patterns matches; asked for every message of a read, hence the short way for a pattern that is a key. */
-function wantedBy(patterns: readonly string[]): (key: string) => boolean {
-  const [only] = patterns
-  if (only !== undefined && patterns.length === 1) {
-    if (only === '#') return () => true
-    if (!only.includes('*') && !only.includes('#')) return (key) => key === only
-    return (key) => matches(only, key)
-  }
-  return (key) => patterns.some((pattern) => matches(pattern, key))
 }

@@ -10,9 +10,9 @@ export interface LinkKeeperContext {
   /** What becomes of what a link tells; `isCurrent` turns false when the link is lost or closed. */
   readonly events: (isCurrent: () => boolean) => Omit<LinkEvents, 'lost'>
   /** Makes a new link ready; when it rejects, the link is given up. */
-  readonly prepare: (link: Link) => Promise<void>
+  readonly prepare: (link: Link, isFirst: boolean) => Promise<void>
   /** The link is ready. */
-  readonly established: (link: Link, isFirst: boolean) => void
+  readonly established: (link: Link) => void
   /** A link is lost, established or not. */
   readonly lost: (cause: Error) => void
   /** A try has failed, and its link if there was one is closed; there will be another. */
@@ -115,9 +115,9 @@ export class LinkKeeper {
         throw cause
       })
       failed.catch(() => undefined)
-      await Promise.race([this.#context.prepare(link), failed, tooLate])
+      await Promise.race([this.#context.prepare(link, isFirst), failed, tooLate])
       life.sinceMs = performance.now()
-      this.#context.established(link, isFirst)
+      this.#context.established(link)
     } catch (error) {
       // A connection that comes too late is closed too.
       connecting.catch(() => undefined)

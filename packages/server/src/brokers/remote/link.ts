@@ -1,4 +1,4 @@
-import type { BrokerCapabilities } from '../../broker.js'
+import type { Accepted, BrokerCapabilities, Position } from '../../broker.js'
 
 /** A message that waits to be accepted, as a {@link Link} gets it. */
 export interface LinkMessage {
@@ -12,6 +12,10 @@ export interface LinkMessage {
   readonly origin: number | undefined
   /** The payload is that of several messages; only for drivers that take bundles. */
   readonly isBundle?: boolean
+  /** Names the message over all nodes: who receives a second one with it drops it, unless the broker has. At most 255 bytes. */
+  readonly messageId: string | undefined
+  /** It belongs into the log; only for drivers with `history`. */
+  readonly isLogged: boolean
 }
 
 /** A message that has come over a link. */
@@ -25,6 +29,34 @@ export interface LinkDelivery {
    * {@link LinkContext.node} of that node.
    */
   readonly source: LinkSource | undefined
+  /** As in {@link LinkMessage}. */
+  readonly messageId?: string | undefined
+}
+
+/** A message of the log. */
+export interface LoggedDelivery extends LinkDelivery {
+  /** Its place: greater than that of any before. */
+  readonly offset: number
+  /** When it was logged, or published: Unix time in milliseconds. */
+  readonly timeMs: number
+}
+
+/** A place in the log that a node has come to. */
+export interface LogPlace extends Position {
+  /** Who published the message that stands there, where that is known: tells a log that has lost its end from one that has not. */
+  readonly source: LinkSource | undefined
+}
+
+/** Who follows a log. */
+export interface LogFollower {
+  /**
+   * Once, before the first message.
+   * @param start The place that what follows stands after; nothing is missing between it and the first message.
+   * @param isContinued It is the place that was asked for, and nothing of it was lost. Otherwise what follows is all there is.
+   */
+  begins(start: Position, isContinued: boolean): void
+  /** In the order of the log, each once. A message that was sent again, or whose id has come before, may be among them. */
+  message(delivery: LoggedDelivery): void
 }
 
 /** Where a message comes from that a WebMQ node has published. */
@@ -39,12 +71,15 @@ export interface LinkSource {
 /** What a link tells; nothing more once it has told that it is lost. */
 export interface LinkEvents {
   /**
-   * In the order of arrival. May be a message that nobody wants; and, when it has a source, one that has come before, because several
-   * subscriptions match it or because it was sent again.
+   * A message that is not in the log, in the order of arrival. May be one that nobody wants; and, when it has a source, one that has
+   * come before, because several subscriptions match it or because it was sent again.
    */
   deliver(delivery: LinkDelivery): void
-  /** The broker has accepted this message, or all up to it. */
-  confirmed(sequence: number, isCumulative: boolean): void
+  /**
+   * The broker has accepted this message, or all up to it.
+   * @param accepted What it has said of this one.
+   */
+  confirmed(sequence: number, isCumulative: boolean, accepted?: Accepted): void
   /** The broker has refused this message, and will again. */
   refused(sequence: number, cause: Error): void
   /** Whether the broker takes messages for now. */
@@ -71,12 +106,18 @@ export interface LinkContext {
  */
 export interface Link {
   /**
-   * Starts interest in a pattern that has none; resolves when messages that are accepted from then on come over this link.
+   * Starts interest in a pattern that has none; resolves when messages that are accepted from then on come over this link. Those of the
+   * log come by `follow`, whoever is interested in them.
    * @throws {WebMQError} `E_BROKER_REFUSED` when the broker does not allow it; the link goes on.
    */
   bind(pattern: string): Promise<void>
   /** Ends it; maybe before the bind has resolved. */
   unbind(pattern: string): Promise<void>
+  /**
+   * Follows the log from the place after this one on, or, without one, from its beginning, until the link is lost: a hole in it is a lost link.
+   * Resolves when everything has come that was logged before the call. Called once at most, after all binds; only where there is history.
+   */
+  follow?(after: LogPlace | undefined, follower: LogFollower): Promise<void>
   /** Sends a message, together with others of the same turn; `confirmed` or `refused` answers. Does not throw. */
   publish(message: LinkMessage): void
   /** Ends the link and what was made for it at the broker, within a bound of time; never rejects. Idempotent. */

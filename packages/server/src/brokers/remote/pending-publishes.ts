@@ -32,7 +32,7 @@ interface Pending {
 
 /** What a message costs beside its payload, roughly. */
 const MESSAGE_OVERHEAD_BYTES = 256
-/** One for all: a publish without a log has nothing else to tell. */
+/** One for all that have nothing else to tell. */
 const ACCEPTED: Accepted = { isDuplicate: false }
 
 /** Messages that the broker has not accepted yet, in the order of their sequences, bounded in number, bytes and time. */
@@ -79,6 +79,8 @@ export class PendingPublishes {
       isBinary: true,
       origin: undefined,
       isBundle: true,
+      messageId: undefined,
+      isLogged: false,
     }
     return this.#add(message, messageCount)
   }
@@ -86,11 +88,13 @@ export class PendingPublishes {
   /**
    * Takes a message in, under the next sequence.
    * @param message Its payload is copied.
+   * @param isLogged See {@link LinkMessage}.
    * @throws {WebMQError} `E_BROKER_UNAVAILABLE` when too much waits already.
    */
-  add({ key, payload, isBinary, origin }: OutboundMessage): PendingPublish {
+  add({ key, payload, isBinary, origin, messageId }: OutboundMessage, isLogged: boolean): PendingPublish {
     const sequence = this.#nextSequence(payload.length)
-    return this.#add({ sequence, key, payload: this.#payloads.copy(payload), isBinary, origin, isBundle: false }, 1)
+    const copy = this.#payloads.copy(payload)
+    return this.#add({ sequence, key, payload: copy, isBinary, origin, isBundle: false, messageId, isLogged }, 1)
   }
 
   #nextSequence(payloadBytes: number): number {
@@ -118,13 +122,13 @@ export class PendingPublishes {
   }
 
   /** The broker has accepted a message, or all up to it. Sequences that do not wait any more are left alone. */
-  confirm(sequence: number, isCumulative: boolean): void {
+  confirm(sequence: number, isCumulative: boolean, accepted?: Accepted): void {
     const first = isCumulative ? this.#headSequence : sequence
     for (let at = first; at <= sequence; at++) {
       const pending = this.#take(at)
       if (pending === undefined) continue
       this.#acceptedCount += pending.messageCount
-      pending.resolve(ACCEPTED)
+      pending.resolve((at === sequence ? accepted : undefined) ?? ACCEPTED)
     }
     this.#settled()
   }

@@ -8,19 +8,22 @@ import type {
   BrokerStats,
   InboundMessage,
   OutboundMessage,
+  Position,
+  ReadRange,
   ReadResult,
 } from '../../broker.js'
 import { Router } from '../../router.js'
+import { type HistoryOptions, OrderedLog } from '../ordered-log.js'
 import { PublishIds } from '../publish-ids.js'
 import { Bindings } from './bindings.js'
 import { bundleEnd, decodeBundle, encodeBundle } from './bundle.js'
-import type { Link, LinkDelivery, LinkDriver, LinkEvents, LinkSource } from './link.js'
+import { Heard } from './heard.js'
+import type { Link, LinkDelivery, LinkDriver, LinkEvents, LinkSource, LoggedDelivery } from './link.js'
 import { LinkKeeper } from './link-keeper.js'
 import { PendingPublishes } from './pending-publishes.js'
-import { SequenceWindows } from './sequence-windows.js'
 
 /** Options of a {@link RemoteBroker}; as in {@link ServerOptions}. */
-export interface RemoteBrokerOptions {
+export interface RemoteBrokerOptions extends HistoryOptions {
   readonly brokerNamespace: string
   readonly brokerTimeoutMs: number
   readonly brokerStartTimeoutMs: number
@@ -37,9 +40,9 @@ const MAX_STOP_MS = 2_000
 /**
  * A broker that is reached over links which may be lost: everything that does not depend on which one it is.
  *
- * While there is no link, publishes and binds wait. A new link first gets all bindings; then listeners are told of the gap, and
- * what was not accepted is sent again, in order; receivers drop what they have. So a message whose publish
- * resolved has reached every node that had its bindings live, and every other node is told of a gap.
+ * While there is no link, publishes and binds wait. A new link first gets all bindings; then listeners are told of the gap, the log is
+ * followed from where it was left, and what was not accepted is sent again, in order; receivers drop what they have. So a message
+ * whose publish resolved has reached every node that had its bindings live, and comes to every other from the log, or as a gap.
  */
 export class RemoteBroker implements Broker {
   readonly name: string
@@ -50,13 +53,21 @@ export class RemoteBroker implements Broker {
   readonly #bindings: Bindings
   readonly #pending: PendingPublishes
   readonly #ids: PublishIds
-  #windows = new SequenceWindows()
+  readonly #log: OrderedLog
+  /** Messages that have come live, and those of the log, whose copy on this node may begin anew. */
+  #heard: Heard
+  #heardLogged: Heard
+  /** Of the last message of the log. */
+  #logSource: LinkSource | undefined
+  #hasFollowed = false
   #keeper: LinkKeeper | undefined
   #sink: BrokerSink | undefined
   /** Names this life of the node to the others. */
   #node = ''
-  /** Where messages are delivered from and sent to; `undefined` until its bindings are live. */
+  /** Where messages are sent to; `undefined` until its bindings are live and its log is caught up with. */
   #link: Link | undefined
+  /** The bindings of the link of the moment are live, and listeners were told of the gap before. */
+  #isHearing = false
   #isBlocked = false
   #status = 'not started'
   /** Of the last message that was given to a link. */
@@ -72,6 +83,9 @@ export class RemoteBroker implements Broker {
     this.#driver = driver
     this.#options = options
     this.#bindings = new Bindings(options.brokerTimeoutMs)
+    this.#log = new OrderedLog(options)
+    this.#heard = new Heard(options)
+    this.#heardLogged = new Heard(options)
     this.#ids = new PublishIds({ windowMs: options.dedupeWindowMs, maxIds: options.dedupeMaxIds })
     this.#pending = new PendingPublishes({
       maxBytes: options.brokerMaxPendingBytes,
@@ -83,14 +97,15 @@ export class RemoteBroker implements Broker {
   async start(sink: BrokerSink): Promise<void> {
     this.#sink = sink
     this.#node = randomBytes(NODE_BYTES).toString('hex')
-    this.#windows = new SequenceWindows()
+    this.#heard = new Heard(this.#options)
+    this.#hasFollowed = false
     const { brokerNamespace: namespace, brokerHeartbeatMs: heartbeatMs, brokerStartTimeoutMs } = this.#options
     const context = { node: this.#node, namespace, heartbeatMs }
     const keeper = new LinkKeeper({
       connect: (events, signal) => this.#driver.connect(context, events, signal),
       events: (isCurrent) => this.#events(isCurrent),
-      prepare: (link) => this.#bindings.moveTo(link),
-      established: (link, isFirst) => this.#established(link, isFirst),
+      prepare: (link, isFirst) => this.#prepare(link, isFirst),
+      established: (link) => this.#established(link),
       lost: (cause) => this.#lost(cause),
       failed: (cause) => this.#unlink(cause),
     })
@@ -134,7 +149,7 @@ export class RemoteBroker implements Broker {
     try {
       for (let next = 0; next < messages.length; ) {
         const from = next
-        const end = this.#driver.takesBundles ? bundleEnd(messages, from) : from
+        const end = this.#takesBundle(messages[from]) ? bundleEnd(messages, from) : from
         const to = Math.max(end, from + 1)
         const accepted = this.#publishRun(messages, from, to)
         waiting.push(Promise.resolve(accepted).then((accepted) => results.fill(accepted, from, to)))
@@ -148,12 +163,14 @@ export class RemoteBroker implements Broker {
     return results
   }
 
-  read(): ReadResult {
-    throw new WebMQError('E_UNSUPPORTED', { detail: `history with ${this.name}` })
+  read(range: ReadRange, patterns: readonly string[]): ReadResult {
+    if (!this.capabilities.history) throw new WebMQError('E_UNSUPPORTED', { detail: `history with ${this.name}` })
+    this.#assertStarted()
+    return this.#log.read(range, patterns)
   }
 
-  position(): undefined {
-    return undefined
+  position(): Position | undefined {
+    return this.capabilities.history && this.#hasFollowed ? this.#log.position : undefined
   }
 
   stats(): BrokerStats {
@@ -178,6 +195,7 @@ export class RemoteBroker implements Broker {
       await within(this.#pending.idle(), Math.min(MAX_STOP_MS, this.#options.brokerTimeoutMs))
     await keeper.stop()
     this.#link = undefined
+    this.#isHearing = false
     this.#bindings.lose()
     this.#tell('down')
     this.#sink = undefined
@@ -194,7 +212,7 @@ export class RemoteBroker implements Broker {
   }
 
   #send(outbound: OutboundMessage): Promise<Accepted> {
-    return this.#handOn(this.#pending.add(outbound))
+    return this.#handOn(this.#pending.add(outbound, this.#isLogged(outbound.key)))
   }
 
   #handOn({ message, accepted }: ReturnType<PendingPublishes['add']>): Promise<Accepted> {
@@ -209,10 +227,10 @@ export class RemoteBroker implements Broker {
   #events(isCurrent: () => boolean): Omit<LinkEvents, 'lost'> {
     return {
       deliver: (delivery) => {
-        if (this.#link !== undefined && isCurrent()) this.#deliver(delivery)
+        if (this.#isHearing && isCurrent()) this.#deliver(delivery)
       },
-      confirmed: (sequence, isCumulative) => {
-        if (isCurrent()) this.#pending.confirm(sequence, isCumulative)
+      confirmed: (sequence, isCumulative, accepted) => {
+        if (isCurrent()) this.#pending.confirm(sequence, isCumulative, accepted)
       },
       refused: (sequence, cause) => {
         if (isCurrent()) this.#pending.refuse(sequence, cause)
@@ -226,10 +244,36 @@ export class RemoteBroker implements Broker {
     }
   }
 
-  /** Until here nothing that the link brought was delivered: what came before the gap is told is a part of it. */
-  #established(link: Link, isFirst: boolean): void {
+  /** Until the bindings are live nothing that the link brought was delivered: what came before the gap is told is a part of it. */
+  async #prepare(link: Link, isFirst: boolean): Promise<void> {
+    await this.#bindings.moveTo(link)
+    if (!isFirst) this.#sink?.gap('broker-lost', (pattern) => !this.#covers(pattern))
+    this.#isHearing = true
+    await this.#follow(link)
+  }
+
+  async #follow(link: Link): Promise<void> {
+    if (!this.capabilities.history || link.follow === undefined) return
+    const place = this.#hasFollowed ? { ...this.#log.position, source: this.#logSource } : undefined
+    await link.follow(place, {
+      begins: (start, isContinued) => {
+        if (!isContinued) this.#restartLog(start)
+      },
+      message: (delivery) => this.#deliverLogged(delivery),
+    })
+  }
+
+  #restartLog(start: Position): void {
+    const reason = start.epoch === this.#log.position.epoch ? 'history-expired' : 'epoch-changed'
+    this.#log.restart(start.epoch, start.offset)
+    this.#logSource = undefined
+    this.#heardLogged = new Heard(this.#options)
+    if (this.#hasFollowed) this.#sink?.gap(reason, (pattern) => this.#covers(pattern))
+    this.#hasFollowed = true
+  }
+
+  #established(link: Link): void {
     this.#link = link
-    if (!isFirst) this.#sink?.gap('broker-lost')
     this.#tell(this.#isBlocked ? 'blocked' : 'up')
     if (!this.#isBlocked) this.#sendAfter(0)
   }
@@ -241,6 +285,7 @@ export class RemoteBroker implements Broker {
 
   #unlink(cause: Error): void {
     this.#link = undefined
+    this.#isHearing = false
     this.#isBlocked = false
     this.#bindings.lose()
     this.#tell('down', cause)
@@ -264,34 +309,66 @@ export class RemoteBroker implements Broker {
     }
   }
 
-  #deliver({ key, payload, isBinary, source }: LinkDelivery): void {
+  #deliver(delivery: LinkDelivery): void {
+    const { key, payload, isBinary, source } = delivery
     if (source?.isBundle === true) {
       this.#deliverBundle(key, payload, source)
       return
     }
     this.#receivedCount++
-    if (this.#isSurplus(key, source)) {
+    if (this.#isUnwanted(key) || this.#heard.note(delivery, performance.now())) this.#surplusCount++
+    else this.#sink?.deliver(this.#inbound(key, payload, isBinary, source, undefined))
+  }
+
+  #deliverLogged(delivery: LoggedDelivery): void {
+    const { key, payload, isBinary, source, offset, timeMs } = delivery
+    this.#receivedCount++
+    if (this.#heardLogged.note(delivery, timeMs)) {
       this.#surplusCount++
       return
     }
+    this.#log.follow(offset, key, payload, isBinary, timeMs)
+    this.#logSource = source
+    if (this.#isUnwanted(key)) return
+    const { epoch } = this.#log.position
+    this.#sink?.deliver(this.#inbound(key, payload, isBinary, source, { epoch, offset }))
+  }
+
+  #inbound(
+    key: string,
+    payload: Uint8Array,
+    isBinary: boolean,
+    source: LinkSource | undefined,
+    position: Position | undefined,
+  ): InboundMessage {
     const origin = source?.node === this.#node ? source.origin : undefined
-    const message: InboundMessage =
-      origin === undefined ? { key, payload, isBinary } : { key, payload, isBinary, origin }
-    this.#sink?.deliver(message)
+    if (position === undefined) return origin === undefined ? { key, payload, isBinary } : { key, payload, isBinary, origin }
+    return origin === undefined ? { key, payload, isBinary, position } : { key, payload, isBinary, position, origin }
   }
 
   #deliverBundle(key: string, payload: Uint8Array, source: LinkSource): void {
     const messages = decodeBundle(key, payload)
     this.#receivedCount += messages?.length ?? 1
     if (messages === undefined) this.#malformedCount++
-    else if (this.#isSurplus(key, source)) this.#surplusCount += messages.length
+    else if (this.#isUnwanted(key) || this.#heard.noteSource(source)) this.#surplusCount += messages.length
     else for (const message of messages) this.#sink?.deliver(message)
   }
 
-  /** Whether nobody here listens to it, or it has come before. */
-  #isSurplus(key: string, source: LinkSource | undefined): boolean {
-    if (this.#interest.match(key).length === 0) return true
-    return source !== undefined && this.#windows.note(source.node, source.sequence)
+  #isUnwanted(key: string): boolean {
+    return this.#interest.match(key).length === 0
+  }
+
+  #isLogged(key: string): boolean {
+    return this.capabilities.history && this.#log.logs(key)
+  }
+
+  #covers(pattern: string): boolean {
+    return this.capabilities.history && this.#log.covers(pattern)
+  }
+
+  /** A bundle has one place, and each message of the log has one of its own. */
+  #takesBundle(message: OutboundMessage | undefined): boolean {
+    return this.#driver.takesBundles && message !== undefined && !this.#isLogged(message.key)
   }
 
   #tell(status: 'up' | 'blocked' | 'down', cause?: Error): void {
