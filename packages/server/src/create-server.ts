@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { MESSAGE_OVERHEAD_BYTES, WebMQError } from 'webmq-client/protocol'
 import type { Broker } from './broker.js'
 import { brokerNameOf, withoutPasswords } from './broker-address.js'
-import { HistoryRules, parseHistoryRule } from './history-rules.js'
+import { historyRulesOf } from './history-rules.js'
 import { createTokenVerifier } from './identity/index.js'
 import { createLogger, type Logger } from './logger.js'
 import { meshPlacesOf } from './mesh-address.js'
@@ -52,7 +52,7 @@ async function createBroker(options: ResolvedOptions, log: Logger): Promise<Brok
   const { broker: address } = options
   if (typeof address !== 'string') return address
   const name = brokerNameOf(address)
-  const shared = { ...options, broker: address, history: historyRulesOf(options, name) }
+  const shared = { ...options, broker: address, history: historyRulesOf(options, name === 'memory') }
   switch (name) {
     case 'memory': {
       const { MemoryBroker } = await import('./brokers/memory-broker.js')
@@ -78,13 +78,6 @@ async function createBroker(options: ResolvedOptions, log: Logger): Promise<Brok
     default:
       throw new WebMQError('E_OPTION_INVALID', { detail: `broker: ${withoutPasswords(address)}` })
   }
-}
-
-/** The embedded broker logs what it is not told to leave: what it keeps costs nothing elsewhere. */
-function historyRulesOf({ history, historyMaxMessages }: ResolvedOptions, broker: string | undefined): HistoryRules {
-  const rules = history.map(parseHistoryRule).filter((rule) => rule !== undefined)
-  if (rules.length > 0 || broker !== 'memory') return new HistoryRules(rules)
-  return new HistoryRules([{ pattern: '#', maxMessages: historyMaxMessages, maxAgeMs: undefined }])
 }
 
 function transportOptionsOf(options: ResolvedOptions, httpServer: NodeHttpServer): TransportOptions {

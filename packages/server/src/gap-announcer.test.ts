@@ -18,7 +18,7 @@ const turn = () => new Promise((resolve) => setImmediate(resolve))
 describe('GapAnnouncer', () => {
   it('tells everyone once, a thousand patterns in a turn', async () => {
     const { told, announcer } = announcerFor(2_500)
-    announcer.announce('broker-lost')
+    announcer.announce('broker-lost', () => true)
     expect(told).toHaveLength(1_000)
     await vi.waitFor(() => expect(told).toHaveLength(2_500))
     await turn()
@@ -29,7 +29,7 @@ describe('GapAnnouncer', () => {
 
   it('tells those who are to get a message before it, out of turn, and only once', async () => {
     const { told, routes, announcer } = announcerFor(2_500)
-    announcer.announce('broker-lost')
+    announcer.announce('broker-lost', () => true)
     const late = routes[2_400]
     if (late === undefined) throw new Error('no route')
     announcer.beforeMessage([late.group])
@@ -40,7 +40,7 @@ describe('GapAnnouncer', () => {
 
   it('tells nobody who has begun to listen since, under the number of a group that is used again', async () => {
     const { router, told, announcer } = announcerFor(1_500)
-    announcer.announce('broker-lost')
+    announcer.announce('broker-lost', () => true)
     router.remove('a.1400')
     router.remove('a.1401')
     const reused = router.add('new')
@@ -53,10 +53,10 @@ describe('GapAnnouncer', () => {
 
   it('tells of a second gap whoever was told of the first, and stops when it is told to', async () => {
     const { told, announcer } = announcerFor(1_200)
-    announcer.announce('broker-lost')
-    announcer.announce('slow-consumer')
+    announcer.announce('broker-lost', () => true)
+    announcer.announce('slow-consumer', () => true)
     await vi.waitFor(() => expect(told.filter((line) => line.endsWith('slow-consumer'))).toHaveLength(1_200))
-    announcer.announce('broker-lost')
+    announcer.announce('broker-lost', () => true)
     announcer.stop()
     const count = told.length
     await turn()

@@ -79,3 +79,16 @@ export function parseHistoryRule(text: string): HistoryRule | undefined {
   const maxAgeMs = Number(age) * (UNITS_MS[unit] ?? 1)
   return maxAgeMs > 0 && maxAgeMs <= MAX_AGE_MS ? { pattern, maxMessages: Number(messages), maxAgeMs } : undefined
 }
+
+/**
+ * The rules of a server. Without any, an embedded broker logs everything: what it keeps costs nothing elsewhere.
+ * @param history Texts that {@link parseHistoryRule} can read.
+ */
+export function historyRulesOf(
+  { history, historyMaxMessages }: { readonly history: readonly string[]; readonly historyMaxMessages: number },
+  isEmbedded: boolean,
+): HistoryRules {
+  const rules = history.map(parseHistoryRule).filter((rule) => rule !== undefined)
+  if (rules.length > 0 || !isEmbedded) return new HistoryRules(rules)
+  return new HistoryRules([{ pattern: '#', maxMessages: historyMaxMessages, maxAgeMs: undefined }])
+}

@@ -2,6 +2,7 @@ import { describe, expect, expectTypeOf, it } from 'vitest'
 import { WebMQError } from 'webmq-client/protocol'
 import type { Broker } from './broker.js'
 import { MemoryBroker } from './brokers/memory-broker.js'
+import { historyOf } from './conformance/broker/history-of.js'
 import type { JwtOptions } from './identity/index.js'
 import { environmentNameOf, type OptionSpec } from './option-spec.js'
 import {
@@ -225,7 +226,7 @@ describe('resolveOptions', () => {
 
 describe('the option broker', () => {
   it('takes a broker of the own, as it is', () => {
-    const broker = new MemoryBroker({ historyMaxMessages: 0, historyMaxBytes: 0, dedupeWindowMs: 0, dedupeMaxIds: 0 })
+    const broker = new MemoryBroker({ ...historyOf(), dedupeWindowMs: 0, dedupeMaxIds: 0 })
     expect(resolveOptions({ broker }).broker).toBe(broker)
   })
 

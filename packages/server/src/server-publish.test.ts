@@ -1,8 +1,8 @@
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { FakeServer } from '../test/fake-server.js'
+import { memoryOptions } from '../test/memory-options.js'
 import { SlowBroker } from '../test/slow-broker.js'
 import { MemoryBroker } from './brokers/memory-broker.js'
-import { resolveOptions } from './options.js'
 import { NativeCommands } from './transports/native-commands.js'
 
 afterEach(() => {
@@ -49,7 +49,7 @@ describe('server.publishBatch', () => {
   })
 
   it('waits for a broker that answers later once, not per message', async () => {
-    const broker = new SlowBroker(new MemoryBroker(resolveOptions()))
+    const broker = new SlowBroker(new MemoryBroker(memoryOptions()))
     const fake = await FakeServer.start({}, { broker })
     const published = fake.server.publishBatch([1, 2, 3].map((payload) => ({ key: 'k', payload })))
     await fake.settled()

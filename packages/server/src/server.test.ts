@@ -1,9 +1,9 @@
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { FakeServer } from '../test/fake-server.js'
+import { memoryOptions } from '../test/memory-options.js'
 import { SlowBroker } from '../test/slow-broker.js'
 import { MemoryBroker } from './brokers/memory-broker.js'
 import { handlers } from './handlers/index.js'
-import { resolveOptions } from './options.js'
 
 afterEach(() => {
   vi.restoreAllMocks()
@@ -290,7 +290,7 @@ describe('server.stop', () => {
   })
 
   it('answers what is on its way to the broker first', async () => {
-    const broker = new SlowBroker(new MemoryBroker(resolveOptions()))
+    const broker = new SlowBroker(new MemoryBroker(memoryOptions()))
     const fake = await FakeServer.start({}, { broker })
     const client = await fake.connect()
     client.clear()
@@ -305,7 +305,7 @@ describe('server.stop', () => {
   })
 
   it('does not wait longer than it is given for what the broker does not answer', async () => {
-    const broker = new SlowBroker(new MemoryBroker(resolveOptions()))
+    const broker = new SlowBroker(new MemoryBroker(memoryOptions()))
     const fake = await FakeServer.start({}, { broker })
     const client = await fake.connect()
     client.send({ verb: 'publish', id: 'p', key: 'k', echo: true, payload: '1' })
@@ -328,7 +328,7 @@ describe('server.stop', () => {
   })
 
   it('takes no new connections meanwhile', async () => {
-    const broker = new SlowBroker(new MemoryBroker(resolveOptions()))
+    const broker = new SlowBroker(new MemoryBroker(memoryOptions()))
     const fake = await FakeServer.start({}, { broker })
     const client = await fake.connect()
     client.send({ verb: 'publish', id: 'p', key: 'k', echo: true, payload: '1' })

@@ -7,6 +7,7 @@ import type { Logger } from '../src/logger.js'
 import { resolveOptions, type ServerOptions } from '../src/options.js'
 import { formatPosition } from '../src/position.js'
 import { Server } from '../src/server.js'
+import { memoryOptions } from './memory-options.js'
 
 /** One line that was logged. */
 export interface LogLine {
@@ -50,7 +51,7 @@ export class FakeServer {
     const { logger, lines } = recordingLogger()
     this.log = lines
     const resolved = resolveOptions({ ...options, logger })
-    this.broker = broker ?? new MemoryBroker(resolved)
+    this.broker = broker ?? new MemoryBroker(memoryOptions(options))
     this.server = new Server({
       options: resolved,
       log: logger,

@@ -1,9 +1,11 @@
 import { describe, expect, it } from 'vitest'
 import type { BrokerCapabilities, BrokerSink } from '../broker.js'
+import { historyOf } from '../conformance/broker/history-of.js'
 import { brokerSuite } from '../conformance/broker-suite.js'
 import { MemoryBroker, type MemoryBrokerOptions } from './memory-broker.js'
 
 const DEFAULTS: MemoryBrokerOptions = {
+  ...historyOf('#=1000'),
   historyMaxMessages: 1_000,
   historyMaxBytes: 1_048_576,
   dedupeWindowMs: 60_000,
@@ -83,7 +85,7 @@ describe('MemoryBroker', () => {
     const since = broker.publish({ key: 'a', payload, isBinary: false }).position ?? nowhere
     const large = broker.publish({ key: 'a', payload: new Uint8Array(11), isBinary: true }).position ?? nowhere
     expect(broker.read({ since }, ['#'])).toMatchObject({ messages: [], gap: 'history-expired', position: large })
-    expect(broker.read({ since: large }, ['#'])).toEqual({ messages: [], position: large })
+    expect(broker.read({ since: large }, ['#'])).toEqual({ messages: [], isPartial: false, position: large })
   })
 
   it('says gap for an offset of its epoch that it has not reached', async () => {

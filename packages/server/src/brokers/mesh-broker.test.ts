@@ -5,6 +5,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import type { GapReason } from 'webmq-client/protocol'
 import type { BrokerCapabilities, OutboundMessage } from '../broker.js'
 import type { BrokerSystem } from '../conformance/broker/harness.js'
+import { historyOf } from '../conformance/broker/history-of.js'
 import { brokerSuite } from '../conformance/broker-suite.js'
 import { eventually } from '../conformance/transport/eventually.js'
 import { freePort } from '../services/index.js'
@@ -25,6 +26,7 @@ const DEFAULTS: MeshBrokerOptions = {
   maxPayloadBytes: 262_144,
   dedupeWindowMs: 60_000,
   dedupeMaxIds: 1_000,
+  ...historyOf(),
   log: silent,
 }
 const CAPABILITIES: BrokerCapabilities = {

@@ -17,10 +17,11 @@ import type { MeshLog } from './mesh/mesh-log.js'
 import type { Peer } from './mesh/peer.js'
 import { ACCEPTED } from './mesh/receipt.js'
 import { Turn } from './mesh/turn.js'
+import type { HistoryOptions } from './ordered-log.js'
 import { PublishIds } from './publish-ids.js'
 
 /** Options of a {@link MeshBroker}; those of the same name as in {@link ServerOptions}. */
-export interface MeshBrokerOptions {
+export interface MeshBrokerOptions extends HistoryOptions {
   /** Where other nodes reach this one; port 0 for a free one. */
   readonly listen: MeshAddress
   /** Where the other nodes are; this one may be among them. A name stands for all its addresses. */

@@ -8,6 +8,7 @@ import { Worker } from 'node:worker_threads'
 import { connect, type NatsConnection, nkeys } from '@nats-io/transport-node'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import type { Broker, BrokerCapabilities, BrokerSink, BrokerStatus } from '../broker.js'
+import { historyOf } from '../conformance/broker/history-of.js'
 import { brokerSuite } from '../conformance/broker-suite.js'
 import { freePort, startFaultProxy, startNats } from '../services/index.js'
 import type { Service } from '../services/service.js'
@@ -30,6 +31,7 @@ const DEFAULTS: Omit<NatsBrokerOptions, 'broker'> = {
   brokerMaxPendingBytes: 64 * 1024 ** 2,
   dedupeWindowMs: 60_000,
   dedupeMaxIds: 1_000,
+  ...historyOf(),
   maxPayloadBytes: 262_144,
 }
 

@@ -89,7 +89,12 @@ export class OrderedLog {
     const epoch = this.#epoch
     const result = {
       messages: messages.map(
-        ({ key, payload, isBinary, offset }): InboundMessage => ({ key, payload, isBinary, position: { epoch, offset } }),
+        ({ key, payload, isBinary, offset }): InboundMessage => ({
+          key,
+          payload,
+          isBinary,
+          position: { epoch, offset },
+        }),
       ),
       position: { epoch, offset: endOffset },
       isPartial,

@@ -1,3 +1,4 @@
+import { historyOf } from '../conformance/broker/history-of.js'
 import { brokerSuite } from '../conformance/index.js'
 import { sharedService } from '../services/index.js'
 import { createRabbitmqBroker } from './rabbitmq-broker.js'
@@ -22,6 +23,7 @@ brokerSuite(
           brokerMaxPendingBytes: 67_108_864,
           dedupeWindowMs: 60_000,
           dedupeMaxIds: 1_000,
+          ...historyOf(),
         }),
       residue: async () => {
         const queues = await ofNamespace('list_queues', 'name')

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll } from 'vitest'
 import type { BrokerCapabilities } from '../broker.js'
+import { historyOf } from '../conformance/broker/history-of.js'
 import { brokerSuite } from '../conformance/broker-suite.js'
 import { sharedService } from '../services/index.js'
 import { createRedisBroker, type RedisBrokerOptions } from './redis-broker.js'
@@ -21,6 +22,7 @@ const OPTIONS: Omit<RedisBrokerOptions, 'broker' | 'brokerNamespace'> = {
   brokerMaxPendingBytes: 64 * 1_048_576,
   dedupeWindowMs: 60_000,
   dedupeMaxIds: 1_000,
+  ...historyOf(),
 }
 
 let url = ''

@@ -1,9 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import { FakeServer } from '../../test/fake-server.js'
+import { memoryOptions } from '../../test/memory-options.js'
 import { SlowBroker } from '../../test/slow-broker.js'
 import { MemoryBroker } from '../brokers/memory-broker.js'
 import type { FakeClient } from '../conformance/fake-client.js'
-import { resolveOptions, type ServerOptions } from '../options.js'
+import type { ServerOptions } from '../options.js'
 import { formatPosition } from '../position.js'
 
 const payloads = (client: FakeClient) => client.received('message').map(({ payload }) => payload)
@@ -146,7 +147,7 @@ describe('listen', () => {
 
 describe('listen on a broker that takes its time', () => {
   async function start(options: ServerOptions = {}) {
-    const memory = new MemoryBroker(resolveOptions(options))
+    const memory = new MemoryBroker(memoryOptions(options))
     const broker = new SlowBroker(memory)
     const fake = await FakeServer.start(options, { broker })
     const publish = (text: string) => {

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { FakeServer } from '../../test/fake-server.js'
+import { memoryOptions } from '../../test/memory-options.js'
 import { SlowBroker } from '../../test/slow-broker.js'
 import { MemoryBroker } from '../brokers/memory-broker.js'
-import { resolveOptions } from '../options.js'
 
 describe('publish', () => {
   it('reaches everyone who listens, each once, byte for byte, and is answered with its position', async () => {
@@ -90,7 +90,7 @@ describe('publish', () => {
   })
 
   it('answers when a broker that takes its time has accepted it, and does not keep others waiting', async () => {
-    const broker = new SlowBroker(new MemoryBroker(resolveOptions()))
+    const broker = new SlowBroker(new MemoryBroker(memoryOptions()))
     const fake = await FakeServer.start({}, { broker })
     const client = await fake.connect()
     client.clear()

@@ -1,5 +1,6 @@
 import { beforeAll } from 'vitest'
 import { createMeshBroker, type MeshBroker } from '../../src/brokers/mesh-broker.js'
+import { historyOf } from '../../src/conformance/broker/history-of.js'
 import { type BrokerFaultSystem, brokerFaultSuite } from '../../src/conformance/broker-fault-suite.js'
 import { type FaultProxy, freePort, startFaultProxy } from '../../src/services/index.js'
 import { obtainToxiproxy } from '../../src/services/toxiproxy-program.js'
@@ -39,6 +40,7 @@ async function createSystem(isBothWays: boolean): Promise<BrokerFaultSystem> {
       maxPayloadBytes: 262_144,
       dedupeWindowMs: 60_000,
       dedupeMaxIds: 1_000,
+      ...historyOf(),
       log: SILENT,
     })
   const all: FaultProxy[] = [...Object.values(links), ...Object.values(back)]

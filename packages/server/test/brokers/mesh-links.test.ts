@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { createMeshBroker, type MeshBroker, type MeshBrokerOptions } from '../../src/brokers/mesh-broker.js'
+import { historyOf } from '../../src/conformance/broker/history-of.js'
 import { eventually } from '../../src/conformance/transport/eventually.js'
 import { type FaultProxy, startFaultProxy } from '../../src/services/index.js'
 import { obtainToxiproxy } from '../../src/services/toxiproxy-program.js'
@@ -22,6 +23,7 @@ const DEFAULTS: Omit<MeshBrokerOptions, 'log'> = {
   maxPayloadBytes: 262_144,
   dedupeWindowMs: 60_000,
   dedupeMaxIds: 1_000,
+  ...historyOf(),
 }
 
 interface Node {

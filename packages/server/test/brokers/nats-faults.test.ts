@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { createNatsBroker } from '../../src/brokers/nats-broker.js'
+import { historyOf } from '../../src/conformance/broker/history-of.js'
 import { type BrokerFault, brokerFaultSuite } from '../../src/conformance/broker-fault-suite.js'
 import { type FaultProxy, startFaultProxy, startNats } from '../../src/services/index.js'
 
@@ -45,6 +46,7 @@ brokerFaultSuite(
           brokerMaxPendingBytes: 64 * 1024 ** 2,
           dedupeWindowMs: 60_000,
           dedupeMaxIds: 1_000,
+          ...historyOf(),
           maxPayloadBytes: 262_144,
         }),
       faults,

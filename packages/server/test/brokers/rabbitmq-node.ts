@@ -1,6 +1,7 @@
 import { onTestFinished } from 'vitest'
 import type { Broker } from '../../src/broker.js'
 import { createRabbitmqBroker, type RabbitmqBrokerOptions } from '../../src/brokers/rabbitmq-broker.js'
+import { historyOf } from '../../src/conformance/broker/history-of.js'
 
 let namespaceCount = 0
 
@@ -24,6 +25,7 @@ export function nodeOptions(
     brokerMaxPendingBytes: 67_108_864,
     dedupeWindowMs: 60_000,
     dedupeMaxIds: 1_000,
+    ...historyOf(),
     ...more,
   }
 }

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { onTestFinished } from 'vitest'
 import type { BrokerSink, BrokerStatus, OutboundMessage } from '../../src/broker.js'
 import { createRedisBroker, type RedisBrokerOptions } from '../../src/brokers/redis-broker.js'
+import { historyOf } from '../../src/conformance/broker/history-of.js'
 
 /** What a node of a test has beside its address and namespace. */
 export const OPTIONS: Omit<RedisBrokerOptions, 'broker' | 'brokerNamespace'> = {
@@ -11,6 +12,7 @@ export const OPTIONS: Omit<RedisBrokerOptions, 'broker' | 'brokerNamespace'> = {
   brokerMaxPendingBytes: 64 * 1_048_576,
   dedupeWindowMs: 60_000,
   dedupeMaxIds: 1_000,
+  ...historyOf(),
 }
 
 export function freshNamespace(): string {

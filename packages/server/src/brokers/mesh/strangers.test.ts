@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { historyOf } from '../../conformance/broker/history-of.js'
 import { eventually } from '../../conformance/transport/eventually.js'
 import { createMeshBroker, type MeshBroker } from '../mesh-broker.js'
 import { encodeFrame, FRAME } from './frames.js'
@@ -38,6 +39,7 @@ async function startNode(peers: readonly number[] = []): Promise<Node> {
     maxPayloadBytes: 1_000,
     dedupeWindowMs: 60_000,
     dedupeMaxIds: 1_000,
+    ...historyOf(),
     log: { debug: () => undefined, info: () => undefined, warn: write },
   })
   onTestFinished(() => broker.stop())

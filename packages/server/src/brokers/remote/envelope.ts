@@ -3,22 +3,24 @@ import type { LinkDelivery, LinkMessage } from './link.js'
 
 /*
  * byte 0        0x00: JSON text cannot begin with it
- * byte 1        version (high four bits) and flags
+ * byte 1        version (high two bits) and flags
  * bytes 2-9     node
  * bytes 10-15   sequence
  * then          origin, 4 bytes, with HAS_ORIGIN
  * then          length of the key, 1 byte, and the key, with HAS_KEY
+ * then          length of the message id, 1 byte, and the id, with HAS_ID
  * then          the payload; with IS_BUNDLE that of several messages (bundle.ts)
  *
  * All numbers are big-endian.
  */
 const MARK = 0x00
-const VERSION = 0x10
-const VERSION_MASK = 0xf0
+const VERSION = 0x40
+const VERSION_MASK = 0xc0
 const IS_BINARY = 1
 const HAS_ORIGIN = 2
 const HAS_KEY = 4
 const IS_BUNDLE = 8
+const HAS_ID = 16
 const HEAD_BYTES = 16
 const ORIGIN_BYTES = 4
 const SEQUENCE_HIGH = 2 ** 32
@@ -38,21 +40,27 @@ export function encodeEnvelope(node: string, message: LinkMessage, key?: string)
 }
 
 /** Bytes of what {@link encodeEnvelope} makes. */
-export function envelopeLength({ payload, origin }: LinkMessage, key?: string): number {
-  const keyBytes = key === undefined ? 0 : 1 + Buffer.byteLength(key)
-  return HEAD_BYTES + (origin === undefined ? 0 : ORIGIN_BYTES) + keyBytes + payload.length
+export function envelopeLength({ payload, origin, messageId }: LinkMessage, key?: string): number {
+  return (
+    HEAD_BYTES + (origin === undefined ? 0 : ORIGIN_BYTES) + textLength(key) + textLength(messageId) + payload.length
+  )
+}
+
+function textLength(text: string | undefined): number {
+  return text === undefined ? 0 : 1 + Buffer.byteLength(text)
 }
 
 /** {@link encodeEnvelope} in the middle of other bytes, which must have room for it; returns where it ends. */
 export function writeEnvelope(bytes: Buffer, start: number, node: string, message: LinkMessage, key?: string): number {
-  const { sequence, payload, isBinary, origin, isBundle } = message
+  const { sequence, payload, isBinary, origin, isBundle, messageId } = message
   bytes[start] = MARK
   bytes[start + 1] =
     VERSION |
     (isBinary ? IS_BINARY : 0) |
     (origin === undefined ? 0 : HAS_ORIGIN) |
     (key === undefined ? 0 : HAS_KEY) |
-    (isBundle === true ? IS_BUNDLE : 0)
+    (isBundle === true ? IS_BUNDLE : 0) |
+    (messageId === undefined ? 0 : HAS_ID)
   if (node !== ownNode.text) ownNode = nodeNumbers(node)
   writeUint32(bytes, start + 2, ownNode.high)
   writeUint32(bytes, start + 6, ownNode.low)
@@ -65,13 +73,16 @@ export function writeEnvelope(bytes: Buffer, start: number, node: string, messag
     writeUint32(bytes, at, origin)
     at += ORIGIN_BYTES
   }
-  if (key !== undefined) {
-    const keyBytes = bytes.write(key, at + 1)
-    bytes[at] = keyBytes
-    at += 1 + keyBytes
-  }
+  if (key !== undefined) at = writeText(bytes, at, key)
+  if (messageId !== undefined) at = writeText(bytes, at, messageId)
   bytes.set(payload, at)
   return at + payload.length
+}
+
+function writeText(bytes: Buffer, start: number, text: string): number {
+  const byteCount = bytes.write(text, start + 1)
+  bytes[start] = byteCount
+  return start + 1 + byteCount
 }
 
 /**
@@ -107,10 +118,16 @@ export function decodeEnvelope(
   let ownKey: string | undefined
   if ((flags & HAS_KEY) !== 0) {
     const keyAt = at + 1
-    at = keyAt + (bytes[at] ?? 0)
-    // A length of zero also stands for a byte that is not there.
-    if (at === keyAt || at > end) return undefined
+    at = endOfText(bytes, at, end)
+    if (at === 0) return undefined
     ownKey = viewOf(bytes, keyAt, at).toString()
+  }
+  let messageId: string | undefined
+  if ((flags & HAS_ID) !== 0) {
+    const idAt = at + 1
+    at = endOfText(bytes, at, end)
+    if (at === 0) return undefined
+    messageId = viewOf(bytes, idAt, at).toString()
   }
   const deliveryKey = ownKey ?? key
   if (deliveryKey === undefined) return undefined
@@ -119,7 +136,16 @@ export function decodeEnvelope(
     payload: viewOf(bytes, at, end),
     isBinary: (flags & IS_BINARY) !== 0,
     source: { node, sequence, origin, isBundle: (flags & IS_BUNDLE) !== 0 },
+    messageId,
   }
+}
+
+/** Where a text ends whose length stands before it; 0 when it is cut short. None is empty. */
+function endOfText(bytes: Uint8Array, start: number, end: number): number {
+  // A length of zero also stands for a byte that is not there.
+  const length = bytes[start] ?? 0
+  const textEnd = start + 1 + length
+  return length === 0 || textEnd > end ? 0 : textEnd
 }
 
 function bareMessage(key: string, bytes: Buffer): LinkDelivery {

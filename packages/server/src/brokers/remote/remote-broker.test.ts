@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { WebMQError } from 'webmq-client/protocol'
 import type { BrokerSink, BrokerStatus, InboundMessage } from '../../broker.js'
+import { historyOf } from '../../conformance/broker/history-of.js'
 import type { Link, LinkContext, LinkDelivery, LinkDriver, LinkEvents, LinkMessage } from './link.js'
 import { RemoteBroker, type RemoteBrokerOptions } from './remote-broker.js'
 
@@ -13,6 +14,7 @@ const OPTIONS: RemoteBrokerOptions = {
   brokerMaxPendingBytes: 1_048_576,
   dedupeWindowMs: 60_000,
   dedupeMaxIds: 1_000,
+  ...historyOf(),
 }
 
 /** A link whose other end is the test: nothing happens at it by itself. */

@@ -342,7 +342,8 @@ export class RemoteBroker implements Broker {
     position: Position | undefined,
   ): InboundMessage {
     const origin = source?.node === this.#node ? source.origin : undefined
-    if (position === undefined) return origin === undefined ? { key, payload, isBinary } : { key, payload, isBinary, origin }
+    if (position === undefined)
+      return origin === undefined ? { key, payload, isBinary } : { key, payload, isBinary, origin }
     return origin === undefined ? { key, payload, isBinary, position } : { key, payload, isBinary, position, origin }
   }
 

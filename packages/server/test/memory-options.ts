@@ -1,0 +1,9 @@
+import type { MemoryBrokerOptions } from '../src/brokers/memory-broker.js'
+import { historyRulesOf } from '../src/history-rules.js'
+import { resolveOptions, type ServerOptions } from '../src/options.js'
+
+/** What a server with these options gives to its memory broker. */
+export function memoryOptions(options: ServerOptions = {}): MemoryBrokerOptions {
+  const resolved = resolveOptions(options)
+  return { ...resolved, history: historyRulesOf(resolved, true) }
+}
