@@ -16,6 +16,10 @@ export class GivenService implements Service {
     return undefined
   }
 
+  peakRssBytes(): undefined {
+    return undefined
+  }
+
   async kill(): Promise<void> {
     throw this.#refusal('killed')
   }

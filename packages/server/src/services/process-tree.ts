@@ -33,6 +33,21 @@ export function cpuSecondsOf(rootPid: number): number | undefined {
   return tree.length === 0 ? undefined : tree.reduce((sum, { cpuTicks }) => sum + cpuTicks, 0) / TICKS_PER_SECOND
 }
 
+/** Largest resident memory so far of a process and of all that are below it now, added up; `undefined` where that cannot be known. */
+export function peakRssBytesOf(rootPid: number): number | undefined {
+  const kibibytes = processTree(rootPid).map(({ pid }) => peakRssKibibytes(pid))
+  return kibibytes.length === 0 ? undefined : kibibytes.reduce((sum, one) => sum + one, 0) * 1_024
+}
+
+/** 0 for one that has ended since. */
+function peakRssKibibytes(pid: number): number {
+  try {
+    return Number(/^VmHWM:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1] ?? 0)
+  } catch {
+    return 0
+  }
+}
+
 /** Whether this very process still runs. */
 export function isAlive({ pid, startTicks }: ProcessStat): boolean {
   const now = readStat(pid)

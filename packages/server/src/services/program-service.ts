@@ -61,6 +61,10 @@ export class ProgramService implements Service {
     return current === undefined ? undefined : this.#pastCpuSeconds + current
   }
 
+  peakRssBytes(): number | undefined {
+    return this.#process?.peakRssBytes()
+  }
+
   async kill(): Promise<void> {
     await this.#process?.kill()
   }

@@ -19,6 +19,12 @@ export class ServiceSet implements AsyncDisposable {
     return sum
   }
 
+  /** Largest resident memory of each process so far, added up; `undefined` when one's is not known. */
+  peakRssBytes(): number | undefined {
+    const bytes = this.#services.map((service) => service.peakRssBytes()).filter((one) => one !== undefined)
+    return bytes.length < this.#services.length ? undefined : bytes.reduce((sum, one) => sum + one, 0)
+  }
+
   /** Ends all and removes their data. Idempotent. */
   async stop(): Promise<void> {
     await Promise.all(this.#services.map((service) => service.stop()))

@@ -19,6 +19,11 @@ export interface Service extends AsyncDisposable {
    */
   cpuSeconds(): number | undefined
   /**
+   * Largest resident memory of its processes so far, children included, added up; since the last restart. `undefined` as with
+   * `cpuSeconds`, or when it does not run.
+   */
+  peakRssBytes(): number | undefined
+  /**
    * SIGKILL: a crash, nothing is flushed. Resolves when every process is gone; the data folder stays.
    * @throws {WebMQError} `E_SERVICE_FAILED` when the service was given by URL.
    */

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import type { Writable } from 'node:stream'
-import { cpuSecondsOf, isAlive, processTree } from './process-tree.js'
+import { cpuSecondsOf, isAlive, peakRssBytesOf, processTree } from './process-tree.js'
 import { serviceError } from './service-error.js'
 
 /** A program to run. */
@@ -86,6 +86,11 @@ export class SupervisedProcess {
   cpuSeconds(): number | undefined {
     if (this.#isRunning) this.#cpuSeconds = cpuSecondsOf(this.pid) ?? this.#cpuSeconds
     return this.#cpuSeconds
+  }
+
+  /** Largest memory of it and its children so far; `undefined` when it does not run, or the system does not tell. */
+  peakRssBytes(): number | undefined {
+    return this.#isRunning ? peakRssBytesOf(this.pid) : undefined
   }
 
   /** SIGTERM, then SIGKILL to what is left after the time; resolves when all are gone. Idempotent. */

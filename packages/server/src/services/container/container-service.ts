@@ -47,6 +47,10 @@ export class ContainerService implements Service {
     return undefined
   }
 
+  peakRssBytes(): undefined {
+    return undefined
+  }
+
   async kill(): Promise<void> {
     const handle = await this.#handle()
     if ((await handle.inspect()).State.Running) await handle.kill()
