@@ -14,6 +14,7 @@ const NOT_FOUND = 127
 export interface LoadgenPrograms {
   readonly loadgen: string
   readonly raw: string
+  readonly users: string
 }
 
 /**
@@ -22,8 +23,12 @@ export interface LoadgenPrograms {
  */
 export async function buildLoadgen(progress: Pick<Progress, 'phase' | 'note'>): Promise<LoadgenPrograms> {
   const folder = join(process.env.CARGO_TARGET_DIR ?? join(NATIVE_FOLDER, 'target'), 'release')
-  const programs = { loadgen: join(folder, 'webmq-loadgen'), raw: join(folder, 'webmq-raw') }
-  const isThere = existsSync(programs.loadgen) && existsSync(programs.raw)
+  const programs = {
+    loadgen: join(folder, 'webmq-loadgen'),
+    raw: join(folder, 'webmq-raw'),
+    users: join(folder, 'webmq-users'),
+  }
+  const isThere = Object.values(programs).every((file) => existsSync(file))
   progress.phase(
     isThere ? 'looking whether the load generator is up to date' : 'building the load generator (a minute)',
   )

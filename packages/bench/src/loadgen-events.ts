@@ -2,7 +2,9 @@
 export interface MicrosecondSummary {
   readonly count: number
   readonly mean: number
+  readonly min: number
   readonly p50: number
+  readonly p90: number
   readonly p95: number
   readonly p99: number
   readonly p999: number

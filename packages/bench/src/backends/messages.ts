@@ -6,6 +6,10 @@ export interface BackendOptions extends NodeBrokerOptions {
   readonly transport: 'native' | 'uws'
   readonly maxListensPerConnection: number
   readonly maxPayloadBytes: number
+  /** Which keys are logged, as rules; absent: the server's default. */
+  readonly history?: readonly string[]
+  /** Messages that are kept, over all keys; absent: the server's default. */
+  readonly historyMaxMessages?: number
 }
 
 /** What a backend has used, at one moment. */

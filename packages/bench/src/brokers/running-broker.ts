@@ -23,6 +23,8 @@ export interface RunningBroker {
    * they are not ours.
    */
   cpuSeconds(): number | null
+  /** Largest resident memory of its own processes so far, added up; `null` as above. */
+  peakRssBytes(): number | null
   /** Ends what the run has started; resolves when it is gone. Idempotent. */
   stop(): Promise<void>
 }
@@ -30,11 +32,16 @@ export interface RunningBroker {
 /**
  * Starts a broker for so many nodes, or finds the one that is given. Every run has a namespace of its own: it neither hears nor is
  * heard by others at the same broker.
+ * @param options `hasLog`: what is published is to be kept, which not every broker does by itself.
  * @throws {RunError} when it cannot be had; nothing is left then.
  */
-export async function startBroker({ kind, address }: BrokerChoice, nodeCount: number): Promise<RunningBroker> {
+export async function startBroker(
+  { kind, address }: BrokerChoice,
+  nodeCount: number,
+  { hasLog = false }: { readonly hasLog?: boolean } = {},
+): Promise<RunningBroker> {
   const brokerNamespace = `bench-${randomBytes(NAMESPACE_BYTES).toString('hex')}`
-  const noProcess = { kind, cpuSeconds: () => null, stop: async () => undefined }
+  const noProcess = { kind, cpuSeconds: () => null, peakRssBytes: () => null, stop: async () => undefined }
   if (address !== undefined) return { ...noProcess, nodeOptions: () => ({ broker: address, brokerNamespace }) }
   switch (kind) {
     case 'memory':
@@ -42,11 +49,12 @@ export async function startBroker({ kind, address }: BrokerChoice, nodeCount: nu
     case 'mesh':
       return { ...noProcess, nodeOptions: await meshOptions(nodeCount, brokerNamespace) }
     default: {
-      const service = await startService(kind)
+      const service = await startService(kind, hasLog)
       return {
         kind,
         nodeOptions: () => ({ broker: service.url, brokerNamespace }),
         cpuSeconds: () => service.cpuSeconds() ?? null,
+        peakRssBytes: () => service.peakRssBytes() ?? null,
         stop: async () => await service.stop(),
       }
     }
@@ -67,11 +75,18 @@ async function meshOptions(nodeCount: number, brokerNamespace: string): Promise<
 }
 
 /** Private, whatever the environment offers: what others do there would be in the figures. */
-async function startService(kind: ServiceBrokerKind) {
+async function startService(kind: ServiceBrokerKind, hasLog: boolean) {
   const { startNats, startRabbitmq, startRedis } = await import('webmq-server/services')
-  const start = { rabbitmq: startRabbitmq, redis: startRedis, nats: startNats }[kind]
+  const isPrivate = true
   try {
-    return await start({ isPrivate: true })
+    switch (kind) {
+      case 'rabbitmq':
+        return await startRabbitmq({ isPrivate })
+      case 'redis':
+        return await startRedis({ isPrivate })
+      case 'nats':
+        return await startNats({ isPrivate, hasJetStream: hasLog })
+    }
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause)
     throw new RunError(`${kind} could not be started: ${reason}`, { cause })

@@ -2,6 +2,7 @@ import { brokersScenario } from './brokers.js'
 import { clientsScenario } from './clients.js'
 import { fanOutScenario } from './fanout.js'
 import { formatsScenario } from './formats.js'
+import { historyScenario } from './history.js'
 import { holdScenario } from './hold.js'
 import { idleScenario } from './idle.js'
 import { limitScenario } from './limit.js'
@@ -18,6 +19,7 @@ import { wildcardScenario } from './wildcard.js'
 export const scenarios: readonly Scenario[] = [
   clientsScenario,
   brokersScenario,
+  historyScenario,
   fanOutScenario,
   pacedScenario,
   stormScenario,

@@ -164,7 +164,9 @@ function summaryOf(histogram: RecordableHistogram): MicrosecondSummary | null {
   return {
     count: histogram.count,
     mean: histogram.mean,
+    min: histogram.min,
     p50: at(50),
+    p90: at(90),
     p95: at(95),
     p99: at(99),
     p999: at(99.9),

@@ -36,7 +36,9 @@ impl Latencies {
         (!self.0.is_empty()).then(|| Summary {
             count: self.0.len(),
             mean: (self.0.mean() * 10.0).round() / 10.0,
+            min: self.0.min(),
             p50: at(50.0),
+            p90: at(90.0),
             p95: at(95.0),
             p99: at(99.0),
             p999: at(99.9),
@@ -51,7 +53,9 @@ impl Latencies {
 pub(crate) struct Summary {
     count: u64,
     mean: f64,
+    min: u64,
     p50: u64,
+    p90: u64,
     p95: u64,
     p99: u64,
     p999: u64,
@@ -70,7 +74,8 @@ mod tests {
         (51..=100).for_each(|us| high.record(us));
         low.merge(&high);
         let summary = low.summary().expect("recorded");
-        assert_eq!((summary.count, summary.p50, summary.p95, summary.max), (100, 50, 95, 100));
+        assert_eq!((summary.count, summary.min, summary.p50, summary.max), (100, 1, 50, 100));
+        assert_eq!((summary.p90, summary.p95), (90, 95));
     }
 
     #[test]

@@ -10,3 +10,4 @@ pub mod loadgen;
 mod poller;
 pub mod raw;
 mod socket;
+pub mod users;

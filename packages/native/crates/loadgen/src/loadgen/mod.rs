@@ -2,7 +2,7 @@
 
 mod answer;
 mod arguments;
-mod batch;
+pub(crate) mod batch;
 mod command;
 mod connection;
 mod control;
@@ -16,7 +16,7 @@ mod output;
 mod planning;
 mod sequence;
 mod stash;
-mod upgrade;
+pub(crate) mod upgrade;
 mod window;
 mod worker;
 

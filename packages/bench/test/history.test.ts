@@ -1,0 +1,77 @@
+import { spawn } from 'node:child_process'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { buildLoadgen } from '../src/loadgen-build.js'
+import type { HistoryRow } from '../src/scenarios/history-result.js'
+import type { ResultRecord } from '../src/scenarios/result.js'
+
+const BENCHMARK = fileURLToPath(new URL('../benchmark.js', import.meta.url))
+/** A release build of the load generator from nothing, on a busy machine. */
+const BUILD_TIMEOUT_MS = 240_000
+/** A run takes ten seconds: an iteration has its pauses. */
+const RUN_TIMEOUT_MS = 120_000
+const LOAD = ['--users', '60', '--duration', '3', '--rounds', '1', '--sending-rate', '1']
+
+describe('the history scenario', { timeout: RUN_TIMEOUT_MS }, () => {
+  let directory: string
+  let fileCount = 0
+
+  beforeAll(async () => {
+    directory = await mkdtemp(join(tmpdir(), 'webmq-bench-'))
+    await buildLoadgen({ phase: () => undefined, note: () => undefined })
+  }, BUILD_TIMEOUT_MS)
+  afterAll(async () => {
+    await rm(directory, { recursive: true })
+  })
+
+  /** Runs the built benchmark.js as a user does. */
+  async function history(...flags: string[]) {
+    const file = join(directory, `${++fileCount}.json`)
+    const args = ['--scenario', 'history', ...LOAD, '--no-progress', '--json', file, ...flags]
+    const child = spawn(process.execPath, [BENCHMARK, ...args], { stdio: ['ignore', 'pipe', 'pipe'] })
+    onTestFinished(() => {
+      child.kill('SIGKILL')
+    })
+    let output = ''
+    for (const stream of [child.stdout, child.stderr]) stream.on('data', (text) => (output += text))
+    const exitCode = await new Promise<number | null>((resolve) => child.once('close', resolve))
+    expect(exitCode, output).toBe(0)
+    const record = JSON.parse(await readFile(file, 'utf8')) as ResultRecord
+    return { output, rows: record.rows as readonly HistoryRow[] }
+  }
+
+  it('plays users who get everything once and in order, and says so as the seed does', async () => {
+    const { output, rows } = await history('--assert', 'joinMissCount=0', '--assert', 'historyMs.p95 < 10s')
+    const [row] = rows
+    expect(row, output).toMatchObject({ target: 'webmq-native', backends: 1, subscribers: 60, verdict: 'ok' })
+    expect(row).toMatchObject({ connectionRatio: 1, subscriptionRatio: 1, historyRatio: 1, unackedCount: 0 })
+    expect(row).toMatchObject({ gapCount: 0, duplicateCount: 0, inversionCount: 0 })
+    expect(row).toMatchObject({ joinDuplicateCount: 0, joinInversionCount: 0 })
+    // Every user has come before the ramp goes down, and stays for one iteration; one in three sends in each of its rounds.
+    const { report } = row as HistoryRow
+    expect(report).toMatchObject({ iterations: 60, interrupted: 0, broadcastsSent: 20 * 3 })
+    expect(report.acksReceived).toBe(report.broadcastsSent)
+    expect(report.verified).toMatchObject({ attendances: report.iterations, histories: report.iterations })
+    expect(report.verified.live.expected).toBeGreaterThan(report.broadcastsSent)
+    expect(report.verified.joined.expected).toBeGreaterThanOrEqual(report.verified.live.expected)
+    for (const trend of [row?.broadcastMs, row?.historyMs, row?.rttMs, row?.subackMs, row?.connectingMs]) {
+      expect(trend?.min).toBeGreaterThan(0)
+      expect(trend?.max).toBeGreaterThanOrEqual(trend?.p95 ?? Number.NaN)
+    }
+    expect(row?.serverCpuSeconds).toBeGreaterThan(0)
+    expect(row?.serverPeakRssBytes).toBeGreaterThan(1_000_000)
+    for (const text of ['✓ history received', 'acks_rcvd............: ', 'broadcast_duration...: avg=']) {
+      expect(output).toContain(text)
+    }
+  })
+
+  it('reports a history that nobody keeps as the seed does', async () => {
+    const { output, rows } = await history('--broker', 'none')
+    expect(rows[0], output).toMatchObject({ target: 'webmq-native-no-history', historyRatio: 0, verdict: 'ok' })
+    expect(rows[0]).toMatchObject({ gapCount: 0, joinCount: 0, subscriptionRatio: 1 })
+    expect(output).toContain('✗ history received')
+  })
+})

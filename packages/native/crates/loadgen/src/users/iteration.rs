@@ -1,0 +1,288 @@
+//! What a user does, step by step: the iteration of AnyCable's broker benchmark.
+
+use webmq_websocket::{CloseCode, Opcode, encode_masked_frame};
+
+use super::attendance::{Attendance, Receipt};
+use super::crowd::Crowd;
+use super::incoming::{Answer, Incoming, Place, payload};
+use super::link::Link;
+use super::user::{Phase, UserId};
+use crate::clock::now_us;
+use crate::digits;
+use crate::loadgen::batch::{MASK, text_frame};
+use crate::poller::Poller;
+use crate::socket;
+
+/// Milliseconds from and to.
+const PAUSE_BEFORE_MS: (f64, f64) = (400.0, 2_000.0);
+const PAUSE_AFTER_SENDING_MS: (f64, f64) = (50.0, 100.0);
+const LISTENING_US: u64 = 1_000_000;
+const PAUSE_AFTER_LISTENING_MS: (f64, f64) = (500.0, 1_000.0);
+const PAUSE_AT_END_MS: (f64, f64) = (500.0, 1_000.0);
+/// For the server's answer to the close.
+const LEAVING_US: u64 = 2_000_000;
+
+const LISTEN_ID: &[u8] = b"listen";
+const HISTORY_ID: &[u8] = b"history";
+/// A message's number follows.
+const PUBLISH_ID: &[u8] = b"p";
+
+impl Crowd {
+    pub(super) fn begin_iteration(&mut self, user: UserId, now_us: u64) {
+        let pause_us = self.random.pause_us(PAUSE_BEFORE_MS);
+        let state = self.user(user);
+        state.phase = Phase::Pausing;
+        state.began_us = now_us;
+        state.round = 0;
+        self.timers.set(user, now_us + pause_us);
+    }
+
+    pub(super) fn on_timer(&mut self, user: UserId, now_us: u64, poller: &Poller) {
+        match self.user(user).phase {
+            Phase::Away => {}
+            Phase::Pausing => self.connect(user, now_us, poller),
+            Phase::Talking => self.next_round(user, now_us),
+            Phase::Lingering => self.leave(user, now_us),
+            Phase::Leaving => self.end_iteration(user),
+            waiting => self.interrupt(user, &format!("timeout while {waiting:?}").to_lowercase()),
+        }
+    }
+
+    fn wait_for(&mut self, user: UserId, phase: Phase, now_us: u64) {
+        let state = self.user(user);
+        state.phase = phase;
+        state.asked_us = now_us;
+        let due_us = now_us + self.plan.timeout_ms * 1_000;
+        self.timers.set(user, due_us);
+    }
+
+    fn connect(&mut self, user: UserId, now_us: u64, poller: &Poller) {
+        self.wait_for(user, Phase::Connecting, now_us);
+        let socket = match socket::connect(self.address, None, None) {
+            Ok(socket) => socket,
+            Err(errno) => return self.interrupt(user, &format!("connect {}", socket::errno_name(errno))),
+        };
+        self.books.counts.sessions += 1;
+        let added = poller.add(&socket, u64::from(user.0));
+        self.user(user).link = Some(Link::new(socket));
+        if let Err(errno) = added {
+            self.interrupt(user, &format!("epoll {}", socket::errno_name(errno)));
+        }
+    }
+
+    pub(super) fn on_upgraded(&mut self, user: UserId, now_us: u64) {
+        let asked_us = self.user(user).asked_us;
+        self.books.connecting.record(now_us - asked_us);
+        self.wait_for(user, Phase::Welcoming, now_us);
+    }
+
+    pub(super) fn on_message(&mut self, user: UserId, incoming: Incoming<'_>, now_us: u64) {
+        let phase = self.user(user).phase;
+        match incoming {
+            Incoming::Message { place, is_replay, sent_us, number } => {
+                self.on_broadcast(user, place, is_replay, (sent_us, number), now_us);
+            }
+            Incoming::Ok(answer) => match answer.id {
+                LISTEN_ID if phase == Phase::Listening => self.on_listening(user, &answer, now_us),
+                HISTORY_ID if phase == Phase::Reading => self.on_page(user, &answer, now_us),
+                id => self.on_ack(id, now_us),
+            },
+            Incoming::Error { id, code } => match id {
+                LISTEN_ID if phase == Phase::Listening => {
+                    self.interrupt(user, &String::from_utf8_lossy(code));
+                }
+                HISTORY_ID if phase == Phase::Reading => self.on_history(user, false, now_us),
+                _ => *self.books.errors.entry(String::from_utf8_lossy(code).into_owned()).or_default() += 1,
+            },
+            Incoming::Welcome if phase == Phase::Welcoming => {
+                self.books.connection.note(true);
+                let key = self.plan.key_of(self.plan.channel_of(user.number()));
+                self.write(user, &text_frame(&format!("listen listen {key}")));
+                self.wait_for(user, Phase::Listening, now_us);
+            }
+            Incoming::Welcome | Incoming::Other => {}
+        }
+    }
+
+    fn on_listening(&mut self, user: UserId, answer: &Answer<'_>, now_us: u64) {
+        let asked_us = self.user(user).asked_us;
+        self.books.suback.record(now_us - asked_us);
+        self.books.subscription.note(true);
+        let attendance = Attendance {
+            channel: self.plan.channel_of(user.number()),
+            since_us: now_us,
+            until_us: None,
+            epoch: answer.place.and_then(|place| place.epoch).unwrap_or_default().to_vec(),
+            history: None,
+            live: Vec::new(),
+        };
+        self.user(user).attendance = Some(Box::new(attendance));
+        let options = self.plan.history.first.clone();
+        self.ask_for_history(user, &options);
+        self.wait_for(user, Phase::Reading, now_us);
+    }
+
+    fn ask_for_history(&mut self, user: UserId, options: &str) {
+        let key = self.plan.key_of(self.plan.channel_of(user.number()));
+        self.write(user, &text_frame(format!("history history {key} {options}").trim_end()));
+    }
+
+    /// An answer of the history; the messages follow.
+    fn on_page(&mut self, user: UserId, answer: &Answer<'_>, now_us: u64) {
+        self.books.counts.history_gaps += u64::from(answer.has_gap);
+        let state = self.user(user);
+        state.replay_left = answer.replayed_count;
+        state.next_page.clear();
+        if answer.has_more {
+            state.next_page.extend_from_slice(answer.position);
+        }
+        if let Some(attendance) = &mut state.attendance {
+            let history = attendance.history.get_or_insert_default();
+            history.answered_us = now_us;
+            history.offset = answer.place.map(|place| place.offset);
+        }
+        if answer.replayed_count == 0 {
+            self.on_page_end(user, now_us);
+        }
+    }
+
+    fn on_page_end(&mut self, user: UserId, now_us: u64) {
+        if self.user(user).next_page.is_empty() {
+            return self.on_history(user, true, now_us);
+        }
+        let position = String::from_utf8_lossy(&self.user(user).next_page).into_owned();
+        let options = format!("since={position} {}", self.plan.history.next);
+        self.ask_for_history(user, &options);
+    }
+
+    fn on_history(&mut self, user: UserId, is_received: bool, now_us: u64) {
+        let asked_us = self.user(user).asked_us;
+        self.books.history_duration.record(now_us - asked_us);
+        self.books.history.note(is_received);
+        self.user(user).phase = Phase::Talking;
+        self.next_round(user, now_us);
+    }
+
+    #[inline]
+    fn on_broadcast(
+        &mut self,
+        user: UserId,
+        place: Option<Place<'_>>,
+        is_replay: bool,
+        (sent_us, number): (u64, u32),
+        now_us: u64,
+    ) {
+        let state = &mut self.users[user.index()];
+        let Some(attendance) = state.attendance.as_mut().filter(|_| state.phase != Phase::Leaving) else { return };
+        if let Some(epoch) = place.and_then(|place| place.epoch)
+            && epoch != attendance.epoch
+        {
+            self.books.counts.epoch_changes += 1;
+        }
+        let receipt = Receipt { number, offset: place.map(|place| place.offset) };
+        let is_earlier = sent_us < attendance.since_us;
+        self.books.counts.history_received += u64::from(is_earlier);
+        if !is_replay {
+            attendance.live.push(receipt);
+            if !is_earlier {
+                self.books.counts.broadcasts_received += 1;
+                self.books.broadcast.record(now_us.saturating_sub(sent_us));
+            }
+            return;
+        }
+        self.books.counts.replayed += 1;
+        attendance.history.get_or_insert_default().receipts.push(receipt);
+        state.replay_left = state.replay_left.saturating_sub(1);
+        if state.replay_left == 0 && state.phase == Phase::Reading {
+            self.on_page_end(user, now_us);
+        }
+    }
+
+    fn next_round(&mut self, user: UserId, now_us: u64) {
+        if self.user(user).round == self.plan.rounds {
+            let state = self.user(user);
+            state.phase = Phase::Lingering;
+            if let Some(attendance) = &mut state.attendance {
+                attendance.until_us = Some(now_us);
+            }
+            let pause_us = self.random.pause_us(PAUSE_AT_END_MS);
+            return self.timers.set(user, now_us + pause_us);
+        }
+        self.user(user).round += 1;
+        if self.plan.is_sender(user.number()) && self.random.is_at_most(self.plan.sending_rate) {
+            self.publish(user);
+        }
+        let pause_us = self.random.pause_us(PAUSE_AFTER_SENDING_MS);
+        let rest_us = self.random.pause_us(PAUSE_AFTER_LISTENING_MS);
+        self.timers.set(user, now_us + pause_us + LISTENING_US + rest_us);
+    }
+
+    fn publish(&mut self, user: UserId) {
+        let channel = self.plan.channel_of(user.number());
+        let sent_us = now_us();
+        let number = self.ledger.publish(channel, user.number(), sent_us);
+        let payload = payload(sent_us, number, user.number());
+        let frame = text_frame(&format!("publish p{number} {}\n{payload}", self.plan.key_of(channel)));
+        self.books.counts.broadcasts_sent += 1;
+        self.write(user, &frame);
+    }
+
+    fn on_ack(&mut self, id: &[u8], now_us: u64) {
+        let number = id.strip_prefix(PUBLISH_ID).map(|digits| digits::parse(digits).0);
+        let number = number.and_then(|number| u32::try_from(number).ok());
+        if let Some(sent_us) = number.and_then(|number| self.ledger.ack(number, now_us)) {
+            self.books.counts.acks_received += 1;
+            self.books.rtt.record(now_us - sent_us);
+        }
+    }
+
+    fn leave(&mut self, user: UserId, now_us: u64) {
+        let began_us = self.user(user).began_us;
+        self.books.iteration.record(now_us - began_us);
+        self.user(user).phase = Phase::Leaving;
+        let mut frame = Vec::new();
+        encode_masked_frame(Opcode::Close, &CloseCode::NORMAL.value().to_be_bytes(), MASK, &mut frame);
+        self.write(user, &frame);
+        self.timers.set(user, now_us + LEAVING_US);
+    }
+
+    /// The server has ended the connection.
+    pub(super) fn on_end(&mut self, user: UserId, reason: &str) {
+        match self.user(user).phase {
+            Phase::Leaving => self.end_iteration(user),
+            _ => self.interrupt(user, reason),
+        }
+    }
+
+    /// The iteration ends before its time; the check that was next is failed.
+    pub(super) fn interrupt(&mut self, user: UserId, reason: &str) {
+        match self.user(user).phase {
+            Phase::Connecting | Phase::Upgrading | Phase::Welcoming => self.books.connection.note(false),
+            Phase::Listening => self.books.subscription.note(false),
+            Phase::Reading => self.books.history.note(false),
+            _ => {}
+        }
+        if let Some(attendance) = &mut self.user(user).attendance {
+            attendance.until_us = None;
+        }
+        self.books.counts.interrupted += 1;
+        *self.books.failures.entry(reason.to_owned()).or_default() += 1;
+        self.end_iteration(user);
+    }
+
+    fn end_iteration(&mut self, user: UserId) {
+        let now_us = now_us();
+        let state = self.user(user);
+        state.link = None;
+        state.phase = Phase::Away;
+        let attendance = state.attendance.take();
+        self.attendances.extend(attendance.map(|attendance| *attendance));
+        self.timers.clear(user);
+        self.books.counts.iterations += 1;
+        if user.0 < self.wanted_count(now_us) {
+            self.begin_iteration(user, now_us);
+        } else {
+            self.present_count -= 1;
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! A user's socket, and what could not be read or written at once.
+
+use std::os::fd::OwnedFd;
+
+use crate::socket;
+
+/// The connection of one iteration.
+pub(super) struct Link {
+    pub(super) socket: OwnedFd,
+    /// The beginning of a frame whose rest has not come yet.
+    pub(super) rest: Vec<u8>,
+    backlog: Vec<u8>,
+}
+
+impl Link {
+    pub(super) fn new(socket: OwnedFd) -> Self {
+        Self { socket, rest: Vec::new(), backlog: Vec::new() }
+    }
+
+    /// Writes `bytes` now or when the socket takes them, in order. A socket that fails is noticed when it is read.
+    pub(super) fn write(&mut self, bytes: &[u8]) {
+        let written = if self.backlog.is_empty() { socket::send(&self.socket, bytes).unwrap_or(0) } else { 0 };
+        self.backlog.extend_from_slice(&bytes[written..]);
+    }
+
+    /// Writes what was kept.
+    pub(super) fn flush(&mut self) {
+        if !self.backlog.is_empty() {
+            let written = socket::send(&self.socket, &self.backlog).unwrap_or(0);
+            self.backlog.drain(..written);
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! `webmq-users`: virtual users who connect, listen, read the history, talk for a while and leave, again and again.
+
+mod attendance;
+mod books;
+mod control;
+mod crowd;
+mod frames;
+mod incoming;
+mod iteration;
+mod link;
+mod plan;
+mod random;
+mod timers;
+mod user;
+mod verify;
+
+use std::process::ExitCode;
+
+/// Runs the program, which is told everything on stdin.
+#[must_use]
+pub fn run() -> ExitCode {
+    match control::run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("webmq-users: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! Whether everybody got everything once and in order, and whether history and live fit together.
+
+use std::cmp::Ordering;
+
+use rustc_hash::FxHashMap;
+use serde::Serialize;
+
+use super::attendance::{Attendance, Ledger, Receipt};
+
+/// What is wrong with a sequence of messages.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Faults {
+    /// That should have been there.
+    pub(super) expected: u64,
+    pub(super) misses: u64,
+    pub(super) duplicates: u64,
+    /// Messages after which an earlier one came: by position, and by the order in which their sender sent them.
+    pub(super) inversions: u64,
+}
+
+/// What a run has come to.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Verdict {
+    /// Iterations that were looked at.
+    pub(super) attendances: u64,
+    /// What came live.
+    pub(super) live: Faults,
+    /// Iterations that got a history.
+    pub(super) histories: u64,
+    /// The history, and then what came live after the position of its answer.
+    pub(super) joined: Faults,
+}
+
+/// Looks at all attendances.
+///
+/// Expected live is what was sent after the answer to the listen had come and acknowledged before the last round ended: half a
+/// second later at the earliest the user leaves. Expected of history and live together is also what was sent and acknowledged
+/// before, as far back as was asked for.
+pub(super) fn verify(ledger: &Ledger, attendances: &[Attendance], window_us: u64) -> Verdict {
+    let mut verdict = Verdict::default();
+    let mut examiner = Examiner::new(ledger);
+    for attendance in attendances {
+        verdict.attendances += 1;
+        let live = attendance.live.iter().copied();
+        examiner.examine(live, attendance, attendance.since_us, &mut verdict.live);
+        let Some(history) = &attendance.history else { continue };
+        let Some(joint) = history.offset else { continue };
+        verdict.histories += 1;
+        // As the protocol has it for clients [P-8.6]: what is live and not after the position was in the history.
+        let after = attendance.live.iter().filter(|receipt| receipt.offset.is_none_or(|offset| offset > joint));
+        let joined = history.receipts.iter().chain(after).copied();
+        let from_us = history.answered_us.saturating_sub(window_us).min(attendance.since_us);
+        examiner.examine(joined, attendance, from_us, &mut verdict.joined);
+    }
+    verdict
+}
+
+struct Examiner<'a> {
+    ledger: &'a Ledger,
+    /// Numbers of the messages of each channel, in the order they were sent in.
+    channels: FxHashMap<u32, Vec<u32>>,
+    /// By message: the sequence in which it was seen last.
+    seen_in: Vec<u32>,
+    sequence: u32,
+    /// By sender: its last message.
+    last_of: FxHashMap<u32, u32>,
+}
+
+impl<'a> Examiner<'a> {
+    fn new(ledger: &'a Ledger) -> Self {
+        let mut channels: FxHashMap<u32, Vec<u32>> = FxHashMap::default();
+        for (number, publication) in (0..).zip(&ledger.publications) {
+            channels.entry(publication.channel).or_default().push(number);
+        }
+        let seen_in = vec![0; ledger.publications.len()];
+        Self { ledger, channels, seen_in, sequence: 0, last_of: FxHashMap::default() }
+    }
+
+    fn examine(
+        &mut self,
+        receipts: impl Iterator<Item = Receipt>,
+        attendance: &Attendance,
+        from_us: u64,
+        faults: &mut Faults,
+    ) {
+        self.sequence += 1;
+        self.last_of.clear();
+        let mut last_offset = None;
+        for receipt in receipts {
+            let Some(seen_in) = self.seen_in.get_mut(receipt.number as usize) else { continue };
+            if std::mem::replace(seen_in, self.sequence) == self.sequence {
+                faults.duplicates += 1;
+                continue;
+            }
+            let sender = self.ledger.publications[receipt.number as usize].sender;
+            let before = self.last_of.insert(sender, receipt.number);
+            let is_early = before.is_some_and(|before| before > receipt.number);
+            if is_early || compare(last_offset, receipt.offset) != Ordering::Less {
+                faults.inversions += 1;
+            }
+            last_offset = receipt.offset;
+        }
+        let Some(until_us) = attendance.until_us else { return };
+        let Some(numbers) = self.channels.get(&attendance.channel) else { return };
+        let first = numbers.partition_point(|number| self.ledger.publications[*number as usize].sent_us < from_us);
+        for number in &numbers[first..] {
+            let publication = &self.ledger.publications[*number as usize];
+            if publication.sent_us > until_us {
+                break;
+            }
+            if publication.acked_us <= until_us {
+                faults.expected += 1;
+                faults.misses += u64::from(self.seen_in[*number as usize] != self.sequence);
+            }
+        }
+    }
+}
+
+/// Without positions any order is right.
+fn compare(before: Option<u64>, after: Option<u64>) -> Ordering {
+    match (before, after) {
+        (Some(before), Some(after)) => before.cmp(&after),
+        _ => Ordering::Less,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::attendance::History;
+    use super::*;
+
+    /// Messages 0 to 9 of one channel, sent at 0, 10, … by two senders in turn, acknowledged 5 later.
+    fn ledger() -> Ledger {
+        let mut ledger = Ledger::default();
+        for number in 0..10 {
+            assert_eq!(ledger.publish(1, number % 2, u64::from(number) * 10), number);
+            assert_eq!(ledger.ack(number, u64::from(number) * 10 + 5), Some(u64::from(number) * 10));
+        }
+        ledger
+    }
+
+    fn receipts(numbers: &[u32]) -> Vec<Receipt> {
+        numbers.iter().map(|number| Receipt { number: *number, offset: Some(u64::from(*number) + 100) }).collect()
+    }
+
+    /// Begins after message 3, with its history up to 4; all of it is over after message 8.
+    fn attendance(history: &[u32], live: &[u32]) -> Attendance {
+        let history = History { answered_us: 47, offset: Some(104), receipts: receipts(history) };
+        Attendance {
+            channel: 1,
+            since_us: 36,
+            until_us: Some(88),
+            epoch: Vec::new(),
+            history: Some(history),
+            live: receipts(live),
+        }
+    }
+
+    fn faults(history: &[u32], live: &[u32]) -> (Faults, Faults) {
+        let verdict = verify(&ledger(), &[attendance(history, live)], 30);
+        assert_eq!((verdict.attendances, verdict.histories), (1, 1));
+        (verdict.live, verdict.joined)
+    }
+
+    const LIVE: [u32; 5] = [4, 5, 6, 7, 8];
+    const RIGHT: Faults = Faults { expected: 5, misses: 0, duplicates: 0, inversions: 0 };
+    const JOINED: Faults = Faults { expected: 7, ..RIGHT };
+
+    #[test]
+    fn everything_once_and_in_order_is_right() {
+        // Asked at 47 for the last 30: from message 2 on. More may come.
+        assert_eq!(faults(&[2, 3, 4], &LIVE), (RIGHT, JOINED));
+        assert_eq!(faults(&[0, 1, 2, 3, 4], &[4, 5, 6, 7, 8, 9]), (RIGHT, JOINED));
+    }
+
+    #[test]
+    fn what_is_missing_or_doubled_or_early_is_told() {
+        let missed = faults(&[2, 3, 4], &[4, 5, 7, 8]);
+        assert_eq!(missed, (Faults { misses: 1, ..RIGHT }, Faults { misses: 1, ..JOINED }));
+        let doubled = faults(&[2, 3, 4], &[4, 5, 5, 6, 7, 8]);
+        assert_eq!(doubled, (Faults { duplicates: 1, ..RIGHT }, Faults { duplicates: 1, ..JOINED }));
+        let early = faults(&[2, 3, 4], &[4, 6, 5, 7, 8]);
+        assert_eq!(early, (Faults { inversions: 1, ..RIGHT }, Faults { inversions: 1, ..JOINED }));
+    }
+
+    #[test]
+    fn a_history_that_does_not_fit_is_told() {
+        // Message 4 came live, but a client that goes by the position leaves it out.
+        assert_eq!(faults(&[2, 3], &LIVE), (RIGHT, Faults { misses: 1, ..JOINED }));
+        // Message 5 is after the position of the answer, and in it.
+        assert_eq!(faults(&[2, 3, 4, 5], &LIVE), (RIGHT, Faults { duplicates: 1, ..JOINED }));
+        assert_eq!(faults(&[3, 2, 4], &LIVE), (RIGHT, Faults { inversions: 1, ..JOINED }));
+    }
+
+    #[test]
+    fn of_a_connection_that_was_lost_nothing_is_expected() {
+        let lost = Attendance { until_us: None, ..attendance(&[2, 3, 4], &[4, 4]) };
+        let verdict = verify(&ledger(), &[lost], 30);
+        assert_eq!(verdict.live, Faults { duplicates: 1, ..Faults::default() });
+    }
+
+    #[test]
+    fn without_positions_only_the_order_of_each_sender_counts() {
+        let bare = |numbers: &[u32]| numbers.iter().map(|number| Receipt { number: *number, offset: None }).collect();
+        let mut attendance = Attendance { history: None, ..attendance(&[], &[]) };
+        attendance.live = bare(&[5, 4, 7, 6, 8]);
+        assert_eq!(verify(&ledger(), &[attendance], 30).live, RIGHT);
+    }
+}
