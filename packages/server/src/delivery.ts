@@ -35,6 +35,11 @@ export class Delivery {
     return this.#routedCount
   }
 
+  /** Whether there are listeners who are still to be told of a gap. */
+  get isTellingGap(): boolean {
+    return this.#gaps.isTelling
+  }
+
   /** Patterns whose listeners were told that messages may be missing, by reason. */
   get gapCounts(): Readonly<Partial<Record<GapReason, number>>> {
     return { ...this.#gapCounts }

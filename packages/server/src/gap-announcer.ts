@@ -23,6 +23,11 @@ export class GapAnnouncer {
     this.#context = context
   }
 
+  /** Whether there are listeners who have not been told yet. */
+  get isTelling(): boolean {
+    return this.#untold.size > 0
+  }
+
   /** Everyone is to be told who listens now with a pattern that is affected. */
   announce(reason: GapReason, isAffected: (pattern: string) => boolean): void {
     // Two announcements at once are of the same outage, or as good as.

@@ -109,6 +109,7 @@ export class ServerNode {
         transport,
         broker,
         positions,
+        delivery: this.#delivery,
         verifier,
         interest: this.#interest,
         captures,

@@ -41,7 +41,7 @@ describe('a connection', () => {
     client.clear()
     client.sendRaw('ping')
     await fake.settled()
-    expect(client.messages).toEqual([{ verb: 'pong' }])
+    expect(client.messages).toEqual([{ verb: 'pong', position: await fake.position() }])
   })
 
   it('is told what is not supported', async () => {

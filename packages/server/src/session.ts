@@ -10,10 +10,13 @@ import {
 } from 'webmq-client/protocol'
 import type { Broker, InboundMessage, Position } from './broker.js'
 import type { Deadline, Deadlines } from './deadlines.js'
+import type { Delivery } from './delivery.js'
 import type { HandlerContext, HandlerLimits } from './handlers/handler.js'
 import { ANONYMOUS, type Identity, mayListen, mayPublish, type TokenVerifier } from './identity/index.js'
 import { Listens, type ListensContext } from './listens.js'
 import type { Logger } from './logger.js'
+import { isPromise } from './maybe-promise.js'
+import { formatPosition } from './position.js'
 import { ReplayAllowance } from './replay-allowance.js'
 import { createSessionId } from './session-id.js'
 import type { ConnectionId, Transport } from './transport.js'
@@ -27,6 +30,7 @@ export interface SessionServices extends ListensContext {
   readonly transport: Pick<Transport, 'send' | 'join' | 'leave' | 'close'>
   readonly broker: Pick<Broker, 'capabilities' | 'publish' | 'read' | 'position'>
   readonly positions: WirePositions
+  readonly delivery: Pick<Delivery, 'isTellingGap'>
   readonly verifier: TokenVerifier | undefined
   readonly deadlines: Pick<Deadlines, 'set' | 'clear'>
   readonly limits: HandlerLimits & {
@@ -114,6 +118,16 @@ export class Session implements HandlerContext {
     if (position !== undefined) return { position: positions.give(position) }
     if (broker.capabilities.history) positions.giveNone()
     return {}
+  }
+
+  get livePosition(): string | undefined {
+    const { broker, delivery } = this.#services
+    if (delivery.isTellingGap) return undefined
+    const position = broker.position()
+    if (!isPromise(position)) return position && formatPosition(position)
+    // A log that has to be asked may be ahead of what was delivered from it; whether it can be asked does not matter here.
+    position.catch(() => undefined)
+    return undefined
   }
 
   replay({ key, position, payload, isBinary }: InboundMessage): void {

@@ -27,7 +27,7 @@ const pattern = fc
   .map((words) => words.join('.'))
   .filter(isPattern)
 const payload = fc.uint8Array({ maxLength: 64 })
-const last = fc.nat()
+const count = fc.nat()
 
 const message: fc.Arbitrary<ClientMessage> = fc.oneof(
   fc.record({
@@ -39,13 +39,28 @@ const message: fc.Arbitrary<ClientMessage> = fc.oneof(
     { verb: fc.constant('listen' as const), id, pattern, since: position, group: messageId },
     { requiredKeys: ['verb', 'id', 'pattern'] },
   ),
-  fc.record({ verb: fc.constant('listen' as const), id, pattern, last }),
+  fc.record({ verb: fc.constant('listen' as const), id, pattern, last: count }),
+  fc.record({ verb: fc.constant('listen' as const), id, pattern, rewindMs: count }),
   fc.record({ verb: fc.constant('unlisten' as const), id, pattern }),
   fc.record(
     { verb: fc.constant('publish' as const), id, key, messageId, echo: fc.boolean(), payload },
     { requiredKeys: ['verb', 'key', 'echo', 'payload'] },
   ),
-  fc.record({ verb: fc.constant('history' as const), id, key, last }, { requiredKeys: ['verb', 'id', 'key'] }),
+  fc.record(
+    {
+      verb: fc.constant('history' as const),
+      id,
+      key,
+      since: position,
+      last: count,
+      reverse: fc.constant(true as const),
+    },
+    { requiredKeys: ['verb', 'id', 'key'] },
+  ),
+  fc.record(
+    { verb: fc.constant('history' as const), id, key, rewindMs: count, limit: count },
+    { requiredKeys: ['verb', 'id', 'key'] },
+  ),
   fc.record({ verb: fc.constant('presence' as const), id, key }),
   fc.record({ verb: fc.constant('ping' as const) }),
 )
@@ -162,6 +177,8 @@ describe('encodeClientMessage', () => {
     { verb: 'listen', id: '1', pattern: 'a', since: 'e:1 group=g' },
     { verb: 'listen', id: '1', pattern: 'a', group: '' },
     { verb: 'history', id: '1', key: 'a', last: 1.5 },
+    { verb: 'history', id: '1', key: 'a', limit: Number.NaN },
+    { verb: 'listen', id: '1', pattern: 'a', rewindMs: 0.5 },
   ] as const)('refuses a header field that would break the header: %j', (message) => {
     expect(outcomeOf(() => encodeClientMessage(message))).toMatchObject({ code: 'E_MESSAGE_INVALID' })
   })

@@ -62,6 +62,7 @@ const decoders: { readonly [V in ClientVerb]: Decoder<V> } = {
     const options = readOptions(raw, 3)
     const group = options.get('group')
     if (group !== undefined && !isGroup(group)) throw refusal(raw, 'E_MESSAGE_INVALID', 'group')
+    assertAtMostOne(raw, options, 'since', 'last', 'rewind')
     return { verb: 'listen', id, pattern, ...readRange(raw, options), ...(group === undefined ? {} : { group }) }
   },
   unlisten(raw) {
@@ -75,23 +76,33 @@ const decoders: { readonly [V in ClientVerb]: Decoder<V> } = {
     const key = requireKey(raw)
     const options = readOptions(raw, 3)
     const messageId = options.get('id')
-    const noEcho = options.get('noecho')
     if (messageId !== undefined && !isMessageId(messageId)) throw refusal(raw, 'E_MESSAGE_INVALID', 'message id')
-    if (noEcho !== undefined && noEcho !== FLAG) throw refusal(raw, 'E_MESSAGE_INVALID', 'noecho has no value')
+    const isSilent = readFlag(raw, options, 'noecho')
     if (body === undefined) throw refusal(raw, 'E_MESSAGE_INVALID', 'publish needs a payload')
     return {
       verb: 'publish',
       ...(id === undefined ? {} : { id }),
       key,
       ...(messageId === undefined ? {} : { messageId }),
-      echo: noEcho === undefined,
+      echo: !isSilent,
       payload: body,
     }
   },
   history(raw) {
     const id = requireId(raw)
     const key = requireKey(raw)
-    return { verb: 'history', id, key, ...readRange(raw, readOptions(raw, 3)) }
+    const options = readOptions(raw, 3)
+    assertAtMostOne(raw, options, 'since', 'rewind')
+    assertAtMostOne(raw, options, 'last', 'limit')
+    const limit = readCount(raw, options, 'limit')
+    return {
+      verb: 'history',
+      id,
+      key,
+      ...readRange(raw, options),
+      ...(limit === undefined ? {} : { limit }),
+      ...(readFlag(raw, options, 'reverse') ? { reverse: true } : {}),
+    }
   },
   presence(raw) {
     const message = { verb: 'presence', id: requireId(raw), key: requireKey(raw) } as const
@@ -151,8 +162,10 @@ function requirePattern(raw: RawMessage): string {
 /** The value of an option that has none. */
 const FLAG = ''
 
+type Options = ReadonlyMap<string, string>
+
 /** Options by name, those of later versions included [P-11.2]: all fields from number `start` on. */
-function readOptions(raw: RawMessage, start: number): ReadonlyMap<string, string> {
+function readOptions(raw: RawMessage, start: number): Options {
   const options = new Map<string, string>()
   for (const field of raw.fields.slice(start)) {
     const [, name, value = FLAG] = /^([a-z][a-z0-9-]*)(?:=([!-~]+))?$/.exec(field) ?? []
@@ -163,23 +176,39 @@ function readOptions(raw: RawMessage, start: number): ReadonlyMap<string, string
   return options
 }
 
+/** Where a replay begins: of `listen` and of `history`. */
 function readRange(
   raw: RawMessage,
-  options: ReadonlyMap<string, string>,
-): { readonly since?: string; readonly last?: number } {
+  options: Options,
+): { readonly since?: string; readonly last?: number; readonly rewindMs?: number } {
   const since = options.get('since')
-  const last = options.get('last')
-  if (since !== undefined && last !== undefined) {
-    throw refusal(raw, 'E_MESSAGE_INVALID', 'since and last exclude each other')
+  if (since !== undefined && !isPosition(since)) throw refusal(raw, 'E_POSITION_INVALID')
+  const last = readCount(raw, options, 'last')
+  const rewindMs = readCount(raw, options, 'rewind')
+  return {
+    ...(since === undefined ? {} : { since }),
+    ...(last === undefined ? {} : { last }),
+    ...(rewindMs === undefined ? {} : { rewindMs }),
   }
-  if (since !== undefined) {
-    if (!isPosition(since)) throw refusal(raw, 'E_POSITION_INVALID')
-    return { since }
-  }
-  if (last === undefined) return {}
-  const count = parseCount(last)
-  if (count === undefined) throw refusal(raw, 'E_MESSAGE_INVALID', 'last')
-  return { last: count }
+}
+
+function readCount(raw: RawMessage, options: Options, name: string): number | undefined {
+  const text = options.get(name)
+  if (text === undefined) return undefined
+  const count = parseCount(text)
+  if (count === undefined) throw refusal(raw, 'E_MESSAGE_INVALID', name)
+  return count
+}
+
+function readFlag(raw: RawMessage, options: Options, name: string): boolean {
+  const value = options.get(name)
+  if (value !== undefined && value !== FLAG) throw refusal(raw, 'E_MESSAGE_INVALID', `${name} has no value`)
+  return value !== undefined
+}
+
+function assertAtMostOne(raw: RawMessage, options: Options, ...names: readonly string[]): void {
+  const given = names.filter((name) => options.has(name))
+  if (given.length > 1) throw refusal(raw, 'E_MESSAGE_INVALID', `${given.join(' and ')} exclude each other`)
 }
 
 function isVisibleAscii(byte: number): boolean {

@@ -49,8 +49,10 @@ export function decodeServerMessage(data: WirePayload): ServerMessage {
       return { verb, pattern: first, reason: second as GapReason }
     case 'expiring':
       return { verb, inMs: decodeCount(verb, first) }
-    case 'pong':
-      return { verb }
+    case 'pong': {
+      const position = / position=(\S+)/.exec(header)?.[1]
+      return { verb, ...(position !== undefined && { position }) }
+    }
     case 'bye': {
       const retryAfterMs = parseCount(second)
       return { verb, code: decodeCount(verb, first), ...(retryAfterMs !== undefined && { retryAfterMs }) }
@@ -68,6 +70,7 @@ function decodeOk(id: string, options: readonly string[], body: WirePayload | un
     switch (name) {
       case 'recovered':
       case 'duplicate':
+      case 'more':
         message[name] = true
         break
       case 'position':

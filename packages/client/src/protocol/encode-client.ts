@@ -26,7 +26,7 @@ export function encodeClientMessage(message: ClientMessage): string | Uint8Array
     case 'unlisten':
       return `${start} ${message.pattern}`
     case 'history':
-      return `${start} ${message.key}${range(message)}`
+      return `${start} ${message.key}${range(message)}${option('limit', message.limit, Number.isSafeInteger)}${message.reverse ? ' reverse' : ''}`
     case 'presence':
       return `${start} ${message.key}`
   }
@@ -39,8 +39,16 @@ function join(header: Uint8Array, payload: Uint8Array): Uint8Array<ArrayBuffer> 
   return bytes
 }
 
-function range({ since, last }: { readonly since?: string; readonly last?: number }): string {
-  return option('since', since, isPosition) + option('last', last, Number.isSafeInteger)
+function range({
+  since,
+  rewindMs,
+  last,
+}: Pick<Extract<ClientMessage, { verb: 'history' }>, 'since' | 'rewindMs' | 'last'>): string {
+  return (
+    option('since', since, isPosition) +
+    option('rewind', rewindMs, Number.isSafeInteger) +
+    option('last', last, Number.isSafeInteger)
+  )
 }
 
 function option<T extends string | number>(name: string, value: T | undefined, isValid: (value: T) => boolean): string {

@@ -17,12 +17,13 @@ export function encodeServerMessage(message: TextServerMessage): string {
       return `${verb}\n${JSON.stringify(welcome)}`
     }
     case 'ok': {
-      const { id, position, recovered, gap, replayed, duplicate, result } = message
+      const { id, position, recovered, gap, replayed, more, duplicate, result } = message
       let header = `ok ${id}`
       if (position !== undefined) header += ` position=${position}`
       if (recovered === true) header += ' recovered'
       if (gap !== undefined) header += ` gap=${gap}`
       if (replayed !== undefined) header += ` replayed=${replayed}`
+      if (more) header += ' more'
       if (duplicate === true) header += ' duplicate'
       return result === undefined ? header : `${header}\n${JSON.stringify(result)}`
     }
@@ -37,7 +38,7 @@ export function encodeServerMessage(message: TextServerMessage): string {
     case 'expiring':
       return `expiring ${message.inMs}`
     case 'pong':
-      return 'pong'
+      return message.position === undefined ? 'pong' : `pong position=${message.position}`
     case 'bye':
       return message.retryAfterMs === undefined ? `bye ${message.code}` : `bye ${message.code} ${message.retryAfterMs}`
   }

@@ -8,10 +8,12 @@ export type ClientMessage =
       readonly verb: 'listen'
       readonly id: string
       readonly pattern: string
-      /** Replay what came after this position. Not together with `last`. */
+      /** Replay what came after this position. At most one of `since`, `last` and `rewindMs` is given. */
       readonly since?: string
       /** Replay the last `last` matching messages. */
       readonly last?: number
+      /** Replay what was logged within this time. */
+      readonly rewindMs?: number
       readonly group?: string
     }
   | { readonly verb: 'unlisten'; readonly id: string; readonly pattern: string }
@@ -30,8 +32,16 @@ export type ClientMessage =
       readonly verb: 'history'
       readonly id: string
       readonly key: string
+      /** Read what came after this position. Not together with `rewindMs`. */
       readonly since?: string
+      /** Read what was logged within this time. */
+      readonly rewindMs?: number
+      /** Of that, the newest so many messages. Not together with `limit`. */
       readonly last?: number
+      /** Of that, the oldest so many. */
+      readonly limit?: number
+      /** The newest comes first. */
+      readonly reverse?: true
     }
   | { readonly verb: 'presence'; readonly id: string; readonly key: string }
   | { readonly verb: 'ping' }
@@ -74,6 +84,8 @@ export type ServerMessage =
       readonly recovered?: boolean
       readonly gap?: GapReason
       readonly replayed?: number
+      /** There is more: ask again, with `since` this `position` [P-6.9]. */
+      readonly more?: true
       readonly duplicate?: boolean
       /** The verb's JSON result, parsed. */
       readonly result?: unknown
@@ -99,5 +111,9 @@ export type ServerMessage =
     }
   | { readonly verb: 'gap'; readonly pattern: string; readonly reason: GapReason }
   | { readonly verb: 'expiring'; readonly inMs: number }
-  | { readonly verb: 'pong' }
+  | {
+      readonly verb: 'pong'
+      /** Up to here, everything live that the connection listens to has been sent before [P-9.7]. Always full. */
+      readonly position?: string
+    }
   | { readonly verb: 'bye'; readonly code: number; readonly retryAfterMs?: number }

@@ -26,6 +26,8 @@ export interface HandlerContext {
   reply(message: TextServerMessage): void
   /** The option `position` of an `ok` from which on this connection is sent messages; `undefined` says that there is none. */
   givePosition(position: Position | undefined): { readonly position?: string }
+  /** Up to here, everything live that this connection listens to has been sent; `undefined` when that cannot be said. */
+  readonly livePosition: string | undefined
   /** Sends a message of the log. */
   replay(message: InboundMessage): void
   /** Takes bytes of what may be replayed to this connection now; `false` when it has had enough. */
