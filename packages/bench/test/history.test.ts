@@ -74,4 +74,14 @@ describe('the history scenario', { timeout: RUN_TIMEOUT_MS }, () => {
     expect(rows[0]).toMatchObject({ gapCount: 0, joinCount: 0, subscriptionRatio: 1 })
     expect(output).toContain('✗ history received')
   })
+
+  it('plays on several nodes behind a load balancer', async () => {
+    const { output, rows } = await history('--broker', 'none', '--backends', '3')
+    const [row] = rows
+    expect(row, output).toMatchObject({ target: 'webmq-native+redis-no-history', backends: 3, verdict: 'ok' })
+    expect(row).toMatchObject({ gapCount: 0, duplicateCount: 0, inversionCount: 0, connectionRatio: 1 })
+    expect(row?.balancerCpuSeconds).toBeGreaterThan(0)
+    expect(row?.brokerCpuSeconds).toBeGreaterThanOrEqual(0)
+    expect(row?.brokerPeakRssBytes).toBeGreaterThan(1_000_000)
+  })
 })

@@ -1,8 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { LoadBalancer } from 'webmq-server/services'
 import { BackendPool } from '../backends/backend-pool.js'
 import { isEmbedded } from '../brokers/broker-choice.js'
 import { type RunningBroker, startBroker } from '../brokers/running-broker.js'
 import { nowUs } from '../clock.js'
+import { RunError } from '../exit-codes.js'
 import type { LoadgenPrograms } from '../loadgen-build.js'
 import type { RunProgress } from '../run-progress.js'
 import { VirtualUsers } from '../virtual-users.js'
@@ -12,7 +14,7 @@ import type { HistoryMark, HistoryObservation } from './history-result.js'
 
 /** What a user asks for: the last ten seconds. */
 const HISTORY_WINDOW_MS = 10_000
-const HISTORY_REQUEST: HistoryRequest = { first: 'last=200', next: 'last=200', windowMs: HISTORY_WINDOW_MS }
+const HISTORY_REQUEST: HistoryRequest = { first: 'rewind=10000 limit=500', next: 'limit=500', windowMs: HISTORY_WINDOW_MS }
 /** Ten seconds of the seed's 16 messages per second and key, several times over. */
 const HISTORY_RULE = '#=1000,1m'
 const KEY_PREFIX = 'bench.history.'
@@ -53,6 +55,7 @@ export async function observeHistory(
   const usersReady = users.ready()
   usersReady.catch(() => undefined) // Awaited below, if nothing fails before.
   let starting: Promise<RunningBroker> | undefined
+  let balancing: Promise<LoadBalancer> | undefined
   const observation = (async () => {
     progress.phase(isEmbedded(kind) ? 'starting' : `starting ${kind}`)
     starting = startBroker({ kind }, testCase.backends, { hasLog: testCase.broker !== 'none' })
@@ -67,8 +70,12 @@ export async function observeHistory(
     }))
     await usersReady
     stopping.signal.throwIfAborted()
-    const port = backends.backends[0]?.port ?? 0
-    return await new HistoryRun(config, { backends, broker, users, port }, progress, stopping.signal).observe()
+    const ports = backends.backends.map(({ port }) => port)
+    balancing = ports.length > 1 ? startBalancer(ports) : undefined
+    const balancer = await balancing
+    stopping.signal.throwIfAborted()
+    const parts = { backends, broker, users, balancer, port: balancer?.port ?? ports[0] ?? 0 }
+    return await new HistoryRun(config, parts, progress, stopping.signal).observe()
   })()
   const aborted = new Promise<never>((_, reject) => {
     stopping.signal.addEventListener('abort', () => reject(stopping.signal.reason), { once: true })
@@ -81,10 +88,23 @@ export async function observeHistory(
     stopping.abort()
     observation.catch(() => undefined) // If it was not the first to fail, it fails now because everything is taken away.
     await users.stop()
+    // What did not start has left nothing behind, and the run has failed of it.
+    const balancer = await balancing?.catch(() => undefined)
+    await balancer?.stop()
     await backends.stop()
-    // One that did not start has left nothing behind, and the run has failed of it.
     const broker = await starting?.catch(() => undefined)
     await broker?.stop()
+  }
+}
+
+/** @throws {RunError} when there is no HAProxy to be had, or it does not start. */
+async function startBalancer(ports: readonly number[]): Promise<LoadBalancer> {
+  const { startLoadBalancer } = await import('webmq-server/services')
+  try {
+    return await startLoadBalancer({ ports })
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause)
+    throw new RunError(`the load balancer could not be started: ${reason}`, { cause })
   }
 }
 
@@ -93,6 +113,8 @@ interface Parts {
   readonly backends: BackendPool
   readonly broker: RunningBroker
   readonly users: VirtualUsers
+  /** Before several backends. */
+  readonly balancer: LoadBalancer | undefined
   /** That the users connect to. */
   readonly port: number
 }
@@ -150,13 +172,13 @@ class HistoryRun {
   }
 
   async #mark(): Promise<HistoryMark> {
-    const { backends, broker, users } = this.#parts
+    const { backends, broker, users, balancer } = this.#parts
     const [samples, stats] = await Promise.all([backends.sample(), users.stats()])
     return {
       atUs: nowUs(),
       backends: samples,
       brokerCpuSeconds: broker.cpuSeconds(),
-      balancerCpuSeconds: null,
+      balancerCpuSeconds: balancer?.cpuSeconds() ?? null,
       users: stats,
     }
   }

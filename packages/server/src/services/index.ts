@@ -1,5 +1,6 @@
 export { type FaultProxy, startFaultProxy } from './fault-proxy.js'
 export { freePort } from './free-port.js'
+export { type LoadBalancer, type LoadBalancerOptions, startLoadBalancer } from './load-balancer.js'
 export { type NatsOptions, startNats } from './nats.js'
 export { type ObtainedService, obtainAll } from './obtain-all.js'
 export { type RabbitmqOptions, type RabbitmqService, startRabbitmq } from './rabbitmq.js'

@@ -1,10 +1,11 @@
+import { obtainHaproxy } from './haproxy-program.js'
 import { obtainProgram, urlGiven } from './obtain-program.js'
 import type { ServiceKind, ServiceSource } from './service.js'
 import { obtainToxiproxy } from './toxiproxy-program.js'
 
 /** Where one of the programs that tests need comes from. */
 export interface ObtainedService {
-  readonly name: ServiceKind | 'toxiproxy'
+  readonly name: ServiceKind | 'toxiproxy' | 'haproxy'
   readonly source: ServiceSource
   /** The program's path, or the host of the URL; nothing for a container. */
   readonly place?: string
@@ -13,7 +14,7 @@ export interface ObtainedService {
 const KINDS: readonly ServiceKind[] = ['rabbitmq', 'redis', 'nats']
 
 /**
- * Makes sure that all services and the fault proxy can be started, and installs or builds what is missing, so that no
+ * Makes sure that all services, the fault proxy and the load balancer can be started, and installs or builds what is missing, so that no
  * test has to. Starts nothing.
  * @param report Called with each as soon as it is there.
  * @throws {WebMQError} `E_SERVICE_FAILED` that says what to do for the first one that is not to be had.
@@ -26,6 +27,11 @@ export async function obtainAll(report: (obtained: ObtainedService) => void): Pr
     const origin = await obtainProgram(kind, { isPrivate: true })
     report({ name: kind, source: origin.source, ...('file' in origin ? { place: origin.file } : {}) })
   }
-  const { source, file } = await obtainToxiproxy()
-  report({ name: 'toxiproxy', source, place: file })
+  for (const [name, obtain] of [
+    ['toxiproxy', obtainToxiproxy],
+    ['haproxy', obtainHaproxy],
+  ] as const) {
+    const { source, file } = await obtain()
+    report({ name, source, place: file })
+  }
 }

@@ -1,0 +1,156 @@
+import { rm, writeFile } from 'node:fs/promises'
+import path from 'node:path'
+import { freePort } from './free-port.js'
+import { obtainHaproxy } from './haproxy-program.js'
+import { ask } from './ping.js'
+import { dataFolder } from './program-service.js'
+import { serviceError } from './service-error.js'
+import { SupervisedProcess } from './supervised-process.js'
+
+/** A real HAProxy on loopback in front of several nodes: each new connection goes to a node that is ready and has the fewest. */
+export interface LoadBalancer extends AsyncDisposable {
+  /** `http://127.0.0.1:PORT` */
+  readonly url: string
+  readonly host: string
+  readonly port: number
+  /** User and system time of its process so far; `undefined` where the system does not tell. */
+  cpuSeconds(): number | undefined
+  /** Largest resident memory of its process so far; `undefined` when it does not run. */
+  peakRssBytes(): number | undefined
+  /** Ends it with its connections. Idempotent. */
+  stop(): Promise<void>
+}
+
+/** Settings of a load balancer. */
+export interface LoadBalancerOptions {
+  /** Where the nodes are on 127.0.0.1; one that does not listen yet gets nothing until it does. */
+  readonly ports: readonly number[]
+  /** Connections at once; each takes two of 20,000 descriptors. Default and most: 9,900. */
+  readonly maxConnections?: number
+}
+
+const HOST = '127.0.0.1'
+const MAX_CONNECTIONS = 9_900
+/** A node that crashes or drains gets no new connection after two of these; a refused connection goes to the next at once. */
+const CHECK_INTERVAL_MS = 200
+const START_TIMEOUT_MS = 10_000
+const STOP_TIMEOUT_MS = 1_000
+const POLL_INTERVAL_MS = 20
+/** A port that was free can be bound by somebody else before HAProxy does; more often than this it is no accident. */
+const MAX_START_ATTEMPTS = 5
+const PORT_TAKEN = /address already in use/i
+
+/**
+ * A load balancer that takes connections; its nodes may still be starting.
+ * @throws {WebMQError} `E_SERVICE_FAILED` when HAProxy is not to be had, or does not start.
+ */
+export async function startLoadBalancer(options: LoadBalancerOptions): Promise<LoadBalancer> {
+  const { file } = await obtainHaproxy()
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await start(file, options)
+    } catch (error) {
+      if (attempt >= MAX_START_ATTEMPTS || !PORT_TAKEN.test(String(error))) throw error
+    }
+  }
+}
+
+async function start(command: string, options: LoadBalancerOptions): Promise<LoadBalancer> {
+  const port = await freePort()
+  const folder = await dataFolder('haproxy')
+  const configFile = path.join(folder, 'haproxy.cfg')
+  await writeFile(configFile, configOf(port, options))
+  // In the foreground, one process.
+  const process = new SupervisedProcess({ title: 'haproxy', command, args: ['-db', '-f', configFile], folder })
+  const balancer = new Haproxy(process, folder, port)
+  try {
+    await waitUntilReady(process, port)
+    return balancer
+  } catch (error) {
+    await balancer.stop()
+    throw error
+  }
+}
+
+/** As `deploy/haproxy.cfg` has it, but for names, which are those of containers there, and the time between two checks. */
+function configOf(port: number, { ports, maxConnections = MAX_CONNECTIONS }: LoadBalancerOptions): string {
+  return `global
+  maxconn ${Math.min(MAX_CONNECTIONS, maxConnections)}
+
+defaults
+  mode http
+  timeout connect 5s
+  timeout client 60s
+  timeout server 60s
+  timeout tunnel 90s
+  option forwardfor
+  retries 3
+  option redispatch 1
+
+frontend public
+  bind ${HOST}:${port}
+  monitor-uri ${MONITOR_PATH}
+  default_backend nodes
+
+backend nodes
+  balance leastconn
+  option httpchk GET /ready
+  http-check expect status 200
+  default-server check inter ${CHECK_INTERVAL_MS}ms fall 2 rise 1
+${ports.map((nodePort, index) => `  server node${index} ${HOST}:${nodePort}`).join('\n')}
+`
+}
+
+/** HAProxy itself answers here, whatever its nodes do. */
+const MONITOR_PATH = '/haproxy-is-up'
+
+async function waitUntilReady(process: SupervisedProcess, port: number): Promise<void> {
+  const deadline = Date.now() + START_TIMEOUT_MS
+  for (;;) {
+    try {
+      await ask(port, `GET ${MONITOR_PATH} HTTP/1.0\r\n\r\n`, (received) => / 200 .*\r\n\r\n/s.test(received))
+      return
+    } catch (cause) {
+      if (!process.isRunning || Date.now() > deadline)
+        throw serviceError(`haproxy did not start: ${process.output}`, cause)
+      await new Promise((resolve) => setTimeout(resolve, POLL_INTERVAL_MS))
+    }
+  }
+}
+
+class Haproxy implements LoadBalancer {
+  readonly host = HOST
+  readonly port: number
+  readonly #process: SupervisedProcess
+  readonly #folder: string
+
+  constructor(process: SupervisedProcess, folder: string, port: number) {
+    this.#process = process
+    this.#folder = folder
+    this.port = port
+  }
+
+  get url(): string {
+    return `http://${HOST}:${this.port}`
+  }
+
+  cpuSeconds(): number | undefined {
+    return this.#process.cpuSeconds()
+  }
+
+  peakRssBytes(): number | undefined {
+    return this.#process.peakRssBytes()
+  }
+
+  async stop(): Promise<void> {
+    try {
+      await this.#process.end(STOP_TIMEOUT_MS)
+    } finally {
+      await rm(this.#folder, { recursive: true, force: true })
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop()
+  }
+}
