@@ -1,7 +1,8 @@
-import { type GapReason, WebMQError } from 'webmq-client/protocol'
+import type { GapReason } from 'webmq-client/protocol'
 import type { InboundMessage } from './broker.js'
 import { copyBytes } from './copy-bytes.js'
 import type { Logger } from './logger.js'
+import { parseJson } from './parse-json.js'
 import { formatPosition } from './position.js'
 import type { GroupId } from './transport.js'
 
@@ -144,13 +145,5 @@ export class LocalListeners {
     } catch (error) {
       report(error)
     }
-  }
-}
-
-function parseJson(payload: Uint8Array): unknown {
-  try {
-    return JSON.parse(new TextDecoder().decode(payload))
-  } catch (cause) {
-    throw new WebMQError('E_PAYLOAD_INVALID', { detail: 'a text message is not JSON', cause })
   }
 }

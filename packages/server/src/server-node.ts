@@ -11,6 +11,7 @@ import type { Emitter } from './emitter.js'
 import { Gateway } from './gateway.js'
 import type { TokenVerifier } from './identity/index.js'
 import { Interest } from './interest.js'
+import { type HistoryQuery, type HistoryResult, readHistory } from './local-history.js'
 import { type LocalHandler, LocalListeners } from './local-listeners.js'
 import type { Logger } from './logger.js'
 import { andThen, isPromise, type MaybePromise } from './maybe-promise.js'
@@ -200,6 +201,11 @@ export class ServerNode {
   #whenWritable<T>(result: MaybePromise<T>): MaybePromise<T> {
     const writable = this.#parts.transport.writable?.()
     return writable === undefined ? result : Promise.all([result, writable]).then(([settled]) => settled)
+  }
+
+  /** See {@link WebMQServer.history}. */
+  history(key: string, query: HistoryQuery): MaybePromise<HistoryResult> {
+    return readHistory(this.#parts.broker, key, query)
   }
 
   /** Adds a handler in the process; resolves to what takes it away again once it is live. */

@@ -6,6 +6,7 @@ import { brokerNameOf } from './broker-address.js'
 import { Emitter } from './emitter.js'
 import { HttpFrontend } from './http.js'
 import type { TokenVerifier } from './identity/index.js'
+import type { HistoryQuery, HistoryResult } from './local-history.js'
 import type { LocalHandler } from './local-listeners.js'
 import type { Logger } from './logger.js'
 import { Metrics } from './metrics.js'
@@ -111,6 +112,10 @@ export class Server implements WebMQServer {
 
   async publishBatch(messages: readonly BatchMessage[]): Promise<readonly PublishResult[]> {
     return this.#assertRunning().publishBatch(messages)
+  }
+
+  async history(key: string, query: HistoryQuery = {}): Promise<HistoryResult> {
+    return this.#assertRunning().history(key, query)
   }
 
   on<E extends keyof ServerEvents>(event: E, handler: (event: ServerEvents[E]) => unknown): () => void {

@@ -135,9 +135,17 @@ export class Session implements HandlerContext {
     transport.send(this.connection, encodeMessageFrame(key, positions.of(position), true, payload), isBinary)
   }
 
-  takeReplayBytes(byteCount: number): boolean {
+  replayTurn(): void | Promise<void> {
+    const waitMs = this.#replayAllowance?.waitMs(this.#services.now()) ?? 0
+    if (waitMs === 0) return
+    return new Promise((resolve) => {
+      this.#services.deadlines.set(this.#services.now() + waitMs, resolve)
+    })
+  }
+
+  takeReplayBytes(byteCount: number, isForced: boolean): boolean {
     this.#replayAllowance ??= new ReplayAllowance(this.#services.limits.maxReplayBytes)
-    return this.#replayAllowance.take(byteCount, this.#services.now())
+    return this.#replayAllowance.take(byteCount, this.#services.now(), isForced)
   }
 
   /** Gives the client until `authTimeoutMs` to send a token. */

@@ -2,6 +2,7 @@ import type { IncomingMessage, Server as NodeHttpServer, ServerResponse } from '
 import type { ErrorCode, GapReason } from 'webmq-client/protocol'
 import type { BrokerStats, BrokerStatus } from './broker.js'
 import type { BrokerChange } from './broker-watch.js'
+import type { HistoryQuery, HistoryResult } from './local-history.js'
 import type { LocalGap, LocalHandler } from './local-listeners.js'
 import type { TransportStats } from './transport.js'
 
@@ -134,6 +135,12 @@ export interface WebMQServer {
    * @throws {WebMQError} `E_PATTERN_INVALID`; `E_NOT_RUNNING` once stopped.
    */
   listen(pattern: string, handler: LocalHandler, options?: LocalListenOptions): LocalSubscription
+  /**
+   * Reads messages of a key from the broker's log, in its order.
+   * @throws {WebMQError} `E_KEY_INVALID`, `E_POSITION_INVALID`, `E_PAYLOAD_INVALID` (a text message that is not JSON), `E_UNSUPPORTED` when
+   *   the broker keeps no log, `E_NOT_RUNNING`.
+   */
+  history(key: string, query?: HistoryQuery): Promise<HistoryResult>
   /**
    * Calls a handler for every event of a kind, after the turn that brought it, in order; what it throws is logged. May be called
    * before `start`.

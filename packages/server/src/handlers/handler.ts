@@ -30,8 +30,10 @@ export interface HandlerContext {
   readonly livePosition: string | undefined
   /** Sends a message of the log. */
   replay(message: InboundMessage): void
-  /** Takes bytes of what may be replayed to this connection now; `false` when it has had enough. */
-  takeReplayBytes(byteCount: number): boolean
+  /** Resolves when this connection may be replayed a page; at once when that is now. */
+  replayTurn(): void | Promise<void>
+  /** Takes bytes of what may be replayed to this connection now; `false` when it has had enough, unless forced. */
+  takeReplayBytes(byteCount: number, isForced: boolean): boolean
   /**
    * Goes on as this identity.
    * @throws {WebMQError} `E_FORBIDDEN` when the session belongs to another user.

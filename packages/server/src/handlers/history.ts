@@ -1,30 +1,38 @@
 import { WebMQError } from 'webmq-client/protocol'
 import { andThen } from '../maybe-promise.js'
-import { limitReplay, type Replay, readLog } from '../replay.js'
-import type { Handler, HandlerContext } from './handler.js'
+import { limitNewest, limitReplay, MAX_PAGE_MESSAGES, type RangeOptions, type Replay, readLog } from '../replay.js'
+import type { Handler, HandlerContext, MessageOf } from './handler.js'
 
-/** What a request without `since` and `last` gets. */
+/** What a request that does not say how much, nor since when, gets. */
 const DEFAULT_LAST = 100
 
 /** Sends messages of a key from the log, right after the answer that says how many; nothing comes in between. */
 export const history: Handler<'history'> = (context, message) => {
-  const { id, key, since, last = DEFAULT_LAST } = message
+  const { key } = message
   if (!context.broker.capabilities.history) throw new WebMQError('E_UNSUPPORTED', { detail: 'history' })
   if (!context.mayListen(key)) throw new WebMQError('E_FORBIDDEN', { detail: `listen ${key}` })
-  return andThen(readLog(context.broker, since === undefined ? { last } : { since }, key), (log) =>
-    answer(context, id, log),
+  return andThen(context.replayTurn(), () =>
+    andThen(readLog(context.broker, rangeOf(message), key), (log) => answer(context, message, log)),
   )
 }
 
-function answer(context: HandlerContext, id: string, log: Replay): void {
+function rangeOf({ since, rewindMs, last, limit, reverse }: MessageOf<'history'>): RangeOptions {
+  if (reverse === true) return { since, rewindMs, last: Math.min(last ?? limit ?? DEFAULT_LAST, MAX_PAGE_MESSAGES) }
+  const isOpen = since === undefined && rewindMs === undefined && limit === undefined
+  return { since, rewindMs, limit, last: last ?? (isOpen ? DEFAULT_LAST : undefined) }
+}
+
+function answer(context: HandlerContext, { id, reverse }: MessageOf<'history'>, log: Replay): void {
   if (context.isClosed) return
-  const { messages, position, gap } = limitReplay(log, (bytes) => context.takeReplayBytes(bytes))
+  const limit = reverse === true ? limitNewest : limitReplay
+  const { messages, position, gap, hasMore } = limit(log, (bytes, isForced) => context.takeReplayBytes(bytes, isForced))
   context.reply({
     verb: 'ok',
     id,
     ...context.givePosition(position),
     ...(gap === undefined ? undefined : { gap }),
     replayed: messages.length,
+    ...(hasMore ? { more: true } : undefined),
   })
-  for (const message of messages) context.replay(message)
+  for (const message of reverse === true ? messages.toReversed() : messages) context.replay(message)
 }

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { FakeServer } from '../../test/fake-server.js'
 import { memoryOptions } from '../../test/memory-options.js'
 import { SlowBroker } from '../../test/slow-broker.js'
@@ -70,20 +70,72 @@ describe('listen', () => {
     expect(payloads(client)).toEqual(expected)
   })
 
-  it('replays no more than half of what may wait for the connection, the newest, and says so', async () => {
+  it('replays in pages of no more than half of what may wait for the connection, and is live with the last', async () => {
     const fake = await FakeServer.start({ maxOutboxBytes: 16_384, maxPayloadBytes: 1_000 })
-    const [first = ''] = await publishAll(fake, ...Array.from({ length: 20 }, (_, index) => `${index}`.padEnd(870)))
+    const texts = Array.from({ length: 20 }, (_, index) => `${index}`.padEnd(870))
+    let [since = ''] = await publishAll(fake, ...texts)
     const client = await fake.connect()
     client.clear()
-    for (const id of ['1', '2'])
-      client.send({ verb: 'listen', id, pattern: `k.${id === '1' ? '#' : '*'}`, since: first })
+    const pages: unknown[] = []
+    for (let id = 1, hasMore = true; hasMore && id < 10; id++) {
+      client.send({ verb: 'listen', id: `${id}`, pattern: 'k.#', since })
+      const ok = await vi.waitFor(() => {
+        const answer = client.received('ok').at(-1)
+        if (answer?.id !== `${id}`) throw new Error('no answer yet')
+        return answer
+      }, 5_000)
+      pages.push([ok.replayed, ok.recovered, ok.gap])
+      hasMore = ok.more === true
+      since = ok.position ?? ''
+      expect(fake.server.stats().patternCount).toBe(hasMore ? 0 : 1)
+    }
+    expect(pages[0]).toEqual([8, true, undefined])
+    expect(pages.every((page) => Array.isArray(page) && page[1] === true)).toBe(true)
+    await publishAll(fake, 'live')
+    expect(payloads(client).map((payload) => JSON.parse(payload as string).trim())).toEqual([
+      ...texts.slice(1).map((text) => text.trim()),
+      'live',
+    ])
+  })
+
+  it('sends a message that is larger than its page, alone', async () => {
+    const fake = await FakeServer.start({ maxOutboxBytes: 16_384, maxPayloadBytes: 10_000 })
+    await publishAll(fake, 'a'.padEnd(9_000), 'b'.padEnd(9_000))
+    const client = await fake.connect()
+    client.clear()
+    client.send({ verb: 'listen', id: '1', pattern: 'k.#', last: 2 })
+    await fake.settled()
+    expect(client.received('ok')).toMatchObject([{ replayed: 1, more: true }])
+  })
+
+  it.each([
+    [{ rewindMs: 60_000 }, ['1', '2', '3']],
+    [{ rewindMs: 0 }, []],
+    [{ last: 2 }, ['2', '3']],
+  ])('begins with %j', async (range, texts) => {
+    const fake = await FakeServer.start()
+    await publishAll(fake, '1', '2', '3')
+    await new Promise((resolve) => setTimeout(resolve, 2))
+    const client = await fake.connect()
+    client.clear()
+    client.send({ verb: 'listen', id: '1', pattern: 'k.#', ...range })
+    await fake.settled()
+    expect(client.received('ok')).toMatchObject([{ replayed: texts.length }])
+    expect(client.received('ok')[0]).not.toHaveProperty('more')
+    expect(payloads(client).map((payload) => JSON.parse(payload as string))).toEqual(texts)
+  })
+
+  it('says no-history to who resumes a pattern of which not everything is logged', async () => {
+    const fake = await FakeServer.start({ history: ['k.#=100'] })
+    const [first = ''] = await publishAll(fake, '1', '2')
+    const client = await fake.connect()
+    client.clear()
+    client.send({ verb: 'listen', id: '1', pattern: '#', since: first })
+    client.send({ verb: 'listen', id: '2', pattern: 'k.*', since: first })
     await fake.settled()
     expect(client.received('ok')).toMatchObject([
-      { id: '1', gap: 'limit', replayed: 8 },
-      { id: '2', gap: 'limit', replayed: 0 },
-    ])
-    expect(payloads(client).map((payload) => Number(JSON.parse(payload as string)))).toEqual([
-      12, 13, 14, 15, 16, 17, 18, 19,
+      { id: '1', gap: 'no-history', replayed: 1 },
+      { id: '2', recovered: true, replayed: 1 },
     ])
   })
 
@@ -172,7 +224,8 @@ describe('listen on a broker that takes its time', () => {
     const first = publish('1')
     publish('2')
     client.send({ verb: 'listen', id: 'l', pattern: 'k', since: first })
-    await release(1)
+    // The first look whether there is more than a page, then the binding.
+    await release(2)
     const third = publish('3')
     await release(1)
     publish('4')

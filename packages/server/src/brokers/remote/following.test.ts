@@ -1,0 +1,217 @@
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import type { BrokerSink, BrokerStatus, InboundMessage, Position } from '../../broker.js'
+import { historyOf } from '../../conformance/broker/history-of.js'
+import type { Link, LinkDriver, LinkEvents, LinkMessage, LogFollower, LogPlace } from './link.js'
+import { RemoteBroker } from './remote-broker.js'
+
+/** A log that outlives its links. */
+interface TestLog {
+  epoch: string
+  /** What stands before the first entry. */
+  start: number
+  entries: { offset: number; key: string; text: string; node: string; sequence: number; messageId?: string }[]
+}
+
+/** A link to a {@link TestLog}: it gives what was there when it is followed, and what is appended later. */
+class LogLink implements Link {
+  readonly sent: LinkMessage[] = []
+  readonly events: LinkEvents
+  readonly asked: (LogPlace | undefined)[] = []
+  readonly #log: TestLog
+  #follower: LogFollower | undefined
+
+  constructor(log: TestLog, events: LinkEvents) {
+    this.#log = log
+    this.events = events
+  }
+
+  bind = () => Promise.resolve()
+  unbind = () => Promise.resolve()
+  close = () => Promise.resolve()
+
+  publish(message: LinkMessage): void {
+    this.sent.push(message)
+  }
+
+  async follow(after: LogPlace | undefined, follower: LogFollower): Promise<void> {
+    this.asked.push(after)
+    this.#follower = follower
+    const { epoch, start, entries } = this.#log
+    const isContinued = after?.epoch === epoch && after.offset >= start
+    follower.begins({ epoch, offset: isContinued ? after.offset : start }, isContinued)
+    for (const entry of entries) if (!isContinued || entry.offset > after.offset) this.#give(entry)
+  }
+
+  append(text: string, more: Partial<TestLog['entries'][number]> = {}): void {
+    const offset = (this.#log.entries.at(-1)?.offset ?? this.#log.start) + 1
+    const entry = { offset, key: 'chat.1', text, node: 'other', sequence: offset, ...more }
+    this.#log.entries.push(entry)
+    this.#give(entry)
+  }
+
+  live(key: string, text: string): void {
+    this.events.deliver({ key, payload: Buffer.from(text), isBinary: false, source: undefined })
+  }
+
+  #give({ offset, key, text, node, sequence, messageId }: TestLog['entries'][number]): void {
+    const source = { node, sequence, origin: undefined }
+    const payload = Buffer.from(text)
+    this.#follower?.message({ key, payload, isBinary: false, source, offset, timeMs: Date.now(), messageId })
+  }
+}
+
+/** Writes down, in order, what it is told; of a gap, which of these patterns it is for. */
+class Diary implements BrokerSink {
+  readonly lines: string[] = []
+
+  deliver({ payload, position }: InboundMessage): void {
+    this.lines.push(
+      `${Buffer.from(payload)}${position === undefined ? '' : ` at ${position.epoch}:${position.offset}`}`,
+    )
+  }
+
+  status(status: BrokerStatus): void {
+    this.lines.push(`(${status})`)
+  }
+
+  gap(reason: string, isAffected: (pattern: string) => boolean = () => true): void {
+    this.lines.push(`(gap ${reason}: ${['chat.1', 'news', '#'].filter(isAffected).join(' ')})`)
+  }
+}
+
+async function started(log: TestLog) {
+  const links: LogLink[] = []
+  const driver: LinkDriver = {
+    name: 'test',
+    address: 'nowhere',
+    takesBundles: true,
+    capabilities: { history: true, ordered: true, confirms: true, queueGroups: false, durable: true, manyNodes: true },
+    connect: async (_context, events) => {
+      const link = new LogLink(log, events)
+      links.push(link)
+      return link
+    },
+  }
+  const broker = new RemoteBroker(driver, {
+    brokerNamespace: 'test',
+    brokerTimeoutMs: 2_000,
+    brokerStartTimeoutMs: 1_000,
+    brokerHeartbeatMs: 1_000,
+    brokerMaxPendingBytes: 1_048_576,
+    dedupeWindowMs: 60_000,
+    dedupeMaxIds: 1_000,
+    ...historyOf('chat.#=1000'),
+  })
+  const diary = new Diary()
+  await broker.start(diary)
+  onTestFinished(() => broker.stop())
+  for (const pattern of ['chat.1', 'news', '#']) await broker.bind(pattern)
+  const linkAt = (index: number) =>
+    vi.waitFor(() => {
+      const link = links[index]
+      if (link === undefined || diary.lines.at(-1) !== '(up)') throw new Error('not yet')
+      return link
+    }, 5_000)
+  diary.lines.length = 0
+  const lines = () => diary.lines.splice(0)
+  return { broker, links, link: links[0] as LogLink, linkAt, diary, lines }
+}
+
+function logOf(epoch: string, start: number, ...texts: readonly string[]): TestLog {
+  const entries = texts.map((text, index) => {
+    const offset = start + index + 1
+    return { offset, key: 'chat.1', text, node: 'other', sequence: offset }
+  })
+  return { epoch, start, entries }
+}
+
+function textsOf(broker: RemoteBroker, ...[range, patterns]: Parameters<RemoteBroker['read']>) {
+  const { messages, gap } = broker.read(range, patterns)
+  return [...messages.map(({ payload }) => Buffer.from(payload).toString()), ...(gap === undefined ? [] : [`(${gap})`])]
+}
+
+describe('a RemoteBroker with history', () => {
+  it('has on start what was logged before, and delivers none of it', async () => {
+    const { broker, lines } = await started(logOf('e', 7, 'a', 'b'))
+    expect(lines()).toEqual([])
+    expect(broker.position()).toEqual({ epoch: 'e', offset: 9 })
+    expect(textsOf(broker, { last: 10 }, ['chat.#'])).toEqual(['a', 'b'])
+    expect(textsOf(broker, { since: { epoch: 'e', offset: 8 } }, ['chat.1'])).toEqual(['b'])
+  })
+
+  it('delivers what is logged with its position, and what is not without', async () => {
+    const { broker, link, lines } = await started(logOf('e', 0))
+    link.append('a')
+    link.live('news', 'n')
+    link.append('b')
+    expect(lines()).toEqual(['a at e:1', 'n', 'b at e:2'])
+    expect(broker.position()).toEqual({ epoch: 'e', offset: 2 })
+    expect(textsOf(broker, { last: 10 }, ['#'])).toEqual(['a', 'b', '(no-history)'])
+  })
+
+  it('after a loss goes on from where it was, and tells a gap only to those whose messages are not logged', async () => {
+    const log = logOf('e', 0, 'a')
+    const { link, linkAt, lines } = await started(log)
+    link.events.lost(new Error('cut'))
+    log.entries.push({ ...(log.entries[0] as TestLog['entries'][number]), offset: 2, sequence: 2, text: 'missed' })
+    const next = await linkAt(1)
+    expect(next.asked).toEqual([{ epoch: 'e', offset: 1, source: { node: 'other', sequence: 1, origin: undefined } }])
+    next.append('b')
+    expect(lines()).toEqual(['(down)', '(gap broker-lost: news #)', 'missed at e:2', '(up)', 'b at e:3'])
+  })
+
+  it.each<[string, Position, string]>([
+    ['the log no longer has what was missed', { epoch: 'e', offset: 5 }, 'history-expired'],
+    ['the log is another', { epoch: 'f', offset: 0 }, 'epoch-changed'],
+  ])('begins anew when %s, and tells the gap before the first message', async (_, { epoch, offset }, reason) => {
+    const log = logOf('e', 0, 'a')
+    const { broker, link, linkAt, lines } = await started(log)
+    link.events.lost(new Error('cut'))
+    Object.assign(log, logOf(epoch, offset, 'x', 'y'))
+    await linkAt(1)
+    const place = (index: number) => `${epoch}:${offset + index}`
+    expect(lines()).toEqual([
+      '(down)',
+      '(gap broker-lost: news #)',
+      `(gap ${reason}: chat.1)`,
+      `x at ${place(1)}`,
+      `y at ${place(2)}`,
+      '(up)',
+    ])
+    expect(textsOf(broker, { since: { epoch: 'e', offset: 1 } }, ['chat.1'])).toEqual(['x', 'y', `(${reason})`])
+  })
+
+  it('drops what was logged twice: sent again by its node, or published again under its id on another', async () => {
+    const { broker, link, lines } = await started(logOf('e', 0))
+    link.append('a', { node: 'one', sequence: 1 })
+    link.append('a', { node: 'one', sequence: 1 })
+    link.append('b', { node: 'one', sequence: 2, messageId: 'id' })
+    link.append('b', { node: 'two', sequence: 1, messageId: 'id' })
+    link.append('c', { node: 'two', sequence: 2 })
+    expect(lines()).toEqual(['a at e:1', 'b at e:3', 'c at e:5'])
+    expect(textsOf(broker, { last: 10 }, ['chat.1'])).toEqual(['a', 'b', 'c'])
+    expect(broker.stats().surplusCount).toBe(2)
+  })
+
+  it('resolves a publish with its place, and says which were duplicates', async () => {
+    const { broker, link } = await started(logOf('e', 0))
+    const payload = Buffer.from('a')
+    const publishes = [1, 2].map(() => broker.publish({ key: 'chat.1', payload, isBinary: false }))
+    expect(link.sent.map(({ isLogged }) => isLogged)).toEqual([true, true])
+    const position = { epoch: 'e', offset: 4 }
+    link.events.confirmed(1, false, { position, isDuplicate: true })
+    link.events.confirmed(2, true)
+    expect(await Promise.all(publishes)).toEqual([{ position, isDuplicate: true }, { isDuplicate: false }])
+  })
+
+  it('bundles only what is not logged', async () => {
+    const { broker, link } = await started(logOf('e', 0))
+    const batch = (key: string) => ['1', '2'].map((text) => ({ key, payload: Buffer.from(text), isBinary: false }))
+    void broker.publishBatch([...batch('chat.1'), ...batch('news')]).catch(() => undefined)
+    expect(link.sent.map(({ key, isBundle }) => [key, isBundle])).toEqual([
+      ['chat.1', false],
+      ['chat.1', false],
+      ['news', true],
+    ])
+  })
+})
