@@ -209,7 +209,7 @@ describe.each(['native', 'uws'] as const)('bad input on the %s transport', (tran
     client.write(text('ping'))
     await eventually(() => expect(client.texts.at(-1)).toMatch(/^pong( |$)/))
     const [, answer = '', ...more] = client.texts
-    expect(more).toEqual(['pong'])
+    expect(more).toEqual([expect.stringMatching(/^pong( |$)/)])
     const [header = '', body = ''] = answer.split('\n')
     expect(header).toBe(`error ${id} ${code}`)
     expect(JSON.parse(body)).toEqual({
