@@ -97,6 +97,37 @@ export interface VirtualUsersReport {
   }
 }
 
+/** What one client replays, and for how long. */
+export interface ReplayPlan {
+  readonly port: number
+  readonly path: string
+  readonly key: string
+  /** Options of the first `listen`. */
+  readonly first: string
+  /** What has to come: the messages numbered from 1 to this. */
+  readonly messages: number
+  /** Replays follow each other for so long; one is made in any case. */
+  readonly durationMs: number
+  readonly timeoutMs: number
+}
+
+/** Answer to `replay`. */
+export interface ReplayReport {
+  readonly replays: number
+  readonly messages: number
+  readonly pages: number
+  readonly misses: number
+  /** Messages that were not after the one before. */
+  readonly disorders: number
+  readonly gaps: number
+  readonly durationUs: number
+  /** Of it, from the first `listen` of a replay to its last message. */
+  readonly replayedUs: number
+  /** Per replay. */
+  readonly replayUs: MicrosecondSummary | null
+  readonly cpuUs: number
+}
+
 /** Answer to `stats`. */
 export interface VirtualUsersStats {
   readonly users: number

@@ -1,5 +1,11 @@
 import { LineProcess } from './line-process.js'
-import type { VirtualUsersPlan, VirtualUsersReport, VirtualUsersStats } from './virtual-users-events.js'
+import type {
+  ReplayPlan,
+  ReplayReport,
+  VirtualUsersPlan,
+  VirtualUsersReport,
+  VirtualUsersStats,
+} from './virtual-users-events.js'
 
 const READY_TIMEOUT_MS = 10_000
 const STATS_TIMEOUT_MS = 10_000
@@ -29,6 +35,12 @@ export class VirtualUsers {
   async run(plan: VirtualUsersPlan, limitMs: number): Promise<VirtualUsersReport> {
     const answer = await this.#process.request({ cmd: 'run', ...plan }, 'ran', limitMs)
     return answer as unknown as VirtualUsersReport // As the generator's README has it; both are of one repository.
+  }
+
+  /** Replays a log to one client, again and again. @param limitMs When it is given up. */
+  async replay(plan: ReplayPlan, limitMs: number): Promise<ReplayReport> {
+    const answer = await this.#process.request({ cmd: 'replay', ...plan }, 'replayed', limitMs)
+    return answer as unknown as ReplayReport
   }
 
   async stats(): Promise<VirtualUsersStats> {

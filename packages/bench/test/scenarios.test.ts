@@ -194,6 +194,19 @@ describe('a scenario of targets and tiers', { timeout: RUN_TIMEOUT_MS }, () => {
     expect(idle?.bytesPerConnection).toEqual(expect.any(Number))
   })
 
+  it('replays a long log to one client while others get what is live', async () => {
+    const load = ['--tiers', '10', '--messages', '3000', '--duration', '0.5', '--rate', '100', '--windows', '1']
+    const [row] = await rowsOf('replay', ...load)
+    expect(row).toMatchObject({ subscribers: 10, messages: 3_000, gapCount: 0, disorderCount: 0 })
+    expect(row?.replayCount).toBeGreaterThanOrEqual(1)
+    // More than fits into one page.
+    expect(row?.pagesPerReplay).toBeGreaterThan(1)
+    expect(row?.replayedPerSecond).toBeGreaterThan(1_000)
+    expect(row?.quietMs).toMatchObject({ p50: expect.any(Number), p99: expect.any(Number) })
+    expect(row?.latencyMs).toMatchObject({ p50: expect.any(Number), p99: expect.any(Number) })
+    expect(row?.fullRssBytes).toBeGreaterThan(0)
+  })
+
   it('goes on when a target cannot, and says so', async () => {
     // An outbox that no message fits into: the server refuses to start.
     const load = ['--tiers', '10', '--duration', '0.1', '--warmup', '0', '--max-outbox', '10']

@@ -138,6 +138,8 @@ export class Connection {
       return
     }
     switch (message.verb) {
+      case 'pong':
+        return
       case 'welcome':
         this.#greet(message)
         return

@@ -14,7 +14,11 @@ import type { HistoryMark, HistoryObservation } from './history-result.js'
 
 /** What a user asks for: the last ten seconds. */
 const HISTORY_WINDOW_MS = 10_000
-const HISTORY_REQUEST: HistoryRequest = { first: 'rewind=10000 limit=500', next: 'limit=500', windowMs: HISTORY_WINDOW_MS }
+const HISTORY_REQUEST: HistoryRequest = {
+  first: 'rewind=10000 limit=500',
+  next: 'limit=500',
+  windowMs: HISTORY_WINDOW_MS,
+}
 /** Ten seconds of the seed's 16 messages per second and key, several times over. */
 const HISTORY_RULE = '#=1000,1m'
 const KEY_PREFIX = 'bench.history.'

@@ -9,6 +9,7 @@ import { limitScenario } from './limit.js'
 import { matrixScenario } from './matrix.js'
 import { pacedScenario } from './paced.js'
 import { pingScenario } from './ping.js'
+import { replayScenario } from './replay.js'
 import type { Scenario } from './scenario.js'
 import { slowScenario } from './slow.js'
 import { stormScenario } from './storm.js'
@@ -20,6 +21,7 @@ export const scenarios: readonly Scenario[] = [
   clientsScenario,
   brokersScenario,
   historyScenario,
+  replayScenario,
   fanOutScenario,
   pacedScenario,
   stormScenario,

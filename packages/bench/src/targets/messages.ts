@@ -111,6 +111,10 @@ export interface TargetSettings {
   /** Bytes of each message, of a node that is to tell by a `DeliveredCount` how many it has delivered. */
   readonly toldPayloadBytes?: number
   readonly maxListensPerConnection?: number
+  /** Which keys WebMQ logs, as rules, and how much of all of them. */
+  readonly history?: readonly string[]
+  readonly historyMaxMessages?: number
+  readonly historyMaxBytes?: number
   /** As large as the largest message of the run. */
   readonly maxPayloadBytes?: number
 }

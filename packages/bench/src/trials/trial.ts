@@ -9,6 +9,7 @@ import type { LatencyMs } from '../scenarios/result.js'
 import type { TargetSample, TargetSettings } from '../targets/messages.js'
 import { TargetProcess } from '../targets/target-process.js'
 import type { TargetChoice } from '../targets/target-table.js'
+import { VirtualUsers } from '../virtual-users.js'
 
 const MAX_GONE_MS = 5_000
 const GONE_POLL_MS = 20
@@ -67,6 +68,7 @@ export class Trial {
   readonly failed: Promise<never>
   readonly #options: TrialOptions
   readonly #loadgens: Loadgen[] = []
+  readonly #users: VirtualUsers[] = []
 
   constructor(options: TrialOptions) {
     this.#options = options
@@ -88,6 +90,14 @@ export class Trial {
     const loadgen = new Loadgen({ program: programs.loadgen, threads: generatorThreads })
     this.#loadgens.push(loadgen)
     return loadgen
+  }
+
+  /** Starts a program that plays users; resolves when it takes commands. */
+  async addUsers(): Promise<VirtualUsers> {
+    const users = new VirtualUsers(this.#options.programs.users)
+    this.#users.push(users)
+    await users.ready()
+    return users
   }
 
   /** Makes connections; some may fail. */
@@ -132,7 +142,7 @@ export class Trial {
 
   /** Ends both processes; resolves when they are gone. Idempotent. */
   async stop(): Promise<void> {
-    await Promise.all(this.#loadgens.map((loadgen) => loadgen.stop()))
+    await Promise.all([...this.#loadgens, ...this.#users].map((program) => program.stop()))
     await this.target.stop()
   }
 }

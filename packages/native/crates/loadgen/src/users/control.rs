@@ -6,6 +6,7 @@ use std::sync::mpsc;
 use serde_json::{Value, json};
 
 use super::crowd::Crowd;
+use super::replay::{ReplayPlan, replay};
 use super::verify::verify;
 use crate::clock::{CpuTime, now_us, rss_bytes};
 use crate::descriptors;
@@ -69,9 +70,26 @@ fn begin(command: &Command, current: &mut Option<Run>) -> io::Result<Result<(), 
             Ok(crowd) => *current = Some(Run { crowd, id: command.id.clone(), cpu_began: CpuTime::of_process() }),
             Err(message) => return Ok(Err(message)),
         },
+        ("replay", _) => match command.fields() {
+            Ok(plan) => start_replay(plan, command.id.clone())?,
+            Err(message) => return Ok(Err(message)),
+        },
         (name, _) => return Ok(Err(format!("unknown command {name}"))),
     }
     Ok(Ok(()))
+}
+
+/// Replays on a thread of its own, which answers by itself.
+fn start_replay(plan: ReplayPlan, id: Option<Value>) -> io::Result<()> {
+    let work = move || {
+        let answered = match replay(&plan) {
+            Ok(body) => lines::write_event("replayed", id.as_ref(), &body),
+            Err(error) => lines::write_error(id.as_ref(), &format!("replay: {error}")),
+        };
+        // Nobody reads the answers any more: then the process is about to end.
+        drop(answered);
+    };
+    std::thread::Builder::new().name("replay".to_owned()).spawn(work).map(drop)
 }
 
 fn stats(run: Option<&Run>) -> Value {

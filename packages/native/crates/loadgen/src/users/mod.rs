@@ -10,6 +10,7 @@ mod iteration;
 mod link;
 mod plan;
 mod random;
+mod replay;
 mod timers;
 mod user;
 mod verify;

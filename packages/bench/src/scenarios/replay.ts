@@ -1,0 +1,231 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { RunError } from '../exit-codes.js'
+import { positiveInteger, positiveNumber } from '../options.js'
+import { JUDGEMENT_COLUMNS, percentileColumns, SERVER_COLUMNS } from '../trials/columns.js'
+import { createTrialScenario } from '../trials/create-trial-scenario.js'
+import { type FanOutWindow, measureFanOut, whyClosed, whyLate } from '../trials/fan-out.js'
+import { median } from '../trials/medians.js'
+import { latencyMs, type Trial, usageBetween } from '../trials/trial.js'
+import { checkTickSize, type TrialConfig } from '../trials/trial-options.js'
+import { type Measured, per, type TrialContext, type TrialScenario } from '../trials/trial-scenario.js'
+import { judge } from '../trials/verdict.js'
+import type { ReplayReport } from '../virtual-users-events.js'
+import type { LatencyMs } from './result.js'
+
+interface ReplayConfig extends TrialConfig {
+  /** In the log. */
+  readonly messages: number
+  /** Live messages per second. */
+  readonly rate: number
+  /** With and without a replay, so many of each. */
+  readonly windows: number
+}
+
+const LOG_KEY = 'bench.log'
+/** Longer than any run takes: all of the log. */
+const REWIND_MS = 3_600_000
+const FILL_PER_SECOND = 20_000
+const FILL_TIMEOUT_MS = 60_000
+const FILL_POLL_MS = 50
+/** Of each read of the client that is replayed to. */
+const READ_TIMEOUT_MS = 10_000
+const REPLAY_MARGIN_MS = 60_000
+/** Key, position and what a node keeps beside, generously. */
+const BYTES_BESIDE_PAYLOAD = 1_024
+
+const replay: TrialScenario<ReplayConfig> = {
+  name: 'replay',
+  summary: 'a long log is replayed to one client: how fast, what it takes, and what the others notice',
+  examples: [
+    ['', '100,000 messages, 200 live messages/s to 100 others'],
+    ['--messages 1000000 --tiers 1000', 'a longer log, more connections'],
+    ["--assert 'addedP99Ms < 5ms'", 'in CI'],
+  ],
+  abilities: ['fan-out', 'patterns'],
+  defaults: { targets: ['webmq-native'], tiers: [100], repeat: 3, duration: 5, payload: 100 },
+  caseColumns: [{ key: 'messages', title: 'In the log', unit: '', format: 'count' }],
+  columns: [
+    { key: 'replayedPerSecond', title: 'Replayed/s', unit: '1/s', format: 'rate', better: 'higher' },
+    ...percentileColumns('replayMs', 'whole replay', ['p50', 'max']),
+    { key: 'replayCount', title: 'Replays', unit: '', format: 'count' },
+    { key: 'pagesPerReplay', title: 'pages', unit: '', format: 'count' },
+    ...percentileColumns('quietMs', 'live without', ['p50', 'p99', 'max']),
+    ...percentileColumns('latencyMs', 'live beside', ['p50', 'p99', 'max']),
+    { key: 'addedP99Ms', title: 'added p99', unit: 'ms', format: 'ms', better: 'lower' },
+    { key: 'gapCount', title: 'Missed', unit: '', format: 'count', better: 'lower', repeats: 'max' },
+    {
+      key: 'disorderCount',
+      title: 'Twice or out of order',
+      unit: '',
+      format: 'count',
+      better: 'lower',
+      repeats: 'max',
+    },
+    { key: 'emptyRssBytes', title: 'RSS, log empty', unit: 'B', format: 'bytes', better: 'lower' },
+    { key: 'fullRssBytes', title: 'full', unit: 'B', format: 'bytes', better: 'lower' },
+    { key: 'serverPeakRssBytes', title: 'peak while replaying', unit: 'B', format: 'bytes', better: 'lower' },
+    ...SERVER_COLUMNS,
+    ...JUDGEMENT_COLUMNS,
+  ],
+  addOptions(command) {
+    command
+      .option('--messages <n>', 'messages in the log', positiveInteger, 100_000)
+      .option('--rate <n>', 'live messages per second, to each of the others', positiveNumber, 200)
+      .option('--windows <n>', 'windows with a replay and without, in turn, so many of each', positiveInteger, 3)
+  },
+  readConfig(common, values) {
+    checkTickSize(common)
+    return {
+      ...common,
+      messages: Number(values.messages),
+      rate: Number(values.rate),
+      windows: Number(values.windows),
+    }
+  },
+  cases: ({ tiers, messages }) => tiers.map((subscribers) => ({ mode: 'memory', subscribers, fields: { messages } })),
+  notes: ({ rate, duration, windows, payload }) => [
+    `The log has messages of ${payload} bytes. One client asks for all of it, page by page, and begins anew as soon as it has it, for ${duration} s; beside it ${rate} messages/s are published to the others, from which latencies are. ${windows} such windows and ${windows} without a replay take turns on one server; percentiles are medians of them, maxima the largest.`,
+    'Replayed/s is of the time from the first listen of a replay to its last message; of the server CPU all that was used in the windows with a replay.',
+  ],
+  measure: measureReplay,
+}
+
+async function measureReplay(context: TrialContext<ReplayConfig>): Promise<Measured> {
+  const { config, testCase, progress, startTrial } = context
+  const { messages, windows, rate, duration, payload } = config
+  // What is live is logged too.
+  const maxMessages = messages + Math.ceil(rate * duration * 2 * windows) + messages
+  const trial = await startTrial({
+    history: [`#=${maxMessages}`],
+    historyMaxMessages: maxMessages,
+    historyMaxBytes: maxMessages * (payload + BYTES_BESIDE_PAYLOAD),
+  })
+  progress.phase('connecting')
+  await trial.subscribe(testCase.subscribers)
+  const users = await trial.addUsers()
+  await trial.target.collect()
+  const empty = await trial.mark()
+  progress.phase('filling the log')
+  await progress.during(fill(trial, config))
+  await trial.target.collect()
+  const full = await trial.mark()
+
+  const durationMs = duration * 1_000
+  const window = async (phase: string) =>
+    await measureFanOut(
+      trial,
+      // Unthrottled: who publishes does not wait for who is replayed to.
+      async ({ target }) =>
+        await target.publishPaced({ perSecond: rate, durationMs, payloadBytes: payload, isThrottled: false }),
+      { count: { latency: true, fanout: false }, durationMs, firstSeq: undefined, progress, phase },
+    )
+  const plan = {
+    port: trial.target.port,
+    path: '/ws',
+    key: LOG_KEY,
+    first: `rewind=${REWIND_MS}`,
+    messages,
+    durationMs,
+    timeoutMs: READ_TIMEOUT_MS,
+  }
+  const quiet: FanOutWindow[] = []
+  const beside: FanOutWindow[] = []
+  const replays: ReplayReport[] = []
+  for (let turn = 0; turn < windows; turn++) {
+    quiet.push(await window('without a replay'))
+    const [one, report] = await Promise.all([
+      window('beside a replay'),
+      users.replay(plan, durationMs + REPLAY_MARGIN_MS),
+    ])
+    beside.push(one)
+    replays.push(report)
+  }
+  const total = (of: (report: ReplayReport) => number) => replays.reduce((sum, report) => sum + of(report), 0)
+  const seconds = total(({ replayedUs }) => replayedUs) / 1_000_000
+  const all = [...quiet, ...beside]
+  const quietMs = together(quiet)
+  const besideMs = together(beside)
+  const replayCount = total((report) => report.replays)
+  const gaps = total((report) => report.gaps)
+  const gapCount = total(({ misses }) => misses)
+  const disorderCount = total(({ disorders }) => disorders)
+  const liveLostCount = all.reduce((sum, { lostCount }) => sum + lostCount, 0)
+  const generatorUtilization = Math.max(
+    ...all.map((one) => one.generatorUtilization),
+    // The client that is replayed to is one thread.
+    ...replays.map(({ cpuUs, durationUs }) => cpuUs / durationUs),
+  )
+  return {
+    figures: {
+      ...usageBetween(full, await trial.mark()),
+      serverCpuSeconds: beside.reduce((sum, { usage }) => sum + usage.serverCpuSeconds, 0),
+      replayedPerSecond: per(
+        total((report) => report.messages),
+        seconds,
+      ),
+      replayMs: latencyMs(replays.at(-1)?.replayUs),
+      replayCount,
+      pagesPerReplay: per(
+        total(({ pages }) => pages),
+        replayCount,
+      ),
+      quietMs,
+      latencyMs: besideMs,
+      addedP99Ms: Math.max(0, (besideMs.p99 ?? 0) - (quietMs.p99 ?? 0)),
+      gapCount,
+      disorderCount,
+      emptyRssBytes: empty.server.rssBytes,
+      fullRssBytes: full.server.rssBytes,
+      generatorUtilization,
+      ...judge({
+        lostCount: gapCount + liveLostCount,
+        reorderedCount: disorderCount,
+        failure:
+          gaps > 0 ? `${gaps} pages told of a gap` : (all.map(whyClosed).find((reason) => reason !== null) ?? null),
+        generatorUtilization,
+        serverLate:
+          all.map((one) => whyLate(one, Math.round(rate * duration))).find((reason) => reason !== null) ?? null,
+      }),
+    },
+  }
+}
+
+/**
+ * Publishes what will be replayed, as a client does; resolves when the server has taken all of it.
+ * @throws {RunError} when it does not.
+ */
+async function fill(trial: Trial, { messages, payload }: ReplayConfig): Promise<void> {
+  const publisher = trial.addLoadgen()
+  await publisher.ready()
+  await trial.tryConnect({ count: 1 }, publisher)
+  const { receivedCount: before } = await trial.target.sample()
+  const text = '{"ts":$TS_US,"content":"message $SEQ of user 1"}'
+  const frame = `publish - ${LOG_KEY}\n${text.replace('}', `,"pad":"${'x'.repeat(Math.max(0, payload - text.length))}"}`)}`
+  const durationMs = (messages / FILL_PER_SECOND) * 1_000
+  await publisher.floodIn({ durationMs, frame, mode: 'paced', perSecond: FILL_PER_SECOND })
+  const deadline = performance.now() + FILL_TIMEOUT_MS
+  for (;;) {
+    const { receivedCount } = await trial.target.sample()
+    if (receivedCount - before >= messages) return
+    if (performance.now() > deadline) {
+      throw new RunError(`the server took ${receivedCount - before} of ${messages} messages`)
+    }
+    await sleep(FILL_POLL_MS)
+  }
+}
+
+/** One distribution for several windows of the same kind. */
+function together(windows: readonly FanOutWindow[]): LatencyMs {
+  const each = windows.map(({ counted }) => latencyMs(counted.latencyUs)).filter((one) => one !== null)
+  const middle = (of: 'p50' | 'p95' | 'p99') => median(each.map((one) => one[of]).filter((value) => value !== null))
+  const maxima = each.map(({ max }) => max).filter((value) => value !== null)
+  return {
+    p50: middle('p50'),
+    p95: middle('p95'),
+    p99: middle('p99'),
+    max: maxima.length === 0 ? null : Math.max(...maxima),
+  }
+}
+
+/** What a long replay costs the server and the others. */
+export const replayScenario = createTrialScenario(replay)
