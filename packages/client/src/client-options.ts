@@ -72,6 +72,13 @@ export interface WebSocketLike {
 /** Makes a WebSocket. */
 export type WebSocketConstructor = new (url: string, protocols: string[]) => WebSocketLike
 
+/** Where positions are kept over a reload of the page: `sessionStorage`, `localStorage`, or what looks like them. */
+export interface PositionStore {
+  getItem(key: string): string | null
+  setItem(key: string, value: string): void
+  removeItem(key: string): void
+}
+
 /** Options of a client. */
 export interface ClientOptions {
   /** `ws(s)://`, `http(s)://`, or a path on the page's own origin; a function is asked before every attempt. */
@@ -84,6 +91,11 @@ export interface ClientOptions {
   /** Default `queue`. */
   readonly whenOffline?: WhenOffline
   readonly offlineQueue?: OfflineQueueOptions
+  /**
+   * Keeps positions over a reload of the page, so that a listen goes on from where the former page has stopped; `session` keeps them
+   * in `sessionStorage`, by URL and pattern. Default `false`. A store that fails is told of once, as an `error` event.
+   */
+  readonly resume?: false | 'session' | PositionStore
   /** From asking for a token to being live; default 10,000. */
   readonly connectTimeoutMs?: number
   /** For answers to publish and listen; default 10,000. */

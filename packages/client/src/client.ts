@@ -1,14 +1,24 @@
 import type { ClientOptions } from './client-options.js'
 import { Emitter } from './emitter.js'
 import type { ClientError, ClientEvents, ConnectedInfo, State, StateChange } from './events.js'
+import { HistoryReads } from './history.js'
 import { Link } from './link.js'
 import { Listens } from './listens.js'
 import { resolveOptions } from './options.js'
 import { type ServerMessage, WebMQError } from './protocol/index.js'
 import { Publishes } from './publishes.js'
+import { Questions } from './questions.js'
 import { errorOfServer } from './server-error.js'
 import type { KnownTopic, Payload, Topics } from './topics.js'
-import type { ListenOptions, MessageHandler, PublishOptions, PublishResult, Subscription } from './types.js'
+import type {
+  HistoryOptions,
+  HistoryResult,
+  ListenOptions,
+  MessageHandler,
+  PublishOptions,
+  PublishResult,
+  Subscription,
+} from './types.js'
 
 /** How long `close` waits for acknowledgements unless told otherwise. */
 const FLUSH_MS = 1_000
@@ -27,7 +37,9 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
   })
   readonly #link: Link
   readonly #listens: Listens
+  readonly #history: HistoryReads
   readonly #publishes: Publishes
+  readonly #questions: Questions
   readonly #lostAfterMs: number
   #waiting: ((error?: WebMQError) => void)[] = []
   #lostTimer: ReturnType<typeof setTimeout> | undefined
@@ -43,10 +55,12 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
       onLive: ({ limits }) => {
         // In this order: an app that listens to what it publishes gets it.
         this.#listens.up()
+        this.#history.up()
         this.#publishes.up(limits)
       },
       onDown: () => {
         this.#listens.down()
+        this.#questions.down()
         this.#publishes.down()
       },
       onState: (change, info) => this.#changed(change, info),
@@ -54,9 +68,17 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
       onError: (error) => this.#report({ error }),
     })
     this.#publishes = new Publishes(resolved, this.#link)
-    this.#listens = new Listens(resolved, this.#link, {
+    this.#questions = new Questions(this.#link, resolved.ackTimeoutMs)
+    this.#listens = new Listens(resolved, this.#link, this.#questions, {
       onGap: (gap) => this.#emitter.emit('gap', gap),
       onError: (error) => this.#report(error),
+    })
+    this.#history = new HistoryReads({
+      wire: this.#link,
+      questions: this.#questions,
+      timeoutMs: resolved.ackTimeoutMs,
+      maxReads: resolved.maxMessages,
+      expectReplay: (...replay) => this.#listens.expectReplay(...replay),
     })
   }
 
@@ -121,6 +143,21 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
     return this.#publishes.publish(key, payload, options)
   }
 
+  /**
+   * Reads what the broker's log holds of a key, without listening: the newest `limit` messages (default 100), oldest first; with
+   * `since` or `rewind` the oldest ones after that. Waits for a connection if need be, and asks again when one is lost, for
+   * `ackTimeoutMs` in all.
+   * @throws {WebMQError} `E_KEY_INVALID`, `E_OPTION_INVALID`, `E_POSITION_INVALID`, `E_FORBIDDEN`, `E_CLOSED`; `E_UNSUPPORTED` when
+   * nothing is logged; retryable: `E_TIMEOUT`, `E_QUEUE_FULL`, `E_BROKER_UNAVAILABLE`.
+   */
+  async history<const K extends string>(
+    key: K & KnownTopic<T, K>,
+    options?: HistoryOptions,
+  ): Promise<HistoryResult<Payload<T, K>>> {
+    this.#start()
+    return (await this.#history.read(key, options)) as HistoryResult<Payload<T, K>>
+  }
+
   /** Calls `handler` at every `event`; returns what ends that. */
   on<E extends keyof ClientEvents>(event: E, handler: (event: ClientEvents[E]) => unknown): () => void {
     return this.#emitter.on(event, handler)
@@ -153,9 +190,12 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
       case 'gap':
         this.#listens.gap(message)
         return
+      case 'pong':
+        this.#listens.heard(message.position)
+        return
       case 'ok':
       case 'error': {
-        const isAnswer = this.#publishes.answer(message) || this.#listens.answer(message)
+        const isAnswer = this.#publishes.answer(message) || this.#questions.answer(message)
         if (isAnswer || message.verb === 'ok') return
         const error = errorOfServer(message)
         if (message.pattern === undefined) this.#report({ error })
@@ -193,7 +233,9 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
   #ended(error: WebMQError | undefined): void {
     clearTimeout(this.#lostTimer)
     const reason = error ?? new WebMQError('E_CLOSED')
+    this.#questions.down()
     this.#listens.close(error)
+    this.#history.close(reason)
     this.#publishes.close(reason)
     for (const settle of this.#waiting.splice(0)) settle(reason)
   }

@@ -138,8 +138,6 @@ export class Connection {
       return
     }
     switch (message.verb) {
-      case 'pong':
-        return
       case 'welcome':
         this.#greet(message)
         return

@@ -6,7 +6,7 @@ import type { Topics } from './topics.js'
 let instance: WebMQClient | undefined
 
 /**
- * Makes the client that `listen`, `unlisten`, `publish` and `close` use, and returns it; a former one is closed.
+ * Makes the client that `listen`, `unlisten`, `publish`, `history` and `close` use, and returns it; a former one is closed.
  * @throws {WebMQError} `E_OPTION_INVALID`, naming the option.
  */
 export function setup<T = Topics>(options: ClientOptions): WebMQClient<T> {
@@ -24,6 +24,9 @@ export const unlisten: WebMQClient['unlisten'] = async (...args) => current().un
 
 /** {@link WebMQClient.publish} of the default instance. */
 export const publish: WebMQClient['publish'] = async (...args) => current().publish(...args)
+
+/** {@link WebMQClient.history} of the default instance. */
+export const history: WebMQClient['history'] = async (...args) => current().history(...args)
 
 /** {@link WebMQClient.close} of the default instance; nothing happens when there is none. */
 export const close: WebMQClient['close'] = async (options) => instance?.close(options)

@@ -1,6 +1,6 @@
 export { WebMQClient } from './client.js'
 export type * from './client-options.js'
-export { close, listen, publish, setup, unlisten } from './default-instance.js'
+export { close, history, listen, publish, setup, unlisten } from './default-instance.js'
 export type * from './events.js'
 export { type ErrorCode, type GapReason, WebMQError } from './protocol/index.js'
 export type { KnownTopic, Payload, Topics } from './topics.js'

@@ -3,9 +3,10 @@ import type { ClientError, Gap } from './events.js'
 import { MatchCache } from './match-cache.js'
 import type { ResolvedOptions } from './options.js'
 import { decodePayload } from './payload.js'
-import { type ParsedPosition, parsePosition } from './position.js'
+import { isSeen, type ParsedPosition, parsePosition } from './position.js'
 import { PositionBase, type ServerMessage, validatePattern, WebMQError } from './protocol/index.js'
-import { Questions } from './questions.js'
+import type { Questions, Start } from './questions.js'
+import { SavedPositions } from './saved-positions.js'
 import { LiveSubscription } from './subscription.js'
 import type { ListenOptions, Message, MessageHandler } from './types.js'
 import type { Wire } from './wire.js'
@@ -23,11 +24,14 @@ interface Listen {
   timer?: ReturnType<typeof setTimeout>
 }
 
-/** Messages from the log that follow the `ok` of a listen, without anything in between [P-6.4]. */
+/** Whom messages from the log are handed to. */
+type ReplayTarget = Pick<LiveSubscription, 'deliver'>
+
+/** Messages from the log that follow an `ok`, without anything in between [P-6.4]. */
 interface Replay {
-  readonly subscriptions: readonly LiveSubscription[]
-  readonly position: ParsedPosition | undefined
+  readonly subscriptions: readonly ReplayTarget[]
   left: number
+  done(): void
 }
 
 /** Whom the registry tells. */
@@ -43,17 +47,28 @@ export class Listens {
   readonly #context: ListensContext
   readonly #listens = new Map<string, Listen>()
   readonly #questions: Questions
+  readonly #saved: SavedPositions | undefined
   readonly #cache = new MatchCache<Listen>()
   readonly #positions = new PositionBase()
   #replay: Replay | undefined
   /** Position of the last live message: what matches a listen that was live before and came earlier is here [P-8.7]. */
   #latest: ParsedPosition | undefined
+  #downCount = 0
 
-  constructor(options: ResolvedOptions, wire: Wire, context: ListensContext) {
+  constructor(options: ResolvedOptions, wire: Wire, questions: Questions, context: ListensContext) {
     this.#options = options
     this.#wire = wire
     this.#context = context
-    this.#questions = new Questions(wire, options.ackTimeoutMs)
+    this.#questions = questions
+    const { resume, url } = options
+    if (resume) {
+      this.#saved = new SavedPositions({
+        store: resume,
+        name: typeof url === 'function' ? '' : `${url}`,
+        collect: () => this.#handledPositions(),
+        onError: (error) => context.onError({ error }),
+      })
+    }
   }
 
   /**
@@ -68,8 +83,14 @@ export class Listens {
     const subscription = new LiveSubscription(pattern, handler, options, {
       remove: (gone) => this.#remove(gone),
       onError: (error, message) => this.#context.onError({ error, pattern, key: message?.key }),
+      onGap: (gap) => this.#context.onGap(gap),
+      backoffMs: (attempt) => backoffMs(attempt, this.#options),
     })
     if (subscription.state === 'closed') return subscription
+    // Who joins others begins with them; who comes first goes on from where a former page has stopped.
+    if (isLive(subscription.start) && !listen.subscriptions.some(({ state }) => state === 'active')) {
+      subscription.position = parsePosition(this.#saved?.get(pattern))
+    }
     listen.subscriptions = [...listen.subscriptions, subscription]
     this.#listens.set(pattern, listen)
     this.#cache.clear()
@@ -91,32 +112,42 @@ export class Listens {
 
   /** The connection is gone. */
   down(): void {
+    this.#downCount++
     this.#replay = undefined
     this.#positions.clear()
     for (const listen of this.#listens.values()) {
       clearTimeout(listen.timer)
       for (const subscription of listen.subscriptions) subscription.suspend(this.#latest)
     }
-    this.#questions.down()
   }
 
   /** Ends every subscription. */
   close(error?: WebMQError): void {
     this.down()
+    this.#saved?.close()
     const listens = [...this.#listens.values()]
     this.#listens.clear()
     for (const { subscriptions } of listens) for (const subscription of subscriptions) subscription.close(error)
   }
 
-  /** Takes an answer; returns whether it was to a question of this registry. */
-  answer(message: From<'ok'> | From<'error'>): boolean {
-    return this.#questions.answer(message)
+  /** The messages that follow an answer go to these subscriptions; `done` is called after the last. */
+  expectReplay({ position, replayed = 0 }: From<'ok'>, subscriptions: readonly ReplayTarget[], done: () => void): void {
+    this.#positions.note(position)
+    if (replayed > 0) this.#replay = { subscriptions, left: replayed, done }
+    else done()
+  }
+
+  /** All that is live up to this position has come [P-9.7]. */
+  heard(position: string | undefined): void {
+    this.#latest = parsePosition(position) ?? this.#latest
+    this.#saved?.touch()
   }
 
   /** Hands a message to every handler of every matching pattern, once. Cost for a known key: O(handlers). */
   deliver({ key, payload: wirePayload, position: wirePosition, replayed }: From<'message'>): void {
     const replay = replayed ? this.#replay : undefined
-    const targets = replay ? [replay] : this.#cache.find(key, this.#listens.values())
+    // A replay that nobody waits for any more, because its answer was late, is nobody's.
+    const targets = replay ? [replay] : replayed ? [] : this.#cache.find(key, this.#listens.values())
     const text = this.#positions.complete(wirePosition)
     const position = parsePosition(text)
     if (targets.length > 0) {
@@ -128,9 +159,14 @@ export class Listens {
         this.#context.onError({ error: new WebMQError('E_PAYLOAD_INVALID', { detail: key, cause }), key })
       }
     }
-    if (replay && --replay.left === 0) this.#caughtUp(replay)
-    // Last, for a handler may end the connection. Replays do not count: the log may be ahead of what is live.
-    if (!replayed) this.#latest = position
+    this.#saved?.touch()
+    if (!replay) {
+      // Last, for a handler may end the connection. Replays do not count: the log may be ahead of what is live.
+      if (!replayed && position) this.#latest = position
+    } else if (--replay.left === 0 && replay === this.#replay) {
+      this.#replay = undefined
+      replay.done()
+    }
   }
 
   /** The server has ended a listen that a new token does not grant [P-5.5]. Those who wait for an answer get their own. */
@@ -145,18 +181,19 @@ export class Listens {
 
   /** The server has lost messages on their way to this connection. */
   gap({ pattern, reason }: From<'gap'>): void {
-    const gap = { pattern, reason }
-    for (const subscription of this.#listens.get(pattern)?.subscriptions ?? []) subscription.gap(gap)
+    const subscriptions = this.#listens.get(pattern)?.subscriptions ?? []
+    const gap = { pattern, reason, since: subscriptions[0]?.position?.text }
+    for (const subscription of subscriptions) subscription.gap(gap)
     this.#context.onGap(gap)
   }
 
   /** Adds to what is there already, if it wants no more than that; otherwise asks the server. */
   #join(listen: Listen, subscription: LiveSubscription): void {
-    if (!subscription.position && subscription.last === undefined) {
+    if (isLive(subscription.start)) {
       const active = listen.subscriptions.find(({ state }) => state === 'active')
       if (active) {
         subscription.position = active.position
-        subscription.activate({ recovered: false, replayed: 0, position: active.position?.text }, this.#latest)
+        subscription.accept({ recovered: false, replayed: 0, position: active.position?.text }, true, this.#latest)
         return
       }
       if (listen.joinable) {
@@ -172,7 +209,7 @@ export class Listens {
     const groups = new Map<string, LiveSubscription[]>()
     for (const subscription of listen.subscriptions) {
       if (subscription.state !== 'pending') continue
-      const start = `${subscription.position?.text} ${subscription.last}`
+      const start = JSON.stringify(subscription.start)
       groups.set(start, [...(groups.get(start) ?? []), subscription])
     }
     for (const targets of groups.values()) this.#ask(listen, targets)
@@ -180,23 +217,19 @@ export class Listens {
 
   #ask(listen: Listen, targets: LiveSubscription[]): void {
     const { pattern } = listen
-    const [first] = targets
-    const since = first?.position?.text
-    const last = first?.last
-    if (since === undefined && last === undefined) listen.joinable = targets
-    this.#questions.ask({ verb: 'listen', pattern, since, last }, (answer) => {
+    const start = targets[0]?.start ?? {}
+    if (isLive(start)) listen.joinable = targets
+    this.#questions.ask({ verb: 'listen', pattern, ...start }, (answer) => {
       if (listen.joinable === targets) listen.joinable = undefined
       if (answer instanceof WebMQError) this.#refused(listen, targets, answer)
-      else this.#accepted(listen, targets, since, answer)
+      else this.#accepted(listen, targets, start.since, answer)
     })
   }
 
   #accepted(listen: Listen, targets: readonly LiveSubscription[], since: string | undefined, ok: From<'ok'>): void {
     const { pattern } = listen
-    const { recovered = false, replayed = 0, position, gap } = ok
+    const { recovered = false, replayed = 0, position, gap, more } = ok
     listen.failedAttempts = 0
-    const replay = { subscriptions: targets, left: replayed, position: parsePosition(position) }
-    this.#positions.note(position)
     let isGap = false
     for (const subscription of targets) {
       if (subscription.state === 'closed') continue
@@ -204,16 +237,35 @@ export class Listens {
       const isResuming = since !== undefined || subscription.wasActive
       const reason = gap ?? (isResuming && !recovered ? 'no-history' : undefined)
       isGap ||= reason !== undefined
-      subscription.activate({ recovered, replayed, position, gap: reason }, this.#latest, since)
+      subscription.accept({ recovered, replayed, position, gap: reason }, !more, this.#latest, since)
     }
     if (isGap) this.#context.onGap({ pattern, reason: gap ?? 'no-history', since })
-    if (replayed > 0) this.#replay = replay
-    else this.#caughtUp(replay)
+    this.expectReplay(ok, targets, () => {
+      const end = parsePosition(position)
+      if (end) for (const subscription of targets) subscription.position = end
+      this.#saved?.touch()
+      if (more) this.#turnPage(listen, targets)
+    })
   }
 
-  #caughtUp({ subscriptions, position }: Replay): void {
-    this.#replay = undefined
-    if (position) for (const subscription of subscriptions) subscription.position = position
+  /** Asks for the next page of a replay once this one has been read: a replay is paced by its readers [P-6.9]. */
+  #turnPage(listen: Listen, targets: readonly LiveSubscription[]): void {
+    const downCount = this.#downCount
+    const reading = targets.map((subscription) => subscription.whenRead()).filter((promise) => promise !== undefined)
+    const ask = () => {
+      const open = targets.filter(({ state }) => state === 'pending')
+      if (open.length > 0 && this.#downCount === downCount) this.#ask(listen, open)
+    }
+    if (reading.length > 0) void Promise.all(reading).then(ask)
+    else ask()
+  }
+
+  *#handledPositions(): Iterable<readonly [pattern: string, position: string]> {
+    for (const { pattern, subscriptions } of this.#listens.values()) {
+      const positions = subscriptions.map((subscription) => subscription.handledPosition(this.#latest))
+      const oldest = positions.reduce((oldest, position) => (isSeen(position, oldest) ? position : oldest))
+      if (oldest && !positions.includes(undefined)) yield [pattern, oldest.text]
+    }
   }
 
   #refused(listen: Listen, targets: readonly LiveSubscription[], error: WebMQError): void {
@@ -256,8 +308,15 @@ export class Listens {
   }
 
   async #remove(subscription: LiveSubscription): Promise<void> {
-    if (!this.#forget(subscription) || !this.#wire.isLive) return
     const { pattern } = subscription
+    if (!this.#forget(subscription)) return
+    this.#saved?.forget(pattern)
+    if (!this.#wire.isLive) return
     await new Promise((resolve) => this.#questions.ask({ verb: 'unlisten', pattern }, resolve))
   }
+}
+
+/** Whether nothing but live messages is asked for. */
+function isLive({ since, last, rewindMs }: Start): boolean {
+  return (since ?? last ?? rewindMs) === undefined
 }

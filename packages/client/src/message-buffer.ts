@@ -15,6 +15,10 @@ export class MessageBuffer<T> {
   readonly #overflow: Overflow
   readonly #items: T[] = []
   readonly #readers: Reader<T>[] = []
+  /** Waits for everything to be taken. */
+  #onEmpty: (() => void) | undefined
+  /** The one that was taken last. */
+  taken: T | undefined
   #ended = false
   #error: unknown
 
@@ -23,11 +27,25 @@ export class MessageBuffer<T> {
     this.#overflow = overflow
   }
 
+  get size(): number {
+    return this.#items.length
+  }
+
+  /** Resolves when everything has been taken, or nobody will; `undefined` when that is so now. Called again only then. */
+  whenEmpty(): Promise<void> | undefined {
+    if (this.#items.length === 0 || this.#ended) return undefined
+    return new Promise((resolve) => {
+      this.#onEmpty = resolve
+    })
+  }
+
   /** Returns what happened: `kept`, or that the buffer was full and a message was lost (`dropped`), or must be (`full`). */
   push(item: T): 'kept' | 'dropped' | 'full' {
     const reader = this.#readers.shift()
-    if (reader) reader.resolve({ done: false, value: item })
-    else if (this.#items.length < this.#maxMessages) this.#items.push(item)
+    if (reader) {
+      this.taken = item
+      reader.resolve({ done: false, value: item })
+    } else if (this.#items.length < this.#maxMessages) this.#items.push(item)
     else if (this.#overflow === 'close') return 'full'
     else {
       if (this.#overflow === 'drop-oldest') {
@@ -41,7 +59,12 @@ export class MessageBuffer<T> {
 
   /** Resolves with the oldest message, once there is one; after the end, with what is left and then `done`. */
   next(): Promise<Result<T>> {
-    if (this.#items.length > 0) return Promise.resolve({ done: false, value: this.#items.shift() as T })
+    if (this.#items.length > 0) {
+      const value = this.#items.shift() as T
+      this.taken = value
+      if (this.#items.length === 0) this.#onEmpty?.()
+      return Promise.resolve({ done: false, value })
+    }
     if (this.#error !== undefined) return Promise.reject(this.#error)
     if (this.#ended) return Promise.resolve(DONE)
     return new Promise((resolve, reject) => this.#readers.push({ resolve, reject }))
@@ -52,6 +75,7 @@ export class MessageBuffer<T> {
     if (this.#ended) return
     this.#ended = true
     this.#error = error
+    this.#onEmpty?.()
     for (const reader of this.#readers.splice(0)) {
       if (error === undefined) reader.resolve(DONE)
       else reader.reject(error)

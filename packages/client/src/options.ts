@@ -16,6 +16,7 @@ export function resolveOptions({
   token,
   codec,
   whenOffline = 'queue',
+  resume = false,
   random = Math.random,
   WebSocket: socketClass = globalThis.WebSocket,
   reconnect: { minMs = 500, maxMs = 20_000, maxAttempts = Number.POSITIVE_INFINITY } = {},
@@ -31,7 +32,16 @@ export function resolveOptions({
   if (!socketClass) throw invalid("no WebSocket here; pass one, e.g. `WebSocket` of 'ws'")
   // A URL that cannot be parsed is a mistake to be seen at once, not an attempt to be repeated for ever.
   if (typeof url !== 'function') webSocketUrl(url)
-  return { url, token, codec, whenOffline, random, socketClass: socketClass as WebSocketConstructor, ...numbers }
+  return {
+    url,
+    token,
+    codec,
+    whenOffline,
+    resume,
+    random,
+    socketClass: socketClass as WebSocketConstructor,
+    ...numbers,
+  }
 }
 
 /**

@@ -7,12 +7,19 @@ type From<V extends ServerMessage['verb']> = Extract<ServerMessage, { verb: V }>
 /** What became of a question: the server's `ok`, its error, `E_TIMEOUT` or `E_DISCONNECTED`. */
 export type Answer = From<'ok'> | WebMQError
 
-/** A request about a pattern, before it has an id. */
-export interface Question {
-  readonly verb: 'listen' | 'unlisten'
-  readonly pattern: string
+/** A request before it has an id. Options that are `undefined` are left out. */
+export type Question =
+  | ({ readonly verb: 'listen' | 'unlisten'; readonly pattern: string } & Start)
+  | ({ readonly verb: 'history'; readonly key: string } & Start & {
+        readonly limit?: number | undefined
+        readonly reverse?: true | undefined
+      })
+
+/** Where a replay is to begin; at most one of them for a listen. */
+export interface Start {
   readonly since?: string | undefined
   readonly last?: number | undefined
+  readonly rewindMs?: number | undefined
 }
 
 /** Requests that wait for their answers. Each gets exactly one: from the server, from its timer, or from the lost connection. */

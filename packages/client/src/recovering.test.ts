@@ -232,6 +232,6 @@ it('passes on that the server has lost messages for this connection', async () =
   await subscription.ready
   server.gap('a.*')
   await settle()
-  expect(gaps).toEqual([{ pattern: 'a.*', reason: 'slow-consumer' }])
+  expect(gaps).toEqual([{ pattern: 'a.*', reason: 'slow-consumer', since: 'epoch1:0' }])
   expect(own).toHaveBeenCalledTimes(1)
 })

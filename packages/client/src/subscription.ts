@@ -1,9 +1,12 @@
 import { callSafely } from './call-safely.js'
+import { parseDuration } from './duration.js'
 import { Emitter } from './emitter.js'
 import type { Gap } from './events.js'
+import { Loader } from './loader.js'
 import { MessageBuffer } from './message-buffer.js'
 import { isSeen, type ParsedPosition, parsePosition } from './position.js'
 import { WebMQError } from './protocol/index.js'
+import type { Start } from './questions.js'
 import type { ListenOptions, ListenResult, Message, MessageHandler, Subscription, SubscriptionEvents } from './types.js'
 
 /** What a subscription may touch. */
@@ -11,6 +14,9 @@ export interface SubscriptionContext {
   /** Takes the subscription out of the registry; resolves when the server knows. */
   remove(subscription: LiveSubscription): Promise<void>
   onError(error: unknown, message?: Message<unknown>): void
+  onGap(gap: Gap): void
+  /** Time before attempt number `attempt` of the app's `load`, counted from 0. */
+  backoffMs(attempt: number): number
 }
 
 interface Deferred {
@@ -29,7 +35,11 @@ export class LiveSubscription implements Subscription<unknown> {
   readonly #context: SubscriptionContext
   readonly #options: ListenOptions
   readonly #emitter: Emitter<SubscriptionEvents>
+  readonly #rewindMs: number | undefined
+  readonly #loader: Loader | undefined
   #ready = deferred()
+  /** What the pages of a replay have said so far, between the first of them and the last. */
+  #pages: ListenResult | undefined
   #buffer: MessageBuffer<Message<unknown>> | undefined
   /** The last live message on the connection when the listen became live: it says nothing about this listen. */
   #latestBefore: ParsedPosition | undefined
@@ -53,15 +63,22 @@ export class LiveSubscription implements Subscription<unknown> {
     this.#context = context
     this.#emitter = new Emitter((error) => context.onError(error))
     this.position = parsePosition(options.since)
+    this.#rewindMs = options.rewind === undefined ? undefined : parseDuration(options.rewind)
+    if (options.load) this.#loader = this.#createLoader(options.load)
     if (!handler) this.#createBuffer()
     const { signal } = options
     if (signal?.aborted) this.close(new WebMQError('E_ABORTED'), true)
     else signal?.addEventListener('abort', this.#onAbort)
   }
 
-  /** Where the app wants to begin, until the first acknowledgement. */
-  get last(): number | undefined {
-    return this.wasActive || this.position ? undefined : this.#options.last
+  /** Where a replay is to begin: where this has stopped, or, until the first acknowledgement, where the app wants to. */
+  get start(): Start {
+    if (this.position) return { since: this.position.text }
+    return this.wasActive ? {} : { last: this.#options.last, rewindMs: this.#rewindMs }
+  }
+
+  get isLoading(): boolean {
+    return this.#loader?.isLoading ?? false
   }
 
   on<E extends keyof SubscriptionEvents>(event: E, handler: (event: SubscriptionEvents[E]) => unknown): () => void {
@@ -89,33 +106,96 @@ export class LiveSubscription implements Subscription<unknown> {
     }
   }
 
-  /** The server has accepted the listen; `latest` is the position of the last live message before. */
-  activate(result: ListenResult, latest: ParsedPosition | undefined, since?: string): void {
-    this.state = 'active'
-    this.wasActive = true
-    this.#latestBefore = latest
-    this.#ready.resolve(result)
-    this.#emitter.emit('ready', result)
-    if (result.gap) this.gap({ pattern: this.pattern, reason: result.gap, since })
+  /**
+   * The server has accepted the listen, and answers with a page of the replay, or with all of it.
+   * @param latest Position of the last live message before.
+   */
+  accept(page: ListenResult, isLast: boolean, latest: ParsedPosition | undefined, since?: string): void {
+    const { gap } = page
+    const before = this.#pages
+    const result = before
+      ? {
+          ...page,
+          recovered: before.recovered && page.recovered,
+          replayed: before.replayed + page.replayed,
+          gap: before.gap ?? gap,
+        }
+      : page
+    const isFirst = !before && !this.wasActive
+    if (isLast) {
+      this.#pages = undefined
+      this.state = 'active'
+      this.wasActive = true
+      this.#latestBefore = latest
+      this.#ready.resolve(result)
+      this.#emitter.emit('ready', result)
+    } else {
+      // Those of this page are counted as they come: the connection may be lost in between.
+      this.#pages = { ...result, replayed: before?.replayed ?? 0 }
+    }
+    if (gap) this.gap({ pattern: this.pattern, reason: gap, since })
+    else if (isFirst) this.#loader?.start()
   }
 
   gap(gap: Gap): void {
+    if (this.state === 'closed') return
     this.#emitter.emit('gap', gap)
+    this.#loader?.start(gap)
   }
 
   /** The connection is gone; `latest` is the position of the last live message on it, whatever its pattern [P-8.7]. */
   suspend(latest: ParsedPosition | undefined): void {
     if (this.state !== 'active') return
+    this.position = this.#resumePoint(latest)
     this.state = 'pending'
-    if (latest !== this.#latestBefore && isSeen(this.position, latest)) this.position = latest
     this.#ready = deferred()
     this.ready = this.#ready.promise
   }
 
+  /** Up to where all was handled, or taken by a reader; `undefined` when that is not known. */
+  handledPosition(latest: ParsedPosition | undefined): ParsedPosition | undefined {
+    if (this.isLoading) return undefined
+    return this.#buffer?.size ? parsePosition(this.#buffer.taken?.position) : this.#resumePoint(latest)
+  }
+
+  /** Resolves when nothing waits that was delivered; `undefined` when that is so now. */
+  whenRead(): Promise<unknown> | undefined {
+    return this.isLoading ? this.#loader?.whenLoaded().then(() => this.whenRead()) : this.#buffer?.whenEmpty()
+  }
+
   /** Hands over a message, unless it is known to have been handled. */
   deliver(message: Message<unknown>, position: ParsedPosition | undefined): void {
-    if (this.state !== 'active' || isSeen(position, this.position)) return
+    const { state } = this
+    // Until a replay is complete, what is live comes to others, and to this one with the next page.
+    if (state === 'closed' || (state === 'pending' && !message.replayed) || isSeen(position, this.position)) return
     if (position) this.position = position
+    if (this.#pages) this.#pages = { ...this.#pages, replayed: this.#pages.replayed + 1 }
+    if (!this.#loader?.hold(message)) this.#handOver(message)
+  }
+
+  /** Ends it. Readers get the error after what is left in the buffer, unless the app has asked for the end itself. */
+  close(error?: WebMQError, isWanted = !error): void {
+    if (this.state === 'closed') return
+    this.state = 'closed'
+    this.#options.signal?.removeEventListener('abort', this.#onAbort)
+    this.#ready.reject(error ?? new WebMQError('E_CLOSED', { detail: this.pattern }))
+    this.#buffer?.end(isWanted ? undefined : error)
+    this.#loader?.stop()
+    if (error && !isWanted) this.#emitter.emit('error', error)
+    this.#emitter.emit('closed', undefined)
+  }
+
+  readonly #onAbort = (): void => {
+    this.close(new WebMQError('E_ABORTED'), true)
+    void this.#context.remove(this)
+  }
+
+  #resumePoint(latest: ParsedPosition | undefined): ParsedPosition | undefined {
+    const isLevel = this.state === 'active' && latest !== this.#latestBefore && isSeen(this.position, latest)
+    return isLevel ? latest : this.position
+  }
+
+  #handOver(message: Message<unknown>): void {
     const { handler } = this
     if (handler)
       callSafely(
@@ -132,20 +212,27 @@ export class LiveSubscription implements Subscription<unknown> {
     }
   }
 
-  /** Ends it. Readers get the error after what is left in the buffer, unless the app has asked for the end itself. */
-  close(error?: WebMQError, isWanted = !error): void {
-    if (this.state === 'closed') return
-    this.state = 'closed'
-    this.#options.signal?.removeEventListener('abort', this.#onAbort)
-    this.#ready.reject(error ?? new WebMQError('E_CLOSED', { detail: this.pattern }))
-    this.#buffer?.end(isWanted ? undefined : error)
-    if (error && !isWanted) this.#emitter.emit('error', error)
-    this.#emitter.emit('closed', undefined)
-  }
-
-  readonly #onAbort = (): void => {
-    this.close(new WebMQError('E_ABORTED'), true)
-    void this.#context.remove(this)
+  #createLoader(load: NonNullable<ListenOptions['load']>): Loader {
+    const { pattern } = this
+    const { bufferMaxMessages: maxMessages = BUFFER_MAX_MESSAGES } = this.#options
+    return new Loader(load, {
+      maxMessages,
+      backoffMs: (attempt) => this.#context.backoffMs(attempt),
+      onError: (error) => this.#context.onError(error),
+      onLoaded: (held, text) => {
+        const loaded = parsePosition(text)
+        for (const message of held) {
+          if (this.state !== 'closed' && !isSeen(parsePosition(message.position), loaded)) this.#handOver(message)
+        }
+        if (isSeen(this.position, loaded)) this.position = loaded
+      },
+      onOverflow: () => {
+        const gap: Gap = { pattern, reason: 'limit' }
+        this.#emitter.emit('gap', gap)
+        this.#context.onGap(gap)
+        return gap
+      },
+    })
   }
 
   #createBuffer(): MessageBuffer<Message<unknown>> {

@@ -207,9 +207,9 @@ describe.each(['native', 'uws'] as const)('bad input on the %s transport', (tran
     const client = await connectRaw()
     client.write(bytes)
     client.write(text('ping'))
-    await eventually(() => expect(client.texts.at(-1)).toBe('pong'))
+    await eventually(() => expect(client.texts.at(-1)).toMatch(/^pong( |$)/))
     const [, answer = '', ...more] = client.texts
-    expect(more).toEqual(['pong'])
+    expect(more).toEqual([expect.stringMatching(/^pong( |$)/)])
     const [header = '', body = ''] = answer.split('\n')
     expect(header).toBe(`error ${id} ${code}`)
     expect(JSON.parse(body)).toEqual({
@@ -234,7 +234,7 @@ describe.each(['native', 'uws'] as const)('bad input on the %s transport', (tran
     const client = await connectRaw()
     for (const id of [1, 2, 3]) client.write(text(`listen ${id} k.${id}`))
     client.write(text('ping'))
-    await eventually(() => expect(client.texts.at(-1)).toBe('pong'))
+    await eventually(() => expect(client.texts.at(-1)).toMatch(/^pong( |$)/))
     const headers = client.texts.map((message) => message.split('\n')[0]?.split(' ').slice(0, 3).join(' '))
     expect(headers.at(-2)).toBe('error 3 E_LISTEN_LIMIT')
     expect(headers.slice(1, 3).every((header) => header?.startsWith('ok '))).toBe(true)

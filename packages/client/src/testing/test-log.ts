@@ -1,16 +1,36 @@
 import { formatOffset, type GapReason, matches, parseOffset, type WirePayload } from '../protocol/index.js'
 
-/** A message that was published to the double. */
-export interface LoggedMessage {
+/** A message of the double that is sent to connections. */
+export interface SentMessage {
   readonly key: string
   readonly payload: WirePayload
-  readonly offset: number
+  /** Absent when it is not logged. */
+  readonly offset?: number
 }
 
-/** What a listen gets from the log. */
+/** A message that was published to the double. */
+export interface LoggedMessage extends SentMessage {
+  readonly offset: number
+  /** Unix time in milliseconds. */
+  readonly timeMs: number
+}
+
+/** What is asked of the log; as on the wire. */
+export interface LogRange {
+  readonly since?: string | undefined
+  readonly rewindMs?: number | undefined
+  readonly last?: number | undefined
+  /** The oldest so many. */
+  readonly limit?: number | undefined
+}
+
+/** What a request gets from the log. */
 export interface Replayed {
   readonly messages: readonly LoggedMessage[]
-  readonly gap?: GapReason
+  /** Place up to which they are complete; absent when no log is kept. */
+  readonly position?: string | undefined
+  readonly more: boolean
+  readonly gap?: GapReason | undefined
 }
 
 /** The broker's log of the double: the newest messages, each with a position. */
@@ -35,7 +55,7 @@ export class TestLog {
   }
 
   append(key: string, payload: WirePayload): LoggedMessage {
-    const message = { key, payload, offset: ++this.#offset }
+    const message = { key, payload, offset: ++this.#offset, timeMs: Date.now() }
     this.#messages.push(message)
     this.#messages.splice(0, this.#messages.length - this.#maxMessages)
     return message
@@ -54,19 +74,20 @@ export class TestLog {
     this.#offset = 0
   }
 
-  since(position: string, pattern: string): Replayed {
-    const messages = this.#messages.filter(({ key }) => matches(pattern, key))
-    if (this.#maxMessages === 0) return { messages: [], gap: 'no-history' }
-    const [epoch, text = ''] = position.split(':')
-    if (epoch !== this.epoch) return { messages, gap: 'epoch-changed' }
-    const offset = parseOffset(text) ?? 0
-    const newer = messages.filter((message) => message.offset > offset)
-    const isComplete = offset >= this.#offset - this.#messages.length
-    return isComplete ? { messages: newer } : { messages: newer, gap: 'history-expired' }
-  }
-
-  last(count: number, pattern: string): Replayed {
-    const messages = this.#messages.filter(({ key }) => matches(pattern, key))
-    return { messages: messages.slice(Math.max(0, messages.length - count)) }
+  /** What the log holds of what is asked for, oldest first. */
+  read({ since, rewindMs, last, limit }: LogRange, pattern: string): Replayed {
+    if (this.#maxMessages === 0) return { messages: [], more: false, gap: 'no-history' }
+    const [epoch, text = ''] = since?.split(':') ?? []
+    const offset = epoch === this.epoch ? (parseOffset(text) ?? 0) : 0
+    const fromMs = rewindMs === undefined ? 0 : Date.now() - rewindMs
+    const found = this.#messages.filter(
+      (message) => message.offset > offset && message.timeMs >= fromMs && matches(pattern, message.key),
+    )
+    const messages = found.slice(Math.max(0, found.length - (last ?? found.length))).slice(0, limit)
+    const more = limit !== undefined && messages.length < found.length
+    const isComplete = since === undefined || offset >= this.#offset - this.#messages.length
+    const gap =
+      since !== undefined && epoch !== this.epoch ? 'epoch-changed' : isComplete ? undefined : 'history-expired'
+    return { messages, more, gap, position: this.position(more ? messages.at(-1)?.offset : undefined) }
   }
 }

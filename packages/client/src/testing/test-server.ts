@@ -10,6 +10,8 @@ export interface TestServerOptions {
   readonly verifyToken?: (token: string) => { readonly userId?: string } | undefined
   /** Messages that can be replayed; default 1,000. With 0 there are no positions and every reconnect is a gap. */
   readonly historyMaxMessages?: number
+  /** Messages that are replayed at once; a longer replay comes in pages. Default: all. */
+  readonly replayPageMessages?: number
   /** Default 25,000. */
   readonly heartbeatMs?: number
   readonly limits?: Partial<SessionLimits>
@@ -50,12 +52,14 @@ export class TestServer {
 
   constructor(options: TestServerOptions = {}) {
     const { heartbeatMs = 25_000, historyMaxMessages = 1_000, verifyToken, limits } = options
+    const { replayPageMessages = Number.POSITIVE_INFINITY } = options
     this.#log = new TestLog(historyMaxMessages)
     this.WebSocket = createTestWebSocket((socket) => {
       if (!this.isUp) return undefined
       const session = new TestSession(
         {
           log: this.#log,
+          replayPageMessages,
           verifyToken,
           intercept: (message) => this.#intercept(message),
           publish: (message, from) => this.#publish(message, from),
@@ -95,6 +99,11 @@ export class TestServer {
     this.#publish({ verb: 'publish', key, echo: true, payload: wire })
   }
 
+  /** The same with a key of which no log is kept: the message has no position, and nobody who was away gets it. */
+  publishUnlogged(key: string, payload: unknown): void {
+    for (const session of this.#sessions) session.deliver({ key, payload: JSON.stringify(payload) })
+  }
+
   /** Ends every connection; clients come back unless `isUp` is false or the code is terminal. */
   drop({ code = 1006, retryAfterMs }: DropOptions = {}): void {
     for (const session of this.#sessions) {
@@ -104,7 +113,7 @@ export class TestServer {
   }
 
   /** Answers the next message of that verb with an error; calls add up. */
-  refuse(verb: 'auth' | 'listen' | 'unlisten' | 'publish', code: ErrorCode): void {
+  refuse(verb: 'auth' | 'listen' | 'unlisten' | 'publish' | 'history', code: ErrorCode): void {
     this.#decide(verb, code)
   }
 

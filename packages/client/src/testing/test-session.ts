@@ -11,14 +11,19 @@ import {
   WebMQError,
   type WirePayload,
 } from '../protocol/index.js'
-import type { LoggedMessage, TestLog } from './test-log.js'
+import type { Replayed, SentMessage, TestLog } from './test-log.js'
 import type { ServerEnd, ServerSide } from './test-websocket.js'
 
 type From<V extends ClientMessage['verb']> = Extract<ClientMessage, { verb: V }>
 
+/** What a read of the log without a number gets [P-6.7]. */
+const DEFAULT_LAST = 100
+
 /** What the double's sessions share. */
 export interface TestSessionContext {
   readonly log: TestLog
+  /** Messages that are replayed at once. */
+  readonly replayPageMessages: number
   /** Whose token it is; `undefined`: the token is not valid. Absent: everyone may come. */
   readonly verifyToken?: ((token: string) => { readonly userId?: string } | undefined) | undefined
   /** What to do with a message instead of handling it. */
@@ -89,14 +94,14 @@ export class TestSession implements ServerSide {
   }
 
   /** Sends a message if a pattern of this connection matches, once however many do. */
-  deliver(message: LoggedMessage): void {
+  deliver(message: SentMessage): void {
     if ([...this.#patterns].some((pattern) => matches(pattern, message.key))) this.#send(message, false)
   }
 
   #handle(message: ClientMessage, isBinary: boolean): void {
     switch (message.verb) {
       case 'ping':
-        this.send({ verb: 'pong' })
+        this.send({ verb: 'pong', ...positionOption(this.#context.log.position()) })
         break
       case 'auth':
         this.#authenticate(message)
@@ -115,6 +120,9 @@ export class TestSession implements ServerSide {
         if (id !== undefined) this.send({ verb: 'ok', id, duplicate, ...(position !== undefined && { position }) })
         break
       }
+      case 'history':
+        this.#history(message)
+        break
       default:
         this.#refuse(message.id, 'E_UNSUPPORTED')
     }
@@ -134,29 +142,57 @@ export class TestSession implements ServerSide {
     }
   }
 
-  #listen({ id, pattern, since, last }: From<'listen'>): void {
-    const { log, isRevoked } = this.#context
+  #listen({ id, pattern, since, last, rewindMs }: From<'listen'>): void {
+    const { log, isRevoked, replayPageMessages: limit } = this.#context
     if (isRevoked(pattern)) {
       this.#refuse(id, 'E_FORBIDDEN')
       return
     }
-    const position = log.position()
-    if (position !== undefined) this.#epoch = log.epoch
-    this.#patterns.add(pattern)
-    const { messages, gap } =
-      since !== undefined ? log.since(since, pattern) : last !== undefined ? log.last(last, pattern) : { messages: [] }
+    const isAsked = (since ?? last ?? rewindMs) !== undefined
+    const replayed = isAsked
+      ? log.read({ since, last, rewindMs, limit }, pattern)
+      : { messages: [], more: false, position: log.position() }
+    // Between two pages the listen is not live [P-6.9].
+    if (!replayed.more) this.#patterns.add(pattern)
+    this.#replay(
+      id,
+      since === undefined && replayed.gap === 'no-history' ? { ...replayed, gap: undefined } : replayed,
+      {
+        ...(since !== undefined && replayed.gap === undefined && { recovered: true }),
+      },
+    )
+  }
+
+  #history({ id, key, since, rewindMs, last, limit, reverse }: From<'history'>): void {
+    const { log, replayPageMessages } = this.#context
+    if (log.position() === undefined) {
+      this.#refuse(id, 'E_UNSUPPORTED')
+      return
+    }
+    const isForward = !reverse && (limit !== undefined || (last === undefined && (since ?? rewindMs) !== undefined))
+    const share = isForward
+      ? { limit: Math.min(limit ?? Number.POSITIVE_INFINITY, replayPageMessages) }
+      : { last: Math.min(last ?? limit ?? DEFAULT_LAST, replayPageMessages) }
+    const replayed = log.read({ since, rewindMs, ...share }, key)
+    this.#replay(id, reverse ? { ...replayed, messages: [...replayed.messages].reverse() } : replayed)
+  }
+
+  #replay(id: string, { messages, position, more, gap }: Replayed, options: { readonly recovered?: true } = {}): void {
+    if (position !== undefined) this.#epoch = this.#context.log.epoch
     this.send({
       verb: 'ok',
       id,
-      ...(position !== undefined && { position }),
-      ...(gap !== undefined ? { gap } : since !== undefined && { recovered: true }),
+      ...options,
+      ...positionOption(position),
+      ...(gap !== undefined && { gap }),
       ...(messages.length > 0 && { replayed: messages.length }),
+      ...(more && { more }),
     })
     for (const message of messages) this.#send(message, true)
   }
 
-  #send({ key, payload, offset }: LoggedMessage, replayed: boolean): void {
-    const position = this.#positionOf(offset)
+  #send({ key, payload, offset }: SentMessage, replayed: boolean): void {
+    const position = offset === undefined ? undefined : this.#positionOf(offset)
     if (typeof payload === 'string')
       this.send({ verb: 'message', key, replayed, payload, ...(position !== undefined && { position }) })
     else this.#socket.send(encodeMessageFrame(key, position, replayed, payload))
@@ -176,6 +212,10 @@ export class TestSession implements ServerSide {
     const names = { ...(id !== undefined && { id }), ...(pattern !== undefined && { pattern }) }
     this.send({ verb: 'error', code, message, retryable, docs, ...names })
   }
+}
+
+function positionOption(position: string | undefined): { readonly position?: string } {
+  return position === undefined ? {} : { position }
 }
 
 function bytesOf(payload: WirePayload): Uint8Array {

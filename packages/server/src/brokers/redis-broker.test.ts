@@ -60,3 +60,15 @@ brokerSuite(
   },
   CAPABILITIES,
 )
+
+brokerSuite(
+  'redis with history',
+  () => {
+    const brokerNamespace = freshNamespace()
+    return {
+      createNode: () => createRedisBroker({ ...OPTIONS, ...historyOf('#=1000'), broker: url, brokerNamespace }),
+      residue: () => residueOf(plain, brokerNamespace),
+    }
+  },
+  { ...CAPABILITIES, history: true, durable: true },
+)

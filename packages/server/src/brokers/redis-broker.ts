@@ -10,5 +10,5 @@ export interface RedisBrokerOptions extends RemoteBrokerOptions {
 
 /** Publishes to, and is subscribed to, a Redis. */
 export function createRedisBroker(options: RedisBrokerOptions): Broker {
-  return new RemoteBroker(new RedisDriver(options.broker), options)
+  return new RemoteBroker(new RedisDriver(options.broker, options), options)
 }

@@ -28,15 +28,23 @@ const JOIN_TIMEOUT_MS = 20_000
 /** How long a node is silent before the others call it failed. */
 const NODE_TIMEOUT_MS = 2_000
 
+/** Settings of a {@link RedisCluster}. */
+export interface RedisClusterOptions {
+  /** 1 to 16; default 3. */
+  readonly masters?: number
+  /** More arguments of each `redis-server`, as in {@link RedisOptions}. */
+  readonly args?: readonly string[]
+}
+
 /**
  * A private Redis Cluster that takes commands, without replicas. Needs Redis 7.
  * @throws {WebMQError} `E_SERVICE_FAILED` when there is no Redis to be had, or the nodes do not find each other.
  */
-export async function startRedisCluster({ masters = 3 }: { readonly masters?: number } = {}): Promise<RedisCluster> {
+export async function startRedisCluster({ masters = 3, args = [] }: RedisClusterOptions = {}): Promise<RedisCluster> {
   if (!(masters >= MIN_MASTERS && masters <= MAX_MASTERS)) {
     throw serviceError(`a cluster has ${MIN_MASTERS} to ${MAX_MASTERS} masters, not ${masters}`)
   }
-  const starts = await Promise.allSettled(Array.from({ length: masters }, startNode))
+  const starts = await Promise.allSettled(Array.from({ length: masters }, () => startNode(args)))
   const cluster = new RedisCluster(starts.flatMap((start) => (start.status === 'fulfilled' ? [start.value] : [])))
   try {
     for (const start of starts) if (start.status === 'rejected') throw start.reason
@@ -48,11 +56,12 @@ export async function startRedisCluster({ masters = 3 }: { readonly masters?: nu
   return cluster
 }
 
-async function startNode(): Promise<Service> {
+async function startNode(args: readonly string[]): Promise<Service> {
   return await startRedisProgram(async (port, folder) => [
     ...redisArgs(port, folder),
     ...['--cluster-enabled', 'yes', '--cluster-port', String(await freePort())],
     ...['--cluster-node-timeout', String(NODE_TIMEOUT_MS)],
+    ...args,
   ])
 }
 

@@ -1,10 +1,12 @@
 import { Cover } from '../remote/cover.js'
 import { decodeEnvelope } from '../remote/envelope.js'
-import type { Link, LinkContext, LinkEvents, LinkMessage } from '../remote/link.js'
+import type { Link, LinkContext, LinkEvents, LinkMessage, LogFollower, LogPlace } from '../remote/link.js'
 import { bucketChannel, bucketOf, bucketsOf, type ClusterMaster, mastersOf } from './cluster-slots.js'
+import { LogLink } from './log-link.js'
 import type { RedisAddress } from './redis-address.js'
 import { RedisConnection } from './redis-connection.js'
 import { redisError } from './redis-error.js'
+import type { RedisLog } from './redis-log.js'
 import { RedisPair } from './redis-pair.js'
 import type { PushedMessage } from './redis-subscriber.js'
 
@@ -12,6 +14,7 @@ import type { PushedMessage } from './redis-subscriber.js'
 export interface ClusterLinkOptions {
   readonly address: RedisAddress
   readonly context: LinkContext
+  readonly log: RedisLog | undefined
   readonly hideSecrets: (text: string) => string
 }
 
@@ -31,6 +34,7 @@ export class ClusterLink implements Link {
     subscribe: async (bucket) => await this.#pair(Number(bucket)).subscribe('shard', this.#channel(Number(bucket))),
     unsubscribe: async (bucket) => await this.#pair(Number(bucket)).unsubscribe('shard', this.#channel(Number(bucket))),
   })
+  #log: LogLink | undefined
   #isOver = false
 
   private constructor(namespace: string, events: LinkEvents) {
@@ -56,7 +60,15 @@ export class ClusterLink implements Link {
     return this.#cover.unbind(pattern)
   }
 
+  async follow(after: LogPlace | undefined, follower: LogFollower): Promise<void> {
+    await this.#log?.follow(after, follower)
+  }
+
   publish(message: LinkMessage): void {
+    if (message.isLogged && this.#log !== undefined) {
+      this.#log.append(message)
+      return
+    }
     const { key } = message
     const bucket = bucketOf(key)
     this.#pair(bucket).publisher.publish(this.#channel(bucket), message, key)
@@ -67,15 +79,18 @@ export class ClusterLink implements Link {
     await Promise.all(this.#pairs.map((pair) => pair.close()))
   }
 
-  async #open(options: ClusterLinkOptions, { host, buckets }: ClusterMaster, signal: AbortSignal): Promise<void> {
-    const { namespace, node } = options.context
+  async #open(options: ClusterLinkOptions, master: ClusterMaster, signal: AbortSignal): Promise<void> {
+    const { host, buckets, hasLog } = master
+    const { context, log } = options
+    const { namespace, node } = context
     const pair = await RedisPair.open(
       // Beside the channels of keys, in a slot of this master.
-      { ...options, host, isShard: true, heartbeatChannel: `${namespace}/${node}:{${buckets[0]}}` },
+      { ...options, host, isShard: true, heartbeatChannel: `${namespace}/${node}:{${buckets[0] ?? namespace}}` },
       {
         message: (message) => this.#deliver(message),
         // Replies of several servers come in no order.
         accepted: (sequence) => this.#events.confirmed(sequence, false),
+        logged: (sequence, accepted) => this.#log?.accepted(sequence, accepted),
         refused: (sequence, cause) => this.#events.refused(sequence, cause),
         lost: (cause) => this.#lose(cause),
       },
@@ -83,10 +98,12 @@ export class ClusterLink implements Link {
     )
     this.#pairs.push(pair)
     for (const bucket of buckets) this.#pairOfBucket[bucket] = pair
+    if (hasLog && log !== undefined) this.#log = new LogLink({ log, pair, kind: 'shard', events: this.#events })
   }
 
-  #deliver({ bytes, channelStart, channelEnd, payloadStart, payloadEnd }: PushedMessage): void {
-    if (this.#isOver) return
+  #deliver(message: PushedMessage): void {
+    if (this.#isOver || this.#log?.take(message) === true) return
+    const { bytes, channelStart, channelEnd, payloadStart, payloadEnd } = message
     const delivery = decodeEnvelope(undefined, bytes, payloadStart, payloadEnd)
     if (delivery?.source !== undefined) this.#events.deliver(delivery)
     else this.#events.malformed(`a message without its key, to ${bytes.toString('utf8', channelStart, channelEnd)}`)
@@ -111,7 +128,7 @@ export class ClusterLink implements Link {
 
 /** From the first server that answers. */
 async function askForMasters(
-  { address, context, hideSecrets }: ClusterLinkOptions,
+  { address, context, log, hideSecrets }: ClusterLinkOptions,
   signal: AbortSignal,
 ): Promise<readonly ClusterMaster[]> {
   let failure: unknown
@@ -120,7 +137,11 @@ async function askForMasters(
       const name = `webmq-${context.node}`
       const connection = await RedisConnection.open({ address, host, name, hideSecrets }, signal)
       try {
-        return mastersOf(await connection.redis.cluster('SLOTS'), host)
+        return mastersOf(
+          await connection.redis.cluster('SLOTS'),
+          host,
+          log === undefined ? undefined : context.namespace,
+        )
       } finally {
         await connection.close(CLOSE_TIMEOUT_MS)
       }

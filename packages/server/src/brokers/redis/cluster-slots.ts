@@ -28,10 +28,10 @@ export function bucketsOf(pattern: string): readonly number[] {
   return [bucketOf(pattern)]
 }
 
-/** The slot of a bucket: CRC-16/XMODEM, as the cluster specification says. */
-export function slotOf(bucket: number): number {
+/** The slot of what stands between the braces of a name: CRC-16/XMODEM, as the cluster specification says. */
+export function slotOf(tag: string): number {
   let crc = 0
-  for (const char of String(bucket)) {
+  for (const char of tag) {
     crc ^= char.charCodeAt(0) << 8
     for (let bit = 0; bit < 8; bit++) crc = crc & 0x8000 ? (crc << 1) ^ 0x1021 : crc << 1
   }
@@ -42,25 +42,30 @@ export function slotOf(bucket: number): number {
 export interface ClusterMaster {
   readonly host: RedisHost
   readonly buckets: readonly number[]
+  /** Whether the log is one of its. */
+  readonly hasLog: boolean
 }
 
 /**
- * Which master has which buckets, by the reply to CLUSTER SLOTS; masters without buckets are left out.
+ * Which master has which buckets, by the reply to CLUSTER SLOTS; masters without any are left out.
  * @param asked Stands for a server that the reply names by nothing.
- * @throws when a bucket's slot has no master
+ * @param logTag Of the log, which is wherever its slot is; `undefined` without a log.
+ * @throws when one of their slots has no master
  */
-export function mastersOf(reply: unknown, asked: RedisHost): readonly ClusterMaster[] {
+export function mastersOf(reply: unknown, asked: RedisHost, logTag?: string): readonly ClusterMaster[] {
   const ranges = Array.isArray(reply) ? reply.map((range) => rangeOf(range, asked)) : []
-  const masters = new Map<string, { readonly host: RedisHost; readonly buckets: number[] }>()
-  for (let bucket = 0; bucket < BUCKET_COUNT; bucket++) {
-    const slot = slotOf(bucket)
+  const masters = new Map<string, { readonly host: RedisHost; readonly buckets: number[]; hasLog: boolean }>()
+  const masterOf = (tag: string) => {
+    const slot = slotOf(tag)
     const range = ranges.find(({ first, last }) => first <= slot && slot <= last)
     if (range === undefined) throw new Error(`no server of the cluster has slot ${slot}`)
     const name = `${range.host.host} ${range.host.port}`
-    const master = masters.get(name) ?? { host: range.host, buckets: [] }
-    master.buckets.push(bucket)
+    const master = masters.get(name) ?? { host: range.host, buckets: [], hasLog: false }
     masters.set(name, master)
+    return master
   }
+  for (let bucket = 0; bucket < BUCKET_COUNT; bucket++) masterOf(String(bucket)).buckets.push(bucket)
+  if (logTag !== undefined) masterOf(logTag).hasLog = true
   return [...masters.values()]
 }
 

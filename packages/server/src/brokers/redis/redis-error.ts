@@ -10,8 +10,12 @@ const REFUSALS = [
 ]
 /** Certificates of the server, by the codes of Node. */
 const UNTRUSTED = /^(CERT_|ERR_TLS_CERT|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_)/
-/** Replies of a server that cannot now, or is no longer the one to ask: the link is lost, and the next one may do better. */
-const PASSING = /^(LOADING|MASTERDOWN|READONLY|BUSY|CLUSTERDOWN|TRYAGAIN|MOVED|ASK|MISCONF|NOREPLICAS|UNKILLABLE|OOM)\b/
+/**
+ * Replies of a server that cannot now, or is no longer the one to ask: the link is lost, and the next one may do better. Before Redis 7 what a
+ * script was told stands behind the place in it. Memory or disk that has run out refuses what would be stored, and nothing else.
+ */
+const PASSING =
+  /^(?:ERR Error running script .*: -)?(LOADING|MASTERDOWN|READONLY|BUSY|CLUSTERDOWN|TRYAGAIN|MOVED|ASK|UNKILLABLE|NOSCRIPT)\b/
 
 /** What a failure of Redis means: `E_BROKER_REFUSED` when it will not change, any other error when it may. */
 export function redisError(cause: unknown, hideSecrets: (text: string) => string): Error {

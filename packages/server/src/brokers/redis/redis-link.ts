@@ -3,8 +3,10 @@ import { isKey } from 'webmq-client/protocol'
 import { Router } from '../../router.js'
 import { Cover } from '../remote/cover.js'
 import { decodeEnvelope } from '../remote/envelope.js'
-import type { Link, LinkEvents, LinkMessage } from '../remote/link.js'
+import type { Link, LinkEvents, LinkMessage, LogFollower, LogPlace } from '../remote/link.js'
 import { GlobBudget } from './glob-budget.js'
+import { LogLink } from './log-link.js'
+import type { RedisLog } from './redis-log.js'
 import { RedisPair, type RedisPairOptions } from './redis-pair.js'
 import { globOf, isExact, redisReaches } from './redis-patterns.js'
 import type { PushedMessage } from './redis-subscriber.js'
@@ -36,6 +38,7 @@ export class RedisLink implements Link {
     restore: (reach) => void this.#restore(reach),
   })
   #pair: RedisPair | undefined
+  #log: LogLink | undefined
   /** Of the last message that was accepted, until it is told. */
   #acceptedSequence = 0
   readonly #confirm = () => {
@@ -50,18 +53,22 @@ export class RedisLink implements Link {
   }
 
   static async open(
-    options: Omit<RedisPairOptions, 'isShard' | 'heartbeatChannel'>,
+    options: Omit<RedisPairOptions, 'isShard' | 'heartbeatChannel'> & { readonly log: RedisLog | undefined },
     events: LinkEvents,
     signal: AbortSignal,
   ): Promise<RedisLink> {
     const { namespace, node } = options.context
     const link = new RedisLink(namespace, events)
-    link.#pair = await RedisPair.open(
+    const pair = await RedisPair.open(
       // Not one of a key.
       { ...options, isShard: false, heartbeatChannel: `${namespace}/${node}` },
       {
         message: (message) => link.#deliver(message),
         accepted: (sequence) => link.#accepted(sequence),
+        logged: (sequence, accepted) => {
+          link.#confirm()
+          link.#log?.accepted(sequence, accepted)
+        },
         refused: (sequence, cause) => {
           link.#confirm()
           events.refused(sequence, cause)
@@ -73,6 +80,9 @@ export class RedisLink implements Link {
       },
       signal,
     )
+    link.#pair = pair
+    const { log } = options
+    if (log !== undefined) link.#log = new LogLink({ log, pair, kind: 'channel', events })
     return link
   }
 
@@ -92,8 +102,13 @@ export class RedisLink implements Link {
     await unbound
   }
 
+  async follow(after: LogPlace | undefined, follower: LogFollower): Promise<void> {
+    await this.#log?.follow(after, follower)
+  }
+
   publish(message: LinkMessage): void {
-    this.#pair?.publisher.publish(this.#prefix + message.key, message)
+    if (message.isLogged && this.#log !== undefined) this.#log.append(message)
+    else this.#pair?.publisher.publish(this.#prefix + message.key, message)
   }
 
   async close(): Promise<void> {
@@ -130,6 +145,7 @@ export class RedisLink implements Link {
 
   #deliver(message: PushedMessage): void {
     const { bytes, channelStart, channelEnd, payloadStart, payloadEnd } = message
+    if (this.#log?.take(message) === true) return
     const key = bytes.toString('utf8', channelStart + this.#prefix.length, channelEnd)
     const delivery = decodeEnvelope(key, bytes, payloadStart, payloadEnd)
     if (delivery === undefined) this.#events.malformed(`an envelope that is cut short or of another version, to ${key}`)

@@ -1,3 +1,5 @@
+import type { Redis } from 'ioredis'
+import type { Accepted } from '../../broker.js'
 import type { LinkContext } from '../remote/link.js'
 import { HeardWay, Heartbeat } from './heartbeat.js'
 import type { RedisAddress, RedisHost } from './redis-address.js'
@@ -23,6 +25,8 @@ export interface RedisPairEvents {
   /** What it gets is borrowed. */
   message(message: PushedMessage): void
   accepted(sequence: number): void
+  /** Of a message of the log. */
+  logged(sequence: number, accepted: Accepted): void
   refused(sequence: number, cause: Error): void
   lost(cause: Error): void
 }
@@ -69,6 +73,9 @@ export class RedisPair {
       heard: this.#publishingWay.heard,
       accepted: (sequence) => {
         if (this.#isTelling) events.accepted(sequence)
+      },
+      logged: (sequence, accepted) => {
+        if (this.#isTelling) events.logged(sequence, accepted)
       },
       refused: (sequence, reply) => this.#refused(sequence, reply),
     })
@@ -119,9 +126,22 @@ export class RedisPair {
     await this.#answered(this.#subscriber.unsubscribe(kind, name, over))
   }
 
-  async #answered(reply: Promise<void>): Promise<void> {
+  /**
+   * Asks by the connection that publishes.
+   * @throws as `subscribe`
+   */
+  async ask<T>(send: (redis: Redis) => Promise<T>): Promise<T> {
+    return await this.#answered(this.publisher.ask(1, () => send(this.#publishing.redis)))
+  }
+
+  /** Gives the link up. */
+  lose(cause: Error): void {
+    this.#lose(cause)
+  }
+
+  async #answered<T>(reply: Promise<T>): Promise<T> {
     try {
-      await reply
+      return await reply
     } catch (error) {
       if (isReply(error) && isPassing(error)) this.#lose(error)
       throw redisError(error, this.#options.hideSecrets)

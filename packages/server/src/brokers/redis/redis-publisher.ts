@@ -1,7 +1,10 @@
 import type { Redis } from 'ioredis'
+import type { Accepted } from '../../broker.js'
 import { envelopeLength, writeEnvelope } from '../remote/envelope.js'
 import type { LinkMessage } from '../remote/link.js'
 import { divertFrames } from './divert-frames.js'
+import { LogCall, type LogCalls } from './log-call.js'
+import { endOfLine } from './resp-frames.js'
 
 /** What a {@link RedisPublisher} needs to know. */
 export interface RedisPublisherOptions {
@@ -12,12 +15,14 @@ export interface RedisPublisherOptions {
   /** Something has come. */
   heard(): void
   accepted(sequence: number): void
+  /** The same of a message of the log. */
+  logged(sequence: number, accepted: Accepted): void
   /** With the server's reply. */
   refused(sequence: number, reply: Error): void
 }
 
 /** A message on its way, and where to. */
-interface Waiting {
+interface PlainMessage {
   readonly head: string
   readonly message: LinkMessage
   readonly key: string | undefined
@@ -38,9 +43,9 @@ const NO_SEQUENCE = 0
  */
 export class RedisPublisher {
   readonly #options: RedisPublisherOptions
-  #waiting: Waiting[] = []
+  #waiting: (PlainMessage | LogCall)[] = []
   /** What was written and not replied to, from `#head` on: replies come in that order. */
-  #written: number[] = []
+  #written: (number | LogCall)[] = []
   #head = 0
   readonly #flush = () => this.flush()
 
@@ -56,6 +61,15 @@ export class RedisPublisher {
     const head = `*3\r\n$${command.length}\r\n${command}\r\n$${Buffer.byteLength(channel)}\r\n${channel}\r\n$${payloadBytes}\r\n`
     if (this.#waiting.length === 0) setImmediate(this.#flush)
     this.#waiting.push({ head, message, key, byteCount: Buffer.byteLength(head) + payloadBytes + 2 })
+  }
+
+  /** Into the log; together with those before it, unless one of another kind is between. */
+  append(calls: LogCalls, message: LinkMessage): void {
+    const last = this.#waiting.at(-1)
+    const call = calls.callFor(message, last)
+    if (call === last) return
+    if (this.#waiting.length === 0) setImmediate(this.#flush)
+    this.#waiting.push(call)
   }
 
   /** Sends commands by ioredis between the messages: all commands on this connection while messages are under way. */
@@ -83,13 +97,18 @@ export class RedisPublisher {
     }
   }
 
-  #write(waiting: readonly Waiting[], from: number, to: number, byteCount: number): void {
+  #write(waiting: readonly (PlainMessage | LogCall)[], from: number, to: number, byteCount: number): void {
     const { redis, node } = this.#options
     const bytes = Buffer.allocUnsafe(byteCount)
     let at = 0
     for (let index = from; index < to; index++) {
       const each = waiting[index]
       if (each === undefined) continue
+      if (each instanceof LogCall) {
+        at = each.write(bytes, at, node)
+        this.#written.push(each)
+        continue
+      }
       at += bytes.write(each.head, at)
       at = writeEnvelope(bytes, at, node, each.message, each.key)
       at = bytes.writeUInt16LE(LINE_END, at)
@@ -100,15 +119,20 @@ export class RedisPublisher {
 
   #take(bytes: Buffer, start: number, end: number): boolean {
     if (bytes[start] === PUSH || this.#head >= this.#written.length) return false
-    const sequence = this.#written[this.#head++] ?? NO_SEQUENCE
+    const written = this.#written[this.#head++] ?? NO_SEQUENCE
     // Cut when half of it is done with, so that it costs O(1), amortised.
     if (this.#head * 2 >= this.#written.length) {
       this.#written = this.#written.slice(this.#head)
       this.#head = 0
     }
-    if (sequence === NO_SEQUENCE) return false
-    if (bytes[start] !== MINUS) this.#options.accepted(sequence)
-    else this.#options.refused(sequence, new Error(bytes.toString('utf8', start + 1, end - 2)))
+    if (written === NO_SEQUENCE) return false
+    const { accepted, logged, refused } = this.#options
+    if (bytes[start] === MINUS) {
+      const reply = new Error(bytes.toString('utf8', start + 1, end - 2))
+      for (const sequence of written instanceof LogCall ? written.sequences : [written]) refused(sequence, reply)
+    } else if (written instanceof LogCall) {
+      written.accepted(bytes.toString('latin1', endOfLine(bytes, start), end - 2), logged)
+    } else accepted(written)
     return true
   }
 }

@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer'
-import type { LinkDelivery, LinkMessage } from './link.js'
+import type { LinkDelivery, LinkMessage, LinkSource } from './link.js'
 
 /*
  * byte 0        0x00: JSON text cannot begin with it
@@ -23,6 +23,7 @@ const IS_BUNDLE = 8
 const HAS_ID = 16
 const HEAD_BYTES = 16
 const ORIGIN_BYTES = 4
+const SOURCE_BYTES = 14
 const SEQUENCE_HIGH = 2 ** 32
 
 /**
@@ -61,13 +62,7 @@ export function writeEnvelope(bytes: Buffer, start: number, node: string, messag
     (key === undefined ? 0 : HAS_KEY) |
     (isBundle === true ? IS_BUNDLE : 0) |
     (messageId === undefined ? 0 : HAS_ID)
-  if (node !== ownNode.text) ownNode = nodeNumbers(node)
-  writeUint32(bytes, start + 2, ownNode.high)
-  writeUint32(bytes, start + 6, ownNode.low)
-  const high = Math.floor(sequence / SEQUENCE_HIGH)
-  bytes[start + 10] = high >>> 8
-  bytes[start + 11] = high
-  writeUint32(bytes, start + 12, sequence % SEQUENCE_HIGH)
+  writeSource(bytes, start + 2, node, sequence)
   let at = start + HEAD_BYTES
   if (origin !== undefined) {
     writeUint32(bytes, at, origin)
@@ -77,6 +72,23 @@ export function writeEnvelope(bytes: Buffer, start: number, node: string, messag
   if (messageId !== undefined) at = writeText(bytes, at, messageId)
   bytes.set(payload, at)
   return at + payload.length
+}
+
+/** Who published a message, and which of its messages it is, as it stands in the envelope from byte 2 on. */
+export function sourceBytes({ node, sequence }: LinkSource): Buffer {
+  const bytes = Buffer.allocUnsafe(SOURCE_BYTES)
+  writeSource(bytes, 0, node, sequence)
+  return bytes
+}
+
+function writeSource(bytes: Buffer, at: number, node: string, sequence: number): void {
+  if (node !== ownNode.text) ownNode = nodeNumbers(node)
+  writeUint32(bytes, at, ownNode.high)
+  writeUint32(bytes, at + 4, ownNode.low)
+  const high = Math.floor(sequence / SEQUENCE_HIGH)
+  bytes[at + 8] = high >>> 8
+  bytes[at + 9] = high
+  writeUint32(bytes, at + 10, sequence % SEQUENCE_HIGH)
 }
 
 function writeText(bytes: Buffer, start: number, text: string): number {

@@ -16,11 +16,13 @@ interface TestLog {
 class LogLink implements Link {
   readonly sent: LinkMessage[] = []
   readonly events: LinkEvents
+  readonly node: string
   readonly asked: (LogPlace | undefined)[] = []
   readonly #log: TestLog
   #follower: LogFollower | undefined
 
-  constructor(log: TestLog, events: LinkEvents) {
+  constructor(log: TestLog, events: LinkEvents, node: string) {
+    this.node = node
     this.#log = log
     this.events = events
   }
@@ -86,8 +88,8 @@ async function started(log: TestLog) {
     address: 'nowhere',
     takesBundles: true,
     capabilities: { history: true, ordered: true, confirms: true, queueGroups: false, durable: true, manyNodes: true },
-    connect: async (_context, events) => {
-      const link = new LogLink(log, events)
+    connect: async ({ node }, events) => {
+      const link = new LogLink(log, events, node)
       links.push(link)
       return link
     },
@@ -120,7 +122,7 @@ async function started(log: TestLog) {
 function logOf(epoch: string, start: number, ...texts: readonly string[]): TestLog {
   const entries = texts.map((text, index) => {
     const offset = start + index + 1
-    return { offset, key: 'chat.1', text, node: 'other', sequence: offset }
+    return { offset, key: 'chat.1', text, node: `of ${epoch}`, sequence: offset }
   })
   return { epoch, start, entries }
 }
@@ -155,7 +157,7 @@ describe('a RemoteBroker with history', () => {
     link.events.lost(new Error('cut'))
     log.entries.push({ ...(log.entries[0] as TestLog['entries'][number]), offset: 2, sequence: 2, text: 'missed' })
     const next = await linkAt(1)
-    expect(next.asked).toEqual([{ epoch: 'e', offset: 1, source: { node: 'other', sequence: 1, origin: undefined } }])
+    expect(next.asked).toEqual([{ epoch: 'e', offset: 1, source: { node: 'of e', sequence: 1, origin: undefined } }])
     next.append('b')
     expect(lines()).toEqual(['(down)', '(gap broker-lost: news #)', 'missed at e:2', '(up)', 'b at e:3'])
   })
@@ -179,6 +181,34 @@ describe('a RemoteBroker with history', () => {
       '(up)',
     ])
     expect(textsOf(broker, { since: { epoch: 'e', offset: 1 } }, ['chat.1'])).toEqual(['x', 'y', `(${reason})`])
+  })
+
+  it('has in another log what was sent again into it, and does not deliver it again', async () => {
+    const log = logOf('e', 0, 'a')
+    const { broker, link, linkAt, lines } = await started(log)
+    link.append('b', { node: 'one', sequence: 7 })
+    link.append('c', { node: 'one', sequence: 8, messageId: 'id' })
+    link.events.lost(new Error('cut'))
+    Object.assign(log, logOf('f', 0))
+    const next = await linkAt(1)
+    next.append('b', { node: 'one', sequence: 7 })
+    next.append('c', { node: 'two', sequence: 1, messageId: 'id' })
+    next.append('d', { node: 'one', sequence: 9 })
+    const delivered = lines().filter((line) => !line.startsWith('('))
+    expect(delivered).toEqual(['b at e:2', 'c at e:3', 'd at f:3'])
+    expect(textsOf(broker, { last: 10 }, ['chat.1'])).toEqual(['b', 'c', 'd'])
+  })
+
+  it('does not send again what the log has, but confirms it', async () => {
+    const log = logOf('e', 0)
+    const { broker, link, linkAt } = await started(log)
+    const publish = broker.publish({ key: 'chat.1', payload: Buffer.from('a'), isBinary: false })
+    const [{ sequence } = { sequence: 0 }] = link.sent
+    link.events.lost(new Error('cut before the answer'))
+    log.entries.push({ offset: 1, key: 'chat.1', text: 'a', node: link.node, sequence })
+    const next = await linkAt(1)
+    expect(next.sent).toEqual([])
+    expect(await publish).toEqual({ position: { epoch: 'e', offset: 1 }, isDuplicate: false })
   })
 
   it('drops what was logged twice: sent again by its node, or published again under its id on another', async () => {

@@ -57,6 +57,8 @@ export class RemoteBroker implements Broker {
   /** Messages that have come live, and those of the log, whose copy on this node may begin anew. */
   #heard: Heard
   #heardLogged: Heard
+  /** What had come of the log that was lost: some of it may be sent again into the one after it. */
+  #heardBefore: Heard | undefined
   /** Of the last message of the log. */
   #logSource: LinkSource | undefined
   #hasFollowed = false
@@ -267,6 +269,7 @@ export class RemoteBroker implements Broker {
     const reason = start.epoch === this.#log.position.epoch ? 'history-expired' : 'epoch-changed'
     this.#log.restart(start.epoch, start.offset)
     this.#logSource = undefined
+    this.#heardBefore = this.#hasFollowed ? this.#heardLogged : undefined
     this.#heardLogged = new Heard(this.#options)
     if (this.#hasFollowed) this.#sink?.gap(reason, (pattern) => this.#covers(pattern))
     this.#hasFollowed = true
@@ -329,8 +332,12 @@ export class RemoteBroker implements Broker {
     }
     this.#log.follow(offset, key, payload, isBinary, timeMs)
     this.#logSource = source
-    if (this.#isUnwanted(key)) return
     const { epoch } = this.#log.position
+    // Caught up with before it would be sent again.
+    if (source?.node === this.#node)
+      this.#pending.confirm(source.sequence, false, { position: { epoch, offset }, isDuplicate: false })
+    const wasDelivered = this.#heardBefore?.note(delivery, timeMs) === true
+    if (wasDelivered || this.#isUnwanted(key)) return
     this.#sink?.deliver(this.#inbound(key, payload, isBinary, source, { epoch, offset }))
   }
 

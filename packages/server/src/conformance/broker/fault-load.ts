@@ -23,6 +23,7 @@ export class FaultNode {
   readonly outcomes: Outcome[] = []
   status: BrokerStatus = 'down'
   readonly #index: number
+  readonly #patterns: string[] = []
   readonly #arrived = new Set<string>()
   #waitingCount = 0
   #timer: NodeJS.Timeout | undefined
@@ -36,7 +37,9 @@ export class FaultNode {
   get sink(): BrokerSink {
     return {
       deliver: (message) => this.#deliver(message),
-      gap: () => this.diary.push('gap'),
+      gap: (_, isAffected = () => true) => {
+        if (this.#patterns.some(isAffected)) this.diary.push('gap')
+      },
       status: (status) => {
         this.status = status
       },
@@ -45,6 +48,11 @@ export class FaultNode {
 
   get gapCount(): number {
     return this.diary.filter((entry) => entry === 'gap').length
+  }
+
+  async bind(pattern: string): Promise<void> {
+    this.#patterns.push(pattern)
+    await this.broker.bind(pattern)
   }
 
   begin(): void {

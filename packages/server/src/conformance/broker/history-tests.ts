@@ -113,6 +113,66 @@ export function historyTests(harness: () => BrokerHarness, expected: BrokerCapab
     })
   })
 
+  describe.runIf(expected.history && expected.manyNodes)('history of several nodes', () => {
+    const read = async (broker: Broker, ...range: Parameters<Broker['read']>) => {
+      const { messages } = await broker.read(...range)
+      return messages.map(deliveryOf).map(({ text, position }) => ({ text, position }))
+    }
+
+    it('has one order and the same positions on all nodes, while all publish at once', async () => {
+      const nodes = [await harness().startNode(), await harness().startNode(), await harness().startNode()]
+      for (const { broker } of nodes) await broker.bind('#')
+      const bodies = Array.from({ length: 200 }, (_, index) => String(index))
+      await Promise.all(
+        nodes.flatMap(({ broker }, node) =>
+          bodies.map((body, index) => broker.publish(text(`key.${index % 3}`, `${node} ${body}`))),
+        ),
+      )
+      const count = nodes.length * bodies.length
+      for (const { sink } of nodes) await eventually(() => expect(sink.deliveries).toHaveLength(count))
+      const [first, ...others] = nodes.map(({ sink }) =>
+        sink.deliveries.map(({ text, position }) => ({ text, position })),
+      )
+      for (const other of others) expect(other).toEqual(first)
+      for (const { broker } of nodes) expect(await read(broker, { last: count }, ['#'])).toEqual(first)
+    })
+
+    it('goes on at another node from a position that the first has given', async () => {
+      const [a, b] = [await harness().startNode(), await harness().startNode()]
+      const { position: since = NOWHERE } = await a.broker.publish(text('a', 'one'))
+      const { position: second } = await a.broker.publish(text('a', 'two'))
+      const { position: third = NOWHERE } = await b.broker.publish(text('a', 'three'))
+      for (const { broker } of [a, b]) {
+        await eventually(async () => expect(await broker.position()).toEqual(third))
+        const { messages, gap } = await broker.read({ since }, ['#'])
+        expect(gap).toBeUndefined()
+        expect(messages.map(({ position }) => position)).toEqual([second, third])
+      }
+    })
+
+    it.runIf(expected.durable)('is found by a node that starts later', async () => {
+      const { broker } = await harness().startNode()
+      for (const body of ['a', 'b', 'c']) await broker.publish(text('key', body))
+      const before = await read(broker, { last: 10 }, ['#'])
+      const later = await harness().startNode()
+      expect(await read(later.broker, { last: 10 }, ['#'])).toEqual(before)
+      expect(later.sink.gaps).toEqual([])
+    })
+
+    it('has a message id once, whichever nodes it was published to', async () => {
+      const [a, b] = [await harness().startNode(), await harness().startNode()]
+      await b.broker.bind('#')
+      await a.broker.publish(text('a', 'first', { messageId: 'id' }))
+      await b.broker.publish(text('a', 'again', { messageId: 'id' }))
+      await b.broker.publish(text('a', 'end'))
+      expect(await deliveredUpTo(b.sink, 'end')).toEqual(['first', 'end'])
+      for (const { broker } of [a, b])
+        await eventually(async () =>
+          expect((await read(broker, { last: 10 }, ['#'])).map(({ text }) => text)).toEqual(['first', 'end']),
+        )
+    })
+  })
+
   describe.runIf(!expected.history)('without history', () => {
     it('has no positions and reads nothing', async () => {
       const { broker } = await harness().startNode()

@@ -1,0 +1,240 @@
+import type { Accepted, Position } from '../../broker.js'
+import { decodeEnvelope, sourceBytes } from '../remote/envelope.js'
+import type { LinkEvents, LinkMessage, LogFollower, LogPlace } from '../remote/link.js'
+import { decodeLogBatch, envelopesOf, type LogBatch } from './log-batches.js'
+import type { LogCalls } from './log-call.js'
+import type { RedisLog } from './redis-log.js'
+import type { RedisPair } from './redis-pair.js'
+import type { PushedMessage } from './redis-subscriber.js'
+import { numberAt } from './resp-frames.js'
+
+/** What a {@link LogLink} works with. */
+export interface LogLinkContext {
+  readonly log: RedisLog
+  readonly pair: RedisPair
+  readonly kind: 'channel' | 'shard'
+  /** As in {@link LinkEvents}. */
+  readonly events: Pick<LinkEvents, 'confirmed' | 'malformed'>
+}
+
+/** A message that was stored before under its id, at a place that this node has not come to yet. */
+interface HeldDuplicate {
+  readonly sequence: number
+  readonly accepted: Accepted
+  readonly offset: number
+}
+
+/** Entries of a page, which is to have about so many bytes. */
+const FIRST_PAGE_COUNT = 16
+const MAX_PAGE_COUNT = 1_000
+const PAGE_BYTES = 1_048_576
+/** What comes live while pages are read waits in this much; when it is more, there will be more pages instead. */
+const MAX_WAITING_BYTES = 8_388_608
+const SLASH = 0x2f
+
+/** An entry of the stream, as XRANGE gives it: id, then fields and values. */
+type Entry = readonly [id: Buffer, fields: readonly Buffer[]]
+
+/**
+ * A link's part in the log: appends to it, and follows the stream up to its end, page by page, then the channel. The channel is subscribed to first, so that the end of
+ * the one and the beginning of the other overlap.
+ */
+export class LogLink {
+  readonly #context: LogLinkContext
+  #follower: LogFollower | undefined
+  #calls: LogCalls | undefined
+  #epoch = ''
+  /** Of the last message, or the place before the next. */
+  #offset = 0
+  #isLive = false
+  #held: HeldDuplicate[] = []
+  #waiting: LogBatch[] = []
+  #waitingBytes = 0
+
+  constructor(context: LogLinkContext) {
+    this.#context = context
+  }
+
+  /** As {@link Link.follow}. */
+  async follow(after: LogPlace | undefined, follower: LogFollower): Promise<void> {
+    const { log, pair, kind } = this.#context
+    const [run] = await Promise.all([
+      this.#askForRun(),
+      pair.subscribe(kind, log.channel),
+      ...[log.scripts.append, log.scripts.open].map(({ source }) => pair.ask((redis) => redis.script('LOAD', source))),
+    ])
+    const { start, isContinued, endOffset } = await this.#open(run, after)
+    if (!isContinued) log.floor.restart()
+    this.#epoch = start.epoch
+    this.#offset = start.offset
+    this.#follower = follower
+    follower.begins(start, isContinued)
+    // The seam is where nothing is missing between the last page and what waits.
+    do {
+      await this.#readPages()
+      this.#offset = Math.max(this.#offset, endOffset)
+    } while (!this.#takeWaiting())
+    this.#isLive = true
+    this.#calls = log.calls(run)
+  }
+
+  /** Sends a message into the log; once it is followed. */
+  append(message: LinkMessage): void {
+    if (this.#calls !== undefined) this.#context.pair.publisher.append(this.#calls, message)
+  }
+
+  /**
+   * What the script has answered is told when this node has the message too, so that who was told of its place can read from there. A message
+   * that it has stored is confirmed by coming.
+   */
+  accepted(sequence: number, accepted: Accepted): void {
+    const { isDuplicate, position: { epoch, offset } = { epoch: '', offset: 0 } } = accepted
+    const isThisLog = epoch === this.#epoch
+    const isHere = isThisLog && offset <= this.#offset
+    if (isHere || (isDuplicate && !isThisLog)) this.#context.events.confirmed(sequence, false, accepted)
+    else if (isDuplicate) this.#held.push({ sequence, accepted, offset })
+  }
+
+  /** Whether what has come is of the log. */
+  take({ bytes, channelStart, channelEnd, payloadStart, payloadEnd }: PushedMessage): boolean {
+    const { channel } = this.#context.log
+    // Those of keys have a colon where this has a slash: that tells most of them.
+    const slash = channelStart + channel.indexOf('/')
+    if (bytes[slash] !== SLASH || bytes.toString('latin1', channelStart, channelEnd) !== channel) return false
+    this.#take(bytes, payloadStart, payloadEnd)
+    return true
+  }
+
+  #take(bytes: Buffer, start: number, end: number): void {
+    const batch = decodeLogBatch(bytes, start, end)
+    if (batch === undefined) this.#context.events.malformed('no messages of the log, to its channel')
+    else if (!this.#isLive) this.#wait(batch)
+    else {
+      const broken = this.#takeLive(batch)
+      if (broken === undefined) return
+      this.#isLive = false
+      this.#context.pair.lose(broken)
+    }
+  }
+
+  async #askForRun(): Promise<string> {
+    try {
+      const info = await this.#context.pair.ask((redis) => redis.info('server'))
+      return /^run_id:(\w+)/m.exec(info)?.[1] ?? ''
+    } catch (error) {
+      // Not everybody may ask: a lost end is then found by the messages alone.
+      if (/\bNOPERM\b/.test(String(error))) return ''
+      throw error
+    }
+  }
+
+  async #open(run: string, after: LogPlace | undefined) {
+    const { log, pair } = this.#context
+    const source = after?.source === undefined ? '' : sourceBytes(after.source)
+    const place = [after?.epoch ?? '', String(after?.offset ?? 0), source]
+    const { sha } = log.scripts.open
+    const reply = await pair.ask((redis) =>
+      redis.evalsha(sha, log.keys.length, ...log.keys, ...log.leadArguments(run), ...place),
+    )
+    const [epoch, offset, isContinued, endOffset] = Array.isArray(reply) ? reply.map(String) : []
+    if (epoch === undefined) throw new Error('the log answers otherwise than expected')
+    const start: Position = { epoch, offset: Number(offset) }
+    return { start, isContinued: isContinued === '1', endOffset: Number(endOffset) }
+  }
+
+  /** Up to the end. */
+  async #readPages(): Promise<void> {
+    const { log, pair } = this.#context
+    let count = FIRST_PAGE_COUNT
+    for (let isEnd = false; !isEnd; ) {
+      const from = `${this.#offset + 1}`
+      const entries: readonly Entry[] = await pair.ask((redis) =>
+        redis.xrangeBuffer(log.stream, from, '+', 'COUNT', count),
+      )
+      const [first] = entries
+      if (first !== undefined && offsetOf(first) > this.#offset + 1) await this.#assertHeld()
+      let byteCount = 0
+      for (const entry of entries) {
+        const [id, [, envelope = Buffer.alloc(0)]] = entry
+        byteCount += envelope.length
+        const timeMs = Number(id.toString('latin1', id.indexOf('-') + 1))
+        this.#deliver(offsetOf(entry), timeMs, envelope, 0, envelope.length)
+      }
+      isEnd = entries.length < count
+      const average = Math.max(1, byteCount / entries.length)
+      count = Math.min(MAX_PAGE_COUNT, Math.max(FIRST_PAGE_COUNT, Math.floor(PAGE_BYTES / average)))
+    }
+  }
+
+  /** Offsets leap when the server has begun another life; else what is missing was dropped while it was read. */
+  async #assertHeld(): Promise<void> {
+    const { log, pair } = this.#context
+    const [oldest]: readonly Entry[] = await pair.ask((redis) => redis.xrangeBuffer(log.stream, '-', '+', 'COUNT', 1))
+    if (oldest === undefined || offsetOf(oldest) > this.#offset + 1)
+      throw new Error('the log drops more than is read of it')
+  }
+
+  #wait(batch: LogBatch): void {
+    const byteCount = batch.end - batch.start
+    if (this.#waitingBytes + byteCount > MAX_WAITING_BYTES) this.#clearWaiting()
+    this.#waiting.push({
+      ...batch,
+      bytes: Buffer.from(batch.bytes.subarray(batch.start, batch.end)),
+      start: 0,
+      end: byteCount,
+    })
+    this.#waitingBytes += byteCount
+  }
+
+  #clearWaiting(): void {
+    this.#waiting = []
+    this.#waitingBytes = 0
+  }
+
+  /** Whether what waits goes on where the pages have ended; else there is more to be read. */
+  #takeWaiting(): boolean {
+    const waiting = this.#waiting
+    this.#clearWaiting()
+    for (const batch of waiting) {
+      if (batch.epoch === this.#epoch && batch.firstOffset > this.#offset + 1) return false
+      const broken = this.#takeLive(batch)
+      if (broken !== undefined) throw broken
+    }
+    return true
+  }
+
+  /** Returns why the log cannot be followed any further over this link, if so. */
+  #takeLive(batch: LogBatch): Error | undefined {
+    const { epoch, firstOffset, timeMs, bytes } = batch
+    // Also when it was the one before: which of them is over is found out by asking anew.
+    if (epoch !== this.#epoch) return new Error('another epoch of the log has begun')
+    let offset = firstOffset
+    for (const [start, end] of envelopesOf(batch)) {
+      if (offset > this.#offset + 1) return new Error(`the log has a hole before ${offset}`)
+      // Read with the pages already.
+      if (offset > this.#offset) this.#deliver(offset, timeMs, bytes, start, end)
+      offset++
+    }
+    if (this.#held.length > 0) this.#tellHeld()
+    return undefined
+  }
+
+  #deliver(offset: number, timeMs: number, bytes: Buffer, start: number, end: number): void {
+    this.#offset = offset
+    this.#context.log.floor.note(offset, end - start, timeMs)
+    const delivery = decodeEnvelope(undefined, bytes, start, end)
+    if (delivery === undefined) this.#context.events.malformed(`an entry of the log that is no message, at ${offset}`)
+    else this.#follower?.message({ ...delivery, offset, timeMs })
+  }
+
+  #tellHeld(): void {
+    const held = this.#held
+    this.#held = held.filter(({ offset }) => offset > this.#offset)
+    for (const { sequence, accepted, offset } of held)
+      if (offset <= this.#offset) this.#context.events.confirmed(sequence, false, accepted)
+  }
+}
+
+function offsetOf([id]: Entry): number {
+  return numberAt(id, 0)
+}
