@@ -33,6 +33,9 @@ interface Admission {
   readonly acceptedAtMs: number
 }
 
+/** With it a client says that it is done (RFC 6455 §7.4.1); a page that is left says 1001, and may come back by a reload. */
+const NORMAL_CLOSURE = 1000
+
 /** Where connections come in: decides upgrades, makes sessions, and hands messages on. */
 export class Gateway implements TransportSink {
   readonly #context: GatewayContext
@@ -92,7 +95,7 @@ export class Gateway implements TransportSink {
   }
 
   closed(connection: ConnectionId, code: number, reason: string): void {
-    const session = this.#context.sessions.remove(connection)
+    const session = this.#context.sessions.remove(connection, code === NORMAL_CLOSURE)
     this.#context.services.log.debug({ session: session?.id, user: session?.userId, code, reason }, 'connection closed')
   }
 

@@ -115,6 +115,27 @@ export const METRICS: readonly MetricSpec[] = [
     'Bytes of the publishes that wait to be accepted.',
     ({ broker }) => broker.pendingBytes,
   ),
+  gauge(
+    'webmq_presence_members',
+    'Members of presence that this node knows of, of all nodes.',
+    ({ presence }) => presence.memberCount,
+  ),
+  gauge(
+    'webmq_presence_own_members',
+    'Of those, members of connections of this node.',
+    ({ presence }) => presence.ownMemberCount,
+  ),
+  gauge(
+    'webmq_presence_watched_keys',
+    'Keys whose members connections of this node watch.',
+    ({ presence }) => presence.watchedKeyCount,
+  ),
+  gauge('webmq_presence_peers', 'Other nodes that take part in presence.', ({ presence }) => presence.peerCount),
+  counter(
+    'webmq_presence_dropped_total',
+    'Messages of presence that were not understood, and members of other nodes that were too many to be kept.',
+    ({ presence }) => presence.droppedCount,
+  ),
   counter(
     'webmq_transport_accepted_total',
     'Connections that were accepted.',

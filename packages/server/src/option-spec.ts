@@ -5,6 +5,7 @@ export const OPTION_SECTIONS = [
   'Limits',
   'Time limits',
   'History',
+  'Presence',
   'Security',
   'Tokens',
   'Logging and metrics',

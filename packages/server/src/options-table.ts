@@ -14,6 +14,7 @@ const GIB = 1024 ** 3
 
 const time = { section: 'Time limits', type: 'integer', unit: 'ms', max: MAX_TIMER_MS } as const
 const limit = { section: 'Limits', type: 'integer' } as const
+const presence = { section: 'Presence', type: 'integer' } as const
 const broker = { section: 'Engine' } as const
 const token = { section: 'Tokens', type: 'text' } as const
 
@@ -406,6 +407,73 @@ export const OPTIONS = [
     max: 10_000_000,
     default: 100_000,
     help: 'Ids remembered at most within that time; the oldest go first.',
+  },
+  {
+    ...presence,
+    name: 'presenceTtlMs',
+    flag: 'presence-ttl',
+    unit: 'ms',
+    min: 500,
+    max: MAX_TIMER_MS,
+    default: 15_000,
+    help: 'Time within which the members of a node that has crashed, or is cut off, are gone on all others.',
+    detail:
+      'A node that takes part says that it lives three times as often. Shorter is quicker to see a crash and quicker to take a busy node for a dead one.',
+  },
+  {
+    ...presence,
+    name: 'presenceLingerMs',
+    flag: 'presence-linger',
+    unit: 'ms',
+    min: 0,
+    max: MAX_TIMER_MS,
+    default: 5000,
+    help: 'Time for which a member stays whose connection was lost.',
+    detail:
+      'A client that reconnects, to this node or another, or a page that is loaded anew, is not seen to leave. Whoever leaves or closes is gone at once.',
+  },
+  {
+    ...presence,
+    name: 'presenceMaxDataBytes',
+    flag: 'presence-max-data',
+    unit: 'bytes',
+    min: 0,
+    max: 65_536,
+    default: 4096,
+    help: 'Largest data of one member; more is refused with `E_PAYLOAD_TOO_LARGE`.',
+    detail: 'Every node keeps all of it in memory, and everyone who watches is sent it.',
+  },
+  {
+    ...presence,
+    name: 'presenceMaxMembersPerKey',
+    flag: 'presence-max-members-per-key',
+    min: 1,
+    max: 1_000_000,
+    default: 1000,
+    help: 'Members of one key; one more is refused with `E_PRESENCE_LIMIT`.',
+    detail:
+      'When n members who all watch come and go, n × n messages are sent: count large crowds instead. All members of a key together may not have more bytes than half of `maxOutboxBytes`, for they are sent at once.',
+  },
+  {
+    ...presence,
+    name: 'presenceMaxKeysPerConnection',
+    flag: 'presence-max-keys',
+    min: 0,
+    max: 1_000_000,
+    default: 128,
+    help: 'Keys at which one connection may be present, and as many that it may watch; one more is refused with `E_PRESENCE_LIMIT`.',
+    detail: '`0` turns presence off.',
+  },
+  {
+    ...presence,
+    name: 'presenceMaxMembers',
+    flag: 'presence-max-members',
+    min: 0,
+    max: 100_000_000,
+    default: 100_000,
+    help: 'Members of all keys and all nodes; one more is refused with `E_PRESENCE_LIMIT`.',
+    detail:
+      'Every node that takes part has all of them in memory. Enter at the same time on several nodes may exceed it; a node never keeps more than twice as many.',
   },
   {
     name: 'origins',

@@ -89,6 +89,18 @@ export interface ServerOptions {
   readonly dedupeWindowMs?: number | undefined
   /** Message ids that are remembered at most; default 100,000. */
   readonly dedupeMaxIds?: number | undefined
+  /** Within which the members of a node that has crashed are gone on the others; default 15,000. */
+  readonly presenceTtlMs?: number | undefined
+  /** For which a member stays whose connection was lost; default 5,000. */
+  readonly presenceLingerMs?: number | undefined
+  /** Largest data of a member of presence; default 4 KiB. */
+  readonly presenceMaxDataBytes?: number | undefined
+  /** Members of one key; default 1,000. */
+  readonly presenceMaxMembersPerKey?: number | undefined
+  /** Keys at which a connection may be present, and as many that it may watch; default 128. */
+  readonly presenceMaxKeysPerConnection?: number | undefined
+  /** Members of all keys and nodes; default 100,000. */
+  readonly presenceMaxMembers?: number | undefined
   /** Origins whose pages may connect beside the server's own; default none. */
   readonly origins?: readonly string[] | undefined
   /** Allows anonymous access beyond loopback; default false. */

@@ -1,5 +1,6 @@
 import { isMessageId, validateKey, WebMQError } from 'webmq-client/protocol'
 import type { OutboundMessage } from './broker.js'
+import { isReserved } from './reserved-keys.js'
 import type { BatchMessage } from './webmq-server.js'
 
 /** @throws {WebMQError} what {@link WebMQServer.publishBatch} throws. */
@@ -27,6 +28,8 @@ export function outbound(
 ): OutboundMessage {
   if (key !== validKey) {
     validateKey(key)
+    if (isReserved(key))
+      throw new WebMQError('E_KEY_INVALID', { detail: 'it begins with $, which servers keep for themselves' })
     validKey = key
   }
   if (id !== undefined && !isMessageId(id)) throw new WebMQError('E_MESSAGE_INVALID', { detail: 'message id' })

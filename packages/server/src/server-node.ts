@@ -1,4 +1,4 @@
-import { MESSAGE_OVERHEAD_BYTES, WebMQError } from 'webmq-client/protocol'
+import { MESSAGE_OVERHEAD_BYTES, type PresenceMember, WebMQError } from 'webmq-client/protocol'
 import type { Accepted, Broker, OutboundMessage } from './broker.js'
 import { secretHider, withoutPasswords } from './broker-address.js'
 import { BrokerWatch } from './broker-watch.js'
@@ -18,7 +18,9 @@ import { andThen, isPromise, type MaybePromise } from './maybe-promise.js'
 import type { ResolvedOptions } from './options.js'
 import { outbound, outboundBatch } from './outbound.js'
 import { formatPosition } from './position.js'
+import { Presence } from './presence/index.js'
 import type { Health } from './readiness.js'
+import { isReserved } from './reserved-keys.js'
 import { Router } from './router.js'
 import { Sessions } from './sessions.js'
 import type { Transport, TransportSink } from './transport.js'
@@ -58,6 +60,7 @@ export class ServerNode {
   readonly #interest: Interest
   readonly #deadlines: Deadlines
   readonly #delivery: Delivery
+  readonly #presence: Presence
   readonly #gateway: Gateway
   readonly #startedMs = performance.now()
   readonly #watch: BrokerWatch
@@ -93,6 +96,24 @@ export class ServerNode {
       onChange: (change) => events.emit('broker', change),
     })
     const { maxPayloadBytes, maxOutboxBytes, maxListensPerConnection, authTimeoutMs, handshakeTimeoutMs } = options
+    const maxReplayBytes = Math.max(maxOutboxBytes / 2, maxPayloadBytes + MESSAGE_OVERHEAD_BYTES)
+    this.#presence = new Presence({
+      node: name,
+      broker,
+      transport,
+      limits: {
+        maxDataBytes: options.presenceMaxDataBytes,
+        maxMembersPerKey: options.presenceMaxMembersPerKey,
+        // As for a replay: what is sent at once leaves room for what is live.
+        maxKeyBytes: maxReplayBytes,
+        maxKeysPerConnection: options.presenceMaxKeysPerConnection,
+        maxMembers: options.presenceMaxMembers,
+      },
+      ttlMs: options.presenceTtlMs,
+      lingerMs: options.presenceLingerMs,
+      maxPayloadBytes,
+      log,
+    })
     this.#gateway = new Gateway({
       path: options.path,
       origins: options.origins,
@@ -111,6 +132,7 @@ export class ServerNode {
         broker,
         positions,
         delivery: this.#delivery,
+        presence: this.#presence,
         verifier,
         interest: this.#interest,
         captures,
@@ -125,7 +147,7 @@ export class ServerNode {
           ),
           authTimeoutMs,
           // The other half is for live messages; the largest message must fit whatever the halves are.
-          maxReplayBytes: Math.max(maxOutboxBytes / 2, maxPayloadBytes + MESSAGE_OVERHEAD_BYTES),
+          maxReplayBytes,
         },
         log,
         now: Date.now,
@@ -145,12 +167,20 @@ export class ServerNode {
   async start(): Promise<void> {
     const { broker, events, log } = this.#parts
     const started = broker.start({
-      deliver: (message) => this.#delivery.deliver(message),
+      deliver: (message) => {
+        // What servers tell each other is for no listener, whatever the pattern.
+        if (isReserved(message.key)) this.#presence.receive(message)
+        else this.#delivery.deliver(message)
+      },
       gap: (reason, isAffected) => {
         this.#delivery.gap(reason, isAffected)
+        this.#presence.gap()
         events.emit('gap', { reason })
       },
-      status: (status, cause) => this.#watch.change(status, cause),
+      status: (status, cause) => {
+        this.#watch.change(status, cause)
+        this.#presence.status(status)
+      },
     })
     try {
       await Promise.race([this.#givenUp, started])
@@ -220,6 +250,12 @@ export class ServerNode {
     })
   }
 
+  /** See {@link WebMQServer.presence}. */
+  presence(key: string): MaybePromise<readonly PresenceMember[]> {
+    const read = () => JSON.parse(this.#presence.membersJson(key)) as PresenceMember[]
+    return andThen(this.#presence.whenComplete(), read)
+  }
+
   health(): Health {
     const { name } = this.#parts
     return {
@@ -243,6 +279,7 @@ export class ServerNode {
       localDroppedCount: this.#localListeners.droppedCount,
       refusedCounts: this.#dispatcher.refusedCounts,
       gapCounts: this.#delivery.gapCounts,
+      presence: this.#presence.stats(),
       broker: { ...broker.stats(), status, awayMs, lastAwayMs },
       transport: transport.stats(),
     }
@@ -257,6 +294,7 @@ export class ServerNode {
     const settled = () => this.#dispatcher.settled()
     await drain({ sessions: this.#sessions, settled, closeTimeoutMs: options.closeTimeoutMs, log }, drainMs)
     await transport.stop()
+    this.#presence.stop()
     this.#deadlines.stop()
     this.#delivery.stop()
     await broker.stop()

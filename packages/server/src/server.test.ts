@@ -48,7 +48,7 @@ describe('a connection', () => {
     const fake = await FakeServer.start({ historyMaxMessages: 0 })
     const client = await fake.connect()
     client.clear()
-    client.send({ verb: 'presence', id: '1', key: 'room' })
+    client.send({ verb: 'listen', id: '1', pattern: 'room', group: 'g' })
     client.send({ verb: 'history', id: '2', key: 'room' })
     await fake.settled()
     expect(client.received('error').map(({ id, code }) => [id, code])).toEqual([

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import type { IncomingMessage, Server as NodeHttpServer, ServerResponse } from 'node:http'
-import { validatePattern, WebMQError } from 'webmq-client/protocol'
+import { type PresenceMember, validateKey, validatePattern, WebMQError } from 'webmq-client/protocol'
 import type { Broker } from './broker.js'
 import { brokerNameOf } from './broker-address.js'
 import { Emitter } from './emitter.js'
@@ -13,6 +13,7 @@ import { Metrics } from './metrics.js'
 import type { MetricsSource } from './metrics-table.js'
 import type { ResolvedOptions } from './options.js'
 import type { Health } from './readiness.js'
+import { isReserved } from './reserved-keys.js'
 import { ServerNode } from './server-node.js'
 import type { Transport } from './transport.js'
 import { VERSION } from './version.js'
@@ -124,6 +125,8 @@ export class Server implements WebMQServer {
 
   listen(pattern: string, handler: LocalHandler, options: LocalListenOptions = {}): LocalSubscription {
     validatePattern(pattern)
+    if (isReserved(pattern))
+      throw new WebMQError('E_PATTERN_INVALID', { detail: 'it begins with $, which servers keep for themselves' })
     if (this.#stopping !== undefined) throw notRunning()
     let isWanted = true
     let release: (() => void) | undefined
@@ -141,6 +144,11 @@ export class Server implements WebMQServer {
       release = undefined
     }
     return { pattern, ready, unlisten, [Symbol.dispose]: unlisten }
+  }
+
+  async presence(key: string): Promise<readonly PresenceMember[]> {
+    validateKey(key)
+    return this.#assertRunning().presence(key)
   }
 
   stats(): ServerStats {

@@ -17,7 +17,9 @@ import { Listens, type ListensContext } from './listens.js'
 import type { Logger } from './logger.js'
 import { isPromise } from './maybe-promise.js'
 import { formatPosition } from './position.js'
+import type { Attendance, Presence } from './presence/index.js'
 import { ReplayAllowance } from './replay-allowance.js'
+import { isReserved } from './reserved-keys.js'
 import { createSessionId } from './session-id.js'
 import type { ConnectionId, Transport } from './transport.js'
 import type { WirePositions } from './wire-positions.js'
@@ -31,6 +33,7 @@ export interface SessionServices extends ListensContext {
   readonly broker: Pick<Broker, 'capabilities' | 'publish' | 'read' | 'position'>
   readonly positions: WirePositions
   readonly delivery: Pick<Delivery, 'isTellingGap'>
+  readonly presence: Presence
   readonly verifier: TokenVerifier | undefined
   readonly deadlines: Pick<Deadlines, 'set' | 'clear'>
   readonly limits: HandlerLimits & {
@@ -55,6 +58,7 @@ export class Session implements HandlerContext {
   #state: SessionState = 'authenticating'
   #identity: Identity | undefined
   #listens: Listens | undefined
+  #attendance: Attendance | undefined
   #deadline: Deadline | undefined
   #replayAllowance: ReplayAllowance | undefined
   #malformedCount = 0
@@ -94,6 +98,15 @@ export class Session implements HandlerContext {
     return this.#listens
   }
 
+  get presence(): Presence {
+    return this.#services.presence
+  }
+
+  get attendance(): Attendance {
+    this.#attendance ??= this.presence.attend(this.connection)
+    return this.#attendance
+  }
+
   /** Patterns that the connection listens with. */
   get listenCount(): number {
     return this.#listens?.size ?? 0
@@ -101,16 +114,22 @@ export class Session implements HandlerContext {
 
   mayListen(pattern: string): boolean {
     const identity = this.#identity
+    if (isReserved(pattern)) return false
     return identity === ANONYMOUS || (identity !== undefined && mayListen(identity, pattern))
   }
 
   mayPublish(key: string): boolean {
     const identity = this.#identity
+    if (isReserved(key)) return false
     return identity === ANONYMOUS || (identity !== undefined && mayPublish(identity, key))
   }
 
   reply(message: TextServerMessage): void {
-    this.#services.transport.send(this.connection, encodeServerMessage(message), false)
+    this.replyText(encodeServerMessage(message))
+  }
+
+  replyText(text: string): void {
+    this.#services.transport.send(this.connection, text, false)
   }
 
   givePosition(position: Position | undefined): { readonly position?: string } {
@@ -177,12 +196,14 @@ export class Session implements HandlerContext {
   }
 
   revokeListens(): void {
-    for (const pattern of this.#listens?.revoke((pattern) => this.mayListen(pattern)) ?? []) {
-      const { code, message, retryable, docs } = new WebMQError('E_FORBIDDEN', {
-        detail: `listen ${pattern}, no longer granted`,
-      })
-      this.reply({ verb: 'error', code, message, retryable, docs, pattern })
-    }
+    const isGranted = (pattern: string) => this.mayListen(pattern)
+    for (const pattern of this.#listens?.revoke(isGranted) ?? []) this.#tellRevoked(`listen ${pattern}`, { pattern })
+    for (const key of this.#attendance?.revoke(isGranted) ?? []) this.#tellRevoked(`presence ${key}`, { key })
+  }
+
+  #tellRevoked(what: string, names: { readonly pattern: string } | { readonly key: string }): void {
+    const { code, message, retryable, docs } = new WebMQError('E_FORBIDDEN', { detail: `${what}, no longer granted` })
+    this.reply({ verb: 'error', code, message, retryable, docs, ...names })
   }
 
   refuseToken(error: unknown, id: string | undefined): void {
@@ -226,11 +247,15 @@ export class Session implements HandlerContext {
     this.#clearDeadline()
   }
 
-  /** The connection is gone: everything that was held for it is let go. */
-  release(): void {
+  /**
+   * The connection is gone: everything that was held for it is let go.
+   * @param isWanted The client has closed it, to end what it was for.
+   */
+  release(isWanted: boolean): void {
     this.#state = 'closed'
     this.#clearDeadline()
     this.#listens?.close()
+    this.#attendance?.close(isWanted)
   }
 
   #setDeadline(atMs: number, fire: () => void): void {

@@ -17,11 +17,11 @@ export class Sessions implements Iterable<Session> {
     return this.#byConnection.get(connection)
   }
 
-  /** Takes the session out and lets go of what it holds; `undefined` for a connection that never got one. */
-  remove(connection: ConnectionId): Session | undefined {
+  /** Takes the session out and lets go of what it holds; `undefined` for a connection that never got one. `isWanted` as in `release`. */
+  remove(connection: ConnectionId, isWanted: boolean): Session | undefined {
     const session = this.#byConnection.get(connection)
     this.#byConnection.delete(connection)
-    session?.release()
+    session?.release(isWanted)
     return session
   }
 

@@ -1,9 +1,10 @@
 import type { IncomingMessage, Server as NodeHttpServer, ServerResponse } from 'node:http'
-import type { ErrorCode, GapReason } from 'webmq-client/protocol'
+import type { ErrorCode, GapReason, PresenceMember } from 'webmq-client/protocol'
 import type { BrokerStats, BrokerStatus } from './broker.js'
 import type { BrokerChange } from './broker-watch.js'
 import type { HistoryQuery, HistoryResult } from './local-history.js'
 import type { LocalGap, LocalHandler } from './local-listeners.js'
+import type { PresenceStats } from './presence/index.js'
 import type { TransportStats } from './transport.js'
 
 /** Where a server listens. */
@@ -81,6 +82,7 @@ export interface ServerStats {
   readonly refusedCounts: Readonly<Partial<Record<ErrorCode, number>>>
   /** Patterns whose listeners were told that messages may be missing, by reason. */
   readonly gapCounts: Readonly<Partial<Record<GapReason, number>>>
+  readonly presence: PresenceStats
   readonly broker: ServerBrokerStats
   readonly transport: TransportStats
 }
@@ -147,6 +149,12 @@ export interface WebMQServer {
    * @returns Ends it.
    */
   on<E extends keyof ServerEvents>(event: E, handler: (event: ServerEvents[E]) => unknown): () => void
+  /**
+   * Who is present at a key, on all nodes, as this node knows it. The first call on a node that has not used presence yet waits up to
+   * a second for the other nodes.
+   * @throws {WebMQError} `E_KEY_INVALID`, `E_NOT_RUNNING`.
+   */
+  presence(key: string): Promise<readonly PresenceMember[]>
   /** @throws {WebMQError} `E_NOT_RUNNING`. */
   stats(): ServerStats
 }

@@ -28,6 +28,7 @@ const pattern = fc
   .filter(isPattern)
 const payload = fc.uint8Array({ maxLength: 64 })
 const count = fc.nat()
+const json = fc.json()
 
 const message: fc.Arbitrary<ClientMessage> = fc.oneof(
   fc.record({
@@ -61,7 +62,23 @@ const message: fc.Arbitrary<ClientMessage> = fc.oneof(
     { verb: fc.constant('history' as const), id, key, rewindMs: count, limit: count },
     { requiredKeys: ['verb', 'id', 'key'] },
   ),
-  fc.record({ verb: fc.constant('presence' as const), id, key }),
+  fc.record(
+    {
+      verb: fc.constant('presence' as const),
+      id,
+      key,
+      op: fc.constant('enter' as const),
+      member: messageId,
+      data: json,
+    },
+    { requiredKeys: ['verb', 'id', 'key', 'op', 'member'] },
+  ),
+  fc.record({
+    verb: fc.constant('presence' as const),
+    id,
+    key,
+    op: fc.constantFrom('leave' as const, 'get' as const, 'watch' as const, 'unwatch' as const),
+  }),
   fc.record({ verb: fc.constant('ping' as const) }),
 )
 

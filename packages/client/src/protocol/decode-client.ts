@@ -1,9 +1,9 @@
 import { decodePlainPublish } from './decode-publish.js'
 import { type ErrorCode, WebMQError } from './errors.js'
-import { isGroup, isId, isMessageId, isPosition, parseCount } from './fields.js'
+import { isGroup, isId, isMemberName, isMessageId, isPosition, parseCount } from './fields.js'
 import { keyDefect, patternDefect } from './keys.js'
 import { MAX_HEADER_BYTES, MAX_TOKEN_BYTES } from './limits.js'
-import type { ClientMessage, ClientVerb } from './messages.js'
+import type { ClientMessage, ClientVerb, PresenceOp } from './messages.js'
 import { decodeUtf8 } from './utf8.js'
 
 const NEWLINE = 0x0a
@@ -105,9 +105,19 @@ const decoders: { readonly [V in ClientVerb]: Decoder<V> } = {
     }
   },
   presence(raw) {
-    const message = { verb: 'presence', id: requireId(raw), key: requireKey(raw) } as const
-    readOptions(raw, 3)
-    return message
+    const id = requireId(raw)
+    const key = requireKey(raw)
+    const options = readOptions(raw, 3)
+    const op = options.get('op')
+    if (isPresenceOp(op)) return { verb: 'presence', id, key, op }
+    const member = options.get('member')
+    if (op !== 'enter') throw refusal(raw, 'E_MESSAGE_INVALID', 'op')
+    if (member === undefined || !isMemberName(member)) throw refusal(raw, 'E_MESSAGE_INVALID', 'member')
+    const message = { verb: 'presence', id, key, op, member } as const
+    if (raw.body === undefined) return message
+    const data = decodeUtf8(raw.body)
+    if (data === undefined) throw refusal(raw, 'E_MESSAGE_INVALID', 'body is not UTF-8')
+    return { ...message, data }
   },
   ping(raw) {
     readOptions(raw, 1)
@@ -209,6 +219,12 @@ function readFlag(raw: RawMessage, options: Options, name: string): boolean {
 function assertAtMostOne(raw: RawMessage, options: Options, ...names: readonly string[]): void {
   const given = names.filter((name) => options.has(name))
   if (given.length > 1) throw refusal(raw, 'E_MESSAGE_INVALID', `${given.join(' and ')} exclude each other`)
+}
+
+const PRESENCE_OPS: readonly (string | undefined)[] = ['leave', 'get', 'watch', 'unwatch'] satisfies PresenceOp[]
+
+function isPresenceOp(op: string | undefined): op is PresenceOp {
+  return PRESENCE_OPS.includes(op)
 }
 
 function isVisibleAscii(byte: number): boolean {

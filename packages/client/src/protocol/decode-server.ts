@@ -27,7 +27,7 @@ export function decodeServerMessage(data: WirePayload): ServerMessage {
     case 'ok':
       return decodeOk(first, [second, ...rest], body)
     case 'error': {
-      const { message, retryable, docs = '', pattern } = decodeObject(verb, body)
+      const { message, retryable, docs = '', pattern, key } = decodeObject(verb, body)
       if (second === '' || typeof message !== 'string' || typeof docs !== 'string') throw malformed(verb)
       return {
         verb,
@@ -37,6 +37,7 @@ export function decodeServerMessage(data: WirePayload): ServerMessage {
         retryable: retryable === true,
         docs,
         ...(typeof pattern === 'string' && { pattern }),
+        ...(typeof key === 'string' && { key }),
       }
     }
     case 'welcome': {
@@ -47,6 +48,9 @@ export function decodeServerMessage(data: WirePayload): ServerMessage {
     case 'gap':
       if (second === '') throw malformed(verb)
       return { verb, pattern: first, reason: second as GapReason }
+    case 'presence':
+      if (first === '') throw malformed(verb)
+      return { ...decodeObject(verb, body), verb, key: first }
     case 'expiring':
       return { verb, inMs: decodeCount(verb, first) }
     case 'pong': {

@@ -1,5 +1,5 @@
 import { WebMQError } from './errors.js'
-import { isGroup, isId, isMessageId, isPosition } from './fields.js'
+import { isGroup, isId, isMemberName, isMessageId, isPosition } from './fields.js'
 import type { ClientMessage } from './messages.js'
 
 /**
@@ -28,7 +28,7 @@ export function encodeClientMessage(message: ClientMessage): string | Uint8Array
     case 'history':
       return `${start} ${message.key}${range(message)}${option('limit', message.limit, Number.isSafeInteger)}${message.reverse ? ' reverse' : ''}`
     case 'presence':
-      return `${start} ${message.key}`
+      return `${start} ${message.key} op=${message.op}${message.op === 'enter' ? member(message) : ''}`
   }
 }
 
@@ -37,6 +37,10 @@ function join(header: Uint8Array, payload: Uint8Array): Uint8Array<ArrayBuffer> 
   bytes.set(header)
   bytes.set(payload, header.length)
   return bytes
+}
+
+function member({ member, data }: { readonly member: string; readonly data?: string }): string {
+  return option('member', member, isMemberName) + (data === undefined ? '' : `\n${data}`)
 }
 
 function range({

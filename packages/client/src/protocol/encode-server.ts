@@ -35,6 +35,10 @@ export function encodeServerMessage(message: TextServerMessage): string {
       return `${messageHeader(message.key, message.position, message.replayed)}${message.payload}`
     case 'gap':
       return `gap ${message.pattern} ${message.reason}`
+    case 'presence': {
+      const { verb, key, ...json } = message
+      return `${verb} ${key}\n${JSON.stringify(json)}`
+    }
     case 'expiring':
       return `expiring ${message.inMs}`
     case 'pong':

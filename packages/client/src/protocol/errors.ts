@@ -26,6 +26,7 @@ const CLIENT_ERRORS = {
   E_FORBIDDEN: { message: 'not granted to this identity', source: 'client', retryable: false },
   E_LISTEN_LIMIT: { message: 'too many listens on this connection', source: 'client', retryable: false },
   E_NOT_LISTENING: { message: 'connection does not listen with this pattern', source: 'client', retryable: false },
+  E_PRESENCE_LIMIT: { message: 'too many members, or too much of them', source: 'client', retryable: true },
   E_UNSUPPORTED: { message: 'not supported by this server or its broker', source: 'client', retryable: false },
   E_BROKER_UNAVAILABLE: { message: 'broker is unreachable', source: 'broker', retryable: true },
 

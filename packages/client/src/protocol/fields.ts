@@ -1,4 +1,4 @@
-import { MAX_GROUP_CHARS, MAX_ID_CHARS, MAX_MESSAGE_ID_CHARS, MAX_POSITION_CHARS } from './limits.js'
+import { MAX_GROUP_CHARS, MAX_ID_CHARS, MAX_MEMBER_CHARS, MAX_MESSAGE_ID_CHARS, MAX_POSITION_CHARS } from './limits.js'
 
 /** A request id [P-2.5]; as for a position, `-` alone means that there is none. */
 export function isId(text: string): boolean {
@@ -13,6 +13,11 @@ export function isMessageId(text: string): boolean {
 /** The name of a queue group [P-6.6]. */
 export function isGroup(text: string): boolean {
   return isName(text, MAX_GROUP_CHARS)
+}
+
+/** What a client calls its member [P-14.2]. */
+export function isMemberName(text: string): boolean {
+  return isName(text, MAX_MEMBER_CHARS)
 }
 
 /** A position as far as the protocol knows it [P-8.1]; whether the broker knows it is another question. */

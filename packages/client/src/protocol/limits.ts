@@ -22,6 +22,9 @@ export const MAX_POSITION_CHARS = 64
 /** Characters of a queue group's name [P-6.6]. */
 export const MAX_GROUP_CHARS = 64
 
+/** Characters of what a client calls its member [P-14.2]. */
+export const MAX_MEMBER_CHARS = 64
+
 /** Bytes of a token in `auth` [P-5.2]. */
 export const MAX_TOKEN_BYTES = 8_192
 

@@ -43,8 +43,31 @@ export type ClientMessage =
       /** The newest comes first. */
       readonly reverse?: true
     }
-  | { readonly verb: 'presence'; readonly id: string; readonly key: string }
+  | {
+      readonly verb: 'presence'
+      readonly id: string
+      readonly key: string
+      readonly op: 'enter'
+      /** What the client calls its member, and tells nobody but the server [P-14.2]. */
+      readonly member: string
+      /** JSON text; not parsed. */
+      readonly data?: string
+    }
+  | { readonly verb: 'presence'; readonly id: string; readonly key: string; readonly op: PresenceOp }
   | { readonly verb: 'ping' }
+
+/** What `presence` asks for, beside `enter`. */
+export type PresenceOp = 'leave' | 'get' | 'watch' | 'unwatch'
+
+/** Somebody who is present at a key. */
+export interface PresenceMember {
+  /** Unique within the key, and the same over the reconnects of a client; nobody can take it who has only seen it. */
+  readonly id: string
+  /** Whose token it was; absent for the anonymous. */
+  readonly userId?: string
+  /** What the member says of itself. */
+  readonly data?: unknown
+}
 
 /** A verb that a client may send. */
 export type ClientVerb = ClientMessage['verb']
@@ -100,6 +123,8 @@ export type ServerMessage =
       readonly docs: string
       /** The listen that the server has ended [P-5.5]. */
       readonly pattern?: string
+      /** The key at which the server has ended presence [P-5.5]. */
+      readonly key?: string
     }
   | {
       readonly verb: 'message'
@@ -108,6 +133,14 @@ export type ServerMessage =
       readonly position?: string
       readonly replayed: boolean
       readonly payload: WirePayload
+    }
+  | {
+      readonly verb: 'presence'
+      readonly key: string
+      readonly enter?: readonly PresenceMember[]
+      readonly update?: readonly PresenceMember[]
+      /** Ids. */
+      readonly leave?: readonly string[]
     }
   | { readonly verb: 'gap'; readonly pattern: string; readonly reason: GapReason }
   | { readonly verb: 'expiring'; readonly inMs: number }

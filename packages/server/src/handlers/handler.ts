@@ -2,6 +2,7 @@ import type { ClientMessage, ClientVerb, TextServerMessage } from 'webmq-client/
 import type { Broker, InboundMessage, Position } from '../broker.js'
 import type { Identity, TokenVerifier } from '../identity/index.js'
 import type { Listens } from '../listens.js'
+import type { Attendance, Presence } from '../presence/index.js'
 import type { ConnectionId } from '../transport.js'
 
 /** The message of one verb. */
@@ -17,6 +18,9 @@ export interface HandlerContext {
   pendingBytes: number
   readonly broker: Pick<Broker, 'capabilities' | 'publish' | 'read' | 'position'>
   readonly listens: Listens
+  readonly presence: Pick<Presence, 'whenComplete' | 'membersJson'>
+  /** Where this connection is present, and which keys it watches. */
+  readonly attendance: Attendance
   /** Who the session belongs to; `undefined` for the anonymous. */
   readonly userId: string | undefined
   /** Absent when the server takes everyone. */
@@ -24,6 +28,8 @@ export interface HandlerContext {
   mayListen(pattern: string): boolean
   mayPublish(key: string): boolean
   reply(message: TextServerMessage): void
+  /** The same for what is encoded already. */
+  replyText(text: string): void
   /** The option `position` of an `ok` from which on this connection is sent messages; `undefined` says that there is none. */
   givePosition(position: Position | undefined): { readonly position?: string }
   /** Up to here, everything live that this connection listens to has been sent; `undefined` when that cannot be said. */
@@ -41,7 +47,7 @@ export interface HandlerContext {
   authenticate(identity: Identity): void
   /** Time until the token of the session expires; `undefined` when it does not. */
   expiresInMs(): number | undefined
-  /** Ends the listens that the present identity may no longer have, and says so. */
+  /** Ends the listens and the presence that the present identity may no longer have, and says so. */
   revokeListens(): void
   /** Answers a token that was not accepted; ends the session, unless the token it has is still good. */
   refuseToken(error: unknown, id: string | undefined): void

@@ -1,0 +1,154 @@
+import { matches, WebMQError } from 'webmq-client/protocol'
+import type {
+  Accepted,
+  Broker,
+  BrokerCapabilities,
+  BrokerSink,
+  BrokerStats,
+  BrokerStatus,
+  OutboundMessage,
+  Position,
+  ReadResult,
+} from '../src/broker.js'
+
+/** How long a message takes from one node to another, in milliseconds. */
+export type Delay = () => number
+
+/** Joins the brokers of several nodes in memory: messages take time, in their order from node to node, and links are cut and mended. */
+export class BrokerHub {
+  readonly #delayMs: Delay
+  readonly #brokers = new Set<HubBroker>()
+
+  /** @param delayMs Default: none, but a turn. */
+  constructor(delayMs: Delay = () => 0) {
+    this.#delayMs = delayMs
+  }
+
+  createBroker(): HubBroker {
+    const broker = new HubBroker((message) => this.#carry(broker, message), this.#delayMs)
+    this.#brokers.add(broker)
+    return broker
+  }
+
+  #carry(from: HubBroker, message: OutboundMessage): void {
+    const copy = { ...message, payload: new Uint8Array(message.payload) }
+    for (const to of this.#brokers) from.sendTo(to, copy, this.#delayMs())
+  }
+}
+
+/** The broker of one node on a {@link BrokerHub}. Answers a turn later. */
+export class HubBroker implements Broker {
+  readonly name = 'hub'
+  readonly capabilities: BrokerCapabilities = {
+    history: false,
+    ordered: false,
+    confirms: true,
+    queueGroups: false,
+    durable: false,
+    manyNodes: true,
+  }
+  readonly #carry: (message: OutboundMessage) => void
+  readonly #confirmMs: Delay
+  readonly #bound = new Set<string>()
+  /** When the last message to each node arrives: the next one does not overtake it. */
+  readonly #arrivals = new Map<HubBroker, number>()
+  #sink: BrokerSink | undefined
+  #status: BrokerStatus = 'down'
+  /** Counts the lives of the link: what is on its way when it is cut is lost. */
+  #life = 0
+  publishedCount = 0
+
+  constructor(carry: (message: OutboundMessage) => void, confirmMs: Delay) {
+    this.#carry = carry
+    this.#confirmMs = confirmMs
+  }
+
+  get patterns(): readonly string[] {
+    return [...this.#bound]
+  }
+
+  /** The link to all others is lost; what is on its way to here or from here is lost with it. */
+  cut(): void {
+    this.#life++
+    this.#status = 'down'
+    this.#sink?.status('down')
+  }
+
+  /** It is there again. */
+  mend(): void {
+    if (this.#status === 'up' || this.#sink === undefined) return
+    this.#status = 'up'
+    this.#sink.gap('broker-lost')
+    this.#sink.status('up')
+  }
+
+  /** The process is gone: nothing comes from it or to it any more. */
+  crash(): void {
+    this.#life++
+    this.#status = 'down'
+    this.#sink = undefined
+  }
+
+  sendTo(to: HubBroker, message: OutboundMessage, delayMs: number): void {
+    const atMs = Math.max(Date.now() + delayMs, this.#arrivals.get(to) ?? 0)
+    this.#arrivals.set(to, atMs)
+    const [life, lifeOfOther] = [this.#life, to.#life]
+    setTimeout(() => {
+      if (life === this.#life && lifeOfOther === to.#life) to.#take(message)
+    }, atMs - Date.now())
+  }
+
+  start(sink: BrokerSink): Promise<void> {
+    this.#sink = sink
+    this.#status = 'up'
+    sink.status('up')
+    return Promise.resolve()
+  }
+
+  bind(pattern: string): Promise<void> {
+    if (this.#status !== 'up') return Promise.reject(new WebMQError('E_BROKER_UNAVAILABLE'))
+    this.#bound.add(pattern)
+    return Promise.resolve()
+  }
+
+  unbind(pattern: string): void {
+    this.#bound.delete(pattern)
+  }
+
+  async publish(message: OutboundMessage): Promise<Accepted> {
+    if (this.#status !== 'up') throw new WebMQError('E_BROKER_UNAVAILABLE')
+    this.publishedCount++
+    this.#carry(message)
+    const confirmMs = this.#confirmMs()
+    if (confirmMs > 0)
+      await new Promise((resolve) => {
+        setTimeout(resolve, confirmMs)
+      })
+    return { isDuplicate: false }
+  }
+
+  read(): ReadResult {
+    throw new WebMQError('E_UNSUPPORTED')
+  }
+
+  position(): Position | undefined {
+    return undefined
+  }
+
+  stats(): BrokerStats {
+    const none = { rejectedCount: 0, receivedCount: 0, surplusCount: 0, malformedCount: 0, lostCount: 0 }
+    return { ...none, acceptedCount: this.publishedCount, pendingCount: 0, pendingBytes: 0 }
+  }
+
+  stop(): Promise<void> {
+    // What was published before is still on its way.
+    this.#sink = undefined
+    this.#status = 'down'
+    return Promise.resolve()
+  }
+
+  #take({ key, payload, isBinary }: OutboundMessage): void {
+    if (this.#status === 'up' && [...this.#bound].some((pattern) => matches(pattern, key)))
+      this.#sink?.deliver({ key, payload, isBinary })
+  }
+}

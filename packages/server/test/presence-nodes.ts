@@ -1,0 +1,121 @@
+import type { PresenceMember } from 'webmq-client/protocol'
+import type { Attendance, PresenceLimits } from '../src/presence/index.js'
+import { Presence } from '../src/presence/index.js'
+import type { ConnectionId, GroupId } from '../src/transport.js'
+import type { BrokerHub, HubBroker } from './broker-hub.js'
+
+export const LIMITS: PresenceLimits = {
+  maxDataBytes: 4_096,
+  maxMembersPerKey: 1_000,
+  maxKeyBytes: 524_288,
+  maxKeysPerConnection: 128,
+  maxMembers: 100_000,
+}
+
+export const TTL_MS = 15_000
+export const LINGER_MS = 5_000
+
+/** Options of a {@link PresenceNode}. */
+export interface PresenceNodeOptions {
+  readonly limits?: Partial<PresenceLimits>
+  readonly maxPayloadBytes?: number
+}
+
+/** One event that a watcher was told: `+id`, `~id` or `-id`. */
+export type Told = string
+
+/** A watcher as a client would be one: it knows what it was told, and nothing else. */
+export class Watcher {
+  readonly told: Told[] = []
+  readonly members = new Map<string, PresenceMember>()
+
+  take(text: string): void {
+    const {
+      enter = [],
+      update = [],
+      leave = [],
+    } = JSON.parse(text.slice(text.indexOf('\n'))) as {
+      enter?: PresenceMember[]
+      update?: PresenceMember[]
+      leave?: string[]
+    }
+    for (const member of enter) this.#set('+', member)
+    for (const member of update) this.#set('~', member)
+    for (const id of leave) {
+      this.told.push(`-${id}`)
+      this.members.delete(id)
+    }
+  }
+
+  #set(sign: string, member: PresenceMember): void {
+    this.told.push(`${sign}${member.id}`)
+    this.members.set(member.id, member)
+  }
+}
+
+/** The presence of one node, with connections that have no socket. */
+export class PresenceNode {
+  readonly broker: HubBroker
+  readonly presence: Presence
+  readonly #groups = new Map<GroupId, Set<ConnectionId>>()
+  readonly #watchers = new Map<ConnectionId, Watcher>()
+  #connectionCount = 0
+
+  constructor(name: string, hub: BrokerHub, { limits, maxPayloadBytes = 262_144 }: PresenceNodeOptions = {}) {
+    this.broker = hub.createBroker()
+    this.presence = new Presence({
+      node: name,
+      broker: this.broker,
+      transport: {
+        join: (connection, group) => {
+          this.#groups.set(group, (this.#groups.get(group) ?? new Set()).add(connection))
+        },
+        leave: (connection, group) => {
+          this.#groups.get(group)?.delete(connection)
+        },
+        multicast: (groups, frame) => {
+          for (const group of groups)
+            for (const connection of this.#groups.get(group) ?? []) this.#watchers.get(connection)?.take(String(frame))
+        },
+      },
+      limits: { ...LIMITS, ...limits },
+      ttlMs: TTL_MS,
+      lingerMs: LINGER_MS,
+      maxPayloadBytes,
+      log: { debug: () => undefined, warn: () => undefined },
+      now: Date.now,
+    })
+    void this.broker.start({
+      deliver: (message) => this.presence.receive(message),
+      gap: () => this.presence.gap(),
+      status: (status) => this.presence.status(status),
+    })
+  }
+
+  connect(): Attendance {
+    return this.presence.attend(++this.#connectionCount as ConnectionId)
+  }
+
+  /** A connection that watches a key. */
+  async watch(key: string): Promise<Watcher> {
+    const watcher = new Watcher()
+    const attendance = this.connect()
+    this.#watchers.set(this.#connectionCount as ConnectionId, watcher)
+    await this.presence.whenComplete()
+    attendance.watch(key, () => {
+      for (const { id, ...rest } of this.membersOf(key)) watcher.members.set(id, { id, ...rest })
+    })
+    return watcher
+  }
+
+  membersOf(key: string): PresenceMember[] {
+    return (JSON.parse(this.presence.membersJson(key)) as PresenceMember[]).sort((a, b) => (a.id < b.id ? -1 : 1))
+  }
+
+  /** What is said by those who are present. */
+  dataOf(key: string): unknown[] {
+    return this.membersOf(key)
+      .map(({ data }) => data)
+      .sort()
+  }
+}
