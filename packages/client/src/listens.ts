@@ -232,7 +232,7 @@ export class Listens {
     listen.failedAttempts = 0
     let isGap = false
     for (const subscription of targets) {
-      if (subscription.state === 'closed') continue
+      if (subscription.state !== 'pending') continue
       // Never neither: without a word about what came in between, it has to be taken as lost.
       const isResuming = since !== undefined || subscription.wasActive
       const reason = gap ?? (isResuming && !recovered ? 'no-history' : undefined)
@@ -242,22 +242,25 @@ export class Listens {
     if (isGap) this.#context.onGap({ pattern, reason: gap ?? 'no-history', since })
     this.expectReplay(ok, targets, () => {
       const end = parsePosition(position)
-      if (end) for (const subscription of targets) subscription.position = end
+      for (const subscription of targets) {
+        if (end && !isSeen(end, subscription.position)) subscription.position = end
+      }
       this.#saved?.touch()
       if (more) this.#turnPage(listen, targets)
     })
   }
 
-  /** Asks for the next page of a replay once this one has been read: a replay is paced by its readers [P-6.9]. */
+  /**
+   * Asks for the next page of a replay: at once for those who have read this one, for each other when it has. So a replay is paced
+   * by its reader [P-6.9], and one who does not read holds nobody up.
+   */
   #turnPage(listen: Listen, targets: readonly LiveSubscription[]): void {
     const downCount = this.#downCount
-    const reading = targets.map((subscription) => subscription.whenRead()).filter((promise) => promise !== undefined)
-    const ask = () => {
-      const open = targets.filter(({ state }) => state === 'pending')
+    const ask = (readers: readonly LiveSubscription[]) => {
+      const open = readers.filter(({ state }) => state === 'pending')
       if (open.length > 0 && this.#downCount === downCount) this.#ask(listen, open)
     }
-    if (reading.length > 0) void Promise.all(reading).then(ask)
-    else ask()
+    ask(targets.filter((subscription) => !subscription.whenRead()?.then(() => ask([subscription]))))
   }
 
   *#handledPositions(): Iterable<readonly [pattern: string, position: string]> {

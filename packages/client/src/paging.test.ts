@@ -153,6 +153,20 @@ describe('a replay in pages [P-6.9]', () => {
     expect(payloads).toEqual(numbers(1, 20))
   })
 
+  it('is not held up by a loop that nobody runs', async () => {
+    const { client, server } = createTestClient({ server: createTestServer({ replayPageMessages: 3 }) })
+    const handled: unknown[] = []
+    const idle = client.listen('a')
+    const subscription = client.listen('a', (payload) => handled.push(payload))
+    await subscription.ready
+    server.drop()
+    await settle()
+    for (const n of numbers(1, 10)) server.publish('a', n)
+    await reconnect()
+    expect(handled).toEqual(numbers(1, 10))
+    expect([subscription.state, idle.state]).toEqual(['active', 'pending'])
+  })
+
   it('ends in the middle when nobody wants it any more', async () => {
     const server = createTestServer({ replayPageMessages: 2 })
     for (const n of numbers(1, 6)) server.publish('a', n)
