@@ -75,13 +75,24 @@ describe('the history scenario', { timeout: RUN_TIMEOUT_MS }, () => {
     expect(output).toContain('✗ history received')
   })
 
-  it('plays on several nodes behind a load balancer', async () => {
-    const { output, rows } = await history('--broker', 'none', '--backends', '3')
-    const [row] = rows
-    expect(row, output).toMatchObject({ target: 'webmq-native+redis-no-history', backends: 3, verdict: 'ok' })
-    expect(row).toMatchObject({ gapCount: 0, duplicateCount: 0, inversionCount: 0, connectionRatio: 1 })
-    expect(row?.balancerCpuSeconds).toBeGreaterThan(0)
-    expect(row?.brokerCpuSeconds).toBeGreaterThanOrEqual(0)
-    expect(row?.brokerPeakRssBytes).toBeGreaterThan(1_000_000)
+  it('plays on several nodes behind a load balancer, and tells what others have had', async () => {
+    const { output, rows } = await history('--cases', 'redis3,none3')
+    expect(
+      rows.map(({ target, verdict }) => [target, verdict]),
+      output,
+    ).toEqual([
+      ['webmq-native+redis', 'ok'],
+      ['webmq-native+redis-no-history', 'ok'],
+    ])
+    for (const row of rows) {
+      expect(row).toMatchObject({ backends: 3, connectionRatio: 1, subscriptionRatio: 1 })
+      expect(row).toMatchObject({ gapCount: 0, duplicateCount: 0, inversionCount: 0 })
+      expect(row.balancerCpuSeconds).toBeGreaterThan(0)
+      expect(row.brokerCpuSeconds).toBeGreaterThanOrEqual(0)
+      expect(row.brokerPeakRssBytes).toBeGreaterThan(1_000_000)
+    }
+    expect(rows[0]).toMatchObject({ historyRatio: 1, joinCount: 60, joinMissCount: 0, joinInversionCount: 0 })
+    expect(output).toContain('AnyCable redis (published)')
+    expect(output).toContain('another machine of 2 cores')
   })
 })

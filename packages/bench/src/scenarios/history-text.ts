@@ -30,22 +30,38 @@ export function historyHeading(config: HistoryConfig): string {
 /** The result, for people: as the seed writes it for each run by itself, and as a table for several. */
 export function historyText(rows: readonly ResultRow[], runs: readonly ResultRow[], width: number | undefined): string {
   const parts = runs.length === 1 ? runs.map((run) => runText(run as HistoryRow)) : []
-  if (rows.length > 1) parts.push(tableText(HISTORY_COLUMNS, HISTORY_IDENTITY, rows, width))
+  if (rows.length > 1) {
+    parts.push(
+      besideText(rows, width),
+      ['All of ours:', '', tableText(HISTORY_COLUMNS, HISTORY_IDENTITY, rows, width)].join('\n'),
+    )
+  }
   const reasons = rows
     .filter(({ verdictReason }) => verdictReason !== null)
     .map((row) => `  ${row.target} x ${row.backends}: ${row.verdict}: ${row.verdictReason}`)
   if (reasons.length > 0) parts.push(['Verdicts other than ok (worst of the repeats):', ...reasons].join('\n'))
-  if (rows.length > 1) {
-    parts.push(
-      ['Beside them, as others have it:', '', tableText(HISTORY_COLUMNS, HISTORY_IDENTITY, REFERENCE_ROWS, width)].join(
-        '\n',
-      ),
-      Object.entries(ORIGINS)
-        .map(([name, text]) => `  ${name}: ${text}`)
-        .join('\n'),
-    )
-  }
   return parts.join('\n\n')
+}
+
+/** What is known of others too. */
+const BESIDE_COLUMNS = [
+  'broadcastMs.avg',
+  'broadcastMs.p95',
+  'historyMs.avg',
+  'historyMs.p95',
+  'rttMs.avg',
+  'rttMs.p95',
+  'historyRatio',
+  'serverCpuSecondsPerWindow',
+  'serverPeakRssBytes',
+]
+
+/** Ours and those of others, the same number of backends together. */
+function besideText(rows: readonly ResultRow[], width: number | undefined): string {
+  const columns = HISTORY_COLUMNS.filter(({ key }) => HISTORY_IDENTITY.includes(key) || BESIDE_COLUMNS.includes(key))
+  const all = [...rows, ...REFERENCE_ROWS].toSorted((a, b) => Number(a.backends) - Number(b.backends))
+  const origins = Object.entries(ORIGINS).map(([name, text]) => `  ${name}: ${text}`)
+  return [tableText(columns, HISTORY_IDENTITY, all, width), '', ...origins].join('\n')
 }
 
 const NAME_CHARS = 21
