@@ -6,16 +6,17 @@ afterEach(() => {
 })
 
 it('asks for setup first', async () => {
-  const { close, listen, publish, unlisten } = await import('./index.js')
+  const { close, history, listen, publish, unlisten } = await import('./index.js')
   const message = 'option is not valid: call setup({ url }) first'
   expect(() => listen('a', () => undefined)).toThrow(message)
   await expect(publish('a', 1)).rejects.toThrow(message)
+  await expect(history('a')).rejects.toThrow(message)
   await expect(unlisten('a')).rejects.toThrow(message)
   expect(await close()).toBeUndefined()
 })
 
-it('listens, publishes, unlistens and closes', async () => {
-  const { close, listen, publish, setup, unlisten } = await import('./index.js')
+it('listens, publishes, reads the log, unlistens and closes', async () => {
+  const { close, history, listen, publish, setup, unlisten } = await import('./index.js')
   const { WebSocket, url } = createTestServer()
   const client = setup({ url, WebSocket })
   const handled: unknown[] = []
@@ -24,6 +25,7 @@ it('listens, publishes, unlistens and closes', async () => {
   const iterated = listen('chat.*', { last: 0 })
   await iterated.ready
   await publish('chat.1', { text: 'hi' })
+  expect((await history('chat.1')).messages.map(({ payload }) => payload)).toEqual([{ text: 'hi' }])
   await unlisten('chat.*', handler)
   await publish('chat.1', { text: 'again' }, { echo: true })
   expect(handled).toEqual([{ text: 'hi' }])

@@ -16,7 +16,7 @@ export interface LifecycleEnvironment {
 /**
  * Watches online/offline, visibility, back/forward cache and freezing. Returns what ends the watch.
  *
- * `beforeunload` and `pagehide` are left alone on purpose: a page that asks for them loses the back/forward cache, and a
+ * `beforeunload` and `unload` are left alone on purpose: a page that asks for them loses the back/forward cache, and a
  * socket needs no help to close with its page.
  */
 export function watchLifecycle(context: LifecycleContext, environment: LifecycleEnvironment = globalThis): () => void {

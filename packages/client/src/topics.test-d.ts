@@ -63,6 +63,15 @@ export async function typed(client: WebMQClient<App>, untyped: WebMQClient, room
   // @ts-expect-error a state of no topic
   await client.publish('status', 'sideways')
 
+  const { messages } = await client.history('orders.eu.7', { limit: 1 })
+  for (const { payload } of messages) expectTypeOf(payload).toEqualTypeOf<{ id: number }>()
+  // @ts-expect-error no topic can be meant
+  await client.history('nope')
+  // What `load` gives back may be a position, or nothing.
+  client.listen('status', () => 1, { load: async () => undefined })
+  client.listen('status', () => 1, { load: async ({ signal }) => void (await fetch('/status', { signal })) })
+  client.listen('status', () => 1, { load: ({ gap }) => gap?.since })
+
   untyped.listen('any.thing', (payload) => expectTypeOf(payload).toEqualTypeOf<unknown>())
   await untyped.publish('any.thing', { at: 'all' })
 }
