@@ -154,7 +154,8 @@ export class Session implements HandlerContext {
     transport.send(this.connection, encodeMessageFrame(key, positions.of(position), true, payload), isBinary)
   }
 
-  replayTurn(): void | Promise<void> {
+  replayTurn(since: string | undefined): void | Promise<void> {
+    if (since !== undefined) this.#replayAllowance?.onAsked(since, this.#services.now())
     const waitMs = this.#replayAllowance?.waitMs(this.#services.now()) ?? 0
     if (waitMs === 0) return
     return new Promise((resolve) => {
@@ -165,6 +166,10 @@ export class Session implements HandlerContext {
   takeReplayBytes(byteCount: number, isForced: boolean): boolean {
     this.#replayAllowance ??= new ReplayAllowance(this.#services.limits.maxReplayBytes)
     return this.#replayAllowance.take(byteCount, this.#services.now(), isForced)
+  }
+
+  endReplayPage(next: string | undefined): void {
+    this.#replayAllowance?.endPage(next, this.#services.now())
   }
 
   /** Gives the client until `authTimeoutMs` to send a token. */

@@ -36,10 +36,15 @@ export interface HandlerContext {
   readonly livePosition: string | undefined
   /** Sends a message of the log. */
   replay(message: InboundMessage): void
-  /** Resolves when this connection may be replayed a page; at once when that is now. */
-  replayTurn(): void | Promise<void>
+  /**
+   * Resolves when this connection may be replayed a page; at once when that is now.
+   * @param since From which it is asked for: what was sent up to there has been read.
+   */
+  replayTurn(since: string | undefined): void | Promise<void>
   /** Takes bytes of what may be replayed to this connection now; `false` when it has had enough, unless forced. */
   takeReplayBytes(byteCount: number, isForced: boolean): boolean
+  /** What was taken is a page. @param next Position from which the client will ask for more; absent: there is no more. */
+  endReplayPage(next: string | undefined): void
   /**
    * Goes on as this identity.
    * @throws {WebMQError} `E_FORBIDDEN` when the session belongs to another user.

@@ -11,7 +11,7 @@ export const history: Handler<'history'> = (context, message) => {
   const { key } = message
   if (!context.broker.capabilities.history) throw new WebMQError('E_UNSUPPORTED', { detail: 'history' })
   if (!context.mayListen(key)) throw new WebMQError('E_FORBIDDEN', { detail: `listen ${key}` })
-  return andThen(context.replayTurn(), () =>
+  return andThen(context.replayTurn(message.since), () =>
     andThen(readLog(context.broker, rangeOf(message), key), (log) => answer(context, message, log)),
   )
 }
@@ -26,10 +26,12 @@ function answer(context: HandlerContext, { id, reverse }: MessageOf<'history'>, 
   if (context.isClosed) return
   const limit = reverse === true ? limitNewest : limitReplay
   const { messages, position, gap, hasMore } = limit(log, (bytes, isForced) => context.takeReplayBytes(bytes, isForced))
+  const given = context.givePosition(position)
+  context.endReplayPage(hasMore ? given.position : undefined)
   context.reply({
     verb: 'ok',
     id,
-    ...context.givePosition(position),
+    ...given,
     ...(gap === undefined ? undefined : { gap }),
     replayed: messages.length,
     ...(hasMore ? { more: true } : undefined),

@@ -11,7 +11,7 @@ import type { Handler, HandlerContext, MessageOf } from './handler.js'
 export const listen: Handler<'listen'> = (context, message) => {
   assertAllowed(context, message)
   if (!isRangeAsked(message)) return begin(context, message, undefined)
-  return andThen(context.replayTurn(), () => {
+  return andThen(context.replayTurn(message.since), () => {
     const first = readLog(context.broker, message, message.pattern)
     return andThen(first, (page) => {
       // What came while the broker was asked is not in the last page.
@@ -72,10 +72,12 @@ function answer(context: HandlerContext, message: MessageOf<'listen'>, replay: R
   const { messages, position, gap, hasMore } = limitReplay(replay, (bytes, isForced) =>
     context.takeReplayBytes(bytes, isForced),
   )
+  const given = context.givePosition(position)
+  context.endReplayPage(hasMore ? given.position : undefined)
   context.reply({
     verb: 'ok',
     id: message.id,
-    ...context.givePosition(position),
+    ...given,
     ...(message.since !== undefined && gap === undefined ? { recovered: true } : undefined),
     ...(gap === undefined ? undefined : { gap }),
     ...(isRangeAsked(message) ? { replayed: messages.length } : undefined),
