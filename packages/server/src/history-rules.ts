@@ -60,6 +60,7 @@ export class HistoryRules {
 
   /** Whether every key that the pattern matches is logged, by one and the same rule. */
   covers(pattern: string): boolean {
+    if (pattern.startsWith(INTERNAL)) return false
     return this.#rules.some((rule) => contains(rule.pattern, pattern))
   }
 }
