@@ -11,7 +11,6 @@ import { eventually } from '../conformance/transport/eventually.js'
 import { freePort } from '../services/index.js'
 import type { MeshAddress } from './mesh/dialer.js'
 import { createMeshBroker, type MeshBroker, type MeshBrokerOptions } from './mesh-broker.js'
-import type { HistoryOptions } from './ordered-log.js'
 
 const LOOPBACK = { host: '127.0.0.1', port: 0 }
 const silent = { debug: () => undefined, info: () => undefined, warn: () => undefined }
@@ -30,7 +29,8 @@ const DEFAULTS: MeshBrokerOptions = {
   ...historyOf(),
   log: silent,
 }
-const CAPABILITIES: Omit<BrokerCapabilities, 'history'> = {
+const CAPABILITIES: BrokerCapabilities = {
+  history: false,
   ordered: false,
   confirms: true,
   queueGroups: false,
@@ -39,16 +39,15 @@ const CAPABILITIES: Omit<BrokerCapabilities, 'history'> = {
 }
 
 /** Nodes that each know those that were there before. */
-function createSystem(history: HistoryOptions): BrokerSystem {
+function createSystem(): BrokerSystem {
   const nodes: MeshBroker[] = []
   return {
     createNode() {
       const peers = nodes.flatMap(({ address }) => (address === undefined ? [] : [address]))
-      const node = createMeshBroker({ ...DEFAULTS, ...history, peers })
+      const node = createMeshBroker({ ...DEFAULTS, peers })
       nodes.push(node)
       return node
     },
-    hasOwnLogs: true,
     residue: async () => openSockets(),
   }
 }
@@ -58,8 +57,7 @@ function openSockets(): string[] {
   return process.getActiveResourcesInfo().filter((kind) => kind.startsWith('TCP'))
 }
 
-brokerSuite('mesh', () => createSystem(historyOf()), { ...CAPABILITIES, history: false })
-brokerSuite('mesh with history', () => createSystem(historyOf('#=1000')), { ...CAPABILITIES, history: true })
+brokerSuite('mesh', createSystem, CAPABILITIES)
 
 /** A node that runs, and what it was told. */
 interface Node {

@@ -14,6 +14,7 @@ import { freePort, startFaultProxy, startNats } from '../services/index.js'
 import type { Service } from '../services/service.js'
 import { loadNats } from './nats/nats-credentials.js'
 import { createNatsBroker, type NatsBrokerOptions } from './nats-broker.js'
+import { type HistoryOptions, hasHistory } from './ordered-log.js'
 
 const CAPABILITIES: BrokerCapabilities = {
   history: false,
@@ -40,7 +41,7 @@ let monitorPort: number
 
 beforeAll(async () => {
   monitorPort = await freePort()
-  service = await startNats({ args: ['--http_port', String(monitorPort)] })
+  service = await startNats({ args: ['--http_port', String(monitorPort)], hasJetStream: true })
 })
 
 afterAll(() => service.stop())
@@ -71,6 +72,20 @@ async function connectionsOf(namespace: string): Promise<readonly ConnectionRepo
 
 async function subscriptionsOf(namespace: string): Promise<readonly string[]> {
   return (await connectionsOf(namespace)).flatMap(({ subscriptions_list: list = [] }) => list).sort()
+}
+
+/** What JetStream answers to a request. */
+async function askJetStream(name: string, body: object = {}): Promise<Record<string, unknown>> {
+  const client = await connect({ servers: service.url })
+  const answer = await client.request(`$JS.API.${name}`, JSON.stringify(body))
+  await client.close()
+  return answer.json<Record<string, unknown>>()
+}
+
+/** Consumers of a namespace's log. */
+async function consumersOf(namespace: string): Promise<readonly string[]> {
+  const { consumers } = await askJetStream(`CONSUMER.NAMES.${namespace}-log`)
+  return Array.isArray(consumers) ? consumers.map(String) : []
 }
 
 class Recorder implements BrokerSink {
@@ -136,20 +151,32 @@ function tokenOf(issuer: KeyPair, subject: KeyPair, nats: object): string {
 
 const message = (key: string, text: string) => ({ key, payload: Buffer.from(text), isBinary: false })
 
-brokerSuite(
-  'nats',
-  () => {
+/** Nodes of one namespace; their stream goes with them, which would otherwise stay. */
+function system(history: HistoryOptions) {
+  return () => {
     const brokerNamespace = ownNamespace()
     return {
-      createNode: () => createNatsBroker({ ...DEFAULTS, broker: service.url, brokerNamespace }),
+      createNode: () => createNatsBroker({ ...DEFAULTS, ...history, broker: service.url, brokerNamespace }),
       residue: async () => [
         ...(await connectionsOf(brokerNamespace)).map(({ name = '' }) => name),
         ...(await subscriptionsOf(brokerNamespace)),
+        ...(hasHistory(history) ? await consumersOf(brokerNamespace) : []),
       ],
+      end: async () => {
+        if (hasHistory(history)) await askJetStream(`STREAM.DELETE.${brokerNamespace}-log`)
+      },
     }
-  },
-  CAPABILITIES,
-)
+  }
+}
+
+brokerSuite('nats', system(historyOf()), CAPABILITIES)
+
+brokerSuite('nats, all logged', system(historyOf('#=1000')), {
+  ...CAPABILITIES,
+  history: true,
+  ordered: true,
+  durable: true,
+})
 
 describe('broker nats, subscriptions', () => {
   it('subscribes to the narrowest subjects that bring what is listened with, each once', async () => {

@@ -66,9 +66,8 @@ function publish({ broker }: Node, text: string): Promise<unknown> {
 /** A node that can be held up and killed. */
 async function forkNode(
   options: Partial<MeshBrokerOptions>,
-  rules: readonly string[] = [],
 ): Promise<{ child: ChildProcess; port: number; told: string[] }> {
-  const child = fork(PROCESS, [JSON.stringify({ ...DEFAULTS, ...options, rules })])
+  const child = fork(PROCESS, [JSON.stringify({ ...DEFAULTS, ...options })])
   onTestFinished(() => {
     child.kill('SIGKILL')
   })

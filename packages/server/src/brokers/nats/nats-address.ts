@@ -9,6 +9,8 @@ export interface NatsAddress {
   readonly identity: NatsIdentity
   /** PEM files. */
   readonly tlsFiles: { readonly ca?: string; readonly cert?: string; readonly key?: string }
+  /** Servers that are to have the stream of the log; `undefined` when it is not said. */
+  readonly replicaCount: number | undefined
   /** Without credentials, for log and errors. */
   readonly text: string
 }
@@ -30,12 +32,12 @@ export type NatsIdentity =
   | { readonly kind: 'nkey'; readonly file: string }
 
 const DEFAULT_PORT = 4222
-const PARAMETERS = ['creds', 'nkey', 'ca', 'cert', 'key']
+const PARAMETERS = ['creds', 'nkey', 'ca', 'cert', 'key', 'replicas']
 const HOST = /^(\[[\da-f:.%]+\]|[\w.-]+)(?::(\d{1,5}))?$/i
 const NEXT_SCHEME = /,(?:nats|tls):\/\//g
 
 /**
- * Reads `nats://[user:password@|token@]host[:port][,host[:port]…][?creds=file|nkey=file][&ca=file][&cert=file&key=file]`, or the same with `tls://`.
+ * Reads `nats://[user:password@|token@]host[:port][,host[:port]…][?creds=file|nkey=file][&ca=file][&cert=file&key=file][&replicas=3]`, or the same with `tls://`.
  * Hosts may repeat scheme and credentials, which must then be the same for all.
  *
  * @throws {WebMQError} `E_OPTION_INVALID`; its message holds no credentials.
@@ -50,13 +52,15 @@ export function parseNatsAddress(address: string): NatsAddress {
   if (identities.size > 1 || (identities.size > 0 && entries[0]?.length === 1))
     throw invalid('credentials at the first host, and no others at the rest')
   const parameters = parametersOf(query)
-  const { ca, cert, key } = parameters
+  const { ca, cert, key, replicas } = parameters
   if ((cert === undefined) !== (key === undefined)) throw invalid('cert and key together')
+  if (replicas !== undefined && !/^[1-5]$/.test(replicas)) throw invalid('replicas=1 to replicas=5')
   return {
     hosts,
     needsTls: scheme === 'tls' || ca !== undefined || cert !== undefined,
     identity: identityOf([...identities][0], parameters),
     tlsFiles: { ...(ca && { ca }), ...(cert && { cert }), ...(key && { key }) },
+    replicaCount: replicas === undefined ? undefined : Number(replicas),
     text: `${scheme}://${hosts.map(textOf).join(',')}`,
   }
 }

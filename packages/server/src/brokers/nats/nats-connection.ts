@@ -12,6 +12,10 @@ export interface NatsServerInfo {
   readonly tls_available?: boolean
   /** For what it wants signed. */
   readonly nonce?: string
+  /** It knows headers. */
+  readonly headers?: boolean
+  /** It has streams itself; in a cluster others may. */
+  readonly jetstream?: boolean
   /** Lame duck mode: it is going to stop. */
   readonly ldm?: boolean
 }
@@ -32,6 +36,8 @@ export interface NatsConnectionOptions {
   readonly name: string
   readonly credentials: NatsCredentials
   readonly needsTls: boolean
+  /** Whether headers come and may be sent, and a request that nobody takes is answered at once. */
+  readonly hasHeaders: boolean
   /** Certificates. */
   readonly tls: TlsOptions
   /** For the attempt; without it, the signal alone ends it. */
@@ -74,9 +80,9 @@ export class NatsConnection {
     try {
       const info = await greeting.greeted
       if (options.needsTls || info.tls_required === true) connection.#encrypt(host, options.tls)
-      const { name, credentials } = options
+      const { name, credentials, hasHeaders } = options
       connection.write(
-        Buffer.from(`CONNECT ${JSON.stringify(connectFields(name, credentials(info.nonce)))}\r\nPING\r\n`),
+        Buffer.from(`CONNECT ${JSON.stringify(connectFields(name, hasHeaders, credentials(info.nonce)))}\r\nPING\r\n`),
       )
       await greeting.accepted
       return connection
@@ -92,7 +98,7 @@ export class NatsConnection {
   private constructor(socket: Socket, events: NatsConnectionEvents) {
     this.#events = events
     this.#parser = new NatsParser({
-      message: (...message) => this.#events.message(...message),
+      message: (bytes, bounds) => this.#events.message(bytes, bounds),
       line: (text) => this.#line(text),
     })
     this.#socket = this.#listenTo(socket)
@@ -188,8 +194,8 @@ function infoOf(json: string): NatsServerInfo {
   return info as NatsServerInfo
 }
 
-/** `echo`: a node hears its own messages from the server, so that they come in the order in which all hear them. Headers are left out by the server. */
-function connectFields(name: string, credentials: object): object {
+/** `echo`: a node hears its own messages from the server, so that they come in the order in which all hear them. */
+function connectFields(name: string, hasHeaders: boolean, credentials: object): object {
   return {
     verbose: false,
     pedantic: false,
@@ -198,8 +204,8 @@ function connectFields(name: string, credentials: object): object {
     version: '1',
     protocol: 1,
     echo: true,
-    headers: false,
-    no_responders: false,
+    headers: hasHeaders,
+    no_responders: hasHeaders,
     ...credentials,
   }
 }

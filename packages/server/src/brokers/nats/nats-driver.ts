@@ -2,6 +2,8 @@ import { WebMQError } from 'webmq-client/protocol'
 import type { BrokerCapabilities } from '../../broker.js'
 import type { Link, LinkContext, LinkDriver, LinkEvents } from '../remote/link.js'
 import { readTlsFiles } from '../remote/tls-files.js'
+import { LastSeen } from './last-seen.js'
+import type { LogStreamOptions } from './log-stream.js'
 import { type NatsAddress, type NatsHost, textOf } from './nats-address.js'
 import { NatsConnection } from './nats-connection.js'
 import { type NatsModule, readCredentials } from './nats-credentials.js'
@@ -15,6 +17,8 @@ export interface NatsDriverOptions {
   readonly module: NatsModule | undefined
   /** The server must take messages of this size. */
   readonly maxPayloadBytes: number
+  /** Absent where nothing is to be logged. */
+  readonly log: LogStreamOptions | undefined
 }
 
 /** For one host when there are others to be tried. */
@@ -24,27 +28,35 @@ const HOST_TIMEOUT_MS = 3_000
 export class NatsDriver implements LinkDriver {
   readonly name = 'nats'
   readonly takesBundles = true
-  readonly capabilities: BrokerCapabilities = {
-    history: false,
-    ordered: false,
-    confirms: true,
-    queueGroups: false,
-    durable: false,
-    manyNodes: true,
-  }
+  readonly capabilities: BrokerCapabilities
   readonly address: string
   readonly #options: NatsDriverOptions
+  readonly #lastSeen = new LastSeen()
+  #linkCount = 0
 
   constructor(options: NatsDriverOptions) {
     this.address = options.address.text
     this.#options = options
+    const { log } = options
+    this.capabilities = {
+      history: log !== undefined,
+      // What is not logged goes from server to server as it comes.
+      ordered: log?.history.covers('#') === true,
+      confirms: true,
+      queueGroups: false,
+      durable: log !== undefined,
+      manyNodes: true,
+    }
   }
 
   async connect(context: LinkContext, events: LinkEvents, signal: AbortSignal): Promise<Link> {
     const connection = await this.#open(context, signal)
     const abort = () => connection.destroy(new Error('no answer in time'))
     signal.addEventListener('abort', abort, { once: true })
-    const link = new NatsLink(connection, context, events)
+    const { log } = this.#options
+    const inbox = `_INBOX.${context.node}${++this.#linkCount}`
+    const logContext = log === undefined ? undefined : { options: log, lastSeen: this.#lastSeen, inbox }
+    const link = new NatsLink(connection, context, events, logContext)
     try {
       this.#checkLimit(connection.info.max_payload)
       await link.probe()
@@ -59,11 +71,12 @@ export class NatsDriver implements LinkDriver {
 
   /** Tries the hosts from a random one on, so that nodes spread over a cluster. */
   async #open({ node, namespace }: LinkContext, signal: AbortSignal): Promise<NatsConnection> {
-    const { address, module } = this.#options
+    const { address, module, log } = this.#options
     const options = {
       name: `webmq ${namespace} ${node}`,
       credentials: await readCredentials(address.identity, module),
       needsTls: address.needsTls,
+      hasHeaders: log !== undefined,
       tls: await readTlsFiles(address.tlsFiles),
     }
     const causes: string[] = []

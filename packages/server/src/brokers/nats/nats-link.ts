@@ -1,10 +1,12 @@
 import { WebMQError } from 'webmq-client/protocol'
 import { decodeEnvelope } from '../remote/envelope.js'
-import type { Link, LinkContext, LinkEvents, LinkMessage } from '../remote/link.js'
+import type { Link, LinkContext, LinkEvents, LinkMessage, LogFollower, LogPlace } from '../remote/link.js'
 import { complaintOf } from './nats-complaint.js'
 import type { NatsConnection, NatsConnectionEvents, NatsServerInfo } from './nats-connection.js'
-import { ENVELOPE_BYTES, NatsOutbox } from './nats-outbox.js'
-import { NatsRounds, type RoundWaiter } from './nats-rounds.js'
+import { LAST_LOG_SUBSCRIPTION, NatsLog, type NatsLogContext, type NatsLogWire } from './nats-log.js'
+import { NatsOutbox, payloadBytesOf } from './nats-outbox.js'
+import type { NatsMessageBounds } from './nats-parser.js'
+import { NatsRounds, type Round, type RoundWaiter } from './nats-rounds.js'
 import { NatsSubjects } from './nats-subjects.js'
 import { type NatsSubscription, NatsSubscriptions } from './nats-subscriptions.js'
 
@@ -24,9 +26,9 @@ const PROBE_ID = 0
  * One connection to a NATS server with the node's subscriptions.
  *
  * Core NATS says nothing to a message that it has taken. It answers a ping once it has handed everything before it to all who are
- * subscribed: so a ping behind the messages of a turn confirms them, and the subscriptions of that turn.
+ * subscribed: so a ping behind the messages of a turn confirms them, and the subscriptions of that turn. What is logged is confirmed by its stream, and comes from there.
  */
-export class NatsLink implements Link, NatsConnectionEvents {
+export class NatsLink implements Link, NatsConnectionEvents, NatsLogWire {
   readonly #connection: NatsConnection
   readonly #events: LinkEvents
   readonly #nodeSubject: string
@@ -34,6 +36,7 @@ export class NatsLink implements Link, NatsConnectionEvents {
   readonly #outbox: NatsOutbox
   readonly #subscriptions: NatsSubscriptions
   readonly #rounds = new NatsRounds()
+  readonly #log: NatsLog | undefined
   readonly #ended: Promise<void>
   readonly #heartbeat: NodeJS.Timeout
   #tellEnded: () => void = () => undefined
@@ -50,13 +53,15 @@ export class NatsLink implements Link, NatsConnectionEvents {
   /** Nothing more is told. */
   #isOver = false
 
-  constructor(connection: NatsConnection, context: LinkContext, events: LinkEvents) {
+  /** @param log Absent where nothing is logged. */
+  constructor(connection: NatsConnection, context: LinkContext, events: LinkEvents, log?: NatsLogContext) {
     this.#connection = connection
     this.#events = events
     this.#subjects = new NatsSubjects(context.namespace)
     this.#nodeSubject = this.#subjects.ofNode(context.node)
-    this.#outbox = new NatsOutbox(context.node, this.#subjects)
-    this.#subscriptions = new NatsSubscriptions(this.#subjects, (line, waiter) => {
+    this.#log = log === undefined ? undefined : new NatsLog(log, context, this.#subjects, this, events)
+    this.#outbox = new NatsOutbox(context.node, this.#subjects, this.#log?.ackPrefix)
+    this.#subscriptions = new NatsSubscriptions(this.#subjects, LAST_LOG_SUBSCRIPTION, (line, waiter) => {
       this.#queue.push(line)
       this.#await(waiter)
     })
@@ -68,7 +73,7 @@ export class NatsLink implements Link, NatsConnectionEvents {
   }
 
   /**
-   * Publishes and subscribes to a subject of the node's own; resolves when the server allows it.
+   * Publishes and subscribes to a subject of the node's own, and opens the log; resolves when the server allows it.
    * @throws {WebMQError} `E_BROKER_REFUSED` when it does not.
    */
   async probe(): Promise<void> {
@@ -79,26 +84,33 @@ export class NatsLink implements Link, NatsConnectionEvents {
       this.#await(this.#probe)
     })
     this.#probe = undefined
+    await this.#log?.open()
   }
 
-  bind(pattern: string): Promise<void> {
-    return this.#subscriptions.bind(pattern)
+  /** What the rules cover comes from the log alone. */
+  async bind(pattern: string): Promise<void> {
+    if (this.#log?.covers(pattern) !== true) await this.#subscriptions.bind(pattern)
   }
 
-  unbind(pattern: string): Promise<void> {
-    return this.#subscriptions.unbind(pattern)
+  async unbind(pattern: string): Promise<void> {
+    if (this.#log?.covers(pattern) !== true) await this.#subscriptions.unbind(pattern)
+  }
+
+  async follow(after: LogPlace | undefined, follower: LogFollower): Promise<void> {
+    await this.#log?.follow(after, follower)
   }
 
   publish(message: LinkMessage): void {
     if (this.#isOver) return
     const { max_payload: maxBytes } = this.#connection.info
-    const byteCount = message.payload.length + ENVELOPE_BYTES
+    const byteCount = payloadBytesOf(message)
     if (byteCount > maxBytes) {
       const detail = `${byteCount} bytes with its envelope, and the NATS server takes ${maxBytes}`
       this.#events.refused(message.sequence, new WebMQError('E_PAYLOAD_TOO_LARGE', { detail }))
       return
     }
-    this.#rounds.sent(message)
+    if (message.isLogged) this.#log?.sent(message)
+    else this.#rounds.sent(message)
     this.#queue.push(message)
     this.#queuedBytes += byteCount
     if (this.#queuedBytes < MAX_QUEUED_BYTES) this.#schedule()
@@ -107,6 +119,7 @@ export class NatsLink implements Link, NatsConnectionEvents {
 
   async close(): Promise<void> {
     if (!this.#isOver) {
+      this.#log?.end()
       this.#flush()
       this.#over(new Error('the link is closed'))
     }
@@ -120,18 +133,33 @@ export class NatsLink implements Link, NatsConnectionEvents {
     this.#connection.destroy()
   }
 
-  message(
-    id: number,
-    bytes: Buffer,
-    subjectAt: number,
-    subjectEnd: number,
-    payloadAt: number,
-    payloadEnd: number,
-  ): void {
-    const subscription = this.#subscriptions.get(id)
-    if (this.#isOver || subscription === undefined) return
-    const key = subscription.onlyKey ?? this.#keyIn(bytes, subjectAt, subjectEnd)
-    if (key !== undefined) this.#deliver(subscription, key, bytes, payloadAt, payloadEnd)
+  get serverHasJetStream(): boolean {
+    return this.#connection.info.jetstream === true
+  }
+
+  isSubscribed(key: string): boolean {
+    return this.#subscriptions.isLive(key)
+  }
+
+  send(lines: string): void {
+    this.#queue.push(lines)
+    this.#schedule()
+  }
+
+  say(subject: string, replyTo: string, text: string): void {
+    this.send(`PUB ${subject} ${replyTo === '' ? '' : `${replyTo} `}${Buffer.byteLength(text)}\r\n${text}\r\n`)
+  }
+
+  message(bytes: Buffer, bounds: NatsMessageBounds): void {
+    if (this.#isOver) return
+    if (bounds.subscription <= LAST_LOG_SUBSCRIPTION) {
+      if (bounds.subscription !== PROBE_ID) this.#log?.message(bytes, bounds)
+      return
+    }
+    const subscription = this.#subscriptions.get(bounds.subscription)
+    if (subscription === undefined) return
+    const key = subscription.onlyKey ?? this.#keyIn(bytes, bounds.subjectAt, bounds.subjectEnd)
+    if (key !== undefined) this.#deliver(subscription, key, bytes, bounds.payloadAt, bounds.payloadEnd)
   }
 
   pong(): void {
@@ -139,25 +167,33 @@ export class NatsLink implements Link, NatsConnectionEvents {
     const round = this.#rounds.answered()
     if (round === undefined) return
     for (const waiter of round.waiters) waiter.done()
-    if (round.lastSequence > 0 && !this.#isOver) this.#events.confirmed(round.lastSequence, true)
+    if (round.lastSequence > 0 && !this.#isOver) this.#confirm(round)
     if (!this.#rounds.isOpenEmpty) this.#schedule()
   }
 
   /** The server says what it has refused before it answers the ping behind that. */
   error(text: string): void {
-    if (!this.#isOver && !this.#isAnswered(text)) this.#lose(new Error(text))
+    if (!this.#isOver && !this.#isAnswered(text)) this.lose(new Error(text))
   }
 
   info(info: NatsServerInfo): void {
-    if (info.ldm === true) this.#lose(new Error('the server is about to stop (lame duck mode)'))
+    if (info.ldm === true) this.lose(new Error('the server is about to stop (lame duck mode)'))
   }
 
   closed(cause: Error): void {
-    this.#lose(cause)
+    this.lose(cause)
     this.#tellEnded()
   }
 
+  /** Where there is a log, its messages stand between others, and are not meant. */
+  #confirm({ lastSequence, messages }: Readonly<Round>): void {
+    if (this.#log === undefined) this.#events.confirmed(lastSequence, true)
+    else for (const message of messages) if (message !== undefined) this.#events.confirmed(message.sequence, false)
+  }
+
   #deliver(subscription: NatsSubscription, key: string, bytes: Buffer, start: number, end: number): void {
+    // A broader pattern brings it, too; it comes from the log.
+    if (this.#log?.logs(key) === true) return
     const delivery = decodeEnvelope(key, bytes, start, end)
     if (delivery === undefined) this.#events.malformed(`an envelope that is cut or of another version, for ${key}`)
     else if (delivery.source !== undefined || this.#subscriptions.isFirstCopy(subscription, key))
@@ -168,7 +204,7 @@ export class NatsLink implements Link, NatsConnectionEvents {
     const key = this.#subjects.keyIn(bytes, start, end)
     if (key === undefined) {
       const subject = bytes.toString('utf8', start, end)
-      if (!this.#subjects.isOfNode(subject)) this.#events.malformed(`the subject ${subject} is that of no key`)
+      if (!this.#subjects.isOwn(subject)) this.#events.malformed(`the subject ${subject} is that of no key`)
     }
     return key
   }
@@ -187,6 +223,7 @@ export class NatsLink implements Link, NatsConnectionEvents {
       const detail = `${text}; its user must be allowed to publish and to subscribe to ${this.#subjects.prefix}>`
       return this.#fail(this.#probe === undefined ? [] : [this.#probe], detail)
     }
+    if (this.#log?.isAnswered(kind, subject, text) === true) return true
     if (kind === 'publish') return this.#refuse(subject, text)
     // A live subscription that is taken away is as good as a lost link: messages are missed from then on.
     const subscription = this.#subscriptions.awaited(subject)
@@ -220,7 +257,7 @@ export class NatsLink implements Link, NatsConnectionEvents {
       this.#isFlushScheduled = false
       this.#flush()
     }
-    if (this.#rounds.pingCount === 0) queueMicrotask(flush)
+    if (this.#rounds.pingCount === 0 && this.#log?.isWaiting !== true) queueMicrotask(flush)
     else setImmediate(flush)
   }
 
@@ -246,15 +283,17 @@ export class NatsLink implements Link, NatsConnectionEvents {
     this.#progress = { waitingBytes, leftBytes }
     this.#silentCheckCount = this.#isAlive || hasMoved ? 0 : this.#silentCheckCount + 1
     this.#isAlive = false
+    this.#log?.check()
+    if (this.#isOver) return
     if (this.#silentCheckCount >= MAX_SILENT_CHECKS) {
-      this.#lose(new Error('the server does not answer'))
+      this.lose(new Error('the server does not answer'))
     } else if (this.#rounds.pingCount === 0 && !this.#isFlushScheduled) {
       this.#rounds.close()
       this.#connection.write(Buffer.from(PING))
     }
   }
 
-  #lose(cause: Error): void {
+  lose(cause: Error): void {
     if (this.#isOver) return
     // Until the probe is answered, the link is nobody's: who waits for it is told.
     const isTold = this.#probe === undefined
@@ -268,5 +307,6 @@ export class NatsLink implements Link, NatsConnectionEvents {
     this.#queue = []
     clearInterval(this.#heartbeat)
     for (const waiter of this.#rounds.takeAllWaiters()) waiter.failed(cause)
+    this.#log?.fail(cause)
   }
 }

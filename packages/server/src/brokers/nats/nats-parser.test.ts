@@ -2,16 +2,26 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { NatsParser } from './nats-parser.js'
 
-type Found = string | { readonly id: number; readonly subject: string; readonly payload: string }
+interface FoundMessage {
+  readonly id: number
+  readonly subject: string
+  readonly replyTo: string
+  readonly headers: string
+  readonly payload: string
+}
+
+type Found = string | FoundMessage
 
 function parse(chunks: readonly Buffer[]): Found[] {
   const found: Found[] = []
   const parser = new NatsParser({
-    message: (id, bytes, subjectAt, subjectEnd, payloadAt, payloadEnd) =>
+    message: (bytes, bounds) =>
       found.push({
-        id,
-        subject: bytes.toString('latin1', subjectAt, subjectEnd),
-        payload: bytes.toString('latin1', payloadAt, payloadEnd),
+        id: bounds.subscription,
+        subject: bytes.toString('latin1', bounds.subjectAt, bounds.subjectEnd),
+        replyTo: bytes.toString('latin1', bounds.replyAt, bounds.replyEnd),
+        headers: bytes.toString('latin1', bounds.headersAt, bounds.payloadAt),
+        payload: bytes.toString('latin1', bounds.payloadAt, bounds.payloadEnd),
       }),
     line: (text) => found.push(text),
   })
@@ -25,13 +35,18 @@ const item: fc.Arbitrary<{ readonly bytes: string; readonly found: Found }> = fc
     .record({
       subject,
       id: fc.nat(),
-      replyTo: fc.option(subject),
+      replyTo: fc.option(fc.oneof(subject, fc.constant(''), fc.stringMatching(/^[0-9]{1,9}$/))),
+      headers: fc.option(fc.stringMatching(/^[ -~\r\n]{0,60}$/)),
       payload: fc.uint8Array({ maxLength: 200 }).map((bytes) => Buffer.from(bytes).toString('latin1')),
     })
-    .map(({ subject, id, replyTo, payload }) => ({
-      bytes: `MSG ${subject} ${id}${replyTo === null ? '' : ` ${replyTo}`} ${payload.length}\r\n${payload}\r\n`,
-      found: { id, subject, payload },
-    })),
+    .map(({ subject, id, replyTo, headers, payload }) => {
+      const head = `${subject} ${id}${replyTo === null ? '' : ` ${replyTo}`}`
+      const bytes =
+        headers === null
+          ? `MSG ${head} ${payload.length}\r\n${payload}\r\n`
+          : `HMSG ${head} ${headers.length} ${headers.length + payload.length}\r\n${headers}${payload}\r\n`
+      return { bytes, found: { id, subject, replyTo: replyTo ?? '', headers: headers ?? '', payload } }
+    }),
   fc.constantFrom('PING', 'PONG', '+OK', "-ERR 'Stale Connection'", 'INFO {"max_payload":1}').map((text) => ({
     bytes: `${text}\r\n`,
     found: text,
@@ -57,7 +72,7 @@ describe('NatsParser', () => {
     const chunks = Array.from({ length: Math.ceil(bytes.length / 999) }, (_, at) =>
       bytes.subarray(at * 999, (at + 1) * 999),
     )
-    expect(parse(chunks)).toEqual([{ id: 1, subject: 'a', payload }, 'PONG'])
+    expect(parse(chunks)).toEqual([{ id: 1, subject: 'a', replyTo: '', headers: '', payload }, 'PONG'])
   })
 
   it.each([
@@ -68,6 +83,10 @@ describe('NatsParser', () => {
     'MSG a 1 1\r\nxyz',
     'MSG a 1 99999999999\r\n',
     'MSGa 1 1\r\nx\r\n',
+    'HMSG a 1 1\r\nx\r\n',
+    'HMSG a 1 2 1\r\nx\r\n',
+    'HMSG a 1 x 1\r\nx\r\n',
+    'HMSG a 1 r 1 1 1\r\nx\r\n',
   ])('refuses %j', (text) => {
     expect(() => parse([Buffer.from(text)])).toThrow('this is not NATS')
   })

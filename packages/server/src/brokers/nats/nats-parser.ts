@@ -1,25 +1,28 @@
+/** Where the parts of a message are among the bytes that hold it. */
+export interface NatsMessageBounds {
+  /** The number that the subscription was given. */
+  readonly subscription: number
+  readonly subjectAt: number
+  readonly subjectEnd: number
+  /** The subject for replies; empty when there is none. */
+  readonly replyAt: number
+  readonly replyEnd: number
+  /** Headers end where the payload begins; empty when there are none. */
+  readonly headersAt: number
+  readonly payloadAt: number
+  readonly payloadEnd: number
+}
+
 /** What a {@link NatsParser} finds. */
 export interface NatsProtocolEvents {
-  /**
-   * A message.
-   * @param bytes Holds the message; valid until the call returns.
-   * @param subjectAt Where the subject is, and where it ends.
-   * @param payloadAt Where the payload is, and where it ends.
-   */
-  message(
-    subscription: number,
-    bytes: Buffer,
-    subjectAt: number,
-    subjectEnd: number,
-    payloadAt: number,
-    payloadEnd: number,
-  ): void
+  /** A message; both arguments are valid until the call returns. */
+  message(bytes: Buffer, bounds: NatsMessageBounds): void
   /** Any other line, without its end: `PONG`, `-ERR 'text'`, `INFO {json}`. */
   line(text: string): void
 }
 
-const [SPACE, CR, LF, ZERO, NINE, LETTER_M] = [0x20, 0x0d, 0x0a, 0x30, 0x39, 0x4d]
-/** After `MSG `. */
+const [SPACE, CR, LF, ZERO, NINE, LETTER_H, LETTER_M] = [0x20, 0x0d, 0x0a, 0x30, 0x39, 0x48, 0x4d]
+/** After `MSG `; after `HMSG ` it is one more. */
 const SUBJECT_OFFSET = 4
 /** The line of a message is at most 4 KiB by default (`max_control_line`); that with the addresses of a large cluster is longer. */
 const MAX_LINE_BYTES = 65_536
@@ -29,10 +32,8 @@ const END_BYTES = 2
 
 /** A message whose payload has not come completely. */
 interface PartialMessage {
-  readonly subscription: number
-  /** Subject, payload, and the end of the line behind it. */
+  /** Subject, subject for replies, headers, payload, and the end of the line behind it. */
   readonly bytes: Buffer
-  readonly subjectEnd: number
   filled: number
 }
 
@@ -46,9 +47,16 @@ export class NatsParser {
   #rest: Buffer | undefined
   #partial: PartialMessage | undefined
   /** Of the message that was read last. */
-  #subjectEnd = 0
-  #subscription = 0
-  #payloadBytes = 0
+  readonly #bounds = {
+    subscription: 0,
+    subjectAt: 0,
+    subjectEnd: 0,
+    replyAt: 0,
+    replyEnd: 0,
+    headersAt: 0,
+    payloadAt: 0,
+    payloadEnd: 0,
+  }
 
   constructor(events: NatsProtocolEvents) {
     this.#events = events
@@ -67,7 +75,7 @@ export class NatsParser {
       this.#rest = undefined
     }
     while (at < bytes.length) {
-      const next = bytes[at] === LETTER_M ? this.#message(bytes, at) : this.#line(bytes, at)
+      const next = isMessageAt(bytes[at]) ? this.#message(bytes, at) : this.#line(bytes, at)
       if (next < 0) {
         if (bytes.length - at > MAX_LINE_BYTES) throw new Error('the server sends lines that are too long')
         this.#rest = bytes.subarray(at)
@@ -79,66 +87,95 @@ export class NatsParser {
 
   /** @returns where the next thing begins, or -1 when the line is not complete */
   #message(bytes: Buffer, at: number): number {
-    const payloadAt = this.#head(bytes, at)
-    if (payloadAt < 0) return -1
-    const subjectAt = at + SUBJECT_OFFSET
-    const payloadEnd = payloadAt + this.#payloadBytes
+    if (!this.#head(bytes, at)) return -1
+    const { payloadEnd } = this.#bounds
     const end = payloadEnd + END_BYTES
-    if (end > bytes.length) return this.#begin(bytes, subjectAt, payloadAt)
+    if (end > bytes.length) return this.#begin(bytes)
     if (bytes[payloadEnd] !== CR || bytes[payloadEnd + 1] !== LF) throw notNats(bytes, at)
-    this.#events.message(this.#subscription, bytes, subjectAt, this.#subjectEnd, payloadAt, payloadEnd)
+    this.#events.message(bytes, this.#bounds)
     return end
   }
 
-  /** `MSG <subject> <subscription> [reply-to] <bytes>`; returns where the payload begins, or -1 when the line is not complete. */
-  #head(bytes: Buffer, start: number): number {
+  /**
+   * `MSG <subject> <subscription> [reply-to] <bytes>`, or `HMSG` with the bytes of the headers before those of headers and payload.
+   * @returns whether the line is complete
+   */
+  #head(bytes: Buffer, start: number): boolean {
     const { length } = bytes
-    let at = start + SUBJECT_OFFSET
+    const bounds = this.#bounds
+    const headed = bytes[start] === LETTER_H ? 1 : 0
+    let at = start + SUBJECT_OFFSET + headed
     if (at < length && bytes[at - 1] !== SPACE) throw notNats(bytes, start)
+    bounds.subjectAt = at
     while (at < length && bytes[at] !== SPACE) at++
-    this.#subjectEnd = at
+    bounds.subjectEnd = at
     let field = 0
+    let fieldAt = at + 1
     let number = 0
+    let previous = 0
     for (at++; at < length; at++) {
       const byte = bytes[at] as number
       if (byte >= ZERO && byte <= NINE) number = number * 10 + byte - ZERO
       else if (byte === SPACE) {
-        if (field === 0) this.#subscription = number
-        // What was read was a subject for replies.
+        if (field === 0) bounds.subscription = number
+        else if (field === 1) {
+          // With another one behind it, what was read was a subject for replies.
+          bounds.replyAt = fieldAt
+          bounds.replyEnd = at
+        }
+        previous = number
         field++
+        fieldAt = at + 1
         number = 0
       } else if (byte === LF) {
-        if (field === 0 || field > 2 || bytes[at - 1] !== CR || !(number <= MAX_PAYLOAD_BYTES))
+        const fieldCount = field - headed
+        const headerBytes = headed === 0 ? 0 : previous
+        if (bytes[at - 1] !== CR || !(number <= MAX_PAYLOAD_BYTES) || !(headerBytes <= number))
           throw notNats(bytes, start)
-        this.#payloadBytes = number
-        return at + 1
+        if (fieldCount === 1) bounds.replyAt = bounds.replyEnd = bounds.subjectEnd
+        else if (fieldCount !== 2) throw notNats(bytes, start)
+        bounds.headersAt = at + 1
+        bounds.payloadAt = at + 1 + headerBytes
+        bounds.payloadEnd = at + 1 + number
+        return true
       } else if (byte !== CR) {
         if (field !== 1) throw notNats(bytes, start)
         number = Number.NaN
       }
     }
-    return -1
+    return false
   }
 
-  #begin(bytes: Buffer, subjectAt: number, payloadAt: number): number {
-    const subjectBytes = this.#subjectEnd - subjectAt
-    const message = Buffer.allocUnsafe(subjectBytes + this.#payloadBytes + END_BYTES)
-    bytes.copy(message, 0, subjectAt, this.#subjectEnd)
-    const filled = subjectBytes + bytes.copy(message, subjectBytes, payloadAt)
-    this.#partial = { subscription: this.#subscription, bytes: message, subjectEnd: subjectBytes, filled }
+  #begin(bytes: Buffer): number {
+    const bounds = this.#bounds
+    const { subjectAt, subjectEnd, replyAt, replyEnd, headersAt } = bounds
+    const subjectBytes = subjectEnd - subjectAt
+    const headBytes = subjectBytes + replyEnd - replyAt
+    const message = Buffer.allocUnsafe(headBytes + bounds.payloadEnd - headersAt + END_BYTES)
+    bytes.copy(message, 0, subjectAt, subjectEnd)
+    bytes.copy(message, subjectBytes, replyAt, replyEnd)
+    const filled = headBytes + bytes.copy(message, headBytes, headersAt)
+    bounds.subjectAt = 0
+    bounds.subjectEnd = subjectBytes
+    bounds.replyAt = subjectBytes
+    bounds.replyEnd = headBytes
+    bounds.headersAt = headBytes
+    bounds.payloadAt += headBytes - headersAt
+    bounds.payloadEnd += headBytes - headersAt
+    this.#partial = { bytes: message, filled }
     return bytes.length
   }
 
   /** @returns where the next thing begins in the chunk */
   #fill(partial: PartialMessage, chunk: Buffer): number {
-    const { bytes, subjectEnd, subscription } = partial
+    const { bytes } = partial
     const taken = chunk.copy(bytes, partial.filled)
     partial.filled += taken
     if (partial.filled < bytes.length) return taken
     this.#partial = undefined
-    const payloadEnd = bytes.length - END_BYTES
+    const { payloadEnd } = this.#bounds
     if (bytes[payloadEnd] !== CR || bytes[payloadEnd + 1] !== LF) throw notNats(bytes, 0)
-    this.#events.message(subscription, bytes, 0, subjectEnd, subjectEnd, payloadEnd)
+    this.#events.message(bytes, this.#bounds)
     return taken
   }
 
@@ -148,6 +185,11 @@ export class NatsParser {
     this.#events.line(bytes.toString('utf8', at, bytes[end - 1] === CR ? end - 1 : end))
     return end + 1
   }
+}
+
+/** No other line of a server begins with these letters. */
+function isMessageAt(byte: number | undefined): boolean {
+  return byte === LETTER_M || byte === LETTER_H
 }
 
 /** What is shown of what came instead. */

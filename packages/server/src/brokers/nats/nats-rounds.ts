@@ -7,7 +7,7 @@ export interface RoundWaiter {
 }
 
 /** What was sent between two pings. */
-interface Round {
+export interface Round {
   /** Those that were refused are empty. */
   readonly messages: (LinkMessage | undefined)[]
   lastSequence: number
@@ -50,9 +50,9 @@ export class NatsRounds {
 
   /**
    * The oldest ping is answered.
-   * @returns the last message of its round, 0 when it had none; `undefined` when no ping was under way
+   * @returns its round, with the sequence of its last message, 0 when it had none; `undefined` when no ping was under way
    */
-  answered(): { readonly lastSequence: number; readonly waiters: readonly RoundWaiter[] } | undefined {
+  answered(): Readonly<Round> | undefined {
     return this.#rounds.length < 2 ? undefined : this.#rounds.shift()
   }
 

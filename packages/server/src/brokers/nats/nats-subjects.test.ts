@@ -113,8 +113,8 @@ describe('NatsSubjects', () => {
 
   it('has subjects for nodes that no key has', () => {
     const subject = subjects.ofNode('0123456789abcdef')
-    expect(subjects.isOfNode(subject)).toBe(true)
-    fc.assert(fc.property(keys, (key) => !subjects.isOfNode(subjects.ofKey(key))))
+    expect(subjects.isOwn(subject)).toBe(true)
+    fc.assert(fc.property(keys, (key) => !subjects.isOwn(subjects.ofKey(key))))
   })
 })
 

@@ -28,23 +28,26 @@ const PLAIN = Uint8Array.from({ length: 256 }, (_, byte) =>
 export class NatsSubjects {
   /** What all subjects begin with. */
   readonly prefix: string
-  readonly #nodePrefix: string
+  /** What is said of the log to all who follow it; that of no key. */
+  readonly ofLog: string
+  readonly #ownPrefix: string
   readonly #known = new Array<KnownKey | undefined>(SLOT_COUNT).fill(undefined)
 
   /** @param namespace `[A-Za-z0-9_-]{1,64}` */
   constructor(namespace: string) {
     this.prefix = `${namespace}.`
-    this.#nodePrefix = `${namespace}.$node.`
+    this.ofLog = `${namespace}.$log`
+    this.#ownPrefix = `${namespace}.$`
   }
 
   /** A subject for a node's own use, which is that of no key. Patterns that match everything bring its messages, too. */
   ofNode(node: string): string {
-    return `${this.#nodePrefix}${node}`
+    return `${this.prefix}$node.${node}`
   }
 
-  /** Whether a subject is one of {@link ofNode}. */
-  isOfNode(subject: string): boolean {
-    return subject.startsWith(this.#nodePrefix)
+  /** Whether a subject is for the use of nodes: {@link ofNode}, {@link ofLog}. */
+  isOwn(subject: string): boolean {
+    return subject.startsWith(this.#ownPrefix)
   }
 
   /** At most three times as long as the key, behind the namespace. */

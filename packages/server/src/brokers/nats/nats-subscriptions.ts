@@ -30,9 +30,11 @@ export class NatsSubscriptions {
   readonly #byReach = new Map<string, NatsSubscription>()
   readonly #liveReaches = new Router()
   readonly #liveByGroup = new Map<GroupId, NatsSubscription>()
-  #lastId = 0
+  #lastId: number
 
-  constructor(subjects: NatsSubjects, send: SendNatsLine) {
+  /** @param lastId Ids begin after it. */
+  constructor(subjects: NatsSubjects, lastId: number, send: SendNatsLine) {
+    this.#lastId = lastId
     this.#subjects = subjects
     this.#send = send
     this.#cover = new Cover({
@@ -50,9 +52,14 @@ export class NatsSubscriptions {
     return this.#cover.unbind(pattern)
   }
 
-  /** By the number that its messages bear; ids begin at 1. */
+  /** By the number that its messages bear. */
   get(id: number): NatsSubscription | undefined {
     return this.#byId.get(id)
+  }
+
+  /** Whether one of them brings this key. */
+  isLive(key: string): boolean {
+    return this.#liveReaches.match(key).length > 0
   }
 
   /** The one of a subject that is not live yet. */

@@ -1,0 +1,113 @@
+import { randomBytes } from 'node:crypto'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { connect, type NatsConnection } from '@nats-io/transport-node'
+import { onTestFinished } from 'vitest'
+import type { Broker, BrokerSink, BrokerStatus, OutboundMessage, Position } from '../../src/broker.js'
+import { createNatsBroker, type NatsBrokerOptions } from '../../src/brokers/nats-broker.js'
+import { historyOf } from '../../src/conformance/broker/history-of.js'
+import { startNats } from '../../src/services/index.js'
+import type { Service } from '../../src/services/service.js'
+
+/** What a node of a test has beside its address and namespace. */
+const OPTIONS: Omit<NatsBrokerOptions, 'broker' | 'brokerNamespace'> = {
+  brokerTimeoutMs: 5_000,
+  brokerStartTimeoutMs: 5_000,
+  brokerHeartbeatMs: 400,
+  brokerMaxPendingBytes: 64 * 1_048_576,
+  dedupeWindowMs: 60_000,
+  dedupeMaxIds: 1_000,
+  maxPayloadBytes: 262_144,
+  ...historyOf('#=1000'),
+}
+
+export function freshNamespace(): string {
+  return `test-${randomBytes(6).toString('hex')}`
+}
+
+/** A folder of one test. */
+export async function ownFolder(): Promise<string> {
+  const folder = await mkdtemp(path.join(tmpdir(), 'webmq-nats-log-'))
+  onTestFinished(() => rm(folder, { recursive: true }))
+  return folder
+}
+
+/** A server of one test. */
+export async function privateNats(config: string): Promise<Service> {
+  const server = await startNats({ config })
+  onTestFinished(() => server.stop())
+  return server
+}
+
+/** A sink that remembers. */
+export class RecordingSink implements BrokerSink {
+  readonly messages: { readonly key: string; readonly text: string; readonly isBinary: boolean }[] = []
+  readonly positions: (Position | undefined)[] = []
+  readonly statuses: BrokerStatus[] = []
+  /** Those that are told to who listens to everything. */
+  readonly gaps: string[] = []
+
+  get texts(): string[] {
+    return this.messages.map(({ text }) => text)
+  }
+
+  deliver({ key, payload, isBinary, position }: Parameters<BrokerSink['deliver']>[0]): void {
+    this.messages.push({ key, text: Buffer.from(payload).toString(), isBinary })
+    this.positions.push(position)
+  }
+
+  status(status: BrokerStatus): void {
+    this.statuses.push(status)
+  }
+
+  gap(reason: string, isAffected: (pattern: string) => boolean = () => true): void {
+    if (isAffected('#')) this.gaps.push(reason)
+  }
+}
+
+/** A node that runs until the end of the test. */
+export async function startNode(options: Partial<NatsBrokerOptions> & Pick<NatsBrokerOptions, 'broker'>) {
+  const broker = await createNatsBroker({ ...OPTIONS, brokerNamespace: freshNamespace(), ...options })
+  const sink = new RecordingSink()
+  onTestFinished(() => broker.stop())
+  await broker.start(sink)
+  return { broker, sink }
+}
+
+export function text(key: string, payload: string, more: Partial<OutboundMessage> = {}): OutboundMessage {
+  return { key, payload: Buffer.from(payload), isBinary: false, ...more }
+}
+
+/** What a node's log has, as text. */
+export async function logged(broker: Broker, pattern = '#'): Promise<string[]> {
+  const { messages } = await broker.read({ last: 100_000 }, [pattern])
+  return messages.map(({ payload }) => Buffer.from(payload).toString())
+}
+
+/** Another program. */
+export async function plainClient(service: { readonly url: string }): Promise<NatsConnection> {
+  const client = await connect({ servers: service.url })
+  onTestFinished(() => client.close())
+  return client
+}
+
+/** What JetStream answers to a request. */
+export async function askJetStream(
+  service: { readonly url: string },
+  name: string,
+  body: object = {},
+): Promise<StreamAnswer> {
+  const client = await connect({ servers: service.url })
+  const answer = await client.request(`$JS.API.${name}`, JSON.stringify(body))
+  await client.close()
+  return answer.json<StreamAnswer>()
+}
+
+/** The parts of an answer that tests look at. */
+export interface StreamAnswer {
+  readonly error?: { readonly description: string }
+  readonly config?: Readonly<Record<string, unknown>>
+  readonly state?: Readonly<Record<string, number>>
+  readonly consumers?: readonly string[]
+}
