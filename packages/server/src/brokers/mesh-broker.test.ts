@@ -11,6 +11,7 @@ import { eventually } from '../conformance/transport/eventually.js'
 import { freePort } from '../services/index.js'
 import type { MeshAddress } from './mesh/dialer.js'
 import { createMeshBroker, type MeshBroker, type MeshBrokerOptions } from './mesh-broker.js'
+import type { HistoryOptions } from './ordered-log.js'
 
 const LOOPBACK = { host: '127.0.0.1', port: 0 }
 const silent = { debug: () => undefined, info: () => undefined, warn: () => undefined }
@@ -29,8 +30,7 @@ const DEFAULTS: MeshBrokerOptions = {
   ...historyOf(),
   log: silent,
 }
-const CAPABILITIES: BrokerCapabilities = {
-  history: false,
+const CAPABILITIES: Omit<BrokerCapabilities, 'history'> = {
   ordered: false,
   confirms: true,
   queueGroups: false,
@@ -39,15 +39,16 @@ const CAPABILITIES: BrokerCapabilities = {
 }
 
 /** Nodes that each know those that were there before. */
-function createSystem(): BrokerSystem {
+function createSystem(history: HistoryOptions): BrokerSystem {
   const nodes: MeshBroker[] = []
   return {
     createNode() {
       const peers = nodes.flatMap(({ address }) => (address === undefined ? [] : [address]))
-      const node = createMeshBroker({ ...DEFAULTS, peers })
+      const node = createMeshBroker({ ...DEFAULTS, ...history, peers })
       nodes.push(node)
       return node
     },
+    hasOwnLogs: true,
     residue: async () => openSockets(),
   }
 }
@@ -57,7 +58,8 @@ function openSockets(): string[] {
   return process.getActiveResourcesInfo().filter((kind) => kind.startsWith('TCP'))
 }
 
-brokerSuite('mesh', createSystem, CAPABILITIES)
+brokerSuite('mesh', () => createSystem(historyOf()), { ...CAPABILITIES, history: false })
+brokerSuite('mesh with history', () => createSystem(historyOf('#=1000')), { ...CAPABILITIES, history: true })
 
 /** A node that runs, and what it was told. */
 interface Node {

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { WebMQError } from 'webmq-client/protocol'
 import type {
   Accepted,
@@ -5,19 +6,26 @@ import type {
   BrokerCapabilities,
   BrokerSink,
   BrokerStats,
+  InboundMessage,
   OutboundMessage,
+  Position,
+  ReadRange,
   ReadResult,
 } from '../broker.js'
 import { Router } from '../router.js'
+import { DedupeWindow } from './dedupe-window.js'
 import type { MeshAddress } from './mesh/dialer.js'
 import { lookUpHost, type ResolveHost } from './mesh/dialers.js'
+import { NODE_CHARS } from './mesh/hello.js'
 import { KeyWriter } from './mesh/key-codec.js'
 import { Mesh } from './mesh/mesh.js'
+import { MeshHistory, rulesOf } from './mesh/mesh-history.js'
 import type { MeshLog } from './mesh/mesh-log.js'
+import { type MarkedMessage, messageIdBytes } from './mesh/message-frame.js'
 import type { Peer } from './mesh/peer.js'
 import { ACCEPTED } from './mesh/receipt.js'
 import { Turn } from './mesh/turn.js'
-import type { HistoryOptions } from './ordered-log.js'
+import { type HistoryOptions, hasHistory } from './ordered-log.js'
 import { PublishIds } from './publish-ids.js'
 
 /** Options of a {@link MeshBroker}; those of the same name as in {@link ServerOptions}. */
@@ -43,15 +51,6 @@ export interface MeshBrokerOptions extends HistoryOptions {
   readonly resolveIntervalMs?: number
 }
 
-const CAPABILITIES: BrokerCapabilities = {
-  history: false,
-  ordered: false,
-  confirms: true,
-  queueGroups: false,
-  durable: false,
-  manyNodes: true,
-}
-
 const DEFAULT_RESOLVE_INTERVAL_MS = 5_000
 /** What is pending when a node stops gets this long, or `brokerTimeoutMs` if that is shorter. */
 const MAX_DRAIN_MS = 2_000
@@ -65,17 +64,23 @@ const MAX_DRAIN_MS = 2_000
  * `gap`, then and when they are linked again. So a message whose publish resolved has reached every live node that listened to it,
  * or is followed by a gap there.
  *
+ * What is logged is not given up: every node has a log of its own, in its order of arrival, and catches up with the others from theirs. Positions
+ * are of the node that gives them, and good on all.
+ *
  * It is `up` from when it listens: peers that are missing take nothing from its own clients. `lostCount` and the log tell of them.
  */
 export class MeshBroker implements Broker {
   readonly name = 'mesh'
-  readonly capabilities = CAPABILITIES
+  readonly capabilities: BrokerCapabilities
   readonly #options: MeshBrokerOptions
   readonly #interest = new Router()
   readonly #ids: PublishIds
   readonly #keys = new KeyWriter()
-  readonly #turn = new Turn()
+  readonly #turn = new Turn(() => this.#history?.turnEnds())
   #mesh: Mesh | undefined
+  #history: MeshHistory | undefined
+  /** Ids of messages that were published here, or have come. */
+  #heard: DedupeWindow
   #sink: BrokerSink | undefined
   /** Publishes are taken; until `stop` is called. */
   #isOpen = false
@@ -91,6 +96,15 @@ export class MeshBroker implements Broker {
   constructor(options: MeshBrokerOptions) {
     this.#options = options
     this.#ids = new PublishIds({ windowMs: options.dedupeWindowMs, maxIds: options.dedupeMaxIds })
+    this.#heard = this.#createHeard()
+    this.capabilities = {
+      history: hasHistory(options),
+      ordered: false,
+      confirms: true,
+      queueGroups: false,
+      durable: false,
+      manyNodes: true,
+    }
   }
 
   /** Where it listens for other nodes; `undefined` while it does not. */
@@ -113,7 +127,14 @@ export class MeshBroker implements Broker {
     const options = this.#options
     this.#sink = sink
     this.#stopping = undefined
+    this.#heard = this.#createHeard()
+    const node = randomBytes(NODE_CHARS / 2).toString('hex')
+    const history = this.capabilities.history ? this.#createHistory(node) : undefined
+    this.#history = history
     const mesh = new Mesh({
+      node,
+      rules: rulesOf(options),
+      history,
       listen: options.listen,
       peers: options.peers,
       namespace: options.brokerNamespace,
@@ -127,6 +148,7 @@ export class MeshBroker implements Broker {
       localPatterns: () => this.#localPatterns(),
       hasPublished: () => this.#localCount > 0 || this.#turn.acceptedCount > 0 || this.#turn.pendingCount > 0,
       message: (key, payload, isBinary) => this.#received(key, payload, isBinary),
+      marked: (peer, message, key, payload) => this.#receivedMarked(peer, message, key, payload),
       malformed: () => {
         this.#receivedCount++
         this.#malformedCount++
@@ -142,6 +164,7 @@ export class MeshBroker implements Broker {
       await this.stop()
       throw error
     }
+    history?.up()
     this.#isOpen = true
     sink.status('up')
   }
@@ -159,15 +182,20 @@ export class MeshBroker implements Broker {
   publish(message: OutboundMessage): Accepted | Promise<Accepted> {
     const { messageId } = message
     if (messageId === undefined) return this.#publish(message)
-    return this.#ids.once(messageId, () => this.#publish(message))
+    return this.#ids.once(messageId, () => {
+      if (!this.#heard.has(messageId, performance.now())) return this.#publish(message)
+      return accepted(this.#heard.positionOf(messageId), true)
+    })
   }
 
-  read(): ReadResult {
-    throw new WebMQError('E_UNSUPPORTED', { detail: 'history with mesh' })
+  read(range: ReadRange, patterns: readonly string[]): ReadResult | Promise<ReadResult> {
+    if (!this.capabilities.history) throw new WebMQError('E_UNSUPPORTED', { detail: 'history with mesh' })
+    if (this.#history === undefined) throw new WebMQError('E_BROKER_UNAVAILABLE', { detail: 'it is not started' })
+    return this.#history.read(range, patterns)
   }
 
-  position(): undefined {
-    return undefined
+  position(): Position | undefined {
+    return this.#history?.position
   }
 
   stats(): BrokerStats {
@@ -194,30 +222,49 @@ export class MeshBroker implements Broker {
     if (mesh === undefined) return
     await this.#turn.drained(Math.min(this.#options.brokerTimeoutMs, MAX_DRAIN_MS))
     this.#turn.fail(new WebMQError('E_BROKER_UNAVAILABLE', { detail: 'the node stops' }))
+    // The others are told where everything stands in this node's log, before it says goodbye: its clients go to them.
+    this.#turn.end()
     await mesh.stop()
     this.#turn.end()
     this.#lostCount += mesh.peers.lostCount
     this.#mesh = undefined
+    this.#history = undefined
     const sink = this.#sink
     this.#sink = undefined
     sink?.status('down')
   }
 
-  #publish({ key, payload, isBinary, origin }: OutboundMessage): Accepted | Promise<Accepted> {
+  #publish(message: OutboundMessage): Accepted | Promise<Accepted> {
+    const { key, payload, messageId } = message
     const mesh = this.#mesh
     if (!this.#isOpen || mesh === undefined) throw this.#refuse('it is not started')
-    const peers = mesh.peers.interest.match(key)
+    const listening = mesh.peers.interest.match(key)
+    const history = this.#history?.logs(key) === true ? this.#history : undefined
+    const peers = history === undefined ? listening : history.receiversOf(listening)
     if (peers.length > 0) this.#assertRoom(peers, payload.length)
-    if (this.#interest.match(key).length > 0) {
-      this.#sink?.deliver(origin === undefined ? { key, payload, isBinary } : { key, payload, isBinary, origin })
-    }
+    const logged = history?.append({ key, payload, isBinary: message.isBinary, messageId })
+    if (messageId !== undefined) this.#heard.remember(messageId, logged?.position, performance.now())
+    if (this.#interest.match(key).length > 0) this.#sink?.deliver(inbound(message, logged?.position, message.origin))
+    const answer = logged === undefined ? ACCEPTED : accepted(logged.position, false)
     if (peers.length === 0) {
       this.#localCount++
-      return ACCEPTED
+      return answer
     }
+    this.#send(peers, message, logged?.sequence ?? 0)
+    const published = this.#turn.published(peers, payload.length)
+    return logged === undefined ? published : published.then(() => answer)
+  }
+
+  #send(peers: readonly Peer[], { key, payload, isBinary, messageId }: OutboundMessage, sequence: number): void {
     const keyBytes = this.#keys.bytesOf(key)
-    for (const peer of peers) peer.outbox.addMessage(keyBytes, payload, isBinary)
-    return this.#turn.published(peers, payload.length)
+    if (sequence === 0 && messageId === undefined) {
+      for (const { outbox } of peers) outbox.addMessage(keyBytes, payload, isBinary)
+      return
+    }
+    const marks = { isBinary, sequence, origin: 0, ageMs: undefined, messageId: messageIdBytes(messageId) }
+    const unlogged = { ...marks, sequence: 0 }
+    for (const { outbox, history } of peers)
+      outbox.addMarked(history === undefined ? unlogged : marks, keyBytes, payload)
   }
 
   #assertRoom(peers: readonly Peer[], byteCount: number): void {
@@ -253,9 +300,68 @@ export class MeshBroker implements Broker {
     else this.#sink?.deliver({ key, payload, isBinary })
   }
 
-  #gap(): void {
-    if (this.#interest.patternCount > 0) this.#sink?.gap('broker-lost')
+  #receivedMarked(peer: Peer, message: MarkedMessage, key: string, payload: Uint8Array): void {
+    const { isBinary, messageId, sequence } = message
+    this.#receivedCount++
+    const isTooLarge = payload.length > this.#options.maxPayloadBytes
+    if (isTooLarge) this.#malformedCount++
+    const nowMs = messageId === undefined ? 0 : performance.now()
+    const isKnown = messageId !== undefined && this.#heard.has(messageId, nowMs)
+    const isNew = !isTooLarge && !isKnown
+    const original = isNew ? 'none' : isKnown ? this.#heard.positionOf(messageId) : undefined
+    const entry = { key, payload, isBinary, messageId }
+    const taken = sequence > 0 ? this.#history?.take(peer, message, entry, original) : undefined
+    if (!isNew || (sequence > 0 && taken === undefined)) {
+      if (!isTooLarge) this.#surplusCount++
+      return
+    }
+    if (messageId !== undefined) this.#heard.remember(messageId, taken?.position, nowMs)
+    const isWanted = this.#interest.match(key).length > 0
+    if (isWanted && taken?.isWanted !== false) this.#sink?.deliver(inbound(entry, taken?.position, undefined))
+    else if (!isWanted && taken === undefined) this.#surplusCount++
   }
+
+  #createHeard(): DedupeWindow {
+    return new DedupeWindow({ windowMs: this.#options.dedupeWindowMs, maxIds: this.#options.dedupeMaxIds })
+  }
+
+  #createHistory(node: string): MeshHistory {
+    return new MeshHistory({
+      node,
+      options: this.#options,
+      maxIds: this.#options.dedupeMaxIds,
+      dirty: (peer) => this.#turn.add(peer),
+      wake: () => this.#turn.wake(),
+      gap: (reason) => {
+        if (this.#interest.patternCount > 0) this.#sink?.gap(reason)
+      },
+    })
+  }
+
+  /** What is not logged may be missing. */
+  #gap(): void {
+    const history = this.#history
+    const isAffected = (pattern: string) => history?.covers(pattern) !== true
+    for (const { pattern } of this.#interest.routes()) {
+      if (!isAffected(pattern)) continue
+      this.#sink?.gap('broker-lost', history === undefined ? undefined : isAffected)
+      return
+    }
+  }
+}
+
+function accepted(position: Position | undefined, isDuplicate: boolean): Accepted {
+  return position === undefined ? { isDuplicate } : { position, isDuplicate }
+}
+
+function inbound(
+  { key, payload, isBinary }: Pick<OutboundMessage, 'key' | 'payload' | 'isBinary'>,
+  position: Position | undefined,
+  origin: number | undefined,
+): InboundMessage {
+  if (position === undefined)
+    return origin === undefined ? { key, payload, isBinary } : { key, payload, isBinary, origin }
+  return origin === undefined ? { key, payload, isBinary, position } : { key, payload, isBinary, position, origin }
 }
 
 /** Makes a node of a mesh; it does nothing yet. */

@@ -18,7 +18,7 @@ export interface LoggedMessage {
 }
 
 /** Says whether a message is wanted. */
-export type Wants = (key: string, timeMs: number) => boolean
+export type Wants = (key: string, timeMs: number, offset: number) => boolean
 
 /** What {@link MessageLog.after} has found. */
 export interface LogPage {
@@ -193,6 +193,14 @@ export class MessageLog {
     while (this.#count > 0 && (this.#segments[0]?.timeAt(this.#goneCount) ?? timeMs) < timeMs) this.#dropOldest()
   }
 
+  /** The message at a place; `undefined` when it is not held. Cost: O(log n). */
+  at(offset: number): LoggedMessage | undefined {
+    if (offset <= this.#heldAfter) return undefined
+    const segment = this.#segments[this.#segmentAfter(offset - 1)]
+    const index = segment?.firstIndex((index) => segment.offsetAt(index) >= offset) ?? 0
+    return segment?.offsetAt(index) === offset ? segment.messageAt(index) : undefined
+  }
+
   /**
    * The messages after a place that are wanted, oldest first, `limit` of them at most.
    * Cost: O(messages looked at), 50,000 at most, one call of `wants` each.
@@ -211,7 +219,9 @@ export class MessageLog {
           const endOffset = index === 0 ? this.#endOf(at - 1) : segment.offsetAt(index - 1)
           return { messages, endOffset: Math.max(endOffset, offset), isPartial: true }
         }
-        if (wants(segment.keyAt(index), segment.timeAt(index))) messages.push(segment.messageAt(index))
+        if (wants(segment.keyAt(index), segment.timeAt(index), segment.offsetAt(index))) {
+          messages.push(segment.messageAt(index))
+        }
       }
     }
     return { messages, endOffset: this.#lastOffset, isPartial: false }
@@ -230,7 +240,7 @@ export class MessageLog {
       for (let index = segment.count - 1; index >= oldest && leftCount > 0; index--) {
         const offset = segment.offsetAt(index)
         if (offset <= floor) return Math.max(floor, place)
-        if (!wants(segment.keyAt(index), segment.timeAt(index))) continue
+        if (!wants(segment.keyAt(index), segment.timeAt(index), offset)) continue
         place = index === 0 ? this.#endOf(at - 1) : segment.offsetAt(index - 1)
         leftCount--
       }

@@ -1,7 +1,7 @@
 import { type GapReason, matches, WebMQError } from 'webmq-client/protocol'
 import type { InboundMessage, Position, ReadRange, ReadResult } from '../broker.js'
 import type { HistoryRules } from '../history-rules.js'
-import { MessageLog, type Wants } from './message-log.js'
+import { type LoggedMessage, MessageLog, type Wants } from './message-log.js'
 
 /** What is logged, and the bounds of what a node keeps of it. */
 export interface HistoryOptions {
@@ -10,6 +10,19 @@ export interface HistoryOptions {
   readonly historyMaxMessages: number
   /** Bytes of payload that a node keeps; 0 as above. */
   readonly historyMaxBytes: number
+}
+
+/** How a log goes on after a place in another one that has the same messages in an order of its own. */
+export interface Continuation {
+  /** All that is new stands after this place. */
+  readonly start: number
+  /** After this place everything is new. */
+  readonly seenUpTo: number
+  /** Whether the message at a place between the two stands before the place in the other log. */
+  isSeen(offset: number): boolean
+  /** Of positions between the two, which alone do not say what had come before. */
+  readonly epoch: string
+  readonly gap: GapReason | undefined
 }
 
 /** Whether these options ask for a log at all. */
@@ -51,6 +64,21 @@ export class OrderedLog {
     return { epoch: this.#epoch, offset: this.#messages.lastOffset }
   }
 
+  /** Everything after this place is held. */
+  get heldAfter(): number {
+    return this.#messages.heldAfter
+  }
+
+  /** When the newest message was logged that is no longer held, Unix time in milliseconds; 0 before there is one. */
+  get goneTimeMs(): number {
+    return this.#messages.goneTimeMs
+  }
+
+  /** The message at a place; `undefined` when it is not held. */
+  at(offset: number): LoggedMessage | undefined {
+    return this.#messages.at(offset)
+  }
+
   /** Begins anew with nothing; what is appended stands after `offset`. */
   restart(epoch: string, offset = 0): void {
     this.#epoch = epoch
@@ -76,27 +104,32 @@ export class OrderedLog {
     if (maxAgeMs !== undefined) this.#messages.dropBefore(this.#now() - maxAgeMs)
   }
 
-  /** As {@link Broker.read}. */
-  read(range: ReadRange, patterns: readonly string[]): ReadResult {
+  /**
+   * As {@link Broker.read}.
+   * @param continuation What `since` means here, when it is a place in another log.
+   */
+  read(range: ReadRange, patterns: readonly string[], continuation?: Continuation): ReadResult {
     if (!this.#isOn) throw new WebMQError('E_UNSUPPORTED', { detail: 'this broker keeps no history' })
-    const [start, gap] = this.#start(range, patterns)
+    const [start, gap] = this.#start(range, patterns, continuation)
     let hasAged = false
-    const wants = this.#wants(patterns, () => {
+    const isWanted = this.#wants(patterns, () => {
       hasAged = true
     })
+    const wants = continuation === undefined ? isWanted : newOf(isWanted, continuation)
     const limit = range.limit ?? Number.POSITIVE_INFINITY
     const { messages, endOffset, isPartial } = this.#messages.after(start, wants, limit)
-    const epoch = this.#epoch
+    const seenUpTo = continuation?.seenUpTo ?? 0
+    const epochOf = (offset: number) => (offset < seenUpTo ? (continuation?.epoch ?? this.#epoch) : this.#epoch)
     const result = {
       messages: messages.map(
         ({ key, payload, isBinary, offset }): InboundMessage => ({
           key,
           payload,
           isBinary,
-          position: { epoch, offset },
+          position: { epoch: epochOf(offset), offset },
         }),
       ),
-      position: { epoch, offset: endOffset },
+      position: { epoch: epochOf(endOffset), offset: endOffset },
       isPartial,
     }
     const reason = gap ?? (hasAged && range.since !== undefined ? 'history-expired' : undefined)
@@ -104,12 +137,19 @@ export class OrderedLog {
   }
 
   /** Where a read begins, and why something may be missing after that. */
-  #start(range: ReadRange, patterns: readonly string[]): readonly [start: number, gap: GapReason | undefined] {
+  #start(
+    range: ReadRange,
+    patterns: readonly string[],
+    continuation: Continuation | undefined,
+  ): readonly [start: number, gap: GapReason | undefined] {
     const { since, rewindMs, last } = range
     const log = this.#messages
     let start = log.heldAfter
     let gap: GapReason | undefined
-    if (since !== undefined) {
+    if (continuation !== undefined) {
+      gap = continuation.gap
+      start = continuation.start
+    } else if (since !== undefined) {
       // Everything in this log came after a position of another epoch, and so did what an earlier log has lost. An offset
       // that this log has not reached is not of this log, whatever it says.
       if (since.epoch !== this.#epoch || since.offset > log.lastOffset) gap = 'epoch-changed'
@@ -122,7 +162,14 @@ export class OrderedLog {
       start = Math.max(start, log.placeBefore(fromMs))
     }
     const maxMessages = since === undefined ? this.#maxMessages(patterns, last) : last
-    if (maxMessages !== undefined) start = log.placeBeforeNewest(maxMessages, this.#wants(patterns), start)
+    if (maxMessages !== undefined) {
+      const isWanted = this.#wants(patterns)
+      start = log.placeBeforeNewest(
+        maxMessages,
+        continuation === undefined ? isWanted : newOf(isWanted, continuation),
+        start,
+      )
+    }
     const isLogged = patterns.every((pattern) => this.covers(pattern))
     return [start, gap ?? (isLogged ? undefined : 'no-history')]
   }
@@ -162,6 +209,10 @@ export class OrderedLog {
     const { historyMaxMessages: maxMessages, historyMaxBytes: maxBytes } = this.#options
     return new MessageLog({ maxMessages, maxBytes }, offset)
   }
+}
+
+function newOf(wants: Wants, { seenUpTo, isSeen }: Continuation): Wants {
+  return (key, timeMs, offset) => (offset > seenUpTo || !isSeen(offset)) && wants(key, timeMs, offset)
 }
 
 function isKeyPattern(pattern: string): boolean {

@@ -1,5 +1,6 @@
 import { beforeAll } from 'vitest'
 import { createMeshBroker, type MeshBroker } from '../../src/brokers/mesh-broker.js'
+import type { HistoryOptions } from '../../src/brokers/ordered-log.js'
 import { historyOf } from '../../src/conformance/broker/history-of.js'
 import { type BrokerFaultSystem, brokerFaultSuite } from '../../src/conformance/broker-fault-suite.js'
 import { type FaultProxy, freePort, startFaultProxy } from '../../src/services/index.js'
@@ -15,12 +16,20 @@ beforeAll(async () => {
 }, BUILD_TIMEOUT_MS)
 
 // Links can only be made in one direction, and so every fault of a proxy is one of a link.
-brokerFaultSuite('mesh', () => createSystem(false), { faultCount: 24 })
+brokerFaultSuite('mesh', () => createSystem(false, historyOf()), { faultCount: 24 })
 // All dial all: while one way is broken the other one makes a new link, and it has to be agreed which one counts.
-brokerFaultSuite('mesh, where all dial all', () => createSystem(true), { faultCount: 12 })
+brokerFaultSuite('mesh, where all dial all', () => createSystem(true, historyOf()), { faultCount: 12 })
+// With history nothing is missed, and no gap is told, however long a link was away.
+brokerFaultSuite('mesh with history', () => createSystem(false, historyOf('#=100000')), {
+  faultCount: 24,
+  isLogKept: true,
+})
+brokerFaultSuite('mesh with history, where all dial all', () => createSystem(true, historyOf('load.#=100000')), {
+  faultCount: 12,
+})
 
 /** Three nodes; every connection between them goes through a proxy of the one that is dialled by the other. */
-async function createSystem(isBothWays: boolean): Promise<BrokerFaultSystem> {
+async function createSystem(isBothWays: boolean, history: HistoryOptions): Promise<BrokerFaultSystem> {
   const ports = [await freePort(), await freePort(), await freePort()]
   const proxyTo = (index: number) => startFaultProxy({ url: `mesh://127.0.0.1:${ports[index]}` })
   const links = { '1-0': await proxyTo(0), '2-0': await proxyTo(0), '2-1': await proxyTo(1) }
@@ -40,7 +49,7 @@ async function createSystem(isBothWays: boolean): Promise<BrokerFaultSystem> {
       maxPayloadBytes: 262_144,
       dedupeWindowMs: 60_000,
       dedupeMaxIds: 1_000,
-      ...historyOf(),
+      ...history,
       log: SILENT,
     })
   const all: FaultProxy[] = [...Object.values(links), ...Object.values(back)]

@@ -66,8 +66,9 @@ function publish({ broker }: Node, text: string): Promise<unknown> {
 /** A node that can be held up and killed. */
 async function forkNode(
   options: Partial<MeshBrokerOptions>,
+  rules: readonly string[] = [],
 ): Promise<{ child: ChildProcess; port: number; told: string[] }> {
-  const child = fork(PROCESS, [JSON.stringify({ ...DEFAULTS, ...options })])
+  const child = fork(PROCESS, [JSON.stringify({ ...DEFAULTS, ...options, rules })])
   onTestFinished(() => {
     child.kill('SIGKILL')
   })

@@ -1,9 +1,14 @@
 // A node of a mesh in a process of its own: tells its port, then every message and gap it is told; publishes what it is asked to.
 import { createMeshBroker } from '../../dist/brokers/mesh-broker.js'
+import { HistoryRules, parseHistoryRule } from '../../dist/history-rules.js'
 
-const [options] = process.argv.slice(2).map((text) => JSON.parse(text))
+const [{ rules, ...options }] = process.argv.slice(2).map((text) => JSON.parse(text))
 const silent = { debug: () => undefined, info: () => undefined, warn: () => undefined }
-const broker = createMeshBroker({ ...options, log: silent })
+const broker = createMeshBroker({
+  ...options,
+  history: new HistoryRules(rules.map(parseHistoryRule)),
+  log: silent,
+})
 await broker.start({
   deliver: ({ payload }) => process.send({ text: Buffer.from(payload).toString() }),
   gap: () => process.send({ gap: true }),

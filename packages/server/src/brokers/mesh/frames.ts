@@ -1,5 +1,5 @@
 /** Version of what nodes say to each other; nodes of different versions do not link. */
-export const MESH_VERSION = 1
+export const MESH_VERSION = 2
 
 /**
  * A frame is its length (4 bytes, little endian, of what follows), its type (1 byte), and a body. Those from 16 to 31 are counted by
@@ -27,6 +27,20 @@ export const FRAME = {
   ready: 20,
   /** The receiver's patterns are known: what matches them comes from now on. Says whether messages were accepted before. */
   live: 21,
+  /** A message that is logged, has an id, or comes from the sender's log; see `message-frame.ts`. */
+  marked: 22,
+  /** What the sender's log has, per life of a node; the numbers by which it calls these lives. */
+  have: 23,
+  /** Lives whose messages are wanted from the receiver's log, and after which of them. */
+  want: 24,
+  /** Of a life that is wanted, the messages up to a sequence are gone; and for how long. */
+  hole: 25,
+  /** Lives, by number, of which all that was wanted has been sent, and up to which sequence. If the sender's own is among them, its messages come from now on as they are accepted. */
+  fed: 26,
+  /** The trace of the sender's log, or of that of a node which is gone. */
+  traceStart: 27,
+  /** How that of the sender goes on. */
+  trace: 28,
 
   /** Counted frames up to this number have been taken in. */
   ack: 32,

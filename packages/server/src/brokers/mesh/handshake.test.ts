@@ -7,7 +7,13 @@ import { Handshake, type Identity } from './handshake.js'
 import { encodeHello, type Hello, MAX_HANDSHAKE_FRAME_BYTES, NONCE_BYTES, type Role } from './hello.js'
 import { Wire } from './wire.js'
 
-const A: Identity = { node: 'a'.repeat(16), namespace: 'test', heartbeatMs: 1_000, secret: 'correct horse' }
+const A: Identity = {
+  node: 'a'.repeat(16),
+  namespace: 'test',
+  heartbeatMs: 1_000,
+  rules: 'r'.repeat(16),
+  secret: 'correct horse',
+}
 const B: Identity = { ...A, node: 'b'.repeat(16), heartbeatMs: 2_000 }
 const TIMEOUT_MS = 5_000
 
@@ -51,8 +57,8 @@ async function shakeBoth(dialing: Identity, accepting: Identity) {
 describe('the handshake of a mesh', () => {
   it('tells both who the other one is', async () => {
     const { dialer, acceptor } = await shakeBoth(A, B)
-    expect(dialer).toEqual({ hello: { node: B.node, namespace: 'test', heartbeatMs: 2_000 } })
-    expect(acceptor).toEqual({ hello: { node: A.node, namespace: 'test', heartbeatMs: 1_000 } })
+    expect(dialer).toEqual({ hello: { node: B.node, namespace: 'test', heartbeatMs: 2_000, rules: A.rules } })
+    expect(acceptor).toEqual({ hello: { node: A.node, namespace: 'test', heartbeatMs: 1_000, rules: A.rules } })
   })
 
   it('works without a secret, if neither has one', async () => {

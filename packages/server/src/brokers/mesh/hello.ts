@@ -11,7 +11,10 @@ const NONCE_AT = NODE_AT + NODE_CHARS
 /** Bytes of a nonce: as many as the hash that it goes into. */
 export const NONCE_BYTES = 32
 const HEARTBEAT_AT = NONCE_AT + NONCE_BYTES
-const NAMESPACE_AT = HEARTBEAT_AT + 4
+const RULES_AT = HEARTBEAT_AT + 4
+/** Characters of what stands for the rules of history. */
+export const RULES_CHARS = 16
+const NAMESPACE_AT = RULES_AT + RULES_CHARS
 
 /** Frames before a link is authenticated are not larger than this: room for the hello of a later version, to be told that it is one. */
 export const MAX_HANDSHAKE_FRAME_BYTES = 512
@@ -23,16 +26,19 @@ export interface Hello {
   readonly namespace: string
   /** Interval of its heartbeats. */
   readonly heartbeatMs: number
+  /** The same on nodes that log the same keys, different on others: 16 characters of ASCII. */
+  readonly rules: string
 }
 
 /** The body of a `hello` frame. */
-export function encodeHello({ node, namespace, heartbeatMs }: Hello, nonce: Uint8Array): Buffer {
+export function encodeHello({ node, namespace, heartbeatMs, rules }: Hello, nonce: Uint8Array): Buffer {
   const body = Buffer.alloc(NAMESPACE_AT + Buffer.byteLength(namespace))
   MAGIC.copy(body)
   body.writeUInt16LE(MESH_VERSION, VERSION_AT)
   body.write(node, NODE_AT, 'latin1')
   body.set(nonce, NONCE_AT)
   body.writeUInt32LE(heartbeatMs, HEARTBEAT_AT)
+  body.write(rules, RULES_AT, RULES_CHARS, 'latin1')
   body.write(namespace, NAMESPACE_AT)
   return body
 }
@@ -44,7 +50,12 @@ export function decodeHello(body: Buffer): Hello | 'version' | undefined {
   if (body.length <= NAMESPACE_AT) return undefined
   const node = body.toString('latin1', NODE_AT, NONCE_AT)
   if (!/^[0-9a-f]+$/.test(node)) return undefined
-  return { node, namespace: body.toString('utf8', NAMESPACE_AT), heartbeatMs: body.readUInt32LE(HEARTBEAT_AT) }
+  return {
+    node,
+    namespace: body.toString('utf8', NAMESPACE_AT),
+    heartbeatMs: body.readUInt32LE(HEARTBEAT_AT),
+    rules: body.toString('latin1', RULES_AT, NAMESPACE_AT),
+  }
 }
 
 /** Which end of a connection a node is. */

@@ -1,6 +1,7 @@
 import { isPattern } from 'webmq-client/protocol'
 import { FRAME, isCounted } from './frames.js'
 import { KeyReader } from './key-codec.js'
+import { type MarkedMessage, readMarkedHead } from './message-frame.js'
 import type { Peer } from './peer.js'
 import { decodeSequence, encodeSequence } from './start-frames.js'
 import type { Wire, WireHandler } from './wire.js'
@@ -9,6 +10,12 @@ import type { Wire, WireHandler } from './wire.js'
 export interface LinkEvents {
   /** A message came: valid until the call returns. */
   message(key: string, payload: Uint8Array, isBinary: boolean): void
+  /** The same with what else it has. */
+  marked(peer: Peer, message: MarkedMessage, key: string, payload: Uint8Array): void
+  /** The peer says something about its log: valid until the call returns. */
+  log(peer: Peer, type: number, body: Buffer): void
+  /** The peer has taken in what was sent to it. */
+  acked(peer: Peer): void
   /** A message came whose key is none; it was dropped. */
   malformed(): void
   /** The link has something to send at the end of the turn. */
@@ -61,7 +68,19 @@ export class Link implements WireHandler {
         this.#onMessage(bytes, start, end, type === FRAME.binary)
         return
       case FRAME.ack:
-        if (!peer.acked(decodeSequence(bytes, start))) this.#fail('it acknowledges what was not sent')
+        if (peer.acked(decodeSequence(bytes, start))) this.#events.acked(peer)
+        else this.#fail('it acknowledges what was not sent')
+        return
+      case FRAME.marked:
+        this.#onMarked(bytes, start, end)
+        return
+      case FRAME.have:
+      case FRAME.want:
+      case FRAME.hole:
+      case FRAME.fed:
+      case FRAME.traceStart:
+      case FRAME.trace:
+        this.#events.log(peer, type, bytes.subarray(start, end))
         return
       case FRAME.add:
       case FRAME.remove:
@@ -136,6 +155,17 @@ export class Link implements WireHandler {
     const key = this.#keys.keyOf(bytes, keyAt, keyEnd)
     if (key === undefined) this.#events.malformed()
     else this.#events.message(key, bytes.subarray(keyEnd, end), isBinary)
+  }
+
+  #onMarked(bytes: Buffer, start: number, end: number): void {
+    const message = readMarkedHead(bytes, start, end)
+    if (message === undefined) {
+      this.#fail('it sends a message that is too short')
+      return
+    }
+    const key = this.#keys.keyOf(bytes, message.keyAt, message.keyEnd)
+    if (key === undefined) this.#events.malformed()
+    else this.#events.marked(this.#peer, message, key, bytes.subarray(message.keyEnd, end))
   }
 
   #onPattern(pattern: string, isAdded: boolean): void {

@@ -1,13 +1,13 @@
-import { randomBytes } from 'node:crypto'
 import type { MeshAddress } from './dialer.js'
 import { Dialers, type ResolveHost } from './dialers.js'
 import { Gatekeeper } from './gatekeeper.js'
-import { NODE_CHARS } from './hello.js'
 import { Listener } from './listener.js'
 import { Peers, type PeersContext } from './peers.js'
 
 /** What a {@link Mesh} is made of. */
 export interface MeshOptions extends Omit<PeersContext, 'settled' | 'unlinked'> {
+  /** Id of this life of the node. */
+  readonly node: string
   readonly listen: MeshAddress
   readonly peers: readonly MeshAddress[]
   readonly namespace: string
@@ -43,8 +43,8 @@ export class Mesh {
 
   constructor(options: MeshOptions) {
     this.#options = options
-    const { namespace, secret, heartbeatMs, timeoutMs, log } = options
-    const identity = { node: randomBytes(NODE_CHARS / 2).toString('hex'), namespace, secret, heartbeatMs }
+    const { node, namespace, secret, heartbeatMs, timeoutMs, rules, log } = options
+    const identity = { node, namespace, secret, heartbeatMs, rules }
     this.peers = new Peers({
       ...options,
       settled: () => this.#changed(),

@@ -1,4 +1,5 @@
 import { FRAME, FRAME_HEAD_BYTES, isCounted } from './frames.js'
+import { MAX_MARKED_HEAD_BYTES, type Marks, markedHeadBytes, writeMarkedHead } from './message-frame.js'
 
 /** Large enough that one write carries hundreds of small messages, small enough to stay in a core's cache. */
 const CHUNK_BYTES = 64 * 1024
@@ -40,6 +41,11 @@ export class Outbox {
     return this.#lastSequence
   }
 
+  /** Number of the last counted frame that the other node has taken in. */
+  get ackedSequence(): number {
+    return this.#ackedSequence
+  }
+
   /** Bytes of the chunks that are kept. */
   get keptBytes(): number {
     return this.#chunks.reduce((sum, { bytes }) => sum + bytes.length, 0)
@@ -67,6 +73,17 @@ export class Outbox {
     }
     bytes.set(payload, at)
     chunk.length = at + payloadLength
+    chunk.lastSequence = ++this.#lastSequence
+  }
+
+  /** Adds a message that has more than a key and a payload, which is copied. */
+  addMarked(marks: Marks, key: Uint8Array, payload: Uint8Array): void {
+    const chunk = this.#room(MAX_MARKED_HEAD_BYTES + payload.length)
+    const { bytes } = chunk
+    const bodyLength = markedHeadBytes(marks, key) + payload.length
+    const bodyAt = writeHead(bytes, chunk.length, FRAME.marked, bodyLength)
+    bytes.set(payload, writeMarkedHead(bytes, bodyAt, marks, key))
+    chunk.length = bodyAt + bodyLength
     chunk.lastSequence = ++this.#lastSequence
   }
 

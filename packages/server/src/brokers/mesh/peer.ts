@@ -2,6 +2,7 @@ import { FRAME } from './frames.js'
 import type { Link } from './link.js'
 import { Outbox } from './outbox.js'
 import type { PeerInterest } from './peer-interest.js'
+import type { PeerLog } from './peer-log.js'
 import type { Receipt } from './receipt.js'
 
 /** More patterns than this end the link: a node with so many listeners is none of ours. */
@@ -29,6 +30,8 @@ export class Peer {
   readonly #interest: PeerInterest<Peer>
   /** The link that carries the streams; `undefined` while there is none. */
   link: Link | undefined
+  /** What becomes of its log and ours; `undefined` without history, or when it logs other keys. */
+  history: PeerLog | undefined
   /** When the last link was lost. */
   lostAtMs = 0
   /** Of the last link; see {@link Start.generation}. */
@@ -50,9 +53,10 @@ export class Peer {
     this.#interest = interest
   }
 
-  /** Both nodes know what the other one listens to. */
+  /** Both nodes know what the other one listens to, and have caught up with its messages. */
   get isSettled(): boolean {
-    return this.#isReady && this.#isLive
+    const { history } = this
+    return this.#isReady && this.#isLive && (history === undefined || (history.isLive && history.isFed))
   }
 
   /** Bytes of messages that it has not taken in. */

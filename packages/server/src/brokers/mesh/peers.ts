@@ -1,7 +1,9 @@
 import { FRAME_HEAD_BYTES } from './frames.js'
 import type { Hello } from './hello.js'
 import { Link, type LinkEvents } from './link.js'
+import type { MeshHistory } from './mesh-history.js'
 import type { MeshLog } from './mesh-log.js'
+import type { MarkedMessage } from './message-frame.js'
 import { Peer } from './peer.js'
 import { PeerInterest } from './peer-interest.js'
 import type { Wire } from './wire.js'
@@ -21,11 +23,15 @@ export interface PeersContext {
   /** For which a peer may leave a frame without an acknowledgement. */
   readonly timeoutMs: number
   readonly log: MeshLog
+  /** See {@link Hello.rules}. */
+  readonly rules: string
+  readonly history: MeshHistory | undefined
   /** What this node listens to. */
   localPatterns(): Iterable<string>
   /** Whether this node has accepted a message since its start. */
   hasPublished(): boolean
   message: LinkEvents['message']
+  marked: LinkEvents['marked']
   malformed: LinkEvents['malformed']
   /** Messages of a peer may be missing. */
   gap(): void
@@ -72,11 +78,17 @@ export class Peers implements LinkEvents {
   }
 
   /** Begins streams with a node; those with the same node that there were are at an end. */
-  create({ node, heartbeatMs }: Hello, relation: string): Peer {
+  create({ node, heartbeatMs, rules }: Hello, relation: string): Peer {
     const old = this.#peers.get(node)
-    if (old !== undefined) this.#end(old)
+    if (old !== undefined) this.#end(old, false)
     const peer = new Peer(node, relation, heartbeatMs, this.interest)
     this.#peers.set(node, peer)
+    const isAlike = rules === this.#context.rules
+    if (isAlike) this.#context.history?.begin(peer)
+    else {
+      this.#context.history?.beginOther(peer)
+      this.#context.log.warn({ peer: node }, 'mesh peer has other history rules: its messages are not logged here')
+    }
     peer.introduce(this.#context.localPatterns())
     if (this.#peers.size >= MANY_PEERS && !this.#isWarned) {
       this.#isWarned = true
@@ -124,11 +136,12 @@ export class Peers implements LinkEvents {
         peer.link?.wire.fail(new Error(`no acknowledgement for ${Math.round(pendingMs)} ms`))
       } else if (peer.link !== undefined || nowMs - peer.lostAtMs < GRACE_MS) continue
       this.#context.log.warn({ peer: peer.node }, 'mesh peer is given up until it is linked again')
-      this.#end(peer)
+      this.#end(peer, false)
       this.#context.unlinked(peer)
       isGap = true
     }
     if (isGap) this.#context.gap()
+    this.#context.history?.tick(nowMs)
   }
 
   /** Says goodbye to all; from then on a link may end. */
@@ -139,11 +152,26 @@ export class Peers implements LinkEvents {
 
   /** Ends all streams and links at once. */
   clear(): void {
-    for (const peer of [...this.#peers.values()]) this.#end(peer)
+    for (const peer of [...this.#peers.values()]) this.#end(peer, true)
+    this.#context.history?.stop()
   }
 
   message(key: string, payload: Uint8Array, isBinary: boolean): void {
     this.#context.message(key, payload, isBinary)
+  }
+
+  marked(peer: Peer, message: MarkedMessage, key: string, payload: Uint8Array): void {
+    this.#context.marked(peer, message, key, payload)
+  }
+
+  log(peer: Peer, type: number, body: Buffer): void {
+    this.#context.history?.frame(peer, type, body)
+    if (peer.isSettled) this.#context.settled(peer)
+  }
+
+  acked(peer: Peer): void {
+    this.#context.history?.feed(peer)
+    if (peer.isSettled && peer.history !== undefined) this.#context.settled(peer)
   }
 
   malformed(): void {
@@ -168,7 +196,7 @@ export class Peers implements LinkEvents {
   goodbye(peer: Peer): void {
     this.#context.log.info({ peer: peer.node }, 'mesh peer leaves')
     peer.link?.wire.end()
-    this.#end(peer)
+    this.#end(peer, true)
     this.#context.unlinked(peer)
   }
 
@@ -182,10 +210,11 @@ export class Peers implements LinkEvents {
     this.#context.unlinked(peer)
   }
 
-  #end(peer: Peer): void {
+  #end(peer: Peer, isLeaving: boolean): void {
     this.#peers.delete(peer.node)
     peer.link?.wire.destroy()
     peer.link = undefined
     peer.end()
+    this.#context.history?.end(peer, isLeaving)
   }
 }

@@ -60,7 +60,7 @@ function open(port: number): Socket {
 async function openPeer(port: number): Promise<Socket> {
   const socket = open(port)
   await new Promise<void>((resolve, reject) => {
-    const identity = { node: STRANGER, namespace: 'test', heartbeatMs: 60_000, secret: SECRET }
+    const identity = { node: STRANGER, namespace: 'test', heartbeatMs: 60_000, rules: '-'.repeat(16), secret: SECRET }
     new Handshake(new Wire(socket, MAX_HANDSHAKE_FRAME_BYTES), 'dialer', identity, 5_000, {
       failed: reject,
       authenticated: (wire) => {

@@ -23,6 +23,13 @@ export class Turn {
   #immediate: NodeJS.Immediate | undefined
   #onDrained: () => void = () => undefined
 
+  readonly #onEnd: () => void
+
+  /** @param onEnd Adds to outboxes what is to be told of the turn. */
+  constructor(onEnd: () => void) {
+    this.#onEnd = onEnd
+  }
+
   /** A message was added to the outboxes of these peers. Resolves when all of them have taken it in, or were given up. */
   published(peers: readonly Peer[], byteCount: number): Promise<Accepted> {
     const receipt = this.#receipt !== undefined && peers === this.#peers ? this.#receipt : this.#begin(peers)
@@ -53,11 +60,17 @@ export class Turn {
     if (peer.isDirty) return
     peer.isDirty = true
     this.#dirty.push(peer)
+    this.wake()
+  }
+
+  /** There is something to do at the end of the turn. */
+  wake(): void {
     this.#immediate ??= setImmediate(() => this.end())
   }
 
   /** Sends what there is, and begins the next turn. */
   end(): void {
+    this.#onEnd()
     clearImmediate(this.#immediate)
     this.#immediate = undefined
     this.#receipt?.close()

@@ -127,8 +127,8 @@ function logOf(epoch: string, start: number, ...texts: readonly string[]): TestL
   return { epoch, start, entries }
 }
 
-function textsOf(broker: RemoteBroker, ...[range, patterns]: Parameters<RemoteBroker['read']>) {
-  const { messages, gap } = broker.read(range, patterns)
+async function textsOf(broker: RemoteBroker, ...[range, patterns]: Parameters<RemoteBroker['read']>) {
+  const { messages, gap } = await broker.read(range, patterns)
   return [...messages.map(({ payload }) => Buffer.from(payload).toString()), ...(gap === undefined ? [] : [`(${gap})`])]
 }
 
@@ -137,8 +137,8 @@ describe('a RemoteBroker with history', () => {
     const { broker, lines } = await started(logOf('e', 7, 'a', 'b'))
     expect(lines()).toEqual([])
     expect(broker.position()).toEqual({ epoch: 'e', offset: 9 })
-    expect(textsOf(broker, { last: 10 }, ['chat.#'])).toEqual(['a', 'b'])
-    expect(textsOf(broker, { since: { epoch: 'e', offset: 8 } }, ['chat.1'])).toEqual(['b'])
+    expect(await textsOf(broker, { last: 10 }, ['chat.#'])).toEqual(['a', 'b'])
+    expect(await textsOf(broker, { since: { epoch: 'e', offset: 8 } }, ['chat.1'])).toEqual(['b'])
   })
 
   it('delivers what is logged with its position, and what is not without', async () => {
@@ -148,7 +148,7 @@ describe('a RemoteBroker with history', () => {
     link.append('b')
     expect(lines()).toEqual(['a at e:1', 'n', 'b at e:2'])
     expect(broker.position()).toEqual({ epoch: 'e', offset: 2 })
-    expect(textsOf(broker, { last: 10 }, ['#'])).toEqual(['a', 'b', '(no-history)'])
+    expect(await textsOf(broker, { last: 10 }, ['#'])).toEqual(['a', 'b', '(no-history)'])
   })
 
   it('after a loss goes on from where it was, and tells a gap only to those whose messages are not logged', async () => {
@@ -180,7 +180,7 @@ describe('a RemoteBroker with history', () => {
       `y at ${place(2)}`,
       '(up)',
     ])
-    expect(textsOf(broker, { since: { epoch: 'e', offset: 1 } }, ['chat.1'])).toEqual(['x', 'y', `(${reason})`])
+    expect(await textsOf(broker, { since: { epoch: 'e', offset: 1 } }, ['chat.1'])).toEqual(['x', 'y', `(${reason})`])
   })
 
   it('has in another log what was sent again into it, and does not deliver it again', async () => {
@@ -196,7 +196,32 @@ describe('a RemoteBroker with history', () => {
     next.append('d', { node: 'one', sequence: 9 })
     const delivered = lines().filter((line) => !line.startsWith('('))
     expect(delivered).toEqual(['b at e:2', 'c at e:3', 'd at f:3'])
-    expect(textsOf(broker, { last: 10 }, ['chat.1'])).toEqual(['b', 'c', 'd'])
+    expect(await textsOf(broker, { last: 10 }, ['chat.1'])).toEqual(['b', 'c', 'd'])
+  })
+
+  it('waits for the place that another node has told, before it says that it is of no log', async () => {
+    const { broker, link } = await started(logOf('e', 0, 'a'))
+    const since = { epoch: 'e', offset: 3 }
+    const read = textsOf(broker, { since }, ['chat.1'])
+    link.append('b')
+    link.append('c')
+    expect(await read).toEqual([])
+    expect(await textsOf(broker, { since: { epoch: 'e', offset: 9 } }, ['chat.1'])).toEqual([
+      'a',
+      'b',
+      'c',
+      '(epoch-changed)',
+    ])
+  })
+
+  it('waits no longer when the log begins anew', async () => {
+    const log = logOf('e', 0, 'a')
+    const { broker, link, linkAt } = await started(log)
+    const read = textsOf(broker, { since: { epoch: 'e', offset: 3 } }, ['chat.1'])
+    link.events.lost(new Error('cut'))
+    Object.assign(log, logOf('f', 0, 'x'))
+    await linkAt(1)
+    expect(await read).toEqual(['x', '(epoch-changed)'])
   })
 
   it('does not send again what the log has, but confirms it', async () => {
@@ -219,7 +244,7 @@ describe('a RemoteBroker with history', () => {
     link.append('b', { node: 'two', sequence: 1, messageId: 'id' })
     link.append('c', { node: 'two', sequence: 2 })
     expect(lines()).toEqual(['a at e:1', 'b at e:3', 'c at e:5'])
-    expect(textsOf(broker, { last: 10 }, ['chat.1'])).toEqual(['a', 'b', 'c'])
+    expect(await textsOf(broker, { last: 10 }, ['chat.1'])).toEqual(['a', 'b', 'c'])
     expect(broker.stats().surplusCount).toBe(2)
   })
 

@@ -20,6 +20,7 @@ import { bundleEnd, decodeBundle, encodeBundle } from './bundle.js'
 import { Heard } from './heard.js'
 import type { Link, LinkDelivery, LinkDriver, LinkEvents, LinkSource, LoggedDelivery } from './link.js'
 import { LinkKeeper } from './link-keeper.js'
+import { LogArrivals } from './log-arrivals.js'
 import { PendingPublishes } from './pending-publishes.js'
 
 /** Options of a {@link RemoteBroker}; as in {@link ServerOptions}. */
@@ -34,6 +35,8 @@ export interface RemoteBrokerOptions extends HistoryOptions {
 }
 
 const NODE_BYTES = 8
+/** For which a read waits for the log to come to the place where it is to begin. */
+const MAX_ARRIVAL_MS = 2_000
 /** What is pending when a node stops gets this long, or `brokerTimeoutMs` if that is shorter. */
 const MAX_STOP_MS = 2_000
 
@@ -54,6 +57,7 @@ export class RemoteBroker implements Broker {
   readonly #pending: PendingPublishes
   readonly #ids: PublishIds
   readonly #log: OrderedLog
+  readonly #arrivals = new LogArrivals()
   /** Messages that have come live, and those of the log, whose copy on this node may begin anew. */
   #heard: Heard
   #heardLogged: Heard
@@ -165,10 +169,15 @@ export class RemoteBroker implements Broker {
     return results
   }
 
-  read(range: ReadRange, patterns: readonly string[]): ReadResult {
+  read(range: ReadRange, patterns: readonly string[]): ReadResult | Promise<ReadResult> {
     if (!this.capabilities.history) throw new WebMQError('E_UNSUPPORTED', { detail: `history with ${this.name}` })
     this.#assertStarted()
-    return this.#log.read(range, patterns)
+    const { since } = range
+    const { epoch, offset } = this.#log.position
+    if (since?.epoch !== epoch || since.offset <= offset) return this.#log.read(range, patterns)
+    // Another node was ahead of this one when it gave that position: to say now that it is of no log would be a gap that is none.
+    const waitMs = Math.min(MAX_ARRIVAL_MS, this.#options.brokerTimeoutMs)
+    return this.#arrivals.until(since.offset, waitMs).then(() => this.#log.read(range, patterns))
   }
 
   position(): Position | undefined {
@@ -196,6 +205,7 @@ export class RemoteBroker implements Broker {
     if (this.#link !== undefined)
       await within(this.#pending.idle(), Math.min(MAX_STOP_MS, this.#options.brokerTimeoutMs))
     await keeper.stop()
+    this.#arrivals.giveUp()
     this.#link = undefined
     this.#isHearing = false
     this.#bindings.lose()
@@ -271,6 +281,7 @@ export class RemoteBroker implements Broker {
     this.#logSource = undefined
     this.#heardBefore = this.#hasFollowed ? this.#heardLogged : undefined
     this.#heardLogged = new Heard(this.#options)
+    this.#arrivals.giveUp()
     if (this.#hasFollowed) this.#sink?.gap(reason, (pattern) => this.#covers(pattern))
     this.#hasFollowed = true
   }
@@ -331,6 +342,7 @@ export class RemoteBroker implements Broker {
       return
     }
     this.#log.follow(offset, key, payload, isBinary, timeMs)
+    this.#arrivals.reached(offset)
     this.#logSource = source
     const { epoch } = this.#log.position
     // Caught up with before it would be sent again.

@@ -119,7 +119,8 @@ export function historyTests(harness: () => BrokerHarness, expected: BrokerCapab
       return messages.map(deliveryOf).map(({ text, position }) => ({ text, position }))
     }
 
-    it('has one order and the same positions on all nodes, while all publish at once', async () => {
+    it('has one order and the same positions on all nodes, while all publish at once', async (context) => {
+      if (harness().system.hasOwnLogs === true) return context.skip('each node of this broker has an order of its own')
       const nodes = [await harness().startNode(), await harness().startNode(), await harness().startNode()]
       for (const { broker } of nodes) await broker.bind('#')
       const bodies = Array.from({ length: 200 }, (_, index) => String(index))
@@ -141,21 +142,25 @@ export function historyTests(harness: () => BrokerHarness, expected: BrokerCapab
       const [a, b] = [await harness().startNode(), await harness().startNode()]
       const { position: since = NOWHERE } = await a.broker.publish(text('a', 'one'))
       const { position: second } = await a.broker.publish(text('a', 'two'))
-      const { position: third = NOWHERE } = await b.broker.publish(text('a', 'three'))
+      const { position: third } = await b.broker.publish(text('a', 'three'))
       for (const { broker } of [a, b]) {
-        await eventually(async () => expect(await broker.position()).toEqual(third))
+        await eventually(async () => expect(await read(broker, { since }, ['#'])).toHaveLength(2))
         const { messages, gap } = await broker.read({ since }, ['#'])
         expect(gap).toBeUndefined()
+        expect(messages.map((message) => deliveryOf(message).text)).toEqual(['two', 'three'])
+        if (harness().system.hasOwnLogs === true) continue
         expect(messages.map(({ position }) => position)).toEqual([second, third])
       }
     })
 
-    it.runIf(expected.durable)('is found by a node that starts later', async () => {
+    it('is found by a node that starts later, while another one still runs', async () => {
       const { broker } = await harness().startNode()
       for (const body of ['a', 'b', 'c']) await broker.publish(text('key', body))
       const before = await read(broker, { last: 10 }, ['#'])
       const later = await harness().startNode()
-      expect(await read(later.broker, { last: 10 }, ['#'])).toEqual(before)
+      const found = await read(later.broker, { last: 10 }, ['#'])
+      expect(found.map(({ text }) => text)).toEqual(before.map(({ text }) => text))
+      if (harness().system.hasOwnLogs !== true) expect(found).toEqual(before)
       expect(later.sink.gaps).toEqual([])
     })
 

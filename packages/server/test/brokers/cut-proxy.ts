@@ -1,0 +1,52 @@
+import { once } from 'node:events'
+import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
+
+/** A TCP connection's way to a port of this machine that can be cut and mended; in this process, for tests that do so hundreds of times. */
+export class CutProxy {
+  readonly #server: Server
+  readonly #sockets = new Set<Socket>()
+  #isCut = false
+
+  constructor(targetPort: () => number) {
+    this.#server = createServer((socket) => {
+      if (this.#isCut) {
+        socket.destroy()
+        return
+      }
+      const onward = connect(targetPort(), '127.0.0.1')
+      for (const [one, other] of [
+        [socket, onward],
+        [onward, socket],
+      ] as const) {
+        this.#sockets.add(one)
+        // What breaks shows in the close that follows.
+        one.on('error', () => undefined)
+        one.on('close', () => {
+          this.#sockets.delete(one)
+          other.destroy()
+        })
+        one.pipe(other)
+      }
+    })
+  }
+
+  async start(): Promise<{ host: string; port: number }> {
+    await once(this.#server.listen(0, '127.0.0.1'), 'listening')
+    return { host: '127.0.0.1', port: (this.#server.address() as AddressInfo).port }
+  }
+
+  /** Breaks all connections, and lets no new ones through. */
+  cut(): void {
+    this.#isCut = true
+    for (const socket of this.#sockets) socket.destroy()
+  }
+
+  mend(): void {
+    this.#isCut = false
+  }
+
+  stop(): void {
+    this.cut()
+    this.#server.close()
+  }
+}

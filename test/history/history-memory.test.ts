@@ -1,0 +1,6 @@
+import { memory } from './brokers.js'
+import { joinsUnderFlood } from './joins.js'
+import { randomSchedules } from './random-schedules.js'
+
+randomSchedules(memory)
+joinsUnderFlood(memory)
