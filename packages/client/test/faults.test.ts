@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { matches } from '../src/protocol/index.js'
 import { createTestClient, createTestServer } from '../src/testing/index.js'
+import { seededRandom } from './seeded-random.js'
 
 beforeEach(() => {
   vi.useFakeTimers()
@@ -12,15 +13,6 @@ afterEach(() => {
 const PATTERNS = ['#', 'a.*', 'a.b', '*.b.#', 'quiet.#']
 const DAY_MS = 86_400_000
 const KEYS = ['a.b', 'a.c', 'x.b', 'x.b.c', 'a.b.c']
-
-/** The same numbers in [0, 1) for the same seed. */
-function seededRandom(seed: number): () => number {
-  let state = seed
-  return () => {
-    state = (state * 1_103_515_245 + 12_345) & 0x7fff_ffff
-    return state / 0x8000_0000
-  }
-}
 
 it.each([1, 2, 3, 4])('loses nothing, doubles nothing and keeps the order whatever fails: seed %i', async (seed) => {
   const random = seededRandom(seed)

@@ -1,0 +1,8 @@
+/** The same numbers in [0, 1) for the same seed. */
+export function seededRandom(seed: number): () => number {
+  let state = seed
+  return () => {
+    state = (state * 1_103_515_245 + 12_345) & 0x7fff_ffff
+    return state / 0x8000_0000
+  }
+}
