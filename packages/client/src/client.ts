@@ -1,10 +1,11 @@
 import type { ClientOptions } from './client-options.js'
+import type { ClientCore, ClientPart } from './client-part.js'
 import { Emitter } from './emitter.js'
 import type { ClientError, ClientEvents, ConnectedInfo, State, StateChange } from './events.js'
 import { HistoryReads } from './history.js'
 import { Link } from './link.js'
 import { Listens } from './listens.js'
-import { resolveOptions } from './options.js'
+import { type ResolvedOptions, resolveOptions } from './options.js'
 import { type ServerMessage, WebMQError } from './protocol/index.js'
 import { Publishes } from './publishes.js'
 import { Questions } from './questions.js'
@@ -41,6 +42,8 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
   readonly #publishes: Publishes
   readonly #questions: Questions
   readonly #lostAfterMs: number
+  readonly #parts: ClientPart[] = []
+  readonly #options: ResolvedOptions
   #waiting: ((error?: WebMQError) => void)[] = []
   #lostTimer: ReturnType<typeof setTimeout> | undefined
   #isLost = false
@@ -50,18 +53,21 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
   /** @throws {WebMQError} `E_OPTION_INVALID`, naming the option. */
   constructor(options: ClientOptions) {
     const resolved = resolveOptions(options)
+    this.#options = resolved
     this.#lostAfterMs = resolved.lostAfterMs
     this.#link = new Link(resolved, {
       onLive: ({ limits }) => {
         // In this order: an app that listens to what it publishes gets it.
         this.#listens.up()
         this.#history.up()
+        for (const part of this.#parts) part.up()
         this.#publishes.up(limits)
       },
       onDown: () => {
         this.#listens.down()
         this.#questions.down()
         this.#publishes.down()
+        for (const part of this.#parts) part.down()
       },
       onState: (change, info) => this.#changed(change, info),
       onMessage: (message) => this.#receive(message),
@@ -198,9 +204,13 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
         const isAnswer = this.#publishes.answer(message) || this.#questions.answer(message)
         if (isAnswer || message.verb === 'ok') return
         const error = errorOfServer(message)
-        if (message.pattern === undefined) this.#report({ error })
-        else this.#listens.revoked(message.pattern, error)
+        if (message.pattern !== undefined) this.#listens.revoked(message.pattern, error)
+        else if (message.key === undefined) this.#report({ error })
+        else for (const part of this.#parts) part.receive(message)
+        return
       }
+      case 'presence':
+        for (const part of this.#parts) part.receive(message)
     }
   }
 
@@ -237,7 +247,20 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
     this.#listens.close(error)
     this.#history.close(reason)
     this.#publishes.close(reason)
+    for (const part of this.#parts) part.close(reason)
     for (const settle of this.#waiting.splice(0)) settle(reason)
+  }
+
+  /** @internal For modules that add to a client; see {@link ClientPart}. */
+  add(part: ClientPart): ClientCore {
+    this.#start()
+    this.#parts.push(part)
+    return {
+      options: this.#options,
+      wire: this.#link,
+      questions: this.#questions,
+      report: (error) => this.#report(error),
+    }
   }
 
   #report(error: ClientError): void {

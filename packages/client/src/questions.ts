@@ -1,4 +1,4 @@
-import { type ClientMessage, type ServerMessage, WebMQError } from './protocol/index.js'
+import { type ClientMessage, type PresenceOp, type ServerMessage, WebMQError } from './protocol/index.js'
 import { errorOfServer } from './server-error.js'
 import type { Wire } from './wire.js'
 
@@ -14,6 +14,13 @@ export type Question =
         readonly limit?: number | undefined
         readonly reverse?: true | undefined
       })
+  | {
+      readonly verb: 'presence'
+      readonly key: string
+      readonly op: 'enter' | PresenceOp
+      readonly member?: string
+      readonly data?: string | undefined
+    }
 
 /** Where a replay is to begin; at most one of them for a listen. */
 export interface Start {

@@ -1,6 +1,7 @@
 import type { WebSocketConstructor } from '../client-options.js'
 import type { ClientMessage, ErrorCode, GapReason, SessionLimits, WirePayload } from '../protocol/index.js'
 import { TestLog } from './test-log.js'
+import { TestPresence } from './test-presence.js'
 import { TestSession } from './test-session.js'
 import { createTestWebSocket } from './test-websocket.js'
 
@@ -43,6 +44,8 @@ export class TestServer {
   isUp = true
   /** `true` is a network that swallows everything in both directions without closing anything. */
   isSilent = false
+  /** Who is present: `enter` and `leave` are what others do; members of lost connections stay until `lapse`. */
+  readonly presence = new TestPresence()
   readonly #sessions = new Set<TestSession>()
   readonly #log: TestLog
   readonly #positions = new Map<string, string | undefined>()
@@ -64,6 +67,7 @@ export class TestServer {
           intercept: (message) => this.#intercept(message),
           publish: (message, from) => this.#publish(message, from),
           isRevoked: (pattern) => this.#revoked.has(pattern),
+          presence: this.presence,
           onClosed: (gone) => this.#sessions.delete(gone),
         },
         { send: (data) => this.isSilent || socket.send(data), close: socket.close },
@@ -113,7 +117,7 @@ export class TestServer {
   }
 
   /** Answers the next message of that verb with an error; calls add up. */
-  refuse(verb: 'auth' | 'listen' | 'unlisten' | 'publish' | 'history', code: ErrorCode): void {
+  refuse(verb: 'auth' | 'listen' | 'unlisten' | 'publish' | 'history' | 'presence', code: ErrorCode): void {
     this.#decide(verb, code)
   }
 
@@ -129,7 +133,7 @@ export class TestServer {
     }
   }
 
-  /** Ends all listens with this pattern, and refuses new ones: their tokens do not grant it any more. */
+  /** Ends all listens with this pattern, and presence at the key of this name, and refuses new ones: their tokens do not grant it any more. */
   revoke(pattern: string): void {
     this.#revoked.add(pattern)
     for (const session of this.#sessions) session.revoke(pattern)

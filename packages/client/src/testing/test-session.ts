@@ -12,6 +12,7 @@ import {
   type WirePayload,
 } from '../protocol/index.js'
 import type { Replayed, SentMessage, TestLog } from './test-log.js'
+import type { TestPresence, TestWatcher } from './test-presence.js'
 import type { ServerEnd, ServerSide } from './test-websocket.js'
 
 type From<V extends ClientMessage['verb']> = Extract<ClientMessage, { verb: V }>
@@ -33,15 +34,17 @@ export interface TestSessionContext {
     from: TestSession,
   ): { readonly position?: string | undefined; readonly duplicate: boolean }
   isRevoked(pattern: string): boolean
+  readonly presence: TestPresence
   onClosed(session: TestSession): void
 }
 
 /** One connection of the double. */
-export class TestSession implements ServerSide {
+export class TestSession implements ServerSide, TestWatcher {
   readonly #context: TestSessionContext
   readonly #socket: ServerEnd
   readonly #patterns = new Set<string>()
   #isAuthenticated: boolean
+  #userId: string | undefined
   #isMute = false
   /** Of the last full position that the connection was given: positions of it are relative [P-8.8]. */
   #epoch: string | undefined
@@ -83,14 +86,21 @@ export class TestSession implements ServerSide {
     }
   }
 
-  onClosed(): void {
+  onClosed(code: number): void {
     this.#context.onClosed(this)
+    this.#context.presence.closed(this, code === 1000)
   }
 
   /** Ends a listen from this side. */
   revoke(pattern: string): void {
     const detail = `${ERRORS.E_FORBIDDEN.message}: listen ${pattern}, no longer granted`
-    if (this.#patterns.delete(pattern)) this.#refuse(undefined, 'E_FORBIDDEN', detail, pattern)
+    if (this.#patterns.delete(pattern)) this.#refuse(undefined, 'E_FORBIDDEN', detail, { pattern })
+    if (this.#context.presence.end(pattern, this)) this.#refuse(undefined, 'E_FORBIDDEN', detail, { key: pattern })
+  }
+
+  /** Tells of a change at a watched key. */
+  tell(key: string, change: Parameters<TestWatcher['tell']>[1]): void {
+    this.send({ verb: 'presence', key, ...change })
   }
 
   /** Sends a message if a pattern of this connection matches, once however many do. */
@@ -123,9 +133,32 @@ export class TestSession implements ServerSide {
       case 'history':
         this.#history(message)
         break
-      default:
-        this.#refuse(message.id, 'E_UNSUPPORTED')
+      case 'presence':
+        this.#attend(message)
     }
+  }
+
+  #attend(message: From<'presence'>): void {
+    const { id, key, op } = message
+    const { presence, isRevoked } = this.#context
+    if (isRevoked(key)) {
+      this.#refuse(id, 'E_FORBIDDEN')
+      return
+    }
+    if (op === 'enter') {
+      const { member, data } = message
+      const userId = this.#userId
+      const memberId = `of-${userId ?? 'anyone'}-${member}`
+      const rest = { ...(userId !== undefined && { userId }), ...(data !== undefined && { data: JSON.parse(data) }) }
+      presence.enter(key, this, { id: memberId, ...rest })
+      this.send({ verb: 'ok', id, result: { id: memberId } })
+      return
+    }
+    if (op === 'leave') presence.leaveOf(key, this)
+    else if (op === 'unwatch') presence.unwatch(key, this)
+    else if (op === 'watch') presence.watch(key, this)
+    const isAsking = op === 'get' || op === 'watch'
+    this.send({ verb: 'ok', id, ...(isAsking && { result: { members: presence.members(key) } }) })
   }
 
   #authenticate({ id, token }: From<'auth'>): void {
@@ -133,6 +166,7 @@ export class TestSession implements ServerSide {
     const identity = verifyToken ? verifyToken(token) : {}
     if (identity) {
       this.#isAuthenticated = true
+      this.#userId = identity.userId
       this.send({ verb: 'ok', id, result: identity })
     } else {
       const code = ERRORS.E_TOKEN_INVALID.closeCode
@@ -207,10 +241,14 @@ export class TestSession implements ServerSide {
     return isRelative ? formatOffset(offset) : position
   }
 
-  #refuse(id: string | undefined, code: ErrorCode, message: string = ERRORS[code].message, pattern?: string): void {
+  #refuse(
+    id: string | undefined,
+    code: ErrorCode,
+    message: string = ERRORS[code].message,
+    names: { readonly pattern?: string; readonly key?: string } = {},
+  ): void {
     const { retryable, docs } = new WebMQError(code)
-    const names = { ...(id !== undefined && { id }), ...(pattern !== undefined && { pattern }) }
-    this.send({ verb: 'error', code, message, retryable, docs, ...names })
+    this.send({ verb: 'error', code, message, retryable, docs, ...(id !== undefined && { id }), ...names })
   }
 }
 

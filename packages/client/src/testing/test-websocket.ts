@@ -9,7 +9,7 @@ export interface ServerEnd {
 /** What the server does with a socket in memory. */
 export interface ServerSide {
   onReceive(data: Uint8Array, isBinary: boolean): void
-  onClosed(): void
+  onClosed(code: number): void
 }
 
 /** Decides over a new socket: `undefined` refuses it, as a server that is not there would. */
@@ -71,7 +71,7 @@ export function createTestWebSocket(accept: Accept): WebSocketConstructor {
     #end(code: number, reason: string): void {
       if (this.#isClosed) return
       this.#isClosed = true
-      this.#server?.onClosed()
+      this.#server?.onClosed(code)
       this.onclose?.({ code, reason } as never)
     }
   }

@@ -1,0 +1,25 @@
+import type { ClientError } from './events.js'
+import type { ResolvedOptions } from './options.js'
+import type { ServerMessage, WebMQError } from './protocol/index.js'
+import type { Questions } from './questions.js'
+import type { Wire } from './wire.js'
+
+/** What adds to a client, from a module of its own that apps without it do not pay for: `webmq-client/presence`. */
+export interface ClientPart {
+  /** A connection is live, and nothing of this part has been sent on it. */
+  up(): void
+  /** The connection is gone; questions have been answered. */
+  down(): void
+  /** A message that is for no other part: `presence`, or an `error` that names a key. */
+  receive(message: ServerMessage): void
+  /** The client is closed. */
+  close(error: WebMQError): void
+}
+
+/** What a part may touch. */
+export interface ClientCore {
+  readonly options: ResolvedOptions
+  readonly wire: Wire
+  readonly questions: Questions
+  report(error: ClientError): void
+}

@@ -1,0 +1,72 @@
+import { Emitter } from '../emitter.js'
+import { WebMQError } from '../protocol/index.js'
+import type { PresenceEvent } from './difference.js'
+import type { Room, Watcher } from './room.js'
+import type { Member, Presence, PresenceEvents, User } from './types.js'
+import { usersOf } from './users.js'
+
+/** One caller's side of a {@link Room}: its handlers, and whether it wants the client to be present. */
+export class LivePresence implements Presence, Watcher {
+  readonly #room: Room
+  readonly #emitter: Emitter<PresenceEvents>
+  isTold = false
+
+  constructor(room: Room, report: (error: unknown) => void) {
+    this.#room = room
+    this.#emitter = new Emitter((error) => report(error))
+  }
+
+  get key(): string {
+    return this.#room.key
+  }
+
+  get id(): string | undefined {
+    return this.#room.id
+  }
+
+  enter(data?: unknown): Promise<void> {
+    let saying: string | undefined
+    try {
+      saying = JSON.stringify(data)
+      if (saying === undefined && data !== undefined) throw new TypeError(`${typeof data} has no JSON`)
+    } catch (cause) {
+      return Promise.reject(new WebMQError('E_PAYLOAD_INVALID', { detail: this.key, cause }))
+    }
+    const entered = this.#room.enter(this, saying)
+    // Looking at it is optional: the event `error` says the same.
+    entered.catch(() => undefined)
+    return entered
+  }
+
+  update(data: unknown): Promise<void> {
+    return this.enter(data)
+  }
+
+  leave(): Promise<void> {
+    return this.#room.leave(this)
+  }
+
+  get(): Promise<readonly Member[]> {
+    return this.#room.get()
+  }
+
+  async users(): Promise<readonly User[]> {
+    return usersOf(await this.get())
+  }
+
+  on<E extends keyof PresenceEvents>(event: E, handler: (event: PresenceEvents[E]) => unknown): () => void {
+    this.#room.watch(this)
+    return this.#emitter.on(event, handler)
+  }
+
+  [Symbol.dispose](): void {
+    void this.leave()
+    this.#room.unwatch(this)
+    this.isTold = false
+    this.#emitter.clear()
+  }
+
+  tell([event, value]: PresenceEvent): void {
+    this.#emitter.emit(event, value as never)
+  }
+}

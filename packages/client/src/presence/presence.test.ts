@@ -1,0 +1,281 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { createTestClient, createTestServer, type TestServer } from '../testing/index.js'
+import { type Presence, type PresenceEvents, presence } from './index.js'
+
+beforeEach(() => {
+  vi.useFakeTimers()
+})
+afterEach(() => {
+  vi.useRealTimers()
+})
+
+/** Lets everything happen that needs no time. */
+const settle = () => vi.advanceTimersByTimeAsync(0)
+/** Longer than any first retry. */
+const reconnect = () => vi.advanceTimersByTimeAsync(600)
+
+const EVENTS = ['enter', 'update', 'leave', 'user-enter', 'user-leave', 'sync', 'error'] as const
+
+/** What a handle is told, in words. */
+function follow(room: Presence): string[] {
+  const told: string[] = []
+  for (const event of EVENTS) room.on(event, (value) => told.push(`${event} ${describeValue(event, value)}`))
+  return told
+}
+
+function describeValue<E extends keyof PresenceEvents>(event: E, value: PresenceEvents[E]): string {
+  if (event === 'sync') return (value as PresenceEvents['sync']).map(({ id }) => id).join()
+  if (event === 'error') return (value as PresenceEvents['error']).code
+  const { id = '', userId = '', data } = value as { id?: string; userId?: string; data?: unknown }
+  return [id || userId, ...(data === undefined ? [] : [JSON.stringify(data)])].join(' ')
+}
+
+const sent = (server: TestServer) =>
+  server.received.flatMap((message) => (message.verb === 'presence' ? [`${message.op} ${message.key}`] : []))
+
+describe('presence', () => {
+  it('enters, changes what it says, and leaves', async () => {
+    const { client, server } = createTestClient()
+    const room = presence<{ name: string }>(client, 'room')
+    expect(room.id).toBeUndefined()
+    await room.enter({ name: 'Ada' })
+    expect(server.presence.members('room')).toEqual([{ id: room.id, data: { name: 'Ada' } }])
+    await room.update({ name: 'Ada L.' })
+    expect(server.presence.members('room')).toEqual([{ id: room.id, data: { name: 'Ada L.' } }])
+    await room.leave()
+    expect([server.presence.members('room'), room.id]).toEqual([[], undefined])
+    await room.leave()
+    expect(sent(server)).toEqual(['enter room', 'enter room', 'leave room'])
+  })
+
+  it('names itself by something that cannot be guessed, the same at every key', async () => {
+    const { client, server } = createTestClient()
+    await presence(client, 'a').enter()
+    await presence(client, 'b').enter()
+    const names = server.received.flatMap((message) => ('member' in message ? [message.member] : []))
+    expect(names[0]).toMatch(/^[0-9a-f]{32}$/)
+    expect(new Set(names).size).toBe(1)
+  })
+
+  it('says who is there, by member and by user, without watching', async () => {
+    const { client, server } = createTestClient()
+    for (const [id, userId] of [
+      ['1', 'ada'],
+      ['2', 'bob'],
+      ['3', 'ada'],
+      ['4', undefined],
+      ['5', undefined],
+    ] as const)
+      server.presence.enter('room', undefined, { id, ...(userId && { userId }) })
+    const room = presence(client, 'room')
+    expect((await room.get()).map(({ id }) => id)).toEqual(['1', '2', '3', '4', '5'])
+    const users = (await room.users()).map(({ userId, members }) => [userId, members.map(({ id }) => id).join()])
+    expect(users).toEqual([
+      ['ada', '1,3'],
+      ['bob', '2'],
+      [undefined, '4'],
+      [undefined, '5'],
+    ])
+    expect(sent(server)).toEqual(['get room', 'get room'])
+  })
+
+  it('tells who is there, and every change, to who only follows the events', async () => {
+    const { client, server } = createTestClient()
+    server.presence.enter('room', undefined, { id: '1', userId: 'ada' })
+    const room = presence(client, 'room')
+    const told = follow(room)
+    await settle()
+    expect(told).toEqual(['enter 1', 'user-enter ada', 'sync 1'])
+    told.length = 0
+    server.presence.enter('room', undefined, { id: '2', userId: 'ada' })
+    server.presence.enter('room', undefined, { id: '2', userId: 'ada', data: 1 })
+    server.presence.leave('room', '1')
+    await settle()
+    expect(told).toEqual(['enter 2', 'update 2 1', 'leave 1'])
+    told.length = 0
+    server.presence.leave('room', '2')
+    await settle()
+    expect(told).toEqual(['leave 2 1', 'user-leave ada'])
+    expect(await room.get()).toEqual([])
+    expect(sent(server)).toEqual(['watch room'])
+  })
+
+  it('gives a handle that comes later the same picture, and no other handle anything twice', async () => {
+    const { client, server } = createTestClient()
+    const first = follow(presence(client, 'room'))
+    await settle()
+    server.presence.enter('room', undefined, { id: '1' })
+    await settle()
+    const second = follow(presence(client, 'room'))
+    await settle()
+    expect(second).toEqual(['enter 1', 'user-enter ', 'sync 1'])
+    expect(first).toEqual(['sync ', 'enter 1', 'user-enter '])
+    expect(sent(server)).toEqual(['watch room'])
+  })
+
+  it('ends with its handles: the last one leaves and unwatches', async () => {
+    const { client, server } = createTestClient()
+    const [one, two] = [presence(client, 'room'), presence(client, 'room')]
+    const told = follow(one)
+    follow(two)
+    await one.enter(1)
+    await two.enter(2)
+    one[Symbol.dispose]()
+    await settle()
+    expect(server.presence.members('room')).toMatchObject([{ data: 2 }])
+    const { length } = told
+    two[Symbol.dispose]()
+    server.presence.enter('room', undefined, { id: '1' })
+    await settle()
+    expect(server.presence.members('room')).toEqual([{ id: '1' }])
+    expect(sent(server).slice(-2)).toEqual(['leave room', 'unwatch room'])
+    expect(told).toHaveLength(length)
+  })
+
+  it('refuses what is no key, and what has no JSON', async () => {
+    const { client } = createTestClient()
+    expect(() => presence(client, 'a.*')).toThrow('key is not valid')
+    await expect(presence(client, 'a').enter(() => undefined)).rejects.toMatchObject({ code: 'E_PAYLOAD_INVALID' })
+  })
+
+  it('ends with the client', async () => {
+    const { client, server } = createTestClient()
+    server.isUp = false
+    const room = presence(client, 'room')
+    const [entered, asked] = [room.enter(), room.get()]
+    await client.close()
+    await expect(entered).rejects.toMatchObject({ code: 'E_CLOSED' })
+    await expect(asked).rejects.toMatchObject({ code: 'E_CLOSED' })
+    expect(() => presence(client, 'other')).not.toThrow()
+  })
+
+  it('is gone at once when the client is closed', async () => {
+    const { client, server } = createTestClient()
+    await presence(client, 'room').enter()
+    await client.close()
+    await settle()
+    expect(server.presence.members('room')).toEqual([])
+  })
+})
+
+describe('presence over reconnects', () => {
+  it('enters and watches again, as the same member, and tells the difference', async () => {
+    const { client, server } = createTestClient()
+    server.presence.enter('room', undefined, { id: '1' })
+    server.presence.enter('room', undefined, { id: '2' })
+    const room = presence(client, 'room')
+    await room.enter('me')
+    const told = follow(room)
+    await settle()
+    const { id } = room
+    told.length = 0
+    server.drop()
+    server.presence.leave('room', '1')
+    server.presence.enter('room', undefined, { id: '2', data: 'new' })
+    server.presence.enter('room', undefined, { id: '3' })
+    await settle()
+    expect(told).toEqual([])
+    await reconnect()
+    expect(told).toEqual(['leave 1', 'update 2 "new"', 'enter 3', 'user-leave ', 'user-enter ', `sync 2,${id},3`])
+    expect(room.id).toBe(id)
+    server.presence.lapse()
+    expect(server.presence.members('room').filter((member) => member.id === id)).toEqual([{ id, data: 'me' }])
+  })
+
+  it('waits for a connection with what is wanted, and wants the last', async () => {
+    const { client, server } = createTestClient()
+    server.isUp = false
+    const room = presence(client, 'room')
+    const entered = [room.enter(1), room.enter(2)]
+    const members = room.get()
+    await reconnect()
+    server.isUp = true
+    await vi.advanceTimersByTimeAsync(5_000)
+    await Promise.all(entered)
+    expect(await members).toEqual([{ id: room.id, data: 2 }])
+    expect(sent(server)).toEqual(['enter room', 'get room'])
+  })
+
+  it('does not enter again after it has left meanwhile', async () => {
+    const { client, server } = createTestClient()
+    const room = presence(client, 'room')
+    await room.enter()
+    server.drop()
+    await settle()
+    await room.leave()
+    await reconnect()
+    expect(sent(server)).toEqual(['enter room'])
+    const never = room.enter()
+    server.ignore('presence')
+    await room.leave()
+    await expect(never).rejects.toMatchObject({ code: 'E_ABORTED' })
+  })
+
+  it('asks again when an answer gets lost', async () => {
+    const { client, server } = createTestClient({ ackTimeoutMs: 1_000 })
+    const room = presence(client, 'room')
+    await client.connect()
+    server.loseAnswer('presence')
+    server.loseAnswer('presence')
+    const told = follow(room)
+    const entered = room.enter()
+    await vi.advanceTimersByTimeAsync(5_000)
+    await entered
+    expect(told.at(-1)).toBe(`sync ${room.id}`)
+  })
+
+  it('gives a question up when there is no answer in time', async () => {
+    const { client, server } = createTestClient({ ackTimeoutMs: 1_000 })
+    server.isUp = false
+    const members = presence(client, 'room').get()
+    members.catch(() => undefined)
+    await vi.advanceTimersByTimeAsync(1_001)
+    await expect(members).rejects.toMatchObject({ code: 'E_TIMEOUT' })
+  })
+})
+
+describe('presence that is refused', () => {
+  it('says so to who has asked, and is not wanted any more', async () => {
+    const { client, server } = createTestClient()
+    const errors: unknown[] = []
+    client.on('error', ({ error, key }) => errors.push([key, (error as { code: string }).code]))
+    server.refuse('presence', 'E_PRESENCE_LIMIT')
+    const room = presence(client, 'room')
+    await expect(room.enter()).rejects.toMatchObject({ code: 'E_PRESENCE_LIMIT' })
+    server.drop()
+    await settle()
+    await reconnect()
+    expect(sent(server)).toEqual(['enter room'])
+    expect(errors).toEqual([['room', 'E_PRESENCE_LIMIT']])
+  })
+
+  it('is tried again when it was refused after a reconnect, and may work later', async () => {
+    const { client, server } = createTestClient()
+    const errors: unknown[] = []
+    client.on('error', ({ error }) => errors.push((error as { code: string }).code))
+    const room = presence(client, 'room')
+    await room.enter()
+    server.refuse('presence', 'E_PRESENCE_LIMIT')
+    server.drop()
+    server.presence.lapse()
+    await vi.advanceTimersByTimeAsync(5_000)
+    expect(server.presence.members('room')).toHaveLength(1)
+    expect(errors).toEqual(['E_PRESENCE_LIMIT'])
+  })
+
+  it('ends when the grant does', async () => {
+    const server = createTestServer()
+    const { client } = createTestClient({ server })
+    client.on('error', () => undefined)
+    const room = presence(client, 'room')
+    const told = follow(room)
+    await room.enter()
+    await settle()
+    told.length = 0
+    server.revoke('room')
+    await settle()
+    expect(told).toContain('error E_FORBIDDEN')
+    await expect(room.get()).rejects.toMatchObject({ code: 'E_FORBIDDEN' })
+    expect(server.presence.members('room')).toEqual([])
+  })
+})

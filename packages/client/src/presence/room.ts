@@ -1,0 +1,268 @@
+import { backoffMs } from '../backoff.js'
+import type { ClientCore } from '../client-part.js'
+import { type ServerMessage, WebMQError } from '../protocol/index.js'
+import type { Answer } from '../questions.js'
+import { differenceOf, type PresenceEvent } from './difference.js'
+import type { Member } from './types.js'
+
+type Told = Extract<ServerMessage, { verb: 'presence' }>
+
+/** Who is told what happens at a key. */
+export interface Watcher {
+  /** Whether it has been told who is there. */
+  isTold: boolean
+  tell(event: PresenceEvent): void
+}
+
+/** Somebody who waits: for the client to be present, or for the members. */
+interface Waiter<T> {
+  resolve(value: T): void
+  reject(error: WebMQError): void
+}
+
+/** What this client wants at one key, and what it knows of it: shared by all who have asked for the key. */
+export class Room {
+  readonly key: string
+  readonly #core: ClientCore
+  /** What the server calls this client by; told to nobody else. */
+  readonly #name: string
+  readonly #watchers = new Set<Watcher>()
+  /** What each of those who are present by this client says, as JSON; the last one counts. */
+  readonly #sayings = new Map<object, string | undefined>()
+  readonly #entering = new Set<Waiter<void>>()
+  readonly #asking = new Set<Waiter<readonly Member[]>>()
+  #members: ReadonlyMap<string, Member> = new Map()
+  /** Whether the server tells every change. */
+  #isSynced = false
+  /** Whether a watch was asked for and not refused. */
+  #isWatched = false
+  #failedAttempts = 0
+  #timer: ReturnType<typeof setTimeout> | undefined
+  id: string | undefined
+
+  constructor(key: string, name: string, core: ClientCore) {
+    this.key = key
+    this.#name = name
+    this.#core = core
+  }
+
+  /** @param saying JSON. */
+  enter(holder: object, saying: string | undefined): Promise<void> {
+    this.#sayings.delete(holder)
+    this.#sayings.set(holder, saying)
+    const entered = new Promise<void>((resolve, reject) => {
+      this.#entering.add({ resolve, reject })
+    })
+    if (this.#core.wire.isLive) this.#sendEnter()
+    return entered
+  }
+
+  leave(holder: object): Promise<void> {
+    if (!this.#sayings.delete(holder)) return Promise.resolve()
+    if (this.#sayings.size > 0) {
+      if (this.#core.wire.isLive) this.#sendEnter()
+      return Promise.resolve()
+    }
+    this.#settleEntering(new WebMQError('E_ABORTED', { message: `left ${this.key} before the answer` }))
+    this.id = undefined
+    return this.#tellServer('leave')
+  }
+
+  get(): Promise<readonly Member[]> {
+    if (this.#isSynced) return Promise.resolve([...this.#members.values()])
+    return new Promise((resolve, reject) => {
+      const { wire, options } = this.#core
+      const settle = () => {
+        clearTimeout(timer)
+        this.#asking.delete(waiter)
+      }
+      const waiter: Waiter<readonly Member[]> = {
+        resolve: (members) => {
+          settle()
+          resolve(members)
+        },
+        reject: (error) => {
+          settle()
+          reject(error)
+        },
+      }
+      const timer = setTimeout(
+        () => waiter.reject(new WebMQError('E_TIMEOUT', { detail: this.key })),
+        options.ackTimeoutMs,
+      )
+      this.#asking.add(waiter)
+      // Of a watch, the answer is on its way, or will be asked for again.
+      if (wire.isLive && !this.#isWatched) this.#sendGet()
+    })
+  }
+
+  watch(watcher: Watcher): void {
+    const isFirst = this.#watchers.size === 0
+    this.#watchers.add(watcher)
+    if (isFirst && this.#core.wire.isLive) this.#sendWatch()
+    // In the next turn, so that all handlers are there that are added in this one.
+    if (this.#isSynced) queueMicrotask(() => this.#introduce(watcher))
+  }
+
+  unwatch(watcher: Watcher): void {
+    if (!this.#watchers.delete(watcher) || this.#watchers.size > 0) return
+    this.#isSynced = this.#isWatched = false
+    this.#members = new Map()
+    void this.#tellServer('unwatch')
+  }
+
+  up(): void {
+    this.#failedAttempts = 0
+    if (this.#sayings.size > 0) this.#sendEnter()
+    if (this.#watchers.size > 0) this.#sendWatch()
+    else if (this.#asking.size > 0) this.#sendGet()
+  }
+
+  down(): void {
+    clearTimeout(this.#timer)
+    this.#isSynced = this.#isWatched = false
+  }
+
+  receive({ enter = [], update = [], leave = [] }: Told): void {
+    // Of a watch that has ended, or before the answer to one that has all of this in it.
+    if (!this.#isSynced) return
+    const members = new Map(this.#members)
+    for (const id of leave) members.delete(id)
+    for (const member of [...enter, ...update]) members.set(member.id, member)
+    this.#become(members)
+  }
+
+  /** The server has ended everything here. */
+  revoked(error: WebMQError): void {
+    this.#isSynced = false
+    this.id = undefined
+    this.#refused(error)
+  }
+
+  close(error: WebMQError): void {
+    this.down()
+    this.#settleEntering(error)
+    for (const { reject } of [...this.#asking]) reject(error)
+  }
+
+  #sendEnter(): void {
+    const data = [...this.#sayings.values()].at(-1)
+    const waiting = [...this.#entering]
+    const question = { verb: 'presence', key: this.key, op: 'enter', member: this.#name, data } as const
+    this.#core.questions.ask(question, (answer) => {
+      if (!(answer instanceof WebMQError)) {
+        if (this.#sayings.size > 0) this.id = (answer.result as Member | undefined)?.id
+        for (const waiter of waiting) if (this.#entering.delete(waiter)) waiter.resolve()
+      } else if (isLater(answer)) this.#retry()
+      else if (waiting.some((waiter) => this.#entering.has(waiter)) || !answer.retryable) {
+        // The app hears of it and decides; it is not present.
+        this.#sayings.clear()
+        this.#settleEntering(answer)
+        this.#tellError(answer)
+      } else {
+        this.#tellError(answer)
+        this.#retry()
+      }
+    })
+  }
+
+  #sendWatch(): void {
+    this.#isWatched = true
+    this.#core.questions.ask({ verb: 'presence', key: this.key, op: 'watch' }, (answer) => {
+      if (this.#watchers.size === 0) return
+      if (answer instanceof WebMQError) this.#unanswered(answer)
+      else {
+        this.#isSynced = true
+        this.#failedAttempts = 0
+        const members = membersIn(answer)
+        for (const waiter of [...this.#asking]) waiter.resolve(members)
+        this.#become(new Map(members.map((member) => [member.id, member])))
+        for (const watcher of this.#watchers) {
+          if (watcher.isTold) watcher.tell(['sync', members])
+          else this.#introduce(watcher)
+        }
+      }
+    })
+  }
+
+  #sendGet(): void {
+    const waiting = [...this.#asking]
+    this.#core.questions.ask({ verb: 'presence', key: this.key, op: 'get' }, (answer) => {
+      if (answer instanceof WebMQError) {
+        // A lost connection is followed by another.
+        if (answer.code !== 'E_DISCONNECTED') for (const { reject } of waiting) reject(answer)
+      } else for (const { resolve } of waiting) resolve(membersIn(answer))
+    })
+  }
+
+  #unanswered(error: WebMQError): void {
+    if (isLater(error)) this.#retry()
+    else if (error.retryable) {
+      this.#tellError(error)
+      this.#retry()
+    } else this.#refused(error)
+  }
+
+  #refused(error: WebMQError): void {
+    this.#isWatched = false
+    this.#sayings.clear()
+    this.#settleEntering(error)
+    for (const { reject } of [...this.#asking]) reject(error)
+    this.#tellError(error)
+  }
+
+  #retry(): void {
+    const { wire, options } = this.#core
+    if (!wire.isLive) return
+    clearTimeout(this.#timer)
+    this.#timer = setTimeout(
+      () => {
+        if (this.#sayings.size > 0) this.#sendEnter()
+        if (this.#watchers.size > 0 && !this.#isSynced) this.#sendWatch()
+      },
+      backoffMs(this.#failedAttempts++, options),
+    )
+  }
+
+  #tellServer(op: 'leave' | 'unwatch'): Promise<void> {
+    return new Promise((resolve) => {
+      if (this.#core.wire.isLive) this.#core.questions.ask({ verb: 'presence', key: this.key, op }, () => resolve())
+      else resolve()
+    })
+  }
+
+  #become(members: ReadonlyMap<string, Member>): void {
+    const events = differenceOf(this.#members, members)
+    this.#members = members
+    for (const watcher of [...this.#watchers]) {
+      if (watcher.isTold) for (const event of events) watcher.tell(event)
+    }
+  }
+
+  /** Tells somebody new who is there. */
+  #introduce(watcher: Watcher): void {
+    if (watcher.isTold || !this.#isSynced || !this.#watchers.has(watcher)) return
+    watcher.isTold = true
+    for (const event of differenceOf(new Map(), this.#members)) watcher.tell(event)
+    watcher.tell(['sync', [...this.#members.values()]])
+  }
+
+  #settleEntering(error: WebMQError): void {
+    for (const { reject } of [...this.#entering]) reject(error)
+    this.#entering.clear()
+  }
+
+  #tellError(error: WebMQError): void {
+    for (const watcher of [...this.#watchers]) watcher.tell(['error', error])
+    this.#core.report({ error, key: this.key })
+  }
+}
+
+/** Whether it goes on by itself: with the next connection, or when the server answers again. */
+function isLater({ code }: WebMQError): boolean {
+  return code === 'E_DISCONNECTED' || code === 'E_TIMEOUT'
+}
+
+function membersIn({ result }: Exclude<Answer, WebMQError>): readonly Member[] {
+  return (result as { readonly members?: readonly Member[] } | undefined)?.members ?? []
+}

@@ -1,0 +1,73 @@
+import type { PresenceMember } from '../protocol/index.js'
+
+/** Who is told of changes at a key. */
+export interface TestWatcher {
+  tell(key: string, change: { enter?: PresenceMember[]; update?: PresenceMember[]; leave?: string[] }): void
+}
+
+interface Present {
+  readonly member: PresenceMember
+  /** The connection; absent while it is lost and the member lingers. */
+  readonly holder: object | undefined
+}
+
+/** The presence of the double: every change is told at once, and members of lost connections stay until told otherwise. */
+export class TestPresence {
+  readonly #byKey = new Map<string, Map<string, Present>>()
+  readonly #watchers = new Map<string, Set<TestWatcher>>()
+
+  members(key: string): readonly PresenceMember[] {
+    return [...(this.#byKey.get(key)?.values() ?? [])].map(({ member }) => member)
+  }
+
+  enter(key: string, holder: object | undefined, member: PresenceMember): void {
+    const present = this.#byKey.get(key) ?? new Map<string, Present>()
+    const before = present.get(member.id)?.member
+    for (const [id, other] of present) if (holder && other.holder === holder && id !== member.id) this.leave(key, id)
+    this.#byKey.set(key, present.set(member.id, { member, holder }))
+    if (!before) this.#tell(key, { enter: [member] })
+    else if (JSON.stringify(before) !== JSON.stringify(member)) this.#tell(key, { update: [member] })
+  }
+
+  leave(key: string, id: string): void {
+    if (this.#byKey.get(key)?.delete(id)) this.#tell(key, { leave: [id] })
+  }
+
+  /** Ends what a connection has at a key. */
+  leaveOf(key: string, holder: object): void {
+    for (const [id, present] of this.#byKey.get(key) ?? []) if (present.holder === holder) this.leave(key, id)
+  }
+
+  watch(key: string, watcher: TestWatcher): void {
+    this.#watchers.set(key, (this.#watchers.get(key) ?? new Set()).add(watcher))
+  }
+
+  unwatch(key: string, watcher: TestWatcher): void {
+    this.#watchers.get(key)?.delete(watcher)
+  }
+
+  /** Ends everything that a connection has at a key; returns whether there was anything. */
+  end(key: string, holder: TestWatcher): boolean {
+    const isPresent = [...(this.#byKey.get(key)?.values() ?? [])].some((present) => present.holder === holder)
+    this.leaveOf(key, holder)
+    return this.#watchers.get(key)?.delete(holder) === true || isPresent
+  }
+
+  /** A connection has ended. */
+  closed(holder: TestWatcher, isWanted: boolean): void {
+    for (const watchers of this.#watchers.values()) watchers.delete(holder)
+    for (const [key, present] of this.#byKey) {
+      if (isWanted) this.leaveOf(key, holder)
+      else for (const [id, one] of present) if (one.holder === holder) present.set(id, { ...one, holder: undefined })
+    }
+  }
+
+  /** The time to linger is over for all whose connections are lost. */
+  lapse(): void {
+    for (const [key, present] of this.#byKey) for (const [id, { holder }] of present) if (!holder) this.leave(key, id)
+  }
+
+  #tell(key: string, change: Parameters<TestWatcher['tell']>[1]): void {
+    for (const watcher of this.#watchers.get(key) ?? []) watcher.tell(key, change)
+  }
+}
