@@ -1,6 +1,7 @@
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { createRedisBroker } from '../../src/brokers/redis-broker.js'
+import { historyOf } from '../../src/conformance/broker/history-of.js'
 import { brokerSuite } from '../../src/conformance/broker-suite.js'
 import { type RedisCluster, startRedisCluster, startRedisSentinel } from '../../src/services/index.js'
 import { createSink, freshNamespace, OPTIONS, startNode, text } from './redis-node.js'
@@ -45,6 +46,18 @@ describe('redis cluster', () => {
     { history: false, ordered: true, confirms: true, queueGroups: false, durable: false, manyNodes: true },
   )
 
+  brokerSuite(
+    'redis cluster with history',
+    () => {
+      const brokerNamespace = freshNamespace()
+      return {
+        createNode: () => createRedisBroker({ ...OPTIONS, ...historyOf('#=1000'), broker: address, brokerNamespace }),
+        residue: async () => (await shardChannels(brokerNamespace)).flat(),
+      }
+    },
+    { history: true, ordered: true, confirms: true, queueGroups: false, durable: true, manyNodes: true },
+  )
+
   it('spreads keys over all masters, and a pattern that begins with a word needs one channel', async () => {
     const namespace = freshNamespace()
     const { broker } = await startNode({ broker: address, brokerNamespace: namespace })
@@ -81,6 +94,37 @@ describe('redis cluster', () => {
     await vi.waitFor(() => expect(listener.sink.statuses.at(-1)).toBe('up'), RECOVERY)
     await publisher.broker.publish(text('a', 'moved'))
     await vi.waitFor(() => expect(textsOf(listener)).toContain('moved'), RECOVERY)
+  })
+
+  it('follows its log to another master, without a gap', async () => {
+    const namespace = freshNamespace()
+    const options = { ...historyOf('#=1000'), broker: address, brokerNamespace: namespace }
+    const [listener, publisher] = [await startNode(options), await startNode(options)]
+    await listener.broker.bind('#')
+    for (const each of ['1', '2', '3']) await publisher.broker.publish(text('a', each))
+    const log = `${namespace}/log:{${namespace}}`
+    const slot = Number(await plain[0]?.cluster('KEYSLOT', log))
+    const lengths = await Promise.all(plain.map((each) => each.xlen(log).catch(() => 0)))
+    const owner = lengths.indexOf(3)
+    const target = (owner + 1) % plain.length
+    const [ownerId, targetId] = await Promise.all([owner, target].map((index) => plain[index]?.cluster('MYID')))
+    await plain[target]?.cluster('SETSLOT', slot, 'IMPORTING', String(ownerId))
+    await plain[owner]?.cluster('SETSLOT', slot, 'MIGRATING', String(targetId))
+    const keys = (await plain[owner]?.cluster('GETKEYSINSLOT', slot, 100)) ?? []
+    expect(keys).toContain(log)
+    const { hostname, port } = new URL(cluster.urls[target] ?? '')
+    await plain[owner]?.migrate(hostname, port, '', 0, 5_000, 'KEYS', ...(keys as string[]))
+    for (const index of [target, owner, 3 - owner - target])
+      await plain[index]?.cluster('SETSLOT', slot, 'NODE', String(targetId))
+    const sent = publisher.broker.publish(text('a', '4'))
+    for (const { broker, sink } of [listener, publisher]) {
+      await vi.waitFor(() => expect(broker.stats().lostCount).toBeGreaterThan(0), RECOVERY)
+      await vi.waitFor(() => expect(sink.statuses.at(-1)).toBe('up'), RECOVERY)
+    }
+    await sent
+    await vi.waitFor(() => expect(textsOf(listener)).toEqual(['1', '2', '3', '4']), RECOVERY)
+    expect(listener.sink.gaps).toEqual([])
+    expect(await plain[target]?.xlen(log)).toBe(4)
   })
 
   it('is lost while a master is, and comes back with it', async () => {

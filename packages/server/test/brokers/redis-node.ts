@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { onTestFinished } from 'vitest'
-import type { BrokerSink, BrokerStatus, OutboundMessage } from '../../src/broker.js'
+import type { BrokerSink, BrokerStatus, OutboundMessage, Position } from '../../src/broker.js'
 import { createRedisBroker, type RedisBrokerOptions } from '../../src/brokers/redis-broker.js'
 import { historyOf } from '../../src/conformance/broker/history-of.js'
 
@@ -22,8 +22,9 @@ export function freshNamespace(): string {
 /** A sink that remembers. */
 export interface RecordingSink extends BrokerSink {
   /** Their payloads as text. */
-  readonly messages: { key: string; text: string; isBinary: boolean }[]
+  readonly messages: { key: string; text: string; isBinary: boolean; position: Position | undefined }[]
   readonly statuses: BrokerStatus[]
+  /** Those that are for who listens with `#`. */
   readonly gaps: string[]
 }
 
@@ -35,9 +36,12 @@ export function createSink(): RecordingSink {
     messages,
     statuses,
     gaps,
-    deliver: ({ key, payload, isBinary }) => messages.push({ key, text: Buffer.from(payload).toString(), isBinary }),
+    deliver: ({ key, payload, isBinary, position }) =>
+      messages.push({ key, text: Buffer.from(payload).toString(), isBinary, position }),
     status: (status) => statuses.push(status),
-    gap: (reason) => gaps.push(reason),
+    gap: (reason, isAffected = () => true) => {
+      if (isAffected('#')) gaps.push(reason)
+    },
   }
 }
 
@@ -50,6 +54,6 @@ export async function startNode(options: Partial<RedisBrokerOptions> & Pick<Redi
   return { broker, sink }
 }
 
-export function text(key: string, payload: string): OutboundMessage {
-  return { key, payload: Buffer.from(payload), isBinary: false }
+export function text(key: string, payload: string, more: Partial<OutboundMessage> = {}): OutboundMessage {
+  return { key, payload: Buffer.from(payload), isBinary: false, ...more }
 }

@@ -2,6 +2,7 @@ import { Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import type { Broker } from '../../src/broker.js'
 import { createRedisBroker, type RedisBrokerOptions } from '../../src/brokers/redis-broker.js'
+import { historyOf } from '../../src/conformance/broker/history-of.js'
 import { type Service, startRedis } from '../../src/services/index.js'
 import { createSink, freshNamespace, OPTIONS, startNode, text } from './redis-node.js'
 
@@ -75,6 +76,29 @@ describe('redis broker with a server of its own', () => {
     await expect(broker.bind('b.*')).rejects.toMatchObject({ code: 'E_BROKER_REFUSED' })
     const error = await startError(at('limited:limited1'), { brokerNamespace: 'other' })
     expect(error.code).toBe('E_BROKER_REFUSED')
+  })
+
+  it('keeps a log with no more permissions than the documentation says', async () => {
+    const most = '+publish +subscribe +unsubscribe +psubscribe +punsubscribe +client|setname'
+    const log = '+info +script|load +evalsha +xadd +xtrim +xrange +hmget +hset +hget +hsetnx +hlen +exists +del +unlink'
+    const more = '+rename +pexpire +rpush +lindex +lpop +time'
+    const rules = `on >log1 ${most} ${log} ${more} resetchannels &log[:/]* resetkeys ~log/log*`
+    await admin.call('ACL', 'SETUSER', 'logging', ...rules.split(' '))
+    // So little that everything is trimmed and forgotten at once.
+    const bounds = { historyMaxBytes: 100, dedupeMaxIds: 1 }
+    const options = { broker: at('logging:log1'), brokerNamespace: 'log', ...historyOf('#=1000'), ...bounds }
+    const { broker, sink } = await startNode(options)
+    await broker.bind('a')
+    for (let id = 0; id < 20; id++) await broker.publish(text('a', `${id}`, { messageId: `${id}` }))
+    await vi.waitFor(() => expect(sink.messages).toHaveLength(20))
+    expect(await admin.xlen('log/log')).toBeLessThan(10)
+    expect(await admin.exists('log/log/ids-before', 'log/log/marks')).toBe(2)
+    await admin.call('ACL', 'SETUSER', 'logging', '-info')
+    expect(await (await startNode(options)).broker.position()).toEqual(await broker.position())
+    await admin.call('ACL', 'SETUSER', 'logging', '-xadd')
+    await expect(broker.publish(text('a', '3'))).rejects.toMatchObject({ code: 'E_BROKER_UNAVAILABLE' })
+    await admin.call('ACL', 'SETUSER', 'logging', '-evalsha')
+    expect((await startError(options.broker, options)).code).toBe('E_BROKER_REFUSED')
   })
 
   it('works with a Redis that knows no RESP 3', async () => {

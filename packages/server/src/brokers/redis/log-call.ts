@@ -1,7 +1,6 @@
 import type { Accepted } from '../../broker.js'
 import { envelopeLength, writeEnvelope } from '../remote/envelope.js'
 import type { LinkMessage } from '../remote/link.js'
-import type { LogFloor } from './log-floor.js'
 
 /** What all calls of a link have in common. */
 export interface LogCallOptions {
@@ -11,16 +10,18 @@ export interface LogCallOptions {
   /** The first arguments, as the scripts have them. */
   readonly leadArguments: readonly string[]
   readonly maxMessages: number
+  readonly maxBytes: number
+  /** `undefined` when some messages are kept whatever their age. */
+  readonly maxAgeMs: number | undefined
   /** 0 when ids of messages are not remembered. */
   readonly dedupeWindowMs: number
   readonly dedupeMaxIds: number
-  readonly floor: LogFloor
 }
 
 /** Messages of one call: a script stops the server for 3 to 6 us each. */
 const MAX_MESSAGES = 64
 const MAX_BYTES = 262_144
-const OTHER_ARGUMENTS = 3
+const ID_ARGUMENTS = 2
 const LINE_END = 0x0a0d
 
 /** Makes the calls of one link that append to the log. */
@@ -29,14 +30,14 @@ export class LogCalls {
   readonly #head: string
   readonly #isDeduplicating: boolean
   readonly #argumentCount: number
-  #toldFloor = 0
 
   constructor(options: LogCallOptions) {
-    const { sha, keys, leadArguments, maxMessages, dedupeWindowMs, dedupeMaxIds } = options
-    const head = ['EVALSHA', sha, String(keys.length), ...keys, ...leadArguments, String(maxMessages)]
+    const { sha, keys, leadArguments, maxMessages, maxBytes, maxAgeMs, dedupeWindowMs, dedupeMaxIds } = options
+    const bounds = [maxMessages, maxBytes, maxAgeMs ?? ''].map(String)
+    const head = ['EVALSHA', sha, String(keys.length), ...keys, ...leadArguments, ...bounds]
     this.#options = options
     this.#head = bulks(head)
-    this.#argumentCount = head.length + OTHER_ARGUMENTS
+    this.#argumentCount = head.length + ID_ARGUMENTS
     this.#isDeduplicating = dedupeWindowMs > 0 && dedupeMaxIds > 0
   }
 
@@ -50,11 +51,9 @@ export class LogCalls {
   }
 
   #headOf(messageCount: number, hasIds: boolean): string {
-    const { floor, dedupeWindowMs, dedupeMaxIds } = this.#options
-    const isTold = floor.offset <= this.#toldFloor
-    this.#toldFloor = floor.offset
-    const more = [isTold ? '' : String(floor.offset), hasIds ? String(dedupeWindowMs) : '', String(dedupeMaxIds)]
-    return `*${this.#argumentCount + 2 * messageCount}\r\n${this.#head}${bulks(more)}`
+    const { dedupeWindowMs, dedupeMaxIds } = this.#options
+    const ids = hasIds ? [String(dedupeWindowMs), String(dedupeMaxIds)] : ['', '']
+    return `*${this.#argumentCount + 2 * messageCount}\r\n${this.#head}${bulks(ids)}`
   }
 }
 

@@ -64,7 +64,6 @@ export class LogLink {
       ...[log.scripts.append, log.scripts.open].map(({ source }) => pair.ask((redis) => redis.script('LOAD', source))),
     ])
     const { start, isContinued, endOffset } = await this.#open(run, after)
-    if (!isContinued) log.floor.restart()
     this.#epoch = start.epoch
     this.#offset = start.offset
     this.#follower = follower
@@ -221,7 +220,6 @@ export class LogLink {
 
   #deliver(offset: number, timeMs: number, bytes: Buffer, start: number, end: number): void {
     this.#offset = offset
-    this.#context.log.floor.note(offset, end - start, timeMs)
     const delivery = decodeEnvelope(undefined, bytes, start, end)
     if (delivery === undefined) this.#context.events.malformed(`an entry of the log that is no message, at ${offset}`)
     else this.#follower?.message({ ...delivery, offset, timeMs })

@@ -10,8 +10,10 @@ const LEAP = 2 ** 24
  * Both scripts:
  *
  * KEYS  the stream: an entry `<offset>-<Unix time in ms>` for each message, its field `m` the envelope
- *       the state: hash of `epoch`, `end` (the last offset), `run` (the life of the server) and `ids` (when the ids were begun)
+ *       the state: hash of `epoch`, `end` (the last offset), `bytes` (of all envelopes so far), `mark` and `markTime` (`bytes` and the time at
+ *       the last mark), `run` (the life of the server) and `ids` (when the ids were begun)
  *       ids of messages: hash to offsets; and the ids from before those
+ *       marks: a list of `<offset> <bytes> <time>`, from which follows what may go
  * ARGV  what makes a new epoch unlike all others, `run` of this server ('' when it does not tell), the channel
  *
  * A message to the channel is `<epoch> <offset of the first> <Unix time in ms>\n`, then for each its length, 4 bytes, and
@@ -22,35 +24,39 @@ local function text(number) return string.format('%.0f', number) end
 local function begin()
   local time = redis.call('TIME')
   local epoch = ARGV[1] .. string.format('%x', time[1] * 1000000 + time[2])
-  redis.call('DEL', KEYS[1], KEYS[2], KEYS[3], KEYS[4])
+  redis.call('DEL', KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5])
   redis.call('HSET', KEYS[2], 'epoch', epoch, 'end', '0', 'run', ARGV[2])
   return epoch
 end
 `
 
+/** The bounds of bytes and age are kept to this part of themselves: there are as many marks for each, and some more. */
+const MARKS = 64
+const MIN_MARK_MS = 100
+
 /**
- * ARGV, further: messages to keep, offset up to which others may go ('' for none), time to keep ids in ms ('' when none
- * follows) and their number, then for each message its envelope and its id ('' for none).
+ * ARGV, further: what to keep in messages, in bytes of envelopes and in ms ('' for any age), for how many ms and how many ids of messages
+ * ('' when none follows), then for each message its envelope and its id ('' for none).
  * Returns `<epoch> <offset of the first>`; and, when some are duplicates, the offset of the first with that id for each, or nothing,
  * separated by commas.
  */
 const APPEND = `${PRELUDE}
-local state = redis.call('HMGET', KEYS[2], 'epoch', 'end', 'ids')
+local state = redis.call('HMGET', KEYS[2], 'epoch', 'end', 'bytes', 'mark', 'markTime', 'ids')
 local epoch, last = state[1], tonumber(state[2])
-if not epoch then epoch, last = begin(), 0 end
+if not epoch then epoch, last, state = begin(), 0, {} end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local hasNewIds = false
-if ARGV[6] ~= '' and (now - (tonumber(state[3]) or 0) >= tonumber(ARGV[6]) or redis.call('HLEN', KEYS[3]) >= tonumber(ARGV[7])) then
+if ARGV[7] ~= '' and (now - (tonumber(state[6]) or 0) >= tonumber(ARGV[7]) or redis.call('HLEN', KEYS[3]) >= tonumber(ARGV[8])) then
   hasNewIds = true
   if redis.call('EXISTS', KEYS[3]) == 1 then
     redis.call('UNLINK', KEYS[4])
     redis.call('RENAME', KEYS[3], KEYS[4])
-    redis.call('PEXPIRE', KEYS[4], ARGV[6])
+    redis.call('PEXPIRE', KEYS[4], ARGV[7])
   end
 end
-local first, nowText, live, known, hasKnown = last + 1, text(now), {}, {}, false
-for at = 8, #ARGV, 2 do
+local first, nowText, live, known, hasKnown, bytes = last + 1, text(now), {}, {}, false, tonumber(state[3]) or 0
+for at = 9, #ARGV, 2 do
   local envelope, id, before = ARGV[at], ARGV[at + 1], false
   local offset = text(last + 1)
   if id ~= '' then
@@ -61,6 +67,7 @@ for at = 8, #ARGV, 2 do
     hasKnown = true
   else
     last = last + 1
+    bytes = bytes + #envelope
     redis.call('XADD', KEYS[1], 'MAXLEN', '~', ARGV[4], offset .. '-' .. nowText, 'm', envelope)
     live[#live + 1] = struct.pack('>I4', #envelope)
     live[#live + 1] = envelope
@@ -69,11 +76,25 @@ for at = 8, #ARGV, 2 do
 end
 if hasNewIds then
   redis.call('HSET', KEYS[2], 'ids', nowText)
-  redis.call('PEXPIRE', KEYS[3], 2 * ARGV[6])
+  redis.call('PEXPIRE', KEYS[3], 2 * ARGV[7])
 end
 if last >= first then
-  redis.call('HSET', KEYS[2], 'end', text(last))
-  if ARGV[5] ~= '' then redis.call('XTRIM', KEYS[1], 'MINID', text(ARGV[5] + 1)) end
+  redis.call('HSET', KEYS[2], 'end', text(last), 'bytes', text(bytes))
+  local maxBytes, maxAge = tonumber(ARGV[5]), tonumber(ARGV[6]) or math.huge
+  local isMark = bytes - (tonumber(state[4]) or 0) >= maxBytes / ${MARKS}
+  if isMark or now - (tonumber(state[5]) or 0) >= math.max(${MIN_MARK_MS}, maxAge / ${MARKS}) then
+    redis.call('RPUSH', KEYS[5], text(last) .. ' ' .. text(bytes) .. ' ' .. nowText)
+    redis.call('HSET', KEYS[2], 'mark', text(bytes), 'markTime', nowText)
+    local floor
+    while true do
+      local mark = redis.call('LINDEX', KEYS[5], 0)
+      local offset, before, markTime = string.match(mark, '(%d+) (%d+) (%d+)')
+      if bytes - before <= maxBytes and now - markTime <= maxAge then break end
+      floor = offset
+      redis.call('LPOP', KEYS[5])
+    end
+    if floor then redis.call('XTRIM', KEYS[1], 'MINID', text(floor + 1)) end
+  end
   redis.call('PUBLISH', ARGV[3], epoch .. ' ' .. text(first) .. ' ' .. nowText .. '\\n' .. table.concat(live))
 end
 local answer = epoch .. ' ' .. text(first)

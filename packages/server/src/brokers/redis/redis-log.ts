@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { type HistoryOptions, hasHistory } from '../ordered-log.js'
 import { LogCalls } from './log-call.js'
-import { LogFloor } from './log-floor.js'
 import { type LogScripts, logScripts } from './log-scripts.js'
 
 /** Options of a {@link RedisLog}; as in {@link ServerOptions}. */
@@ -13,7 +12,7 @@ export interface RedisLogOptions extends HistoryOptions {
 
 const EPOCH_BYTES = 4
 
-/** What a node knows of the log at a Redis, from one link to the next. */
+/** The log at a Redis, as all links of a node have it. */
 export class RedisLog {
   readonly scripts: LogScripts
   /** `<namespace>/log`; in a cluster with the braces that put everything of a log into one slot. */
@@ -21,7 +20,6 @@ export class RedisLog {
   readonly stream: string
   /** As the scripts have them. */
   readonly keys: readonly string[]
-  readonly floor: LogFloor
   readonly #options: RedisLogOptions
 
   /** @returns `undefined` when nothing is logged */
@@ -30,14 +28,13 @@ export class RedisLog {
   }
 
   private constructor(options: RedisLogOptions, isCluster: boolean) {
-    const { brokerNamespace: namespace, history, historyMaxBytes } = options
+    const { brokerNamespace: namespace } = options
     const name = isCluster ? `${namespace}/log:{${namespace}}` : `${namespace}/log`
     this.#options = options
     this.channel = name
     this.stream = name
-    this.keys = [name, `${name}/state`, `${name}/ids`, `${name}/ids-before`]
+    this.keys = [name, `${name}/state`, `${name}/ids`, `${name}/ids-before`, `${name}/marks`]
     this.scripts = logScripts(isCluster ? 'SPUBLISH' : 'PUBLISH')
-    this.floor = new LogFloor({ maxBytes: historyMaxBytes, maxAgeMs: history.maxAgeMs })
   }
 
   /** @param run Of the server; see the scripts. */
@@ -47,15 +44,16 @@ export class RedisLog {
 
   /** The calls of one link. */
   calls(run: string): LogCalls {
-    const { historyMaxMessages: maxMessages, dedupeWindowMs, dedupeMaxIds } = this.#options
+    const { history, historyMaxMessages, historyMaxBytes, dedupeWindowMs, dedupeMaxIds } = this.#options
     return new LogCalls({
       sha: this.scripts.append.sha,
       keys: this.keys,
       leadArguments: this.leadArguments(run),
-      maxMessages,
+      maxMessages: historyMaxMessages,
+      maxBytes: historyMaxBytes,
+      maxAgeMs: history.maxAgeMs,
       dedupeWindowMs,
       dedupeMaxIds,
-      floor: this.floor,
     })
   }
 }
