@@ -9,6 +9,7 @@ import { type ResolvedOptions, resolveOptions } from './options.js'
 import { type ServerMessage, WebMQError } from './protocol/index.js'
 import { Publishes } from './publishes.js'
 import { Questions } from './questions.js'
+import { Replays } from './replays.js'
 import { errorOfServer } from './server-error.js'
 import type { KnownTopic, Payload, Topics } from './topics.js'
 import type {
@@ -75,7 +76,8 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
     })
     this.#publishes = new Publishes(resolved, this.#link)
     this.#questions = new Questions(this.#link, resolved.ackTimeoutMs)
-    this.#listens = new Listens(resolved, this.#link, this.#questions, {
+    const replays = new Replays()
+    this.#listens = new Listens(resolved, this.#link, this.#questions, replays, {
       onGap: (gap) => this.#emitter.emit('gap', gap),
       onError: (error) => this.#report(error),
     })
@@ -84,7 +86,7 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
       questions: this.#questions,
       timeoutMs: resolved.ackTimeoutMs,
       maxReads: resolved.maxMessages,
-      expectReplay: (...replay) => this.#listens.expectReplay(...replay),
+      replays,
     })
   }
 

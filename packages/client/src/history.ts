@@ -1,25 +1,18 @@
 import { parseDuration } from './duration.js'
 import { isPosition, validateKey, WebMQError } from './protocol/index.js'
-import type { Answer, Question, Questions } from './questions.js'
+import type { Question, Questions } from './questions.js'
+import type { Replays } from './replays.js'
 import type { HistoryOptions, HistoryResult, Message } from './types.js'
 import type { Wire } from './wire.js'
-
-type Ok = Exclude<Answer, WebMQError>
-
-/** Whom messages from the log are handed to. */
-export interface ReplayTarget {
-  deliver(message: Message<unknown>): void
-}
 
 /** What {@link HistoryReads} works with. */
 export interface HistoryContext {
   readonly wire: Wire
   readonly questions: Questions
+  readonly replays: Replays
   readonly timeoutMs: number
   /** Reads that may wait for a connection. */
   readonly maxReads: number
-  /** The messages that follow an answer go to these; `done` is called after the last. */
-  expectReplay(ok: Ok, targets: readonly ReplayTarget[], done: () => void): void
 }
 
 interface Read {
@@ -67,7 +60,7 @@ export class HistoryReads {
   }
 
   #ask(read: Read): void {
-    const { questions, expectReplay } = this.#context
+    const { questions, replays } = this.#context
     questions.ask(read.question, (answer) => {
       if (answer instanceof WebMQError) {
         if (answer.code !== 'E_DISCONNECTED') read.settle(answer)
@@ -75,7 +68,7 @@ export class HistoryReads {
       }
       const messages: Message<unknown>[] = []
       const { position, gap, more = false } = answer
-      expectReplay(answer, [{ deliver: (message) => messages.push(message) }], () =>
+      replays.expect(answer, [{ deliver: (message) => messages.push(message) }], () =>
         read.settle({ messages, position, more, gap }),
       )
     })

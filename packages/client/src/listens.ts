@@ -4,8 +4,9 @@ import { MatchCache } from './match-cache.js'
 import type { ResolvedOptions } from './options.js'
 import { decodePayload } from './payload.js'
 import { isSeen, type ParsedPosition, parsePosition } from './position.js'
-import { PositionBase, type ServerMessage, validatePattern, WebMQError } from './protocol/index.js'
+import { type ServerMessage, validatePattern, WebMQError } from './protocol/index.js'
 import type { Questions, Start } from './questions.js'
+import type { Replays, ReplayTarget } from './replays.js'
 import { SavedPositions } from './saved-positions.js'
 import { LiveSubscription } from './subscription.js'
 import type { ListenOptions, Message, MessageHandler } from './types.js'
@@ -24,16 +25,6 @@ interface Listen {
   timer?: ReturnType<typeof setTimeout>
 }
 
-/** Whom messages from the log are handed to. */
-type ReplayTarget = Pick<LiveSubscription, 'deliver'>
-
-/** Messages from the log that follow an `ok`, without anything in between [P-6.4]. */
-interface Replay {
-  readonly subscriptions: readonly ReplayTarget[]
-  left: number
-  done(): void
-}
-
 /** Whom the registry tells. */
 export interface ListensContext {
   onGap(gap: Gap): void
@@ -47,19 +38,19 @@ export class Listens {
   readonly #context: ListensContext
   readonly #listens = new Map<string, Listen>()
   readonly #questions: Questions
+  readonly #replays: Replays
   readonly #saved: SavedPositions | undefined
-  readonly #cache = new MatchCache<Listen>()
-  readonly #positions = new PositionBase()
-  #replay: Replay | undefined
+  readonly #cache = new MatchCache<LiveSubscription>()
   /** Position of the last live message: what matches a listen that was live before and came earlier is here [P-8.7]. */
   #latest: ParsedPosition | undefined
   #downCount = 0
 
-  constructor(options: ResolvedOptions, wire: Wire, questions: Questions, context: ListensContext) {
+  constructor(options: ResolvedOptions, wire: Wire, questions: Questions, replays: Replays, context: ListensContext) {
     this.#options = options
     this.#wire = wire
     this.#context = context
     this.#questions = questions
+    this.#replays = replays
     const { resume, url } = options
     if (resume) {
       this.#saved = new SavedPositions({
@@ -113,8 +104,7 @@ export class Listens {
   /** The connection is gone. */
   down(): void {
     this.#downCount++
-    this.#replay = undefined
-    this.#positions.clear()
+    this.#replays.clear()
     for (const listen of this.#listens.values()) {
       clearTimeout(listen.timer)
       for (const subscription of listen.subscriptions) subscription.suspend(this.#latest)
@@ -130,13 +120,6 @@ export class Listens {
     for (const { subscriptions } of listens) for (const subscription of subscriptions) subscription.close(error)
   }
 
-  /** The messages that follow an answer go to these subscriptions; `done` is called after the last. */
-  expectReplay({ position, replayed = 0 }: From<'ok'>, subscriptions: readonly ReplayTarget[], done: () => void): void {
-    this.#positions.note(position)
-    if (replayed > 0) this.#replay = { subscriptions, left: replayed, done }
-    else done()
-  }
-
   /** All that is live up to this position has come [P-9.7]. */
   heard(position: string | undefined): void {
     this.#latest = parsePosition(position) ?? this.#latest
@@ -145,28 +128,25 @@ export class Listens {
 
   /** Hands a message to every handler of every matching pattern, once. Cost for a known key: O(handlers). */
   deliver({ key, payload: wirePayload, position: wirePosition, replayed }: From<'message'>): void {
-    const replay = replayed ? this.#replay : undefined
-    // A replay that nobody waits for any more, because its answer was late, is nobody's.
-    const targets = replay ? [replay] : replayed ? [] : this.#cache.find(key, this.#listens.values())
-    const text = this.#positions.complete(wirePosition)
+    const text = this.#replays.complete(wirePosition)
     const position = parsePosition(text)
-    if (targets.length > 0) {
+    const handOver = (targets: readonly ReplayTarget[]) => {
+      if (targets.length === 0) return
       try {
         const payload = decodePayload(wirePayload, this.#options.codec)
         const message: Message<unknown> = { key, payload, position: text, replayed }
-        for (const { subscriptions } of targets) for (const one of subscriptions) one.deliver(message, position)
+        for (const one of targets) one.deliver(message, position)
       } catch (cause) {
         this.#context.onError({ error: new WebMQError('E_PAYLOAD_INVALID', { detail: key, cause }), key })
       }
     }
-    this.#saved?.touch()
-    if (!replay) {
+    if (replayed) this.#replays.take(handOver)
+    else {
+      handOver(this.#cache.find(key, this.#subscriptions()))
       // Last, for a handler may end the connection. Replays do not count: the log may be ahead of what is live.
-      if (!replayed && position) this.#latest = position
-    } else if (--replay.left === 0 && replay === this.#replay) {
-      this.#replay = undefined
-      replay.done()
+      if (position) this.#latest = position
     }
+    this.#saved?.touch()
   }
 
   /** The server has ended a listen that a new token does not grant [P-5.5]. Those who wait for an answer get their own. */
@@ -240,7 +220,7 @@ export class Listens {
       subscription.accept({ recovered, replayed, position, gap: reason }, !more, this.#latest, since)
     }
     if (isGap) this.#context.onGap({ pattern, reason: gap ?? 'no-history', since })
-    this.expectReplay(ok, targets, () => {
+    this.#replays.expect(ok, targets, () => {
       const end = parsePosition(position)
       for (const subscription of targets) {
         if (end && !isSeen(end, subscription.position)) subscription.position = end
@@ -261,6 +241,10 @@ export class Listens {
       if (open.length > 0 && this.#downCount === downCount) this.#ask(listen, open)
     }
     ask(targets.filter((subscription) => !subscription.whenRead()?.then(() => ask([subscription]))))
+  }
+
+  *#subscriptions(): Iterable<LiveSubscription> {
+    for (const { subscriptions } of this.#listens.values()) yield* subscriptions
   }
 
   *#handledPositions(): Iterable<readonly [pattern: string, position: string]> {
