@@ -49,6 +49,10 @@ impl Fanout {
     pub(crate) fn flush(&mut self, wire: &mut impl Wire) {
         self.is_flush_due = false;
         self.level_writes = 0;
+        // First who is sent something of its own: an answer that waits for a broadcast to hundreds, at 4 us each, is late by a
+        // millisecond; a broadcast that waits for some answers is not.
+        self.flush_members(wire);
+        let with_more = mem::take(&mut self.dirty_members);
         let mut cohorts = mem::take(&mut self.dirty_cohorts);
         for id in cohorts.drain(..) {
             self.flush_level(id, wire);
@@ -62,6 +66,7 @@ impl Fanout {
         }
         self.trailing_members = members;
         self.flush_members(wire);
+        self.dirty_members.extend(with_more);
         let mut cohorts = mem::take(&mut self.touched_cohorts);
         for id in cohorts.drain(..) {
             self.settle(id);

@@ -22,6 +22,8 @@ mod model_test;
 mod pool;
 mod slow;
 #[cfg(test)]
+mod write_order_test;
+#[cfg(test)]
 mod write_size_test;
 
 pub(crate) use flush::{Outcome, Wire, Written};
