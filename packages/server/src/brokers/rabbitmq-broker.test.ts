@@ -1,3 +1,4 @@
+import { connect } from 'amqplib'
 import { historyOf } from '../conformance/broker/history-of.js'
 import { brokerSuite } from '../conformance/index.js'
 import { sharedService } from '../services/index.js'
@@ -5,34 +6,50 @@ import { createRabbitmqBroker } from './rabbitmq-broker.js'
 
 let systemCount = 0
 
-brokerSuite(
-  'rabbitmq',
-  async () => {
-    const { url, ctl } = await sharedService('rabbitmq')
-    const namespace = `suite-${process.pid}-${++systemCount}`
-    const ofNamespace = async (...args: readonly string[]) =>
-      (await ctl(...args)).split('\n').filter((line) => line.includes(namespace))
-    return {
-      createNode: () =>
-        createRabbitmqBroker({
-          broker: url,
-          brokerNamespace: namespace,
-          brokerTimeoutMs: 10_000,
-          brokerStartTimeoutMs: 10_000,
-          brokerHeartbeatMs: 5_000,
-          brokerMaxPendingBytes: 67_108_864,
-          dedupeWindowMs: 60_000,
-          dedupeMaxIds: 1_000,
-          ...historyOf(),
-        }),
-      residue: async () => {
-        const queues = await ofNamespace('list_queues', 'name')
-        const bindings = await ofNamespace('list_bindings', 'source_name', 'destination_name')
-        // The properties tell which node a connection is of.
-        const connections = await ofNamespace('list_connections', 'client_properties')
-        return [...queues, ...bindings, ...connections]
-      },
-    }
-  },
-  { history: false, ordered: false, confirms: true, queueGroups: false, durable: false, manyNodes: true },
-)
+const SYSTEMS = [
+  { name: 'rabbitmq', rules: [], hasHistory: false },
+  { name: 'rabbitmq with a log', rules: ['#=1000'], hasHistory: true },
+]
+
+for (const { name, rules, hasHistory } of SYSTEMS) {
+  brokerSuite(
+    name,
+    async () => {
+      const { url, ctl } = await sharedService('rabbitmq')
+      const namespace = `suite-${process.pid}-${++systemCount}`
+      const log = `${namespace}.log`
+      // The log outlives the nodes.
+      const ofNodes = async (...args: readonly string[]) =>
+        (await ctl(...args)).split('\n').filter((line) => line.includes(namespace) && !line.includes(log))
+      return {
+        createNode: () =>
+          createRabbitmqBroker({
+            broker: url,
+            brokerNamespace: namespace,
+            brokerTimeoutMs: 10_000,
+            brokerStartTimeoutMs: 10_000,
+            brokerHeartbeatMs: 5_000,
+            brokerMaxPendingBytes: 67_108_864,
+            dedupeWindowMs: 60_000,
+            dedupeMaxIds: 1_000,
+            ...historyOf(...rules),
+          }),
+        residue: async () => {
+          const lists = await Promise.all([
+            ofNodes('list_queues', 'name'),
+            ofNodes('list_bindings', 'source_name', 'destination_name'),
+            // The properties tell which node a connection is of.
+            ofNodes('list_connections', 'client_properties'),
+          ])
+          return lists.flat()
+        },
+        end: async () => {
+          const operator = await connect(url)
+          await (await operator.createChannel()).deleteQueue(log)
+          await operator.close()
+        },
+      }
+    },
+    { history: hasHistory, ordered: false, confirms: true, queueGroups: false, durable: hasHistory, manyNodes: true },
+  )
+}

@@ -13,5 +13,5 @@ export interface RabbitmqBrokerOptions extends RemoteBrokerOptions {
  * @throws {WebMQError} `E_OPTION_INVALID` for an address that is none.
  */
 export function createRabbitmqBroker(options: RabbitmqBrokerOptions): Broker {
-  return new RemoteBroker(new RabbitmqDriver(options.broker), options)
+  return new RemoteBroker(new RabbitmqDriver(options.broker, options), options)
 }

@@ -32,10 +32,17 @@ export interface ConnectionPurpose {
   readonly heartbeatMs: number
 }
 
+/** Reads frames in place. */
+export interface FrameReader {
+  /** Takes its frames from `start` on, until the first that is not; returns where they end. */
+  read(bytes: Buffer, start: number): number
+}
+
 /** One AMQP connection: an established one, until it ends for whatever reason, once. */
 export class AmqpConnection {
   readonly model: Connection
   readonly #inner: InnerConnection
+  readonly #readers: FrameReader[] = []
   #isEnded = false
 
   /** @param onEnd Called once, when the connection ends otherwise than by `close`. */
@@ -66,12 +73,14 @@ export class AmqpConnection {
     if (!this.#isEnded) this.#inner.sendMethod(numberOf(channel), method, fields)
   }
 
-  /** Lets `read` have what comes, before amqplib; it returns how many bytes it has taken, whole frames. */
-  readFirst(read: (bytes: Buffer) => number): void {
+  /** Lets this reader have what comes, before amqplib; it takes whole frames. Of several readers each takes what is its own. */
+  readFirst(reader: FrameReader): void {
+    this.#readers.push(reader)
+    if (this.#readers.length > 1) return
     const inner = this.#inner
     const receive = inner.recvFrame.bind(inner)
     inner.recvFrame = () => {
-      const byteCount = read(inner.rest)
+      const byteCount = this.#read(inner.rest)
       if (byteCount > 0) inner.rest = inner.rest.subarray(byteCount)
       return receive()
     }
@@ -97,6 +106,15 @@ export class AmqpConnection {
       await Promise.race([closed, once(timeout, 'abort')]).catch(() => undefined)
     }
     this.destroy()
+  }
+
+  #read(bytes: Buffer): number {
+    let end = 0
+    for (;;) {
+      const start = end
+      for (const reader of this.#readers) end = reader.read(bytes, end)
+      if (end === start || this.#readers.length === 1) return end
+    }
   }
 
   /** Ends it at once: what waits for an answer rejects, and amqplib's timers end. */

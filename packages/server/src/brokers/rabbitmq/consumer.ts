@@ -1,11 +1,12 @@
 import { randomBytes } from 'node:crypto'
 import type { Channel, ConsumeMessage } from 'amqplib/callback_api'
-import { isKey } from 'webmq-client/protocol'
+import type { HistoryRules } from '../../history-rules.js'
 import type { LinkContext, LinkDelivery } from '../remote/link.js'
+import { Acks, PREFETCH_COUNT } from './acks.js'
 import { type AmqpConnection, called, numberOf, watchChannel } from './amqp-connection.js'
 import { BoundedBindings } from './bounded-bindings.js'
 import { DeliveryReader } from './delivery-reader.js'
-import { kindOf, ownKindOf, SourceReader } from './message-properties.js'
+import { deliveryOf, SourceReader } from './message-properties.js'
 import { Pulse } from './pulse.js'
 import { QueueBindings } from './queue-bindings.js'
 
@@ -13,14 +14,11 @@ import { QueueBindings } from './queue-bindings.js'
 export interface ConsumerEvents {
   deliver(delivery: LinkDelivery): void
   malformed(detail: string): void
+  /** A message came that comes by the log too. */
+  surplus(): void
   lost(cause: Error): void
 }
 
-/** Messages that may be on their way to the node, or waiting for its next acknowledgement. */
-const PREFETCH_COUNT = 1_000
-const ACK_EVERY_COUNT = 250
-/** What came is acknowledged after this at the latest; nothing hangs on it but memory of the broker. */
-const ACK_AFTER_MS = 100
 /**
  * What may wait at the broker for a node that does not keep up: the memory of the broker is that of all nodes. An operator may set less
  * by a policy.
@@ -33,7 +31,6 @@ const QUEUE_ID_BYTES = 4
 const MAX_PATTERNS = 2_000
 const MESSAGES_TAG = 'messages'
 const OVERFLOW_TAG = 'overflow'
-const NO_BYTES = Buffer.alloc(0)
 
 /**
  * The half of a link that consumes: one queue of its own, which ends with its connection.
@@ -43,20 +40,26 @@ const NO_BYTES = Buffer.alloc(0)
  */
 export class Consumer {
   readonly #connection: AmqpConnection
-  readonly #channel: Channel
+  readonly #acks: Acks
+  /** Keys that come by the log; `undefined` without one. */
+  readonly #logged: HistoryRules | undefined
   readonly #bindings: QueueBindings
   readonly #patterns: BoundedBindings
   readonly #events: ConsumerEvents
   readonly #pulse: Pulse
   readonly #sources = new SourceReader()
-  /** Of the last message that came. */
-  #deliveryTag = 0
-  #unackedCount = 0
-  #ackTimer: NodeJS.Timeout | undefined
   #isStopped = false
 
-  /** Declares the queue. The exchange must be there. */
-  static async open(connection: AmqpConnection, context: LinkContext, events: ConsumerEvents): Promise<Consumer> {
+  /**
+   * Declares the queue. The exchange must be there.
+   * @param logged What comes by the log, and is not wanted here; `undefined` without a log.
+   */
+  static async open(
+    connection: AmqpConnection,
+    context: LinkContext,
+    logged: HistoryRules | undefined,
+    events: ConsumerEvents,
+  ): Promise<Consumer> {
     const channel = await connection.openChannel()
     watchChannel(channel, events.lost)
     const { namespace, node, heartbeatMs } = context
@@ -76,7 +79,7 @@ export class Consumer {
       heard: () => consumer.#pulse.heard(),
       lost: events.lost,
     })
-    const consumer: Consumer = new Consumer(connection, channel, bindings, heartbeatMs, events)
+    const consumer: Consumer = new Consumer(connection, channel, bindings, logged, heartbeatMs, events)
     await called((done) => channel.prefetch(PREFETCH_COUNT, false, done))
     const reader = new DeliveryReader({
       channel: numberOf(channel),
@@ -84,7 +87,7 @@ export class Consumer {
       sources: consumer.#sources,
       take: (deliveryTag, delivery) => consumer.#take(deliveryTag, delivery),
     })
-    connection.readFirst((bytes) => reader.read(bytes))
+    connection.readFirst(reader)
     await consume(channel, queue, { consumerTag: MESSAGES_TAG, noAck: false }, (message) => {
       if (message === null) events.lost(new Error('its queue was deleted'))
       else consumer.#takeAny(message)
@@ -99,11 +102,13 @@ export class Consumer {
     connection: AmqpConnection,
     channel: Channel,
     bindings: QueueBindings,
+    logged: HistoryRules | undefined,
     heartbeatMs: number,
     events: ConsumerEvents,
   ) {
     this.#connection = connection
-    this.#channel = channel
+    this.#acks = new Acks(channel)
+    this.#logged = logged
     this.#bindings = bindings
     this.#patterns = new BoundedBindings(bindings, MAX_PATTERNS)
     this.#events = events
@@ -116,18 +121,23 @@ export class Consumer {
   }
 
   bind(pattern: string): Promise<void> {
-    return this.#patterns.bind(pattern)
+    return this.#comesByLog(pattern) ? Promise.resolve() : this.#patterns.bind(pattern)
   }
 
   unbind(pattern: string): Promise<void> {
-    return this.#patterns.unbind(pattern)
+    return this.#comesByLog(pattern) ? Promise.resolve() : this.#patterns.unbind(pattern)
+  }
+
+  /** The broker has answered, on whichever channel. */
+  heard(): void {
+    this.#pulse.heard()
   }
 
   /** Sends and watches nothing more. */
   stop(): void {
     this.#pulse.stop()
     this.#bindings.stop()
-    clearTimeout(this.#ackTimer)
+    this.#acks.stop()
     this.#isStopped = true
   }
 
@@ -136,37 +146,29 @@ export class Consumer {
     await this.#connection.close()
   }
 
+  /** Whether all that the pattern matches is logged. */
+  #comesByLog(pattern: string): boolean {
+    return this.#logged?.covers(pattern) === true
+  }
+
   /** Takes what amqplib has read. */
-  #takeAny({ fields, properties, content }: ConsumeMessage): void {
-    const { deliveryTag, routingKey: key } = fields
-    const id = typeof properties.messageId === 'string' ? Buffer.from(properties.messageId) : NO_BYTES
-    const source = this.#sources.read(id, 0, id.length, key)
-    const kind = source === undefined ? kindOf(properties, content) : ownKindOf(properties)
-    // A node has checked what it published.
-    const isMessage = source !== undefined || (isKey(key) && kind !== 'malformed')
-    this.#take(deliveryTag, isMessage ? { key, payload: content, isBinary: kind === 'binary', source } : undefined)
-    if (!isMessage) this.#events.malformed(`${JSON.stringify(key)} is no key, or its text not valid UTF-8`)
+  #takeAny(message: ConsumeMessage): void {
+    const delivery = deliveryOf(message, this.#sources)
+    this.#take(message.fields.deliveryTag, delivery)
+    if (delivery === undefined) {
+      this.#events.malformed(`${JSON.stringify(message.fields.routingKey)} is no key, or its text not valid UTF-8`)
+    }
   }
 
   /** @param delivery `undefined`: acknowledged, and no more. */
   #take(deliveryTag: number, delivery: LinkDelivery | undefined): void {
     if (this.#isStopped) return
     this.#pulse.heard()
-    this.#deliveryTag = deliveryTag
-    if (++this.#unackedCount >= ACK_EVERY_COUNT) this.#ack()
-    else this.#ackTimer ??= setTimeout(() => this.#ack(), ACK_AFTER_MS)
-    if (delivery !== undefined) this.#events.deliver(delivery)
-  }
-
-  #ack(): void {
-    clearTimeout(this.#ackTimer)
-    this.#ackTimer = undefined
-    if (this.#unackedCount > 0 && !this.#isStopped) {
-      // All that amqplib looks at.
-      const message = { fields: { deliveryTag: this.#deliveryTag } } as ConsumeMessage
-      this.#channel.ack(message, true)
-    }
-    this.#unackedCount = 0
+    this.#acks.add(deliveryTag)
+    if (delivery === undefined) return
+    // Comes by the log.
+    if (this.#logged?.ruleOf(delivery.key) !== undefined) this.#events.surplus()
+    else this.#events.deliver(delivery)
   }
 }
 

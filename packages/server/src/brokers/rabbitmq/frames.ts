@@ -21,6 +21,12 @@ export const FLAGS_AT = FRAME_HEAD_BYTES + 12
 export const PROPERTIES_AT = FLAGS_AT + 2
 /** What a node sets: content type, delivery mode, message id, in this order. */
 export const OUR_FLAGS = 0x8000 | 0x1000 | 0x0080
+/** For the log as well: content type, headers, delivery mode, message id. */
+export const OUR_LOG_FLAGS = OUR_FLAGS | 0x2000
+
+/** Marks of the types of values in a table of headers: a text with its length in four bytes, and an integer of eight bytes. */
+export const LONG_TEXT = 0x53
+export const LONG_INTEGER = 0x6c
 
 /** A text as AMQP writes short ones: its length in a byte, then itself. */
 export function shortText(text: string): Buffer {

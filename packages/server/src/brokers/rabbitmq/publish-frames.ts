@@ -10,11 +10,13 @@ import {
   HEADER,
   METHOD,
   OUR_FLAGS,
+  OUR_LOG_FLAGS,
   PAYLOAD_SIZE_AT,
   PROPERTIES_AT,
   SIZE_AT,
   shortText,
 } from './frames.js'
+import { logTable, TIME_CHARS } from './log-header.js'
 import { BINARY_TYPE, idEndOf, idPrefixOf, TEXT_TYPE } from './message-properties.js'
 
 /**
@@ -36,7 +38,17 @@ export interface PublishFramesOptions {
   readonly frameMaxBytes: number
   /** Takes the next bytes; keeps them until they are sent. */
   readonly write: (bytes: Uint8Array) => void
+  /** The epoch that messages for the log carry; asked for when there is one. */
+  readonly epoch: () => string
 }
+
+/** Header frames up to the part of the message id that differs, for texts and for bytes. */
+interface Headers {
+  readonly text: Buffer
+  readonly binary: Buffer
+}
+
+const NO_TABLE = Buffer.alloc(0)
 
 /** Encodes messages, many into one chunk of memory: those of a turn of the event loop are one write. */
 export class PublishFrames {
@@ -45,27 +57,32 @@ export class PublishFrames {
   readonly #write: (bytes: Uint8Array) => void
   /** Frames up to what differs from message to message. */
   readonly #method: Buffer
-  readonly #textHeader: Buffer
-  readonly #binaryHeader: Buffer
-  readonly #idPrefixBytes: number
+  readonly #headers: Headers
+  readonly #epoch: () => string
+  /** Of messages for the log in this epoch. */
+  #logHeaders: Headers
+  #logEpoch = ''
+  readonly #idPrefix: string
   #chunk = Buffer.allocUnsafeSlow(CHUNK_BYTES)
   /** From here to the end is encoded and not written. */
   #start = 0
   #end = 0
 
-  constructor({ channel, exchange, node, frameMaxBytes, write }: PublishFramesOptions) {
-    const idPrefix = idPrefixOf(node)
+  constructor({ channel, exchange, node, frameMaxBytes, write, epoch }: PublishFramesOptions) {
     this.#channel = channel
     this.#maxBodyBytes = frameMaxBytes - FRAME_OVERHEAD_BYTES
     this.#write = write
     this.#method = methodHead(channel, exchange)
-    this.#textHeader = headerHead(channel, TEXT_TYPE, idPrefix)
-    this.#binaryHeader = headerHead(channel, BINARY_TYPE, idPrefix)
-    this.#idPrefixBytes = idPrefix.length
+    this.#epoch = epoch
+    this.#idPrefix = idPrefixOf(node)
+    this.#headers = headersOf(channel, OUR_FLAGS, NO_TABLE, this.#idPrefix)
+    this.#logHeaders = this.#headers
   }
 
   /** Encodes a message; its last bytes are written with the next `flush`. */
-  add({ key, payload, isBinary, sequence, origin }: LinkMessage): void {
+  add(message: LinkMessage): void {
+    const { key, payload, isBinary, isLogged } = message
+    const headers = isLogged ? this.#headersForLog() : this.#headers
     this.#reserve(MAX_HEAD_BYTES)
     const chunk = this.#chunk
     const methodAt = this.#end
@@ -74,9 +91,11 @@ export class PublishFrames {
     // Neither mandatory nor immediate: a message that nobody listens to is no error.
     chunk[at++] = 0
     const headerAt = endFrame(chunk, methodAt, at)
-    at = headerAt + (isBinary ? this.#binaryHeader : this.#textHeader).copy(chunk, headerAt)
-    const idAt = at - this.#idPrefixBytes
-    at += chunk.write(idEndOf(sequence, key, origin), at, 'latin1')
+    at = headerAt + (isBinary ? headers.binary : headers.text).copy(chunk, headerAt)
+    const idAt = at - this.#idPrefix.length
+    // Before the id there are its length and the delivery mode, and before that the table, which ends with the time.
+    if (isLogged) chunk.write(`${Date.now()}`, idAt - 2 - TIME_CHARS, 'latin1')
+    at += chunk.write(idEndOf(message), at, 'latin1')
     chunk[idAt - 1] = at - idAt
     chunk.writeUInt32BE(payload.length, headerAt + PAYLOAD_SIZE_AT)
     this.#end = endFrame(chunk, headerAt, at)
@@ -90,6 +109,15 @@ export class PublishFrames {
     if (this.#end === this.#start) return
     this.#write(this.#chunk.subarray(this.#start, this.#end))
     this.#start = this.#end
+  }
+
+  #headersForLog(): Headers {
+    const epoch = this.#epoch()
+    if (epoch !== this.#logEpoch) {
+      this.#logEpoch = epoch
+      this.#logHeaders = headersOf(this.#channel, OUR_LOG_FLAGS, logTable(epoch), this.#idPrefix)
+    }
+    return this.#logHeaders
   }
 
   #addBody(part: Uint8Array): void {
@@ -131,14 +159,17 @@ function methodHead(channel: number, exchange: string): Buffer {
   return Buffer.concat([head, name])
 }
 
-/** The header frame up to the part of the message id that differs. */
-function headerHead(channel: number, contentType: string, idPrefix: string): Buffer {
+function headersOf(channel: number, flags: number, table: Buffer, idPrefix: string): Headers {
   const head = Buffer.alloc(PROPERTIES_AT)
   head[0] = HEADER
   head.writeUInt16BE(channel, 1)
   head.writeUInt16BE(BASIC, FRAME_HEAD_BYTES)
-  head.writeUInt16BE(OUR_FLAGS, FLAGS_AT)
-  return Buffer.concat([head, shortText(contentType), Buffer.of(PERSISTENT), shortText(idPrefix)])
+  head.writeUInt16BE(flags, FLAGS_AT)
+  const rest = [table, Buffer.of(PERSISTENT), shortText(idPrefix)]
+  return {
+    text: Buffer.concat([head, shortText(TEXT_TYPE), ...rest]),
+    binary: Buffer.concat([head, shortText(BINARY_TYPE), ...rest]),
+  }
 }
 
 /** Writes a text of at most 255 bytes; returns where it ends. */

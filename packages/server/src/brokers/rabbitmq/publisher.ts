@@ -5,6 +5,11 @@ import { Confirms } from './confirms.js'
 import { PublishFrames } from './publish-frames.js'
 import { Pulse } from './pulse.js'
 
+/** What a publisher needs to know of its node, and of the log: the epoch that messages for it carry. */
+export interface PublisherContext extends LinkContext {
+  readonly epoch: () => string
+}
+
 /** What a publisher tells. */
 export interface PublisherEvents {
   confirmed(sequence: number, isCumulative: boolean): void
@@ -32,7 +37,11 @@ export class Publisher {
   #isStopped = false
 
   /** Declares the exchange, and begins. */
-  static async open(connection: AmqpConnection, context: LinkContext, events: PublisherEvents): Promise<Publisher> {
+  static async open(
+    connection: AmqpConnection,
+    context: PublisherContext,
+    events: PublisherEvents,
+  ): Promise<Publisher> {
     const channel = await connection.openConfirmChannel()
     watchChannel(channel, events.lost)
     // Durable, and never deleted by us: queues of others are bound to it.
@@ -43,7 +52,7 @@ export class Publisher {
   private constructor(
     connection: AmqpConnection,
     channel: ConfirmChannel,
-    { namespace, node, heartbeatMs }: LinkContext,
+    { namespace, node, heartbeatMs, epoch }: PublisherContext,
     events: PublisherEvents,
   ) {
     this.#connection = connection
@@ -54,6 +63,7 @@ export class Publisher {
       node,
       frameMaxBytes: connection.frameMaxBytes,
       write: (bytes) => connection.send(bytes),
+      epoch,
     })
     // amqplib's own listeners look for a callback per message; there are none.
     channel.removeAllListeners('ack')

@@ -1,9 +1,11 @@
 import type { BrokerCapabilities } from '../../broker.js'
 import { limitedSignal } from '../limited-signal.js'
+import { type HistoryOptions, hasHistory } from '../ordered-log.js'
 import type { Link, LinkContext, LinkDriver, LinkEvents } from '../remote/link.js'
 import { parseAddress, type RabbitmqAddress } from './address.js'
 import { connectError } from './errors.js'
-import { RabbitmqLink } from './rabbitmq-link.js'
+import { LogBookmark } from './log-bookmark.js'
+import { type LinkLog, RabbitmqLink } from './rabbitmq-link.js'
 
 /** What one of several hosts gets, so that one that swallows everything does not use up the time of all. */
 const HOST_TIMEOUT_MS = 5_000
@@ -15,26 +17,31 @@ const HOST_TIMEOUT_MS = 5_000
 export class RabbitmqDriver implements LinkDriver {
   readonly name = 'rabbitmq'
   readonly takesBundles = false
-  readonly capabilities: BrokerCapabilities = {
-    history: false,
-    // Messages of two nodes may come into the queues of two others in either order.
-    ordered: false,
-    confirms: true,
-    queueGroups: false,
-    durable: false,
-    manyNodes: true,
-  }
+  /** RabbitMQ confirms without a word about the place. */
+  readonly confirmsByLog = true
+  readonly capabilities: BrokerCapabilities
   /** A queue gets a message once, however many of its bindings match. */
   readonly mayRepeat = false
   readonly address: string
   readonly #address: RabbitmqAddress
+  readonly #log: LinkLog
   /** The host to try first: the one that worked last. */
   #first = 0
 
   /** @throws {WebMQError} `E_OPTION_INVALID`. */
-  constructor(address: string) {
+  constructor(address: string, history: HistoryOptions) {
     this.#address = parseAddress(address)
     this.address = this.#address.text
+    this.#log = { history, bookmark: new LogBookmark() }
+    this.capabilities = {
+      history: hasHistory(history),
+      // Messages of two nodes may come into the queues of two others in either order; those of the log may not.
+      ordered: false,
+      confirms: true,
+      queueGroups: false,
+      durable: hasHistory(history),
+      manyNodes: true,
+    }
   }
 
   async connect(context: LinkContext, events: LinkEvents, signal: AbortSignal): Promise<Link> {
@@ -46,7 +53,7 @@ export class RabbitmqDriver implements LinkDriver {
       if (host === undefined) continue
       const limit = hosts.length === 1 ? undefined : limitedSignal(signal, HOST_TIMEOUT_MS)
       try {
-        const link = await RabbitmqLink.open(this.#address, host, context, events, limit?.signal ?? signal)
+        const link = await RabbitmqLink.open(this.#address, host, context, this.#log, events, limit?.signal ?? signal)
         this.#first = index
         return link
       } catch (error) {

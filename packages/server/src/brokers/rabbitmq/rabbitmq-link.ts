@@ -1,17 +1,28 @@
 import { WebMQError } from 'webmq-client/protocol'
-import type { Link, LinkContext, LinkEvents, LinkMessage } from '../remote/link.js'
+import { type HistoryOptions, hasHistory } from '../ordered-log.js'
+import type { Link, LinkContext, LinkEvents, LinkMessage, LogFollower, LogPlace } from '../remote/link.js'
 import type { RabbitmqAddress, RabbitmqHost } from './address.js'
 import { AmqpConnection, connectTo } from './amqp-connection.js'
 import { Consumer } from './consumer.js'
+import type { LogBookmark } from './log-bookmark.js'
+import { LogFollow } from './log-follow.js'
 import { Publisher } from './publisher.js'
+
+/** The log, as far as a link needs to know it. */
+export interface LinkLog {
+  readonly history: HistoryOptions
+  readonly bookmark: LogBookmark
+}
 
 /** Two connections to one broker, one to publish and one to consume. What ends either of them or a channel ends the link. */
 export class RabbitmqLink implements Link {
   readonly #context: LinkContext
   readonly #events: LinkEvents
+  readonly #log: LinkLog
   readonly #connections: AmqpConnection[] = []
   #publisher: Publisher | undefined
   #consumer: Consumer | undefined
+  #follow: LogFollow | undefined
   #isOpen = false
   #lostCause: Error | undefined
   #closed: Promise<void> | undefined
@@ -21,10 +32,11 @@ export class RabbitmqLink implements Link {
     address: RabbitmqAddress,
     host: RabbitmqHost,
     context: LinkContext,
+    log: LinkLog,
     events: LinkEvents,
     signal: AbortSignal,
   ): Promise<RabbitmqLink> {
-    const link = new RabbitmqLink(context, events)
+    const link = new RabbitmqLink(context, log, events)
     const abort = () => link.#abort()
     signal.addEventListener('abort', abort, { once: true })
     try {
@@ -42,8 +54,9 @@ export class RabbitmqLink implements Link {
     }
   }
 
-  private constructor(context: LinkContext, events: LinkEvents) {
+  private constructor(context: LinkContext, log: LinkLog, events: LinkEvents) {
     this.#context = context
+    this.#log = log
     this.#events = events
   }
 
@@ -57,6 +70,10 @@ export class RabbitmqLink implements Link {
 
   publish(message: LinkMessage): void {
     this.#publisher?.publish(message)
+  }
+
+  async follow(after: LogPlace | undefined, follower: LogFollower): Promise<void> {
+    await this.#follow?.follow(after, follower)
   }
 
   close(): Promise<void> {
@@ -77,9 +94,22 @@ export class RabbitmqLink implements Link {
     for (const result of results) if (result.status === 'rejected') throw result.reason
     const [publishing, consuming] = this.#connections
     if (publishing === undefined || consuming === undefined) return
-    const { deliver, malformed, confirmed, refused, blocked } = bound(this.#events)
-    this.#publisher = await Publisher.open(publishing, this.#context, { confirmed, refused, blocked, lost: this.#lose })
-    this.#consumer = await Consumer.open(consuming, this.#context, { deliver, malformed, lost: this.#lose })
+    const { deliver, malformed, surplus, confirmed, refused, blocked } = bound(this.#events)
+    const context = this.#context
+    const lost = this.#lose
+    const { history, bookmark } = this.#log
+    const logged = hasHistory(history) ? history.history : undefined
+    this.#publisher = await Publisher.open(
+      publishing,
+      { ...context, epoch: () => bookmark.epoch },
+      { confirmed, refused, blocked, lost },
+    )
+    const consumer = await Consumer.open(consuming, context, logged, { deliver, malformed, surplus, lost })
+    this.#consumer = consumer
+    if (logged === undefined) return
+    const heard = () => consumer.heard()
+    const options = { publishing, consuming, context, history, bookmark }
+    this.#follow = await LogFollow.open(options, { heard, deliver, malformed, surplus, lost })
   }
 
   readonly #lose = (cause: Error): void => {
@@ -97,6 +127,7 @@ export class RabbitmqLink implements Link {
   #stop(): void {
     this.#publisher?.stop()
     this.#consumer?.stop()
+    this.#follow?.stop()
   }
 
   async #close(): Promise<void> {
@@ -112,6 +143,7 @@ function bound(events: LinkEvents): LinkEvents {
     refused: (sequence, cause) => events.refused(sequence, cause),
     blocked: (isBlocked, reason) => events.blocked(isBlocked, reason),
     malformed: (detail) => events.malformed(detail),
+    surplus: () => events.surplus(),
     lost: (cause) => events.lost(cause),
   }
 }

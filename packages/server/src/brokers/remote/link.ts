@@ -50,7 +50,7 @@ export interface LogPlace extends Position {
 /** Who follows a log. */
 export interface LogFollower {
   /**
-   * Once, before the first message.
+   * Before the first message, and again, never as continued, when another log begins in its midst.
    * @param start The place that what follows stands after; nothing is missing between it and the first message.
    * @param isContinued It is the place that was asked for, and nothing of it was lost. Otherwise what follows is all there is.
    */
@@ -86,6 +86,8 @@ export interface LinkEvents {
   blocked(isBlocked: boolean, reason?: string): void
   /** A message came that is not one of WebMQ's; it was dropped. */
   malformed(detail: string): void
+  /** A message came that was not asked for, or that comes by the log; it was dropped. */
+  surplus(): void
   /** The broker is no longer reached over this link; `close` is called next. Once. */
   lost(cause: Error): void
 }
@@ -129,6 +131,11 @@ export interface LinkDriver {
   /** Of the adapter: `rabbitmq`. */
   readonly name: string
   readonly capabilities: BrokerCapabilities
+  /**
+   * Whether a logged message counts as accepted when it has come back by the log, and not by {@link LinkEvents.confirmed}: where the broker does not tell
+   * its place.
+   */
+  readonly confirmsByLog?: boolean
   /** Whether a message may stand for several of the same key. Not where other programs are to see bare payloads. */
   readonly takesBundles: boolean
   /** The broker's address for log and errors, without credentials. */

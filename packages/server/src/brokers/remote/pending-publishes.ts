@@ -9,6 +9,8 @@ export interface PendingPublishesOptions {
   readonly maxBytes: number
   /** Time that a message may wait. */
   readonly timeoutMs: number
+  /** As {@link LinkDriver.confirmsByLog}. */
+  readonly confirmsByLog: boolean
   /** Says why messages are not accepted just now; becomes part of the error. */
   readonly reason: () => string
 }
@@ -121,11 +123,14 @@ export class PendingPublishes {
     return { message, accepted }
   }
 
-  /** The broker has accepted a message, or all up to it. Sequences that do not wait any more are left alone. */
+  /**
+   * The broker has accepted a message, or all up to it. Sequences that do not wait any more are left alone, and so are those that wait for their
+   * place in the log.
+   */
   confirm(sequence: number, isCumulative: boolean, accepted?: Accepted): void {
     const first = isCumulative ? this.#headSequence : sequence
     for (let at = first; at <= sequence; at++) {
-      const pending = this.#take(at)
+      const pending = accepted === undefined && this.#waitsForPlace(at) ? undefined : this.#take(at)
       if (pending === undefined) continue
       this.#acceptedCount += pending.messageCount
       pending.resolve((at === sequence ? accepted : undefined) ?? ACCEPTED)
@@ -168,6 +173,12 @@ export class PendingPublishes {
 
   #waiting(): Pending[] {
     return this.#entries.slice(this.#head).filter((pending) => pending !== undefined)
+  }
+
+  #waitsForPlace(sequence: number): boolean {
+    if (!this.#options.confirmsByLog) return false
+    const at = sequence - this.#headSequence + this.#head
+    return at >= this.#head && this.#entries[at]?.message.isLogged === true
   }
 
   #take(sequence: number): Pending | undefined {

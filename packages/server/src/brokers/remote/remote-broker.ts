@@ -39,6 +39,7 @@ const NODE_BYTES = 8
 const MAX_ARRIVAL_MS = 2_000
 /** What is pending when a node stops gets this long, or `brokerTimeoutMs` if that is shorter. */
 const MAX_STOP_MS = 2_000
+const DUPLICATE: Accepted = { isDuplicate: true }
 
 /**
  * A broker that is reached over links which may be lost: everything that does not depend on which one it is.
@@ -96,6 +97,7 @@ export class RemoteBroker implements Broker {
     this.#pending = new PendingPublishes({
       maxBytes: options.brokerMaxPendingBytes,
       timeoutMs: options.brokerTimeoutMs,
+      confirmsByLog: driver.confirmsByLog === true,
       reason: () => `${driver.name} at ${driver.address} is ${this.#status}`,
     })
   }
@@ -253,6 +255,10 @@ export class RemoteBroker implements Broker {
       malformed: () => {
         this.#malformedCount++
       },
+      surplus: () => {
+        this.#receivedCount++
+        this.#surplusCount++
+      },
     }
   }
 
@@ -337,8 +343,11 @@ export class RemoteBroker implements Broker {
   #deliverLogged(delivery: LoggedDelivery): void {
     const { key, payload, isBinary, source, offset, timeMs } = delivery
     this.#receivedCount++
+    const isOwn = source?.node === this.#node
     if (this.#heardLogged.note(delivery, timeMs)) {
       this.#surplusCount++
+      // Unless it is the same that was sent again, another has its id.
+      if (isOwn) this.#pending.confirm(source.sequence, false, DUPLICATE)
       return
     }
     this.#log.follow(offset, key, payload, isBinary, timeMs)
@@ -346,8 +355,7 @@ export class RemoteBroker implements Broker {
     this.#logSource = source
     const { epoch } = this.#log.position
     // Caught up with before it would be sent again.
-    if (source?.node === this.#node)
-      this.#pending.confirm(source.sequence, false, { position: { epoch, offset }, isDuplicate: false })
+    if (isOwn) this.#pending.confirm(source.sequence, false, { position: { epoch, offset }, isDuplicate: false })
     const wasDelivered = this.#heardBefore?.note(delivery, timeMs) === true
     if (wasDelivered || this.#isUnwanted(key)) return
     this.#sink?.deliver(this.#inbound(key, payload, isBinary, source, { epoch, offset }))
