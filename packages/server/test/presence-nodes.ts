@@ -19,6 +19,7 @@ export const LINGER_MS = 5_000
 export interface PresenceNodeOptions {
   readonly limits?: Partial<PresenceLimits>
   readonly maxPayloadBytes?: number
+  readonly ttlMs?: number
 }
 
 /** One event that a watcher was told: `+id`, `~id` or `-id`. */
@@ -61,7 +62,11 @@ export class PresenceNode {
   readonly #watchers = new Map<ConnectionId, Watcher>()
   #connectionCount = 0
 
-  constructor(name: string, hub: BrokerHub, { limits, maxPayloadBytes = 262_144 }: PresenceNodeOptions = {}) {
+  constructor(
+    name: string,
+    hub: BrokerHub,
+    { limits, maxPayloadBytes = 262_144, ttlMs = TTL_MS }: PresenceNodeOptions = {},
+  ) {
     this.broker = hub.createBroker()
     this.presence = new Presence({
       node: name,
@@ -79,7 +84,7 @@ export class PresenceNode {
         },
       },
       limits: { ...LIMITS, ...limits },
-      ttlMs: TTL_MS,
+      ttlMs,
       lingerMs: LINGER_MS,
       maxPayloadBytes,
       log: { debug: () => undefined, warn: () => undefined },

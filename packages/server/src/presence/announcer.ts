@@ -42,6 +42,8 @@ export class Announcer {
   /** Those who are to get a lease, and those who are being sent everything, with the number that they have given it. */
   readonly #greeters = new Set<string>()
   readonly #askers = new Map<string, number>()
+  /** Those to whom parts are on their way. */
+  readonly #served = new Set<string>()
   #isLeaseDue = false
   #isAsking = false
   #isOpen = false
@@ -101,10 +103,12 @@ export class Announcer {
 
   /** Sends a node everything, in parts; a newer question ends an older one. */
   answer(node: string, round: number): void {
-    const isNew = !this.#askers.has(node)
+    if (!this.#isOpen) return
     this.#askers.set(node, round)
+    if (this.#served.has(node)) return
+    this.#served.add(node)
     // Never from within a call of the broker.
-    if (isNew && this.#isOpen) setImmediate(() => void this.#sendAll(node))
+    setImmediate(() => void this.#serve(node))
   }
 
   /** The last word: what is left of this node ends after so long. */
@@ -158,11 +162,17 @@ export class Announcer {
     this.#untold.clear()
   }
 
+  async #serve(asker: string): Promise<void> {
+    for (let round = this.#askers.get(asker); round !== undefined; round = this.#askers.get(asker)) {
+      await this.#sendAll(asker, round)
+      if (this.#askers.get(asker) === round) this.#askers.delete(asker)
+    }
+    this.#served.delete(asker)
+  }
+
   /** Goes through what this node holds while it changes: what is new meanwhile comes last, or as a change. */
-  async #sendAll(asker: string): Promise<void> {
+  async #sendAll(asker: string, round: number): Promise<void> {
     const { node, roster, maxMessageBytes } = this.#context
-    const round = this.#askers.get(asker)
-    if (round === undefined) return
     const held = roster.entriesOf(node)
     let index = 0
     let entries: string[] = []
@@ -190,8 +200,6 @@ export class Announcer {
       bytes += Buffer.byteLength(text) + 1
     }
     if (goesOn) await send(true)
-    if (this.#askers.get(asker) === round) this.#askers.delete(asker)
-    else void this.#sendAll(asker)
   }
 
   /** What could not be published shows to the others as a version that is missing. Returns whether it could. */

@@ -214,6 +214,14 @@ describe('nodes', () => {
     expect(c.presence.stats().peerCount).toBe(1)
   })
 
+  it('keep each other alive with every time to live', async () => {
+    // Whose shares are no whole numbers.
+    const [a, b] = await joined(['a', 'b'], { ttlMs: 2_000 })
+    a.connect().enter('room', undefined, 'm', undefined)
+    await vi.advanceTimersByTimeAsync(20_000)
+    expect(b.presence.stats()).toMatchObject({ memberCount: 1, peerCount: 1, droppedCount: 0 })
+  })
+
   it('that stop leave theirs for as long as a lost connection does', async () => {
     const [a, b] = await joined(['a', 'b'])
     const connection = a.connect()

@@ -93,7 +93,7 @@ export class Presence {
       roster,
       broker,
       maxMessageBytes: Math.min(MAX_MESSAGE_BYTES, maxPayloadBytes),
-      validMs: ttlMs * VALID_SHARE,
+      validMs: Math.floor(ttlMs * VALID_SHARE),
       onError: (err) => log.debug({ err }, 'presence could not be published; the others will ask for it'),
     })
     this.#own = new OwnMembers({ node, roster, announcer, deadlines, now, lingerMs })
