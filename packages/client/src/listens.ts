@@ -297,7 +297,8 @@ export class Listens {
   async #remove(subscription: LiveSubscription): Promise<void> {
     const { pattern } = subscription
     if (!this.#forget(subscription)) return
-    this.#saved?.forget(pattern)
+    // One that never was live has changed nothing: frameworks end what they have just begun, and begin it again.
+    if (subscription.wasActive) this.#saved?.forget(pattern)
     if (!this.#wire.isLive) return
     await new Promise((resolve) => this.#questions.ask({ verb: 'unlisten', pattern }, resolve))
   }
