@@ -10,7 +10,7 @@ const broker = createMeshBroker({
   log: silent,
 })
 await broker.start({
-  deliver: ({ payload }) => process.send({ text: Buffer.from(payload).toString() }),
+  deliver: ({ payload, position }) => process.send({ text: Buffer.from(payload).toString(), position }),
   gap: () => process.send({ gap: true }),
   status: () => undefined,
 })

@@ -41,6 +41,8 @@ export const FRAME = {
   traceStart: 27,
   /** How that of the sender goes on. */
   trace: 28,
+  /** Messages that the sender's log does not have because others with their ids are there: origin and sequence of both. */
+  leftOut: 29,
 
   /** Counted frames up to this number have been taken in. */
   ack: 32,

@@ -80,6 +80,7 @@ export class Link implements WireHandler {
       case FRAME.fed:
       case FRAME.traceStart:
       case FRAME.trace:
+      case FRAME.leftOut:
         this.#events.log(peer, type, bytes.subarray(start, end))
         return
       case FRAME.add:

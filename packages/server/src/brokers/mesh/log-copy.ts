@@ -14,15 +14,16 @@ export interface LogEntry {
 }
 
 /** A message that was left out, because one with the same id stands in the log. */
-interface Duplicate {
+export interface Duplicate {
   readonly origin: Origin
   readonly sequence: number
-  /** Where the other one stands. */
-  readonly original: number
+  /** The other one. */
+  readonly original: Origin
+  readonly originalSequence: number
 }
 
 /** Messages that were left out which are remembered, for clients that come from a node where the other one was. */
-const MAX_DUPLICATES = 1_024
+const MAX_DUPLICATES = 16_384
 
 /**
  * A node's own log in a mesh: all logged messages of all nodes, in the order in which they came here. Each is known by its origin and
@@ -69,9 +70,23 @@ export class LogCopy {
   /** A message of another node has the id of one that is logged, or was. */
   leaveOut(origin: Origin, sequence: number, original: Position | undefined): void {
     origin.known = sequence
-    if (original === undefined) return
-    if (this.#duplicates.length >= MAX_DUPLICATES) this.#duplicates = this.#duplicates.slice(MAX_DUPLICATES / 2)
-    this.#duplicates.push({ origin, sequence, original: original.offset })
+    const { order } = this
+    if (original === undefined || original.offset <= order.heldAfter) return
+    const logged = this.origins.at(order.originAt(original.offset))
+    if (logged === undefined) return
+    const originalSequence = order.sequenceAt(original.offset)
+    this.noteDuplicate({ origin, sequence, original: logged, originalSequence })
+  }
+
+  /** A message was left out here, or where what is here comes from. */
+  noteDuplicate(duplicate: Duplicate): void {
+    if (this.#duplicates.length >= MAX_DUPLICATES) this.#forgetDuplicates()
+    this.#duplicates.push(duplicate)
+  }
+
+  /** Those that were left out for the sake of messages that the log may still hold. */
+  get duplicates(): readonly Duplicate[] {
+    return this.#duplicates
   }
 
   /**
@@ -147,7 +162,8 @@ export class LogCopy {
     const excluded = this.#originalsOf(seen)
     const { order } = this
     const isOld = (offset: number) => order.sequenceAt(offset) <= (seenByIndex.get(order.originAt(offset)) ?? 0)
-    const isSeen = (offset: number) => isOld(offset) || excluded.has(offset)
+    const isSeen = (offset: number) =>
+      isOld(offset) || excluded.get(order.originAt(offset))?.has(order.sequenceAt(offset)) === true
     const isGap = from === undefined ? this.#hasLostAfter(seen) : from < order.heldAfter || from <= this.#holeOffset
     const first = Math.max(order.heldAfter, from ?? 0)
     let leftCount = isGap ? Number.POSITIVE_INFINITY : 0
@@ -167,12 +183,20 @@ export class LogCopy {
     return false
   }
 
-  #originalsOf(seen: ReadonlyMap<Origin, number>): ReadonlySet<number> {
-    const originals = new Set<number>()
-    for (const { origin, sequence, original } of this.#duplicates) {
-      if (sequence <= (seen.get(origin) ?? 0)) originals.add(original)
+  /** Sequences, by the index of their origin, of messages that someone has seen under another number. */
+  #originalsOf(seen: ReadonlyMap<Origin, number>): ReadonlyMap<number, ReadonlySet<number>> {
+    const originals = new Map<number, Set<number>>()
+    for (const { origin, sequence, original, originalSequence } of this.#duplicates) {
+      if (sequence > (seen.get(origin) ?? 0) || originalSequence <= (seen.get(original) ?? 0)) continue
+      const sequences = originals.get(original.index) ?? new Set()
+      originals.set(original.index, sequences.add(originalSequence))
     }
     return originals
+  }
+
+  #forgetDuplicates(): void {
+    const held = this.#duplicates.filter(({ original, originalSequence }) => original.lost < originalSequence)
+    this.#duplicates = held.slice(-MAX_DUPLICATES / 2)
   }
 
   #add(origin: Origin, sequence: number, entry: LogEntry, timeMs: number): Position {

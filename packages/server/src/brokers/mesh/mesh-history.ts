@@ -195,6 +195,9 @@ export class MeshHistory {
         if (origin !== undefined && upTo > origin.known) this.#lose(origin, upTo, Date.now() - ageMs)
         return
       }
+      case FRAME.leftOut:
+        this.#onLeftOut(history, decodeNumbers(body))
+        return
       case FRAME.fed:
         this.#onFed(peer, history, decodeNumbers(body))
         return
@@ -281,6 +284,16 @@ export class MeshHistory {
     }
     if (this.#wantsOf(peer).length > 0 && !this.#sources.includes(peer)) this.#sources.push(peer)
     this.#ask()
+  }
+
+  #onLeftOut({ origins }: PeerLog, numbers: readonly number[]): void {
+    for (let at = 0; at + 3 < numbers.length; at += 4) {
+      const [index = 0, sequence = 0, originalIndex = 0, originalSequence = 0] = numbers.slice(at, at + 4)
+      const origin = origins.get(index)
+      const original = origins.get(originalIndex)
+      if (origin === undefined || original === undefined) continue
+      this.#copy.noteDuplicate({ origin, sequence, original, originalSequence })
+    }
   }
 
   #onTrace({ node }: Peer, history: PeerLog, { index, startOffset, endOffset, start, runs }: ToldTrace): void {

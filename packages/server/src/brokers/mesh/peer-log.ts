@@ -31,6 +31,8 @@ export class PeerLog {
   readonly #outbox: Outbox
   readonly #keys: KeyWriter
   readonly #wanted = new Map<Origin, number>()
+  /** As it was asked for. */
+  readonly #asked = new Map<Origin, number>()
   #cursor = 0
   #pageSequence = 0
 
@@ -43,6 +45,7 @@ export class PeerLog {
   /** It wants the messages of an origin after this one. Takes effect with `feed`. */
   want(origin: Origin, after: number): void {
     this.#wanted.set(origin, after)
+    this.#asked.set(origin, after)
     this.#cursor = 0
   }
 
@@ -90,9 +93,29 @@ export class PeerLog {
     }
   }
 
+  /** Of what was asked for, messages that are not in the log because others with their ids are, or that are in place of others. */
+  #tellDuplicates(): void {
+    const isAsked = (origin: Origin, sequence: number) =>
+      sequence > (this.#asked.get(origin) ?? Number.POSITIVE_INFINITY)
+    const told = this.#copy.duplicates.filter(
+      ({ origin, sequence, original, originalSequence }) =>
+        original.lost < originalSequence && (isAsked(origin, sequence) || isAsked(original, originalSequence)),
+    )
+    if (told.length === 0) return
+    const numbers = told.flatMap(({ origin, sequence, original, originalSequence }) => [
+      origin.index,
+      sequence,
+      original.index,
+      originalSequence,
+    ])
+    this.#outbox.add(FRAME.leftOut, encodeNumbers(numbers))
+  }
+
   #end(): void {
     const ended = [...this.#wanted.keys()]
+    this.#tellDuplicates()
     this.#wanted.clear()
+    this.#asked.clear()
     this.#outbox.add(FRAME.fed, encodeNumbers(ended.flatMap(({ index, known }) => [index, known])))
     if (ended.includes(this.#copy.origins.own)) this.isLive = true
   }
