@@ -4,6 +4,8 @@ import type { NatsWire } from './nats-wire.js'
 const PREFIX = '$JS.API.'
 /** Requests that wait for their answers at a time; a link makes them one after the other. */
 const MAX_REQUESTS = 16
+/** In a cluster whoever was asked may be gone, and nobody says so. */
+const REQUEST_TIMEOUT_MS = 3_000
 
 /** What JetStream answers to what it does not do. */
 export class JetStreamError extends Error {
@@ -59,18 +61,23 @@ export class JetStreamApi {
   }
 
   /**
-   * Asks, and resolves with the answer, which has the parts that are asked for by this name; there is no limit of time but the link's.
+   * Asks, and resolves with the answer.
    * @param name `STREAM.INFO.chat-log`
-   * @throws {JetStreamError} for what it does not do, {WebMQError} `E_BROKER_REFUSED` where that is final.
+   * @throws {JetStreamError} for what it does not do; {WebMQError} `E_BROKER_REFUSED` where that is final; anything else after 3 s.
    */
   async ask(name: string, body: object): Promise<object> {
     if (this.#waiters.size >= MAX_REQUESTS)
       throw new Error(`JetStream leaves ${this.#waiters.size} requests unanswered`)
     const request = ++this.#lastRequest
+    let timer: NodeJS.Timeout | undefined
     const answer = await new Promise<object>((resolve, reject) => {
       this.#waiters.set(request, { resolve, reject })
+      timer = setTimeout(() => reject(new Error(`JetStream does not answer to ${name}`)), REQUEST_TIMEOUT_MS)
       this.#wire.say(`${PREFIX}${name}`, `${this.#replyPrefix}${request}`, JSON.stringify(body))
-    }).finally(() => this.#waiters.delete(request))
+    }).finally(() => {
+      clearTimeout(timer)
+      this.#waiters.delete(request)
+    })
     if (!('error' in answer)) return answer
     const { error } = answer as { error: { description?: unknown; err_code?: unknown } }
     const failure = new JetStreamError(String(error.description), Number(error.err_code ?? 0))

@@ -111,7 +111,7 @@ export class NatsLog {
       else this.#api.answered(number, text)
     } else {
       const reason = isUnanswered
-        ? 'the stream of the log is gone'
+        ? 'nobody takes what is logged: its stream is gone, or without a leader'
         : this.#acks.answered(number, text, this.#consumer.epoch)
       if (reason !== undefined) this.#wire.lose(new Error(reason))
     }
