@@ -1,0 +1,6 @@
+import { rabbitmq } from './brokers.js'
+import { joinsUnderFlood } from './joins.js'
+import { randomSchedules } from './random-schedules.js'
+
+randomSchedules(rabbitmq)
+joinsUnderFlood(rabbitmq)
