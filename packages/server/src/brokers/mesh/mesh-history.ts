@@ -85,6 +85,8 @@ export class MeshHistory {
   #looking: NodeJS.Timeout | undefined
   /** When clients may have begun to listen, Unix time in milliseconds. */
   #upAtMs = Number.POSITIVE_INFINITY
+  /** Clients have come from other nodes: what was logged before this one was up, and comes later, they have missed. */
+  #hasGuests = false
 
   constructor(context: MeshHistoryContext) {
     this.#context = context
@@ -152,7 +154,7 @@ export class MeshHistory {
     }
     const timeMs = nowMs - (ageMs ?? 0)
     const position = this.#copy.take(origin, sequence, entry, timeMs)
-    return { position, isWanted: ageMs === undefined || timeMs >= this.#upAtMs }
+    return { position, isWanted: ageMs === undefined || timeMs >= this.#upAtMs || this.#hasGuests }
   }
 
   /** As {@link Broker.read}; at once, unless `since` is of a node that is ahead of this one. */
@@ -364,6 +366,7 @@ export class MeshHistory {
       return { ...log.read(range, patterns), gap: stand === 'beyond' ? 'epoch-changed' : stand }
     }
     const { seen, bases } = stand
+    this.#hasGuests = true
     const epoch = formatJointEpoch(this.#context.node, bases)
     const from = place.epoch === this.#context.node ? place.offset : undefined
     const result = log.read(range, patterns, this.#copy.continuationOf(seen, from, epoch ?? this.#context.node))
