@@ -158,7 +158,10 @@ function examineStream(stream: Stream, violate: (text: string) => void): number 
     // With a log, ids are lost too: what was on its way then is published again, and given again, after a gap that says so.
     const isAgain = logAnewAtMs > beforeAtMs && record.settledAtMs > beforeAtMs
     if (at < next && !isAgain) {
-      violate(`${key} ${publisher}/${number} came ${receivedAtMs.has(number) ? 'twice' : `after ${numbers[next - 1]}`}`)
+      const isTwice = receivedAtMs.has(number)
+      violate(
+        `${key} ${publisher}/${number} came ${isTwice ? 'twice' : `after ${numbers[next - 1]}`}, at ${entry.message.position}`,
+      )
       continue
     }
     if (hasBegun) miss(next, at, `${number}`)

@@ -104,8 +104,16 @@ const steps: { readonly [K in StepKind]: fc.Arbitrary<Omit<Extract<Step, { kind:
 /** How likely each kind of step is, relative to the others. */
 export type StepWeights = Partial<Readonly<Record<StepKind, number>>>
 
-/** Random schedules with steps of these kinds. */
-export function schedules(weights: StepWeights, maxSteps: number): fc.Arbitrary<Schedule> {
+/** What schedules are made of. */
+export interface SchedulePlan {
+  readonly weights: StepWeights
+  readonly maxSteps: number
+  /** How publishers publish; one that is named twice is twice as likely. */
+  readonly modes: readonly PlannedPublisher['mode'][]
+}
+
+/** Random schedules. */
+export function schedules({ weights, maxSteps, modes }: SchedulePlan): fc.Arbitrary<Schedule> {
   const kinds = (Object.entries(weights) as [StepKind, number][]).map(([kind, weight]) => ({
     weight,
     arbitrary: fc
@@ -113,13 +121,10 @@ export function schedules(weights: StepWeights, maxSteps: number): fc.Arbitrary<
       .map(([step, after]): Step => ({ ...step, after })),
   }))
   return fc.record({
-    publishers: fc.array(
-      fc.record({ node, mode: fc.constantFrom('once' as const, 'once' as const, 'twice' as const) }),
-      {
-        minLength: 1,
-        maxLength: 3,
-      },
-    ),
+    publishers: fc.array(fc.record({ node, mode: fc.constantFrom(...modes) }), {
+      minLength: 1,
+      maxLength: 3,
+    }),
     clients: fc.array(fc.record({ node, listens: fc.array(listen, { minLength: 1, maxLength: 3 }) }), {
       minLength: 1,
       maxLength: 3,
