@@ -26,7 +26,7 @@ export interface Replay {
 }
 
 /** Messages of a page: what is encoded and sent in one go, so that a long replay delays nobody else. */
-export const MAX_PAGE_MESSAGES = 1_000
+export const MAX_PAGE_MESSAGES = 500
 /** What a message costs beside its payload: header and key, generously. */
 const MESSAGE_OVERHEAD_BYTES = 128
 

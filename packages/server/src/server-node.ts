@@ -20,6 +20,7 @@ import { outbound, outboundBatch } from './outbound.js'
 import { formatPosition } from './position.js'
 import { Presence } from './presence/index.js'
 import type { Health } from './readiness.js'
+import { ReplayPacer } from './replay-pacer.js'
 import { isReserved } from './reserved-keys.js'
 import { Router } from './router.js'
 import { Sessions } from './sessions.js'
@@ -131,6 +132,7 @@ export class ServerNode {
         transport,
         broker,
         positions,
+        replays: new ReplayPacer(),
         delivery: this.#delivery,
         presence: this.#presence,
         verifier,

@@ -19,6 +19,7 @@ import { isPromise } from './maybe-promise.js'
 import { formatPosition } from './position.js'
 import type { Attendance, Presence } from './presence/index.js'
 import { ReplayAllowance } from './replay-allowance.js'
+import type { ReplayPacer } from './replay-pacer.js'
 import { isReserved } from './reserved-keys.js'
 import { createSessionId } from './session-id.js'
 import type { ConnectionId, Transport } from './transport.js'
@@ -32,6 +33,7 @@ export interface SessionServices extends ListensContext {
   readonly transport: Pick<Transport, 'send' | 'join' | 'leave' | 'close'>
   readonly broker: Pick<Broker, 'capabilities' | 'publish' | 'read' | 'position'>
   readonly positions: WirePositions
+  readonly replays: ReplayPacer
   readonly delivery: Pick<Delivery, 'isTellingGap'>
   readonly presence: Presence
   readonly verifier: TokenVerifier | undefined
@@ -150,17 +152,18 @@ export class Session implements HandlerContext {
   }
 
   replay({ key, position, payload, isBinary }: InboundMessage): void {
-    const { positions, transport } = this.#services
+    const { positions, transport, replays } = this.#services
+    replays.sent()
     transport.send(this.connection, encodeMessageFrame(key, positions.of(position), true, payload), isBinary)
   }
 
   replayTurn(since: string | undefined): void | Promise<void> {
     if (since !== undefined) this.#replayAllowance?.onAsked(since, this.#services.now())
     const waitMs = this.#replayAllowance?.waitMs(this.#services.now()) ?? 0
-    if (waitMs === 0) return
-    return new Promise((resolve) => {
+    if (waitMs === 0) return this.#services.replays.turn()
+    return new Promise<void>((resolve) => {
       this.#services.deadlines.set(this.#services.now() + waitMs, resolve)
-    })
+    }).then(() => this.#services.replays.turn())
   }
 
   takeReplayBytes(byteCount: number, isForced: boolean): boolean {

@@ -29,13 +29,14 @@ export function historyHeading(config: HistoryConfig): string {
 
 /** The result, for people: as the seed writes it for each run by itself, and as a table for several. */
 export function historyText(rows: readonly ResultRow[], runs: readonly ResultRow[], width: number | undefined): string {
-  const parts = runs.length === 1 ? runs.map((run) => runText(run as HistoryRow)) : []
-  if (rows.length > 1) {
-    parts.push(
-      besideText(rows, width),
-      ['All of ours:', '', tableText(HISTORY_COLUMNS, HISTORY_IDENTITY, rows, width)].join('\n'),
-    )
-  }
+  const [only] = runs.length === 1 ? runs : []
+  const parts =
+    only === undefined
+      ? [
+          besideText(rows, width),
+          ['All of ours:', '', tableText(HISTORY_COLUMNS, HISTORY_IDENTITY, rows, width)].join('\n'),
+        ]
+      : [runText(only as HistoryRow)]
   const reasons = rows
     .filter(({ verdictReason }) => verdictReason !== null)
     .map((row) => `  ${row.target} x ${row.backends}: ${row.verdict}: ${row.verdictReason}`)
