@@ -356,7 +356,7 @@ export const OPTIONS = [
     flag: 'history',
     type: 'list',
     separator: ';',
-    placeholder: 'pattern=messages[,age]',
+    placeholder: 'rule',
     defaultText: 'with the memory broker `#=10000`, otherwise nothing',
     check: (value) => (parseHistoryRule(value) === undefined ? HISTORY_RULE_FORM : undefined),
     help: 'Which keys are logged, for replay after a reconnect and for history: `chat.#=100,10m`.',
@@ -446,7 +446,7 @@ export const OPTIONS = [
   {
     ...presence,
     name: 'presenceMaxMembersPerKey',
-    flag: 'presence-max-members-per-key',
+    flag: 'presence-max-per-key',
     min: 1,
     max: 1_000_000,
     default: 1000,
