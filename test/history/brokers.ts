@@ -46,7 +46,7 @@ const NODE_COUNT = 2
 
 /** Of a mesh, and seen by these runs. */
 const UNPROVEN_STARTS =
-  'a node that has just started may give what is older behind what is newer, before it has taken in the logs of all others'
+  'a node that could not take in the logs of all others while it started may give what is older behind what is newer'
 
 /** What all nodes of these tests have in common. */
 const NODE_OPTIONS = {

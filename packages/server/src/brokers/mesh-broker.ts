@@ -120,7 +120,7 @@ export class MeshBroker implements Broker {
   }
 
   /**
-   * Resolves when it listens and each peer was tried once, after 2 s at the latest.
+   * Resolves when it listens and each peer was tried once, after 2 s at the latest; with history, when it has taken in their logs, within 3 s more.
    * @throws {WebMQError} `E_ADDRESS_IN_USE`, `E_ADDRESS_UNAVAILABLE`.
    */
   async start(sink: BrokerSink): Promise<void> {
@@ -159,6 +159,7 @@ export class MeshBroker implements Broker {
     this.#mesh = mesh
     try {
       await mesh.start()
+      await history?.caughtUp()
       if (this.#stopping !== undefined) throw this.#refuse('it was stopped while it started')
     } catch (error) {
       await this.stop()

@@ -114,6 +114,14 @@ export class MeshHistory {
     return this.#copy.log.covers(pattern)
   }
 
+  /**
+   * Resolves when this node has what its peers had, or after 3 s: clients that came before would be given what is older behind what is
+   * newer.
+   */
+  async caughtUp(): Promise<void> {
+    if (!this.#isCaughtUp()) await this.#until(() => this.#isCaughtUp())
+  }
+
   /** Clients come from now on: what was logged before, they have not missed. */
   up(): void {
     this.#flushTrace()
@@ -402,6 +410,12 @@ export class MeshHistory {
       if (isNeeded) needed.push({ epoch: life, offset: place.offset })
     }
     return { seen, bases: needed }
+  }
+
+  #isCaughtUp(): boolean {
+    if (this.#asked !== undefined || this.#sources.length > 0) return false
+    for (const { history } of this.#peers) if (history?.isFed !== true) return false
+    return true
   }
 
   #isPeer(life: string): boolean {
