@@ -1,9 +1,49 @@
 // The dependency rule of ARCHITECTURE.md, checked by `npm run lint`.
-const TESTS = '\\.test(-d)?\\.ts$|/test/|/conformance/|/fuzz/'
+const TESTS = '\\.test(-d)?\\.ts$|/test/|/fuzz/'
+
+/** Rooms of each package from the top floor to the ground: a room imports only from the floors below its own. */
+const FLOORS = {
+  server: [
+    ['cli', 'index'],
+    ['create-server'],
+    ['node'],
+    ['gateway', 'options'],
+    ['http', 'session'],
+    ['api', 'brokers', 'routing'],
+    ['health', 'identity', 'in-process', 'patterns', 'presence', 'replay', 'transports'],
+    ['deadlines', 'logger', 'ports'],
+  ],
+  client: [
+    ['index', 'testing'],
+    ['default-instance', 'presence'],
+    ['client'],
+    ['client-part'],
+    ['listening'],
+    ['publishing'],
+    ['connection', 'types'],
+    ['events', 'msgpack', 'options'],
+    ['client-options', 'protocol', 'topics'],
+  ],
+}
+
+const inRooms = (name, rooms) => `^packages/${name}/src/(${rooms.join('|')})(/|\\.ts$)`
+
+/** No arrow goes up, or across to a neighbour. */
+const floorRules = Object.entries(FLOORS).flatMap(([name, floors]) =>
+  floors.flatMap((floor, height) =>
+    floor.map((room) => ({
+      name: `${name}-${room}-imports-only-from-floors-below`,
+      severity: 'error',
+      from: { path: inRooms(name, [room]), pathNot: TESTS },
+      to: { path: inRooms(name, floors.slice(0, height + 1).flat()), pathNot: inRooms(name, [room]) },
+    })),
+  ),
+)
 
 /** @type {import('dependency-cruiser').IConfiguration} */
 export default {
   forbidden: [
+    ...floorRules,
     {
       name: 'no-cycles',
       comment: 'A cycle means that two rooms are one.',
@@ -43,7 +83,7 @@ export default {
       name: 'server-uses-only-the-protocol-of-the-client',
       severity: 'error',
       from: { path: '^packages/server/src/', pathNot: TESTS },
-      to: { path: '^packages/(client|bench)/', pathNot: '^packages/client/(src|dist)/protocol/' },
+      to: { path: '^packages/(client|bench|conformance|services)/', pathNot: '^packages/client/(src|dist)/protocol/' },
     },
     {
       name: 'only-the-composition-root-knows-adapters',
@@ -57,14 +97,22 @@ export default {
     },
     {
       name: 'adapters-know-only-their-port',
-      comment:
-        'A broker or a transport imports its port, the errors, its own files and its own library; brokers also share addresses, positions, the rules of history and the router.',
+      comment: 'A broker or a transport imports the ports, the patterns, its own files and its own library.',
       severity: 'error',
       from: { path: '^packages/server/src/(brokers|transports)/', pathNot: TESTS },
+      to: { path: '^packages/server/src/', pathNot: '^packages/server/src/(ports|patterns)/|^packages/server/src/$1/' },
+    },
+    {
+      name: 'an-adapter-knows-no-other-adapter',
+      comment: 'A feature is removed by deleting its folder and one line in a table.',
+      severity: 'error',
+      from: {
+        path: '^packages/server/src/(brokers|transports)/(memory|mesh|nats|rabbitmq|redis|native|uws)/',
+        pathNot: TESTS,
+      },
       to: {
-        path: '^packages/server/src/',
-        pathNot:
-          '^packages/server/src/(broker|broker-address|history-rules|transport|position|router)\\.ts$|^packages/server/src/$1/',
+        path: '^packages/server/src/(brokers|transports)/(memory|mesh|nats|rabbitmq|redis|native|uws)/',
+        pathNot: '^packages/server/src/$1/$2/',
       },
     },
     {
@@ -72,23 +120,27 @@ export default {
       comment:
         'They start real brokers for tests and benches: Node, the errors, testcontainers when it is there, and no more.',
       severity: 'error',
-      from: { path: '^packages/server/src/services/', pathNot: TESTS },
+      from: { path: '^packages/services/src/', pathNot: TESTS },
       to: {
         dependencyTypesNot: ['core'],
-        pathNot: '^packages/server/src/services/|^packages/client/(src|dist)/protocol/|/node_modules/testcontainers/',
+        pathNot: '^packages/services/src/|^packages/client/(src|dist)/protocol/|/node_modules/testcontainers/',
       },
     },
     {
-      name: 'no-product-code-uses-services',
+      name: 'the-suites-know-only-the-ports',
+      comment: 'A broker or a transport of somebody else passes the same suites.',
       severity: 'error',
-      from: { path: '^packages/(client|server)/src/', pathNot: `^packages/server/src/services/|${TESTS}` },
-      to: { path: '^packages/server/src/services/' },
+      from: { path: '^packages/conformance/src/', pathNot: TESTS },
+      to: {
+        path: '^packages/',
+        pathNot: '^packages/conformance/|^packages/(server/(src|dist)/ports|client/(src|dist)/protocol)/',
+      },
     },
     {
       name: 'native-is-the-bottom',
       severity: 'error',
       from: { path: '^packages/native/' },
-      to: { path: '^packages/(client|server|bench)/' },
+      to: { path: '^packages/(client|server|bench|conformance|services)/' },
     },
     {
       name: 'resolvable',

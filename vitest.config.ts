@@ -1,7 +1,19 @@
 import { availableParallelism } from 'node:os'
+import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
 
+const source = (file: string) => fileURLToPath(new URL(`packages/${file}`, import.meta.url))
+
+/** The suites test the sources, and see the same ports as they do. */
+const resolve = {
+  alias: {
+    'webmq-conformance': source('conformance/src/index.ts'),
+    'webmq-server/ports': source('server/src/ports/index.ts'),
+  },
+}
+
 const project = (name: string) => ({
+  resolve,
   test: {
     name,
     root: `packages/${name}`,
@@ -21,7 +33,11 @@ export default defineConfig({
       project('server'),
       project('native'),
       project('bench'),
-      { test: { name: 'end-to-end', include: ['test/**/*.test.ts'], testTimeout: 60_000, hookTimeout: 60_000 } },
+      project('services'),
+      {
+        resolve,
+        test: { name: 'end-to-end', include: ['test/**/*.test.ts'], testTimeout: 60_000, hookTimeout: 60_000 },
+      },
     ],
   },
 })

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { type ClientOptions, type Gap, type StateChange, WebMQClient } from 'webmq-client'
 import { createServer, type ServerOptions } from 'webmq-server'
-import { freePort } from 'webmq-server/services'
+import { freePort } from 'webmq-services'
 import { WebSocket } from 'ws'
 import { signedToken, TOKEN_SECRET } from './signed-token.js'
 

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { type Browser, chromium, type Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { freePort } from 'webmq-server/services'
+import { freePort } from 'webmq-services'
 import { type ServerProcess, startServerProcess } from './server-process.js'
 
 /** Keeps Chromium from calling home; sandboxing is off because tests may run as root. */

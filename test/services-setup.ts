@@ -1,4 +1,4 @@
-import { startServiceCoordinator } from '../packages/server/src/services/service-coordinator.js'
+import { startServiceCoordinator } from 'webmq-services'
 
 /** Runs once before all projects: lets their tests share services. Starts none. */
 export async function setup(): Promise<() => Promise<void>> {

@@ -7,7 +7,7 @@ import { ROOT, run } from './steps.mjs'
 const bin = (name) => path.join(ROOT, 'node_modules', '.bin', name)
 const CARGO = ['--manifest-path', 'packages/native/Cargo.toml', '--locked']
 
-const SOURCES = ['client', 'server', 'native', 'bench'].map(
+const SOURCES = ['client', 'server', 'conformance', 'services', 'native', 'bench'].map(
   (name) => `packages/${name}/${name === 'native' ? 'index.js' : 'src'}`,
 )
 

@@ -5,7 +5,7 @@ import { StepError } from './steps.mjs'
  * @throws {StepError} that says what to do when one is not to be had.
  */
 export async function findServices() {
-  const { obtainAll } = await import('webmq-server/services')
+  const { obtainAll } = await import('webmq-services')
   try {
     await obtainAll(({ name, source, place }) => {
       process.stdout.write(`  ${name.padEnd(10)} ${SOURCES[source]}${place === undefined ? '' : ` ${place}`}\n`)

@@ -10,7 +10,7 @@ import {
   startNats,
   startRabbitmq,
   startRedis,
-} from '../../packages/server/src/services/index.js'
+} from 'webmq-services'
 import { NodeInProcess, NodeProcess, type TestNode } from './node.js'
 import { type BrokerFault, stopAll, type TestSystem } from './system.js'
 

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { RateMeter } from './measure/rate-meter.js'
 import type { Progress } from './progress.js'
-import { RateMeter } from './rate-meter.js'
 import { formatCompact } from './report/format.js'
 
 /** What can be told about work while it goes on. */

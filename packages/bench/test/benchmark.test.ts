@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
-import { startRedis } from 'webmq-server/services'
+import { startRedis } from 'webmq-services'
 
 const BENCHMARK = fileURLToPath(new URL('../benchmark.js', import.meta.url))
 

@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
-import { buildLoadgen } from '../src/loadgen-build.js'
-import type { HistoryRow } from '../src/scenarios/history-result.js'
-import type { ResultRecord } from '../src/scenarios/result.js'
+import { buildLoadgen } from '../src/loadgen/build.js'
+import type { ResultRecord } from '../src/results/result.js'
+import type { HistoryRow } from '../src/scenarios/history/result.js'
 
 const BENCHMARK = fileURLToPath(new URL('../benchmark.js', import.meta.url))
 /** A release build of the load generator from nothing, on a busy machine. */

@@ -1,5 +1,5 @@
-import { createRandom } from '../src/random.js'
-import type { ResultColumn, ResultRecord, ResultRow, ResultSeries } from '../src/scenarios/result.js'
+import { createRandom } from '../src/load/random.js'
+import type { ResultColumn, ResultRecord, ResultRow, ResultSeries } from '../src/results/result.js'
 
 /** What a target of the fixture is like: deliveries per CPU second with 100 subscribers, milliseconds at p50. */
 interface FixtureTarget {

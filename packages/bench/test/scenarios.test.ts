@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
-import { buildLoadgen } from '../src/loadgen-build.js'
-import type { ResultRecord, ResultRow } from '../src/scenarios/result.js'
+import { buildLoadgen } from '../src/loadgen/build.js'
+import type { ResultRecord, ResultRow } from '../src/results/result.js'
 
 const BENCHMARK = fileURLToPath(new URL('../benchmark.js', import.meta.url))
 /** A release build of the load generator from nothing, on a busy machine. */

@@ -1,8 +1,8 @@
-import type { ClientError } from './events.js'
+import type { Wire } from './connection/sender.js'
+import type { ClientError } from './events/events.js'
+import type { Questions } from './listening/requests.js'
 import type { ResolvedOptions } from './options.js'
 import type { ServerMessage, WebMQError } from './protocol/index.js'
-import type { Questions } from './questions.js'
-import type { Wire } from './wire.js'
 
 /** What adds to a client, from a module of its own that apps without it do not pay for: `webmq-client/presence`. */
 export interface ClientPart {

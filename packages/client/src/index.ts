@@ -1,7 +1,7 @@
 export { WebMQClient } from './client.js'
 export type * from './client-options.js'
 export { close, history, listen, publish, setup, unlisten } from './default-instance.js'
-export type * from './events.js'
+export type * from './events/events.js'
 export { type ErrorCode, type GapReason, WebMQError } from './protocol/index.js'
 export type { KnownTopic, Payload, Topics } from './topics.js'
 export type * from './types.js'

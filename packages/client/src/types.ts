@@ -1,6 +1,6 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 import type { Awaitable, WhenOffline } from './client-options.js'
-import type { Gap } from './events.js'
+import type { Gap } from './events/events.js'
 import type { GapReason, WebMQError } from './protocol/index.js'
 
 /** A message as a handler gets it. One object is shared by all handlers of the client: treat it as read-only. */

@@ -3,16 +3,16 @@ import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { MESSAGE_OVERHEAD_BYTES, WebMQError } from 'webmq-client/protocol'
-import type { Broker } from './broker.js'
-import { brokerNameOf, withoutPasswords } from './broker-address.js'
-import { historyRulesOf } from './history-rules.js'
+import type { WebMQServer } from './api.js'
 import { createTokenVerifier } from './identity/index.js'
 import { createLogger, type Logger } from './logger.js'
-import { meshPlacesOf } from './mesh-address.js'
-import { type ResolvedOptions, resolveOptions, type ServerOptions } from './options.js'
-import { Server } from './server.js'
-import type { Transport, TransportOptions } from './transport.js'
-import type { WebMQServer } from './webmq-server.js'
+import { Server } from './node/server.js'
+import { meshPlacesOf } from './options/mesh-address.js'
+import { type ResolvedOptions, resolveOptions, type ServerOptions } from './options/options.js'
+import type { Broker } from './ports/broker.js'
+import { brokerNameOf, withoutPasswords } from './ports/broker-address.js'
+import { historyRulesOf } from './ports/history-rules.js'
+import type { Transport, TransportOptions } from './ports/transport.js'
 
 /**
  * Makes a server; it does nothing yet. This is the one place that knows which transports and brokers there are, and it
@@ -38,11 +38,11 @@ async function createTransport(options: ResolvedOptions, httpServer: NodeHttpSer
   const transportOptions = transportOptionsOf(options, httpServer)
   switch (options.transport) {
     case 'native': {
-      const { createNativeTransport } = await import('./transports/native.js')
+      const { createNativeTransport } = await import('./transports/native/transport.js')
       return createNativeTransport(transportOptions)
     }
     case 'uws': {
-      const { createUwsTransport } = await import('./transports/uws.js')
+      const { createUwsTransport } = await import('./transports/uws/transport.js')
       return createUwsTransport(transportOptions)
     }
   }
@@ -55,24 +55,24 @@ async function createBroker(options: ResolvedOptions, log: Logger): Promise<Brok
   const shared = { ...options, broker: address, history: historyRulesOf(options, name === 'memory') }
   switch (name) {
     case 'memory': {
-      const { MemoryBroker } = await import('./brokers/memory-broker.js')
+      const { MemoryBroker } = await import('./brokers/memory/broker.js')
       return new MemoryBroker(shared)
     }
     case 'redis': {
-      const { createRedisBroker } = await import('./brokers/redis-broker.js')
+      const { createRedisBroker } = await import('./brokers/redis/broker.js')
       return createRedisBroker(shared)
     }
     case 'nats': {
-      const { createNatsBroker } = await import('./brokers/nats-broker.js')
+      const { createNatsBroker } = await import('./brokers/nats/broker.js')
       return await createNatsBroker(shared)
     }
     case 'mesh': {
-      const { createMeshBroker } = await import('./brokers/mesh-broker.js')
+      const { createMeshBroker } = await import('./brokers/mesh/broker.js')
       const { peers, listen } = meshPlacesOf(address, options.mesh?.listen)
       return createMeshBroker({ ...shared, peers, listen, secret: options.mesh?.secret, log })
     }
     case 'rabbitmq': {
-      const { createRabbitmqBroker } = await import('./brokers/rabbitmq-broker.js')
+      const { createRabbitmqBroker } = await import('./brokers/rabbitmq/broker.js')
       return createRabbitmqBroker(shared)
     }
     default:

@@ -1,4 +1,24 @@
 export type {
+  BatchMessage,
+  LocalListenOptions,
+  LocalSubscription,
+  PublishOptions,
+  PublishResult,
+  ServerAddress,
+  ServerBrokerStats,
+  ServerEvents,
+  ServerStats,
+  WebMQServer,
+} from './api.js'
+export { createServer } from './create-server.js'
+export type { BrokerChange } from './health/broker-watch.js'
+export type { MetricsAudience } from './http/local-request.js'
+export type { Grant, Identity, JwtOptions } from './identity/index.js'
+export type { LocalGap, LocalHandler, LocalMessage } from './in-process/listeners.js'
+export type { HistoryMessage, HistoryQuery, HistoryResult } from './in-process/read-history.js'
+export type { Logger, LogLevel } from './logger.js'
+export type { ServerOptions } from './options/options.js'
+export type {
   Accepted,
   Broker,
   BrokerCapabilities,
@@ -10,25 +30,5 @@ export type {
   Position,
   ReadRange,
   ReadResult,
-} from './broker.js'
-export type { BrokerChange } from './broker-watch.js'
-export { createServer } from './create-server.js'
-export type { Grant, Identity, JwtOptions } from './identity/index.js'
-export type { MetricsAudience } from './inspection.js'
-export type { HistoryMessage, HistoryQuery, HistoryResult } from './local-history.js'
-export type { LocalGap, LocalHandler, LocalMessage } from './local-listeners.js'
-export type { Logger, LogLevel } from './logger.js'
-export type { ServerOptions } from './options.js'
-export type * from './transport.js'
-export type {
-  BatchMessage,
-  LocalListenOptions,
-  LocalSubscription,
-  PublishOptions,
-  PublishResult,
-  ServerAddress,
-  ServerBrokerStats,
-  ServerEvents,
-  ServerStats,
-  WebMQServer,
-} from './webmq-server.js'
+} from './ports/broker.js'
+export type * from './ports/transport.js'

@@ -1,9 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { eventually } from '../src/conformance/transport/eventually.js'
-import { clientFrame, closeFrame, OPCODE } from '../src/conformance/transport/frames.js'
-import { handshakeHead, RawClient } from '../src/conformance/transport/raw-client.js'
+import { clientFrame, closeFrame, eventually, handshakeHead, OPCODE, RawClient } from 'webmq-conformance'
+import type { WebMQServer } from '../src/api.js'
 import { createServer } from '../src/create-server.js'
-import type { WebMQServer } from '../src/webmq-server.js'
 import { ProtocolClient } from './protocol-client.js'
 
 const MAX_PAYLOAD_BYTES = 1_000

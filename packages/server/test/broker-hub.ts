@@ -9,7 +9,7 @@ import type {
   OutboundMessage,
   Position,
   ReadResult,
-} from '../src/broker.js'
+} from '../src/ports/broker.js'
 
 /** How long a message takes from one node to another, in milliseconds. */
 export type Delay = () => number

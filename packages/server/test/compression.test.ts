@@ -1,6 +1,6 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { createServer } from '../src/create-server.js'
-import type { ServerOptions } from '../src/options.js'
+import type { ServerOptions } from '../src/options/options.js'
 import { ProtocolClient } from './protocol-client.js'
 
 describe.each(['native', 'uws'] as const)('compression on the %s transport', (transport) => {

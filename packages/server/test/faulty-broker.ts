@@ -9,7 +9,7 @@ import type {
   OutboundMessage,
   Position,
   ReadResult,
-} from '../src/broker.js'
+} from '../src/ports/broker.js'
 
 /** A call that waits for the broker to be up. */
 interface Waiting {

@@ -1,6 +1,6 @@
-import type { MemoryBrokerOptions } from '../src/brokers/memory-broker.js'
-import { historyRulesOf } from '../src/history-rules.js'
-import { resolveOptions, type ServerOptions } from '../src/options.js'
+import type { MemoryBrokerOptions } from '../src/brokers/memory/broker.js'
+import { resolveOptions, type ServerOptions } from '../src/options/options.js'
+import { historyRulesOf } from '../src/ports/history-rules.js'
 
 /** What a server with these options gives to its memory broker. */
 export function memoryOptions(options: ServerOptions = {}): MemoryBrokerOptions {

@@ -1,7 +1,7 @@
 import type { PresenceMember } from 'webmq-client/protocol'
+import type { ConnectionId, GroupId } from '../src/ports/transport.js'
 import type { Attendance, PresenceLimits } from '../src/presence/index.js'
 import { Presence } from '../src/presence/index.js'
-import type { ConnectionId, GroupId } from '../src/transport.js'
 import type { BrokerHub, HubBroker } from './broker-hub.js'
 
 export const LIMITS: PresenceLimits = {

@@ -7,8 +7,8 @@ import {
   PositionBase,
   type ServerMessage,
 } from 'webmq-client/protocol'
+import { completeMessage } from 'webmq-conformance'
 import { type ClientOptions, type RawData, WebSocket } from 'ws'
-import { completeMessage } from '../src/conformance/complete-message.js'
 
 /** How a {@link ProtocolClient} connects. */
 export interface ConnectOptions extends ClientOptions {

@@ -8,7 +8,7 @@ import type {
   Position,
   ReadRange,
   ReadResult,
-} from '../src/broker.js'
+} from '../src/ports/broker.js'
 
 /** A broker whose answers wait until they are let go, as those of a broker behind a network do. */
 export class SlowBroker implements Broker {

@@ -1,6 +1,6 @@
 import { createServer } from 'webmq-server'
-import { EventLoopMeter } from '../event-loop-meter.js'
-import { summarizeLatency } from '../latency-histogram.js'
+import { EventLoopMeter } from '../measure/event-loop-meter.js'
+import { summarizeLatency } from '../measure/latency-histogram.js'
 import type { BackendCommand, BackendEvent, BackendOptions, BackendSample } from './messages.js'
 
 /** A server under test, in a process of its own. */

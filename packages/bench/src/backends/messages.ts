@@ -1,5 +1,5 @@
 import type { NodeBrokerOptions } from '../brokers/running-broker.js'
-import type { LatencySummary } from '../latency-histogram.js'
+import type { LatencySummary } from '../measure/latency-histogram.js'
 
 /** How the servers under test are set up. */
 export interface BackendOptions extends NodeBrokerOptions {

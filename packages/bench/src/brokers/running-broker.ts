@@ -66,7 +66,7 @@ export async function startBroker(
  * complete when all have started.
  */
 async function meshOptions(nodeCount: number, brokerNamespace: string): Promise<RunningBroker['nodeOptions']> {
-  const { freePort } = await import('webmq-server/services')
+  const { freePort } = await import('webmq-services')
   const places: string[] = []
   for (let index = 0; index < nodeCount; index++) places.push(`127.0.0.1:${await freePort()}`)
   const broker = `mesh://${places.join(',')}`
@@ -76,7 +76,7 @@ async function meshOptions(nodeCount: number, brokerNamespace: string): Promise<
 
 /** Private, whatever the environment offers: what others do there would be in the figures. */
 async function startService(kind: ServiceBrokerKind, hasLog: boolean) {
-  const { startNats, startRabbitmq, startRedis } = await import('webmq-server/services')
+  const { startNats, startRabbitmq, startRedis } = await import('webmq-services')
   const isPrivate = true
   try {
     switch (kind) {

@@ -1,6 +1,6 @@
 import { MessageChannel, Worker } from 'node:worker_threads'
 import { RunError } from '../exit-codes.js'
-import type { KeyPlanOptions } from '../key-plan.js'
+import type { KeyPlanOptions } from '../load/key-plan.js'
 import { type LiveCounter, LiveCounters } from './live-counters.js'
 import type { LoadCommand, LoadEvent, LoadResult, LoadWorkerData, PacerData } from './messages.js'
 import { PacerControl } from './pacer-control.js'

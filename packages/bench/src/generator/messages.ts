@@ -1,6 +1,6 @@
 import type { Histogram } from 'node:perf_hooks'
 import type { MessagePort } from 'node:worker_threads'
-import type { KeyPlanOptions } from '../key-plan.js'
+import type { KeyPlanOptions } from '../load/key-plan.js'
 import type { DeliveryTally, Window } from './receiver.js'
 
 /** What a load worker is started with. */

@@ -1,7 +1,7 @@
 import { workerData } from 'node:worker_threads'
-import { nowUs } from '../clock.js'
-import { KeyPlan } from '../key-plan.js'
-import { SendSchedule } from '../send-schedule.js'
+import { KeyPlan } from '../load/key-plan.js'
+import { SendSchedule } from '../load/send-schedule.js'
+import { nowUs } from '../measure/clock.js'
 import type { PacerData } from './messages.js'
 import { PACER_STARTED, PacerControl } from './pacer-control.js'
 

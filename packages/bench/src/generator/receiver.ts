@@ -1,7 +1,7 @@
 import type { RecordableHistogram } from 'node:perf_hooks'
-import { DeliveryTracker } from '../delivery-tracker.js'
-import { recordUs } from '../latency-histogram.js'
-import { decodePayload, type PayloadBounds } from '../payload.js'
+import { decodePayload, type PayloadBounds } from '../load/payload.js'
+import { DeliveryTracker } from '../measure/delivery-tracker.js'
+import { recordUs } from '../measure/latency-histogram.js'
 
 /** What arrived at the clients of one backend, without the warm-up. */
 export interface DeliveryTally {

@@ -1,4 +1,4 @@
-import type { ResultRecord } from '../scenarios/result.js'
+import type { ResultRecord } from '../results/result.js'
 import { environmentFacts } from './environment.js'
 
 /** Facts that may differ between results that compare: when, which code, and how each was called. */

@@ -1,4 +1,4 @@
-import type { ResultColumn, ResultRecord } from '../scenarios/result.js'
+import type { ResultColumn, ResultRecord } from '../results/result.js'
 import type { CellComparison, Comparison, RowComparison } from './compare.js'
 import { bandText } from './compare-text.js'
 import { environmentFacts, machineLine } from './environment.js'

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { fixtureRecord } from '../../test/report-fixture.js'
-import type { ResultRecord } from '../scenarios/result.js'
+import type { ResultRecord } from '../results/result.js'
 import { type Comparison, compareResults } from './compare.js'
 import { compareHtml } from './compare-html.js'
 import { compareText } from './compare-text.js'

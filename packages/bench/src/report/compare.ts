@@ -1,5 +1,5 @@
 import { UsageError } from '../exit-codes.js'
-import { cellOf, type ResultColumn, type ResultRecord, type ResultRow, type RowVerdict } from '../scenarios/result.js'
+import { cellOf, type ResultColumn, type ResultRecord, type ResultRow, type RowVerdict } from '../results/result.js'
 import { compareEnvironments } from './compare-environments.js'
 import { formatCell } from './format-cell.js'
 import { type Change, type Difference, judgeDifference, type Measurement } from './noise-band.js'

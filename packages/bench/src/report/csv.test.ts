@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { fixtureRecord } from '../../test/report-fixture.js'
-import type { ResultRecord } from '../scenarios/result.js'
+import type { ResultRecord } from '../results/result.js'
 import { csvText } from './csv.js'
 
 /** A reader after RFC 4180 §2, written without a look at the writer. */

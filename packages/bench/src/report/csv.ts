@@ -1,4 +1,4 @@
-import { cellOf, type ResultRecord } from '../scenarios/result.js'
+import { cellOf, type ResultRecord } from '../results/result.js'
 import { environmentFacts } from './environment.js'
 
 /** RFC 4180 §2.1 */

@@ -1,4 +1,4 @@
-import type { ResultRecord } from '../scenarios/result.js'
+import type { ResultRecord } from '../results/result.js'
 import { formatCount } from './format.js'
 
 /** One thing to know about where and on what a result was made. */

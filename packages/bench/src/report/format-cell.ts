@@ -1,4 +1,4 @@
-import type { Cell, ColumnFormat, ResultColumn } from '../scenarios/result.js'
+import type { Cell, ColumnFormat, ResultColumn } from '../results/result.js'
 import { formatCompact, formatCount, formatMs, formatPercent } from './format.js'
 
 type NumberFormat = Exclude<ColumnFormat, 'text'>

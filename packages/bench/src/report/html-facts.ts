@@ -1,4 +1,4 @@
-import { cellOf, type ResultRecord, type RowVerdict } from '../scenarios/result.js'
+import { cellOf, type ResultRecord, type RowVerdict } from '../results/result.js'
 import { environmentFacts } from './environment.js'
 import { escapeHtml } from './html-escape.js'
 import { verdictClass } from './html-table.js'

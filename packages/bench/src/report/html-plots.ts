@@ -1,4 +1,4 @@
-import { cellOf, type ResultColumn, type ResultRow } from '../scenarios/result.js'
+import { cellOf, type ResultColumn, type ResultRow } from '../results/result.js'
 import { axisFormat, axisLabel, formatCell } from './format-cell.js'
 import { escapeHtml } from './html-escape.js'
 import { figure, type LookOf } from './html-figure.js'

@@ -1,4 +1,4 @@
-import { cellOf, type ResultColumn, type ResultRow, type RowVerdict } from '../scenarios/result.js'
+import { cellOf, type ResultColumn, type ResultRow, type RowVerdict } from '../results/result.js'
 import { formatCell } from './format-cell.js'
 import { escapeHtml } from './html-escape.js'
 import { speakOf } from './plot-plan.js'

@@ -1,4 +1,4 @@
-import { cellOf, type ResultSeries, type ScenarioResult } from '../scenarios/result.js'
+import { cellOf, type ResultSeries, type ScenarioResult } from '../results/result.js'
 import { axisLabel } from './format-cell.js'
 import { escapeHtml } from './html-escape.js'
 import { figure, type LookOf } from './html-figure.js'

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { fixtureRecord } from '../../test/report-fixture.js'
-import type { ResultRecord } from '../scenarios/result.js'
+import type { ResultRecord } from '../results/result.js'
 import { htmlText } from './html.js'
 
 /** Figures by caption, each with the names of its lines or bars. */

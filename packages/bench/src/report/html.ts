@@ -1,4 +1,4 @@
-import type { ResultRecord } from '../scenarios/result.js'
+import type { ResultRecord } from '../results/result.js'
 import { machineLine } from './environment.js'
 import { escapeHtml } from './html-escape.js'
 import { environmentSection, outcomeSection } from './html-facts.js'

@@ -1,4 +1,4 @@
-import type { Spread } from '../scenarios/result.js'
+import type { Spread } from '../results/result.js'
 
 /** Where a median of repeats may lie by chance. */
 export interface Measurement {

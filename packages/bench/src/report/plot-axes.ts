@@ -1,4 +1,4 @@
-import type { ResultColumn } from '../scenarios/result.js'
+import type { ResultColumn } from '../results/result.js'
 import { axisFormat, axisLabel } from './format-cell.js'
 import type { PlotAxis, PlotSeries } from './svg-plot.js'
 import { createScale, createTierScale, type ScaleKind } from './svg-scale.js'

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { fixtureRecord } from '../../test/report-fixture.js'
-import type { ResultColumn, ResultRecord, ResultRow } from '../scenarios/result.js'
+import type { ResultColumn, ResultRecord, ResultRow } from '../results/result.js'
 import { planPlots } from './plot-plan.js'
 
 const RATE: ResultColumn = { key: 'ratePerSecond', title: 'Offered/s', unit: '1/s', format: 'rate' }

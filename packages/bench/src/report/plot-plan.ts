@@ -1,4 +1,4 @@
-import { type Cell, cellOf, type ResultColumn, type ResultRow, type ScenarioResult } from '../scenarios/result.js'
+import { type Cell, cellOf, type ResultColumn, type ResultRow, type ScenarioResult } from '../results/result.js'
 import { axisFormat, formatCell } from './format-cell.js'
 
 /** Rows that belong into the same plots. */

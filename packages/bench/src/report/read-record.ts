@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { UsageError } from '../exit-codes.js'
-import type { ResultRecord, ResultRow } from '../scenarios/result.js'
-import { clientsRecord, isClientsRecord } from './clients-record.js'
+import { clientsRecord, isClientsRecord } from '../results/clients-record.js'
+import type { ResultRecord, ResultRow } from '../results/result.js'
 
 /**
  * Reads a result from a file that `--json` wrote.

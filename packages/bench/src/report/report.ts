@@ -1,6 +1,6 @@
 import type { AssertionResult } from '../assertions.js'
 import { withoutSecrets } from '../brokers/broker-choice.js'
-import type { MachineInfo } from '../machine.js'
+import type { MachineInfo } from '../measure/machine.js'
 import type { ScenarioOutcome } from '../scenarios/scenario.js'
 
 const RULE = '━'.repeat(33)

@@ -1,4 +1,4 @@
-import { cellOf, type ResultColumn, type ResultRow } from '../scenarios/result.js'
+import { cellOf, type ResultColumn, type ResultRow } from '../results/result.js'
 import { formatCell } from './format-cell.js'
 
 const GAP = '  '

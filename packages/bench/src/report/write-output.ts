@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { RunError } from '../exit-codes.js'
 import type { ProgressOutput } from '../progress.js'
-import type { ResultRecord } from '../scenarios/result.js'
+import type { ResultRecord } from '../results/result.js'
 import { csvText } from './csv.js'
 import { htmlText } from './html.js'
 

@@ -2,8 +2,6 @@ import { type Command, InvalidArgumentError } from 'commander'
 import { BROKER_KINDS, type BrokerKind } from '../brokers/broker-choice.js'
 import { UsageError } from '../exit-codes.js'
 import { positiveInteger } from '../options.js'
-import type { TargetSettings } from '../targets/messages.js'
-import type { TargetChoice } from '../targets/target-table.js'
 import {
   DELIVERY_COLUMNS,
   DELIVERY_COST_COLUMN,
@@ -11,7 +9,9 @@ import {
   LOSS_COLUMNS,
   RELAY_COLUMNS,
   SERVER_COLUMNS,
-} from '../trials/columns.js'
+} from '../results/columns.js'
+import type { TargetSettings } from '../targets/messages.js'
+import type { TargetChoice } from '../targets/target-table.js'
 import { createTrialScenario } from '../trials/create-trial-scenario.js'
 import { deliverySeries, type FanOutWindow, fanOutFigures, measureFanOut, whyClosed } from '../trials/fan-out.js'
 import type { Relay, RelayBrokerKind } from '../trials/relay.js'

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { processUsage } from '../process-usage.js'
-import { JUDGEMENT_COLUMNS } from '../trials/columns.js'
+import { processUsage } from '../measure/process-usage.js'
+import { JUDGEMENT_COLUMNS } from '../results/columns.js'
 import { createTrialScenario } from '../trials/create-trial-scenario.js'
 import type { Trial } from '../trials/trial.js'
 import { usageBetween } from '../trials/trial.js'

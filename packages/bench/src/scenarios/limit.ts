@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { RunError } from '../exit-codes.js'
 import { nonNegativeNumber, positiveInteger } from '../options.js'
-import { JUDGEMENT_COLUMNS } from '../trials/columns.js'
+import { JUDGEMENT_COLUMNS } from '../results/columns.js'
 import { createTrialScenario } from '../trials/create-trial-scenario.js'
 import { searchLimit } from '../trials/search-limit.js'
 import { reasons, type UsageMark } from '../trials/trial.js'

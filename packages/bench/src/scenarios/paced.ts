@@ -6,7 +6,7 @@ import {
   LOSS_COLUMNS,
   percentileColumns,
   SERVER_COLUMNS,
-} from '../trials/columns.js'
+} from '../results/columns.js'
 import { createTrialScenario } from '../trials/create-trial-scenario.js'
 import { deliverySeries, fanOutFigures, measureFanOut, whyClosed, whyLate } from '../trials/fan-out.js'
 import { latencyMs } from '../trials/trial.js'

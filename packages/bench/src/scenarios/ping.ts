@@ -1,7 +1,7 @@
 import { Option } from 'commander'
 import { UsageError } from '../exit-codes.js'
 import { positiveInteger } from '../options.js'
-import { JUDGEMENT_COLUMNS, percentileColumns, SERVER_COLUMNS } from '../trials/columns.js'
+import { JUDGEMENT_COLUMNS, percentileColumns, SERVER_COLUMNS } from '../results/columns.js'
 import { createTrialScenario } from '../trials/create-trial-scenario.js'
 import { generatorShare, latencyMs, usageBetween } from '../trials/trial.js'
 import type { TrialConfig } from '../trials/trial-options.js'

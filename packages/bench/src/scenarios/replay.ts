@@ -1,7 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { RunError } from '../exit-codes.js'
+import type { ReplayReport } from '../loadgen/virtual-users-events.js'
 import { positiveInteger, positiveNumber } from '../options.js'
-import { JUDGEMENT_COLUMNS, percentileColumns, SERVER_COLUMNS } from '../trials/columns.js'
+import { JUDGEMENT_COLUMNS, percentileColumns, SERVER_COLUMNS } from '../results/columns.js'
+import type { LatencyMs } from '../results/result.js'
 import { createTrialScenario } from '../trials/create-trial-scenario.js'
 import { type FanOutWindow, measureFanOut, whyClosed, whyLate } from '../trials/fan-out.js'
 import { median } from '../trials/medians.js'
@@ -9,8 +11,6 @@ import { latencyMs, type Trial, usageBetween } from '../trials/trial.js'
 import { checkTickSize, type TrialConfig } from '../trials/trial-options.js'
 import { type Measured, per, type TrialContext, type TrialScenario } from '../trials/trial-scenario.js'
 import { judge } from '../trials/verdict.js'
-import type { ReplayReport } from '../virtual-users-events.js'
-import type { LatencyMs } from './result.js'
 
 interface ReplayConfig extends TrialConfig {
   /** In the log. */

@@ -1,4 +1,4 @@
-import { orderMessage } from '../order-message.js'
+import { orderMessage } from '../load/order-message.js'
 import { createTrialScenario } from '../trials/create-trial-scenario.js'
 import { INBOUND_COLUMNS, INBOUND_NOTE, measureInbound } from '../trials/inbound.js'
 import { checkOrderSize, type TrialConfig } from '../trials/trial-options.js'

@@ -1,11 +1,11 @@
 import { positiveInteger } from '../options.js'
+import { cellOf, type ResultColumn, type ResultRow } from '../results/result.js'
 import { createTrialScenario } from '../trials/create-trial-scenario.js'
 import { PATTERNS_PER_CONNECTION, PatternListeners } from '../trials/pattern-listeners.js'
 import { usageBetween } from '../trials/trial.js'
 import type { TrialConfig } from '../trials/trial-options.js'
 import type { Measured, TrialContext, TrialScenario } from '../trials/trial-scenario.js'
 import { judge } from '../trials/verdict.js'
-import { cellOf, type ResultColumn, type ResultRow } from './result.js'
 
 interface WildcardConfig extends TrialConfig {
   /** Messages per measurement. */

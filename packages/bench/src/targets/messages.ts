@@ -1,4 +1,4 @@
-import type { MicrosecondSummary } from '../loadgen-events.js'
+import type { MicrosecondSummary } from '../loadgen/events.js'
 
 /**
  * What a target is asked and answers, one JSON object per line on its standard input and output. It is the same for Node

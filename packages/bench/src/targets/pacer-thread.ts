@@ -1,5 +1,5 @@
 import { workerData } from 'node:worker_threads'
-import { nowUs } from '../clock.js'
+import { nowUs } from '../measure/clock.js'
 import type { PacerThreadData } from './turn-pacer.js'
 
 /** Thread of a `TurnPacer`: its event loop never turns, it sleeps until the next moment that something is due. */

@@ -1,6 +1,6 @@
 import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { EventLoopMeter } from '../event-loop-meter.js'
+import { EventLoopMeter } from '../measure/event-loop-meter.js'
 import type {
   KeysPublished,
   Published,

@@ -1,5 +1,5 @@
 import { fileURLToPath } from 'node:url'
-import { LineProcess, type LineProgram } from '../line-process.js'
+import { LineProcess, type LineProgram } from '../loadgen/line-process.js'
 import type { KeysPublished, Published, TargetListening, TargetSample, TargetSettings } from './messages.js'
 import type { TargetChoice } from './target-table.js'
 

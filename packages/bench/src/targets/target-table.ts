@@ -1,5 +1,5 @@
 import { UsageError } from '../exit-codes.js'
-import type { ConnectOptions } from '../loadgen-events.js'
+import type { ConnectOptions } from '../loadgen/events.js'
 import type { TargetSettings } from './messages.js'
 
 /** What a target can be measured on; scenarios ask for what they need. */

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads'
-import { nowUs } from '../clock.js'
+import { nowUs } from '../measure/clock.js'
 
 /** More often than this a turn of the event loop carries several messages: what wakes it must not be the load. */
 const MIN_INTERVAL_US = 1_000

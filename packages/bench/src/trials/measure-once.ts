@@ -1,5 +1,5 @@
 import { type RunningBroker, startBroker } from '../brokers/running-broker.js'
-import type { LoadgenPrograms } from '../loadgen-build.js'
+import type { LoadgenPrograms } from '../loadgen/build.js'
 import type { RunProgress } from '../run-progress.js'
 import type { TargetSettings } from '../targets/messages.js'
 import type { TargetChoice } from '../targets/target-table.js'

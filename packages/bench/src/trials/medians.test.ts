@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { ResultColumn, ResultRow } from '../scenarios/result.js'
+import type { ResultColumn, ResultRow } from '../results/result.js'
 import { combineRuns, median, spreadOf } from './medians.js'
 
 const COLUMNS: readonly ResultColumn[] = [

@@ -1,4 +1,4 @@
-import { cellOf, type ResultColumn, type ResultRow, type Spread } from '../scenarios/result.js'
+import { cellOf, type ResultColumn, type ResultRow, type Spread } from '../results/result.js'
 import { worstOf } from './verdict.js'
 
 /** The value in the middle; the mean of the two in the middle of an even number; `null` of none. */

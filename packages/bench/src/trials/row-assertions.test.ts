@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { UsageError } from '../exit-codes.js'
-import type { ResultColumn, ResultRow } from '../scenarios/result.js'
+import type { ResultColumn, ResultRow } from '../results/result.js'
 import { checkRowAssertions, parseRowAssertion } from './row-assertions.js'
 
 const COLUMNS: readonly ResultColumn[] = [

@@ -1,6 +1,6 @@
 import { type AssertionResult, COMPARE, type MetricKind, type Operator, UNITS } from '../assertions.js'
 import { UsageError } from '../exit-codes.js'
-import { type ColumnFormat, cellOf, type ResultColumn, type ResultRow } from '../scenarios/result.js'
+import { type ColumnFormat, cellOf, type ResultColumn, type ResultRow } from '../results/result.js'
 
 /** One condition that rows have to meet. */
 export interface RowAssertion {

@@ -1,8 +1,8 @@
 import type { Command, OptionValues } from 'commander'
 import { InvalidArgumentError } from 'commander'
 import { UsageError } from '../exit-codes.js'
+import { MIN_ORDER_BYTES } from '../load/order-message.js'
 import { nonNegativeNumber, positiveInteger, positiveNumber } from '../options.js'
-import { MIN_ORDER_BYTES } from '../order-message.js'
 import { parseTarget, type TargetAbility, type TargetChoice, targetSpecs } from '../targets/target-table.js'
 
 /** Settings that scenarios of targets and tiers have in common; those that one has no use for are 0. */

@@ -1,6 +1,6 @@
 import type { Command, OptionValues } from 'commander'
+import type { ResultColumn, ResultRow, ResultSeries, RowVerdict } from '../results/result.js'
 import type { RunProgress } from '../run-progress.js'
-import type { ResultColumn, ResultRow, ResultSeries, RowVerdict } from '../scenarios/result.js'
 import type { TargetSettings } from '../targets/messages.js'
 import type { TargetAbility, TargetChoice } from '../targets/target-table.js'
 import type { Relay, RelayBrokerKind } from './relay.js'

@@ -1,15 +1,15 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { nowUs } from '../clock.js'
 import { RunError } from '../exit-codes.js'
-import { Loadgen } from '../loadgen.js'
-import type { LoadgenPrograms } from '../loadgen-build.js'
-import type { Connected, ConnectOptions, MicrosecondSummary } from '../loadgen-events.js'
-import { type ProcessUsage, processUsage } from '../process-usage.js'
-import type { LatencyMs } from '../scenarios/result.js'
+import type { LoadgenPrograms } from '../loadgen/build.js'
+import type { Connected, ConnectOptions, MicrosecondSummary } from '../loadgen/events.js'
+import { Loadgen } from '../loadgen/loadgen.js'
+import { VirtualUsers } from '../loadgen/virtual-users.js'
+import { nowUs } from '../measure/clock.js'
+import { type ProcessUsage, processUsage } from '../measure/process-usage.js'
+import type { LatencyMs } from '../results/result.js'
 import type { TargetSample, TargetSettings } from '../targets/messages.js'
 import { TargetProcess } from '../targets/target-process.js'
 import type { TargetChoice } from '../targets/target-table.js'
-import { VirtualUsers } from '../virtual-users.js'
 
 const MAX_GONE_MS = 5_000
 const GONE_POLL_MS = 20

@@ -1,4 +1,4 @@
-import type { RowVerdict } from '../scenarios/result.js'
+import type { RowVerdict } from '../results/result.js'
 
 /** What decides a verdict; what a scenario does not know is absent. */
 export interface Evidence {

@@ -1,4 +1,4 @@
-import { Emitter } from '../emitter.js'
+import { Emitter } from '../events/emitter.js'
 import { WebMQError } from '../protocol/index.js'
 import type { PresenceEvent } from './difference.js'
 import type { Room, Watcher } from './room.js'

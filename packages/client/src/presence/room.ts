@@ -1,7 +1,7 @@
-import { backoffMs } from '../backoff.js'
 import type { ClientCore } from '../client-part.js'
+import { backoffMs } from '../connection/backoff.js'
+import type { Answer } from '../listening/requests.js'
 import { type ServerMessage, WebMQError } from '../protocol/index.js'
-import type { Answer } from '../questions.js'
 import { differenceOf, type PresenceEvent } from './difference.js'
 import type { Member } from './types.js'
 

@@ -1,6 +1,6 @@
 import type { ClientCore, ClientPart } from '../client-part.js'
+import { errorOfServer } from '../connection/server-error.js'
 import { type ServerMessage, WebMQError } from '../protocol/index.js'
-import { errorOfServer } from '../server-error.js'
 import { Room } from './room.js'
 
 /** Bytes of a name that nobody guesses. */

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
-import { environmentNameOf, type OptionSpec } from '../option-spec.js'
-import { OPTIONS } from '../options-table.js'
+import { environmentNameOf, type OptionSpec } from '../options/spec.js'
+import { OPTIONS } from '../options/table.js'
 import { configDocs } from './config-docs.js'
 
 it('docs/configuration.md is what the table of options says; `npx webmq-server config docs` writes it anew', () => {

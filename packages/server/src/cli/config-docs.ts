@@ -1,6 +1,6 @@
-import { describeDefault, environmentNameOf, OPTION_SECTIONS, type OptionSpec } from '../option-spec.js'
-import { describeRange } from '../option-values.js'
-import { OPTIONS } from '../options-table.js'
+import { describeDefault, environmentNameOf, OPTION_SECTIONS, type OptionSpec } from '../options/spec.js'
+import { OPTIONS } from '../options/table.js'
+import { describeRange } from '../options/values.js'
 import { placeholderOf } from './option-flags.js'
 import { hasFileVariant } from './option-sources.js'
 
@@ -10,7 +10,7 @@ Every option of the server, with its default, its flag, its environment variable
 is also its name in \`createServer({ … })\`. \`webmq-server --help\` shows the same, \`webmq-server config print\` shows what
 the flags, the environment and the file add up to.
 
-This page is generated from the table of options; after a change of \`packages/server/src/options-table.ts\` run
+This page is generated from the table of options; after a change of \`packages/server/src/options/table.ts\` run
 \`npx webmq-server config docs > docs/configuration.md\`. A test fails until that is done.
 
 ## Where values come from

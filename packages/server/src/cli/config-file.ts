@@ -1,8 +1,8 @@
 import { WebMQError } from 'webmq-client/protocol'
-import { didYouMean } from '../closest-name.js'
-import type { OptionSpec, OptionValue } from '../option-spec.js'
-import { validateOption } from '../option-values.js'
-import { OPTIONS } from '../options-table.js'
+import { didYouMean } from '../options/closest-name.js'
+import type { OptionSpec, OptionValue } from '../options/spec.js'
+import { OPTIONS } from '../options/table.js'
+import { validateOption } from '../options/values.js'
 import { hasFileVariant, type OptionValues, readOption, readTextFile } from './option-sources.js'
 
 /** Names an editor's schema; not an option. */

@@ -1,6 +1,6 @@
-import type { OptionSpec, TextOption } from '../option-spec.js'
-import { type ResolvedOptions, resolveOptions, type ServerOptions, splitName, warningsOf } from '../options.js'
-import { OPTIONS } from '../options-table.js'
+import { type ResolvedOptions, resolveOptions, type ServerOptions, splitName, warningsOf } from '../options/options.js'
+import type { OptionSpec, TextOption } from '../options/spec.js'
+import { OPTIONS } from '../options/table.js'
 import { unknownVariables } from './environment.js'
 import { type Terminal, warn } from './terminal.js'
 

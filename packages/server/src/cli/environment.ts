@@ -1,7 +1,7 @@
 import { WebMQError } from 'webmq-client/protocol'
-import { didYouMean } from '../closest-name.js'
-import { environmentNameOf, type OptionSpec, type OptionValue } from '../option-spec.js'
-import { OPTIONS } from '../options-table.js'
+import { didYouMean } from '../options/closest-name.js'
+import { environmentNameOf, type OptionSpec, type OptionValue } from '../options/spec.js'
+import { OPTIONS } from '../options/table.js'
 import { fileVariableOf, hasFileVariant, type OptionValues, readOption, type TextSource } from './option-sources.js'
 
 /** Names the config file, as `--config` does. */

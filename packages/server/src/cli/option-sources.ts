@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs'
 import { WebMQError } from 'webmq-client/protocol'
-import { environmentNameOf, type OptionSpec, type OptionValue } from '../option-spec.js'
-import { parseOption } from '../option-values.js'
-import { type ServerOptions, splitName } from '../options.js'
-import { OPTIONS } from '../options-table.js'
+import { type ServerOptions, splitName } from '../options/options.js'
+import { environmentNameOf, type OptionSpec, type OptionValue } from '../options/spec.js'
+import { OPTIONS } from '../options/table.js'
+import { parseOption } from '../options/values.js'
 
 /** Values of one source, by the names of the table. */
 export type OptionValues = ReadonlyMap<string, OptionValue>

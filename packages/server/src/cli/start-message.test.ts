@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { resolveOptions } from '../options.js'
+import { resolveOptions } from '../options/options.js'
 import { describeStart } from './start-message.js'
 import type { Terminal } from './terminal.js'
 

@@ -1,7 +1,7 @@
-import { brokerNameOf, withoutPasswords } from '../broker-address.js'
-import { isLoopback } from '../loopback.js'
-import type { ResolvedOptions } from '../options.js'
-import { VERSION } from '../version.js'
+import { isLoopback } from '../identity/loopback.js'
+import { VERSION } from '../node/version.js'
+import type { ResolvedOptions } from '../options/options.js'
+import { brokerNameOf, withoutPasswords } from '../ports/broker-address.js'
 import { paint, type Terminal } from './terminal.js'
 
 /**

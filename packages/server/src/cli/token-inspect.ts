@@ -11,7 +11,7 @@ import {
   type JwtOptions,
   parseGrants,
 } from '../identity/index.js'
-import type { OptionSpec } from '../option-spec.js'
+import type { OptionSpec } from '../options/spec.js'
 import { describeGrants } from './describe-grants.js'
 import { EXIT } from './exit-codes.js'
 import { addOptionFlags, readSources } from './option-flags.js'

@@ -1,5 +1,5 @@
-import type { Broker } from '../broker.js'
-import { isPromise, type MaybePromise } from '../maybe-promise.js'
+import type { Broker } from '../ports/broker.js'
+import { isPromise, type MaybePromise } from '../ports/maybe-promise.js'
 import {
   type Departure,
   encodeChanges,

@@ -1,5 +1,5 @@
 import { WebMQError } from 'webmq-client/protocol'
-import type { ConnectionId, Transport } from '../transport.js'
+import type { ConnectionId, Transport } from '../ports/transport.js'
 import type { Audience } from './audience.js'
 import { createMember, memberIdOf } from './member.js'
 import type { Holder, OwnMembers } from './own-members.js'

@@ -1,4 +1,4 @@
-import type { GroupId, Transport } from '../transport.js'
+import type { GroupId, Transport } from '../ports/transport.js'
 import { BATCH_MS } from './announcer.js'
 import type { Member } from './member.js'
 

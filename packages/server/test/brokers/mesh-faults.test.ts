@@ -1,10 +1,8 @@
 import { beforeAll } from 'vitest'
-import { createMeshBroker, type MeshBroker } from '../../src/brokers/mesh-broker.js'
-import type { HistoryOptions } from '../../src/brokers/ordered-log.js'
-import { historyOf } from '../../src/conformance/broker/history-of.js'
-import { type BrokerFaultSystem, brokerFaultSuite } from '../../src/conformance/broker-fault-suite.js'
-import { type FaultProxy, freePort, startFaultProxy } from '../../src/services/index.js'
-import { obtainToxiproxy } from '../../src/services/toxiproxy-program.js'
+import { type BrokerFaultSystem, brokerFaultSuite, historyOf } from 'webmq-conformance'
+import { type FaultProxy, freePort, obtainToxiproxy, startFaultProxy } from 'webmq-services'
+import { createMeshBroker, type MeshBroker } from '../../src/brokers/mesh/broker.js'
+import type { HistoryOptions } from '../../src/ports/history-rules.js'
 
 const BUILD_TIMEOUT_MS = 600_000
 /** Longer than a lost link may take to come back: what is published meanwhile is missed, and a gap is told. */

@@ -2,10 +2,9 @@ import { type ChildProcess, fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { GapReason } from 'webmq-client/protocol'
-import type { Position } from '../../src/broker.js'
-import { createMeshBroker, type MeshBroker, type MeshBrokerOptions } from '../../src/brokers/mesh-broker.js'
-import { historyOf } from '../../src/conformance/broker/history-of.js'
-import { eventually } from '../../src/conformance/transport/eventually.js'
+import { eventually, historyOf } from 'webmq-conformance'
+import { createMeshBroker, type MeshBroker, type MeshBrokerOptions } from '../../src/brokers/mesh/broker.js'
+import type { Position } from '../../src/ports/broker.js'
 import { CutProxy } from './cut-proxy.js'
 
 const PROCESS = fileURLToPath(new URL('mesh-process.mjs', import.meta.url))

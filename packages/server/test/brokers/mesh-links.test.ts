@@ -2,11 +2,9 @@ import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
-import { createMeshBroker, type MeshBroker, type MeshBrokerOptions } from '../../src/brokers/mesh-broker.js'
-import { historyOf } from '../../src/conformance/broker/history-of.js'
-import { eventually } from '../../src/conformance/transport/eventually.js'
-import { type FaultProxy, startFaultProxy } from '../../src/services/index.js'
-import { obtainToxiproxy } from '../../src/services/toxiproxy-program.js'
+import { eventually, historyOf } from 'webmq-conformance'
+import { type FaultProxy, obtainToxiproxy, startFaultProxy } from 'webmq-services'
+import { createMeshBroker, type MeshBroker, type MeshBrokerOptions } from '../../src/brokers/mesh/broker.js'
 
 const BUILD_TIMEOUT_MS = 600_000
 const HEARTBEAT_MS = 200

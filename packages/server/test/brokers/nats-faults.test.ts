@@ -3,12 +3,12 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { connect } from '@nats-io/transport-node'
-import { createNatsBroker } from '../../src/brokers/nats-broker.js'
-import { type HistoryOptions, hasHistory } from '../../src/brokers/ordered-log.js'
-import { historyOf } from '../../src/conformance/broker/history-of.js'
-import { type BrokerFault, type BrokerFaultSystem, brokerFaultSuite } from '../../src/conformance/broker-fault-suite.js'
-import { type FaultProxy, startFaultProxy, startNats } from '../../src/services/index.js'
-import type { Service } from '../../src/services/service.js'
+import { type BrokerFault, type BrokerFaultSystem, brokerFaultSuite, historyOf } from 'webmq-conformance'
+import type { Service } from 'webmq-services'
+import { type FaultProxy, startFaultProxy, startNats } from 'webmq-services'
+import { hasHistory } from '../../src/brokers/log/history-log.js'
+import { createNatsBroker } from '../../src/brokers/nats/broker.js'
+import type { HistoryOptions } from '../../src/ports/history-rules.js'
 
 const NODE_COUNT = 3
 /** A node that hears nothing has lost its broker after twice that. */

@@ -3,8 +3,8 @@ import path from 'node:path'
 import { Worker } from 'node:worker_threads'
 import { headers } from '@nats-io/transport-node'
 import { beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
-import { historyOf } from '../../src/conformance/broker/history-of.js'
-import { type SharedService, sharedService, startFaultProxy } from '../../src/services/index.js'
+import { historyOf } from 'webmq-conformance'
+import { type SharedService, sharedService, startFaultProxy } from 'webmq-services'
 import {
   askJetStream,
   freshNamespace,

@@ -4,11 +4,11 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { connect, type NatsConnection } from '@nats-io/transport-node'
 import { onTestFinished } from 'vitest'
-import type { Broker, BrokerSink, BrokerStatus, OutboundMessage, Position } from '../../src/broker.js'
-import { createNatsBroker, type NatsBrokerOptions } from '../../src/brokers/nats-broker.js'
-import { historyOf } from '../../src/conformance/broker/history-of.js'
-import { startNats } from '../../src/services/index.js'
-import type { Service } from '../../src/services/service.js'
+import { historyOf } from 'webmq-conformance'
+import type { Service } from 'webmq-services'
+import { startNats } from 'webmq-services'
+import { createNatsBroker, type NatsBrokerOptions } from '../../src/brokers/nats/broker.js'
+import type { Broker, BrokerSink, BrokerStatus, OutboundMessage, Position } from '../../src/ports/broker.js'
 
 /** What a node of a test has beside its address and namespace. */
 const OPTIONS: Omit<NatsBrokerOptions, 'broker' | 'brokerNamespace'> = {

@@ -1,8 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
-import { createRabbitmqBroker } from '../../src/brokers/rabbitmq-broker.js'
-import { historyOf } from '../../src/conformance/broker/history-of.js'
-import { brokerFaultSuite } from '../../src/conformance/index.js'
-import { type FaultProxy, type RabbitmqService, startFaultProxy, startRabbitmq } from '../../src/services/index.js'
+import { brokerFaultSuite, historyOf } from 'webmq-conformance'
+import { type FaultProxy, type RabbitmqService, startFaultProxy, startRabbitmq } from 'webmq-services'
+import { createRabbitmqBroker } from '../../src/brokers/rabbitmq/broker.js'
 import { startBackend } from './amqp-backend.js'
 import { newNamespace, nodeOptions, publishText, startNode } from './rabbitmq-node.js'
 

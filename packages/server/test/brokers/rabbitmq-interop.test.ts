@@ -1,6 +1,6 @@
 import type { ConsumeMessage } from 'amqplib'
 import { beforeAll, describe, expect, it, vi } from 'vitest'
-import { type SharedRabbitmq, sharedService } from '../../src/services/index.js'
+import { type SharedRabbitmq, sharedService } from 'webmq-services'
 import { startBackend } from './amqp-backend.js'
 import { newNamespace, nodeOptions, publishText, startNode } from './rabbitmq-node.js'
 

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
-import type { Broker } from '../../src/broker.js'
-import { historyOf } from '../../src/conformance/broker/history-of.js'
-import { type SharedRabbitmq, sharedService, startFaultProxy } from '../../src/services/index.js'
+import { historyOf } from 'webmq-conformance'
+import { type SharedRabbitmq, sharedService, startFaultProxy } from 'webmq-services'
+import type { Broker } from '../../src/ports/broker.js'
 import { startBackend } from './amqp-backend.js'
 import { newNamespace, nodeOptions, publishText, startNode } from './rabbitmq-node.js'
 

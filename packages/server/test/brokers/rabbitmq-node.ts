@@ -1,7 +1,7 @@
 import { onTestFinished } from 'vitest'
-import type { Broker } from '../../src/broker.js'
-import { createRabbitmqBroker, type RabbitmqBrokerOptions } from '../../src/brokers/rabbitmq-broker.js'
-import { historyOf } from '../../src/conformance/broker/history-of.js'
+import { historyOf } from 'webmq-conformance'
+import { createRabbitmqBroker, type RabbitmqBrokerOptions } from '../../src/brokers/rabbitmq/broker.js'
+import type { Broker } from '../../src/ports/broker.js'
 
 let namespaceCount = 0
 

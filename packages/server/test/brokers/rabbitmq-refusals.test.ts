@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
-import { createRabbitmqBroker } from '../../src/brokers/rabbitmq-broker.js'
-import { type SharedRabbitmq, sharedService } from '../../src/services/index.js'
+import { type SharedRabbitmq, sharedService } from 'webmq-services'
+import { createRabbitmqBroker } from '../../src/brokers/rabbitmq/broker.js'
 import { startBackend } from './amqp-backend.js'
 import { newNamespace, nodeOptions, publishText, startNode } from './rabbitmq-node.js'
 

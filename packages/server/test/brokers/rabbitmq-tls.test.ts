@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
-import { freePort, type RabbitmqService, startRabbitmq } from '../../src/services/index.js'
+import { freePort, type RabbitmqService, startRabbitmq } from 'webmq-services'
 import { newNamespace, nodeOptions, publishText, startNode } from './rabbitmq-node.js'
 
 const START_TIMEOUT_MS = 100_000

@@ -1,9 +1,8 @@
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
-import { createRedisBroker } from '../../src/brokers/redis-broker.js'
-import { historyOf } from '../../src/conformance/broker/history-of.js'
-import { brokerSuite } from '../../src/conformance/broker-suite.js'
-import { type RedisCluster, startRedisCluster, startRedisSentinel } from '../../src/services/index.js'
+import { brokerSuite, historyOf } from 'webmq-conformance'
+import { type RedisCluster, startRedisCluster, startRedisSentinel } from 'webmq-services'
+import { createRedisBroker } from '../../src/brokers/redis/broker.js'
 import { createSink, freshNamespace, OPTIONS, startNode, text } from './redis-node.js'
 
 const RECOVERY = { timeout: 20_000 }

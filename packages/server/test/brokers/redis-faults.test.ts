@@ -1,9 +1,8 @@
 import { Redis } from 'ioredis'
-import type { HistoryOptions } from '../../src/brokers/ordered-log.js'
-import { createRedisBroker } from '../../src/brokers/redis-broker.js'
-import { historyOf } from '../../src/conformance/broker/history-of.js'
-import { type BrokerFault, type BrokerFaultSystem, brokerFaultSuite } from '../../src/conformance/broker-fault-suite.js'
-import { startFaultProxy, startRedis, startRedisCluster } from '../../src/services/index.js'
+import { type BrokerFault, type BrokerFaultSystem, brokerFaultSuite, historyOf } from 'webmq-conformance'
+import { startFaultProxy, startRedis, startRedisCluster } from 'webmq-services'
+import { createRedisBroker } from '../../src/brokers/redis/broker.js'
+import type { HistoryOptions } from '../../src/ports/history-rules.js'
 import { OPTIONS } from './redis-node.js'
 
 /** Lost after at most two of them: within the second that the suite gives. */

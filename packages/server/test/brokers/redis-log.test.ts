@@ -1,9 +1,9 @@
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
-import type { Position } from '../../src/broker.js'
-import type { RedisBrokerOptions } from '../../src/brokers/redis-broker.js'
-import { historyOf } from '../../src/conformance/broker/history-of.js'
-import { type Service, startFaultProxy, startRedis } from '../../src/services/index.js'
+import { historyOf } from 'webmq-conformance'
+import { type Service, startFaultProxy, startRedis } from 'webmq-services'
+import type { RedisBrokerOptions } from '../../src/brokers/redis/broker.js'
+import type { Position } from '../../src/ports/broker.js'
 import { freshNamespace, OPTIONS, startNode, text } from './redis-node.js'
 
 const RECOVERY = { timeout: 20_000 }

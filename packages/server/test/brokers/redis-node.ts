@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import { onTestFinished } from 'vitest'
-import type { BrokerSink, BrokerStatus, OutboundMessage, Position } from '../../src/broker.js'
-import { createRedisBroker, type RedisBrokerOptions } from '../../src/brokers/redis-broker.js'
-import { historyOf } from '../../src/conformance/broker/history-of.js'
+import { historyOf } from 'webmq-conformance'
+import { createRedisBroker, type RedisBrokerOptions } from '../../src/brokers/redis/broker.js'
+import type { BrokerSink, BrokerStatus, OutboundMessage, Position } from '../../src/ports/broker.js'
 
 /** What a node of a test has beside its address and namespace. */
 export const OPTIONS: Omit<RedisBrokerOptions, 'broker' | 'brokerNamespace'> = {

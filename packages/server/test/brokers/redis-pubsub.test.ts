@@ -1,6 +1,6 @@
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
-import { sharedService } from '../../src/services/index.js'
+import { sharedService } from 'webmq-services'
 import { freshNamespace, startNode, text } from './redis-node.js'
 
 let url = ''

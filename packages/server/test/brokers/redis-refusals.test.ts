@@ -1,9 +1,9 @@
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
-import type { Broker } from '../../src/broker.js'
-import { createRedisBroker, type RedisBrokerOptions } from '../../src/brokers/redis-broker.js'
-import { historyOf } from '../../src/conformance/broker/history-of.js'
-import { type Service, startRedis } from '../../src/services/index.js'
+import { historyOf } from 'webmq-conformance'
+import { type Service, startRedis } from 'webmq-services'
+import { createRedisBroker, type RedisBrokerOptions } from '../../src/brokers/redis/broker.js'
+import type { Broker } from '../../src/ports/broker.js'
 import { createSink, freshNamespace, OPTIONS, startNode, text } from './redis-node.js'
 
 describe('address of a redis broker', () => {

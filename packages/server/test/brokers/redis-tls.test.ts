@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
-import { freePort, type Service, startRedis } from '../../src/services/index.js'
+import { freePort, type Service, startRedis } from 'webmq-services'
 import { startNode, text } from './redis-node.js'
 
 describe('redis broker over TLS', () => {

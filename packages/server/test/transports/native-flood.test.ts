@@ -1,8 +1,7 @@
 import { setImmediate } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
 import { expect, it, onTestFinished } from 'vitest'
-import { eventually } from '../../src/conformance/transport/eventually.js'
-import { WebSocketClient } from '../../src/conformance/transport/web-socket-client.js'
+import { eventually, WebSocketClient } from 'webmq-conformance'
 import { createServer } from '../../src/create-server.js'
 
 const MESSAGES = 3_000

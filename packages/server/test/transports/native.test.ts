@@ -3,12 +3,8 @@ import { createRequire } from 'node:module'
 import type { AddressInfo } from 'node:net'
 import fastify from 'fastify'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { eventually } from '../../src/conformance/transport/eventually.js'
-import { DEFAULT_OPTIONS } from '../../src/conformance/transport/harness.js'
-import { RecordingSink } from '../../src/conformance/transport/recording-sink.js'
-import { WebSocketClient } from '../../src/conformance/transport/web-socket-client.js'
-import { transportSuite } from '../../src/conformance/transport-suite.js'
-import { createNativeTransport } from '../../src/transports/native.js'
+import { DEFAULT_OPTIONS, eventually, RecordingSink, transportSuite, WebSocketClient } from 'webmq-conformance'
+import { createNativeTransport } from '../../src/transports/native/transport.js'
 
 /** Express brings no types of its own. */
 const createExpress: () => ExpressApp = createRequire(import.meta.url)('express')

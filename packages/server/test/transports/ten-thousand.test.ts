@@ -1,10 +1,8 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { eventually } from '../../src/conformance/transport/eventually.js'
-import { type CreateTransport, DEFAULT_OPTIONS, group } from '../../src/conformance/transport/harness.js'
-import { RawClient } from '../../src/conformance/transport/raw-client.js'
-import type { ConnectionId, Transport, TransportOptions } from '../../src/transport.js'
-import { createNativeTransport } from '../../src/transports/native.js'
-import { createUwsTransport } from '../../src/transports/uws.js'
+import { type CreateTransport, DEFAULT_OPTIONS, eventually, group, RawClient } from 'webmq-conformance'
+import type { ConnectionId, Transport, TransportOptions } from '../../src/ports/transport.js'
+import { createNativeTransport } from '../../src/transports/native/transport.js'
+import { createUwsTransport } from '../../src/transports/uws/transport.js'
 import { Crowd } from './crowd.js'
 
 const TIMEOUT_MS = 60_000

@@ -1,8 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { DEFAULT_OPTIONS } from '../../src/conformance/transport/harness.js'
-import { RecordingSink } from '../../src/conformance/transport/recording-sink.js'
-import { transportSuite } from '../../src/conformance/transport-suite.js'
-import { createUwsTransport } from '../../src/transports/uws.js'
+import { DEFAULT_OPTIONS, RecordingSink, transportSuite } from 'webmq-conformance'
+import { createUwsTransport } from '../../src/transports/uws/transport.js'
 
 transportSuite('uws', createUwsTransport, {
   capabilities: { tls: true, attach: false, threads: false, compression: true },

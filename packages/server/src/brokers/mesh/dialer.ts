@@ -1,8 +1,8 @@
 import { connect } from 'node:net'
-import { fullJitterMs } from '../backoff.js'
+import { fullJitterMs } from '../remote/backoff.js'
 import { Handshake, type Identity } from './handshake.js'
 import { type Hello, MAX_HANDSHAKE_FRAME_BYTES } from './hello.js'
-import type { MeshLog } from './mesh-log.js'
+import type { MeshLog } from './logger.js'
 import type { Peers } from './peers.js'
 import { Wire } from './wire.js'
 

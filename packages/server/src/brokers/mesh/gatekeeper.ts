@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { encodeFrame, FRAME, REFUSAL, REFUSAL_TEXTS, refusalOf } from './frames.js'
 import type { Hello } from './hello.js'
-import type { MeshLog } from './mesh-log.js'
+import type { MeshLog } from './logger.js'
 import { MAX_PEERS, type Peers } from './peers.js'
 import { decodeStart, decodeStarted, encodeStart, encodeStarted, RELATION_BYTES, type Start } from './start-frames.js'
 import type { Wire } from './wire.js'

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { formatPosition, parsePosition } from '../../position.js'
+import { formatPosition, parsePosition } from '../../ports/position.js'
 import { formatJointEpoch, parseJointPlace } from './joint-place.js'
 
 const NODE = '0123456789abcdef'

@@ -1,4 +1,4 @@
-import type { Position } from '../../broker.js'
+import type { Position } from '../../ports/broker.js'
 
 /**
  * Where a client stands that is on its way from one node to another: it has all of one log up to a place, and what had come in other logs up

@@ -4,7 +4,7 @@ import { type MeshAddress, nameOf } from './dialer.js'
 import type { Refusal } from './frames.js'
 import { Handshake, type Identity } from './handshake.js'
 import { type Hello, MAX_HANDSHAKE_FRAME_BYTES } from './hello.js'
-import type { MeshLog } from './mesh-log.js'
+import type { MeshLog } from './logger.js'
 import { ClosedError, Wire } from './wire.js'
 
 /** What a {@link Listener} works with. */

@@ -1,5 +1,6 @@
-import type { Position, ReadRange, ReadResult } from '../../broker.js'
-import { type Continuation, type HistoryOptions, OrderedLog } from '../ordered-log.js'
+import type { Position, ReadRange, ReadResult } from '../../ports/broker.js'
+import type { HistoryOptions } from '../../ports/history-rules.js'
+import { type Continuation, OrderedLog } from '../log/history-log.js'
 import { LogOrder } from './log-order.js'
 import { type Origin, Origins } from './origins.js'
 import { TraceWriter, type Vector } from './trace.js'

@@ -1,5 +1,5 @@
-import { Router } from '../../router.js'
-import type { GroupId } from '../../transport.js'
+import { Router } from '../../patterns/router.js'
+import type { GroupId } from '../../ports/transport.js'
 
 /** What is asked of a peer here. */
 interface Named {

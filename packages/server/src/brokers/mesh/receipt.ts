@@ -1,4 +1,4 @@
-import type { Accepted } from '../../broker.js'
+import type { Accepted } from '../../ports/broker.js'
 
 /** What a publish is answered that no node will see twice. */
 export const ACCEPTED: Accepted = Object.freeze({ isDuplicate: false })

@@ -1,5 +1,5 @@
 import type { GapReason } from 'webmq-client/protocol'
-import type { Position } from '../../broker.js'
+import type { Position } from '../../ports/broker.js'
 import type { Origin, Origins } from './origins.js'
 import { Trace, type Vector } from './trace.js'
 

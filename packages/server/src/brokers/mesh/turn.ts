@@ -1,4 +1,4 @@
-import type { Accepted } from '../../broker.js'
+import type { Accepted } from '../../ports/broker.js'
 import type { Peer } from './peer.js'
 import { Receipt } from './receipt.js'
 

@@ -1,5 +1,5 @@
 import { WebMQError } from 'webmq-client/protocol'
-import type { NatsWire } from './nats-wire.js'
+import type { NatsWire } from './wire.js'
 
 const PREFIX = '$JS.API.'
 /** Requests that wait for their answers at a time; a link makes them one after the other. */

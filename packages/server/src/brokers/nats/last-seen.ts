@@ -1,4 +1,4 @@
-import type { Position } from '../../broker.js'
+import type { Position } from '../../ports/broker.js'
 import type { AckSubject } from './ack-subject.js'
 
 /**

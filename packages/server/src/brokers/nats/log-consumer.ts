@@ -1,14 +1,14 @@
-import type { Position } from '../../broker.js'
+import type { Position } from '../../ports/broker.js'
 import { decodeEnvelope } from '../remote/envelope.js'
 import type { LinkEvents, LogFollower } from '../remote/link.js'
 import { AckSubject } from './ack-subject.js'
+import { CONTROL, NatsHeaders } from './headers.js'
 import type { JetStreamApi } from './jetstream-api.js'
 import type { LastSeen } from './last-seen.js'
 import type { LogState, LogStream } from './log-stream.js'
-import { CONTROL, NatsHeaders } from './nats-headers.js'
-import type { NatsMessageBounds } from './nats-parser.js'
-import type { NatsSubjects } from './nats-subjects.js'
-import type { NatsWire } from './nats-wire.js'
+import type { NatsMessageBounds } from './parser.js'
+import type { NatsSubjects } from './subjects.js'
+import type { NatsWire } from './wire.js'
 
 /** What a {@link LogConsumer} works with. */
 export interface LogConsumerContext {

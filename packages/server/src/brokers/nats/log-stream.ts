@@ -1,8 +1,8 @@
 import { WebMQError } from 'webmq-client/protocol'
-import type { HistoryRules } from '../../history-rules.js'
+import type { HistoryRules } from '../../ports/history-rules.js'
 import { JETSTREAM_REASONS, type JetStreamApi, JetStreamError } from './jetstream-api.js'
-import { type NatsSubjects, reachesOf } from './nats-subjects.js'
 import { disjointSubjects } from './stream-subjects.js'
+import { type NatsSubjects, reachesOf } from './subjects.js'
 
 /** What the log of a system of nodes is to be like. */
 export interface LogStreamOptions {

@@ -1,4 +1,4 @@
-import type { Accepted } from '../../broker.js'
+import type { Accepted } from '../../ports/broker.js'
 import type { LinkEvents, LinkMessage } from '../remote/link.js'
 
 /** `{"stream":"chat-log", "seq":12}`, with `"duplicate": true` for an id that came before. */

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import type { Channel, ConsumeMessage } from 'amqplib/callback_api'
-import type { HistoryRules } from '../../history-rules.js'
+import type { HistoryRules } from '../../ports/history-rules.js'
 import type { LinkContext, LinkDelivery } from '../remote/link.js'
 import { Acks, PREFETCH_COUNT } from './acks.js'
 import { type AmqpConnection, called, numberOf, watchChannel } from './amqp-connection.js'

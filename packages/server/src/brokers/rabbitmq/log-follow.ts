@@ -1,5 +1,5 @@
-import type { Position } from '../../broker.js'
-import type { HistoryOptions } from '../ordered-log.js'
+import type { Position } from '../../ports/broker.js'
+import type { HistoryOptions } from '../../ports/history-rules.js'
 import type { LinkContext, LinkDelivery, LogFollower } from '../remote/link.js'
 import type { AmqpConnection } from './amqp-connection.js'
 import type { LogBookmark } from './log-bookmark.js'

@@ -1,5 +1,5 @@
 import { WebMQError } from 'webmq-client/protocol'
-import type { HistoryOptions } from '../ordered-log.js'
+import type { HistoryOptions } from '../../ports/history-rules.js'
 import { type AmqpConnection, called } from './amqp-connection.js'
 import { replyCodeOf } from './errors.js'
 

@@ -1,14 +1,14 @@
 import { Cover } from '../remote/cover.js'
 import { decodeEnvelope } from '../remote/envelope.js'
 import type { Link, LinkContext, LinkEvents, LinkMessage, LogFollower, LogPlace } from '../remote/link.js'
+import type { RedisAddress } from './address.js'
 import { bucketChannel, bucketOf, bucketsOf, type ClusterMaster, mastersOf } from './cluster-slots.js'
+import { RedisConnection } from './connection.js'
+import { redisError } from './error.js'
+import type { RedisLog } from './log.js'
 import { LogLink } from './log-link.js'
-import type { RedisAddress } from './redis-address.js'
-import { RedisConnection } from './redis-connection.js'
-import { redisError } from './redis-error.js'
-import type { RedisLog } from './redis-log.js'
-import { RedisPair } from './redis-pair.js'
-import type { PushedMessage } from './redis-subscriber.js'
+import { RedisPair } from './pair.js'
+import type { PushedMessage } from './subscriber.js'
 
 /** What a {@link ClusterLink} is made of. */
 export interface ClusterLinkOptions {

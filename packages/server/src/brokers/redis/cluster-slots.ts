@@ -1,4 +1,4 @@
-import type { RedisHost } from './redis-address.js'
+import type { RedisHost } from './address.js'
 
 /** Channels that all keys of a cluster are spread over. More would be more subscriptions for a pattern that begins with a wildcard. */
 export const BUCKET_COUNT = 256

@@ -1,4 +1,4 @@
-import type { Accepted } from '../../broker.js'
+import type { Accepted } from '../../ports/broker.js'
 import { envelopeLength, writeEnvelope } from '../remote/envelope.js'
 import type { LinkMessage } from '../remote/link.js'
 

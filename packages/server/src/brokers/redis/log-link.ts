@@ -1,12 +1,12 @@
-import type { Accepted, Position } from '../../broker.js'
+import type { Accepted, Position } from '../../ports/broker.js'
 import { decodeEnvelope, sourceBytes } from '../remote/envelope.js'
 import type { LinkEvents, LinkMessage, LogFollower, LogPlace } from '../remote/link.js'
+import type { RedisLog } from './log.js'
 import { decodeLogBatch, envelopesOf, type LogBatch } from './log-batches.js'
 import type { LogCalls } from './log-call.js'
-import type { RedisLog } from './redis-log.js'
-import type { RedisPair } from './redis-pair.js'
-import type { PushedMessage } from './redis-subscriber.js'
+import type { RedisPair } from './pair.js'
 import { numberAt } from './resp-frames.js'
+import type { PushedMessage } from './subscriber.js'
 
 /** What a {@link LogLink} works with. */
 export interface LogLinkContext {

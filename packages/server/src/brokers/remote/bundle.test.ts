@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import type { OutboundMessage } from '../../broker.js'
+import type { OutboundMessage } from '../../ports/broker.js'
 import { bundleEnd, decodeBundle, encodeBundle } from './bundle.js'
 
 const messages = fc.array(

@@ -1,4 +1,4 @@
-import type { InboundMessage, OutboundMessage } from '../../broker.js'
+import type { InboundMessage, OutboundMessage } from '../../ports/broker.js'
 
 /*
  * For each message, in order: flags (1 byte, bit 0: binary), length of the payload (2 bytes, big-endian), the payload.

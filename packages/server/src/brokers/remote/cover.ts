@@ -1,4 +1,4 @@
-import { PatternIndex } from './pattern-index.js'
+import { PatternIndex } from '../../patterns/pattern-index.js'
 
 /** What a {@link Cover} covers with. */
 export interface CoverOptions {

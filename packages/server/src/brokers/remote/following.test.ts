@@ -1,8 +1,8 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import type { BrokerSink, BrokerStatus, InboundMessage, Position } from '../../broker.js'
-import { historyOf } from '../../conformance/broker/history-of.js'
+import { historyOf } from 'webmq-conformance'
+import type { BrokerSink, BrokerStatus, InboundMessage, Position } from '../../ports/broker.js'
+import { RemoteBroker } from './broker.js'
 import type { Link, LinkDriver, LinkEvents, LinkMessage, LogFollower, LogPlace } from './link.js'
-import { RemoteBroker } from './remote-broker.js'
 
 /** A log that outlives its links. */
 interface TestLog {

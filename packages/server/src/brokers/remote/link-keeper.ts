@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { WebMQError } from 'webmq-client/protocol'
-import { fullJitterMs } from '../backoff.js'
-import { limitedSignal } from '../limited-signal.js'
+import { fullJitterMs } from './backoff.js'
+import { limitedSignal } from './limited-signal.js'
 import type { Link, LinkEvents } from './link.js'
 
 /** What a {@link LinkKeeper} works with. */

@@ -1,4 +1,4 @@
-import type { Accepted, BrokerCapabilities, Position } from '../../broker.js'
+import type { Accepted, BrokerCapabilities, Position } from '../../ports/broker.js'
 
 /** A message that waits to be accepted, as a {@link Link} gets it. */
 export interface LinkMessage {

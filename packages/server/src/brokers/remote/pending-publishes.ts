@@ -1,5 +1,5 @@
 import { WebMQError } from 'webmq-client/protocol'
-import type { Accepted, OutboundMessage } from '../../broker.js'
+import type { Accepted, OutboundMessage } from '../../ports/broker.js'
 import type { LinkMessage } from './link.js'
 import { PayloadCopier } from './payload-copier.js'
 import { MAX_PENDING_MESSAGES } from './sequence-windows.js'

@@ -1,0 +1,63 @@
+import { spawn } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { RunError } from '../exit-codes.js'
+import type { Progress } from '../progress.js'
+
+const NATIVE_FOLDER = fileURLToPath(new URL('../../../native/', import.meta.url))
+const TAIL_LINES = 15
+/** The shell's word for a command that is not there. */
+const NOT_FOUND = 127
+
+/** The programs of `packages/native/crates/loadgen`. */
+export interface LoadgenPrograms {
+  readonly loadgen: string
+  readonly raw: string
+  readonly users: string
+}
+
+/**
+ * Builds the load generator where it is not up to date, which cargo decides: half a second when it is.
+ * @throws {RunError} when it cannot be built and there is none from before.
+ */
+export async function buildLoadgen(progress: Pick<Progress, 'phase' | 'note'>): Promise<LoadgenPrograms> {
+  const folder = join(process.env.CARGO_TARGET_DIR ?? join(NATIVE_FOLDER, 'target'), 'release')
+  const programs = {
+    loadgen: join(folder, 'webmq-loadgen'),
+    raw: join(folder, 'webmq-raw'),
+    users: join(folder, 'webmq-users'),
+  }
+  const isThere = Object.values(programs).every((file) => existsSync(file))
+  progress.phase(
+    isThere ? 'looking whether the load generator is up to date' : 'building the load generator (a minute)',
+  )
+  const { exitCode, output } = await run('npm', ['run', '--silent', 'build:loadgen'], NATIVE_FOLDER)
+  if (exitCode === 0) return programs
+  const hasNoCargo = exitCode === NOT_FOUND || /cargo: (command )?not found/.test(output)
+  if (hasNoCargo && isThere) {
+    progress.note('No cargo: the load generator is the one that was built before.')
+    return programs
+  }
+  if (hasNoCargo) {
+    throw new RunError(
+      'the load generator is built with Rust, but there is no cargo: install it from https://rustup.rs',
+    )
+  }
+  const tail = output.trimEnd().split('\n').slice(-TAIL_LINES).join('\n')
+  throw new RunError(`the load generator did not build:\n${tail}`)
+}
+
+async function run(command: string, args: readonly string[], cwd: string) {
+  const child = spawn(command, args, { cwd, stdio: ['ignore', 'pipe', 'pipe'] })
+  let output = ''
+  for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (text) => (output += text))
+  const exitCode = await new Promise<number>((resolve) => {
+    child.once('error', (error) => {
+      output += error.message
+      resolve(NOT_FOUND)
+    })
+    child.once('close', (code) => resolve(code ?? 1))
+  })
+  return { exitCode, output }
+}

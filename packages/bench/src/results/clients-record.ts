@@ -1,0 +1,134 @@
+import type { BrokerKind } from '../brokers/broker-choice.js'
+import type { MachineInfo } from '../measure/machine.js'
+import type { RunRecord } from '../report/report.js'
+import type { ClientsConfig } from '../scenarios/clients/options.js'
+import type { ClientsReport } from '../scenarios/clients/result.js'
+import type { ResultColumn, ResultRecord, ResultRow } from './result.js'
+
+/** What the `clients` scenario writes: one run, no table. */
+export interface ClientsRecord
+  extends RunRecord,
+    Omit<ClientsReport, 'results' | 'broker' | 'total'>,
+    Partial<Pick<ClientsReport, 'broker' | 'total'>> {
+  readonly scenario: 'clients'
+  readonly machine: MachineInfo
+  readonly config: ClientsConfig
+  readonly results: ClientsReport['results']
+}
+
+/** The columns of a table of such runs. */
+export const CLIENTS_COLUMNS: readonly ResultColumn[] = [
+  { key: 'target', title: 'Target', unit: '', format: 'text' },
+  { key: 'subscribers', title: 'Clients', unit: '', format: 'count' },
+  { key: 'backends', title: 'Backends', unit: '', format: 'count' },
+  { key: 'listens', title: 'Listens', unit: '', format: 'count' },
+  { key: 'publishRate', title: 'Messages per second and client', unit: '1/s', format: 'number' },
+  { key: 'keyPoolSize', title: 'Keys', unit: '', format: 'count' },
+  { key: 'messageSize', title: 'Payload', unit: 'B', format: 'bytes' },
+  { key: 'publishedPerSecond', title: 'Published/s', unit: '1/s', format: 'rate' },
+  { key: 'deliveriesPerSecond', title: 'Deliveries/s', unit: '1/s', format: 'rate', better: 'higher' },
+  { key: 'latencyMs.p50', title: 'p50', unit: 'ms', format: 'ms', better: 'lower' },
+  { key: 'latencyMs.p95', title: 'p95', unit: 'ms', format: 'ms', better: 'lower' },
+  { key: 'latencyMs.p99', title: 'p99', unit: 'ms', format: 'ms', better: 'lower' },
+  { key: 'latencyMs.max', title: 'max', unit: 'ms', format: 'ms', better: 'lower' },
+  { key: 'gapCount', title: 'Lost', unit: '', format: 'count', better: 'lower', repeats: 'max' },
+  { key: 'duplicateCount', title: 'Duplicates', unit: '', format: 'count', better: 'lower', repeats: 'max' },
+  { key: 'reorderedCount', title: 'Out of order', unit: '', format: 'count', better: 'lower', repeats: 'max' },
+  { key: 'drainMs', title: 'Drain', unit: 'ms', format: 'ms', better: 'lower' },
+  { key: 'serverCpuSeconds', title: 'Server CPU', unit: 's', format: 'seconds', better: 'lower' },
+  { key: 'brokerCpuSeconds', title: 'Broker CPU', unit: 's', format: 'seconds', better: 'lower' },
+  {
+    key: 'deliveriesPerServerCpuSecond',
+    title: 'Deliveries per CPU second',
+    unit: '1/s',
+    format: 'count',
+    better: 'higher',
+  },
+  {
+    key: 'deliveriesPerTotalCpuSecond',
+    title: 'Deliveries per CPU second of servers and broker',
+    unit: '1/s',
+    format: 'count',
+    better: 'higher',
+  },
+  { key: 'serverRssBytes', title: 'Server RSS', unit: 'B', format: 'bytes', better: 'lower' },
+  { key: 'generatorUtilization', title: 'Generator busy', unit: '', format: 'percent' },
+]
+/** Those of them that identify a run. */
+export const CLIENTS_IDENTITY: readonly string[] = [
+  'target',
+  'subscribers',
+  'backends',
+  'listens',
+  'publishRate',
+  'keyPoolSize',
+  'messageSize',
+]
+
+/** Whether this is a file of the `clients` scenario. */
+export function isClientsRecord(value: unknown): value is ClientsRecord {
+  if (typeof value !== 'object' || value === null) return false
+  const record = value as Readonly<Record<string, unknown>>
+  const parts = ['config', 'results', 'server', 'rates', 'generator', 'machine']
+  return (
+    record.scenario === 'clients' && parts.every((part) => typeof record[part] === 'object' && record[part] !== null)
+  )
+}
+
+/** What a row is called: on a broker it is another target, so that two brokers can be compared with each other. */
+export function clientsTarget(transport: string, broker: BrokerKind): string {
+  return broker === 'memory' ? `webmq-${transport}` : `webmq-${transport}+${broker}`
+}
+
+/** The run as a table of one row, so that it can be written, plotted and compared like the others. */
+export function clientsRecord(record: ClientsRecord): ResultRecord {
+  const { config, results, rates, server, broker, total, generator } = record
+  const missingCount = results.expectedCount - results.deliveredCount
+  const hasLoss = missingCount !== 0 || results.duplicateCount !== 0 || results.reorderedCount !== 0
+  const row: ResultRow = {
+    target: clientsTarget(config.transport, config.broker),
+    mode: 'clients',
+    subscribers: config.clients,
+    backends: config.backends,
+    listens: config.listens,
+    publishRate: config.publishRate,
+    keyPoolSize: config.keyPoolSize,
+    messageSize: config.messageSize,
+    publishedPerSecond: rates.publishedPerSecond,
+    deliveriesPerSecond: rates.deliveredPerSecond,
+    bytesPerSecond: rates.deliveredPerSecond * config.messageSize,
+    gapCount: missingCount,
+    duplicateCount: results.duplicateCount,
+    reorderedCount: results.reorderedCount,
+    drainMs: results.drainMs,
+    serverCpuSeconds: server.cpuSeconds,
+    deliveriesPerServerCpuSecond: server.deliveriesPerCpuSecond,
+    brokerCpuSeconds: broker?.cpuSeconds ?? null,
+    // Of one server by itself it would say the same.
+    deliveriesPerTotalCpuSecond: config.broker === 'memory' ? null : (total?.deliveriesPerCpuSecond ?? null),
+    serverRssBytes: server.rssBytes,
+    latencyMs: results.latencyMs,
+    serverEventLoopLagMs: results.perBackend[0]?.serverEventLoopLagMs ?? null,
+    generatorCpuSeconds: generator.cpuSeconds,
+    generatorUtilization: generator.utilization,
+    verdict: hasLoss ? 'lost messages' : record.verdict,
+    verdictReason: hasLoss
+      ? `${missingCount} lost, ${results.duplicateCount} doubled, ${results.reorderedCount} out of order`
+      : record.verdictReason,
+    repeatCount: 1,
+    spread: {},
+  }
+  return {
+    scenario: record.scenario,
+    command: record.command,
+    machine: record.machine,
+    config: { ...config },
+    versions: {},
+    assertions: record.assertions,
+    columns: CLIENTS_COLUMNS,
+    identity: CLIENTS_IDENTITY,
+    rows: [row],
+    runs: [],
+    notes: [],
+  }
+}

@@ -1,0 +1,155 @@
+import type { AssertionResult } from '../assertions.js'
+import type { MachineInfo } from '../measure/machine.js'
+
+/**
+ * How a column's values are written for people. Files hold plain numbers in the column's `unit`, whatever the format.
+ *
+ * `count`: whole number with separators · `rate`: short, per second (1.2M/s) · `number`: three significant digits ·
+ * `ms`: duration in milliseconds · `seconds` · `bytes` · `bytesPerSecond` · `ratio`: 2.5x · `percent`: a share from
+ * 0 to 1 · `text`: as it is.
+ */
+export type ColumnFormat =
+  | 'text'
+  | 'count'
+  | 'rate'
+  | 'number'
+  | 'ms'
+  | 'seconds'
+  | 'bytes'
+  | 'bytesPerSecond'
+  | 'ratio'
+  | 'percent'
+
+/** One column of a result's table. */
+export interface ResultColumn {
+  /** Where the value is in a row; a dot goes one level down: `latencyMs.p99`. Read it with {@link cellOf}. */
+  readonly key: string
+  /** Head of the column, for people. */
+  readonly title: string
+  /** Of the plain number: `1/s`, `ms`, `s`, `B`, `B/s`; empty for counts, ratios and text. */
+  readonly unit: string
+  readonly format: ColumnFormat
+  /** Which direction is good; absent where neither is (identity, settings). For comparisons and colours. */
+  readonly better?: 'higher' | 'lower'
+  /** Which of the repeats stands in the row: losses must not hide behind a median. Absent: the median. */
+  readonly repeats?: 'max' | 'min'
+}
+
+/** What a cell can be; `null`: not measured, or it has no meaning here. */
+export type Cell = string | number | null
+
+/** The percentiles of one distribution, in milliseconds. */
+export interface LatencyMs {
+  readonly p50: number | null
+  readonly p95: number | null
+  readonly p99: number | null
+  readonly p999?: number | null
+  readonly p9999?: number | null
+  readonly max: number | null
+}
+
+/**
+ * Whether the figures are the server's. `generator saturated`: the load generator was the bound, the figures tell about
+ * it. `lost messages`: something that was published did not arrive, or did not arrive in order. `server saturated`: the
+ * server did not keep up with the load that was offered. `failed`: no figures, `verdictReason` says why.
+ */
+export type RowVerdict = 'ok' | 'generator saturated' | 'lost messages' | 'server saturated' | 'failed'
+
+/** Smallest and largest value of the repeats. */
+export interface Spread {
+  readonly min: number
+  readonly max: number
+}
+
+/**
+ * One line of the table: the medians over all repeats of one target at one tier. The members every scenario has are
+ * `null` where the scenario does not measure them; a scenario adds members of its own.
+ */
+export interface ResultRow {
+  readonly target: string
+  readonly mode: string
+  /** Connections. */
+  readonly subscribers: number
+  readonly publishedPerSecond: number | null
+  readonly deliveriesPerSecond: number | null
+  /** Payload bytes that arrived, per second. */
+  readonly bytesPerSecond: number | null
+  /** Messages that a connection should have got and has not. */
+  readonly gapCount: number | null
+  readonly duplicateCount: number | null
+  /** User and system time of all threads of the server. */
+  readonly serverCpuSeconds: number | null
+  readonly deliveriesPerServerCpuSecond: number | null
+  readonly serverRssBytes: number | null
+  /** `null` in a flood: there it would tell how long the queue was. */
+  readonly latencyMs: LatencyMs | null
+  /** How late timers fired in the server's event loop; `null` for a server that has none. */
+  readonly serverEventLoopLagMs: LatencyMs | null
+  /** User and system time of the load generator. */
+  readonly generatorCpuSeconds: number | null
+  /** Of the time the load lasted, the busiest generator's share of one core, 0 to 1. */
+  readonly generatorUtilization: number | null
+  /** The worst of the repeats. */
+  readonly verdict: RowVerdict
+  /** As a sentence; `null` when the verdict is `ok`. */
+  readonly verdictReason: string | null
+  /** Repeats behind the medians. */
+  readonly repeatCount: number
+  /** By column key, for every column of numbers that was measured; only in rows of medians. */
+  readonly spread: Readonly<Record<string, Spread>>
+  readonly [key: string]: unknown
+}
+
+/** Values over the time of one run: a line of a plot. */
+export interface ResultSeries {
+  readonly target: string
+  readonly subscribers: number
+  /** What else identifies its row, by column key: `{ mode: 'flood', ratePerSecond: 100 }`. */
+  readonly condition?: Readonly<Record<string, number | string>>
+  /** 1 is the first. */
+  readonly repeat: number
+  /** What the values are: `deliveries`. */
+  readonly title: string
+  /** As in {@link ResultColumn}. */
+  readonly unit: string
+  readonly format: ColumnFormat
+  readonly points: readonly { readonly atMs: number; readonly value: number }[]
+}
+
+/** What a scenario of targets and tiers has measured; everything that can be printed, plotted or compared. */
+export interface ScenarioResult {
+  readonly scenario: string
+  /** In the order of the table. The first ones identify a row, see `identity`. */
+  readonly columns: readonly ResultColumn[]
+  /** Keys of the columns that identify a row, such as `target`, `mode`, `subscribers`: rows of two results are compared by them. */
+  readonly identity: readonly string[]
+  /** Medians: one row per target and tier. */
+  readonly rows: readonly ResultRow[]
+  /** Every single measurement in the order it was made, `repeat` and `order` added; `spread` is empty. */
+  readonly runs: readonly ResultRow[]
+  readonly series?: readonly ResultSeries[]
+  /** What a reader has to know about the method or the outcome, one sentence each. */
+  readonly notes: readonly string[]
+}
+
+/** A result with everything that is needed to make it again; what is written to files. */
+export interface ResultRecord extends ScenarioResult {
+  /** The exact command line. */
+  readonly command: string
+  readonly machine: MachineInfo
+  /** Every setting, defaults filled in. */
+  readonly config: Readonly<Record<string, unknown>>
+  /** Version of each target, as it says itself. */
+  readonly versions: Readonly<Record<string, string>>
+  readonly assertions: readonly AssertionResult[]
+}
+
+/** The value of a column in a row; `null` when it was not measured. */
+export function cellOf(row: object, key: string): Cell {
+  let value: unknown = row
+  for (const part of key.split('.')) {
+    if (typeof value !== 'object' || value === null) return null
+    value = (value as Readonly<Record<string, unknown>>)[part]
+  }
+  return typeof value === 'number' || typeof value === 'string' ? value : null
+}

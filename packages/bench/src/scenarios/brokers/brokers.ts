@@ -1,0 +1,128 @@
+import { type Command, InvalidArgumentError, Option } from 'commander'
+import { BROKER_KINDS, type BrokerKind } from '../../brokers/broker-choice.js'
+import { UsageError } from '../../exit-codes.js'
+import { nonNegativeNumber, positiveInteger, positiveNumber, type ServerOptions } from '../../options.js'
+import { tableText } from '../../report/table-text.js'
+import { CLIENTS_COLUMNS, CLIENTS_IDENTITY, clientsTarget } from '../../results/clients-record.js'
+import type { ResultRow } from '../../results/result.js'
+import { checkRowAssertions, parseRowAssertion, ROW_ASSERTION_FORM } from '../../trials/row-assertions.js'
+import { DEFAULT_DURATION_S, DEFAULT_WARMUP_S } from '../clients/options.js'
+import type { Scenario } from '../scenario.js'
+import { type ClientsSize, isPossible, measureBrokers } from './run.js'
+
+/** Settings of the scenario, named as their flags. */
+export interface BrokersConfig {
+  readonly brokers: readonly BrokerKind[]
+  readonly sizes: readonly ClientsSize[]
+  readonly repeat: number
+  /** Seconds of each run. */
+  readonly duration: number
+  /** Seconds of the same traffic before, not counted. */
+  readonly warmup: number
+  readonly transport: ServerOptions['transport']
+  /** Folder for the files of every single run; absent: they are not kept. */
+  readonly out?: string
+}
+
+const DEFAULT_BROKERS: readonly BrokerKind[] = ['rabbitmq', 'redis', 'nats', 'mesh']
+const DEFAULT_SIZES = ['100x1', '200x1', '300x1', '200x4', '300x4', '400x4'].map(readSize)
+
+/** The `clients` scenario on several brokers at several sizes, each run a process of its own, as one table. */
+export const brokersScenario: Scenario = {
+  name: 'brokers',
+  summary: 'the clients scenario on every broker, with 100 to 400 clients on 1 and 4 backends: one table',
+  examples: [
+    ['', 'six sizes on four brokers, three times'],
+    ['--brokers redis --sizes 200x4 --repeat 1', 'one row: 200 clients, 4 backends'],
+    ["--out results --assert gapCount=0 --assert 'latencyMs.p99 < 50ms'", 'every run kept as JSON and text'],
+  ],
+  assertHelp: `Conditions for --assert: ${ROW_ASSERTION_FORM}
+  without a target every row has to meet it. Targets: ${clientsTarget('native', 'rabbitmq')} and the like. Columns:
+  ${CLIENTS_COLUMNS.map(({ key, unit }) => (unit === '' ? key : `${key} (${unit})`)).join(', ')}`,
+  addOptions(command: Command) {
+    command
+      .option('--brokers <names>', `which, taking turns: ${BROKER_KINDS.join(', ')}`, brokerKinds, DEFAULT_BROKERS)
+      .addOption(
+        new Option('--sizes <list>', 'clients x backends')
+          .argParser(sizes)
+          .default(DEFAULT_SIZES, DEFAULT_SIZES.map(sizeText).join(',')),
+      )
+      .option('--repeat <n>', 'runs of each; the table shows medians', positiveInteger, 3)
+      .option('--duration <s>', 'seconds to publish', positiveNumber, DEFAULT_DURATION_S)
+      .option('--warmup <s>', 'seconds of the same traffic before, not counted', nonNegativeNumber, DEFAULT_WARMUP_S)
+      .option('--out <folder>', 'keep the JSON and the text of every single run there')
+      .addOption(new Option('--transport <name>', 'of the backends').choices(['native', 'uws']).default('native'))
+  },
+  prepare(values) {
+    const { brokers, sizes, repeat, duration, warmup, transport, out } = values as BrokersConfig
+    const config = { brokers, sizes, repeat, duration, warmup, transport, ...(out === undefined ? {} : { out }) }
+    if (!sizes.some((size) => brokers.some((broker) => isPossible(size, broker)))) {
+      throw new UsageError(
+        '--brokers memory is embedded in each backend and connects none of them: give sizes like 100x1',
+      )
+    }
+    const targets = brokers.map((broker) => clientsTarget(transport, broker))
+    const assertions = ((values.assert ?? []) as string[]).map((text) =>
+      parseRowAssertion(text, CLIENTS_COLUMNS, targets),
+    )
+    return {
+      config: { ...config, sizes: sizes.map(sizeText) },
+      notes: [],
+      heading: [
+        `  Brokers: ${brokers.join(', ')} (transport ${transport})`,
+        `  Sizes: ${sizes.map(sizeText).join(', ')} (clients x backends)`,
+        `  Repeats: ${repeat}, interleaved, of ${duration} s after ${warmup} s of warm-up`,
+      ].join('\n'),
+      async run({ progress, signal, width }) {
+        const { rows, runs } = await measureBrokers(config, { progress, signal })
+        const result = { columns: CLIENTS_COLUMNS, identity: CLIENTS_IDENTITY, rows, runs, notes: [], versions: {} }
+        return {
+          json: result,
+          text: brokersText(rows, width),
+          assertions: checkRowAssertions(assertions, rows, CLIENTS_IDENTITY),
+        }
+      },
+    }
+  },
+}
+
+/** What is the same in all rows is in the commands. */
+const SHOWN_IDENTITY = ['target', 'subscribers', 'backends']
+
+function brokersText(rows: readonly ResultRow[], width: number | undefined): string {
+  const columns = CLIENTS_COLUMNS.filter(({ key }) => !CLIENTS_IDENTITY.includes(key) || SHOWN_IDENTITY.includes(key))
+  const reasons = rows
+    .filter(({ verdictReason }) => verdictReason !== null)
+    .map((row) => `  ${row.target}, ${row.subscribers} x ${row.backends}: ${row.verdict}: ${row.verdictReason}`)
+  return [
+    tableText(columns, SHOWN_IDENTITY, rows, width),
+    ...(reasons.length === 0 ? [] : ['', 'Verdicts other than ok (worst of the repeats):', ...reasons]),
+    '',
+    'Each row again:',
+    ...rows.map(({ command }) => `  ${command}`),
+  ].join('\n')
+}
+
+/** Reads `rabbitmq,redis`. */
+function brokerKinds(text: string): BrokerKind[] {
+  return text.split(',').map((name) => {
+    const kind = BROKER_KINDS.find((known) => known === name.trim())
+    if (kind === undefined) throw new InvalidArgumentError(`Allowed are ${BROKER_KINDS.join(', ')}.`)
+    return kind
+  })
+}
+
+/** Reads `100x1,400x4`. */
+function sizes(text: string): ClientsSize[] {
+  return text.split(',').map(readSize)
+}
+
+function readSize(text: string): ClientsSize {
+  const [clients = '', backends = '', ...more] = text.trim().split('x')
+  if (more.length > 0) throw new InvalidArgumentError('It must be a list of CLIENTSxBACKENDS, such as 100x1,400x4.')
+  return { clients: positiveInteger(clients), backends: positiveInteger(backends) }
+}
+
+function sizeText({ clients, backends }: ClientsSize): string {
+  return `${clients}x${backends}`
+}

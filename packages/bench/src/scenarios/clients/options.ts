@@ -1,0 +1,137 @@
+import { availableParallelism } from 'node:os'
+import type { Command, OptionValues } from 'commander'
+import { type BrokerChoice, type BrokerKind, withoutSecrets } from '../../brokers/broker-choice.js'
+import { UsageError } from '../../exit-codes.js'
+import type { KeyPlanOptions } from '../../load/key-plan.js'
+import { MIN_MESSAGE_SIZE_BYTES } from '../../load/payload.js'
+import {
+  addServerOptions,
+  nonNegativeNumber,
+  positiveInteger,
+  positiveNumber,
+  type ServerOptions,
+  seedNumber,
+} from '../../options.js'
+
+/** Settings of the scenario, named as their flags. */
+export interface ClientsConfig {
+  readonly clients: number
+  readonly backends: number
+  /** Keys per client; never more than the pool has. */
+  readonly listens: number
+  /** Messages per second and client. */
+  readonly publishRate: number
+  readonly keyPoolSize: number
+  /** Seconds. */
+  readonly duration: number
+  /** Seconds of the same traffic before, not counted. */
+  readonly warmup: number
+  /** Bytes of JSON. */
+  readonly messageSize: number
+  readonly broker: BrokerKind
+  /** Of one that was given, without passwords; absent: one of the run's own. */
+  readonly brokerAddress?: string
+  readonly transport: ServerOptions['transport']
+  readonly seed: number
+  /** Threads that play the clients. */
+  readonly workers: number
+}
+
+/** Seconds. */
+export const DEFAULT_DURATION_S = 10
+export const DEFAULT_WARMUP_S = 2
+/** One generator thread plays this many clients by default. */
+const CLIENTS_PER_WORKER = 200
+
+const BYTES_LIMIT = 64 * 1_024 * 1_024
+
+type GivenOptions = Omit<ClientsConfig, 'keyPoolSize' | 'workers' | 'broker'> &
+  ServerOptions & { readonly keyPoolSize?: number; readonly workers?: number }
+
+/** What the flags amount to. */
+export interface ClientsSettings {
+  readonly config: ClientsConfig
+  /** As it is reached: with passwords. */
+  readonly broker: BrokerChoice
+  /** What the user should know before they wait. */
+  readonly notes: readonly string[]
+}
+
+/** Adds the flags of the scenario. */
+export function addClientsOptions(command: Command): void {
+  command
+    .option('--clients <n>', 'WebSocket clients', positiveInteger, 100)
+    .option('--backends <n>', 'backend processes', positiveInteger, 1)
+    .option('--listens <n>', 'keys each client listens to', positiveInteger, 10)
+    .option('--publish-rate <n>', 'messages per second and client', positiveNumber, 5)
+    .option('--key-pool-size <n>', 'keys to choose from (default: clients/2)', positiveInteger)
+    .option('--duration <s>', 'seconds to publish', positiveNumber, DEFAULT_DURATION_S)
+    .option('--message-size <bytes>', 'size of each payload', positiveInteger, 1024)
+    .option('--warmup <s>', 'seconds of the same traffic before, not counted', nonNegativeNumber, DEFAULT_WARMUP_S)
+    .option('--seed <n>', 'decides keys and send times', seedNumber, 1)
+    .option('--workers <n>', 'threads that play the clients (default: by clients and cores)', positiveInteger)
+  addServerOptions(command)
+}
+
+/**
+ * The settings with every default filled in.
+ * @throws {UsageError} for settings that cannot be run.
+ */
+export function readClientsConfig(values: OptionValues): ClientsSettings {
+  const given = values as GivenOptions
+  const { clients, backends, messageSize } = given
+  const broker = given.broker ?? { kind: backends > 1 ? 'rabbitmq' : 'memory' }
+  if (broker.kind === 'memory' && backends > 1) {
+    throw new UsageError(
+      `--broker memory is embedded in each backend and connects none of them: it cannot run --backends ${backends}`,
+    )
+  }
+  if (messageSize < MIN_MESSAGE_SIZE_BYTES || messageSize > BYTES_LIMIT) {
+    throw new UsageError(
+      `--message-size must be ${MIN_MESSAGE_SIZE_BYTES} to ${BYTES_LIMIT} bytes: a message carries its publisher, its number and its time`,
+    )
+  }
+  const keyPoolSize = given.keyPoolSize ?? Math.max(1, Math.floor(clients / 2))
+  const workers = Math.min(clients, given.workers ?? defaultWorkerCount(clients))
+  const listens = Math.min(given.listens, keyPoolSize)
+  const notes =
+    listens < given.listens
+      ? [`The pool has ${keyPoolSize} keys: each client listens to all of them instead of to ${given.listens}.`]
+      : []
+  return {
+    broker,
+    config: {
+      clients,
+      backends,
+      listens,
+      publishRate: given.publishRate,
+      keyPoolSize,
+      duration: given.duration,
+      warmup: given.warmup,
+      messageSize,
+      broker: broker.kind,
+      ...(broker.address === undefined ? {} : { brokerAddress: withoutSecrets(broker.address) }),
+      transport: given.transport,
+      seed: given.seed,
+      workers,
+    },
+    notes,
+  }
+}
+
+/** The plan that these settings stand for. */
+export function planOptionsOf(config: ClientsConfig): KeyPlanOptions {
+  return {
+    clientCount: config.clients,
+    listensPerClient: config.listens,
+    keyPoolSize: config.keyPoolSize,
+    publishRatePerSecond: config.publishRate,
+    durationUs: config.duration * 1_000_000,
+    warmupUs: config.warmup * 1_000_000,
+    seed: config.seed,
+  }
+}
+
+function defaultWorkerCount(clients: number): number {
+  return Math.min(availableParallelism(), Math.ceil(clients / CLIENTS_PER_WORKER))
+}

@@ -1,0 +1,238 @@
+import type { BackendSample } from '../../backends/messages.js'
+import { isEmbedded } from '../../brokers/broker-choice.js'
+import type { BackendLoad, LoadResult } from '../../generator/messages.js'
+import { type LatencySummary, mergeHistograms, summarizeLatency } from '../../measure/latency-histogram.js'
+import type { ClientsConfig } from './options.js'
+
+/** Everything that was observed in one run. */
+export interface ClientsObservation {
+  readonly loads: readonly LoadResult[]
+  /** The end of the window on the machine's clock. */
+  readonly windowEndUs: number
+  readonly hasDrainTimedOut: boolean
+  readonly ports: readonly number[]
+  /** Per backend at the start of the window, at its end, and after the drain. */
+  readonly samples: Readonly<Record<'start' | 'end' | 'drained', readonly BackendSample[]>>
+  /** CPU time of the broker's own processes, from the start of the window to the end of the drain; `null`: there are none of ours. */
+  readonly brokerCpuSeconds: number | null
+  /** CPU time of the bench's own process from the start of the window to the end of the drain. */
+  readonly generatorCpuSeconds: number
+}
+
+/** The figures of one backend and of the clients connected to it. */
+export interface BackendResult {
+  readonly backend: number
+  readonly port: number
+  readonly clientCount: number
+  readonly publishedCount: number
+  readonly deliveredCount: number
+  /** Deliveries to this backend's clients that arrived within the window, per second of it. */
+  readonly deliveredPerSecond: number
+  readonly latencyMs: LatencySummary
+  /** From the start of the window to the end of the drain. */
+  readonly serverCpuSeconds: number
+  readonly serverRssBytes: number
+  readonly serverPeakRssBytes: number
+  readonly serverEventLoopLagMs: LatencySummary
+}
+
+/** The figures of a run; the JSON file holds exactly these under `results`. */
+export interface ClientsResults {
+  readonly publishedCount: number
+  readonly expectedCount: number
+  /** First copies only: a duplicate cannot stand in for a loss. */
+  readonly deliveredCount: number
+  readonly lossRatio: number
+  readonly duplicateCount: number
+  readonly reorderedCount: number
+  readonly fanOutRatio: number
+  readonly drainMs: number
+  readonly latencyMs: LatencySummary
+  readonly perBackend: readonly BackendResult[]
+}
+
+/** Whether the figures are the server's. */
+export type Verdict = 'ok' | 'generator saturated'
+
+/** The result with what is needed to judge it. */
+export interface ClientsReport {
+  readonly verdict: Verdict
+  /** As a sentence; `null` when the verdict is `ok`. */
+  readonly verdictReason: string | null
+  readonly results: ClientsResults
+  /** Per second of the window, of what happened within it. */
+  readonly rates: {
+    readonly publishedPerSecond: number
+    readonly expectedPerSecond: number
+    readonly deliveredPerSecond: number
+  }
+  /** Anything but zero here needs an explanation. */
+  readonly irregularities: {
+    readonly unexpectedCount: number
+    readonly publishErrorCount: number
+    readonly unacknowledgedCount: number
+    readonly firstPublishError: string | null
+    readonly reconnectCount: number
+    /** Times that a client was told that it may have missed messages. */
+    readonly gapCount: number
+    /** Errors that the client library reported on its own. */
+    readonly clientErrorCount: number
+    readonly hasDrainTimedOut: boolean
+  }
+  readonly server: {
+    readonly cpuSeconds: number
+    readonly deliveriesPerCpuSecond: number | null
+    readonly rssBytes: number
+  }
+  readonly broker: {
+    /** `null` when it is part of the servers, or not ours. */
+    readonly cpuSeconds: number | null
+  }
+  /** Servers and broker together; `null` when the broker is not ours. */
+  readonly total: {
+    readonly cpuSeconds: number | null
+    readonly deliveriesPerCpuSecond: number | null
+  }
+  readonly generator: {
+    readonly cpuSeconds: number
+    /** Of the busiest worker, 0 to 1. */
+    readonly utilization: number
+    readonly eventLoopLagMs: LatencySummary
+    readonly sendLagMs: LatencySummary
+  }
+}
+
+/** Above this share of busy time a worker has no slack to send and stamp on time. */
+const SATURATED_UTILIZATION = 0.9
+/** A worker whose timers or messages are this late stamps arrivals that late too. */
+const SATURATED_LAG_MS = 20
+/** Lateness of sending that is more than this share of the latency is what the latency tells about… */
+const DOMINANT_SEND_LAG_RATIO = 0.5
+/** …unless both are too small to matter. */
+const NEGLIGIBLE_SEND_LAG_MS = 2
+
+/** Adds up what the workers and backends have seen. */
+export function summarizeClients(config: ClientsConfig, observation: ClientsObservation): ClientsReport {
+  const { loads, samples } = observation
+  const perBackend = loads.flatMap((load) => load.perBackend)
+  const expectedCount = sum(loads, (load) => load.expectedCount)
+  const publishedCount = sum(perBackend, (tally) => tally.publishedCount)
+  const deliveredCount = sum(perBackend, (tally) => tally.deliveredCount)
+  const backends = samples.end.map((_, backend) => summarizeBackend(config, observation, perBackend, backend))
+  const cpuSeconds = sum(backends, (backend) => backend.serverCpuSeconds)
+  const totalCpuSeconds = isEmbedded(config.broker) ? cpuSeconds : plus(cpuSeconds, observation.brokerCpuSeconds)
+  const publishErrorCount = sum(loads, (load) => load.publishErrorCount)
+  const generator = summarizeGenerator(observation)
+  const latencyMs = summarizeLatency(mergeHistograms(perBackend.map((tally) => tally.latency)))
+  const verdictReason = saturationReason(generator, latencyMs)
+  return {
+    verdict: verdictReason === null ? 'ok' : 'generator saturated',
+    verdictReason,
+    results: {
+      publishedCount,
+      expectedCount,
+      deliveredCount,
+      lossRatio: expectedCount === 0 ? 0 : (expectedCount - deliveredCount) / expectedCount,
+      duplicateCount: sum(perBackend, (tally) => tally.duplicateCount),
+      reorderedCount: sum(perBackend, (tally) => tally.reorderedCount),
+      fanOutRatio: publishedCount === 0 ? 0 : expectedCount / publishedCount,
+      drainMs: drainMs(observation),
+      latencyMs,
+      perBackend: backends,
+    },
+    rates: {
+      publishedPerSecond: sum(loads, (load) => load.publishedInWindowCount) / config.duration,
+      expectedPerSecond: expectedCount / config.duration,
+      deliveredPerSecond: sum(perBackend, (tally) => tally.deliveredInWindowCount) / config.duration,
+    },
+    irregularities: {
+      unexpectedCount: sum(perBackend, (tally) => tally.unexpectedCount),
+      publishErrorCount,
+      unacknowledgedCount: publishedCount - sum(loads, (load) => load.acknowledgedCount) - publishErrorCount,
+      firstPublishError: loads.find((load) => load.firstPublishError !== undefined)?.firstPublishError ?? null,
+      reconnectCount: sum(loads, (load) => load.reconnectCount),
+      gapCount: sum(loads, (load) => load.gapCount),
+      clientErrorCount: sum(loads, (load) => load.clientErrorCount),
+      hasDrainTimedOut: observation.hasDrainTimedOut,
+    },
+    server: {
+      cpuSeconds,
+      deliveriesPerCpuSecond: perSecond(deliveredCount, cpuSeconds),
+      rssBytes: sum(backends, (backend) => backend.serverRssBytes),
+    },
+    broker: { cpuSeconds: observation.brokerCpuSeconds },
+    total: { cpuSeconds: totalCpuSeconds, deliveriesPerCpuSecond: perSecond(deliveredCount, totalCpuSeconds) },
+    generator,
+  }
+}
+
+function summarizeBackend(
+  config: ClientsConfig,
+  { samples, ports }: ClientsObservation,
+  loads: readonly BackendLoad[],
+  backend: number,
+): BackendResult {
+  const own = loads.filter((load) => load.backend === backend)
+  return {
+    backend,
+    port: ports[backend] ?? 0,
+    clientCount: sum(own, (load) => load.clientCount),
+    publishedCount: sum(own, (load) => load.publishedCount),
+    deliveredCount: sum(own, (load) => load.deliveredCount),
+    deliveredPerSecond: sum(own, (load) => load.deliveredInWindowCount) / config.duration,
+    latencyMs: summarizeLatency(mergeHistograms(own.map((load) => load.latency))),
+    serverCpuSeconds: (samples.drained[backend]?.cpuSeconds ?? 0) - (samples.start[backend]?.cpuSeconds ?? 0),
+    serverRssBytes: samples.end[backend]?.rssBytes ?? 0,
+    serverPeakRssBytes: samples.drained[backend]?.peakRssBytes ?? 0,
+    serverEventLoopLagMs: samples.end[backend]?.eventLoopLagMs ?? { p50: null, p95: null, p99: null, max: null },
+  }
+}
+
+function summarizeGenerator({ loads, generatorCpuSeconds }: ClientsObservation): ClientsReport['generator'] {
+  return {
+    cpuSeconds: generatorCpuSeconds,
+    utilization: largest(loads.map((load) => load.utilization)) ?? 0,
+    eventLoopLagMs: summarizeLatency(mergeHistograms(loads.map((load) => load.eventLoopLag))),
+    sendLagMs: summarizeLatency(mergeHistograms(loads.map((load) => load.sendLag))),
+  }
+}
+
+/** Why the figures are the generator's rather than the server's; `null` when they are not. */
+function saturationReason(generator: ClientsReport['generator'], latencyMs: LatencySummary): string | null {
+  const { utilization, eventLoopLagMs, sendLagMs } = generator
+  const sentLateMs = sendLagMs.p99 ?? 0
+  if (utilization > SATURATED_UTILIZATION) return 'a worker was busy nearly all the time'
+  if ((eventLoopLagMs.p99 ?? 0) > SATURATED_LAG_MS) return "a worker's event loop was late"
+  if (sentLateMs > SATURATED_LAG_MS) return 'messages were sent late'
+  if (sentLateMs > NEGLIGIBLE_SEND_LAG_MS && sentLateMs > DOMINANT_SEND_LAG_RATIO * (latencyMs.p99 ?? 0)) {
+    return 'most of the p99 latency is that messages were sent late'
+  }
+  return null
+}
+
+/** From the end of publishing to the last arrival: the wait that finds out that it was the last is no part of it. */
+function drainMs({ loads, windowEndUs }: ClientsObservation): number {
+  const publishingEndUs = Math.max(windowEndUs, ...loads.map((load) => load.lastSendUs))
+  const lastArrivalUs = Math.max(0, ...loads.map((load) => load.lastArrivalUs))
+  return Math.max(0, lastArrivalUs - publishingEndUs) / 1_000
+}
+
+function perSecond(count: number, seconds: number | null): number | null {
+  return seconds !== null && seconds > 0 ? count / seconds : null
+}
+
+function plus(a: number, b: number | null): number | null {
+  return b === null ? null : a + b
+}
+
+function sum<T>(items: readonly T[], measure: (item: T) => number): number {
+  return items.reduce((total, item) => total + measure(item), 0)
+}
+
+/** The largest of those that are there; `null` when none is. */
+export function largest(values: readonly (number | null)[]): number | null {
+  return values.reduce(
+    (most, value) => (value !== null && value > (most ?? Number.NEGATIVE_INFINITY) ? value : most),
+    null,
+  )
+}

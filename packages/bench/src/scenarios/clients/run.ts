@@ -1,0 +1,131 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { BackendPool } from '../../backends/backend-pool.js'
+import type { RunningBroker } from '../../brokers/running-broker.js'
+import type { LoadGenerator } from '../../generator/load-generator.js'
+import { nowUs } from '../../measure/clock.js'
+import { drain } from '../../measure/drain.js'
+import type { ScenarioContext } from '../scenario.js'
+import type { ClientsConfig } from './options.js'
+import type { ClientsObservation } from './result.js'
+
+/** The traffic has ended when nothing new arrives for this long. */
+const DRAIN_QUIET_MS = 3_000
+/** The drain is given up after this many times the duration, but never before it could have ended. */
+const DRAIN_LIMIT_FACTOR = 3
+const MIN_DRAIN_LIMIT_MS = 2 * DRAIN_QUIET_MS
+/** From the order to begin to the first message: time for every thread to hear of it. */
+const BEGIN_LEAD_US = 250_000
+const POLL_MS = 100
+
+/** The course of one run, from connecting to the counts. */
+export class ClientsRun {
+  readonly #config: ClientsConfig
+  readonly #backends: BackendPool
+  readonly #broker: RunningBroker
+  readonly #load: LoadGenerator
+  readonly #progress: ScenarioContext['progress']
+  readonly #signal: AbortSignal
+
+  constructor(
+    config: ClientsConfig,
+    backends: BackendPool,
+    broker: RunningBroker,
+    load: LoadGenerator,
+    progress: ScenarioContext['progress'],
+    signal: AbortSignal,
+  ) {
+    this.#config = config
+    this.#backends = backends
+    this.#broker = broker
+    this.#load = load
+    this.#progress = progress
+    this.#signal = signal
+  }
+
+  async observe(): Promise<ClientsObservation> {
+    return await Promise.race([this.#load.failed, this.#observe()])
+  }
+
+  async #observe(): Promise<ClientsObservation> {
+    await this.#connect()
+    const startUs = nowUs() + BEGIN_LEAD_US + this.#config.warmup * 1_000_000
+    const window = { startUs, endUs: startUs + this.#config.duration * 1_000_000 }
+    this.#load.begin(window)
+
+    this.#progress.phase('warming up')
+    await this.#watch(window.startUs - this.#config.warmup * 1_000_000, window.startUs)
+    const cpuBefore = process.cpuUsage()
+    const start = await this.#backends.sample()
+    const brokerStartSeconds = this.#broker.cpuSeconds()
+    this.#progress.phase('publishing')
+    await this.#watch(window.startUs, window.endUs)
+    const end = await this.#backends.sample()
+    const hasDrainTimedOut = await this.#drain()
+    const drained = await this.#backends.sample()
+    const brokerEndSeconds = this.#broker.cpuSeconds()
+    const { user, system } = process.cpuUsage(cpuBefore)
+    return {
+      loads: await this.#load.finish(),
+      windowEndUs: window.endUs,
+      hasDrainTimedOut,
+      ports: this.#backends.backends.map(({ port }) => port),
+      samples: { start, end, drained },
+      brokerCpuSeconds:
+        brokerStartSeconds === null || brokerEndSeconds === null ? null : brokerEndSeconds - brokerStartSeconds,
+      generatorCpuSeconds: (user + system) / 1_000_000,
+    }
+  }
+
+  async #connect(): Promise<void> {
+    this.#progress.phase('connecting')
+    let isReady = false
+    const ready = this.#load.ready().then(() => {
+      isReady = true
+    })
+    while (!isReady) {
+      await Promise.race([ready, this.#sleep(POLL_MS)])
+      const { connectedCount } = this.#load.totals
+      this.#progress.update(
+        connectedCount / this.#config.clients,
+        `${connectedCount} of ${this.#config.clients} clients`,
+      )
+    }
+  }
+
+  /** Shows progress until `untilUs`. */
+  async #watch(sinceUs: number, untilUs: number): Promise<void> {
+    for (let leftUs = untilUs - nowUs(); leftUs > 0; leftUs = untilUs - nowUs()) {
+      await this.#sleep(Math.min(POLL_MS, Math.ceil(leftUs / 1_000)))
+      const elapsedUs = Math.max(0, nowUs() - sinceUs)
+      const { publishedCount, deliveredCount } = this.#load.totals
+      const seconds = `${(elapsedUs / 1_000_000).toFixed(0)} of ${((untilUs - sinceUs) / 1_000_000).toFixed(0)} s`
+      const counts = `${publishedCount.toLocaleString('en')} published, ${deliveredCount.toLocaleString('en')} delivered`
+      this.#progress.update(elapsedUs / (untilUs - sinceUs), `${seconds}, ${counts}`)
+    }
+  }
+
+  /** Waits for what is under way; says whether it was given up. */
+  async #drain(): Promise<boolean> {
+    this.#progress.phase('draining')
+    const startMs = nowUs() / 1_000
+    const limitMs = Math.max(MIN_DRAIN_LIMIT_MS, DRAIN_LIMIT_FACTOR * this.#config.duration * 1_000)
+    // What a generator that is behind still has to send keeps the traffic going.
+    while (!this.#load.totals.isSendingDone && nowUs() / 1_000 - startMs < limitMs) await this.#sleep(POLL_MS)
+    const { hasTimedOut } = await drain({
+      arrivedCount: () => this.#load.totals.arrivedCount,
+      quietMs: DRAIN_QUIET_MS,
+      limitMs,
+      pollMs: POLL_MS,
+      now: () => nowUs() / 1_000,
+      sleep: async (ms) => {
+        await this.#sleep(ms)
+        this.#progress.update(1, `${this.#load.totals.deliveredCount.toLocaleString('en')} delivered`)
+      },
+    })
+    return hasTimedOut || !this.#load.totals.isSendingDone
+  }
+
+  async #sleep(ms: number): Promise<void> {
+    await sleep(ms, undefined, { signal: this.#signal })
+  }
+}

@@ -1,0 +1,265 @@
+import type { BackendSample } from '../../backends/messages.js'
+import type { MicrosecondSummary } from '../../loadgen/events.js'
+import type { VirtualUsersReport, VirtualUsersStats } from '../../loadgen/virtual-users-events.js'
+import { clientsTarget } from '../../results/clients-record.js'
+import type { LatencyMs, ResultColumn, ResultRow } from '../../results/result.js'
+import { judge } from '../../trials/verdict.js'
+import { carrierOf, type HistoryCase, type HistoryConfig } from './options.js'
+
+/** What everything has used up to one moment. */
+export interface HistoryMark {
+  /** Of the machine's clock. */
+  readonly atUs: number
+  readonly backends: readonly BackendSample[]
+  /** `null`: it has no processes of its own. */
+  readonly brokerCpuSeconds: number | null
+  readonly balancerCpuSeconds: number | null
+  readonly users: VirtualUsersStats
+}
+
+/** Everything that was observed in one run. */
+export interface HistoryObservation {
+  readonly report: VirtualUsersReport
+  /** Before the first user, while all users are there, and after the last. */
+  readonly marks: Readonly<Record<'start' | 'fullFrom' | 'fullTo' | 'end', HistoryMark>>
+  readonly brokerPeakRssBytes: number | null
+}
+
+/** A distribution as the seed writes it, in milliseconds. */
+export interface TrendMs {
+  readonly avg: number
+  readonly min: number
+  readonly med: number
+  readonly max: number
+  readonly p90: number
+  readonly p95: number
+  readonly p99: number
+}
+
+/** The seed's distributions by their members in a row. */
+export const TRENDS = {
+  broadcastMs: 'broadcast_duration',
+  historyMs: 'history_duration',
+  rttMs: 'rtt',
+  subackMs: 'suback',
+  connectingMs: 'ws_connecting',
+  iterationMs: 'iteration_duration',
+} as const
+
+/** What servers use is also told for so many seconds with all users there, to be compared over loads. */
+export const CPU_WINDOW_S = 50
+
+/** One run as a row. */
+export interface HistoryRow extends ResultRow, Readonly<Record<keyof typeof TRENDS, TrendMs | null>> {
+  readonly report: VirtualUsersReport
+}
+
+const trend = (key: keyof typeof TRENDS, title: string, ...parts: readonly (keyof TrendMs)[]) =>
+  parts.map(
+    (part): ResultColumn => ({
+      key: `${key}.${part}`,
+      title: `${title} ${part}`,
+      unit: 'ms',
+      format: 'ms',
+      better: 'lower',
+    }),
+  )
+const faults = (key: string, title: string): ResultColumn => ({
+  key,
+  title,
+  unit: '',
+  format: 'count',
+  better: 'lower',
+  repeats: 'max',
+})
+const check = (key: string, title: string): ResultColumn => ({
+  key,
+  title,
+  unit: '',
+  format: 'percent',
+  better: 'higher',
+  repeats: 'min',
+})
+
+/** The columns of the table. */
+export const HISTORY_COLUMNS: readonly ResultColumn[] = [
+  { key: 'target', title: 'Target', unit: '', format: 'text' },
+  { key: 'backends', title: 'Backends', unit: '', format: 'count' },
+  { key: 'subscribers', title: 'Users', unit: '', format: 'count' },
+  { key: 'rounds', title: 'N', unit: '', format: 'count' },
+  ...trend('broadcastMs', 'broadcast', 'avg', 'med', 'p95', 'p99', 'max'),
+  ...trend('historyMs', 'history', 'avg', 'med', 'p95', 'p99', 'max'),
+  ...trend('rttMs', 'rtt', 'avg', 'med', 'p95', 'max'),
+  ...trend('subackMs', 'suback', 'avg', 'p95', 'max'),
+  ...trend('connectingMs', 'connecting', 'avg', 'p95', 'max'),
+  { key: 'iterations', title: 'Iterations', unit: '', format: 'count' },
+  { key: 'acksReceived', title: 'Acks', unit: '', format: 'count' },
+  { key: 'broadcastsReceived', title: 'Broadcasts', unit: '', format: 'count' },
+  { key: 'historyReceived', title: 'From history', unit: '', format: 'count' },
+  check('connectionRatio', 'connected'),
+  check('subscriptionRatio', 'subscribed'),
+  check('historyRatio', 'history received'),
+  faults('gapCount', 'Missed'),
+  faults('duplicateCount', 'Duplicates'),
+  faults('inversionCount', 'Inversions'),
+  { key: 'joinCount', title: 'Joins', unit: '', format: 'count' },
+  faults('joinMissCount', 'missed'),
+  faults('joinDuplicateCount', 'duplicates'),
+  faults('joinInversionCount', 'inversions'),
+  { key: 'serverCpuSeconds', title: 'Server CPU', unit: 's', format: 'seconds', better: 'lower' },
+  {
+    key: 'serverCpuSecondsPerWindow',
+    title: `per ${CPU_WINDOW_S} s with all users`,
+    unit: 's',
+    format: 'seconds',
+    better: 'lower',
+  },
+  { key: 'serverPeakRssBytes', title: 'Server peak RSS', unit: 'B', format: 'bytes', better: 'lower' },
+  { key: 'serverEventLoopLagMs.p99', title: 'Event-loop lag p99', unit: 'ms', format: 'ms', better: 'lower' },
+  { key: 'brokerCpuSeconds', title: 'Broker CPU', unit: 's', format: 'seconds', better: 'lower' },
+  { key: 'brokerPeakRssBytes', title: 'Broker peak RSS', unit: 'B', format: 'bytes', better: 'lower' },
+  { key: 'balancerCpuSeconds', title: 'Balancer CPU', unit: 's', format: 'seconds', better: 'lower' },
+  { key: 'generatorCpuSeconds', title: 'Generator CPU', unit: 's', format: 'seconds' },
+  { key: 'generatorUtilization', title: 'Generator busy', unit: '', format: 'percent' },
+  { key: 'generatorLateMs.p95', title: 'Generator late p95', unit: 'ms', format: 'ms' },
+  { key: 'verdict', title: 'Verdict', unit: '', format: 'text' },
+]
+
+/** Those of them that identify a run. */
+export const HISTORY_IDENTITY: readonly string[] = ['target', 'backends', 'subscribers', 'rounds']
+
+/** What a row is called. */
+export function historyTarget(testCase: HistoryCase, { transport }: Pick<HistoryConfig, 'transport'>): string {
+  return testCase.broker === 'none'
+    ? `${clientsTarget(transport, carrierOf(testCase))}-no-history`
+    : clientsTarget(transport, testCase.broker)
+}
+
+/** The figures of a run. */
+export function historyRow(
+  testCase: HistoryCase,
+  config: HistoryConfig,
+  { report, marks, brokerPeakRssBytes }: HistoryObservation,
+): HistoryRow {
+  const { live, joined, histories } = report.verified
+  const seconds = report.durationUs / 1_000_000
+  const { start, fullFrom, fullTo, end } = marks
+  const fullSeconds = (fullTo.atUs - fullFrom.atUs) / 1_000_000
+  const serverCpuSeconds = serverSeconds(end) - serverSeconds(start)
+  const generatorUtilization = (usersSeconds(fullTo) - usersSeconds(fullFrom)) / fullSeconds
+  const unackedCount = report.broadcastsSent - report.acksReceived
+  return {
+    target: historyTarget(testCase, config),
+    mode: 'history',
+    subscribers: config.users,
+    backends: testCase.backends,
+    rounds: config.rounds,
+    publishedPerSecond: report.broadcastsSent / seconds,
+    deliveriesPerSecond: report.broadcastsReceived / seconds,
+    bytesPerSecond: report.bytesReceived / seconds,
+    iterations: report.iterations,
+    acksReceived: report.acksReceived,
+    broadcastsSent: report.broadcastsSent,
+    broadcastsReceived: report.broadcastsReceived,
+    historyReceived: report.historyReceived,
+    broadcastMs: trendOf(report.broadcastUs),
+    historyMs: trendOf(report.historyUs),
+    rttMs: trendOf(report.rttUs),
+    subackMs: trendOf(report.subackUs),
+    connectingMs: trendOf(report.connectingUs),
+    iterationMs: trendOf(report.iterationUs),
+    generatorLateMs: trendOf(report.lateUs),
+    latencyMs: latencyOf(report.broadcastUs),
+    connectionRatio: ratioOf(report.checks.connection),
+    subscriptionRatio: ratioOf(report.checks.subscription),
+    historyRatio: ratioOf(report.checks.history),
+    gapCount: live.misses,
+    duplicateCount: live.duplicates,
+    inversionCount: live.inversions,
+    joinCount: histories,
+    joinMissCount: joined.misses,
+    joinDuplicateCount: joined.duplicates,
+    joinInversionCount: joined.inversions,
+    unackedCount,
+    serverCpuSeconds,
+    serverCpuSecondsPerWindow: ((serverSeconds(fullTo) - serverSeconds(fullFrom)) / fullSeconds) * CPU_WINDOW_S,
+    deliveriesPerServerCpuSecond: serverCpuSeconds === 0 ? null : report.broadcastsReceived / serverCpuSeconds,
+    serverRssBytes: sum(end.backends.map(({ rssBytes }) => rssBytes)),
+    serverPeakRssBytes: sum(end.backends.map(({ peakRssBytes }) => peakRssBytes)),
+    serverEventLoopLagMs: worstLag(fullTo),
+    brokerCpuSeconds: difference(end.brokerCpuSeconds, start.brokerCpuSeconds),
+    brokerPeakRssBytes,
+    balancerCpuSeconds: difference(end.balancerCpuSeconds, start.balancerCpuSeconds),
+    generatorCpuSeconds: (report.cpuUserUs + report.cpuSystemUs) / 1_000_000,
+    generatorUtilization,
+    ...judge({
+      lostCount: live.misses + joined.misses,
+      duplicateCount: live.duplicates + joined.duplicates,
+      reorderedCount: live.inversions + joined.inversions,
+      failure: failureOf(testCase, report, unackedCount),
+      generatorUtilization,
+    }),
+    repeatCount: 1,
+    spread: {},
+    report,
+  }
+}
+
+/** What went wrong beside messages that were lost; `null` when nothing did. */
+function failureOf({ broker }: HistoryCase, report: VirtualUsersReport, unackedCount: number): string | null {
+  const { connection, subscription, history } = report.checks
+  const reasons = [
+    [connection.fails, 'failed connections'],
+    [subscription.fails, 'failed listens'],
+    [broker === 'none' ? 0 : history.fails, 'failed requests for the history'],
+    [broker === 'none' ? 0 : report.historyGaps, 'answers with a gap'],
+    [report.epochChanges, 'messages of another epoch'],
+    [report.interrupted, `interrupted iterations: ${counts(report.failures)}`],
+    [unackedCount, `messages without an answer: ${counts(report.errors)}`],
+  ] as const
+  const found = reasons.filter(([count]) => count > 0).map(([count, what]) => `${count.toLocaleString('en')} ${what}`)
+  return found.length === 0 ? null : found.join(', ')
+}
+
+function counts(byReason: Readonly<Record<string, number>>): string {
+  const entries = Object.entries(byReason).toSorted(([, a], [, b]) => b - a)
+  return entries.length === 0 ? 'nothing was said' : entries.map(([reason, count]) => `${reason} (${count})`).join(', ')
+}
+
+function ratioOf({ passes, fails }: { readonly passes: number; readonly fails: number }): number | null {
+  return passes + fails === 0 ? null : passes / (passes + fails)
+}
+
+function trendOf(summary: MicrosecondSummary | null): TrendMs | null {
+  if (summary === null) return null
+  const { mean, min, p50, p90, p95, p99, max } = summary
+  const ms = (us: number) => us / 1_000
+  return { avg: ms(mean), min: ms(min), med: ms(p50), max: ms(max), p90: ms(p90), p95: ms(p95), p99: ms(p99) }
+}
+
+function latencyOf(summary: MicrosecondSummary | null): LatencyMs | null {
+  if (summary === null) return null
+  const { p50, p95, p99, max } = summary
+  return { p50: p50 / 1_000, p95: p95 / 1_000, p99: p99 / 1_000, max: max / 1_000 }
+}
+
+/** Of the backend whose event loop was held up most. */
+function worstLag({ backends }: HistoryMark): LatencyMs | null {
+  return backends.map(({ eventLoopLagMs }) => eventLoopLagMs).toSorted((a, b) => (b.p99 ?? 0) - (a.p99 ?? 0))[0] ?? null
+}
+
+function serverSeconds({ backends }: HistoryMark): number {
+  return sum(backends.map(({ cpuSeconds }) => cpuSeconds))
+}
+
+function usersSeconds({ users }: HistoryMark): number {
+  return (users.cpuUserUs + users.cpuSystemUs) / 1_000_000
+}
+
+function difference(end: number | null, start: number | null): number | null {
+  return end === null || start === null ? null : end - start
+}
+
+function sum(values: readonly number[]): number {
+  return values.reduce((total, value) => total + value, 0)
+}

@@ -1,0 +1,215 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { LoadBalancer } from 'webmq-services'
+import { BackendPool } from '../../backends/backend-pool.js'
+import { isEmbedded } from '../../brokers/broker-choice.js'
+import { type RunningBroker, startBroker } from '../../brokers/running-broker.js'
+import { RunError } from '../../exit-codes.js'
+import type { LoadgenPrograms } from '../../loadgen/build.js'
+import { VirtualUsers } from '../../loadgen/virtual-users.js'
+import type { HistoryRequest, VirtualUsersPlan } from '../../loadgen/virtual-users-events.js'
+import { nowUs } from '../../measure/clock.js'
+import type { RunProgress } from '../../run-progress.js'
+import { carrierOf, type HistoryCase, type HistoryConfig, iterationSeconds, stagesOf } from './options.js'
+import type { HistoryMark, HistoryObservation } from './result.js'
+
+/** What a user asks for: the last ten seconds. */
+const HISTORY_WINDOW_MS = 10_000
+const HISTORY_REQUEST: HistoryRequest = {
+  first: 'rewind=10000 limit=500',
+  next: 'limit=500',
+  windowMs: HISTORY_WINDOW_MS,
+}
+/** Ten seconds of the seed's 16 messages per second and key, several times over. */
+const HISTORY_RULE = '#=1000,1m'
+const KEY_PREFIX = 'bench.history.'
+const SERVER_MAX_LISTENS = 128
+const SERVER_MAX_PAYLOAD_BYTES = 256 * 1_024
+/** A user gives a connection or an answer up after this. */
+const USER_TIMEOUT_MS = 10_000
+/** What a run may take beside its ramp and its last iterations: users that wait, and the sums at the end. */
+const MAX_RUN_OVERHEAD_S = 90
+/** Pauses at their longest, compared with their means. */
+const LONGEST_PAUSES = 1.3
+const STATS_INTERVAL_MS = 500
+
+/** What a run needs beside its case. */
+export interface HistoryRunContext {
+  readonly config: HistoryConfig
+  readonly programs: LoadgenPrograms
+  readonly progress: RunProgress
+  /** Aborted when the user interrupts. */
+  readonly signal: AbortSignal
+}
+
+/**
+ * Makes one run; when it settles, no process of it is left.
+ * @throws {RunError} when something could not be started, or has died.
+ */
+export async function observeHistory(
+  testCase: HistoryCase,
+  { config, programs, progress, signal }: HistoryRunContext,
+): Promise<HistoryObservation> {
+  signal.throwIfAborted()
+  const stopping = new AbortController()
+  const abort = () => stopping.abort(signal.reason)
+  signal.addEventListener('abort', abort, { once: true })
+  const kind = carrierOf(testCase)
+  const backends = new BackendPool(testCase.backends)
+  const users = new VirtualUsers(programs.users)
+  const usersReady = users.ready()
+  usersReady.catch(() => undefined) // Awaited below, if nothing fails before.
+  let starting: Promise<RunningBroker> | undefined
+  let balancing: Promise<LoadBalancer> | undefined
+  const observation = (async () => {
+    progress.phase(isEmbedded(kind) ? 'starting' : `starting ${kind}`)
+    starting = startBroker({ kind }, testCase.backends, { hasLog: testCase.broker !== 'none' })
+    const broker = await starting
+    stopping.signal.throwIfAborted()
+    await backends.start((index) => ({
+      ...broker.nodeOptions(index),
+      transport: config.transport,
+      maxListensPerConnection: SERVER_MAX_LISTENS,
+      maxPayloadBytes: SERVER_MAX_PAYLOAD_BYTES,
+      ...(testCase.broker === 'none' ? { historyMaxMessages: 0 } : { history: [HISTORY_RULE] }),
+    }))
+    await usersReady
+    stopping.signal.throwIfAborted()
+    const ports = backends.backends.map(({ port }) => port)
+    balancing = ports.length > 1 ? startBalancer(ports) : undefined
+    const balancer = await balancing
+    stopping.signal.throwIfAborted()
+    const parts = { backends, broker, users, balancer, port: balancer?.port ?? ports[0] ?? 0 }
+    return await new HistoryRun(config, parts, progress, stopping.signal).observe()
+  })()
+  const aborted = new Promise<never>((_, reject) => {
+    stopping.signal.addEventListener('abort', () => reject(stopping.signal.reason), { once: true })
+  })
+  aborted.catch(() => undefined) // The race below may be over before.
+  try {
+    return await Promise.race([aborted, backends.failed, users.failed, observation])
+  } finally {
+    signal.removeEventListener('abort', abort)
+    stopping.abort()
+    observation.catch(() => undefined) // If it was not the first to fail, it fails now because everything is taken away.
+    await users.stop()
+    // What did not start has left nothing behind, and the run has failed of it.
+    const balancer = await balancing?.catch(() => undefined)
+    await balancer?.stop()
+    await backends.stop()
+    const broker = await starting?.catch(() => undefined)
+    await broker?.stop()
+  }
+}
+
+/** @throws {RunError} when there is no HAProxy to be had, or it does not start. */
+async function startBalancer(ports: readonly number[]): Promise<LoadBalancer> {
+  const { startLoadBalancer } = await import('webmq-services')
+  try {
+    return await startLoadBalancer({ ports })
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause)
+    throw new RunError(`the load balancer could not be started: ${reason}`, { cause })
+  }
+}
+
+/** What takes part in a run. */
+interface Parts {
+  readonly backends: BackendPool
+  readonly broker: RunningBroker
+  readonly users: VirtualUsers
+  /** Before several backends. */
+  readonly balancer: LoadBalancer | undefined
+  /** That the users connect to. */
+  readonly port: number
+}
+
+/** The course of one run, from the first user to the last. */
+class HistoryRun {
+  readonly #config: HistoryConfig
+  readonly #parts: Parts
+  readonly #progress: RunProgress
+  readonly #signal: AbortSignal
+
+  constructor(config: HistoryConfig, parts: Parts, progress: RunProgress, signal: AbortSignal) {
+    this.#config = config
+    this.#parts = parts
+    this.#progress = progress
+    this.#signal = signal
+  }
+
+  async observe(): Promise<HistoryObservation> {
+    const { users, broker, port } = this.#parts
+    const { startUsers, stages, fullFromMs, fullMs } = stagesOf(this.#config)
+    const { duration, channels, sendersRatio, sendingRate, rounds, seed } = this.#config
+    const plan: VirtualUsersPlan = {
+      port,
+      startUsers,
+      stages,
+      channels,
+      keyPrefix: KEY_PREFIX,
+      usersPerSender: Math.floor(1 / sendersRatio),
+      sendingRate,
+      rounds: rounds + 2,
+      history: HISTORY_REQUEST,
+      seed,
+      timeoutMs: USER_TIMEOUT_MS,
+    }
+    const iterationMs = iterationSeconds(this.#config) * LONGEST_PAUSES * 1_000
+    const start = await this.#mark()
+    const startMs = nowUs() / 1_000
+    const run = users.run(plan, duration * 1_000 + iterationMs + MAX_RUN_OVERHEAD_S * 1_000)
+    const watching = this.#watch(run, duration * 1_000 + iterationMs)
+    for (const work of [run, watching]) work.catch(() => undefined) // Awaited below, if nothing fails before.
+    const markAt = async (ms: number) => {
+      await sleep(Math.max(0, startMs + ms - nowUs() / 1_000), undefined, { signal: this.#signal })
+      return await this.#mark()
+    }
+    const fullFrom = await Promise.race([markAt(fullFromMs), failureOf(run)])
+    const fullTo = await Promise.race([markAt(fullFromMs + fullMs), failureOf(run)])
+    const report = await run
+    await watching
+    return {
+      report,
+      marks: { start, fullFrom, fullTo, end: await this.#mark() },
+      brokerPeakRssBytes: broker.peakRssBytes(),
+    }
+  }
+
+  async #mark(): Promise<HistoryMark> {
+    const { backends, broker, users, balancer } = this.#parts
+    const [samples, stats] = await Promise.all([backends.sample(), users.stats()])
+    return {
+      atUs: nowUs(),
+      backends: samples,
+      brokerCpuSeconds: broker.cpuSeconds(),
+      balancerCpuSeconds: balancer?.cpuSeconds() ?? null,
+      users: stats,
+    }
+  }
+
+  /** Shows how far the run is. */
+  async #watch(run: Promise<unknown>, expectedMs: number): Promise<void> {
+    let stats = await this.#parts.users.stats()
+    let isOver = false
+    const over = run.then(
+      () => (isOver = true),
+      () => (isOver = true), // Whoever waits for the run gets its error.
+    )
+    const poll = (async () => {
+      while (!isOver) {
+        stats = await this.#parts.users.stats()
+        this.#progress.phase(`${stats.users.toLocaleString('en')} users`)
+        await Promise.race([over, sleep(STATS_INTERVAL_MS, undefined, { ref: false })])
+      }
+    })()
+    const counts = () => ({ broadcasts: stats.broadcastsSent, deliveries: stats.broadcastsReceived })
+    await this.#progress.during(Promise.all([over, poll]), { expectedMs, counts })
+  }
+}
+
+/** Rejects as the work does; never resolves. */
+async function failureOf(work: Promise<unknown>): Promise<never> {
+  return await new Promise((_, reject) => {
+    work.catch(reject)
+  })
+}

@@ -1,0 +1,193 @@
+import type { WebSocketConstructor, WebSocketLike } from '../client-options.js'
+import type { ConnectedInfo } from '../events/events.js'
+import {
+  type ClientMessage,
+  closeCodeOf,
+  decodeServerMessage,
+  encodeClientMessage,
+  errorOfCloseCode,
+  type ServerMessage,
+  SUBPROTOCOL,
+  WebMQError,
+  type Welcome,
+} from '../protocol/index.js'
+import { Heartbeat } from './heartbeat.js'
+import { errorOfServer } from './server-error.js'
+
+/** The one request id that `auth` uses: a connection has at most one in flight. */
+const AUTH_ID = 'auth'
+
+/** RFC 6455 §7.4.1: what stands for "no close frame was received". */
+const ABNORMAL_CLOSURE = 1006
+
+/** How a connection has ended. */
+export interface Closure {
+  readonly code: number
+  readonly error: WebMQError
+  readonly reason?: string | undefined
+  /** How long the server wants to be left alone. */
+  readonly retryAfterMs?: number | undefined
+  /** Whether another attempt is pointless, whatever the code says. */
+  readonly isFinal?: boolean
+}
+
+/** What a connection needs and whom it tells. */
+export interface ConnectionContext {
+  readonly url: string
+  readonly socketClass: WebSocketConstructor
+  readonly token: string | undefined
+  readonly heartbeatTimeoutMs: number
+  /** Authenticated: anything may be sent. Called at most once. */
+  onLive(info: ConnectedInfo, welcome: Welcome): void
+  /** Everything but the connection's own affairs. */
+  onMessage(message: ServerMessage): void
+  onExpiring(): void
+  /** Called exactly once, unless the constructor throws; nothing is called afterwards. */
+  onClosed(closure: Closure): void
+  onError(error: unknown): void
+}
+
+/**
+ * One WebSocket from the handshake to the end: subprotocol, `welcome`, authentication, heartbeat, `bye`. It is never
+ * used again after it has closed.
+ * @throws What the WebSocket's constructor throws, e.g. for a URL that the page's policy forbids.
+ */
+export class Connection {
+  readonly #context: ConnectionContext
+  readonly #socket: WebSocketLike
+  #heartbeat: Heartbeat | undefined
+  #welcome: Welcome | undefined
+  #bye: Extract<ServerMessage, { verb: 'bye' }> | undefined
+  /** Undefined until `auth` was answered. */
+  #authResult: unknown
+  #isLive = false
+  #isClosed = false
+
+  constructor(context: ConnectionContext) {
+    this.#context = context
+    this.#socket = new context.socketClass(context.url, [SUBPROTOCOL])
+    const { token } = context
+    let failure = ''
+    this.#socket.binaryType = 'arraybuffer'
+    this.#socket.onopen = () => token !== undefined && this.authenticate(token)
+    this.#socket.onmessage = ({ data }: { data: string | ArrayBuffer }) => this.#receive(data)
+    // Browsers say nothing here; the `ws` package throws an error that nobody handles. `close` always follows.
+    this.#socket.onerror = ({ message = '' }: { message?: string }) => {
+      failure = message
+    }
+    this.#socket.onclose = ({ code, reason }: { code: number; reason: string }) =>
+      this.#end(this.#bye ?? { code }, reason || failure)
+  }
+
+  /** Whether messages may be sent: authenticated, and the server has not said `bye`. */
+  get isLive(): boolean {
+    return this.#isLive && !this.#bye
+  }
+
+  /** Bytes that wait in the socket. */
+  get bufferedBytes(): number {
+    return this.#socket.bufferedAmount
+  }
+
+  /** Hands a message to the socket. The connection must be live. */
+  send(message: ClientMessage): void {
+    this.#socket.send(encodeClientMessage(message) as never)
+    this.#heartbeat?.sent()
+  }
+
+  /** Presents a token: the first one, or a new one before the present one expires. */
+  authenticate(token: string): void {
+    this.send({ verb: 'auth', id: AUTH_ID, token })
+  }
+
+  /** Finds out within `timeoutMs` whether anyone is still there. */
+  probe(timeoutMs: number): void {
+    this.#heartbeat?.probe(timeoutMs)
+  }
+
+  /** Ends the connection from this side, at once: a dead network would not answer a closing handshake. */
+  close(closure: Closure): void {
+    if (this.#isClosed) return
+    this.#isClosed = true
+    this.#heartbeat?.stop()
+    this.#socket.onopen = this.#socket.onmessage = this.#socket.onclose = null
+    // Only 1000 and 3000-4999 may be given by an app (RFC 6455 §7.4.2 and the WebSocket API).
+    this.#socket.close(closure.code >= 4000 ? closure.code : 1000)
+    this.#context.onClosed(closure)
+  }
+
+  /** Ends the connection because of an error, with its close code. */
+  fail(error: WebMQError): void {
+    this.close({ code: closeCodeOf(error.code) ?? ABNORMAL_CLOSURE, reason: error.message, error })
+  }
+
+  #end({ code, retryAfterMs }: Pick<Closure, 'code' | 'retryAfterMs'>, reason: string): void {
+    const name = errorOfCloseCode(code) ?? (this.#welcome ? 'E_DISCONNECTED' : 'E_CONNECT_FAILED')
+    const error = new WebMQError(name, { detail: `${reason || 'closed'} (${code})` })
+    this.close({ code, reason, error, retryAfterMs })
+  }
+
+  #receive(data: string | ArrayBuffer): void {
+    this.#heartbeat?.heard()
+    let message: ServerMessage
+    try {
+      message = decodeServerMessage(typeof data === 'string' ? data : new Uint8Array(data))
+    } catch (error) {
+      // A verb of a later version is to be ignored [P-11.2].
+      if (!(error instanceof WebMQError && error.code === 'E_VERB_UNKNOWN')) this.#context.onError(error)
+      return
+    }
+    switch (message.verb) {
+      case 'welcome':
+        this.#greet(message)
+        return
+      case 'bye':
+        this.#bye = message
+        return
+      case 'expiring':
+        this.#context.onExpiring()
+        return
+      case 'ok':
+      case 'error':
+        if (message.id === AUTH_ID) this.#authenticated(message)
+        else this.#context.onMessage(message)
+        return
+      default:
+        this.#context.onMessage(message)
+    }
+  }
+
+  #greet(welcome: Welcome): void {
+    this.#welcome = welcome
+    this.#heartbeat = new Heartbeat(welcome.heartbeatMs, this.#context.heartbeatTimeoutMs, {
+      sendPing: () => this.send({ verb: 'ping' }),
+      onTimeout: () => this.fail(new WebMQError('E_HEARTBEAT_TIMEOUT')),
+    })
+    if (this.#context.token === undefined && welcome.auth === 'required') {
+      const error = new WebMQError('E_UNAUTHENTICATED', { detail: 'the server wants a token: set the option `token`' })
+      this.close({ code: 1000, error, isFinal: true })
+    } else this.#goLive()
+  }
+
+  #authenticated(answer: Extract<ServerMessage, { verb: 'ok' | 'error' }>): void {
+    const error = answer.verb === 'error' ? errorOfServer(answer) : undefined
+    if (!error || this.#welcome?.auth === 'none') {
+      this.#authResult = (answer.verb === 'ok' && answer.result) || {}
+      this.#goLive()
+    } else if (this.#isLive && closeCodeOf(error.code) === undefined && error.code !== 'E_FORBIDDEN') {
+      this.#context.onError(error)
+    } else {
+      // A token of another user (`E_FORBIDDEN`) needs a connection of its own.
+      this.fail(error)
+    }
+  }
+
+  #goLive(): void {
+    const welcome = this.#welcome
+    if (this.#isLive || !welcome || (this.#context.token !== undefined && !this.#authResult)) return
+    this.#isLive = true
+    const { session, node, version } = welcome
+    const { userId } = (this.#authResult ?? {}) as { userId?: string }
+    this.#context.onLive({ session, node, version, userId }, welcome)
+  }
+}

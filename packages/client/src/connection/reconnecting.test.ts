@@ -1,0 +1,159 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { watchedClient as watched } from '../../test/watched-client.js'
+
+beforeEach(() => {
+  vi.useFakeTimers()
+})
+afterEach(() => {
+  vi.useRealTimers()
+})
+
+const settle = () => vi.advanceTimersByTimeAsync(0)
+
+describe('reconnecting', () => {
+  it('waits longer after each failure, up to a bound, and never gives up', async () => {
+    const { server, changes, client } = watched()
+    server.isUp = false
+    client.listen('a', () => undefined)
+    await vi.advanceTimersByTimeAsync(120_000)
+    const waits = changes.flatMap(({ retryInMs }) => retryInMs ?? [])
+    expect(waits.slice(0, 9)).toEqual([250, 500, 1_000, 2_000, 4_000, 8_000, 10_000, 10_000, 10_000])
+    expect(changes.map(({ attempt }) => attempt).slice(1, 4)).toEqual([1, 2, 3])
+    server.isUp = true
+    await vi.advanceTimersByTimeAsync(10_000)
+    expect(client.state).toBe('connected')
+  })
+
+  it('does not begin anew with a connection that does not last', async () => {
+    const { client, server, changes } = watched()
+    const waits = () => changes.flatMap(({ retryInMs }) => retryInMs ?? [])
+    await client.connect()
+    for (const lifeMs of [100, 100, 6_000]) {
+      await vi.advanceTimersByTimeAsync(lifeMs)
+      server.drop()
+      await settle()
+      await vi.advanceTimersByTimeAsync(waits().at(-1) ?? 0)
+    }
+    expect(waits()).toEqual([250, 500, 250])
+  })
+
+  it('stays away as long as the server asks', async () => {
+    const { client, server, changes } = watched()
+    await client.connect()
+    server.drop({ code: 4001, retryAfterMs: 30_000 })
+    await settle()
+    expect(changes.at(-1)).toMatchObject({ retryInMs: 30_250, code: 4001 })
+    await vi.advanceTimersByTimeAsync(30_249)
+    expect(server.connectionCount).toBe(0)
+    await vi.advanceTimersByTimeAsync(1)
+    expect(server.connectionCount).toBe(1)
+  })
+
+  it('sends nothing between bye and the close', async () => {
+    const { client, server } = watched()
+    await client.connect()
+    server.drop({ code: 4001 })
+    await Promise.resolve()
+    const result = client.publish('a', 1, { ack: 'none' })
+    await vi.advanceTimersByTimeAsync(600)
+    await result
+    expect(server.received.filter(({ verb }) => verb === 'publish')).toHaveLength(1)
+  })
+
+  it.each([4500, 4999, 1002])('gives up at close code %i and tells everybody who waits', async (code) => {
+    const { client, server, changes } = watched()
+    const subscription = client.listen('a')
+    await subscription.ready
+    server.ignore('publish')
+    const publish = expect(client.publish('a', 1)).rejects.toBeInstanceOf(Error)
+    const next = expect(subscription[Symbol.asyncIterator]().next()).rejects.toBeInstanceOf(Error)
+    await settle()
+    server.drop({ code })
+    await settle()
+    expect(changes.at(-1)).toMatchObject({ state: 'closed', terminal: true, code })
+    await Promise.all([publish, next])
+    expect(subscription.state).toBe('closed')
+    expect(() => client.listen('b', () => undefined)).toThrow(expect.objectContaining({ code: 'E_CLOSED' }))
+    expect(vi.getTimerCount()).toBe(0)
+  })
+
+  it('gives up after maxAttempts', async () => {
+    const { client, server, states } = watched({ reconnect: { maxAttempts: 2, minMs: 100 } })
+    server.isUp = false
+    const connected = expect(client.connect()).rejects.toMatchObject({ code: 'E_CONNECT_FAILED' })
+    await vi.advanceTimersByTimeAsync(1_000)
+    await connected
+    expect(states()).toEqual(['connecting', 'reconnecting', 'reconnecting', 'closed'])
+  })
+
+  it('gives an attempt up that takes too long', async () => {
+    const { client, server, changes } = watched({ connectTimeoutMs: 2_000 })
+    server.isSilent = true
+    client.listen('a', () => undefined)
+    await vi.advanceTimersByTimeAsync(2_000)
+    expect(changes.at(-1)).toMatchObject({
+      state: 'reconnecting',
+      code: 1006,
+      reason: 'could not connect: not within 2000 ms',
+    })
+    server.isSilent = false
+    await vi.advanceTimersByTimeAsync(250)
+    expect(client.state).toBe('connected')
+    expect(server.connectionCount).toBe(1)
+  })
+
+  it('asks for the url before every attempt when it is a function', async () => {
+    const { server } = watched()
+    const urls: string[] = []
+    const { WebMQClient } = await import('../index.js')
+    const client = new WebMQClient({
+      url: async () => `https://node-${urls.length}.test/ws`,
+      random: () => 0,
+      WebSocket: class extends server.WebSocket {
+        constructor(url: string, protocols: string[]) {
+          super(url, protocols)
+          urls.push(url)
+        }
+      },
+    })
+    await client.connect()
+    server.drop()
+    await settle()
+    await client.close()
+    expect(urls).toEqual(['wss://node-0.test/ws', 'wss://node-1.test/ws'])
+  })
+})
+
+describe('heartbeat', () => {
+  it('pings when quiet, and stays connected as long as it is answered', async () => {
+    const { client, server } = watched()
+    await client.connect()
+    await vi.advanceTimersByTimeAsync(100_000)
+    expect(server.received.map(({ verb }) => verb)).toEqual(['ping', 'ping', 'ping', 'ping'])
+    expect(client.state).toBe('connected')
+  })
+
+  it('reconnects when nobody answers any more', async () => {
+    const { client, server, changes } = watched({ heartbeatTimeoutMs: 4_000 })
+    await client.connect()
+    server.isSilent = true
+    await vi.advanceTimersByTimeAsync(28_999)
+    expect(client.state).toBe('connected')
+    await vi.advanceTimersByTimeAsync(1)
+    expect(changes.at(-1)).toMatchObject({ code: 4003, error: { code: 'E_HEARTBEAT_TIMEOUT' } })
+    server.isSilent = false
+    await vi.advanceTimersByTimeAsync(250)
+    expect(client.state).toBe('connected')
+  })
+
+  it('pings also when it only ever sends, for then it hears nothing', async () => {
+    const { client, server } = watched()
+    await client.connect()
+    for (let second = 0; second < 60; second++) {
+      await client.publish('a', second, { ack: 'none' })
+      await vi.advanceTimersByTimeAsync(1_000)
+    }
+    expect(server.received.filter(({ verb }) => verb === 'ping')).toHaveLength(2)
+    expect(client.state).toBe('connected')
+  })
+})

@@ -1,0 +1,87 @@
+import type { Wire } from '../connection/sender.js'
+import { isPosition, validateKey, WebMQError } from '../protocol/index.js'
+import type { HistoryOptions, HistoryResult, Message } from '../types.js'
+import { parseDuration } from './duration.js'
+import type { Replays } from './replays.js'
+import type { Question, Questions } from './requests.js'
+
+/** What {@link HistoryReads} works with. */
+export interface HistoryContext {
+  readonly wire: Wire
+  readonly questions: Questions
+  readonly replays: Replays
+  readonly timeoutMs: number
+  /** Reads that may wait for a connection. */
+  readonly maxReads: number
+}
+
+interface Read {
+  readonly question: Question
+  settle(result: HistoryResult<unknown> | WebMQError): void
+}
+
+/** Reads of the log by key. One that was cut off by a lost connection is asked again, within its time. */
+export class HistoryReads {
+  readonly #context: HistoryContext
+  readonly #reads = new Set<Read>()
+
+  constructor(context: HistoryContext) {
+    this.#context = context
+  }
+
+  /** As `client.history`. */
+  async read(key: string, options: HistoryOptions = {}): Promise<HistoryResult<unknown>> {
+    const { wire, timeoutMs, maxReads } = this.#context
+    const question = questionOf(key, options)
+    if (this.#reads.size >= maxReads) throw new WebMQError('E_QUEUE_FULL')
+    return new Promise((resolve, reject) => {
+      const read: Read = {
+        question,
+        settle: (result) => {
+          clearTimeout(timer)
+          this.#reads.delete(read)
+          if (result instanceof WebMQError) reject(result)
+          else resolve(result)
+        },
+      }
+      const timer = setTimeout(() => read.settle(new WebMQError('E_TIMEOUT', { detail: `history ${key}` })), timeoutMs)
+      this.#reads.add(read)
+      if (wire.isLive) this.#ask(read)
+    })
+  }
+
+  /** A connection is live. */
+  up(): void {
+    for (const read of this.#reads) this.#ask(read)
+  }
+
+  close(error: WebMQError): void {
+    for (const read of this.#reads) read.settle(error)
+  }
+
+  #ask(read: Read): void {
+    const { questions, replays } = this.#context
+    questions.ask(read.question, (answer) => {
+      if (answer instanceof WebMQError) {
+        if (answer.code !== 'E_DISCONNECTED') read.settle(answer)
+        return
+      }
+      const messages: Message<unknown>[] = []
+      const { position, gap, more = false } = answer
+      replays.expect(answer, [{ deliver: (message) => messages.push(message) }], () =>
+        read.settle({ messages, position, more, gap }),
+      )
+    })
+  }
+}
+
+function questionOf(key: string, { limit = 100, since, rewind, reverse }: HistoryOptions): Question {
+  validateKey(key)
+  if (!Number.isSafeInteger(limit) || limit < 0) throw new WebMQError('E_OPTION_INVALID', { detail: `limit ${limit}` })
+  if (since !== undefined && !isPosition(since)) throw new WebMQError('E_POSITION_INVALID', { detail: since })
+  const rewindMs = rewind === undefined ? undefined : parseDuration(rewind)
+  // From a place on, people read forward; otherwise they want what is newest.
+  const isForward = !reverse && (since ?? rewindMs) !== undefined
+  const share = isForward ? { limit } : { last: limit }
+  return { verb: 'history', key, since, rewindMs, ...share, reverse: reverse || undefined }
+}

@@ -1,0 +1,97 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import type { Message } from '../index.js'
+import { createTestClient, type createTestServer } from '../testing/index.js'
+
+beforeEach(() => {
+  vi.useFakeTimers()
+})
+afterEach(() => {
+  vi.useRealTimers()
+})
+
+/** Lets everything happen that needs no time. */
+const settle = () => vi.advanceTimersByTimeAsync(0)
+/** Longer than any first retry. */
+const _reconnect = () => vi.advanceTimersByTimeAsync(600)
+
+function _listensSent(server: ReturnType<typeof createTestServer>): unknown[] {
+  return server.received.filter(({ verb }) => verb === 'listen' || verb === 'unlisten')
+}
+
+describe('iteration', () => {
+  it('gives the messages since listen was called, in order, and unlistens when the loop is left', async () => {
+    const { client, server } = createTestClient()
+    const subscription = client.listen('a')
+    await subscription.ready
+    for (let n = 1; n <= 5; n++) server.publish('a', n)
+    const payloads: unknown[] = []
+    for await (const { payload } of subscription) {
+      payloads.push(payload)
+      if (payload === 3) break
+    }
+    expect(payloads).toEqual([1, 2, 3])
+    expect(subscription.state).toBe('closed')
+    expect(server.patterns).toEqual([])
+  })
+
+  it('ends without an error when the signal is aborted or the client is closed', async () => {
+    const { client, server } = createTestClient()
+    const controller = new AbortController()
+    const read = async (subscription: AsyncIterable<Message<unknown>>) => {
+      const payloads: unknown[] = []
+      for await (const { payload } of subscription) payloads.push(payload)
+      return payloads
+    }
+    const aborted = read(client.listen('a', { signal: controller.signal }))
+    const closed = read(client.listen('a'))
+    await settle()
+    server.publish('a', 1)
+    await settle()
+    controller.abort()
+    expect(await aborted).toEqual([1])
+    server.publish('a', 2)
+    await settle()
+    await client.close()
+    expect(await closed).toEqual([1, 2])
+  })
+
+  it('throws when the listen is refused', async () => {
+    const { client, server } = createTestClient()
+    client.on('error', () => undefined)
+    server.refuse('listen', 'E_FORBIDDEN')
+    await expect(client.listen('a')[Symbol.asyncIterator]().next()).rejects.toMatchObject({ code: 'E_FORBIDDEN' })
+  })
+
+  it('throws rather than lose messages when the loop is too slow, after what it has kept', async () => {
+    const { client, server } = createTestClient()
+    const errors: unknown[] = []
+    client.on('error', ({ error }) => errors.push(error))
+    const subscription = client.listen('a', { bufferMaxMessages: 2 })
+    await subscription.ready
+    for (let n = 1; n <= 3; n++) server.publish('a', n)
+    await settle()
+    const payloads: unknown[] = []
+    const read = async () => {
+      for await (const { payload } of subscription) payloads.push(payload)
+    }
+    await expect(read()).rejects.toMatchObject({ code: 'E_BUFFER_OVERFLOW' })
+    expect(payloads).toEqual([1, 2])
+    expect(errors).toEqual([expect.objectContaining({ code: 'E_BUFFER_OVERFLOW' })])
+    expect(server.patterns).toEqual([])
+  })
+
+  it.each([
+    ['drop-oldest', [3, 4]],
+    ['drop-newest', [1, 2]],
+  ] as const)('keeps a bounded number of messages with %s, and counts the others', async (overflow, kept) => {
+    const { client, server } = createTestClient()
+    const subscription = client.listen('a', { bufferMaxMessages: 2, overflow })
+    await subscription.ready
+    for (let n = 1; n <= 4; n++) server.publish('a', n)
+    await settle()
+    const iterator = subscription[Symbol.asyncIterator]()
+    const payloads = [await iterator.next(), await iterator.next()].map(({ value }) => value?.payload)
+    expect(payloads).toEqual(kept)
+    expect(subscription.droppedCount).toBe(2)
+  })
+})

@@ -1,0 +1,310 @@
+import { backoffMs } from '../connection/backoff.js'
+import type { Wire } from '../connection/sender.js'
+import type { ClientError, Gap } from '../events/events.js'
+import type { ResolvedOptions } from '../options.js'
+import { type ServerMessage, validatePattern, WebMQError } from '../protocol/index.js'
+import { decodePayload } from '../publishing/payload.js'
+import type { ListenOptions, Message, MessageHandler } from '../types.js'
+import { MatchCache } from './match-cache.js'
+import { isSeen, type ParsedPosition, parsePosition } from './position.js'
+import type { Replays, ReplayTarget } from './replays.js'
+import type { Questions, Start } from './requests.js'
+import { SavedPositions } from './saved-positions.js'
+import { LiveSubscription } from './subscription.js'
+
+type From<V extends ServerMessage['verb']> = Extract<ServerMessage, { verb: V }>
+
+/** All subscriptions of one pattern; on the wire they are one listen. */
+interface Listen {
+  readonly pattern: string
+  /** Replaced, never changed: handlers listen and unlisten while a message is being delivered. */
+  subscriptions: readonly LiveSubscription[]
+  /** Who waits for the answer to a listen that asks for nothing but live messages; others may join. */
+  joinable?: LiveSubscription[] | undefined
+  failedAttempts: number
+  timer?: ReturnType<typeof setTimeout>
+}
+
+/** Whom the registry tells. */
+export interface ListensContext {
+  onGap(gap: Gap): void
+  onError(error: ClientError): void
+}
+
+/** Who listens with what; listens again after a reconnect, and says whether anything was missed. */
+export class Listens {
+  readonly #options: ResolvedOptions
+  readonly #wire: Wire
+  readonly #context: ListensContext
+  readonly #listens = new Map<string, Listen>()
+  readonly #questions: Questions
+  readonly #replays: Replays
+  readonly #saved: SavedPositions | undefined
+  readonly #cache = new MatchCache<LiveSubscription>()
+  /** Position of the last live message: what matches a listen that was live before and came earlier is here [P-8.7]. */
+  #latest: ParsedPosition | undefined
+  #downCount = 0
+
+  constructor(options: ResolvedOptions, wire: Wire, questions: Questions, replays: Replays, context: ListensContext) {
+    this.#options = options
+    this.#wire = wire
+    this.#context = context
+    this.#questions = questions
+    this.#replays = replays
+    const { resume, url } = options
+    if (resume) {
+      this.#saved = new SavedPositions({
+        store: resume,
+        name: typeof url === 'function' ? '' : `${url}`,
+        collect: () => this.#handledPositions(),
+        onError: (error) => context.onError({ error }),
+      })
+    }
+  }
+
+  /**
+   * Adds a subscription, or returns the one that has this pattern and this handler already.
+   * @throws {WebMQError} `E_PATTERN_INVALID`.
+   */
+  add(pattern: string, handler: MessageHandler<unknown> | undefined, options: ListenOptions = {}): LiveSubscription {
+    validatePattern(pattern)
+    const listen = this.#listens.get(pattern) ?? { pattern, subscriptions: [], failedAttempts: 0 }
+    const present = handler && listen.subscriptions.find((subscription) => subscription.handler === handler)
+    if (present) return present
+    const subscription = new LiveSubscription(pattern, handler, options, {
+      remove: (gone) => this.#remove(gone),
+      onError: (error, message) => this.#context.onError({ error, pattern, key: message?.key }),
+      onGap: (gap) => this.#context.onGap(gap),
+      backoffMs: (attempt) => backoffMs(attempt, this.#options),
+    })
+    if (subscription.state === 'closed') return subscription
+    // Who joins others begins with them; who comes first goes on from where a former page has stopped.
+    if (isLive(subscription.start) && !listen.subscriptions.some(({ state }) => state === 'active')) {
+      subscription.position = parsePosition(this.#saved?.get(pattern))
+    }
+    listen.subscriptions = [...listen.subscriptions, subscription]
+    this.#listens.set(pattern, listen)
+    this.#cache.clear()
+    if (this.#wire.isLive) this.#join(listen, subscription)
+    return subscription
+  }
+
+  /** Ends the subscription of this handler, or all of the pattern; resolves when the server knows. */
+  async unlisten(pattern: string, handler?: unknown): Promise<void> {
+    const subscriptions = this.#listens.get(pattern)?.subscriptions ?? []
+    const gone = subscriptions.filter((subscription) => !handler || subscription.handler === handler)
+    await Promise.all(gone.map((subscription) => subscription.unlisten()))
+  }
+
+  /** A connection is live: listen again with everything, from where each has stopped. */
+  up(): void {
+    for (const listen of this.#listens.values()) this.#listen(listen)
+  }
+
+  /** The connection is gone. */
+  down(): void {
+    this.#downCount++
+    this.#replays.clear()
+    for (const listen of this.#listens.values()) {
+      clearTimeout(listen.timer)
+      for (const subscription of listen.subscriptions) subscription.suspend(this.#latest)
+    }
+  }
+
+  /** Ends every subscription. */
+  close(error?: WebMQError): void {
+    this.down()
+    this.#saved?.close()
+    const listens = [...this.#listens.values()]
+    this.#listens.clear()
+    for (const { subscriptions } of listens) for (const subscription of subscriptions) subscription.close(error)
+  }
+
+  /** All that is live up to this position has come [P-9.7]. */
+  heard(position: string | undefined): void {
+    this.#latest = parsePosition(position) ?? this.#latest
+    this.#saved?.touch()
+  }
+
+  /** Hands a message to every handler of every matching pattern, once. Cost for a known key: O(handlers). */
+  deliver({ key, payload: wirePayload, position: wirePosition, replayed }: From<'message'>): void {
+    const text = this.#replays.complete(wirePosition)
+    const position = parsePosition(text)
+    const handOver = (targets: readonly ReplayTarget[]) => {
+      if (targets.length === 0) return
+      try {
+        const payload = decodePayload(wirePayload, this.#options.codec)
+        const message: Message<unknown> = { key, payload, position: text, replayed }
+        for (const one of targets) one.deliver(message, position)
+      } catch (cause) {
+        this.#context.onError({ error: new WebMQError('E_PAYLOAD_INVALID', { detail: key, cause }), key })
+      }
+    }
+    if (replayed) this.#replays.take(handOver)
+    else {
+      handOver(this.#cache.find(key, this.#subscriptions()))
+      // Last, for a handler may end the connection. Replays do not count: the log may be ahead of what is live.
+      if (position) this.#latest = position
+    }
+    this.#saved?.touch()
+  }
+
+  /** The server has ended a listen that a new token does not grant [P-5.5]. Those who wait for an answer get their own. */
+  revoked(pattern: string, error: WebMQError): void {
+    const subscriptions = this.#listens.get(pattern)?.subscriptions ?? []
+    this.#end(
+      pattern,
+      subscriptions.filter(({ state }) => state === 'active'),
+      error,
+    )
+  }
+
+  /** The server has lost messages on their way to this connection. */
+  gap({ pattern, reason }: From<'gap'>): void {
+    const subscriptions = this.#listens.get(pattern)?.subscriptions ?? []
+    const gap = { pattern, reason, since: subscriptions[0]?.position?.text }
+    for (const subscription of subscriptions) subscription.gap(gap)
+    this.#context.onGap(gap)
+  }
+
+  /** Adds to what is there already, if it wants no more than that; otherwise asks the server. */
+  #join(listen: Listen, subscription: LiveSubscription): void {
+    if (isLive(subscription.start)) {
+      const active = listen.subscriptions.find(({ state }) => state === 'active')
+      if (active) {
+        subscription.position = active.position
+        subscription.accept({ recovered: false, replayed: 0, position: active.position?.text }, true, this.#latest)
+        return
+      }
+      if (listen.joinable) {
+        listen.joinable.push(subscription)
+        return
+      }
+    }
+    this.#ask(listen, [subscription])
+  }
+
+  /** Asks for all that are pending: those who continue from the same position together. */
+  #listen(listen: Listen): void {
+    const groups = new Map<string, LiveSubscription[]>()
+    for (const subscription of listen.subscriptions) {
+      if (subscription.state !== 'pending') continue
+      const start = JSON.stringify(subscription.start)
+      groups.set(start, [...(groups.get(start) ?? []), subscription])
+    }
+    for (const targets of groups.values()) this.#ask(listen, targets)
+  }
+
+  #ask(listen: Listen, targets: LiveSubscription[]): void {
+    const { pattern } = listen
+    const start = targets[0]?.start ?? {}
+    if (isLive(start)) listen.joinable = targets
+    this.#questions.ask({ verb: 'listen', pattern, ...start }, (answer) => {
+      if (listen.joinable === targets) listen.joinable = undefined
+      if (answer instanceof WebMQError) this.#refused(listen, targets, answer)
+      else this.#accepted(listen, targets, start.since, answer)
+    })
+  }
+
+  #accepted(listen: Listen, targets: readonly LiveSubscription[], since: string | undefined, ok: From<'ok'>): void {
+    const { pattern } = listen
+    const { recovered = false, replayed = 0, position, gap, more } = ok
+    listen.failedAttempts = 0
+    let isGap = false
+    for (const subscription of targets) {
+      if (subscription.state !== 'pending') continue
+      // Never neither: without a word about what came in between, it has to be taken as lost.
+      const isResuming = since !== undefined || subscription.wasActive
+      const reason = gap ?? (isResuming && !recovered ? 'no-history' : undefined)
+      isGap ||= reason !== undefined
+      subscription.accept({ recovered, replayed, position, gap: reason }, !more, this.#latest, since)
+    }
+    if (isGap) this.#context.onGap({ pattern, reason: gap ?? 'no-history', since })
+    this.#replays.expect(ok, targets, () => {
+      const end = parsePosition(position)
+      for (const subscription of targets) {
+        if (end && !isSeen(end, subscription.position)) subscription.position = end
+      }
+      this.#saved?.touch()
+      if (more) this.#turnPage(listen, targets)
+    })
+  }
+
+  /**
+   * Asks for the next page of a replay: at once for those who have read this one, for each other when it has. So a replay is paced
+   * by its reader [P-6.9], and one who does not read holds nobody up.
+   */
+  #turnPage(listen: Listen, targets: readonly LiveSubscription[]): void {
+    const downCount = this.#downCount
+    const ask = (readers: readonly LiveSubscription[]) => {
+      const open = readers.filter(({ state }) => state === 'pending')
+      if (open.length > 0 && this.#downCount === downCount) this.#ask(listen, open)
+    }
+    ask(targets.filter((subscription) => !subscription.whenRead()?.then(() => ask([subscription]))))
+  }
+
+  *#subscriptions(): Iterable<LiveSubscription> {
+    for (const { subscriptions } of this.#listens.values()) yield* subscriptions
+  }
+
+  *#handledPositions(): Iterable<readonly [pattern: string, position: string]> {
+    for (const { pattern, subscriptions } of this.#listens.values()) {
+      const positions = subscriptions.map((subscription) => subscription.handledPosition(this.#latest))
+      const oldest = positions.reduce((oldest, position) => (isSeen(position, oldest) ? position : oldest))
+      if (oldest && !positions.includes(undefined)) yield [pattern, oldest.text]
+    }
+  }
+
+  #refused(listen: Listen, targets: readonly LiveSubscription[], error: WebMQError): void {
+    if (error.retryable) {
+      if (!this.#wire.isLive) return
+      clearTimeout(listen.timer)
+      listen.timer = setTimeout(() => this.#listen(listen), backoffMs(listen.failedAttempts++, this.#options))
+      return
+    }
+    const { pattern } = listen
+    if (error.code === 'E_POSITION_INVALID' && targets.some(({ position }) => position)) {
+      // Another broker has taken over, which cannot read the positions of the last one: go on, with a gap.
+      for (const subscription of targets) {
+        subscription.position = undefined
+        subscription.wasActive = true
+      }
+      this.#ask(listen, [...targets])
+      return
+    }
+    this.#end(pattern, targets, error)
+  }
+
+  #end(pattern: string, subscriptions: readonly LiveSubscription[], error: WebMQError): void {
+    this.#context.onError({ error, pattern })
+    for (const subscription of subscriptions) {
+      subscription.close(error)
+      this.#forget(subscription)
+    }
+  }
+
+  /** Returns whether it was the last of its pattern. */
+  #forget(subscription: LiveSubscription): boolean {
+    const listen = this.#listens.get(subscription.pattern)
+    if (!listen?.subscriptions.includes(subscription)) return false
+    listen.subscriptions = listen.subscriptions.filter((other) => other !== subscription)
+    this.#cache.clear()
+    if (listen.subscriptions.length > 0) return false
+    clearTimeout(listen.timer)
+    return this.#listens.delete(listen.pattern)
+  }
+
+  async #remove(subscription: LiveSubscription): Promise<void> {
+    const { pattern } = subscription
+    if (!this.#forget(subscription)) return
+    // One that never was live has changed nothing: frameworks end what they have just begun, and begin it again.
+    if (subscription.wasActive) this.#saved?.forget(pattern)
+    if (!this.#wire.isLive) return
+    await new Promise((resolve) => this.#questions.ask({ verb: 'unlisten', pattern }, resolve))
+  }
+}
+
+/** Whether nothing but live messages is asked for. */
+function isLive({ since, last, rewindMs }: Start): boolean {
+  return (since ?? last ?? rewindMs) === undefined
+}

@@ -1,0 +1,215 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import type { ClientError, Gap, LoadRequest } from '../index.js'
+import { createTestClient } from '../testing/index.js'
+
+beforeEach(() => {
+  vi.useFakeTimers()
+})
+afterEach(() => {
+  vi.useRealTimers()
+})
+
+/** Lets everything happen that needs no time. */
+const settle = () => vi.advanceTimersByTimeAsync(0)
+/** Longer than any of the first retries. */
+const retry = () => vi.advanceTimersByTimeAsync(2_000)
+
+/** A `load` whose answers are given by hand. */
+function manualLoad() {
+  const requests: LoadRequest[] = []
+  const answers: { resolve(position?: string): void; reject(error: unknown): void }[] = []
+  const load = (request: LoadRequest) => {
+    requests.push(request)
+    return new Promise<string | undefined>((resolve, reject) => {
+      answers.push({ resolve, reject })
+    })
+  }
+  return { load, requests, answers }
+}
+
+describe('load', () => {
+  it('runs when the listen is live, and what comes meanwhile is handled afterwards, in order', async () => {
+    const { client, server } = createTestClient()
+    const { load, requests, answers } = manualLoad()
+    const handled: unknown[] = []
+    const subscription = client.listen('a', (payload) => handled.push(payload), { load })
+    await subscription.ready
+    await settle()
+    expect(requests).toEqual([{ cause: 'initial', signal: expect.any(AbortSignal) }])
+    server.publish('a', 1)
+    server.publish('a', 2)
+    await settle()
+    expect([handled, subscription.isLoading]).toEqual([[], true])
+    answers[0]?.resolve()
+    await settle()
+    server.publish('a', 3)
+    await settle()
+    expect([handled, subscription.isLoading]).toEqual([[1, 2, 3], false])
+  })
+
+  it('runs for a handler that joins others, after listen has returned', async () => {
+    const { client } = createTestClient()
+    await client.listen('a', () => 1).ready
+    const load = vi.fn()
+    const subscription = client.listen('a', () => 2, { load })
+    expect(subscription.isLoading).toBe(true)
+    expect(load).not.toHaveBeenCalled()
+    await settle()
+    expect(load).toHaveBeenCalledTimes(1)
+  })
+
+  it('leaves out what is loaded already, when it says up to where', async () => {
+    const { client, server } = createTestClient()
+    const { load, answers } = manualLoad()
+    const handled: unknown[] = []
+    await client.listen('a', (payload) => handled.push(payload), { load }).ready
+    for (const n of [1, 2, 3]) server.publish('a', n)
+    await settle()
+    answers[0]?.resolve('epoch1:4')
+    await settle()
+    // One that was on its way when the app had loaded it.
+    for (const n of [4, 5]) server.publish('a', n)
+    await settle()
+    expect(handled).toEqual([5])
+  })
+
+  it('runs again on every gap, of a reconnect as of a live listen, and not when nothing was missed', async () => {
+    const { client, server } = createTestClient()
+    const causes: unknown[] = []
+    const load = ({ cause, gap }: LoadRequest) => void causes.push([cause, gap?.reason])
+    await client.listen('a', () => undefined, { load }).ready
+    server.drop()
+    await retry()
+    expect(causes).toEqual([['initial', undefined]])
+    server.gap('a')
+    await settle()
+    server.drop()
+    await settle()
+    server.publish('a', 1)
+    server.expireHistory()
+    await retry()
+    expect(causes.slice(1)).toEqual([
+      ['gap', 'slow-consumer'],
+      ['gap', 'history-expired'],
+    ])
+  })
+
+  it('begins again when a gap comes while it runs; the first answer counts no more', async () => {
+    const { client, server } = createTestClient()
+    const { load, requests, answers } = manualLoad()
+    const handled: unknown[] = []
+    const subscription = client.listen('a', (payload) => handled.push(payload), { load })
+    await subscription.ready
+    await settle()
+    server.publish('a', 1)
+    server.gap('a')
+    server.publish('a', 2)
+    await settle()
+    expect(requests.map(({ signal }) => signal.aborted)).toEqual([true, false])
+    answers[0]?.resolve()
+    await settle()
+    expect([handled, subscription.isLoading]).toEqual([[], true])
+    answers[1]?.resolve()
+    await settle()
+    expect(handled).toEqual([1, 2])
+  })
+
+  it('is tried again when it throws, and the app is told', async () => {
+    const { client, server } = createTestClient()
+    const errors: ClientError[] = []
+    client.on('error', (error) => errors.push(error))
+    const handled: unknown[] = []
+    let failures = 2
+    const load = vi.fn(() => {
+      if (failures-- > 0) throw new Error('503')
+    })
+    const subscription = client.listen('a', (payload) => handled.push(payload), { load })
+    await subscription.ready
+    await settle()
+    server.publish('a', 1)
+    await settle()
+    expect([load.mock.calls.length, subscription.isLoading, handled]).toEqual([1, true, []])
+    await vi.advanceTimersByTimeAsync(1_500)
+    expect([load.mock.calls.length, subscription.isLoading, handled]).toEqual([3, false, [1]])
+    expect(errors).toMatchObject([
+      { error: { message: '503' }, pattern: 'a' },
+      { error: { message: '503' }, pattern: 'a' },
+    ])
+  })
+
+  it('is a gap, and is run again, when more comes than may wait', async () => {
+    const { client, server } = createTestClient()
+    const gaps: Gap[] = []
+    client.on('gap', (gap) => gaps.push(gap))
+    const { load, requests, answers } = manualLoad()
+    const handled: unknown[] = []
+    const subscription = client.listen('a', (payload) => handled.push(payload), { load, bufferMaxMessages: 3 })
+    await subscription.ready
+    await settle()
+    for (const n of [1, 2, 3, 4]) server.publish('a', n)
+    await settle()
+    expect(requests[0]?.signal.aborted).toBe(true)
+    expect(gaps).toEqual([{ pattern: 'a', reason: 'limit' }])
+    // Before the next attempt begins, messages are lost to nobody: it loads what they said.
+    for (const n of [5, 6, 7, 8]) server.publish('a', n)
+    await retry()
+    expect(requests[1]).toMatchObject({ cause: 'gap', gap: { reason: 'limit' } })
+    server.publish('a', 9)
+    await settle()
+    answers[1]?.resolve()
+    await settle()
+    expect(gaps).toHaveLength(1)
+    expect(handled).toEqual([9])
+    expect(subscription.isLoading).toBe(false)
+  })
+
+  it('goes on over a reconnect, and ends with its subscription', async () => {
+    const { client, server } = createTestClient()
+    const { load, requests, answers } = manualLoad()
+    const handled: unknown[] = []
+    const subscription = client.listen('a', (payload) => handled.push(payload), { load })
+    await subscription.ready
+    await settle()
+    server.publish('a', 1)
+    await settle()
+    server.drop()
+    await settle()
+    server.publish('a', 2)
+    await retry()
+    expect(requests).toHaveLength(1)
+    answers[0]?.resolve()
+    await settle()
+    expect(handled).toEqual([1, 2])
+    server.gap('a')
+    await settle()
+    await subscription.unlisten()
+    expect(requests[1]?.signal.aborted).toBe(true)
+    answers[1]?.resolve()
+    await retry()
+    expect([requests.length, subscription.isLoading]).toEqual([2, false])
+  })
+
+  it('works with a loop', async () => {
+    const { client, server } = createTestClient()
+    const { load, answers } = manualLoad()
+    const subscription = client.listen('a', { load })
+    await subscription.ready
+    await settle()
+    for (const n of [1, 2]) server.publish('a', n)
+    await settle()
+    const payloads: unknown[] = []
+    const reading = (async () => {
+      for await (const { payload } of subscription) {
+        payloads.push(payload)
+        if (payload === 3) break
+      }
+    })()
+    await settle()
+    expect(payloads).toEqual([])
+    answers[0]?.resolve()
+    server.publish('a', 3)
+    await settle()
+    await reading
+    expect(payloads).toEqual([1, 2, 3])
+  })
+})

@@ -1,0 +1,25 @@
+import { matches } from '../protocol/index.js'
+
+/** Keys that are remembered. Bounds memory when keys hold ids. */
+const MAX_KEYS = 1_024
+
+/** Which patterns a key matches, worked out once per key. Cost for a known key: O(1). */
+export class MatchCache<T extends { readonly pattern: string }> {
+  readonly #found = new Map<string, readonly T[]>()
+
+  /** Those of `candidates` whose pattern matches, in their order. */
+  find(key: string, candidates: Iterable<T>): readonly T[] {
+    let found = this.#found.get(key)
+    if (!found) {
+      found = [...candidates].filter(({ pattern }) => matches(pattern, key))
+      if (this.#found.size >= MAX_KEYS) this.clear()
+      this.#found.set(key, found)
+    }
+    return found
+  }
+
+  /** To be called when the candidates have changed. */
+  clear(): void {
+    this.#found.clear()
+  }
+}

@@ -1,0 +1,84 @@
+import type { Overflow } from '../types.js'
+
+type Result<T> = IteratorResult<T, undefined>
+
+interface Reader<T> {
+  resolve(result: Result<T>): void
+  reject(error: unknown): void
+}
+
+const DONE = { done: true, value: undefined } as const
+
+/** A bounded queue between messages that come when they come and a loop that takes them one by one. */
+export class MessageBuffer<T> {
+  readonly #maxMessages: number
+  readonly #overflow: Overflow
+  readonly #items: T[] = []
+  readonly #readers: Reader<T>[] = []
+  /** Waits for everything to be taken. */
+  #onEmpty: (() => void) | undefined
+  /** The one that was taken last. */
+  taken: T | undefined
+  #ended = false
+  #error: unknown
+
+  constructor(maxMessages: number, overflow: Overflow) {
+    this.#maxMessages = maxMessages
+    this.#overflow = overflow
+  }
+
+  get size(): number {
+    return this.#items.length
+  }
+
+  /** Resolves when everything has been taken, or nobody will; `undefined` when that is so now. Called again only then. */
+  whenEmpty(): Promise<void> | undefined {
+    if (this.#items.length === 0 || this.#ended) return undefined
+    return new Promise((resolve) => {
+      this.#onEmpty = resolve
+    })
+  }
+
+  /** Returns what happened: `kept`, or that the buffer was full and a message was lost (`dropped`), or must be (`full`). */
+  push(item: T): 'kept' | 'dropped' | 'full' {
+    const reader = this.#readers.shift()
+    if (reader) {
+      this.taken = item
+      reader.resolve({ done: false, value: item })
+    } else if (this.#items.length < this.#maxMessages) this.#items.push(item)
+    else if (this.#overflow === 'close') return 'full'
+    else {
+      if (this.#overflow === 'drop-oldest') {
+        this.#items.shift()
+        this.#items.push(item)
+      }
+      return 'dropped'
+    }
+    return 'kept'
+  }
+
+  /** Resolves with the oldest message, once there is one; after the end, with what is left and then `done`. */
+  next(): Promise<Result<T>> {
+    if (this.#items.length > 0) {
+      const value = this.#items.shift() as T
+      this.taken = value
+      if (this.#items.length === 0) this.#onEmpty?.()
+      return Promise.resolve({ done: false, value })
+    }
+    if (this.#error !== undefined) return Promise.reject(this.#error)
+    if (this.#ended) return Promise.resolve(DONE)
+    return new Promise((resolve, reject) => this.#readers.push({ resolve, reject }))
+  }
+
+  /** No message comes any more. With an error, readers get it after the messages that are left. */
+  end(error?: unknown): void {
+    if (this.#ended) return
+    this.#ended = true
+    this.#error = error
+    this.#onEmpty?.()
+    for (const reader of this.#readers.splice(0)) {
+      if (error === undefined) reader.resolve(DONE)
+      else reader.reject(error)
+    }
+  }
+}

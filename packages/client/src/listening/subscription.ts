@@ -1,0 +1,264 @@
+import { callSafely } from '../events/call-safely.js'
+import { Emitter } from '../events/emitter.js'
+import type { Gap } from '../events/events.js'
+import { WebMQError } from '../protocol/index.js'
+import type {
+  ListenOptions,
+  ListenResult,
+  Message,
+  MessageHandler,
+  Subscription,
+  SubscriptionEvents,
+} from '../types.js'
+import { parseDuration } from './duration.js'
+import { Loader } from './loader.js'
+import { MessageBuffer } from './message-buffer.js'
+import { isSeen, type ParsedPosition, parsePosition } from './position.js'
+import type { Start } from './requests.js'
+
+/** What a subscription may touch. */
+export interface SubscriptionContext {
+  /** Takes the subscription out of the registry; resolves when the server knows. */
+  remove(subscription: LiveSubscription): Promise<void>
+  onError(error: unknown, message?: Message<unknown>): void
+  onGap(gap: Gap): void
+  /** Time before attempt number `attempt` of the app's `load`, counted from 0. */
+  backoffMs(attempt: number): number
+}
+
+interface Deferred {
+  readonly promise: Promise<ListenResult>
+  resolve(result: ListenResult): void
+  reject(error: unknown): void
+}
+
+/** Default of `bufferMaxMessages`: more than the 10,000 messages that a server replays by default. */
+const BUFFER_MAX_MESSAGES = 16_384
+
+/** The registry's side of a {@link Subscription}: what was seen so far, and to whom messages go. */
+export class LiveSubscription implements Subscription<unknown> {
+  readonly pattern: string
+  readonly handler: MessageHandler<unknown> | undefined
+  readonly #context: SubscriptionContext
+  readonly #options: ListenOptions
+  readonly #emitter: Emitter<SubscriptionEvents>
+  readonly #rewindMs: number | undefined
+  readonly #loader: Loader | undefined
+  #ready = deferred()
+  /** What the pages of a replay have said so far, between the first of them and the last. */
+  #pages: ListenResult | undefined
+  #buffer: MessageBuffer<Message<unknown>> | undefined
+  /** The last live message on the connection when the listen became live: it says nothing about this listen. */
+  #latestBefore: ParsedPosition | undefined
+  state: Subscription<unknown>['state'] = 'pending'
+  ready = this.#ready.promise
+  droppedCount = 0
+  /** Everything up to here was handled, or need not be; what to continue from after a reconnect. */
+  position: ParsedPosition | undefined
+  /** Whether it has been active: from then on, not knowing where to continue from is a gap. */
+  wasActive = false
+
+  constructor(
+    pattern: string,
+    handler: MessageHandler<unknown> | undefined,
+    options: ListenOptions,
+    context: SubscriptionContext,
+  ) {
+    this.pattern = pattern
+    this.handler = handler
+    this.#options = options
+    this.#context = context
+    this.#emitter = new Emitter((error) => context.onError(error))
+    this.position = parsePosition(options.since)
+    this.#rewindMs = options.rewind === undefined ? undefined : parseDuration(options.rewind)
+    if (options.load) this.#loader = this.#createLoader(options.load)
+    if (!handler) this.#createBuffer()
+    const { signal } = options
+    if (signal?.aborted) this.close(new WebMQError('E_ABORTED'), true)
+    else signal?.addEventListener('abort', this.#onAbort)
+  }
+
+  /** Where a replay is to begin: where this has stopped, or, until the first acknowledgement, where the app wants to. */
+  get start(): Start {
+    if (this.position) return { since: this.position.text }
+    return this.wasActive ? {} : { last: this.#options.last, rewindMs: this.#rewindMs }
+  }
+
+  get isLoading(): boolean {
+    return this.#loader?.isLoading ?? false
+  }
+
+  on<E extends keyof SubscriptionEvents>(event: E, handler: (event: SubscriptionEvents[E]) => unknown): () => void {
+    return this.#emitter.on(event, handler)
+  }
+
+  unlisten(): Promise<void> {
+    this.close()
+    return this.#context.remove(this)
+  }
+
+  // Where the runtime has no `Symbol.dispose` yet, this is a method of an odd name that nobody calls.
+  [Symbol.dispose](): void {
+    void this.unlisten()
+  }
+
+  [Symbol.asyncIterator](): AsyncIterator<Message<unknown>, undefined> {
+    const buffer = this.#buffer ?? this.#createBuffer()
+    return {
+      next: () => buffer.next(),
+      return: async () => {
+        await this.unlisten()
+        return { done: true, value: undefined }
+      },
+    }
+  }
+
+  /**
+   * The server has accepted the listen, and answers with a page of the replay, or with all of it.
+   * @param latest Position of the last live message before.
+   */
+  accept(page: ListenResult, isLast: boolean, latest: ParsedPosition | undefined, since?: string): void {
+    const { gap } = page
+    const before = this.#pages
+    const result = before
+      ? {
+          ...page,
+          recovered: before.recovered && page.recovered,
+          replayed: before.replayed + page.replayed,
+          gap: before.gap ?? gap,
+        }
+      : page
+    const isFirst = !before && !this.wasActive
+    if (isLast) {
+      this.#pages = undefined
+      this.state = 'active'
+      this.wasActive = true
+      this.#latestBefore = latest
+      this.#ready.resolve(result)
+      this.#emitter.emit('ready', result)
+    } else {
+      // Those of this page are counted as they come: the connection may be lost in between.
+      this.#pages = { ...result, replayed: before?.replayed ?? 0 }
+    }
+    if (gap) this.gap({ pattern: this.pattern, reason: gap, since })
+    else if (isFirst) this.#loader?.start()
+  }
+
+  gap(gap: Gap): void {
+    if (this.state === 'closed') return
+    this.#emitter.emit('gap', gap)
+    this.#loader?.start(gap)
+  }
+
+  /** The connection is gone; `latest` is the position of the last live message on it, whatever its pattern [P-8.7]. */
+  suspend(latest: ParsedPosition | undefined): void {
+    if (this.state !== 'active') return
+    this.position = this.#resumePoint(latest)
+    this.state = 'pending'
+    this.#ready = deferred()
+    this.ready = this.#ready.promise
+  }
+
+  /** Up to where all was handled, or taken by a reader; `undefined` when that is not known. */
+  handledPosition(latest: ParsedPosition | undefined): ParsedPosition | undefined {
+    if (this.isLoading) return undefined
+    return this.#buffer?.size ? parsePosition(this.#buffer.taken?.position) : this.#resumePoint(latest)
+  }
+
+  /** Resolves when nothing waits that was delivered; `undefined` when that is so now. */
+  whenRead(): Promise<unknown> | undefined {
+    return this.isLoading ? this.#loader?.whenLoaded().then(() => this.whenRead()) : this.#buffer?.whenEmpty()
+  }
+
+  /** Hands over a message, unless it is known to have been handled. */
+  deliver(message: Message<unknown>, position: ParsedPosition | undefined): void {
+    const { state } = this
+    // Until a replay is complete, what is live comes to others, and to this one with the next page.
+    if (state === 'closed' || (state === 'pending' && !message.replayed) || isSeen(position, this.position)) return
+    if (position) this.position = position
+    if (this.#pages) this.#pages = { ...this.#pages, replayed: this.#pages.replayed + 1 }
+    if (!this.#loader?.hold(message)) this.#handOver(message)
+  }
+
+  /** Ends it. Readers get the error after what is left in the buffer, unless the app has asked for the end itself. */
+  close(error?: WebMQError, isWanted = !error): void {
+    if (this.state === 'closed') return
+    this.state = 'closed'
+    this.#options.signal?.removeEventListener('abort', this.#onAbort)
+    this.#ready.reject(error ?? new WebMQError('E_CLOSED', { detail: this.pattern }))
+    this.#buffer?.end(isWanted ? undefined : error)
+    this.#loader?.stop()
+    if (error && !isWanted) this.#emitter.emit('error', error)
+    this.#emitter.emit('closed', undefined)
+  }
+
+  readonly #onAbort = (): void => {
+    this.close(new WebMQError('E_ABORTED'), true)
+    void this.#context.remove(this)
+  }
+
+  #resumePoint(latest: ParsedPosition | undefined): ParsedPosition | undefined {
+    const isLevel = this.state === 'active' && latest !== this.#latestBefore && isSeen(this.position, latest)
+    return isLevel ? latest : this.position
+  }
+
+  #handOver(message: Message<unknown>): void {
+    const { handler } = this
+    if (handler)
+      callSafely(
+        () => handler(message.payload, message),
+        (error) => this.#context.onError(error, message),
+      )
+    const kept = this.#buffer?.push(message)
+    if (kept === 'dropped') this.droppedCount++
+    else if (kept === 'full') {
+      const error = new WebMQError('E_BUFFER_OVERFLOW', { detail: this.pattern })
+      this.close(error)
+      this.#context.onError(error, message)
+      void this.#context.remove(this)
+    }
+  }
+
+  #createLoader(load: NonNullable<ListenOptions['load']>): Loader {
+    const { pattern } = this
+    const { bufferMaxMessages: maxMessages = BUFFER_MAX_MESSAGES } = this.#options
+    return new Loader(load, {
+      maxMessages,
+      backoffMs: (attempt) => this.#context.backoffMs(attempt),
+      onError: (error) => this.#context.onError(error),
+      onLoaded: (held, text) => {
+        const loaded = parsePosition(text)
+        for (const message of held) {
+          if (this.state !== 'closed' && !isSeen(parsePosition(message.position), loaded)) this.#handOver(message)
+        }
+        if (isSeen(this.position, loaded)) this.position = loaded
+      },
+      onOverflow: () => {
+        const gap: Gap = { pattern, reason: 'limit' }
+        this.#emitter.emit('gap', gap)
+        this.#context.onGap(gap)
+        return gap
+      },
+    })
+  }
+
+  #createBuffer(): MessageBuffer<Message<unknown>> {
+    const { bufferMaxMessages = BUFFER_MAX_MESSAGES, overflow = 'close' } = this.#options
+    const buffer = new MessageBuffer<Message<unknown>>(bufferMaxMessages, overflow)
+    if (this.state === 'closed') buffer.end()
+    this.#buffer = buffer
+    return buffer
+  }
+}
+
+function deferred(): Deferred {
+  let resolve: Deferred['resolve'] = () => undefined
+  let reject: Deferred['reject'] = () => undefined
+  const promise = new Promise<ListenResult>((onResolve, onReject) => {
+    resolve = onResolve
+    reject = onReject
+  })
+  // Looking at `ready` is optional; not looking must not crash the process.
+  promise.catch(() => undefined)
+  return { promise, resolve, reject }
+}

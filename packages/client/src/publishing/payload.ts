@@ -1,0 +1,34 @@
+import type { Codec } from '../client-options.js'
+import { WebMQError, type WirePayload } from '../protocol/index.js'
+
+/**
+ * Payload as it goes on the wire: what the codec makes of it; without one, bytes as they are (copied) and everything
+ * else as JSON.
+ * @throws {WebMQError} `E_PAYLOAD_INVALID` for what has no JSON form, such as `undefined`, functions and cycles.
+ */
+export function encodePayload(payload: unknown, codec: Codec | undefined): WirePayload {
+  let cause: unknown
+  try {
+    if (codec) return codec.encode(payload)
+    if (payload instanceof ArrayBuffer) return new Uint8Array(payload.slice(0))
+    if (ArrayBuffer.isView(payload)) {
+      return new Uint8Array(payload.buffer, payload.byteOffset, payload.byteLength).slice()
+    }
+    const json: string | undefined = JSON.stringify(payload)
+    if (json !== undefined) return json
+  } catch (error) {
+    cause = error
+  }
+  throw new WebMQError('E_PAYLOAD_INVALID', { detail: `${typeof payload} has no wire form`, cause })
+}
+
+/** Payload of a text frame, parsed; of a binary frame, decoded, or the bytes themselves when there is no codec. */
+export function decodePayload(payload: WirePayload, codec: Codec | undefined): unknown {
+  if (typeof payload === 'string') return JSON.parse(payload)
+  return codec ? codec.decode(payload) : payload
+}
+
+/** Bytes on the wire. Cost: O(length) for text. */
+export function wireBytes(text: WirePayload): number {
+  return typeof text === 'string' ? new TextEncoder().encode(text).length : text.length
+}

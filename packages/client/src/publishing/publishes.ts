@@ -1,0 +1,231 @@
+import type { WhenOffline } from '../client-options.js'
+import type { Wire } from '../connection/sender.js'
+import { errorOfServer } from '../connection/server-error.js'
+import { MAX_TIMER_MS, type ResolvedOptions } from '../options.js'
+import {
+  type ClientMessage,
+  type ErrorCode,
+  isMessageId,
+  type ServerMessage,
+  type SessionLimits,
+  validateKey,
+  WebMQError,
+  type WirePayload,
+} from '../protocol/index.js'
+import type { PublishOptions, PublishResult } from '../types.js'
+import { createMessageIds } from './message-id.js'
+import { encodePayload, wireBytes } from './payload.js'
+
+type PublishMessage = Extract<ClientMessage, { verb: 'publish' }>
+
+/** A publish that has not been settled: waiting for a connection, or for its acknowledgement. */
+interface Pending {
+  /** The message's id. */
+  readonly id: string
+  readonly message: PublishMessage
+  readonly whenOffline: WhenOffline
+  readonly timeoutMs: number
+  readonly createdAtMs: number
+  /** Payload bytes; 0 until it has waited for a connection. */
+  bytes: number
+  isSent: boolean
+  deadlineMs: number
+  settle(outcome: PublishResult | WebMQError): void
+}
+
+/** Publishes that may wait for their acknowledgements on a live connection. Bounds memory when a caller never awaits. */
+const MAX_IN_FLIGHT = 16_384
+
+/** Bytes that may wait in the socket. Bounds memory when the network is slower than the app. */
+const MAX_SOCKET_BYTES = 16_777_216
+
+/**
+ * Publishes, in the order of the calls, and keeps what is not acknowledged: a map in call order, of which each member
+ * is either sent or not. A lost connection makes all of them unsent, the next one sends them again with the same ids.
+ */
+export class Publishes {
+  readonly #options: ResolvedOptions
+  readonly #wire: Wire
+  readonly #pending = new Map<string, Pending>()
+  readonly #createMessageId = createMessageIds()
+  #onIdle: (() => void) | undefined
+  #limits: SessionLimits | undefined
+  #waitingCount = 0
+  #waitingBytes = 0
+  #lastId = 0
+  #timer: ReturnType<typeof setTimeout> | undefined
+  #timerAtMs = Number.POSITIVE_INFINITY
+
+  constructor(options: ResolvedOptions, wire: Wire) {
+    this.#options = options
+    this.#wire = wire
+  }
+
+  /** Resolves when nothing waits any more, or after `maxMs`. */
+  async idle(maxMs: number): Promise<void> {
+    if (this.#pending.size === 0) return
+    const before = this.#onIdle
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, maxMs)
+      this.#onIdle = () => {
+        clearTimeout(timer)
+        resolve()
+        before?.()
+      }
+    })
+  }
+
+  /** Publishes a message. The payload has been encoded, or copied, when this returns. */
+  publish(key: string, payload: unknown, options: PublishOptions): Promise<PublishResult> {
+    return new Promise((resolve, reject) => {
+      validateKey(key)
+      const { id = this.#createMessageId(), echo = true, signal } = options
+      if (!isMessageId(id)) throw new WebMQError('E_OPTION_INVALID', { detail: `id ${id}` })
+      const { whenOffline = this.#options.whenOffline, timeoutMs = this.#options.ackTimeoutMs } = options
+      const requestId = `p${++this.#lastId}`
+      const message: PublishMessage = {
+        verb: 'publish',
+        ...(options.ack === 'none' ? {} : { id: requestId }),
+        key,
+        messageId: id,
+        echo,
+        payload: encodePayload(payload, this.#options.codec),
+      }
+      const abort = () => pending.settle(new WebMQError('E_ABORTED', { detail: id }))
+      const pending: Pending = {
+        id,
+        message,
+        whenOffline,
+        timeoutMs,
+        createdAtMs: Date.now(),
+        bytes: 0,
+        isSent: true,
+        deadlineMs: 0,
+        settle: (outcome) => {
+          signal?.removeEventListener('abort', abort)
+          this.#stopWaiting(pending)
+          this.#pending.delete(requestId)
+          if (outcome instanceof WebMQError) reject(outcome)
+          else resolve(outcome)
+          if (this.#pending.size === 0) this.#onIdle?.()
+        },
+      }
+      if (signal?.aborted) {
+        abort()
+        return
+      }
+      signal?.addEventListener('abort', abort)
+      this.#pending.set(requestId, pending)
+      if (!this.#wire.isLive) this.#enqueue(pending)
+      else if (this.#pending.size > MAX_IN_FLIGHT || this.#wire.bufferedBytes > MAX_SOCKET_BYTES) {
+        pending.settle(new WebMQError('E_QUEUE_FULL', { detail: 'await earlier publishes' }))
+      } else this.#send(pending)
+    })
+  }
+
+  /** A connection is live and listens again: send what has waited, in order. */
+  up(limits: SessionLimits): void {
+    this.#limits = limits
+    for (const pending of this.#pending.values()) if (!pending.isSent) this.#send(pending)
+  }
+
+  /** The connection is gone: what was not acknowledged will be sent again, unless its caller wants otherwise. */
+  down(): void {
+    for (const pending of this.#pending.values()) {
+      if (!pending.isSent) continue
+      if (pending.whenOffline === 'queue') this.#wait(pending)
+      else pending.settle(new WebMQError('E_DISCONNECTED', { detail: pending.id }))
+    }
+  }
+
+  /** Rejects everything that waits. */
+  close(error: WebMQError): void {
+    for (const pending of this.#pending.values()) pending.settle(error)
+    clearTimeout(this.#timer)
+  }
+
+  /** Takes an answer; returns whether it was to a publish. */
+  answer(message: Extract<ServerMessage, { verb: 'ok' | 'error' }>): boolean {
+    const pending = this.#pending.get(message.id ?? '')
+    if (!pending) return false
+    if (message.verb === 'error') pending.settle(errorOfServer(message))
+    else {
+      const { duplicate = false, position } = message
+      pending.settle({ id: pending.id, duplicate, position })
+    }
+    return true
+  }
+
+  #enqueue(pending: Pending): void {
+    const { id, whenOffline } = pending
+    if (whenOffline === 'drop') pending.settle({ id, duplicate: false, dropped: true })
+    else if (whenOffline === 'reject') pending.settle(new WebMQError('E_OFFLINE', { detail: id }))
+    else {
+      this.#wait(pending)
+      const { maxMessages, maxBytes } = this.#options
+      if (this.#waitingCount > maxMessages || this.#waitingBytes > maxBytes) {
+        pending.settle(new WebMQError('E_QUEUE_FULL', { detail: `${maxMessages} messages, ${maxBytes} bytes` }))
+      }
+    }
+  }
+
+  #wait(pending: Pending): void {
+    pending.isSent = false
+    pending.bytes ||= wireBytes(pending.message.payload)
+    this.#waitingCount++
+    this.#waitingBytes += pending.bytes
+    this.#expire(pending, pending.createdAtMs + this.#options.maxAgeMs)
+  }
+
+  #stopWaiting(pending: Pending): void {
+    if (pending.isSent) return
+    pending.isSent = true
+    this.#waitingCount--
+    this.#waitingBytes -= pending.bytes
+  }
+
+  #send(pending: Pending): void {
+    const { id, message, timeoutMs } = pending
+    const { key, payload } = message
+    const error =
+      tooLarge('E_KEY_INVALID', key, this.#limits?.maxKeyBytes) ??
+      tooLarge('E_PAYLOAD_TOO_LARGE', payload, this.#limits?.maxPayloadBytes)
+    if (error) {
+      pending.settle(error)
+      return
+    }
+    this.#stopWaiting(pending)
+    this.#wire.send(message)
+    if (message.id === undefined) pending.settle({ id, duplicate: false })
+    else this.#expire(pending, Date.now() + timeoutMs)
+  }
+
+  /** One timer for all, set to the earliest deadline that was known when it was set. */
+  #expire(pending: Pending, deadlineMs: number): void {
+    pending.deadlineMs = deadlineMs
+    if (deadlineMs >= this.#timerAtMs) return
+    clearTimeout(this.#timer)
+    this.#timerAtMs = deadlineMs
+    this.#timer = setTimeout(() => this.#sweep(), Math.min(deadlineMs - Date.now(), MAX_TIMER_MS))
+  }
+
+  #sweep(): void {
+    this.#timerAtMs = Number.POSITIVE_INFINITY
+    const nowMs = Date.now()
+    for (const pending of this.#pending.values()) {
+      const { id, deadlineMs, isSent } = pending
+      if (deadlineMs > nowMs) this.#expire(pending, deadlineMs)
+      else {
+        const detail = `${id} ${isSent ? 'was not acknowledged' : 'found no connection'}`
+        pending.settle(new WebMQError('E_TIMEOUT', { detail }))
+      }
+    }
+  }
+}
+
+/** A character takes at most three bytes: counting them is only worth it near the limit. */
+function tooLarge(code: ErrorCode, text: WirePayload, maxBytes = Number.POSITIVE_INFINITY): WebMQError | undefined {
+  if (text.length * 3 <= maxBytes) return undefined
+  const bytes = wireBytes(text)
+  return bytes > maxBytes ? new WebMQError(code, { detail: `${bytes} bytes, at most ${maxBytes}` }) : undefined
+}

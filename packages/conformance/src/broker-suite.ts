@@ -1,0 +1,43 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { BrokerCapabilities } from 'webmq-server/ports'
+import { bindingTests } from './broker/binding-tests.js'
+import { BrokerHarness, type CreateBrokerSystem } from './broker/harness.js'
+import { historyTests } from './broker/history-tests.js'
+import { messageTests } from './broker/message-tests.js'
+import { nodeTests } from './broker/node-tests.js'
+
+export type { BrokerSystem, CreateBrokerSystem } from './broker/harness.js'
+
+/**
+ * The tests that every broker passes. They switch by what the broker says it can do, and hold it to every word of it.
+ * For vitest; needs the `fast-check` package.
+ *
+ * @param name Names the broker in the report.
+ * @param createSystem Makes a system of nodes for one test.
+ * @param expected What each of its nodes must say it can do.
+ */
+export function brokerSuite(name: string, createSystem: CreateBrokerSystem, expected: BrokerCapabilities): void {
+  describe(`broker ${name}`, () => {
+    let current: BrokerHarness
+    const harness = () => current
+
+    beforeEach(async () => {
+      current = new BrokerHarness(await createSystem())
+    })
+
+    afterEach(() => current.end())
+
+    it('says what it can do, and is up once it has started', async () => {
+      const { broker, sink } = await current.startNode()
+      expect(broker.capabilities).toEqual(expected)
+      expect(broker.name).not.toBe('')
+      expect(sink.statuses.at(-1)).toBe('up')
+      expect(sink.gaps).toEqual([])
+    })
+
+    bindingTests(harness)
+    messageTests(harness, expected)
+    nodeTests(harness, expected)
+    historyTests(harness, expected)
+  })
+}

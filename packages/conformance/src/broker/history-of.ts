@@ -1,0 +1,12 @@
+import type { HistoryOptions } from 'webmq-server/ports'
+import { HistoryRules, parseHistoryRule } from 'webmq-server/ports'
+
+/** Options of a broker that logs by these rules, `chat.#=100,10m`, and keeps 10,000 messages of 16 MiB; without a rule, of one that logs nothing. */
+export function historyOf(...rules: readonly string[]): HistoryOptions {
+  const parsed = rules.map((text) => {
+    const rule = parseHistoryRule(text)
+    if (rule === undefined) throw new TypeError(`no rule: ${text}`)
+    return rule
+  })
+  return { history: new HistoryRules(parsed), historyMaxMessages: 10_000, historyMaxBytes: 16 * 1_048_576 }
+}

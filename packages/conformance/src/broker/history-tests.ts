@@ -1,0 +1,189 @@
+import { beforeEach, describe, expect, it } from 'vitest'
+import type { Broker, BrokerCapabilities, Position } from 'webmq-server/ports'
+import { formatPosition } from 'webmq-server/ports'
+import { eventually } from '../transport/eventually.js'
+import { type BrokerHarness, type DeliveryRecorder, deliveredUpTo, deliveryOf, NOWHERE, text } from './harness.js'
+
+/** What a log holds, and how it joins with what is live. */
+export function historyTests(harness: () => BrokerHarness, expected: BrokerCapabilities): void {
+  describe.runIf(expected.history)('history', () => {
+    let broker: Broker
+    let sink: DeliveryRecorder
+
+    beforeEach(async () => {
+      ;({ broker, sink } = await harness().startNode())
+    })
+
+    const read = async (...range: Parameters<Broker['read']>) => {
+      const result = await broker.read(...range)
+      const messages = result.messages.map(deliveryOf)
+      return { ...result, messages, texts: messages.map(({ text }) => text) }
+    }
+
+    const publishAll = async (...bodies: string[]): Promise<Position[]> => {
+      const positions: Position[] = []
+      for (const body of bodies) positions.push((await broker.publish(text(`key.${body}`, body))).position ?? NOWHERE)
+      return positions
+    }
+
+    it('gives every message a position of its own, in order', async () => {
+      await broker.bind('#')
+      const start = await broker.position()
+      const positions = await publishAll('a', 'b', 'c')
+      await deliveredUpTo(sink, 'c')
+      expect(sink.deliveries.map(({ position }) => position)).toEqual(positions)
+      const offsets = [start ?? NOWHERE, ...positions].map(({ offset }) => offset)
+      expect(offsets).toEqual([...new Set(offsets)].sort((a, b) => a - b))
+      for (const position of positions) expect(formatPosition(position)).toMatch(/^[\w:.-]{1,52}:[0-9a-z]{1,11}$/)
+      expect(await broker.position()).toEqual(positions.at(-1))
+    })
+
+    it('delivers in the order of the log, over all keys and bindings', async () => {
+      for (const pattern of ['key.0', '*.1', 'key.2.#']) await broker.bind(pattern)
+      const texts = Array.from({ length: 99 }, (_, index) => String(index))
+      await Promise.all(texts.map((body, index) => broker.publish(text(`key.${index % 3}`, body))))
+      await eventually(() => expect(sink.deliveries).toHaveLength(99))
+      const { messages } = await read({ last: 99 }, ['#'])
+      expect(sink.deliveries.map(({ position }) => position)).toEqual(messages.map(({ position }) => position))
+    })
+
+    it('reads exactly what came after a position', async () => {
+      const start = (await broker.position()) ?? NOWHERE
+      const positions = await publishAll('a', 'b', 'c')
+      expect((await read({ since: start }, ['#'])).texts).toEqual(['a', 'b', 'c'])
+      const [first = NOWHERE, , last = NOWHERE] = positions
+      const result = await read({ since: first }, ['#'])
+      expect(result.messages.map(({ key, text, position }) => ({ key, text, position }))).toEqual([
+        { key: 'key.b', text: 'b', position: positions[1] },
+        { key: 'key.c', text: 'c', position: positions[2] },
+      ])
+      expect(result.gap).toBeUndefined()
+      expect(result.position).toEqual(last)
+      expect(await read({ since: last }, ['#'])).toMatchObject({ texts: [], position: last })
+    })
+
+    it('reads the newest messages, in order', async () => {
+      await publishAll('a', 'b', 'c')
+      expect((await read({ last: 2 }, ['#'])).texts).toEqual(['b', 'c'])
+      expect((await read({ last: 1_000 }, ['#'])).texts).toEqual(['a', 'b', 'c'])
+      expect((await read({ last: 0 }, ['#'])).texts).toEqual([])
+    })
+
+    it('reads what any of the patterns matches, once', async () => {
+      const start = (await broker.position()) ?? NOWHERE
+      const [, , , last = NOWHERE] = await publishAll('a', 'b', 'c', 'd')
+      expect((await read({ since: start }, ['key.a', '*.c', 'key.c', '#.c'])).texts).toEqual(['a', 'c'])
+      expect((await read({ last: 1 }, ['key.a', 'key.b'])).texts).toEqual(['b'])
+      expect(await read({ since: start }, ['nothing'])).toMatchObject({ texts: [], position: last })
+    })
+
+    it('keeps bytes and kind', async () => {
+      await broker.publish({ key: 'a', payload: Uint8Array.of(0, 255, 10), isBinary: true })
+      const { messages } = await broker.read({ last: 1 }, ['a'])
+      expect(messages.map(({ payload, isBinary }) => ({ bytes: [...payload], isBinary }))).toEqual([
+        { bytes: [0, 255, 10], isBinary: true },
+      ])
+    })
+
+    it('loses nothing between a read and what is delivered live', async () => {
+      await broker.bind('#')
+      await publishAll('a', 'b')
+      await deliveredUpTo(sink, 'b')
+      const before = (await read({ last: 10 }, ['#'])).texts
+      const { position } = await read({ last: 0 }, ['#'])
+      await publishAll('c', 'd')
+      await deliveredUpTo(sink, 'd')
+      expect([...before, ...(await read({ since: position }, ['#'])).texts]).toEqual(sink.texts)
+    })
+
+    it('says gap, and reads all there is, for a position of another epoch', async () => {
+      await publishAll('a', 'b')
+      const result = await read({ since: { epoch: 'another-epoch', offset: 1 } }, ['#'])
+      expect(result).toMatchObject({ gap: 'epoch-changed', texts: ['a', 'b'] })
+    })
+
+    it(expected.durable ? 'keeps its log over a restart' : 'says gap after a restart that lost its log', async () => {
+      const [first = NOWHERE] = await publishAll('a', 'b')
+      await broker.stop()
+      await broker.start(sink)
+      await publishAll('c')
+      const result = await read({ since: first }, ['#'])
+      if (expected.durable) expect(result).toMatchObject({ texts: ['b', 'c'] })
+      else expect(result).toMatchObject({ texts: ['c'], gap: 'epoch-changed' })
+    })
+  })
+
+  describe.runIf(expected.history && expected.manyNodes)('history of several nodes', () => {
+    const read = async (broker: Broker, ...range: Parameters<Broker['read']>) => {
+      const { messages } = await broker.read(...range)
+      return messages.map(deliveryOf).map(({ text, position }) => ({ text, position }))
+    }
+
+    it('has one order and the same positions on all nodes, while all publish at once', async (context) => {
+      if (harness().system.hasOwnLogs === true) return context.skip('each node of this broker has an order of its own')
+      const nodes = [await harness().startNode(), await harness().startNode(), await harness().startNode()]
+      for (const { broker } of nodes) await broker.bind('#')
+      const bodies = Array.from({ length: 200 }, (_, index) => String(index))
+      await Promise.all(
+        nodes.flatMap(({ broker }, node) =>
+          bodies.map((body, index) => broker.publish(text(`key.${index % 3}`, `${node} ${body}`))),
+        ),
+      )
+      const count = nodes.length * bodies.length
+      for (const { sink } of nodes) await eventually(() => expect(sink.deliveries).toHaveLength(count))
+      const [first, ...others] = nodes.map(({ sink }) =>
+        sink.deliveries.map(({ text, position }) => ({ text, position })),
+      )
+      for (const other of others) expect(other).toEqual(first)
+      for (const { broker } of nodes) expect(await read(broker, { last: count }, ['#'])).toEqual(first)
+    })
+
+    it('goes on at another node from a position that the first has given', async () => {
+      const [a, b] = [await harness().startNode(), await harness().startNode()]
+      const { position: since = NOWHERE } = await a.broker.publish(text('a', 'one'))
+      const { position: second } = await a.broker.publish(text('a', 'two'))
+      const { position: third } = await b.broker.publish(text('a', 'three'))
+      for (const { broker } of [a, b]) {
+        await eventually(async () => expect(await read(broker, { since }, ['#'])).toHaveLength(2))
+        const { messages, gap } = await broker.read({ since }, ['#'])
+        expect(gap).toBeUndefined()
+        expect(messages.map((message) => deliveryOf(message).text)).toEqual(['two', 'three'])
+        if (harness().system.hasOwnLogs === true) continue
+        expect(messages.map(({ position }) => position)).toEqual([second, third])
+      }
+    })
+
+    it('is found by a node that starts later, while another one still runs', async () => {
+      const { broker } = await harness().startNode()
+      for (const body of ['a', 'b', 'c']) await broker.publish(text('key', body))
+      const before = await read(broker, { last: 10 }, ['#'])
+      const later = await harness().startNode()
+      const found = await read(later.broker, { last: 10 }, ['#'])
+      expect(found.map(({ text }) => text)).toEqual(before.map(({ text }) => text))
+      if (harness().system.hasOwnLogs !== true) expect(found).toEqual(before)
+      expect(later.sink.gaps).toEqual([])
+    })
+
+    it('has a message id once, whichever nodes it was published to', async () => {
+      const [a, b] = [await harness().startNode(), await harness().startNode()]
+      await b.broker.bind('#')
+      await a.broker.publish(text('a', 'first', { messageId: 'id' }))
+      await b.broker.publish(text('a', 'again', { messageId: 'id' }))
+      await b.broker.publish(text('a', 'end'))
+      expect(await deliveredUpTo(b.sink, 'end')).toEqual(['first', 'end'])
+      for (const { broker } of [a, b])
+        await eventually(async () =>
+          expect((await read(broker, { last: 10 }, ['#'])).map(({ text }) => text)).toEqual(['first', 'end']),
+        )
+    })
+  })
+
+  describe.runIf(!expected.history)('without history', () => {
+    it('has no positions and reads nothing', async () => {
+      const { broker } = await harness().startNode()
+      expect(await broker.position()).toBeUndefined()
+      expect(await broker.publish(text('a', 'a'))).toEqual({ isDuplicate: false })
+      await expect(async () => broker.read({ last: 1 }, ['#'])).rejects.toMatchObject({ code: 'E_UNSUPPORTED' })
+    })
+  })
+}

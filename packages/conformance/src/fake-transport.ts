@@ -1,0 +1,214 @@
+import type { Server } from 'node:http'
+import { WebMQError } from 'webmq-client/protocol'
+import type {
+  AcceptOptions,
+  ConnectionId,
+  FrameData,
+  GroupId,
+  Rejection,
+  Transport,
+  TransportAddress,
+  TransportSink,
+  TransportStats,
+  UpgradeId,
+  UpgradeRequest,
+} from 'webmq-server/ports'
+import { copyFrame } from 'webmq-server/ports'
+import { FakeClient } from './fake-client.js'
+
+/** What an upgrade request of a {@link FakeTransport} says; the rest is as a plain client would say it. */
+export type FakeUpgrade = Partial<Pick<UpgradeRequest, 'path' | 'query' | 'headers' | 'subprotocols'>>
+
+interface FakeConnection {
+  readonly client: FakeClient
+  readonly groups: Set<GroupId>
+  isClosing: boolean
+}
+
+/**
+ * A transport without sockets, for tests of what stands on a transport. Obeys the port: the sink is called from the
+ * event loop and never from inside a call, in order; a message's bytes are overwritten after the call that lent them.
+ */
+export class FakeTransport implements Transport {
+  readonly name = 'fake'
+  readonly capabilities = { tls: false, attach: true, threads: false, compression: false }
+  readonly #upgrades = new Map<UpgradeId, { client: FakeClient; connection: FakeConnection | undefined }>()
+  readonly #connections = new Map<ConnectionId, FakeConnection>()
+  readonly #queue: (() => void)[] = []
+  #sink: TransportSink | undefined
+  #isAccepting = false
+  #nextId = 1
+  #counts = { accepted: 0, refused: 0, closed: 0, received: 0, delivered: 0 }
+
+  start(sink: TransportSink): Promise<TransportAddress> {
+    this.#sink = sink
+    this.#isAccepting = true
+    return Promise.resolve({ host: '127.0.0.1', port: 1 })
+  }
+
+  attach(_server: Server, sink: TransportSink): () => void {
+    this.#sink = sink
+    this.#isAccepting = true
+    return () => {
+      this.#isAccepting = false
+    }
+  }
+
+  /** Asks for a connection, as a client would; what comes of it shows in the client. */
+  connect({ path = '/ws', query = '', headers = {}, subprotocols = ['webmq.v1'] }: FakeUpgrade = {}): FakeClient {
+    if (!this.#isAccepting) throw new WebMQError('E_CONNECT_FAILED')
+    const upgrade = this.#nextId++ as UpgradeId
+    const client: FakeClient = new FakeClient({
+      receive: (data, isBinary) => this.#receive(upgrade, data, isBinary),
+      drop: (code, reason) => this.#drop(upgrade, code, reason),
+    })
+    this.#upgrades.set(upgrade, { client, connection: undefined })
+    const header = (name: string) => headers[name]
+    const peer = { remoteAddress: '127.0.0.1', remotePort: 50_000 }
+    this.#enqueue((sink) => sink.upgrade({ id: upgrade, path, query, headers, header, subprotocols, ...peer }))
+    return client
+  }
+
+  accept(upgrade: UpgradeId, { subprotocol }: AcceptOptions = {}): void {
+    const pending = this.#upgrades.get(upgrade)
+    if (pending === undefined || pending.connection !== undefined) return
+    const id = this.#nextId++ as ConnectionId
+    const connection = { client: pending.client, groups: new Set<GroupId>(), isClosing: false }
+    pending.connection = connection
+    pending.client.subprotocol = subprotocol
+    this.#connections.set(id, connection)
+    this.#counts.accepted++
+    this.#enqueue((sink) => {
+      pending.client.isOpen = true
+      sink.open(id, upgrade)
+    })
+  }
+
+  reject(upgrade: UpgradeId, rejection: Rejection): void {
+    const pending = this.#upgrades.get(upgrade)
+    if (pending === undefined) return
+    this.#upgrades.delete(upgrade)
+    this.#counts.refused++
+    pending.client.rejection = rejection
+  }
+
+  join(connection: ConnectionId, group: GroupId): void {
+    this.#connections.get(connection)?.groups.add(group)
+  }
+
+  leave(connection: ConnectionId, group: GroupId): void {
+    this.#connections.get(connection)?.groups.delete(group)
+  }
+
+  multicast(groups: readonly GroupId[], data: FrameData, isBinary: boolean, except?: ConnectionId): void {
+    for (const [id, connection] of this.#connections) {
+      if (id !== except && groups.some((group) => connection.groups.has(group))) this.send(id, data, isBinary)
+    }
+  }
+
+  send(id: ConnectionId, data: FrameData, isBinary: boolean): void {
+    const connection = this.#connections.get(id)
+    if (connection === undefined || connection.isClosing) return
+    this.#counts.delivered++
+    const bytes = new Uint8Array(copyFrame(data))
+    connection.client.take(isBinary ? bytes : new TextDecoder().decode(bytes), isBinary)
+  }
+
+  close(id: ConnectionId, code: number, reason: string): void {
+    const connection = this.#connections.get(id)
+    if (connection === undefined || connection.isClosing) return
+    connection.isClosing = true
+    connection.client.closure = { code, reason }
+    this.#enqueue(() => this.#end(id, code, reason))
+  }
+
+  stats(): TransportStats {
+    const { accepted, refused, closed, received, delivered } = this.#counts
+    return {
+      connections: this.#connections.size,
+      acceptedCount: accepted,
+      refusedCount: refused,
+      closedCount: closed,
+      slowConsumerCount: 0,
+      receivedMessageCount: received,
+      receivedByteCount: 0,
+      deliveredCount: delivered,
+      sentByteCount: 0,
+      outboxBytes: 0,
+    }
+  }
+
+  stopAccepting(): Promise<void> {
+    this.#isAccepting = false
+    return Promise.resolve()
+  }
+
+  async stop(): Promise<void> {
+    this.#isAccepting = false
+    for (const id of this.#connections.keys()) this.close(id, 1001, 'going away')
+    await this.settled()
+  }
+
+  /** Resolves when the sink has been told everything. */
+  async settled(): Promise<void> {
+    while (this.#queue.length > 0) {
+      await new Promise((resolve) => {
+        setImmediate(resolve)
+      })
+    }
+  }
+
+  #receive(upgrade: UpgradeId, data: Uint8Array, isBinary: boolean): void {
+    this.#enqueue((sink) => {
+      const connection = this.#upgrades.get(upgrade)?.connection
+      const id = connection === undefined ? undefined : this.#idOf(connection)
+      if (id === undefined || connection?.isClosing) return
+      this.#counts.received++
+      try {
+        sink.message(id, data, isBinary)
+      } catch (error) {
+        this.close(id, 4011, 'internal error')
+        sink.failed(error instanceof Error ? error : new Error(String(error)))
+      }
+      data.fill(0)
+    })
+  }
+
+  #drop(upgrade: UpgradeId, code: number, reason: string): void {
+    this.#enqueue(() => {
+      const connection = this.#upgrades.get(upgrade)?.connection
+      const id = connection === undefined ? undefined : this.#idOf(connection)
+      this.#upgrades.delete(upgrade)
+      if (id !== undefined) this.#end(id, code, reason)
+    })
+  }
+
+  #end(id: ConnectionId, code: number, reason: string): void {
+    const connection = this.#connections.get(id)
+    if (connection === undefined) return
+    this.#connections.delete(id)
+    connection.client.isOpen = false
+    this.#counts.closed++
+    this.#sink?.closed(id, code, reason)
+  }
+
+  #idOf(connection: FakeConnection): ConnectionId | undefined {
+    for (const [id, other] of this.#connections) if (other === connection) return id
+    return undefined
+  }
+
+  /** One event per turn of the loop at most keeps microtasks where a real transport has them: after each batch. */
+  #enqueue(event: (sink: TransportSink) => void): void {
+    this.#queue.push(() => {
+      if (this.#sink !== undefined) event(this.#sink)
+    })
+    if (this.#queue.length === 1) setImmediate(() => this.#drain())
+  }
+
+  #drain(): void {
+    const batch = this.#queue.slice()
+    for (const event of batch) event()
+    this.#queue.splice(0, batch.length)
+    if (this.#queue.length > 0) setImmediate(() => this.#drain())
+  }
+}

@@ -1,0 +1,24 @@
+export type { BrokerSystem, CreateBrokerSystem } from './broker/harness.js'
+export { historyOf } from './broker/history-of.js'
+export {
+  type BrokerFault,
+  type BrokerFaultOptions,
+  type BrokerFaultSystem,
+  brokerFaultSuite,
+} from './broker-fault-suite.js'
+export { brokerSuite } from './broker-suite.js'
+export { completeMessage } from './complete-message.js'
+export { FakeClient, type FakeClosure } from './fake-client.js'
+export { FakeTransport, type FakeUpgrade } from './fake-transport.js'
+export { eventually } from './transport/eventually.js'
+export { clientFrame, closeFrame, OPCODE } from './transport/frames.js'
+export { DEFAULT_OPTIONS, group } from './transport/harness.js'
+export { handshakeHead, RawClient } from './transport/raw-client.js'
+export { RecordingSink } from './transport/recording-sink.js'
+export { WebSocketClient } from './transport/web-socket-client.js'
+export {
+  type CreateTransport,
+  type TransportExpectations,
+  type TransportTraits,
+  transportSuite,
+} from './transport-suite.js'

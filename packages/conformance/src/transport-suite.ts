@@ -1,0 +1,46 @@
+import { describe } from 'vitest'
+import type { TransportCapabilities } from 'webmq-server/ports'
+import { capabilityTests } from './transport/capability-tests.js'
+import { closingTests } from './transport/closing-tests.js'
+import { compressionTests } from './transport/compression-tests.js'
+import type { CreateTransport } from './transport/harness.js'
+import { httpTests } from './transport/http-tests.js'
+import { lifecycleTests } from './transport/lifecycle-tests.js'
+import { limitTests } from './transport/limit-tests.js'
+import { messageTests } from './transport/message-tests.js'
+import { multicastTests } from './transport/multicast-tests.js'
+import { STRICT_TRAITS, type TransportTraits } from './transport/traits.js'
+import { upgradeTests } from './transport/upgrade-tests.js'
+
+export type { CreateTransport } from './transport/harness.js'
+export { RecordingSink, type SinkHandlers } from './transport/recording-sink.js'
+export type { TransportTraits } from './transport/traits.js'
+
+/** What a transport must say it can do, and how closely it can follow the port. */
+export interface TransportExpectations {
+  readonly capabilities: TransportCapabilities
+  /** Only what differs from a transport that follows the port to the letter. */
+  readonly traits?: Partial<TransportTraits>
+}
+
+/**
+ * The tests that every transport passes: each sentence of the port, spoken to it by the `ws` package and by raw sockets.
+ * For vitest; needs the `ws` package, and `openssl` for transports that terminate TLS.
+ *
+ * @param name Names the transport in the report.
+ * @param create Makes a transport, not started.
+ */
+export function transportSuite(name: string, create: CreateTransport, expected: TransportExpectations): void {
+  const traits = { ...STRICT_TRAITS, ...expected.traits }
+  describe(`${name} transport`, () => {
+    upgradeTests(create, traits)
+    messageTests(create)
+    multicastTests(create)
+    closingTests(create, traits)
+    limitTests(create, traits)
+    httpTests(create, traits)
+    lifecycleTests(create)
+    capabilityTests(create, expected.capabilities)
+    if (expected.capabilities.compression) compressionTests(create, traits)
+  })
+}

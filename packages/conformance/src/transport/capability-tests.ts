@@ -1,0 +1,126 @@
+import { execFileSync } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { createServer, request } from 'node:http'
+import { request as requestSecurely } from 'node:https'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import type { TransportCapabilities } from 'webmq-server/ports'
+import { eventually } from './eventually.js'
+import { type CreateTransport, DEFAULT_OPTIONS, group, Harness } from './harness.js'
+import { RecordingSink } from './recording-sink.js'
+import { WebSocketClient } from './web-socket-client.js'
+
+/** A key and a certificate for localhost, of this test run. */
+function createCertificate(): { certFile: string; keyFile: string } {
+  const directory = mkdtempSync(path.join(tmpdir(), 'webmq-tls-'))
+  onTestFinished(() => rmSync(directory, { recursive: true }))
+  const [certFile, keyFile] = [path.join(directory, 'cert.pem'), path.join(directory, 'key.pem')]
+  const options = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '1']
+  const names = ['-subj', '/CN=localhost', '-keyout', keyFile, '-out', certFile]
+  execFileSync('openssl', ['req', '-x509', ...options, ...names], { stdio: 'pipe' })
+  return { certFile, keyFile }
+}
+
+/** What a transport says that it can do, and what it does then. */
+export function capabilityTests(create: CreateTransport, expected: TransportCapabilities): void {
+  describe('capabilities', () => {
+    it('are as expected', () => {
+      expect(create(DEFAULT_OPTIONS).capabilities).toEqual(expected)
+    })
+
+    it.runIf(expected.tls)('serves WebSockets and HTTP over TLS', async () => {
+      const httpServer = createServer((incoming, response) => {
+        response.end(`encrypted: ${'encrypted' in incoming.socket && incoming.socket.encrypted}`)
+      })
+      const harness = await Harness.start(create, { tls: createCertificate(), httpServer })
+      const url = `wss://127.0.0.1:${harness.port}/`
+      const client = harness.track(await WebSocketClient.open(url, { rejectUnauthorized: false }))
+      const connection = await harness.connectionAt('/')
+      client.send('up')
+      await eventually(() => expect(harness.sink.textsOf(connection)).toEqual(['up']))
+      const texts = Array.from({ length: 500 }, (_, index) => `${index} ${'x'.repeat(1_000)}`)
+      for (const text of texts) harness.transport.send(connection, text, false)
+      await eventually(() => expect(client.messages).toEqual(texts))
+      const body = await new Promise<string>((resolve, reject) => {
+        const options = { port: harness.port, rejectUnauthorized: false, agent: false }
+        requestSecurely(options, (response) => response.on('data', (chunk) => resolve(String(chunk))))
+          .on('error', reject)
+          .end()
+      })
+      expect(body).toBe('encrypted: true')
+    })
+
+    it.runIf(expected.tls)('fails with E_OPTION_INVALID when the files of the certificate cannot be read', async () => {
+      const tls = { certFile: '/nonexistent/cert.pem', keyFile: '/nonexistent/key.pem' }
+      const started = create({ ...DEFAULT_OPTIONS, tls }).start(new RecordingSink())
+      await expect(started).rejects.toMatchObject({ code: 'E_OPTION_INVALID' })
+    })
+
+    it.runIf(!expected.tls)('refuses TLS instead of going without', async () => {
+      const start = async () => create({ ...DEFAULT_OPTIONS, tls: createCertificate() }).start(new RecordingSink())
+      await expect(start()).rejects.toMatchObject({ code: expect.toBeOneOf(['E_OPTION_INVALID', 'E_UNSUPPORTED']) })
+    })
+
+    it.runIf(!expected.attach)('refuses to attach with E_UNSUPPORTED', () => {
+      const transport = create(DEFAULT_OPTIONS)
+      const attach = () => transport.attach(createServer(), new RecordingSink())
+      expect(attach).toThrow(expect.objectContaining({ code: 'E_UNSUPPORTED' }))
+    })
+
+    it.runIf(expected.attach)('takes the upgrades of an http server, until it is told to stop', async () => {
+      const server = createServer((_incoming, response) => response.end('http'))
+      await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+      onTestFinished(() => void server.close())
+      const { port } = server.address() as AddressInfo
+      const url = `ws://127.0.0.1:${port}`
+      const transport = create(DEFAULT_OPTIONS)
+      onTestFinished(() => transport.stop())
+      const sink = new RecordingSink({
+        upgrade: ({ id }) => transport.accept(id, { headers: { 'x-node': 'a' } }),
+        message: (connection, data, isBinary) => transport.send(connection, data, isBinary),
+      })
+      const detach = transport.attach(server, sink)
+
+      const client = await WebSocketClient.open(`${url}/ws?a=1`, {
+        headers: { 'X-B': 'c' },
+        subprotocols: ['one'],
+      }).catch((error: unknown) => error)
+      // `ws` refuses a server that does not choose one of the offered subprotocols; the upgrade has arrived all the same.
+      expect(client).toBeInstanceOf(Error)
+      expect(sink.upgrades[0]).toMatchObject({
+        path: '/ws',
+        query: 'a=1',
+        subprotocols: ['one'],
+        remoteAddress: '127.0.0.1',
+      })
+      expect(sink.upgrades[0]?.headers).toMatchObject({ 'x-b': 'c' })
+
+      const member = await WebSocketClient.open(`${url}/ws`)
+      onTestFinished(() => member.destroy())
+      for (const text of ['first', 'second']) member.send(text)
+      await eventually(() => expect(member.messages).toEqual(['first', 'second']))
+      const [connection] = [...sink.opened.keys()].slice(-1)
+      if (connection === undefined) throw new Error('no connection')
+      transport.join(connection, group(1))
+      transport.multicast([group(1)], 'third', false)
+      await eventually(() => expect(member.messages.at(-1)).toBe('third'))
+
+      const body = await new Promise<string>((resolve, reject) => {
+        const options = { host: '127.0.0.1', port, agent: false }
+        request(options, (response) => response.on('data', (chunk) => resolve(String(chunk))))
+          .on('error', reject)
+          .end()
+      })
+      expect(body).toBe('http')
+
+      detach()
+      await expect(WebSocketClient.open(`${url}/ws`)).rejects.toThrow()
+      member.send('still connected')
+      await eventually(() => expect(member.messages.at(-1)).toBe('still connected'))
+      await transport.stop()
+      await expect(member.closed).resolves.toMatchObject({ code: 1001 })
+    })
+  })
+}

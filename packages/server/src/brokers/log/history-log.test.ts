@@ -1,0 +1,142 @@
+import fc from 'fast-check'
+import { beforeEach, describe, expect, it } from 'vitest'
+import { historyOf } from 'webmq-conformance'
+import { OrderedLog } from './history-log.js'
+
+let nowMs = 0
+beforeEach(() => {
+  nowMs = 1_000_000
+})
+
+function logOf(rules: readonly string[], bounds: { historyMaxMessages?: number; historyMaxBytes?: number } = {}) {
+  const log = new OrderedLog({ ...historyOf(...rules), ...bounds }, () => nowMs)
+  log.restart('epoch')
+  return log
+}
+
+function append(log: OrderedLog, key: string, text: string): number {
+  return log.append(key, Buffer.from(text), false).offset
+}
+
+function read(log: OrderedLog, ...parameters: Parameters<OrderedLog['read']>) {
+  const { messages, ...rest } = log.read(...parameters)
+  return { ...rest, texts: messages.map(({ payload }) => Buffer.from(payload).toString()) }
+}
+
+describe('OrderedLog', () => {
+  it('says gap when, and only when, something after the position is gone', () => {
+    const log = logOf(['#=100'], { historyMaxMessages: 3 })
+    for (const text of ['a', 'b', 'c', 'd', 'e']) append(log, 'k', text)
+    expect(read(log, { since: { epoch: 'epoch', offset: 2 } }, ['k'])).toEqual({
+      texts: ['c', 'd', 'e'],
+      position: { epoch: 'epoch', offset: 5 },
+      isPartial: false,
+    })
+    expect(read(log, { since: { epoch: 'epoch', offset: 1 } }, ['k'])).toMatchObject({
+      texts: ['c', 'd', 'e'],
+      gap: 'history-expired',
+    })
+    expect(read(log, { since: { epoch: 'epoch', offset: 6 } }, ['k']).gap).toBe('epoch-changed')
+    expect(read(log, { since: { epoch: 'other', offset: 3 } }, ['k']).gap).toBe('epoch-changed')
+  })
+
+  it('says no-history for a pattern of which not everything is logged, and gives what is', () => {
+    const log = logOf(['chat.#=100'])
+    append(log, 'chat.1', 'a')
+    expect(log.logs('news')).toBe(false)
+    expect(read(log, { since: { epoch: 'epoch', offset: 0 } }, ['#'])).toMatchObject({
+      texts: ['a'],
+      gap: 'no-history',
+    })
+    expect(read(log, { last: 5 }, ['news'])).toMatchObject({ texts: [], gap: 'no-history' })
+    expect(read(log, { since: { epoch: 'epoch', offset: 0 } }, ['chat.*']).gap).toBeUndefined()
+  })
+
+  it('gives no more of a key than its rule says, unless it is asked for what came after a position', () => {
+    const log = logOf(['k=2', 'l.#=100'])
+    for (const text of ['a', 'b', 'c']) append(log, 'k', text)
+    expect(read(log, { last: 10 }, ['k']).texts).toEqual(['b', 'c'])
+    expect(read(log, { rewindMs: 60_000 }, ['k']).texts).toEqual(['b', 'c'])
+    expect(read(log, { since: { epoch: 'epoch', offset: 0 } }, ['k']).texts).toEqual(['a', 'b', 'c'])
+  })
+
+  it('gives nothing older than its rule says, and tells who continues from before', () => {
+    const log = logOf(['k=100,10s', 'l=100'])
+    const first = append(log, 'k', 'old')
+    append(log, 'l', 'old too')
+    nowMs += 11_000
+    append(log, 'k', 'new')
+    expect(read(log, { last: 10 }, ['k'])).toMatchObject({ texts: ['new'] })
+    expect(read(log, { last: 10 }, ['k']).gap).toBeUndefined()
+    expect(read(log, { since: { epoch: 'epoch', offset: 0 } }, ['k'])).toMatchObject({
+      texts: ['new'],
+      gap: 'history-expired',
+    })
+    expect(read(log, { since: { epoch: 'epoch', offset: first } }, ['k']).gap).toBeUndefined()
+    expect(read(log, { last: 10 }, ['l']).texts).toEqual(['old too'])
+  })
+
+  it('gives what was logged within a time, and says when some of that is gone', () => {
+    const log = logOf(['#=100'], { historyMaxMessages: 3 })
+    for (const text of ['a', 'b', 'c', 'd', 'e']) {
+      append(log, 'k', text)
+      nowMs += 1_000
+    }
+    expect(read(log, { rewindMs: 2_000 }, ['k'])).toMatchObject({ texts: ['d', 'e'] })
+    expect(read(log, { rewindMs: 2_000 }, ['k']).gap).toBeUndefined()
+    expect(read(log, { rewindMs: 4_500 }, ['k'])).toMatchObject({ texts: ['c', 'd', 'e'], gap: 'history-expired' })
+    expect(read(log, { rewindMs: 0 }, ['k']).texts).toEqual([])
+  })
+
+  it('reads in pages that together are the whole', () => {
+    fc.assert(
+      fc.property(
+        fc.array(fc.constantFrom('a', 'b', 'c'), { maxLength: 80 }),
+        fc.constantFrom('a', 'b', '#', '*'),
+        fc.integer({ min: 1, max: 7 }),
+        fc.nat(90),
+        (keys, pattern, limit, last) => {
+          const log = logOf(['#=1000'])
+          for (const [index, key] of keys.entries()) append(log, key, `${index}`)
+          const whole = read(log, { last }, [pattern]).texts
+          const paged: string[] = []
+          let page = read(log, { last, limit }, [pattern])
+          paged.push(...page.texts)
+          while (page.isPartial) {
+            page = read(log, { since: page.position, limit }, [pattern])
+            expect(page.gap).toBeUndefined()
+            paged.push(...page.texts)
+          }
+          expect(paged).toEqual(whole)
+          expect(page.position).toEqual(log.position)
+        },
+      ),
+    )
+  })
+
+  it('looks at a bounded number of messages at once', () => {
+    const log = logOf(['#=1000000'], { historyMaxMessages: 200_000 })
+    for (let index = 0; index < 120_000; index++) append(log, 'busy', 'x')
+    append(log, 'quiet', 'found')
+    let page = read(log, { since: { epoch: 'epoch', offset: 0 } }, ['quiet'])
+    expect(page).toMatchObject({ texts: [], isPartial: true })
+    let count = 1
+    for (; page.isPartial; count++) page = read(log, { since: page.position }, ['quiet'])
+    expect(page.texts).toEqual(['found'])
+    expect(count).toBe(3)
+  })
+
+  it('begins anew, with another epoch', () => {
+    const log = logOf(['#=100'])
+    append(log, 'k', 'a')
+    log.restart('next', 41)
+    expect(log.position).toEqual({ epoch: 'next', offset: 41 })
+    log.follow(45, 'k', Buffer.from('b'), false, nowMs)
+    expect(read(log, { since: { epoch: 'next', offset: 41 } }, ['k'])).toEqual({
+      texts: ['b'],
+      position: { epoch: 'next', offset: 45 },
+      isPartial: false,
+    })
+    expect(read(log, { since: { epoch: 'next', offset: 40 } }, ['k']).gap).toBe('history-expired')
+  })
+})

@@ -1,0 +1,78 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { MessageLog } from './segmented-log.js'
+
+const all = () => true
+
+describe('MessageLog', () => {
+  it('holds exactly the newest messages that fit, like a list that is cut from the front', () => {
+    fc.assert(
+      fc.property(
+        fc.record({ maxMessages: fc.integer({ min: 1, max: 8 }), maxBytes: fc.integer({ min: 1, max: 40 }) }),
+        fc.array(fc.record({ key: fc.constantFrom('a', 'b'), size: fc.nat(50) }), { maxLength: 60 }),
+        (limits, appended) => {
+          const log = new MessageLog(limits)
+          const expected: { offset: number; key: string; size: number }[] = []
+          appended.forEach(({ key, size }, index) => {
+            log.append(index + 1, key, new Uint8Array(size).fill(index), false, index)
+            expected.push({ offset: index + 1, key, size })
+            const bytes = () => expected.reduce((sum, message) => sum + message.size, 0)
+            while (expected.length > limits.maxMessages || bytes() > limits.maxBytes) expected.shift()
+            expect(log.byteCount).toBe(bytes())
+          })
+          const summary = ({ offset, key, payload }: { offset: number; key: string; payload: Uint8Array }) => {
+            expect(payload.every((byte) => byte === offset - 1)).toBe(true)
+            return { offset, key, size: payload.length }
+          }
+          const held = expected[0]?.offset ?? appended.length + 1
+          expect(log.heldAfter).toBe(held - 1)
+          expect(log.count).toBe(expected.length)
+          expect(log.lastOffset).toBe(appended.length)
+          const page = log.after(0, all, 3)
+          expect(page.messages.map(summary)).toEqual(expected.slice(0, 3))
+          expect(page.isPartial).toBe(expected.length > 3)
+          const wanted = expected.filter(({ key }) => key === 'a')
+          const isA = (key: string) => key === 'a'
+          expect(log.after(0, isA, 100).messages.map(summary)).toEqual(wanted)
+          const place = log.placeBeforeNewest(3, isA, 0)
+          expect(log.after(place, isA, 100).messages.map(summary)).toEqual(wanted.slice(-3))
+          expect(log.placeBeforeNewest(100, all, 0)).toBe(held - 1)
+          // Times are one less than offsets.
+          const middle = Math.max(held, Math.ceil(appended.length / 2))
+          expect(log.placeBefore(middle - 1)).toBe(Math.min(middle - 1, appended.length))
+        },
+      ),
+      { numRuns: 300 },
+    )
+  })
+
+  it('reads over the border of its allocations', () => {
+    const log = new MessageLog({ maxMessages: 10_000, maxBytes: 16 * 1_048_576 })
+    for (let index = 0; index < 9_000; index++) log.append(index + 1, `key.${index}`, new Uint8Array(1_000), false, 0)
+    expect(log.after(0, all, 10_000).messages).toHaveLength(9_000)
+    const place = log.placeBeforeNewest(5_000, all, 0)
+    expect(log.after(place, all, 10_000).messages.map(({ offset }) => offset)).toEqual(
+      Array.from({ length: 5_000 }, (_, i) => i + 4_001),
+    )
+    expect(log.after(4_095, all, 1).messages[0]?.key).toBe('key.4095')
+  })
+
+  it('reads on where a read has ended, and knows offsets that are not next to each other', () => {
+    const log = new MessageLog({ maxMessages: 100, maxBytes: 1_000 }, 50)
+    for (const offset of [60, 61, 75, 90]) log.append(offset, 'k', new Uint8Array(1), false, offset)
+    const first = log.after(50, all, 2)
+    expect(first).toMatchObject({ messages: [{ offset: 60 }, { offset: 61 }], endOffset: 61, isPartial: true })
+    const second = log.after(first.endOffset, all, 2)
+    expect(second).toMatchObject({ messages: [{ offset: 75 }, { offset: 90 }], endOffset: 90, isPartial: false })
+    expect(log.after(74, all, 10).messages).toHaveLength(2)
+    expect(log.placeBefore(62)).toBe(61)
+  })
+
+  it('lets go of what is too old', () => {
+    const log = new MessageLog({ maxMessages: 100, maxBytes: 1_000 })
+    for (let offset = 1; offset <= 5; offset++) log.append(offset, 'k', new Uint8Array(1), false, offset * 10)
+    log.dropBefore(30)
+    expect(log.after(0, all, 10).messages.map(({ offset }) => offset)).toEqual([3, 4, 5])
+    expect(log).toMatchObject({ heldAfter: 2, goneTimeMs: 20, count: 3, byteCount: 3 })
+  })
+})

@@ -1,0 +1,148 @@
+import { randomBytes } from 'node:crypto'
+import { WebMQError } from 'webmq-client/protocol'
+import { Router } from '../../patterns/router.js'
+import type {
+  Accepted,
+  Broker,
+  BrokerCapabilities,
+  BrokerSink,
+  BrokerStats,
+  InboundMessage,
+  OutboundMessage,
+  Position,
+  ReadRange,
+  ReadResult,
+} from '../../ports/broker.js'
+import type { HistoryOptions } from '../../ports/history-rules.js'
+import { DedupeWindow } from '../dedupe/window.js'
+import { hasHistory, OrderedLog } from '../log/history-log.js'
+
+/** Options of a {@link MemoryBroker}. */
+export interface MemoryBrokerOptions extends HistoryOptions {
+  /** Time for which message ids are remembered; 0 turns de-duplication off. */
+  readonly dedupeWindowMs: number
+  /** Message ids remembered at most; 0 turns de-duplication off. */
+  readonly dedupeMaxIds: number
+  /** A clock that never goes back, in milliseconds. */
+  readonly now?: () => number
+}
+
+/** Messages stay in the process, and publishes never wait. */
+const NOTHING_ELSEWHERE: BrokerStats = {
+  acceptedCount: 0,
+  rejectedCount: 0,
+  receivedCount: 0,
+  surplusCount: 0,
+  malformedCount: 0,
+  pendingCount: 0,
+  pendingBytes: 0,
+  lostCount: 0,
+}
+
+/** 48 random bits: no position outlives a restart unnoticed, but for one in 280 million million. */
+const EPOCH_BYTES = 6
+
+/**
+ * The embedded broker: one node, nothing to install, gone with the process. Answers synchronously, so that a publish
+ * costs no promise.
+ */
+export class MemoryBroker implements Broker {
+  readonly name = 'memory'
+  readonly capabilities: BrokerCapabilities
+  readonly #options: MemoryBrokerOptions
+  readonly #now: () => number
+  readonly #interest = new Router()
+  #sink: BrokerSink | undefined
+  readonly #log: OrderedLog
+  #dedupe: DedupeWindow
+  #acceptedCount = 0
+
+  constructor(options: MemoryBrokerOptions) {
+    this.#options = options
+    this.#now = options.now ?? (() => performance.now())
+    this.capabilities = {
+      history: hasHistory(options),
+      ordered: true,
+      confirms: true,
+      queueGroups: false,
+      durable: false,
+      manyNodes: false,
+    }
+    this.#log = new OrderedLog(options)
+    this.#dedupe = this.#createDedupe()
+  }
+
+  start(sink: BrokerSink): Promise<void> {
+    this.#sink = sink
+    this.#log.restart(randomBytes(EPOCH_BYTES).toString('base64url'))
+    this.#dedupe = this.#createDedupe()
+    sink.status('up')
+    return Promise.resolve()
+  }
+
+  bind(pattern: string): void {
+    this.#interest.add(pattern)
+  }
+
+  unbind(pattern: string): void {
+    this.#interest.remove(pattern)
+  }
+
+  publish(message: OutboundMessage): Accepted {
+    this.#assertStarted()
+    const { key, payload, isBinary, messageId, origin } = message
+    const nowMs = messageId === undefined ? 0 : this.#now()
+    if (messageId !== undefined && this.#dedupe.has(messageId, nowMs)) {
+      return accepted(this.#dedupe.positionOf(messageId), true)
+    }
+    const position = this.#log.logs(key) ? this.#log.append(key, payload, isBinary) : undefined
+    this.#acceptedCount++
+    if (messageId !== undefined) this.#dedupe.remember(messageId, position, nowMs)
+    if (this.#interest.match(key).length > 0) this.#sink?.deliver(inbound(key, payload, isBinary, position, origin))
+    return accepted(position, false)
+  }
+
+  read(range: ReadRange, patterns: readonly string[]): ReadResult {
+    this.#assertStarted()
+    return this.#log.read(range, patterns)
+  }
+
+  position(): Position | undefined {
+    return this.capabilities.history && this.#sink !== undefined ? this.#log.position : undefined
+  }
+
+  stats(): BrokerStats {
+    return { ...NOTHING_ELSEWHERE, acceptedCount: this.#acceptedCount }
+  }
+
+  stop(): Promise<void> {
+    const sink = this.#sink
+    this.#sink = undefined
+    sink?.status('down')
+    return Promise.resolve()
+  }
+
+  #createDedupe(): DedupeWindow {
+    return new DedupeWindow({ windowMs: this.#options.dedupeWindowMs, maxIds: this.#options.dedupeMaxIds })
+  }
+
+  #assertStarted(): void {
+    if (this.#sink === undefined) throw new WebMQError('E_BROKER_UNAVAILABLE', { detail: 'it is not started' })
+  }
+}
+
+function accepted(position: Position | undefined, isDuplicate: boolean): Accepted {
+  return position === undefined ? { isDuplicate } : { position, isDuplicate }
+}
+
+function inbound(
+  key: string,
+  payload: Uint8Array,
+  isBinary: boolean,
+  position: Position | undefined,
+  origin: number | undefined,
+): InboundMessage {
+  if (position === undefined)
+    return origin === undefined ? { key, payload, isBinary } : { key, payload, isBinary, origin }
+  return origin === undefined ? { key, payload, isBinary, position } : { key, payload, isBinary, position, origin }
+}

@@ -1,0 +1,17 @@
+import type { Broker } from '../../ports/broker.js'
+import { RemoteBroker, type RemoteBrokerOptions } from '../remote/broker.js'
+import { RabbitmqDriver } from './driver.js'
+
+/** Options of the RabbitMQ broker; as in {@link ServerOptions}. */
+export interface RabbitmqBrokerOptions extends RemoteBrokerOptions {
+  /** `amqp[s]://user:password@host:port,…/vhost`. */
+  readonly broker: string
+}
+
+/**
+ * A node on a RabbitMQ; not started.
+ * @throws {WebMQError} `E_OPTION_INVALID` for an address that is none.
+ */
+export function createRabbitmqBroker(options: RabbitmqBrokerOptions): Broker {
+  return new RemoteBroker(new RabbitmqDriver(options.broker, options), options)
+}

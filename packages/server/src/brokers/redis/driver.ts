@@ -1,0 +1,42 @@
+import type { BrokerCapabilities } from '../../ports/broker.js'
+import { secretHider, withoutPasswords } from '../../ports/broker-address.js'
+import type { Link, LinkContext, LinkDriver, LinkEvents } from '../remote/link.js'
+import { parseRedisAddress, type RedisAddress } from './address.js'
+import { ClusterLink } from './cluster-link.js'
+import { RedisLink } from './link.js'
+import { RedisLog, type RedisLogOptions } from './log.js'
+
+/** Links to Redis: its publish and subscribe, which keeps nothing, and beside it a stream of what is logged. */
+export class RedisDriver implements LinkDriver {
+  readonly name = 'redis'
+  readonly takesBundles = true
+  readonly capabilities: BrokerCapabilities
+  readonly address: string
+  readonly #address: RedisAddress
+  readonly #log: RedisLog | undefined
+  readonly #hideSecrets: (text: string) => string
+
+  constructor(address: string, options: RedisLogOptions) {
+    this.address = withoutPasswords(address)
+    this.#address = parseRedisAddress(address)
+    this.#log = RedisLog.of(options, this.#address.kind === 'cluster')
+    this.#hideSecrets = secretHider(address)
+    const hasLog = this.#log !== undefined
+    this.capabilities = {
+      history: hasLog,
+      // Of a cluster too: a key has one place there.
+      ordered: true,
+      confirms: true,
+      queueGroups: false,
+      durable: hasLog,
+      manyNodes: true,
+    }
+  }
+
+  connect(context: LinkContext, events: LinkEvents, signal: AbortSignal): Promise<Link> {
+    const options = { address: this.#address, context, log: this.#log, hideSecrets: this.#hideSecrets }
+    return this.#address.kind === 'cluster'
+      ? ClusterLink.open(options, events, signal)
+      : RedisLink.open(options, events, signal)
+  }
+}

@@ -1,0 +1,60 @@
+import { randomBytes } from 'node:crypto'
+import type { HistoryOptions } from '../../ports/history-rules.js'
+import { hasHistory } from '../log/history-log.js'
+import { LogCalls } from './log-call.js'
+import { type LogScripts, logScripts } from './log-scripts.js'
+
+/** Options of a {@link RedisLog}; as in {@link ServerOptions}. */
+export interface RedisLogOptions extends HistoryOptions {
+  readonly brokerNamespace: string
+  readonly dedupeWindowMs: number
+  readonly dedupeMaxIds: number
+}
+
+const EPOCH_BYTES = 4
+
+/** The log at a Redis, as all links of a node have it. */
+export class RedisLog {
+  readonly scripts: LogScripts
+  /** `<namespace>/log`; in a cluster with the braces that put everything of a log into one slot. */
+  readonly channel: string
+  readonly stream: string
+  /** As the scripts have them. */
+  readonly keys: readonly string[]
+  readonly #options: RedisLogOptions
+
+  /** @returns `undefined` when nothing is logged */
+  static of(options: RedisLogOptions, isCluster: boolean): RedisLog | undefined {
+    return hasHistory(options) ? new RedisLog(options, isCluster) : undefined
+  }
+
+  private constructor(options: RedisLogOptions, isCluster: boolean) {
+    const { brokerNamespace: namespace } = options
+    const name = isCluster ? `${namespace}/log:{${namespace}}` : `${namespace}/log`
+    this.#options = options
+    this.channel = name
+    this.stream = name
+    this.keys = [name, `${name}/state`, `${name}/ids`, `${name}/ids-before`, `${name}/marks`]
+    this.scripts = logScripts(isCluster ? 'SPUBLISH' : 'PUBLISH')
+  }
+
+  /** @param run Of the server; see the scripts. */
+  leadArguments(run: string): readonly string[] {
+    return [randomBytes(EPOCH_BYTES).toString('hex'), run, this.channel]
+  }
+
+  /** The calls of one link. */
+  calls(run: string): LogCalls {
+    const { history, historyMaxMessages, historyMaxBytes, dedupeWindowMs, dedupeMaxIds } = this.#options
+    return new LogCalls({
+      sha: this.scripts.append.sha,
+      keys: this.keys,
+      leadArguments: this.leadArguments(run),
+      maxMessages: historyMaxMessages,
+      maxBytes: historyMaxBytes,
+      maxAgeMs: history.maxAgeMs,
+      dedupeWindowMs,
+      dedupeMaxIds,
+    })
+  }
+}

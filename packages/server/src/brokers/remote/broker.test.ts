@@ -1,0 +1,395 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import { WebMQError } from 'webmq-client/protocol'
+import { historyOf } from 'webmq-conformance'
+import type { BrokerSink, BrokerStatus, InboundMessage } from '../../ports/broker.js'
+import { RemoteBroker, type RemoteBrokerOptions } from './broker.js'
+import type { Link, LinkContext, LinkDelivery, LinkDriver, LinkEvents, LinkMessage } from './link.js'
+
+const OPTIONS: RemoteBrokerOptions = {
+  brokerNamespace: 'test',
+  brokerTimeoutMs: 2_000,
+  brokerStartTimeoutMs: 1_000,
+  brokerHeartbeatMs: 1_000,
+  brokerMaxPendingBytes: 1_048_576,
+  dedupeWindowMs: 60_000,
+  dedupeMaxIds: 1_000,
+  ...historyOf(),
+}
+
+/** A link whose other end is the test: nothing happens at it by itself. */
+class TestLink implements Link {
+  readonly events: LinkEvents
+  readonly context: LinkContext
+  readonly sent: LinkMessage[] = []
+  readonly calls: string[] = []
+  isClosed = false
+  /** Binds wait while it is set. */
+  bindsWait: Promise<void> | undefined
+
+  constructor(context: LinkContext, events: LinkEvents) {
+    this.context = context
+    this.events = events
+  }
+
+  get texts(): string[] {
+    return this.sent.map(({ payload }) => new TextDecoder().decode(payload))
+  }
+
+  async bind(pattern: string): Promise<void> {
+    this.calls.push(`bind ${pattern}`)
+    if (pattern === 'forbidden') throw new WebMQError('E_BROKER_REFUSED')
+    await this.bindsWait
+  }
+
+  async unbind(pattern: string): Promise<void> {
+    this.calls.push(`unbind ${pattern}`)
+  }
+
+  publish(message: LinkMessage): void {
+    this.sent.push({ ...message })
+  }
+
+  async close(): Promise<void> {
+    this.isClosed = true
+  }
+
+  confirmAll(): void {
+    this.events.confirmed(this.sent.at(-1)?.sequence ?? 0, true)
+  }
+
+  /** What the broker brings back of the message that was sent as the n-th. */
+  echo(at: number, more: Partial<LinkDelivery['source'] & object> = {}): void {
+    const message = this.sent[at]
+    if (message === undefined) throw new Error(`nothing was sent as number ${at}`)
+    const { key, payload, isBinary, sequence, origin } = message
+    this.events.deliver({
+      key,
+      payload,
+      isBinary,
+      source: { node: this.context.node, sequence, origin, ...more },
+    })
+  }
+}
+
+class TestDriver implements LinkDriver {
+  readonly name = 'test'
+  readonly address = 'nowhere'
+  readonly takesBundles = true
+  readonly capabilities = {
+    history: false,
+    ordered: true,
+    confirms: true,
+    queueGroups: false,
+    durable: false,
+    manyNodes: true,
+  }
+  readonly links: TestLink[] = []
+  /** What the next tries end with; none: a link. */
+  readonly failures: Error[] = []
+  bindsWait: Promise<void> | undefined
+
+  async connect(context: LinkContext, events: LinkEvents): Promise<Link> {
+    const failure = this.failures.shift()
+    if (failure !== undefined) throw failure
+    const link = new TestLink(context, events)
+    link.bindsWait = this.bindsWait
+    this.links.push(link)
+    return link
+  }
+}
+
+/** A sink that writes down, in order, what it is told. */
+class Diary implements BrokerSink {
+  readonly lines: string[] = []
+  readonly messages: InboundMessage[] = []
+
+  deliver(message: InboundMessage): void {
+    this.messages.push({ ...message, payload: new Uint8Array(message.payload) })
+    this.lines.push(new TextDecoder().decode(message.payload))
+  }
+
+  status(status: BrokerStatus): void {
+    this.lines.push(`(${status})`)
+  }
+
+  gap(reason: string): void {
+    this.lines.push(`(gap ${reason})`)
+  }
+}
+
+async function started(options: Partial<RemoteBrokerOptions> = {}) {
+  const driver = new TestDriver()
+  const broker = new RemoteBroker(driver, { ...OPTIONS, ...options })
+  const sink = new Diary()
+  await broker.start(sink)
+  onTestFinished(() => broker.stop())
+  const linkAt = async (index: number): Promise<TestLink> => {
+    await vi.waitFor(() => expect(driver.links.length).toBeGreaterThan(index), { timeout: 5_000, interval: 5 })
+    return driver.links[index] as TestLink
+  }
+  const publish = (text: string, more: { readonly messageId?: string; readonly origin?: number } = {}) =>
+    Promise.resolve(broker.publish({ key: 'a', payload: new TextEncoder().encode(text), isBinary: false, ...more }))
+  return { driver, broker, sink, link: await linkAt(0), linkAt, publish }
+}
+
+/** How a promise stands now. */
+async function stateOf(promise: Promise<unknown>): Promise<string> {
+  await sleep(0)
+  return await Promise.race([
+    promise.then(
+      () => 'resolved',
+      (error: unknown) => (error instanceof WebMQError ? error.code : String(error)),
+    ),
+    sleep(0).then(() => 'pending'),
+  ])
+}
+
+/** Waits until it is opened. */
+function gate(): { readonly passed: Promise<void>; open(): void } {
+  let open: () => void = () => undefined
+  const passed = new Promise<void>((resolve) => {
+    open = resolve
+  })
+  return { passed, open }
+}
+
+const lostCause = new Error('cut')
+
+describe('RemoteBroker', () => {
+  it('resolves a publish when the broker has confirmed it, one by one or up to one', async () => {
+    const { link, publish, broker } = await started()
+    const [first, second, third] = [publish('1'), publish('2'), publish('3')]
+    expect(await stateOf(first)).toBe('pending')
+    link.events.confirmed(2, false)
+    expect([await stateOf(first), await stateOf(second)]).toEqual(['pending', 'resolved'])
+    link.events.confirmed(3, true)
+    expect([await stateOf(first), await stateOf(third)]).toEqual(['resolved', 'resolved'])
+    expect(broker.stats()).toMatchObject({ acceptedCount: 3, pendingCount: 0, pendingBytes: 0 })
+  })
+
+  it('rejects a publish that the broker has refused', async () => {
+    const { link, publish, broker } = await started()
+    const refused = publish('1')
+    link.events.refused(1, new Error('nack'))
+    await expect(refused).rejects.toMatchObject({
+      code: 'E_BROKER_UNAVAILABLE',
+      message: expect.stringContaining('nack'),
+    })
+    expect(broker.stats()).toMatchObject({ rejectedCount: 1, pendingCount: 0 })
+  })
+
+  it('after a loss: binds all, tells the gap, is up, and sends again what was not confirmed, in order', async () => {
+    const { link, linkAt, publish, broker, sink } = await started()
+    await broker.bind('a')
+    await broker.bind('b.#')
+    const publishes = ['1', '2', '3'].map((text) => publish(text))
+    link.events.confirmed(1, false)
+    link.events.lost(lostCause)
+    const later = publish('4')
+    const next = await linkAt(1)
+    await vi.waitFor(() => expect(next.texts).toEqual(['2', '3', '4']))
+    expect(next.calls).toEqual(['bind a', 'bind b.#'])
+    expect(link.isClosed).toBe(true)
+    expect(sink.lines).toEqual(['(up)', '(down)', '(gap broker-lost)', '(up)'])
+    next.confirmAll()
+    await Promise.all([...publishes, later])
+    expect(broker.stats().lostCount).toBe(1)
+  })
+
+  it('delivers nothing before the gap is told', async () => {
+    const { link, linkAt, driver, broker, sink } = await started()
+    await broker.bind('a')
+    const waiting = gate()
+    driver.bindsWait = waiting.passed
+    link.events.lost(lostCause)
+    const next = await linkAt(1)
+    const foreign = { key: 'a', payload: new TextEncoder().encode('early'), isBinary: false, source: undefined }
+    next.events.deliver(foreign)
+    waiting.open()
+    await vi.waitFor(() => expect(sink.lines.at(-1)).toBe('(up)'))
+    next.events.deliver({ ...foreign, payload: new TextEncoder().encode('late') })
+    expect(sink.lines.slice(-3)).toEqual(['(gap broker-lost)', '(up)', 'late'])
+  })
+
+  it('says nothing of what a lost link still tells', async () => {
+    const { link, publish, broker, sink } = await started()
+    await broker.bind('a')
+    const waiting = publish('1')
+    link.events.lost(lostCause)
+    link.echo(0)
+    link.events.confirmed(1, true)
+    expect(await stateOf(waiting)).toBe('pending')
+    expect(sink.messages).toEqual([])
+  })
+
+  it('drops a message that was sent again and has come, and copies of overlapping subscriptions', async () => {
+    const { link, publish, broker, sink } = await started()
+    await broker.bind('a')
+    void publish('1')
+    link.echo(0)
+    link.echo(0)
+    link.echo(0, { node: 'another' })
+    link.echo(0, { node: 'another' })
+    expect(sink.messages).toHaveLength(2)
+    expect(broker.stats()).toMatchObject({ receivedCount: 4, surplusCount: 2 })
+    link.confirmAll()
+  })
+
+  it('hands back the origin on the node that has published, and nowhere else', async () => {
+    const { link, publish, broker, sink } = await started()
+    await broker.bind('a')
+    void publish('1', { origin: 7 })
+    link.echo(0)
+    link.echo(0, { node: 'another' })
+    expect(sink.messages.map(({ origin }) => origin)).toEqual([7, undefined])
+    link.confirmAll()
+  })
+
+  it('drops what none of its patterns matches', async () => {
+    const { link, broker, sink } = await started()
+    await broker.bind('a.*')
+    for (const key of ['a.b', 'a.b.c', 'b']) {
+      link.events.deliver({ key, payload: new Uint8Array(0), isBinary: true, source: undefined })
+    }
+    expect(sink.messages.map(({ key }) => key)).toEqual(['a.b'])
+    expect(broker.stats()).toMatchObject({ receivedCount: 3, surplusCount: 2 })
+  })
+
+  it('holds publishes back while the broker is blocked, and sends them in order afterwards', async () => {
+    const { link, publish, sink } = await started()
+    const first = publish('1')
+    link.events.blocked(true, 'low on memory')
+    const second = publish('2')
+    expect(link.texts).toEqual(['1'])
+    link.events.blocked(false)
+    const third = publish('3')
+    expect(link.texts).toEqual(['1', '2', '3'])
+    link.confirmAll()
+    await Promise.all([first, second, third])
+    expect(sink.lines).toEqual(['(up)', '(blocked)', '(up)'])
+  })
+
+  it('rejects what waits for too long, and not what came later', async () => {
+    const { link, linkAt, publish, broker, driver } = await started({ brokerTimeoutMs: 50 })
+    driver.failures.push(...Array.from({ length: 100 }, () => new Error('refused')))
+    link.events.lost(lostCause)
+    const first = publish('1')
+    await expect(first).rejects.toMatchObject({
+      code: 'E_BROKER_UNAVAILABLE',
+      message: expect.stringMatching(/test at nowhere is down \(\w+\); no answer within 50 ms/),
+    })
+    driver.failures.length = 0
+    const next = await linkAt(1)
+    const later = publish('2')
+    await vi.waitFor(() => expect(next.texts).toEqual(['2']))
+    next.confirmAll()
+    await later
+    expect(broker.stats()).toMatchObject({ acceptedCount: 1, rejectedCount: 1 })
+  })
+
+  it('refuses what exceeds its bytes, and takes one message of any size', async () => {
+    const { link, publish, broker } = await started({ brokerMaxPendingBytes: 1_000 })
+    const large = publish('x'.repeat(5_000))
+    expect(() => broker.publish({ key: 'a', payload: new Uint8Array(1), isBinary: true })).toThrow(
+      expect.objectContaining({ code: 'E_BROKER_UNAVAILABLE' }),
+    )
+    link.confirmAll()
+    await large
+    const small = publish('1')
+    link.confirmAll()
+    await small
+  })
+
+  it('answers a message id that is under way like the first, and forgets one that failed', async () => {
+    const { link, publish } = await started()
+    const first = publish('1', { messageId: 'id' })
+    const again = publish('1', { messageId: 'id' })
+    expect(link.texts).toEqual(['1'])
+    link.events.refused(1, new Error('nack'))
+    for (const refused of [first, again]) await expect(refused).rejects.toMatchObject({ code: 'E_BROKER_UNAVAILABLE' })
+    const retried = publish('1', { messageId: 'id' })
+    link.confirmAll()
+    expect(await retried).toEqual({ isDuplicate: false })
+    expect(await publish('1', { messageId: 'id' })).toEqual({ isDuplicate: true })
+  })
+
+  it('lets binds wait for the next link, and gives up those that wait too long', async () => {
+    const { link, linkAt, broker, driver } = await started({ brokerTimeoutMs: 300 })
+    driver.failures.push(new Error('refused'))
+    link.events.lost(lostCause)
+    await broker.bind('patient')
+    expect((await linkAt(1)).calls).toEqual(['bind patient'])
+    driver.links[1]?.events.lost(lostCause)
+    driver.failures.push(...Array.from({ length: 100 }, () => new Error('refused')))
+    await expect(broker.bind('late')).rejects.toMatchObject({ code: 'E_BROKER_UNAVAILABLE' })
+    driver.failures.length = 0
+    await vi.waitFor(() => expect(driver.links[2]?.calls).toEqual(['bind patient']), { timeout: 10_000 })
+  })
+
+  it('rejects a bind that the broker does not allow, and goes on', async () => {
+    const { link, broker, sink } = await started()
+    await expect(broker.bind('forbidden')).rejects.toMatchObject({ code: 'E_BROKER_REFUSED' })
+    await broker.bind('a')
+    link.events.deliver({ key: 'a', payload: new Uint8Array(0), isBinary: true, source: undefined })
+    link.events.deliver({ key: 'forbidden', payload: new Uint8Array(0), isBinary: true, source: undefined })
+    expect(sink.messages.map(({ key }) => key)).toEqual(['a'])
+  })
+
+  it('unbinds with the last reference, also while a bind is under way', async () => {
+    const { link, broker, sink } = await started()
+    const waiting = gate()
+    link.bindsWait = waiting.passed
+    const binds = [broker.bind('a'), broker.bind('a')]
+    broker.unbind('a')
+    broker.unbind('a')
+    const again = broker.bind('a')
+    waiting.open()
+    await Promise.all([...binds, again])
+    expect(link.calls).toEqual(['bind a', 'unbind a', 'bind a'])
+    link.events.deliver({ key: 'a', payload: new Uint8Array(0), isBinary: true, source: undefined })
+    expect(sink.messages).toHaveLength(1)
+  })
+
+  it('tries to start until it is time to give up, and not when it is refused', async () => {
+    const driver = new TestDriver()
+    driver.failures.push(new Error('not yet'), new Error('not yet'))
+    const broker = new RemoteBroker(driver, OPTIONS)
+    const sink = new Diary()
+    await broker.start(sink)
+    expect(sink.lines).toEqual(['(down)', '(down)', '(up)'])
+    await broker.stop()
+    driver.failures.push(new WebMQError('E_BROKER_REFUSED', { detail: 'password' }))
+    await expect(broker.start(sink)).rejects.toMatchObject({ code: 'E_BROKER_REFUSED' })
+    driver.failures.push(...Array.from({ length: 100 }, () => new Error('connection refused')))
+    await expect(broker.start(sink)).rejects.toMatchObject({
+      code: 'E_BROKER_UNAVAILABLE',
+      message: expect.stringContaining('connection refused'),
+    })
+    expect(() => broker.publish({ key: 'a', payload: new Uint8Array(0), isBinary: true })).toThrow(/not started/)
+  })
+
+  it('waits when it stops for what is under way, and rejects what is not', async () => {
+    const { link, publish, broker } = await started()
+    const first = publish('1')
+    const stopped = broker.stop()
+    expect(await stateOf(first)).toBe('pending')
+    link.confirmAll()
+    await Promise.all([first, stopped])
+    expect(link.isClosed).toBe(true)
+    const { link: silent, publish: publishInVain, broker: other } = await started({ brokerTimeoutMs: 100 })
+    const second = publishInVain('2')
+    silent.events.blocked(true)
+    const rejected = expect(second).rejects.toMatchObject({ code: 'E_BROKER_UNAVAILABLE' })
+    await Promise.all([rejected, other.stop()])
+  })
+
+  it('stops while it tries to connect, within a moment', async () => {
+    const { link, broker, driver } = await started()
+    driver.failures.push(...Array.from({ length: 100 }, () => new Error('refused')))
+    link.events.lost(lostCause)
+    const sinceMs = performance.now()
+    await broker.stop()
+    expect(performance.now() - sinceMs).toBeLessThan(1_000)
+  })
+})

@@ -1,0 +1,75 @@
+import {
+  BEARER_SUBPROTOCOL_PREFIX,
+  ERRORS,
+  type ErrorCode,
+  type ErrorSpec,
+  SUBPROTOCOL,
+  WebMQError,
+} from 'webmq-client/protocol'
+import { isOriginAllowed, type OwnHosts } from '../identity/origin.js'
+import type { Rejection, UpgradeRequest } from '../ports/transport.js'
+
+/** What upgrade requests are held to. */
+export interface UpgradePolicy {
+  /** The one path of the endpoint. */
+  readonly path: string
+  /** Origins that may connect beside the server's own. */
+  readonly origins: readonly string[]
+  /** Under which names the server's own pages may connect; default `all`. */
+  readonly ownHosts?: OwnHosts
+}
+
+/** An upgrade request that may go on. */
+export interface AdmissibleUpgrade {
+  /** To be named in the answer; absent when the client offered none. */
+  readonly subprotocol?: string
+  /** Token that came with the request, not verified. */
+  readonly token?: string
+}
+
+/**
+ * Looks at an upgrade request, cheapest check first.
+ * @throws {WebMQError} with a `status` in its row of the table: `E_PATH_NOT_FOUND`, `E_ORIGIN_FORBIDDEN`,
+ *   `E_SUBPROTOCOL_UNSUPPORTED`.
+ */
+export function examineUpgrade(request: UpgradeRequest, policy: UpgradePolicy): AdmissibleUpgrade {
+  const { path, subprotocols } = request
+  if (path !== policy.path) throw new WebMQError('E_PATH_NOT_FOUND', { detail: `it is ${policy.path}` })
+  const origin = request.header('origin')
+  if (origin !== undefined && !isOriginAllowed(origin, request.header('host'), policy.origins, policy.ownHosts)) {
+    throw new WebMQError('E_ORIGIN_FORBIDDEN')
+  }
+  const isOffered = subprotocols.includes(SUBPROTOCOL)
+  if (!isOffered && subprotocols.length > 0) {
+    throw new WebMQError('E_SUBPROTOCOL_UNSUPPORTED', { detail: `offer ${SUBPROTOCOL}` })
+  }
+  const token = tokenOf(request.header('authorization'), subprotocols)
+  // Spelled out: made for every connection.
+  if (token === undefined) return isOffered ? { subprotocol: SUBPROTOCOL } : {}
+  return isOffered ? { subprotocol: SUBPROTOCOL, token } : { token }
+}
+
+/** The header first: a client that can set it has chosen to; browsers can only offer subprotocols. */
+function tokenOf(authorization: string | undefined, subprotocols: readonly string[]): string | undefined {
+  if (authorization !== undefined) {
+    const [, token] = /^bearer +(\S+)$/i.exec(authorization) ?? []
+    if (token !== undefined) return token
+  }
+  const offer = subprotocols.find((name) => name.startsWith(BEARER_SUBPROTOCOL_PREFIX))
+  return offer?.slice(BEARER_SUBPROTOCOL_PREFIX.length)
+}
+
+/** How an error refuses an upgrade request: its status, and a body that says why and where to read on. */
+export function rejectionOf(error: WebMQError, headers: Readonly<Record<string, string>> = {}): Rejection {
+  const { code, message, docs } = error
+  return {
+    status: statusOf(code) ?? 500,
+    headers: { 'content-type': 'application/json; charset=utf-8', 'cache-control': 'no-store', ...headers },
+    body: `${JSON.stringify({ code, message, docs })}\n`,
+  }
+}
+
+function statusOf(code: ErrorCode): number | undefined {
+  const spec: ErrorSpec = ERRORS[code]
+  return spec.status
+}

@@ -1,0 +1,233 @@
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { type AddressInfo, connect } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { recordingLogger } from '../../test/fake-server.js'
+import type { Health } from '../health/readiness.js'
+import { HttpFrontend } from './frontend.js'
+import type { MetricsAudience } from './local-request.js'
+
+const HEALTH: Health = {
+  status: 'ok',
+  node: 'abc',
+  version: '1.2.3',
+  uptimeMs: 5,
+  connections: 2,
+  broker: { name: 'memory', status: 'up', sinceMs: 4 },
+}
+
+describe('HttpFrontend', () => {
+  let folder: string
+  let health: () => Health
+  let metricsAudience: MetricsAudience
+  let frontend: HttpFrontend
+  let port: number
+  const { logger, lines } = recordingLogger()
+
+  beforeEach(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'webmq-http-'))
+    await mkdir(join(folder, 'page'))
+    await mkdir(join(folder, 'client', 'protocol'), { recursive: true })
+    await writeFile(join(folder, 'secret.js'), 'secret')
+    await writeFile(join(folder, 'page', 'index.html'), '<!doctype html><p>demo</p>')
+    await writeFile(join(folder, 'page', '.hidden.js'), 'hidden')
+    await writeFile(join(folder, 'page', 'notes.txt'), 'notes')
+    await writeFile(join(folder, 'client', 'protocol', 'index.js'), 'export {}')
+    health = () => HEALTH
+    metricsAudience = 'local'
+    frontend = new HttpFrontend({
+      path: '/ws',
+      health: () => health(),
+      metrics,
+      get metricsAudience() {
+        return metricsAudience
+      },
+      demo: { pageFolder: join(folder, 'page'), clientFolder: join(folder, 'client') },
+      log: logger,
+    })
+    port = await listening(frontend)
+  })
+
+  afterEach(async () => {
+    frontend.close()
+    await new Promise((resolve) => {
+      frontend.server.close(resolve)
+    })
+    await rm(folder, { recursive: true })
+  })
+
+  const metrics = () => Promise.resolve({ contentType: 'text/plain; version=0.0.4', text: 'webmq_connections 2\n' })
+
+  function listening({ server }: HttpFrontend): Promise<number> {
+    return new Promise((resolve) => {
+      server.listen(0, '127.0.0.1', () => resolve((server.address() as AddressInfo).port))
+    })
+  }
+
+  const get = (path: string, init?: RequestInit) => fetch(`http://127.0.0.1:${port}${path}`, init)
+
+  /** `fetch` tidies a path up before it asks; this asks for exactly what it is told. */
+  function statusOf(path: string, method = 'GET', headers: readonly string[] = ['Host: localhost']): Promise<number> {
+    return new Promise((resolve, reject) => {
+      const socket = connect(port, '127.0.0.1', () => {
+        socket.write([`${method} ${path} HTTP/1.1`, ...headers, 'Connection: close', '', ''].join('\r\n'))
+      })
+      let answer = ''
+      socket.setEncoding('latin1')
+      socket.on('data', (chunk: string) => {
+        answer += chunk
+      })
+      socket.on('end', () => resolve(Number(answer.split(' ')[1])))
+      socket.on('error', reject)
+    })
+  }
+
+  it('says how it is', async () => {
+    const response = await get('/health?from=probe')
+    expect(response.status).toBe(200)
+    expect(response.headers.get('cache-control')).toBe('no-store')
+    expect(await response.json()).toEqual({ ...HEALTH, path: '/ws' })
+  })
+
+  it.each([
+    ['starting', 'down', 200, 503, 'starting'],
+    ['ok', 'up', 200, 200, 'ready'],
+    ['ok', 'blocked', 200, 200, 'ready'],
+    ['ok', 'down', 200, 503, 'broker-down'],
+    ['draining', 'up', 200, 503, 'draining'],
+    ['stopped', 'down', 503, 503, 'stopped'],
+  ] as const)(
+    'when %s with a broker that is %s, answers /health with %i and /ready with %i',
+    async (status, brokerStatus, healthStatus, readyStatus, readiness) => {
+      const broker = { name: 'redis', status: brokerStatus, sinceMs: 7 }
+      health = () => ({ ...HEALTH, status, broker })
+      const answers = [await get('/health'), await get('/ready')]
+      expect(answers.map((answer) => answer.status)).toEqual([healthStatus, readyStatus])
+      expect(await answers[0]?.json()).toEqual({ ...HEALTH, status, broker, path: '/ws' })
+      expect(await answers[1]?.json()).toEqual({ status: readiness, broker })
+    },
+  )
+
+  it('says why the broker is away to those on this machine, or to all when the metrics are for all', async () => {
+    const reason = 'connect ECONNREFUSED 10.0.0.5:5672'
+    health = () => ({ ...HEALTH, broker: { name: 'rabbitmq', status: 'down', reason, sinceMs: 7 } })
+    for (const path of ['/health', '/ready']) {
+      for (const [audience, local, forwarded] of [
+        ['local', reason, undefined],
+        ['all', reason, reason],
+        ['off', undefined, undefined],
+      ] as const) {
+        metricsAudience = audience
+        const told = async (headers = {}) =>
+          ((await (await get(path, { headers })).json()) as { broker: { reason?: string } }).broker.reason
+        expect(await told()).toBe(local)
+        expect(await told({ 'x-forwarded-for': '203.0.113.7' })).toBe(forwarded)
+      }
+    }
+  })
+
+  it('shows metrics to those on this machine, to all, or to nobody', async () => {
+    const answer = await get('/metrics')
+    expect(answer.headers.get('content-type')).toBe('text/plain; version=0.0.4')
+    expect(answer.headers.get('cache-control')).toBe('no-store')
+    expect(await answer.text()).toBe('webmq_connections 2\n')
+    const strangers = [
+      ['Host: localhost', 'X-Forwarded-For: 203.0.113.7'],
+      ['Host: localhost', 'Forwarded: for=203.0.113.7'],
+      ['Host: localhost', 'Via: 1.1 proxy'],
+      // A page that has given its own name the address of this machine.
+      ['Host: evil.example'],
+      ['Host: evil.example:8080'],
+      ['Host: localhost.evil.example'],
+    ]
+    for (const headers of strangers) expect(await statusOf('/metrics', 'GET', headers), headers.join()).toBe(403)
+    for (const host of ['localhost', 'LOCALHOST:80', '127.0.0.1:8080', '[::1]:8080']) {
+      expect(await statusOf('/metrics', 'GET', [`Host: ${host}`]), host).toBe(200)
+    }
+    metricsAudience = 'all'
+    for (const headers of strangers) expect(await statusOf('/metrics', 'GET', headers)).toBe(200)
+    metricsAudience = 'off'
+    expect(await statusOf('/metrics')).toBe(404)
+  })
+
+  it('serves the page and the client, each with its type, nothing inline, and not again what has not changed', async () => {
+    const page = await get('/')
+    expect(await page.text()).toContain('demo')
+    expect(page.headers.get('content-type')).toBe('text/html; charset=utf-8')
+    const policy = page.headers.get('content-security-policy') ?? ''
+    expect(policy).toContain("script-src 'self'")
+    expect(policy).not.toContain('unsafe')
+    expect(page.headers.get('x-content-type-options')).toBe('nosniff')
+    const script = await get('/client/protocol/index.js')
+    expect(script.headers.get('content-type')).toBe('text/javascript; charset=utf-8')
+    expect(await script.text()).toBe('export {}')
+    const again = await get('/', { headers: { 'if-none-match': page.headers.get('etag') ?? '' } })
+    expect(again.status).toBe(304)
+  })
+
+  it('answers HEAD like GET, without the body', async () => {
+    for (const path of ['/health', '/']) {
+      const [head, full] = [await get(path, { method: 'HEAD' }), await get(path)]
+      expect(head.status).toBe(200)
+      expect(await head.text()).toBe('')
+      expect(head.headers.get('content-length')).toBe(full.headers.get('content-length'))
+      expect((await full.text()).length).toBe(Number(full.headers.get('content-length')))
+    }
+  })
+
+  it.each([
+    '/nothing.html',
+    '/notes.txt',
+    '/.hidden.js',
+    '/client/',
+    '/client',
+    '/../secret.js',
+    '/client/../secret.js',
+    '/client/..%2fsecret.js',
+    '/client/%2e%2e/secret.js',
+    '/..%2f..%2f..%2fetc/passwd',
+    '/client/..%5csecret.js',
+    '//secret.js',
+    '/%00.js',
+    '/%zz.js',
+    '/client/protocol',
+  ])('does not find %s', async (path) => {
+    expect(await statusOf(path)).toBe(404)
+  })
+
+  it('says in JSON that it has nothing there', async () => {
+    const response = await get('/nothing')
+    expect(response.status).toBe(404)
+    expect(await response.json()).toMatchObject({ code: 'E_PATH_NOT_FOUND' })
+  })
+
+  it.each(['POST', 'PUT', 'DELETE', 'OPTIONS'])('refuses %s', async (method) => {
+    const response = await get('/health', { method })
+    expect(response.status).toBe(405)
+    expect(response.headers.get('allow')).toBe('GET, HEAD')
+  })
+
+  it('tells a plain request for the WebSocket endpoint to upgrade', async () => {
+    expect(await statusOf('/ws')).toBe(426)
+  })
+
+  it('serves no page unless it is asked to', async () => {
+    const bare = new HttpFrontend({ path: '/ws', health, metrics, metricsAudience, log: logger })
+    const barePort = await listening(bare)
+    const response = await fetch(`http://127.0.0.1:${barePort}/`)
+    expect(response.status).toBe(404)
+    bare.close()
+    bare.server.close()
+  })
+
+  it('reveals nothing of a bug', async () => {
+    health = () => {
+      throw new Error('secret of the house')
+    }
+    const response = await get('/health')
+    expect(response.status).toBe(500)
+    expect(await response.text()).not.toContain('secret')
+    expect(lines.at(-1)).toMatchObject({ level: 'error', fields: { err: { message: 'secret of the house' } } })
+  })
+})

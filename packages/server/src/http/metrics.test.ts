@@ -1,0 +1,99 @@
+import { readFileSync } from 'node:fs'
+import { describe, expect, it } from 'vitest'
+import { FakeServer } from '../../test/fake-server.js'
+import { FaultyBroker } from '../../test/faulty-broker.js'
+import { VERSION } from '../node/version.js'
+import { Metrics } from './metrics.js'
+import { METRICS } from './metrics-table.js'
+
+/** The samples of a page, by name and labels. */
+function samplesOf(text: string): Map<string, number> {
+  const lines = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'))
+  return new Map(lines.map((line) => [line.slice(0, line.lastIndexOf(' ')), Number(line.slice(line.lastIndexOf(' ')))]))
+}
+
+async function pageOf(fake: FakeServer): Promise<Map<string, number>> {
+  const source = { node: 'n', version: VERSION, broker: fake.broker.name, stats: fake.server.stats() }
+  return samplesOf((await new Metrics(() => source).page()).text)
+}
+
+describe('Metrics', () => {
+  it('count what the node does, and say how its broker is', async () => {
+    const broker = new FaultyBroker()
+    const fake = await FakeServer.start({ maxPayloadBytes: 10 }, { broker })
+    const client = await fake.listener('a', 'b')
+    broker.deliver('a', 1)
+    client.send({ verb: 'publish', id: '1', key: 'b', echo: true, payload: '"too long for it"' })
+    client.send({ verb: 'publish', id: '2', key: 'b', echo: true, payload: '1' })
+    await fake.settled()
+    broker.lose()
+    broker.recover()
+    broker.lose()
+    client.send({ verb: 'publish', id: '3', key: 'b', echo: true, payload: '12' })
+    await fake.settled()
+    const samples = await pageOf(fake)
+    expect(Object.fromEntries(samples)).toMatchObject({
+      [`webmq_build_info{version="${VERSION}",node="n",broker="faulty"}`]: 1,
+      webmq_connections: 1,
+      webmq_patterns: 2,
+      webmq_client_messages_total: 5,
+      'webmq_refused_total{code="E_PAYLOAD_TOO_LARGE"}': 1,
+      webmq_routed_total: 2,
+      'webmq_gaps_total{reason="broker-lost"}': 2,
+      'webmq_broker_status{status="up"}': 0,
+      'webmq_broker_status{status="blocked"}': 0,
+      'webmq_broker_status{status="down"}': 1,
+      webmq_broker_accepted_total: 1,
+      webmq_broker_received_total: 1,
+      webmq_broker_lost_total: 2,
+      webmq_broker_pending_messages: 1,
+      webmq_broker_pending_bytes: 2,
+      webmq_transport_accepted_total: 1,
+    })
+    expect(samples.get('webmq_broker_away_seconds_total')).toBeGreaterThan(0)
+    expect(samples.get('process_cpu_seconds_total')).toBeGreaterThan(0)
+    broker.recover()
+    await fake.server.stop()
+  })
+
+  it('are read anew for every page, and every metric of the table is there', async () => {
+    const fake = await FakeServer.start()
+    const metrics = new Metrics(() => ({ node: 'n', version: '1', broker: 'memory', stats: fake.server.stats() }))
+    const [first, second] = await Promise.all([metrics.page(), metrics.page()])
+    expect(samplesOf(first.text).get('webmq_connections')).toBe(0)
+    expect(second.contentType).toMatch(/^text\/plain; version=0\.0\.4/)
+    await fake.connect()
+    const { text } = await metrics.page()
+    expect(samplesOf(text).get('webmq_connections')).toBe(1)
+    for (const { name, type, help } of METRICS) {
+      expect(text).toContain(`# HELP ${name} ${help}\n# TYPE ${name} ${type}\n`)
+    }
+    await fake.server.stop()
+  })
+
+  it('are those of the process while there is no node', async () => {
+    const { text } = await new Metrics(() => undefined).page()
+    expect(text).toContain('process_start_time_seconds')
+    expect(text).not.toContain('webmq_')
+  })
+
+  it('have names as Prometheus wants them, and labels that are never a key or a pattern', () => {
+    for (const { name, type, labels, help } of METRICS) {
+      expect(name).toMatch(/^webmq_[a-z_]+$/)
+      expect(name.endsWith('_total')).toBe(type === 'counter')
+      expect(help).toMatch(/^[A-Z1].*\.$/)
+      for (const label of labels) expect(['version', 'node', 'broker', 'status', 'code', 'reason']).toContain(label)
+    }
+    expect(new Set(METRICS.map(({ name }) => name)).size).toBe(METRICS.length)
+  })
+
+  it('stand in docs/operations.md, all of them and no others', () => {
+    const page = readFileSync(new URL('../../../../docs/operations.md', import.meta.url), 'utf8')
+    const rows = page.split('\n').filter((line) => line.startsWith('| `webmq_'))
+    const expected = METRICS.map(({ name, type, labels, help }) => {
+      const shown = labels.length === 0 ? '' : `{${labels.join(',')}}`
+      return `| \`${name}${shown}\` | ${type} | ${help} |`
+    })
+    expect(rows).toEqual(expected)
+  })
+})

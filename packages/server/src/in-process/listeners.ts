@@ -1,0 +1,149 @@
+import type { GapReason } from 'webmq-client/protocol'
+import type { Logger } from '../logger.js'
+import type { InboundMessage } from '../ports/broker.js'
+import { copyBytes } from '../ports/copy-bytes.js'
+import { formatPosition } from '../ports/position.js'
+import type { GroupId } from '../ports/transport.js'
+import { parseJson } from './parse-json.js'
+
+/** What a local handler is told beside the payload. */
+export interface LocalMessage {
+  readonly key: string
+  /** Place in the broker's log; absent when the broker keeps none. */
+  readonly position?: string
+}
+
+/**
+ * Handles one message in the process of the server.
+ * @param payload What the JSON of a text message says, or a copy of the bytes of a binary one.
+ */
+export type LocalHandler = (payload: unknown, message: LocalMessage) => unknown
+
+/** Messages of a local listener may be missing. */
+export interface LocalGap {
+  readonly pattern: string
+  readonly reason: GapReason
+}
+
+/** A handler that waits for messages of its group. */
+export interface LocalListener {
+  readonly pattern: string
+  readonly group: GroupId
+  readonly handler: LocalHandler
+  /** Called when messages may be missing before the next that is handled. */
+  readonly onGap?: ((gap: LocalGap) => unknown) | undefined
+}
+
+/** Bounds what waits for the handlers of one turn; over it, messages are dropped, counted, logged and told as a gap. */
+const MAX_WAITING_BYTES = 64 * 1_048_576
+/** What a message costs beside its payload. */
+const MESSAGE_OVERHEAD_BYTES = 256
+
+/**
+ * Handlers inside the server's own process. They run after the turn that delivered their message, in order: code of the
+ * application never runs in the middle of a publish, and a handler that publishes what it listens to starves no one.
+ */
+export class LocalListeners {
+  readonly #log: Logger
+  readonly #byGroup = new Map<GroupId, Set<LocalListener>>()
+  /** Those who missed something in this turn, which is told when it is over. */
+  readonly #missed = new Set<LocalListener>()
+  #waiting: (() => void)[] = []
+  #waitingBytes = 0
+  #isScheduled = false
+  #droppedCount = 0
+
+  constructor(log: Logger) {
+    this.#log = log
+  }
+
+  /** Messages that were dropped because the handlers did not keep up. */
+  get droppedCount(): number {
+    return this.#droppedCount
+  }
+
+  add(listener: LocalListener): void {
+    const listeners = this.#byGroup.get(listener.group) ?? new Set()
+    listeners.add(listener)
+    this.#byGroup.set(listener.group, listeners)
+  }
+
+  remove(listener: LocalListener): void {
+    const listeners = this.#byGroup.get(listener.group)
+    if (listeners?.delete(listener) && listeners.size === 0) this.#byGroup.delete(listener.group)
+  }
+
+  /** A message is being delivered to these groups. Without local listeners it costs nothing. */
+  deliver(groups: readonly GroupId[], message: InboundMessage): void {
+    if (this.#byGroup.size === 0) return
+    let copy: Uint8Array | undefined
+    for (const group of groups) {
+      for (const listener of this.#byGroup.get(group) ?? []) {
+        // Bytes are the handler's own, to change as it likes; a text is parsed for each.
+        if (copy === undefined || message.isBinary) copy = copyBytes(message.payload)
+        this.#enqueueMessage(listener, message, copy)
+      }
+    }
+  }
+
+  /** Messages for this group may be missing before the next. */
+  gap(group: GroupId, reason: GapReason): void {
+    for (const listener of this.#byGroup.get(group) ?? [])
+      this.#enqueue(listener, 0, () => this.#callGap(listener, reason))
+  }
+
+  #enqueueMessage(listener: LocalListener, { key, isBinary, position }: InboundMessage, payload: Uint8Array): void {
+    const call = () => {
+      const message = position === undefined ? { key } : { key, position: formatPosition(position) }
+      this.#call(() => listener.handler(isBinary ? payload : parseJson(payload), message), { key })
+    }
+    if (this.#enqueue(listener, payload.length, call)) return
+    if (this.#droppedCount++ % 10_000 === 0) this.#log.warn({ key }, 'local listeners do not keep up: messages dropped')
+  }
+
+  /** Returns whether there was room: once there was none, not for anything of this turn, for what is missing is told at its end. */
+  #enqueue(listener: LocalListener, payloadBytes: number, call: () => void): boolean {
+    const byteCount = payloadBytes + MESSAGE_OVERHEAD_BYTES
+    if (!this.#isScheduled) setImmediate(() => this.#drain())
+    this.#isScheduled = true
+    if (this.#missed.size > 0 || this.#waitingBytes + byteCount > MAX_WAITING_BYTES) {
+      this.#missed.add(listener)
+      return false
+    }
+    this.#waitingBytes += byteCount
+    this.#waiting.push(() => {
+      if (this.#has(listener)) call()
+    })
+    return true
+  }
+
+  #has(listener: LocalListener): boolean {
+    return this.#byGroup.get(listener.group)?.has(listener) === true
+  }
+
+  #drain(): void {
+    const waiting = this.#waiting
+    const missed = [...this.#missed]
+    this.#isScheduled = false
+    this.#waiting = []
+    this.#waitingBytes = 0
+    this.#missed.clear()
+    for (const call of waiting) call()
+    for (const listener of missed) if (this.#has(listener)) this.#callGap(listener, 'slow-consumer')
+  }
+
+  #callGap({ pattern, onGap }: LocalListener, reason: GapReason): void {
+    if (onGap !== undefined) this.#call(() => onGap({ pattern, reason }), { pattern })
+  }
+
+  /** A handler that fails is a bug of the application: it is logged, and the others go on. */
+  #call(handle: () => unknown, fields: object): void {
+    const report = (err: unknown) => this.#log.error({ err, ...fields }, 'a local listener failed')
+    try {
+      const result = handle()
+      if (result instanceof Promise) result.catch(report)
+    } catch (error) {
+      report(error)
+    }
+  }
+}

@@ -1,0 +1,310 @@
+import { MESSAGE_OVERHEAD_BYTES, type PresenceMember, WebMQError } from 'webmq-client/protocol'
+import type {
+  BatchMessage,
+  LocalListenOptions,
+  PublishOptions,
+  PublishResult,
+  ServerEvents,
+  ServerStats,
+} from '../api.js'
+import { Deadlines } from '../deadlines.js'
+import { Gateway } from '../gateway/gateway.js'
+import { BrokerWatch } from '../health/broker-watch.js'
+import type { Health } from '../health/readiness.js'
+import type { TokenVerifier } from '../identity/index.js'
+import { type LocalHandler, LocalListeners } from '../in-process/listeners.js'
+import { type HistoryQuery, type HistoryResult, readHistory } from '../in-process/read-history.js'
+import type { Logger } from '../logger.js'
+import type { ResolvedOptions } from '../options/options.js'
+import { isReserved } from '../patterns/reserved-keys.js'
+import { Router } from '../patterns/router.js'
+import type { Accepted, Broker, OutboundMessage } from '../ports/broker.js'
+import { secretHider, withoutPasswords } from '../ports/broker-address.js'
+import { andThen, isPromise, type MaybePromise } from '../ports/maybe-promise.js'
+import { formatPosition } from '../ports/position.js'
+import type { Transport, TransportSink } from '../ports/transport.js'
+import { Presence } from '../presence/index.js'
+import { Captures } from '../replay/captures.js'
+import { ReplayPacer } from '../replay/pacer.js'
+import { WirePositions } from '../replay/wire-positions.js'
+import { Delivery } from '../routing/delivery.js'
+import { Interest } from '../routing/interest.js'
+import { Dispatcher } from '../session/dispatcher.js'
+import { Sessions } from '../session/table.js'
+import { drain, drainSpreadMs } from './drain.js'
+import type { Emitter } from './emitter.js'
+import { outbound, outboundBatch } from './outbound-message.js'
+import { VERSION } from './version.js'
+
+/** What a {@link ServerNode} is put together from. */
+export interface ServerNodeParts {
+  readonly options: ResolvedOptions
+  readonly transport: Transport
+  readonly broker: Broker
+  readonly verifier: TokenVerifier | undefined
+  readonly log: Logger
+  /** Names this node towards clients; says nothing about the machine. */
+  readonly name: string
+  readonly events: Pick<Emitter<ServerEvents>, 'emit'>
+}
+
+/** Of what may wait for the broker, so much may be of one connection. */
+const PENDING_SHARE = 1 / 8
+
+/** Everything that runs between a transport and a broker: one node, from its start to its end. */
+export class ServerNode {
+  readonly #parts: ServerNodeParts
+  readonly #router = new Router()
+  readonly #sessions = new Sessions()
+  readonly #dispatcher = new Dispatcher()
+  readonly #localListeners: LocalListeners
+  readonly #interest: Interest
+  readonly #deadlines: Deadlines
+  readonly #delivery: Delivery
+  readonly #presence: Presence
+  readonly #gateway: Gateway
+  readonly #startedMs = performance.now()
+  readonly #watch: BrokerWatch
+  readonly #hideSecrets: (text: string) => string
+  #drainRetryAfterMs: number | undefined
+  readonly #givenUp: Promise<never>
+  /** Ends a start that waits for the broker. */
+  readonly giveUp: () => void
+
+  constructor(parts: ServerNodeParts) {
+    this.#parts = parts
+    const { options, transport, broker, verifier, log, name, events } = parts
+    let giveUp: () => void = () => undefined
+    this.#givenUp = new Promise((_, reject) => {
+      giveUp = () => reject(new WebMQError('E_NOT_RUNNING', { detail: 'stopped before the broker was reached' }))
+    })
+    this.#givenUp.catch(() => undefined)
+    this.giveUp = giveUp
+    const captures = new Captures()
+    const positions = new WirePositions()
+    this.#localListeners = new LocalListeners(log)
+    this.#interest = new Interest(this.#router, broker, (err) => log.error({ err }, 'a binding could not be ended'))
+    this.#deadlines = new Deadlines({ onError: (err) => log.error({ err }, 'a deadline failed') })
+    const [router, localListeners] = [this.#router, this.#localListeners]
+    this.#delivery = new Delivery({ router, transport, captures, localListeners, positions })
+    const address = typeof options.broker === 'string' ? options.broker : undefined
+    this.#hideSecrets = address === undefined ? (text) => text : secretHider(address)
+    this.#watch = new BrokerWatch({
+      broker,
+      ...(address === undefined || address === broker.name ? {} : { address: withoutPasswords(address) }),
+      hideSecrets: this.#hideSecrets,
+      log,
+      onChange: (change) => events.emit('broker', change),
+    })
+    const { maxPayloadBytes, maxOutboxBytes, maxListensPerConnection, authTimeoutMs, handshakeTimeoutMs } = options
+    const maxReplayBytes = Math.max(maxOutboxBytes / 2, maxPayloadBytes + MESSAGE_OVERHEAD_BYTES)
+    this.#presence = new Presence({
+      node: name,
+      broker,
+      transport,
+      limits: {
+        maxDataBytes: options.presenceMaxDataBytes,
+        maxMembersPerKey: options.presenceMaxMembersPerKey,
+        // As for a replay: what is sent at once leaves room for what is live.
+        maxKeyBytes: maxReplayBytes,
+        maxKeysPerConnection: options.presenceMaxKeysPerConnection,
+        maxMembers: options.presenceMaxMembers,
+      },
+      ttlMs: options.presenceTtlMs,
+      lingerMs: options.presenceLingerMs,
+      maxPayloadBytes,
+      log,
+    })
+    this.#gateway = new Gateway({
+      path: options.path,
+      origins: options.origins,
+      // Without tokens the address is all that keeps strangers out, and a page of theirs is on this machine.
+      ownHosts: options.jwt === undefined && !options.insecure ? 'loopback' : 'all',
+      transport,
+      sessions: this.#sessions,
+      dispatcher: this.#dispatcher,
+      handshakeTimeoutMs,
+      node: name,
+      version: VERSION,
+      heartbeatMs: options.pingIntervalMs,
+      drainRetryAfterMs: () => this.#drainRetryAfterMs,
+      services: {
+        transport,
+        broker,
+        positions,
+        replays: new ReplayPacer(),
+        delivery: this.#delivery,
+        presence: this.#presence,
+        verifier,
+        interest: this.#interest,
+        captures,
+        maxCaptureBytes: maxOutboxBytes,
+        deadlines: this.#deadlines,
+        limits: {
+          maxPayloadBytes,
+          maxListensPerConnection,
+          maxPendingBytes: Math.max(
+            options.brokerMaxPendingBytes * PENDING_SHARE,
+            maxPayloadBytes + MESSAGE_OVERHEAD_BYTES,
+          ),
+          authTimeoutMs,
+          // The other half is for live messages; the largest message must fit whatever the halves are.
+          maxReplayBytes,
+        },
+        log,
+        now: Date.now,
+      },
+    })
+  }
+
+  /** What the transport tells of its connections. */
+  get sink(): TransportSink {
+    return this.#gateway
+  }
+
+  /**
+   * Brings the broker up; from then on connections may come.
+   * @throws {WebMQError} what {@link Broker.start} throws, without secrets; the broker is then stopped. `E_NOT_RUNNING` after `giveUp`.
+   */
+  async start(): Promise<void> {
+    const { broker, events, log } = this.#parts
+    const started = broker.start({
+      deliver: (message) => {
+        // What servers tell each other is for no listener, whatever the pattern.
+        if (isReserved(message.key)) this.#presence.receive(message)
+        else this.#delivery.deliver(message)
+      },
+      gap: (reason, isAffected) => {
+        this.#delivery.gap(reason, isAffected)
+        this.#presence.gap()
+        events.emit('gap', { reason })
+      },
+      status: (status, cause) => {
+        this.#watch.change(status, cause)
+        this.#presence.status(status)
+      },
+    })
+    try {
+      await Promise.race([this.#givenUp, started])
+    } catch (error) {
+      this.#watch.stop()
+      await broker.stop().catch((err: unknown) => log.error({ err }, 'the broker could not be stopped'))
+      throw this.#withoutSecrets(error)
+    }
+  }
+
+  /** The same error when it holds no secret, else another without what holds one. */
+  #withoutSecrets(error: unknown): unknown {
+    if (!(error instanceof Error)) return error
+    const shown = this.#hideSecrets(error.message)
+    const { code } = error instanceof WebMQError ? error : new WebMQError('E_BROKER_UNAVAILABLE')
+    return shown === error.message && error instanceof WebMQError ? error : new WebMQError(code, { message: shown })
+  }
+
+  /** Publishes from inside the process; see {@link WebMQServer.publish}. */
+  publish(key: string, payload: unknown, { id }: PublishOptions): MaybePromise<PublishResult> {
+    const message = outbound(key, payload, id, this.#parts.options.maxPayloadBytes)
+    return this.#whenWritable(andThen(this.#parts.broker.publish(message), resultOf))
+  }
+
+  /** See {@link WebMQServer.publishBatch}. Brokers that wait for an answer do so for all messages at once. */
+  publishBatch(batch: readonly BatchMessage[]): MaybePromise<readonly PublishResult[]> {
+    const { broker, options } = this.#parts
+    const messages = outboundBatch(batch, options.maxPayloadBytes)
+    if (broker.publishBatch !== undefined) {
+      return this.#whenWritable(broker.publishBatch(messages).then((accepted) => accepted.map(resultOf)))
+    }
+    const results = new Array<PublishResult>(messages.length)
+    const waiting: Promise<unknown>[] = []
+    try {
+      for (let index = 0; index < messages.length; index++) {
+        const accepted = broker.publish(messages[index] as OutboundMessage)
+        if (isPromise(accepted)) waiting.push(accepted.then((accepted) => (results[index] = resultOf(accepted))))
+        else results[index] = resultOf(accepted)
+      }
+    } catch (error) {
+      // Beside those that may already be on their way, and fail too.
+      waiting.push(Promise.reject(error))
+    }
+    return this.#whenWritable(waiting.length > 0 ? Promise.all(waiting).then(() => results) : results)
+  }
+
+  /** Holds a result back while the transport asks those who publish to wait. */
+  #whenWritable<T>(result: MaybePromise<T>): MaybePromise<T> {
+    const writable = this.#parts.transport.writable?.()
+    return writable === undefined ? result : Promise.all([result, writable]).then(([settled]) => settled)
+  }
+
+  /** See {@link WebMQServer.history}. */
+  history(key: string, query: HistoryQuery): MaybePromise<HistoryResult> {
+    return readHistory(this.#parts.broker, key, query)
+  }
+
+  /** Adds a handler in the process; resolves to what takes it away again once it is live. */
+  async listen(pattern: string, handler: LocalHandler, { onGap }: LocalListenOptions): Promise<() => void> {
+    return await andThen(this.#interest.retain(pattern), ({ group }) => {
+      const listener = { pattern, group, handler, onGap }
+      this.#localListeners.add(listener)
+      return () => {
+        this.#localListeners.remove(listener)
+        this.#interest.release(pattern)
+      }
+    })
+  }
+
+  /** See {@link WebMQServer.presence}. */
+  presence(key: string): MaybePromise<readonly PresenceMember[]> {
+    const read = () => JSON.parse(this.#presence.membersJson(key)) as PresenceMember[]
+    return andThen(this.#presence.whenComplete(), read)
+  }
+
+  health(): Health {
+    const { name } = this.#parts
+    return {
+      status: this.#drainRetryAfterMs === undefined ? 'ok' : 'draining',
+      node: name,
+      version: VERSION,
+      uptimeMs: Math.round(performance.now() - this.#startedMs),
+      connections: this.#sessions.size,
+      broker: this.#watch.report(),
+    }
+  }
+
+  stats(): ServerStats {
+    const { broker, transport } = this.#parts
+    const { status, awayMs, lastAwayMs } = this.#watch
+    return {
+      connectionCount: this.#sessions.size,
+      patternCount: this.#router.patternCount,
+      receivedCount: this.#dispatcher.receivedCount,
+      routedCount: this.#delivery.routedCount,
+      localDroppedCount: this.#localListeners.droppedCount,
+      refusedCounts: this.#dispatcher.refusedCounts,
+      gapCounts: this.#delivery.gapCounts,
+      presence: this.#presence.stats(),
+      broker: { ...broker.stats(), status, awayMs, lastAwayMs },
+      transport: transport.stats(),
+    }
+  }
+
+  /** Sends all clients away and ends everything; see {@link WebMQServer.stop}. */
+  async stop(drainMs: number): Promise<void> {
+    const { transport, broker, options, log } = this.#parts
+    this.#drainRetryAfterMs = drainSpreadMs(this.#sessions.size, drainMs)
+    this.#watch.stop()
+    await transport.stopAccepting()
+    const settled = () => this.#dispatcher.settled()
+    await drain({ sessions: this.#sessions, settled, closeTimeoutMs: options.closeTimeoutMs, log }, drainMs)
+    await transport.stop()
+    this.#presence.stop()
+    this.#deadlines.stop()
+    this.#delivery.stop()
+    await broker.stop()
+  }
+}
+
+function resultOf({ position, isDuplicate }: Accepted): PublishResult {
+  return position === undefined
+    ? { duplicate: isDuplicate }
+    : { duplicate: isDuplicate, position: formatPosition(position) }
+}

@@ -1,0 +1,54 @@
+import { isMessageId, validateKey, WebMQError } from 'webmq-client/protocol'
+import type { BatchMessage } from '../api.js'
+import { isReserved } from '../patterns/reserved-keys.js'
+import type { OutboundMessage } from '../ports/broker.js'
+
+/** @throws {WebMQError} what {@link WebMQServer.publishBatch} throws. */
+export function outboundBatch(batch: readonly BatchMessage[], maxPayloadBytes: number): OutboundMessage[] {
+  const messages = new Array<OutboundMessage>(batch.length)
+  let index = 0
+  try {
+    for (const { key, payload, id } of batch) messages[index++] = outbound(key, payload, id, maxPayloadBytes)
+  } catch (error) {
+    if (!(error instanceof WebMQError)) throw error
+    throw new WebMQError(error.code, { message: `message ${index - 1} of the batch: ${error.message}`, cause: error })
+  }
+  return messages
+}
+
+/** The last key that was valid: publications often come in runs to one key. */
+let validKey: string | undefined
+
+/** @throws {WebMQError} what {@link WebMQServer.publish} throws. */
+export function outbound(
+  key: string,
+  payload: unknown,
+  id: string | undefined,
+  maxPayloadBytes: number,
+): OutboundMessage {
+  if (key !== validKey) {
+    validateKey(key)
+    if (isReserved(key))
+      throw new WebMQError('E_KEY_INVALID', { detail: 'it begins with $, which servers keep for themselves' })
+    validKey = key
+  }
+  if (id !== undefined && !isMessageId(id)) throw new WebMQError('E_MESSAGE_INVALID', { detail: 'message id' })
+  const isBinary = payload instanceof Uint8Array
+  const bytes = isBinary ? payload : encodeJson(payload)
+  if (bytes.length > maxPayloadBytes) {
+    throw new WebMQError('E_PAYLOAD_TOO_LARGE', { detail: `${bytes.length} bytes, at most ${maxPayloadBytes}` })
+  }
+  return id === undefined ? { key, payload: bytes, isBinary } : { key, payload: bytes, isBinary, messageId: id }
+}
+
+function encodeJson(payload: unknown): Uint8Array {
+  let json: string | undefined
+  try {
+    json = JSON.stringify(payload)
+  } catch (cause) {
+    throw new WebMQError('E_PAYLOAD_INVALID', { cause })
+  }
+  if (json === undefined) throw new WebMQError('E_PAYLOAD_INVALID', { detail: `${typeof payload} has no JSON` })
+  // A quarter of the time of a TextEncoder, for small texts.
+  return Buffer.from(json)
+}

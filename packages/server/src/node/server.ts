@@ -1,0 +1,269 @@
+import { randomBytes } from 'node:crypto'
+import type { IncomingMessage, Server as NodeHttpServer, ServerResponse } from 'node:http'
+import { type PresenceMember, validateKey, validatePattern, WebMQError } from 'webmq-client/protocol'
+import type {
+  BatchMessage,
+  LocalListenOptions,
+  LocalSubscription,
+  PublishOptions,
+  PublishResult,
+  ServerAddress,
+  ServerEvents,
+  ServerStats,
+  WebMQServer,
+} from '../api.js'
+import type { Health } from '../health/readiness.js'
+import { HttpFrontend } from '../http/frontend.js'
+import { Metrics } from '../http/metrics.js'
+import type { MetricsSource } from '../http/metrics-table.js'
+import type { TokenVerifier } from '../identity/index.js'
+import type { LocalHandler } from '../in-process/listeners.js'
+import type { HistoryQuery, HistoryResult } from '../in-process/read-history.js'
+import type { Logger } from '../logger.js'
+import type { ResolvedOptions } from '../options/options.js'
+import { isReserved } from '../patterns/reserved-keys.js'
+import type { Broker } from '../ports/broker.js'
+import { brokerNameOf } from '../ports/broker-address.js'
+import type { Transport } from '../ports/transport.js'
+import { Emitter } from './emitter.js'
+import { ServerNode } from './node.js'
+import { VERSION } from './version.js'
+
+/** What a {@link Server} is put together from. Adapters are made when they are needed. */
+export interface ServerParts {
+  readonly options: ResolvedOptions
+  readonly log: Logger
+  readonly verifier: TokenVerifier | undefined
+  readonly demo: { readonly pageFolder: string; readonly clientFolder: string } | undefined
+  createTransport(options: ResolvedOptions, httpServer: NodeHttpServer): Promise<Transport>
+  createBroker(options: ResolvedOptions): Promise<Broker>
+}
+
+/** What runs once adapters are there. */
+interface Running {
+  readonly node: ServerNode
+  readonly transport: Transport
+}
+
+const NODE_NAME_BYTES = 6
+
+/** The life of a node: made, started or attached, stopped once and for all. */
+export class Server implements WebMQServer {
+  readonly #parts: ServerParts
+  readonly #http: HttpFrontend
+  readonly #name = randomBytes(NODE_NAME_BYTES).toString('hex')
+  readonly #becameRunning = deferred<ServerNode>()
+  readonly #detaches = new Set<() => void>()
+  readonly #events: Emitter<ServerEvents>
+  /** The node from when it waits for its broker; `#node` from when it runs. */
+  #candidate: ServerNode | undefined
+  #running: Promise<Running> | undefined
+  #node: ServerNode | undefined
+  #address: ServerAddress | undefined
+  #starting: Promise<ServerAddress> | undefined
+  #stopping: Promise<void> | undefined
+
+  constructor(parts: ServerParts) {
+    this.#parts = parts
+    const { options, log, demo } = parts
+    this.#events = new Emitter((err, event) => log.error({ err, event }, 'a handler of an event failed'))
+    const metrics = new Metrics(() => this.#metricsSource())
+    this.#http = new HttpFrontend({
+      path: options.path,
+      health: () => this.#node?.health() ?? this.#healthWithoutNode(),
+      metrics: () => metrics.page(),
+      metricsAudience: options.metrics,
+      log,
+      ...(demo === undefined ? undefined : { demo }),
+    })
+  }
+
+  get address(): ServerAddress | undefined {
+    return this.#address
+  }
+
+  start(): Promise<ServerAddress> {
+    if (this.#stopping !== undefined) return Promise.reject(notRunning())
+    this.#starting ??= this.#start()
+    return this.#starting
+  }
+
+  async attach(httpServer: NodeHttpServer): Promise<() => void> {
+    const { node, transport } = await this.#run()
+    const end = transport.attach(httpServer, node.sink)
+    const detach = () => {
+      if (this.#detaches.delete(detach)) end()
+    }
+    this.#detaches.add(detach)
+    return detach
+  }
+
+  handleRequest(request: IncomingMessage, response: ServerResponse): void {
+    this.#http.handle(request, response)
+  }
+
+  stop({ drainMs = this.#parts.options.drainTimeoutMs }: { readonly drainMs?: number } = {}): Promise<void> {
+    this.#stopping ??= this.#stop(drainMs)
+    return this.#stopping
+  }
+
+  async publish(key: string, payload: unknown, options: PublishOptions = {}): Promise<PublishResult> {
+    return this.#assertRunning().publish(key, payload, options)
+  }
+
+  async publishBatch(messages: readonly BatchMessage[]): Promise<readonly PublishResult[]> {
+    return this.#assertRunning().publishBatch(messages)
+  }
+
+  async history(key: string, query: HistoryQuery = {}): Promise<HistoryResult> {
+    return this.#assertRunning().history(key, query)
+  }
+
+  on<E extends keyof ServerEvents>(event: E, handler: (event: ServerEvents[E]) => unknown): () => void {
+    return this.#events.on(event, handler)
+  }
+
+  listen(pattern: string, handler: LocalHandler, options: LocalListenOptions = {}): LocalSubscription {
+    validatePattern(pattern)
+    if (isReserved(pattern))
+      throw new WebMQError('E_PATTERN_INVALID', { detail: 'it begins with $, which servers keep for themselves' })
+    if (this.#stopping !== undefined) throw notRunning()
+    let isWanted = true
+    let release: (() => void) | undefined
+    const ready = this.#becameRunning.promise.then(async (node) => {
+      if (!isWanted) return
+      const end = await node.listen(pattern, handler, options)
+      if (isWanted) release = end
+      else end()
+    })
+    // Looking at `ready` is optional; not looking must not crash the process.
+    ready.catch(() => undefined)
+    const unlisten = () => {
+      isWanted = false
+      release?.()
+      release = undefined
+    }
+    return { pattern, ready, unlisten, [Symbol.dispose]: unlisten }
+  }
+
+  async presence(key: string): Promise<readonly PresenceMember[]> {
+    validateKey(key)
+    return this.#assertRunning().presence(key)
+  }
+
+  stats(): ServerStats {
+    return this.#assertRunning().stats()
+  }
+
+  async #start(): Promise<ServerAddress> {
+    const { options, log } = this.#parts
+    const { node, transport } = await this.#run()
+    try {
+      const { host, port } = await transport.start(node.sink)
+      this.#address = { host, port, url: endpointUrl(host, port, options) }
+    } catch (error) {
+      this.#stopping ??= this.#end(0)
+      await this.#stopping
+      throw error
+    }
+    log.info({ ...this.#address, node: this.#name, version: VERSION }, 'listening')
+    return this.#address
+  }
+
+  /** Everything but an own port; once. */
+  #run(): Promise<Running> {
+    if (this.#stopping !== undefined) return Promise.reject(notRunning())
+    this.#running ??= this.#bringUp()
+    return this.#running
+  }
+
+  async #bringUp(): Promise<Running> {
+    const { options, log, verifier, createTransport, createBroker } = this.#parts
+    const transport = await createTransport(options, this.#http.server)
+    try {
+      const broker = await createBroker(options)
+      const events = this.#events
+      const node = new ServerNode({ options, transport, broker, verifier, log, name: this.#name, events })
+      this.#candidate = node
+      // Stopped while the broker was being made.
+      if (this.#stopping !== undefined) node.giveUp()
+      await node.start()
+      this.#node = node
+      this.#becameRunning.resolve(node)
+      return { node, transport }
+    } catch (error) {
+      await transport.stop()
+      this.#stopping ??= this.#end(0)
+      throw error
+    }
+  }
+
+  async #stop(drainMs: number): Promise<void> {
+    // A start that is on its way ends first; whether it failed is told to those who asked for it.
+    if (this.#node === undefined) this.#candidate?.giveUp()
+    await Promise.allSettled([this.#running, this.#starting])
+    await this.#end(drainMs)
+  }
+
+  async #end(drainMs: number): Promise<void> {
+    this.#becameRunning.reject(notRunning())
+    this.#events.close()
+    await this.#node?.stop(drainMs)
+    for (const detach of this.#detaches) detach()
+    this.#http.close()
+    this.#address = undefined
+    this.#node = undefined
+    this.#parts.log.info({ node: this.#name }, 'stopped')
+  }
+
+  #assertRunning(): ServerNode {
+    if (this.#node === undefined) throw notRunning()
+    return this.#node
+  }
+
+  #metricsSource(): MetricsSource | undefined {
+    const node = this.#node
+    if (node === undefined) return undefined
+    return { node: this.#name, version: VERSION, broker: node.health().broker.name, stats: node.stats() }
+  }
+
+  #healthWithoutNode(): Health {
+    const status = this.#stopping === undefined ? 'starting' : 'stopped'
+    const waiting = status === 'starting' ? this.#candidate?.health().broker : undefined
+    const broker = waiting ?? { name: brokerNameIn(this.#parts.options), status: 'down', sinceMs: 0 }
+    return { status, node: this.#name, version: VERSION, uptimeMs: 0, connections: 0, broker }
+  }
+}
+
+/** The broker's name before there is one. */
+function brokerNameIn({ broker }: ResolvedOptions): string {
+  return typeof broker === 'string' ? (brokerNameOf(broker) ?? 'unknown') : broker.name
+}
+
+function notRunning(): WebMQError {
+  return new WebMQError('E_NOT_RUNNING')
+}
+
+/** An address that stands for all is reached, from here, by the name of this machine for itself. */
+function endpointUrl(host: string, port: number, { tls, path }: ResolvedOptions): string {
+  const isAny = host === '0.0.0.0' || host === '::'
+  const name = isAny ? 'localhost' : host.includes(':') ? `[${host}]` : host
+  return `${tls === undefined ? 'ws' : 'wss'}://${name}:${port}${path}`
+}
+
+interface Deferred<T> {
+  readonly promise: Promise<T>
+  resolve(value: T): void
+  reject(error: unknown): void
+}
+
+function deferred<T>(): Deferred<T> {
+  let resolve: (value: T) => void = () => undefined
+  let reject: (error: unknown) => void = () => undefined
+  const promise = new Promise<T>((onResolve, onReject) => {
+    resolve = onResolve
+    reject = onReject
+  })
+  promise.catch(() => undefined)
+  return { promise, resolve, reject }
+}

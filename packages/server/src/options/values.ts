@@ -1,0 +1,154 @@
+import { WebMQError } from 'webmq-client/protocol'
+import { didYouMean } from './closest-name.js'
+import {
+  formatQuantity,
+  type IntegerOption,
+  type ListOption,
+  type OptionSpec,
+  type OptionValue,
+  type TextOption,
+} from './spec.js'
+
+/**
+ * Checks one value against its row of the table.
+ *
+ * @param label How the source names the option, to begin the error with: `port`, `--port`, `WEBMQ_PORT`.
+ * @throws {WebMQError} `E_OPTION_INVALID` with the label, the value (a secret's is left out) and what is allowed.
+ */
+export function validateOption(spec: OptionSpec, value: unknown, label: string = spec.name): OptionValue {
+  const bad = findBad(spec, value)
+  if (bad === undefined) return value as OptionValue
+  const shown = spec.type === 'text' ? shownText(spec, bad.value) : bad.value
+  const subject = shown === undefined ? 'not' : `${show(shown)} is not`
+  throw new WebMQError('E_OPTION_INVALID', { detail: `${label}: ${subject} ${bad.allowed}` })
+}
+
+/** What may be shown of a value; `undefined` when nothing may. */
+function shownText(spec: TextOption, value: unknown): unknown {
+  if (spec.isSecret === true) return undefined
+  return typeof value === 'string' && spec.shown !== undefined ? spec.shown(value) : value
+}
+
+/** What is not allowed, the whole value or one entry of a list, and what would be. */
+interface BadValue {
+  readonly value: unknown
+  readonly allowed: string
+}
+
+function findBad(spec: OptionSpec, value: unknown): BadValue | undefined {
+  if (spec.type !== 'list') {
+    const allowed = describeAllowed(spec, value)
+    return allowed === undefined ? undefined : { value, allowed }
+  }
+  if (!Array.isArray(value)) return { value, allowed: 'a list of texts' }
+  for (const entry of value as readonly unknown[]) {
+    const allowed = typeof entry === 'string' ? spec.check(entry) : 'a text'
+    if (allowed !== undefined) return { value: entry, allowed }
+  }
+  return undefined
+}
+
+/**
+ * Reads a value that was given as text, by a flag, the environment or a string in the config file: `256KiB`, `25s`,
+ * `on`, `a,b`.
+ *
+ * @throws {WebMQError} `E_OPTION_INVALID`, as {@link validateOption}.
+ */
+export function parseOption(spec: OptionSpec, text: string, label: string = spec.name): OptionValue {
+  return validateOption(spec, convert(spec, text), label)
+}
+
+/** What is allowed instead of this value; `undefined` when the value itself is. */
+function describeAllowed(spec: Exclude<OptionSpec, ListOption>, value: unknown): string | undefined {
+  switch (spec.type) {
+    case 'integer':
+      return isWithin(value, spec) ? undefined : describeRange(spec)
+    case 'text':
+      if (typeof value !== 'string') return 'a text'
+      return spec.check === undefined ? (value === '' ? 'a text that is not empty' : undefined) : spec.check(value)
+    case 'choice':
+      if (typeof value === 'string' && spec.choices.includes(value)) return undefined
+      return `one of ${spec.choices.join(', ')}${typeof value === 'string' ? didYouMean(value, spec.choices) : ''}`
+    case 'switch':
+      return typeof value === 'boolean' ? undefined : 'true or false'
+  }
+}
+
+function isWithin(value: unknown, { min, max }: IntegerOption): boolean {
+  return typeof value === 'number' && Number.isInteger(value) && value >= min && value <= max
+}
+
+/** The range of a number in words: `from 1 to 64MiB, in bytes`. */
+export function describeRange({ min, max, unit }: IntegerOption): string {
+  const range = `a whole number from ${formatQuantity(min, unit)} to ${formatQuantity(max, unit)}`
+  return unit === undefined ? range : `${range} (plain numbers are ${UNIT_NAMES[unit]})`
+}
+
+/** Units in words. */
+export const UNIT_NAMES = { bytes: 'bytes', ms: 'milliseconds', s: 'seconds' } as const
+
+const FACTORS: Readonly<Record<string, Readonly<Record<string, number>>>> = {
+  bytes: {
+    '': 1,
+    b: 1,
+    k: 1024,
+    kb: 1024,
+    kib: 1024,
+    m: 1024 ** 2,
+    mb: 1024 ** 2,
+    mib: 1024 ** 2,
+    g: 1024 ** 3,
+    gb: 1024 ** 3,
+    gib: 1024 ** 3,
+  },
+  ms: { '': 1, ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 },
+  s: { '': 1, s: 1, m: 60, h: 3600, d: 86_400 },
+  none: { '': 1 },
+}
+
+/**
+ * Reads `256KiB` or `25s`; `undefined` when it is no quantity of that unit. Multiples of bytes are of 1,024, whether
+ * written `kb` or `KiB`.
+ */
+export function parseQuantity(text: string, unit: IntegerOption['unit']): number | undefined {
+  const match = /^(\d+(?:\.\d+)?)\s*([a-z]*)$/i.exec(text.trim())
+  const factor = FACTORS[unit ?? 'none']?.[match?.[2]?.toLowerCase() ?? '']
+  if (match === null || factor === undefined) return undefined
+  return Number(match[1]) * factor
+}
+
+/** Words for a switch, as environments have them. */
+const SWITCH_WORDS: Readonly<Record<string, boolean>> = {
+  true: true,
+  on: true,
+  yes: true,
+  1: true,
+  false: false,
+  off: false,
+  no: false,
+  0: false,
+}
+
+/** A text that cannot be converted is returned as it is: validation then says what is allowed. */
+function convert(spec: OptionSpec, text: string): unknown {
+  switch (spec.type) {
+    case 'integer':
+      return parseQuantity(text, spec.unit) ?? text
+    case 'list':
+      return text
+        .split(spec.separator ?? ',')
+        .map((entry) => entry.trim())
+        .filter((entry) => entry !== '')
+    case 'switch':
+      return SWITCH_WORDS[text.trim().toLowerCase()] ?? text
+    default:
+      return text
+  }
+}
+
+const MAX_SHOWN_CHARS = 80
+
+function show(value: unknown): string {
+  const text = typeof value === 'bigint' ? `${value}n` : (JSON.stringify(value) ?? String(value))
+  return text.length > MAX_SHOWN_CHARS ? `${text.slice(0, MAX_SHOWN_CHARS)}…` : text
+}

@@ -1,0 +1,84 @@
+import type { GroupId } from '../ports/transport.js'
+
+/** Bounds of a {@link MatchCache}. */
+export interface MatchCacheOptions {
+  /** Keys that are remembered. */
+  readonly maxKeys: number
+  /** Group ids that are remembered over all keys: a key that thousands of patterns match is dear to remember. */
+  readonly maxGroups: number
+}
+
+/**
+ * Remembers which groups a key matches, within a bound of keys and of group ids.
+ *
+ * Two generations instead of a list in order of use: a hit costs one lookup and moves nothing. When the young
+ * generation has half of what is allowed, the old one is forgotten and the young one becomes the old one.
+ */
+export class MatchCache {
+  readonly #maxYoungKeys: number
+  readonly #maxYoungGroups: number
+  #young = new Map<string, readonly GroupId[]>()
+  #old = new Map<string, readonly GroupId[]>()
+  #youngGroupCount = 0
+  /** The answer of the last `get`: publications often come in runs to one key. */
+  #lastKey: string | undefined
+  #lastGroups: readonly GroupId[] | undefined
+
+  constructor(options: MatchCacheOptions) {
+    this.#maxYoungKeys = Math.max(1, Math.floor(options.maxKeys / 2))
+    this.#maxYoungGroups = Math.max(1, Math.floor(options.maxGroups / 2))
+  }
+
+  /** Keys that are remembered now. */
+  get size(): number {
+    return this.#young.size + this.#old.size
+  }
+
+  get(key: string): readonly GroupId[] | undefined {
+    if (key === this.#lastKey) return this.#lastGroups
+    const groups = this.#young.get(key) ?? this.#rejuvenate(key)
+    if (groups !== undefined) {
+      this.#lastKey = key
+      this.#lastGroups = groups
+    }
+    return groups
+  }
+
+  /** @param groups Kept, not copied. */
+  set(key: string, groups: readonly GroupId[]): void {
+    if (this.#young.size >= this.#maxYoungKeys || this.#youngGroupCount >= this.#maxYoungGroups) {
+      this.#old = this.#young
+      this.#young = new Map()
+      this.#youngGroupCount = 0
+    }
+    this.#young.set(key, groups)
+    this.#youngGroupCount += groups.length
+  }
+
+  /** Forgets one key. */
+  delete(key: string): void {
+    this.#lastKey = undefined
+    const young = this.#young.get(key)
+    if (young !== undefined) {
+      this.#youngGroupCount -= young.length
+      this.#young.delete(key)
+    }
+    this.#old.delete(key)
+  }
+
+  /** Forgets everything. */
+  clear(): void {
+    this.#lastKey = undefined
+    if (this.#young.size > 0) this.#young = new Map()
+    if (this.#old.size > 0) this.#old = new Map()
+    this.#youngGroupCount = 0
+  }
+
+  #rejuvenate(key: string): readonly GroupId[] | undefined {
+    const groups = this.#old.get(key)
+    if (groups === undefined) return undefined
+    this.#old.delete(key)
+    this.set(key, groups)
+    return groups
+  }
+}

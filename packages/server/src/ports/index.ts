@@ -1,0 +1,6 @@
+// What an adapter of your own is written against: `webmq-server/ports`.
+export type * from './broker.js'
+export { copyBytes, copyFrame } from './copy-bytes.js'
+export { type HistoryOptions, type HistoryRule, HistoryRules, parseHistoryRule } from './history-rules.js'
+export { formatPosition, parsePosition } from './position.js'
+export type * from './transport.js'

@@ -1,0 +1,81 @@
+import { encodeServerMessage, type GapReason, MessageFrame } from 'webmq-client/protocol'
+import type { LocalListeners } from '../in-process/listeners.js'
+import type { Route, Router } from '../patterns/router.js'
+import type { InboundMessage } from '../ports/broker.js'
+import type { ConnectionId, Transport } from '../ports/transport.js'
+import type { Captures } from '../replay/captures.js'
+import type { WirePositions } from '../replay/wire-positions.js'
+import { GapAnnouncer } from './gap-announcer.js'
+
+/** What a {@link Delivery} works with. */
+export interface DeliveryContext {
+  readonly router: Router
+  readonly transport: Pick<Transport, 'multicast'>
+  readonly captures: Captures
+  readonly localListeners: LocalListeners
+  readonly positions: WirePositions
+}
+
+/** Hands what the broker delivers to everyone on this node who listens to it. */
+export class Delivery {
+  readonly #context: DeliveryContext
+  readonly #gaps: GapAnnouncer
+  readonly #gapCounts: { [Reason in GapReason]?: number } = {}
+  /** Written into the transport's own memory before the next message fills it. */
+  readonly #frame = new MessageFrame()
+  #routedCount = 0
+
+  constructor(context: DeliveryContext) {
+    this.#context = context
+    this.#gaps = new GapAnnouncer({ router: context.router, tell: (route, reason) => this.#tellGap(route, reason) })
+  }
+
+  /** Messages that the broker has delivered and someone on this node listened to. */
+  get routedCount(): number {
+    return this.#routedCount
+  }
+
+  /** Whether there are listeners who are still to be told of a gap. */
+  get isTellingGap(): boolean {
+    return this.#gaps.isTelling
+  }
+
+  /** Patterns whose listeners were told that messages may be missing, by reason. */
+  get gapCounts(): Readonly<Partial<Record<GapReason, number>>> {
+    return { ...this.#gapCounts }
+  }
+
+  /** Encodes the message once, whatever the number of listeners; cost: one look-up per key that was seen lately. */
+  deliver(message: InboundMessage): void {
+    const { router, transport, captures, localListeners, positions } = this.#context
+    captures.deliver(message)
+    const groups = router.match(message.key)
+    if (groups.length === 0) return
+    this.#gaps.beforeMessage(groups)
+    this.#routedCount++
+    const frame = this.#frame.fill(message.key, positions.of(message.position), false, message.payload)
+    transport.multicast(groups, frame, message.isBinary, message.origin as ConnectionId | undefined)
+    localListeners.deliver(groups, message)
+  }
+
+  /**
+   * Tells everyone who listens with a pattern that is affected that messages may be missing before the next. Cost: one multicast per
+   * pattern, over several turns.
+   */
+  gap(reason: GapReason, isAffected: (pattern: string) => boolean = () => true): void {
+    this.#context.captures.gap(reason, isAffected)
+    this.#gaps.announce(reason, isAffected)
+  }
+
+  /** Nothing is delivered any more. */
+  stop(): void {
+    this.#gaps.stop()
+  }
+
+  #tellGap({ pattern, group }: Route, reason: GapReason): void {
+    const { transport, localListeners } = this.#context
+    this.#gapCounts[reason] = (this.#gapCounts[reason] ?? 0) + 1
+    transport.multicast([group], encodeServerMessage({ verb: 'gap', pattern, reason }), false)
+    localListeners.gap(group, reason)
+  }
+}

@@ -1,0 +1,71 @@
+import type { GapReason } from 'webmq-client/protocol'
+import type { Route } from '../patterns/router.js'
+import type { GroupId } from '../ports/transport.js'
+
+/** Patterns that are told of in one turn of the event loop: a node with very many must not stand still for them all. */
+const PATTERNS_PER_TURN = 1_000
+
+/** What a {@link GapAnnouncer} works with. */
+export interface GapAnnouncerContext {
+  readonly router: { routes(): Iterable<Route>; find(pattern: string): Route | undefined }
+  /** Tells those who listen with a pattern. */
+  readonly tell: (route: Route, reason: GapReason) => void
+}
+
+/** Tells the listeners of every pattern that messages may be missing, over several turns, each before its next message. */
+export class GapAnnouncer {
+  readonly #context: GapAnnouncerContext
+  readonly #untold = new Map<GroupId, Route>()
+  #reason: GapReason = 'broker-lost'
+  #timer: NodeJS.Immediate | undefined
+
+  constructor(context: GapAnnouncerContext) {
+    this.#context = context
+  }
+
+  /** Whether there are listeners who have not been told yet. */
+  get isTelling(): boolean {
+    return this.#untold.size > 0
+  }
+
+  /** Everyone is to be told who listens now with a pattern that is affected. */
+  announce(reason: GapReason, isAffected: (pattern: string) => boolean): void {
+    // Two announcements at once are of the same outage, or as good as.
+    this.#reason = reason
+    for (const route of this.#context.router.routes()) {
+      if (isAffected(route.pattern)) this.#untold.set(route.group, route)
+    }
+    this.#tellSome()
+  }
+
+  /** Messages are about to go to these groups. Cost: one comparison, but for the turns after a gap. */
+  beforeMessage(groups: readonly GroupId[]): void {
+    if (this.#untold.size === 0) return
+    for (const group of groups) this.#tell(group)
+  }
+
+  /** Nobody is told any more. */
+  stop(): void {
+    this.#untold.clear()
+    clearImmediate(this.#timer)
+  }
+
+  #tellSome(): void {
+    clearImmediate(this.#timer)
+    let count = 0
+    for (const group of this.#untold.keys()) {
+      if (count++ >= PATTERNS_PER_TURN) {
+        this.#timer = setImmediate(() => this.#tellSome())
+        return
+      }
+      this.#tell(group)
+    }
+  }
+
+  #tell(group: GroupId): void {
+    const route = this.#untold.get(group)
+    // The number of a group is used again: those who have it now did not listen then.
+    if (route === undefined || !this.#untold.delete(group) || this.#context.router.find(route.pattern) !== route) return
+    this.#context.tell(route, this.#reason)
+  }
+}

@@ -1,0 +1,131 @@
+import type { Route } from '../patterns/router.js'
+import { andThen, type MaybePromise } from '../ports/maybe-promise.js'
+import type { ConnectionId, Transport } from '../ports/transport.js'
+import type { Capture, Captures } from '../replay/captures.js'
+import type { Interest } from './interest.js'
+
+/** What {@link Listens} works with; one per node. */
+export interface ListensContext {
+  readonly transport: Pick<Transport, 'join' | 'leave'>
+  readonly interest: Pick<Interest, 'retain' | 'release'>
+  readonly captures: Captures
+  /** Bytes of payload kept for a listen that waits for the broker. */
+  readonly maxCaptureBytes: number
+}
+
+/** A listen on its way: the broker is asked, live messages are captured, the connection gets nothing yet. */
+export interface ListenOpening {
+  /** Settles when the pattern is live on this node. */
+  readonly bound: MaybePromise<void>
+  readonly capture: Capture
+  /** Goes live: whatever the transport is given from now on comes after what it was given before. */
+  commit(): void
+  /** Leaves everything as it was. */
+  abort(): void
+}
+
+/** The patterns that one connection listens with. */
+export class Listens {
+  readonly #connection: ConnectionId
+  readonly #context: ListensContext
+  /** The one listen that most connections have; a map of one takes more memory than the rest of a session. */
+  #only: Route | undefined
+  /** All listens, from the second one on. */
+  #routes: Map<string, Route> | undefined
+  #isClosed = false
+
+  constructor(connection: ConnectionId, context: ListensContext) {
+    this.#connection = connection
+    this.#context = context
+  }
+
+  get size(): number {
+    return this.#routes?.size ?? (this.#only === undefined ? 0 : 1)
+  }
+
+  has(pattern: string): boolean {
+    return this.#find(pattern) !== undefined
+  }
+
+  /**
+   * Begins to listen. A pattern that is listened with already stays so, whatever becomes of the opening.
+   * @throws {WebMQError} `E_BROKER_UNAVAILABLE`, here or from `bound`, which then is followed by `abort`.
+   */
+  open(pattern: string): ListenOpening {
+    const { captures, interest, maxCaptureBytes } = this.#context
+    const isNew = !this.has(pattern)
+    const capture = captures.start(pattern, maxCaptureBytes)
+    let route: Route | undefined
+    let isOver = false
+    const end = () => {
+      isOver = true
+      captures.end(capture)
+    }
+    const retained = (retainedRoute: Route) => {
+      route = retainedRoute
+    }
+    let bound: MaybePromise<void>
+    try {
+      bound = isNew ? andThen(interest.retain(pattern), retained) : undefined
+    } catch (error) {
+      end()
+      throw error
+    }
+    const abort = () => {
+      if (isOver) return
+      end()
+      if (route !== undefined) interest.release(pattern)
+    }
+    const commit = () => {
+      if (this.#isClosed) return abort()
+      end()
+      if (route === undefined) return
+      this.#add(route)
+      this.#context.transport.join(this.#connection, route.group)
+    }
+    return { bound, capture, commit, abort }
+  }
+
+  /** Ends a listen; returns whether there was one. */
+  end(pattern: string): boolean {
+    const route = this.#find(pattern)
+    if (route === undefined) return false
+    this.#only = undefined
+    this.#routes?.delete(pattern)
+    this.#context.transport.leave(this.#connection, route.group)
+    this.#context.interest.release(pattern)
+    return true
+  }
+
+  /** Ends the listens that are no longer granted and returns their patterns. */
+  revoke(isGranted: (pattern: string) => boolean): string[] {
+    return this.#patterns().filter((pattern) => !isGranted(pattern) && this.end(pattern))
+  }
+
+  /** The connection is gone. */
+  close(): void {
+    this.#isClosed = true
+    for (const pattern of this.#patterns()) this.#context.interest.release(pattern)
+    this.#only = undefined
+    this.#routes = undefined
+  }
+
+  #find(pattern: string): Route | undefined {
+    return this.#only?.pattern === pattern ? this.#only : this.#routes?.get(pattern)
+  }
+
+  #add(route: Route): void {
+    if (this.#only === undefined && this.#routes === undefined) {
+      this.#only = route
+      return
+    }
+    this.#routes ??= new Map()
+    if (this.#only !== undefined) this.#routes.set(this.#only.pattern, this.#only)
+    this.#only = undefined
+    this.#routes.set(route.pattern, route)
+  }
+
+  #patterns(): string[] {
+    return this.#only === undefined ? [...(this.#routes?.keys() ?? [])] : [this.#only.pattern]
+  }
+}

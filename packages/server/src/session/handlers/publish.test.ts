@@ -1,0 +1,119 @@
+import { describe, expect, it } from 'vitest'
+import { FakeServer } from '../../../test/fake-server.js'
+import { memoryOptions } from '../../../test/memory-options.js'
+import { SlowBroker } from '../../../test/slow-broker.js'
+import { MemoryBroker } from '../../brokers/memory/broker.js'
+
+describe('publish', () => {
+  it('reaches everyone who listens, each once, byte for byte, and is answered with its position', async () => {
+    const fake = await FakeServer.start()
+    const twice = await fake.listener('chat.#', 'chat.*.message')
+    const other = await fake.listener('other.#')
+    const publisher = await fake.connect()
+    publisher.clear()
+    const payload = '{ "big": 9007199254740993, "ü": "\u2028" }'
+    publisher.send({ verb: 'publish', id: 'p1', key: 'chat.42.message', echo: true, payload })
+    await fake.settled()
+    const position = await fake.position()
+    expect(publisher.messages).toEqual([{ verb: 'ok', id: 'p1', position }])
+    expect(twice.messages).toEqual([{ verb: 'message', key: 'chat.42.message', position, replayed: false, payload }])
+    expect(other.messages).toEqual([])
+    // On the wire the offset alone, for the answer to the listen has said the epoch [P-8.8].
+    expect(twice.frames.map(({ data }) => data)).toEqual([`message chat.42.message 1\n${payload}`])
+  })
+
+  it('sends bytes as a binary frame', async () => {
+    const fake = await FakeServer.start()
+    const listener = await fake.listener('#')
+    const payload = Uint8Array.of(0, 10, 255)
+    listener.send({ verb: 'publish', key: 'k', echo: true, payload })
+    await fake.settled()
+    expect(listener.frames.map(({ isBinary }) => isBinary)).toEqual([true])
+    expect(listener.received('message')[0]?.payload).toEqual(payload)
+  })
+
+  it('answers nothing without an id, except an error', async () => {
+    const fake = await FakeServer.start({ maxPayloadBytes: 10 })
+    const client = await fake.connect()
+    client.clear()
+    client.send({ verb: 'publish', key: 'k', echo: true, payload: '1' })
+    client.send({ verb: 'publish', key: 'k', echo: true, payload: '"12345678901"' })
+    await fake.settled()
+    expect(client.messages).toEqual([
+      expect.objectContaining({ verb: 'error', code: 'E_PAYLOAD_TOO_LARGE', retryable: false }),
+    ])
+    expect(client.messages[0]).not.toHaveProperty('id')
+  })
+
+  it('takes a payload of exactly the limit', async () => {
+    const fake = await FakeServer.start({ maxPayloadBytes: 10 })
+    const client = await fake.connect()
+    client.send({ verb: 'publish', id: 'a', key: 'k', echo: true, payload: '"12345678"' })
+    client.send({ verb: 'publish', id: 'b', key: 'k', echo: true, payload: '"123456789"' })
+    await fake.settled()
+    expect(client.received('ok').map(({ id }) => id)).toEqual(['a'])
+    expect(client.received('error').map(({ id, code }) => [id, code])).toEqual([['b', 'E_PAYLOAD_TOO_LARGE']])
+  })
+
+  it('leaves out the publisher with noecho, and only the publisher', async () => {
+    const fake = await FakeServer.start()
+    const publisher = await fake.listener('#')
+    const other = await fake.listener('#')
+    publisher.send({ verb: 'publish', key: 'k', echo: false, payload: '1' })
+    publisher.send({ verb: 'publish', key: 'k', echo: true, payload: '2' })
+    await fake.settled()
+    expect(publisher.received('message').map(({ payload }) => payload)).toEqual(['2'])
+    expect(other.received('message').map(({ payload }) => payload)).toEqual(['1', '2'])
+  })
+
+  it('delivers a message id once, from whichever connection the second one comes', async () => {
+    const fake = await FakeServer.start()
+    const listener = await fake.listener('#')
+    const [first, second] = [await fake.connect(), await fake.connect()]
+    first.send({ verb: 'publish', id: '1', key: 'k', messageId: 'm', echo: true, payload: '1' })
+    await fake.settled()
+    second.send({ verb: 'publish', id: '2', key: 'k', messageId: 'm', echo: true, payload: '1' })
+    await fake.settled()
+    const position = await fake.position()
+    expect(first.received('ok')).toEqual([{ verb: 'ok', id: '1', position }])
+    expect(second.received('ok')).toEqual([{ verb: 'ok', id: '2', position, duplicate: true }])
+    expect(listener.received('message')).toHaveLength(1)
+  })
+
+  it('keeps the order of one connection, its own listens included', async () => {
+    const fake = await FakeServer.start()
+    const listener = await fake.listener('#')
+    const texts = Array.from({ length: 100 }, (_, index) => `${index}`)
+    for (const payload of texts) listener.send({ verb: 'publish', key: `k.${+payload % 3}`, echo: true, payload })
+    await fake.settled()
+    expect(listener.received('message').map(({ payload }) => payload)).toEqual(texts)
+  })
+
+  it('answers when a broker that takes its time has accepted it, and does not keep others waiting', async () => {
+    const broker = new SlowBroker(new MemoryBroker(memoryOptions()))
+    const fake = await FakeServer.start({}, { broker })
+    const client = await fake.connect()
+    client.clear()
+    client.send({ verb: 'publish', id: '1', key: 'k', echo: true, payload: '1' })
+    client.send({ verb: 'publish', id: '2', key: 'k', echo: true, payload: '2' })
+    await fake.settled()
+    expect(broker.waitingCount).toBe(2)
+    expect(client.messages).toEqual([])
+    broker.release()
+    await fake.settled()
+    expect(client.received('ok').map(({ id }) => id)).toEqual(['1'])
+    broker.release()
+    await fake.settled()
+    expect(client.received('ok').map(({ id }) => id)).toEqual(['1', '2'])
+  })
+
+  it('answers with the error of a broker that has failed', async () => {
+    const fake = await FakeServer.start()
+    const client = await fake.connect()
+    client.clear()
+    await fake.broker.stop()
+    client.send({ verb: 'publish', id: '1', key: 'k', echo: true, payload: '1' })
+    await fake.settled()
+    expect(client.received('error')).toMatchObject([{ id: '1', code: 'E_BROKER_UNAVAILABLE', retryable: true }])
+  })
+})

@@ -1,0 +1,44 @@
+import type { ClientMessage } from 'webmq-client/protocol'
+import { copyBytes } from '../ports/copy-bytes.js'
+
+/** A message that waits for an earlier one of its connection. */
+export interface WaitingMessage {
+  readonly message: ClientMessage
+  readonly isBinary: boolean
+}
+
+/** Messages that may wait at once. */
+const MAX_WAITING_MESSAGES = 1_024
+
+/** What a connection has sent while an earlier message of it waits for the verifier or the broker; in order, bounded. */
+export class Inbox {
+  readonly #messages: WaitingMessage[] = []
+  readonly #maxBytes: number
+  #byteCount = 0
+
+  /** @param maxBytes Bytes of payload that may wait at once. */
+  constructor(maxBytes: number) {
+    this.#maxBytes = maxBytes
+  }
+
+  /** Keeps a message, whose payload is copied; `false` when there is no room. */
+  push(message: ClientMessage, isBinary: boolean): boolean {
+    const byteCount = message.verb === 'publish' ? message.payload.length : 0
+    if (this.#messages.length >= MAX_WAITING_MESSAGES || this.#byteCount + byteCount > this.#maxBytes) return false
+    this.#byteCount += byteCount
+    this.#messages.push({ message: kept(message), isBinary })
+    return true
+  }
+
+  /** The message that has waited longest. */
+  shift(): WaitingMessage | undefined {
+    const waiting = this.#messages.shift()
+    if (waiting?.message.verb === 'publish') this.#byteCount -= waiting.message.payload.length
+    return waiting
+  }
+}
+
+function kept(message: ClientMessage): ClientMessage {
+  if (message.verb !== 'publish' || typeof message.payload === 'string') return message
+  return { ...message, payload: copyBytes(message.payload) }
+}

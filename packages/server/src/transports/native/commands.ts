@@ -1,0 +1,234 @@
+import type { AcceptOptions, ConnectionId, FrameData, GroupId, Rejection, UpgradeId } from '../../ports/transport.js'
+
+/** Commands wait in a buffer of this size; a turn that has more of them than a write carries is handed over in parts. */
+const BUFFER_BYTES = 256 * 1024
+const MAX_WAITING_BYTES = 64 * 1024
+/** A payload from this size on travels alone: the engine can then refer to it instead of copying it. */
+const LONE_PAYLOAD_BYTES = 64 * 1024
+/** kind, flags, number, length, id: see `crates/engine/src/command.rs`. */
+const HEADER_BYTES = 16
+/** The engine writes the frame's header here, before the payload. */
+const GAP_BYTES = 10
+/** UTF-8 takes at most this many bytes per UTF-16 unit. */
+const MAX_BYTES_PER_UNIT = 3
+const NO_SUBPROTOCOL = 0xffff
+
+const ACCEPT = 1
+const REJECT = 2
+const JOIN = 3
+const LEAVE = 4
+const SEND = 5
+const MULTICAST = 6
+const CLOSE = 7
+const FLAG_BINARY = 1
+const FLAG_EXCEPT = 2
+
+/**
+ * Packs the commands of a turn of the event loop and hands them over together, at the latest when the turn ends.
+ *
+ * No object per command: everything is written into one buffer, which is copied once by the engine.
+ */
+export class NativeCommands {
+  readonly #submit: (packed: Buffer, length: number) => void
+  /** Where commands are packed, but in a turn that has more of them. */
+  readonly home = Buffer.allocUnsafeSlow(BUFFER_BYTES)
+  #buffer = this.home
+  /** Of the same bytes: writes numbers in a fraction of the time of a Buffer's methods. */
+  #view = viewOf(this.#buffer)
+  #length = 0
+  #isScheduled = false
+  #isHeld = false
+
+  /** @param submit Takes the first `length` bytes of `packed`, and has copied them when it returns. */
+  constructor(submit: (packed: Buffer, length: number) => void) {
+    this.#submit = submit
+  }
+
+  accept(upgrade: UpgradeId, { subprotocol, headers }: AcceptOptions): void {
+    const nameLength = subprotocol === undefined ? NO_SUBPROTOCOL : Buffer.byteLength(subprotocol)
+    const start = this.#begin(ACCEPT, 0, nameLength, upgrade)
+    if (subprotocol !== undefined) this.#text(subprotocol)
+    if (headers !== undefined) this.#headers(headers)
+    this.#end(start)
+  }
+
+  reject(upgrade: UpgradeId, { status, headers = {}, body = '' }: Rejection): void {
+    const start = this.#begin(REJECT, 0, status, upgrade)
+    const sizeAt = this.#length
+    this.#uint32(0)
+    this.#headers(headers)
+    this.#view.setUint32(sizeAt, this.#length - sizeAt - 4, true)
+    this.#text(body)
+    this.#end(start)
+  }
+
+  join(connection: ConnectionId, group: GroupId): void {
+    const start = this.#begin(JOIN, 0, 0, connection)
+    this.#uint32(group)
+    this.#end(start)
+  }
+
+  leave(connection: ConnectionId, group: GroupId): void {
+    const start = this.#begin(LEAVE, 0, 0, connection)
+    this.#uint32(group)
+    this.#end(start)
+  }
+
+  send(connection: ConnectionId, data: FrameData, isBinary: boolean): void {
+    const isLone = sizeOf(data) >= LONE_PAYLOAD_BYTES
+    if (isLone) this.flush()
+    const start = this.#begin(SEND, isBinary && typeof data !== 'string' ? FLAG_BINARY : 0, 0, connection)
+    this.#payload(data)
+    this.#end(start)
+    if (isLone) this.flush()
+  }
+
+  multicast(groups: readonly GroupId[], data: FrameData, isBinary: boolean, except?: ConnectionId): void {
+    const isLone = sizeOf(data) >= LONE_PAYLOAD_BYTES
+    if (isLone) this.flush()
+    const binaryFlag = isBinary && typeof data !== 'string' ? FLAG_BINARY : 0
+    const exceptFlag = except === undefined ? 0 : FLAG_EXCEPT
+    const start = this.#begin(MULTICAST, binaryFlag | exceptFlag, 0, except ?? 0)
+    this.#groups(groups)
+    this.#payload(data)
+    this.#end(start)
+    if (isLone) this.flush()
+  }
+
+  close(connection: ConnectionId, code: number, reason: string): void {
+    const start = this.#begin(CLOSE, 0, code, connection)
+    this.#text(reason)
+    this.#end(start)
+  }
+
+  /** Hands everything over now. */
+  flush(): void {
+    const length = this.#length
+    if (length === 0) return
+    this.#length = 0
+    const buffer = this.#buffer
+    if (buffer !== this.home) this.#replace(this.home)
+    this.#submit(buffer, length)
+  }
+
+  /** While held, the turn's end does not hand over: the holder calls {@link release}. */
+  hold(): void {
+    this.#isHeld = true
+  }
+
+  release(): void {
+    this.#isHeld = false
+    this.flush()
+  }
+
+  /** Ends a {@link hold} and leaves what was packed at the start of {@link home}; returns its bytes. */
+  releaseHome(): number {
+    if (this.#buffer !== this.home) {
+      this.release()
+      return 0
+    }
+    this.#isHeld = false
+    const length = this.#length
+    this.#length = 0
+    return length
+  }
+
+  #begin(kind: number, flags: number, number: number, id: number): number {
+    const start = this.#length
+    this.#reserve(HEADER_BYTES)
+    const buffer = this.#buffer
+    buffer[start] = kind
+    buffer[start + 1] = flags
+    this.#view.setUint16(start + 2, number, true)
+    this.#view.setFloat64(start + 8, id, true)
+    this.#length = start + HEADER_BYTES
+    return start
+  }
+
+  #end(start: number): void {
+    this.#view.setUint32(start + 4, this.#length - start, true)
+    if (this.#length >= MAX_WAITING_BYTES) this.flush()
+    else this.#schedule()
+  }
+
+  /** After the microtasks of the turn: a handler that awaited something already done still shares the batch. */
+  #schedule(): void {
+    if (this.#isScheduled || this.#isHeld) return
+    this.#isScheduled = true
+    process.nextTick(this.#turnEnds)
+  }
+
+  readonly #turnEnds = (): void => {
+    this.#isScheduled = false
+    if (!this.#isHeld) this.flush()
+  }
+
+  #headers(headers: Readonly<Record<string, string>>): void {
+    for (const [name, value] of Object.entries(headers)) {
+      const [nameBytes, valueBytes] = [Buffer.from(name), Buffer.from(value)]
+      this.#uint32(nameBytes.length)
+      this.#uint32(valueBytes.length)
+      this.#bytes(nameBytes)
+      this.#bytes(valueBytes)
+    }
+  }
+
+  #groups(groups: readonly GroupId[]): void {
+    this.#reserve(4 + 4 * groups.length)
+    this.#uint32(groups.length)
+    for (const group of groups) this.#uint32(group)
+  }
+
+  #payload(data: FrameData): void {
+    this.#reserve(GAP_BYTES)
+    this.#length += GAP_BYTES
+    if (typeof data === 'string') this.#text(data)
+    else if (data instanceof Uint8Array) this.#bytes(data)
+    else {
+      const { byteLength } = data
+      this.#reserve(byteLength)
+      data.writeTo(this.#buffer, this.#length)
+      this.#length += byteLength
+    }
+  }
+
+  #text(text: string): void {
+    const guess = text.length * MAX_BYTES_PER_UNIT
+    this.#reserve(guess > BUFFER_BYTES ? Buffer.byteLength(text) : guess)
+    this.#length += this.#buffer.write(text, this.#length)
+  }
+
+  #bytes(bytes: Uint8Array): void {
+    this.#reserve(bytes.length)
+    this.#buffer.set(bytes, this.#length)
+    this.#length += bytes.length
+  }
+
+  #uint32(number: number): void {
+    this.#reserve(4)
+    this.#view.setUint32(this.#length, number, true)
+    this.#length += 4
+  }
+
+  #reserve(bytes: number): void {
+    const needed = this.#length + bytes
+    if (needed <= this.#buffer.length) return
+    const larger = Buffer.allocUnsafeSlow(Math.max(needed, 2 * this.#buffer.length))
+    this.#buffer.copy(larger, 0, 0, this.#length)
+    this.#replace(larger)
+  }
+
+  #replace(buffer: Buffer<ArrayBuffer>): void {
+    this.#buffer = buffer
+    this.#view = viewOf(buffer)
+  }
+}
+
+function viewOf(buffer: Buffer<ArrayBuffer>): DataView {
+  return new DataView(buffer.buffer, buffer.byteOffset, buffer.length)
+}
+
+/** Bytes of a message; of a text, UTF-16 units. */
+function sizeOf(data: FrameData): number {
+  return typeof data === 'string' ? data.length : data.byteLength
+}

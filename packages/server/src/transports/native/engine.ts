@@ -1,0 +1,69 @@
+import { lookup } from 'node:dns/promises'
+import { isIP } from 'node:net'
+import { ERRORS, type ErrorCode, WebMQError } from 'webmq-client/protocol'
+import { loadNativeEngine, type NativeEngine } from 'webmq-native'
+import type { TransportOptions } from '../../ports/transport.js'
+
+/**
+ * Loads the addon and starts its threads.
+ * @param ring Called on the event loop when events wait.
+ * @throws {WebMQError} `E_TRANSPORT_MISSING`, `E_OPTION_INVALID`, `E_TRANSPORT_FAILED`.
+ */
+export function createEngine(options: TransportOptions, ring: () => void): NativeEngine {
+  const { compression } = options
+  if (options.tls !== undefined) {
+    throw new WebMQError('E_OPTION_INVALID', {
+      detail: 'the native transport has no TLS; use the uws transport or a proxy',
+    })
+  }
+  try {
+    const Engine = loadNativeEngine()
+    return new Engine(
+      {
+        threads: options.threads,
+        maxMessageBytes: options.maxMessageBytes,
+        maxOutboxBytes: options.maxOutboxBytes,
+        ...(compression === undefined ? undefined : { compressionThresholdBytes: compression.thresholdBytes }),
+        maxHeaderBytes: options.maxHeaderBytes,
+        maxConnections: options.maxConnections,
+        handshakeTimeoutMs: options.handshakeTimeoutMs,
+        pingIntervalMs: options.pingIntervalMs,
+        pingTimeoutMs: options.pingTimeoutMs,
+        closeTimeoutMs: options.closeTimeoutMs,
+        ...(options.flushIntervalMs === undefined ? undefined : { flushIntervalMs: options.flushIntervalMs }),
+        handsHttpOver: options.httpServer !== undefined,
+      },
+      ring,
+    )
+  } catch (error) {
+    throw errorOf(error)
+  }
+}
+
+/**
+ * The IP address of a host, as a server binds it.
+ * @throws {WebMQError} `E_OPTION_INVALID`, `E_ADDRESS_UNAVAILABLE`.
+ */
+export async function resolveAddress(host: string, port: number): Promise<string> {
+  if (!Number.isInteger(port) || port < 0 || port > 65_535) {
+    throw new WebMQError('E_OPTION_INVALID', { detail: `port ${port} is not between 0 and 65535` })
+  }
+  if (isIP(host) !== 0) return host
+  try {
+    return (await lookup(host)).address
+  } catch (cause) {
+    throw new WebMQError('E_ADDRESS_UNAVAILABLE', { detail: host, cause })
+  }
+}
+
+/** An error of the engine as one of the table. */
+export function errorOf(error: unknown): Error {
+  if (error instanceof WebMQError) return error
+  const detail = error instanceof Error ? error.message : String(error)
+  const code = typeof error === 'object' && error !== null && 'code' in error ? error.code : undefined
+  return new WebMQError(isErrorCode(code) ? code : 'E_TRANSPORT_FAILED', { detail, cause: error })
+}
+
+function isErrorCode(code: unknown): code is ErrorCode {
+  return typeof code === 'string' && Object.hasOwn(ERRORS, code)
+}

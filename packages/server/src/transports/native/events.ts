@@ -1,0 +1,72 @@
+import type { ConnectionId, UpgradeId, UpgradeRequest } from '../../ports/transport.js'
+import { NativeUpgradeRequest } from './upgrade-request.js'
+
+/** kind, flags, code, length, id: see `crates/engine/src/event.rs`. */
+const HEADER_BYTES = 16
+
+const UPGRADE = 1
+const MESSAGE = 2
+const CLOSED = 3
+const HTTP = 4
+const FAILED = 5
+const QUIET = 6
+const ENDED = 7
+const FLAG_BINARY = 1
+
+/** What the engine has to say. */
+export interface NativeEventHandlers {
+  upgrade(request: UpgradeRequest): void
+  /** @param data Borrowed: valid until the call returns. */
+  message(connection: ConnectionId, data: Buffer, isBinary: boolean): void
+  /** Comes once for every upgrade that was not rejected, accepted or not; a connection keeps the number of its upgrade. */
+  closed(connection: ConnectionId, code: number, reason: string): void
+  /** @param read Borrowed: what was read from the socket. */
+  http(token: number, read: Buffer): void
+  failed(what: string): void
+  /** A thread has stopped to accept. */
+  quiet(thread: number): void
+  /** The last event of a thread. */
+  ended(thread: number): void
+}
+
+/** Hands out the packed events at the start of `packed`, in order. The handlers do not throw. */
+export function readEvents(packed: Buffer, length: number, handlers: NativeEventHandlers): void {
+  let start = 0
+  while (start < length) {
+    const end = start + packed.readUInt32LE(start + 4)
+    const body = start + HEADER_BYTES
+    const id = packed.readDoubleLE(start + 8)
+    switch (packed[start]) {
+      case MESSAGE:
+        handlers.message(id as ConnectionId, packed.subarray(body, end), packed[start + 1] === FLAG_BINARY)
+        break
+      case UPGRADE:
+        handlers.upgrade(
+          new NativeUpgradeRequest(
+            id as UpgradeId,
+            packed.readUInt32LE(body),
+            packed.toString('latin1', body + 4, end),
+          ),
+        )
+        break
+      case CLOSED:
+        handlers.closed(id as ConnectionId, packed.readUInt16LE(start + 2), packed.toString('utf8', body, end))
+        break
+      case HTTP:
+        handlers.http(packed.readUInt32LE(body), packed.subarray(body + 4, end))
+        break
+      case FAILED:
+        handlers.failed(packed.toString('utf8', body, end))
+        break
+      case QUIET:
+        handlers.quiet(packed.readUInt16LE(start + 2))
+        break
+      case ENDED:
+        handlers.ended(packed.readUInt16LE(start + 2))
+        break
+      default:
+        handlers.failed(`event of unknown kind ${packed[start]}`)
+    }
+    start = end
+  }
+}

@@ -1,0 +1,69 @@
+import { ERRORS, WebMQError } from 'webmq-client/protocol'
+import type { ConnectionId, TransportSink, UpgradeId, UpgradeRequest } from '../../ports/transport.js'
+import type { NativeCommands } from './commands.js'
+
+/** Calls the sink, and survives its throws: the connection in question is closed, and the bug is told. */
+export class NativeSinkCalls {
+  readonly #sink: TransportSink
+  readonly #commands: NativeCommands
+
+  constructor(sink: TransportSink, commands: NativeCommands) {
+    this.#sink = sink
+    this.#commands = commands
+  }
+
+  /** Whether it did not throw; then the upgrade is refused. */
+  upgrade(request: UpgradeRequest): boolean {
+    try {
+      this.#sink.upgrade(request)
+      return true
+    } catch (error) {
+      this.#commands.reject(request.id, { status: 500, body: 'E_INTERNAL: internal error\n' })
+      this.#threw(error)
+      return false
+    }
+  }
+
+  open(connection: ConnectionId, upgrade: UpgradeId): void {
+    try {
+      this.#sink.open(connection, upgrade)
+    } catch (error) {
+      this.#close(connection)
+      this.#threw(error)
+    }
+  }
+
+  message(connection: ConnectionId, data: Uint8Array, isBinary: boolean): void {
+    try {
+      this.#sink.message(connection, data, isBinary)
+    } catch (error) {
+      this.#close(connection)
+      this.#threw(error)
+    }
+  }
+
+  closed(connection: ConnectionId, code: number, reason: string): void {
+    try {
+      this.#sink.closed(connection, code, reason)
+    } catch (error) {
+      this.#threw(error)
+    }
+  }
+
+  failed(error: Error): void {
+    this.#sink.failed(error)
+  }
+
+  /** Whether events go to this sink. */
+  isOf(sink: TransportSink): boolean {
+    return this.#sink === sink
+  }
+
+  #close(connection: ConnectionId): void {
+    this.#commands.close(connection, ERRORS.E_INTERNAL.closeCode, 'E_INTERNAL')
+  }
+
+  #threw(cause: unknown): void {
+    this.#sink.failed(new WebMQError('E_TRANSPORT_FAILED', { detail: 'the sink threw', cause }))
+  }
+}

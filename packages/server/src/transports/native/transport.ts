@@ -1,0 +1,259 @@
+import type { Server } from 'node:http'
+import { WebMQError } from 'webmq-client/protocol'
+import type { NativeEngine } from 'webmq-native'
+import type {
+  AcceptOptions,
+  ConnectionId,
+  FrameData,
+  GroupId,
+  Rejection,
+  Transport,
+  TransportAddress,
+  TransportOptions,
+  TransportSink,
+  TransportStats,
+  UpgradeId,
+} from '../../ports/transport.js'
+import { attachEngine } from './attach.js'
+import { NativeBackpressure } from './backpressure.js'
+import { NativeCommands } from './commands.js'
+import { createEngine, errorOf, resolveAddress } from './engine.js'
+import { type NativeEventHandlers, readEvents } from './events.js'
+import { NativeHttp } from './http.js'
+import { NativeOpenings } from './openings.js'
+import { NativeSinkCalls } from './sink-calls.js'
+import { ThreadCountdown } from './threads.js'
+
+/** Events are taken from the engine in portions of this size; a larger message gets a buffer of its own. */
+const EVENT_BUFFER_BYTES = 256 * 1024
+/** The same when the event loop does the engine's work, which it does while there is little. */
+const GUEST_BUFFER_BYTES = 64 * 1024
+/** Portions that are handled before the rest of the event loop has its turn. */
+const MAX_PORTIONS = 8
+
+const NO_STATS: TransportStats = {
+  connections: 0,
+  acceptedCount: 0,
+  refusedCount: 0,
+  closedCount: 0,
+  slowConsumerCount: 0,
+  receivedMessageCount: 0,
+  receivedByteCount: 0,
+  deliveredCount: 0,
+  sentByteCount: 0,
+  outboxBytes: 0,
+}
+
+/**
+ * The transport over WebMQ's own engine (Linux): its threads accept, parse, write and watch; the event loop sees only what
+ * has to be decided, and does the threads' work itself while there is little of it. Publications that come faster than the engine can write them wait in the sockets of the connections
+ * that publish: while 8 MiB of commands wait, no events are taken. Commands over 64 MiB block the event loop.
+ */
+export function createNativeTransport(options: TransportOptions, tuning: NativeTuning = {}): Transport {
+  return new NativeTransport(options, tuning)
+}
+
+/** What tests and measurements turn off. */
+export interface NativeTuning {
+  /** Whether the event loop does the engine's work while there is little of it; default true. */
+  readonly isGuest?: boolean
+}
+
+class NativeTransport implements Transport {
+  readonly name = 'native'
+  readonly capabilities = { tls: false, attach: true, threads: true, compression: true }
+
+  readonly #options: TransportOptions
+  readonly #isGuest: boolean
+  readonly #commands: NativeCommands
+  readonly #backpressure = new NativeBackpressure(() => this.stats())
+  readonly #http: NativeHttp | undefined
+  readonly #detachers = new Set<() => void>()
+  /** Threads that still accept, and threads that still run. */
+  readonly #accepting = new ThreadCountdown()
+  readonly #running = new ThreadCountdown()
+  readonly #guestEvents = Buffer.allocUnsafeSlow(GUEST_BUFFER_BYTES)
+  #events = Buffer.allocUnsafeSlow(EVENT_BUFFER_BYTES)
+  #engine: NativeEngine | undefined
+  #calls: NativeSinkCalls | undefined
+  #openings: NativeOpenings | undefined
+  #handlers: NativeEventHandlers | undefined
+  #isStarted = false
+  #isDrainScheduled = false
+  #stopped: Promise<void> | undefined
+  #lastStats = NO_STATS
+
+  constructor(options: TransportOptions, { isGuest = true }: NativeTuning) {
+    this.#options = options
+    this.#isGuest = isGuest
+    this.#commands = new NativeCommands((packed, length) => {
+      if (this.#engine !== undefined) this.#backpressure.note(this.#engine.submit(packed, length))
+    })
+    this.#http = options.httpServer === undefined ? undefined : new NativeHttp(options.httpServer)
+  }
+
+  async start(sink: TransportSink): Promise<TransportAddress> {
+    if (this.#isStarted || this.#stopped !== undefined) {
+      throw new WebMQError('E_TRANSPORT_FAILED', { detail: 'a transport is started once' })
+    }
+    this.#isStarted = true
+    try {
+      const { host, port, threads } = this.#options
+      const address = await resolveAddress(host, port)
+      const bound = this.#run(sink).listen(address, port)
+      this.#accepting.begin(threads)
+      return bound
+    } catch (error) {
+      this.#isStarted = false
+      if (this.#detachers.size === 0) await this.#end()
+      throw errorOf(error)
+    }
+  }
+
+  attach(server: Server, sink: TransportSink): () => void {
+    const stopTaking = attachEngine(this.#run(sink), server, (error) => this.#calls?.failed(error))
+    const detach = () => {
+      stopTaking()
+      this.#detachers.delete(detach)
+    }
+    this.#detachers.add(detach)
+    return detach
+  }
+
+  accept(upgrade: UpgradeId, options: AcceptOptions = {}): void {
+    if (this.#stopped === undefined && this.#openings?.accept(upgrade) === true) this.#commands.accept(upgrade, options)
+  }
+
+  reject(upgrade: UpgradeId, rejection: Rejection): void {
+    if (this.#openings?.reject(upgrade) === true) this.#commands.reject(upgrade, rejection)
+  }
+
+  join(connection: ConnectionId, group: GroupId): void {
+    this.#commands.join(connection, group)
+  }
+
+  leave(connection: ConnectionId, group: GroupId): void {
+    this.#commands.leave(connection, group)
+  }
+
+  multicast(groups: readonly GroupId[], data: FrameData, isBinary: boolean, except?: ConnectionId): void {
+    if (groups.length > 0) this.#commands.multicast(groups, data, isBinary, except)
+  }
+
+  send(connection: ConnectionId, data: FrameData, isBinary: boolean): void {
+    this.#commands.send(connection, data, isBinary)
+  }
+
+  close(connection: ConnectionId, code: number, reason: string): void {
+    this.#commands.close(connection, code, reason)
+  }
+
+  writable(): Promise<void> | undefined {
+    return this.#backpressure.relief
+  }
+
+  stats(): TransportStats {
+    return this.#engine?.stats() ?? this.#lastStats
+  }
+
+  async stopAccepting(): Promise<void> {
+    for (const detach of this.#detachers) detach()
+    if (this.#engine === undefined) return
+    this.#commands.flush()
+    this.#engine.stopAccepting()
+    await this.#accepting.over()
+  }
+
+  stop(): Promise<void> {
+    this.#stopped ??= this.#end()
+    return this.#stopped
+  }
+
+  async #end(): Promise<void> {
+    for (const detach of this.#detachers) detach()
+    const engine = this.#engine
+    if (engine === undefined) return
+    this.#commands.flush()
+    engine.shutDown()
+    await this.#running.over()
+    this.#backpressure.note(true)
+    this.#http?.close()
+    this.#lastStats = engine.stats()
+    this.#engine = undefined
+    this.#calls = undefined
+    this.#openings = undefined
+    this.#handlers = undefined
+    engine.close()
+  }
+
+  /** The engine, started when it is first needed. */
+  #run(sink: TransportSink): NativeEngine {
+    if (this.#stopped !== undefined) throw new WebMQError('E_NOT_RUNNING')
+    if (this.#engine !== undefined) {
+      if (this.#calls?.isOf(sink) === true) return this.#engine
+      throw new WebMQError('E_OPTION_INVALID', { detail: 'a transport has one sink' })
+    }
+    this.#engine = createEngine(this.#options, this.#drain)
+    this.#running.begin(this.#options.threads)
+    this.#calls = new NativeSinkCalls(sink, this.#commands)
+    this.#openings = new NativeOpenings(this.#calls)
+    this.#handlers = this.#createHandlers(this.#calls, this.#openings)
+    if (this.#isGuest) this.#engine.beGuest(this.#guestEvents, this.#commands.home, this.#turn)
+    return this.#engine
+  }
+
+  /** Handles events that the event loop has read itself; the engine takes the commands that come of them. */
+  readonly #turn = (length: number): number => {
+    if (this.#handlers === undefined) return 0
+    this.#commands.hold()
+    readEvents(this.#guestEvents, length, this.#handlers)
+    return this.#commands.releaseHome()
+  }
+
+  /**
+   * Takes what waits, portion by portion; the commands of a portion are handed over with its end. More than a few portions
+   * leave the rest of the event loop its turn, though the engine rings meanwhile: Node answers up to 1,000 rings at a go.
+   */
+  readonly #drain = (): void => {
+    if (this.#isDrainScheduled) return
+    if (this.#backpressure.relief !== undefined) this.#backpressure.note(this.#engine?.isWritable() ?? true)
+    for (let portion = 0; portion < MAX_PORTIONS; portion++) {
+      const length = this.#engine?.drain(this.#events) ?? 0
+      if (length === 0 || this.#handlers === undefined) return
+      if (length < 0) {
+        this.#events = Buffer.allocUnsafeSlow(-length)
+        continue
+      }
+      this.#commands.hold()
+      readEvents(this.#events, length, this.#handlers)
+      this.#commands.release()
+      if (this.#events.length > EVENT_BUFFER_BYTES) this.#events = Buffer.allocUnsafeSlow(EVENT_BUFFER_BYTES)
+    }
+    this.#isDrainScheduled = true
+    setImmediate(this.#drainOn)
+  }
+
+  readonly #drainOn = (): void => {
+    this.#isDrainScheduled = false
+    this.#drain()
+  }
+
+  #createHandlers(calls: NativeSinkCalls, openings: NativeOpenings): NativeEventHandlers {
+    return {
+      upgrade: (request) => openings.upgrade(request),
+      message: (connection, data, isBinary) => calls.message(connection, data, isBinary),
+      closed: (connection, code, reason) => openings.closed(connection, code, reason),
+      http: (token, read) => {
+        try {
+          const fd = this.#engine?.takeSocket(token) ?? -1
+          if (fd >= 0) this.#http?.serve(fd, read)
+        } catch (error) {
+          calls.failed(errorOf(error))
+        }
+      },
+      failed: (detail) => calls.failed(new WebMQError('E_TRANSPORT_FAILED', { detail })),
+      quiet: () => this.#accepting.oneLess(),
+      ended: () => this.#running.oneLess(),
+    }
+  }
+}

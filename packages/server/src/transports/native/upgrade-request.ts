@@ -1,0 +1,60 @@
+import type { UpgradeId, UpgradeRequest } from '../../ports/transport.js'
+
+/** An upgrade request as the engine tells it. Of its headers only those are cut out of the text that are asked for. */
+export class NativeUpgradeRequest implements UpgradeRequest {
+  readonly id: UpgradeId
+  readonly remotePort: number
+  readonly remoteAddress: string
+  readonly path: string
+  readonly query: string
+  /** A line `name:value` per header; a line end before the first one, too. */
+  readonly #headerLines: string
+
+  /** @param text Lines: address, path, query, then the headers. */
+  constructor(id: UpgradeId, remotePort: number, text: string) {
+    const addressEnd = text.indexOf('\n')
+    const pathEnd = text.indexOf('\n', addressEnd + 1)
+    const queryEnd = text.indexOf('\n', pathEnd + 1)
+    this.id = id
+    this.remotePort = remotePort
+    this.remoteAddress = text.slice(0, addressEnd)
+    this.path = text.slice(addressEnd + 1, pathEnd)
+    this.query = text.slice(pathEnd + 1, queryEnd)
+    this.#headerLines = text.slice(queryEnd)
+  }
+
+  get headers(): Readonly<Record<string, string>> {
+    const headers: Record<string, string> = Object.create(null)
+    for (const line of this.#headerLines.slice(1, -1).split('\n')) {
+      const name = line.slice(0, line.indexOf(':'))
+      headers[name] ??= this.header(name) ?? ''
+    }
+    return headers
+  }
+
+  get subprotocols(): readonly string[] {
+    return splitList(this.header('sec-websocket-protocol'))
+  }
+
+  header(name: string): string | undefined {
+    const start = `\n${name}:`
+    const lines = this.#headerLines
+    let joined: string | undefined
+    for (let at = lines.indexOf(start); at >= 0; at = lines.indexOf(start, at + 1)) {
+      const value = lines.slice(at + start.length, lines.indexOf('\n', at + 1))
+      // RFC 6265 §5.4 and RFC 9110 §5.3.
+      joined = joined === undefined ? value : `${joined}${name === 'cookie' ? '; ' : ', '}${value}`
+    }
+    return joined
+  }
+}
+
+/** Elements of a comma-separated list (RFC 9110 §5.6.1). */
+function splitList(value: string | undefined): readonly string[] {
+  if (value === undefined) return []
+  if (!value.includes(',')) return value === '' ? [] : [value]
+  return value
+    .split(',')
+    .map((element) => element.trim())
+    .filter((element) => element !== '')
+}

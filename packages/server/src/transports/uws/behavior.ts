@@ -1,0 +1,79 @@
+import type { TransportOptions } from '../../ports/transport.js'
+import type { UwsConnection } from './connection.js'
+import { asksForWebSocket } from './handshake.js'
+import type { UwsBehavior, UwsModule, UwsResponse } from './module.js'
+import { type RequestHead, readHead } from './request.js'
+
+/** What happens to connections, in the terms of this transport. */
+export interface UwsEvents {
+  upgrade(head: RequestHead, response: UwsResponse, context: object): void
+  open(connection: UwsConnection): void
+  /** The peer gave a sign of life. */
+  heard(connection: UwsConnection): void
+  /** @param data Borrowed: valid until the call returns. */
+  message(connection: UwsConnection, data: Uint8Array, isBinary: boolean): void
+  closed(connection: UwsConnection, code: number, reason: string): void
+}
+
+/**
+ * uWebSockets.js drops a connection whose message is too large without a close frame. So that a peer that is a little over sees
+ * 1009, messages of up to this many times the limit are received, and refused then.
+ */
+const RECEIVE_MARGIN = 4
+const MAX_PAYLOAD_LENGTH = 0x7fff_ffff
+
+/**
+ * What uWebSockets.js gives as the reason of a 1006 of its own making, and the code that fits (RFC 6455 §7.4.1). Not here: 'Received
+ * invalid close payload', which it says of valid codes, too (1012-1014 and 3000-3999).
+ */
+const CODES_BY_REASON: Readonly<Record<string, number>> = {
+  'Received too big message': 1009,
+  'Received too big message, or other inflation error': 1009,
+  'Received invalid UTF-8': 1007,
+  'Received invalid WebSocket frame': 1002,
+}
+
+/** Settings and handlers for every path. Pings, timeouts and the limit of what waits are the transport's own. */
+export function uwsBehavior(
+  options: TransportOptions,
+  { SHARED_COMPRESSOR, SHARED_DECOMPRESSOR }: UwsModule,
+  events: UwsEvents,
+): UwsBehavior<UwsConnection> {
+  return {
+    // Bounds what a message is decompressed to, too.
+    maxPayloadLength: Math.min(options.maxMessageBytes * RECEIVE_MARGIN, MAX_PAYLOAD_LENGTH),
+    // Above its own limit uWebSockets.js drops frames in silence, or the connection without 4008.
+    maxBackpressure: 0,
+    idleTimeout: 0,
+    maxLifetime: 0,
+    // Shared: no context takeover, and no memory per connection.
+    compression: options.compression === undefined ? 0 : SHARED_COMPRESSOR | SHARED_DECOMPRESSOR,
+    sendPingsAutomatically: false,
+    upgrade: (response, request, context) => {
+      const head = readHead(request, response)
+      // A key alone brings a request here; the other signs are looked at where all of them are.
+      if (asksForWebSocket(head)) events.upgrade(head, response, context)
+      else request.setYield(true)
+    },
+    open: (socket) => {
+      const { connection } = socket.getUserData()
+      connection.socket = socket
+      events.open(connection)
+    },
+    message: (socket, message, isBinary) => {
+      const { connection } = socket.getUserData()
+      events.heard(connection)
+      events.message(connection, new Uint8Array(message), isBinary)
+    },
+    ping: (socket) => events.heard(socket.getUserData().connection),
+    pong: (socket) => events.heard(socket.getUserData().connection),
+    close: (socket, code, reason) => {
+      const text = Buffer.from(reason).toString()
+      const ownCode = code === 1006 ? CODES_BY_REASON[text] : undefined
+      const { connection } = socket.getUserData()
+      if (ownCode !== undefined) events.closed(connection, ownCode, text)
+      // A reason came from the peer only together with a code.
+      else events.closed(connection, code, code === 1006 ? '' : text)
+    },
+  }
+}

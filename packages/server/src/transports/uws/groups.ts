@@ -1,0 +1,51 @@
+import type { GroupId } from '../../ports/transport.js'
+import type { UwsConnection } from './connection.js'
+
+/**
+ * Which connections are in which group.
+ *
+ * Why not the topics of uWebSockets.js: a publish to several topics reaches a connection several times, there is no
+ * `except`, and a frame that is dropped for a slow reader is dropped in silence. They would cost less: 0.8 instead of
+ * 1.3 us of CPU per delivery at 8 frames per turn (175 bytes, 500 receivers), 5.1 instead of 6.5 at one.
+ */
+export class UwsGroups {
+  readonly #members = new Map<GroupId, Set<UwsConnection>>()
+  #multicastCount = 0
+
+  join(connection: UwsConnection, group: GroupId): void {
+    const members = this.#members.get(group)
+    if (members === undefined) this.#members.set(group, new Set([connection]))
+    else members.add(connection)
+    connection.groups.add(group)
+  }
+
+  leave(connection: UwsConnection, group: GroupId): void {
+    connection.groups.delete(group)
+    const members = this.#members.get(group)
+    members?.delete(connection)
+    if (members?.size === 0) this.#members.delete(group)
+  }
+
+  leaveAll(connection: UwsConnection): void {
+    for (const group of connection.groups) this.leave(connection, group)
+  }
+
+  hasMembers(groups: readonly GroupId[]): boolean {
+    return groups.some((group) => this.#members.has(group))
+  }
+
+  /**
+   * Calls `visit` once for every member of any of the groups; it may close connections.
+   * Cost: one step per membership, no allocation: each connection remembers the last multicast that reached it.
+   */
+  forEachMember(groups: readonly GroupId[], visit: (connection: UwsConnection) => void): void {
+    this.#multicastCount++
+    for (const group of groups) {
+      for (const connection of this.#members.get(group) ?? []) {
+        if (connection.multicast === this.#multicastCount) continue
+        connection.multicast = this.#multicastCount
+        visit(connection)
+      }
+    }
+  }
+}

@@ -1,0 +1,79 @@
+import { WebMQError } from 'webmq-client/protocol'
+import type { ConnectionId, TransportSink, UpgradeId, UpgradeRequest } from '../../ports/transport.js'
+
+/**
+ * Calls the sink by the rules of the port: never from inside a call into the transport, and with its throws caught.
+ *
+ * `upgrade` and `message` come from the event loop only. `open`, `closed` and `failed` may be caused by a call into the transport;
+ * they wait in microtasks, which run before the next callback of uWebSockets.js: no message overtakes its `open`.
+ */
+export class UwsSinkCalls {
+  readonly #sink: TransportSink
+  readonly #onThrow: (connection: ConnectionId) => void
+  #messageCount = 0
+  #byteCount = 0
+
+  /** @param onThrow The sink threw on an event of this connection: the caller closes it. */
+  constructor(sink: TransportSink, onThrow: (connection: ConnectionId) => void) {
+    this.#sink = sink
+    this.#onThrow = onThrow
+  }
+
+  get messageCount(): number {
+    return this.#messageCount
+  }
+
+  get byteCount(): number {
+    return this.#byteCount
+  }
+
+  /** @returns Whether the sink took it. */
+  upgrade(request: UpgradeRequest): boolean {
+    try {
+      this.#sink.upgrade(request)
+      return true
+    } catch (error) {
+      this.fail(error)
+      return false
+    }
+  }
+
+  open(connection: ConnectionId, upgrade: UpgradeId): void {
+    queueMicrotask(() => this.#guard(connection, () => this.#sink.open(connection, upgrade)))
+  }
+
+  message(connection: ConnectionId, data: Uint8Array, isBinary: boolean): void {
+    this.#messageCount++
+    this.#byteCount += data.byteLength
+    // Not through `#guard`: a closure per message is what this path does not need.
+    try {
+      this.#sink.message(connection, data, isBinary)
+    } catch (error) {
+      this.fail(error)
+      this.#onThrow(connection)
+    }
+  }
+
+  closed(connection: ConnectionId, code: number, reason: string): void {
+    queueMicrotask(() => this.#guard(connection, () => this.#sink.closed(connection, code, reason)))
+  }
+
+  fail(cause: unknown): void {
+    const error = new WebMQError('E_TRANSPORT_FAILED', { detail: 'the sink threw or misused the transport', cause })
+    queueMicrotask(() => this.#sink.failed(error))
+  }
+
+  /** Resolves when every call so far was made. */
+  settled(): Promise<void> {
+    return new Promise((resolve) => queueMicrotask(resolve))
+  }
+
+  #guard(connection: ConnectionId, call: () => void): void {
+    try {
+      call()
+    } catch (error) {
+      this.fail(error)
+      this.#onThrow(connection)
+    }
+  }
+}

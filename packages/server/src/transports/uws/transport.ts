@@ -1,0 +1,265 @@
+import type { Server } from 'node:http'
+import { ERRORS, WebMQError } from 'webmq-client/protocol'
+import { copyFrame } from '../../ports/copy-bytes.js'
+import type {
+  AcceptOptions,
+  ConnectionId,
+  FrameData,
+  GroupId,
+  Rejection,
+  Transport,
+  TransportAddress,
+  TransportOptions,
+  TransportSink,
+  TransportStats,
+  UpgradeId,
+} from '../../ports/transport.js'
+import { uwsBehavior } from './behavior.js'
+import { UwsConnection, type UwsFrame } from './connection.js'
+import { UwsGroups } from './groups.js'
+import { UwsHttp } from './http.js'
+import { UwsKeepalive } from './keepalive.js'
+import { connectionLimit, listen } from './listen.js'
+import { loadUws, type UwsApp, type UwsModule } from './module.js'
+import { UwsOutbox } from './outbox.js'
+import { rejectionOf } from './response.js'
+import { UwsSinkCalls } from './sink-calls.js'
+import { UwsUpgrades } from './upgrades.js'
+
+/** RFC 6455 §7.4.1: an endpoint goes away. */
+const GOING_AWAY = 1001
+
+/**
+ * The transport over uWebSockets.js: for TLS inside the process and for platforms without the native engine. One thread.
+ *
+ * Where uWebSockets.js decides, and the port is followed only as far as it lets:
+ * - A connection that sends no complete request head is dropped after 8 to 12 s, whatever `handshakeTimeoutMs` says; it counts from there.
+ * - After a close frame was sent, nothing of the peer is looked at: `closed` comes at once, with the code that was sent, and the
+ *   peer has 4 to 8 s to take what is queued, whatever `closeTimeoutMs` says.
+ * - A malformed frame, or a message of more than four times `maxMessageBytes`, ends the TCP connection without a close frame: the
+ *   peer sees 1006, the sink the code that fits.
+ * - A head that arrives in several parts may have 4 KiB, and no head more than 50 headers. Older releases answer 505 when the
+ *   request line itself arrives in parts.
+ * - A frame without a mask is read as if it had one. Of the close codes of a peer, 1012-1014 and 3000-3999 count as 1006.
+ * - `remotePort` is 0 in releases that do not tell.
+ * - A message is compressed once per receiver, also where that makes it larger. Bytes are counted as they are before and after
+ *   compression. An offer that names `server_max_window_bits` is declined, for the answer could not name it. What is no
+ *   DEFLATE cannot be told from what is too large: the sink sees 1009 for both. A last block (BFINAL) is taken for a fault.
+ *
+ * @param importModule Replaceable for tests.
+ */
+export function createUwsTransport(options: TransportOptions, importModule?: () => Promise<unknown>): Transport {
+  return new UwsTransport(options, () => loadUws(importModule))
+}
+
+class UwsTransport implements Transport {
+  readonly name = 'uws'
+  readonly capabilities = { tls: true, attach: false, threads: false, compression: true }
+
+  readonly #options: TransportOptions
+  readonly #load: () => Promise<UwsModule>
+  readonly #connections = new Map<ConnectionId, UwsConnection>()
+  readonly #groups = new UwsGroups()
+  readonly #outbox: UwsOutbox
+  readonly #keepalive: UwsKeepalive
+  readonly #upgrades: UwsUpgrades
+  readonly #http: UwsHttp
+  #sink: UwsSinkCalls | undefined
+  #closeListener: (() => void) | undefined
+  #isStopped = false
+  #acceptedCount = 0
+  #closedCount = 0
+  #slowConsumerCount = 0
+
+  constructor(options: TransportOptions, load: () => Promise<UwsModule>) {
+    this.#options = options
+    this.#load = load
+    const { maxOutboxBytes, maxHeaderBytes, handshakeTimeoutMs, httpServer } = options
+    const compressFromBytes = options.compression?.thresholdBytes ?? Number.POSITIVE_INFINITY
+    this.#outbox = new UwsOutbox({ maxOutboxBytes, compressFromBytes }, (connection) => {
+      this.#slowConsumerCount++
+      this.#closeWith(connection, 'E_SLOW_CONSUMER')
+    })
+    this.#keepalive = new UwsKeepalive(options, this.#connections, (connection) =>
+      this.#closeWith(connection, 'E_HEARTBEAT_TIMEOUT'),
+    )
+    const maxConnections = connectionLimit(options.maxConnections)
+    const isFull = (pendingCount: number) => this.#isStopped || this.#connections.size + pendingCount >= maxConnections
+    const hasCompression = options.compression !== undefined
+    this.#upgrades = new UwsUpgrades({ handshakeTimeoutMs, maxHeaderBytes, hasCompression, isFull })
+    this.#http = new UwsHttp({ httpServer, maxHeaderBytes, isEncrypted: options.tls !== undefined })
+  }
+
+  async start(sink: TransportSink): Promise<TransportAddress> {
+    if (this.#sink !== undefined || this.#isStopped) {
+      throw new WebMQError('E_TRANSPORT_FAILED', { detail: 'a transport is started once' })
+    }
+    const { host, port } = this.#options
+    if (!Number.isInteger(port) || port < 0 || port > 65_535) {
+      throw new WebMQError('E_OPTION_INVALID', { detail: `port ${port} is not between 0 and 65535` })
+    }
+    const calls = new UwsSinkCalls(sink, (id) => this.#closeWith(this.#connections.get(id), 'E_INTERNAL'))
+    this.#sink = calls
+    try {
+      const module = await this.#load()
+      const app = this.#createApp(module)
+      this.#route(app, module, calls)
+      const { socket, address } = await listen(app, module, host, port)
+      this.#closeListener = () => module.us_listen_socket_close(socket)
+      if (this.#isStopped) await this.stopAccepting()
+      else this.#keepalive.start()
+      return address
+    } catch (error) {
+      this.#sink = undefined
+      throw error
+    }
+  }
+
+  attach(_server: Server, _sink: TransportSink): () => void {
+    throw new WebMQError('E_UNSUPPORTED', { detail: 'the uws transport cannot take upgrades of another server' })
+  }
+
+  accept(upgrade: UpgradeId, options: AcceptOptions = {}): void {
+    const connection = new UwsConnection((this.#acceptedCount + 1) as ConnectionId, upgrade)
+    this.#decide(upgrade, () => {
+      if (this.#upgrades.accept(upgrade, { connection }, options)) this.#acceptedCount++
+    })
+  }
+
+  reject(upgrade: UpgradeId, rejection: Rejection): void {
+    this.#decide(upgrade, () => this.#upgrades.reject(upgrade, rejection))
+  }
+
+  join(id: ConnectionId, group: GroupId): void {
+    const connection = this.#connections.get(id)
+    if (connection !== undefined) this.#groups.join(connection, group)
+  }
+
+  leave(id: ConnectionId, group: GroupId): void {
+    const connection = this.#connections.get(id)
+    if (connection !== undefined) this.#groups.leave(connection, group)
+  }
+
+  multicast(groups: readonly GroupId[], data: FrameData, isBinary: boolean, except?: ConnectionId): void {
+    if (!this.#groups.hasMembers(groups)) return
+    const frame = createFrame(data, isBinary)
+    this.#groups.forEachMember(groups, (connection) => {
+      if (connection.id !== except) this.#outbox.push(connection, frame)
+    })
+  }
+
+  send(id: ConnectionId, data: FrameData, isBinary: boolean): void {
+    const connection = this.#connections.get(id)
+    if (connection !== undefined) this.#outbox.push(connection, createFrame(data, isBinary))
+  }
+
+  close(id: ConnectionId, code: number, reason: string): void {
+    const connection = this.#connections.get(id)
+    if (connection !== undefined) this.#close(connection, code, reason)
+  }
+
+  /** Cost: one look at every connection. uWebSockets.js copies what waits, so shared bytes count once per receiver. */
+  stats(): TransportStats {
+    let outboxBytes = 0
+    for (const { framesBytes, socket } of this.#connections.values()) {
+      outboxBytes += framesBytes + (socket?.getBufferedAmount() ?? 0)
+    }
+    return {
+      connections: this.#connections.size,
+      acceptedCount: this.#acceptedCount,
+      refusedCount: this.#upgrades.refusedCount,
+      closedCount: this.#closedCount,
+      slowConsumerCount: this.#slowConsumerCount,
+      receivedMessageCount: this.#sink?.messageCount ?? 0,
+      receivedByteCount: this.#sink?.byteCount ?? 0,
+      deliveredCount: this.#outbox.deliveredCount,
+      sentByteCount: this.#outbox.sentByteCount,
+      outboxBytes,
+    }
+  }
+
+  async stopAccepting(): Promise<void> {
+    this.#closeListener?.()
+    this.#closeListener = undefined
+  }
+
+  async stop(): Promise<void> {
+    this.#isStopped = true
+    await this.stopAccepting()
+    this.#keepalive.stop()
+    this.#upgrades.rejectAll(rejectionOf('E_DRAIN', { status: 503 }))
+    for (const connection of this.#connections.values()) this.#close(connection, GOING_AWAY, 'server stops')
+    this.#http.close()
+    await this.#sink?.settled()
+  }
+
+  #createApp(module: UwsModule): UwsApp {
+    const { tls } = this.#options
+    if (tls === undefined) return module.App()
+    try {
+      return module.SSLApp({ key_file_name: tls.keyFile, cert_file_name: tls.certFile })
+    } catch (cause) {
+      throw new WebMQError('E_OPTION_INVALID', { detail: `TLS with ${tls.certFile} and ${tls.keyFile}`, cause })
+    }
+  }
+
+  #route(app: UwsApp, module: UwsModule, calls: UwsSinkCalls): void {
+    const behavior = uwsBehavior(this.#options, module, {
+      upgrade: (head, response, context) => {
+        const request = this.#upgrades.receive(head, response, context)
+        if (request === undefined) return
+        if (!calls.upgrade(request)) this.#upgrades.reject(request.id, rejectionOf('E_INTERNAL', { status: 500 }))
+      },
+      open: (connection) => {
+        this.#connections.set(connection.id, connection)
+        this.#keepalive.heard(connection)
+        calls.open(connection.id, connection.upgrade)
+      },
+      heard: (connection) => this.#keepalive.heard(connection),
+      message: (connection, data, isBinary) => {
+        if (data.byteLength > this.#options.maxMessageBytes) this.#closeWith(connection, 'E_MESSAGE_TOO_LARGE')
+        else calls.message(connection.id, data, isBinary)
+      },
+      closed: (connection, code, reason) => this.#forget(connection, code, reason),
+    })
+    app.ws('/*', behavior)
+    app.any('/*', (response, request) => this.#http.handle(response, request))
+  }
+
+  /** A decision that cannot be written is a bug of the caller: the client gets 500. */
+  #decide(upgrade: UpgradeId, decide: () => void): void {
+    try {
+      decide()
+    } catch (error) {
+      this.#sink?.fail(error)
+      this.#upgrades.reject(upgrade, rejectionOf('E_INTERNAL', { status: 500 }))
+    }
+  }
+
+  #closeWith(
+    connection: UwsConnection | undefined,
+    code: 'E_SLOW_CONSUMER' | 'E_HEARTBEAT_TIMEOUT' | 'E_INTERNAL' | 'E_MESSAGE_TOO_LARGE',
+  ): void {
+    if (connection !== undefined) this.#close(connection, ERRORS[code].closeCode, code)
+  }
+
+  #close(connection: UwsConnection, code: number, reason: string): void {
+    this.#outbox.flush(connection)
+    // Missing when what was just flushed made it a slow consumer.
+    connection.socket?.end(code, reason)
+  }
+
+  #forget(connection: UwsConnection, code: number, reason: string): void {
+    connection.socket = undefined
+    this.#outbox.clear(connection)
+    this.#groups.leaveAll(connection)
+    this.#connections.delete(connection.id)
+    this.#closedCount++
+    this.#sink?.closed(connection.id, code, reason)
+  }
+}
+
+/** Copies `data`; the bytes belong to the caller again when this returns. */
+function createFrame(data: FrameData, isBinary: boolean): UwsFrame {
+  return { data: copyFrame(data), isBinary: isBinary && typeof data !== 'string' }
+}

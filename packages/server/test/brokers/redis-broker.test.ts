@@ -1,0 +1,73 @@
+import { randomBytes } from 'node:crypto'
+import { Redis } from 'ioredis'
+import { afterAll, beforeAll } from 'vitest'
+import { brokerSuite, historyOf } from 'webmq-conformance'
+import { sharedService } from 'webmq-services'
+import { createRedisBroker, type RedisBrokerOptions } from '../../src/brokers/redis/broker.js'
+import type { BrokerCapabilities } from '../../src/ports/broker.js'
+
+const CAPABILITIES: BrokerCapabilities = {
+  history: false,
+  ordered: true,
+  confirms: true,
+  queueGroups: false,
+  durable: false,
+  manyNodes: true,
+}
+const OPTIONS: Omit<RedisBrokerOptions, 'broker' | 'brokerNamespace'> = {
+  brokerTimeoutMs: 5_000,
+  brokerStartTimeoutMs: 5_000,
+  brokerHeartbeatMs: 1_000,
+  brokerMaxPendingBytes: 64 * 1_048_576,
+  dedupeWindowMs: 60_000,
+  dedupeMaxIds: 1_000,
+  ...historyOf(),
+}
+
+let url = ''
+let plain: Redis
+
+beforeAll(async () => {
+  url = (await sharedService('redis')).url
+  plain = new Redis(url)
+})
+afterAll(async () => {
+  await plain.quit()
+})
+
+function freshNamespace(): string {
+  return `test-${randomBytes(6).toString('hex')}`
+}
+
+/** Our connections, and what is subscribed under a namespace. */
+async function residueOf(redis: Redis, namespace: string): Promise<string[]> {
+  const clients = String(await redis.client('LIST'))
+  return [
+    ...clients.split('\n').filter((client) => /name=webmq-/.test(client) && client.includes(namespace)),
+    ...((await redis.pubsub('CHANNELS', `${namespace}*`)) as string[]),
+  ]
+}
+
+brokerSuite(
+  'redis',
+  () => {
+    const brokerNamespace = freshNamespace()
+    return {
+      createNode: () => createRedisBroker({ ...OPTIONS, broker: url, brokerNamespace }),
+      residue: () => residueOf(plain, brokerNamespace),
+    }
+  },
+  CAPABILITIES,
+)
+
+brokerSuite(
+  'redis with history',
+  () => {
+    const brokerNamespace = freshNamespace()
+    return {
+      createNode: () => createRedisBroker({ ...OPTIONS, ...historyOf('#=1000'), broker: url, brokerNamespace }),
+      residue: () => residueOf(plain, brokerNamespace),
+    }
+  },
+  { ...CAPABILITIES, history: true, durable: true },
+)

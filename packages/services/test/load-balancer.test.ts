@@ -1,0 +1,69 @@
+import { existsSync } from 'node:fs'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { obtainHaproxy } from '../src/haproxy-program.js'
+import { startLoadBalancer } from '../src/index.js'
+import { dataFolderOf, processesOf } from './running-processes.js'
+
+const INSTALL_TIMEOUT_MS = 300_000
+
+beforeAll(async () => {
+  await obtainHaproxy()
+}, INSTALL_TIMEOUT_MS)
+
+describe('a load balancer', () => {
+  it('spreads connections over the nodes, and leaves out one that is not ready or is gone', async () => {
+    const nodes = await Promise.all(['a', 'b', 'c'].map(startNode))
+    await using balancer = await startLoadBalancer({ ports: nodes.map(({ port }) => port) })
+    expect(balancer.port).toBeLessThan(32_768)
+    await expect.poll(() => answers(balancer.url)).toEqual(['a', 'b', 'c'])
+
+    const [a, b] = nodes
+    if (a === undefined || b === undefined) throw new Error('there are three')
+    a.state.isReady = false
+    await expect.poll(() => answers(balancer.url)).toEqual(['b', 'c'])
+    b.server.closeAllConnections()
+    b.server.close()
+    await expect.poll(() => answers(balancer.url)).toEqual(['c'])
+    a.state.isReady = true
+    await expect.poll(() => answers(balancer.url)).toEqual(['a', 'c'])
+    expect(balancer.cpuSeconds()).toBeGreaterThanOrEqual(0)
+    expect(balancer.peakRssBytes()).toBeGreaterThan(1_000_000)
+  })
+
+  it('leaves no process and no file behind', async () => {
+    const balancer = await startLoadBalancer({ ports: [1] })
+    const folder = dataFolderOf('haproxy')
+    expect(processesOf(folder).map(({ name }) => name)).toContain('haproxy')
+    await balancer.stop()
+    await balancer.stop()
+    expect(processesOf(folder)).toEqual([])
+    expect(existsSync(folder)).toBe(false)
+  })
+})
+
+/** A node that says its name, and on `/ready` whether it takes connections. */
+async function startNode(name: string): Promise<{ server: Server; port: number; state: { isReady: boolean } }> {
+  const state = { isReady: true }
+  const server = createServer((request, response) => {
+    response.statusCode = request.url === '/ready' && !state.isReady ? 503 : 200
+    response.end(name)
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  return { server, port: (server.address() as AddressInfo).port, state }
+}
+
+/** Who answers several connections in a row, each a new one. */
+async function answers(url: string): Promise<string[]> {
+  const names: string[] = []
+  for (let count = 0; count < 9; count++) {
+    const response = await fetch(url, { headers: { connection: 'close' } })
+    names.push(response.status === 200 ? await response.text() : String(response.status))
+  }
+  return [...new Set(names)].toSorted()
+}
