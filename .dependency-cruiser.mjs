@@ -24,6 +24,18 @@ const FLOORS = {
     ['events', 'msgpack', 'options'],
     ['client-options', 'protocol', 'topics'],
   ],
+  bench: [
+    ['main'],
+    ['cli'],
+    ['scenarios'],
+    ['trials'],
+    ['run-progress'],
+    ['report'],
+    ['results'],
+    ['backends', 'generator', 'options', 'scenario', 'targets'],
+    ['assertions', 'brokers', 'loadgen', 'measure'],
+    ['exit-codes', 'load', 'progress'],
+  ],
 }
 
 const inRooms = (name, rooms) => `^packages/${name}/src/(${rooms.join('|')})(/|\\.ts$)`
