@@ -11,7 +11,7 @@ export async function findServices() {
       process.stdout.write(`  ${name.padEnd(10)} ${SOURCES[source]}${place === undefined ? '' : ` ${place}`}\n`)
     })
   } catch (error) {
-    if (error.code !== 'E_SERVICE_FAILED') throw error
+    if (error.name !== 'ServiceError') throw error
     throw new StepError(`The tests need services: ${error.message}`)
   }
 }
