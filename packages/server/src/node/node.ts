@@ -171,8 +171,8 @@ export class ServerNode {
     const started = broker.start({
       deliver: (message) => {
         // What servers tell each other is for no listener, whatever the pattern.
-        if (isReserved(message.key)) this.#presence.receive(message)
-        else this.#delivery.deliver(message)
+        if (isReserved(message.key)) return this.#presence.receive(message)
+        return this.#delivery.deliver(message)
       },
       gap: (reason, isAffected) => {
         this.#delivery.gap(reason, isAffected)

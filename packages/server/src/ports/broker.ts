@@ -101,7 +101,10 @@ export interface BrokerStats {
   readonly rejectedCount: number
   /** Messages that came to this node over the network, wanted or not; those that do not leave the process are not counted. */
   readonly receivedCount: number
-  /** Of those, messages that none of the bindings matched, or that had come before: the cost of bindings that the broker cannot express. */
+  /**
+   * Of those, duplicates, and messages that nobody on this node listened to: the cost of bindings that the broker cannot
+   * express. Every node gets the whole log, so unwanted messages of the log are not counted.
+   */
   readonly surplusCount: number
   /** Messages that came from elsewhere and could not be one of WebMQ's: a key or a payload that is not valid. */
   readonly malformedCount: number
@@ -115,10 +118,13 @@ export interface BrokerStats {
 /** What a broker tells its node. */
 export interface BrokerSink {
   /**
-   * A message that matches one of the node's bindings, in the order of the log over all keys: clients take a position for
-   * all that they listen with [P-8.7]. May come from inside of `publish`, so the sink does not call the broker back.
+   * A message for the listeners of this node, in the order of the log over all keys: a client's position stands for all its
+   * patterns [P-8.7]. The broker may bring more than its bindings match: the node knows who listens. May be called from inside
+   * `publish`, so the sink MUST NOT call the broker.
+   * @returns Whether anyone on this node listened. A broker that carried the message in vain counts it as surplus, and may
+   *   forget it: nobody would notice if it came again.
    */
-  deliver(message: InboundMessage): void
+  deliver(message: InboundMessage): boolean
   /** The last one said holds. `down` is said before anything is tried again. */
   status(status: BrokerStatus, cause?: Error): void
   /**
@@ -143,10 +149,12 @@ export interface Broker {
    */
   start(sink: BrokerSink): Promise<void>
   /**
-   * Starts interest in a pattern. Bind and unbind are counted: the last unbind ends it. Live from when it resolves.
-   * @throws {WebMQError} `E_BROKER_UNAVAILABLE` (retryable) when the broker does not answer in time; the call is then not counted.
+   * Starts interest in a pattern; live once it resolves. The node calls it exactly once per pattern until it calls `unbind`,
+   * so a broker need not count.
+   * @throws {WebMQError} `E_BROKER_UNAVAILABLE` (retryable) when the broker does not answer in time; the pattern is then not bound.
    */
   bind(pattern: string): void | Promise<void>
+  /** Ends interest in a pattern that is bound; exactly once per bind. Messages under way may still be delivered. */
   unbind(pattern: string): void | Promise<void>
   /**
    * Resolves once the broker has accepted the message, not once anyone has received it.

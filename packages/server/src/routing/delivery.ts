@@ -45,17 +45,21 @@ export class Delivery {
     return { ...this.#gapCounts }
   }
 
-  /** Encodes the message once, whatever the number of listeners; cost: one look-up per key that was seen lately. */
-  deliver(message: InboundMessage): void {
+  /**
+   * Encodes the message once, whatever the number of listeners; cost: one look-up per key that was seen lately.
+   * @returns Whether anyone on this node listens, or has asked to.
+   */
+  deliver(message: InboundMessage): boolean {
     const { router, transport, captures, localListeners, positions } = this.#context
     captures.deliver(message)
     const groups = router.match(message.key)
-    if (groups.length === 0) return
+    if (groups.length === 0) return false
     this.#gaps.beforeMessage(groups)
     this.#routedCount++
     const frame = this.#frame.fill(message.key, positions.of(message.position), false, message.payload)
     transport.multicast(groups, frame, message.isBinary, message.origin as ConnectionId | undefined)
     localListeners.deliver(groups, message)
+    return true
   }
 
   /**

@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto'
 import { WebMQError } from 'webmq-client/protocol'
-import { Router } from '../../patterns/router.js'
 import type {
   Accepted,
   Broker,
@@ -51,7 +50,6 @@ export class MemoryBroker implements Broker {
   readonly capabilities: BrokerCapabilities
   readonly #options: MemoryBrokerOptions
   readonly #now: () => number
-  readonly #interest = new Router()
   #sink: BrokerSink | undefined
   readonly #log: OrderedLog
   #dedupe: DedupeWindow
@@ -80,12 +78,12 @@ export class MemoryBroker implements Broker {
     return Promise.resolve()
   }
 
-  bind(pattern: string): void {
-    this.#interest.add(pattern)
+  bind(_pattern: string): void {
+    // Every message is delivered; the node knows who listens.
   }
 
-  unbind(pattern: string): void {
-    this.#interest.remove(pattern)
+  unbind(_pattern: string): void {
+    // As in `bind`.
   }
 
   publish(message: OutboundMessage): Accepted {
@@ -98,7 +96,7 @@ export class MemoryBroker implements Broker {
     const position = this.#log.logs(key) ? this.#log.append(key, payload, isBinary) : undefined
     this.#acceptedCount++
     if (messageId !== undefined) this.#dedupe.remember(messageId, position, nowMs)
-    if (this.#interest.match(key).length > 0) this.#sink?.deliver(inbound(key, payload, isBinary, position, origin))
+    this.#sink?.deliver(inbound(key, payload, isBinary, position, origin))
     return accepted(position, false)
   }
 

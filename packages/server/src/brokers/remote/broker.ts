@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto'
 import { WebMQError } from 'webmq-client/protocol'
-import { Router } from '../../patterns/router.js'
 import type {
   Accepted,
   Broker,
@@ -14,7 +13,7 @@ import type {
   ReadResult,
 } from '../../ports/broker.js'
 import type { HistoryOptions } from '../../ports/history-rules.js'
-import { Heard } from '../dedupe/duplicate-filter.js'
+import { DuplicateFilter } from '../dedupe/duplicate-filter.js'
 import { PublishIds } from '../dedupe/publish-ids.js'
 import { OrderedLog } from '../log/history-log.js'
 import { Bindings } from './bindings.js'
@@ -54,17 +53,16 @@ export class RemoteBroker implements Broker {
   readonly capabilities: BrokerCapabilities
   readonly #driver: LinkDriver
   readonly #options: RemoteBrokerOptions
-  readonly #interest = new Router()
   readonly #bindings: Bindings
   readonly #pending: PendingPublishes
   readonly #ids: PublishIds
   readonly #log: OrderedLog
   readonly #arrivals = new LogArrivals()
   /** Messages that have come live, and those of the log, whose copy on this node may begin anew. */
-  #heard: Heard
-  #heardLogged: Heard
+  #duplicates: DuplicateFilter
+  #loggedDuplicates: DuplicateFilter
   /** What had come of the log that was lost: some of it may be sent again into the one after it. */
-  #heardBefore: Heard | undefined
+  #lostLogDuplicates: DuplicateFilter | undefined
   /** Of the last message of the log. */
   #logSource: LinkSource | undefined
   #hasFollowed = false
@@ -92,8 +90,8 @@ export class RemoteBroker implements Broker {
     this.#options = options
     this.#bindings = new Bindings(options.brokerTimeoutMs)
     this.#log = new OrderedLog(options)
-    this.#heard = new Heard(options)
-    this.#heardLogged = new Heard(options)
+    this.#duplicates = new DuplicateFilter(options)
+    this.#loggedDuplicates = new DuplicateFilter(options)
     this.#ids = new PublishIds({ windowMs: options.dedupeWindowMs, maxIds: options.dedupeMaxIds })
     this.#pending = new PendingPublishes({
       maxBytes: options.brokerMaxPendingBytes,
@@ -106,7 +104,7 @@ export class RemoteBroker implements Broker {
   async start(sink: BrokerSink): Promise<void> {
     this.#sink = sink
     this.#node = randomBytes(NODE_BYTES).toString('hex')
-    this.#heard = new Heard(this.#options)
+    this.#duplicates = new DuplicateFilter(this.#options)
     this.#hasFollowed = false
     const { brokerNamespace: namespace, brokerHeartbeatMs: heartbeatMs, brokerStartTimeoutMs } = this.#options
     const context = { node: this.#node, namespace, heartbeatMs }
@@ -131,17 +129,12 @@ export class RemoteBroker implements Broker {
     }
   }
 
-  bind(pattern: string): void | Promise<void> {
+  bind(pattern: string): Promise<void> {
     this.#assertStarted()
-    this.#interest.add(pattern)
-    return this.#bindings.bind(pattern)?.catch((error: unknown) => {
-      this.#interest.remove(pattern)
-      throw error
-    })
+    return this.#bindings.bind(pattern)
   }
 
   unbind(pattern: string): void {
-    this.#interest.remove(pattern)
     this.#bindings.unbind(pattern)
   }
 
@@ -286,8 +279,8 @@ export class RemoteBroker implements Broker {
     const reason = start.epoch === this.#log.position.epoch ? 'history-expired' : 'epoch-changed'
     this.#log.restart(start.epoch, start.offset)
     this.#logSource = undefined
-    this.#heardBefore = this.#hasFollowed ? this.#heardLogged : undefined
-    this.#heardLogged = new Heard(this.#options)
+    this.#lostLogDuplicates = this.#hasFollowed ? this.#loggedDuplicates : undefined
+    this.#loggedDuplicates = new DuplicateFilter(this.#options)
     this.#arrivals.giveUp()
     if (this.#hasFollowed) this.#sink?.gap(reason, (pattern) => this.#covers(pattern))
     this.#hasFollowed = true
@@ -337,28 +330,31 @@ export class RemoteBroker implements Broker {
       return
     }
     this.#receivedCount++
-    if (this.#isUnwanted(key) || this.#heard.note(delivery, performance.now())) this.#surplusCount++
-    else this.#sink?.deliver(this.#inbound(key, payload, isBinary, source, undefined))
+    const nowMs = delivery.messageId === undefined ? 0 : performance.now()
+    if (this.#duplicates.has(delivery, nowMs)) this.#surplusCount++
+    else if (this.#sink?.deliver(this.#inbound(key, payload, isBinary, source, undefined)) === true)
+      this.#duplicates.note(delivery, nowMs)
+    else this.#surplusCount++
   }
 
   #deliverLogged(delivery: LoggedDelivery): void {
     const { key, payload, isBinary, source, offset, timeMs } = delivery
     this.#receivedCount++
     const isOwn = source?.node === this.#node
-    if (this.#heardLogged.note(delivery, timeMs)) {
+    if (this.#loggedDuplicates.has(delivery, timeMs)) {
       this.#surplusCount++
       // Unless it is the same that was sent again, another has its id.
       if (isOwn) this.#pending.confirm(source.sequence, false, DUPLICATE)
       return
     }
+    this.#loggedDuplicates.note(delivery, timeMs)
     this.#log.follow(offset, key, payload, isBinary, timeMs)
     this.#arrivals.reached(offset)
     this.#logSource = source
     const { epoch } = this.#log.position
     // Caught up with before it would be sent again.
     if (isOwn) this.#pending.confirm(source.sequence, false, { position: { epoch, offset }, isDuplicate: false })
-    const wasDelivered = this.#heardBefore?.note(delivery, timeMs) === true
-    if (wasDelivered || this.#isUnwanted(key)) return
+    if (this.#lostLogDuplicates?.has(delivery, timeMs) === true) return
     this.#sink?.deliver(this.#inbound(key, payload, isBinary, source, { epoch, offset }))
   }
 
@@ -378,13 +374,17 @@ export class RemoteBroker implements Broker {
   #deliverBundle(key: string, payload: Uint8Array, source: LinkSource): void {
     const messages = decodeBundle(key, payload)
     this.#receivedCount += messages?.length ?? 1
-    if (messages === undefined) this.#malformedCount++
-    else if (this.#isUnwanted(key) || this.#heard.noteSource(source)) this.#surplusCount += messages.length
-    else for (const message of messages) this.#sink?.deliver(message)
-  }
-
-  #isUnwanted(key: string): boolean {
-    return this.#interest.match(key).length === 0
+    if (messages === undefined) {
+      this.#malformedCount++
+      return
+    }
+    const bundle = { source }
+    let wantedCount = 0
+    if (!this.#duplicates.has(bundle, 0)) {
+      for (const message of messages) if (this.#sink?.deliver(message) === true) wantedCount++
+    }
+    if (wantedCount > 0) this.#duplicates.note(bundle, 0)
+    this.#surplusCount += messages.length - wantedCount
   }
 
   #isLogged(key: string): boolean {
