@@ -6,13 +6,13 @@ import type {
   BrokerCapabilities,
   BrokerSink,
   BrokerStats,
-  InboundMessage,
   OutboundMessage,
   Position,
   ReadRange,
   ReadResult,
 } from '../../ports/broker.js'
 import type { HistoryOptions } from '../../ports/history-rules.js'
+import { accepted, inbound } from '../../ports/messages.js'
 import { DedupeWindow } from '../dedupe/window.js'
 import { hasHistory, OrderedLog } from '../log/history-log.js'
 
@@ -96,7 +96,7 @@ export class MemoryBroker implements Broker {
     const position = this.#log.logs(key) ? this.#log.append(key, payload, isBinary) : undefined
     this.#acceptedCount++
     if (messageId !== undefined) this.#dedupe.remember(messageId, position, nowMs)
-    this.#sink?.deliver(inbound(key, payload, isBinary, position, origin))
+    this.#sink?.deliver(inbound(message, position, origin))
     return accepted(position, false)
   }
 
@@ -127,20 +127,4 @@ export class MemoryBroker implements Broker {
   #assertStarted(): void {
     if (this.#sink === undefined) throw new WebMQError('E_BROKER_UNAVAILABLE', { detail: 'it is not started' })
   }
-}
-
-function accepted(position: Position | undefined, isDuplicate: boolean): Accepted {
-  return position === undefined ? { isDuplicate } : { position, isDuplicate }
-}
-
-function inbound(
-  key: string,
-  payload: Uint8Array,
-  isBinary: boolean,
-  position: Position | undefined,
-  origin: number | undefined,
-): InboundMessage {
-  if (position === undefined)
-    return origin === undefined ? { key, payload, isBinary } : { key, payload, isBinary, origin }
-  return origin === undefined ? { key, payload, isBinary, position } : { key, payload, isBinary, position, origin }
 }
