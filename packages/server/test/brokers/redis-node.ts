@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { onTestFinished } from 'vitest'
-import { historyOf, ListeningNode } from 'webmq-conformance'
+import { historyOf } from 'webmq-conformance'
 import { createRedisBroker, type RedisBrokerOptions } from '../../src/brokers/redis/broker.js'
 import type { BrokerSink, BrokerStatus, OutboundMessage, Position } from '../../src/ports/broker.js'
 
@@ -48,10 +48,10 @@ export function createSink(): RecordingSink {
 /** A node that runs until the end of the test. */
 export async function startNode(options: Partial<RedisBrokerOptions> & Pick<RedisBrokerOptions, 'broker'>) {
   const broker = createRedisBroker({ ...OPTIONS, brokerNamespace: freshNamespace(), ...options })
-  const node = new ListeningNode(broker, createSink())
+  const sink = createSink()
   onTestFinished(() => broker.stop())
-  await node.start()
-  return node
+  await broker.start(sink)
+  return { broker, sink }
 }
 
 export function text(key: string, payload: string, more: Partial<OutboundMessage> = {}): OutboundMessage {
