@@ -1,15 +1,13 @@
 import { describe, expect, it } from 'vitest'
-import { brokerSuite, historyOf } from 'webmq-conformance'
+import { brokerOptions, brokerSuite, historyOf } from 'webmq-conformance'
 import type { BrokerCapabilities, BrokerSink } from '../../ports/broker.js'
 import { MemoryBroker, type MemoryBrokerOptions } from './broker.js'
 
-const DEFAULTS: MemoryBrokerOptions = {
+const DEFAULTS: MemoryBrokerOptions = brokerOptions({
   ...historyOf('#=1000'),
   historyMaxMessages: 1_000,
   historyMaxBytes: 1_048_576,
-  dedupeWindowMs: 60_000,
-  dedupeMaxIds: 1_000,
-}
+})
 const CAPABILITIES: BrokerCapabilities = {
   history: true,
   ordered: true,

@@ -1,21 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { WebMQError } from 'webmq-client/protocol'
-import { historyOf, ListeningNode } from 'webmq-conformance'
+import { brokerOptions, ListeningNode } from 'webmq-conformance'
 import type { BrokerSink, BrokerStatus, InboundMessage } from '../../ports/broker.js'
 import { RemoteBroker, type RemoteBrokerOptions } from './broker.js'
 import type { Link, LinkContext, LinkDelivery, LinkDriver, LinkEvents, LinkMessage } from './link.js'
 
-const OPTIONS: RemoteBrokerOptions = {
-  brokerNamespace: 'test',
-  brokerTimeoutMs: 2_000,
-  brokerStartTimeoutMs: 1_000,
-  brokerHeartbeatMs: 1_000,
-  brokerMaxPendingBytes: 1_048_576,
-  dedupeWindowMs: 60_000,
-  dedupeMaxIds: 1_000,
-  ...historyOf(),
-}
+const OPTIONS: RemoteBrokerOptions = brokerOptions({ brokerTimeoutMs: 2_000, brokerStartTimeoutMs: 1_000 })
 
 /** A link whose other end is the test: nothing happens at it by itself. */
 class TestLink implements Link {

@@ -1,5 +1,5 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import { historyOf, ListeningNode } from 'webmq-conformance'
+import { brokerOptions, historyOf, ListeningNode } from 'webmq-conformance'
 import type { BrokerSink, BrokerStatus, InboundMessage, Position } from '../../ports/broker.js'
 import { RemoteBroker } from './broker.js'
 import type { Link, LinkDriver, LinkEvents, LinkMessage, LogFollower, LogPlace } from './link.js'
@@ -95,16 +95,8 @@ async function started(log: TestLog) {
       return link
     },
   }
-  const broker = new RemoteBroker(driver, {
-    brokerNamespace: 'test',
-    brokerTimeoutMs: 2_000,
-    brokerStartTimeoutMs: 1_000,
-    brokerHeartbeatMs: 1_000,
-    brokerMaxPendingBytes: 1_048_576,
-    dedupeWindowMs: 60_000,
-    dedupeMaxIds: 1_000,
-    ...historyOf('chat.#=1000'),
-  })
+  const options = brokerOptions({ brokerTimeoutMs: 2_000, brokerStartTimeoutMs: 1_000, ...historyOf('chat.#=1000') })
+  const broker = new RemoteBroker(driver, options)
   const diary = new Diary()
   const node = new ListeningNode(broker, diary)
   await node.start()
