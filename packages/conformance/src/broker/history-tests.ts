@@ -2,16 +2,26 @@ import { beforeEach, describe, expect, it } from 'vitest'
 import type { Broker, BrokerCapabilities, Position } from 'webmq-server/ports'
 import { formatPosition } from 'webmq-server/ports'
 import { eventually } from '../transport/eventually.js'
-import { type BrokerHarness, type DeliveryRecorder, deliveredUpTo, deliveryOf, NOWHERE, text } from './harness.js'
+import {
+  type BrokerHarness,
+  type DeliveryRecorder,
+  deliveredUpTo,
+  deliveryOf,
+  NOWHERE,
+  type RunningNode,
+  text,
+} from './harness.js'
 
 /** What a log holds, and how it joins with what is live. */
 export function historyTests(harness: () => BrokerHarness, expected: BrokerCapabilities): void {
   describe.runIf(expected.history)('history', () => {
+    let node: RunningNode
     let broker: Broker
     let sink: DeliveryRecorder
 
     beforeEach(async () => {
-      ;({ broker, sink } = await harness().startNode())
+      node = await harness().startNode()
+      ;({ broker, sink } = node)
     })
 
     const read = async (...range: Parameters<Broker['read']>) => {
@@ -27,7 +37,7 @@ export function historyTests(harness: () => BrokerHarness, expected: BrokerCapab
     }
 
     it('gives every message a position of its own, in order', async () => {
-      await broker.bind('#')
+      await node.bind('#')
       const start = await broker.position()
       const positions = await publishAll('a', 'b', 'c')
       await deliveredUpTo(sink, 'c')
@@ -39,7 +49,7 @@ export function historyTests(harness: () => BrokerHarness, expected: BrokerCapab
     })
 
     it('delivers in the order of the log, over all keys and bindings', async () => {
-      for (const pattern of ['key.0', '*.1', 'key.2.#']) await broker.bind(pattern)
+      for (const pattern of ['key.0', '*.1', 'key.2.#']) await node.bind(pattern)
       const texts = Array.from({ length: 99 }, (_, index) => String(index))
       await Promise.all(texts.map((body, index) => broker.publish(text(`key.${index % 3}`, body))))
       await eventually(() => expect(sink.deliveries).toHaveLength(99))
@@ -86,7 +96,7 @@ export function historyTests(harness: () => BrokerHarness, expected: BrokerCapab
     })
 
     it('loses nothing between a read and what is delivered live', async () => {
-      await broker.bind('#')
+      await node.bind('#')
       await publishAll('a', 'b')
       await deliveredUpTo(sink, 'b')
       const before = (await read({ last: 10 }, ['#'])).texts
@@ -105,7 +115,7 @@ export function historyTests(harness: () => BrokerHarness, expected: BrokerCapab
     it(expected.durable ? 'keeps its log over a restart' : 'says gap after a restart that lost its log', async () => {
       const [first = NOWHERE] = await publishAll('a', 'b')
       await broker.stop()
-      await broker.start(sink)
+      await node.start()
       await publishAll('c')
       const result = await read({ since: first }, ['#'])
       if (expected.durable) expect(result).toMatchObject({ texts: ['b', 'c'] })
@@ -122,7 +132,7 @@ export function historyTests(harness: () => BrokerHarness, expected: BrokerCapab
     it('has one order and the same positions on all nodes, while all publish at once', async (context) => {
       if (harness().system.hasOwnLogs === true) return context.skip('each node of this broker has an order of its own')
       const nodes = [await harness().startNode(), await harness().startNode(), await harness().startNode()]
-      for (const { broker } of nodes) await broker.bind('#')
+      for (const node of nodes) await node.bind('#')
       const bodies = Array.from({ length: 200 }, (_, index) => String(index))
       await Promise.all(
         nodes.flatMap(({ broker }, node) =>
@@ -166,7 +176,7 @@ export function historyTests(harness: () => BrokerHarness, expected: BrokerCapab
 
     it('has a message id once, whichever nodes it was published to', async () => {
       const [a, b] = [await harness().startNode(), await harness().startNode()]
-      await b.broker.bind('#')
+      await b.bind('#')
       await a.broker.publish(text('a', 'first', { messageId: 'id' }))
       await b.broker.publish(text('a', 'again', { messageId: 'id' }))
       await b.broker.publish(text('a', 'end'))

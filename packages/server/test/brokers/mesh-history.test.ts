@@ -50,7 +50,7 @@ async function startNode(options: Partial<MeshBrokerOptions> = {}): Promise<Node
   }
   onTestFinished(() => node.broker.stop())
   await node.broker.start({
-    deliver: ({ payload }) => node.texts.push(decoder.decode(payload)),
+    deliver: ({ payload }) => node.texts.push(decoder.decode(payload)) > 0,
     gap: (reason) => node.gaps.push(reason),
     status: () => undefined,
   })

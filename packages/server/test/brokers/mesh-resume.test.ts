@@ -108,8 +108,9 @@ class MeshNode implements BrokerSink {
     await this.start()
   }
 
-  deliver(message: InboundMessage): void {
+  deliver(message: InboundMessage): boolean {
     for (const client of this.clients) client.deliver(message)
+    return true
   }
 
   status(): void {

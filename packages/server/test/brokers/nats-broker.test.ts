@@ -97,8 +97,9 @@ class Recorder implements BrokerSink {
     return this.received.map(({ text }) => text)
   }
 
-  deliver({ key, payload, isBinary }: Parameters<BrokerSink['deliver']>[0]): void {
+  deliver({ key, payload, isBinary }: Parameters<BrokerSink['deliver']>[0]): boolean {
     this.received.push({ key, text: Buffer.from(payload).toString(), isBinary })
+    return true
   }
 
   status(status: BrokerStatus, cause?: Error): void {

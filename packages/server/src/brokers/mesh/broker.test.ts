@@ -71,7 +71,7 @@ async function startNode(options: Partial<MeshBrokerOptions> = {}): Promise<Node
   const node: Node = { broker: newBroker(options, (line) => node.log.push(line)), texts: [], gaps: [], log: [] }
   onTestFinished(() => node.broker.stop())
   await node.broker.start({
-    deliver: ({ payload }) => node.texts.push(Buffer.from(payload).toString()),
+    deliver: ({ payload }) => node.texts.push(Buffer.from(payload).toString()) > 0,
     gap: (reason) => node.gaps.push(reason),
     status: () => undefined,
   })
@@ -296,7 +296,7 @@ describe('MeshBroker', () => {
     const b = newBroker({ maxPayloadBytes, peers: [addressOf(a)] }, () => undefined)
     onTestFinished(() => b.stop())
     await b.start({
-      deliver: ({ payload }) => received.push({ byteCount: payload.length, last: payload.at(-1) }),
+      deliver: ({ payload }) => received.push({ byteCount: payload.length, last: payload.at(-1) }) > 0,
       gap: () => undefined,
       status: () => undefined,
     })
@@ -314,7 +314,7 @@ describe('MeshBroker', () => {
       { peers: [{ host: 'nowhere.internal', port: 1 }], resolve: () => new Promise(() => undefined) },
       () => undefined,
     )
-    const started = broker.start({ deliver: () => undefined, gap: () => undefined, status: () => undefined })
+    const started = broker.start({ deliver: () => true, gap: () => undefined, status: () => undefined })
     await eventually(() => expect(broker.address).toBeDefined())
     await broker.stop()
     await expect(started).rejects.toMatchObject({ code: 'E_BROKER_UNAVAILABLE' })

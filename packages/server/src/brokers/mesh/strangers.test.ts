@@ -42,7 +42,7 @@ async function startNode(peers: readonly number[] = []): Promise<Node> {
     log: { debug: () => undefined, info: () => undefined, warn: write },
   })
   onTestFinished(() => broker.stop())
-  await broker.start({ deliver: ({ key }) => keys.push(key), gap: () => undefined, status: () => undefined })
+  await broker.start({ deliver: ({ key }) => keys.push(key) > 0, gap: () => undefined, status: () => undefined })
   return { broker, keys, log, port: broker.address?.port ?? 0 }
 }
 
