@@ -20,6 +20,11 @@ export interface BrokerCapabilities {
    * do with every broker, and those of several nodes interleaved as they came.
    */
   readonly ordered: boolean
+  /**
+   * All nodes read one log: a position that one node has given is good on every other. Without it each node keeps a log of its own, and
+   * answers a position of another node with `epoch-changed` and no messages.
+   */
+  readonly sharedLog: boolean
   /** `publish` waits for the broker's own acceptance. */
   readonly confirms: boolean
   readonly queueGroups: boolean

@@ -1,29 +1,27 @@
 import type { Accepted } from '../../ports/broker.js'
 
-/** What a publish is answered that no node will see twice. */
+/** The answer to a publish that is not logged. */
 export const ACCEPTED: Accepted = Object.freeze({ isDuplicate: false })
 
 /**
- * The answer that the calls of one turn share which went to the same nodes: resolves when all of these nodes have taken all of
- * the calls in, or were given up. One promise a turn costs a publisher of many messages far less than one each.
+ * The calls of one turn that went to the same nodes share one answer. It resolves when each of these nodes has acknowledged all calls,
+ * or was given up. One promise per turn costs a publisher of many messages far less than one per message.
  */
-export class Receipt {
+export class AckGroup {
   readonly promise: Promise<Accepted>
   /** Nodes that have not answered yet. */
   waitingCount = 0
   /** Publishes among the calls. */
   messageCount = 0
   messageBytes = 0
-  readonly sinceMs: number
   #isOpen = true
   #isSettled = false
   #resolve: (accepted: Accepted) => void = () => undefined
   #reject: (error: Error) => void = () => undefined
-  readonly #onSettled: (receipt: Receipt, isAccepted: boolean) => void
+  readonly #onSettled: (group: AckGroup, isAccepted: boolean) => void
 
-  /** @param onSettled Called before whoever waits goes on. */
-  constructor(nowMs: number, onSettled: (receipt: Receipt, isAccepted: boolean) => void) {
-    this.sinceMs = nowMs
+  /** @param onSettled Called before the promise resolves. */
+  constructor(onSettled: (group: AckGroup, isAccepted: boolean) => void) {
     this.#onSettled = onSettled
     this.promise = new Promise((resolve, reject) => {
       this.#resolve = resolve
@@ -37,13 +35,13 @@ export class Receipt {
     this.#settle()
   }
 
-  /** One of the nodes has taken all calls in, or was given up. */
+  /** One of the nodes has acknowledged all calls, or was given up. */
   answered(): void {
     this.waitingCount--
     this.#settle()
   }
 
-  /** Nobody will answer any more. */
+  /** No answer will come. */
   fail(error: Error): void {
     if (this.#isSettled) return
     this.#isSettled = true
