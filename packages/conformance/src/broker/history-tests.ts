@@ -131,23 +131,26 @@ export function historyTests(harness: () => BrokerHarness, expected: BrokerCapab
       return messages.map(deliveryOf).map(({ text, position }) => ({ text, position }))
     }
 
-    it.runIf(expected.sharedLog)('has one order and the same positions on all nodes, while all publish at once', async () => {
-      const nodes = [await harness().startNode(), await harness().startNode(), await harness().startNode()]
-      for (const node of nodes) await node.bind('#')
-      const bodies = Array.from({ length: 200 }, (_, index) => String(index))
-      await Promise.all(
-        nodes.flatMap(({ broker }, node) =>
-          bodies.map((body, index) => broker.publish(text(`key.${index % 3}`, `${node} ${body}`))),
-        ),
-      )
-      const count = nodes.length * bodies.length
-      for (const { sink } of nodes) await eventually(() => expect(sink.deliveries).toHaveLength(count))
-      const [first, ...others] = nodes.map(({ sink }) =>
-        sink.deliveries.map(({ text, position }) => ({ text, position })),
-      )
-      for (const other of others) expect(other).toEqual(first)
-      for (const { broker } of nodes) expect(await read(broker, { last: count }, ['#'])).toEqual(first)
-    })
+    it.runIf(expected.sharedLog)(
+      'has one order and the same positions on all nodes, while all publish at once',
+      async () => {
+        const nodes = [await harness().startNode(), await harness().startNode(), await harness().startNode()]
+        for (const node of nodes) await node.bind('#')
+        const bodies = Array.from({ length: 200 }, (_, index) => String(index))
+        await Promise.all(
+          nodes.flatMap(({ broker }, node) =>
+            bodies.map((body, index) => broker.publish(text(`key.${index % 3}`, `${node} ${body}`))),
+          ),
+        )
+        const count = nodes.length * bodies.length
+        for (const { sink } of nodes) await eventually(() => expect(sink.deliveries).toHaveLength(count))
+        const [first, ...others] = nodes.map(({ sink }) =>
+          sink.deliveries.map(({ text, position }) => ({ text, position })),
+        )
+        for (const other of others) expect(other).toEqual(first)
+        for (const { broker } of nodes) expect(await read(broker, { last: count }, ['#'])).toEqual(first)
+      },
+    )
 
     it.runIf(expected.sharedLog)('goes on at another node from a position that the first has given', async () => {
       const [a, b] = [await harness().startNode(), await harness().startNode()]

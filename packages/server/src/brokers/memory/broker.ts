@@ -14,7 +14,7 @@ import type {
 import type { HistoryOptions } from '../../ports/history-rules.js'
 import { accepted, inbound } from '../../ports/messages.js'
 import { DedupeWindow } from '../dedupe/window.js'
-import { hasHistory, HistoryLog } from '../log/history-log.js'
+import { HistoryLog, hasHistory } from '../log/history-log.js'
 
 /** Options of a {@link MemoryBroker}. */
 export interface MemoryBrokerOptions extends HistoryOptions {

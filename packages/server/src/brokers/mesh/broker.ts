@@ -192,7 +192,8 @@ export class MeshBroker implements Broker {
     const { position } = this.#log
     const isForeign = range.since !== undefined && range.since.epoch !== position.epoch
     // The log may hold messages from before a position of another node: replaying them would deliver them twice.
-    if (isForeign && this.capabilities.history) return { messages: [], position, isPartial: false, gap: 'epoch-changed' }
+    if (isForeign && this.capabilities.history)
+      return { messages: [], position, isPartial: false, gap: 'epoch-changed' }
     return this.#log.read(range, patterns)
   }
 

@@ -32,6 +32,7 @@ export class MeshNode {
   readonly #dialers: Dialers
   readonly #election: LinkElection
   #address: MeshAddress | undefined
+  #isStopping = false
   /** Called on every change that somebody may wait for. */
   readonly #waiting = new Set<() => void>()
 
@@ -75,11 +76,13 @@ export class MeshNode {
     logger.info({ ...this.#address }, 'mesh is listening')
     this.peers.start()
     this.#dialers.start()
-    await this.#until(() => this.#dialers.areTried, Math.min(startTimeoutMs, MAX_START_MS))
+    await this.#until(() => this.#isStopping || this.#dialers.areTried, Math.min(startTimeoutMs, MAX_START_MS))
   }
 
   /** Says goodbye to all peers, and ends everything. */
   async stop(): Promise<void> {
+    this.#isStopping = true
+    this.#changed()
     this.#dialers.stop()
     this.#listener.stop()
     this.#election.stop()

@@ -20,7 +20,10 @@ interface Node {
   readonly port: number
 }
 
-async function startNode(peers: readonly number[] = [], isWanted: (key: string) => boolean = () => true): Promise<Node> {
+async function startNode(
+  peers: readonly number[] = [],
+  isWanted: (key: string) => boolean = () => true,
+): Promise<Node> {
   const keys: string[] = []
   const log: string[] = []
   const write = (fields: object, message: string) => {
