@@ -7,7 +7,7 @@ import type { HistoryOptions } from '../../src/ports/history-rules.js'
 const BUILD_TIMEOUT_MS = 600_000
 /** A lost link has this long to come back. */
 const RELINK_MS = 400
-/** After this a link is given up: what is published meanwhile is missed, and a gap is told. */
+/** After this a link is given up: messages are missed, and a gap is told. */
 const BEYOND_RELINK_MS = 900
 const HEARTBEAT_MS = 200
 /** After this a half-open link is lost. */

@@ -88,7 +88,7 @@ async function startPair(options: Partial<MeshBrokerOptions> = {}) {
   await areLinked()
   /** Both have given the other one up. */
   const areApart = () =>
-    eventually(() => expect([a, b].map(({ log }) => log.filter((line) => line.includes('given up')))).not.toContain([]))
+    eventually(() => expect([a, b].map(({ log }) => log.filter((line) => line.includes('given up')))).not.toContainEqual([]))
   return { a, b, proxy, areLinked, areApart }
 }
 
@@ -109,7 +109,7 @@ describe('the log of a node of a mesh', () => {
   it('lets a client resume on the node, and on another one says gap and gives nothing', async () => {
     const a = await startNode()
     const b = await startNode({ peers: [placeOf(a)] })
-    for (let index = 0; index < 1_000; index++) void publish(index % 2 === 0 ? a : b, `${index}`)
+    await Promise.all(Array.from({ length: 1_000 }, (_, index) => publish(index % 2 === 0 ? a : b, `${index}`)))
     const since = await publish(a, 'last')
     await publish(b, 'missed')
     expect(await read(a, { since })).toMatchObject({ texts: ['missed'], gap: undefined })
@@ -148,7 +148,7 @@ describe('the log of a node of a mesh', () => {
     await areApart()
     await publish(a, 'missed')
     const apart = await publish(b, 'apart')
-    // Nothing more is known while they are apart: what is published elsewhere is told when they meet.
+    // While they are apart nobody knows of more. They tell when they meet.
     expect(await read(b, { since: before })).toMatchObject({ texts: ['apart'], gap: 'broker-lost' })
     expect(await read(b, { since: apart })).toMatchObject({ texts: [], gap: undefined })
     proxy.mend()
@@ -239,7 +239,7 @@ describe('the log of a node of a mesh', () => {
     expect(b.texts).toEqual(a.texts)
     expect(a.texts).toHaveLength(50)
     expect((await read(b, { since })).texts).toHaveLength(missingCount)
-    // Both tell a gap too: the node may have accepted what neither of them has seen.
+    // Both tell a gap too: the node may have accepted messages that neither of them has seen.
     await eventually(() => expect([a.gaps, b.gaps]).toEqual([['broker-lost'], ['broker-lost']]), 3_000)
   })
 

@@ -67,7 +67,7 @@ const MAX_MESSAGE_ID_BYTES = 255
  * unacknowledged for `brokerTimeoutMs`, the others give it up and go on without it. Both sides tell their listeners `gap`, then and
  * when they are linked again. So a message whose publish resolved has reached every live node that wanted it, or a gap follows there.
  *
- * Each node logs what is published on it and what comes to it, in its order of arrival. It asks its peers for all keys that it logs,
+ * Each node logs the messages that are published on it and those that come to it, in their order of arrival. It asks its peers for all keys that it logs,
  * whether or not somebody listens. A gap stands in its log too: a read from before it says so. Positions are good on their own node.
  *
  * It is `up` once it listens: missing peers take nothing from its own clients. `lostCount` and the log of the server tell of them.

@@ -41,7 +41,7 @@ export class Link implements WireHandler {
   readonly #keys = new KeyReader()
   readonly #liveness: Liveness
   #isAckDue = false
-  /** A write is under way; what is added meanwhile goes out with the next one. */
+  /** A write is under way; frames that are added meanwhile go out with the next one. */
   #isBusy = false
 
   constructor(wire: Wire, peer: Peer, heartbeatMs: number, events: LinkEvents) {
@@ -117,7 +117,7 @@ export class Link implements WireHandler {
     this.#liveness.stop()
   }
 
-  /** Writes what is pending, unless a write is under way: it then goes out after that. */
+  /** Writes pending frames, unless a write is under way: it then goes out after that. */
   flush(): void {
     if (this.#isBusy || this.wire.isClosed) return
     const { outbox } = this.#peer

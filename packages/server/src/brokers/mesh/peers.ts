@@ -106,7 +106,7 @@ export class Peers implements LinkEvents {
     return peer
   }
 
-  /** Takes the link away, which is replaced by another one. What has come over it so far counts. Returns its connection, to be closed. */
+  /** Takes the link away, which is replaced by another one. Frames that have come over it count. Returns its connection, to be closed. */
   detach(peer: Peer): Wire | undefined {
     const { link } = peer
     if (link === undefined) return undefined
@@ -115,7 +115,7 @@ export class Peers implements LinkEvents {
     return link.wire
   }
 
-  /** The streams go on over this connection, after what the peer has received. Returns whether it can be. */
+  /** The streams go on over this connection, after the frames that the peer has received. Returns whether it can be. */
   attach(peer: Peer, wire: Wire, received: number): boolean {
     if (!peer.acked(received)) return false
     clearTimeout(peer.relinkTimer)

@@ -13,7 +13,7 @@ export class SendBatch {
   /** The last publishes, all to these peers. */
   #group: AckGroup | undefined
   #peers: readonly Peer[] | undefined
-  /** What peers were told. */
+  /** Pattern changes that peers were told. */
   #telling: AckGroup | undefined
   readonly #unsettled = new Set<AckGroup>()
   #dirty: Peer[] = []
@@ -81,7 +81,7 @@ export class SendBatch {
     })
   }
 
-  /** Rejects the messages that are pending. What peers were told resolves when the streams end. */
+  /** Rejects the messages that are pending. Pattern changes resolve when the streams end. */
   fail(error: Error): void {
     for (const group of [...this.#unsettled]) if (group.messageCount > 0) group.fail(error)
   }
