@@ -13,6 +13,7 @@ const DEFAULTS: MemoryBrokerOptions = {
 const CAPABILITIES: BrokerCapabilities = {
   history: true,
   ordered: true,
+  sharedLog: true,
   confirms: true,
   queueGroups: false,
   durable: false,
@@ -23,7 +24,7 @@ brokerSuite('memory', () => ({ createNode: () => new MemoryBroker(DEFAULTS) }), 
 brokerSuite(
   'memory without history',
   () => ({ createNode: () => new MemoryBroker({ ...DEFAULTS, historyMaxMessages: 0 }) }),
-  { ...CAPABILITIES, history: false },
+  { ...CAPABILITIES, history: false, sharedLog: false },
 )
 
 const quietSink: BrokerSink = { deliver: () => true, status: () => undefined, gap: () => undefined }

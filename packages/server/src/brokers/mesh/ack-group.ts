@@ -1,4 +1,5 @@
 import type { Accepted } from '../../ports/broker.js'
+import { deferred } from '../../ports/deferred.js'
 
 /** The answer to a publish that is not logged. */
 export const ACCEPTED: Accepted = Object.freeze({ isDuplicate: false })
@@ -8,7 +9,7 @@ export const ACCEPTED: Accepted = Object.freeze({ isDuplicate: false })
  * or was given up. One promise per turn costs a publisher of many messages far less than one per message.
  */
 export class AckGroup {
-  readonly promise: Promise<Accepted>
+  readonly #answer = deferred<Accepted>()
   /** Nodes that have not answered yet. */
   waitingCount = 0
   /** Publishes among the calls. */
@@ -16,17 +17,16 @@ export class AckGroup {
   messageBytes = 0
   #isOpen = true
   #isSettled = false
-  #resolve: (accepted: Accepted) => void = () => undefined
-  #reject: (error: Error) => void = () => undefined
   readonly #onSettled: (group: AckGroup, isAccepted: boolean) => void
 
   /** @param onSettled Called before the promise resolves. */
   constructor(onSettled: (group: AckGroup, isAccepted: boolean) => void) {
     this.#onSettled = onSettled
-    this.promise = new Promise((resolve, reject) => {
-      this.#resolve = resolve
-      this.#reject = reject
-    })
+  }
+
+  /** Resolves when all nodes have answered. */
+  get promise(): Promise<Accepted> {
+    return this.#answer.promise
   }
 
   /** No more calls join. */
@@ -46,13 +46,13 @@ export class AckGroup {
     if (this.#isSettled) return
     this.#isSettled = true
     this.#onSettled(this, false)
-    this.#reject(error)
+    this.#answer.reject(error)
   }
 
   #settle(): void {
     if (this.#isOpen || this.waitingCount > 0 || this.#isSettled) return
     this.#isSettled = true
     this.#onSettled(this, true)
-    this.#resolve(ACCEPTED)
+    this.#answer.resolve(ACCEPTED)
   }
 }

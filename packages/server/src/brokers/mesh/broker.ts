@@ -6,13 +6,13 @@ import type {
   BrokerCapabilities,
   BrokerSink,
   BrokerStats,
-  InboundMessage,
   OutboundMessage,
   Position,
   ReadRange,
   ReadResult,
 } from '../../ports/broker.js'
 import type { HistoryOptions } from '../../ports/history-rules.js'
+import { accepted, inbound } from '../../ports/messages.js'
 import { PublishIds } from '../dedupe/publish-ids.js'
 import { DedupeWindow } from '../dedupe/window.js'
 import { HistoryLog, hasHistory } from '../log/history-log.js'
@@ -323,20 +323,6 @@ function messageIdBytes(messageId: string | undefined): Uint8Array | undefined {
   if (messageId === undefined) return undefined
   const bytes = Buffer.from(messageId)
   return bytes.length <= MAX_MESSAGE_ID_BYTES ? bytes : undefined
-}
-
-function accepted(position: Position | undefined, isDuplicate: boolean): Accepted {
-  return position === undefined ? { isDuplicate } : { position, isDuplicate }
-}
-
-function inbound(
-  { key, payload, isBinary }: PeerMessage,
-  position: Position | undefined,
-  origin: number | undefined,
-): InboundMessage {
-  if (position === undefined)
-    return origin === undefined ? { key, payload, isBinary } : { key, payload, isBinary, origin }
-  return origin === undefined ? { key, payload, isBinary, position } : { key, payload, isBinary, position, origin }
 }
 
 /** Makes a node of a mesh; it does nothing yet. */
