@@ -35,6 +35,7 @@ export class FaultyBroker implements Broker {
   readonly capabilities: BrokerCapabilities = {
     history: false,
     ordered: true,
+    sharedLog: false,
     confirms: true,
     queueGroups: false,
     durable: false,

@@ -10,8 +10,6 @@ export interface BrokerSystem {
    * for a minute.
    */
   createNode(): Broker | Promise<Broker>
-  /** Each node has a log of its own, of the same messages in an order and with positions of its own. Absent: all have the same. */
-  readonly hasOwnLogs?: boolean
   /**
    * What the nodes of this system have at the broker now, a line each: queues, subscriptions, connections. Asked while nodes run,
    * when there must be something, and after they have stopped, when there must be nothing. Absent for a broker that is in the process.

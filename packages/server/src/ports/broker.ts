@@ -20,6 +20,11 @@ export interface BrokerCapabilities {
    * differently. Messages of one node keep the order of its calls with every broker.
    */
   readonly ordered: boolean
+  /**
+   * All nodes read one log: a position of one node is good on every other. Without it each node keeps a log of its own, and
+   * answers a position of another node with `epoch-changed` and no messages.
+   */
+  readonly sharedLog: boolean
   /** `publish` waits until the broker has accepted the message. */
   readonly confirms: boolean
   readonly queueGroups: boolean

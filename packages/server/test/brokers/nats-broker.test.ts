@@ -19,6 +19,7 @@ import type { HistoryOptions } from '../../src/ports/history-rules.js'
 const CAPABILITIES: BrokerCapabilities = {
   history: false,
   ordered: false,
+  sharedLog: false,
   confirms: true,
   queueGroups: false,
   durable: false,
@@ -176,6 +177,7 @@ brokerSuite('nats, all logged', system(historyOf('#=1000')), {
   ...CAPABILITIES,
   history: true,
   ordered: true,
+  sharedLog: true,
   durable: true,
 })
 

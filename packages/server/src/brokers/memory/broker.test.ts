@@ -11,6 +11,7 @@ const DEFAULTS: MemoryBrokerOptions = brokerOptions({
 const CAPABILITIES: BrokerCapabilities = {
   history: true,
   ordered: true,
+  sharedLog: true,
   confirms: true,
   queueGroups: false,
   durable: false,
@@ -21,7 +22,7 @@ brokerSuite('memory', () => ({ createNode: () => new MemoryBroker(DEFAULTS) }), 
 brokerSuite(
   'memory without history',
   () => ({ createNode: () => new MemoryBroker({ ...DEFAULTS, historyMaxMessages: 0 }) }),
-  { ...CAPABILITIES, history: false },
+  { ...CAPABILITIES, history: false, sharedLog: false },
 )
 
 const quietSink: BrokerSink = { deliver: () => true, status: () => undefined, gap: () => undefined }

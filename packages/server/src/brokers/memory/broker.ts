@@ -14,7 +14,7 @@ import type {
 import type { HistoryOptions } from '../../ports/history-rules.js'
 import { accepted, inbound } from '../../ports/messages.js'
 import { DedupeWindow } from '../dedupe/window.js'
-import { hasHistory, OrderedLog } from '../log/history-log.js'
+import { HistoryLog, hasHistory } from '../log/history-log.js'
 
 /** Options of a {@link MemoryBroker}. */
 export interface MemoryBrokerOptions extends HistoryOptions {
@@ -51,7 +51,7 @@ export class MemoryBroker implements Broker {
   readonly #options: MemoryBrokerOptions
   readonly #now: () => number
   #sink: BrokerSink | undefined
-  readonly #log: OrderedLog
+  readonly #log: HistoryLog
   #dedupe: DedupeWindow
   #acceptedCount = 0
 
@@ -61,12 +61,13 @@ export class MemoryBroker implements Broker {
     this.capabilities = {
       history: hasHistory(options),
       ordered: true,
+      sharedLog: hasHistory(options),
       confirms: true,
       queueGroups: false,
       durable: false,
       manyNodes: false,
     }
-    this.#log = new OrderedLog(options)
+    this.#log = new HistoryLog(options)
     this.#dedupe = this.#createDedupe()
   }
 

@@ -70,6 +70,7 @@ class TestDriver implements LinkDriver {
   readonly capabilities = {
     history: false,
     ordered: true,
+    sharedLog: false,
     confirms: true,
     queueGroups: false,
     durable: false,

@@ -88,7 +88,15 @@ async function started(log: TestLog) {
     name: 'test',
     address: 'nowhere',
     takesBundles: true,
-    capabilities: { history: true, ordered: true, confirms: true, queueGroups: false, durable: true, manyNodes: true },
+    capabilities: {
+      history: true,
+      ordered: true,
+      sharedLog: true,
+      confirms: true,
+      queueGroups: false,
+      durable: true,
+      manyNodes: true,
+    },
     connect: async ({ node }, events) => {
       const link = new LogLink(log, events, node)
       links.push(link)

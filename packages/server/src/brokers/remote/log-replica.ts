@@ -2,7 +2,7 @@ import type { GapReason } from 'webmq-client/protocol'
 import type { Position, ReadRange, ReadResult } from '../../ports/broker.js'
 import type { HistoryOptions } from '../../ports/history-rules.js'
 import { DuplicateFilter, type DuplicateFilterOptions } from '../dedupe/duplicate-filter.js'
-import { OrderedLog } from '../log/history-log.js'
+import { HistoryLog } from '../log/history-log.js'
 import type { Link, LinkSource, LogFollower, LoggedDelivery } from './link.js'
 import { LogArrivals } from './log-arrivals.js'
 
@@ -34,7 +34,7 @@ const MAX_ARRIVAL_MS = 2_000
 export class LogReplica implements LogFollower {
   readonly #options: LogReplicaOptions
   readonly #events: LogReplicaEvents
-  readonly #log: OrderedLog
+  readonly #log: HistoryLog
   readonly #arrivals = new LogArrivals()
   #duplicates: DuplicateFilter
   /** What the log before this one had: its nodes may send some of that again, into this one. */
@@ -46,7 +46,7 @@ export class LogReplica implements LogFollower {
   constructor(options: LogReplicaOptions, events: LogReplicaEvents) {
     this.#options = options
     this.#events = events
-    this.#log = new OrderedLog(options)
+    this.#log = new HistoryLog(options)
     this.#duplicates = new DuplicateFilter(options)
   }
 
