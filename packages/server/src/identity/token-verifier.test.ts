@@ -162,7 +162,7 @@ describe('claims', () => {
     [{ aud: 'webmq' }, 'claim iss is not the required issuer'],
     [{ ...good, aud: 'other' }, 'claim aud does not contain the required audience'],
     [{ iss: good.iss }, 'claim aud does not contain the required audience'],
-    [{ ...good, nbf: NOW_S + 60 }, 'claim nbf lies in the future'],
+    [{ ...good, nbf: NOW_S + 60 }, 'claim nbf is in the future'],
     [{ ...good, exp: 'soon' as unknown as number }, 'claim exp is malformed'],
     [{ ...good, sub: 12 as unknown as string }, 'claim sub'],
     [{ ...good, sub: '' }, 'claim sub is not a text'],

@@ -98,7 +98,7 @@ describe('webmq-server token create', () => {
     [['--ttl', '0'], '--ttl: "0" is not a time'],
     [['--ttl', 'soon'], '--ttl: "soon" is not a time'],
     [['--alg', 'RS256'], '--alg: RS256 does not fit this key, which allows HS256'],
-    [['--alg', 'none'], '--alg: none does not go'],
+    [['--alg', 'none'], '--alg: none does not fit'],
     [['--private-key', '/nowhere/key.pem'], '--private-key: cannot read /nowhere/key.pem'],
   ])('%j ends with 2 and says what is wrong', async (args, message) => {
     const { exitCode, stdout, stderr } = await runInProcess(['token', 'create', ...args], { env })
