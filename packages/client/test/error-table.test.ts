@@ -102,7 +102,7 @@ describe('docs/errors.md', () => {
   it.each(sections)('says of $code what the table says', ({ code, message, facts, text }) => {
     const spec: ErrorSpec | undefined = ERRORS[code as ErrorCode]
     expect({ message, facts }).toEqual({ message: spec?.message, facts: spec && factsOf(spec) })
-    expect(text).toMatch(/^- Cause: .+\n- Fix: .+$/m)
+    expect(text).toMatch(/^- Cause: .+(\n {2}.+)*\n- Fix: .+$/m)
   })
 
   it('names no code that is not in the table', () => {

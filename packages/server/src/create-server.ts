@@ -15,22 +15,22 @@ import { historyRulesOf } from './ports/history-rules.js'
 import type { Transport, TransportOptions } from './ports/transport.js'
 
 /**
- * Makes a server; it does nothing yet. This is the one place that knows which transports and brokers there are, and it
- * loads only the chosen ones.
+ * Creates a server; call `start` or `attach` to run it. Only this file knows all transports and brokers; it loads only
+ * the chosen ones.
  *
  * @throws {WebMQError} `E_OPTION_INVALID`, `E_INSECURE`.
  */
 export function createServer(options: ServerOptions = {}): WebMQServer {
   const resolved = resolveOptions(options)
-  const { jwt, demo, logger, logLevel, logFormat } = resolved
-  const log = logger ?? createLogger({ level: logLevel, format: logFormat })
+  const { jwt, demo, logLevel, logFormat } = resolved
+  const logger = resolved.logger ?? createLogger({ level: logLevel, format: logFormat })
   return new Server({
     options: resolved,
-    log,
-    verifier: jwt === undefined ? undefined : createTokenVerifier(jwt, { logger: log }),
+    logger,
+    verifier: jwt === undefined ? undefined : createTokenVerifier(jwt, { logger }),
     demo: demo ? demoFolders() : undefined,
     createTransport,
-    createBroker: (options) => createBroker(options, log),
+    createBroker: (options) => createBroker(options, logger),
   })
 }
 
@@ -48,7 +48,7 @@ async function createTransport(options: ResolvedOptions, httpServer: NodeHttpSer
   }
 }
 
-async function createBroker(options: ResolvedOptions, log: Logger): Promise<Broker> {
+async function createBroker(options: ResolvedOptions, logger: Logger): Promise<Broker> {
   const { broker: address } = options
   if (typeof address !== 'string') return address
   const name = brokerNameOf(address)
@@ -69,7 +69,7 @@ async function createBroker(options: ResolvedOptions, log: Logger): Promise<Brok
     case 'mesh': {
       const { createMeshBroker } = await import('./brokers/mesh/broker.js')
       const { peers, listen } = meshPlacesOf(address, options.mesh?.listen)
-      return createMeshBroker({ ...shared, peers, listen, secret: options.mesh?.secret, logger: log })
+      return createMeshBroker({ ...shared, peers, listen, secret: options.mesh?.secret, logger })
     }
     case 'rabbitmq': {
       const { createRabbitmqBroker } = await import('./brokers/rabbitmq/broker.js')
@@ -101,7 +101,7 @@ function transportOptionsOf(options: ResolvedOptions, httpServer: NodeHttpServer
   }
 }
 
-/** The page lies beside the compiled code; the client is the library that everyone installs. */
+/** The page is next to the compiled code; the client library is the installed `webmq-client`. */
 function demoFolders(): { readonly pageFolder: string; readonly clientFolder: string } {
   const clientPackage = createRequire(import.meta.url).resolve('webmq-client/package.json')
   return {

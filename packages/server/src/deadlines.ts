@@ -1,27 +1,27 @@
-/** A deadline that was set; {@link Deadlines.clear} takes it back. */
+/** A deadline; {@link Deadlines.clear} cancels it. */
 export interface Deadline {
   readonly atMs: number
   readonly fire: () => void
-  /** Place in the heap; -1 once it has fired or was cleared. */
+  /** Index in the heap; -1 once it has fired or was cleared. */
   index: number
 }
 
 /** Options of {@link Deadlines}. */
 export interface DeadlinesOptions {
-  /** The clock, Unix time in milliseconds; default `Date.now`. */
+  /** The clock, in milliseconds; default `Date.now`. */
   readonly now?: () => number
-  /** Called with what a `fire` throws. */
+  /** Called with an error of `fire`. */
   readonly onError: (error: unknown) => void
 }
 
-/** Deadlines within this time fire together: thousands of them cost a few wake-ups. */
+/** Deadlines within this time fire together, so that thousands of them cost few wake-ups. */
 const GRANULARITY_MS = 50
 /** Node fires a timer that is longer than 2^31 - 1 ms at once. */
 const MAX_TIMER_MS = 2_147_483_647
 
 /**
- * Any number of deadlines on one timer. A binary heap: setting and clearing cost O(log n), and a deadline that is taken
- * back, as most are, leaves nothing behind. Fires late by at most 50 ms, never early; keeps no process alive.
+ * Runs any number of deadlines on one timer, in a binary heap: setting and clearing cost O(log n). A cleared deadline
+ * frees its memory at once. Deadlines fire at most 50 ms late and never early. They do not keep the process alive.
  */
 export class Deadlines {
   readonly #now: () => number
@@ -35,12 +35,12 @@ export class Deadlines {
     this.#onError = options.onError
   }
 
-  /** Deadlines that are set. */
+  /** Number of pending deadlines. */
   get size(): number {
     return this.#heap.length
   }
 
-  /** Calls `fire` once, when the clock has reached `atMs`. */
+  /** Calls `fire` once, when the clock reaches `atMs`. */
   set(atMs: number, fire: () => void): Deadline {
     const deadline: Deadline = { atMs, fire, index: this.#heap.length }
     this.#heap.push(deadline)
@@ -49,7 +49,7 @@ export class Deadlines {
     return deadline
   }
 
-  /** Takes a deadline back; one that has fired is left alone. */
+  /** Cancels a deadline; a no-op once it has fired. */
   clear(deadline: Deadline): void {
     const { index } = deadline
     if (index < 0) return
@@ -61,7 +61,7 @@ export class Deadlines {
     this.#down(last)
   }
 
-  /** Takes all deadlines back. */
+  /** Cancels all deadlines. */
   stop(): void {
     for (const deadline of this.#heap) deadline.index = -1
     this.#heap.length = 0

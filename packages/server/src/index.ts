@@ -12,12 +12,11 @@ export type {
 } from './api.js'
 export { createServer } from './create-server.js'
 export type { BrokerChange } from './health/broker-watch.js'
-export type { MetricsAudience } from './http/local-request.js'
 export type { Grant, Identity, JwtOptions } from './identity/index.js'
 export type { LocalGap, LocalHandler, LocalMessage } from './in-process/listeners.js'
 export type { HistoryMessage, HistoryQuery, HistoryResult } from './in-process/read-history.js'
 export type { Logger, LogLevel } from './logger.js'
-export type { ServerOptions } from './options/options.js'
+export type { MetricsAudience, ServerOptions } from './options/options.js'
 export type {
   Accepted,
   Broker,

@@ -1,22 +1,22 @@
 import pino, { type DestinationStream } from 'pino'
 import { prettyFactory } from 'pino-pretty'
 
-/** Levels of the log, least serious first; `silent` writes nothing. */
+/** Log levels, lowest first; `silent` writes nothing. */
 export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
 
 /** One of {@link LOG_LEVELS}. */
 export type LogLevel = (typeof LOG_LEVELS)[number]
 
-/** How log lines look: `auto` is `pretty` on a terminal, else `json`. */
+/** Format of log lines: `auto` is `pretty` on a terminal, otherwise `json`. */
 export type LogFormat = 'auto' | 'pretty' | 'json'
 
-/** Writes one line: a message, and fields that a machine can search for. An `err` field is written with its stack. */
+/** Writes one line: a message and searchable fields. An `err` field is written with its stack. */
 export interface LogMethod {
   (message: string): void
   (fields: object, message?: string): void
 }
 
-/** What the server logs to; a pino logger fits. */
+/** The logger interface of the server; a pino logger fits. */
 export interface Logger {
   readonly trace: LogMethod
   readonly debug: LogMethod
@@ -28,29 +28,28 @@ export interface Logger {
   child(bindings: Record<string, unknown>): Logger
 }
 
-/** How {@link createLogger} writes. */
+/** Options of {@link createLogger}. */
 export interface LoggerOptions {
   /** Default `info`. */
   readonly level?: LogLevel
   /** Default `auto`. */
   readonly format?: LogFormat
-  /** Where lines go; default standard error. Given one, `auto` is `json`. */
+  /** Target of the lines; default standard error. With any other target, `auto` is `json`. */
   readonly destination?: DestinationStream
-  /** Colours in pretty lines; by default on a terminal, unless `NO_COLOR` is set (no-color.org). */
+  /** Colours in pretty lines; by default only on a terminal without `NO_COLOR` (no-color.org). */
   readonly color?: boolean
 }
 
 const REDACTED = '[redacted]'
 
-/** Fields whose value is never written, at the top of a line or one level below. */
+/** Fields whose values are never written, at the top level of a line and one level below. */
 const SECRET_FIELDS = ['token', 'secret', 'password', 'authorization', 'cookie', '["sec-websocket-protocol"]']
 
 /**
- * A logger to standard error, so that standard output stays free for data. Writes before the call returns: the last
- * line before an exit is not lost.
+ * Creates a logger to standard error, which keeps standard output free for data. It writes synchronously, so that the
+ * last line before an exit is not lost.
  *
- * Nothing that looks like a token leaves: secret fields are replaced, and so are tokens inside of texts, such as the
- * message of an error or an address with a query.
+ * Secret fields are replaced, and so is any text that looks like a token, for example in error messages and addresses.
  */
 export function createLogger(options: LoggerOptions = {}): Logger {
   const { level = 'info', format = 'auto', destination = pino.destination({ dest: 2, sync: true }) } = options
@@ -70,7 +69,7 @@ export function createLogger(options: LoggerOptions = {}): Logger {
   )
 }
 
-/** Line by line, without pino-pretty's stream: that writes later, and loses the last lines when the process exits. */
+/** Formats each line directly. The stream of pino-pretty writes later and loses the last lines at exit. */
 function prettified(destination: DestinationStream, colorize: boolean): DestinationStream {
   const prettify = prettyFactory({ colorize, singleLine: true, translateTime: 'SYS:HH:MM:ss.l' })
   return { write: (line) => destination.write(prettify(line)) }
@@ -81,7 +80,7 @@ function redactedPaths(field: string): string[] {
   return [field, `*${nested}`, `*.headers${nested}`]
 }
 
-/** Replaces everything in a text that looks like a token: a JWT, what follows `Bearer`, a `token=` of a query. */
+/** Replaces text that looks like a token: a JWT, the value after `Bearer`, a `token=` in a query. */
 export function hideTokens(text: string): string {
   return text
     .replace(/(?<![\w-])eyJ[\w-]+\.[\w-]+(?:\.[\w-]*)?/g, REDACTED)

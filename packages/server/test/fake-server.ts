@@ -54,7 +54,7 @@ export class FakeServer {
     this.broker = broker ?? new MemoryBroker(memoryOptions(options))
     this.server = new Server({
       options: resolved,
-      log: logger,
+      logger,
       verifier,
       demo: undefined,
       createTransport: () => Promise.resolve(this.transport),

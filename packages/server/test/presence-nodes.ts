@@ -1,6 +1,6 @@
 import type { PresenceMember } from 'webmq-client/protocol'
 import type { ConnectionId, GroupId } from '../src/ports/transport.js'
-import type { Attendance, PresenceLimits } from '../src/presence/index.js'
+import type { ConnectionPresence, PresenceLimits } from '../src/presence/index.js'
 import { Presence } from '../src/presence/index.js'
 import type { BrokerHub, HubBroker } from './broker-hub.js'
 
@@ -87,7 +87,7 @@ export class PresenceNode {
       ttlMs,
       lingerMs: LINGER_MS,
       maxPayloadBytes,
-      log: { debug: () => undefined, warn: () => undefined },
+      logger: { debug: () => undefined, warn: () => undefined },
       now: Date.now,
     })
     void this.broker.start({
@@ -97,17 +97,17 @@ export class PresenceNode {
     })
   }
 
-  connect(): Attendance {
-    return this.presence.attend(++this.#connectionCount as ConnectionId)
+  connect(): ConnectionPresence {
+    return this.presence.of(++this.#connectionCount as ConnectionId)
   }
 
   /** A connection that watches a key. */
   async watch(key: string): Promise<Watcher> {
     const watcher = new Watcher()
-    const attendance = this.connect()
+    const own = this.connect()
     this.#watchers.set(this.#connectionCount as ConnectionId, watcher)
     await this.presence.whenComplete()
-    attendance.watch(key, () => {
+    own.watch(key, () => {
       for (const { id, ...rest } of this.membersOf(key)) watcher.members.set(id, { id, ...rest })
     })
     return watcher

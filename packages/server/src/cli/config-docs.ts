@@ -6,28 +6,29 @@ import { hasFileVariant } from './option-sources.js'
 
 const INTRODUCTION = `# Configuration
 
-Every option of the server, with its default, its flag, its environment variable and its name in the config file, which
-is also its name in \`createServer({ … })\`. \`webmq-server --help\` shows the same, \`webmq-server config print\` shows what
-the flags, the environment and the file add up to.
+This page lists every option of the server with its default, flag and environment variable. The heading is the
+option's name in the config file and in \`createServer({ … })\`. \`webmq-server --help\` shows the same list.
+\`webmq-server config print\` shows the values that result from flags, environment and file.
 
-This page is generated from the table of options; after a change of \`packages/server/src/options/table.ts\` run
-\`npx webmq-server config docs > docs/configuration.md\`. A test fails until that is done.
+This page is generated. After a change of \`packages/server/src/options/table.ts\`, run
+\`npx webmq-server config docs > docs/configuration.md\`; a test fails until you do.
 
 ## Where values come from
 
-Flags win over the environment, the environment over the config file, the file over the defaults.
+Flags override the environment, the environment overrides the config file, the file overrides the defaults.
 
-- **Flags** take a unit where it helps: \`--max-payload 64KiB\`, \`--drain-timeout 10s\`. Sizes know \`KiB\`, \`MiB\`, \`GiB\` (\`kb\`,
-  \`mb\`, \`gb\` mean the same multiples of 1,024), times know \`ms\`, \`s\`, \`m\`, \`h\`, \`d\`. A switch that the environment turned
-  on is taken back with \`--no-…\`.
-- **Environment**: \`WEBMQ_\` and the name of the flag, \`WEBMQ_MAX_PAYLOAD=64KiB\`. Lists are separated by commas, switches are
-  \`on\` or \`off\`. \`PORT\` is honoured where \`WEBMQ_PORT\` is not set. An empty variable counts as not set, except for tokens:
-  there it is an error, because a secret that got lost must not open the server to everyone. A \`WEBMQ_…\` variable that is not
-  known is warned of.
-- **Config file**: \`--config webmq.json\` or \`WEBMQ_CONFIG\`, one JSON object with the names below; \`jwt.secret\` stands for
-  \`{ "jwt": { "secret": … } }\`. Numbers are in the unit of the option, or texts with a unit. Names that are not known are errors.
-- **Secrets** are best kept in files: \`--jwt-secret-file\`, \`WEBMQ_JWT_SECRET_FILE\`, or \`"secretFile"\` in the config file. Paths
-  are relative to the working directory.
+- **Flags** accept units: \`--max-payload 64KiB\`, \`--drain-timeout 10s\`. Sizes take \`KiB\`, \`MiB\` and \`GiB\` (\`kb\`, \`mb\`
+  and \`gb\` mean the same multiples of 1,024). Times take \`ms\`, \`s\`, \`m\`, \`h\` and \`d\`. \`--no-…\` turns off a switch that
+  the environment or the file turned on.
+- **Environment variables** are \`WEBMQ_\` and the name of the flag: \`WEBMQ_MAX_PAYLOAD=64KiB\`. Commas separate lists;
+  switches are \`on\` or \`off\`. Without \`WEBMQ_PORT\`, \`PORT\` is used. An empty variable counts as not set. For tokens an
+  empty variable is an error, because a lost secret must not open the server to everyone. Unknown \`WEBMQ_…\` variables
+  cause a warning.
+- **The config file** is named by \`--config webmq.json\` or \`WEBMQ_CONFIG\`. It holds one JSON object with the names
+  below; \`jwt.secret\` stands for \`{ "jwt": { "secret": … } }\`. Numbers are in the unit of the option; texts may have a
+  unit. Unknown names are errors.
+- **Secrets** belong in files: \`--jwt-secret-file\`, \`WEBMQ_JWT_SECRET_FILE\`, or \`"secretFile"\` in the config file.
+  Paths are relative to the working directory.
 
 \`\`\`json
 {
@@ -38,17 +39,19 @@ Flags win over the environment, the environment over the config file, the file o
 }
 \`\`\`
 
-## What must hold together
+## Rules between options
 
-- \`maxOutboxBytes\` is at least \`maxPayloadBytes\` + 4,096: otherwise every large message would make a slow consumer.
-- Without tokens the server binds loopback only, unless \`insecure\` says otherwise (\`E_INSECURE\`).
-- Tokens need exactly one of \`jwt.secret\`, \`jwt.publicKey\` and \`jwt.jwksUrl\`. A key set comes over \`https://\`, or from loopback,
-  unless \`insecure\`.
-- \`tls\` needs both files, and \`transport: 'uws'\`.
+- \`maxOutboxBytes\` is at least \`maxPayloadBytes\` + 4,096. Otherwise every large message would close its receivers.
+- Without tokens, the server binds loopback addresses only, unless you set \`insecure\` (\`E_INSECURE\`).
+- Tokens need exactly one of \`jwt.secret\`, \`jwt.publicKey\` and \`jwt.jwksUrl\`. A key set must come over \`https://\` or
+  from loopback, unless you set \`insecure\`.
+- \`tls\` needs both files and \`transport: 'uws'\`.
 
-A value that is not allowed ends the start with \`E_OPTION_INVALID\` (exit code 2), which names the option, the value and what is
-allowed.
+A value that is not allowed ends the start with \`E_OPTION_INVALID\` (exit code 2). The error names the option, the
+value and the allowed values.
 `
+
+const MAX_LINE_CHARS = 120
 
 /** The whole of `docs/configuration.md`. */
 export function configDocs(): string {
@@ -65,21 +68,22 @@ function describeOption(spec: OptionSpec): string {
   const fileFlag = hasFileVariant(spec) ? `, \`--${spec.flag}-file <file>\`` : ''
   const fileVariable = hasFileVariant(spec) ? `, \`${environmentNameOf(spec)}_FILE\`` : ''
   const shortFlag = spec.shortFlag === undefined ? '' : `\`-${spec.shortFlag}\`, `
+  const flags = `${shortFlag}\`${flag}\`${fileFlag}`
   return `
 ### \`${spec.name}\`
 
-${spec.help}${spec.detail === undefined ? '' : ` ${spec.detail}`}
+${wrap(spec.detail === undefined ? spec.help : `${spec.help} ${spec.detail}`)}
 
-- Default: ${describeDefaultInDocs(spec)}
-- Allowed: ${describeType(spec)}
-- Flag: ${shortFlag}\`${flag}\`${fileFlag} · Environment: \`${environmentNameOf(spec)}\`${fileVariable}
+${wrap(`- Default: ${describeDefaultInDocs(spec)}`, '  ')}
+${wrap(`- Allowed: ${describeType(spec)}`, '  ')}
+${wrap(`- Flag: ${flags} · Environment: \`${environmentNameOf(spec)}\`${fileVariable}`, '  ')}
 `
 }
 
 function describeDefaultInDocs(spec: OptionSpec): string {
   const text = describeDefault(spec)
   if (text === undefined) return 'none'
-  // What is a value is shown as one; what is a description is not.
+  // Values are shown as code, descriptions as text.
   const isDescription = spec.type === 'list' || spec.type === 'switch' || ('defaultText' in spec && spec.defaultText)
   if (isDescription) return text
   const exact = spec.type === 'integer' && String(spec.default) !== text ? ` (${String(spec.default)})` : ''
@@ -98,7 +102,20 @@ function describeType(spec: OptionSpec): string {
       return '`true` or `false`'
     case 'text':
       if (spec.fromFile === 'pem') return 'PEM text, or the name of a file that holds it'
-      // What a check says of the empty text, which none allows, is what it allows.
+      // No check allows the empty text, so its answer describes the allowed values.
       return spec.check?.('') ?? 'the name of a file'
   }
+}
+
+/** Breaks a paragraph between words, but not within code. @param indent Begins every line but the first. */
+function wrap(text: string, indent = ''): string {
+  const words = text.match(/(?:`[^`]*`|[^\s`])+/g) ?? []
+  const lines: string[] = []
+  for (const word of words) {
+    const line = lines.at(-1)
+    if (line === undefined) lines.push(word)
+    else if (line.length + 1 + word.length > MAX_LINE_CHARS) lines.push(indent + word)
+    else lines[lines.length - 1] = `${line} ${word}`
+  }
+  return lines.join('\n')
 }

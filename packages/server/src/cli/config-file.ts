@@ -5,14 +5,14 @@ import { OPTIONS } from '../options/table.js'
 import { validateOption } from '../options/values.js'
 import { hasFileVariant, type OptionValues, readOption, readTextFile } from './option-sources.js'
 
-/** Names an editor's schema; not an option. */
+/** Members for editors, not options. */
 const IGNORED_NAMES: readonly string[] = ['$schema']
 
 /**
- * Reads a config file: one JSON object with the names of `ServerOptions`. Numbers may be texts with a unit (`"25s"`),
- * and a secret may stand in a file of its own (`"jwt": { "secretFile": … }`). Paths are relative to the working directory.
+ * Reads a config file: one JSON object with the names of `ServerOptions`. Numbers may be texts with a unit (`"25s"`).
+ * A secret may be in its own file (`"jwt": { "secretFile": … }`). Paths are relative to the working directory.
  *
- * @throws {WebMQError} `E_OPTION_INVALID` that names the file and the option.
+ * @throws {WebMQError} `E_OPTION_INVALID` with the names of the file and the option.
  */
 export function readConfigFile(path: string, specs: readonly OptionSpec[] = OPTIONS): OptionValues {
   const values = new Map<string, OptionValue>()
@@ -23,7 +23,7 @@ export function readConfigFile(path: string, specs: readonly OptionSpec[] = OPTI
     const spec: OptionSpec | undefined = fileSpec ?? OPTIONS.find((known) => known.name === name)
     if (spec === undefined) {
       const names = OPTIONS.map((known) => known.name)
-      throw new WebMQError('E_OPTION_INVALID', { detail: `${label}: not known${didYouMean(name, names)}` })
+      throw new WebMQError('E_OPTION_INVALID', { detail: `${label}: unknown option${didYouMean(name, names)}` })
     }
     if (!specs.some((wanted) => wanted.name === spec.name)) continue
     const isText = typeof value === 'string' && spec.type !== 'list'
@@ -47,10 +47,10 @@ function parse(path: string): object {
     throw new WebMQError('E_OPTION_INVALID', { detail: `config: ${path} is not JSON (${reason})`, cause })
   }
   if (isObject(value)) return value
-  throw new WebMQError('E_OPTION_INVALID', { detail: `config: ${path} does not hold an object` })
+  throw new WebMQError('E_OPTION_INVALID', { detail: `config: ${path} does not contain an object` })
 }
 
-/** `{ jwt: { issuer } }` as `jwt.issuer`. An empty object is kept, and then not known: an empty `jwt` must not be overlooked. */
+/** Turns `{ jwt: { issuer } }` into `jwt.issuer`. Keeps empty objects, which are then unknown: an empty `jwt` must not go unnoticed. */
 function flatten(value: object): readonly (readonly [string, unknown])[] {
   return Object.entries(value).flatMap(([name, member]: [string, unknown]) =>
     isObject(member) && Object.keys(member).length > 0

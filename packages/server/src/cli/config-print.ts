@@ -4,17 +4,17 @@ import { OPTIONS } from '../options/table.js'
 import { unknownVariables } from './environment.js'
 import { type Terminal, warn } from './terminal.js'
 
-/** Stands for the value of a secret. */
+/** Replaces the value of a secret. */
 const HIDDEN = '[hidden]'
 
-/** Prints what these options resolve to, as a config file. */
+/** Prints the resolved options as a config file. */
 export function configPrint(options: ServerOptions, terminal: Terminal): void {
   const resolved = resolveOptions(options)
   for (const warning of [...unknownVariables(terminal.env), ...warningsOf(resolved)]) warn(warning, terminal)
   terminal.stdout.write(`${JSON.stringify(withoutSecrets(resolved), null, 2)}\n`)
 }
 
-/** The options with every secret hidden, for people to see. */
+/** The options with all secrets replaced. */
 export function withoutSecrets(options: ResolvedOptions): object {
   const shown: Record<string, unknown> = { ...options }
   for (const spec of OPTIONS as readonly OptionSpec[]) {

@@ -1,6 +1,6 @@
 import type { Grant } from '../identity/index.js'
 
-/** Grants for people: one line for each pattern. */
+/** Describes grants, one line per pattern. */
 export function describeGrants(grants: readonly Grant[]): string {
   if (grants.length === 0) return '  nothing\n'
   return grants

@@ -86,7 +86,7 @@ describe('unknownVariables', () => {
   it('finds typos, and says what was meant', () => {
     expect(
       unknownVariables({ WEBMQ_PRT: '1', WEBMQ_PORT: '1', WEBMQ_CONFIG: 'x', WEBMQ_JWT_SECRET_FILE: 'x', PORT: '1' }),
-    ).toEqual(['the environment variable WEBMQ_PRT is not known, did you mean WEBMQ_PORT?'])
+    ).toEqual(['unknown environment variable WEBMQ_PRT, did you mean WEBMQ_PORT?'])
   })
 })
 

@@ -4,16 +4,17 @@ import { environmentNameOf, type OptionSpec, type OptionValue } from '../options
 import { OPTIONS } from '../options/table.js'
 import { fileVariableOf, hasFileVariant, type OptionValues, readOption, type TextSource } from './option-sources.js'
 
-/** Names the config file, as `--config` does. */
+/** The variable that names the config file, like `--config`. */
 export const CONFIG_VARIABLE = 'WEBMQ_CONFIG'
 
 /**
- * Reads options from the environment: `WEBMQ_MAX_PAYLOAD=64KiB`, `WEBMQ_JWT_SECRET_FILE=/run/secrets/jwt`, and `PORT`
- * where `WEBMQ_PORT` is not set, as platforms that hand out ports set it.
+ * Reads options from the environment: `WEBMQ_MAX_PAYLOAD=64KiB`, `WEBMQ_JWT_SECRET_FILE=/run/secrets/jwt`. Without
+ * `WEBMQ_PORT` it reads `PORT`, which hosting platforms set.
  *
- * An empty variable counts as not set, except for tokens: an empty secret must not open the server to everyone.
+ * An empty variable counts as not set. Variables for tokens are an exception, because an empty secret must not open the
+ * server to everyone.
  *
- * @throws {WebMQError} `E_OPTION_INVALID` that names the variable.
+ * @throws {WebMQError} `E_OPTION_INVALID` with the name of the variable.
  */
 export function readEnvironment(env: NodeJS.ProcessEnv, specs: readonly OptionSpec[] = OPTIONS): OptionValues {
   const values = new Map<string, OptionValue>()
@@ -42,7 +43,7 @@ function textOf(spec: OptionSpec, env: NodeJS.ProcessEnv, name: string): string 
   return text === '' && spec.section !== 'Tokens' ? undefined : text
 }
 
-/** One sentence for each `WEBMQ_…` variable that means nothing here: most often a typo. */
+/** One sentence for each unknown `WEBMQ_…` variable, usually a typo. */
 export function unknownVariables(env: NodeJS.ProcessEnv): readonly string[] {
   const known = [
     CONFIG_VARIABLE,
@@ -51,5 +52,5 @@ export function unknownVariables(env: NodeJS.ProcessEnv): readonly string[] {
   ]
   return Object.keys(env)
     .filter((name) => name.startsWith('WEBMQ_') && !known.includes(name))
-    .map((name) => `the environment variable ${name} is not known${didYouMean(name, known)}`)
+    .map((name) => `unknown environment variable ${name}${didYouMean(name, known)}`)
 }

@@ -2,17 +2,17 @@ import { EXIT } from './exit-codes.js'
 import { run } from './run.js'
 import { warn } from './terminal.js'
 
-/** A command that is done lets the process end by itself; what keeps it up for longer is a bug, and must not keep people waiting. */
+/** Time for the process to end by itself after a command. Anything that takes longer is a bug and is ended. */
 const EXIT_GRACE_MS = 1000
 
 const { env, stdin, stdout, stderr } = process
 const terminal = { env, stdin, stdout, stderr }
-// `webmq-server config docs | head`: whoever reads may stop to.
+// In `webmq-server config docs | head`, the reader may close the pipe early.
 stdout.on('error', (error: NodeJS.ErrnoException) => {
   process.exitCode = error.code === 'EPIPE' ? EXIT.OK : EXIT.FAILED
 })
 process.exitCode = await run(process.argv.slice(2), terminal)
 setTimeout(() => {
-  warn(`something keeps the process up (${process.getActiveResourcesInfo().join(', ')}); ending it`, terminal)
+  warn(`something keeps the process running (${process.getActiveResourcesInfo().join(', ')}); ending it`, terminal)
   process.exit()
 }, EXIT_GRACE_MS).unref()

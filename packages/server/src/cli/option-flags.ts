@@ -6,17 +6,17 @@ import { readConfigFile } from './config-file.js'
 import { CONFIG_VARIABLE, readEnvironment } from './environment.js'
 import { hasFileVariant, mergeSources, type OptionValues, readOption } from './option-sources.js'
 
-/** Adds the flags of these rows of the table to a command, and `--config`. */
+/** Adds the flags of these options, and `--config`, to a command. */
 export function addOptionFlags(command: Command, specs: readonly OptionSpec[]): void {
   for (const spec of specs) {
     const option = new Option(flagsOf(spec), describe(spec)).helpGroup(`${spec.section}:`)
     command.addOption(spec.type === 'switch' ? option : option.argParser(collector(spec)))
     if (spec.type === 'switch') {
-      // Takes back what the environment or the file turned on; too rare for a line in the help.
+      // Overrides a switch from the environment or the file; hidden because it is rarely needed.
       command.addOption(new Option(`--no-${spec.flag}`).default(undefined).hideHelp())
     }
     if (hasFileVariant(spec)) {
-      const description = `File that holds it. (env: ${environmentNameOf(spec)}_FILE)`
+      const description = `The same, read from a file. (env: ${environmentNameOf(spec)}_FILE)`
       command.addOption(new Option(`--${spec.flag}-file <file>`, description).helpGroup(`${spec.section}:`))
     }
   }
@@ -31,7 +31,7 @@ function flagsOf(spec: OptionSpec): string {
   return `${short}--${spec.flag}${value}`
 }
 
-/** What stands for the value of an option in the help: `size` where a unit may be written. */
+/** Name of an option's value in the help; `size` and `time` accept units. */
 export function placeholderOf(spec: OptionSpec): string {
   if (spec.type === 'choice') return spec.choices.length < 4 ? spec.choices.join('|') : 'name'
   if (spec.type === 'switch') return 'on|off'
@@ -55,7 +55,7 @@ function defaultNote(spec: OptionSpec): string | undefined {
   return text === undefined ? undefined : `default: ${text}`
 }
 
-/** Reads the value of a flag as it is met; a list grows with every repetition. */
+/** Reads the value of each flag; repeated flags extend a list. */
 function collector(spec: OptionSpec): (text: string, previous: unknown) => unknown {
   return (text, previous) => {
     const value = readOption(spec, { label: `--${spec.flag}`, text })
@@ -63,7 +63,7 @@ function collector(spec: OptionSpec): (text: string, previous: unknown) => unkno
   }
 }
 
-/** Values of the flags that were given. */
+/** Values of the flags on the command line. */
 export function readFlags(command: Command, specs: readonly OptionSpec[]): OptionValues {
   const given: Readonly<Record<string, unknown>> = command.opts()
   const values = new Map<string, OptionValue>()
@@ -74,22 +74,22 @@ export function readFlags(command: Command, specs: readonly OptionSpec[]): Optio
     if (typeof file !== 'string') continue
     const label = `--${spec.flag}-file`
     if (value !== undefined) {
-      throw new WebMQError('E_OPTION_INVALID', { detail: `--${spec.flag} and ${label} are both given; give one` })
+      throw new WebMQError('E_OPTION_INVALID', { detail: `--${spec.flag} and ${label} are both given; use one` })
     }
     values.set(spec.name, readOption(spec, { label, text: file, isFile: true }))
   }
   return values
 }
 
-/** As commander names the value of a flag. */
+/** The name that commander gives to a flag's value. */
 function camelCase(flag: string): string {
   return flag.replace(/-(.)/g, (_, letter: string) => letter.toUpperCase())
 }
 
 /**
- * The options that a command was started with: flags over environment over config file. Defaults are not filled in.
+ * The options from flags, environment and config file, in this order of precedence, without defaults.
  *
- * @throws {WebMQError} `E_OPTION_INVALID` that names the flag, the variable or the file.
+ * @throws {WebMQError} `E_OPTION_INVALID` with the name of the flag, variable or file.
  */
 export function readSources(command: Command, specs: readonly OptionSpec[], env: NodeJS.ProcessEnv): ServerOptions {
   const { config } = command.opts<{ config?: string }>()

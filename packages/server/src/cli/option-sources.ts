@@ -5,15 +5,15 @@ import { environmentNameOf, type OptionSpec, type OptionValue } from '../options
 import { OPTIONS } from '../options/table.js'
 import { parseOption } from '../options/values.js'
 
-/** Values of one source, by the names of the table. */
+/** Values of one source, by option name. */
 export type OptionValues = ReadonlyMap<string, OptionValue>
 
-/** The rows of the table whose name begins with a prefix: `jwt.` for what concerns tokens. */
+/** The options whose name begins with a prefix, such as `jwt.`. */
 export function optionsNamed(prefix: string): readonly OptionSpec[] {
   return OPTIONS.filter((spec) => spec.name.startsWith(prefix))
 }
 
-/** Puts sources over each other, the strongest first, as the options of {@link createServer}. */
+/** Merges sources into the options of {@link createServer}; earlier sources override later ones. */
 export function mergeSources(sources: readonly OptionValues[]): ServerOptions {
   const merged: Record<string, unknown> = {}
   for (const source of sources.toReversed()) {
@@ -26,19 +26,19 @@ export function mergeSources(sources: readonly OptionValues[]): ServerOptions {
   return merged
 }
 
-/** Where one text value came from. */
+/** A text value and its source. */
 export interface TextSource {
-  /** How the source names the option, for errors. */
+  /** The source's name for the option, for errors. */
   readonly label: string
   readonly text: string
-  /** The text names a file that holds the value. */
+  /** The text is the name of a file with the value. */
   readonly isFile?: boolean
 }
 
 /**
- * Reads the text of one option, from the file that it names when it names one.
+ * Reads the value of one option from a text or from the file that the text names.
  *
- * @throws {WebMQError} `E_OPTION_INVALID` when the value is not allowed, or the file cannot be read.
+ * @throws {WebMQError} `E_OPTION_INVALID` when the value is not allowed or the file cannot be read.
  */
 export function readOption(spec: OptionSpec, { label, text, isFile = false }: TextSource): OptionValue {
   const isPemFile = spec.type === 'text' && spec.fromFile === 'pem' && !text.trimStart().startsWith('-----BEGIN')
@@ -46,7 +46,7 @@ export function readOption(spec: OptionSpec, { label, text, isFile = false }: Te
 }
 
 /**
- * Reads a file that an option names. The line break at its end is not part of the value: editors add it.
+ * Reads a file that an option names. Drops the final line break, which editors add.
  *
  * @throws {WebMQError} `E_OPTION_INVALID` when it cannot be read.
  */
@@ -63,12 +63,12 @@ function errorCode(error: unknown): string {
   return String(error)
 }
 
-/** Whether an option may be given by naming a file that holds it. */
+/** Whether the option has a flag and a variable that name a file with its value. */
 export function hasFileVariant(spec: OptionSpec): boolean {
   return spec.type === 'text' && spec.fromFile === 'file-flag'
 }
 
-/** The variable that names a file which holds an option: `WEBMQ_JWT_SECRET_FILE`. */
+/** The variable that names the file with an option's value: `WEBMQ_JWT_SECRET_FILE`. */
 export function fileVariableOf(spec: OptionSpec): string {
   return `${environmentNameOf(spec)}_FILE`
 }

@@ -13,9 +13,9 @@ import { tokenCreateCommand } from './token-create.js'
 import { tokenInspectCommand } from './token-inspect.js'
 
 const EXAMPLES = `Examples:
-  webmq-server                                        this machine only, no tokens, nothing to install
-  webmq-server --demo                                 the same, with a page to try it out
-  webmq-server -p 9000 --origin http://localhost:5173 pages of a development server may connect
+  webmq-server                                        this machine only, no tokens, no broker to install
+  webmq-server --demo                                 the same, with a demo page
+  webmq-server -p 9000 --origin http://localhost:5173 allow pages of a development server
   webmq-server --host 0.0.0.0 --jwt-secret-file /run/secrets/webmq --log-level warn
   webmq-server --host 0.0.0.0 --jwks https://id.example.com/.well-known/jwks.json --audience webmq
   WEBMQ_PORT=9000 WEBMQ_MAX_PAYLOAD=64KiB webmq-server --config webmq.json
@@ -23,14 +23,14 @@ const EXAMPLES = `Examples:
 `
 
 const MORE = `
-Flags win over the environment, the environment over the config file, the file over the defaults.
-Sizes may be written 64KiB, times 10s. What each option is good for: docs/configuration.md
+Flags override the environment, the environment overrides the config file, the file overrides the defaults.
+Sizes accept units such as 64KiB, times such as 10s. All options in detail: docs/configuration.md
 `
 
 /**
- * The command line: `serve` (also without saying so), `token create`, `token inspect`, `config print`, `config docs`.
+ * The command line: `serve` (the default), `token create`, `token inspect`, `config print`, `config docs`.
  *
- * @param exit Told the exit code of the command that ran.
+ * @param exit Gets the exit code of the command.
  */
 export function createProgram(terminal: Terminal, exit: (code: number) => void): Command {
   const program = new Command('webmq-server')
@@ -60,14 +60,14 @@ export function createProgram(terminal: Terminal, exit: (code: number) => void):
   serveCommand.addHelpText('before', EXAMPLES).addHelpText('after', MORE)
   program.createHelp = () => new HelpWithOptionsOf(program, serveCommand)
 
-  const token = program.command('token').description('Make and explain tokens.').helpCommand(false)
+  const token = program.command('token').description('Create and inspect tokens.').helpCommand(false)
   token.addCommand(inherit(tokenCreateCommand(terminal, optionsNamed('jwt.')), program))
   token.addCommand(inherit(tokenInspectCommand(terminal, optionsNamed('jwt.'), exit), program))
 
-  const config = program.command('config').description('Show what the server would run with.').helpCommand(false)
+  const config = program.command('config').description('Show the configuration.').helpCommand(false)
   const print = config
     .command('print')
-    .description('Print the options that the flags, the environment and the config file add up to, secrets hidden.')
+    .description('Print the options that result from flags, environment and config file, without secrets.')
     .action((_options: unknown, command: Command) => {
       configPrint(readSources(command, OPTIONS, terminal.env), terminal)
     })
@@ -85,15 +85,15 @@ function inherit(command: Command, parent: Command): Command {
   return command.copyInheritedSettings(parent)
 }
 
-/** Whatever is no command reaches `serve` as an argument. */
+/** Unknown commands reach `serve` as arguments. */
 function rejectUnknownCommand(command: Command): void {
   const [name] = command.args
   if (name === undefined) return
   const names = command.parent?.commands.map((sibling) => sibling.name()) ?? []
-  throw new WebMQError('E_OPTION_INVALID', { detail: `${name}: no such command${didYouMean(name, names)}` })
+  throw new WebMQError('E_OPTION_INVALID', { detail: `${name}: unknown command${didYouMean(name, names)}` })
 }
 
-/** `--help` without a command lists the options of `serve` too: most never type the command. */
+/** `--help` without a command also lists the options of `serve`, because most users omit that command. */
 class HelpWithOptionsOf extends Help {
   readonly #program: Command
   readonly #command: Command

@@ -5,9 +5,9 @@ import { createProgram } from './program.js'
 import { paint, type Terminal } from './terminal.js'
 
 /**
- * Runs a command line. Resolves to the exit code; whatever can go wrong is one sentence on standard error.
+ * Runs a command line and resolves to the exit code. Errors are one sentence on standard error.
  *
- * @param args What follows the name of the program.
+ * @param args The arguments after the program name.
  */
 export async function run(args: readonly string[], terminal: Terminal): Promise<number> {
   let exitCode: number = EXIT.OK
@@ -29,7 +29,7 @@ function report(error: unknown, { stderr, env }: Terminal): number {
     stderr.write(`${label} ${error.message} (${error.code})\n`)
     return exitCodeOf(error.code)
   }
-  // Not one of ours: without the stack nobody could find it.
+  // An unexpected error is a bug, so the stack is printed.
   stderr.write(`${label} ${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`)
   return EXIT.FAILED
 }

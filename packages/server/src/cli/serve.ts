@@ -8,32 +8,33 @@ import { describeStart } from './start-message.js'
 import { StopSignals } from './stop-signals.js'
 import type { Terminal } from './terminal.js'
 
-/** Beyond the time to drain and to close: a stop that hangs must not keep the process from ending. */
+/** Extra time beyond drain and close, after which a hanging stop ends the process. */
 const STOP_GRACE_MS = 5000
 
 /**
- * Runs a server until a signal stops it. The first signal drains: no new connections, the others closed over
- * `drainTimeoutMs` with a code that makes clients reconnect elsewhere. A second one ends the process at once.
+ * Runs a server until a signal stops it. The first signal drains: the server refuses new connections, and closes the
+ * others within `drainTimeoutMs` with a code that makes clients reconnect elsewhere. A second signal ends the process at
+ * once.
  *
  * @returns The exit code.
- * @throws {WebMQError} when the server cannot start.
+ * @throws {WebMQError} The server cannot start.
  */
 export async function serve(options: ServerOptions, terminal: Terminal): Promise<number> {
   const resolved = resolveOptions(options)
   const logger = createLogger({ level: resolved.logLevel, format: resolved.logFormat })
-  // A bug: what state things are in is not known, so the process ends, and whoever supervises it starts another.
+  // After a bug the state is unknown, so the process ends; the supervisor starts another.
   process.on('uncaughtException', (err, origin) => {
-    logger.fatal({ err, origin }, 'the server met a bug and ends')
+    logger.fatal({ err, origin }, 'the server ends because of a bug')
     process.exit(EXIT.FAILED)
   })
   for (const warning of [...unknownVariables(terminal.env), ...warningsOf(resolved)]) logger.warn(warning)
 
-  // Loaded here, so that the other commands start without the transports.
+  // Imported here, so that the other commands start without the transports.
   const { createServer } = await import('../create-server.js')
   const signals = new StopSignals()
   const server = createServer({ ...options, logger })
   const starting = server.start()
-  // Whoever waits for a broker that does not come may have had enough.
+  // A signal may arrive while the server still waits for its broker.
   const isEarly = await Promise.race([signals.first.then(() => true), starting.then(ignore, ignore)])
   if (isEarly === true) return await stopEarly(server, starting)
   const address = await starting.catch((error: unknown) => {
@@ -53,22 +54,22 @@ export async function serve(options: ServerOptions, terminal: Terminal): Promise
   return EXIT.OK
 }
 
-/** The outcome does not matter here. */
+/** For outcomes that do not matter. */
 const ignore = (): undefined => undefined
 
-/** Stops a server that has not begun to serve; that it did not start is then what was asked for. */
+/** Stops a server that is still starting; its failed start is then no error. */
 async function stopEarly(server: WebMQServer, starting: Promise<unknown>): Promise<number> {
   await server.stop({ drainMs: 0 })
   await starting.catch(ignore)
   return EXIT.OK
 }
 
-/** Says what to do about an error of the start that everyone meets. */
+/** Adds advice to the most common start error. */
 function withHint(error: unknown, { host, port }: ResolvedOptions): unknown {
   if (!(error instanceof WebMQError) || error.code !== 'E_ADDRESS_IN_USE') return error
   const other = port < 65_535 ? port + 1 : port - 1
   return new WebMQError('E_ADDRESS_IN_USE', {
-    detail: `something else listens on port ${port} of ${host}; stop it, or take another port: --port ${other}, or --port 0 for any free one`,
+    detail: `another process listens on port ${port} of ${host}; stop it, or use another port: --port ${other}, or --port 0 for any free one`,
     cause: error,
   })
 }

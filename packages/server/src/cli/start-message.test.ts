@@ -38,7 +38,7 @@ describe('describeStart', () => {
       new RegExp(`/ws\nBroker: ${literal(broker)}$`),
     )
     expect(describeStart(URL_TEXT, options, terminalWith(true, { NO_COLOR: '1' }))).toContain(broker)
-    expect(describeStart(URL_TEXT, resolveOptions(), terminalWith(true))).toContain('memory: this node alone')
+    expect(describeStart(URL_TEXT, resolveOptions(), terminalWith(true))).toContain('memory (one node only)')
   })
 
   it('does not speak of a demo page that is not served', () => {
@@ -47,9 +47,9 @@ describe('describeStart', () => {
 
   it('says when the whole network may come in, and when tokens are wanted', () => {
     const open = resolveOptions({ host: '0.0.0.0', insecure: true, origins: ['*'] })
-    expect(describeStart(URL_TEXT, open, terminalWith(true))).toMatch(/everyone who reaches 0\.0\.0\.0.*of any origin/s)
+    expect(describeStart(URL_TEXT, open, terminalWith(true))).toMatch(/everyone who can reach 0\.0\.0\.0.*of any origin/s)
     const closed = resolveOptions({ jwt: { secret: 'x'.repeat(32) } })
-    expect(describeStart(URL_TEXT, closed, terminalWith(true))).toContain('with a token only')
+    expect(describeStart(URL_TEXT, closed, terminalWith(true))).toContain('with a token;')
   })
 
   it('is coloured on a terminal, unless NO_COLOR is set or the terminal cannot', () => {

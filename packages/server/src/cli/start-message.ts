@@ -5,8 +5,8 @@ import { brokerNameOf, withoutPasswords } from '../ports/broker-address.js'
 import { paint, type Terminal } from './terminal.js'
 
 /**
- * What the server prints once it listens: a few lines for people on a terminal, else a line that ends with the
- * address, one with that of the broker if it is elsewhere, and one with that of the demo page if there is one.
+ * The text that the server prints once it listens. On a terminal this is a short summary. Otherwise it is a line that
+ * ends with the address, then optional lines for a remote broker and the demo page.
  *
  * @param url Address of the WebSocket endpoint, `ws://127.0.0.1:8080/ws`.
  */
@@ -27,22 +27,22 @@ export function describeStart(url: string, options: ResolvedOptions, { stdout, e
   ]
   const title = paint(`WebMQ ${VERSION}`, 'bold', stdout, env)
   const body = lines.map(([name, text]) => `    ${paint(name.padEnd(11), 'dim', stdout, env)}${text}\n`).join('')
-  return `\n  ${title} is running\n\n${body}\n    Ctrl-C stops it; --help lists what can be set.\n\n`
+  return `\n  ${title} is running\n\n${body}\n    Press Ctrl-C to stop; --help lists the options.\n\n`
 }
 
 function describeBroker({ broker }: ResolvedOptions): string {
   if (typeof broker !== 'string') return broker.name
-  return broker === 'memory' ? 'memory: this node alone' : `${brokerNameOf(broker)}, ${withoutPasswords(broker)}`
+  return broker === 'memory' ? 'memory (one node only)' : `${brokerNameOf(broker)}, ${withoutPasswords(broker)}`
 }
 
 function describeAccess({ host, jwt }: ResolvedOptions): string {
-  if (jwt !== undefined) return 'with a token only; each listens and publishes as its grants say'
-  const who = isLoopback(host) ? 'everyone on this machine' : `everyone who reaches ${host}`
+  if (jwt !== undefined) return 'with a token; its grants say which keys a client may listen and publish to'
+  const who = isLoopback(host) ? 'everyone on this machine' : `everyone who can reach ${host}`
   return `no tokens: ${who} may listen and publish anything`
 }
 
 function describeOrigins({ origins }: ResolvedOptions): string {
-  if (origins.includes('*')) return 'of any origin may connect'
-  const others = origins.length === 0 ? ' (--origin lets in others)' : `, and ${origins.join(', ')}`
+  if (origins.includes('*')) return 'of any origin'
+  const others = origins.length === 0 ? ' (--origin allows others)' : `, and ${origins.join(', ')}`
   return `of this server${others}`
 }

@@ -1,17 +1,17 @@
-/** Where a command writes and what surrounds it; passed in, so that nothing else reads the process. */
+/** Streams and environment of a command; passed in, so that no other file reads `process`. */
 export interface Terminal {
   readonly env: NodeJS.ProcessEnv
   readonly stdin: NodeJS.ReadStream
   /** Data. */
   readonly stdout: NodeJS.WriteStream
-  /** Everything that is not data: logs, hints, errors. */
+  /** Logs, hints and errors. */
   readonly stderr: NodeJS.WriteStream
 }
 
-/** Emphasis that works on dark and on light terminals. */
+/** Styles that are readable on dark and light terminals. */
 const CODES = { bold: 1, dim: 2, red: 31, green: 32, yellow: 33, cyan: 36 } as const
 
-/** Writes text in a style where the stream is a terminal and `NO_COLOR` is not set (no-color.org). */
+/** Styles text if the stream is a terminal and `NO_COLOR` is not set (no-color.org). */
 export function paint(
   text: string,
   style: keyof typeof CODES,
@@ -25,7 +25,7 @@ function usesColor(stream: NodeJS.WriteStream, env: NodeJS.ProcessEnv): boolean 
   return stream.isTTY === true && (env.NO_COLOR ?? '') === '' && env.TERM !== 'dumb'
 }
 
-/** One line on standard error that is neither a log line nor fatal. */
+/** Writes a warning to standard error. */
 export function warn(message: string, { stderr, env }: Terminal): void {
   stderr.write(`${paint('warning:', 'yellow', stderr, env)} ${message}\n`)
 }

@@ -16,7 +16,7 @@ const EXAMPLES = `Examples:
   webmq-server token create --grant 'prices.*:listen' --private-key issuer.pem --alg ES256 -q
 `
 
-/** Flags of `token create` beside those of the table. */
+/** Flags of `token create` that are not server options. */
 interface CreateFlags {
   readonly grant?: readonly string[]
   readonly user?: string
@@ -27,28 +27,28 @@ interface CreateFlags {
   readonly quiet?: boolean
 }
 
-/** Options of the server that matter here, in the words of one who makes tokens instead of refusing them. */
+/** Server options of this command, with help texts for creating tokens instead of verifying them. */
 const HELP: Readonly<Record<string, string>> = {
   'jwt.secret': 'Shared secret to sign with.',
-  'jwt.issuer': 'Issuer that the token names (iss).',
-  'jwt.audience': 'Audience that the token is for (aud).',
+  'jwt.issuer': 'Issuer of the token (iss).',
+  'jwt.audience': 'Audience of the token (aud).',
 }
 
-/** `token create`: signs a token with the key that the server verifies with, for trying things out. */
+/** `token create`: signs a token with the server's key, for development. */
 export function tokenCreateCommand(terminal: Terminal, tokenSpecs: readonly OptionSpec[]): Command {
   const specs = tokenSpecs.flatMap((spec) => {
     const help = HELP[spec.name]
     return help === undefined ? [] : [{ ...spec, help }]
   })
   const command = new Command('create')
-    .description('Print a token, and on standard error what it allows.')
+    .description('Print a new token, and its grants on standard error.')
     .addHelpText('before', EXAMPLES)
-    .option('-g, --grant <pattern:actions>', "What to allow: 'chat.#:listen,publish'. (may be repeated)", collect)
-    .option('-u, --user <id>', 'Whom the token names (sub).')
-    .option('--ttl <time>', 'How long it is good for.', '1h')
+    .option('-g, --grant <pattern:actions>', "Grant: 'chat.#:listen,publish'. (may be repeated)", collect)
+    .option('-u, --user <id>', 'User of the token (sub).')
+    .option('--ttl <time>', 'Lifetime of the token.', '1h')
     .option('--private-key <file>', 'Sign with this PEM key instead of a shared secret.')
-    .option('--alg <name>', 'Signature algorithm. (default: what the key suggests)')
-    .option('--kid <id>', 'Name of the key in its key set.')
+    .option('--alg <name>', 'Signature algorithm. (default: the first that fits the key)')
+    .option('--kid <id>', 'Id of the key in its key set.')
     .option('-q, --quiet', 'Print the token only.')
     .action(async (flags: CreateFlags, self: Command) => {
       const jwt = readSources(self, specs, terminal.env).jwt ?? {}
@@ -56,8 +56,8 @@ export function tokenCreateCommand(terminal: Terminal, tokenSpecs: readonly Opti
       const { token, expiresAt, algorithm } = await createToken(flags, jwt, grants)
       terminal.stdout.write(`${token}\n`)
       if (flags.quiet === true) return
-      const who = flags.user === undefined ? 'nobody by name' : flags.user
-      terminal.stderr.write(`${algorithm} token for ${who}, good until ${expiresAt.toISOString()}; it allows\n`)
+      const who = flags.user === undefined ? 'an anonymous user' : flags.user
+      terminal.stderr.write(`${algorithm} token for ${who}, valid until ${expiresAt.toISOString()}; it allows\n`)
       terminal.stderr.write(describeGrants(grants))
       if (grants.length === 0) warn("the token allows nothing; add --grant 'chat.#:listen,publish'", terminal)
     })
@@ -69,7 +69,7 @@ function collect(value: string, previous: readonly string[] = []): readonly stri
   return [...previous, value]
 }
 
-/** Reads `chat.#:listen,publish`; a pattern may hold colons, so the last one counts. */
+/** Reads `chat.#:listen,publish`. A pattern may contain colons, so the last one separates. */
 export function parseGrantFlag(text: string): Grant {
   const colon = text.lastIndexOf(':')
   const pattern = text.slice(0, colon)
@@ -101,7 +101,7 @@ async function createToken(flags: CreateFlags, jwt: JwtOptions, grants: readonly
   const { key, algorithms } = signingKey(flags, jwt)
   const algorithm = flags.alg ?? algorithms[0] ?? ''
   if (!algorithms.includes(algorithm)) {
-    throw invalid(`--alg: ${algorithm} does not go with this kind of key, which allows ${algorithms.join(', ')}`)
+    throw invalid(`--alg: ${algorithm} does not fit this key, which allows ${algorithms.join(', ')}`)
   }
   const issuedAtS = Math.floor(Date.now() / 1000)
   const expiresAtS = issuedAtS + ttlS
@@ -124,7 +124,7 @@ function signingKey(
     return { key, algorithms: algorithmsOf(key) }
   }
   if (secret !== undefined) return { key: createSecretKey(secret, 'utf8'), algorithms: HMAC_ALGORITHMS }
-  throw invalid('no key to sign with: give --jwt-secret-file, --jwt-secret, WEBMQ_JWT_SECRET or --private-key')
+  throw invalid('no key to sign with: use --jwt-secret-file, --jwt-secret, WEBMQ_JWT_SECRET or --private-key')
 }
 
 function readPrivateKey(path: string): KeyObject {
@@ -132,7 +132,7 @@ function readPrivateKey(path: string): KeyObject {
   try {
     return createPrivateKey(pem)
   } catch (cause) {
-    throw new WebMQError('E_OPTION_INVALID', { detail: `--private-key: ${path} holds no private key in PEM`, cause })
+    throw new WebMQError('E_OPTION_INVALID', { detail: `--private-key: ${path} contains no PEM private key`, cause })
   }
 }
 

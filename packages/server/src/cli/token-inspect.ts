@@ -21,29 +21,29 @@ const EXAMPLES = `Examples:
   webmq-server token inspect eyJ… --can 'publish chat.1'
   webmq-server token create … -q | webmq-server token inspect - --jwt-secret-file secret.txt
 
-Ends with 1 when the token does not verify, or when something asked for with --can is denied.
+The exit code is 1 when the token does not verify, or when a --can question is denied.
 `
 
-/** A question: may the token do this? */
+/** An action that the token may or may not allow. */
 interface Question {
   readonly action: Action
   readonly subject: string
 }
 
-/** How the signature and the claims were found. */
+/** Result of the verification. */
 type Verdict =
   | { readonly status: 'verified' }
   | { readonly status: 'not-verified' }
   | { readonly status: 'refused'; readonly error: WebMQError }
 
-/** `token inspect`: shows what a token says, whether it verifies, and why it may or may not do something. */
+/** `token inspect`: shows the content of a token, whether it verifies, and what it allows and why. */
 export function tokenInspectCommand(
   terminal: Terminal,
   tokenSpecs: readonly OptionSpec[],
   exit: (code: number) => void,
 ): Command {
   const command = new Command('inspect')
-    .description('Show what a token says and allows; verified when a key is given.')
+    .description('Show the content and grants of a token, and verify it if you give a key.')
     .addHelpText('before', EXAMPLES)
     .argument('<token>', 'The token; - reads it from standard input.')
     .option('--can <question>', "Ask: 'publish chat.1', 'listen chat.#'. (may be repeated)", collect)
@@ -87,7 +87,7 @@ async function readAll(stream: NodeJS.ReadableStream): Promise<string> {
   return text.trim()
 }
 
-/** Everything that `inspect` found out. */
+/** The result of `inspect`. */
 interface Report {
   readonly header: object
   readonly payload: JWTPayload
@@ -176,7 +176,7 @@ function toText({ header, payload, verdict, identity, grantsError, answers }: Re
   return `${head}grants\n${grants}${questions.join('')}`
 }
 
-/** A claim for people. Whoever wrote it is not known: it must not be able to steer the terminal. */
+/** Makes a claim printable. Its author is untrusted, so control characters are escaped. */
 function printable(claim: unknown): string | undefined {
   if (claim === undefined) return undefined
   const text = typeof claim === 'string' ? claim : JSON.stringify(claim)
@@ -190,7 +190,7 @@ function describeVerdict(verdict: Verdict, algorithm: string, { stdout, env }: T
     case 'refused':
       return `${paint('REFUSED', 'red', stdout, env)} (${verdict.error.message})`
     case 'not-verified':
-      return `${paint('NOT VERIFIED', 'yellow', stdout, env)} (${algorithm}; give --jwt-secret-file, --jwt-public-key or --jwks): anyone may have written this`
+      return `${paint('NOT VERIFIED', 'yellow', stdout, env)} (${algorithm}; use --jwt-secret-file, --jwt-public-key or --jwks): anyone may have written this`
   }
 }
 

@@ -4,7 +4,7 @@ import { isPromise, type MaybePromise } from '../ports/maybe-promise.js'
 import type { ConnectionId, Transport, TransportSink, UpgradeId, UpgradeRequest } from '../ports/transport.js'
 import type { Dispatcher } from '../session/dispatcher.js'
 import { Session, type SessionServices } from '../session/session.js'
-import type { Sessions } from '../session/table.js'
+import type { SessionTable } from '../session/table.js'
 import { RefusedOrigins } from './refused-origins.js'
 import { type AdmissibleUpgrade, examineUpgrade, rejectionOf, type UpgradePolicy } from './upgrade.js'
 
@@ -12,41 +12,41 @@ import { type AdmissibleUpgrade, examineUpgrade, rejectionOf, type UpgradePolicy
 export interface GatewayContext extends UpgradePolicy {
   readonly transport: Pick<Transport, 'accept' | 'reject'>
   readonly services: SessionServices
-  readonly sessions: Sessions
+  readonly sessions: SessionTable
   readonly dispatcher: Pick<Dispatcher, 'receive'>
-  /** An accepted upgrade that has not opened by then never will. */
+  /** An accepted upgrade that takes longer than this never opens. */
   readonly handshakeTimeoutMs: number
-  /** What `welcome` says about this node. */
+  /** Name of this node in `welcome`. */
   readonly node: string
   readonly version: string
   readonly heartbeatMs: number
-  /** When draining, the time after which a refused client may try again. */
+  /** While draining: the time after which a refused client may try again. */
   readonly drainRetryAfterMs: () => number | undefined
 }
 
-/** How a session begins that was accepted. */
+/** An accepted upgrade whose connection is not open yet. */
 interface Admission {
-  /** Absent: a token is still to come. */
+  /** Absent while the server waits for a token. */
   readonly identity: Identity | undefined
-  /** The token that came was not accepted: the session says so in a way that browsers can see, and ends. */
+  /** Why the token was refused. The session tells the client with a close code, which browsers can see. */
   readonly refusal: unknown
   readonly acceptedAtMs: number
 }
 
-/** With it a client says that it is done (RFC 6455 §7.4.1); a page that is left says 1001, and may come back by a reload. */
+/** The client is done (RFC 6455 §7.4.1). A page that is left sends 1001 instead, and may come back with a reload. */
 const NORMAL_CLOSURE = 1000
 
-/** Where connections come in: decides upgrades, makes sessions, and hands messages on. */
+/** Decides about upgrades, creates sessions, and passes messages to the dispatcher. */
 export class Gateway implements TransportSink {
   readonly #context: GatewayContext
   readonly #refusedOrigins: RefusedOrigins
-  /** Accepted and not open yet, oldest first. */
+  /** Accepted upgrades that are not open yet, oldest first. */
   readonly #admissions = new Map<UpgradeId, Admission>()
   readonly #welcomes: { [auth in Welcome['auth']]?: string } = {}
 
   constructor(context: GatewayContext) {
     this.#context = context
-    this.#refusedOrigins = new RefusedOrigins(context.services.log)
+    this.#refusedOrigins = new RefusedOrigins(context.services.logger)
   }
 
   upgrade(request: UpgradeRequest): void {
@@ -61,7 +61,7 @@ export class Gateway implements TransportSink {
       else this.#verify(request.id, admissible, verifier, admissible.token)
     } catch (error) {
       if (!(error instanceof WebMQError)) throw error
-      services.log.debug(
+      services.logger.debug(
         { code: error.code, path: request.path, remoteAddress: request.remoteAddress },
         'upgrade refused',
       )
@@ -84,7 +84,7 @@ export class Gateway implements TransportSink {
     if (identity === undefined) session.awaitToken()
     else session.authenticate(identity)
     this.#context.services.transport.send(connection, this.#welcome(session), false)
-    // Accepted before the drain began, open only now.
+    // The upgrade was accepted before the drain began.
     const retryAfterMs = this.#context.drainRetryAfterMs()
     if (retryAfterMs !== undefined) session.end('E_DRAIN', retryAfterMs)
   }
@@ -96,14 +96,17 @@ export class Gateway implements TransportSink {
 
   closed(connection: ConnectionId, code: number, reason: string): void {
     const session = this.#context.sessions.remove(connection, code === NORMAL_CLOSURE)
-    this.#context.services.log.debug({ session: session?.id, user: session?.userId, code, reason }, 'connection closed')
+    this.#context.services.logger.debug(
+      { session: session?.id, user: session?.userId, code, reason },
+      'connection closed',
+    )
   }
 
   failed(error: Error): void {
-    this.#context.services.log.error({ err: error }, 'the transport failed')
+    this.#context.services.logger.error({ err: error }, 'the transport failed')
   }
 
-  /** A token that is not accepted is told to the session, not to the request: a page cannot see why that was refused. */
+  /** A bad token does not refuse the upgrade, because a page cannot see why. The open session tells it. */
   #verify(upgrade: UpgradeId, admissible: AdmissibleUpgrade, verifier: TokenVerifier, token: string): void {
     const accept = (identity: Identity) => this.#accept(upgrade, admissible, identity, undefined)
     const refuse = (refusal: unknown) => this.#accept(upgrade, admissible, undefined, refusal)
@@ -125,7 +128,7 @@ export class Gateway implements TransportSink {
     refusal: unknown,
   ): void {
     const nowMs = this.#context.services.now()
-    // A peer that went away before its accept never opens: what was kept for it goes with the next ones.
+    // A client that went away before the accept never opens. Its entry is removed by a later accept.
     for (const [id, { acceptedAtMs }] of this.#admissions) {
       if (nowMs - acceptedAtMs < this.#context.handshakeTimeoutMs) break
       this.#admissions.delete(id)
@@ -142,7 +145,7 @@ export class Gateway implements TransportSink {
     return `${this.#welcomes[auth]}${session.id}"${expiresInMs === undefined ? '' : `,"expiresInMs":${expiresInMs}`}}`
   }
 
-  /** What all sessions are told, up to their id. */
+  /** The `welcome` text that all sessions share, up to the session id. */
   #welcomeUpToSession(auth: Welcome['auth']): string {
     const { services, node, version, heartbeatMs } = this.#context
     const { maxPayloadBytes, maxListensPerConnection } = services.limits

@@ -3,20 +3,20 @@ import { RefusedOrigins } from './refused-origins.js'
 
 function createRecorder() {
   const origins: unknown[] = []
-  return { origins, log: { warn: (fields: object | string) => void origins.push(fields) } }
+  return { origins, logger: { warn: (fields: object | string) => void origins.push(fields) } }
 }
 
 it('tells of an origin once', () => {
-  const { origins, log } = createRecorder()
-  const refused = new RefusedOrigins(log)
+  const { origins, logger } = createRecorder()
+  const refused = new RefusedOrigins(logger)
   for (const origin of ['http://localhost:5173', 'https://evil.example', 'http://localhost:5173'])
     refused.report(origin)
   expect(origins).toEqual([{ origin: 'http://localhost:5173' }, { origin: 'https://evil.example' }])
 })
 
 it('does not let strangers fill the log', () => {
-  const { origins, log } = createRecorder()
-  const refused = new RefusedOrigins(log)
+  const { origins, logger } = createRecorder()
+  const refused = new RefusedOrigins(logger)
   for (let index = 0; index < 10_000; index++) refused.report(`https://${index}.example/${'x'.repeat(8000)}`)
   expect(origins).toHaveLength(100)
   expect(JSON.stringify(origins).length).toBeLessThan(100 * 220)

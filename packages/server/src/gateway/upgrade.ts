@@ -9,32 +9,32 @@ import {
 import { isOriginAllowed, type OwnHosts } from '../identity/origin.js'
 import type { Rejection, UpgradeRequest } from '../ports/transport.js'
 
-/** What upgrade requests are held to. */
+/** Which upgrade requests are accepted. */
 export interface UpgradePolicy {
-  /** The one path of the endpoint. */
+  /** Path of the endpoint. */
   readonly path: string
-  /** Origins that may connect beside the server's own. */
+  /** Origins that may connect in addition to the server's own. */
   readonly origins: readonly string[]
-  /** Under which names the server's own pages may connect; default `all`. */
+  /** Host names under which the server's own pages may connect; default `all`. */
   readonly ownHosts?: OwnHosts
 }
 
-/** An upgrade request that may go on. */
+/** An upgrade request that passed all checks. */
 export interface AdmissibleUpgrade {
-  /** To be named in the answer; absent when the client offered none. */
+  /** Subprotocol of the answer; absent when the client offered none. */
   readonly subprotocol?: string
-  /** Token that came with the request, not verified. */
+  /** Token of the request, not verified yet. */
   readonly token?: string
 }
 
 /**
- * Looks at an upgrade request, cheapest check first.
- * @throws {WebMQError} with a `status` in its row of the table: `E_PATH_NOT_FOUND`, `E_ORIGIN_FORBIDDEN`,
+ * Checks an upgrade request, cheapest check first.
+ * @throws {WebMQError} Errors with an HTTP status in their table row: `E_PATH_NOT_FOUND`, `E_ORIGIN_FORBIDDEN`,
  *   `E_SUBPROTOCOL_UNSUPPORTED`.
  */
 export function examineUpgrade(request: UpgradeRequest, policy: UpgradePolicy): AdmissibleUpgrade {
   const { path, subprotocols } = request
-  if (path !== policy.path) throw new WebMQError('E_PATH_NOT_FOUND', { detail: `it is ${policy.path}` })
+  if (path !== policy.path) throw new WebMQError('E_PATH_NOT_FOUND', { detail: `the endpoint is ${policy.path}` })
   const origin = request.header('origin')
   if (origin !== undefined && !isOriginAllowed(origin, request.header('host'), policy.origins, policy.ownHosts)) {
     throw new WebMQError('E_ORIGIN_FORBIDDEN')
@@ -44,12 +44,12 @@ export function examineUpgrade(request: UpgradeRequest, policy: UpgradePolicy): 
     throw new WebMQError('E_SUBPROTOCOL_UNSUPPORTED', { detail: `offer ${SUBPROTOCOL}` })
   }
   const token = tokenOf(request.header('authorization'), subprotocols)
-  // Spelled out: made for every connection.
+  // Written out because it runs for every connection.
   if (token === undefined) return isOffered ? { subprotocol: SUBPROTOCOL } : {}
   return isOffered ? { subprotocol: SUBPROTOCOL, token } : { token }
 }
 
-/** The header first: a client that can set it has chosen to; browsers can only offer subprotocols. */
+/** The `Authorization` header wins. Browsers cannot set it, so they offer the token as a subprotocol. */
 function tokenOf(authorization: string | undefined, subprotocols: readonly string[]): string | undefined {
   if (authorization !== undefined) {
     const [, token] = /^bearer +(\S+)$/i.exec(authorization) ?? []
@@ -59,7 +59,7 @@ function tokenOf(authorization: string | undefined, subprotocols: readonly strin
   return offer?.slice(BEARER_SUBPROTOCOL_PREFIX.length)
 }
 
-/** How an error refuses an upgrade request: its status, and a body that says why and where to read on. */
+/** The HTTP answer for a refused upgrade: a status, and a body with the reason and a link to the docs. */
 export function rejectionOf(error: WebMQError, headers: Readonly<Record<string, string>> = {}): Rejection {
   const { code, message, docs } = error
   return {

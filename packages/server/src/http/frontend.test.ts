@@ -5,8 +5,8 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { recordingLogger } from '../../test/fake-server.js'
 import type { Health } from '../health/readiness.js'
+import type { MetricsAudience } from '../options/options.js'
 import { HttpFrontend } from './frontend.js'
-import type { MetricsAudience } from './local-request.js'
 
 const HEALTH: Health = {
   status: 'ok',
@@ -44,7 +44,7 @@ describe('HttpFrontend', () => {
         return metricsAudience
       },
       demo: { pageFolder: join(folder, 'page'), clientFolder: join(folder, 'client') },
-      log: logger,
+      logger,
     })
     port = await listening(frontend)
   })
@@ -213,7 +213,7 @@ describe('HttpFrontend', () => {
   })
 
   it('serves no page unless it is asked to', async () => {
-    const bare = new HttpFrontend({ path: '/ws', health, metrics, metricsAudience, log: logger })
+    const bare = new HttpFrontend({ path: '/ws', health, metrics, metricsAudience, logger })
     const barePort = await listening(bare)
     const response = await fetch(`http://127.0.0.1:${barePort}/`)
     expect(response.status).toBe(404)

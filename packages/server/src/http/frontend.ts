@@ -3,29 +3,30 @@ import type { Duplex } from 'node:stream'
 import { WebMQError } from 'webmq-client/protocol'
 import { type Health, readinessOf } from '../health/readiness.js'
 import type { Logger } from '../logger.js'
-import { isLocalRequest, type MetricsAudience } from './local-request.js'
+import type { MetricsAudience } from '../options/options.js'
+import { isLocalRequest } from './local-request.js'
 import { findStaticFile, type StaticFile } from './static-files.js'
 
-/** What the HTTP side of a server works with. */
+/** What an {@link HttpFrontend} works with. */
 export interface HttpContext {
   /** Path of the WebSocket endpoint. */
   readonly path: string
   readonly health: () => Health
-  /** What `/metrics` answers. */
+  /** The content of `/metrics`. */
   readonly metrics: () => Promise<MetricsPage>
   readonly metricsAudience: MetricsAudience
-  /** Folders of the demo page and of the client library; absent when no page is served. */
+  /** Folders of the demo page and of the client library; absent without a demo page. */
   readonly demo?: { readonly pageFolder: string; readonly clientFolder: string }
-  readonly log: Logger
+  readonly logger: Logger
 }
 
-/** Metrics as text. */
+/** Metrics in the text format of Prometheus. */
 export interface MetricsPage {
   readonly contentType: string
   readonly text: string
 }
 
-/** Everything from here, no inline script: what a key or a payload says is never run. */
+/** Allows only files of this server and no inline scripts, so that text in keys and payloads never runs. */
 const CONTENT_SECURITY_POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -39,17 +40,17 @@ const CONTENT_SECURITY_POLICY = [
 
 const COMMON_HEADERS = { 'x-content-type-options': 'nosniff', 'referrer-policy': 'no-referrer' }
 
-/** Plain HTTP is for probes and the demo page: connections beyond these, or older than that, are cut. */
+/** Limits for plain HTTP, which serves only probes and the demo page. Further and older connections are closed. */
 const MAX_HTTP_CONNECTIONS = 1_024
 const MAX_HTTP_CONNECTION_AGE_MS = 60_000
 const KEEP_ALIVE_MS = 5_000
 
-/** Answers the plain HTTP requests on the server's port. */
+/** Answers plain HTTP requests on the server's port. */
 export class HttpFrontend {
-  /** Never listens by itself: the transport hands connections over. */
+  /** Never listens by itself; the transport hands over connections. */
   readonly server: Server
   readonly #context: HttpContext
-  /** A server that does not listen keeps no list of its connections, nor does it time out slow ones. */
+  /** Kept here, because a Node server that does not listen neither tracks connections nor times out slow ones. */
   readonly #connections = new Set<Duplex>()
 
   constructor(context: HttpContext) {
@@ -63,13 +64,13 @@ export class HttpFrontend {
   /** Answers one request; a bug is logged and answered with 500. */
   handle(request: IncomingMessage, response: ServerResponse): void {
     this.#respond(request, response).catch((error: unknown) => {
-      this.#context.log.error({ err: error, path: request.url }, 'an HTTP request could not be answered')
+      this.#context.logger.error({ err: error, path: request.url }, 'an HTTP request could not be answered')
       if (response.headersSent) response.destroy()
       else sendError(response, request, 500, new WebMQError('E_INTERNAL'))
     })
   }
 
-  /** Cuts every connection. */
+  /** Closes all connections. */
   close(): void {
     for (const connection of this.#connections) connection.destroy()
   }
@@ -100,7 +101,7 @@ export class HttpFrontend {
     sendError(response, request, 404, new WebMQError('E_PATH_NOT_FOUND'))
   }
 
-  /** Why a broker is away is for those who run it: what its library says may name hosts and users. */
+  /** Hides the reason of a broker outage from strangers, because it may name hosts and users. */
   #health(request: IncomingMessage): Health {
     const { health, metricsAudience } = this.#context
     const report = health()
@@ -113,7 +114,7 @@ export class HttpFrontend {
     const { metrics, metricsAudience } = this.#context
     if (metricsAudience === 'off') return sendError(response, request, 404, new WebMQError('E_PATH_NOT_FOUND'))
     if (metricsAudience === 'local' && !isLocalRequest(request)) {
-      const detail = 'metrics are for this machine; the option metrics lets in others'
+      const detail = 'metrics are for this machine only; set the option metrics to allow others'
       return sendError(response, request, 403, new WebMQError('E_FORBIDDEN', { detail }))
     }
     const { contentType, text } = await metrics()

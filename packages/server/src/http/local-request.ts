@@ -1,15 +1,12 @@
 import type { IncomingMessage } from 'node:http'
 import { isLoopback } from '../identity/loopback.js'
 
-/** Who may read `/metrics`, and in `/health` and `/ready` why the broker is away. */
-export type MetricsAudience = 'local' | 'all' | 'off'
-
-/** Headers of requests that a proxy has passed on: they come from its address, and are somebody else's. */
+/** Headers that proxies add. Such a request comes from the proxy's address, but from another client. */
 const FORWARDING_HEADERS = ['forwarded', 'x-forwarded-for', 'x-real-ip', 'via'] as const
 
 /**
- * Whether a request was made on this machine, to a name that is this machine's: not by a page that has given its own name the
- * address of this machine, nor, as far as can be seen, for somebody behind a proxy.
+ * Whether a request comes from this machine and asks for a name of this machine. This excludes pages that point their own
+ * name at this machine, and requests through proxies that add a forwarding header.
  */
 export function isLocalRequest({ socket, headers }: Pick<IncomingMessage, 'socket' | 'headers'>): boolean {
   const { remoteAddress = '' } = socket

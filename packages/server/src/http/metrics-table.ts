@@ -1,7 +1,7 @@
 import type { ServerStats } from '../api.js'
 import type { BrokerStatus } from '../ports/broker.js'
 
-/** What metrics are read from. */
+/** The source of all metrics. */
 export interface MetricsSource {
   readonly node: string
   readonly version: string
@@ -9,160 +9,156 @@ export interface MetricsSource {
   readonly stats: ServerStats
 }
 
-/** One value, and by what it differs from the others of its metric. */
+/** One value of a metric, with its labels. */
 export interface Sample {
   readonly labels?: Readonly<Record<string, string>>
   readonly value: number
 }
 
-/** One metric: what `/metrics` says of it, and `docs/operations.md`. */
+/** One metric, for `/metrics` and `docs/operations.md`. */
 export interface MetricSpec {
   readonly name: string
   readonly type: 'counter' | 'gauge'
   readonly help: string
-  /** Names of labels; their values come from a closed list, never from keys, patterns or users. */
+  /** Names of labels. Label values come from fixed lists, never from keys, patterns or users. */
   readonly labels: readonly string[]
   read(source: MetricsSource): readonly Sample[]
 }
 
 const STATUSES: readonly BrokerStatus[] = ['up', 'blocked', 'down']
 
-/** Every metric of a node. They are read from counters that are kept anyway, when somebody asks. */
+/** All metrics of a node. Each request reads them from existing counters. */
 export const METRICS: readonly MetricSpec[] = [
   {
     name: 'webmq_build_info',
     type: 'gauge',
-    help: 'Always 1; the labels say which version runs, the name of the node, and which broker it has.',
+    help: 'Always 1; the labels are the version, the name of the node and the broker.',
     labels: ['version', 'node', 'broker'],
     read: ({ version, node, broker }) => [{ labels: { version, node, broker }, value: 1 }],
   },
-  gauge('webmq_connections', 'Connections that are open.', ({ connectionCount }) => connectionCount),
-  gauge('webmq_patterns', 'Patterns that someone on this node listens with.', ({ patternCount }) => patternCount),
+  gauge('webmq_connections', 'Open connections.', ({ connectionCount }) => connectionCount),
+  gauge('webmq_patterns', 'Patterns with a listener on this node.', ({ patternCount }) => patternCount),
   counter(
     'webmq_client_messages_total',
-    'Protocol messages that connections have sent: publishes, listens and all others.',
+    'Protocol messages received from clients: publishes, listens and all others.',
     ({ receivedCount }) => receivedCount,
   ),
   labelled(
     'webmq_refused_total',
-    'Protocol messages that were answered with an error, by its code.',
+    'Protocol messages that were answered with an error, by error code.',
     'code',
     ({ refusedCounts }) => refusedCounts,
   ),
   counter(
     'webmq_routed_total',
-    'Messages that someone on this node listened to, each counted once.',
+    'Messages with a listener on this node, each counted once.',
     ({ routedCount }) => routedCount,
   ),
   counter(
     'webmq_local_dropped_total',
-    'Messages that handlers in the process of the server were too slow for.',
+    'Messages dropped because in-process handlers were too slow.',
     ({ localDroppedCount }) => localDroppedCount,
   ),
   labelled(
     'webmq_gaps_total',
-    'Patterns whose listeners were told that messages may be missing, by reason.',
+    'Gaps reported to listeners, one per pattern, by reason.',
     'reason',
     ({ gapCounts }) => gapCounts,
   ),
   {
     name: 'webmq_broker_status',
     type: 'gauge',
-    help: '1 for the status that the broker has, 0 for the others: up, blocked (takes no messages for now), down.',
+    help: '1 for the status of the broker, 0 for the others: up, blocked (accepts no messages at present), down.',
     labels: ['status'],
     read: ({ stats }) =>
       STATUSES.map((status) => ({ labels: { status }, value: stats.broker.status === status ? 1 : 0 })),
   },
   counter(
     'webmq_broker_accepted_total',
-    'Messages that the broker has accepted from this node.',
+    'Messages of this node that the broker has accepted.',
     ({ broker }) => broker.acceptedCount,
   ),
   counter(
     'webmq_broker_rejected_total',
-    'Publishes that the broker has refused, or that were given up.',
+    'Publishes that the broker refused or that were abandoned.',
     ({ broker }) => broker.rejectedCount,
   ),
   counter(
     'webmq_broker_received_total',
-    'Messages that came to this node over the network, wanted or not.',
+    'Messages that the broker sent to this node, with a listener or without.',
     ({ broker }) => broker.receivedCount,
   ),
   counter(
     'webmq_broker_surplus_total',
-    'Of those, messages that nobody on this node wanted, or that had come before.',
+    'Messages that the broker sent to this node without a listener, or twice.',
     ({ broker }) => broker.surplusCount,
   ),
   counter(
     'webmq_broker_malformed_total',
-    'Messages from elsewhere that could not be one of WebMQ, and were left out.',
+    'Messages from the broker that were not valid WebMQ messages, and were dropped.',
     ({ broker }) => broker.malformedCount,
   ),
-  counter('webmq_broker_lost_total', 'Times that the broker was lost.', ({ broker }) => broker.lostCount),
+  counter('webmq_broker_lost_total', 'Lost connections to the broker.', ({ broker }) => broker.lostCount),
   counter(
     'webmq_broker_away_seconds_total',
-    'Time in which the broker was not up, since it first was.',
+    'Time during which the broker was not up, since it first was.',
     ({ broker }) => broker.awayMs / 1_000,
   ),
   gauge(
     'webmq_broker_last_away_seconds',
-    'Time that it took the last time until the broker was up again.',
+    'Duration of the last broker outage.',
     ({ broker }) => broker.lastAwayMs / 1_000,
   ),
-  gauge('webmq_broker_pending_messages', 'Publishes that wait to be accepted.', ({ broker }) => broker.pendingCount),
+  gauge('webmq_broker_pending_messages', 'Publishes that wait for the broker.', ({ broker }) => broker.pendingCount),
   gauge(
     'webmq_broker_pending_bytes',
-    'Bytes of the publishes that wait to be accepted.',
+    'Bytes of publishes that wait for the broker.',
     ({ broker }) => broker.pendingBytes,
   ),
   gauge(
     'webmq_presence_members',
-    'Members of presence that this node knows of, of all nodes.',
+    'Presence members of all nodes that this node knows.',
     ({ presence }) => presence.memberCount,
   ),
   gauge(
     'webmq_presence_own_members',
-    'Of those, members of connections of this node.',
+    'Presence members of connections of this node.',
     ({ presence }) => presence.ownMemberCount,
   ),
   gauge(
     'webmq_presence_watched_keys',
-    'Keys whose members connections of this node watch.',
+    'Keys whose members are watched by connections of this node.',
     ({ presence }) => presence.watchedKeyCount,
   ),
   gauge('webmq_presence_peers', 'Other nodes that take part in presence.', ({ presence }) => presence.peerCount),
   counter(
     'webmq_presence_dropped_total',
-    'Messages of presence that were not understood, and members of other nodes that were too many to be kept.',
+    'Presence messages that could not be read, and members of other nodes above the limit.',
     ({ presence }) => presence.droppedCount,
   ),
-  counter(
-    'webmq_transport_accepted_total',
-    'Connections that were accepted.',
-    ({ transport }) => transport.acceptedCount,
-  ),
-  counter('webmq_transport_refused_total', 'Upgrades that were refused.', ({ transport }) => transport.refusedCount),
-  counter('webmq_transport_closed_total', 'Connections that have ended.', ({ transport }) => transport.closedCount),
+  counter('webmq_transport_accepted_total', 'Accepted connections.', ({ transport }) => transport.acceptedCount),
+  counter('webmq_transport_refused_total', 'Refused upgrades.', ({ transport }) => transport.refusedCount),
+  counter('webmq_transport_closed_total', 'Ended connections.', ({ transport }) => transport.closedCount),
   counter(
     'webmq_transport_slow_consumers_total',
-    'Connections that were closed because they read slower than they were sent to.',
+    'Connections that were closed because the client read too slowly.',
     ({ transport }) => transport.slowConsumerCount,
   ),
   counter(
     'webmq_transport_received_messages_total',
-    'WebSocket messages that came.',
+    'Received WebSocket messages.',
     ({ transport }) => transport.receivedMessageCount,
   ),
-  counter('webmq_transport_received_bytes_total', 'Bytes that came.', ({ transport }) => transport.receivedByteCount),
+  counter('webmq_transport_received_bytes_total', 'Received bytes.', ({ transport }) => transport.receivedByteCount),
   counter(
     'webmq_transport_delivered_total',
-    'Frames for connections, one per receiver.',
+    'Frames sent to connections, one per receiver.',
     ({ transport }) => transport.deliveredCount,
   ),
-  counter('webmq_transport_sent_bytes_total', 'Bytes that were sent.', ({ transport }) => transport.sentByteCount),
+  counter('webmq_transport_sent_bytes_total', 'Sent bytes.', ({ transport }) => transport.sentByteCount),
   gauge(
     'webmq_transport_outbox_bytes',
-    'Bytes that wait for connections; what several share counts once.',
+    'Bytes that wait for connections; shared bytes count once.',
     ({ transport }) => transport.outboxBytes,
   ),
 ]

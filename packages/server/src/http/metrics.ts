@@ -2,15 +2,15 @@ import type { Registry } from 'prom-client'
 import type { MetricsPage } from './frontend.js'
 import { METRICS, type MetricSpec, type MetricsSource } from './metrics-table.js'
 
-/** Those of the process and of Node, for all servers in it: what collects them runs on for as long as the process. */
-let ofProcess: Registry | undefined
+/** Metrics of the process and of Node, shared by all servers: their collectors cannot be stopped. */
+let processRegistry: Registry | undefined
 
-/** The metrics of a node as Prometheus reads them. The library is loaded with the first page that is asked for. */
+/** The metrics of a node for Prometheus. The library is loaded on the first request. */
 export class Metrics {
   readonly #source: () => MetricsSource | undefined
   #registry: Promise<Registry> | undefined
 
-  /** @param source Asked for every page; `undefined` while there is nothing to tell but of the process. */
+  /** @param source Called for every page; while it returns `undefined`, the page has only metrics of the process. */
   constructor(source: () => MetricsSource | undefined) {
     this.#source = source
   }
@@ -19,12 +19,12 @@ export class Metrics {
   async page(): Promise<MetricsPage> {
     const library = await import('prom-client')
     this.#registry ??= this.#createRegistry()
-    if (ofProcess === undefined) {
-      ofProcess = new library.Registry()
-      library.collectDefaultMetrics({ register: ofProcess })
+    if (processRegistry === undefined) {
+      processRegistry = new library.Registry()
+      library.collectDefaultMetrics({ register: processRegistry })
     }
     const registry = await this.#registry
-    const texts = [this.#source() === undefined ? '' : await registry.metrics(), await ofProcess.metrics()]
+    const texts = [this.#source() === undefined ? '' : await registry.metrics(), await processRegistry.metrics()]
     return { contentType: registry.contentType, text: texts.join('\n') }
   }
 
@@ -50,7 +50,7 @@ export class Metrics {
         new Counter({
           ...config,
           collect() {
-            // The count is kept elsewhere: what the library adds up is that count.
+            // The source keeps the count, so the library starts from zero each time.
             this.reset()
             for (const { labels = {}, value } of samplesNow()) this.inc(labels, value)
           },

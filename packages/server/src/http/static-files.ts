@@ -1,7 +1,7 @@
 import { readFile, stat } from 'node:fs/promises'
 import { extname, resolve, sep } from 'node:path'
 
-/** What is served at all: a file of another kind, a source map's TypeScript say, is not found. */
+/** Served file types. Other files, such as TypeScript sources, are not found. */
 const CONTENT_TYPES: Readonly<Record<string, string>> = {
   '.css': 'text/css; charset=utf-8',
   '.html': 'text/html; charset=utf-8',
@@ -14,7 +14,7 @@ const CONTENT_TYPES: Readonly<Record<string, string>> = {
   '.woff2': 'font/woff2',
 }
 
-/** A file that was found. */
+/** A found file. */
 export interface StaticFile {
   readonly contentType: string
   /** Changes with the file. */
@@ -26,14 +26,14 @@ export interface StaticFile {
 /**
  * Finds a file below a folder.
  *
- * @param folder Absolute path of the folder. What its links point to counts as inside.
- * @param urlPath Path of a request below the folder, without a leading slash, percent-encoded.
- * @returns `undefined` when there is no such file, or none of a kind that is served, or when the path leads out.
+ * @param folder Absolute path of the folder. Targets of links in it count as inside.
+ * @param urlPath Path below the folder, percent-encoded, without a leading slash.
+ * @returns `undefined` when the file does not exist, its type is not served, or the path leaves the folder.
  */
 export async function findStaticFile(folder: string, urlPath: string): Promise<StaticFile | undefined> {
   const relative = decode(urlPath)
   if (relative === undefined || /[\\\0]/.test(relative)) return undefined
-  // Dot files too are nobody's business.
+  // Dot files are never served.
   if (relative.split('/').some((name) => name.startsWith('.'))) return undefined
   const path = resolve(folder, relative)
   const contentType = CONTENT_TYPES[extname(path)]

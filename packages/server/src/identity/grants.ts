@@ -1,24 +1,24 @@
 import { contains, matches, validatePattern, WebMQError } from 'webmq-client/protocol'
 import { ACTIONS, type Action, type Grant, type Identity } from './identity.js'
 
-/** More patterns than this in one token would make every check of that connection expensive. */
+/** More patterns in one token would make every check of that connection expensive. */
 const MAX_GRANTED_PATTERNS = 1000
-/** Answers kept per identity: publishers use few keys, over and over. */
+/** Cached answers per identity; publishers use few keys again and again. */
 const MAX_CACHED_KEYS = 256
 
-/** What one identity may publish to: asked for every message, unlike what it may listen with. */
+/** Publish grants of one identity, in a form that is fast to check for every message. */
 interface CompiledGrants {
   readonly publish: readonly string[]
   readonly publishesEverything: boolean
-  /** Answers of {@link mayPublish}, at most {@link MAX_CACHED_KEYS}. */
+  /** Cached answers of {@link mayPublish}, at most {@link MAX_CACHED_KEYS}. */
   readonly publishAnswers: Map<string, boolean>
 }
 
 const compiledGrants = new WeakMap<Identity, CompiledGrants>()
 
 /**
- * Whether an identity may listen with a pattern: every key that the pattern matches must be granted, by one grant
- * pattern. That the two overlap is not enough.
+ * Whether an identity may listen to a pattern. One granted pattern must contain every key that the pattern matches; an
+ * overlap is not enough.
  *
  * @param pattern A valid pattern.
  */
@@ -29,7 +29,7 @@ export function mayListen(identity: Identity, pattern: string): boolean {
 }
 
 /**
- * Whether an identity may publish to a key. Answers are kept per identity, so that asking again costs a look-up.
+ * Whether an identity may publish to a key. Answers are cached per identity, so a repeated check costs one lookup.
  *
  * @param key A valid key.
  */
@@ -57,19 +57,19 @@ function patternsFor(identity: Identity, action: Action): readonly string[] {
   return identity.grants.flatMap(({ allow, keys }) => (allow.includes(action) ? keys : []))
 }
 
-/** Why an identity may or may not do something. */
+/** Whether an identity may do something, and why. */
 export interface AccessExplanation {
   readonly isAllowed: boolean
   /** The granted pattern that allows it. */
   readonly grantedBy?: string
-  /** One sentence for people. */
+  /** One sentence. */
   readonly reason: string
 }
 
 /**
- * Explains what {@link mayListen} and {@link mayPublish} answer.
+ * Explains the answers of {@link mayListen} and {@link mayPublish}.
  *
- * @param subject A valid pattern to listen with, or a valid key to publish to.
+ * @param subject A valid pattern to listen to, or a valid key to publish to.
  */
 export function explainAccess(identity: Identity, action: Action, subject: string): AccessExplanation {
   const covers = action === 'listen' ? contains : matches
@@ -87,9 +87,9 @@ export function explainAccess(identity: Identity, action: Action, subject: strin
 
 /**
  * Reads the claim `webmq` of a token: `{ grants: [{ keys: ['chat.*.#'], allow: ['listen', 'publish'] }] }`.
- * Without the claim nothing is granted. Members that are not known are left alone: a later version may define them.
+ * Without the claim, nothing is granted. Unknown members are ignored, because later versions may define them.
  *
- * @throws {WebMQError} `E_TOKEN_INVALID` that says which part is malformed: half a claim is not obeyed.
+ * @throws {WebMQError} `E_TOKEN_INVALID` with the malformed part; a claim is never accepted in part.
  */
 export function parseGrants(claim: unknown): readonly Grant[] {
   if (claim === undefined) return []
@@ -98,7 +98,7 @@ export function parseGrants(claim: unknown): readonly Grant[] {
   const parsed = asArray(grants, 'webmq.grants').map((grant, index) => parseGrant(grant, `webmq.grants[${index}]`))
   const patternCount = parsed.reduce((count, grant) => count + grant.keys.length, 0)
   if (patternCount > MAX_GRANTED_PATTERNS) {
-    throw malformed(`webmq.grants holds ${patternCount} patterns, more than ${MAX_GRANTED_PATTERNS}`)
+    throw malformed(`webmq.grants contains ${patternCount} patterns, more than ${MAX_GRANTED_PATTERNS}`)
   }
   return parsed
 }

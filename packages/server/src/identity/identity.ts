@@ -1,24 +1,24 @@
-/** What a grant may allow. */
+/** Actions that a grant may allow. */
 export const ACTIONS = ['listen', 'publish'] as const
 
 /** One of {@link ACTIONS}. */
 export type Action = (typeof ACTIONS)[number]
 
-/** Allows actions on every key that one of its patterns matches. Grants add up; none takes away. */
+/** Allows actions on every key that one of its patterns matches. Grants only add rights. */
 export interface Grant {
   /** Patterns. */
   readonly keys: readonly string[]
   readonly allow: readonly Action[]
 }
 
-/** Who speaks on a connection, and what they may do. Immutable: what was compiled from its grants is kept. */
+/** The user of a connection and their grants. Immutable, because compiled grants are cached. */
 export interface Identity {
-  /** The token's `sub`. Absent: anonymous, or a token that names nobody. */
+  /** The token's `sub`; absent for anonymous clients and for tokens without a `sub`. */
   readonly userId?: string
   readonly grants: readonly Grant[]
-  /** Unix time in milliseconds when the token runs out; absent when it does not. May be farther away than a timer reaches. */
+  /** Expiry of the token, Unix time in milliseconds; absent when it never expires. May exceed the range of a timer. */
   readonly expiresAtMs?: number
 }
 
-/** Everyone, when the server has no key to verify tokens with: may do anything. */
+/** The identity of every client when the server has no key for tokens: it may do anything. */
 export const ANONYMOUS: Identity = { grants: [{ keys: ['#'], allow: ACTIONS }] }

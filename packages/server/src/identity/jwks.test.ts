@@ -207,6 +207,6 @@ describe('tokens verified by a key set', () => {
   it('wants a token to name its key when several fit', async () => {
     serveKeys(old, createKey('second'))
     const nameless = await new SignJWT({}).setProtectedHeader({ alg: 'ES256' }).sign(old.privateKey)
-    await expect(verifier.verify(nameless)).rejects.toThrow('several keys fit it; it must name one (kid)')
+    await expect(verifier.verify(nameless)).rejects.toThrow('several keys match it; it must name one (kid)')
   })
 })

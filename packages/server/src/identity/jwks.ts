@@ -9,41 +9,41 @@ import {
 import { WebMQError } from 'webmq-client/protocol'
 import type { Logger } from '../logger.js'
 
-/** After this time a set is read again, so that a key that was taken out of it stops working. */
+/** A set is fetched again after this time, so that removed keys stop working. */
 const FRESH_MS = 600_000
-/** Tokens that name an unknown key make the set be read again at most once in this time, whoever sends how many. */
+/** An unknown key id triggers at most one refetch of the key set per interval, however many tokens carry it. */
 const UNKNOWN_KEY_COOLDOWN_MS = 30_000
-/** An address that failed is left alone for this time. */
+/** After a failure, the address is not fetched again for this time. */
 const FAILURE_COOLDOWN_MS = 5000
-/** While the address fails, the last good set goes on for this time; then nobody knows any more which keys are good. */
+/** While the address fails, the last good set stays in use for this time. */
 const STALE_MS = 86_400_000
 const FETCH_TIMEOUT_MS = 5000
-/** A key set is a few kilobytes; more is not one. */
+/** A key set is a few kilobytes; a larger answer is not a key set. */
 const MAX_SET_BYTES = 1024 * 1024
 
-/** What a key set works with; all of it has a default. */
+/** Options of {@link RemoteJwks}; all are optional. */
 export interface JwksOptions {
-  /** Told when the set cannot be read. */
+  /** Gets a warning when the set cannot be fetched. */
   readonly logger?: Logger | undefined
   /** The clock, Unix time in milliseconds. */
   readonly now?: (() => number) | undefined
 }
 
-/** Finds the key that a token names. Shaped as jose's `JWTVerifyGetKey`. */
+/** Finds the key that a token names; compatible with jose's `JWTVerifyGetKey`. */
 export type KeyFinder = (header: JWSHeaderParameters, token: FlattenedJWSInput) => Promise<CryptoKey>
 
-/** A set that was read. */
+/** A set and the time of its fetch. */
 interface FetchedSet {
   readonly find: KeyFinder
   readonly fetchedAtMs: number
 }
 
 /**
- * A key set behind an address (RFC 7517), read when it is first needed, and kept for 10 minutes.
+ * A key set behind an address (RFC 7517). It is fetched on first use and cached for 10 minutes.
  *
- * - A token that names an unknown key makes the set be read again once (keys rotate), then not for 30 seconds.
- * - When the address fails, the last good set goes on for a day, and the address is tried again every 5 seconds.
- * - Readers that come at the same time share one request.
+ * - An unknown key id triggers one refetch, because keys rotate, and then none for 30 seconds.
+ * - When the address fails, the last good set stays in use for a day, and is fetched again at most every 5 seconds.
+ * - Concurrent callers share one request.
  */
 export class RemoteJwks {
   readonly #url: string
@@ -63,7 +63,7 @@ export class RemoteJwks {
   /**
    * Resolves to the key that a token names.
    *
-   * @throws {WebMQError} `E_INTERNAL` (retryable) when no usable set can be read.
+   * @throws {WebMQError} `E_INTERNAL` (retryable) when no usable set can be fetched.
    * @throws jose's `JWKSNoMatchingKey` when the set has no such key.
    */
   async find(header: JWSHeaderParameters, token: FlattenedJWSInput): Promise<CryptoKey> {
@@ -91,9 +91,9 @@ export class RemoteJwks {
     }
   }
 
-  /** Reads the set again, unless that was done for another unknown key a moment ago: then it is the same set. */
+  /** Fetches the set again, unless another unknown key triggered a fetch recently; then returns the same set. */
   async #afterUnknownKey(set: FetchedSet): Promise<FetchedSet> {
-    // Another token has brought a newer set while this one was looked at.
+    // Another token has triggered a fetch meanwhile.
     if (this.#set !== undefined && this.#set !== set) return this.#set
     if (this.#pending === undefined) {
       if (this.#now() - this.#unknownKeyFetchAtMs < UNKNOWN_KEY_COOLDOWN_MS) return set
@@ -102,13 +102,13 @@ export class RemoteJwks {
     try {
       return await this.#fetchShared()
     } catch (error) {
-      // Whether the key is good is not known: the token must not be refused for good, and the question stays open.
+      // The key may be valid, so the error is retryable and the next token may fetch at once.
       this.#unknownKeyFetchAtMs = Number.NEGATIVE_INFINITY
       throw unavailable(error)
     }
   }
 
-  /** Reads the set, once for all who want it now; not again right after a failure. */
+  /** Fetches the set once for all concurrent callers, but not right after a failure. */
   async #fetchShared(): Promise<FetchedSet> {
     if (this.#failure !== undefined && this.#now() - this.#failure.atMs < FAILURE_COOLDOWN_MS) throw this.#failure.error
     this.#pending ??= this.#fetch().finally(() => {
@@ -128,7 +128,7 @@ export class RemoteJwks {
       this.#failure = { error, atMs: this.#now() }
       this.#logger?.warn(
         { err: error, url: this.#url, hasOlderSet: this.#set !== undefined },
-        'cannot read the key set that verifies tokens',
+        'cannot fetch the key set that verifies tokens',
       )
       throw error
     }
@@ -138,7 +138,7 @@ export class RemoteJwks {
 async function readSet(url: string): Promise<JSONWebKeySet> {
   const response = await fetch(url, {
     headers: { accept: 'application/jwk-set+json, application/json' },
-    // The keys decide who may come in: they come from the address that was configured, and from no other.
+    // Keys decide who may connect, so they must come from the configured address.
     redirect: 'error',
     signal: AbortSignal.timeout(FETCH_TIMEOUT_MS),
   })
@@ -146,7 +146,7 @@ async function readSet(url: string): Promise<JSONWebKeySet> {
     await response.body?.cancel()
     throw new Error(`${url} answered ${response.status}`)
   }
-  // createLocalJWKSet checks the shape, and throws when it is not a key set.
+  // createLocalJWKSet checks the shape and throws when it is not a key set.
   return JSON.parse(await readText(response, url)) as JSONWebKeySet
 }
 
@@ -161,7 +161,7 @@ async function readText(response: Response, url: string): Promise<string> {
   return Buffer.concat(chunks).toString('utf8')
 }
 
-/** Whoever shows a token is not told why: the log is. */
+/** The client does not learn the cause; the log does. */
 function unavailable(cause: unknown): WebMQError {
   return new WebMQError('E_INTERNAL', { detail: 'the keys that verify tokens are not available', cause })
 }

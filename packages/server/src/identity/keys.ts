@@ -3,16 +3,16 @@ import { WebMQError } from 'webmq-client/protocol'
 import { algorithmsOf, HMAC_ALGORITHMS, PUBLIC_KEY_ALGORITHMS } from './algorithms.js'
 import type { JwtOptions } from './token-verifier.js'
 
-/** Reads the key that verifies tokens; `undefined` when it is a key set. */
+/** Reads the key that verifies tokens; `undefined` for a key set. */
 export function verificationKey({ secret, publicKey }: JwtOptions): KeyObject | undefined {
   if (secret !== undefined) return createSecretKey(secret, 'utf8')
   return publicKey === undefined ? undefined : parsePublicKey(publicKey)
 }
 
 /**
- * The algorithms that tokens may be signed with: what the type of the key allows, cut down to `jwt.algorithms`.
+ * The accepted signature algorithms: those of the key's type, limited to `jwt.algorithms`.
  *
- * @throws {WebMQError} `E_OPTION_INVALID` when the key cannot be read, or when nothing is left.
+ * @throws {WebMQError} `E_OPTION_INVALID` when the key cannot be read, or when an algorithm does not fit it.
  */
 export function allowedAlgorithms(jwt: JwtOptions): readonly string[] {
   const possible = possibleAlgorithms(jwt)
@@ -20,7 +20,7 @@ export function allowedAlgorithms(jwt: JwtOptions): readonly string[] {
   if (wanted.length === 0) return possible
   const unfit = wanted.find((algorithm) => !possible.includes(algorithm))
   if (unfit === undefined) return wanted
-  throw invalid(`jwt.algorithms: ${unfit} does not go with this kind of key, which allows ${possible.join(', ')}`)
+  throw invalid(`jwt.algorithms: ${unfit} does not fit this key, which allows ${possible.join(', ')}`)
 }
 
 function possibleAlgorithms({ secret, publicKey }: JwtOptions): readonly string[] {
@@ -31,7 +31,7 @@ function possibleAlgorithms({ secret, publicKey }: JwtOptions): readonly string[
 
 function parsePublicKey(pem: string): KeyObject {
   if (pem.includes('PRIVATE KEY-----')) {
-    throw invalid('jwt.publicKey: is a private key; the server needs the public half only (openssl pkey -pubout)')
+    throw invalid('jwt.publicKey: this is a private key; the server needs only the public key (openssl pkey -pubout)')
   }
   const key = readPublicKey(pem)
   if (algorithmsOf(key).length > 0) return key
@@ -42,7 +42,7 @@ function readPublicKey(pem: string): KeyObject {
   try {
     return createPublicKey(pem)
   } catch (cause) {
-    throw new WebMQError('E_OPTION_INVALID', { detail: 'jwt.publicKey: not the PEM text of a public key', cause })
+    throw new WebMQError('E_OPTION_INVALID', { detail: 'jwt.publicKey: not a public key in PEM format', cause })
   }
 }
 

@@ -5,7 +5,7 @@ loopback.addSubnet('127.0.0.0', 8, 'ipv4')
 loopback.addAddress('::1', 'ipv6')
 
 /**
- * Whether an address can be reached from this machine only: 127.0.0.0/8, `::1`, or the name `localhost` (RFC 6761 §6.3).
+ * Whether only this machine can reach an address: 127.0.0.0/8, `::1`, or the name `localhost` (RFC 6761 §6.3).
  *
  * @param host An address or a name, with or without the brackets of an IPv6 address in a URL.
  */

@@ -1,31 +1,30 @@
 import { isLoopback } from './loopback.js'
 
 /**
- * Under which names the server takes a page for its own. `loopback`: only when it was asked for as `localhost` or a
- * loopback address, because any page can give its own name the address of this machine (DNS rebinding) and then has the
- * origin that it asks for.
+ * Host names under which pages count as the server's own. `loopback` allows only `localhost` and loopback addresses.
+ * Otherwise a foreign page could point its own name at this machine (DNS rebinding), and its origin would match `Host`.
  */
 export type OwnHosts = 'all' | 'loopback'
 
-/** Schemes that a page may have, with the port that goes without saying. */
+/** Schemes of pages, with their default ports. */
 const DEFAULT_PORTS: Readonly<Record<string, string>> = { 'http:': '80', 'https:': '443' }
 
-/** `scheme://host[:port]`: a `*` may stand for the first labels of the host, and for the port. */
+/** `scheme://host[:port]`; a `*` may replace the first labels of the host, and the port. */
 const ORIGIN_PATTERN = /^([a-z][a-z0-9+.-]*):\/\/(\*\.)?([^\s*/?#@:]+|\[[0-9a-f:.]+\])(?::(\d{1,5}|\*))?$/
 
 interface OriginParts {
   readonly scheme: string
   readonly host: string
-  /** Empty when the scheme has no default and none was named. */
+  /** Empty when neither the origin nor the scheme defines one. */
   readonly port: string
 }
 
-/** Whether a text may stand in the list of allowed origins. */
+/** Whether a text is a valid entry of the allowed origins. */
 export function isOriginPattern(text: string): boolean {
   return text === '*' || text === 'null' || ORIGIN_PATTERN.test(text.toLowerCase())
 }
 
-/** What {@link isOriginPattern} takes, in words. */
+/** Describes the texts that {@link isOriginPattern} accepts. */
 export function describeAllowedOrigin(): string {
   return "'*', 'null', or scheme://host[:port] without a path, such as https://app.example.com, https://*.example.com or http://localhost:*"
 }
@@ -33,15 +32,16 @@ export function describeAllowedOrigin(): string {
 /**
  * Whether a page of this origin may connect.
  *
- * - Without an `Origin` header the request comes from no browser page: allowed (a browser cannot leave it out).
- * - The server's own origin is always allowed: same host, and same port, where a `Host` without a port stands for the
- *   default port of the origin's scheme (a proxy that ends TLS hides the scheme).
- * - Otherwise one of `origins` must match: `*` all, `https://*.example.com` one or more labels before `example.com`
- *   but not `example.com` itself, `http://localhost:*` any port, `null` the opaque origin (sandboxed frames, files).
+ * - A request without an `Origin` header is allowed. Browsers always send one, so no page made the request.
+ * - The server's own origin is always allowed: same host and port. A `Host` without a port means the default port of the
+ *   origin's scheme, because a proxy that terminates TLS hides the scheme.
+ * - Otherwise an entry of `origins` must match. `*` allows all, `https://*.example.com` one or more labels before
+ *   `example.com` but not `example.com` itself, `http://localhost:*` any port, `null` the opaque origin of sandboxed
+ *   frames and files.
  *
  * Cost: O(origins), once per upgrade.
  *
- * @param origins Entries that {@link isOriginPattern} takes.
+ * @param origins Entries that {@link isOriginPattern} accepts.
  * @param ownHosts Default `all`.
  */
 export function isOriginAllowed(
@@ -58,7 +58,7 @@ export function isOriginAllowed(
   return isOwn(origin, hostHeader, ownHosts) || origins.some((pattern) => matchesOrigin(pattern, origin))
 }
 
-/** RFC 6454 §7: an origin is `scheme://host[:port]`, nothing more; two values in one header are none. */
+/** RFC 6454 §7: an origin is `scheme://host[:port]` and nothing else; a header with two values is invalid. */
 function parseOrigin(text: string): OriginParts | undefined {
   const match = /^([a-z][a-z0-9+.-]*):\/\/([^\s*/?#@:,]+|\[[0-9a-f:.]+\])(?::(\d{1,5}))?$/.exec(text.toLowerCase())
   if (match === null) return undefined

@@ -9,27 +9,27 @@ import { RemoteJwks } from './jwks.js'
 import { allowedAlgorithms, verificationKey } from './keys.js'
 import { createSharedSecretVerifier } from './shared-secret.js'
 
-/** How tokens are verified. Exactly one of `secret`, `publicKey` and `jwksUrl`. */
+/** How tokens are verified. Set exactly one of `secret`, `publicKey` and `jwksUrl`. */
 export interface JwtOptions {
   /** Shared secret; verifies HS256, HS384 and HS512. */
   readonly secret?: string | undefined
-  /** PEM text of a public key (RSA, EC, Ed25519); verifies what its type allows, never HS. */
+  /** PEM text of a public key (RSA, EC, Ed25519); verifies the algorithms of its type, never HS. */
   readonly publicKey?: string | undefined
-  /** Address of a JSON Web Key Set; verifies everything but HS. */
+  /** Address of a JSON Web Key Set; verifies all algorithms except HS. */
   readonly jwksUrl?: string | undefined
-  /** Wanted `iss`. */
+  /** Required `iss`. */
   readonly issuer?: string | undefined
-  /** Wanted among `aud`. */
+  /** Required entry of `aud`. */
   readonly audience?: string | undefined
-  /** Allowed difference of clocks, in seconds; default 5. */
+  /** Allowed clock difference, in seconds; default 5. */
   readonly clockToleranceS?: number | undefined
-  /** Accept these only; empty or absent: all that fit the key. */
+  /** The accepted algorithms; empty or absent: all that fit the key. */
   readonly algorithms?: readonly string[] | undefined
 }
 
-/** What a verifier works with; all of it has a default. */
+/** Options of {@link createTokenVerifier}; all are optional. */
 export interface TokenVerifierOptions {
-  /** Told when a key set cannot be read. */
+  /** Gets a warning when a key set cannot be fetched. */
   readonly logger?: Logger
   /** The clock, Unix time in milliseconds. */
   readonly now?: () => number
@@ -38,23 +38,23 @@ export interface TokenVerifierOptions {
 /** Turns tokens into identities. */
 export interface TokenVerifier {
   /**
-   * What the token says, its signature and its claims verified; at once where a shared secret signs.
+   * Verifies the signature and the claims of a token; synchronously for a shared secret.
    *
-   * @throws, or rejects with, {WebMQError} `E_TOKEN_EXPIRED` (retryable with a new token); `E_TOKEN_INVALID` with what is wrong;
-   *   `E_INTERNAL` (retryable) when the signing keys cannot be fetched. No message holds the token.
+   * @throws, or rejects with, {WebMQError} `E_TOKEN_EXPIRED` (retryable with a new token); `E_TOKEN_INVALID` with the
+   *   reason; `E_INTERNAL` (retryable) when the keys cannot be fetched. No message contains the token.
    */
   verify(token: string): MaybePromise<Identity>
 }
 
 /**
- * Creates the verifier that these options describe. Fetches nothing yet: a key set is fetched for the first token.
+ * Creates a verifier. A key set is fetched only for the first token.
  *
- * @throws {WebMQError} `E_OPTION_INVALID` when the key cannot be read, or when no allowed algorithm fits it.
+ * @throws {WebMQError} `E_OPTION_INVALID` when the key cannot be read, or when an algorithm does not fit it.
  */
 export function createTokenVerifier(jwt: JwtOptions, options: TokenVerifierOptions = {}): TokenVerifier {
   const { logger, now = Date.now } = options
   const { audience, clockToleranceS = DEFAULT_CLOCK_TOLERANCE_S, issuer } = jwt
-  // What the key allows, never what the token says (RFC 8725 §3.1).
+  // The key decides about algorithms, never the token (RFC 8725 §3.1).
   const algorithms = [...allowedAlgorithms(jwt)]
   const rules: JWTVerifyOptions = {
     algorithms,
@@ -82,7 +82,7 @@ export function createTokenVerifier(jwt: JwtOptions, options: TokenVerifierOptio
 }
 
 const DEFAULT_CLOCK_TOLERANCE_S = 5
-/** Far above any token that fits into a request head; bounds what a stranger can make the server decode. */
+/** Far more than a token in a request head; limits how much a stranger can make the server decode. */
 const MAX_TOKEN_CHARS = 16_384
 
 function keyFinder(
@@ -107,19 +107,19 @@ async function verifyByJose(token: string, findKey: JWTVerifyGetKey, rules: JWTV
   }
 }
 
-/** What a verified token says. */
+/** The identity in a verified token. */
 function identityOf({ exp, sub, webmq }: JWTPayload, nowMs: number, clockToleranceS: number): Identity {
   if (sub !== undefined && (typeof sub !== 'string' || sub === '')) throw invalid('claim sub is not a text')
   const grants = parseGrants(webmq)
-  // Spelled out: made for every connection.
+  // Written out because it runs for every connection.
   if (exp === undefined) return sub === undefined ? { grants } : { userId: sub, grants }
-  // JSON can say 1e999, and nothing can be told about when that is.
+  // JSON allows 1e999, which becomes Infinity.
   if (!Number.isFinite(exp)) throw invalid('claim exp is malformed')
   const expiresAtMs = expiryMs(exp, nowMs, clockToleranceS)
   return sub === undefined ? { grants, expiresAtMs } : { userId: sub, grants, expiresAtMs }
 }
 
-/** A token that is only accepted thanks to the tolerance lives as long as the tolerance, not for no time at all. */
+/** A token that is accepted only because of the tolerance lives until the tolerance ends. */
 function expiryMs(exp: number, nowMs: number, clockToleranceS: number): number {
   return exp * 1000 > nowMs ? exp * 1000 : (exp + clockToleranceS) * 1000
 }
@@ -131,7 +131,7 @@ function toWebMQError(error: unknown): unknown {
   return new WebMQError('E_INTERNAL', { detail: 'the token could not be verified', cause: error })
 }
 
-/** What is wrong with a token, without a word of what it holds: unverified text is not repeated. */
+/** Describes the error without repeating text of the token, because that text is unverified. */
 function describe(error: errors.JOSEError): string {
   if (error instanceof errors.JWTClaimValidationFailed) {
     const rule = CLAIM_RULES[error.claim]
@@ -141,9 +141,9 @@ function describe(error: errors.JOSEError): string {
 }
 
 const CLAIM_RULES: Readonly<Record<string, string>> = {
-  iss: 'is not the wanted issuer',
-  aud: 'does not hold the wanted audience',
-  nbf: 'lies in the future, or is malformed',
+  iss: 'is not the required issuer',
+  aud: 'does not contain the required audience',
+  nbf: 'is in the future or malformed',
   iat: 'is malformed',
   exp: 'is malformed',
 }
@@ -151,9 +151,9 @@ const CLAIM_RULES: Readonly<Record<string, string>> = {
 const DESCRIPTIONS: Readonly<Record<string, string>> = {
   [errors.JOSEAlgNotAllowed.code]: 'its algorithm is not allowed for the key',
   [errors.JOSENotSupported.code]: 'its algorithm is not supported',
-  [errors.JWSSignatureVerificationFailed.code]: 'its signature does not fit',
-  [errors.JWKSNoMatchingKey.code]: 'no key fits it',
-  [errors.JWKSMultipleMatchingKeys.code]: 'several keys fit it; it must name one (kid)',
+  [errors.JWSSignatureVerificationFailed.code]: 'its signature does not match',
+  [errors.JWKSNoMatchingKey.code]: 'no key matches it',
+  [errors.JWKSMultipleMatchingKeys.code]: 'several keys match it; it must name one (kid)',
   [errors.JWSInvalid.code]: 'not a signed JWT',
   [errors.JWTInvalid.code]: 'not a signed JWT with claims',
 }

@@ -1,53 +1,53 @@
 import type { Session } from '../session/session.js'
 
-/** What a drain works with. */
+/** What {@link drain} works with. */
 export interface DrainContext {
   readonly sessions: Iterable<Session> & { readonly size: number }
-  /** Resolves when what is being handled has been answered. */
+  /** Resolves when all messages in progress have been answered. */
   readonly settled: () => Promise<void>
-  /** Time that a peer has to answer a close frame. */
+  /** Time for a client to answer a close frame. */
   readonly closeTimeoutMs: number
-  readonly log: { info(fields: object, message: string): void }
-  /** Chance, from 0 to below 1; default `Math.random`. */
+  readonly logger: { info(fields: object, message: string): void }
+  /** A random number in [0, 1); default `Math.random`. */
   readonly random?: () => number
 }
 
-/** How many clients a second are sent away: they come back somewhere, with a handshake and their replays. */
+/** Clients that are sent away per second. Each costs another node a handshake and replays. */
 const CLOSES_PER_SECOND = 1_000
 const STEP_MS = 20
 
 /**
- * Over how long so many connections are sent away: at the pace that the other nodes can take, at most `drainMs`.
- * A handful goes at once.
+ * Time over which the connections are closed: at a pace that the other nodes can take, at most `drainMs`.
+ * A few connections are closed at once.
  */
 export function drainSpreadMs(connectionCount: number, drainMs: number): number {
   return Math.min(drainMs, (connectionCount * 1_000) / CLOSES_PER_SECOND)
 }
 
 /**
- * Sends every client away with 4001 and a time to wait before it comes back, spread over time against a stampede, and
- * resolves when the connections are gone, at the latest `drainMs` and a close handshake later.
+ * Closes every connection with 4001 and a random time to wait before reconnecting, spread over time against a stampede.
+ * Resolves when all connections have closed, at the latest after `drainMs` and a close handshake.
  */
 export async function drain(context: DrainContext, drainMs: number): Promise<void> {
-  const { sessions, settled, closeTimeoutMs, log, random = Math.random } = context
+  const { sessions, settled, closeTimeoutMs, logger, random = Math.random } = context
   const plannedMs = drainSpreadMs(sessions.size, drainMs)
   const beganMs = performance.now()
-  log.info({ connections: sessions.size, spreadMs: plannedMs }, 'draining')
-  // What is on its way to the broker is answered first, unless the broker takes too long: all of it together takes `drainMs`.
-  const patienceMs = Math.max(drainMs - plannedMs, drainMs / 2)
-  let patience: NodeJS.Timeout | undefined
-  await Promise.race([settled(), new Promise((resolve) => (patience = setTimeout(resolve, patienceMs)))])
-  clearTimeout(patience)
+  logger.info({ connections: sessions.size, spreadMs: plannedMs }, 'draining')
+  // Messages on their way to the broker are answered first. A slow broker does not extend the drain beyond `drainMs`.
+  const settleLimitMs = Math.max(drainMs - plannedMs, drainMs / 2)
+  let timer: NodeJS.Timeout | undefined
+  await Promise.race([settled(), new Promise((resolve) => (timer = setTimeout(resolve, settleLimitMs)))])
+  clearTimeout(timer)
 
   const startedMs = performance.now()
   const elapsedMs = () => performance.now() - startedMs
   const spreadMs = Math.max(0, Math.min(plannedMs, drainMs - (startedMs - beganMs)))
   const total = sessions.size
-  let sentAway = 0
+  let closedCount = 0
   for (const session of [...sessions]) {
-    while (spreadMs > 0 && sentAway > (total * elapsedMs()) / spreadMs) await wait(STEP_MS)
+    while (spreadMs > 0 && closedCount > (total * elapsedMs()) / spreadMs) await wait(STEP_MS)
     session.end('E_DRAIN', Math.round(random() * spreadMs))
-    sentAway++
+    closedCount++
   }
   const deadlineMs = elapsedMs() + closeTimeoutMs
   while (sessions.size > 0 && elapsedMs() < deadlineMs) await wait(STEP_MS)

@@ -1,17 +1,17 @@
-/** Handlers by event. They run after the turn that emitted, in order: code of the application never runs in the middle of ours. */
+/** Calls handlers of events, in order, in a later turn of the event loop. So application code never runs in the middle of ours. */
 export class Emitter<Events extends object> {
   readonly #handlers: { [E in keyof Events]?: ReadonlySet<(event: Events[E]) => unknown> } = {}
   readonly #onError: (error: unknown, event: keyof Events) => void
   #isClosed = false
 
-  /** @param onError Told what a handler throws, or rejects with; the others still run. */
+  /** @param onError Gets the errors of handlers; the other handlers still run. */
   constructor(onError: (error: unknown, event: keyof Events) => void) {
     this.#onError = onError
   }
 
-  /** Adds a handler and returns what removes it; both are no-ops the second time. */
+  /** Adds a handler and returns a function that removes it; both are no-ops the second time. */
   on<E extends keyof Events>(event: E, handler: (event: Events[E]) => unknown): () => void {
-    // Sets are replaced, not changed: a handler may add or remove handlers while an event is being emitted.
+    // Sets are replaced, not changed, because a handler may add or remove handlers during an event.
     this.#handlers[event] = new Set(this.#handlers[event]).add(handler)
     return () => {
       const rest = new Set(this.#handlers[event])
@@ -20,7 +20,7 @@ export class Emitter<Events extends object> {
     }
   }
 
-  /** Calls the handlers that are there when the turn is over. */
+  /** Calls the handlers that are registered at the end of this turn. */
   emit<E extends keyof Events>(event: E, payload: Events[E]): void {
     if (this.#isClosed || (this.#handlers[event]?.size ?? 0) === 0) return
     setImmediate(() => {
@@ -28,7 +28,7 @@ export class Emitter<Events extends object> {
     })
   }
 
-  /** Nothing is emitted any more. */
+  /** Emits nothing more. */
   close(): void {
     this.#isClosed = true
   }

@@ -24,38 +24,38 @@ import { formatPosition } from '../ports/position.js'
 import { isReserved } from '../ports/reserved-keys.js'
 import type { Transport, TransportSink } from '../ports/transport.js'
 import { Presence } from '../presence/index.js'
-import { Captures } from '../replay/captures.js'
-import { ReplayPacer } from '../replay/pacer.js'
+import { LiveBuffers } from '../replay/live-buffers.js'
+import { ReplaySender } from '../replay/sender.js'
 import { WirePositions } from '../replay/wire-positions.js'
 import { Delivery } from '../routing/delivery.js'
 import { Interest } from '../routing/interest.js'
 import { Dispatcher } from '../session/dispatcher.js'
-import { Sessions } from '../session/table.js'
+import { SessionTable } from '../session/table.js'
 import { drain, drainSpreadMs } from './drain.js'
 import type { Emitter } from './emitter.js'
 import { outbound, outboundBatch } from './outbound-message.js'
 import { VERSION } from './version.js'
 
-/** What a {@link ServerNode} is put together from. */
+/** The parts of a {@link ServerNode}. */
 export interface ServerNodeParts {
   readonly options: ResolvedOptions
   readonly transport: Transport
   readonly broker: Broker
   readonly verifier: TokenVerifier | undefined
-  readonly log: Logger
-  /** Names this node towards clients; says nothing about the machine. */
+  readonly logger: Logger
+  /** Name of this node that clients see; it reveals nothing about the machine. */
   readonly name: string
   readonly events: Pick<Emitter<ServerEvents>, 'emit'>
 }
 
-/** Of what may wait for the broker, so much may be of one connection. */
+/** Share of the pending bytes that one connection may use. */
 const PENDING_SHARE = 1 / 8
 
-/** Everything that runs between a transport and a broker: one node, from its start to its end. */
+/** Connects a transport with a broker: one node, from its start to its end. */
 export class ServerNode {
   readonly #parts: ServerNodeParts
   readonly #router = new Router()
-  readonly #sessions = new Sessions()
+  readonly #sessions = new SessionTable()
   readonly #dispatcher = new Dispatcher()
   readonly #localListeners: LocalListeners
   readonly #interest: Interest
@@ -68,35 +68,38 @@ export class ServerNode {
   readonly #hideSecrets: (text: string) => string
   #drainRetryAfterMs: number | undefined
   readonly #givenUp: Promise<never>
-  /** Ends a start that waits for the broker. */
+  /** Aborts a start that waits for the broker. */
   readonly giveUp: () => void
 
   constructor(parts: ServerNodeParts) {
     this.#parts = parts
-    const { options, transport, broker, verifier, log, name, events } = parts
+    const { options, transport, broker, verifier, logger, name, events } = parts
     let giveUp: () => void = () => undefined
     this.#givenUp = new Promise((_, reject) => {
       giveUp = () => reject(new WebMQError('E_NOT_RUNNING', { detail: 'stopped before the broker was reached' }))
     })
     this.#givenUp.catch(() => undefined)
     this.giveUp = giveUp
-    const captures = new Captures()
+    const liveBuffers = new LiveBuffers()
     const positions = new WirePositions()
-    this.#localListeners = new LocalListeners(log)
-    this.#interest = new Interest(this.#router, broker, (err) => log.error({ err }, 'a binding could not be ended'))
-    this.#deadlines = new Deadlines({ onError: (err) => log.error({ err }, 'a deadline failed') })
+    this.#localListeners = new LocalListeners(logger)
+    this.#interest = new Interest(this.#router, broker, (err) =>
+      logger.error({ err }, 'a pattern could not be unbound'),
+    )
+    this.#deadlines = new Deadlines({ onError: (err) => logger.error({ err }, 'a deadline failed') })
     const [router, localListeners] = [this.#router, this.#localListeners]
-    this.#delivery = new Delivery({ router, transport, captures, localListeners, positions })
+    this.#delivery = new Delivery({ router, transport, liveBuffers, localListeners, positions })
     const address = typeof options.broker === 'string' ? options.broker : undefined
     this.#hideSecrets = address === undefined ? (text) => text : secretHider(address)
     this.#watch = new BrokerWatch({
       broker,
       ...(address === undefined || address === broker.name ? {} : { address: withoutPasswords(address) }),
       hideSecrets: this.#hideSecrets,
-      log,
+      log: logger,
       onChange: (change) => events.emit('broker', change),
     })
     const { maxPayloadBytes, maxOutboxBytes, maxListensPerConnection, authTimeoutMs, handshakeTimeoutMs } = options
+    // Half of the outbox stays free for live messages; the largest message fits in any case.
     const maxReplayBytes = Math.max(maxOutboxBytes / 2, maxPayloadBytes + MESSAGE_OVERHEAD_BYTES)
     this.#presence = new Presence({
       node: name,
@@ -105,7 +108,7 @@ export class ServerNode {
       limits: {
         maxDataBytes: options.presenceMaxDataBytes,
         maxMembersPerKey: options.presenceMaxMembersPerKey,
-        // As for a replay: what is sent at once leaves room for what is live.
+        // One answer leaves room for live messages, as a replay does.
         maxKeyBytes: maxReplayBytes,
         maxKeysPerConnection: options.presenceMaxKeysPerConnection,
         maxMembers: options.presenceMaxMembers,
@@ -113,12 +116,12 @@ export class ServerNode {
       ttlMs: options.presenceTtlMs,
       lingerMs: options.presenceLingerMs,
       maxPayloadBytes,
-      log,
+      logger,
     })
     this.#gateway = new Gateway({
       path: options.path,
       origins: options.origins,
-      // Without tokens the address is all that keeps strangers out, and a page of theirs is on this machine.
+      // Without tokens only the loopback address protects the server, and foreign pages run on this machine too.
       ownHosts: options.jwt === undefined && !options.insecure ? 'loopback' : 'all',
       transport,
       sessions: this.#sessions,
@@ -131,14 +134,20 @@ export class ServerNode {
       services: {
         transport,
         broker,
-        positions,
-        replays: new ReplayPacer(),
+        replays: new ReplaySender({
+          transport,
+          broker,
+          positions,
+          deadlines: this.#deadlines,
+          maxReplayBytes,
+          now: Date.now,
+        }),
         delivery: this.#delivery,
         presence: this.#presence,
         verifier,
         interest: this.#interest,
-        captures,
-        maxCaptureBytes: maxOutboxBytes,
+        liveBuffers,
+        maxLiveBufferBytes: maxOutboxBytes,
         deadlines: this.#deadlines,
         limits: {
           maxPayloadBytes,
@@ -148,29 +157,28 @@ export class ServerNode {
             maxPayloadBytes + MESSAGE_OVERHEAD_BYTES,
           ),
           authTimeoutMs,
-          // The other half is for live messages; the largest message must fit whatever the halves are.
-          maxReplayBytes,
         },
-        log,
+        logger,
         now: Date.now,
       },
     })
   }
 
-  /** What the transport tells of its connections. */
+  /** Takes the events of the transport. */
   get sink(): TransportSink {
     return this.#gateway
   }
 
   /**
-   * Brings the broker up; from then on connections may come.
-   * @throws {WebMQError} what {@link Broker.start} throws, without secrets; the broker is then stopped. `E_NOT_RUNNING` after `giveUp`.
+   * Starts the broker. Once this resolves, connections may come.
+   * @throws {WebMQError} The errors of {@link Broker.start}, without secrets; the broker is then stopped.
+   *   `E_NOT_RUNNING` after `giveUp`.
    */
   async start(): Promise<void> {
-    const { broker, events, log } = this.#parts
+    const { broker, events, logger } = this.#parts
     const started = broker.start({
       deliver: (message) => {
-        // What servers tell each other is for no listener, whatever the pattern.
+        // Messages between servers never reach a listener, whatever its pattern.
         if (isReserved(message.key)) return this.#presence.receive(message)
         return this.#delivery.deliver(message)
       },
@@ -188,12 +196,12 @@ export class ServerNode {
       await Promise.race([this.#givenUp, started])
     } catch (error) {
       this.#watch.stop()
-      await broker.stop().catch((err: unknown) => log.error({ err }, 'the broker could not be stopped'))
+      await broker.stop().catch((err: unknown) => logger.error({ err }, 'the broker could not be stopped'))
       throw this.#withoutSecrets(error)
     }
   }
 
-  /** The same error when it holds no secret, else another without what holds one. */
+  /** Returns the error itself, or a copy without the secrets that it contains. */
   #withoutSecrets(error: unknown): unknown {
     if (!(error instanceof Error)) return error
     const shown = this.#hideSecrets(error.message)
@@ -201,13 +209,13 @@ export class ServerNode {
     return shown === error.message && error instanceof WebMQError ? error : new WebMQError(code, { message: shown })
   }
 
-  /** Publishes from inside the process; see {@link WebMQServer.publish}. */
+  /** See {@link WebMQServer.publish}. */
   publish(key: string, payload: unknown, { id }: PublishOptions): MaybePromise<PublishResult> {
     const message = outbound(key, payload, id, this.#parts.options.maxPayloadBytes)
     return this.#whenWritable(andThen(this.#parts.broker.publish(message), resultOf))
   }
 
-  /** See {@link WebMQServer.publishBatch}. Brokers that wait for an answer do so for all messages at once. */
+  /** See {@link WebMQServer.publishBatch}. Waits for all confirmations of a remote broker at once. */
   publishBatch(batch: readonly BatchMessage[]): MaybePromise<readonly PublishResult[]> {
     const { broker, options } = this.#parts
     const messages = outboundBatch(batch, options.maxPayloadBytes)
@@ -223,13 +231,13 @@ export class ServerNode {
         else results[index] = resultOf(accepted)
       }
     } catch (error) {
-      // Beside those that may already be on their way, and fail too.
+      // Earlier messages may be on their way; their failures are awaited too.
       waiting.push(Promise.reject(error))
     }
     return this.#whenWritable(waiting.length > 0 ? Promise.all(waiting).then(() => results) : results)
   }
 
-  /** Holds a result back while the transport asks those who publish to wait. */
+  /** Delays the result while the transport asks publishers to wait. */
   #whenWritable<T>(result: MaybePromise<T>): MaybePromise<T> {
     const writable = this.#parts.transport.writable?.()
     return writable === undefined ? result : Promise.all([result, writable]).then(([settled]) => settled)
@@ -240,7 +248,7 @@ export class ServerNode {
     return readHistory(this.#parts.broker, key, query)
   }
 
-  /** Adds a handler in the process; resolves to what takes it away again once it is live. */
+  /** Adds an in-process handler. Resolves, once it is live, to a function that removes it. */
   async listen(pattern: string, handler: LocalHandler, { onGap }: LocalListenOptions): Promise<() => void> {
     return await andThen(this.#interest.retain(pattern), ({ group }) => {
       const listener = { pattern, group, handler, onGap }
@@ -287,14 +295,14 @@ export class ServerNode {
     }
   }
 
-  /** Sends all clients away and ends everything; see {@link WebMQServer.stop}. */
+  /** Drains and stops the node; see {@link WebMQServer.stop}. */
   async stop(drainMs: number): Promise<void> {
-    const { transport, broker, options, log } = this.#parts
+    const { transport, broker, options, logger } = this.#parts
     this.#drainRetryAfterMs = drainSpreadMs(this.#sessions.size, drainMs)
     this.#watch.stop()
     await transport.stopAccepting()
     const settled = () => this.#dispatcher.settled()
-    await drain({ sessions: this.#sessions, settled, closeTimeoutMs: options.closeTimeoutMs, log }, drainMs)
+    await drain({ sessions: this.#sessions, settled, closeTimeoutMs: options.closeTimeoutMs, logger }, drainMs)
     await transport.stop()
     this.#presence.stop()
     this.#deadlines.stop()

@@ -3,7 +3,7 @@ import type { BatchMessage } from '../api.js'
 import type { OutboundMessage } from '../ports/broker.js'
 import { isReserved } from '../ports/reserved-keys.js'
 
-/** @throws {WebMQError} what {@link WebMQServer.publishBatch} throws. */
+/** @throws {WebMQError} The errors of {@link WebMQServer.publishBatch}. */
 export function outboundBatch(batch: readonly BatchMessage[], maxPayloadBytes: number): OutboundMessage[] {
   const messages = new Array<OutboundMessage>(batch.length)
   let index = 0
@@ -16,10 +16,10 @@ export function outboundBatch(batch: readonly BatchMessage[], maxPayloadBytes: n
   return messages
 }
 
-/** The last key that was valid: publications often come in runs to one key. */
+/** The last valid key: consecutive publishes often use the same key. */
 let validKey: string | undefined
 
-/** @throws {WebMQError} what {@link WebMQServer.publish} throws. */
+/** @throws {WebMQError} The errors of {@link WebMQServer.publish}. */
 export function outbound(
   key: string,
   payload: unknown,
@@ -29,7 +29,7 @@ export function outbound(
   if (key !== validKey) {
     validateKey(key)
     if (isReserved(key))
-      throw new WebMQError('E_KEY_INVALID', { detail: 'it begins with $, which servers keep for themselves' })
+      throw new WebMQError('E_KEY_INVALID', { detail: 'keys that begin with $ are reserved for servers' })
     validKey = key
   }
   if (id !== undefined && !isMessageId(id)) throw new WebMQError('E_MESSAGE_INVALID', { detail: 'message id' })
@@ -48,7 +48,7 @@ function encodeJson(payload: unknown): Uint8Array {
   } catch (cause) {
     throw new WebMQError('E_PAYLOAD_INVALID', { cause })
   }
-  if (json === undefined) throw new WebMQError('E_PAYLOAD_INVALID', { detail: `${typeof payload} has no JSON` })
-  // A quarter of the time of a TextEncoder, for small texts.
+  if (json === undefined) throw new WebMQError('E_PAYLOAD_INVALID', { detail: `${typeof payload} has no JSON form` })
+  // For small texts this takes a quarter of the time of a TextEncoder.
   return Buffer.from(json)
 }

@@ -29,17 +29,17 @@ import { Emitter } from './emitter.js'
 import { ServerNode } from './node.js'
 import { VERSION } from './version.js'
 
-/** What a {@link Server} is put together from. Adapters are made when they are needed. */
+/** The parts of a {@link Server}. Transport and broker are created when they are needed. */
 export interface ServerParts {
   readonly options: ResolvedOptions
-  readonly log: Logger
+  readonly logger: Logger
   readonly verifier: TokenVerifier | undefined
   readonly demo: { readonly pageFolder: string; readonly clientFolder: string } | undefined
   createTransport(options: ResolvedOptions, httpServer: NodeHttpServer): Promise<Transport>
   createBroker(options: ResolvedOptions): Promise<Broker>
 }
 
-/** What runs once adapters are there. */
+/** What runs once transport and broker exist. */
 interface Running {
   readonly node: ServerNode
   readonly transport: Transport
@@ -47,7 +47,7 @@ interface Running {
 
 const NODE_NAME_BYTES = 6
 
-/** The life of a node: made, started or attached, stopped once and for all. */
+/** The lifecycle of a node: created, started or attached, then stopped for good. */
 export class Server implements WebMQServer {
   readonly #parts: ServerParts
   readonly #http: HttpFrontend
@@ -55,7 +55,7 @@ export class Server implements WebMQServer {
   readonly #becameRunning = deferred<ServerNode>()
   readonly #detaches = new Set<() => void>()
   readonly #events: Emitter<ServerEvents>
-  /** The node from when it waits for its broker; `#node` from when it runs. */
+  /** The node while it waits for its broker, and later; `#node` is set only once it runs. */
   #candidate: ServerNode | undefined
   #running: Promise<Running> | undefined
   #node: ServerNode | undefined
@@ -65,15 +65,15 @@ export class Server implements WebMQServer {
 
   constructor(parts: ServerParts) {
     this.#parts = parts
-    const { options, log, demo } = parts
-    this.#events = new Emitter((err, event) => log.error({ err, event }, 'a handler of an event failed'))
+    const { options, logger, demo } = parts
+    this.#events = new Emitter((err, event) => logger.error({ err, event }, 'a handler of an event failed'))
     const metrics = new Metrics(() => this.#metricsSource())
     this.#http = new HttpFrontend({
       path: options.path,
       health: () => this.#node?.health() ?? this.#healthWithoutNode(),
       metrics: () => metrics.page(),
       metricsAudience: options.metrics,
-      log,
+      logger,
       ...(demo === undefined ? undefined : { demo }),
     })
   }
@@ -126,7 +126,7 @@ export class Server implements WebMQServer {
   listen(pattern: string, handler: LocalHandler, options: LocalListenOptions = {}): LocalSubscription {
     validatePattern(pattern)
     if (isReserved(pattern))
-      throw new WebMQError('E_PATTERN_INVALID', { detail: 'it begins with $, which servers keep for themselves' })
+      throw new WebMQError('E_PATTERN_INVALID', { detail: 'patterns that begin with $ are reserved for servers' })
     if (this.#stopping !== undefined) throw notRunning()
     let isWanted = true
     let release: (() => void) | undefined
@@ -136,7 +136,7 @@ export class Server implements WebMQServer {
       if (isWanted) release = end
       else end()
     })
-    // Looking at `ready` is optional; not looking must not crash the process.
+    // Callers may ignore `ready`; a rejection that nobody handles must not crash the process.
     ready.catch(() => undefined)
     const unlisten = () => {
       isWanted = false
@@ -156,7 +156,7 @@ export class Server implements WebMQServer {
   }
 
   async #start(): Promise<ServerAddress> {
-    const { options, log } = this.#parts
+    const { options, logger } = this.#parts
     const { node, transport } = await this.#run()
     try {
       const { host, port } = await transport.start(node.sink)
@@ -166,11 +166,11 @@ export class Server implements WebMQServer {
       await this.#stopping
       throw error
     }
-    log.info({ ...this.#address, node: this.#name, version: VERSION }, 'listening')
+    logger.info({ ...this.#address, node: this.#name, version: VERSION }, 'listening')
     return this.#address
   }
 
-  /** Everything but an own port; once. */
+  /** Starts everything but the port, once. */
   #run(): Promise<Running> {
     if (this.#stopping !== undefined) return Promise.reject(notRunning())
     this.#running ??= this.#bringUp()
@@ -178,14 +178,14 @@ export class Server implements WebMQServer {
   }
 
   async #bringUp(): Promise<Running> {
-    const { options, log, verifier, createTransport, createBroker } = this.#parts
+    const { options, logger, verifier, createTransport, createBroker } = this.#parts
     const transport = await createTransport(options, this.#http.server)
     try {
       const broker = await createBroker(options)
       const events = this.#events
-      const node = new ServerNode({ options, transport, broker, verifier, log, name: this.#name, events })
+      const node = new ServerNode({ options, transport, broker, verifier, logger, name: this.#name, events })
       this.#candidate = node
-      // Stopped while the broker was being made.
+      // `stop` was called while the broker was being created.
       if (this.#stopping !== undefined) node.giveUp()
       await node.start()
       this.#node = node
@@ -199,7 +199,7 @@ export class Server implements WebMQServer {
   }
 
   async #stop(drainMs: number): Promise<void> {
-    // A start that is on its way ends first; whether it failed is told to those who asked for it.
+    // A start in progress ends first; its own caller gets its error.
     if (this.#node === undefined) this.#candidate?.giveUp()
     await Promise.allSettled([this.#running, this.#starting])
     await this.#end(drainMs)
@@ -213,7 +213,7 @@ export class Server implements WebMQServer {
     this.#http.close()
     this.#address = undefined
     this.#node = undefined
-    this.#parts.log.info({ node: this.#name }, 'stopped')
+    this.#parts.logger.info({ node: this.#name }, 'stopped')
   }
 
   #assertRunning(): ServerNode {
@@ -235,7 +235,7 @@ export class Server implements WebMQServer {
   }
 }
 
-/** The broker's name before there is one. */
+/** The broker's name before the broker exists. */
 function brokerNameIn({ broker }: ResolvedOptions): string {
   return typeof broker === 'string' ? (brokerNameOf(broker) ?? 'unknown') : broker.name
 }
@@ -244,7 +244,7 @@ function notRunning(): WebMQError {
   return new WebMQError('E_NOT_RUNNING')
 }
 
-/** An address that stands for all is reached, from here, by the name of this machine for itself. */
+/** A server on all addresses is reached from this machine as `localhost`. */
 function endpointUrl(host: string, port: number, { tls, path }: ResolvedOptions): string {
   const isAny = host === '0.0.0.0' || host === '::'
   const name = isAny ? 'localhost' : host.includes(':') ? `[${host}]` : host

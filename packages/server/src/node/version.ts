@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 
-/** Version of this package, as `package.json` has it; sent in `welcome`. */
+/** Version of this package from `package.json`; sent in `welcome`. */
 export const VERSION: string = readVersion()
 
 function readVersion(): string {

@@ -22,8 +22,8 @@ const FLAGS = [
 ] as const satisfies readonly (keyof Broker['capabilities'])[]
 
 /**
- * Looks whether an object has everything that the broker port asks for; how it behaves is for the conformance suite to prove.
- * @throws {WebMQError} `E_OPTION_INVALID` that names what is missing.
+ * Checks that an object has all members of the broker port. The conformance suite checks its behaviour.
+ * @throws {WebMQError} `E_OPTION_INVALID` with the missing members.
  */
 export function assertBroker(value: object | null): asserts value is Broker {
   const missing = value === null ? ['everything'] : missingOf(value)

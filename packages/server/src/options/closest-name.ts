@@ -1,6 +1,6 @@
 /**
- * The candidate that a mistyped name most likely meant; `undefined` when none is near. Case, dashes and underscores do
- * not count, so that `max_payload` finds `maxPayload`.
+ * The candidate that is closest to a mistyped name; `undefined` when none is close. Ignores case, dashes and
+ * underscores, so `max_payload` finds `maxPayload`.
  *
  * Cost: O(candidates × length²).
  */
@@ -8,14 +8,14 @@ export function closestName(name: string, candidates: Iterable<string>): string 
   let best: { readonly candidate: string; readonly distance: number } | undefined
   for (const candidate of candidates) {
     const distance = editDistance(normalize(name), normalize(candidate))
-    // A third of the letters wrong is still a typo; more is another word.
+    // Up to a third wrong letters count as a typo; more make another word.
     if (distance > Math.max(1, Math.floor(candidate.length / 3))) continue
     if (best === undefined || distance < best.distance) best = { candidate, distance }
   }
   return best?.candidate
 }
 
-/** `, did you mean x?` to put behind the name that is not known; empty when nothing is near. */
+/** `, did you mean x?`, to append to an unknown name; empty when no candidate is close. */
 export function didYouMean(name: string, candidates: Iterable<string>): string {
   const closest = closestName(name, candidates)
   return closest === undefined ? '' : `, did you mean ${closest}?`

@@ -1,12 +1,12 @@
 import { WebMQError } from 'webmq-client/protocol'
 
-/** Where nodes of a mesh listen for each other when nothing else is said. */
+/** Default port on which mesh nodes listen for each other. */
 export const MESH_DEFAULT_PORT = 7400
 
-/** {@link MESH_DEFAULT_PORT} on this machine, which no other one reaches. */
+/** {@link MESH_DEFAULT_PORT} on loopback, which other machines cannot reach. */
 export const MESH_DEFAULT_LISTEN = `127.0.0.1:${MESH_DEFAULT_PORT}`
 
-/** A place on the network. */
+/** A network address. */
 export interface HostAndPort {
   /** An IP address or a name, without the brackets of an IPv6 address in a URL. */
   readonly host: string
@@ -15,7 +15,7 @@ export interface HostAndPort {
 
 /**
  * Reads `host:port`, `host` or `[address]:port`.
- * @returns `undefined` when it is none of them.
+ * @returns `undefined` for any other text.
  */
 export function parseHostAndPort(text: string): HostAndPort | undefined {
   const match = /^(?:\[([0-9A-Fa-f:.]+)\]|([^\s/:@,[\]]+))(?::(\d{1,5}))?$/.exec(text)
@@ -25,8 +25,8 @@ export function parseHostAndPort(text: string): HostAndPort | undefined {
 }
 
 /**
- * Reads the address of a mesh: `mesh://host:port,host:port`, the places of its nodes or names that stand for them.
- * @returns `undefined` when it is none.
+ * Reads the address of a mesh, `mesh://host:port,host:port`. A name may resolve to several nodes.
+ * @returns `undefined` for any other text.
  */
 export function parseMeshAddress(address: string): readonly HostAndPort[] | undefined {
   const list = /^mesh:\/\/([^/]+)\/?$/.exec(address)?.[1]?.split(',')
@@ -37,7 +37,7 @@ export function parseMeshAddress(address: string): readonly HostAndPort[] | unde
 }
 
 /**
- * Where the nodes of a mesh are, and where this one listens.
+ * The addresses of the nodes of a mesh, and the one on which this node listens.
  * @param listen `host:port`; default {@link MESH_DEFAULT_LISTEN}.
  * @throws {WebMQError} `E_OPTION_INVALID`.
  */
@@ -50,7 +50,7 @@ export function meshPlacesOf(
   if (peers !== undefined && place !== undefined) return { peers, listen: place }
   const detail =
     peers === undefined
-      ? 'broker: not a mesh: mesh://host:port,host:port names its nodes, or one name that stands for all of them'
+      ? 'broker: not a mesh address; use mesh://host:port,host:port, or one name that resolves to all nodes'
       : 'mesh.listen: not a host with a port'
   throw new WebMQError('E_OPTION_INVALID', { detail })
 }

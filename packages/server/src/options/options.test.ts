@@ -155,10 +155,10 @@ describe('resolveOptions', () => {
 
   it('refuses names that it does not know, and says which may have been meant', () => {
     expect(errorOf(() => resolveOptions({ prot: 1 } as ServerOptions)).message).toMatch(
-      /prot: not known, did you mean port\?$/,
+      /prot: unknown option, did you mean port\?$/,
     )
     const nested = errorOf(() => resolveOptions({ jwt: { jwks: 'x' } } as ServerOptions))
-    expect(nested.message).toMatch(/jwt\.jwks: not known/)
+    expect(nested.message).toMatch(/jwt\.jwks: unknown option/)
   })
 
   it('repeats the value that is wrong, unless it is a secret', () => {
@@ -196,9 +196,9 @@ describe('resolveOptions', () => {
 
   it('refuses algorithms that do not go with the key', () => {
     const error = errorOf(() => resolveOptions({ jwt: { secret: SECRET, algorithms: ['HS256', 'RS256'] } }))
-    expect(error.message).toContain('RS256 does not go with this kind of key')
+    expect(error.message).toContain('RS256 does not fit this key')
     const keySet = errorOf(() => resolveOptions({ jwt: { jwksUrl: 'https://example.com/', algorithms: ['HS256'] } }))
-    expect(keySet.message).toContain('HS256 does not go with this kind of key')
+    expect(keySet.message).toContain('HS256 does not fit this key')
   })
 
   it.each(['0.0.0.0', '::', '192.168.1.5', 'example.com'])(

@@ -1,4 +1,4 @@
-/** Headings under which options are listed in `--help` and in the documentation, in this order. */
+/** Headings of the options in `--help` and in the documentation, in this order. */
 export const OPTION_SECTIONS = [
   'Address',
   'Engine',
@@ -18,16 +18,16 @@ interface OptionBase {
   /** Name in `ServerOptions` and in the config file; `jwt.secret` stands for `{ jwt: { secret } }`. */
   readonly name: string
   readonly section: OptionSection
-  /** Long flag without dashes; the environment variable is derived from it, see {@link environmentNameOf}. */
+  /** Long flag without dashes. {@link environmentNameOf} derives the environment variable from it. */
   readonly flag: string
   readonly shortFlag?: string
-  /** What the option does, in one sentence, for `--help` and the documentation. Markdown. */
+  /** One sentence about what the option does, for `--help` and the documentation. Markdown. */
   readonly help: string
-  /** The failure that it prevents, and what else there is to know; for the documentation. Markdown. */
+  /** The failure that the option prevents, and other facts; for the documentation. Markdown. */
   readonly detail?: string
 }
 
-/** A whole number, with a unit where it has one. */
+/** A whole number, optionally with a unit. */
 export interface IntegerOption extends OptionBase {
   readonly type: 'integer'
   readonly unit?: 'bytes' | 'ms' | 's'
@@ -42,18 +42,18 @@ export interface IntegerOption extends OptionBase {
 export interface TextOption extends OptionBase {
   readonly type: 'text'
   readonly default?: string
-  /** Stands for the value in `--help`. */
+  /** Name of the value in `--help`. */
   readonly placeholder: string
   /** Never printed, logged or repeated in an error. */
   readonly isSecret?: boolean
-  /** Gives what may be printed, logged and repeated in an error of a value that holds a secret. */
+  /** Removes the secret part of a value, for output, logs and errors. */
   readonly shown?: (value: string) => string
   /**
-   * How the command line and the environment may name a file instead: `file-flag` adds `--<flag>-file` and
-   * `WEBMQ_<FLAG>_FILE`; `pem` takes a value that does not start like PEM text as the name of a file.
+   * How the command line and the environment may name a file instead. `file-flag` adds `--<flag>-file` and
+   * `WEBMQ_<FLAG>_FILE`. `pem` treats a value that does not start like PEM text as a file name.
    */
   readonly fromFile?: 'file-flag' | 'pem'
-  /** Says what is allowed when the value is not; `undefined` when it is. */
+  /** Describes the allowed values when this one is not allowed; `undefined` when it is. */
   readonly check?: (value: string) => string | undefined
 }
 
@@ -64,28 +64,28 @@ export interface ChoiceOption extends OptionBase {
   readonly default: string
 }
 
-/** A list of texts: the flag may be repeated, and within one text entries are separated. */
+/** A list of texts. The flag may be repeated; one text may hold several entries with a separator. */
 export interface ListOption extends OptionBase {
   readonly type: 'list'
-  /** What stands between entries of one text, as in an environment variable; default `,`. */
+  /** Separator of entries in one text, as in an environment variable; default `,`. */
   readonly separator?: string
   readonly placeholder: string
   /** Shown as the default; the default itself is the empty list. */
   readonly defaultText: string
-  /** Says what is allowed when one entry is not; `undefined` when it is. */
+  /** Describes the allowed entries when this one is not allowed; `undefined` when it is. */
   readonly check: (value: string) => string | undefined
 }
 
-/** Off unless asked for. */
+/** Off by default. */
 export interface SwitchOption extends OptionBase {
   readonly type: 'switch'
   readonly default: false
 }
 
-/** One option of the server: everything that `--help`, the sources, the validation and the documentation need to know. */
+/** One option of the server, with everything that `--help`, the sources, validation and the documentation need. */
 export type OptionSpec = IntegerOption | TextOption | ChoiceOption | ListOption | SwitchOption
 
-/** A value as a source gave it, of the type that the option wants. */
+/** A value of the option's type, from any source. */
 export type OptionValue = number | string | boolean | readonly string[]
 
 /** Environment variable of an option: `--max-payload` is `WEBMQ_MAX_PAYLOAD`. */
@@ -93,7 +93,7 @@ export function environmentNameOf(spec: OptionSpec): string {
   return `WEBMQ_${spec.flag.toUpperCase().replaceAll('-', '_')}`
 }
 
-/** The value that an option has when no source gives one; `undefined` when it is then absent. */
+/** The value of an option that no source sets; `undefined` when the option is then absent. */
 export function defaultOf(spec: OptionSpec): OptionValue | undefined {
   if (spec.type === 'list') return []
   return typeof spec.default === 'function' ? spec.default() : spec.default
@@ -107,7 +107,7 @@ export function describeDefault(spec: OptionSpec): string | undefined {
   return spec.defaultText ?? formatQuantity(Number(defaultOf(spec)), spec.unit)
 }
 
-/** A number with its unit, as it may be typed: `256KiB`, `25s`; a number that no larger unit divides stays as it is. */
+/** Writes a number with the largest unit that divides it: `256KiB`, `25s`. */
 export function formatQuantity(value: number, unit: IntegerOption['unit']): string {
   const scale = unit === undefined ? [] : (SCALES[unit] ?? [])
   const fit = scale.find(({ factor }) => value !== 0 && value % factor === 0)
@@ -115,7 +115,7 @@ export function formatQuantity(value: number, unit: IntegerOption['unit']): stri
   return value >= 10_000 ? value.toLocaleString('en-US') : String(value)
 }
 
-/** Suffixes that a quantity is written with, largest first. */
+/** Suffixes of quantities, largest first. */
 const SCALES = {
   bytes: [
     { suffix: 'GiB', factor: 1024 ** 3 },

@@ -7,7 +7,7 @@ import { HISTORY_RULE_FORM, parseHistoryRule } from '../ports/history-rules.js'
 import { MESH_DEFAULT_LISTEN, parseHostAndPort } from './mesh-address.js'
 import type { OptionSpec } from './spec.js'
 
-/** Node fires a timer at once when its delay does not fit into 31 bits, which is a little more than 24 days. */
+/** Node fires a timer at once when its delay exceeds 31 bits, a little more than 24 days. */
 const MAX_TIMER_MS = 24 * 86_400_000
 const MIB = 1024 ** 2
 const GIB = 1024 ** 3
@@ -19,8 +19,8 @@ const broker = { section: 'Engine' } as const
 const token = { section: 'Tokens', type: 'text' } as const
 
 /**
- * Every option of the server, once. `--help`, the flags, the environment, the config file, validation and
- * `docs/configuration.md` all come from this table.
+ * All options of the server. This table drives `--help`, the flags, the environment, the config file, validation and
+ * `docs/configuration.md`.
  */
 export const OPTIONS = [
   {
@@ -31,8 +31,8 @@ export const OPTIONS = [
     placeholder: 'address',
     default: '127.0.0.1',
     check: (value) => (/^[^\s/]+$/.test(value) ? undefined : 'an IP address or a host name'),
-    help: 'Address to bind; `0.0.0.0` or `::` takes every address.',
-    detail: 'The default is reached from this machine only, so that trying WebMQ out exposes nothing.',
+    help: 'Address to bind; `0.0.0.0` or `::` binds every address.',
+    detail: 'The default accepts connections from this machine only, so a first try exposes nothing.',
   },
   {
     name: 'port',
@@ -43,8 +43,8 @@ export const OPTIONS = [
     min: 0,
     max: 65_535,
     default: 8080,
-    help: 'Port to bind; `0` takes a free one.',
-    detail: 'The variable `PORT` is honoured too, after `WEBMQ_PORT`.',
+    help: 'Port to bind; `0` picks a free one.',
+    detail: 'Without `WEBMQ_PORT`, the variable `PORT` is used.',
   },
   {
     name: 'path',
@@ -54,7 +54,7 @@ export const OPTIONS = [
     placeholder: 'path',
     default: '/ws',
     check: (value) => (/^\/[^\s?#]*$/.test(value) ? undefined : 'a path that starts with / and has no query'),
-    help: 'Path of the WebSocket endpoint; an upgrade to another path is answered with 404.',
+    help: 'Path of the WebSocket endpoint; upgrades to other paths get a 404.',
   },
   {
     name: 'demo',
@@ -63,7 +63,7 @@ export const OPTIONS = [
     type: 'switch',
     default: false,
     help: 'Serve the demo page at `/`.',
-    detail: 'Off, so that a server in production shows no page that it was not asked for.',
+    detail: 'Off by default, so that production servers show no unexpected page.',
   },
   {
     name: 'tls.certFile',
@@ -88,9 +88,9 @@ export const OPTIONS = [
     type: 'choice',
     choices: ['native', 'uws'],
     default: 'native',
-    help: 'Who owns the sockets: `native`, the Rust engine, or `uws`, uWebSockets.js.',
+    help: 'Transport that handles the sockets: `native` (the Rust engine) or `uws` (uWebSockets.js).',
     detail:
-      '`native` writes from several threads; `uws` has TLS in process, and runs where the engine does not. uWebSockets.js is not part of the package: the error that comes without it says how to install it.',
+      '`native` writes from several threads. `uws` supports TLS in process, and runs on platforms without the engine. uWebSockets.js is not part of the package; the error message says how to install it.',
   },
   {
     name: 'threads',
@@ -102,7 +102,7 @@ export const OPTIONS = [
     default: () => Math.max(1, availableParallelism() - 1),
     defaultText: 'cores - 1, at least 1',
     help: 'I/O threads of the native transport.',
-    detail: 'One core is left to JavaScript: with a thread on every core, routing waits behind writing.',
+    detail: 'One core stays free for JavaScript. With a thread on every core, routing waits for writing.',
   },
   {
     name: 'flushIntervalMs',
@@ -113,9 +113,9 @@ export const OPTIONS = [
     min: 0,
     max: 1_000,
     default: 10,
-    help: 'Time for which a busy I/O thread may hold publications back so that several share one write; `0` turns it off.',
+    help: 'Time that a busy I/O thread may delay messages, so that several share one write; `0` disables it.',
     detail:
-      'A thread that is not busy sends everything at once, whatever this says. Without it, a thousand messages a second to a thousand clients keep a core busy; with 10 ms, less than half of one. For the native transport.',
+      'An idle thread always sends at once. Without the delay, 1,000 messages per second to 1,000 clients use a whole core; with 10 ms they use less than half of one. For the native transport.',
   },
   {
     name: 'broker',
@@ -127,9 +127,9 @@ export const OPTIONS = [
     fromFile: 'file-flag',
     shown: withoutPasswords,
     check: (value) => (brokerNameOf(value) === undefined ? describeAllowedBroker() : undefined),
-    help: 'What carries messages between nodes: `memory`, `amqp://…`, `redis://…`, `nats://…` or `mesh://…`.',
+    help: 'Broker between the nodes: `memory`, `amqp://…`, `redis://…`, `nats://…` or `mesh://…`.',
     detail:
-      '`memory` is embedded: it needs nothing installed, serves one node, and loses its history at exit. [docs/brokers.md](brokers.md) says when to take which. An address with a password is best kept in a file, for flags are visible to every user of the machine; it is never printed or logged. `createServer` also takes an object that implements the `Broker` port.',
+      '`memory` is embedded: it needs no installation, serves one node, and loses its history at exit. [docs/brokers.md](brokers.md) helps you choose. Keep an address with a password in a file, because every user of the machine can see flags. The password is never printed or logged. `createServer` also accepts an object that implements the `Broker` port.',
   },
   {
     ...broker,
@@ -139,9 +139,9 @@ export const OPTIONS = [
     placeholder: 'name',
     default: 'webmq',
     check: (value) => (/^[A-Za-z0-9_-]{1,64}$/.test(value) ? undefined : '1 to 64 characters of A-Z a-z 0-9 _ -'),
-    help: 'Name under which the nodes of one system meet at the broker.',
+    help: 'Name that all nodes of one system share at the broker.',
     detail:
-      'The exchange of RabbitMQ, the first word of channels (Redis) and subjects (NATS), what the nodes of a mesh must agree on. Keeps systems that share a broker from hearing each other.',
+      'Separates systems that share a broker. It is the name of the exchange (RabbitMQ), the first word of channels (Redis) and subjects (NATS), and must be equal on all nodes of a mesh.',
   },
   {
     ...broker,
@@ -152,9 +152,8 @@ export const OPTIONS = [
     min: 10,
     max: MAX_TIMER_MS,
     default: 5000,
-    help: 'Time that a publish or a listen waits for the broker, an outage included; then `E_BROKER_UNAVAILABLE`.',
-    detail:
-      'Short outages and restarts of the broker are not noticed by publishers, and long ones do not leave them without an answer.',
+    help: 'Time that a publish or a listen waits for the broker, outages included; then `E_BROKER_UNAVAILABLE`.',
+    detail: 'Publishers do not notice short outages and restarts of the broker, and get an error in long ones.',
   },
   {
     ...broker,
@@ -165,8 +164,8 @@ export const OPTIONS = [
     min: 10,
     max: MAX_TIMER_MS,
     default: 30_000,
-    help: 'Time for which a starting server tries to reach the broker before it gives up.',
-    detail: 'Server and broker may be started together; a broker that refuses the server ends the start at once.',
+    help: 'Time that a starting server tries to reach the broker before it gives up.',
+    detail: 'You can start server and broker together. If the broker refuses the server, the start fails at once.',
   },
   {
     ...broker,
@@ -177,8 +176,8 @@ export const OPTIONS = [
     min: 10,
     max: MAX_TIMER_MS,
     default: 5000,
-    help: 'Interval of heartbeats to the broker; a connection that is silent for two of them is lost.',
-    detail: 'Finds connections that look healthy and deliver nothing; until then what is missed is not known.',
+    help: 'Interval of heartbeats to the broker; a connection that is silent for two intervals counts as lost.',
+    detail: 'Detects connections that look healthy and deliver nothing. Missed messages are noticed only then.',
   },
   {
     ...broker,
@@ -189,9 +188,9 @@ export const OPTIONS = [
     min: 1024,
     max: 64 * GIB,
     default: 64 * MIB,
-    help: 'Bytes of messages that may wait for the broker to accept them; one more is refused with `E_BROKER_UNAVAILABLE`.',
+    help: 'Bytes of messages that may wait for the broker; further ones are refused with `E_BROKER_UNAVAILABLE`.',
     detail:
-      'While the broker is away or slower than the publishers, what they publish waits in memory, up to this. One connection may have an eighth of it, or one message of the largest size: a single client cannot use up what there is for all.',
+      'While the broker is away or slower than the publishers, messages wait in memory, up to this limit. One connection may use an eighth of it (at least one message of the largest size), so a single client cannot block all others.',
   },
   {
     ...broker,
@@ -201,9 +200,9 @@ export const OPTIONS = [
     placeholder: 'host:port',
     default: MESH_DEFAULT_LISTEN,
     check: (value) => (parseHostAndPort(value) === undefined ? 'a host with a port, as in 10.0.0.1:7400' : undefined),
-    help: 'Where the other nodes of a mesh reach this one; port `0` takes a free one.',
+    help: 'Address at which the other nodes of a mesh reach this node; port `0` picks a free one.',
     detail:
-      'For `--broker mesh://…`. The default is reached from this machine only. Links are not encrypted: they belong on a private network.',
+      'For `--broker mesh://…`. The default accepts nodes on this machine only. Links are not encrypted, so use a private network.',
   },
   {
     ...broker,
@@ -216,7 +215,7 @@ export const OPTIONS = [
     check: notEmpty,
     help: 'Secret that all nodes of a mesh share; use 32 bytes or more.',
     detail:
-      'Needed unless all nodes are on this machine: whoever is linked may publish anything and hear everything. It is never sent, not even hashed alone: both sides prove that they know it. Prefer the file: flags are visible to every user of the machine. `openssl rand -base64 32` makes one.',
+      'Required unless all nodes are on this machine, because a linked node may publish and receive everything. The secret is never sent; both sides prove that they know it. Prefer the file, because every user of the machine can see flags. `openssl rand -base64 32` creates a secret.',
   },
   {
     name: 'compression',
@@ -226,7 +225,7 @@ export const OPTIONS = [
     default: false,
     help: 'Compress messages for clients that offer permessage-deflate (RFC 7692), as all browsers do.',
     detail:
-      'Off, because small messages hardly become smaller and every client pays for decompressing. A message that goes to many is compressed once per process (`uws`: once per receiver). Messages are compressed one by one, without context takeover: no connection needs memory for it, and no message tells anything about another. One that holds a secret beside text of a stranger tells its size: leave it off then. A client that wants a `server_max_window_bits` below 15 is served without compression.',
+      'Off by default: small messages hardly shrink, and every client pays for decompression. A message to many receivers is compressed once per process (`uws`: once per receiver). There is no context takeover, so connections need no extra memory and messages reveal nothing about each other. Leave it off if one message mixes a secret with text of other users, because its size then reveals the secret. Clients that ask for a `server_max_window_bits` below 15 get no compression.',
   },
   {
     name: 'compressionThresholdBytes',
@@ -237,8 +236,8 @@ export const OPTIONS = [
     min: 0,
     max: 64 * MIB,
     default: 1024,
-    help: 'Smallest message that is compressed, its header included.',
-    detail: 'Keeps the processor from being spent where a packet is not filled anyway.',
+    help: 'Smallest message to compress, including its header.',
+    detail: 'Compressing messages that fit into one packet would waste CPU time.',
   },
   {
     ...limit,
@@ -250,7 +249,7 @@ export const OPTIONS = [
     default: 256 * 1024,
     help: 'Largest payload of one message; a larger one is refused with `E_PAYLOAD_TOO_LARGE`.',
     detail:
-      'Far larger ones close the connection with 1009. Without the limit one publisher fills the memory of everyone.',
+      'A much larger message closes the connection with 1009. Without the limit, one publisher could fill the memory of all nodes and clients.',
   },
   {
     ...limit,
@@ -262,7 +261,7 @@ export const OPTIONS = [
     default: MIB,
     help: 'Bytes that may wait for one connection; a client that reads too slowly is closed with 4008.',
     detail:
-      'Without the limit a client that reads slower than it is sent to grows the memory of the server until it dies, and everyone with it. At least `maxPayloadBytes` + 4,096.',
+      'Without the limit, one slow client grows the memory of the server until it crashes. At least `maxPayloadBytes` + 4,096.',
   },
   {
     ...limit,
@@ -272,8 +271,8 @@ export const OPTIONS = [
     min: 1024,
     max: MIB,
     default: 8192,
-    help: 'Largest request head; a larger one is answered with 431.',
-    detail: 'A request that never ends holds no more memory than this.',
+    help: 'Largest request head; larger ones get a 431.',
+    detail: 'A request that never ends uses no more memory than this.',
   },
   {
     ...limit,
@@ -282,9 +281,8 @@ export const OPTIONS = [
     min: 0,
     max: 10_000_000,
     default: 0,
-    help: 'Connections held at once; one more is answered with 503.',
-    detail:
-      '`0` takes as many as the descriptor limit allows; a limit below that keeps the node able to answer health checks.',
+    help: 'Most open connections; further ones get a 503.',
+    detail: '`0` allows as many as the descriptor limit does. A lower limit keeps descriptors free for health checks.',
   },
   {
     ...limit,
@@ -293,8 +291,8 @@ export const OPTIONS = [
     min: 0,
     max: 1_000_000,
     default: 128,
-    help: 'Patterns that one connection may listen with; one more is refused with `E_LISTEN_LIMIT`.',
-    detail: 'Keeps one client from filling the router.',
+    help: 'Patterns that one connection may listen to; further ones are refused with `E_LISTEN_LIMIT`.',
+    detail: 'Prevents one client from filling the routing table.',
   },
   {
     ...time,
@@ -303,7 +301,7 @@ export const OPTIONS = [
     min: 10,
     default: 5000,
     help: 'Time from accept to the end of the WebSocket handshake.',
-    detail: 'Frees the sockets of peers that connect and say nothing.',
+    detail: 'Frees the sockets of clients that connect and send nothing.',
   },
   {
     ...time,
@@ -311,8 +309,8 @@ export const OPTIONS = [
     flag: 'auth-timeout',
     min: 10,
     default: 10_000,
-    help: 'Time that a client has to send its token when one is required; then it is closed with 4002.',
-    detail: 'Keeps strangers from holding connections.',
+    help: 'Time for a client to send a required token; then the connection is closed with 4002.',
+    detail: 'Prevents clients without a token from occupying connections.',
   },
   {
     ...time,
@@ -320,9 +318,9 @@ export const OPTIONS = [
     flag: 'ping-interval',
     min: 10,
     default: 25_000,
-    help: 'Silence after which a client is pinged.',
+    help: 'Silence after which the server pings a client.',
     detail:
-      'The client is told the same figure as its heartbeat. Keep it below the 60 s after which most proxies cut an idle connection.',
+      'Clients use the same value as their heartbeat interval. Keep it below 60 s, after which most proxies cut idle connections.',
   },
   {
     ...time,
@@ -330,8 +328,8 @@ export const OPTIONS = [
     flag: 'ping-timeout',
     min: 10,
     default: 10_000,
-    help: 'Silence after the ping that drops the connection, with 4003.',
-    detail: 'Finds the half-open connections that a lost network leaves behind.',
+    help: 'Silence after a ping until the connection is closed with 4003.',
+    detail: 'Detects half-open connections after a network loss.',
   },
   {
     ...time,
@@ -339,7 +337,7 @@ export const OPTIONS = [
     flag: 'close-timeout',
     min: 10,
     default: 5000,
-    help: 'Time that a client has to answer a close frame before its socket is destroyed.',
+    help: 'Time for a client to answer a close frame; then its socket is destroyed.',
   },
   {
     ...time,
@@ -347,8 +345,9 @@ export const OPTIONS = [
     flag: 'drain-timeout',
     min: 0,
     default: 25_000,
-    help: 'Time over which connections are closed (4001, reconnect) when the server stops.',
-    detail: 'Spread, so that the other nodes get no stampede; below the 30 s that Kubernetes waits before it kills.',
+    help: 'Longest time over which connections are closed (4001, reconnect) when the server stops.',
+    detail:
+      'Spreading the closes protects the other nodes from a stampede. The default is below the 30 s after which Kubernetes kills the process.',
   },
   {
     name: 'history',
@@ -359,9 +358,9 @@ export const OPTIONS = [
     placeholder: 'rule',
     defaultText: 'with the memory broker `#=10000`, otherwise nothing',
     check: (value) => (parseHistoryRule(value) === undefined ? HISTORY_RULE_FORM : undefined),
-    help: 'Which keys are logged, for replay after a reconnect and for history: `chat.#=100,10m`.',
+    help: 'Keys to log, for replay after a reconnect and for history: `chat.#=100,10m`.',
     detail:
-      'A key has the first rule whose pattern matches it; without one, its messages go to those who listen now. `messages` is how many of the newest a key gives to who asks by number or by time, `age` how old they may be. Every node follows the log and keeps a copy, bounded by the next two options. All nodes of a system must have the same rules. In one text, as in the environment variable, rules are separated by `;`.',
+      'The first rule whose pattern matches a key applies to it. Messages of keys without a rule are not logged. `messages` limits how many of the newest messages a request by number or time gets, `age` how old they may be. Every node keeps a copy of the log, limited by the next two options. All nodes of a system must have the same rules. In one text, as in the environment variable, separate rules with `;`.',
   },
   {
     name: 'historyMaxMessages',
@@ -371,8 +370,8 @@ export const OPTIONS = [
     min: 0,
     max: 100_000_000,
     default: 10_000,
-    help: 'Messages of the log, over all keys, that a node and its broker keep; the oldest go first.',
-    detail: '`0` keeps none: every reconnect is then a gap.',
+    help: 'Messages that a node and its broker keep in the log, over all keys; the oldest are dropped first.',
+    detail: '`0` keeps none; every reconnect is then a gap.',
   },
   {
     name: 'historyMaxBytes',
@@ -383,7 +382,7 @@ export const OPTIONS = [
     min: 0,
     max: 64 * GIB,
     default: 16 * MIB,
-    help: 'Bytes of the log that a node and its broker keep, whichever limit is met first.',
+    help: 'Bytes that a node and its broker keep in the log; the oldest messages are dropped first.',
   },
   {
     name: 'dedupeWindowMs',
@@ -394,9 +393,9 @@ export const OPTIONS = [
     min: 0,
     max: MAX_TIMER_MS,
     default: 120_000,
-    help: 'Time for which the ids of messages are remembered, to find duplicates; `0` turns it off.',
+    help: 'Time that message ids are remembered to find duplicates; `0` disables it.',
     detail:
-      'A publish whose answer was lost is sent again after the reconnect; without the window it would be delivered twice.',
+      'After a reconnect, clients publish unanswered messages again. Without the window, some would be delivered twice.',
   },
   {
     name: 'dedupeMaxIds',
@@ -406,7 +405,7 @@ export const OPTIONS = [
     min: 0,
     max: 10_000_000,
     default: 100_000,
-    help: 'Ids remembered at most within that time; the oldest go first.',
+    help: 'Most message ids that are remembered; the oldest are dropped first.',
   },
   {
     ...presence,
@@ -416,9 +415,9 @@ export const OPTIONS = [
     min: 500,
     max: MAX_TIMER_MS,
     default: 15_000,
-    help: 'Time within which the members of a node that has crashed, or is cut off, are gone on all others.',
+    help: 'Time until the members of a crashed or disconnected node are removed on all other nodes.',
     detail:
-      'A node that takes part says that it lives three times as often. Shorter is quicker to see a crash and quicker to take a busy node for a dead one.',
+      'A node renews its lease three times within this time. A shorter time detects crashes sooner, but may mistake a busy node for a dead one.',
   },
   {
     ...presence,
@@ -428,9 +427,9 @@ export const OPTIONS = [
     min: 0,
     max: MAX_TIMER_MS,
     default: 5000,
-    help: 'Time for which a member stays whose connection was lost.',
+    help: 'Time that a member stays after its connection was lost.',
     detail:
-      'A client that reconnects, to this node or another, or a page that is loaded anew, is not seen to leave. Whoever leaves or closes is gone at once.',
+      'So other clients see no leave when a client reconnects to any node or a page is reloaded. A member that leaves, or whose client closes, is removed at once.',
   },
   {
     ...presence,
@@ -440,8 +439,8 @@ export const OPTIONS = [
     min: 0,
     max: 65_536,
     default: 4096,
-    help: 'Largest data of one member; more is refused with `E_PAYLOAD_TOO_LARGE`.',
-    detail: 'Every node keeps all of it in memory, and everyone who watches is sent it.',
+    help: 'Largest data of one member; larger data is refused with `E_PAYLOAD_TOO_LARGE`.',
+    detail: 'Every node keeps the data of all members in memory and sends it to all watchers.',
   },
   {
     ...presence,
@@ -450,9 +449,9 @@ export const OPTIONS = [
     min: 1,
     max: 1_000_000,
     default: 1000,
-    help: 'Members of one key; one more is refused with `E_PRESENCE_LIMIT`.',
+    help: 'Members of one key; further ones are refused with `E_PRESENCE_LIMIT`.',
     detail:
-      'When n members who all watch come and go, n × n messages are sent: count large crowds instead. All members of a key together may not have more bytes than half of `maxOutboxBytes`, for they are sent at once.',
+      'When n members watch each other come and go, n × n messages are sent; count large crowds instead. All members of a key are sent at once, so together they may use half of `maxOutboxBytes`.',
   },
   {
     ...presence,
@@ -461,8 +460,8 @@ export const OPTIONS = [
     min: 0,
     max: 1_000_000,
     default: 128,
-    help: 'Keys at which one connection may be present, and as many that it may watch; one more is refused with `E_PRESENCE_LIMIT`.',
-    detail: '`0` turns presence off.',
+    help: 'Keys that one connection may enter, and may watch; further ones are refused with `E_PRESENCE_LIMIT`.',
+    detail: '`0` disables presence.',
   },
   {
     ...presence,
@@ -471,9 +470,9 @@ export const OPTIONS = [
     min: 0,
     max: 100_000_000,
     default: 100_000,
-    help: 'Members of all keys and all nodes; one more is refused with `E_PRESENCE_LIMIT`.',
+    help: 'Members of all keys and all nodes; further ones are refused with `E_PRESENCE_LIMIT`.',
     detail:
-      'Every node that takes part has all of them in memory. Enter at the same time on several nodes may exceed it; a node never keeps more than twice as many.',
+      'Every participating node keeps all members in memory. Members that enter on several nodes at once may exceed the limit; a node never keeps more than twice as many.',
   },
   {
     name: 'origins',
@@ -483,9 +482,9 @@ export const OPTIONS = [
     placeholder: 'origin',
     defaultText: 'same origin',
     check: (value) => (isOriginPattern(value) ? undefined : describeAllowedOrigin()),
-    help: 'Pages of this origin may connect too: `https://app.example.com`, `https://*.example.com`, or `*` for all.',
+    help: 'Origins whose pages may connect: `https://app.example.com`, `https://*.example.com`, or `*` for all.',
     detail:
-      'Pages of the server itself always may (without tokens only under the names of this machine, such as `localhost`: any page can give its own name the address of this machine), and so may everything that is no browser page (it sends no `Origin`). `https://*.example.com` stands for one or more labels before `example.com`, not for `example.com` itself; `http://localhost:*` for any port; `null` for sandboxed frames and files. Without the check any page that a user visits could speak in the name of that user.',
+      'Without this check, any page that a user visits could act in the name of that user. Pages of the server itself are always allowed. Without tokens this holds only for names of this machine such as `localhost`, because any page can point its own name at this machine. Clients other than browsers send no `Origin` and are always allowed. `https://*.example.com` allows one or more labels before `example.com`, but not `example.com` itself; `http://localhost:*` allows any port; `null` allows sandboxed frames and files.',
   },
   {
     name: 'insecure',
@@ -495,7 +494,7 @@ export const OPTIONS = [
     default: false,
     help: 'Allow anonymous access beyond this machine.',
     detail:
-      'Everyone who reaches the address may then listen and publish anything. Also allows a key set over plain `http://`, where whoever is on the way could put in keys of their own.',
+      'Everyone who can reach the address may then listen and publish anything. Also allows a key set over plain `http://`, where an attacker on the network could insert keys.',
   },
   {
     ...token,
@@ -506,11 +505,11 @@ export const OPTIONS = [
     fromFile: 'file-flag',
     check: (value) => {
       if (value === '') return 'a text that is not empty'
-      return value.includes('-----BEGIN') ? 'a shared secret; a PEM key belongs into jwt.publicKey' : undefined
+      return value.includes('-----BEGIN') ? 'a shared secret; use jwt.publicKey for a PEM key' : undefined
     },
     help: 'Shared secret that signs tokens (HS256, HS384, HS512); use 32 bytes or more.',
     detail:
-      'With a key, a connection may do nothing until it has shown a valid token. Prefer the file: flags are visible to every user of the machine. `openssl rand -base64 32` makes one; a short secret can be found by trying, by everyone who holds a token.',
+      'With any key, connections may do nothing before they send a valid token. Prefer the file, because every user of the machine can see flags. `openssl rand -base64 32` creates a secret. Anyone with a token can find a short secret by trying.',
   },
   {
     ...token,
@@ -518,8 +517,8 @@ export const OPTIONS = [
     flag: 'jwt-public-key',
     placeholder: 'pem|file',
     fromFile: 'pem',
-    help: 'Public key whose private half signs tokens: RSA, EC or Ed25519.',
-    detail: 'The server then cannot make tokens, so a break-in here gives none away.',
+    help: 'Public key that verifies tokens: RSA, EC or Ed25519.',
+    detail: 'The server cannot create tokens with it, so a break-in on the server does not allow that either.',
   },
   {
     ...token,
@@ -527,9 +526,9 @@ export const OPTIONS = [
     flag: 'jwks',
     placeholder: 'url',
     check: (value) => (isHttpUrl(value) ? undefined : 'an http:// or https:// address'),
-    help: 'Address of a JSON Web Key Set with the keys that sign tokens.',
+    help: 'Address of a JSON Web Key Set that verifies tokens.',
     detail:
-      'Read again every 10 minutes and once when a token names an unknown key, so that keys can rotate; the last good set goes on when the address does not answer.',
+      'The set is fetched again every 10 minutes, and when a token names an unknown key, so keys can rotate. When the address does not answer, the last good set stays in use for a day.',
   },
   {
     ...token,
@@ -537,8 +536,8 @@ export const OPTIONS = [
     flag: 'issuer',
     placeholder: 'iss',
     check: notEmpty,
-    help: 'Refuse tokens whose `iss` is another.',
-    detail: 'Needed when the key also signs tokens for others.',
+    help: 'Accept only tokens with this `iss`.',
+    detail: 'Needed when the same key also signs tokens of other issuers.',
   },
   {
     ...token,
@@ -546,8 +545,8 @@ export const OPTIONS = [
     flag: 'audience',
     placeholder: 'aud',
     check: notEmpty,
-    help: 'Refuse tokens whose `aud` does not hold this.',
-    detail: 'Keeps a token that was made for another service from working here.',
+    help: 'Accept only tokens whose `aud` contains this.',
+    detail: 'Tokens for other services are then refused here.',
   },
   {
     name: 'jwt.clockToleranceS',
@@ -558,8 +557,8 @@ export const OPTIONS = [
     min: 0,
     max: 300,
     default: 5,
-    help: 'How far the clocks of this machine and of the issuer may differ.',
-    detail: 'Applies to `exp` and `nbf`; without it a token that was made this second may lie in the future.',
+    help: 'Allowed clock difference between this machine and the issuer.',
+    detail: 'Applies to `exp` and `nbf`. Without it, a new token may not be valid yet on this machine.',
   },
   {
     name: 'jwt.algorithms',
@@ -569,8 +568,8 @@ export const OPTIONS = [
     placeholder: 'alg',
     defaultText: 'all that fit the key',
     check: (value) => (isAlgorithm(value) ? undefined : describeAllowedAlgorithms()),
-    help: 'Accept this signature algorithm only.',
-    detail: 'Never more than the type of the key allows: a public key does not verify HS tokens.',
+    help: 'Accept only these signature algorithms.',
+    detail: 'The type of the key limits them further: a public key never verifies HS tokens.',
   },
   {
     name: 'logLevel',
@@ -579,7 +578,7 @@ export const OPTIONS = [
     type: 'choice',
     choices: LOG_LEVELS,
     default: 'info',
-    help: 'Least serious line that is logged, to standard error.',
+    help: 'Lowest level to log, to standard error.',
   },
   {
     name: 'logFormat',
@@ -588,7 +587,7 @@ export const OPTIONS = [
     type: 'choice',
     choices: ['auto', 'pretty', 'json'],
     default: 'auto',
-    help: 'How lines look: `auto` is `pretty` on a terminal, else one JSON object per line.',
+    help: 'Format of log lines: `auto` is `pretty` on a terminal, otherwise one JSON object per line.',
   },
   {
     name: 'metrics',
@@ -597,9 +596,9 @@ export const OPTIONS = [
     type: 'choice',
     choices: ['local', 'all', 'off'],
     default: 'local',
-    help: 'Who may read `/metrics`, and in `/health` and `/ready` why the broker is away: those on this machine, all, or nobody.',
+    help: 'Who may read `/metrics` and the reason of a broker outage in `/health` and `/ready`: this machine, all, or nobody.',
     detail:
-      'The port is public, and how busy a server is and where its broker stands are not for everyone. `local` wants a request from a loopback address, under a name such as `localhost`, without the headers of a proxy; one that passes requests on without saying so must not pass on `/metrics`. Where Prometheus asks from another machine, take `all` and keep strangers from the path at the proxy. [docs/operations.md](operations.md) lists the metrics.',
+      'The port is public, but load and broker addresses should not be. `local` accepts requests from a loopback address, to a name such as `localhost`, without headers of a proxy. A proxy that adds no such header must not forward `/metrics`. If Prometheus runs on another machine, use `all` and block the path at the proxy. [docs/operations.md](operations.md) lists the metrics.',
   },
 ] as const satisfies readonly OptionSpec[]
 

@@ -12,8 +12,8 @@ import {
 /**
  * Checks one value against its row of the table.
  *
- * @param label How the source names the option, to begin the error with: `port`, `--port`, `WEBMQ_PORT`.
- * @throws {WebMQError} `E_OPTION_INVALID` with the label, the value (a secret's is left out) and what is allowed.
+ * @param label The source's name for the option, which begins the error: `port`, `--port`, `WEBMQ_PORT`.
+ * @throws {WebMQError} `E_OPTION_INVALID` with the label, the value (unless it is secret) and the allowed values.
  */
 export function validateOption(spec: OptionSpec, value: unknown, label: string = spec.name): OptionValue {
   const bad = findBad(spec, value)
@@ -23,13 +23,13 @@ export function validateOption(spec: OptionSpec, value: unknown, label: string =
   throw new WebMQError('E_OPTION_INVALID', { detail: `${label}: ${subject} ${bad.allowed}` })
 }
 
-/** What may be shown of a value; `undefined` when nothing may. */
+/** The part of a value that may be shown; `undefined` when it is secret. */
 function shownText(spec: TextOption, value: unknown): unknown {
   if (spec.isSecret === true) return undefined
   return typeof value === 'string' && spec.shown !== undefined ? spec.shown(value) : value
 }
 
-/** What is not allowed, the whole value or one entry of a list, and what would be. */
+/** A value, or one entry of a list, that is not allowed, and a description of the allowed ones. */
 interface BadValue {
   readonly value: unknown
   readonly allowed: string
@@ -49,8 +49,8 @@ function findBad(spec: OptionSpec, value: unknown): BadValue | undefined {
 }
 
 /**
- * Reads a value that was given as text, by a flag, the environment or a string in the config file: `256KiB`, `25s`,
- * `on`, `a,b`.
+ * Reads a value from the text of a flag, an environment variable or a string in the config file: `256KiB`, `25s`, `on`,
+ * `a,b`.
  *
  * @throws {WebMQError} `E_OPTION_INVALID`, as {@link validateOption}.
  */
@@ -58,7 +58,7 @@ export function parseOption(spec: OptionSpec, text: string, label: string = spec
   return validateOption(spec, convert(spec, text), label)
 }
 
-/** What is allowed instead of this value; `undefined` when the value itself is. */
+/** Describes the allowed values; `undefined` when this value is allowed. */
 function describeAllowed(spec: Exclude<OptionSpec, ListOption>, value: unknown): string | undefined {
   switch (spec.type) {
     case 'integer':
@@ -107,8 +107,8 @@ const FACTORS: Readonly<Record<string, Readonly<Record<string, number>>>> = {
 }
 
 /**
- * Reads `256KiB` or `25s`; `undefined` when it is no quantity of that unit. Multiples of bytes are of 1,024, whether
- * written `kb` or `KiB`.
+ * Reads `256KiB` or `25s`; `undefined` when the text is not a quantity of that unit. `kb` and `KiB` both mean 1,024
+ * bytes.
  */
 export function parseQuantity(text: string, unit: IntegerOption['unit']): number | undefined {
   const match = /^(\d+(?:\.\d+)?)\s*([a-z]*)$/i.exec(text.trim())
@@ -117,7 +117,7 @@ export function parseQuantity(text: string, unit: IntegerOption['unit']): number
   return Number(match[1]) * factor
 }
 
-/** Words for a switch, as environments have them. */
+/** Words for a switch, as used in environments. */
 const SWITCH_WORDS: Readonly<Record<string, boolean>> = {
   true: true,
   on: true,
@@ -129,7 +129,7 @@ const SWITCH_WORDS: Readonly<Record<string, boolean>> = {
   0: false,
 }
 
-/** A text that cannot be converted is returned as it is: validation then says what is allowed. */
+/** Returns texts that cannot be converted unchanged, because validation then reports the allowed values. */
 function convert(spec: OptionSpec, text: string): unknown {
   switch (spec.type) {
     case 'integer':

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { BrokerHub } from '../../test/broker-hub.js'
 import { LINGER_MS, PresenceNode, TTL_MS, type Watcher } from '../../test/presence-nodes.js'
-import type { Attendance } from './attendance.js'
+import type { ConnectionPresence } from './connection.js'
 
 const KEY = 'room'
 const NODES = 3
@@ -53,8 +53,8 @@ const step: fc.Arbitrary<readonly [Step, number]> = fc.tuple(
 /** Someone who goes from node to node with one name; what is left of former connections is found out later. */
 class RoamingClient {
   readonly name: string
-  readonly #abandoned: { readonly attendance: Attendance; readonly node: number }[] = []
-  #attendance: Attendance | undefined
+  readonly #abandoned: { readonly connection: ConnectionPresence; readonly node: number }[] = []
+  #connection: ConnectionPresence | undefined
   node = 0
   /** What it says; `undefined` when it is not present. */
   data: number | undefined
@@ -63,38 +63,38 @@ class RoamingClient {
     this.name = name
   }
 
-  connect(attendance: Attendance, node: number): void {
-    if (this.#attendance !== undefined) this.#abandoned.push({ attendance: this.#attendance, node: this.node })
-    this.#attendance = attendance
+  connect(connection: ConnectionPresence, node: number): void {
+    if (this.#connection !== undefined) this.#abandoned.push({ connection: this.#connection, node: this.node })
+    this.#connection = connection
     this.node = node
     this.data = undefined
   }
 
   enter(data: number): void {
-    if (this.#attendance === undefined) return
-    this.#attendance.enter(KEY, 'user', this.name, String(data))
+    if (this.#connection === undefined) return
+    this.#connection.enter(KEY, 'user', this.name, String(data))
     this.data = data
   }
 
   leave(): void {
-    this.#attendance?.leave(KEY)
-    if (this.#attendance !== undefined) this.data = undefined
+    this.#connection?.leave(KEY)
+    if (this.#connection !== undefined) this.data = undefined
   }
 
   close(isWanted: boolean): void {
-    this.#attendance?.close(isWanted)
+    this.#connection?.close(isWanted)
     this.gone()
   }
 
   /** Its node is gone, and with it the connection. */
   gone(): void {
-    this.#attendance = undefined
+    this.#connection = undefined
     this.data = undefined
   }
 
   /** All former connections are found to be lost. */
   settle(): void {
-    for (const { attendance } of this.#abandoned) attendance.close(false)
+    for (const { connection } of this.#abandoned) connection.close(false)
   }
 }
 

@@ -1,2 +1,2 @@
-export type { Attendance, PresenceLimits } from './attendance.js'
+export type { ConnectionPresence, PresenceLimits } from './connection.js'
 export { Presence, type PresenceStats } from './presence.js'

@@ -1,18 +1,18 @@
 import { isId, isKey } from 'webmq-client/protocol'
 import { memberOf } from './member.js'
-import type { Entry } from './roster.js'
+import type { Entry } from './members.js'
 
-/** A member that a node holds no longer. */
+/** A member that a node no longer holds. */
 export interface Departure {
   readonly key: string
   readonly id: string
-  /** Later than every entry of the member that this ends, whatever node has it; 0 when it ends that of this node alone. */
+  /** Ends all older entries of the member, on every node; 0 ends the sender's entry alone. */
   readonly stamp: number
 }
 
-/** What nodes tell each other about their members. `node` is who says it; `version` counts the messages of `changes` of that node. */
+/** A message between nodes. `node` is the sender; `version` counts the sender's `changes` messages. */
 export type NodeMessage =
-  /** To all: what is new since the version before. */
+  /** To all nodes: what changed since the previous version. */
   | {
       readonly kind: 'changes'
       readonly node: string
@@ -20,18 +20,18 @@ export type NodeMessage =
       readonly entries: readonly Entry[]
       readonly departures: readonly Departure[]
     }
-  /** To all, or to one who asked: this node lives, and its members are good for so long. */
+  /** To all nodes, or to one that asked: the sender is alive, and its members are valid for this time. */
   | {
       readonly kind: 'lease'
       readonly node: string
       readonly version: number
       readonly validMs: number
-      /** Everyone is to answer with a lease. */
+      /** Every node answers with a lease. */
       readonly asks: boolean
     }
-  /** To one: send me everything, in parts with this number. */
+  /** To one node: send all your members, in parts with this number. */
   | { readonly kind: 'want'; readonly node: string; readonly round: number }
-  /** To one: some of what this node holds. The first has the index 0. */
+  /** To one node: some of the sender's members. The first part has the index 0. */
   | {
       readonly kind: 'part'
       readonly node: string
@@ -47,12 +47,12 @@ const KINDS = { changes: 'c', lease: 'l', want: 'w', part: 'p' } as const
 
 const MAX_MEMBER_ID_CHARS = 64
 
-/** The text of an entry within a message; those of a message are joined by commas. */
+/** The text of an entry within a message; commas join several. */
 export function encodeEntry({ key, stamp, member }: Entry): string {
   return `[${JSON.stringify(key)},${stamp},${member.json}]`
 }
 
-/** The text of a departure within a message. */
+/** The text of a departure within a message; commas join several. */
 export function encodeDeparture({ key, id, stamp }: Departure): string {
   return `[${JSON.stringify(key)},${JSON.stringify(id)},${stamp}]`
 }
@@ -77,7 +77,7 @@ export function encodePart(
   return `{"k":"p","n":"${node}","r":${round},"i":${index},"v":${version},"z":${isLast},"e":[${entries}]}`
 }
 
-/** Reads a message of a node; `undefined` for what is none, or is of a later version. */
+/** Reads a message of a node; `undefined` when it is malformed or of a newer format. */
 export function decodeNodeMessage(payload: Uint8Array): NodeMessage | undefined {
   let json: unknown
   try {
@@ -87,7 +87,7 @@ export function decodeNodeMessage(payload: Uint8Array): NodeMessage | undefined 
   }
   if (typeof json !== 'object' || json === null) return undefined
   const { k, n: node, v: version = 0, t: validMs, a: asks, r: round, i: index, z: isLast, e, d } = json as Json
-  // A node's name is the end of a key.
+  // A node's name is part of a key, so it must be a valid id.
   if (typeof node !== 'string' || !isId(node) || !isCount(version)) return undefined
   switch (k) {
     case KINDS.changes: {
@@ -125,7 +125,7 @@ function departuresIn(list: unknown): readonly Departure[] | undefined {
   )
 }
 
-/** All of them or none: a message that is wrong in one place is not to be believed in others. */
+/** All items or none: one malformed item discards the whole message. */
 function listOf<T>(list: unknown, read: (item: readonly unknown[]) => T | undefined): readonly T[] | undefined {
   if (!Array.isArray(list)) return undefined
   const result: T[] = []

@@ -1,41 +1,41 @@
+import { addressOf, type Entry, type Members } from './members.js'
 import type { Departure, NodeMessage } from './node-message.js'
-import { addressOf, type Entry, type Roster } from './roster.js'
 
 type MessageOf<K extends NodeMessage['kind']> = Extract<NodeMessage, { kind: K }>
 
 /** What a {@link Peer} works with. */
 export interface PeerContext {
-  readonly roster: Pick<Roster, 'entriesOf' | 'remove'>
+  readonly members: Pick<Members, 'entriesOf' | 'remove'>
   readonly take: (entry: Entry) => void
   readonly depart: (node: string, departure: Departure) => void
-  /** Asks the node for everything that it holds. */
+  /** Asks the node for all its members. */
   readonly want: (node: string, round: number) => void
-  /** All that the node holds is here now. */
+  /** The copy is complete. */
   readonly onComplete: () => void
 }
 
-/** A copy that is being made. */
-interface Sync {
+/** A full copy in progress. */
+interface Transfer {
   readonly round: number
-  /** The part that comes next. */
+  /** Index of the next part. */
   nextIndex: number
-  /** What was here of the node before and has not come again. */
+  /** Addresses of known entries that have not been sent again yet. */
   readonly unseen: Set<string>
   hasProgress: boolean
 }
 
 /**
- * This node's copy of what another node holds. Changes have consecutive versions; one that does not follow the last means that some
- * were missed, and everything is asked for again.
+ * This node's copy of the members of another node. Changes carry consecutive versions. A skipped version means that
+ * changes were missed, and this node asks for a full copy.
  *
- * A copy comes in parts, with changes in between that are newer than the parts before and older than those after them: brokers keep
- * the order of what one node publishes. So the sender need not stand still, nor keep a second copy.
+ * A full copy comes in parts, with changes in between. A change is newer than the parts before it and older than the
+ * parts after it, because brokers keep the order of one publisher. So the sender needs no snapshot.
  */
 export class Peer {
   readonly node: string
   readonly #context: PeerContext
   #version = 0
-  #sync: Sync | undefined
+  #transfer: Transfer | undefined
   #roundCount = 0
 
   constructor(node: string, context: PeerContext) {
@@ -43,71 +43,71 @@ export class Peer {
     this.#context = context
   }
 
-  /** Whether everything that the node was known to hold is here. */
+  /** Whether the copy is complete, as far as this node knows. */
   get isComplete(): boolean {
-    return this.#sync === undefined
+    return this.#transfer === undefined
   }
 
   changes({ version, entries, departures }: MessageOf<'changes'>): void {
-    // Until the first part comes, changes are what the parts will have in them.
-    if (version <= this.#version || this.#sync?.nextIndex === 0) return
+    // Until the first part arrives, changes are skipped: the parts will contain them.
+    if (version <= this.#version || this.#transfer?.nextIndex === 0) return
     if (version > this.#version + 1) {
-      this.#wantAll()
+      this.#requestAll()
       return
     }
     this.#version = version
     for (const entry of entries) this.#take(entry)
     for (const departure of departures) {
-      this.#sync?.unseen.delete(addressOf(departure.key, departure.id))
+      this.#transfer?.unseen.delete(addressOf(departure.key, departure.id))
       this.#context.depart(this.node, departure)
     }
   }
 
   lease(version: number): void {
-    if (this.#sync === undefined && version > this.#version) this.#wantAll()
+    if (this.#transfer === undefined && version > this.#version) this.#requestAll()
   }
 
   part({ round, index, version, isLast, entries }: MessageOf<'part'>): void {
-    const sync = this.#sync
-    if (sync === undefined || round !== sync.round || index < sync.nextIndex) return
+    const transfer = this.#transfer
+    if (transfer === undefined || round !== transfer.round || index < transfer.nextIndex) return
     if (index === 0) this.#version = version
-    else if (index > sync.nextIndex || version !== this.#version) {
-      this.#wantAll()
+    else if (index > transfer.nextIndex || version !== this.#version) {
+      this.#requestAll()
       return
     }
-    sync.nextIndex = index + 1
-    sync.hasProgress = true
+    transfer.nextIndex = index + 1
+    transfer.hasProgress = true
     for (const entry of entries) this.#take(entry)
     if (!isLast) return
-    for (const address of sync.unseen) {
+    for (const address of transfer.unseen) {
       const [key = '', id = ''] = address.split(' ')
-      this.#context.roster.remove(this.node, key, id)
+      this.#context.members.remove(this.node, key, id)
     }
-    this.#sync = undefined
+    this.#transfer = undefined
     this.#context.onComplete()
   }
 
-  /** Called now and then: asks again when nothing has come since the last call. */
+  /** Called at intervals. Asks again when nothing has arrived since the last call. */
   retry(): void {
-    if (this.#sync === undefined) return
-    if (this.#sync.hasProgress) this.#sync.hasProgress = false
-    else this.#wantAll()
+    if (this.#transfer === undefined) return
+    if (this.#transfer.hasProgress) this.#transfer.hasProgress = false
+    else this.#requestAll()
   }
 
-  /** What was asked for is lost: asks again. */
+  /** The answer may be lost: asks again. */
   restart(): void {
-    if (this.#sync !== undefined) this.#wantAll()
+    if (this.#transfer !== undefined) this.#requestAll()
   }
 
   #take(entry: Entry): void {
-    this.#sync?.unseen.delete(addressOf(entry.key, entry.member.id))
+    this.#transfer?.unseen.delete(addressOf(entry.key, entry.member.id))
     this.#context.take(entry)
   }
 
-  #wantAll(): void {
+  #requestAll(): void {
     const round = ++this.#roundCount
-    const unseen = new Set(this.#context.roster.entriesOf(this.node).keys())
-    this.#sync = { round, nextIndex: 0, unseen, hasProgress: true }
+    const unseen = new Set(this.#context.members.entriesOf(this.node).keys())
+    this.#transfer = { round, nextIndex: 0, unseen, hasProgress: true }
     this.#context.want(this.node, round)
   }
 }

@@ -1,23 +1,23 @@
 import type { Deadline, Deadlines } from '../deadlines.js'
+import type { Members } from './members.js'
 import type { NodeMessage } from './node-message.js'
 import { Peer, type PeerContext } from './peer.js'
-import type { Roster } from './roster.js'
 
-/** What {@link Peers} work with. */
-export interface PeersContext extends Omit<PeerContext, 'roster'> {
-  readonly roster: Pick<Roster, 'entriesOf' | 'remove' | 'removeNode'>
+/** What {@link Peers} works with. */
+export interface PeersContext extends Omit<PeerContext, 'members'> {
+  readonly members: Pick<Members, 'entriesOf' | 'remove' | 'removeNode'>
   readonly deadlines: Pick<Deadlines, 'set' | 'clear'>
-  /** A clock that never goes back, in milliseconds; that of the deadlines. */
+  /** A monotonic clock, in milliseconds; the clock of the deadlines. */
   readonly now: () => number
-  /** For which a lease is taken as good that is renewed without having been heard of. */
+  /** Time for which a node is valid when no lease of it has arrived yet. */
   readonly validMs: number
-  /** Interval of leases: a deadline that is late by more shows that this process stood still. */
+  /** Interval of leases. A deadline that is late by more than this shows that this process was paused. */
   readonly leaseIntervalMs: number
 }
 
-/** Nodes at once; whoever can publish at the broker cannot fill the memory with names. */
+/** Most nodes, so that forged names from the broker cannot fill the memory. */
 const MAX_PEERS = 1_024
-/** Longest that a lease is taken as good, whatever it says. */
+/** Longest accepted lease. */
 const MAX_VALID_MS = 3_600_000
 
 interface Leased {
@@ -27,8 +27,8 @@ interface Leased {
 }
 
 /**
- * The other nodes that take part, and their leases: the members of one that is not heard of in time are gone. While this node cannot hear
- * anyone nobody's lease runs out, and afterwards everyone has the time of one lease to be heard of.
+ * The other nodes that take part, and their leases. When a lease expires, the members of that node are removed. No lease
+ * expires while this node is cut off; afterwards every node has the time of one lease to renew.
  */
 export class Peers {
   readonly #context: PeersContext
@@ -44,12 +44,12 @@ export class Peers {
     return this.#byNode.size
   }
 
-  /** Messages of nodes beyond the most that there may be. */
+  /** Messages of nodes above the limit. */
   get unknownCount(): number {
     return this.#unknownCount
   }
 
-  /** Whether everything is here that the known nodes hold. */
+  /** Whether the copies of all known nodes are complete. */
   get isComplete(): boolean {
     for (const { peer } of this.#byNode.values()) if (!peer.isComplete) return false
     return true
@@ -67,18 +67,18 @@ export class Peers {
     }
   }
 
-  /** Asks again for what was asked for and did not come. */
+  /** Asks again for copies that have not arrived. */
   retry(): void {
     for (const { peer } of this.#byNode.values()) peer.retry()
   }
 
-  /** This node hears nobody. */
+  /** This node is cut off from the others. */
   freeze(): void {
     this.#isFrozen = true
     for (const leased of this.#byNode.values()) this.#clear(leased)
   }
 
-  /** It hears again. */
+  /** This node is connected again. */
   thaw(): void {
     this.#isFrozen = false
     for (const leased of this.#byNode.values()) {
@@ -109,14 +109,14 @@ export class Peers {
   }
 
   #expire(leased: Leased, atMs: number): void {
-    const { now, leaseIntervalMs, roster, onComplete } = this.#context
-    // Late: what has come meanwhile was not read yet, so nothing is known of anyone.
+    const { now, leaseIntervalMs, members, onComplete } = this.#context
+    // The deadline is late: leases may have arrived that were not read yet, so no node expires now.
     if (now() - atMs > leaseIntervalMs) {
       this.#renew(leased, leaseIntervalMs)
       return
     }
     this.#byNode.delete(leased.peer.node)
-    roster.removeNode(leased.peer.node)
+    members.removeNode(leased.peer.node)
     onComplete()
   }
 

@@ -2,79 +2,82 @@ import { Deadlines } from '../deadlines.js'
 import type { Logger } from '../logger.js'
 import type { Broker, BrokerStatus, InboundMessage } from '../ports/broker.js'
 import type { ConnectionId, Transport } from '../ports/transport.js'
-import { Announcer, PRESENCE_KEY } from './announcer.js'
-import { Attendance, type AttendanceContext, type PresenceLimits } from './attendance.js'
-import { Audience } from './audience.js'
+import { ConnectionPresence, type ConnectionPresenceContext, type PresenceLimits } from './connection.js'
+import { LocalMembers } from './local-members.js'
 import type { Member } from './member.js'
+import { addressOf, type Entry, Members } from './members.js'
 import { decodeNodeMessage, type NodeMessage } from './node-message.js'
-import { OwnMembers } from './own-members.js'
 import { Peers } from './peers.js'
-import { addressOf, type Entry, Roster } from './roster.js'
+import { PRESENCE_KEY, PresenceSync } from './sync.js'
+import { Watchers } from './watchers.js'
 
 /** What {@link Presence} works with. */
 export interface PresenceContext {
-  /** Name of this node, as long as it lives: 1 to 36 characters of `[A-Za-z0-9_-]`. */
+  /** Name of this node, new with every start: 1 to 36 characters of `[A-Za-z0-9_-]`. */
   readonly node: string
   readonly broker: Pick<Broker, 'capabilities' | 'bind' | 'publish'>
   readonly transport: Pick<Transport, 'join' | 'leave' | 'multicast'>
   readonly limits: PresenceLimits
-  /** Within which the members of a node that has crashed are gone everywhere. */
+  /** When a node crashes, its members are gone everywhere within this time. */
   readonly ttlMs: number
+  /** Time that a member stays after its connection was lost. */
   readonly lingerMs: number
-  /** Largest message that other nodes take. */
+  /** Largest message that other nodes accept. */
   readonly maxPayloadBytes: number
-  readonly log: Pick<Logger, 'debug' | 'warn'>
-  /** A clock that never goes back, in milliseconds. */
+  readonly logger: Pick<Logger, 'debug' | 'warn'>
+  /** A monotonic clock, in milliseconds. */
   readonly now?: () => number
 }
 
-/** Counters since the start; gauges at the moment of the call. */
+/** Counters since the start; gauges at the time of the call. */
 export interface PresenceStats {
-  /** Members that this node knows of, of all nodes. */
+  /** Members of all nodes that this node knows. */
   readonly memberCount: number
-  /** Of those, members of connections of this node. */
+  /** Members of this node's own connections; `memberCount` includes them. */
   readonly ownMemberCount: number
-  /** Keys that connections of this node watch. */
+  /** Keys that this node's connections watch. */
   readonly watchedKeyCount: number
-  /** Other nodes that take part. */
+  /** Other nodes that take part in presence. */
   readonly peerCount: number
-  /** Messages of other nodes that were not understood, and members that were too many to be taken. */
+  /** Messages of other nodes that could not be read, and members above the limit. */
   readonly droppedCount: number
 }
 
-/** Leases are renewed so often; two may get lost. */
+/** Share of the time to live after which a lease is renewed, so that two renewals may get lost. */
 const LEASE_SHARE = 1 / 3
-/** What is left of the time is for messages on their way, so that the whole of it is kept. */
+/** Share of the time to live for which a lease is valid. The rest covers the delay of messages. */
 const VALID_SHARE = 5 / 6
-/** Other nodes answer within this time, if they are well; who asks before does not know them all. */
+/** Healthy nodes answer within this time. Before that, this node may not know all of them. */
 const GREETING_MS = 250
-/** Who asks waits no longer than this, whatever is still missing. */
+/** Clients that ask for members wait no longer than this, even when answers of nodes are missing. */
 const MAX_WAIT_MS = 1_000
-/** After a bind that has failed. */
+/** Delay after a failed bind. */
 const RETRY_MS = 1_000
-/** Of one message to other nodes: small enough to be no burden to a broker. */
+/** Largest message to other nodes, so that presence does not burden the broker. */
 const MAX_MESSAGE_BYTES = 65_536
-/** Nodes refuse members beyond the limit; what all of them have taken at the same time may be more, up to this. */
+/** Each node refuses members above the limit. Several nodes may accept members at once, so up to this factor is kept. */
 const OVERSHOOT = 2
 
 /**
- * Who is present, on all nodes. Each node decides about the members of its own connections and tells the others; each has a copy of what
- * all hold, so that questions are answered here. A node on which nobody has used presence yet takes no part, and costs nothing.
+ * Knows who is present, on all nodes. Each node decides about the members of its own connections and tells the other
+ * nodes. Each node keeps a copy of all members, so it answers clients by itself. A node takes part, and costs something,
+ * only once one of its clients has used presence.
  */
 export class Presence {
   readonly #context: PresenceContext
   readonly #now: () => number
   readonly #deadlines: Deadlines
-  readonly #roster: Roster
-  readonly #announcer: Announcer
-  readonly #own: OwnMembers
+  readonly #members: Members
+  readonly #sync: PresenceSync
+  readonly #localMembers: LocalMembers
   readonly #peers: Peers
-  readonly #audience: Audience
-  readonly #attendance: AttendanceContext
+  readonly #watchers: Watchers
+  readonly #connectionContext: ConnectionPresenceContext
   readonly #waiting = new Set<() => void>()
   #status: BrokerStatus = 'down'
-  /** `idle` until presence is used; `open` once the other nodes are heard. */
+  /** `idle` until presence is used; `open` once messages of other nodes arrive. */
   #state: 'idle' | 'binding' | 'open' | 'stopped' = 'idle'
+  /** Whether the other nodes have had time to answer. */
   #isGreeted = false
   #boundCount = 0
   #droppedCount = 0
@@ -82,61 +85,62 @@ export class Presence {
   constructor(context: PresenceContext) {
     this.#context = context
     this.#now = context.now ?? (() => performance.now())
-    const { node, broker, transport, limits, ttlMs, lingerMs, maxPayloadBytes, log } = context
+    const { node, broker, transport, limits, ttlMs, lingerMs, maxPayloadBytes, logger } = context
     const now = this.#now
-    const deadlines = new Deadlines({ now, onError: (err) => log.warn({ err }, 'a deadline of presence failed') })
+    const deadlines = new Deadlines({ now, onError: (err) => logger.warn({ err }, 'a deadline of presence failed') })
     this.#deadlines = deadlines
-    const audience = new Audience({ transport, find: (key, id) => this.#roster.find(key, id) })
-    const roster = new Roster((key, id, before) => audience.changed(key, id, before))
-    const announcer = new Announcer({
+    const watchers = new Watchers({ transport, find: (key, id) => this.#members.find(key, id) })
+    const members = new Members((key, id, before) => watchers.changed(key, id, before))
+    const sync = new PresenceSync({
       node,
-      roster,
+      members,
       broker,
       maxMessageBytes: Math.min(MAX_MESSAGE_BYTES, maxPayloadBytes),
       validMs: Math.floor(ttlMs * VALID_SHARE),
-      onError: (err) => log.debug({ err }, 'presence could not be published; the others will ask for it'),
+      onError: (err) => logger.debug({ err }, 'presence could not be published; other nodes will ask for it'),
     })
-    this.#own = new OwnMembers({ node, roster, announcer, deadlines, now, lingerMs })
+    this.#localMembers = new LocalMembers({ node, members, sync, deadlines, now, lingerMs })
     this.#peers = new Peers({
-      roster,
+      members,
       deadlines,
       now,
       validMs: ttlMs * VALID_SHARE,
       leaseIntervalMs: ttlMs * LEASE_SHARE,
       take: (entry) => this.#take(entry),
       depart: (peer, { key, id, stamp }) => {
-        roster.remove(peer, key, id)
+        members.remove(peer, key, id)
         if (stamp === 0) return
-        this.#own.leftElsewhere(key, id, stamp)
-        roster.removeBefore(key, id, stamp)
+        this.#localMembers.leftElsewhere(key, id, stamp)
+        members.removeBefore(key, id, stamp)
       },
-      want: (peer, round) => announcer.want(peer, round),
+      want: (peer, round) => sync.want(peer, round),
       onComplete: () => this.#checkComplete(),
     })
-    this.#audience = audience
-    this.#roster = roster
-    this.#announcer = announcer
-    this.#attendance = { transport, roster, own: this.#own, audience, limits, begin: () => this.begin() }
+    this.#watchers = watchers
+    this.#members = members
+    this.#sync = sync
+    const begin = () => this.begin()
+    this.#connectionContext = { transport, members, localMembers: this.#localMembers, watchers, limits, begin }
   }
 
-  /** What a connection has to do with presence, made when it first has. */
-  attend(connection: ConnectionId): Attendance {
-    return new Attendance(connection, this.#attendance)
+  /** Creates the presence of one connection. */
+  of(connection: ConnectionId): ConnectionPresence {
+    return new ConnectionPresence(connection, this.#connectionContext)
   }
 
-  /** Who is present at a key, as far as this node knows now. */
+  /** The members of a key that this node knows now. */
   members(key: string): readonly Member[] {
-    return this.#roster.members(key)
+    return this.#members.of(key)
   }
 
-  /** The same as a JSON array, as clients get it. */
+  /** The same as a JSON array, in the form that clients get. */
   membersJson(key: string): string {
     return `[${this.members(key)
       .map(({ json }) => json)
       .join()}]`
   }
 
-  /** Takes part from now on; no-op afterwards. */
+  /** Begins to take part; a no-op after the first call. */
   begin(): void {
     if (this.#state !== 'idle' || !this.#context.broker.capabilities.manyNodes) return
     this.#state = 'binding'
@@ -144,8 +148,8 @@ export class Presence {
   }
 
   /**
-   * Resolves when this node knows what the other nodes hold, or after a second, whatever is missing: that comes as changes. Absent when it
-   * does now.
+   * Resolves when this node knows the members of the other nodes, at the latest after a second. Later members then come
+   * as changes. `undefined` means that it knows them now.
    */
   whenComplete(): Promise<void> | undefined {
     this.begin()
@@ -161,7 +165,7 @@ export class Presence {
     })
   }
 
-  /** A message on a reserved key; returns whether it concerns presence. Calls the broker back later, if at all. */
+  /** Takes a message on a reserved key; returns whether it concerns presence. Never calls the broker from within this call. */
   receive({ key, payload }: Pick<InboundMessage, 'key' | 'payload'>): boolean {
     if (this.#state !== 'open' || !key.startsWith(PRESENCE_KEY)) return false
     const message = decodeNodeMessage(payload)
@@ -172,45 +176,45 @@ export class Presence {
 
   #handle(message: NodeMessage): void {
     const { node } = message
-    if (message.kind === 'want') this.#announcer.answer(node, message.round)
+    if (message.kind === 'want') this.#sync.serve(node, message.round)
     else {
       this.#peers.receive(message)
-      if (message.kind === 'lease' && message.asks) this.#announcer.greet(node)
+      if (message.kind === 'lease' && message.asks) this.#sync.leaseTo(node)
     }
   }
 
-  /** The broker has said how it is. While it is away nothing is heard of others, which says nothing about them. */
+  /** The broker's status changed. Other nodes are silent while the broker is away; their members stay meanwhile. */
   status(status: BrokerStatus): void {
     this.#status = status
     if (this.#state !== 'open') return
     if (status === 'up') this.#resume()
     else {
-      this.#announcer.close()
+      this.#sync.close()
       this.#peers.freeze()
     }
   }
 
-  /** Messages of others may have been missed. */
+  /** Messages of other nodes may be missing. */
   gap(): void {
-    if (this.#state === 'open') this.#announcer.lease(true)
+    if (this.#state === 'open') this.#sync.lease(true)
   }
 
   stats(): PresenceStats {
     return {
-      memberCount: this.#roster.entryCount,
-      ownMemberCount: this.#own.size,
-      watchedKeyCount: this.#audience.keyCount,
+      memberCount: this.#members.entryCount,
+      ownMemberCount: this.#localMembers.size,
+      watchedKeyCount: this.#watchers.keyCount,
       peerCount: this.#peers.size,
       droppedCount: this.#droppedCount + this.#peers.unknownCount,
     }
   }
 
-  /** The node stops, its connections are gone: what they held may come back elsewhere, as after any lost connection. */
+  /** The node stops. Its members linger, as after any lost connection, because clients may reconnect to other nodes. */
   stop(): void {
-    if (this.#state === 'open') this.#announcer.farewell(this.#context.lingerMs)
+    if (this.#state === 'open') this.#sync.farewell(this.#context.lingerMs)
     this.#state = 'stopped'
-    this.#announcer.close()
-    this.#audience.stop()
+    this.#sync.close()
+    this.#watchers.stop()
     this.#deadlines.stop()
     for (const done of [...this.#waiting]) done()
   }
@@ -225,14 +229,14 @@ export class Presence {
   }
 
   async #bind(): Promise<void> {
-    const { node, broker, log } = this.#context
+    const { node, broker, logger } = this.#context
     const keys = [PRESENCE_KEY, `${PRESENCE_KEY}.${node}`]
     while (this.#state === 'binding' && this.#boundCount < keys.length) {
       try {
         await broker.bind(keys[this.#boundCount] as string)
         this.#boundCount++
       } catch (err) {
-        log.debug({ err }, 'presence could not be bound, and is tried again')
+        logger.debug({ err }, 'presence could not be bound; it is tried again')
         await new Promise<void>((resolve) => this.#deadlines.set(this.#now() + RETRY_MS, resolve))
       }
     }
@@ -244,8 +248,8 @@ export class Presence {
   }
 
   #resume(): void {
-    this.#announcer.open()
-    this.#announcer.lease(true)
+    this.#sync.open()
+    this.#sync.lease(true)
     this.#peers.thaw()
     if (this.#isGreeted) return
     this.#deadlines.set(this.#now() + GREETING_MS, () => {
@@ -255,19 +259,19 @@ export class Presence {
   }
 
   #renew(): void {
-    this.#announcer.lease()
+    this.#sync.lease()
     this.#peers.retry()
     this.#deadlines.set(this.#now() + this.#context.ttlMs * LEASE_SHARE, () => this.#renew())
   }
 
   #take(entry: Entry): void {
     const { key, member, node } = entry
-    const isFull = this.#roster.entryCount >= this.#context.limits.maxMembers * OVERSHOOT
-    if (isFull && !this.#roster.entriesOf(node).has(addressOf(key, member.id))) {
+    const isFull = this.#members.entryCount >= this.#context.limits.maxMembers * OVERSHOOT
+    if (isFull && !this.#members.entriesOf(node).has(addressOf(key, member.id))) {
       this.#droppedCount++
       return
     }
-    this.#roster.set(entry)
-    this.#own.seen(entry)
+    this.#members.set(entry)
+    this.#localMembers.seen(entry)
   }
 }

@@ -1,17 +1,17 @@
-/** Replayed messages that are sent in a turn of the event loop; then timers and other connections have theirs. About a millisecond. */
+/** Replayed messages that are sent in one turn of the event loop, about a millisecond. Then timers and other connections run. */
 const MAX_MESSAGES_PER_TURN = 500
-/** Of those who wait, so many go on in one turn when their replays are short. */
+/** Waiting replays that start in one turn when replays are short. */
 const MAX_REPLAYS_PER_TURN = 64
 
-/** Shares the event loop between replays and everything else: a node that replays to many, or much, is there for others all the same. */
+/** Shares the event loop between replays and everything else, so that large replays do not delay other connections. */
 export class ReplayPacer {
   #sentCount = 0
   #replayCount = 0
-  /** In the order in which they came; one per connection at most, for what comes behind it waits too. */
+  /** In order of arrival; at most one per connection, because later messages of that connection wait too. */
   #waiting: (() => void)[] = []
   #isScheduled = false
 
-  /** Resolves when a page may be replayed: at once, unless this turn has seen enough. */
+  /** Resolves when a page may be replayed: at once, unless this turn is used up. */
   turn(): void | Promise<void> {
     if (this.#waiting.length === 0 && this.#sentCount < MAX_MESSAGES_PER_TURN) {
       this.#replayCount++
@@ -23,7 +23,7 @@ export class ReplayPacer {
     })
   }
 
-  /** A message of a replay is being sent. */
+  /** A replayed message is being sent. */
   sent(): void {
     this.#sentCount++
     this.#schedule()
@@ -35,7 +35,7 @@ export class ReplayPacer {
     setImmediate(() => this.#nextTurn())
   }
 
-  /** Lets go as many as would fill a turn if their replays are as long as those of the last. */
+  /** Starts as many replays as fill a turn, if they are as long as those of the last turn. */
   #nextTurn(): void {
     this.#isScheduled = false
     const messagesPerReplay = Math.max(1, this.#sentCount / Math.max(1, this.#replayCount))

@@ -2,37 +2,37 @@ import type { GapReason } from 'webmq-client/protocol'
 import type { Broker, InboundMessage, Position, ReadRange } from '../ports/broker.js'
 import { andThen, type MaybePromise } from '../ports/maybe-promise.js'
 import { isAfter, parsePosition } from '../ports/position.js'
-import type { Capture } from './captures.js'
+import type { LiveBuffer } from './live-buffers.js'
 
-/** What a request says about the log: nothing, or where it wants to begin and how much it wants. */
+/** Which messages of the log a request asks for; none when all members are absent. */
 export interface RangeOptions {
   readonly since?: string | undefined
   readonly rewindMs?: number | undefined
   readonly last?: number | undefined
-  /** At most so many of them, the oldest. */
+  /** Most messages to send; the oldest come first. */
   readonly limit?: number | undefined
 }
 
-/** A page of what the log holds of what was asked for. */
+/** One page of the messages that a request asked for. */
 export interface Replay {
   /** Oldest first. */
   readonly messages: readonly InboundMessage[]
-  /** Place up to which the messages are complete; absent when the broker keeps no log. */
+  /** The messages are complete up to here; absent when the broker keeps no log. */
   readonly position?: Position
   /** Why messages may be missing. */
   readonly gap?: GapReason
-  /** There is more after `position`, to be asked for when this was read [P-6.9]. */
+  /** More messages follow `position`; the client asks for them once it has read these [P-6.9]. */
   readonly hasMore: boolean
 }
 
-/** Messages of a page: what is encoded and sent in one go, so that a long replay delays nobody else. */
+/** Most messages of a page. A page is encoded and sent in one go, so a limit keeps long replays from delaying others. */
 export const MAX_PAGE_MESSAGES = 500
-/** What a message costs beside its payload: header and key, generously. */
+/** Bytes of a message beside its payload: an upper estimate for header and key. */
 const MESSAGE_OVERHEAD_BYTES = 128
 
 /**
- * Reads the first page of what a request asks for; when it asks for nothing, only the end of the log.
- * @throws {WebMQError} `E_POSITION_INVALID`, and what {@link Broker.read} throws.
+ * Reads the first page of what a request asks for. When it asks for nothing, returns the end of the log alone.
+ * @throws {WebMQError} `E_POSITION_INVALID`, and the errors of {@link Broker.read}.
  */
 export function readLog(
   broker: Pick<Broker, 'capabilities' | 'read' | 'position'>,
@@ -53,24 +53,24 @@ export function readLog(
   }))
 }
 
-/** Adds what came live while the log was read, so that what follows is live without a hole. */
-export function withCaptured(replay: Replay, capture: Capture, isAsked: boolean): Replay {
+/** Appends the messages that arrived live while the log was read, so that nothing is missing before the next live message. */
+export function withLive(replay: Replay, buffer: LiveBuffer, isAsked: boolean): Replay {
   const { position, hasMore } = replay
-  // What is still to come from the log has the captured messages too.
-  if (position === undefined || hasMore || capture.messages.length === 0) return replay
-  const later = capture.messages.filter(
+  // The pages that follow contain the buffered messages too.
+  if (position === undefined || hasMore || buffer.messages.length === 0) return replay
+  const later = buffer.messages.filter(
     (message) => message.position !== undefined && isAfter(message.position, position),
   )
   const end = later.at(-1)?.position ?? position
   if (!isAsked) return { ...replay, position: end }
-  if (capture.hasOverflowed) return { ...replay, hasMore: true }
+  if (buffer.hasOverflowed) return { ...replay, hasMore: true }
   return { ...replay, messages: [...replay.messages, ...later], position: end }
 }
 
-/** Takes bytes that are about to be sent, whether there are as many or, when it is forced, not. */
+/** Takes bytes that are about to be sent; `false` when fewer are left, unless forced. */
 export type TakeBytes = (byteCount: number, isForced: boolean) => boolean
 
-/** Keeps as many of the oldest messages as there are bytes for, one at least, and says that there are more. */
+/** Keeps the oldest messages that fit, at least one, and sets `hasMore` when it drops any. */
 export function limitReplay(replay: Replay, takeBytes: TakeBytes): Replay {
   const { messages } = replay
   let end = 0
@@ -81,7 +81,7 @@ export function limitReplay(replay: Replay, takeBytes: TakeBytes): Replay {
   return position === undefined ? replay : { ...replay, messages: kept, position, hasMore: true }
 }
 
-/** Keeps as many of the newest messages as there are bytes for, one at least. */
+/** Keeps the newest messages that fit, at least one, and sets `hasMore` when it drops any. */
 export function limitNewest(replay: Replay, takeBytes: TakeBytes): Replay {
   const { messages } = replay
   let from = messages.length
@@ -89,7 +89,7 @@ export function limitNewest(replay: Replay, takeBytes: TakeBytes): Replay {
   return from === 0 ? replay : { ...replay, messages: messages.slice(from), hasMore: true }
 }
 
-/** Whether the request asks for messages at all. */
+/** Whether the request asks for messages of the log. */
 export function isRangeAsked({ since, last, rewindMs, limit }: RangeOptions): boolean {
   return since !== undefined || last !== undefined || rewindMs !== undefined || limit !== undefined
 }

@@ -3,27 +3,27 @@ import type { Position } from '../ports/broker.js'
 import { formatPosition } from '../ports/position.js'
 
 /**
- * How positions stand in the `message`s of a node [P-8.8]: as an offset alone, while every connection has been given
- * positions of one epoch only. A frame is shared by many connections, so that this is asked of all of them together: once the
- * broker's log has begun anew, positions are full until the node is started again.
+ * Decides how a node writes positions into `message`s [P-8.8]: as a bare offset while all connections know the same
+ * epoch. Connections share frames, so one decision holds for all of them. Once the broker's log has a new epoch,
+ * positions are written in full until the node restarts.
  */
 export class WirePositions {
-  /** The one epoch that connections were given; `undefined` before the first. */
+  /** The latest epoch; `undefined` before the first position. */
   #epoch: string | undefined
   #isRelative = true
 
-  /** The text of a position that a connection is given with the `ok` of a listen or of `history`. */
+  /** The text of a position for the `ok` of a `listen` or a `history`. */
   give(position: Position): string {
     this.#note(position.epoch)
     return formatPosition(position)
   }
 
-  /** A listen was answered without a position, by a broker that has them: its connection knows no epoch. */
+  /** The broker has positions, but an `ok` carries none: its connection knows no epoch. */
   giveNone(): void {
     this.#isRelative = false
   }
 
-  /** What stands in a `message`, which goes only to connections that were given a position before. */
+  /** The position of a `message`. Every recipient has received a position in an `ok` before. */
   of(position: Position | undefined): MessagePosition {
     if (position === undefined) return undefined
     this.#note(position.epoch)

@@ -3,7 +3,7 @@ import type { LocalListeners } from '../in-process/listeners.js'
 import type { Route, Router } from '../patterns/router.js'
 import type { InboundMessage } from '../ports/broker.js'
 import type { ConnectionId, Transport } from '../ports/transport.js'
-import type { Captures } from '../replay/captures.js'
+import type { LiveBuffers } from '../replay/live-buffers.js'
 import type { WirePositions } from '../replay/wire-positions.js'
 import { GapAnnouncer } from './gap-announcer.js'
 
@@ -11,7 +11,7 @@ import { GapAnnouncer } from './gap-announcer.js'
 export interface DeliveryContext {
   readonly router: Router
   readonly transport: Pick<Transport, 'multicast'>
-  readonly captures: Captures
+  readonly liveBuffers: LiveBuffers
   readonly localListeners: LocalListeners
   readonly positions: WirePositions
 }
@@ -50,8 +50,8 @@ export class Delivery {
    * @returns Whether anyone on this node listens, or has asked to.
    */
   deliver(message: InboundMessage): boolean {
-    const { router, transport, captures, localListeners, positions } = this.#context
-    captures.deliver(message)
+    const { router, transport, liveBuffers, localListeners, positions } = this.#context
+    liveBuffers.deliver(message)
     const groups = router.match(message.key)
     if (groups.length === 0) return false
     this.#gaps.beforeMessage(groups)
@@ -67,7 +67,7 @@ export class Delivery {
    * over several turns.
    */
   gap(reason: GapReason, isAffected: (pattern: string) => boolean = () => true): void {
-    this.#context.captures.gap(reason, isAffected)
+    this.#context.liveBuffers.gap(reason, isAffected)
     this.#gaps.announce(reason, isAffected)
   }
 

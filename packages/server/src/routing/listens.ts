@@ -1,23 +1,23 @@
 import type { Route } from '../patterns/router.js'
 import { andThen, type MaybePromise } from '../ports/maybe-promise.js'
 import type { ConnectionId, Transport } from '../ports/transport.js'
-import type { Capture, Captures } from '../replay/captures.js'
+import type { LiveBuffer, LiveBuffers } from '../replay/live-buffers.js'
 import type { Interest } from './interest.js'
 
 /** What {@link Listens} works with; one per node. */
 export interface ListensContext {
   readonly transport: Pick<Transport, 'join' | 'leave'>
   readonly interest: Pick<Interest, 'retain' | 'release'>
-  readonly captures: Captures
+  readonly liveBuffers: LiveBuffers
   /** Bytes of payload kept for a listen that waits for the broker. */
-  readonly maxCaptureBytes: number
+  readonly maxLiveBufferBytes: number
 }
 
-/** A listen that has begun: the broker was asked, live messages are captured, the connection gets nothing yet. */
+/** A listen that has begun: the broker is asked, live messages are buffered, the connection gets nothing yet. */
 export interface ListenOpening {
   /** Settles when the pattern is live on this node. */
   readonly bound: MaybePromise<void>
-  readonly capture: Capture
+  readonly buffer: LiveBuffer
   /** Goes live: frames that the transport gets from now on follow those it got before. */
   commit(): void
   /** Takes everything back. */
@@ -52,14 +52,14 @@ export class Listens {
    * @throws {WebMQError} `E_BROKER_UNAVAILABLE`, here or from `bound`, which then is followed by `abort`.
    */
   open(pattern: string): ListenOpening {
-    const { captures, interest, maxCaptureBytes } = this.#context
+    const { liveBuffers, interest, maxLiveBufferBytes } = this.#context
     const isNew = !this.has(pattern)
-    const capture = captures.start(pattern, maxCaptureBytes)
+    const buffer = liveBuffers.start(pattern, maxLiveBufferBytes)
     let route: Route | undefined
     let isOver = false
     const end = () => {
       isOver = true
-      captures.end(capture)
+      liveBuffers.end(buffer)
     }
     const retained = (retainedRoute: Route) => {
       route = retainedRoute
@@ -83,7 +83,7 @@ export class Listens {
       this.#add(route)
       this.#context.transport.join(this.#connection, route.group)
     }
-    return { bound, capture, commit, abort }
+    return { bound, buffer, commit, abort }
   }
 
   /** Ends a listen; returns whether there was one. */

@@ -6,42 +6,43 @@ import {
   WebMQError,
 } from 'webmq-client/protocol'
 import type { Handler } from './handlers/handler.js'
-import { handlers } from './handlers/index.js'
+import { handlers, type SessionContext } from './handlers/index.js'
 import { Inbox } from './inbox.js'
 import type { Session } from './session.js'
 
-/** What may wait behind a message of a connection; of one whose token is still being verified, less. */
+/** Payload bytes of a connection that may wait behind an earlier message. */
 const MAX_WAITING_BYTES = 1_048_576
-const MAX_STRANGER_WAITING_BYTES = 65_536
+/** The same while its token is still being verified. */
+const MAX_UNVERIFIED_WAITING_BYTES = 65_536
 
 /**
- * Takes what connections send to the handlers. Messages of a connection are handled in their order: while one waits for
- * the verifier or the broker, later ones wait behind it, within a bound. Only a `publish` is not waited for (the broker
- * keeps the order), and a `ping` never waits.
+ * Passes messages of connections to the handlers, in order per connection. While a message waits for the verifier or the
+ * broker, later messages wait behind it, up to a limit. Nothing waits behind a `publish`, because the broker keeps the
+ * order. A `ping` never waits.
  */
 export class Dispatcher {
-  /** Connections that have a message waiting for something. */
+  /** Sessions with a message in progress that later messages wait for. */
   readonly #inboxes = new Map<Session, Inbox>()
   readonly #pending = new Set<Promise<void>>()
   readonly #refusedCounts: { [Code in ErrorCode]?: number } = {}
   #receivedCount = 0
 
-  /** Protocol messages that were answered with an error, by its code. */
+  /** Protocol messages that were answered with an error, by error code. */
   get refusedCounts(): Readonly<Partial<Record<ErrorCode, number>>> {
     return { ...this.#refusedCounts }
   }
 
-  /** Protocol messages that connections have sent. */
+  /** Protocol messages received from clients. */
   get receivedCount(): number {
     return this.#receivedCount
   }
 
-  /** Resolves when everything that is being handled now has been answered. */
+  /** Resolves when all messages in progress have been answered. */
   async settled(): Promise<void> {
     await Promise.all(this.#pending)
   }
 
-  /** @param data Borrowed for the time of the call. */
+  /** @param data Borrowed for the duration of the call. */
   receive(session: Session, data: Uint8Array, isBinary: boolean): void {
     if (session.isClosed) return
     this.#receivedCount++
@@ -57,7 +58,7 @@ export class Dispatcher {
     if (inbox === undefined) this.#handle(session, message, isBinary)
     else if (!inbox.push(message, isBinary)) {
       const code = session.state === 'authenticating' ? 'E_UNAUTHENTICATED' : 'E_BROKER_UNAVAILABLE'
-      const error = new WebMQError(code, { detail: 'too many messages wait for an earlier one' })
+      const error = new WebMQError(code, { detail: 'too many messages wait behind an earlier one' })
       this.#refuse(session, error, idOf(message))
     }
   }
@@ -67,8 +68,8 @@ export class Dispatcher {
       if (session.state === 'authenticating' && message.verb !== 'auth' && message.verb !== 'ping') {
         throw new WebMQError('E_UNAUTHENTICATED')
       }
-      // The table pairs every verb with the handler of its message; the compiler does not follow that through an index.
-      const handler = handlers[message.verb] as Handler<ClientVerb>
+      // The table pairs every verb with its handler, but the compiler cannot infer that from an index.
+      const handler = handlers[message.verb] as Handler<ClientVerb, SessionContext>
       const pending = handler(session, message, isBinary)
       if (pending !== undefined) this.#wait(session, message, pending)
     } catch (error) {
@@ -82,16 +83,19 @@ export class Dispatcher {
   }
 
   #wait(session: Session, message: ClientMessage, pending: Promise<void>): void {
-    const isWaitedFor = message.verb !== 'publish'
-    if (isWaitedFor)
-      this.#inboxes.set(session, new Inbox(session.state === 'active' ? MAX_WAITING_BYTES : MAX_STRANGER_WAITING_BYTES))
+    const holdsOthers = message.verb !== 'publish'
+    if (holdsOthers)
+      this.#inboxes.set(
+        session,
+        new Inbox(session.state === 'active' ? MAX_WAITING_BYTES : MAX_UNVERIFIED_WAITING_BYTES),
+      )
     const answered = pending
       .catch((error: unknown) => {
         if (!session.isClosed) this.#refuse(session, error, idOf(message))
       })
       .finally(() => {
         this.#pending.delete(answered)
-        if (isWaitedFor) this.#resume(session)
+        if (holdsOthers) this.#resume(session)
       })
     this.#pending.add(answered)
   }
@@ -105,7 +109,7 @@ export class Dispatcher {
       if (next === undefined) return
       this.#handle(session, next.message, next.isBinary)
     }
-    // A message that waits again keeps what is behind it waiting too.
+    // The next message waits too, so the rest stays queued behind it.
     if (this.#inboxes.has(session)) this.#inboxes.set(session, inbox)
   }
 }

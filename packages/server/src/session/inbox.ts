@@ -7,21 +7,21 @@ export interface WaitingMessage {
   readonly isBinary: boolean
 }
 
-/** Messages that may wait at once. */
+/** Most waiting messages. */
 const MAX_WAITING_MESSAGES = 1_024
 
-/** What a connection has sent while an earlier message of it waits for the verifier or the broker; in order, bounded. */
+/** Messages of a connection that wait behind one which waits for the verifier or the broker; in order, bounded. */
 export class Inbox {
   readonly #messages: WaitingMessage[] = []
   readonly #maxBytes: number
   #byteCount = 0
 
-  /** @param maxBytes Bytes of payload that may wait at once. */
+  /** @param maxBytes Most bytes of waiting payloads. */
   constructor(maxBytes: number) {
     this.#maxBytes = maxBytes
   }
 
-  /** Keeps a message, whose payload is copied; `false` when there is no room. */
+  /** Keeps a message and copies its payload; `false` when there is no room. */
   push(message: ClientMessage, isBinary: boolean): boolean {
     const byteCount = message.verb === 'publish' ? message.payload.length : 0
     if (this.#messages.length >= MAX_WAITING_MESSAGES || this.#byteCount + byteCount > this.#maxBytes) return false
@@ -30,7 +30,7 @@ export class Inbox {
     return true
   }
 
-  /** The message that has waited longest. */
+  /** Removes the oldest message. */
   shift(): WaitingMessage | undefined {
     const waiting = this.#messages.shift()
     if (waiting?.message.verb === 'publish') this.#byteCount -= waiting.message.payload.length

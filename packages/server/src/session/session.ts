@@ -2,7 +2,6 @@ import {
   closeCodeOf,
   ERRORS,
   type ErrorCode,
-  encodeMessageFrame,
   encodeServerMessage,
   MAX_MALFORMED_MESSAGES,
   type TextServerMessage,
@@ -11,58 +10,55 @@ import {
 import type { Deadline, Deadlines } from '../deadlines.js'
 import { ANONYMOUS, type Identity, mayListen, mayPublish, type TokenVerifier } from '../identity/index.js'
 import type { Logger } from '../logger.js'
-import type { Broker, InboundMessage, Position } from '../ports/broker.js'
+import type { Broker } from '../ports/broker.js'
 import { isPromise } from '../ports/maybe-promise.js'
 import { formatPosition } from '../ports/position.js'
 import { isReserved } from '../ports/reserved-keys.js'
 import type { ConnectionId, Transport } from '../ports/transport.js'
-import type { Attendance, Presence } from '../presence/index.js'
-import { ReplayAllowance } from '../replay/allowance.js'
-import type { ReplayPacer } from '../replay/pacer.js'
-import type { WirePositions } from '../replay/wire-positions.js'
+import type { ConnectionPresence, Presence } from '../presence/index.js'
+import type { ReplaySender } from '../replay/sender.js'
 import type { Delivery } from '../routing/delivery.js'
 import { Listens, type ListensContext } from '../routing/listens.js'
-import type { HandlerContext, HandlerLimits } from './handlers/handler.js'
+import type { SessionContext } from './handlers/index.js'
 import { createSessionId } from './id.js'
 
-/** `authenticating` until there is an identity, `active` from then on, `closed` once the server or the peer has ended it. */
+/** `authenticating` until the session has an identity, then `active`; `closed` once the server or the client has ended it. */
 export type SessionState = 'authenticating' | 'active' | 'closed'
+
+/** Limits of a session. */
+export interface SessionLimits extends Readonly<SessionContext['limits']> {
+  readonly authTimeoutMs: number
+}
 
 /** What all sessions of a node share. */
 export interface SessionServices extends ListensContext {
   readonly transport: Pick<Transport, 'send' | 'join' | 'leave' | 'close'>
   readonly broker: Pick<Broker, 'capabilities' | 'publish' | 'read' | 'position'>
-  readonly positions: WirePositions
-  readonly replays: ReplayPacer
+  readonly replays: ReplaySender
   readonly delivery: Pick<Delivery, 'isTellingGap'>
   readonly presence: Presence
   readonly verifier: TokenVerifier | undefined
   readonly deadlines: Pick<Deadlines, 'set' | 'clear'>
-  readonly limits: HandlerLimits & {
-    readonly authTimeoutMs: number
-    /** Bytes that a connection may be replayed at once, and again per second. */
-    readonly maxReplayBytes: number
-  }
-  readonly log: Logger
+  readonly limits: SessionLimits
+  readonly logger: Logger
   /** Unix time in milliseconds. */
   readonly now: () => number
 }
 
-/** A client is told that its token runs out so long before, or when 20 % of its life are left, whichever is shorter. */
+/** The client is warned this long before its token expires, or at 20 % of the remaining lifetime if that is later. */
 const EXPIRY_WARNING_MS = 30_000
 const EXPIRY_WARNING_SHARE = 0.2
 
-/** The protocol state of one connection. What it costs while idle is kept small: what is rarely needed is made late. */
-export class Session implements HandlerContext {
+/** The protocol state of one connection. Rarely used parts are created on first use, which keeps idle connections small. */
+export class Session implements SessionContext {
   readonly id = createSessionId()
   readonly connection: ConnectionId
   readonly #services: SessionServices
   #state: SessionState = 'authenticating'
   #identity: Identity | undefined
   #listens: Listens | undefined
-  #attendance: Attendance | undefined
+  #ownPresence: ConnectionPresence | undefined
   #deadline: Deadline | undefined
-  #replayAllowance: ReplayAllowance | undefined
   #malformedCount = 0
   pendingBytes = 0
 
@@ -79,7 +75,7 @@ export class Session implements HandlerContext {
     return this.#state === 'closed'
   }
 
-  get limits(): HandlerLimits {
+  get limits(): SessionLimits {
     return this.#services.limits
   }
 
@@ -104,12 +100,16 @@ export class Session implements HandlerContext {
     return this.#services.presence
   }
 
-  get attendance(): Attendance {
-    this.#attendance ??= this.presence.attend(this.connection)
-    return this.#attendance
+  get ownPresence(): ConnectionPresence {
+    this.#ownPresence ??= this.presence.of(this.connection)
+    return this.#ownPresence
   }
 
-  /** Patterns that the connection listens with. */
+  get replays(): ReplaySender {
+    return this.#services.replays
+  }
+
+  /** Number of patterns that the connection listens to. */
   get listenCount(): number {
     return this.#listens?.size ?? 0
   }
@@ -134,48 +134,17 @@ export class Session implements HandlerContext {
     this.#services.transport.send(this.connection, text, false)
   }
 
-  givePosition(position: Position | undefined): { readonly position?: string } {
-    const { positions, broker } = this.#services
-    if (position !== undefined) return { position: positions.give(position) }
-    if (broker.capabilities.history) positions.giveNone()
-    return {}
-  }
-
   get livePosition(): string | undefined {
     const { broker, delivery } = this.#services
     if (delivery.isTellingGap) return undefined
     const position = broker.position()
     if (!isPromise(position)) return position && formatPosition(position)
-    // A log that has to be asked may be ahead of what was delivered from it; whether it can be asked does not matter here.
+    // A remote log may be ahead of what was delivered from it. The answer is not used, so its failure does not matter.
     position.catch(() => undefined)
     return undefined
   }
 
-  replay({ key, position, payload, isBinary }: InboundMessage): void {
-    const { positions, transport, replays } = this.#services
-    replays.sent()
-    transport.send(this.connection, encodeMessageFrame(key, positions.of(position), true, payload), isBinary)
-  }
-
-  replayTurn(since: string | undefined): void | Promise<void> {
-    if (since !== undefined) this.#replayAllowance?.onAsked(since, this.#services.now())
-    const waitMs = this.#replayAllowance?.waitMs(this.#services.now()) ?? 0
-    if (waitMs === 0) return this.#services.replays.turn()
-    return new Promise<void>((resolve) => {
-      this.#services.deadlines.set(this.#services.now() + waitMs, resolve)
-    }).then(() => this.#services.replays.turn())
-  }
-
-  takeReplayBytes(byteCount: number, isForced: boolean): boolean {
-    this.#replayAllowance ??= new ReplayAllowance(this.#services.limits.maxReplayBytes)
-    return this.#replayAllowance.take(byteCount, this.#services.now(), isForced)
-  }
-
-  endReplayPage(next: string | undefined): void {
-    this.#replayAllowance?.endPage(next, this.#services.now())
-  }
-
-  /** Gives the client until `authTimeoutMs` to send a token. */
+  /** Ends the session unless the client sends a token within `authTimeoutMs`. */
   awaitToken(): void {
     const { limits, now } = this.#services
     this.#setDeadline(now() + limits.authTimeoutMs, () => this.end('E_AUTH_TIMEOUT'))
@@ -183,7 +152,7 @@ export class Session implements HandlerContext {
 
   authenticate(identity: Identity): void {
     if (this.#identity !== undefined && this.#identity.userId !== identity.userId) {
-      throw new WebMQError('E_FORBIDDEN', { detail: 'the token is of another user' })
+      throw new WebMQError('E_FORBIDDEN', { detail: 'the token belongs to another user' })
     }
     this.#identity = identity
     this.#state = 'active'
@@ -206,7 +175,7 @@ export class Session implements HandlerContext {
   revokeListens(): void {
     const isGranted = (pattern: string) => this.mayListen(pattern)
     for (const pattern of this.#listens?.revoke(isGranted) ?? []) this.#tellRevoked(`listen ${pattern}`, { pattern })
-    for (const key of this.#attendance?.revoke(isGranted) ?? []) this.#tellRevoked(`presence ${key}`, { key })
+    for (const key of this.#ownPresence?.revoke(isGranted) ?? []) this.#tellRevoked(`presence ${key}`, { key })
   }
 
   #tellRevoked(what: string, names: { readonly pattern: string } | { readonly key: string }): void {
@@ -217,22 +186,22 @@ export class Session implements HandlerContext {
   refuseToken(error: unknown, id: string | undefined): void {
     if (this.isClosed) return
     const { code } = this.refuse(error, id)
-    // Keys that cannot be fetched now say nothing about the token that the session already has.
+    // A key set that cannot be fetched says nothing about the token that the session already has.
     if (code !== 'E_INTERNAL' || this.#state === 'authenticating') this.end(code)
   }
 
-  /** Answers a message that was not obeyed. An error that is no WebMQError is a bug: logged in full, told in one word. */
+  /** Answers a refused message. Any error but a WebMQError is a bug: the log gets all of it, the client only `E_INTERNAL`. */
   refuse(error: unknown, id: string | undefined): WebMQError {
     let known = error instanceof WebMQError ? error : new WebMQError('E_INTERNAL')
     if (known.code === 'E_INTERNAL') {
-      this.#services.log.error({ err: error, session: this.id }, 'a message could not be handled')
+      this.#services.logger.error({ err: error, session: this.id }, 'a message could not be handled')
       known = new WebMQError('E_INTERNAL')
     } else if (known.code === 'E_BROKER_REFUSED') {
-      // Clients do not know the code: it is of the operator, who has to give the node more rights.
-      this.#services.log.error({ err: error, session: this.id }, 'the broker refuses what a client asks for')
-      known = new WebMQError('E_UNSUPPORTED', { detail: 'the broker refuses it' })
+      // This code is for the operator, who has to grant the node more rights. Clients do not know it.
+      this.#services.logger.error({ err: error, session: this.id }, 'the broker refused a request of a client')
+      known = new WebMQError('E_UNSUPPORTED', { detail: 'the broker refused it' })
     } else if (known.code === 'E_BROKER_UNAVAILABLE' && known.cause !== undefined) {
-      // What the broker's library says may name hosts, and is for those who run them.
+      // Messages of the broker's library may name hosts, so clients do not see them.
       known = new WebMQError('E_BROKER_UNAVAILABLE')
     }
     const { code, message, retryable, docs } = known
@@ -240,12 +209,12 @@ export class Session implements HandlerContext {
     return known
   }
 
-  /** Counts a malformed message; with the sixteenth the session ends [P-10.3]. */
+  /** Counts a malformed message; the sixteenth ends the session [P-10.3]. */
   countMalformed(): void {
     if (++this.#malformedCount >= MAX_MALFORMED_MESSAGES) this.end('E_PROTOCOL_VIOLATION')
   }
 
-  /** Says goodbye and closes the connection with the error's close code; what is queued is sent first. */
+  /** Sends `bye` and closes the connection with the error's close code, after everything that is queued. */
   end(code: ErrorCode, retryAfterMs?: number): void {
     if (this.isClosed) return
     const closeCode = closeCodeOf(code) ?? closeCodeOf('E_INTERNAL') ?? 1011
@@ -256,14 +225,15 @@ export class Session implements HandlerContext {
   }
 
   /**
-   * The connection is gone: everything that was held for it is let go.
-   * @param isWanted The client has closed it, to end what it was for.
+   * The connection has closed: frees everything that was held for it.
+   * @param isWanted The client closed it for good, and will not come back to this session.
    */
   release(isWanted: boolean): void {
     this.#state = 'closed'
     this.#clearDeadline()
+    this.#services.replays.release(this.connection)
     this.#listens?.close()
-    this.#attendance?.close(isWanted)
+    this.#ownPresence?.close(isWanted)
   }
 
   #setDeadline(atMs: number, fire: () => void): void {

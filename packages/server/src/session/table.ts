@@ -2,7 +2,7 @@ import type { ConnectionId } from '../ports/transport.js'
 import type { Session } from './session.js'
 
 /** The sessions of this node, by connection. */
-export class Sessions implements Iterable<Session> {
+export class SessionTable implements Iterable<Session> {
   readonly #byConnection = new Map<ConnectionId, Session>()
 
   get size(): number {
@@ -17,7 +17,7 @@ export class Sessions implements Iterable<Session> {
     return this.#byConnection.get(connection)
   }
 
-  /** Takes the session out and lets go of what it holds; `undefined` for a connection that never got one. `isWanted` as in `release`. */
+  /** Removes and releases the session; `undefined` for a connection without one. For `isWanted` see {@link Session.release}. */
   remove(connection: ConnectionId, isWanted: boolean): Session | undefined {
     const session = this.#byConnection.get(connection)
     this.#byConnection.delete(connection)

@@ -81,9 +81,9 @@ describe('a command line', () => {
 
   it.each([
     [['--prot', '1'], "unknown option '--prot'\n(Did you mean --port?)"],
-    [['serv'], 'serv: no such command, did you mean serve?'],
-    [['tokne', 'create'], 'tokne: no such command, did you mean token?'],
-    [['serve', 'extra'], 'extra: no such command'],
+    [['serv'], 'serv: unknown command, did you mean serve?'],
+    [['tokne', 'create'], 'tokne: unknown command, did you mean token?'],
+    [['serve', 'extra'], 'extra: unknown command'],
     [['token', 'creat'], "unknown command 'creat'\n(Did you mean create?)"],
     [['token'], 'Usage: webmq-server token'],
     [['--port'], "option '-p, --port <number>' argument missing"],
@@ -93,7 +93,7 @@ describe('a command line', () => {
     [['--log-level', 'inf'], 'did you mean info?'],
     [['--transport', 'native2'], '--transport: "native2" is not one of native, uws, did you mean native?'],
     [['--origin', 'http://a.example', '--origin', 'b'], '--origin: "b" is not'],
-    [['--host', '0.0.0.0'], 'say insecure (--insecure)'],
+    [['--host', '0.0.0.0'], 'allow it with insecure (--insecure)'],
     [['--max-payload', '2MiB'], 'maxOutboxBytes: 1048576 is less than'],
     [['--jwt-secret', 'a', '--jwt-secret-file', 'b'], 'are both given'],
     [['--jwt-secret', 'a', '--jwks', 'https://a.example'], 'exactly one of'],
@@ -227,7 +227,7 @@ describe('webmq-server config', () => {
     const { exitCode, stderr } = await runInProcess(['config', 'print'], { env })
     expect(exitCode).toBe(0)
     expect(stderr).toContain(
-      'warning: the environment variable WEBMQ_MAX_PAYLAOD is not known, did you mean WEBMQ_MAX_PAYLOAD?',
+      'warning: unknown environment variable WEBMQ_MAX_PAYLAOD, did you mean WEBMQ_MAX_PAYLOAD?',
     )
     expect(stderr).toContain('warning: jwt.secret has fewer than 32 bytes')
   })

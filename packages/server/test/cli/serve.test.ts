@@ -152,7 +152,7 @@ describe('webmq-server', () => {
     expect(stderr).toMatch(/^error: broker is unreachable: .*\(E_BROKER_UNAVAILABLE\)$/m)
     expect(stderr).toContain('127.0.0.1')
     expect(stderr).not.toContain('sesame')
-    expect(stderr, 'the process ends by itself').not.toContain('something keeps the process up')
+    expect(stderr, 'the process ends by itself').not.toContain('something keeps the process running')
   })
 
   it('ends with 0 when it is stopped while it waits for its broker', async () => {
@@ -166,7 +166,7 @@ describe('webmq-server', () => {
 
   it('logs a warning for a variable that it does not know, and serves', async () => {
     const { output } = await serve([], { env: { WEBMQ_PAHT: '/x' } })
-    expect(output.stderr).toContain('WEBMQ_PAHT is not known, did you mean WEBMQ_PATH?')
+    expect(output.stderr).toContain('unknown environment variable WEBMQ_PAHT, did you mean WEBMQ_PATH?')
   })
 })
 
@@ -182,7 +182,7 @@ describe('stopping webmq-server', () => {
       expect(await heard(client, 'bye')).toMatch(/^bye 4001/)
       const { exitCode, stderr } = await ended
       expect(exitCode).toBe(0)
-      expect(stderr, 'the process ends by itself').not.toContain('something keeps the process up')
+      expect(stderr, 'the process ends by itself').not.toContain('something keeps the process running')
       await expect(fetch(`http://127.0.0.1:${port}/health`)).rejects.toThrow()
     },
   )

@@ -97,8 +97,8 @@ describe('webmq-server token create', () => {
     [['-g', ':listen'], '--grant: '],
     [['--ttl', '0'], '--ttl: "0" is not a time'],
     [['--ttl', 'soon'], '--ttl: "soon" is not a time'],
-    [['--alg', 'RS256'], '--alg: RS256 does not go with this kind of key, which allows HS256'],
-    [['--alg', 'none'], '--alg: none does not go'],
+    [['--alg', 'RS256'], '--alg: RS256 does not fit this key, which allows HS256'],
+    [['--alg', 'none'], '--alg: none does not fit'],
     [['--private-key', '/nowhere/key.pem'], '--private-key: cannot read /nowhere/key.pem'],
   ])('%j ends with 2 and says what is wrong', async (args, message) => {
     const { exitCode, stdout, stderr } = await runInProcess(['token', 'create', ...args], { env })
@@ -156,7 +156,7 @@ describe('webmq-server token inspect', () => {
       env: { WEBMQ_JWT_SECRET: 'another secret' },
     })
     expect(exitCode).toBe(1)
-    expect(stdout).toContain('REFUSED (token is not valid: its signature does not fit)')
+    expect(stdout).toContain('REFUSED (token is not valid: its signature does not match)')
     expect(stdout).toContain('publish chat.1: denied, the token itself is refused')
   })
 

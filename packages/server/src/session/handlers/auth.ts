@@ -1,11 +1,28 @@
-import type { Identity } from '../../identity/index.js'
+import type { Identity, TokenVerifier } from '../../identity/index.js'
 import { isPromise, type MaybePromise } from '../../ports/maybe-promise.js'
-import type { Handler } from './handler.js'
+import type { Handler, HandlerContext } from './handler.js'
 
-/** Takes a token: the first one, or a new one for the same user before the present one expires. */
-export const auth: Handler<'auth'> = (context, { id, token }) => {
+/** What `auth` may use. */
+export interface AuthContext extends HandlerContext {
+  /** Absent when the server asks for no token. */
+  readonly verifier: TokenVerifier | undefined
+  /**
+   * Continues the session with this identity.
+   * @throws {WebMQError} `E_FORBIDDEN` when the session belongs to another user.
+   */
+  authenticate(identity: Identity): void
+  /** Time until the session's token expires; `undefined` when it never does. */
+  expiresInMs(): number | undefined
+  /** Ends the listens and the presence that the identity no longer allows, and tells the client. */
+  revokeListens(): void
+  /** Answers a refused token. Ends the session, unless its present token is still good. */
+  refuseToken(error: unknown, id: string | undefined): void
+}
+
+/** Accepts a token: the first one, or a new one of the same user before the present one expires. */
+export const auth: Handler<'auth', AuthContext> = (context, { id, token }) => {
   const { verifier } = context
-  // A client that sends its token without waiting for `welcome` does not know yet that nobody asks for one.
+  // A client that sends its token before it reads `welcome` does not know yet that none is needed.
   if (verifier === undefined) return context.reply({ verb: 'ok', id, result: {} })
   const accept = (identity: Identity) => {
     if (context.isClosed) return

@@ -1,25 +1,33 @@
 import { WebMQError } from 'webmq-client/protocol'
+import type { Broker } from '../../ports/broker.js'
 import { andThen } from '../../ports/maybe-promise.js'
-import {
-  limitNewest,
-  limitReplay,
-  MAX_PAGE_MESSAGES,
-  type RangeOptions,
-  type Replay,
-  readLog,
-} from '../../replay/replay.js'
+import type { ConnectionId } from '../../ports/transport.js'
+import { MAX_PAGE_MESSAGES, type RangeOptions, readLog } from '../../replay/replay.js'
+import type { ReplaySender } from '../../replay/sender.js'
 import type { Handler, HandlerContext, MessageOf } from './handler.js'
 
-/** What a request that does not say how much, nor since when, gets. */
+/** What `history` may use. */
+export interface HistoryContext extends HandlerContext {
+  readonly connection: ConnectionId
+  readonly broker: Pick<Broker, 'capabilities' | 'read' | 'position'>
+  readonly replays: Pick<ReplaySender, 'turn' | 'send'>
+  mayListen(key: string): boolean
+}
+
+/** Messages sent when the request names neither a number nor a start. */
 const DEFAULT_LAST = 100
 
-/** Sends messages of a key from the log, right after the answer that says how many; nothing comes in between. */
-export const history: Handler<'history'> = (context, message) => {
-  const { key } = message
-  if (!context.broker.capabilities.history) throw new WebMQError('E_UNSUPPORTED', { detail: 'history' })
+/** Sends messages of a key from the log, directly after the answer with their number. */
+export const history: Handler<'history', HistoryContext> = (context, message) => {
+  const { broker, connection, replays } = context
+  const { id, key } = message
+  if (!broker.capabilities.history) throw new WebMQError('E_UNSUPPORTED', { detail: 'history' })
   if (!context.mayListen(key)) throw new WebMQError('E_FORBIDDEN', { detail: `listen ${key}` })
-  return andThen(context.replayTurn(message.since), () =>
-    andThen(readLog(context.broker, rangeOf(message), key), (log) => answer(context, message, log)),
+  const request = { id, pattern: key, ...rangeOf(message) }
+  return andThen(replays.turn(connection, request), () =>
+    andThen(readLog(broker, request, key), (page) => {
+      if (!context.isClosed) replays.send(connection, request, page, { isNewestFirst: message.reverse === true })
+    }),
   )
 }
 
@@ -27,21 +35,4 @@ function rangeOf({ since, rewindMs, last, limit, reverse }: MessageOf<'history'>
   if (reverse === true) return { since, rewindMs, last: Math.min(last ?? limit ?? DEFAULT_LAST, MAX_PAGE_MESSAGES) }
   const isOpen = since === undefined && rewindMs === undefined && limit === undefined
   return { since, rewindMs, limit, last: last ?? (isOpen ? DEFAULT_LAST : undefined) }
-}
-
-function answer(context: HandlerContext, { id, reverse }: MessageOf<'history'>, log: Replay): void {
-  if (context.isClosed) return
-  const limit = reverse === true ? limitNewest : limitReplay
-  const { messages, position, gap, hasMore } = limit(log, (bytes, isForced) => context.takeReplayBytes(bytes, isForced))
-  const given = context.givePosition(position)
-  context.endReplayPage(hasMore ? given.position : undefined)
-  context.reply({
-    verb: 'ok',
-    id,
-    ...given,
-    ...(gap === undefined ? undefined : { gap }),
-    replayed: messages.length,
-    ...(hasMore ? { more: true } : undefined),
-  })
-  for (const message of reverse === true ? messages.toReversed() : messages) context.replay(message)
 }

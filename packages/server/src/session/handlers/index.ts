@@ -1,15 +1,24 @@
 import type { ClientVerb } from 'webmq-client/protocol'
-import { auth } from './auth.js'
+import { type AuthContext, auth } from './auth.js'
 import type { Handler } from './handler.js'
-import { history } from './history.js'
-import { listen } from './listen.js'
-import { ping } from './ping.js'
-import { presence } from './presence.js'
-import { publish } from './publish.js'
-import { unlisten } from './unlisten.js'
+import { type HistoryContext, history } from './history.js'
+import { type ListenContext, listen } from './listen.js'
+import { type PingContext, ping } from './ping.js'
+import { type PresenceHandlerContext, presence } from './presence.js'
+import { type PublishContext, publish } from './publish.js'
+import { type UnlistenContext, unlisten } from './unlisten.js'
 
-/** Every verb's handler; a verb without one does not compile. */
-export const handlers: { readonly [V in ClientVerb]: Handler<V> } = {
+/** What a session gives to the handlers; each sees only its own part. */
+export type SessionContext = AuthContext &
+  ListenContext &
+  UnlistenContext &
+  PublishContext &
+  HistoryContext &
+  PresenceHandlerContext &
+  PingContext
+
+/** Every verb's handler; a missing verb does not compile. */
+export const handlers: { readonly [V in ClientVerb]: Handler<V, SessionContext> } = {
   auth,
   listen,
   unlisten,

@@ -156,7 +156,7 @@ describe('keys of the servers [P-3.6]', () => {
       new Array(4).fill('E_FORBIDDEN'),
     )
     await expect(fake.server.publish('$x', 1)).rejects.toMatchObject({ code: 'E_KEY_INVALID' })
-    expect(() => fake.server.listen('$x', () => undefined)).toThrow('servers keep')
+    expect(() => fake.server.listen('$x', () => undefined)).toThrow('reserved for servers')
   })
 
   it('are matched by no wildcard', async () => {

@@ -1,11 +1,28 @@
 import { WebMQError } from 'webmq-client/protocol'
-import type { Accepted, OutboundMessage } from '../../ports/broker.js'
+import type { Accepted, Broker, OutboundMessage } from '../../ports/broker.js'
 import { isPromise } from '../../ports/maybe-promise.js'
 import { formatPosition } from '../../ports/position.js'
+import type { ConnectionId } from '../../ports/transport.js'
 import type { Handler, HandlerContext } from './handler.js'
 
-/** Gives a message to the broker and, if asked to, answers once the broker has it. */
-export const publish: Handler<'publish'> = (context, message, isBinary) => {
+/** What `publish` may use. */
+export interface PublishContext extends HandlerContext {
+  readonly connection: ConnectionId
+  readonly broker: Pick<Broker, 'publish'>
+  readonly limits: {
+    readonly maxPayloadBytes: number
+    /** Bytes of one connection that may wait for the broker, so that one connection cannot use up the whole budget. */
+    readonly maxPendingBytes: number
+  }
+  /** Bytes of this connection that wait for the broker. */
+  pendingBytes: number
+  /** `undefined` for anonymous clients. */
+  readonly userId: string | undefined
+  mayPublish(key: string): boolean
+}
+
+/** Gives a message to the broker. A request with an id is answered once the broker has accepted the message. */
+export const publish: Handler<'publish', PublishContext> = (context, message, isBinary) => {
   const { id, key, messageId, echo, payload } = message
   if (typeof payload === 'string') throw new TypeError('a decoded payload is bytes')
   const { maxPayloadBytes } = context.limits
@@ -15,7 +32,7 @@ export const publish: Handler<'publish'> = (context, message, isBinary) => {
   if (!context.mayPublish(key)) throw new WebMQError('E_FORBIDDEN', { detail: `publish ${key}` })
   const byteCount = payload.length + PENDING_OVERHEAD_BYTES
   if (context.pendingBytes + byteCount > context.limits.maxPendingBytes) {
-    throw new WebMQError('E_BROKER_UNAVAILABLE', { detail: 'too many messages of this connection wait for it' })
+    throw new WebMQError('E_BROKER_UNAVAILABLE', { detail: 'too many messages of this connection wait for the broker' })
   }
   const accepted = context.broker.publish(
     outbound(key, payload, isBinary, idOfUser(context.userId, messageId), echo ? undefined : context.connection),
@@ -34,15 +51,15 @@ export const publish: Handler<'publish'> = (context, message, isBinary) => {
   )
 }
 
-/** What a message that waits for the broker costs beside its payload: key, promises, and a place in several lists. */
+/** Memory of a waiting message beside its payload: key, promises, and entries in several lists. */
 const PENDING_OVERHEAD_BYTES = 256
 
-/** Users have message ids of their own [P-7.3]: nobody can suppress another's message by guessing its id. */
+/** Message ids belong to their user [P-7.3]: guessing an id does not suppress another user's message. */
 function idOfUser(userId: string | undefined, messageId: string | undefined): string | undefined {
   return userId === undefined || messageId === undefined ? messageId : `${userId} ${messageId}`
 }
 
-/** Spelled out: spreading optional members costs more than the rest of the handler. */
+/** Written out: spreading optional members costs more than the rest of the handler. */
 function outbound(
   key: string,
   payload: Uint8Array,
@@ -56,7 +73,7 @@ function outbound(
   return { key, payload, isBinary, messageId, origin }
 }
 
-function acknowledge(context: HandlerContext, id: string | undefined, { position, isDuplicate }: Accepted): void {
+function acknowledge(context: PublishContext, id: string | undefined, { position, isDuplicate }: Accepted): void {
   if (id === undefined) return
   if (position === undefined) context.reply({ verb: 'ok', id, duplicate: isDuplicate })
   else context.reply({ verb: 'ok', id, position: formatPosition(position), duplicate: isDuplicate })

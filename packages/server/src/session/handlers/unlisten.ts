@@ -1,8 +1,14 @@
 import { WebMQError } from 'webmq-client/protocol'
-import type { Handler } from './handler.js'
+import type { Listens } from '../../routing/listens.js'
+import type { Handler, HandlerContext } from './handler.js'
 
-/** Ends a listen: no message of the pattern comes after the answer, unless another pattern matches it. */
-export const unlisten: Handler<'unlisten'> = (context, { id, pattern }) => {
+/** What `unlisten` may use. */
+export interface UnlistenContext extends HandlerContext {
+  readonly listens: Pick<Listens, 'end'>
+}
+
+/** Ends a listen. No message of the pattern follows the answer, unless another pattern of the connection matches it. */
+export const unlisten: Handler<'unlisten', UnlistenContext> = (context, { id, pattern }) => {
   if (!context.listens.end(pattern)) throw new WebMQError('E_NOT_LISTENING', { detail: pattern })
   context.reply({ verb: 'ok', id })
 }

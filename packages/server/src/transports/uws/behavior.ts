@@ -4,11 +4,11 @@ import { asksForWebSocket } from './handshake.js'
 import type { UwsBehavior, UwsModule, UwsResponse } from './module.js'
 import { type RequestHead, readHead } from './request.js'
 
-/** What happens to connections, in the terms of this transport. */
+/** Events of connections. */
 export interface UwsEvents {
   upgrade(head: RequestHead, response: UwsResponse, context: object): void
   open(connection: UwsConnection): void
-  /** The peer gave a sign of life. */
+  /** The client sent a message, a ping or a pong. */
   heard(connection: UwsConnection): void
   /** @param data Borrowed: valid until the call returns. */
   message(connection: UwsConnection, data: Uint8Array, isBinary: boolean): void
@@ -16,15 +16,15 @@ export interface UwsEvents {
 }
 
 /**
- * uWebSockets.js drops a connection whose message is too large without a close frame. So that a peer that is a little over sees
- * 1009, messages of up to this many times the limit are received, and refused then.
+ * uWebSockets.js drops a connection with a too large message without a close frame. To close with 1009 instead, the
+ * transport receives messages up to this many times the limit, and refuses them itself.
  */
 const RECEIVE_MARGIN = 4
 const MAX_PAYLOAD_LENGTH = 0x7fff_ffff
 
 /**
- * What uWebSockets.js gives as the reason of a 1006 of its own making, and the code that fits (RFC 6455 §7.4.1). Not here: 'Received
- * invalid close payload', which it says of valid codes, too (1012-1014 and 3000-3999).
+ * Reasons that uWebSockets.js gives for its own 1006, and the proper codes (RFC 6455 §7.4.1). 'Received invalid close
+ * payload' is missing, because it is also used for valid codes (1012-1014 and 3000-3999).
  */
 const CODES_BY_REASON: Readonly<Record<string, number>> = {
   'Received too big message': 1009,
@@ -33,16 +33,16 @@ const CODES_BY_REASON: Readonly<Record<string, number>> = {
   'Received invalid WebSocket frame': 1002,
 }
 
-/** Settings and handlers for every path. Pings, timeouts and the limit of what waits are the transport's own. */
+/** Settings and handlers for every path. Our transport does pings, timeouts and the outbox limit itself. */
 export function uwsBehavior(
   options: TransportOptions,
   { SHARED_COMPRESSOR, SHARED_DECOMPRESSOR }: UwsModule,
   events: UwsEvents,
 ): UwsBehavior<UwsConnection> {
   return {
-    // Bounds what a message is decompressed to, too.
+    // Also limits the decompressed size of a message.
     maxPayloadLength: Math.min(options.maxMessageBytes * RECEIVE_MARGIN, MAX_PAYLOAD_LENGTH),
-    // Above its own limit uWebSockets.js drops frames in silence, or the connection without 4008.
+    // Above its own limit, uWebSockets.js drops frames silently, or the connection without 4008.
     maxBackpressure: 0,
     idleTimeout: 0,
     maxLifetime: 0,
@@ -51,7 +51,7 @@ export function uwsBehavior(
     sendPingsAutomatically: false,
     upgrade: (response, request, context) => {
       const head = readHead(request, response)
-      // A key alone brings a request here; the other signs are looked at where all of them are.
+      // A key alone brings a request here; all other headers are checked together later.
       if (asksForWebSocket(head)) events.upgrade(head, response, context)
       else request.setYield(true)
     },
@@ -72,7 +72,7 @@ export function uwsBehavior(
       const ownCode = code === 1006 ? CODES_BY_REASON[text] : undefined
       const { connection } = socket.getUserData()
       if (ownCode !== undefined) events.closed(connection, ownCode, text)
-      // A reason came from the peer only together with a code.
+      // A reason comes from the client only if a code does too.
       else events.closed(connection, code, code === 1006 ? '' : text)
     },
   }

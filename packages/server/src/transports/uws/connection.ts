@@ -7,24 +7,24 @@ export interface UwsFrame {
   readonly isBinary: boolean
 }
 
-/** What is known about one accepted WebSocket. Only the parts of this transport write to it, each its own fields. */
+/** State of one accepted WebSocket. Each part of this transport writes only its own fields. */
 export class UwsConnection {
   readonly id: ConnectionId
   readonly upgrade: UpgradeId
-  /** Groups it is in, kept by `UwsGroups`. */
+  /** Groups of the connection; written by `UwsGroups`. */
   readonly groups = new Set<GroupId>()
-  /** Last multicast that reached it, kept by `UwsGroups`. */
+  /** Last multicast to the connection; written by `UwsGroups`. */
   multicast = 0
-  /** Frames of this turn, kept by `UwsOutbox`. */
+  /** Frames of this turn; written by `UwsOutbox`. */
   readonly frames: UwsFrame[] = []
   framesBytes = 0
   isDirty = false
   /** Whether it may get large frames, see `UwsOutbox`. */
   isSubscribed = false
-  /** Ticks of `UwsKeepalive`: of the last sign of life, and of the ping that waits for one (0: none). */
+  /** Ticks of `UwsKeepalive`: of the last received data, and of the unanswered ping (0: none). */
   heardTick = 0
   pingTick = 0
-  /** Set while open. uWebSockets.js throws when a closed one is touched, so whoever closes it takes it away first. */
+  /** Set while open. uWebSockets.js throws on use of a closed socket, so every close removes it first. */
   socket: UwsWebSocket<UwsConnection> | undefined
 
   constructor(id: ConnectionId, upgrade: UpgradeId) {

@@ -1,23 +1,23 @@
 import { Duplex, type DuplexOptions } from 'node:stream'
 
-/** What an `http` server and the frameworks on it read from a socket. */
+/** Socket fields that an `http` server and its frameworks read. */
 export interface PeerAddress {
   readonly remoteAddress: string
   readonly remotePort: number
-  /** Set under TLS; frameworks take `https` from it. */
+  /** Set under TLS; frameworks derive `https` from it. */
   readonly encrypted: boolean
 }
 
 /**
- * One end of a connection inside this process: what is written to it can be read from the other end, with backpressure.
- * It has the methods of `net.Socket` that `http` calls without asking; they have nothing to do here.
+ * One end of an in-process connection. Data written to it can be read from the other end, with backpressure.
+ * It has the methods of `net.Socket` that `http` calls; they do nothing here.
  */
 class InProcessSocket extends Duplex implements PeerAddress {
   readonly remoteAddress: string
   readonly remotePort: number
   readonly encrypted: boolean
   #other: InProcessSocket | undefined
-  /** Continues the writer once this end was read from. */
+  /** Resumes the writer after a read. */
   #resumeWriter: (() => void) | undefined
 
   constructor(peer: PeerAddress, options?: DuplexOptions) {
@@ -60,7 +60,7 @@ class InProcessSocket extends Duplex implements PeerAddress {
   override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
     const other = this.#other
     this.#other = undefined
-    // Not in the same call: the other end's handlers would run inside this end's `destroy`.
+    // Deferred, because the other end's handlers must not run inside this end's `destroy`.
     if (other !== undefined) setImmediate(() => other.destroy())
     done(error)
   }
@@ -71,7 +71,7 @@ class InProcessSocket extends Duplex implements PeerAddress {
   }
 }
 
-/** Two ends of a connection that never leaves this process. The second one claims to come from `peer`. */
+/** Creates both ends of an in-process connection. The second one reports `peer` as its remote address. */
 export function createDuplexPair(peer: PeerAddress): [near: Duplex, far: Duplex] {
   const near = new InProcessSocket(peer)
   const far = new InProcessSocket(peer)

@@ -5,16 +5,16 @@ const NAME = 'permessage-deflate'
 const WINDOW_BITS = /^(?:[89]|1[0-5]|"(?:[89]|1[0-5])")$/
 
 /**
- * What uWebSockets.js is told that the client offers: a bare permessage-deflate when one of the offers can be accepted, else
- * nothing. It answers such an offer with both `server_no_context_takeover` and `client_no_context_takeover`.
+ * The offer to pass to uWebSockets.js: a bare permessage-deflate if one of the client's offers is acceptable, otherwise
+ * none. It answers with both `server_no_context_takeover` and `client_no_context_takeover`.
  *
- * It reads no offer itself, because it accepts those with a smaller `server_max_window_bits`, too, and sends larger windows.
+ * uWebSockets.js must not read the original: it accepts a smaller `server_max_window_bits` and then uses larger windows.
  */
 export function acceptedExtensions(head: RequestHead): string {
   return listOf(head, 'sec-websocket-extensions').some(isAcceptable) ? NAME : ''
 }
 
-/** Whether an offer has only parameters that can be granted, each once (RFC 7692 §7.1). */
+/** Whether an offer has only supported parameters, each once (RFC 7692 §7.1). */
 function isAcceptable(offer: string): boolean {
   const [name, ...parameters] = offer.split(';').map((part) => part.trim())
   if (name?.toLowerCase() !== NAME) return false

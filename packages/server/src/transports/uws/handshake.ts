@@ -1,6 +1,6 @@
 import { hasToken, listOf, type RequestHead, valuesOf } from './request.js'
 
-/** Why a request is refused before the sink is asked. */
+/** Why the transport refuses a request itself. */
 export interface HandshakeFault {
   readonly status: number
   readonly detail: string
@@ -10,23 +10,23 @@ export interface HandshakeFault {
 /** RFC 9110 §5.6.2. */
 const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
 
-/** 16 bytes in base64; the unused bits of the last character are not looked at: clients in the field set them. */
+/** 16 bytes in base64. The unused bits of the last character are ignored, because some clients set them. */
 const KEY = /^[A-Za-z0-9+/]{22}==$/
 
 /**
- * Whether a request asks for WebSocket: `Upgrade` names it, or there is a key, which no script can set. The
- * second catches proxies that remove `Upgrade`.
+ * Whether a request asks for a WebSocket: `Upgrade` names it, or there is a key, which scripts cannot set. The key reveals
+ * proxies that remove `Upgrade`.
  */
 export function asksForWebSocket(head: RequestHead): boolean {
   return hasToken(head, 'upgrade', 'websocket') || valuesOf(head, 'sec-websocket-key').length > 0
 }
 
-/** Whether this text may be the name of a subprotocol. */
+/** Whether this text is a valid name of a subprotocol. */
 export function isToken(text: string): boolean {
   return TOKEN.test(text)
 }
 
-/** What is wrong with a request that asks for WebSocket, by RFC 6455 §4.2.1; `undefined` when nothing is. */
+/** The error of a WebSocket request by RFC 6455 §4.2.1; `undefined` when it is valid. */
 export function findHandshakeFault(head: RequestHead): HandshakeFault | undefined {
   if (head.method !== 'GET')
     return { status: 405, detail: 'a WebSocket handshake is a GET request', headers: { allow: 'GET' } }

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import type { UwsResponse } from './module.js'
 import { statusLine } from './response.js'
 
-/** RFC 9110 §7.6.1: of one connection only. uWebSockets.js writes its own, and `date` and `content-length` with them. */
+/** RFC 9110 §7.6.1: headers of one connection. uWebSockets.js writes its own, and also `date` and `content-length`. */
 const NOT_FORWARDED = new Set([
   'connection',
   'content-length',
@@ -19,11 +19,11 @@ export class UwsHttpResponse {
   readonly #response: UwsResponse
   #isStarted = false
   #isOver = false
-  /** What `tryEnd` did not take, and where in the body it starts. */
+  /** The rest of the body that `tryEnd` did not accept, and its offset. */
   #rest: Buffer | undefined
   #restOffset = 0
 
-  /** @param onAborted The client is gone. */
+  /** @param onAborted Called when the client has disconnected. */
   constructor(response: UwsResponse, onAborted: () => void) {
     this.#response = response
     response.onAborted(() => {
@@ -32,25 +32,25 @@ export class UwsHttpResponse {
     })
   }
 
-  /** The response was completed or its client is gone: nothing may be written any more. */
+  /** The response is complete or its client has disconnected; writing is an error. */
   get isOver(): boolean {
     return this.#isOver
   }
 
-  /** Ends the exchange before its end: the client sees a broken response instead of a short one. */
+  /** Aborts the exchange, so that the client sees a broken response instead of a short one. */
   abort(): void {
     if (this.#isOver) return
     this.#isOver = true
     this.#response.close()
   }
 
-  /** Answers by `write` when nothing was written yet; else breaks off. */
+  /** Answers with `write` if nothing has been written yet; otherwise aborts. */
   fail(write: (response: UwsResponse) => void): void {
     if (this.#isStarted) this.abort()
     else this.#complete(write)
   }
 
-  /** @param method Of the request: the response to HEAD has a length and no body. */
+  /** @param method Method of the request; a response to HEAD has a length and no body. */
   forward(incoming: IncomingMessage, method: string): void {
     if (this.#isOver) {
       incoming.destroy()
@@ -65,7 +65,7 @@ export class UwsHttpResponse {
       for (const [name, value] of pairs(incoming.rawHeaders)) {
         if (!NOT_FORWARDED.has(name.toLowerCase())) this.#response.writeHeader(name, value)
       }
-      // RFC 9110 §6.4.1: these never have a body, whatever their headers say.
+      // RFC 9110 §6.4.1: these never have a body, regardless of their headers.
       const isBodyless = method === 'HEAD' || statusCode === 204 || statusCode === 304
       if (isBodyless) this.#endWithoutBody(length)
       else if (totalBytes === 0) this.#complete((response) => response.endWithoutBody(0))
@@ -84,7 +84,7 @@ export class UwsHttpResponse {
 
   #endWithoutBody(length: string | undefined): void {
     this.#complete((response) => {
-      // Given to `endWithoutBody`, a length makes it wait for that many bytes.
+      // With a length, `endWithoutBody` would wait for that many bytes.
       if (length !== undefined) response.writeHeader('content-length', length)
       response.endWithoutBody()
     })
@@ -99,7 +99,7 @@ export class UwsHttpResponse {
     incoming.on('data', (chunk: Buffer) => {
       if (this.#isOver) return
       this.#response.cork(() => {
-        // A chunk is always taken; `false` says that it waits.
+        // A chunk is always accepted; `false` means that it waits.
         if (!this.#response.write(chunk)) incoming.pause()
       })
     })

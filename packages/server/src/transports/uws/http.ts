@@ -8,7 +8,7 @@ import type { UwsRequest, UwsResponse } from './module.js'
 import { type RequestHead, readHead, valuesOf } from './request.js'
 import { writeError } from './response.js'
 
-/** RFC 9110 §7.6.1: of one connection only. `expect` is answered by uWebSockets.js. */
+/** RFC 9110 §7.6.1: headers of one connection. uWebSockets.js answers `expect`. */
 const NOT_FORWARDED = new Set([
   'connection',
   'content-length',
@@ -21,22 +21,22 @@ const NOT_FORWARDED = new Set([
   'upgrade',
 ])
 
-/** Requests answered at once; more get 503. Each holds a few buffers of 16 KiB, whatever the size of its body. */
+/** Most concurrent requests; further ones get 503. Each uses a few buffers of 16 KiB, for bodies of any size. */
 const MAX_EXCHANGES = 1_024
 
 /** RFC 9110 §15.5.22 */
 const UPGRADE_REQUIRED = { status: 426, detail: 'only WebSocket is spoken here', headers: { upgrade: 'websocket' } }
 
-/** What the bridge has to know about its transport. */
+/** Options of the bridge. */
 export interface UwsHttpOptions extends Pick<TransportOptions, 'maxHeaderBytes'> {
   readonly httpServer: Server | undefined
   readonly isEncrypted: boolean
 }
 
 /**
- * Hands plain HTTP requests to a Node `http` server that listens nowhere: each exchange is a connection inside this process,
- * so that the server, and every framework on it, sees what it always sees. uWebSockets.js parses requests and frames
- * responses, Node does the same once more in between: right for health checks and a demo page, slow for a file server.
+ * Passes plain HTTP requests to a Node `http` server that does not listen. Each exchange is an in-process connection, so
+ * the server and its frameworks work as usual. Requests and responses are parsed twice, by uWebSockets.js and by Node.
+ * That is fine for health checks and a demo page, but slow for a file server.
  */
 export class UwsHttp {
   readonly #options: UwsHttpOptions
@@ -46,7 +46,7 @@ export class UwsHttp {
     this.#options = options
   }
 
-  /** Takes one request. */
+  /** Handles one request. */
   handle(response: UwsResponse, request: UwsRequest): void {
     const head = readHead(request, response)
     const { httpServer } = this.#options
@@ -56,7 +56,7 @@ export class UwsHttp {
     else this.#exchange(httpServer, head, response)
   }
 
-  /** Breaks off what is under way. */
+  /** Aborts all exchanges. */
   close(): void {
     for (const exchange of this.#exchanges) exchange.abort()
     this.#exchanges.clear()
@@ -64,7 +64,7 @@ export class UwsHttp {
 
   #refusalOf(head: RequestHead): [code: ErrorCode, fault?: HandshakeFault] | undefined {
     if (head.bytes > this.#options.maxHeaderBytes) return ['E_HEADERS_TOO_LARGE']
-    // uWebSockets.js brings handshakes with a key of another length, or without GET, here.
+    // uWebSockets.js also routes handshakes here that have a key of another length or a method other than GET.
     const fault = asksForWebSocket(head) ? findHandshakeFault(head) : undefined
     if (fault !== undefined) return ['E_HANDSHAKE_INVALID', fault]
     return this.#exchanges.size >= MAX_EXCHANGES ? ['E_CONNECTION_LIMIT'] : undefined
@@ -83,7 +83,7 @@ export class UwsHttp {
         setHost: false,
       })
     } catch {
-      // Node refuses what uWebSockets.js let pass, such as control characters in a header.
+      // Node refuses some requests that uWebSockets.js accepts, such as control characters in a header.
       near.destroy()
       writeError(response, 'E_HANDSHAKE_INVALID', { detail: 'request is not valid HTTP' })
       return
@@ -100,7 +100,7 @@ export class UwsHttp {
   }
 }
 
-/** Flat, so that repeated headers stay repeated. */
+/** A flat list keeps repeated headers. */
 function forwardedHeaders(head: RequestHead): string[] {
   const headers = head.headers.filter(([name]) => !NOT_FORWARDED.has(name)).flat()
   const [length] = valuesOf(head, 'content-length')
@@ -121,7 +121,7 @@ function forwardBody(
     return
   }
   response.onData((chunk, isLast) => {
-    // The chunk is taken back when this returns.
+    // The chunk is valid only during this call.
     const isTaken = outgoing.write(Buffer.from(new Uint8Array(chunk)))
     if (isLast) outgoing.end()
     else if (!isTaken && !exchange.isOver) {

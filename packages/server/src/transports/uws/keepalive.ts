@@ -1,16 +1,16 @@
 import type { TransportOptions } from '../../ports/transport.js'
 import type { UwsConnection } from './connection.js'
 
-/** Sweeps per interval: a ping is late by at most a quarter of it. */
+/** Sweeps per interval, so that a ping is late by at most a quarter of it. */
 const TICKS_PER_INTERVAL = 4
 const MIN_TICK_MS = 5
 
 /**
- * Pings silent connections and finds those that stay silent. uWebSockets.js has `idleTimeout` and
- * `sendPingsAutomatically`, but in steps of 4 s, with a time to answer that follows from the interval, and without a close code.
+ * Pings silent connections and finds those that do not answer. uWebSockets.js has `idleTimeout` and
+ * `sendPingsAutomatically`, but in steps of 4 s, without an own answer time, and without a close code.
  *
- * One timer sweeps all connections: setting a time per frame would cost more than the look at each, a few times per interval.
- * A sign of life is a complete message, ping or pong; uWebSockets.js does not tell of the parts of a message.
+ * One timer sweeps all connections, which costs less than a timer update per frame. Complete messages, pings and pongs
+ * count as activity; uWebSockets.js does not report fragments.
  */
 export class UwsKeepalive {
   readonly #tickMs: number
@@ -43,7 +43,7 @@ export class UwsKeepalive {
     clearInterval(this.#timer)
   }
 
-  /** Notes a sign of life. */
+  /** Records activity of the connection. */
   heard(connection: UwsConnection): void {
     connection.heardTick = this.#tick
     connection.pingTick = 0
@@ -53,7 +53,7 @@ export class UwsKeepalive {
     this.#tick++
     for (const connection of this.#connections.values()) {
       if (connection.pingTick > 0) {
-        // One tick more than asked for: the ping left somewhere inside its tick.
+        // One extra tick, because the ping was sent somewhere within its tick.
         if (this.#tick - connection.pingTick > this.#timeoutTicks) this.#onSilence(connection)
       } else if (this.#tick - connection.heardTick > this.#pingTicks) {
         connection.pingTick = this.#tick

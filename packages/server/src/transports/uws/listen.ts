@@ -11,11 +11,11 @@ export interface UwsListening {
 }
 
 /**
- * Binds exclusively: by default uWebSockets.js shares a port with any process that binds it the same way, and nobody is told.
+ * Binds exclusively. By default, uWebSockets.js silently shares a port with processes that bind it the same way.
  * @throws {WebMQError} `E_ADDRESS_IN_USE`, `E_ADDRESS_UNAVAILABLE`.
  */
 export async function listen(app: UwsApp, module: UwsModule, host: string, port: number): Promise<UwsListening> {
-  // The callback comes before `listen` returns.
+  // uWebSockets.js calls back before `listen` returns.
   let bound: UwsListenSocket | false = false
   app.listen(host, port, module.LIBUS_LISTEN_EXCLUSIVE_PORT, (socket) => {
     bound = socket
@@ -24,7 +24,7 @@ export async function listen(app: UwsApp, module: UwsModule, host: string, port:
   return { socket: bound, address: { host, port: module.us_socket_local_port(bound) } }
 }
 
-/** uWebSockets.js does not say why it could not bind; Node, asked for the same address, does. */
+/** uWebSockets.js does not report why a bind failed, so Node tries the same address. */
 async function bindError(host: string, port: number): Promise<WebMQError> {
   const cause = await new Promise<NodeJS.ErrnoException | undefined>((resolve) => {
     const probe = createServer()
@@ -35,10 +35,10 @@ async function bindError(host: string, port: number): Promise<WebMQError> {
   return new WebMQError(code, { detail: `${host}:${port}`, cause })
 }
 
-/** Descriptors that the process needs for everything else: files, brokers, listening sockets, requests in flight. */
+/** Descriptors for everything else: files, brokers, listening sockets, HTTP requests. */
 const RESERVED_DESCRIPTORS = 256
 
-/** `maxConnections`, where 0 stands for what the descriptor limit of the process allows. */
+/** Resolves `maxConnections`; 0 means as many as the descriptor limit of the process allows. */
 export function connectionLimit(maxConnections: number): number {
   return maxConnections > 0 ? maxConnections : Math.max(1, descriptorLimit() - RESERVED_DESCRIPTORS)
 }

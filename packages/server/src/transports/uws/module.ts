@@ -1,15 +1,15 @@
 import { WebMQError } from 'webmq-client/protocol'
 
-/** What is hung onto a WebSocket when it is accepted; uWebSockets.js copies the fields onto its own object. */
+/** User data of an accepted WebSocket; uWebSockets.js copies the fields to its own object. */
 export interface UwsUserData<Connection> {
   readonly connection: Connection
 }
 
-/** The part of uWebSockets.js's `WebSocket` that is used. Any call after its close event throws. */
+/** The part of uWebSockets.js's `WebSocket` that we use. Any call after its close event throws. */
 export interface UwsWebSocket<Connection> {
-  /** Copies the message. The result says little while corked; `getBufferedAmount` is asked instead. */
+  /** Copies the message. The result is unreliable while corked; use `getBufferedAmount`. */
   send(message: Uint8Array, isBinary: boolean, compress?: boolean): number
-  /** Queues a close frame behind what is queued, and calls the close handler before it returns. */
+  /** Appends a close frame to the queue, and calls the close handler before it returns. */
   end(code: number, reason: string): void
   ping(): number
   cork(run: () => void): unknown
@@ -18,14 +18,14 @@ export interface UwsWebSocket<Connection> {
   getUserData(): UwsUserData<Connection>
 }
 
-/** The part of `HttpResponse` that is used. Any call after its end or its abort throws. */
+/** The part of `HttpResponse` that we use. Any call after its end or abort throws. */
 export interface UwsResponse {
   writeStatus(status: string): UwsResponse
   writeHeader(name: string, value: string): UwsResponse
   write(chunk: Uint8Array): boolean
   end(body?: string, closeConnection?: boolean): UwsResponse
   endWithoutBody(reportedBytes?: number, closeConnection?: boolean): UwsResponse
-  /** `[everything was taken, the response is complete]`. */
+  /** `[all data was accepted, the response is complete]`. */
   tryEnd(chunk: Uint8Array, totalBytes: number): [boolean, boolean]
   getWriteOffset(): number
   onWritable(handler: (offset: number) => boolean): UwsResponse
@@ -42,7 +42,7 @@ export interface UwsResponse {
   getRemotePort?(): number
 }
 
-/** The part of `HttpRequest` that is used; valid until the handler returns. */
+/** The part of `HttpRequest` that we use; valid until the handler returns. */
 export interface UwsRequest {
   getUrl(): string
   getQuery(): string | undefined
@@ -53,7 +53,7 @@ export interface UwsRequest {
   setYield(isYielded: boolean): unknown
 }
 
-/** The part of `WebSocketBehavior` that is used. */
+/** The part of `WebSocketBehavior` that we use. */
 export interface UwsBehavior<Connection> {
   readonly maxPayloadLength: number
   readonly maxBackpressure: number
@@ -69,17 +69,17 @@ export interface UwsBehavior<Connection> {
   close(socket: UwsWebSocket<Connection>, code: number, reason: ArrayBuffer): void
 }
 
-/** A listening socket: a raw pointer, handed back to the module and used for nothing else. */
+/** A listening socket: a raw pointer that is only passed back to the module. */
 export type UwsListenSocket = object
 
-/** The part of `TemplatedApp` that is used. */
+/** The part of `TemplatedApp` that we use. */
 export interface UwsApp {
   ws<Connection>(pattern: string, behavior: UwsBehavior<Connection>): UwsApp
   any(pattern: string, handler: (response: UwsResponse, request: UwsRequest) => void): UwsApp
   listen(host: string, port: number, options: number, done: (socket: UwsListenSocket | false) => void): UwsApp
 }
 
-/** The part of uWebSockets.js that is used, under the names of its own releases. */
+/** The part of uWebSockets.js that we use, with the names of its own releases. */
 export interface UwsModule {
   App(): UwsApp
   SSLApp(options: { readonly key_file_name: string; readonly cert_file_name: string }): UwsApp
@@ -112,14 +112,14 @@ export async function loadUws(importModule: () => Promise<unknown> = importUws):
   const closeSocket = module.us_listen_socket_close ?? module.closeSocket
   const getSocketPort = module.us_socket_local_port ?? module.getSocketPort
   if (!module.App || !module.SSLApp || !closeSocket || !getSocketPort) {
-    throw missing('the installed uWebSockets.js is not one that is known here')
+    throw missing('the installed uWebSockets.js is not a supported build')
   }
   return {
     App: module.App,
     SSLApp: module.SSLApp,
     LIBUS_LISTEN_EXCLUSIVE_PORT: module.LIBUS_LISTEN_EXCLUSIVE_PORT ?? 1,
     SHARED_COMPRESSOR: module.SHARED_COMPRESSOR ?? 1,
-    // Releases that do not know it decompress with a shared one, too.
+    // Releases without it use a shared decompressor too.
     SHARED_DECOMPRESSOR: module.SHARED_DECOMPRESSOR ?? 0,
     us_listen_socket_close: closeSocket,
     us_socket_local_port: getSocketPort,
@@ -130,7 +130,7 @@ function importUws(): Promise<unknown> {
   return import('uWebSockets.js')
 }
 
-/** The default export comes first: it is the CommonJS module itself, with every name it has. */
+/** Prefers the default export: the CommonJS module itself, with all its names. */
 function exportsOf(namespace: unknown): Partial<UwsModule & RenamedFunctions> {
   if (typeof namespace !== 'object' || namespace === null) return {}
   return 'default' in namespace && typeof namespace.default === 'object' ? { ...namespace.default } : { ...namespace }
@@ -147,7 +147,7 @@ function missing(detail: string, cause?: unknown): WebMQError {
   return new WebMQError('E_TRANSPORT_MISSING', cause === undefined ? { detail: advice } : { detail: advice, cause })
 }
 
-/** Its releases carry binaries for about three versions of Node: v20.52.0 for 20, 22 and 24, v20.67.0 for 22, 24 and 26. */
+/** Each release supports about three versions of Node: v20.52.0 supports 20, 22 and 24, v20.67.0 supports 22, 24 and 26. */
 function releaseFor(nodeMajor: number): string {
   return nodeMajor <= 24 ? 'v20.52.0' : 'v20.67.0'
 }

@@ -1,21 +1,21 @@
 import type { UpgradeId, UpgradeRequest } from '../../ports/transport.js'
 import type { UwsRequest, UwsResponse } from './module.js'
 
-/** A request head, copied: uWebSockets.js takes the original back when its handler returns. */
+/** A copied request head; the original is valid only until its handler returns. */
 export interface RequestHead {
   readonly method: string
   readonly path: string
   readonly query: string
-  /** As sent, repeated ones too; names are in lower case. */
+  /** All headers including repeated ones; names are in lower case. */
   readonly headers: readonly (readonly [name: string, value: string])[]
-  /** Size on the wire, give or take white space around values. */
+  /** Size on the wire, apart from white space around values. */
   readonly bytes: number
   readonly remoteAddress: string
-  /** 0 when this release of uWebSockets.js does not tell. */
+  /** 0 when this release of uWebSockets.js does not provide it. */
   readonly remotePort: number
 }
 
-/** Copies everything that can be known about a request. */
+/** Copies all data of a request. */
 export function readHead(request: UwsRequest, response: UwsResponse): RequestHead {
   const method = request.getCaseSensitiveMethod?.() ?? request.getMethod().toUpperCase()
   const path = request.getUrl()
@@ -41,12 +41,12 @@ export function listOf(head: RequestHead, name: string): string[] {
   return elements.map((element) => element.trim()).filter((element) => element !== '')
 }
 
-/** Whether the lists under this name hold `token`, in any case (RFC 9110 §5.6.1). */
+/** Whether the lists under this name contain `token`; ignores case (RFC 9110 §5.6.1). */
 export function hasToken(head: RequestHead, name: string, token: string): boolean {
   return listOf(head, name).some((element) => element.toLowerCase() === token)
 }
 
-/** The request as the port describes it. */
+/** Converts the request to the type of the port. */
 export function upgradeRequest(id: UpgradeId, head: RequestHead): UpgradeRequest {
   const { path, query, remoteAddress, remotePort } = head
   const headers: Record<string, string> = Object.create(null)
@@ -59,7 +59,7 @@ export function upgradeRequest(id: UpgradeId, head: RequestHead): UpgradeRequest
   return { id, path, query, headers, header: (name) => headers[name], subprotocols, remoteAddress, remotePort }
 }
 
-/** RFC 4291 §2.5.5.2: an IPv4 address in IPv6 clothes starts with ten zero bytes and two of 255. */
+/** RFC 4291 §2.5.5.2: an IPv4-mapped IPv6 address starts with ten bytes 0 and two bytes 255. */
 const MAPPED_IPV4_PREFIX = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255]
 
 function addressText(bytes: Uint8Array): string {

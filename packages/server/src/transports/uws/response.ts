@@ -3,7 +3,7 @@ import { ERRORS, type ErrorCode, WebMQError } from 'webmq-client/protocol'
 import type { Rejection } from '../../ports/transport.js'
 import type { UwsResponse } from './module.js'
 
-/** Written by uWebSockets.js itself; a second one would contradict it. */
+/** Headers that uWebSockets.js writes; duplicates would contradict them. */
 const OWN_HEADERS = new Set([
   'connection',
   'content-length',
@@ -14,7 +14,7 @@ const OWN_HEADERS = new Set([
 ])
 
 /**
- * Checks headers before anything is written: a line end in a value would start a new header or response.
+ * Checks headers before anything is written. A line break in a value would start a new header or response.
  * @throws {WebMQError} `E_OPTION_INVALID`.
  */
 export function checkHeaders(headers: Readonly<Record<string, string>> = {}): void {
@@ -33,7 +33,7 @@ export function checkHeaders(headers: Readonly<Record<string, string>> = {}): vo
 
 /**
  * Answers a request and closes its connection.
- * @throws {WebMQError} `E_OPTION_INVALID` when the status does not refuse or a header is not valid; nothing was written.
+ * @throws {WebMQError} `E_OPTION_INVALID` when the status is no refusal or a header is invalid; nothing is written then.
  */
 export function writeRejection(response: UwsResponse, { status, headers = {}, body = '' }: Rejection): void {
   if (!Number.isInteger(status) || status < 300 || status > 599) {
@@ -49,12 +49,12 @@ export function writeRejection(response: UwsResponse, { status, headers = {}, bo
   })
 }
 
-/** What an answer with an error of the table has beside the table's row; `status` replaces the table's. */
+/** Details of an error answer; `status` replaces that of the error table. */
 export interface RejectionDetails extends Partial<Omit<Rejection, 'body'>> {
   readonly detail?: string
 }
 
-/** The rejection that tells of an error [P-1.4]. */
+/** The rejection for an error [P-1.4]. */
 export function rejectionOf(code: ErrorCode, details: RejectionDetails = {}): Rejection {
   const { detail, status = statusOf(code), headers } = details
   const { message, docs } = new WebMQError(code, detail === undefined ? {} : { detail })
@@ -70,7 +70,7 @@ export function writeError(response: UwsResponse, code: ErrorCode, details?: Rej
   writeRejection(response, rejectionOf(code, details))
 }
 
-/** Status and phrase, as `writeStatus` wants them. */
+/** Status and phrase in the form of `writeStatus`. */
 export function statusLine(status: number, phrase: string = STATUS_CODES[status] ?? ''): string {
   return `${status} ${phrase}`
 }

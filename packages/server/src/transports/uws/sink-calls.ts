@@ -2,10 +2,10 @@ import { WebMQError } from 'webmq-client/protocol'
 import type { ConnectionId, TransportSink, UpgradeId, UpgradeRequest } from '../../ports/transport.js'
 
 /**
- * Calls the sink by the rules of the port: never from inside a call into the transport, and with its throws caught.
+ * Calls the sink by the rules of the port: never from within a call to the transport, and errors are caught.
  *
- * `upgrade` and `message` come from the event loop only. `open`, `closed` and `failed` may be caused by a call into the transport;
- * they wait in microtasks, which run before the next callback of uWebSockets.js: no message overtakes its `open`.
+ * `upgrade` and `message` come from the event loop only. A call to the transport may cause `open`, `closed` and
+ * `failed`. They run in microtasks before the next callback of uWebSockets.js, so no message overtakes its `open`.
  */
 export class UwsSinkCalls {
   readonly #sink: TransportSink
@@ -13,7 +13,7 @@ export class UwsSinkCalls {
   #messageCount = 0
   #byteCount = 0
 
-  /** @param onThrow The sink threw on an event of this connection: the caller closes it. */
+  /** @param onThrow Called when the sink threw on an event of a connection; the caller closes it. */
   constructor(sink: TransportSink, onThrow: (connection: ConnectionId) => void) {
     this.#sink = sink
     this.#onThrow = onThrow
@@ -27,7 +27,7 @@ export class UwsSinkCalls {
     return this.#byteCount
   }
 
-  /** @returns Whether the sink took it. */
+  /** @returns Whether the sink accepted it without an error. */
   upgrade(request: UpgradeRequest): boolean {
     try {
       this.#sink.upgrade(request)
@@ -45,7 +45,7 @@ export class UwsSinkCalls {
   message(connection: ConnectionId, data: Uint8Array, isBinary: boolean): void {
     this.#messageCount++
     this.#byteCount += data.byteLength
-    // Not through `#guard`: a closure per message is what this path does not need.
+    // Not through `#guard`, to avoid a closure per message.
     try {
       this.#sink.message(connection, data, isBinary)
     } catch (error) {
@@ -63,7 +63,7 @@ export class UwsSinkCalls {
     queueMicrotask(() => this.#sink.failed(error))
   }
 
-  /** Resolves when every call so far was made. */
+  /** Resolves when all calls so far have been made. */
   settled(): Promise<void> {
     return new Promise((resolve) => queueMicrotask(resolve))
   }

@@ -32,19 +32,20 @@ const GOING_AWAY = 1001
 /**
  * The transport over uWebSockets.js: for TLS inside the process and for platforms without the native engine. One thread.
  *
- * Where uWebSockets.js decides, and the port is followed only as far as it lets:
- * - A connection that sends no complete request head is dropped after 8 to 12 s, whatever `handshakeTimeoutMs` says; it counts from there.
- * - After a close frame was sent, nothing of the peer is looked at: `closed` comes at once, with the code that was sent, and the
- *   peer has 4 to 8 s to take what is queued, whatever `closeTimeoutMs` says.
- * - A malformed frame, or a message of more than four times `maxMessageBytes`, ends the TCP connection without a close frame: the
- *   peer sees 1006, the sink the code that fits.
- * - A head that arrives in several parts may have 4 KiB, and no head more than 50 headers. Older releases answer 505 when the
- *   request line itself arrives in parts.
- * - A frame without a mask is read as if it had one. Of the close codes of a peer, 1012-1014 and 3000-3999 count as 1006.
- * - `remotePort` is 0 in releases that do not tell.
- * - A message is compressed once per receiver, also where that makes it larger. Bytes are counted as they are before and after
- *   compression. An offer that names `server_max_window_bits` is declined, for the answer could not name it. What is no
- *   DEFLATE cannot be told from what is too large: the sink sees 1009 for both. A last block (BFINAL) is taken for a fault.
+ * uWebSockets.js limits how well this transport can follow the port:
+ * - A connection without a complete request head is dropped after 8 to 12 s, regardless of `handshakeTimeoutMs`, which
+ *   counts from the complete head.
+ * - After a close frame is sent, input of the client is ignored. `closed` follows at once with the sent code, and the client
+ *   has 4 to 8 s to read the queue, regardless of `closeTimeoutMs`.
+ * - A malformed frame, or a message of more than four times `maxMessageBytes`, ends the TCP connection without a close frame.
+ *   The client sees 1006, the sink the proper code.
+ * - A head that arrives in several parts may have 4 KiB, and any head at most 50 headers. Older releases answer 505 when the
+ *   request line arrives in parts.
+ * - A frame without a mask is read as if it had one. The client's close codes 1012-1014 and 3000-3999 become 1006.
+ * - `remotePort` is 0 in releases that do not provide it.
+ * - A message is compressed once per receiver, even if it becomes larger. Bytes are counted before and after compression.
+ *   Offers with `server_max_window_bits` are declined, because the answer could not contain it. Invalid DEFLATE data looks
+ *   like a too large message, so the sink sees 1009 for both. A final block (BFINAL) counts as an error.
  *
  * @param importModule Replaceable for tests.
  */
@@ -158,7 +159,7 @@ class UwsTransport implements Transport {
     if (connection !== undefined) this.#close(connection, code, reason)
   }
 
-  /** Cost: one look at every connection. uWebSockets.js copies what waits, so shared bytes count once per receiver. */
+  /** Cost: O(connections). uWebSockets.js copies waiting data, so shared bytes count once per receiver. */
   stats(): TransportStats {
     let outboxBytes = 0
     for (const { framesBytes, socket } of this.#connections.values()) {
@@ -226,7 +227,7 @@ class UwsTransport implements Transport {
     app.any('/*', (response, request) => this.#http.handle(response, request))
   }
 
-  /** A decision that cannot be written is a bug of the caller: the client gets 500. */
+  /** A decision that cannot be written is a bug of the caller; the client gets a 500. */
   #decide(upgrade: UpgradeId, decide: () => void): void {
     try {
       decide()
@@ -245,7 +246,7 @@ class UwsTransport implements Transport {
 
   #close(connection: UwsConnection, code: number, reason: string): void {
     this.#outbox.flush(connection)
-    // Missing when what was just flushed made it a slow consumer.
+    // Absent when the flush just closed the connection as a slow consumer.
     connection.socket?.end(code, reason)
   }
 
@@ -259,7 +260,7 @@ class UwsTransport implements Transport {
   }
 }
 
-/** Copies `data`; the bytes belong to the caller again when this returns. */
+/** Copies `data`; the caller may reuse the bytes afterwards. */
 function createFrame(data: FrameData, isBinary: boolean): UwsFrame {
   return { data: copyFrame(data), isBinary: isBinary && typeof data !== 'string' }
 }

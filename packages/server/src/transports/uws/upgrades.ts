@@ -6,22 +6,22 @@ import type { UwsResponse } from './module.js'
 import { type RequestHead, upgradeRequest, valuesOf } from './request.js'
 import { checkHeaders, writeError, writeRejection } from './response.js'
 
-/** An upgrade request that waits for its decision. */
+/** A pending upgrade request. */
 interface PendingUpgrade {
   readonly response: UwsResponse
   readonly context: object
   readonly key: string
-  /** In the terms of uWebSockets.js, which writes the answer. */
+  /** The value for uWebSockets.js, which writes the answer. */
   readonly extensions: string
   readonly timer: NodeJS.Timeout
 }
 
-/** What refuses an upgrade beside its own faults. */
+/** Reasons to refuse a valid upgrade. */
 export interface UpgradeGate {
   readonly handshakeTimeoutMs: TransportOptions['handshakeTimeoutMs']
   readonly maxHeaderBytes: TransportOptions['maxHeaderBytes']
   readonly hasCompression: boolean
-  /** Whether one more connection is too many, those in flight included. */
+  /** Whether another connection exceeds the limit, including pending ones. */
   isFull(pendingCount: number): boolean
 }
 
@@ -44,7 +44,7 @@ export class UwsUpgrades {
     return this.#refusedCount
   }
 
-  /** Registers an upgrade; `undefined` when it was refused at once. */
+  /** Registers an upgrade; `undefined` when it is refused at once. */
   receive(head: RequestHead, response: UwsResponse, context: object): UpgradeRequest | undefined {
     if (head.bytes > this.#gate.maxHeaderBytes) return this.#refuse(response, 'E_HEADERS_TOO_LARGE')
     const fault = findHandshakeFault(head)
@@ -64,8 +64,8 @@ export class UwsUpgrades {
 
   /**
    * Answers with 101. uWebSockets.js calls its `open` handler before this returns.
-   * @returns Whether the upgrade was still waiting.
-   * @throws {WebMQError} `E_OPTION_INVALID`; the upgrade still waits.
+   * @returns Whether the upgrade was still pending.
+   * @throws {WebMQError} `E_OPTION_INVALID`; the upgrade stays pending.
    */
   accept(id: UpgradeId, userData: object, { subprotocol = '', headers = {} }: AcceptOptions): boolean {
     checkHeaders(headers)
@@ -76,7 +76,7 @@ export class UwsUpgrades {
     if (pending === undefined) return false
     const { response, key, extensions, context } = pending
     response.cork(() => {
-      // The status comes first: without it the first header would make this a 200.
+      // The status must come first; otherwise the first header would make this a 200.
       response.writeStatus('101 Switching Protocols')
       for (const [name, value] of Object.entries(headers)) response.writeHeader(name, value)
       response.upgrade(userData, key, subprotocol, extensions, context)
@@ -84,7 +84,7 @@ export class UwsUpgrades {
     return true
   }
 
-  /** @throws {WebMQError} `E_OPTION_INVALID`; the upgrade still waits. */
+  /** @throws {WebMQError} `E_OPTION_INVALID`; the upgrade stays pending. */
   reject(id: UpgradeId, rejection: Rejection): void {
     const pending = this.#pending.get(id)
     if (pending === undefined) return
@@ -93,12 +93,12 @@ export class UwsUpgrades {
     this.#refusedCount++
   }
 
-  /** Refuses everything that waits. */
+  /** Refuses all pending upgrades. */
   rejectAll(rejection: Rejection): void {
     for (const id of this.#pending.keys()) this.reject(id, rejection)
   }
 
-  /** Takes an upgrade off the list, with its timer. */
+  /** Removes an upgrade and its timer. */
   #take(id: UpgradeId): PendingUpgrade | undefined {
     const pending = this.#pending.get(id)
     clearTimeout(pending?.timer)

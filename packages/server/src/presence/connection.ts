@@ -1,83 +1,83 @@
 import { WebMQError } from 'webmq-client/protocol'
 import type { ConnectionId, Transport } from '../ports/transport.js'
-import type { Audience } from './audience.js'
+import type { Holder, LocalMembers } from './local-members.js'
 import { createMember, memberIdOf } from './member.js'
-import type { Holder, OwnMembers } from './own-members.js'
-import type { Roster } from './roster.js'
+import type { Members } from './members.js'
+import type { Watchers } from './watchers.js'
 
 /** Limits of presence. */
 export interface PresenceLimits {
-  /** Bytes of what a member says of itself. */
+  /** Bytes of a member's data. */
   readonly maxDataBytes: number
   readonly maxMembersPerKey: number
-  /** Bytes of all members of a key, as a client gets them in one answer. */
+  /** Bytes of all members of a key, which a client gets in one answer. */
   readonly maxKeyBytes: number
-  /** Keys at which a connection may be present, and as many that it may watch. */
+  /** Keys that a connection may enter; it may watch the same number of keys. */
   readonly maxKeysPerConnection: number
-  /** Members of all nodes that this node may know. */
+  /** Members of all nodes that this node keeps. */
   readonly maxMembers: number
 }
 
-/** What an {@link Attendance} works with; one per node. */
-export interface AttendanceContext {
+/** What an {@link ConnectionPresence} works with; one per node. */
+export interface ConnectionPresenceContext {
   readonly transport: Pick<Transport, 'join' | 'leave'>
-  readonly roster: Pick<Roster, 'find' | 'sizeOf' | 'bytesOf' | 'entryCount'>
-  readonly own: OwnMembers
-  readonly audience: Audience
+  readonly members: Pick<Members, 'find' | 'sizeOf' | 'bytesOf' | 'entryCount'>
+  readonly localMembers: LocalMembers
+  readonly watchers: Watchers
   readonly limits: PresenceLimits
-  /** Presence is used on this node from now on. */
+  /** Makes this node take part in presence. */
   readonly begin: () => void
 }
 
-/** Where one connection is present, and which keys it watches. */
-export class Attendance implements Holder {
+/** The members and the watches of one connection. */
+export class ConnectionPresence implements Holder {
   readonly #connection: ConnectionId
-  readonly #context: AttendanceContext
-  /** Ids by key. */
+  readonly #context: ConnectionPresenceContext
+  /** Member ids by key. */
   readonly #present = new Map<string, string>()
   readonly #watched = new Set<string>()
 
-  constructor(connection: ConnectionId, context: AttendanceContext) {
+  constructor(connection: ConnectionId, context: ConnectionPresenceContext) {
     this.#connection = connection
     this.#context = context
   }
 
   /**
-   * Makes the connection present at a key, or changes what it says there; returns the id under which others see it. One that was
-   * present with another name leaves.
+   * Enters a key, or updates the member's data; returns the id that others see. If the connection is present under
+   * another name, that member leaves.
    *
-   * @param name What the client calls its member: with the same name it is the same member, over all connections of its user.
+   * @param name The client's name for its member. The same name means the same member, on all connections of its user.
    * @param data JSON text.
    * @throws {WebMQError} `E_PAYLOAD_INVALID`, `E_PAYLOAD_TOO_LARGE`, `E_PRESENCE_LIMIT`.
    */
   enter(key: string, userId: string | undefined, name: string, data: string | undefined): string {
-    const { limits, own, roster, begin } = this.#context
+    const { limits, localMembers, members, begin } = this.#context
     const id = memberIdOf(key, userId, name)
     const member = createMember(id, userId, data === undefined ? undefined : normalized(data, limits.maxDataBytes))
     const present = this.#present.get(key)
-    const before = roster.find(key, id)
+    const before = members.find(key, id)
     if (present === undefined && this.#present.size >= limits.maxKeysPerConnection) {
       throw tooMuch(`${limits.maxKeysPerConnection} keys of a connection`)
     }
     if (before === undefined) {
-      if (roster.sizeOf(key) >= limits.maxMembersPerKey) throw tooMuch(`${limits.maxMembersPerKey} members of a key`)
-      if (roster.entryCount >= limits.maxMembers) throw tooMuch(`${limits.maxMembers} members of all keys`)
+      if (members.sizeOf(key) >= limits.maxMembersPerKey) throw tooMuch(`${limits.maxMembersPerKey} members of a key`)
+      if (members.entryCount >= limits.maxMembers) throw tooMuch(`${limits.maxMembers} members of all keys`)
     }
-    const bytes = roster.bytesOf(key) - (before?.byteLength ?? 0) + member.byteLength
+    const bytes = members.bytesOf(key) - (before?.byteLength ?? 0) + member.byteLength
     if (bytes > limits.maxKeyBytes) throw tooMuch(`${limits.maxKeyBytes} bytes of all members of a key`)
     begin()
-    if (present !== undefined && present !== id) own.leave(key, present)
+    if (present !== undefined && present !== id) localMembers.leave(key, present)
     this.#present.set(key, id)
-    own.put(key, member, this)
+    localMembers.put(key, member, this)
     return id
   }
 
-  /** Ends the presence at a key; nothing happens without one. */
+  /** Leaves a key; a no-op when the connection is not present. */
   leave(key: string): void {
     const id = this.#present.get(key)
     if (id === undefined) return
     this.#present.delete(key)
-    this.#context.own.leave(key, id)
+    this.#context.localMembers.leave(key, id)
   }
 
   lost(key: string, id: string): void {
@@ -85,34 +85,34 @@ export class Attendance implements Holder {
   }
 
   /**
-   * Begins to watch a key: `answer` is called once everything that is to come is newer than the roster then.
+   * Begins to watch a key. Calls `answer` at the point from which all later changes reach the connection.
    * @throws {WebMQError} `E_PRESENCE_LIMIT`.
    */
   watch(key: string, answer: () => void): void {
-    const { audience, limits, transport } = this.#context
+    const { watchers, limits, transport } = this.#context
     if (this.#watched.has(key)) {
-      // What is still to be told is in the answer, too.
-      audience.tell(key)
+      // Pending changes go out first, because the answer contains them too.
+      watchers.flush(key)
       answer()
       return
     }
     if (this.#watched.size >= limits.maxKeysPerConnection) throw tooMuch(`${limits.maxKeysPerConnection} watched keys`)
-    const group = audience.watch(key)
+    const group = watchers.watch(key)
     this.#watched.add(key)
     answer()
     transport.join(this.#connection, group)
   }
 
-  /** Ends a watch; nothing happens without one. */
+  /** Ends a watch; a no-op without one. */
   unwatch(key: string): void {
-    const { audience, transport } = this.#context
-    const group = audience.groupOf(key)
+    const { watchers, transport } = this.#context
+    const group = watchers.groupOf(key)
     if (group === undefined || !this.#watched.delete(key)) return
     transport.leave(this.#connection, group)
-    audience.unwatch(key)
+    watchers.unwatch(key)
   }
 
-  /** Ends what is no longer granted, and returns the keys. */
+  /** Leaves and unwatches the keys that are no longer granted, and returns them. */
   revoke(isGranted: (key: string) => boolean): string[] {
     const keys = [...new Set([...this.#present.keys(), ...this.#watched])].filter((key) => !isGranted(key))
     for (const key of keys) {
@@ -123,22 +123,22 @@ export class Attendance implements Holder {
   }
 
   /**
-   * The connection is gone.
-   * @param isWanted The client has said that it goes; otherwise it may come back, and its members wait for it.
+   * The connection has closed.
+   * @param isWanted The client closed it for good. Otherwise its members linger, because the client may come back.
    */
   close(isWanted: boolean): void {
-    const { own, audience } = this.#context
+    const { localMembers, watchers } = this.#context
     for (const [key, id] of this.#present) {
-      if (isWanted) own.leave(key, id)
-      else own.abandon(key, id)
+      if (isWanted) localMembers.leave(key, id)
+      else localMembers.abandon(key, id)
     }
-    for (const key of this.#watched) audience.unwatch(key)
+    for (const key of this.#watched) watchers.unwatch(key)
     this.#present.clear()
     this.#watched.clear()
   }
 }
 
-/** The same for all nodes, whatever spaces and digits a client has written. */
+/** Rewrites the JSON text, so that spaces and number formats do not matter. */
 function normalized(data: string, maxBytes: number): string {
   const byteLength = Buffer.byteLength(data)
   if (byteLength > maxBytes) {
@@ -147,7 +147,7 @@ function normalized(data: string, maxBytes: number): string {
   try {
     return JSON.stringify(JSON.parse(data))
   } catch (cause) {
-    // Also what is nested so deeply that it cannot be written again.
+    // Also thrown for JSON that is nested too deeply to be written again.
     throw new WebMQError('E_PAYLOAD_INVALID', { detail: 'presence data is JSON', cause })
   }
 }

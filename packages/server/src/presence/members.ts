@@ -1,33 +1,33 @@
 import type { Member } from './member.js'
 
-/** A member as one node holds it. */
+/** A member, as one node holds it. */
 export interface Entry {
   readonly key: string
   readonly member: Member
-  /** Lamport time of the node when it wrote this: later than everything that the node had seen. */
+  /** Lamport time of the write: later than every stamp that the node had seen. */
   readonly stamp: number
   readonly node: string
 }
 
-/** Called with every change of what is seen of a key: `before` or `after` is absent when the member was not, or is no longer, there. */
+/** Called with every visible change of a key. `before` is absent for a new member, `after` for one that left. */
 export type OnMemberChange = (key: string, id: string, before: Member | undefined, after: Member | undefined) => void
 
-/** The members of one key. A member that moves from node to node is held by two of them for a while: the newest counts. */
+/** The members of one key. While a member moves between nodes, both hold an entry of it; the newest one counts. */
 interface KeyMembers {
-  /** By id; newest first. */
-  readonly places: Map<string, readonly Entry[]>
+  /** Entries by member id; newest first. */
+  readonly entries: Map<string, readonly Entry[]>
   byteLength: number
 }
 
 const NOBODY: readonly Member[] = []
 
 /**
- * Everyone who is present at any key, as far as this node knows, by key and by the node that holds them. Which of two entries of one
- * member counts is the same on all nodes, in whatever order they came.
+ * All members that this node knows, by key and by the node that holds them. All nodes agree on which of two entries of
+ * a member counts, regardless of the order of arrival.
  *
- * Cost: a few look-ups per change; `removeNode` O(members of the node).
+ * Cost: a few lookups per change; `removeNode` is O(members of the node).
  */
-export class Roster {
+export class Members {
   readonly #onChange: OnMemberChange
   readonly #byKey = new Map<string, KeyMembers>()
   readonly #byNode = new Map<string, Map<string, Entry>>()
@@ -37,42 +37,42 @@ export class Roster {
     this.#onChange = onChange
   }
 
-  /** Entries of all nodes: a member that two nodes hold counts twice. */
+  /** Entries of all nodes. A member that two nodes hold counts twice. */
   get entryCount(): number {
     return this.#entryCount
   }
 
-  /** Keys at which somebody is present. */
+  /** Number of keys with a member. */
   get keyCount(): number {
     return this.#byKey.size
   }
 
-  /** Members of a key. */
+  /** Number of members of a key. */
   sizeOf(key: string): number {
-    return this.#byKey.get(key)?.places.size ?? 0
+    return this.#byKey.get(key)?.entries.size ?? 0
   }
 
-  /** Bytes of the members of a key, as clients get them. */
+  /** Bytes of the members of a key, in the form that clients get. */
   bytesOf(key: string): number {
     return this.#byKey.get(key)?.byteLength ?? 0
   }
 
   find(key: string, id: string): Member | undefined {
-    return this.#byKey.get(key)?.places.get(id)?.[0]?.member
+    return this.#byKey.get(key)?.entries.get(id)?.[0]?.member
   }
 
-  /** Who is present at a key, in no order. */
-  members(key: string): readonly Member[] {
-    const places = this.#byKey.get(key)?.places.values()
-    return places === undefined ? NOBODY : Array.from(places, ([first]) => (first as Entry).member)
+  /** The members of a key, in no particular order. */
+  of(key: string): readonly Member[] {
+    const entries = this.#byKey.get(key)?.entries.values()
+    return entries === undefined ? NOBODY : Array.from(entries, ([first]) => (first as Entry).member)
   }
 
-  /** What one node holds, by {@link addressOf}. Live: it changes with the roster. */
+  /** The entries of one node, by {@link addressOf}. A live view. */
   entriesOf(node: string): ReadonlyMap<string, Entry> {
     return this.#byNode.get(node) ?? NO_ENTRIES
   }
 
-  /** Puts an entry in the place of the one that its node had of the same member. */
+  /** Sets an entry; it replaces the entry that its node had for the member. */
   set(entry: Entry): void {
     const { key, member, node } = entry
     const address = addressOf(key, member.id)
@@ -83,7 +83,7 @@ export class Roster {
     this.#replace(key, member.id, node, entry)
   }
 
-  /** Takes out what a node holds of a member; nothing happens when there is nothing. */
+  /** Removes a node's entry of a member; a no-op when there is none. */
   remove(node: string, key: string, id: string): void {
     const ofNode = this.#byNode.get(node)
     if (ofNode?.delete(addressOf(key, id)) !== true) return
@@ -92,31 +92,31 @@ export class Roster {
     this.#replace(key, id, node, undefined)
   }
 
-  /** Takes out what any node had of a member before `stamp`. */
+  /** Removes all entries of a member that are older than `stamp`. */
   removeBefore(key: string, id: string, stamp: number): void {
-    const place = this.#byKey.get(key)?.places.get(id) ?? []
-    for (const entry of place) if (entry.stamp < stamp) this.remove(entry.node, key, id)
+    const known = this.#byKey.get(key)?.entries.get(id) ?? []
+    for (const entry of known) if (entry.stamp < stamp) this.remove(entry.node, key, id)
   }
 
-  /** Takes out everything that a node holds. */
+  /** Removes all entries of a node. */
   removeNode(node: string): void {
     for (const { key, member } of [...this.entriesOf(node).values()]) this.remove(node, key, member.id)
   }
 
   #replace(key: string, id: string, node: string, entry: Entry | undefined): void {
-    const members = this.#byKey.get(key) ?? { places: new Map<string, readonly Entry[]>(), byteLength: 0 }
-    const place = members.places.get(id) ?? []
-    const next = place.filter((other) => other.node !== node)
+    const members = this.#byKey.get(key) ?? { entries: new Map<string, readonly Entry[]>(), byteLength: 0 }
+    const known = members.entries.get(id) ?? []
+    const next = known.filter((other) => other.node !== node)
     if (entry !== undefined) {
       next.push(entry)
       next.sort((one, other) => (isNewer(one, other) ? -1 : 1))
     }
-    const before = place[0]?.member
+    const before = known[0]?.member
     const after = next[0]?.member
-    if (after === undefined) members.places.delete(id)
-    else members.places.set(id, next)
+    if (after === undefined) members.entries.delete(id)
+    else members.entries.set(id, next)
     members.byteLength += (after?.byteLength ?? 0) - (before?.byteLength ?? 0)
-    if (members.places.size === 0) this.#byKey.delete(key)
+    if (members.entries.size === 0) this.#byKey.delete(key)
     else this.#byKey.set(key, members)
     if (before?.json !== after?.json) this.#onChange(key, id, before, after)
   }
@@ -124,12 +124,12 @@ export class Roster {
 
 const NO_ENTRIES: ReadonlyMap<string, Entry> = new Map()
 
-/** Names a member of a key: neither holds a space. */
+/** Names a member of a key. Keys and ids hold no space. */
 export function addressOf(key: string, id: string): string {
   return `${key} ${id}`
 }
 
-/** Whether an entry of a member counts more than another of it. Nodes decide when both were written without knowing of each other. */
+/** Whether an entry outranks another entry of the same member. Node names break ties. */
 export function isNewer(one: Entry, other: Entry): boolean {
   return one.stamp > other.stamp || (one.stamp === other.stamp && one.node > other.node)
 }

@@ -1,5 +1,6 @@
 import type { Broker } from '../ports/broker.js'
 import { isPromise, type MaybePromise } from '../ports/maybe-promise.js'
+import { addressOf, type Entry, type Members } from './members.js'
 import {
   type Departure,
   encodeChanges,
@@ -9,40 +10,41 @@ import {
   encodePart,
   encodeWant,
 } from './node-message.js'
-import { addressOf, type Entry, type Roster } from './roster.js'
 
-/** The key on which nodes tell all others; that of one node alone has its name behind. */
+/** The key for messages to all nodes. For messages to one node, its name is appended. */
 export const PRESENCE_KEY = '$webmq.presence'
 
-/** What an {@link Announcer} works with. */
-export interface AnnouncerContext {
-  /** Name of this node, as long as it lives. */
+/** What an {@link PresenceSync} works with. */
+export interface PresenceSyncContext {
+  /** Name of this node, new with every start. */
   readonly node: string
-  readonly roster: Pick<Roster, 'entriesOf'>
+  readonly members: Pick<Members, 'entriesOf'>
   readonly broker: Pick<Broker, 'publish'>
-  /** Bytes of one message to other nodes, unless a single member has more. */
+  /** Bytes of one message to other nodes; only a single large member may exceed it. */
   readonly maxMessageBytes: number
-  /** For which a lease of this node is good. */
+  /** Time for which a lease of this node is valid. */
   readonly validMs: number
   readonly onError: (error: unknown) => void
 }
 
-/** What changes within this time goes out together, so that a crowd that comes at once is a few messages. */
+/** Changes within this time go out together, so that a crowd that arrives at once costs few messages. */
 export const BATCH_MS = 20
-/** Members that changed and were not told of yet; beyond it they are forgotten, and the others ask for everything. */
-const MAX_UNTOLD = 10_000
+/** Most pending changes. Beyond it they are dropped, and the other nodes ask for a full copy. */
+const MAX_PENDING = 10_000
 const ENVELOPE_BYTES = 256
 
-/** Tells the other nodes what this node holds: changes as they come, leases, and everything to those who ask. */
-export class Announcer {
-  readonly #context: AnnouncerContext
-  /** By address: members to tell of. */
-  readonly #untold = new Map<string, Departure>()
+/** Keeps the other nodes in sync with this node's members: sends changes, leases and, on request, full copies. */
+export class PresenceSync {
+  readonly #context: PresenceSyncContext
+  /** Members that changed, by address. */
+  readonly #pending = new Map<string, Departure>()
+  /** Nodes to ask for a full copy, with the number of the request. */
   readonly #wants = new Map<string, number>()
-  /** Those who are to get a lease, and those who are being sent everything, with the number that they have given it. */
-  readonly #greeters = new Set<string>()
+  /** Nodes that asked for a lease. */
+  readonly #leaseAskers = new Set<string>()
+  /** Nodes that asked for a full copy, with the number of their request. */
   readonly #askers = new Map<string, number>()
-  /** Those to whom parts are on their way. */
+  /** Nodes that are being sent a full copy. */
   readonly #served = new Set<string>()
   #isLeaseDue = false
   #isAsking = false
@@ -50,71 +52,71 @@ export class Announcer {
   #version = 0
   #timer: NodeJS.Timeout | undefined
 
-  constructor(context: AnnouncerContext) {
+  constructor(context: PresenceSyncContext) {
     this.#context = context
   }
 
-  /** From now on things go out. */
+  /** Begins to publish. */
   open(): void {
     this.#isOpen = true
     this.#schedule()
   }
 
-  /** Nothing goes out; what is to be told waits, as far as it is no question. */
+  /** Stops publishing. Changes wait until `open`; requests and answers are dropped. */
   close(): void {
     this.#isOpen = false
     this.#wants.clear()
-    this.#greeters.clear()
+    this.#leaseAskers.clear()
     this.#askers.clear()
     clearTimeout(this.#timer)
     this.#timer = undefined
   }
 
-  /** A member of this node came, changed, or went. `stamp` as in {@link Departure}. */
+  /** A member of this node entered, changed or left. For `stamp` see {@link Departure}. */
   changed(key: string, id: string, stamp: number): void {
-    this.#untold.set(addressOf(key, id), { key, id, stamp })
-    if (this.#untold.size > MAX_UNTOLD) {
-      this.#untold.clear()
-      // A version that nobody hears of: with the next lease all others see that they have missed something.
+    this.#pending.set(addressOf(key, id), { key, id, stamp })
+    if (this.#pending.size > MAX_PENDING) {
+      this.#pending.clear()
+      // Skips a version: the next lease shows the other nodes that they have missed changes.
       this.#version++
       this.#isLeaseDue = true
     }
     this.#schedule()
   }
 
-  /** Says that this node lives; when it asks, all others answer with a lease. */
+  /** Tells all nodes that this node is alive. With `asks`, every other node answers with a lease. */
   lease(asks = false): void {
     this.#isLeaseDue = true
     this.#isAsking ||= asks
     this.#schedule()
   }
 
-  /** Answers one who has asked with a lease. */
-  greet(node: string): void {
-    this.#greeters.add(node)
+  /** Sends a lease to a node that asked for one. */
+  leaseTo(node: string): void {
+    this.#leaseAskers.add(node)
     this.#schedule()
   }
 
-  /** Asks a node for everything. */
+  /** Asks a node for a full copy. */
   want(node: string, round: number): void {
     this.#wants.set(node, round)
     this.#schedule()
   }
 
-  /** Sends a node everything, in parts; a newer question ends an older one. */
-  answer(node: string, round: number): void {
+  /** Sends a node a full copy, in parts; a newer request ends an older one. */
+  serve(node: string, round: number): void {
     if (!this.#isOpen) return
     this.#askers.set(node, round)
     if (this.#served.has(node)) return
     this.#served.add(node)
-    // Never from within a call of the broker.
+    // Later: never publish from within a call of the broker.
     setImmediate(() => void this.#serve(node))
   }
 
-  /** The last word: what is left of this node ends after so long. */
+  /** Sends the last lease: this node's members end after this time. */
   farewell(validMs: number): void {
     if (!this.#isOpen) return
-    this.#tellChanges()
+    this.#sendChanges()
     void this.#publish(undefined, encodeLease(this.#context.node, this.#version, validMs, false))
     this.close()
   }
@@ -126,40 +128,40 @@ export class Announcer {
   #flush(): void {
     const { node, validMs } = this.#context
     this.#timer = undefined
-    this.#tellChanges()
+    this.#sendChanges()
     if (this.#isLeaseDue) void this.#publish(undefined, encodeLease(node, this.#version, validMs, this.#isAsking))
-    for (const greeter of this.#greeters) void this.#publish(greeter, encodeLease(node, this.#version, validMs, false))
+    for (const asker of this.#leaseAskers) void this.#publish(asker, encodeLease(node, this.#version, validMs, false))
     for (const [peer, round] of this.#wants) void this.#publish(peer, encodeWant(node, round))
     this.#isLeaseDue = this.#isAsking = false
-    this.#greeters.clear()
+    this.#leaseAskers.clear()
     this.#wants.clear()
   }
 
-  #tellChanges(): void {
-    const { node, roster, maxMessageBytes } = this.#context
-    if (this.#untold.size === 0) return
-    const held = roster.entriesOf(node)
+  #sendChanges(): void {
+    const { node, members, maxMessageBytes } = this.#context
+    if (this.#pending.size === 0) return
+    const held = members.entriesOf(node)
     let entries: string[] = []
     let departures: string[] = []
     let bytes = ENVELOPE_BYTES
-    const tell = () => {
+    const send = () => {
       if (entries.length + departures.length === 0) return
       void this.#publish(undefined, encodeChanges(node, ++this.#version, entries.join(), departures.join()))
       entries = []
       departures = []
       bytes = ENVELOPE_BYTES
     }
-    for (const [address, departure] of this.#untold) {
+    for (const [address, departure] of this.#pending) {
       const entry = held.get(address)
       const text = entry === undefined ? encodeDeparture(departure) : encodeEntry(entry)
       const textBytes = Buffer.byteLength(text) + 1
-      if (bytes + textBytes > maxMessageBytes) tell()
+      if (bytes + textBytes > maxMessageBytes) send()
       if (entry === undefined) departures.push(text)
       else entries.push(text)
       bytes += textBytes
     }
-    tell()
-    this.#untold.clear()
+    send()
+    this.#pending.clear()
   }
 
   async #serve(asker: string): Promise<void> {
@@ -170,10 +172,10 @@ export class Announcer {
     this.#served.delete(asker)
   }
 
-  /** Goes through what this node holds while it changes: what is new meanwhile comes last, or as a change. */
+  /** Walks the live entries while they may change: new ones come last in the walk, or go out as changes. */
   async #sendAll(asker: string, round: number): Promise<void> {
-    const { node, roster, maxMessageBytes } = this.#context
-    const held = roster.entriesOf(node)
+    const { node, members, maxMessageBytes } = this.#context
+    const held = members.entriesOf(node)
     let index = 0
     let entries: string[] = []
     let bytes = ENVELOPE_BYTES
@@ -188,11 +190,11 @@ export class Announcer {
     let goesOn = true
     for (const address of held.keys()) {
       let text = textOf(held.get(address))
-      // One part at a time: a node with very many members fills no queue of the broker.
+      // One part at a time, so that a node with very many members does not fill the broker's queues.
       if (bytes + Buffer.byteLength(text) + 1 > maxMessageBytes) {
         goesOn = await send(false)
         if (!goesOn) break
-        // As it is now: a change that was told while the part was on its way comes before what is sent next.
+        // Encoded anew: a change that went out while the part was being published precedes the next part.
         text = textOf(held.get(address))
       }
       if (text === '') continue
@@ -202,7 +204,7 @@ export class Announcer {
     if (goesOn) await send(true)
   }
 
-  /** What could not be published shows to the others as a version that is missing. Returns whether it could. */
+  /** Returns whether the message was published. Other nodes notice a lost message by its missing version. */
   #publish(to: string | undefined, text: string): MaybePromise<boolean> {
     const key = to === undefined ? PRESENCE_KEY : `${PRESENCE_KEY}.${to}`
     const fail = (error: unknown) => {

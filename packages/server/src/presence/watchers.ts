@@ -1,67 +1,67 @@
 import type { GroupId, Transport } from '../ports/transport.js'
-import { BATCH_MS } from './announcer.js'
 import type { Member } from './member.js'
+import { BATCH_MS } from './sync.js'
 
-/** What an {@link Audience} works with. */
-export interface AudienceContext {
+/** What an {@link Watchers} works with. */
+export interface WatchersContext {
   readonly transport: Pick<Transport, 'multicast'>
   readonly find: (key: string, id: string) => Member | undefined
 }
 
-/** Groups of routes count up from 0; those of watched keys from here, so that the two never meet. */
+/** Groups of patterns count up from 0, groups of watched keys from here. The two ranges never overlap. */
 const FIRST_GROUP = 2 ** 31
 
 interface Watch {
   readonly group: GroupId
   watcherCount: number
-  /** Members that changed since the watchers were told, as they were then. */
-  readonly untold: Map<string, Member | undefined>
+  /** Members that changed since the last notification, in their state before the change. */
+  readonly pending: Map<string, Member | undefined>
 }
 
-/** Who watches which keys on this node, and is told what changes: of many changes at once the difference, in one message. */
-export class Audience {
-  readonly #context: AudienceContext
+/** Tells the watchers of a key on this node what changed. Several changes within 20 ms become one message. */
+export class Watchers {
+  readonly #context: WatchersContext
   readonly #watches = new Map<string, Watch>()
   readonly #changed = new Map<string, Watch>()
   readonly #freeGroups: GroupId[] = []
   #groupCount = 0
   #timer: NodeJS.Timeout | undefined
 
-  constructor(context: AudienceContext) {
+  constructor(context: WatchersContext) {
     this.#context = context
   }
 
-  /** Keys that somebody watches. */
+  /** Number of keys with a watcher. */
   get keyCount(): number {
     return this.#watches.size
   }
 
-  /** Counts one watcher more; whoever joins the group is told all changes from then on. */
+  /** Adds a watcher; members of the returned group get all later changes. */
   watch(key: string): GroupId {
     const known = this.#watches.get(key)
     if (known !== undefined) {
-      // What the others are still to be told is in the list that this one gets.
-      this.tell(key)
+      // The new watcher gets a list that contains the pending changes, so they go out first.
+      this.flush(key)
       known.watcherCount++
       return known.group
     }
     const group = this.#freeGroups.pop() ?? ((FIRST_GROUP + this.#groupCount++) as GroupId)
-    this.#watches.set(key, { group, watcherCount: 1, untold: new Map() })
+    this.#watches.set(key, { group, watcherCount: 1, pending: new Map() })
     return group
   }
 
-  /** The group of a key that is watched. */
+  /** The group of a watched key. */
   groupOf(key: string): GroupId | undefined {
     return this.#watches.get(key)?.group
   }
 
-  /** Tells what changed of a key up to now. */
-  tell(key: string): void {
+  /** Sends the pending changes of a key now. */
+  flush(key: string): void {
     const watch = this.#changed.get(key)
-    if (watch !== undefined) this.#tell(key, watch)
+    if (watch !== undefined) this.#send(key, watch)
   }
 
-  /** Counts one watcher less. */
+  /** Removes a watcher. */
   unwatch(key: string): void {
     const watch = this.#watches.get(key)
     if (watch === undefined || --watch.watcherCount > 0) return
@@ -70,39 +70,39 @@ export class Audience {
     this.#freeGroups.push(watch.group)
   }
 
-  /** A member changed. Cost for a key that nobody watches: one look-up. */
+  /** A member changed. Cost for a key without watchers: one lookup. */
   changed(key: string, id: string, before: Member | undefined): void {
     const watch = this.#watches.get(key)
     if (watch === undefined) return
-    if (!watch.untold.has(id)) watch.untold.set(id, before)
+    if (!watch.pending.has(id)) watch.pending.set(id, before)
     this.#changed.set(key, watch)
-    this.#timer ??= setTimeout(() => this.#tellAll(), BATCH_MS).unref()
+    this.#timer ??= setTimeout(() => this.#sendAll(), BATCH_MS).unref()
   }
 
-  /** Nobody is told any more. */
+  /** Sends nothing more. */
   stop(): void {
     clearTimeout(this.#timer)
     this.#changed.clear()
   }
 
-  #tellAll(): void {
+  #sendAll(): void {
     this.#timer = undefined
-    for (const [key, watch] of this.#changed) this.#tell(key, watch)
+    for (const [key, watch] of this.#changed) this.#send(key, watch)
   }
 
-  #tell(key: string, { group, untold }: Watch): void {
+  #send(key: string, { group, pending }: Watch): void {
     this.#changed.delete(key)
-    const text = this.#differenceOf(key, untold)
-    untold.clear()
+    const text = this.#differenceOf(key, pending)
+    pending.clear()
     if (text !== undefined) this.#context.transport.multicast([group], `presence ${key}\n${text}`, false)
   }
 
-  /** `undefined` when all is as it was. */
-  #differenceOf(key: string, untold: ReadonlyMap<string, Member | undefined>): string | undefined {
+  /** `undefined` when nothing has changed in the end. */
+  #differenceOf(key: string, pending: ReadonlyMap<string, Member | undefined>): string | undefined {
     const entered: string[] = []
     const updated: string[] = []
     const left: string[] = []
-    for (const [id, before] of untold) {
+    for (const [id, before] of pending) {
       const after = this.#context.find(key, id)
       if (after === undefined) {
         if (before !== undefined) left.push(JSON.stringify(id))

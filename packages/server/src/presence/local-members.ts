@@ -1,40 +1,40 @@
 import type { Deadline, Deadlines } from '../deadlines.js'
-import type { Announcer } from './announcer.js'
 import type { Member } from './member.js'
-import { addressOf, type Entry, isNewer, type Roster } from './roster.js'
+import { addressOf, type Entry, isNewer, type Members } from './members.js'
+import type { PresenceSync } from './sync.js'
 
-/** Who holds a member: a connection, which is told when somebody else ends it. */
+/** The connection that holds a member. */
 export interface Holder {
-  /** The member at this key is no longer held. */
+  /** Another connection or node has taken over or ended the member. */
   lost(key: string, id: string): void
 }
 
-/** What {@link OwnMembers} work with. */
-export interface OwnMembersContext {
+/** What {@link LocalMembers} works with. */
+export interface LocalMembersContext {
   readonly node: string
-  readonly roster: Pick<Roster, 'set' | 'remove' | 'removeBefore'>
-  readonly announcer: Pick<Announcer, 'changed'>
+  readonly members: Pick<Members, 'set' | 'remove' | 'removeBefore'>
+  readonly sync: Pick<PresenceSync, 'changed'>
   readonly deadlines: Pick<Deadlines, 'set' | 'clear'>
   readonly now: () => number
-  /** For which a member stays whose connection was lost. */
+  /** Time that a member stays after its connection was lost. */
   readonly lingerMs: number
 }
 
 interface Held {
   entry: Entry
-  /** Absent while it lingers. */
+  /** Absent while the member lingers. */
   holder: Holder | undefined
   linger: Deadline | undefined
 }
 
-/** The members that this node holds for its connections: it alone decides about them, and tells the others. */
-export class OwnMembers {
-  readonly #context: OwnMembersContext
+/** The members of this node's connections. Only this node decides about them; it tells the other nodes. */
+export class LocalMembers {
+  readonly #context: LocalMembersContext
   readonly #byAddress = new Map<string, Held>()
-  /** Lamport time: later than everything that was written or seen here. */
+  /** Lamport clock: later than every stamp that this node has written or seen. */
   #clock = 0
 
-  constructor(context: OwnMembersContext) {
+  constructor(context: LocalMembersContext) {
     this.#context = context
   }
 
@@ -43,44 +43,44 @@ export class OwnMembers {
   }
 
   /**
-   * Puts a member in the place of what it was before, and takes it over from whoever held it. Always as something new, also when
-   * nothing changed: what another node holds of it counts less from now on.
+   * Sets a member and takes it over from its previous holder. Writes a new stamp even when nothing changed, so that this
+   * entry outranks those of other nodes.
    */
   put(key: string, member: Member, holder: Holder): void {
-    const { node, roster } = this.#context
+    const { node, members } = this.#context
     const address = addressOf(key, member.id)
     const known = this.#byAddress.get(address)
     const entry: Entry = { key, member, stamp: ++this.#clock, node }
     if (known === undefined) this.#byAddress.set(address, { entry, holder, linger: undefined })
     else {
       if (known.holder !== holder) known.holder?.lost(key, member.id)
-      this.#stay(known)
+      this.#stopLingering(known)
       known.entry = entry
       known.holder = holder
     }
-    roster.set(entry)
-    this.#context.announcer.changed(key, member.id, 0)
+    members.set(entry)
+    this.#context.sync.changed(key, member.id, 0)
   }
 
-  /** A member leaves because it wants to: wherever else it is still held, it ends too. */
+  /** A member leaves on request: its entries on all nodes end. */
   leave(key: string, id: string): void {
     const stamp = ++this.#clock
     this.#end(key, id, stamp)
-    this.#context.roster.removeBefore(key, id, stamp)
+    this.#context.members.removeBefore(key, id, stamp)
   }
 
-  /** The connection of a member is lost; it may come back within the time to linger. */
+  /** The member's connection is lost; the member lingers, because the client may come back. */
   abandon(key: string, id: string): void {
     const { deadlines, now, lingerMs } = this.#context
     const held = this.#byAddress.get(addressOf(key, id))
     if (held === undefined) return
     held.holder = undefined
-    this.#stay(held)
+    this.#stopLingering(held)
     if (lingerMs === 0) this.#end(key, id, 0)
     else held.linger = deadlines.set(now() + lingerMs, () => this.#end(key, id, 0))
   }
 
-  /** Another node holds a member. When it is newer, and ours was only waiting for it to come back, it did. */
+  /** Another node holds the member. If its entry is newer and ours is lingering, the client has come back there. */
   seen(other: Entry): void {
     this.#clock = Math.max(this.#clock, other.stamp)
     const { key, member } = other
@@ -88,7 +88,7 @@ export class OwnMembers {
     if (held !== undefined && held.holder === undefined && isNewer(other, held.entry)) this.#end(key, member.id, 0)
   }
 
-  /** A member has left by another node. */
+  /** A member has left through another node. */
   leftElsewhere(key: string, id: string, stamp: number): void {
     this.#clock = Math.max(this.#clock, stamp)
     const held = this.#byAddress.get(addressOf(key, id))
@@ -101,13 +101,13 @@ export class OwnMembers {
     const address = addressOf(key, id)
     const held = this.#byAddress.get(address)
     if (held === undefined) return
-    this.#stay(held)
+    this.#stopLingering(held)
     this.#byAddress.delete(address)
-    this.#context.roster.remove(this.#context.node, key, id)
-    this.#context.announcer.changed(key, id, stamp)
+    this.#context.members.remove(this.#context.node, key, id)
+    this.#context.sync.changed(key, id, stamp)
   }
 
-  #stay(held: Held): void {
+  #stopLingering(held: Held): void {
     if (held.linger !== undefined) this.#context.deadlines.clear(held.linger)
     held.linger = undefined
   }
