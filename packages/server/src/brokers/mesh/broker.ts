@@ -7,13 +7,13 @@ import type {
   BrokerCapabilities,
   BrokerSink,
   BrokerStats,
-  InboundMessage,
   OutboundMessage,
   Position,
   ReadRange,
   ReadResult,
 } from '../../ports/broker.js'
 import type { HistoryOptions } from '../../ports/history-rules.js'
+import { accepted, inbound } from '../../ports/messages.js'
 import { PublishIds } from '../dedupe/publish-ids.js'
 import { DedupeWindow } from '../dedupe/window.js'
 import { hasHistory } from '../log/history-log.js'
@@ -246,7 +246,7 @@ export class MeshBroker implements Broker {
     if (peers.length > 0) this.#assertRoom(peers, payload.length)
     const logged = history?.append({ key, payload, isBinary: message.isBinary, messageId })
     if (messageId !== undefined) this.#heard.remember(messageId, logged?.position, performance.now())
-    if (this.#interest.match(key).length > 0) this.#sink?.deliver(inbound(message, logged?.position, message.origin))
+    if (this.#interest.match(key).length > 0) this.#sink?.deliver(inbound(message, logged?.position, message.publisher))
     const answer = logged === undefined ? ACCEPTED : accepted(logged.position, false)
     if (peers.length === 0) {
       this.#localCount++
@@ -350,20 +350,6 @@ export class MeshBroker implements Broker {
       return
     }
   }
-}
-
-function accepted(position: Position | undefined, isDuplicate: boolean): Accepted {
-  return position === undefined ? { isDuplicate } : { position, isDuplicate }
-}
-
-function inbound(
-  { key, payload, isBinary }: Pick<OutboundMessage, 'key' | 'payload' | 'isBinary'>,
-  position: Position | undefined,
-  origin: number | undefined,
-): InboundMessage {
-  if (position === undefined)
-    return origin === undefined ? { key, payload, isBinary } : { key, payload, isBinary, origin }
-  return origin === undefined ? { key, payload, isBinary, position } : { key, payload, isBinary, position, origin }
 }
 
 /** Makes a node of a mesh; it does nothing yet. */
