@@ -110,7 +110,7 @@ export class FaultyBroker implements Broker {
   }
 
   async publish(message: OutboundMessage): Promise<Accepted> {
-    const { key, isBinary, origin } = message
+    const { key, isBinary, publisher } = message
     const payload = new Uint8Array(message.payload)
     this.#pendingCount++
     this.#pendingBytes += payload.length
@@ -124,7 +124,7 @@ export class FaultyBroker implements Broker {
       this.#pendingBytes -= payload.length
     }
     this.#counts.acceptedCount++
-    this.#sink?.deliver({ key, payload, isBinary, ...(origin === undefined ? {} : { origin }) })
+    this.#sink?.deliver({ key, payload, isBinary, ...(publisher === undefined ? {} : { publisher }) })
     return { isDuplicate: false }
   }
 

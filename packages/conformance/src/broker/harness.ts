@@ -28,7 +28,7 @@ export interface Delivery {
   readonly text: string
   readonly isBinary: boolean
   readonly position: Position | undefined
-  readonly origin: number | undefined
+  readonly publisher: number | undefined
 }
 
 /** A broker sink that remembers. */
@@ -92,8 +92,8 @@ const decoder = new TextDecoder()
 export const NOWHERE: Position = { epoch: 'nowhere', offset: 0 }
 
 /** What a message says, kept beyond the call that brought it. */
-export function deliveryOf({ key, payload, isBinary, position, origin }: InboundMessage): Delivery {
-  return { key, text: decoder.decode(payload), isBinary, position, origin }
+export function deliveryOf({ key, payload, isBinary, position, publisher }: InboundMessage): Delivery {
+  return { key, text: decoder.decode(payload), isBinary, position, publisher }
 }
 
 /** A text message. */

@@ -28,23 +28,23 @@ export function messageTests(harness: () => BrokerHarness, expected: BrokerCapab
       await node.bind('#')
     })
 
-    it('hands back bytes, kind and origin untouched', async () => {
-      const received: { bytes: number[]; isBinary: boolean; origin: number | undefined }[] = []
-      vi.spyOn(sink, 'deliver').mockImplementation(({ payload, isBinary, origin }) => {
-        received.push({ bytes: [...payload], isBinary, origin })
+    it('hands back bytes, kind and publisher untouched', async () => {
+      const received: { bytes: number[]; isBinary: boolean; publisher: number | undefined }[] = []
+      vi.spyOn(sink, 'deliver').mockImplementation(({ payload, isBinary, publisher }) => {
+        received.push({ bytes: [...payload], isBinary, publisher })
         return true
       })
       const bytes = Uint8Array.from({ length: 256 }, (_, byte) => byte)
-      await broker.publish({ key: 'm.bytes', payload: bytes, isBinary: true, origin: 42 })
+      await broker.publish({ key: 'm.bytes', payload: bytes, isBinary: true, publisher: 42 })
       await broker.publish({ key: 'm.empty', payload: new Uint8Array(0), isBinary: true })
-      await broker.publish(text('m.json', '{"big":9007199254740993 }', { origin: 0 }))
-      await broker.publish(text('m.last', '1', { origin: 4_294_967_295 }))
+      await broker.publish(text('m.json', '{"big":9007199254740993 }', { publisher: 0 }))
+      await broker.publish(text('m.last', '1', { publisher: 4_294_967_295 }))
       await eventually(() => expect(received).toHaveLength(4))
       expect(received).toEqual([
-        { bytes: [...bytes], isBinary: true, origin: 42 },
-        { bytes: [], isBinary: true, origin: undefined },
-        { bytes: [...encoder.encode('{"big":9007199254740993 }')], isBinary: false, origin: 0 },
-        { bytes: [0x31], isBinary: false, origin: 4_294_967_295 },
+        { bytes: [...bytes], isBinary: true, publisher: 42 },
+        { bytes: [], isBinary: true, publisher: undefined },
+        { bytes: [...encoder.encode('{"big":9007199254740993 }')], isBinary: false, publisher: 0 },
+        { bytes: [0x31], isBinary: false, publisher: 4_294_967_295 },
       ])
     })
 

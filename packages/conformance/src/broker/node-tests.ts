@@ -52,13 +52,13 @@ export function nodeTests(harness: () => BrokerHarness, expected: BrokerCapabili
       expect(publisher.broker.stats()).toMatchObject({ receivedCount: 0, acceptedCount: 203 })
     })
 
-    it('hands back the origin on the publishing node alone', async () => {
+    it('hands back the publisher on the publishing node alone', async () => {
       const [a, b] = await startNodes(harness(), 2)
       for (const node of [a, b]) await node.bind('#')
-      await a.broker.publish(text('a', 'one', { origin: 5 }))
+      await a.broker.publish(text('a', 'one', { publisher: 5 }))
       await deliveredUpTo(a.sink, 'one')
       await deliveredUpTo(b.sink, 'one')
-      expect([a, b].map(({ sink }) => sink.deliveries[0]?.origin)).toEqual([5, undefined])
+      expect([a, b].map(({ sink }) => sink.deliveries[0]?.publisher)).toEqual([5, undefined])
     })
 
     it('keeps the order of each publisher within a key, on every node, while all publish at once', async () => {

@@ -44,7 +44,7 @@ export interface OutboundMessage {
   /** The message's own id, for de-duplication within a window. */
   readonly messageId?: string
   /** The connection that published it: comes back with the delivery on this node, which leaves that connection out. */
-  readonly origin?: number
+  readonly publisher?: number
 }
 
 /** A message on its way from a broker to the listeners of this node. */
@@ -55,7 +55,7 @@ export interface InboundMessage {
   readonly isBinary: boolean
   readonly position?: Position
   /** As given to `publish`, on the publishing node alone. */
-  readonly origin?: number
+  readonly publisher?: number
 }
 
 /** The answer to a publish that the broker has accepted. */

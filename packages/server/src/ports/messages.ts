@@ -4,11 +4,13 @@ import type { Accepted, InboundMessage, Position } from './broker.js'
 export function inbound(
   { key, payload, isBinary }: Pick<InboundMessage, 'key' | 'payload' | 'isBinary'>,
   position: Position | undefined,
-  origin: number | undefined,
+  publisher: number | undefined,
 ): InboundMessage {
   if (position === undefined)
-    return origin === undefined ? { key, payload, isBinary } : { key, payload, isBinary, origin }
-  return origin === undefined ? { key, payload, isBinary, position } : { key, payload, isBinary, position, origin }
+    return publisher === undefined ? { key, payload, isBinary } : { key, payload, isBinary, publisher }
+  return publisher === undefined
+    ? { key, payload, isBinary, position }
+    : { key, payload, isBinary, position, publisher }
 }
 
 /** The answer to a publish. */

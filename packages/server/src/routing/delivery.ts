@@ -57,7 +57,7 @@ export class Delivery {
     this.#gaps.beforeMessage(groups)
     this.#routedCount++
     const frame = this.#frame.fill(message.key, positions.of(message.position), false, message.payload)
-    transport.multicast(groups, frame, message.isBinary, message.origin as ConnectionId | undefined)
+    transport.multicast(groups, frame, message.isBinary, message.publisher as ConnectionId | undefined)
     localListeners.deliver(groups, message)
     return true
   }

@@ -403,7 +403,7 @@ describe('broker nats, who may do what', () => {
     expect(error).toMatchObject({ code: 'E_BROKER_REFUSED', message: expect.stringMatching(/100000.*262144.*262164/) })
     const { broker, sink } = await startNode({ broker: server.url, maxPayloadBytes: 100_000 - 20 })
     await broker.bind('a')
-    await broker.publish({ ...message('a', 'x'.repeat(100_000 - 20)), origin: 1 })
+    await broker.publish({ ...message('a', 'x'.repeat(100_000 - 20)), publisher: 1 })
     await expect(broker.publish(message('a', 'x'.repeat(100_000 - 19)))).rejects.toMatchObject({
       code: 'E_PAYLOAD_TOO_LARGE',
     })

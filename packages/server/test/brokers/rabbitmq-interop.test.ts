@@ -20,7 +20,7 @@ describe('rabbitmq and plain AMQP', () => {
     const messages: ConsumeMessage[] = []
     await channel.consume(queue, (message) => message !== null && messages.push(message), { noAck: true })
     await publishText(broker, 'orders.1', '{"total": 1}')
-    await broker.publish({ key: 'orders.2.raw', payload: Uint8Array.of(0, 1, 255), isBinary: true, origin: 3 })
+    await broker.publish({ key: 'orders.2.raw', payload: Uint8Array.of(0, 1, 255), isBinary: true, publisher: 3 })
     await vi.waitFor(() => expect(messages).toHaveLength(2))
     expect(
       messages.map(({ fields, properties, content }) => [

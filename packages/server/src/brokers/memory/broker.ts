@@ -89,7 +89,7 @@ export class MemoryBroker implements Broker {
 
   publish(message: OutboundMessage): Accepted {
     this.#assertStarted()
-    const { key, payload, isBinary, messageId, origin } = message
+    const { key, payload, isBinary, messageId, publisher } = message
     const nowMs = messageId === undefined ? 0 : this.#now()
     if (messageId !== undefined && this.#dedupe.has(messageId, nowMs)) {
       return accepted(this.#dedupe.positionOf(messageId), true)
@@ -97,7 +97,7 @@ export class MemoryBroker implements Broker {
     const position = this.#log.logs(key) ? this.#log.append(key, payload, isBinary) : undefined
     this.#acceptedCount++
     if (messageId !== undefined) this.#dedupe.remember(messageId, position, nowMs)
-    this.#sink?.deliver(inbound(message, position, origin))
+    this.#sink?.deliver(inbound(message, position, publisher))
     return accepted(position, false)
   }
 

@@ -243,7 +243,7 @@ export class MeshBroker implements Broker {
     const nowMs = messageId === undefined ? 0 : performance.now()
     const isDuplicate = messageId !== undefined && this.#knownIds.has(messageId, nowMs)
     const position = isDuplicate ? this.#knownIds.positionOf(messageId) : this.#record(message, messageId, nowMs)
-    if (!isDuplicate) this.#sink?.deliver(inbound(message, position, message.origin))
+    if (!isDuplicate) this.#sink?.deliver(inbound(message, position, message.publisher))
     const answer = position === undefined && !isDuplicate ? ACCEPTED : accepted(position, isDuplicate)
     if (peers.length === 0) {
       if (!isDuplicate) this.#localCount++

@@ -122,7 +122,7 @@ async function started(options: Partial<RemoteBrokerOptions> = {}) {
     await vi.waitFor(() => expect(driver.links.length).toBeGreaterThan(index), { timeout: 5_000, interval: 5 })
     return driver.links[index] as TestLink
   }
-  const publish = (text: string, more: { readonly messageId?: string; readonly origin?: number } = {}) =>
+  const publish = (text: string, more: { readonly messageId?: string; readonly publisher?: number } = {}) =>
     Promise.resolve(broker.publish({ key: 'a', payload: new TextEncoder().encode(text), isBinary: false, ...more }))
   return { driver, node, broker, sink, link: await linkAt(0), linkAt, publish }
 }
@@ -230,13 +230,13 @@ describe('RemoteBroker', () => {
     link.confirmAll()
   })
 
-  it('hands back the origin on the node that has published, and nowhere else', async () => {
+  it('hands back the publisher on the node that has published, and nowhere else', async () => {
     const { link, publish, sink, node } = await started()
     await node.bind('a')
-    void publish('1', { origin: 7 })
+    void publish('1', { publisher: 7 })
     link.echo(0)
     link.echo(0, { node: 'another' })
-    expect(sink.messages.map(({ origin }) => origin)).toEqual([7, undefined])
+    expect(sink.messages.map(({ publisher }) => publisher)).toEqual([7, undefined])
     link.confirmAll()
   })
 

@@ -23,8 +23,8 @@ export function bundleEnd(messages: readonly OutboundMessage[], from: number): n
   return messages.length
 }
 
-function isBundled({ payload, messageId, origin }: OutboundMessage): boolean {
-  return payload.length <= MAX_BUNDLED_PAYLOAD_BYTES && messageId === undefined && origin === undefined
+function isBundled({ payload, messageId, publisher }: OutboundMessage): boolean {
+  return payload.length <= MAX_BUNDLED_PAYLOAD_BYTES && messageId === undefined && publisher === undefined
 }
 
 /** The payload that stands for a run of messages which {@link bundleEnd} has found; theirs are copied. */

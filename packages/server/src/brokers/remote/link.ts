@@ -8,7 +8,7 @@ export interface LinkMessage {
   /** Never written again: a link may hand it to its library without a copy. */
   readonly payload: Uint8Array
   readonly isBinary: boolean
-  /** Handed back on the publishing node alone; see {@link OutboundMessage.origin}. */
+  /** Handed back on the publishing node alone; see {@link OutboundMessage.publisher}. */
   readonly origin: number | undefined
   /** The payload is that of several messages; only for drivers that take bundles. */
   readonly isBundle?: boolean

@@ -94,10 +94,11 @@ export class PendingPublishes {
    * @param isLogged See {@link LinkMessage}.
    * @throws {WebMQError} `E_BROKER_UNAVAILABLE` when too much waits already.
    */
-  add({ key, payload, isBinary, origin, messageId }: OutboundMessage, isLogged: boolean): PendingPublish {
+  add({ key, payload, isBinary, publisher, messageId }: OutboundMessage, isLogged: boolean): PendingPublish {
     const sequence = this.#nextSequence(payload.length)
     const copy = this.#payloads.copy(payload)
-    return this.#add({ sequence, key, payload: copy, isBinary, origin, isBundle: false, messageId, isLogged }, 1)
+    const message = { sequence, key, payload: copy, isBinary, origin: publisher, isBundle: false, messageId, isLogged }
+    return this.#add(message, 1)
   }
 
   #nextSequence(payloadBytes: number): number {

@@ -83,8 +83,8 @@ export class Receiver {
 
   #give(delivery: LinkDelivery, position: Position | undefined): boolean {
     const { source } = delivery
-    const origin = this.isOwn(source) ? source.origin : undefined
-    return this.#sink?.deliver(inbound(delivery, position, origin)) === true
+    const publisher = this.isOwn(source) ? source.origin : undefined
+    return this.#sink?.deliver(inbound(delivery, position, publisher)) === true
   }
 
   #deliverBundle({ key, payload }: LinkDelivery, source: LinkSource): void {

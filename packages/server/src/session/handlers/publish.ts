@@ -65,12 +65,12 @@ function outbound(
   payload: Uint8Array,
   isBinary: boolean,
   messageId: string | undefined,
-  origin: number | undefined,
+  publisher: number | undefined,
 ): OutboundMessage {
   if (messageId === undefined)
-    return origin === undefined ? { key, payload, isBinary } : { key, payload, isBinary, origin }
-  if (origin === undefined) return { key, payload, isBinary, messageId }
-  return { key, payload, isBinary, messageId, origin }
+    return publisher === undefined ? { key, payload, isBinary } : { key, payload, isBinary, publisher }
+  if (publisher === undefined) return { key, payload, isBinary, messageId }
+  return { key, payload, isBinary, messageId, publisher }
 }
 
 function acknowledge(context: PublishContext, id: string | undefined, { position, isDuplicate }: Accepted): void {
