@@ -318,7 +318,7 @@ describe('MeshBroker', () => {
     await eventually(() => expect(broker.address).toBeDefined())
     await broker.stop()
     await expect(started).rejects.toMatchObject({ code: 'E_BROKER_UNAVAILABLE' })
-    expect(openSockets()).toEqual([])
+    await eventually(() => expect(openSockets()).toEqual([]))
   })
 
   it('forgets a message id whose publish was refused', async () => {

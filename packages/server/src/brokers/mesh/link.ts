@@ -32,6 +32,8 @@ export interface LinkEvents {
 }
 
 const NO_BODY = new Uint8Array(0)
+/** While bytes come, a node shows this often that it is alive. */
+const MAX_QUIET_MS = 100
 
 /** The connection that carries the streams of a {@link Peer} for now. */
 export class Link implements WireHandler {
@@ -43,6 +45,7 @@ export class Link implements WireHandler {
   #isAckDue = false
   /** A write is under way; frames that are added meanwhile go out with the next one. */
   #isBusy = false
+  #sentAtMs = performance.now()
 
   constructor(wire: Wire, peer: Peer, heartbeatMs: number, events: LinkEvents) {
     this.wire = wire
@@ -58,6 +61,8 @@ export class Link implements WireHandler {
 
   received(): void {
     this.#liveness.alive()
+    // The ping of a peer may be queued behind a large frame: it must not take the wait for silence.
+    if (performance.now() - this.#sentAtMs >= MAX_QUIET_MS) this.#send(FRAME.pong)
   }
 
   frame(type: number, bytes: Buffer, start: number, end: number): void {
@@ -128,6 +133,7 @@ export class Link implements WireHandler {
     const range = outbox.next()
     if (range === undefined) return
     this.#isBusy = true
+    this.#sentAtMs = performance.now()
     this.wire.write(range, () => {
       if (this.#peer.link !== this) return
       this.#isBusy = false
