@@ -47,7 +47,9 @@ describe('describeStart', () => {
 
   it('says when the whole network may come in, and when tokens are wanted', () => {
     const open = resolveOptions({ host: '0.0.0.0', insecure: true, origins: ['*'] })
-    expect(describeStart(URL_TEXT, open, terminalWith(true))).toMatch(/everyone who can reach 0\.0\.0\.0.*of any origin/s)
+    expect(describeStart(URL_TEXT, open, terminalWith(true))).toMatch(
+      /everyone who can reach 0\.0\.0\.0.*of any origin/s,
+    )
     const closed = resolveOptions({ jwt: { secret: 'x'.repeat(32) } })
     expect(describeStart(URL_TEXT, closed, terminalWith(true))).toContain('with a token;')
   })

@@ -18,7 +18,7 @@ export interface PresenceLimits {
   readonly maxMembers: number
 }
 
-/** What an {@link ConnectionPresence} works with; one per node. */
+/** What a {@link ConnectionPresence} works with; one per node. */
 export interface ConnectionPresenceContext {
   readonly transport: Pick<Transport, 'join' | 'leave'>
   readonly members: Pick<Members, 'find' | 'sizeOf' | 'bytesOf' | 'entryCount'>

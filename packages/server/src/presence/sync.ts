@@ -14,7 +14,7 @@ import {
 /** The key for messages to all nodes. For messages to one node, its name is appended. */
 export const PRESENCE_KEY = '$webmq.presence'
 
-/** What an {@link PresenceSync} works with. */
+/** What a {@link PresenceSync} works with. */
 export interface PresenceSyncContext {
   /** Name of this node, new with every start. */
   readonly node: string

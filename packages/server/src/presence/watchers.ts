@@ -2,7 +2,7 @@ import type { GroupId, Transport } from '../ports/transport.js'
 import type { Member } from './member.js'
 import { BATCH_MS } from './sync.js'
 
-/** What an {@link Watchers} works with. */
+/** What {@link Watchers} works with. */
 export interface WatchersContext {
   readonly transport: Pick<Transport, 'multicast'>
   readonly find: (key: string, id: string) => Member | undefined

@@ -226,9 +226,7 @@ describe('webmq-server config', () => {
     const env = { WEBMQ_MAX_PAYLAOD: '1', WEBMQ_JWT_SECRET: 'short' }
     const { exitCode, stderr } = await runInProcess(['config', 'print'], { env })
     expect(exitCode).toBe(0)
-    expect(stderr).toContain(
-      'warning: unknown environment variable WEBMQ_MAX_PAYLAOD, did you mean WEBMQ_MAX_PAYLOAD?',
-    )
+    expect(stderr).toContain('warning: unknown environment variable WEBMQ_MAX_PAYLAOD, did you mean WEBMQ_MAX_PAYLOAD?')
     expect(stderr).toContain('warning: jwt.secret has fewer than 32 bytes')
   })
 
