@@ -2,9 +2,9 @@
 //!
 //! Every export catches panics, for one that reached Node would abort it.
 
-mod call;
-mod guests;
-mod uv;
+mod inline_runner;
+mod js_call;
+mod libuv;
 
 use std::cell::RefCell;
 use std::net::{IpAddr, SocketAddr};
@@ -19,8 +19,8 @@ use napi::{Env, Error, Status};
 use napi_derive::napi;
 use webmq_engine::{Drained, Engine, EngineError, Options};
 
-use call::CallContext;
-use guests::{Desk, Guests};
+use inline_runner::{Desk, Guests};
+use js_call::CallContext;
 
 /// Limits and timers of an engine, in bytes and milliseconds; `webmq_engine::Options` says what each prevents.
 #[napi(object)]

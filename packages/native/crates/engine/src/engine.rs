@@ -7,13 +7,13 @@ use std::thread::JoinHandle;
 use rustix::event::epoll;
 use rustix::process::{Resource, getrlimit};
 
-use crate::batch::Batch;
+use crate::bridge::batch::Batch;
+use crate::bridge::event_queue::{Bell, Outlet, Taken};
+use crate::bridge::mailbox::{Adopted, Mail, Mailbox};
 use crate::error::EngineError;
 use crate::id::{MAX_SHARDS, ShardId};
-use crate::mailbox::{Adopted, Mail, Mailbox};
+use crate::inline::Seat;
 use crate::options::Options;
-use crate::outlet::{Bell, Outlet, Taken};
-use crate::seat::Seat;
 use crate::shard::Shard;
 use crate::shared::{Port, Shared};
 use crate::socket;

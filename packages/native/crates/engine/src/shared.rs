@@ -3,11 +3,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
 
-use crate::handover::Handover;
+use crate::bridge::event_queue::{Bell, Outlet};
+use crate::bridge::handover::Handover;
+use crate::bridge::mailbox::Mailbox;
 use crate::id::ShardId;
-use crate::mailbox::Mailbox;
 use crate::options::Options;
-use crate::outlet::{Bell, Outlet};
 use crate::stats::SharedStats;
 
 /// Connections beyond the limit that are held just long enough to tell them so with a 503.

@@ -3,7 +3,7 @@ use std::rc::Rc;
 use super::chain::Piece;
 use super::chunk::Chunk;
 use super::pool::ChunkPool;
-use crate::batch::Frame;
+use crate::bridge::batch::Frame;
 
 /// Frames of this turn, one copy each, in the order they were made.
 ///

@@ -20,7 +20,7 @@ mod membership;
 #[cfg(test)]
 mod model_test;
 mod pool;
-mod slow;
+mod reclaim;
 #[cfg(test)]
 mod write_order_test;
 #[cfg(test)]
@@ -30,7 +30,7 @@ pub(crate) use flush::{Outcome, Wire, Written};
 
 use webmq_websocket::Deflater;
 
-use crate::batch::Frame;
+use crate::bridge::batch::Frame;
 use crate::id::{GroupId, Slot};
 use arena::Arena;
 use chain::Piece;

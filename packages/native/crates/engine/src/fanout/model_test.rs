@@ -7,10 +7,10 @@ use proptest::prelude::*;
 use webmq_websocket::{Deflater, Opcode, encode_frame};
 
 use super::{Fanout, Wire, Written};
-use crate::batch::{Batch, Frame};
-use crate::command::Command;
+use crate::bridge::batch::{Batch, Frame};
+use crate::bridge::command::Command;
+use crate::bridge::packer::Packer;
 use crate::id::{GroupId, Slot};
-use crate::packer::Packer;
 
 const MAX_OUTBOX_BYTES: usize = 40_000;
 const SLOTS: u32 = 6;

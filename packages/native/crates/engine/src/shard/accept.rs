@@ -6,8 +6,8 @@ use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;
 
 use super::{LISTENER, Shard};
-use crate::connection::{Connection, Opening, Phase};
-use crate::mailbox::{Adopted, Mail};
+use crate::bridge::mailbox::{Adopted, Mail};
+use crate::shard::connection::{Connection, Opening, Phase};
 use crate::socket;
 
 /// Connections that are accepted per wake-up; the others wait for the next, maybe of another shard.

@@ -4,10 +4,10 @@ use webmq_websocket::CloseCode;
 
 use super::ending::tell_closed;
 use super::{MAX_APPLIED_BYTES, Shard};
-use crate::command::{Command, MalformedBatch};
-use crate::connection::{Ending, Phase};
+use crate::bridge::command::{Command, MalformedBatch};
+use crate::bridge::mailbox::Mail;
 use crate::id::{ConnectionId, Slot};
-use crate::mailbox::Mail;
+use crate::shard::connection::{Ending, Phase};
 
 impl Shard {
     /// Takes what other threads left.
@@ -43,7 +43,7 @@ impl Shard {
 
     /// Applies commands in the order they were made, until so much is done that sockets should have their turn: some
     /// megabytes of commands, or as much output as one write per connection carries.
-    pub(super) fn apply_batches(&mut self) {
+    pub(crate) fn apply_batches(&mut self) {
         let mut applied_bytes = 0;
         while applied_bytes < MAX_APPLIED_BYTES
             && let Some(bytes) = self.apply_front()

@@ -2,10 +2,10 @@ use rustix::net::{Shutdown, shutdown};
 use webmq_websocket::{CloseCode, encode_close};
 
 use super::Shard;
-use crate::batch::Frame;
-use crate::connection::{Connection, Ending, Phase};
-use crate::event::Events;
+use crate::bridge::batch::Frame;
+use crate::bridge::event::Events;
 use crate::id::{ConnectionId, Slot};
+use crate::shard::connection::{Connection, Ending, Phase};
 use crate::stats::Stats;
 
 /// The outbox is over its limit.

@@ -5,9 +5,9 @@ use webmq_websocket::handshake::{
 
 use super::Shard;
 use super::ending::tell_closed;
-use crate::command::Headers;
-use crate::connection::{Opening, Phase};
+use crate::bridge::command::Headers;
 use crate::id::Slot;
+use crate::shard::connection::{Opening, Phase};
 use crate::socket;
 
 /// What a head that is complete asks for.

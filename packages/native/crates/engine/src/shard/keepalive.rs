@@ -3,10 +3,10 @@ use std::time::Duration;
 use webmq_websocket::{Opcode, encode_frame};
 
 use super::Shard;
-use crate::batch::Frame;
-use crate::connection::Phase;
+use crate::bridge::batch::Frame;
 use crate::id::Slot;
 use crate::options::Options;
+use crate::shard::connection::Phase;
 
 /// Deadlines are looked at this many times within the shortest timeout, so that none is late by more than a tenth.
 const TICKS_PER_TIMEOUT: u32 = 10;
@@ -35,7 +35,7 @@ impl Ticker {
 
 impl Shard {
     /// Does what is due by the clock.
-    pub(super) fn tick(&mut self) {
+    pub(crate) fn tick(&mut self) {
         self.resume_accepting();
         if self.now_ms < self.ticker.next_ms {
             return;

@@ -5,14 +5,13 @@
 
 mod accept;
 mod apply;
+pub(crate) mod connection;
 mod ending;
-mod guest;
+mod flush_pacer;
 mod handshake;
 mod keepalive;
-mod lending;
-mod pace;
-mod patience;
 mod receive;
+pub(crate) mod table;
 
 use std::collections::VecDeque;
 use std::mem::MaybeUninit;
@@ -28,21 +27,21 @@ use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
 use webmq_websocket::Inflater;
 
-use crate::batch::Batch;
-use crate::connection::Phase;
-use crate::event::Events;
+use crate::backpressure::Patience;
+use crate::bridge::batch::Batch;
+use crate::bridge::event::Events;
+use crate::bridge::mailbox::Mail;
 use crate::fanout::{Fanout, Outcome, Wire, Written};
 use crate::id::{ConnectionId, ShardId, Slot};
-use crate::mailbox::Mail;
+use crate::inline::Lending;
+use crate::shard::connection::Phase;
+use crate::shard::table::Table;
 use crate::shared::{Port, Shared};
 use crate::socket;
 use crate::stats::Stats;
-use crate::table::Table;
 use accept::Listener;
+use flush_pacer::Pace;
 use keepalive::Ticker;
-use lending::Lending;
-use pace::Pace;
-use patience::Patience;
 
 /// Bytes that are read from one connection at a time, into the one buffer that all connections of the shard share.
 const READ_BUFFER_BYTES: usize = 256 << 10;
@@ -54,41 +53,38 @@ const MAX_APPLIED_BYTES: usize = 4 << 20;
 const WAKE_UP: u64 = u64::MAX;
 const LISTENER: u64 = u64::MAX - 1;
 
-pub(crate) use guest::Next;
-pub(crate) use lending::WATCH_INTERVAL;
-
 pub(crate) struct Shard {
     id: ShardId,
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
     epoll: Arc<OwnedFd>,
-    ready: Vec<(EventFlags, u64)>,
+    pub(crate) ready: Vec<(EventFlags, u64)>,
     listener: Option<Listener>,
-    table: Table,
-    fanout: Fanout,
+    pub(crate) table: Table,
+    pub(crate) fanout: Fanout,
     ticker: Ticker,
     pace: Pace,
     patience: Patience,
-    lending: Lending,
+    pub(crate) lending: Lending,
     /// Whose turn it is.
-    is_guest: bool,
+    pub(crate) is_guest: bool,
     /// The connection that the last events of a guest's turn came from, if from one only: maybe the next do, too.
-    likely: Option<Slot>,
+    pub(crate) likely: Option<Slot>,
     /// Epoll was not asked in the last turn.
-    is_poll_due: bool,
+    pub(crate) is_poll_due: bool,
     /// What ended it before its time.
     failure: Option<String>,
-    events: Events,
+    pub(crate) events: Events,
     stats: Stats,
     read_buffer: Box<[u8]>,
     /// Decompresses for all connections, one message at a time.
     inflater: Inflater,
-    readable: VecDeque<Slot>,
+    pub(crate) readable: VecDeque<Slot>,
     mails: Vec<Mail>,
     /// Batches to apply, and where to go on in each.
-    batches: VecDeque<(Arc<Batch>, usize)>,
-    now_ms: u64,
-    is_shutting_down: bool,
-    is_aborted: bool,
+    pub(crate) batches: VecDeque<(Arc<Batch>, usize)>,
+    pub(crate) now_ms: u64,
+    pub(crate) is_shutting_down: bool,
+    pub(crate) is_aborted: bool,
 }
 
 impl Shard {
@@ -147,7 +143,7 @@ impl Shard {
     }
 
     /// Does something that may panic, which ends the shard and is reported; it never leaves the thread. `None`: it has failed.
-    fn guarded<R>(&mut self, act: impl FnOnce(&mut Self) -> Result<R, Errno>) -> Option<R> {
+    pub(crate) fn guarded<R>(&mut self, act: impl FnOnce(&mut Self) -> Result<R, Errno>) -> Option<R> {
         let failure = match catch_unwind(AssertUnwindSafe(|| act(self))) {
             Ok(Ok(done)) => return Some(done),
             Ok(Err(errno)) => format!("an I/O thread cannot wait for its sockets: {errno}"),
@@ -172,11 +168,11 @@ impl Shard {
         self.id
     }
 
-    fn port(&self) -> &Port {
+    pub(crate) fn port(&self) -> &Port {
         &self.shared.ports[self.id.index()]
     }
 
-    fn is_done(&self) -> bool {
+    pub(crate) fn is_done(&self) -> bool {
         self.is_aborted || (self.is_shutting_down && self.table.len() == 0 && self.batches.is_empty())
     }
 
@@ -188,7 +184,7 @@ impl Shard {
     }
 
     /// Does what waits, from noting what is ready to writing.
-    fn go_on(&mut self) {
+    pub(crate) fn go_on(&mut self) {
         self.note_ready();
         self.take_mail();
         self.apply_batches();
@@ -218,7 +214,7 @@ impl Shard {
     }
 
     /// Asks what is ready, for at most so long.
-    fn poll(&mut self, timeout: Option<Duration>) -> Result<(), Errno> {
+    pub(crate) fn poll(&mut self, timeout: Option<Duration>) -> Result<(), Errno> {
         let timeout = timeout.and_then(|time| Timespec::try_from(time).ok());
         self.ready.clear();
         let mut room = [const { MaybeUninit::<epoll::Event>::uninit() }; MAX_READY];
@@ -234,7 +230,7 @@ impl Shard {
         }
     }
 
-    fn look_at_clock(&mut self) {
+    pub(crate) fn look_at_clock(&mut self) {
         self.now_ms = self.shared.began.elapsed().as_millis() as u64;
     }
 
@@ -244,7 +240,7 @@ impl Shard {
     }
 
     /// Time until something is due by the clock; `None`: nothing is.
-    fn due_time(&self) -> Option<Duration> {
+    pub(crate) fn due_time(&self) -> Option<Duration> {
         let tick = (self.table.len() > 0).then(|| self.ticker.next_ms());
         let resume = self.listener.as_ref().and_then(Listener::resumes_at_ms);
         let next = tick.into_iter().chain(resume).min();
@@ -254,7 +250,7 @@ impl Shard {
     }
 
     /// Time for which the multicasts that wait are held back; `None`: they are to be written, or there are none.
-    fn hold(&self) -> Option<Duration> {
+    pub(crate) fn hold(&self) -> Option<Duration> {
         if !self.fanout.is_held() {
             return None;
         }
@@ -267,7 +263,7 @@ impl Shard {
         self.shared.began.elapsed().as_micros() as u64
     }
 
-    fn note_ready(&mut self) {
+    pub(crate) fn note_ready(&mut self) {
         for index in 0..self.ready.len() {
             let (flags, data) = self.ready[index];
             match data {
@@ -296,7 +292,7 @@ impl Shard {
     }
 
     /// Writes what is to be written in this turn.
-    fn write(&mut self) {
+    pub(crate) fn write(&mut self) {
         if self.hold().is_none() {
             if self.fanout.is_dirty() {
                 self.flush();
@@ -336,7 +332,7 @@ impl Shard {
     }
 
     /// Shows what has come of a turn; returns whether there are events.
-    fn publish(&mut self) -> bool {
+    pub(crate) fn publish(&mut self) -> bool {
         self.stats.outbox_bytes = self.fanout.outbox_bytes() as u64;
         let is_awaited = self.patience.is_granted(self.fanout.is_lagging(), self.now_us());
         let is_congested = is_awaited || self.fanout.is_congested(self.table.len());

@@ -2,9 +2,9 @@ use rustix::io::Errno;
 use webmq_websocket::{Event, MAX_CONTROL_PAYLOAD_BYTES, MAX_FRAME_HEADER_BYTES, MessageKind, Opcode, encode_frame};
 
 use super::Shard;
-use crate::batch::Frame;
-use crate::connection::Phase;
+use crate::bridge::batch::Frame;
 use crate::id::Slot;
+use crate::shard::connection::Phase;
 use crate::socket;
 
 /// Bytes that are decoded at a time of a connection with compression: they can become a thousand times as many (RFC 1951
@@ -32,7 +32,7 @@ impl Shard {
     }
 
     /// Reads from each connection that has something, once.
-    pub(super) fn receive_all(&mut self) {
+    pub(crate) fn receive_all(&mut self) {
         for _ in 0..self.readable.len() {
             if !self.has_inbound_room() {
                 // Asked again after the promise to be woken, for JavaScript may have drained in between.
@@ -46,11 +46,11 @@ impl Shard {
         }
     }
 
-    pub(super) fn has_inbound_room(&self) -> bool {
+    pub(crate) fn has_inbound_room(&self) -> bool {
         self.events.len() + self.port().outlet.undrained_bytes() < self.shared.options.max_inbound_bytes
     }
 
-    pub(super) fn receive(&mut self, slot: Slot) {
+    pub(crate) fn receive(&mut self, slot: Slot) {
         // The slot may have changed hands since it was queued; then this is one read too many and nothing worse.
         let Some(connection) = self.table.get_mut(slot) else { return };
         connection.is_readable = false;

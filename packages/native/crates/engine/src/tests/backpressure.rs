@@ -120,7 +120,7 @@ fn who_publishes_is_asked_to_wait_while_most_do_not_read_and_rung_when_they_do()
     });
     let mut count = 0;
     rig.until(|engine| {
-        let mut packer = crate::packer::Packer::default();
+        let mut packer = crate::bridge::packer::Packer::default();
         packer.multicast(&[1], &[b'x'; 100_000], None);
         count += 1;
         !engine.submit(&packer.0).expect("well packed") && engine.stats().outbox_bytes > 17 << 20
@@ -144,7 +144,7 @@ fn a_slow_reader_among_many_is_waited_for_once_and_then_keeps_nobody_from_publis
     });
     let mut wait_count = 0;
     while rig.engine.stats().slow_consumer_count == 0 {
-        let mut packer = crate::packer::Packer::default();
+        let mut packer = crate::bridge::packer::Packer::default();
         packer.multicast(&[1], &[b'x'; 100_000], None);
         if !rig.engine.submit(&packer.0).expect("well packed") {
             assert!(rig.engine.stats().outbox_bytes > 1 << 20, "nobody is behind");

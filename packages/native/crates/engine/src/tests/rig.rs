@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::client::Client;
-use crate::event::event_len;
-use crate::packer::Packer;
+use crate::bridge::event::event_len;
+use crate::bridge::packer::Packer;
 use crate::{Drained, Engine, Options};
 
 const PATIENCE: Duration = Duration::from_secs(20);

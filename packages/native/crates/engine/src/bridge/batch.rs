@@ -3,7 +3,7 @@ use std::sync::{Arc, OnceLock};
 
 use webmq_websocket::{Deflater, FrameHeader, MAX_FRAME_HEADER_BYTES, Opcode};
 
-use crate::command::{self, Fields, MalformedBatch};
+use crate::bridge::command::{self, Fields, MalformedBatch};
 
 /// A frame from this size on may be referred to instead of copied.
 const MIN_SHARED_BYTES: usize = 16 << 10;

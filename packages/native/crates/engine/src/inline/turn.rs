@@ -10,11 +10,11 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 
-use super::Shard;
-use super::lending::WATCH_INTERVAL;
-use crate::batch::Batch;
-use crate::connection::Phase;
+use super::policy::WATCH_INTERVAL;
+use crate::bridge::batch::Batch;
 use crate::id::Slot;
+use crate::shard::Shard;
+use crate::shard::connection::Phase;
 
 /// What becomes of a shard after a visit of a guest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub(crate) enum Next {
 
 impl Shard {
     /// Lends the shard if it was quiet for long enough. Whoever runs it has to leave it alone then.
-    pub(super) fn lend(&mut self) -> bool {
+    pub(crate) fn lend(&mut self) -> bool {
         if !self.wants_guest() || self.now_ms < self.lending.lends_at_ms() {
             return false;
         }
@@ -45,7 +45,7 @@ impl Shard {
     }
 
     /// Time until the shard may be lent; `None`: it may not.
-    pub(super) fn lend_time(&self) -> Option<Duration> {
+    pub(crate) fn lend_time(&self) -> Option<Duration> {
         self.wants_guest().then(|| Duration::from_millis(self.lending.lends_at_ms().saturating_sub(self.now_ms)))
     }
 

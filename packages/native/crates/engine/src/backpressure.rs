@@ -10,14 +10,14 @@ const PAUSE_US: u64 = 10 * MAX_WAIT_US;
 /// in its turn, catches up in some milliseconds, and would be cut off without those. From outside it looks like a
 /// reader that is slow for good, until the wait is over.
 #[derive(Default)]
-pub(super) struct Patience {
+pub(crate) struct Patience {
     waits_since_us: Option<u64>,
     barred_until_us: u64,
 }
 
 impl Patience {
     /// Whether publishers should wait; to be asked again at [`ends_at_us`](Self::ends_at_us).
-    pub(super) fn is_granted(&mut self, is_lagging: bool, now_us: u64) -> bool {
+    pub(crate) fn is_granted(&mut self, is_lagging: bool, now_us: u64) -> bool {
         if !is_lagging {
             self.waits_since_us = None;
             return false;
@@ -35,7 +35,7 @@ impl Patience {
     }
 
     /// When a wait ends at the latest; `None`: nobody waits.
-    pub(super) fn ends_at_us(&self) -> Option<u64> {
+    pub(crate) fn ends_at_us(&self) -> Option<u64> {
         self.waits_since_us.map(|since_us| since_us + MAX_WAIT_US)
     }
 }

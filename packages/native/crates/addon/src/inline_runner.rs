@@ -13,8 +13,8 @@ use napi::bindgen_prelude::{Buffer, FunctionRef, JsValue};
 use napi::{Env, Error, Result, check_status, sys};
 use webmq_engine::{Drained, Engine};
 
-use crate::call::{CallContext, call};
-use crate::uv::{self, Handle, Uv};
+use crate::js_call::{CallContext, call};
+use crate::libuv::{self as uv, Handle, Uv};
 
 /// The watched shards of an engine. Belongs to the thread of its event loop.
 pub(crate) struct Guests {

@@ -1,3 +1,11 @@
+mod policy;
+mod shard_cell;
+mod turn;
+
+pub(crate) use policy::{Lending, WATCH_INTERVAL};
+pub(crate) use shard_cell::Seat;
+pub(crate) use turn::Next;
+
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -18,7 +18,7 @@ const MAX_EXTRA_WRITES: u64 = 64;
 const EXTRA_WRITES_PER_MS: u64 = 10;
 
 /// Decides when a shard has so little to do that a guest does it on the side, and when its own thread is to do it.
-pub(super) struct Lending {
+pub(crate) struct Lending {
     quiet_ms: u64,
     busy_at_ms: u64,
     /// It was busy since this was asked last.
@@ -31,7 +31,7 @@ pub(super) struct Lending {
 }
 
 impl Lending {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             // An engine begins idle.
             quiet_ms: 0,
@@ -46,27 +46,27 @@ impl Lending {
     }
 
     /// There is more to do than a guest should.
-    pub(super) fn busy(&mut self, now_ms: u64) {
+    pub(crate) fn busy(&mut self, now_ms: u64) {
         self.busy_at_ms = now_ms;
         self.was_busy = true;
     }
 
-    pub(super) fn take_was_busy(&mut self) -> bool {
+    pub(crate) fn take_was_busy(&mut self) -> bool {
         std::mem::take(&mut self.was_busy)
     }
 
     /// A turn is to read from so many connections.
-    pub(super) fn receives(&mut self, connections: usize, now_ms: u64) -> bool {
+    pub(crate) fn receives(&mut self, connections: usize, now_ms: u64) -> bool {
         self.note(connections <= MAX_GUEST_CONNECTIONS, now_ms)
     }
 
     /// A turn has come to so many bytes of events.
-    pub(super) fn received(&mut self, event_bytes: usize, now_ms: u64) -> bool {
+    pub(crate) fn received(&mut self, event_bytes: usize, now_ms: u64) -> bool {
         self.note(event_bytes <= MAX_GUEST_EVENT_BYTES, now_ms)
     }
 
     /// So many writes are to be made. Returns whether a guest may make them.
-    pub(super) fn writes(&mut self, writes: usize, now_ms: u64) -> bool {
+    pub(crate) fn writes(&mut self, writes: usize, now_ms: u64) -> bool {
         let past_ms = now_ms - self.extra_writes_at_ms;
         if past_ms > 0 {
             self.extra_writes = self.extra_writes.saturating_sub(past_ms.saturating_mul(EXTRA_WRITES_PER_MS));
@@ -79,7 +79,7 @@ impl Lending {
     }
 
     /// A connection was accepted. Returns whether a guest may accept more.
-    pub(super) fn accepted(&mut self, now_ms: u64) -> bool {
+    pub(crate) fn accepted(&mut self, now_ms: u64) -> bool {
         if now_ms - self.accepts_since_ms > MIN_QUIET_MS {
             (self.accepts_since_ms, self.accepts) = (now_ms, 0);
         }
@@ -96,17 +96,17 @@ impl Lending {
     }
 
     /// When the shard may be lent if nothing happens until then.
-    pub(super) fn lends_at_ms(&self) -> u64 {
+    pub(crate) fn lends_at_ms(&self) -> u64 {
         self.busy_at_ms + self.quiet_ms
     }
 
-    pub(super) fn lent(&mut self, now_ms: u64) {
+    pub(crate) fn lent(&mut self, now_ms: u64) {
         self.was_busy = false;
         self.lent_at_ms = Some(now_ms);
     }
 
     /// The own thread has the shard back. If that was soon, it keeps it longer: to change hands costs some 50 us.
-    pub(super) fn taken_back(&mut self, now_ms: u64) {
+    pub(crate) fn taken_back(&mut self, now_ms: u64) {
         let Some(lent_at_ms) = self.lent_at_ms.take() else { return };
         let was_short = now_ms - lent_at_ms < self.quiet_ms;
         self.quiet_ms = if was_short { (2 * self.quiet_ms).min(MAX_QUIET_MS) } else { MIN_QUIET_MS };

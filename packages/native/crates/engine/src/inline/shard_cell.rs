@@ -2,9 +2,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
-use crate::batch::Batch;
-use crate::mailbox::Mailbox;
-use crate::shard::{Next, Shard, WATCH_INTERVAL};
+use crate::bridge::batch::Batch;
+use crate::bridge::mailbox::Mailbox;
+use crate::inline::{Next, WATCH_INTERVAL};
+use crate::shard::Shard;
 use crate::shared::Shared;
 
 /// Times in a row that a guest may be late before the shard is taken from it.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::Errno;
 
-use crate::batch::Batch;
+use crate::bridge::batch::Batch;
 
 /// A wait for room ends at the latest after this time, to look whether the shard still lives.
 const ROOM_CHECK: Duration = Duration::from_millis(100);

@@ -1,7 +1,7 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::event::{Events, event_len};
+use crate::bridge::event::{Events, event_len};
 
 /// Buffers up to this size are kept for the next turn.
 const MAX_KEPT_BYTES: usize = 1 << 20;

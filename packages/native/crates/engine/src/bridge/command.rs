@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 use webmq_websocket::{MAX_FRAME_HEADER_BYTES, Opcode};
 
-use crate::batch::{Batch, Frame};
+use crate::bridge::batch::{Batch, Frame};
 use crate::id::{ConnectionId, GroupId};
 
 const HEADER_BYTES: usize = 16;
@@ -217,7 +217,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::packer::Packer;
+    use crate::bridge::packer::Packer;
 
     fn packed() -> Vec<u8> {
         let mut packer = Packer::default();
