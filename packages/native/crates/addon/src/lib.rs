@@ -19,7 +19,7 @@ use napi::{Env, Error, Status};
 use napi_derive::napi;
 use webmq_engine::{Drained, Engine, EngineError, Options};
 
-use inline_runner::{Desk, Guests};
+use inline_runner::{CallBuffers, InlineRunner};
 use js_call::CallContext;
 
 /// Limits and timers of an engine, in bytes and milliseconds; `webmq_engine::Options` says what each prevents.
@@ -96,7 +96,7 @@ type Ring = ThreadsafeFunction<(), (), (), Status, false>;
 pub struct NativeEngine {
     engine: Arc<Engine>,
     /// `None`: the threads do everything.
-    guests: RefCell<Option<Rc<Guests>>>,
+    runner: RefCell<Option<Rc<InlineRunner>>>,
     /// Shared with the threads; taken by `close`, for the engine itself lives until JavaScript collects it.
     ring: Arc<Mutex<Option<Ring>>>,
 }
@@ -119,7 +119,7 @@ impl NativeEngine {
             }
         };
         let engine = Engine::start(engine_options(&options)?, Box::new(wake)).map_err(|error| to_js(&error))?;
-        Ok(Self { engine: Arc::new(engine), guests: RefCell::default(), ring })
+        Ok(Self { engine: Arc::new(engine), runner: RefCell::default(), ring })
     }
 
     /// Has the event loop run threads' work while there is little of it. `turn` is called with the length of the packed
@@ -135,12 +135,13 @@ impl NativeEngine {
     ) -> Result<bool, ErrorCode> {
         let failed = |error: Error| Error::new("E_TRANSPORT_FAILED", error.reason.to_string());
         let (turn, context) = (turn.create_ref().map_err(failed)?, CallContext::new(&env).map_err(failed)?);
-        if let Some(before) = self.guests.take() {
+        if let Some(before) = self.runner.take() {
             before.close();
         }
-        let guests = Guests::start(env, &self.engine, Desk { events, commands, turn, context }).map_err(failed)?;
-        let is_guest = guests.is_some();
-        self.guests.replace(guests);
+        let runner =
+            InlineRunner::start(env, &self.engine, CallBuffers { events, commands, turn, context }).map_err(failed)?;
+        let is_guest = runner.is_some();
+        self.runner.replace(runner);
         Ok(is_guest)
     }
 
@@ -182,8 +183,8 @@ impl NativeEngine {
     /// next event needs.
     #[napi(catch_unwind)]
     pub fn drain(&self, mut target: BufferSlice<'_>) -> i64 {
-        if let Some(guests) = &*self.guests.borrow() {
-            guests.sync();
+        if let Some(runner) = &*self.runner.borrow() {
+            runner.sync();
         }
         match self.engine.drain(&mut target) {
             Drained::Bytes(bytes) => bytes as i64,
@@ -230,8 +231,8 @@ impl NativeEngine {
     /// Ends what is left, joins the threads and lets the process end. Idempotent.
     #[napi(catch_unwind)]
     pub fn close(&self) {
-        if let Some(guests) = self.guests.take() {
-            guests.close();
+        if let Some(runner) = self.runner.take() {
+            runner.close();
         }
         self.engine.close();
         drop(self.ring.lock().unwrap_or_else(PoisonError::into_inner).take());

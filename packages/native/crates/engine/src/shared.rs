@@ -3,8 +3,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
 
-use crate::bridge::event_queue::{Bell, Outlet};
-use crate::bridge::handover::Handover;
+use crate::bridge::event_queue::{EventQueue, Waker};
+use crate::bridge::http_sockets::HttpSockets;
 use crate::bridge::mailbox::Mailbox;
 use crate::id::ShardId;
 use crate::options::Options;
@@ -21,16 +21,16 @@ const PAUSE_DRAIN_BYTES: usize = 8 << 20;
 /// the outboxes by then, and JavaScript has some more under way: all that must fit into an outbox.
 const UNAPPLIED_SHARE: usize = 4;
 
-/// What one shard shares with the other threads.
-pub(crate) struct Port {
-    /// What the shard waits with; a guest waits for this to be readable.
+/// What the other threads see of one shard.
+pub(crate) struct ShardHandle {
+    /// Reports the readiness of the shard's sockets. In inline mode, the event loop watches it.
     pub(crate) epoll: Arc<OwnedFd>,
     pub(crate) mailbox: Mailbox,
-    pub(crate) outlet: Outlet,
+    pub(crate) event_queue: EventQueue,
     pub(crate) stats: SharedStats,
     /// Many connections of the shard do not take what they are sent as fast as it comes.
     pub(crate) is_congested: AtomicBool,
-    /// A guest's visit is to break, to see what comes of it.
+    /// The next inline turn panics, for a test.
     #[cfg(test)]
     pub(crate) panics: AtomicBool,
 }
@@ -38,9 +38,9 @@ pub(crate) struct Port {
 /// What all threads of an engine share.
 pub(crate) struct Shared {
     pub(crate) options: Options,
-    pub(crate) ports: Vec<Port>,
-    pub(crate) bell: Bell,
-    pub(crate) handover: Handover,
+    pub(crate) shards: Vec<ShardHandle>,
+    pub(crate) waker: Waker,
+    pub(crate) http_sockets: HttpSockets,
     pub(crate) began: Instant,
     /// Upgrades in flight and open connections.
     admitted: AtomicUsize,
@@ -48,23 +48,22 @@ pub(crate) struct Shared {
     is_drain_paused: AtomicBool,
     /// Those who publish wait until the shards have caught up.
     is_writable_awaited: AtomicBool,
-    /// Somebody runs the shards that are lent.
-    pub(crate) has_guest: AtomicBool,
+    /// The event loop runs shards with little to do.
+    pub(crate) is_inline_enabled: AtomicBool,
 }
 
 impl Shared {
-    pub(crate) fn new(options: Options, ports: Vec<Port>, bell: Bell) -> Self {
-        let handover = Handover::default();
+    pub(crate) fn new(options: Options, shards: Vec<ShardHandle>, waker: Waker) -> Self {
         Self {
             options,
-            ports,
-            bell,
-            handover,
+            shards,
+            waker,
+            http_sockets: HttpSockets::default(),
             began: Instant::now(),
             admitted: AtomicUsize::new(0),
             is_drain_paused: AtomicBool::new(false),
             is_writable_awaited: AtomicBool::new(false),
-            has_guest: AtomicBool::new(false),
+            is_inline_enabled: AtomicBool::new(false),
         }
     }
 
@@ -77,7 +76,7 @@ impl Shared {
             .is_ok()
     }
 
-    pub(crate) fn dismiss(&self) {
+    pub(crate) fn release(&self) {
         self.admitted.fetch_sub(1, Ordering::AcqRel);
     }
 
@@ -117,22 +116,22 @@ impl Shared {
     }
 
     fn is_saturated(&self, max_bytes: usize) -> bool {
-        let is_saturated = |port: &Port| {
+        let is_saturated = |port: &ShardHandle| {
             let is_congested = port.mailbox.batch_bytes() > max_bytes || port.is_congested.load(Ordering::SeqCst);
             is_congested && !port.mailbox.is_closed()
         };
-        self.ports.iter().any(is_saturated)
+        self.shards.iter().any(is_saturated)
     }
 
     fn is_behind(&self) -> bool {
-        self.ports.iter().any(|port| port.mailbox.batch_bytes() > PAUSE_DRAIN_BYTES)
+        self.shards.iter().any(|shard| shard.mailbox.batch_bytes() > PAUSE_DRAIN_BYTES)
     }
 
     /// The shard with the fewest sockets, `own` among equals; counts one more there. `None`: there are too many.
     pub(crate) fn assign(&self, own: ShardId) -> Option<ShardId> {
         let mut total = 0;
         let mut best = (usize::MAX, own);
-        for (index, port) in self.ports.iter().enumerate().filter(|(_, port)| !port.mailbox.is_closed()) {
+        for (index, port) in self.shards.iter().enumerate().filter(|(_, port)| !port.mailbox.is_closed()) {
             let load = port.mailbox.load.load(Ordering::Acquire);
             let shard = ShardId(index as u8);
             total += load;
@@ -143,7 +142,7 @@ impl Shared {
         if total >= self.options.max_connections + REFUSED_AT_ONCE {
             return None;
         }
-        self.ports[best.1.index()].mailbox.load.fetch_add(1, Ordering::AcqRel);
+        self.shards[best.1.index()].mailbox.load.fetch_add(1, Ordering::AcqRel);
         Some(best.1)
     }
 }

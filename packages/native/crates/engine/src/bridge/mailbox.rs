@@ -1,38 +1,39 @@
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::thread::Thread;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use rustix::event::{EventfdFlags, eventfd};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::Errno;
 
 use crate::bridge::batch::Batch;
 
-/// A wait for room ends at the latest after this time, to look whether the shard still lives.
+/// A caller that waits for room checks at this interval whether the shard still runs.
 const ROOM_CHECK: Duration = Duration::from_millis(100);
-/// Multicasts that may pile up before they wake a shard from its nap: about what a write carries.
-const MAX_NAP_BYTES: usize = 64 << 10;
+/// Bytes of multicasts that may arrive before a holding shard is woken: about what one write carries.
+const MAX_HELD_BYTES: usize = 64 << 10;
 
+/// The shard's thread runs the shard.
 const AWAKE: u8 = 0;
-/// The shard holds multicasts back until a time that it has set an alarm for: more of them need not wake it.
-const NAPPING: u8 = 1;
+/// The shard's thread sleeps until it flushes the multicasts that it holds back. More multicasts do not wake it.
+const HOLDING: u8 = 1;
+/// The shard's thread sleeps until something happens.
 const ASLEEP: u8 = 2;
-/// A guest runs the shard; its own thread is parked.
-const LENT: u8 = 3;
+/// The event loop runs the shard; the shard's thread stands by. See [`inline`](crate::inline).
+const INLINE: u8 = 3;
 
-/// Something that a shard is to do.
+/// Work for a shard.
 pub(crate) enum Mail {
     Batch(Arc<Batch>),
     Listen(Arc<OwnedFd>),
     Adopt(Adopted),
-    /// Let go of the listening socket.
+    /// Close the listening socket.
     StopAccepting,
-    /// Close every connection and end when the last is gone.
+    /// Close every connection, then end.
     ShutDown,
     /// End now.
     Abort,
-    /// Break, to see what comes of it.
+    /// Panic, for a test.
     #[cfg(test)]
     Panic,
 }
@@ -40,44 +41,55 @@ pub(crate) enum Mail {
 /// A connected socket for a shard.
 pub(crate) struct Adopted {
     pub(crate) socket: OwnedFd,
-    /// What somebody else has read of the request.
+    /// Bytes of the request that were read before.
     pub(crate) head: Vec<u8>,
-    /// It came as an upgrade from somebody else's HTTP server.
+    /// The socket comes from an upgrade of another HTTP server.
     pub(crate) is_attached: bool,
 }
 
-/// What other threads want of a shard. Posting wakes it, with a system call only if it sleeps.
+/// What ended a wait of the shard's thread in inline mode.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Woken {
+    /// A socket of the shard is ready.
+    SocketReady,
+    /// The time is over, or somebody called [`Mailbox::nudge`].
+    Due,
+}
+
+/// Work from other threads for one shard. Posting wakes the shard, with a system call only if its thread sleeps.
 pub(crate) struct Mailbox {
     queue: Mutex<Queue>,
     room: Condvar,
+    /// Wakes the thread from its epoll.
     event: OwnedFd,
+    /// Wakes the thread while it stands by in inline mode. Not in the epoll, so the event loop does not see it.
+    nudge: OwnedFd,
     state: AtomicU8,
-    /// The shard's own thread, which is unparked to take the shard back.
-    host: OnceLock<Thread>,
     /// The shard has ended.
     is_closed: AtomicBool,
     /// Bytes of batches that were posted and not yet applied.
     batch_bytes: AtomicUsize,
-    /// Sockets of the shard, those on their way to it included.
+    /// Sockets of the shard, including those on their way to it.
     pub(crate) load: AtomicUsize,
 }
 
 #[derive(Default)]
 struct Queue {
     mails: Vec<Mail>,
-    /// Multicasts that need not wake a napping shard.
-    idle_bytes: usize,
+    /// Bytes of multicasts that may wait while the shard holds output back.
+    held_bytes: usize,
     is_urgent: bool,
 }
 
 impl Mailbox {
     pub(crate) fn new() -> Result<Self, Errno> {
+        let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
         Ok(Self {
             queue: Mutex::default(),
             room: Condvar::new(),
-            event: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
+            event: eventfd(0, flags)?,
+            nudge: eventfd(0, flags)?,
             state: AtomicU8::new(AWAKE),
-            host: OnceLock::new(),
             is_closed: AtomicBool::new(false),
             batch_bytes: AtomicUsize::new(0),
             load: AtomicUsize::new(0),
@@ -97,7 +109,7 @@ impl Mailbox {
         self.batch_bytes.load(Ordering::SeqCst)
     }
 
-    /// Leaves something for the shard; gives it back if the shard has ended.
+    /// Posts work; returns it if the shard has ended.
     pub(crate) fn post(&self, mail: Mail) -> Result<(), Mail> {
         let mut queue = self.lock();
         if self.is_closed() {
@@ -105,50 +117,66 @@ impl Mailbox {
         }
         if let Mail::Batch(batch) = &mail {
             self.batch_bytes.fetch_add(batch.bytes().len(), Ordering::SeqCst);
-            queue.idle_bytes += batch.bytes().len();
-            queue.is_urgent |= batch.is_urgent() || queue.idle_bytes > MAX_NAP_BYTES;
+            queue.held_bytes += batch.bytes().len();
+            queue.is_urgent |= batch.is_urgent() || queue.held_bytes > MAX_HELD_BYTES;
         } else {
             queue.is_urgent = true;
         }
         queue.mails.push(mail);
         let is_urgent = queue.is_urgent;
         drop(queue);
-        if is_urgent || matches!(self.state.load(Ordering::SeqCst), ASLEEP | LENT) {
+        if is_urgent || matches!(self.state.load(Ordering::SeqCst), ASLEEP | INLINE) {
             self.wake();
         }
         Ok(())
     }
 
-    /// Wakes the shard's own thread; if the shard is lent, the thread takes it back.
+    /// Wakes the shard's thread. In inline mode the thread takes the shard back.
     pub(crate) fn wake(&self) {
         match self.state.swap(AWAKE, Ordering::SeqCst) {
             AWAKE => {}
-            LENT => self.nudge(),
-            _ => {
-                // Never read, but 2^64 wake-ups are out of reach.
-                let written = rustix::io::write(&self.event, &1_u64.to_ne_bytes());
-                debug_assert!(written.is_ok());
-            }
+            INLINE => self.nudge(),
+            // Never read, but 2^64 wake-ups are out of reach.
+            _ => signal(&self.event),
         }
     }
 
-    /// Lends the shard of the calling thread to guests. `false`: it must not, there is mail.
-    pub(crate) fn lend(&self) -> bool {
-        self.host.get_or_init(std::thread::current);
-        self.announce(LENT)
+    /// Hands the calling thread's shard over to the event loop. `false`: there is mail, so the thread must keep it.
+    pub(crate) fn hand_over(&self) -> bool {
+        self.announce(INLINE)
     }
 
-    /// Has the parked thread look at a shard that it has lent.
+    /// Makes the thread that stands by look at its shard.
     pub(crate) fn nudge(&self) {
-        self.host.get().into_iter().for_each(Thread::unpark);
+        signal(&self.nudge);
     }
 
-    pub(crate) fn is_lent(&self) -> bool {
-        self.state.load(Ordering::SeqCst) == LENT
+    pub(crate) fn is_inline(&self) -> bool {
+        self.state.load(Ordering::SeqCst) == INLINE
     }
 
-    /// Counts in a batch that a guest applies at once. `false`: it has to be posted, behind what waits.
-    pub(crate) fn pass(&self, batch: &Batch) -> bool {
+    /// Blocks the thread that stands by until it is nudged, or `timeout` is over (`None`: no limit), or `epoll` is readable.
+    pub(crate) fn stand_by(&self, epoll: Option<&OwnedFd>, timeout: Option<Duration>) -> Woken {
+        let timeout = timeout.and_then(|time| Timespec::try_from(time).ok());
+        let nudge = PollFd::new(&self.nudge, PollFlags::IN);
+        let socket = PollFd::new(epoll.unwrap_or(&self.nudge), PollFlags::IN);
+        let mut watched = [nudge, socket];
+        let count = if epoll.is_some() { 2 } else { 1 };
+        // It fails only when a signal interrupts it: then the caller looks once more than needed.
+        let polled = poll(&mut watched[..count], timeout.as_ref());
+        debug_assert!(matches!(polled, Ok(_) | Err(Errno::INTR)), "{polled:?}");
+        let [nudge, socket] = watched;
+        if !nudge.revents().is_empty() {
+            // Cannot fail: it is readable, and nobody else reads it.
+            let read = rustix::io::read(&self.nudge, &mut [0; 8]);
+            debug_assert!(read.is_ok());
+            return Woken::Due;
+        }
+        if epoll.is_some() && !socket.revents().is_empty() { Woken::SocketReady } else { Woken::Due }
+    }
+
+    /// Counts a batch that is applied inline. `false`: it must be posted, because other mail waits.
+    pub(crate) fn bypass(&self, batch: &Batch) -> bool {
         let is_empty = self.lock().mails.is_empty();
         if is_empty {
             self.batch_bytes.fetch_add(batch.bytes().len(), Ordering::SeqCst);
@@ -164,11 +192,11 @@ impl Mailbox {
         }
     }
 
-    /// Moves everything that waits to the end of `mails`.
+    /// Moves all mail to the end of `mails`.
     pub(crate) fn take(&self, mails: &mut Vec<Mail>) {
         let mut queue = self.lock();
         mails.append(&mut queue.mails);
-        (queue.idle_bytes, queue.is_urgent) = (0, false);
+        (queue.held_bytes, queue.is_urgent) = (0, false);
     }
 
     /// Notes that a batch was applied.
@@ -177,12 +205,12 @@ impl Mailbox {
         self.room.notify_all();
     }
 
-    /// Announces that the shard is about to sleep. `false`: it must not, there is mail.
+    /// Announces that the shard's thread is about to sleep. `false`: there is mail, so it must not.
     pub(crate) fn prepare_sleep(&self) -> bool {
         self.announce(ASLEEP)
     }
 
-    /// Announces that the shard is about to be in a state that mail ends. `false`: there is some.
+    /// Announces a state that mail ends. `false`: there is mail already, and the state stays [`AWAKE`].
     fn announce(&self, state: u8) -> bool {
         self.state.store(state, Ordering::SeqCst);
         let has_mail = !self.lock().mails.is_empty();
@@ -192,10 +220,10 @@ impl Mailbox {
         !has_mail
     }
 
-    /// Announces that the shard is about to sleep until it flushes what it holds back. `false`: it must not, there is mail
-    /// that is not to wait.
-    pub(crate) fn prepare_nap(&self) -> bool {
-        self.state.store(NAPPING, Ordering::SeqCst);
+    /// Announces that the shard's thread is about to sleep until it flushes what it holds back. `false`: there is urgent
+    /// mail, so it must not.
+    pub(crate) fn prepare_hold(&self) -> bool {
+        self.state.store(HOLDING, Ordering::SeqCst);
         let is_urgent = self.lock().is_urgent;
         if is_urgent {
             self.state.store(AWAKE, Ordering::SeqCst);
@@ -203,7 +231,7 @@ impl Mailbox {
         !is_urgent
     }
 
-    /// Ends the sleep. The eventfd is watched edge-triggered, so it need not be read.
+    /// Ends a sleep. The eventfd is watched edge-triggered, so it need not be read.
     pub(crate) fn woken(&self) {
         self.state.store(AWAKE, Ordering::SeqCst);
     }
@@ -222,4 +250,9 @@ impl Mailbox {
     fn lock(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn signal(event: &OwnedFd) {
+    let written = rustix::io::write(event, &1_u64.to_ne_bytes());
+    debug_assert!(written.is_ok());
 }

@@ -4,7 +4,7 @@ pub(crate) mod batch;
 pub(crate) mod command;
 pub(crate) mod event;
 pub(crate) mod event_queue;
-pub(crate) mod handover;
+pub(crate) mod http_sockets;
 pub(crate) mod mailbox;
 #[cfg(test)]
 pub(crate) mod packer;

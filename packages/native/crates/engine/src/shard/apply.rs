@@ -2,7 +2,7 @@ use std::sync::atomic::Ordering;
 
 use webmq_websocket::CloseCode;
 
-use super::ending::tell_closed;
+use super::ending::report_closed;
 use super::{MAX_APPLIED_BYTES, Shard};
 use crate::bridge::command::{Command, MalformedBatch};
 use crate::bridge::mailbox::Mail;
@@ -13,12 +13,12 @@ impl Shard {
     /// Takes what other threads left.
     pub(super) fn take_mail(&mut self) {
         let mut mails = std::mem::take(&mut self.mails);
-        self.port().mailbox.take(&mut mails);
+        self.handle().mailbox.take(&mut mails);
         for mail in mails.drain(..) {
             match mail {
                 Mail::Batch(batch) => {
                     if !batch.is_small() {
-                        self.lending.busy(self.now_ms);
+                        self.inline.policy.note_busy(self.now_ms);
                     }
                     self.batches.push_back((batch, 0));
                 }
@@ -79,15 +79,15 @@ impl Shard {
         let writes = self.fanout.end_batch();
         if writes > 0 {
             let now_us = self.now_us();
-            self.pace.arrived(writes, now_us);
+            self.pacer.arrived(writes, now_us);
         }
         let end = commands.position();
         if end < batch.bytes().len() {
             self.batches.push_front((batch, end));
         } else {
-            self.port().mailbox.applied(batch.bytes().len());
+            self.handle().mailbox.applied(batch.bytes().len());
             if self.shared.is_drain_resumable() {
-                self.shared.bell.ring();
+                self.shared.waker.wake();
             }
         }
         Some(end - start)
@@ -154,10 +154,10 @@ impl Shard {
         let id = self.table.id(slot);
         let Some(mut connection) = self.table.remove(slot) else { return };
         self.fanout.remove(slot);
-        self.port().mailbox.load.fetch_sub(1, Ordering::AcqRel);
+        self.handle().mailbox.load.fetch_sub(1, Ordering::AcqRel);
         if connection.is_admitted {
-            self.shared.dismiss();
+            self.shared.release();
         }
-        tell_closed(id, &mut connection, &mut self.events, &mut self.stats);
+        report_closed(id, &mut connection, &mut self.events, &mut self.stats);
     }
 }

@@ -26,7 +26,7 @@ const FIRST_WRITE_US: f64 = 4.0;
 /// [`BUSY_LOAD`] of its time, everything leaves in the turn it came in. Otherwise the shard rests after a flush for one and
 /// a half times as long as the next will take, and at most for the limit: a publication then waits no longer than that, and
 /// the flush that it came in, for its own to begin.
-pub(super) struct Pace {
+pub(super) struct FlushPacer {
     max_hold_us: f64,
     write_us: f64,
     load: f64,
@@ -37,7 +37,7 @@ pub(super) struct Pace {
     scale: f64,
 }
 
-impl Pace {
+impl FlushPacer {
     pub(super) fn new(max_hold: Duration) -> Self {
         Self {
             max_hold_us: max_hold.as_micros() as f64,
@@ -102,7 +102,7 @@ mod tests {
     /// Publications at a fixed rate, for a shard that is woken exactly when it asks to be. `shared`: all are for the same
     /// connections; otherwise each has connections of its own.
     fn second(receivers: usize, per_second: u64, max_hold_ms: u64, is_shared: bool) -> Second {
-        let mut pace = Pace::new(Duration::from_millis(max_hold_ms));
+        let mut pace = FlushPacer::new(Duration::from_millis(max_hold_ms));
         let arrivals: Vec<u64> = (0..2 * per_second).map(|number| number * 1_000_000 / per_second).collect();
         let (mut now_us, mut next) = (0, 0);
         let mut waiting: Vec<u64> = Vec::new();

@@ -48,7 +48,7 @@ impl Shard {
     }
 
     /// The peer of an open connection has given a sign of life.
-    pub(super) fn heard(&mut self, slot: Slot) {
+    pub(super) fn note_alive(&mut self, slot: Slot) {
         let Some(connection) = self.table.get_mut(slot) else { return };
         connection.awaits_pong = false;
         let interval = self.shared.options.ping_interval;
@@ -57,7 +57,7 @@ impl Shard {
     }
 
     /// The peer has taken bytes that it had refused. A ping may wait behind a megabyte of output, so it is given more time.
-    pub(super) fn progressed(&mut self, slot: Slot) {
+    pub(super) fn note_progress(&mut self, slot: Slot) {
         if self.table.get(slot).is_some_and(|connection| connection.phase == Phase::Open && connection.awaits_pong) {
             let deadline_ms = self.now_ms + self.shared.options.ping_timeout.as_millis() as u64;
             self.table.set_deadline(slot, Some(deadline_ms));
@@ -71,7 +71,7 @@ impl Shard {
                 self.refuse(slot, 408, "E_HANDSHAKE_TIMEOUT", "handshake took too long");
             }
             // Something has come and waits to be read, because JavaScript is behind.
-            Phase::Open if connection.is_readable => self.heard(slot),
+            Phase::Open if connection.is_readable => self.note_alive(slot),
             Phase::Open if connection.awaits_pong => self.end_silent(slot),
             Phase::Open => {
                 connection.awaits_pong = true;

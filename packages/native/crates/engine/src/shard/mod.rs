@@ -1,7 +1,7 @@
 //! One I/O thread: an epoll, the connections that are pinned to it, and their output.
 //!
 //! A turn: wait, note what is ready, take what other threads want, read, write once per connection, tell JavaScript. A busy
-//! shard puts several turns' multicasts into one write ([`Pace`]); whatever else is to be written leaves in its turn.
+//! shard puts several turns' multicasts into one write ([`FlushPacer`]); whatever else is to be written leaves in its turn.
 
 mod accept;
 mod apply;
@@ -33,14 +33,14 @@ use crate::bridge::event::Events;
 use crate::bridge::mailbox::Mail;
 use crate::fanout::{Fanout, Outcome, Wire, Written};
 use crate::id::{ConnectionId, ShardId, Slot};
-use crate::inline::Lending;
+use crate::inline::InlineState;
 use crate::shard::connection::Phase;
 use crate::shard::table::Table;
-use crate::shared::{Port, Shared};
+use crate::shared::{ShardHandle, Shared};
 use crate::socket;
 use crate::stats::Stats;
 use accept::Listener;
-use flush_pacer::Pace;
+use flush_pacer::FlushPacer;
 use keepalive::Ticker;
 
 /// Bytes that are read from one connection at a time, into the one buffer that all connections of the shard share.
@@ -62,15 +62,9 @@ pub(crate) struct Shard {
     pub(crate) table: Table,
     pub(crate) fanout: Fanout,
     ticker: Ticker,
-    pace: Pace,
+    pacer: FlushPacer,
     patience: Patience,
-    pub(crate) lending: Lending,
-    /// Whose turn it is.
-    pub(crate) is_guest: bool,
-    /// The connection that the last events of a guest's turn came from, if from one only: maybe the next do, too.
-    pub(crate) likely: Option<Slot>,
-    /// Epoll was not asked in the last turn.
-    pub(crate) is_poll_due: bool,
+    pub(crate) inline: InlineState,
     /// What ended it before its time.
     failure: Option<String>,
     pub(crate) events: Events,
@@ -91,7 +85,7 @@ impl Shard {
     /// # Errors
     /// Epoll refuses the mailbox.
     pub(crate) fn new(id: ShardId, shared: &Arc<Shared>) -> Result<Self, Errno> {
-        let Port { epoll, mailbox, .. } = &shared.ports[id.index()];
+        let ShardHandle { epoll, mailbox, .. } = &shared.shards[id.index()];
         epoll::add(epoll, mailbox.event(), EventData::new_u64(WAKE_UP), EventFlags::IN | EventFlags::ET)?;
         Ok(Self {
             id,
@@ -101,12 +95,9 @@ impl Shard {
             table: Table::new(id),
             fanout: Fanout::new(shared.options.max_outbox_bytes),
             ticker: Ticker::new(&shared.options),
-            pace: Pace::new(shared.options.flush_interval),
+            pacer: FlushPacer::new(shared.options.flush_interval),
             patience: Patience::default(),
-            lending: Lending::new(),
-            is_guest: false,
-            likely: None,
-            is_poll_due: false,
+            inline: InlineState::new(),
             failure: None,
             events: Events::default(),
             stats: Stats::default(),
@@ -122,24 +113,24 @@ impl Shard {
         })
     }
 
-    /// Runs on its own thread, until it is lent (`true`) or ends.
-    pub(crate) fn host(&mut self) -> bool {
+    /// Runs on the shard's thread until it goes inline (`true`) or ends.
+    pub(crate) fn run_until_inline(&mut self) -> bool {
         self.look_at_clock();
-        self.lending.taken_back(self.now_ms);
-        let is_lent = self.failure.is_none()
+        self.inline.policy.taken_back(self.now_ms);
+        let is_inline = self.failure.is_none()
             && self.guarded(|shard| {
                 while !shard.is_done() {
                     shard.turn()?;
-                    if shard.lend() {
+                    if shard.hand_over() {
                         return Ok(true);
                     }
                 }
                 Ok(false)
             }) == Some(true);
-        if !is_lent {
+        if !is_inline {
             self.conclude();
         }
-        is_lent
+        is_inline
     }
 
     /// Does something that may panic, which ends the shard and is reported; it never leaves the thread. `None`: it has failed.
@@ -155,12 +146,12 @@ impl Shard {
 
     fn conclude(&mut self) {
         let failure = self.failure.take();
-        self.port().mailbox.close();
+        self.handle().mailbox.close();
         // The state may be what made it panic: nothing of it is used but the list of connections.
         let ended = catch_unwind(AssertUnwindSafe(|| self.end(failure.as_deref())));
         if ended.is_err() {
             self.events.ended(self.id);
-            self.tell();
+            self.report();
         }
     }
 
@@ -168,8 +159,8 @@ impl Shard {
         self.id
     }
 
-    pub(crate) fn port(&self) -> &Port {
-        &self.shared.ports[self.id.index()]
+    pub(crate) fn handle(&self) -> &ShardHandle {
+        &self.shared.shards[self.id.index()]
     }
 
     pub(crate) fn is_done(&self) -> bool {
@@ -178,38 +169,38 @@ impl Shard {
 
     fn turn(&mut self) -> Result<(), Errno> {
         self.wait()?;
-        self.go_on();
-        self.tell();
+        self.work();
+        self.report();
         Ok(())
     }
 
     /// Does what waits, from noting what is ready to writing.
-    pub(crate) fn go_on(&mut self) {
+    pub(crate) fn work(&mut self) {
         self.note_ready();
         self.take_mail();
         self.apply_batches();
-        self.lending.receives(self.readable.len(), self.now_ms);
+        self.inline.policy.allows_reads(self.readable.len(), self.now_ms);
         self.receive_all();
-        self.lending.received(self.events.len(), self.now_ms);
+        self.inline.policy.note_events(self.events.len(), self.now_ms);
         self.tick();
-        self.lending.writes(self.fanout.pending_writes(), self.now_ms);
+        self.inline.policy.allows_writes(self.fanout.pending_writes(), self.now_ms);
         self.write();
     }
 
     /// Waits for something to do, if there is nothing yet.
     fn wait(&mut self) -> Result<(), Errno> {
-        let mailbox = &self.shared.ports[self.id.index()].mailbox;
-        let hold = self.hold();
+        let mailbox = &self.shared.shards[self.id.index()].mailbox;
+        let hold = self.hold_time();
         let is_busy = !self.batches.is_empty()
             || self.fanout.is_urgent()
             || (hold.is_none() && self.fanout.is_dirty())
             || self.can_receive();
-        let prepare = || if hold.is_some() { mailbox.prepare_nap() } else { mailbox.prepare_sleep() };
+        let prepare = || if hold.is_some() { mailbox.prepare_hold() } else { mailbox.prepare_sleep() };
         // Asked again once it counts as asleep: from then on, who makes room wakes it.
         let sleeps = !is_busy && prepare() && !self.can_receive();
         let timeout = if sleeps { self.sleep_time(hold) } else { Some(Duration::ZERO) };
         let waited = self.poll(timeout);
-        self.port().mailbox.woken();
+        self.handle().mailbox.woken();
         waited
     }
 
@@ -236,7 +227,7 @@ impl Shard {
 
     /// Time that the own thread may sleep; `None`: until it is woken.
     fn sleep_time(&self, hold: Option<Duration>) -> Option<Duration> {
-        self.due_time().into_iter().chain(hold).chain(self.lend_time()).min()
+        self.due_time().into_iter().chain(hold).chain(self.time_to_inline()).min()
     }
 
     /// Time until something is due by the clock; `None`: nothing is.
@@ -250,12 +241,12 @@ impl Shard {
     }
 
     /// Time for which the multicasts that wait are held back; `None`: they are to be written, or there are none.
-    pub(crate) fn hold(&self) -> Option<Duration> {
+    pub(crate) fn hold_time(&self) -> Option<Duration> {
         if !self.fanout.is_held() {
             return None;
         }
         let now_us = self.now_us();
-        let left_us = self.pace.flushes_at_us(self.fanout.held_writes(), now_us).saturating_sub(now_us);
+        let left_us = self.pacer.flushes_at_us(self.fanout.held_writes(), now_us).saturating_sub(now_us);
         (left_us > 0).then(|| Duration::from_micros(left_us))
     }
 
@@ -284,7 +275,7 @@ impl Shard {
             return self.drop_connection(slot);
         }
         if flags.contains(EventFlags::OUT) && self.fanout.unblock(slot) {
-            self.progressed(slot);
+            self.note_progress(slot);
         }
         if has_hung_up || flags.contains(EventFlags::IN) {
             self.queue_receive(slot);
@@ -293,7 +284,7 @@ impl Shard {
 
     /// Writes what is to be written in this turn.
     pub(crate) fn write(&mut self) {
-        if self.hold().is_none() {
+        if self.hold_time().is_none() {
             if self.fanout.is_dirty() {
                 self.flush();
             }
@@ -312,7 +303,7 @@ impl Shard {
         self.stats.sent_byte_count += sockets.sent_bytes;
         if let Some(began) = began {
             let cost = cpu_time().saturating_sub(began);
-            self.pace.flushed(sockets.write_count, cost, self.now_us());
+            self.pacer.flushed(sockets.write_count, cost, self.now_us());
         }
         self.conclude_flush();
     }
@@ -325,9 +316,9 @@ impl Shard {
     }
 
     /// Shows what has come of a turn, and rings if JavaScript should look.
-    fn tell(&mut self) {
+    fn report(&mut self) {
         if self.publish() {
-            self.shared.bell.ring();
+            self.shared.waker.wake();
         }
     }
 
@@ -336,15 +327,15 @@ impl Shard {
         self.stats.outbox_bytes = self.fanout.outbox_bytes() as u64;
         let is_awaited = self.patience.is_granted(self.fanout.is_lagging(), self.now_us());
         let is_congested = is_awaited || self.fanout.is_congested(self.table.len());
-        let port = &self.shared.ports[self.id.index()];
+        let port = &self.shared.shards[self.id.index()];
         port.stats.write(&self.stats);
         port.is_congested.store(is_congested, Ordering::SeqCst);
         if self.shared.is_writable_again() {
-            self.shared.bell.ring();
+            self.shared.waker.wake();
         }
         let has_events = self.events.len() > 0;
         if has_events {
-            port.outlet.put(&mut self.events);
+            port.event_queue.put(&mut self.events);
         }
         has_events
     }

@@ -130,7 +130,7 @@ fn who_publishes_is_asked_to_wait_while_most_do_not_read_and_rung_when_they_do()
         assert_eq!(client.message(), [b'x'; 100_000]);
     }
     rig.until(Engine::is_writable);
-    rig.wait_for_ring();
+    rig.wait_for_wake();
 }
 
 #[test]

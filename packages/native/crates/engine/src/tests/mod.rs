@@ -1,5 +1,5 @@
 //! The engine over real sockets.
-#![expect(clippy::duplicate_mod, reason = "what holds without a guest holds with one")]
+#![expect(clippy::duplicate_mod, reason = "the same must hold with inline mode and without")]
 
 mod backpressure;
 mod client;
