@@ -1,3 +1,9 @@
+/// Output that waits for a connection when it begins to lag: half an outbox. It lags until less than a quarter waits, so that
+/// publishers do not stop again at once.
+pub(crate) fn lag_bytes(max_outbox_bytes: u64, is_lagging: bool) -> u64 {
+    max_outbox_bytes / if is_lagging { 4 } else { 2 }
+}
+
 /// Publishers wait no longer for a few readers that are far behind.
 const MAX_WAIT_US: u64 = 200_000;
 /// After a wait that was in vain there is none for so long: a reader that stays slow costs the others a tenth of their time at

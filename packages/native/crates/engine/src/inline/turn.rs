@@ -69,7 +69,10 @@ impl Shard {
 
     /// Nothing is half done: all further work is announced by epoll, by a deadline or by mail.
     fn is_at_rest(&self) -> bool {
-        self.batches.is_empty() && self.readable.is_empty() && !self.fanout.is_dirty() && !self.fanout.has_blocked()
+        self.batches.is_empty()
+            && self.readable.is_empty()
+            && !self.fanout.is_dirty()
+            && self.fanout.blocked_count() == 0
     }
 
     pub(super) fn has_connections(&self) -> bool {

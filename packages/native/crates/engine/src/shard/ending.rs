@@ -74,7 +74,7 @@ impl Shard {
     /// Writes what is queued, then closes.
     pub(super) fn linger(&mut self, slot: Slot, ending: Option<Ending>) {
         self.enter_ending(slot, Phase::Lingering, ending);
-        self.fanout.watch(slot);
+        self.fanout.report_drained(slot);
     }
 
     /// Like [`linger`](Self::linger), but JavaScript is told the end now: nothing that comes can change it, and the peer

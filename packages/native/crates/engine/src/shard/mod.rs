@@ -315,6 +315,12 @@ impl Shard {
         drained.into_iter().for_each(|slot| self.finish_lingering(slot));
     }
 
+    fn is_congested(&self) -> bool {
+        let (blocked, connections) = (self.fanout.blocked_count(), self.table.len());
+        let is_share = blocked >= 4 && 32 * blocked > connections;
+        (is_share || 2 * blocked > connections) && self.fanout.outbox_bytes() > self.shared.options.max_outbox_bytes / 4
+    }
+
     /// Shows what has come of a turn, and rings if JavaScript should look.
     fn report(&mut self) {
         if self.publish() {
@@ -326,7 +332,7 @@ impl Shard {
     pub(crate) fn publish(&mut self) -> bool {
         self.stats.outbox_bytes = self.fanout.outbox_bytes() as u64;
         let is_awaited = self.patience.is_granted(self.fanout.is_lagging(), self.now_us());
-        let is_congested = is_awaited || self.fanout.is_congested(self.table.len());
+        let is_congested = is_awaited || self.is_congested();
         let port = &self.shared.shards[self.id.index()];
         port.stats.write(&self.stats);
         port.is_congested.store(is_congested, Ordering::SeqCst);
