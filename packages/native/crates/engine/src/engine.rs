@@ -7,6 +7,7 @@ use std::thread::JoinHandle;
 use rustix::event::epoll;
 use rustix::process::{Resource, getrlimit};
 
+use crate::backpressure::{self, Taken};
 use crate::bridge::batch::Batch;
 use crate::bridge::event_queue::{EventQueue, EventReader, Waker};
 use crate::bridge::mailbox::{Adopted, Mail, Mailbox};
@@ -19,9 +20,6 @@ use crate::shared::{ShardHandle, Shared};
 use crate::socket;
 use crate::stats::{SharedStats, Stats};
 
-/// Bytes of commands that may wait for a shard before [`Engine::submit`] blocks: what remains are publications that
-/// JavaScript makes by itself.
-const MAX_BATCH_BYTES: usize = 64 << 20;
 /// Descriptors that are left to Node when the limit of connections is the system's.
 const MIN_SPARE_DESCRIPTORS: usize = 64;
 
@@ -152,17 +150,21 @@ impl Engine {
                 }
                 continue;
             }
-            port.mailbox.wait_for_room(MAX_BATCH_BYTES);
+            port.mailbox.wait_for_room(backpressure::MAX_POSTED_BYTES);
             // A shard that has ended has told the end of its connections; nothing is meant for it any more.
             drop(port.mailbox.post(Mail::Batch(Arc::clone(&batch))));
         }
         Ok(self.is_writable())
     }
 
-    /// Whether the shards keep up with what is submitted, and most connections with what they are sent. If not, it rings when
-    /// they do.
+    /// Whether more may be published: shards apply commands, and connections take output, as fast as it comes. If not,
+    /// JavaScript is woken when they do. It is `true` again after a second at the latest, unless connections take a lot.
     pub fn is_writable(&self) -> bool {
-        self.shared.is_writable()
+        let Shared { backpressure, shards, began, .. } = &*self.shared;
+        backpressure.is_writable(shards, began.elapsed().as_millis() as u64, || {
+            let stats = self.stats();
+            Taken { connections: stats.connections, sent_bytes: stats.sent_byte_count }
+        })
     }
 
     /// Copies events that wait into `target`: whole ones, in order per shard. Rings if it has no room for all.
@@ -170,7 +172,7 @@ impl Engine {
     /// Gives nothing while a shard has more than 8 MiB of commands to apply; rings when it has caught up.
     pub fn drain(&self, target: &mut [u8]) -> Drained {
         self.shared.waker.acknowledge();
-        if self.shared.is_drain_paused() {
+        if self.shared.backpressure.pauses_drain(&self.shared.shards) {
             return Drained::Bytes(0);
         }
         let max_bytes = self.shared.options.max_inbound_bytes;

@@ -86,7 +86,7 @@ impl Shard {
             self.batches.push_front((batch, end));
         } else {
             self.handle().mailbox.applied(batch.bytes().len());
-            if self.shared.is_drain_resumable() {
+            if self.shared.backpressure.ends_pause(&self.shared.shards) {
                 self.shared.waker.wake();
             }
         }

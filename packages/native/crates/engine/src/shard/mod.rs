@@ -27,7 +27,7 @@ use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
 use webmq_websocket::Inflater;
 
-use crate::backpressure::Patience;
+use crate::backpressure::{OutputLoad, ReaderGrace};
 use crate::bridge::batch::Batch;
 use crate::bridge::event::Events;
 use crate::bridge::mailbox::Mail;
@@ -63,7 +63,7 @@ pub(crate) struct Shard {
     pub(crate) fanout: Fanout,
     ticker: Ticker,
     pacer: FlushPacer,
-    patience: Patience,
+    grace: ReaderGrace,
     pub(crate) inline: InlineState,
     /// What ended it before its time.
     failure: Option<String>,
@@ -96,7 +96,7 @@ impl Shard {
             fanout: Fanout::new(shared.options.max_outbox_bytes),
             ticker: Ticker::new(&shared.options),
             pacer: FlushPacer::new(shared.options.flush_interval),
-            patience: Patience::default(),
+            grace: ReaderGrace::default(),
             inline: InlineState::new(),
             failure: None,
             events: Events::default(),
@@ -236,7 +236,7 @@ impl Shard {
         let resume = self.listener.as_ref().and_then(Listener::resumes_at_ms);
         let next = tick.into_iter().chain(resume).min();
         let next = next.map(|next| Duration::from_millis(next.saturating_sub(self.now_ms)));
-        let wait = self.patience.ends_at_us().map(|end_us| Duration::from_micros(end_us.saturating_sub(self.now_us())));
+        let wait = self.grace.ends_at_us().map(|end_us| Duration::from_micros(end_us.saturating_sub(self.now_us())));
         next.into_iter().chain(wait).min()
     }
 
@@ -315,33 +315,33 @@ impl Shard {
         drained.into_iter().for_each(|slot| self.finish_lingering(slot));
     }
 
-    fn is_congested(&self) -> bool {
-        let (blocked, connections) = (self.fanout.blocked_count(), self.table.len());
-        let is_share = blocked >= 4 && 32 * blocked > connections;
-        (is_share || 2 * blocked > connections) && self.fanout.outbox_bytes() > self.shared.options.max_outbox_bytes / 4
-    }
-
-    /// Shows what has come of a turn, and rings if JavaScript should look.
+    /// Publishes the results of a turn, and wakes JavaScript if there are events.
     fn report(&mut self) {
         if self.publish() {
             self.shared.waker.wake();
         }
     }
 
-    /// Shows what has come of a turn; returns whether there are events.
+    /// Publishes the results of a turn. Returns whether there are events.
     pub(crate) fn publish(&mut self) -> bool {
         self.stats.outbox_bytes = self.fanout.outbox_bytes() as u64;
-        let is_awaited = self.patience.is_granted(self.fanout.is_lagging(), self.now_us());
-        let is_congested = is_awaited || self.is_congested();
-        let port = &self.shared.shards[self.id.index()];
-        port.stats.write(&self.stats);
-        port.is_congested.store(is_congested, Ordering::SeqCst);
-        if self.shared.is_writable_again() {
+        let load = OutputLoad {
+            connections: self.table.len(),
+            blocked_count: self.fanout.blocked_count(),
+            outbox_bytes: self.fanout.outbox_bytes(),
+            max_outbox_bytes: self.shared.options.max_outbox_bytes,
+            is_lagging: self.fanout.is_lagging(),
+        };
+        let is_congested = self.grace.is_congested(load, self.now_us());
+        let handle = &self.shared.shards[self.id.index()];
+        handle.stats.write(&self.stats);
+        handle.is_congested.store(is_congested, Ordering::SeqCst);
+        if self.shared.backpressure.ends_wait(&self.shared.shards) {
             self.shared.waker.wake();
         }
         let has_events = self.events.len() > 0;
         if has_events {
-            port.event_queue.put(&mut self.events);
+            handle.event_queue.put(&mut self.events);
         }
         has_events
     }

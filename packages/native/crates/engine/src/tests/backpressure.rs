@@ -112,7 +112,7 @@ fn many_small_cohorts_do_not_hold_a_burst_many_times() {
 }
 
 #[test]
-fn who_publishes_is_asked_to_wait_while_most_do_not_read_and_rung_when_they_do() {
+fn publishers_wait_while_most_connections_do_not_read_and_are_woken_when_they_do() {
     let mut rig = Rig::start(Options { max_outbox_bytes: 64 << 20, ..Options::default() });
     let (mut client, id) = rig.connect();
     rig.submit(|packer| {
@@ -134,7 +134,7 @@ fn who_publishes_is_asked_to_wait_while_most_do_not_read_and_rung_when_they_do()
 }
 
 #[test]
-fn a_slow_reader_among_many_is_waited_for_once_and_then_keeps_nobody_from_publishing() {
+fn publishers_wait_once_for_a_slow_reader_among_many_and_then_go_on() {
     let mut rig = Rig::start(Options { max_outbox_bytes: 8 << 20, ..Options::default() });
     let mut clients: Vec<_> = (0..4).map(|_| rig.connect()).collect();
     clients.iter().for_each(|(_, id)| {
