@@ -189,11 +189,8 @@ export interface Transport {
    */
   multicast(groups: readonly GroupId[], data: FrameData, isBinary: boolean, except?: ConnectionId): void
   /**
-   * For those who multicast of their own accord: `undefined` while more is welcome. While more than that is on its way than
-   * is written, or many connections read slower than they are sent to, a promise that resolves when that is over, or after a
-   * second in which they took less than 32 KiB each: then `maxOutboxBytes` decides who is too slow. A few slow readers
-   * among many are waited for 0.2 s, which lets those catch up that were only not served yet, and then for two seconds not
-   * at all. Absent: the transport cannot tell.
+   * Flow control for in-process publishers: `undefined` when they may go on, otherwise a promise that resolves within one
+   * second. Then ask again. Absent: the transport cannot tell.
    */
   writable?(): Promise<void> | undefined
   /** Sends one message to one connection. `data` as in `multicast`. */

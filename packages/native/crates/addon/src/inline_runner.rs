@@ -91,7 +91,7 @@ impl InlineRunner {
         }
         let watched = Watched { runner: Rc::clone(self), shard, memory, _descriptor: descriptor };
         // SAFETY: the handle is initialised, and lives until `on_closed`. It does not keep the process alive: that is the
-        // ring's business.
+        // wake function's job.
         unsafe {
             (self.uv.set_data)(handle, Box::into_raw(Box::new(watched)).cast());
             (self.uv.unref)(handle);

@@ -89,7 +89,7 @@ pub struct NativeAddress {
 type ErrorCode = &'static str;
 
 /// Wakes the event loop; keeps it alive for as long as it is there.
-type Ring = ThreadsafeFunction<(), (), (), Status, false>;
+type Wake = ThreadsafeFunction<(), (), (), Status, false>;
 
 /// A running engine. Keeps the process alive until it is closed.
 #[napi]
@@ -98,35 +98,35 @@ pub struct NativeEngine {
     /// `None`: the threads do everything.
     runner: RefCell<Option<Rc<InlineRunner>>>,
     /// Shared with the threads; taken by `close`, for the engine itself lives until JavaScript collects it.
-    ring: Arc<Mutex<Option<Ring>>>,
+    wake: Arc<Mutex<Option<Wake>>>,
 }
 
 #[napi]
 impl NativeEngine {
-    /// Starts the threads. `ring` is called on the event loop when events wait, once until the next `drain`.
+    /// Starts the threads. `wake` is called on the event loop when events wait, once until the next `drain`.
     #[napi(constructor, catch_unwind)]
-    pub fn new(options: NativeOptions, ring: Function<'_, (), ()>) -> Result<Self, ErrorCode> {
-        let ring: Ring = ring
+    pub fn new(options: NativeOptions, wake: Function<'_, (), ()>) -> Result<Self, ErrorCode> {
+        let wake: Wake = wake
             .build_threadsafe_function()
             .build()
             .map_err(|error| Error::new("E_TRANSPORT_FAILED", error.reason.to_string()))?;
-        let ring = Arc::new(Mutex::new(Some(ring)));
-        let shared = Arc::clone(&ring);
-        let wake = move || {
-            if let Some(ring) = &*shared.lock().unwrap_or_else(PoisonError::into_inner) {
+        let wake = Arc::new(Mutex::new(Some(wake)));
+        let shared = Arc::clone(&wake);
+        let call = move || {
+            if let Some(wake) = &*shared.lock().unwrap_or_else(PoisonError::into_inner) {
                 // Refused only while Node ends, when nobody listens any more.
-                ring.call((), ThreadsafeFunctionCallMode::NonBlocking);
+                wake.call((), ThreadsafeFunctionCallMode::NonBlocking);
             }
         };
-        let engine = Engine::start(engine_options(&options)?, Box::new(wake)).map_err(|error| to_js(&error))?;
-        Ok(Self { engine: Arc::new(engine), runner: RefCell::default(), ring })
+        let engine = Engine::start(engine_options(&options)?, Box::new(call)).map_err(|error| to_js(&error))?;
+        Ok(Self { engine: Arc::new(engine), runner: RefCell::default(), wake })
     }
 
-    /// Has the event loop run threads' work while there is little of it. `turn` is called with the length of the packed
-    /// events at the start of `events`; it leaves packed commands at the start of `commands` and returns their length. Both
+    /// Lets the event loop run threads' work while there is little of it. `turn` is called with the length of the packed
+    /// events at the start of `events`. It leaves packed commands at the start of `commands` and returns their length. Both
     /// buffers are kept. Returns whether the runtime can do that.
     #[napi(catch_unwind)]
-    pub fn be_guest(
+    pub fn enable_inline(
         &self,
         env: Env,
         events: Buffer,
@@ -140,9 +140,9 @@ impl NativeEngine {
         }
         let runner =
             InlineRunner::start(env, &self.engine, CallBuffers { events, commands, turn, context }).map_err(failed)?;
-        let is_guest = runner.is_some();
+        let is_inline = runner.is_some();
         self.runner.replace(runner);
-        Ok(is_guest)
+        Ok(is_inline)
     }
 
     /// Binds an IP address and accepts connections on it. Port 0 takes a free one.
@@ -173,7 +173,7 @@ impl NativeEngine {
         self.engine.submit(packed).map_err(|error| to_js(&error))
     }
 
-    /// Whether more may be published; if not, `ring` is called when it may.
+    /// Whether more may be published; if not, `wake` is called when it may.
     #[napi(catch_unwind)]
     pub fn is_writable(&self) -> bool {
         self.engine.is_writable()
@@ -235,7 +235,7 @@ impl NativeEngine {
             runner.close();
         }
         self.engine.close();
-        drop(self.ring.lock().unwrap_or_else(PoisonError::into_inner).take());
+        drop(self.wake.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
 }
 
