@@ -1,5 +1,5 @@
-//! Runs the shards that are lent on the event loop: libuv watches their descriptors, and what is ready is read, answered by
-//! JavaScript and written without another thread.
+//! Runs inline shards in the event loop: libuv watches their descriptors. Messages are read, answered by JavaScript and
+//! written without another thread.
 
 use std::cell::{Cell, RefCell};
 use std::ffi::{c_int, c_void};
@@ -16,7 +16,7 @@ use webmq_engine::{Drained, Engine};
 use crate::js_call::{CallContext, call};
 use crate::libuv::{self, Handle, Uv};
 
-/// The watched shards of an engine. Belongs to the thread of its event loop.
+/// The shards of an engine that libuv watches. Belongs to the thread of the event loop.
 pub(crate) struct InlineRunner {
     engine: Arc<Engine>,
     uv: &'static Uv,
@@ -24,13 +24,13 @@ pub(crate) struct InlineRunner {
     /// `None` once closed.
     buffers: RefCell<Option<CallBuffers>>,
     watches: RefCell<Vec<Watch>>,
-    /// Handles that libuv has not closed.
+    /// Handles that libuv has not closed yet.
     open_count: Cell<usize>,
-    /// Holds back the end of the environment until libuv has let go of all handles.
+    /// Delays the end of the environment until libuv has closed all handles.
     cleanup: Cell<sys::napi_async_cleanup_hook_handle>,
 }
 
-/// What passes between JavaScript and a turn.
+/// Buffers and function of an inline turn in JavaScript.
 pub(crate) struct CallBuffers {
     /// Filled with packed events before `turn` is called with their length.
     pub(crate) events: Buffer,
@@ -56,10 +56,10 @@ struct Watched {
 }
 
 impl InlineRunner {
-    /// Has the shards lent to the event loop of `env`; `None` where that cannot be: the runtime is not Node.
+    /// Enables inline mode in the event loop of `env`. `None`: the runtime is not Node and has no libuv.
     ///
     /// # Errors
-    /// Node or libuv refuses what it needs.
+    /// Node or libuv refuses a call.
     pub(crate) fn start(env: Env, engine: &Arc<Engine>, buffers: CallBuffers) -> Result<Option<Rc<Self>>> {
         let Some(uv) = Uv::find() else { return Ok(None) };
         let event_loop = env.get_uv_event_loop()?.cast::<libuv::Loop>();
@@ -101,7 +101,7 @@ impl InlineRunner {
         Ok(())
     }
 
-    /// Has Node wait with the end of the environment until the handles are closed.
+    /// Makes Node end the environment only after the handles are closed.
     fn hook(self: &Rc<Self>) -> Result<()> {
         let mut cleanup = ptr::null_mut();
         let data = Rc::as_ptr(self).cast_mut().cast();
@@ -113,7 +113,7 @@ impl InlineRunner {
         Ok(())
     }
 
-    /// Watches the shards that are lent, and no others.
+    /// Watches the inline shards, and no others.
     pub(crate) fn sync(&self) {
         for (shard, watch) in self.watches.borrow_mut().iter_mut().enumerate() {
             let is_inline = self.engine.is_inline(shard);
@@ -135,7 +135,7 @@ impl InlineRunner {
         }
     }
 
-    /// Lets go of the event loop. Idempotent.
+    /// Ends inline mode and closes the handles. Idempotent.
     pub(crate) fn close(&self) {
         if self.buffers.take().is_some() {
             self.engine.disable_inline();
@@ -156,8 +156,8 @@ impl InlineRunner {
         self.sync();
     }
 
-    /// Calls JavaScript with the events that wait, and hands over the commands that it comes back with. What does not fit is
-    /// rung for.
+    /// Calls JavaScript with the events that wait, and submits the commands that it returns. Events that do not fit wake
+    /// JavaScript later.
     fn tell(&self) {
         let (length, context) = {
             let mut buffers = self.buffers.borrow_mut();
@@ -220,7 +220,7 @@ unsafe extern "C" fn on_closed(handle: *mut Handle) {
 
 /// The environment ends: that of a worker that was terminated, for one.
 unsafe extern "C" fn on_cleanup(_hook: sys::napi_async_cleanup_hook_handle, data: *mut c_void) {
-    // SAFETY: the runner live for as long as a handle is open, and the hook is taken away with the last.
+    // SAFETY: the runner lives for as long as a handle is open, and the hook is taken away with the last.
     let runner = unsafe { &*data.cast::<InlineRunner>() };
     runner.close();
 }

@@ -31,7 +31,7 @@ pub struct NativeOptions {
     pub max_message_bytes: u32,
     /// Bytes that may wait for one connection.
     pub max_outbox_bytes: f64,
-    /// Payloads from this size on are compressed for who offers it; absent: no compression.
+    /// Payloads from this size on are compressed for clients that offer it; absent: no compression.
     pub compression_threshold_bytes: Option<u32>,
     /// Largest request head.
     pub max_header_bytes: u32,

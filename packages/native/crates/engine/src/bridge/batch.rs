@@ -5,7 +5,7 @@ use webmq_websocket::{Deflater, FrameHeader, MAX_FRAME_HEADER_BYTES, Opcode};
 
 use crate::bridge::command::{self, Fields, MalformedBatch};
 
-/// A frame from this size on may be referred to instead of copied.
+/// A frame of at least this size may be referred to instead of copied.
 const MIN_SHARED_BYTES: usize = 16 << 10;
 /// Commands, and bytes of them, that the event loop applies inline: about as much work as waking the shard's thread.
 const MAX_INLINE_COMMANDS: usize = 16;
@@ -17,7 +17,7 @@ const MAX_INLINE_BYTES: usize = 16 << 10;
 #[derive(Debug)]
 pub(crate) struct Batch {
     bytes: Box<[u8]>,
-    /// Has something else than multicasts, which alone may be held back.
+    /// Has other commands than multicasts. Only multicasts may be held back.
     is_urgent: bool,
     command_count: usize,
     /// Frames that are large enough to be compressed, in their order.

@@ -10,7 +10,7 @@ use crate::id::{ConnectionId, Slot};
 use crate::shard::connection::{Ending, Phase};
 
 impl Shard {
-    /// Takes what other threads left.
+    /// Takes the mail of other threads.
     pub(super) fn take_mail(&mut self) {
         let mut mails = std::mem::take(&mut self.mails);
         self.handle().mailbox.take(&mut mails);
@@ -29,7 +29,7 @@ impl Shard {
                     self.events.quiet(self.id);
                 }
                 Mail::ShutDown => {
-                    // What was submitted before is done before.
+                    // Commands that were submitted before go first.
                     self.apply_all();
                     self.shut_down();
                 }
@@ -41,8 +41,8 @@ impl Shard {
         self.mails = mails;
     }
 
-    /// Applies commands in the order they were made, until so much is done that sockets should have their turn: some
-    /// megabytes of commands, or as much output as one write per connection carries.
+    /// Applies commands in order, until sockets should have their turn: after some megabytes of commands, or as much output
+    /// as one write per connection carries.
     pub(crate) fn apply_batches(&mut self) {
         let mut applied_bytes = 0;
         while applied_bytes < MAX_APPLIED_BYTES
@@ -63,7 +63,7 @@ impl Shard {
         }
     }
 
-    /// Applies the oldest batch up to its end, or until a flush is due; returns how many bytes of it that were.
+    /// Applies the oldest batch to its end, or until a flush is due. Returns the bytes applied.
     fn apply_front(&mut self) -> Option<usize> {
         let (batch, start) = self.batches.pop_front()?;
         let mut commands = batch.commands_from(start);
@@ -148,7 +148,7 @@ impl Shard {
         (self.table.get(slot)?.phase == phase).then_some(slot)
     }
 
-    /// Removes a connection at once, without a word to the peer; tells JavaScript what it is owed.
+    /// Removes a connection at once, without a close frame. Reports the end to JavaScript if it has to know.
     pub(super) fn drop_connection(&mut self, slot: Slot) {
         // The id of a slot changes with its connection.
         let id = self.table.id(slot);

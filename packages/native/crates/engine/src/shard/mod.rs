@@ -1,7 +1,7 @@
 //! One I/O thread: an epoll, the connections that are pinned to it, and their output.
 //!
-//! A turn: wait, note what is ready, take what other threads want, read, write once per connection, tell JavaScript. A busy
-//! shard puts several turns' multicasts into one write ([`FlushPacer`]); whatever else is to be written leaves in its turn.
+//! A turn: wait, note the ready sockets, take mail, read, write once per connection, report to JavaScript. A busy shard puts
+//! the multicasts of several turns into one write ([`FlushPacer`]). All other output leaves in its turn.
 
 mod accept;
 mod apply;
@@ -65,7 +65,7 @@ pub(crate) struct Shard {
     pacer: FlushPacer,
     grace: ReaderGrace,
     pub(crate) inline: InlineState,
-    /// What ended it before its time.
+    /// Why the shard ended early.
     failure: Option<String>,
     pub(crate) events: Events,
     stats: Stats,
@@ -133,7 +133,7 @@ impl Shard {
         is_inline
     }
 
-    /// Does something that may panic, which ends the shard and is reported; it never leaves the thread. `None`: it has failed.
+    /// Runs code that may panic. A panic ends the shard and is reported; it does not unwind further. `None`: it has failed.
     pub(crate) fn guarded<R>(&mut self, act: impl FnOnce(&mut Self) -> Result<R, Errno>) -> Option<R> {
         let failure = match catch_unwind(AssertUnwindSafe(|| act(self))) {
             Ok(Ok(done)) => return Some(done),
@@ -174,7 +174,7 @@ impl Shard {
         Ok(())
     }
 
-    /// Does what waits, from noting what is ready to writing.
+    /// Does all waiting work.
     pub(crate) fn work(&mut self) {
         self.note_ready();
         self.take_mail();
@@ -187,7 +187,7 @@ impl Shard {
         self.write();
     }
 
-    /// Waits for something to do, if there is nothing yet.
+    /// Waits for work, if there is none.
     fn wait(&mut self) -> Result<(), Errno> {
         let mailbox = &self.shared.shards[self.id.index()].mailbox;
         let hold = self.hold_time();
@@ -196,7 +196,7 @@ impl Shard {
             || (hold.is_none() && self.fanout.is_dirty())
             || self.can_receive();
         let prepare = || if hold.is_some() { mailbox.prepare_hold() } else { mailbox.prepare_sleep() };
-        // Asked again once it counts as asleep: from then on, who makes room wakes it.
+        // Checked again after the announcement: from then on, a drain that makes room wakes the shard.
         let sleeps = !is_busy && prepare() && !self.can_receive();
         let timeout = if sleeps { self.sleep_time(hold) } else { Some(Duration::ZERO) };
         let waited = self.poll(timeout);
@@ -204,7 +204,7 @@ impl Shard {
         waited
     }
 
-    /// Asks what is ready, for at most so long.
+    /// Asks epoll for ready sockets, for at most this time.
     pub(crate) fn poll(&mut self, timeout: Option<Duration>) -> Result<(), Errno> {
         let timeout = timeout.and_then(|time| Timespec::try_from(time).ok());
         self.ready.clear();
@@ -225,12 +225,12 @@ impl Shard {
         self.now_ms = self.shared.began.elapsed().as_millis() as u64;
     }
 
-    /// Time that the own thread may sleep; `None`: until it is woken.
+    /// Time that the shard's thread may sleep; `None`: until it is woken.
     fn sleep_time(&self, hold: Option<Duration>) -> Option<Duration> {
         self.due_time().into_iter().chain(hold).chain(self.time_to_inline()).min()
     }
 
-    /// Time until something is due by the clock; `None`: nothing is.
+    /// Time to the next deadline; `None`: there is none.
     pub(crate) fn due_time(&self) -> Option<Duration> {
         let tick = (self.table.len() > 0).then(|| self.ticker.next_ms());
         let resume = self.listener.as_ref().and_then(Listener::resumes_at_ms);
@@ -240,7 +240,7 @@ impl Shard {
         next.into_iter().chain(wait).min()
     }
 
-    /// Time for which the multicasts that wait are held back; `None`: they are to be written, or there are none.
+    /// Time for which waiting multicasts are held back; `None`: write them now, or there are none.
     pub(crate) fn hold_time(&self) -> Option<Duration> {
         if !self.fanout.is_held() {
             return None;
@@ -282,7 +282,7 @@ impl Shard {
         }
     }
 
-    /// Writes what is to be written in this turn.
+    /// Writes the output of this turn.
     pub(crate) fn write(&mut self) {
         if self.hold_time().is_none() {
             if self.fanout.is_dirty() {
@@ -360,7 +360,7 @@ impl<'a> Sockets<'a> {
     }
 }
 
-/// Time that the processor has spent on this thread: what a flush costs, whoever else is on the machine.
+/// Processor time of this thread: the cost of a flush, independent of other processes.
 fn cpu_time() -> Duration {
     clock_gettime(ClockId::ThreadCPUTime).try_into().unwrap_or_default()
 }
