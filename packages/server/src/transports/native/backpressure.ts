@@ -18,7 +18,7 @@ export class NativeBackpressure {
     return this.#writable
   }
 
-  /** @param isWritable What the engine has just answered. */
+  /** @param isWritable The latest answer of the engine. */
   note(isWritable: boolean): void {
     if (isWritable) this.#end()
     else if (this.#writable === undefined) {

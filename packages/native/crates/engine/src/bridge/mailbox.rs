@@ -47,7 +47,7 @@ pub(crate) struct Adopted {
     pub(crate) is_attached: bool,
 }
 
-/// What ended a wait of the shard's thread in inline mode.
+/// Reason why the shard's thread woke in inline mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Woken {
     /// A socket of the shard is ready.

@@ -61,7 +61,7 @@ impl Fanout {
         self.outcome.slow = slow;
     }
 
-    /// Copies what still waits out of the memory of this turn.
+    /// Copies output that still waits out of the memory of this turn.
     fn end_turn(&mut self) {
         let mut cohorts = mem::take(&mut self.reclaim_cohorts);
         for id in cohorts.drain(..) {

@@ -23,7 +23,7 @@ pub(crate) enum State {
     CaughtUp,
     /// Something waits for this member, and the next flush writes it.
     CatchingUp,
-    /// Only what the whole cohort waits for waits. After the next flush the member is caught up.
+    /// Waits only for output of the whole cohort. After the next flush the member is caught up.
     Rejoining,
     /// The socket took less than was offered. Nothing is written before it is ready again.
     Blocked {

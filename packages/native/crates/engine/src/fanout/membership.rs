@@ -50,12 +50,12 @@ impl Fanout {
         }
     }
 
-    /// Leaves all groups. What waits is still sent.
+    /// Leaves all groups. Waiting output is still sent.
     pub(crate) fn leave_all(&mut self, slot: Slot) {
         self.take_from_cohort(slot);
     }
 
-    /// Moves what a member was sent so far into its chain, and its cursor to the end of the log.
+    /// Moves the waiting part of the log into the member's chain, and its cursor to the end of the log.
     pub(super) fn close_range(&mut self, slot: Slot) {
         let Some(id) = self.members[slot.index()].cohort else { return };
         let end = self.index.cohort(id).log.end();
@@ -97,7 +97,7 @@ impl Fanout {
         }
     }
 
-    /// Takes a connection out of its cohort. What it was sent there goes into its chain. An empty cohort is removed.
+    /// Takes a connection out of its cohort. Its waiting output goes into its chain. An empty cohort is removed.
     pub(super) fn take_from_cohort(&mut self, slot: Slot) {
         let member = &mut self.members[slot.index()];
         let Some(id) = member.cohort.take() else { return };

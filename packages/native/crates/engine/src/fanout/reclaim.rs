@@ -7,7 +7,7 @@ use crate::backpressure;
 use crate::id::Slot;
 
 impl Fanout {
-    /// Frees what every member of a cohort was sent, and finds members with more output than the limit allows.
+    /// Frees the part of the log that every member has passed, and finds members with more output than the limit allows.
     ///
     /// Cost: O(members that are behind), at most once per flush, and only if one of them moved or may be slow.
     pub(super) fn reclaim(&mut self, id: CohortId) {

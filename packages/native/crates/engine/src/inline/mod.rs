@@ -28,9 +28,9 @@
 //! | file | what |
 //! | --- | --- |
 //! | `policy.rs` | when a shard goes inline, and how much it may do there |
-//! | `turn.rs` | what the event loop does in one turn |
+//! | `turn.rs` | one turn of the event loop |
 //! | `shard_cell.rs` | the lock that passes the shard between the two threads |
-//! | `standby.rs` | what the shard's thread does meanwhile: deadlines, and the work of a late event loop |
+//! | `standby.rs` | the shard's thread meanwhile: deadlines, and the work of a late event loop |
 //!
 //! Order and delivery do not depend on who runs the shard. Commands wait in one queue, which an inline turn bypasses only
 //! when it is empty. The epoll is watched level-triggered, so no readiness is lost when the shard changes threads.

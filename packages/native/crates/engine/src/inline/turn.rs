@@ -101,7 +101,7 @@ impl Shard {
         })
     }
 
-    /// Does what [`inline_turn`](Self::inline_turn) has put off; `None`: nothing.
+    /// Finishes an [`inline_turn`](Self::inline_turn). `None`: it was complete.
     pub(super) fn finish_inline_turn(&mut self) -> Option<(Next, bool)> {
         std::mem::take(&mut self.inline.is_poll_due).then(|| self.inline_step(|shard| shard.inline_poll().map(drop)))
     }
@@ -138,7 +138,7 @@ impl Shard {
             shard.look_at_clock();
             shard.batches.push_back((Arc::clone(batch), 0));
             shard.apply_batches();
-            // Reads what arrived before a connection was open.
+            // Reads bytes that arrived before a connection was open.
             shard.receive_few();
             Ok(())
         })
