@@ -41,28 +41,31 @@ export interface NativeAddress {
 }
 
 /**
- * A running engine. Commands go in and events come out packed: `crates/engine/src/command.rs` and `event.rs` say how.
+ * A running engine. Commands go in and events come out packed, as `crates/engine/src/bridge/{command,event}.rs` define.
  * Errors have a `code` of WebMQ's error table.
  */
 export interface NativeEngine {
   /**
-   * Has the event loop do the work of threads that have little of it, which spares a message the way between threads.
+   * Lets the event loop run threads' work while there is little of it. A message then changes no thread.
    * @param events Kept, and filled with packed events before each call of `turn`.
    * @param commands Kept; `turn` leaves packed commands at its start.
    * @param turn Gets the bytes of the events, returns the bytes of the commands.
-   * @returns Whether the runtime can do that; otherwise everything comes by `ring`.
+   * @returns Whether the runtime can do that. If not, the threads do everything and call `wake`.
    */
-  beGuest(events: Buffer, commands: Buffer, turn: (length: number) => number): boolean
+  enableInline(events: Buffer, commands: Buffer, turn: (length: number) => number): boolean
   /** Binds an IP address and accepts connections on it. Port 0 takes a free one. */
   listen(host: string, port: number): NativeAddress
   /** Takes a duplicate of a connected socket over, with the bytes that were read from it. The caller closes its own. */
   attach(fd: number, head: Uint8Array): void
   /**
-   * Hands over the packed commands in the first `length` bytes; they are copied.
-   * @returns Whether more may be published; if not, `ring` is called when {@link isWritable}.
+   * Submits the packed commands in the first `length` bytes. They are copied.
+   * @returns Whether more may be published. If not, `wake` is called when {@link isWritable}.
    */
   submit(packed: Uint8Array, length: number): boolean
-  /** Whether the threads keep up with what is submitted, and most connections with what they are sent. */
+  /**
+   * Whether more may be published: the threads keep up with what is submitted, and most connections with their output. It
+   * is `true` again after a second, unless connections take a lot.
+   */
   isWritable(): boolean
   /**
    * Copies packed events into `target`.
@@ -82,8 +85,8 @@ export interface NativeEngine {
 
 /** Makes a {@link NativeEngine}. Keeps the process alive until it is closed. */
 export interface NativeEngineConstructor {
-  /** @param ring Called on the event loop when events wait, once until the next `drain`. */
-  new (options: NativeOptions, ring: () => void): NativeEngine
+  /** @param wake Called on the event loop when events wait, once until the next `drain`. */
+  new (options: NativeOptions, wake: () => void): NativeEngine
 }
 
 /** Loads the addon. Throws an error with the code `E_TRANSPORT_MISSING` when there is none for this machine. */

@@ -5,7 +5,8 @@ import { ROOT, run } from './steps.mjs'
 /** @typedef {{ name: string, passed: number, failed: number, skipped: number }} Count */
 
 const bin = (name) => path.join(ROOT, 'node_modules', '.bin', name)
-const CARGO = ['--manifest-path', 'packages/native/Cargo.toml', '--locked']
+/** The product's Rust, and the bench's. */
+const MANIFESTS = { engine: 'packages/native/Cargo.toml', 'load generator': 'packages/bench/loadgen/Cargo.toml' }
 
 const SOURCES = ['client', 'server', 'conformance', 'services', 'native', 'bench'].map(
   (name) => `packages/${name}/${name === 'native' ? 'index.js' : 'src'}`,
@@ -16,8 +17,14 @@ const CHECKS = [
   ['format and lint of TypeScript', bin('biome'), ['check', '--error-on-warnings']],
   ['types of the tests', bin('tsc'), ['-p', 'tsconfig.test.json']],
   ['dependency rule', bin('depcruise'), ['--config', '.dependency-cruiser.mjs', ...SOURCES]],
-  ['format of Rust', 'cargo', ['fmt', '--manifest-path', 'packages/native/Cargo.toml', '--all', '--check']],
-  ['lint of Rust', 'cargo', ['clippy', ...CARGO, '--workspace', '--all-targets', '--', '-D', 'warnings']],
+  ...Object.entries(MANIFESTS).flatMap(([name, manifest]) => [
+    [`format of Rust, ${name}`, 'cargo', ['fmt', '--manifest-path', manifest, '--all', '--check']],
+    [
+      `lint of Rust, ${name}`,
+      'cargo',
+      ['clippy', '--manifest-path', manifest, '--locked', '--workspace', '--all-targets', '--', '-D', 'warnings'],
+    ],
+  ]),
 ]
 
 /** @returns {Promise<Count>} */
@@ -37,8 +44,14 @@ export async function runLint() {
 
 /** @returns {Promise<Count>} */
 export async function runCargoTests() {
-  const { exitCode, output } = await run('cargo', ['test', ...CARGO, '--workspace'], { log: 'cargo-test' })
   const count = { name: 'cargo', passed: 0, failed: 0, skipped: 0 }
+  for (const [name, manifest] of Object.entries(MANIFESTS)) await countCargoTests(count, name, manifest)
+  return count
+}
+
+async function countCargoTests(count, name, manifest) {
+  const args = ['test', '--manifest-path', manifest, '--locked', '--workspace']
+  const { exitCode, output } = await run('cargo', args, { log: `cargo-test-${name.replaceAll(' ', '-')}` })
   for (const [, passed, failed, ignored] of output.matchAll(
     /^test result: .*?(\d+) passed; (\d+) failed; (\d+) ignored/gm,
   )) {
@@ -50,7 +63,6 @@ export async function runCargoTests() {
     process.stdout.write(`${output}\n`)
     count.failed ||= 1
   }
-  return count
 }
 
 /** @returns {Promise<Count>} */

@@ -17,9 +17,9 @@ const OPTIONS: NativeOptions = {
   handsHttpOver: false,
 }
 
-function start(options: Partial<NativeOptions> = {}, ring: () => void = () => undefined): NativeEngine {
+function start(options: Partial<NativeOptions> = {}, wake: () => void = () => undefined): NativeEngine {
   const Engine = loadNativeEngine()
-  const engine = new Engine({ ...OPTIONS, ...options }, ring)
+  const engine = new Engine({ ...OPTIONS, ...options }, wake)
   onTestFinished(() => engine.close())
   return engine
 }
@@ -54,9 +54,9 @@ describe('native engine', () => {
     )
   })
 
-  it('rings when events wait, and says how much room they need', async () => {
-    const rung = new Promise<void>((resolve) => start({ threads: 1 }, resolve).shutDown())
-    await rung
+  it('wakes JavaScript when events wait, and says how much room they need', async () => {
+    const woken = new Promise<void>((resolve) => start({ threads: 1 }, resolve).shutDown())
+    await woken
     const engine = start({ threads: 1 })
     engine.close()
     // `quiet` and `ended`, 16 bytes each.
@@ -102,9 +102,9 @@ function packAccept(commands: Buffer, id: number): number {
   return 16
 }
 
-describe('an event loop that is a guest of the engine', () => {
+describe('inline mode', () => {
   /** Starts an engine whose turns go to `turned`, and a client that says `hi` whenever it gets something. */
-  function startGuest(turned: (kind: number, engine: NativeEngine) => void): void {
+  function startInline(turned: (kind: number, engine: NativeEngine) => void): void {
     const events = Buffer.alloc(65_536)
     const commands = Buffer.alloc(1_000)
     const handle = (length: number) => {
@@ -120,12 +120,12 @@ describe('an event loop that is a guest of the engine', () => {
       }
     }
     const engine = start({ threads: 1 }, drain)
-    const isGuest = engine.beGuest(events, commands, (length) => {
+    const isInline = engine.enableInline(events, commands, (length) => {
       const packed = handle(length)
       turned(events[0] ?? 0, engine)
       return packed
     })
-    expect(isGuest).toBe(true)
+    expect(isInline).toBe(true)
     const client = connect(engine.listen('127.0.0.1', 0).port, '127.0.0.1', () => client.write(HANDSHAKE))
     onTestFinished(() => void client.destroy())
     // While another turn has the first message, it says it again.
@@ -134,14 +134,14 @@ describe('an event loop that is a guest of the engine', () => {
     client.on('error', () => undefined)
   }
 
-  it('gets the messages of a connection without a ring', async () => {
-    const kind = await new Promise<number>((resolve) => startGuest((kind) => kind === MESSAGE && resolve(kind)))
+  it('gets the messages of a connection without a wake-up', async () => {
+    const kind = await new Promise<number>((resolve) => startInline((kind) => kind === MESSAGE && resolve(kind)))
     expect(kind).toBe(MESSAGE)
   })
 
   it('may close the engine in the middle of a turn', async () => {
     const engine = await new Promise<NativeEngine>((resolve) =>
-      startGuest((kind, engine) => {
+      startInline((kind, engine) => {
         if (kind !== MESSAGE) return
         engine.close()
         resolve(engine)
@@ -157,7 +157,7 @@ async function run(script: string): Promise<{ code: number | null; signal: strin
   const prelude = `import { loadNativeEngine } from ${JSON.stringify(module)}
     const Engine = loadNativeEngine()
     const engine = new Engine(${JSON.stringify(OPTIONS)}, () => engine.drain(Buffer.alloc(1_000)))
-    engine.beGuest(Buffer.alloc(1_000), Buffer.alloc(1_000), () => 0)
+    engine.enableInline(Buffer.alloc(1_000), Buffer.alloc(1_000), () => 0)
     engine.listen('127.0.0.1', 0)\n`
   const child = spawn(process.execPath, ['--input-type=module', '-e', prelude + script])
   onTestFinished(() => void child.kill('SIGKILL'))
@@ -190,7 +190,7 @@ describe('a process with a native engine', () => {
       process.on('uncaughtException', ({ code }) => process.exit(code === 'E_TRANSPORT_FAILED' ? 7 : 1))
       engine.close()
       const next = new Engine(${JSON.stringify({ ...OPTIONS, threads: 1 })}, () => next.drain(Buffer.alloc(1_000)))
-      next.beGuest(Buffer.alloc(1_000), Buffer.alloc(1_000, 1), () => ${length})
+      next.enableInline(Buffer.alloc(1_000), Buffer.alloc(1_000, 1), () => ${length})
       const { port } = next.listen('127.0.0.1', 0)
       // While another turn has the first request, there is a next one.
       setInterval(() => connect(port, '127.0.0.1').end(${JSON.stringify(HANDSHAKE)}).on('error', () => undefined), 50)`
@@ -206,7 +206,7 @@ describe('a process with a native engine', () => {
         const { loadNativeEngine } = await import(workerData.module)
         const Engine = loadNativeEngine()
         globalThis.engine = new Engine(workerData.options, () => engine.drain(Buffer.alloc(1_000)))
-        engine.beGuest(Buffer.alloc(1_000), Buffer.alloc(1_000), () => 0)
+        engine.enableInline(Buffer.alloc(1_000), Buffer.alloc(1_000), () => 0)
         engine.listen('127.0.0.1', 0)
         // By then it has been asked to do the threads' work.
         setTimeout(() => parentPort.postMessage('running'), 200)

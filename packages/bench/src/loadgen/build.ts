@@ -5,12 +5,12 @@ import { fileURLToPath } from 'node:url'
 import { RunError } from '../exit-codes.js'
 import type { Progress } from '../progress.js'
 
-const NATIVE_FOLDER = fileURLToPath(new URL('../../../native/', import.meta.url))
+const BENCH_FOLDER = fileURLToPath(new URL('../../', import.meta.url))
 const TAIL_LINES = 15
 /** The shell's word for a command that is not there. */
 const NOT_FOUND = 127
 
-/** The programs of `packages/native/crates/loadgen`. */
+/** The programs of `packages/bench/loadgen`. */
 export interface LoadgenPrograms {
   readonly loadgen: string
   readonly raw: string
@@ -22,7 +22,7 @@ export interface LoadgenPrograms {
  * @throws {RunError} when it cannot be built and there is none from before.
  */
 export async function buildLoadgen(progress: Pick<Progress, 'phase' | 'note'>): Promise<LoadgenPrograms> {
-  const folder = join(process.env.CARGO_TARGET_DIR ?? join(NATIVE_FOLDER, 'target'), 'release')
+  const folder = join(process.env.CARGO_TARGET_DIR ?? join(BENCH_FOLDER, 'loadgen', 'target'), 'release')
   const programs = {
     loadgen: join(folder, 'webmq-loadgen'),
     raw: join(folder, 'webmq-raw'),
@@ -32,7 +32,7 @@ export async function buildLoadgen(progress: Pick<Progress, 'phase' | 'note'>): 
   progress.phase(
     isThere ? 'looking whether the load generator is up to date' : 'building the load generator (a minute)',
   )
-  const { exitCode, output } = await run('npm', ['run', '--silent', 'build:loadgen'], NATIVE_FOLDER)
+  const { exitCode, output } = await run('npm', ['run', '--silent', 'build:loadgen'], BENCH_FOLDER)
   if (exitCode === 0) return programs
   const hasNoCargo = exitCode === NOT_FOUND || /cargo: (command )?not found/.test(output)
   if (hasNoCargo && isThere) {

@@ -1,4 +1,4 @@
-/** What the load generator says; `packages/native/crates/loadgen/README.md` explains every field. */
+/** What the load generator says; `packages/bench/loadgen/README.md` explains every field. */
 export interface MicrosecondSummary {
   readonly count: number
   readonly mean: number

@@ -1,6 +1,6 @@
 import type { MicrosecondSummary } from './events.js'
 
-/** What the virtual users are told and tell; `packages/native/crates/loadgen/README.md` explains every field. */
+/** What the virtual users are told and tell; `packages/bench/loadgen/README.md` explains every field. */
 export interface VirtualUsersPlan {
   readonly port: number
   readonly path?: string

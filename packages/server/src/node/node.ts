@@ -240,7 +240,12 @@ export class ServerNode {
   /** Delays the result while the transport asks publishers to wait. */
   #whenWritable<T>(result: MaybePromise<T>): MaybePromise<T> {
     const writable = this.#parts.transport.writable?.()
-    return writable === undefined ? result : Promise.all([result, writable]).then(([settled]) => settled)
+    return writable === undefined ? result : Promise.all([result, this.#untilWritable()]).then(([settled]) => settled)
+  }
+
+  async #untilWritable(): Promise<void> {
+    const { transport } = this.#parts
+    for (let wait = transport.writable?.(); wait !== undefined; wait = transport.writable?.()) await wait
   }
 
   /** See {@link WebMQServer.history}. */

@@ -189,10 +189,8 @@ export interface Transport {
    */
   multicast(groups: readonly GroupId[], data: FrameData, isBinary: boolean, except?: ConnectionId): void
   /**
-   * Flow control for in-process publishers: `undefined` when they may go on, else a promise that resolves when most connections
-   * have caught up, or after a second in which they took less than 32 KiB each. `maxOutboxBytes` then decides which connection
-   * is too slow. The transport waits 0.2 s for a few slow readers among many, and ignores them for the next two seconds. Absent:
-   * no flow control.
+   * Flow control for in-process publishers: `undefined` when they may go on, otherwise a promise that resolves within one
+   * second. Then ask again. Absent: the transport cannot tell.
    */
   writable?(): Promise<void> | undefined
   /** Sends one message to one connection. `data` as in `multicast`. */

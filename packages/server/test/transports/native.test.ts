@@ -17,7 +17,7 @@ transportSuite('native', createNativeTransport, {
   capabilities: { tls: false, attach: true, threads: true, compression: true },
 })
 
-transportSuite('native, all by its threads', (options) => createNativeTransport(options, { isGuest: false }), {
+transportSuite('native, all by its threads', (options) => createNativeTransport(options, { isInline: false }), {
   capabilities: { tls: false, attach: true, threads: true, compression: true },
 })
 

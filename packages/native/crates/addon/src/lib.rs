@@ -2,9 +2,9 @@
 //!
 //! Every export catches panics, for one that reached Node would abort it.
 
-mod call;
-mod guests;
-mod uv;
+mod inline_runner;
+mod js_call;
+mod libuv;
 
 use std::cell::RefCell;
 use std::net::{IpAddr, SocketAddr};
@@ -19,8 +19,8 @@ use napi::{Env, Error, Status};
 use napi_derive::napi;
 use webmq_engine::{Drained, Engine, EngineError, Options};
 
-use call::CallContext;
-use guests::{Desk, Guests};
+use inline_runner::{CallBuffers, InlineRunner};
+use js_call::CallContext;
 
 /// Limits and timers of an engine, in bytes and milliseconds; `webmq_engine::Options` says what each prevents.
 #[napi(object)]
@@ -31,7 +31,7 @@ pub struct NativeOptions {
     pub max_message_bytes: u32,
     /// Bytes that may wait for one connection.
     pub max_outbox_bytes: f64,
-    /// Payloads from this size on are compressed for who offers it; absent: no compression.
+    /// Payloads from this size on are compressed for clients that offer it; absent: no compression.
     pub compression_threshold_bytes: Option<u32>,
     /// Largest request head.
     pub max_header_bytes: u32,
@@ -89,44 +89,44 @@ pub struct NativeAddress {
 type ErrorCode = &'static str;
 
 /// Wakes the event loop; keeps it alive for as long as it is there.
-type Ring = ThreadsafeFunction<(), (), (), Status, false>;
+type Wake = ThreadsafeFunction<(), (), (), Status, false>;
 
 /// A running engine. Keeps the process alive until it is closed.
 #[napi]
 pub struct NativeEngine {
     engine: Arc<Engine>,
     /// `None`: the threads do everything.
-    guests: RefCell<Option<Rc<Guests>>>,
+    runner: RefCell<Option<Rc<InlineRunner>>>,
     /// Shared with the threads; taken by `close`, for the engine itself lives until JavaScript collects it.
-    ring: Arc<Mutex<Option<Ring>>>,
+    wake: Arc<Mutex<Option<Wake>>>,
 }
 
 #[napi]
 impl NativeEngine {
-    /// Starts the threads. `ring` is called on the event loop when events wait, once until the next `drain`.
+    /// Starts the threads. `wake` is called on the event loop when events wait, once until the next `drain`.
     #[napi(constructor, catch_unwind)]
-    pub fn new(options: NativeOptions, ring: Function<'_, (), ()>) -> Result<Self, ErrorCode> {
-        let ring: Ring = ring
+    pub fn new(options: NativeOptions, wake: Function<'_, (), ()>) -> Result<Self, ErrorCode> {
+        let wake: Wake = wake
             .build_threadsafe_function()
             .build()
             .map_err(|error| Error::new("E_TRANSPORT_FAILED", error.reason.to_string()))?;
-        let ring = Arc::new(Mutex::new(Some(ring)));
-        let shared = Arc::clone(&ring);
-        let wake = move || {
-            if let Some(ring) = &*shared.lock().unwrap_or_else(PoisonError::into_inner) {
+        let wake = Arc::new(Mutex::new(Some(wake)));
+        let shared = Arc::clone(&wake);
+        let call = move || {
+            if let Some(wake) = &*shared.lock().unwrap_or_else(PoisonError::into_inner) {
                 // Refused only while Node ends, when nobody listens any more.
-                ring.call((), ThreadsafeFunctionCallMode::NonBlocking);
+                wake.call((), ThreadsafeFunctionCallMode::NonBlocking);
             }
         };
-        let engine = Engine::start(engine_options(&options)?, Box::new(wake)).map_err(|error| to_js(&error))?;
-        Ok(Self { engine: Arc::new(engine), guests: RefCell::default(), ring })
+        let engine = Engine::start(engine_options(&options)?, Box::new(call)).map_err(|error| to_js(&error))?;
+        Ok(Self { engine: Arc::new(engine), runner: RefCell::default(), wake })
     }
 
-    /// Has the event loop run threads' work while there is little of it. `turn` is called with the length of the packed
-    /// events at the start of `events`; it leaves packed commands at the start of `commands` and returns their length. Both
+    /// Lets the event loop run threads' work while there is little of it. `turn` is called with the length of the packed
+    /// events at the start of `events`. It leaves packed commands at the start of `commands` and returns their length. Both
     /// buffers are kept. Returns whether the runtime can do that.
     #[napi(catch_unwind)]
-    pub fn be_guest(
+    pub fn enable_inline(
         &self,
         env: Env,
         events: Buffer,
@@ -135,13 +135,14 @@ impl NativeEngine {
     ) -> Result<bool, ErrorCode> {
         let failed = |error: Error| Error::new("E_TRANSPORT_FAILED", error.reason.to_string());
         let (turn, context) = (turn.create_ref().map_err(failed)?, CallContext::new(&env).map_err(failed)?);
-        if let Some(before) = self.guests.take() {
+        if let Some(before) = self.runner.take() {
             before.close();
         }
-        let guests = Guests::start(env, &self.engine, Desk { events, commands, turn, context }).map_err(failed)?;
-        let is_guest = guests.is_some();
-        self.guests.replace(guests);
-        Ok(is_guest)
+        let runner =
+            InlineRunner::start(env, &self.engine, CallBuffers { events, commands, turn, context }).map_err(failed)?;
+        let is_inline = runner.is_some();
+        self.runner.replace(runner);
+        Ok(is_inline)
     }
 
     /// Binds an IP address and accepts connections on it. Port 0 takes a free one.
@@ -172,7 +173,7 @@ impl NativeEngine {
         self.engine.submit(packed).map_err(|error| to_js(&error))
     }
 
-    /// Whether more may be published; if not, `ring` is called when it may.
+    /// Whether more may be published; if not, `wake` is called when it may.
     #[napi(catch_unwind)]
     pub fn is_writable(&self) -> bool {
         self.engine.is_writable()
@@ -182,8 +183,8 @@ impl NativeEngine {
     /// next event needs.
     #[napi(catch_unwind)]
     pub fn drain(&self, mut target: BufferSlice<'_>) -> i64 {
-        if let Some(guests) = &*self.guests.borrow() {
-            guests.sync();
+        if let Some(runner) = &*self.runner.borrow() {
+            runner.sync();
         }
         match self.engine.drain(&mut target) {
             Drained::Bytes(bytes) => bytes as i64,
@@ -230,11 +231,11 @@ impl NativeEngine {
     /// Ends what is left, joins the threads and lets the process end. Idempotent.
     #[napi(catch_unwind)]
     pub fn close(&self) {
-        if let Some(guests) = self.guests.take() {
-            guests.close();
+        if let Some(runner) = self.runner.take() {
+            runner.close();
         }
         self.engine.close();
-        drop(self.ring.lock().unwrap_or_else(PoisonError::into_inner).take());
+        drop(self.wake.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
 }
 

@@ -7,21 +7,19 @@ use std::thread::JoinHandle;
 use rustix::event::epoll;
 use rustix::process::{Resource, getrlimit};
 
-use crate::batch::Batch;
+use crate::backpressure::{self, Taken};
+use crate::bridge::batch::Batch;
+use crate::bridge::event_queue::{EventQueue, EventReader, Waker};
+use crate::bridge::mailbox::{Adopted, Mail, Mailbox};
 use crate::error::EngineError;
 use crate::id::{MAX_SHARDS, ShardId};
-use crate::mailbox::{Adopted, Mail, Mailbox};
+use crate::inline::ShardCell;
 use crate::options::Options;
-use crate::outlet::{Bell, Outlet, Taken};
-use crate::seat::Seat;
 use crate::shard::Shard;
-use crate::shared::{Port, Shared};
+use crate::shared::{ShardHandle, Shared};
 use crate::socket;
 use crate::stats::{SharedStats, Stats};
 
-/// Bytes of commands that may wait for a shard before [`Engine::submit`] blocks: what remains are publications that
-/// JavaScript makes by itself.
-const MAX_BATCH_BYTES: usize = 64 << 20;
 /// Descriptors that are left to Node when the limit of connections is the system's.
 const MIN_SPARE_DESCRIPTORS: usize = 64;
 
@@ -29,15 +27,15 @@ const MIN_SPARE_DESCRIPTORS: usize = 64;
 /// [`drain`](Self::drain), both packed.
 pub struct Engine {
     pub(crate) shared: Arc<Shared>,
-    pub(crate) seats: Vec<Arc<Seat>>,
+    pub(crate) cells: Vec<Arc<ShardCell>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
-    taken: Mutex<TakenByShard>,
+    taken: Mutex<EventReaders>,
     is_closed: AtomicBool,
 }
 
 /// JavaScript's ends of the outlets, and whose turn it is to be emptied first.
-struct TakenByShard {
-    ends: Vec<Taken>,
+struct EventReaders {
+    ends: Vec<EventReader>,
     first: usize,
 }
 
@@ -51,11 +49,11 @@ pub enum Drained {
 }
 
 impl Engine {
-    /// Starts the threads. `ring` is called from any of them when events wait, once until the next drain.
+    /// Starts the threads. Any of them calls `wake` when events wait, once until the next drain.
     ///
     /// # Errors
     /// `E_OPTION_INVALID`; `E_TRANSPORT_FAILED` when the system refuses threads or descriptors.
-    pub fn start(mut options: Options, ring: Box<dyn Fn() + Send + Sync>) -> Result<Self, EngineError> {
+    pub fn start(mut options: Options, wake: Box<dyn Fn() + Send + Sync>) -> Result<Self, EngineError> {
         if !(1..=MAX_SHARDS).contains(&options.shards) {
             return Err(EngineError::OptionInvalid("threads must be between 1 and 64"));
         }
@@ -65,12 +63,12 @@ impl Engine {
             0 => most,
             wanted => wanted.min(most),
         };
-        let ports = (0..options.shards)
+        let handles = (0..options.shards)
             .map(|_| {
-                Ok(Port {
+                Ok(ShardHandle {
                     epoll: Arc::new(epoll::create(epoll::CreateFlags::CLOEXEC)?),
                     mailbox: Mailbox::new()?,
-                    outlet: Outlet::default(),
+                    event_queue: EventQueue::default(),
                     stats: SharedStats::default(),
                     is_congested: AtomicBool::new(false),
                     #[cfg(test)]
@@ -78,13 +76,13 @@ impl Engine {
                 })
             })
             .collect::<Result<Vec<_>, EngineError>>()?;
-        let count = ports.len();
-        let shared = Arc::new(Shared::new(options, ports, Bell::new(ring)));
+        let count = handles.len();
+        let shared = Arc::new(Shared::new(options, handles, Waker::new(wake)));
         let engine = Self {
             shared,
-            seats: (0..count).map(|_| Arc::default()).collect(),
+            cells: (0..count).map(|_| Arc::default()).collect(),
             threads: Mutex::default(),
-            taken: Mutex::new(TakenByShard { ends: (0..count).map(|_| Taken::default()).collect(), first: 0 }),
+            taken: Mutex::new(EventReaders { ends: (0..count).map(|_| EventReader::default()).collect(), first: 0 }),
             is_closed: AtomicBool::new(false),
         };
         for index in 0..count {
@@ -95,9 +93,9 @@ impl Engine {
 
     fn spawn(&self, id: ShardId) -> Result<(), EngineError> {
         let shard = Shard::new(id, &self.shared)?;
-        let (shared, seat) = (Arc::clone(&self.shared), Arc::clone(&self.seats[id.index()]));
+        let (shared, cell) = (Arc::clone(&self.shared), Arc::clone(&self.cells[id.index()]));
         let name = format!("webmq-io-{}", id.0);
-        let thread = std::thread::Builder::new().name(name).spawn(move || seat.host(shard, &shared))?;
+        let thread = std::thread::Builder::new().name(name).spawn(move || cell.run_on_own_thread(shard, &shared))?;
         self.threads.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
         Ok(())
     }
@@ -124,16 +122,16 @@ impl Engine {
         socket::tune(&socket)?;
         let shard = self.shared.assign(ShardId(0)).ok_or(EngineError::Ended)?;
         let adopted = Adopted { socket, head, is_attached: true };
-        self.shared.ports[shard.index()].mailbox.post(Mail::Adopt(adopted)).map_err(|_| EngineError::Ended)
+        self.shared.shards[shard.index()].mailbox.post(Mail::Adopt(adopted)).map_err(|_| EngineError::Ended)
     }
 
-    /// Hands the packed commands of a turn to the shards. The bytes are copied. A shard that is lent and has little to do
-    /// for them does it before this returns.
+    /// Passes the packed commands of a turn to the shards. The bytes are copied. A small batch for an inline shard is
+    /// applied before this returns.
     ///
     /// Blocks while more than 64 MiB of commands wait for a shard: the memory for what is published faster than it can be
     /// written ends there.
     ///
-    /// Returns whether the caller may publish more; otherwise it should wait for a ring after which
+    /// Returns whether the caller may publish more. If not, it should wait for a wake-up after which
     /// [`is_writable`](Self::is_writable).
     ///
     /// # Errors
@@ -143,34 +141,38 @@ impl Engine {
             return Ok(true);
         }
         let batch = Arc::new(Batch::new(packed, self.shared.options.deflate_from_bytes)?);
-        for (port, seat) in self.shared.ports.iter().zip(&self.seats) {
+        for (port, cell) in self.shared.shards.iter().zip(&self.cells) {
             if batch.is_small()
-                && let Some(has_events) = seat.apply(&port.mailbox, &batch)
+                && let Some(has_events) = cell.apply(&port.mailbox, &batch)
             {
                 if has_events {
-                    self.shared.bell.ring();
+                    self.shared.waker.wake();
                 }
                 continue;
             }
-            port.mailbox.wait_for_room(MAX_BATCH_BYTES);
+            port.mailbox.wait_for_room(backpressure::MAX_POSTED_BYTES);
             // A shard that has ended has told the end of its connections; nothing is meant for it any more.
             drop(port.mailbox.post(Mail::Batch(Arc::clone(&batch))));
         }
         Ok(self.is_writable())
     }
 
-    /// Whether the shards keep up with what is submitted, and most connections with what they are sent. If not, it rings when
-    /// they do.
+    /// Whether more may be published: shards apply commands, and connections take output, as fast as it comes. If not,
+    /// JavaScript is woken when they do. It is `true` again after a second at the latest, unless connections take a lot.
     pub fn is_writable(&self) -> bool {
-        self.shared.is_writable()
+        let Shared { backpressure, shards, began, .. } = &*self.shared;
+        backpressure.is_writable(shards, began.elapsed().as_millis() as u64, || {
+            let stats = self.stats();
+            Taken { connections: stats.connections, sent_bytes: stats.sent_byte_count }
+        })
     }
 
     /// Copies events that wait into `target`: whole ones, in order per shard. Rings if it has no room for all.
     ///
     /// Gives nothing while a shard has more than 8 MiB of commands to apply; rings when it has caught up.
     pub fn drain(&self, target: &mut [u8]) -> Drained {
-        self.shared.bell.answer();
-        if self.shared.is_drain_paused() {
+        self.shared.waker.acknowledge();
+        if self.shared.backpressure.pauses_drain(&self.shared.shards) {
             return Drained::Bytes(0);
         }
         let max_bytes = self.shared.options.max_inbound_bytes;
@@ -179,14 +181,14 @@ impl Engine {
         let count = taken.ends.len();
         taken.first = (taken.first + 1) % count;
         for index in (taken.first..count).chain(0..taken.first) {
-            let port = &self.shared.ports[index];
-            let drained = taken.ends[index].drain(&port.outlet, max_bytes, &mut target[copied..]);
+            let port = &self.shared.shards[index];
+            let drained = taken.ends[index].drain(&port.event_queue, max_bytes, &mut target[copied..]);
             copied += drained.bytes;
             if drained.wakes_shard {
                 port.mailbox.wake();
             }
             if let Some(next_bytes) = drained.next_bytes {
-                self.shared.bell.ring();
+                self.shared.waker.wake();
                 return if copied == 0 { Drained::Needs(next_bytes) } else { Drained::Bytes(copied) };
             }
         }
@@ -195,20 +197,21 @@ impl Engine {
 
     /// The socket of a plain HTTP request, which the caller then owns.
     pub fn take_socket(&self, token: u32) -> Option<OwnedFd> {
-        self.shared.handover.take(token)
+        self.shared.http_sockets.take(token)
     }
 
     /// Sum over the shards.
     pub fn stats(&self) -> Stats {
         let mut sum = Stats::default();
-        self.shared.ports.iter().for_each(|port| sum.add(&port.stats.read()));
-        sum.outbox_bytes += self.shared.ports.iter().map(|port| port.mailbox.batch_bytes() as u64).max().unwrap_or(0);
+        self.shared.shards.iter().for_each(|port| sum.add(&port.stats.read()));
+        sum.outbox_bytes +=
+            self.shared.shards.iter().map(|shard| shard.mailbox.batch_bytes() as u64).max().unwrap_or(0);
         sum
     }
 
     /// Open connections per shard.
     pub fn connections_per_shard(&self) -> Vec<u64> {
-        self.shared.ports.iter().map(|port| port.stats.read().connections).collect()
+        self.shared.shards.iter().map(|shard| shard.stats.read().connections).collect()
     }
 
     /// Closes the listening socket; a `quiet` event of every shard says when it is done. Connections go on.
@@ -238,21 +241,21 @@ impl Engine {
     }
 
     #[cfg(test)]
-    pub(crate) fn panic_guest(&self) {
-        self.shared.ports.iter().for_each(|port| port.panics.store(true, Ordering::SeqCst));
+    pub(crate) fn panic_inline_turn(&self) {
+        self.shared.shards.iter().for_each(|shard| shard.panics.store(true, Ordering::SeqCst));
     }
 
     #[cfg(test)]
     pub(crate) fn panic_shard_of(&self, connection: f64) {
         let shard = crate::id::ConnectionId::from_number(connection).map(crate::id::ConnectionId::shard);
-        let port = shard.and_then(|shard| self.shared.ports.get(shard.index()));
-        assert!(port.is_some_and(|port| port.mailbox.post(Mail::Panic).is_ok()));
+        let port = shard.and_then(|shard| self.shared.shards.get(shard.index()));
+        assert!(port.is_some_and(|shard| shard.mailbox.post(Mail::Panic).is_ok()));
     }
 
     fn post_all(&self, mail: impl Fn() -> Mail) -> Result<(), EngineError> {
         let mut posted = Ok(());
-        for port in &self.shared.ports {
-            if port.mailbox.post(mail()).is_err() {
+        for shard in &self.shared.shards {
+            if shard.mailbox.post(mail()).is_err() {
                 posted = Err(EngineError::Ended);
             }
         }

@@ -1,6 +1,6 @@
 use std::net::SocketAddr;
 
-use crate::command::MalformedBatch;
+use crate::bridge::command::MalformedBatch;
 
 /// Why a call into the engine failed. Nothing was changed.
 #[derive(Debug, thiserror::Error)]

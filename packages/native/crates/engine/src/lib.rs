@@ -4,34 +4,25 @@
 //!
 //! ```text
 //! Engine ─ submit ─ Batch ─ Mailbox ─▶ Shard: apply ─ Fanout (cohort logs, chains) ─ sockets
-//!        ─ drain ◀─ Taken ─ Outlet ◀─ Shard: receive ─ Decoder ─ Events
+//!        ◀ drain ─ EventReader ─ EventQueue ◀─ Shard: receive ─ Decoder ─ sockets
 //! ```
 
-mod batch;
-mod command;
-mod connection;
+mod backpressure;
+mod bridge;
 mod engine;
 mod error;
-mod event;
 mod fanout;
-mod guest;
-mod handover;
 mod id;
-mod mailbox;
+mod inline;
 mod options;
-mod outlet;
-#[cfg(test)]
-mod packer;
-mod seat;
 mod shard;
 mod shared;
 mod socket;
 mod stats;
-mod table;
 #[cfg(test)]
 mod tests;
 
-pub use command::MalformedBatch;
+pub use bridge::command::MalformedBatch;
 pub use engine::{Drained, Engine};
 pub use error::EngineError;
 pub use id::{ConnectionId, GroupId, MAX_SHARDS};

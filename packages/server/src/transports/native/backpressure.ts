@@ -1,60 +1,41 @@
-import type { TransportStats } from '../../ports/transport.js'
+/** After this time the engine is asked again; its `backpressure.rs` has the rules and the limits. */
+const ASK_AGAIN_MS = 1_000
 
-/** Publishers wait no longer than this: then the limits of the outboxes decide who is too slow. */
-const MAX_WAIT_MS = 1_000
-/**
- * Unless the connections take so much each, on the average, in that time: then they are not slow but many, and get through what
- * waits for them before long. A flood to 10,000 has more under way than the machine can read in a second.
- */
-const MIN_TAKEN_BYTES = 32 * 1024
-
-/** Lets publishers wait while the engine, or who reads from it, cannot take what is published. */
+/** Tells publishers when to wait for the engine. */
 export class NativeBackpressure {
-  readonly #stats: () => Pick<TransportStats, 'connections' | 'sentByteCount'>
-  #relief: Promise<void> | undefined
+  readonly #isWritable: () => boolean
+  #writable: Promise<void> | undefined
   #resolve: (() => void) | undefined
   #timer: NodeJS.Timeout | undefined
-  /** A wait has taken too long: there is no other before this time of saturation is over. */
-  #hasGivenUp = false
 
-  constructor(stats: () => Pick<TransportStats, 'connections' | 'sentByteCount'>) {
-    this.#stats = stats
+  /** @param isWritable Asks the engine whether more may be published. */
+  constructor(isWritable: () => boolean) {
+    this.#isWritable = isWritable
   }
 
-  /** Resolves when more is welcome; `undefined`: it is now. */
-  get relief(): Promise<void> | undefined {
-    return this.#relief
+  /** Resolves within a second: then ask again. `undefined`: more may be published now. */
+  get writable(): Promise<void> | undefined {
+    return this.#writable
   }
 
-  /** @param isWritable Whether the engine takes more. */
+  /** @param isWritable The latest answer of the engine. */
   note(isWritable: boolean): void {
-    if (isWritable) {
-      this.#hasGivenUp = false
-      this.#end()
-    } else if (this.#relief === undefined && !this.#hasGivenUp) {
-      this.#relief = new Promise((resolve) => {
+    if (isWritable) this.#end()
+    else if (this.#writable === undefined) {
+      this.#writable = new Promise((resolve) => {
         this.#resolve = resolve
       })
-      this.#wait(this.#stats().sentByteCount)
+      this.#timer = setTimeout(() => {
+        this.#end()
+        this.note(this.#isWritable())
+      }, ASK_AGAIN_MS)
     }
   }
 
-  #wait(sentByteCount: number): void {
-    this.#timer = setTimeout(() => {
-      const stats = this.#stats()
-      if (stats.sentByteCount - sentByteCount >= MIN_TAKEN_BYTES * stats.connections) {
-        this.#wait(stats.sentByteCount)
-        return
-      }
-      this.#hasGivenUp = true
-      this.#end()
-    }, MAX_WAIT_MS)
-  }
-
   #end(): void {
-    if (this.#relief === undefined) return
+    if (this.#writable === undefined) return
     clearTimeout(this.#timer)
-    this.#relief = undefined
+    this.#writable = undefined
     this.#resolve?.()
   }
 }

@@ -5,7 +5,7 @@ const BUFFER_BYTES = 256 * 1024
 const MAX_WAITING_BYTES = 64 * 1024
 /** A payload from this size on travels alone: the engine can then refer to it instead of copying it. */
 const LONE_PAYLOAD_BYTES = 64 * 1024
-/** kind, flags, number, length, id: see `crates/engine/src/command.rs`. */
+/** kind, flags, number, length, id: see `crates/engine/src/bridge/command.rs`. */
 const HEADER_BYTES = 16
 /** The engine writes the frame's header here, before the payload. */
 const GAP_BYTES = 10

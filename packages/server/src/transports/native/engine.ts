@@ -6,10 +6,10 @@ import type { TransportOptions } from '../../ports/transport.js'
 
 /**
  * Loads the addon and starts its threads.
- * @param ring Called on the event loop when events wait.
+ * @param wake Called on the event loop when events wait.
  * @throws {WebMQError} `E_TRANSPORT_MISSING`, `E_OPTION_INVALID`, `E_TRANSPORT_FAILED`.
  */
-export function createEngine(options: TransportOptions, ring: () => void): NativeEngine {
+export function createEngine(options: TransportOptions, wake: () => void): NativeEngine {
   const { compression } = options
   if (options.tls !== undefined) {
     throw new WebMQError('E_OPTION_INVALID', {
@@ -33,7 +33,7 @@ export function createEngine(options: TransportOptions, ring: () => void): Nativ
         ...(options.flushIntervalMs === undefined ? undefined : { flushIntervalMs: options.flushIntervalMs }),
         handsHttpOver: options.httpServer !== undefined,
       },
-      ring,
+      wake,
     )
   } catch (error) {
     throw errorOf(error)

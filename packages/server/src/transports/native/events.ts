@@ -1,7 +1,7 @@
 import type { ConnectionId, UpgradeId, UpgradeRequest } from '../../ports/transport.js'
 import { NativeUpgradeRequest } from './upgrade-request.js'
 
-/** kind, flags, code, length, id: see `crates/engine/src/event.rs`. */
+/** kind, flags, code, length, id: see `crates/engine/src/bridge/event.rs`. */
 const HEADER_BYTES = 16
 
 const UPGRADE = 1

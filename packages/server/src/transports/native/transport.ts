@@ -26,8 +26,8 @@ import { ThreadCountdown } from './threads.js'
 
 /** Events are taken from the engine in portions of this size; a larger message gets a buffer of its own. */
 const EVENT_BUFFER_BYTES = 256 * 1024
-/** The same when the event loop does the engine's work, which it does while there is little. */
-const GUEST_BUFFER_BYTES = 64 * 1024
+/** The same for inline mode. */
+const INLINE_BUFFER_BYTES = 64 * 1024
 /** Portions that are handled before the rest of the event loop has its turn. */
 const MAX_PORTIONS = 8
 
@@ -55,8 +55,8 @@ export function createNativeTransport(options: TransportOptions, tuning: NativeT
 
 /** What tests and measurements turn off. */
 export interface NativeTuning {
-  /** Whether the event loop does the engine's work while there is little of it; default true. */
-  readonly isGuest?: boolean
+  /** Whether the event loop runs threads' work itself while there is little of it; default true. */
+  readonly isInline?: boolean
 }
 
 class NativeTransport implements Transport {
@@ -64,15 +64,15 @@ class NativeTransport implements Transport {
   readonly capabilities = { tls: false, attach: true, threads: true, compression: true }
 
   readonly #options: TransportOptions
-  readonly #isGuest: boolean
+  readonly #isInline: boolean
   readonly #commands: NativeCommands
-  readonly #backpressure = new NativeBackpressure(() => this.stats())
+  readonly #backpressure = new NativeBackpressure(() => this.#engine?.isWritable() ?? true)
   readonly #http: NativeHttp | undefined
   readonly #detachers = new Set<() => void>()
   /** Threads that still accept, and threads that still run. */
   readonly #accepting = new ThreadCountdown()
   readonly #running = new ThreadCountdown()
-  readonly #guestEvents = Buffer.allocUnsafeSlow(GUEST_BUFFER_BYTES)
+  readonly #inlineEvents = Buffer.allocUnsafeSlow(INLINE_BUFFER_BYTES)
   #events = Buffer.allocUnsafeSlow(EVENT_BUFFER_BYTES)
   #engine: NativeEngine | undefined
   #calls: NativeSinkCalls | undefined
@@ -83,9 +83,9 @@ class NativeTransport implements Transport {
   #stopped: Promise<void> | undefined
   #lastStats = NO_STATS
 
-  constructor(options: TransportOptions, { isGuest = true }: NativeTuning) {
+  constructor(options: TransportOptions, { isInline = true }: NativeTuning) {
     this.#options = options
-    this.#isGuest = isGuest
+    this.#isInline = isInline
     this.#commands = new NativeCommands((packed, length) => {
       if (this.#engine !== undefined) this.#backpressure.note(this.#engine.submit(packed, length))
     })
@@ -149,7 +149,7 @@ class NativeTransport implements Transport {
   }
 
   writable(): Promise<void> | undefined {
-    return this.#backpressure.relief
+    return this.#backpressure.writable
   }
 
   stats(): TransportStats {
@@ -198,25 +198,25 @@ class NativeTransport implements Transport {
     this.#calls = new NativeSinkCalls(sink, this.#commands)
     this.#openings = new NativeOpenings(this.#calls)
     this.#handlers = this.#createHandlers(this.#calls, this.#openings)
-    if (this.#isGuest) this.#engine.beGuest(this.#guestEvents, this.#commands.home, this.#turn)
+    if (this.#isInline) this.#engine.enableInline(this.#inlineEvents, this.#commands.home, this.#turn)
     return this.#engine
   }
 
-  /** Handles events that the event loop has read itself; the engine takes the commands that come of them. */
+  /** Handles events in inline mode. The engine takes the commands from the start of `home`. */
   readonly #turn = (length: number): number => {
     if (this.#handlers === undefined) return 0
     this.#commands.hold()
-    readEvents(this.#guestEvents, length, this.#handlers)
+    readEvents(this.#inlineEvents, length, this.#handlers)
     return this.#commands.releaseHome()
   }
 
   /**
-   * Takes what waits, portion by portion; the commands of a portion are handed over with its end. More than a few portions
-   * leave the rest of the event loop its turn, though the engine rings meanwhile: Node answers up to 1,000 rings at a go.
+   * Drains events portion by portion; the commands of a portion are submitted at its end. After a few portions it yields:
+   * Node runs up to 1,000 threadsafe-function calls in a row, which would starve timers.
    */
   readonly #drain = (): void => {
     if (this.#isDrainScheduled) return
-    if (this.#backpressure.relief !== undefined) this.#backpressure.note(this.#engine?.isWritable() ?? true)
+    if (this.#backpressure.writable !== undefined) this.#backpressure.note(this.#engine?.isWritable() ?? true)
     for (let portion = 0; portion < MAX_PORTIONS; portion++) {
       const length = this.#engine?.drain(this.#events) ?? 0
       if (length === 0 || this.#handlers === undefined) return

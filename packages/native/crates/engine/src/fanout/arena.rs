@@ -3,13 +3,13 @@ use std::rc::Rc;
 use super::chain::Piece;
 use super::chunk::Chunk;
 use super::pool::ChunkPool;
-use crate::batch::Frame;
+use crate::bridge::batch::Frame;
 
 /// Frames of this turn, one copy each, in the order they were made.
 ///
-/// Logs and chains refer to ranges of it, and neighbours become one range: what a connection is sent in a turn is mostly
-/// contiguous, whatever mixture of multicasts and direct frames it is, and is written from here. What a full socket did not
-/// take is copied out when the turn ends, so this memory is reused and never held by a slow reader.
+/// Logs and chains refer to ranges of it, and neighbours become one range. So the output of a connection in a turn is mostly
+/// contiguous and is written from here. Bytes that a full socket did not take are copied out when the turn ends: this memory
+/// is reused, and a slow reader never holds it.
 #[derive(Default)]
 pub(crate) struct Arena {
     current: Option<Rc<Chunk>>,

@@ -4,7 +4,7 @@ use std::rc::Rc;
 use super::chunk::Chunk;
 use super::pool::{ChunkPool, SizeClass};
 
-/// Pieces that may wait for one connection, whatever their size: each costs 16 bytes beside what it refers to.
+/// Pieces that may wait for one connection, whatever their size. Each costs 16 bytes besides the bytes it refers to.
 pub(crate) const MAX_PIECES: usize = 1 << 16;
 
 /// A range of one chunk.
@@ -25,11 +25,13 @@ impl Piece {
     }
 }
 
-/// Output of one connection that comes before its cursor in a log: direct frames, ranges of logs it was taken out of.
+/// Output of one connection that goes before its cursor in a log: direct frames, and ranges of logs that it has left.
 #[derive(Default)]
 pub(crate) struct Chain {
     pieces: VecDeque<Piece>,
     bytes: usize,
+    /// Pieces may refer to the memory of this turn.
+    has_turn_memory: bool,
 }
 
 impl Chain {
@@ -53,7 +55,7 @@ impl Chain {
         self.pieces.front()
     }
 
-    /// Adds a range; one that goes on where the last one ends becomes a part of it.
+    /// Adds a range. A range that begins where the last one ends becomes a part of it.
     pub(crate) fn push_piece(&mut self, piece: Piece) {
         self.bytes += piece.len();
         match self.pieces.back_mut() {
@@ -68,7 +70,7 @@ impl Chain {
         self.push_piece(Piece { chunk: Rc::new(Chunk::raw(bytes, pool.gauge())), from: 0, to });
     }
 
-    /// Takes off the first `count` bytes, which have been written, and returns how many of `count` were not in the chain.
+    /// Removes the first `count` bytes after they were written. Returns how many of `count` were not in the chain.
     pub(crate) fn consume(&mut self, mut count: usize, pool: &mut ChunkPool) -> usize {
         while let Some(piece) = self.pieces.front_mut() {
             if count < piece.len() {
@@ -82,13 +84,20 @@ impl Chain {
                 pool.give(piece.chunk);
             }
         }
-        // Room for the next piece is found in no time beside a write; kept, it would be a third of what an idle connection costs.
+        // Not kept for the next piece: it would be a third of the memory of an idle connection, and costs little beside a write.
         self.pieces = VecDeque::new();
         count
     }
 
+    /// Notes that pieces may refer to the memory of this turn. Returns whether that is new.
+    #[must_use = "the chain must be secured when the turn ends"]
+    pub(crate) fn note_turn_memory(&mut self) -> bool {
+        !std::mem::replace(&mut self.has_turn_memory, true)
+    }
+
     /// Copies what lies in the memory of this turn into chunks of the chain's own.
     pub(crate) fn secure(&mut self, pool: &mut ChunkPool) {
+        self.has_turn_memory = false;
         if !self.pieces.iter().any(|piece| piece.chunk.is_transient()) {
             return;
         }
@@ -109,7 +118,7 @@ impl Chain {
         }
     }
 
-    /// Copies whole frames behind what is there: into the last chunk when this chain alone has it, else into a new one.
+    /// Appends a copy of whole frames: to the last chunk if this chain alone refers to it, otherwise to a new one.
     fn push_copy(&mut self, frames: &[u8], pool: &mut ChunkPool) {
         let len = frames.len() as u32;
         if let Some(last) = self.pieces.back_mut()
@@ -125,14 +134,14 @@ impl Chain {
         self.push_piece(Piece { chunk: pool.chunk_with(frames, class), from: 0, to: len });
     }
 
-    /// Drops everything but the rest of the frame that was written in part, so that a frame may follow.
+    /// Drops everything except the rest of a frame that was written in part. A frame may follow.
     pub(crate) fn cut_to_current_frame(&mut self, pool: &ChunkPool) {
         let pieces = std::mem::take(&mut self.pieces);
         self.bytes = 0;
         let Some(first) = pieces.front() else { return };
         let (from, to) = (first.from as usize, first.chunk.frame_end(first.from as usize));
         if from < to {
-            // Copied, for a chunk may be a thousand times as large as this rest.
+            // Copied: the chunk may be a thousand times as large as this rest.
             self.push_raw(first.chunk.with(from, to, |bytes| bytes.into()), pool);
         }
     }

@@ -1,7 +1,7 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use crate::batch::SharedFrame;
+use crate::bridge::batch::SharedFrame;
 
 /// Bytes that wait in all chunks of a shard; what several connections wait for counts once.
 #[derive(Clone, Default)]

@@ -1,20 +1,21 @@
+use super::Member;
 use super::log::Log;
 use crate::id::{GroupId, Slot};
 
-/// Place of a cohort in the table of its shard.
+/// Index of a cohort in its shard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CohortId(pub(crate) u32);
 
-/// A group of a cohort, and where the group's list of cohorts names it.
+/// A group of a cohort, and where the group's list of cohorts names the cohort.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct GroupEntry {
     pub(crate) group: GroupId,
-    pub(crate) position: u32,
+    pub(crate) list_index: u32,
 }
 
-/// A member that is not where the others are.
+/// A member that is not caught up, and how far it is in the log.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct OwnCursor {
+pub(crate) struct Behind {
     pub(crate) slot: Slot,
     pub(crate) cursor: u64,
 }
@@ -30,9 +31,7 @@ pub(crate) enum Encoding {
 
 /// Connections with the same set of groups and the same encoding, and the one log of what they were sent.
 ///
-/// A member is either level (everything up to `level_end` was written to it, nothing else waits for it) and costs four
-/// bytes here, or it has a cursor of its own: it is blocked, or its chain holds something that goes first.
-/// Invariant: a member with its own cursor is blocked, dirty or trailing, so no output is forgotten.
+/// Members that are caught up share one position, `caught_up_to`, and cost four bytes each. All others have a cursor each.
 #[derive(Default)]
 pub(crate) struct Cohort {
     /// Sorted, never empty while the cohort has members.
@@ -41,39 +40,69 @@ pub(crate) struct Cohort {
     /// Sum of the hashes of the encoding and of the groups.
     pub(crate) hash: u64,
     pub(crate) log: Log,
-    pub(crate) level_end: u64,
-    pub(crate) level: Vec<Slot>,
-    pub(crate) own: Vec<OwnCursor>,
-    /// The last multicast that was appended: one that names several groups is appended once.
-    pub(crate) stamp: u64,
-    /// The last batch with a multicast for it.
-    pub(crate) batch: u64,
-    /// The log has something that the level members were not sent.
+    /// The caught-up members were sent the log up to here.
+    pub(crate) caught_up_to: u64,
+    pub(crate) caught_up: Vec<Slot>,
+    pub(crate) behind: Vec<Behind>,
+    /// Number of the last multicast that was appended: one that names several groups is appended once.
+    pub(crate) last_multicast: u64,
+    /// Number of the last batch with a multicast for this cohort.
+    pub(crate) last_batch: u64,
+    /// The caught-up members have output. In [`Fanout::dirty_cohorts`](super::Fanout).
     pub(crate) is_dirty: bool,
-    /// Waits to be settled.
-    pub(crate) is_touched: bool,
-    /// An own cursor moved or went: chunks may have become free.
-    pub(crate) is_scan_due: bool,
-    /// A member is far behind; see [`Fanout::is_lagging`](super::Fanout::is_lagging).
+    /// Memory may be free, or a member too slow. In [`Fanout::reclaim_cohorts`](super::Fanout).
+    pub(crate) needs_reclaim: bool,
+    /// A cursor moved or went, so chunks may be free.
+    pub(crate) needs_scan: bool,
+    /// A member lags; see [`Backpressure`](crate::backpressure).
     pub(crate) is_lagging: bool,
-    /// No member is slow before the log reaches this.
-    pub(crate) slow_at: u64,
+    /// No member has more output than it may before the log reaches this position.
+    pub(crate) check_at: u64,
 }
 
 impl Cohort {
     pub(crate) fn len(&self) -> usize {
-        self.level.len() + self.own.len()
+        self.caught_up.len() + self.behind.len()
+    }
+
+    /// Adds a member to the caught-up ones.
+    pub(crate) fn list_caught_up(&mut self, slot: Slot, member: &mut Member) {
+        member.list_index = self.caught_up.len() as u32;
+        self.caught_up.push(slot);
+    }
+
+    /// Adds a member that is not caught up.
+    pub(crate) fn list_behind(&mut self, slot: Slot, member: &mut Member, cursor: u64) {
+        member.list_index = self.behind.len() as u32;
+        self.behind.push(Behind { slot, cursor });
+    }
+
+    /// Takes a caught-up member off its list. The last one moves to its index.
+    pub(crate) fn unlist_caught_up(&mut self, index: u32, members: &mut [Member]) {
+        self.caught_up.swap_remove(index as usize);
+        if let Some(moved) = self.caught_up.get(index as usize) {
+            members[moved.index()].list_index = index;
+        }
+    }
+
+    /// Takes a member that is not caught up off its list. The last one moves to its index.
+    pub(crate) fn unlist_behind(&mut self, index: u32, members: &mut [Member]) {
+        self.behind.swap_remove(index as usize);
+        if let Some(moved) = self.behind.get(index as usize) {
+            members[moved.slot.index()].list_index = index;
+        }
     }
 
     pub(crate) fn has(&self, group: GroupId) -> bool {
-        self.position_of(group).is_ok()
+        self.group_index(group).is_ok()
     }
 
-    pub(crate) fn position_of(&self, group: GroupId) -> Result<usize, usize> {
+    /// Index of a group in `groups`, or where it would be.
+    pub(crate) fn group_index(&self, group: GroupId) -> Result<usize, usize> {
         self.groups.binary_search_by_key(&group, |entry| entry.group)
     }
 
-    /// Whether the groups are those of `other` and `added`, which `other` has not.
+    /// Whether the groups are those of `other` plus `added`, which `other` does not have.
     pub(crate) fn is_with(&self, other: &Self, added: GroupId) -> bool {
         self.encoding == other.encoding
             && self.groups.len() == other.groups.len() + 1
@@ -81,7 +110,7 @@ impl Cohort {
             && self.groups.iter().filter(|entry| entry.group != added).map(|entry| entry.group).eq(other.group_ids())
     }
 
-    /// Whether the groups are those of `other` but `removed`, which `other` has.
+    /// Whether the groups are those of `other` without `removed`, which `other` has.
     pub(crate) fn is_without(&self, other: &Self, removed: GroupId) -> bool {
         self.encoding == other.encoding
             && self.groups.len() + 1 == other.groups.len()
@@ -94,7 +123,7 @@ impl Cohort {
 }
 
 impl Encoding {
-    /// What the hash of a cohort begins with.
+    /// First summand of the hash of a cohort.
     pub(crate) fn hash(self) -> u64 {
         match self {
             Self::Plain => 0,
@@ -103,8 +132,8 @@ impl Encoding {
     }
 }
 
-/// Spreads the numbers of groups over 64 bits (the finalizer of SplitMix64); sums of it identify sets well enough to
-/// look one up, and equality is checked.
+/// Spreads the numbers of groups over 64 bits (the finalizer of SplitMix64). A set is looked up by the sum of its hashes, and
+/// then compared.
 pub(crate) fn hash_of(group: GroupId) -> u64 {
     let mut hash = u64::from(group.0).wrapping_add(0x9e37_79b9_7f4a_7c15);
     hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -5,8 +5,8 @@ use crate::id::GroupId;
 
 /// The cohorts of a shard, found by group and by set of groups and encoding.
 ///
-/// Cost: adding or taking a group is a constant number of hash look-ups, plus O(groups of the cohort) to make or remove
-/// a cohort; it never depends on the number of cohorts.
+/// Cost: to add or take a group is a constant number of hash look-ups, plus O(groups of the cohort) to create or remove a
+/// cohort. It never depends on the number of cohorts.
 #[derive(Default)]
 pub(crate) struct CohortIndex {
     cohorts: Vec<Cohort>,
@@ -79,19 +79,19 @@ impl CohortIndex {
         self.free.push(id);
     }
 
-    /// Adds a group to a cohort in place; for one whose only member joins.
+    /// Adds a group to a cohort in place, when its only member joins.
     pub(crate) fn add_group(&mut self, id: CohortId, group: GroupId) {
         self.unpublish(id);
         self.insert_group(id, group);
         self.publish(id);
     }
 
-    /// Takes a group out of a cohort in place; for one whose only member leaves.
+    /// Takes a group out of a cohort in place, when its only member leaves.
     pub(crate) fn take_group(&mut self, id: CohortId, group: GroupId) {
-        let Ok(place) = self.cohort(id).position_of(group) else { return };
+        let Ok(index) = self.cohort(id).group_index(group) else { return };
         self.unpublish(id);
         let cohort = self.cohort_mut(id);
-        let entry = cohort.groups.remove(place);
+        let entry = cohort.groups.remove(index);
         cohort.hash = cohort.hash.wrapping_sub(hash_of(group));
         self.unlist(id, entry);
         self.publish(id);
@@ -99,18 +99,18 @@ impl CohortIndex {
 
     fn insert_group(&mut self, id: CohortId, group: GroupId) {
         let cohort = &mut self.cohorts[id.0 as usize];
-        let Err(place) = cohort.position_of(group) else { return };
+        let Err(index) = cohort.group_index(group) else { return };
         let list = self.by_group.entry(group).or_default();
-        cohort.groups.insert(place, GroupEntry { group, position: list.len() as u32 });
+        cohort.groups.insert(index, GroupEntry { group, list_index: list.len() as u32 });
         cohort.hash = cohort.hash.wrapping_add(hash_of(group));
         list.push(id);
     }
 
-    /// Takes a cohort out of a group's list; the one that moves into its place is told where it is now.
+    /// Takes a cohort off a group's list. The last one moves to its index.
     fn unlist(&mut self, id: CohortId, entry: GroupEntry) {
         let Some(list) = self.by_group.get_mut(&entry.group) else { return };
-        debug_assert_eq!(list[entry.position as usize], id);
-        list.swap_remove(entry.position as usize);
+        debug_assert_eq!(list[entry.list_index as usize], id);
+        list.swap_remove(entry.list_index as usize);
         if list.is_empty() {
             self.by_group.remove(&entry.group);
             return;
@@ -118,16 +118,16 @@ impl CohortIndex {
         if list.capacity() > 4 * list.len() + 16 {
             list.shrink_to(2 * list.len());
         }
-        if let Some(moved) = list.get(entry.position as usize).copied() {
+        if let Some(moved) = list.get(entry.list_index as usize).copied() {
             let moved = self.cohort_mut(moved);
-            if let Ok(place) = moved.position_of(entry.group) {
-                moved.groups[place].position = entry.position;
+            if let Ok(index) = moved.group_index(entry.group) {
+                moved.groups[index].list_index = entry.list_index;
             }
         }
     }
 
-    /// Lets the cohort be found by its set. Of two sets with one hash the first is found; the other's cohorts are still
-    /// right, only not shared.
+    /// Makes the cohort findable by its set. If two sets have one hash, only the first is found. The cohorts of the other are
+    /// correct, but not shared.
     fn publish(&mut self, id: CohortId) {
         self.by_hash.entry(self.cohort(id).hash).or_insert(id);
     }

@@ -109,7 +109,7 @@ impl Log {
 mod tests {
     use super::super::arena::Arena;
     use super::*;
-    use crate::batch::Frame;
+    use crate::bridge::batch::Frame;
 
     fn read(log: &Log, mut from: u64) -> Vec<u8> {
         let mut bytes = Vec::new();

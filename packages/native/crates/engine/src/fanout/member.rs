@@ -1,26 +1,44 @@
 use super::chain::Chain;
 use super::cohort::{CohortId, Encoding};
 
-/// What a shard's output knows of one connection.
+/// What the fan-out knows of one connection.
 #[derive(Default)]
 pub(crate) struct Member {
     /// Goes before anything in the cohort's log.
     pub(crate) chain: Chain,
     pub(crate) cohort: Option<CohortId>,
     pub(crate) encoding: Encoding,
-    /// Where the cohort lists the member: among those with an own cursor, or among the level ones.
-    pub(crate) place: u32,
-    pub(crate) has_own_cursor: bool,
-    /// Is in the list of connections to write to.
-    pub(crate) is_dirty: bool,
-    /// Is in the list of connections that are written to together with their cohort.
-    pub(crate) is_trailing: bool,
-    /// The socket took less than was offered; nothing is written before it says that it takes more.
-    pub(crate) is_blocked: bool,
-    /// Its chain may refer to memory of this turn.
-    pub(crate) is_fresh: bool,
-    /// Was reported as slow.
-    pub(crate) is_slow: bool,
-    /// Is to be reported when nothing waits.
-    pub(crate) is_watched: bool,
+    pub(crate) state: State,
+    /// Index in the cohort's list: `caught_up` or `behind`, as the state says.
+    pub(crate) list_index: u32,
+    /// [`Outcome::drained`](super::Outcome::drained) reports when nothing waits any more.
+    pub(crate) reports_drained: bool,
+}
+
+/// Where a member is in its output. The table in [`fanout`](super) lists what holds in each state.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum State {
+    /// Nothing waits for this member alone.
+    #[default]
+    CaughtUp,
+    /// Something waits for this member, and the next flush writes it.
+    CatchingUp,
+    /// Waits only for output of the whole cohort. After the next flush the member is caught up.
+    Rejoining,
+    /// The socket took less than was offered. Nothing is written before it is ready again.
+    Blocked {
+        /// [`Outcome::slow`](super::Outcome::slow) has reported it.
+        is_reported: bool,
+    },
+}
+
+impl Member {
+    pub(crate) fn is_blocked(&self) -> bool {
+        matches!(self.state, State::Blocked { .. })
+    }
+
+    /// The cohort in whose `behind` list the member is.
+    pub(crate) fn behind_in(&self) -> Option<CohortId> {
+        self.cohort.filter(|_| self.state != State::CaughtUp)
+    }
 }

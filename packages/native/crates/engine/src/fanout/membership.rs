@@ -1,10 +1,10 @@
 use super::Fanout;
-use super::cohort::{Cohort, CohortId, OwnCursor};
-use super::member::Member;
+use super::cohort::{Cohort, CohortId};
+use super::member::{Member, State};
 use crate::id::{GroupId, Slot};
 
 impl Fanout {
-    /// Joins a group. What comes for the group's members from now on is sent to this connection too.
+    /// Joins a group. The connection gets the group's multicasts from now on.
     pub(crate) fn join(&mut self, slot: Slot, group: GroupId) {
         let Member { cohort, encoding, .. } = self.members[slot.index()];
         let Some(current) = cohort else {
@@ -50,39 +50,34 @@ impl Fanout {
         }
     }
 
-    /// Leaves all groups; what waits goes on waiting.
+    /// Leaves all groups. Waiting output is still sent.
     pub(crate) fn leave_all(&mut self, slot: Slot) {
         self.take_from_cohort(slot);
     }
 
-    /// Ends the open range of a member: what it was sent so far goes into its chain, and its cursor to the log's end.
+    /// Moves the waiting part of the log into the member's chain, and its cursor to the end of the log.
     pub(super) fn close_range(&mut self, slot: Slot) {
         let Some(id) = self.members[slot.index()].cohort else { return };
         let end = self.index.cohort(id).log.end();
         self.skip(slot, id, end);
     }
 
-    /// Takes what lies between `until` and the log's end out of what the member will be sent.
+    /// Takes the log from `until` to its end out of what the member will be sent.
     pub(super) fn skip(&mut self, slot: Slot, id: CohortId, until: u64) {
         let cohort = self.index.cohort_mut(id);
         let member = &mut self.members[slot.index()];
-        let place = member.place as usize;
         let end = cohort.log.end();
-        if member.has_own_cursor {
-            let from = std::mem::replace(&mut cohort.own[place].cursor, end);
-            take_range(cohort, member, from, until);
-            cohort.is_scan_due = true;
+        if member.state == State::CaughtUp {
+            take_range(cohort, member, cohort.caught_up_to, until);
+            let index = member.list_index;
+            cohort.list_behind(slot, member, end);
+            cohort.unlist_caught_up(index, &mut self.members);
         } else {
-            take_range(cohort, member, cohort.level_end, until);
-            cohort.level.swap_remove(place);
-            member.place = cohort.own.len() as u32;
-            member.has_own_cursor = true;
-            cohort.own.push(OwnCursor { slot, cursor: end });
-            if let Some(moved) = cohort.level.get(place).copied() {
-                self.members[moved.index()].place = place as u32;
-            }
+            let from = std::mem::replace(&mut cohort.behind[member.list_index as usize].cursor, end);
+            take_range(cohort, member, from, until);
+            cohort.needs_scan = true;
         }
-        self.mark_written_to(slot);
+        self.chain_grew(slot);
     }
 
     fn enter(&mut self, slot: Slot, id: CohortId) {
@@ -90,51 +85,43 @@ impl Fanout {
         let member = &mut self.members[slot.index()];
         member.cohort = Some(id);
         let end = cohort.log.end();
-        member.has_own_cursor = !member.chain.is_empty() || cohort.level_end != end;
-        if member.has_own_cursor {
-            member.place = cohort.own.len() as u32;
-            cohort.own.push(OwnCursor { slot, cursor: end });
-            cohort.slow_at = cohort.slow_at.min(end);
-            if member.chain.is_empty() {
-                self.mark_trailing(slot);
-            } else {
-                self.mark_dirty(slot);
-            }
-        } else {
-            member.place = cohort.level.len() as u32;
-            cohort.level.push(slot);
+        if member.chain.is_empty() && !member.is_blocked() && cohort.caught_up_to == end {
+            cohort.list_caught_up(slot, member);
+            return self.set_state(slot, State::CaughtUp);
+        }
+        cohort.list_behind(slot, member, end);
+        cohort.check_at = cohort.check_at.min(end);
+        if member.state == State::CaughtUp {
+            debug_assert!(member.chain.is_empty(), "a member with a chain is not caught up");
+            self.schedule_rejoin(slot);
         }
     }
 
-    /// Takes a connection out of its cohort; what it was sent there goes into its chain. An empty cohort is removed.
+    /// Takes a connection out of its cohort. Its waiting output goes into its chain. An empty cohort is removed.
     pub(super) fn take_from_cohort(&mut self, slot: Slot) {
         let member = &mut self.members[slot.index()];
         let Some(id) = member.cohort.take() else { return };
         let cohort = self.index.cohort_mut(id);
-        let place = member.place as usize;
-        let end = cohort.log.end();
-        if std::mem::replace(&mut member.has_own_cursor, false) {
-            let from = cohort.own.swap_remove(place).cursor;
-            take_range(cohort, member, from, end);
-            cohort.is_scan_due = true;
-            if let Some(moved) = cohort.own.get(place).copied() {
-                self.members[moved.slot.index()].place = place as u32;
-            }
+        let (index, end) = (member.list_index, cohort.log.end());
+        if member.state == State::CaughtUp {
+            take_range(cohort, member, cohort.caught_up_to, end);
+            cohort.unlist_caught_up(index, &mut self.members);
         } else {
-            take_range(cohort, member, cohort.level_end, end);
-            cohort.level.swap_remove(place);
-            if let Some(moved) = cohort.level.get(place).copied() {
-                self.members[moved.index()].place = place as u32;
-            }
+            take_range(cohort, member, cohort.behind[index as usize].cursor, end);
+            cohort.unlist_behind(index, &mut self.members);
+            cohort.needs_scan = true;
         }
         if self.index.cohort(id).len() == 0 {
-            self.lagging_count -= usize::from(self.index.cohort(id).is_lagging);
+            self.note_lag(id, false);
             self.index.remove(id);
         } else {
-            self.touch(id);
+            self.schedule_reclaim(id);
         }
-        if !self.members[slot.index()].chain.is_empty() {
-            self.mark_written_to(slot);
+        let member = &self.members[slot.index()];
+        if !member.chain.is_empty() {
+            self.chain_grew(slot);
+        } else if member.state == State::Rejoining {
+            self.set_state(slot, State::CaughtUp);
         }
     }
 }

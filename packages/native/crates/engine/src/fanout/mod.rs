@@ -1,10 +1,36 @@
 //! Output of a shard: who is sent what, in which order, and what still waits for whom.
 //!
 //! ```text
-//! multicast ─ groups ─ cohorts ─ one log each      level members: one common position
-//!                                                  others: a cursor, and a chain of ranges that goes first
-//! send, except, change of groups ───────────────── ranges in the connection's chain
+//! multicast ─ groups ─ cohorts ─ one log each      members that are caught up: one common position
+//!                                                  all others: a cursor, and a chain that goes first
+//! send, except, change of groups ───────────────── ranges in the member's chain
 //! ```
+//!
+//! Every connection is a member, with one [`State`](member::State):
+//!
+//! | state | its cohort lists it in | the fan-out lists it in | what waits |
+//! | --- | --- | --- | --- |
+//! | `CaughtUp` | `caught_up` | - | at most the log from `caught_up_to`, as for the others |
+//! | `CatchingUp` | `behind` | `write_now` | its chain, then the log from its cursor |
+//! | `Rejoining` | `behind` | `rejoining` | the log from its cursor, which was at `caught_up_to` or beyond |
+//! | `Blocked` | `behind` | -, until [`unblock`](Fanout::unblock) | its chain, then the log from its cursor |
+//!
+//! ```text
+//!              something of its own waits               the socket is full
+//! CaughtUp ───────────────────────────────▶ CatchingUp ───────────────────▶ Blocked
+//!    ▲ │                                      ▲    │  ▲                        │ ▲
+//!    │ │                   something of its own│    │  └───────────────────────┘ │
+//!    │ │                                      │    ▼ all written   ready again  │
+//!    └─┼───────────────────────────────────── Rejoining                         │
+//!      │      cohort flushed                                                    │
+//!      └────────────────────────── the socket is full ──────────────────────────┘
+//! ```
+//!
+//! Invariants:
+//! - A member without a cohort is not `Rejoining`. It has a chain, or it is `CaughtUp`, or a flush visits it once more.
+//! - A member with a chain is not `CaughtUp`, and every state but `CaughtUp` has somebody who visits the member: a list of the
+//!   fan-out, or epoll. So no output is forgotten.
+//! - The lists of the fan-out may name a member that has left the state since. The state decides.
 //!
 //! Knows no socket: bytes leave through [`Wire`].
 
@@ -12,6 +38,7 @@ mod arena;
 mod chain;
 mod chunk;
 mod cohort;
+mod enqueue;
 mod flush;
 mod index;
 mod log;
@@ -20,34 +47,27 @@ mod membership;
 #[cfg(test)]
 mod model_test;
 mod pool;
-mod slow;
+mod reclaim;
+mod write;
 #[cfg(test)]
 mod write_order_test;
 #[cfg(test)]
 mod write_size_test;
 
-pub(crate) use flush::{Outcome, Wire, Written};
+pub(crate) use flush::Outcome;
+pub(crate) use write::{Wire, Written};
 
 use webmq_websocket::Deflater;
 
-use crate::batch::Frame;
-use crate::id::{GroupId, Slot};
+use crate::id::Slot;
 use arena::Arena;
-use chain::Piece;
 use cohort::{CohortId, Encoding};
 use index::CohortIndex;
-use member::Member;
+use member::{Member, State};
 use pool::ChunkPool;
 
-/// Level members of a cohort are not written to before this much waits for them, if more is at hand.
+/// While more output arrives, the caught-up members of a cohort are written to only when this many bytes wait for them.
 const MIN_FULL_COHORT_BYTES: usize = 64 << 10;
-/// One in so many connections with a full socket are a congestion. A machine that reads for many connections does so one after
-/// another: few are full at a time, and yet each falls behind in its turn.
-const CONGESTED_SHARE: usize = 32;
-/// Fewer are no congestion unless they are most.
-const MIN_CONGESTED: usize = 4;
-/// Frames that wait for a flush that is held back, over all cohorts.
-const MAX_UNFLUSHED_BYTES: usize = 4 << 20;
 
 /// Groups, logs and outboxes of the connections of one shard.
 pub(crate) struct Fanout {
@@ -56,39 +76,40 @@ pub(crate) struct Fanout {
     arena: Arena,
     pool: ChunkPool,
     max_outbox_bytes: u64,
-    /// Level members of a cohort are written to at the latest when this much waits for them: what a chunk of this turn holds,
-    /// so that it is one write each.
+    /// A flush is due when more than this waits for the caught-up members of one cohort: the size of this turn's chunk, so
+    /// that it is one write each.
     max_unflushed_cohort_bytes: u64,
-    /// Number of the last multicast.
-    stamp: u64,
     is_flush_due: bool,
-    dirty_cohorts: Vec<CohortId>,
-    touched_cohorts: Vec<CohortId>,
-    dirty_members: Vec<Slot>,
-    /// Members that wait for nothing but what the level ones of their cohort wait for, too.
-    trailing_members: Vec<Slot>,
-    fresh_members: Vec<Slot>,
-    /// Level members of the dirty cohorts.
-    level_writes: usize,
-    /// Level members that the multicasts of this batch are for.
-    batch_writes: usize,
+    /// Number of the last multicast.
+    multicast: u64,
     /// Number of the batch.
     batch: u64,
+    /// Cohorts with output for their caught-up members.
+    dirty_cohorts: Vec<CohortId>,
+    /// Cohorts that may hold free memory, or a member that is too slow.
+    reclaim_cohorts: Vec<CohortId>,
+    write_now: Vec<Slot>,
+    rejoining: Vec<Slot>,
+    rejoining_count: usize,
+    /// Members whose chains may refer to memory of this turn.
+    turn_chains: Vec<Slot>,
+    blocked_count: usize,
+    lagging_cohort_count: usize,
+    /// Caught-up members of the dirty cohorts.
+    caught_up_writes: usize,
+    /// Caught-up members that the multicasts of this batch are for.
+    batch_writes: usize,
     staging: Vec<u8>,
     /// Compresses for all connections; there is no state per connection (RFC 7692 §7.1.1.1).
     deflater: Deflater,
     outcome: Outcome,
-    /// Connections whose socket is full.
-    blocked_count: usize,
-    /// Cohorts with a member that is far behind.
-    lagging_count: usize,
 }
 
 // SAFETY: the reference counts, cells and chunks that keep it from being `Send` are all its own: no reference to one is ever
-// given out (what leaves is copied, or lent for the time of a `Wire::write`), and there is none in a static or a thread
+// given out (what leaves is copied, or borrowed for the time of a `Wire::write`), and there is none in a static or a thread
 // local. So it changes threads only as a whole, with everything that refers to anything in it; `Mutex` orders the accesses.
 //
-// The safe alternative, `Arc` and a lock per chunk, would be paid for by every frame and write of a shard that never moves.
+// The safe alternative, `Arc` and a lock per chunk, would cost every frame and write of a shard that never moves.
 unsafe impl Send for Fanout {}
 
 impl Fanout {
@@ -101,81 +122,23 @@ impl Fanout {
             max_unflushed_cohort_bytes: pool.transient().bytes().max(MIN_FULL_COHORT_BYTES) as u64,
             pool,
             max_outbox_bytes: max_outbox_bytes as u64,
-            stamp: 0,
             is_flush_due: false,
-            dirty_cohorts: Vec::new(),
-            touched_cohorts: Vec::new(),
-            dirty_members: Vec::new(),
-            trailing_members: Vec::new(),
-            fresh_members: Vec::new(),
-            level_writes: 0,
-            batch_writes: 0,
+            multicast: 0,
             batch: 1,
+            dirty_cohorts: Vec::new(),
+            reclaim_cohorts: Vec::new(),
+            write_now: Vec::new(),
+            rejoining: Vec::new(),
+            rejoining_count: 0,
+            turn_chains: Vec::new(),
+            blocked_count: 0,
+            lagging_cohort_count: 0,
+            caught_up_writes: 0,
+            batch_writes: 0,
             staging: Vec::new(),
             deflater: Deflater::default(),
             outcome: Outcome::default(),
-            blocked_count: 0,
-            lagging_count: 0,
         }
-    }
-
-    /// Bytes that wait, shared ones counted once.
-    pub(crate) fn outbox_bytes(&self) -> usize {
-        self.pool.gauge().bytes()
-    }
-
-    /// Many connections do not take what they are sent as fast as it comes, and a lot waits for one: who publishes should give
-    /// them time. Readers that are slower than the others are not meant; few of them hold nobody up.
-    pub(crate) fn is_congested(&self, connections: usize) -> bool {
-        let blocked = self.blocked_count;
-        let is_share = blocked >= MIN_CONGESTED && CONGESTED_SHARE * blocked > connections;
-        (is_share || 2 * blocked > connections) && self.outbox_bytes() as u64 > self.max_outbox_bytes / 4
-    }
-
-    /// Somebody is half an outbox behind, and not yet less than a quarter again: without a rest it will soon be cut off.
-    pub(crate) fn is_lagging(&self) -> bool {
-        self.lagging_count > 0
-    }
-
-    /// Something should be written, or can be freed, in this turn.
-    pub(crate) fn is_dirty(&self) -> bool {
-        self.is_urgent() || self.is_held() || !self.fresh_members.is_empty() || !self.touched_cohorts.is_empty()
-    }
-
-    /// Something should be written that no hold is for: direct frames and their likes.
-    pub(crate) fn is_urgent(&self) -> bool {
-        !self.dirty_members.is_empty()
-    }
-
-    /// Multicasts wait that a flush may be held back for.
-    pub(crate) fn is_held(&self) -> bool {
-        !self.dirty_cohorts.is_empty() || !self.trailing_members.is_empty()
-    }
-
-    /// Writes, about, that the multicasts which wait need.
-    pub(crate) fn held_writes(&self) -> usize {
-        self.level_writes + self.trailing_members.len()
-    }
-
-    /// Writes, about, that the next flush makes.
-    pub(crate) fn pending_writes(&self) -> usize {
-        self.held_writes() + self.dirty_members.len()
-    }
-
-    /// Sockets are full.
-    pub(crate) fn has_blocked(&self) -> bool {
-        self.blocked_count > 0
-    }
-
-    /// Ends a batch; returns how many writes its multicasts need if they share them with no other batch.
-    pub(crate) fn end_batch(&mut self) -> usize {
-        self.batch += 1;
-        std::mem::take(&mut self.batch_writes)
-    }
-
-    /// So much was appended that it should be written before more is.
-    pub(crate) fn is_flush_due(&self) -> bool {
-        self.is_flush_due
     }
 
     /// Begins a connection: no groups, nothing to write.
@@ -186,144 +149,101 @@ impl Fanout {
         self.members[slot.index()] = Member::default();
     }
 
-    /// The connection takes compressed messages. It is in no group yet.
+    /// The connection takes compressed messages. It must not be in a group yet.
     pub(crate) fn enable_deflate(&mut self, slot: Slot) {
         let member = &mut self.members[slot.index()];
         debug_assert!(member.cohort.is_none(), "the members of a cohort have one encoding");
         member.encoding = Encoding::Deflated;
     }
 
-    /// Ends a connection; what waits for it alone is freed.
+    /// Ends a connection and frees what waits for it alone.
     pub(crate) fn remove(&mut self, slot: Slot) {
         self.take_from_cohort(slot);
+        self.set_state(slot, State::CaughtUp);
         let mut member = std::mem::take(&mut self.members[slot.index()]);
-        self.blocked_count -= usize::from(member.is_blocked);
         member.chain.consume(member.chain.bytes(), &mut self.pool);
     }
 
-    /// Puts a frame into the outbox of every member of any of the groups but `except`; returns their number.
-    ///
-    /// Cost: one copy of the frame, one more of its compressed form if somebody takes that, and a constant per group and per
-    /// matching cohort; members are not touched.
-    pub(crate) fn multicast(
-        &mut self,
-        groups: impl Iterator<Item = GroupId>,
-        frame: &Frame<'_>,
-        except: Option<Slot>,
-    ) -> usize {
-        self.stamp += 1;
-        let Self { stamp, index, arena, pool, members, deflater, dirty_cohorts, is_flush_due, .. } = self;
-        let Self { batch, batch_writes, level_writes, max_unflushed_cohort_bytes, .. } = self;
-        let mut plain: Option<Piece> = None;
-        let mut deflated: Option<Piece> = None;
-        let excluded_cohort = except.and_then(|slot| members[slot.index()].cohort);
-        let mut excluded_from = None;
-        let mut delivered = 0;
-        for group in groups {
-            index.for_each_of_group(group, |id, cohort| {
-                let is_excluded_cohort = excluded_cohort == Some(id);
-                let count = cohort.len() - usize::from(is_excluded_cohort);
-                if std::mem::replace(&mut cohort.stamp, *stamp) == *stamp || count == 0 {
-                    return;
-                }
-                if is_excluded_cohort {
-                    excluded_from = Some((id, cohort.log.end()));
-                }
-                let piece = match cohort.encoding {
-                    Encoding::Plain => plain.get_or_insert_with(|| arena.put(frame, pool)),
-                    Encoding::Deflated => deflated.get_or_insert_with(|| match frame.deflated(deflater) {
-                        Some(frame) => arena.put(&frame, pool),
-                        None => plain.get_or_insert_with(|| arena.put(frame, pool)).clone(),
-                    }),
-                };
-                cohort.log.append(piece);
-                delivered += count;
-                // Before the next frame of that size begins another chunk: its few bytes would be a write of their own.
-                let with_next = cohort.log.end() - cohort.level_end + piece.len() as u64;
-                *is_flush_due |= with_next > *max_unflushed_cohort_bytes;
-                if !std::mem::replace(&mut cohort.is_dirty, true) {
-                    dirty_cohorts.push(id);
-                    *level_writes += cohort.level.len();
-                }
-                if std::mem::replace(&mut cohort.batch, *batch) != *batch {
-                    *batch_writes += cohort.level.len();
-                }
-            });
-        }
-        self.is_flush_due |= self.arena.bytes() > MAX_UNFLUSHED_BYTES;
-        if let (Some(slot), Some((id, start))) = (except, excluded_from) {
-            self.skip(slot, id, start);
-        }
-        delivered
+    /// Bytes that wait. Bytes that several connections wait for count once.
+    pub(crate) fn outbox_bytes(&self) -> usize {
+        self.pool.gauge().bytes()
     }
 
-    /// Puts a frame into the outbox of one connection.
-    pub(crate) fn send(&mut self, slot: Slot, frame: &Frame<'_>) {
-        self.close_range(slot);
-        let encoding = self.members[slot.index()].encoding;
-        let deflated = if encoding == Encoding::Plain { None } else { frame.deflated(&mut self.deflater) };
-        let piece = self.arena.put(deflated.as_ref().unwrap_or(frame), &mut self.pool);
-        self.members[slot.index()].chain.push_piece(piece);
-        self.mark_written_to(slot);
+    /// Connections whose socket is full.
+    pub(crate) fn blocked_count(&self) -> usize {
+        self.blocked_count
     }
 
-    /// Puts bytes that are not frames into the outbox of one connection.
-    pub(crate) fn send_raw(&mut self, slot: Slot, bytes: Box<[u8]>) {
-        self.close_range(slot);
-        self.members[slot.index()].chain.push_raw(bytes, &self.pool);
-        self.mark_written_to(slot);
+    /// A connection lags; see [`Backpressure`](crate::backpressure).
+    pub(crate) fn is_lagging(&self) -> bool {
+        self.lagging_cohort_count > 0
     }
 
-    /// Leaves all groups and drops what waits, but for the rest of a frame that was sent in part: a frame may follow.
-    pub(crate) fn cut(&mut self, slot: Slot) {
-        self.take_from_cohort(slot);
-        self.members[slot.index()].chain.cut_to_current_frame(&self.pool);
+    /// There is output to write, or memory to free, in this turn.
+    pub(crate) fn is_dirty(&self) -> bool {
+        self.is_urgent() || self.is_held() || !self.turn_chains.is_empty() || !self.reclaim_cohorts.is_empty()
     }
 
-    /// The socket takes bytes again; `true` if it had refused some.
-    pub(crate) fn unblock(&mut self, slot: Slot) -> bool {
-        let was_blocked = std::mem::replace(&mut self.members[slot.index()].is_blocked, false);
-        if was_blocked {
-            self.blocked_count -= 1;
-            self.mark_dirty(slot);
-        }
-        was_blocked
+    /// There is output that must not be held back: direct frames, and what goes before them.
+    pub(crate) fn is_urgent(&self) -> bool {
+        !self.write_now.is_empty()
     }
 
-    /// Says in [`Outcome::drained`] when nothing waits for the connection any more. It is in no group.
-    pub(crate) fn watch(&mut self, slot: Slot) {
-        self.members[slot.index()].is_watched = true;
-        self.mark_dirty(slot);
+    /// There are multicasts, which may be held back.
+    pub(crate) fn is_held(&self) -> bool {
+        !self.dirty_cohorts.is_empty() || self.rejoining_count > 0
     }
 
-    /// Something was put into a member's chain.
-    fn mark_written_to(&mut self, slot: Slot) {
-        if !std::mem::replace(&mut self.members[slot.index()].is_fresh, true) {
-            self.fresh_members.push(slot);
-        }
-        self.mark_dirty(slot);
-        if self.members[slot.index()].is_blocked {
-            self.judge(slot);
-        }
+    /// Estimated writes for the multicasts that wait.
+    pub(crate) fn held_writes(&self) -> usize {
+        self.caught_up_writes + self.rejoining_count
     }
 
-    fn mark_dirty(&mut self, slot: Slot) {
+    /// Estimated writes of the next flush.
+    pub(crate) fn pending_writes(&self) -> usize {
+        self.held_writes() + self.write_now.len()
+    }
+
+    /// So much output waits that the caller should flush before it adds more.
+    pub(crate) fn is_flush_due(&self) -> bool {
+        self.is_flush_due
+    }
+
+    /// Ends a batch. Returns how many writes its multicasts need if they share them with no other batch.
+    pub(crate) fn end_batch(&mut self) -> usize {
+        self.batch += 1;
+        std::mem::take(&mut self.batch_writes)
+    }
+
+    fn set_state(&mut self, slot: Slot, state: State) {
         let member = &mut self.members[slot.index()];
-        if !member.is_blocked && !std::mem::replace(&mut member.is_dirty, true) {
-            self.dirty_members.push(slot);
+        let was_blocked = member.is_blocked();
+        let was_rejoining = std::mem::replace(&mut member.state, state) == State::Rejoining;
+        self.blocked_count = self.blocked_count + usize::from(member.is_blocked()) - usize::from(was_blocked);
+        self.rejoining_count =
+            self.rejoining_count + usize::from(state == State::Rejoining) - usize::from(was_rejoining);
+    }
+
+    /// Lets the next flush write to a member, unless its socket is full.
+    fn schedule(&mut self, slot: Slot) {
+        match self.members[slot.index()].state {
+            State::CatchingUp | State::Blocked { .. } => {}
+            State::CaughtUp | State::Rejoining => {
+                self.set_state(slot, State::CatchingUp);
+                self.write_now.push(slot);
+            }
         }
     }
 
-    fn mark_trailing(&mut self, slot: Slot) {
-        let member = &mut self.members[slot.index()];
-        if !member.is_blocked && !member.is_dirty && !std::mem::replace(&mut member.is_trailing, true) {
-            self.trailing_members.push(slot);
-        }
+    /// Lets the next flush bring a member to the position of the caught-up ones. Only its cohort's output waits for it.
+    fn schedule_rejoin(&mut self, slot: Slot) {
+        self.set_state(slot, State::Rejoining);
+        self.rejoining.push(slot);
     }
 
-    fn touch(&mut self, id: CohortId) {
-        if !std::mem::replace(&mut self.index.cohort_mut(id).is_touched, true) {
-            self.touched_cohorts.push(id);
+    fn schedule_reclaim(&mut self, id: CohortId) {
+        if !std::mem::replace(&mut self.index.cohort_mut(id).needs_reclaim, true) {
+            self.reclaim_cohorts.push(id);
         }
     }
 }

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use webmq_websocket::{Deflater, Opcode, encode_frame};
 
+use super::member::State;
 use super::{Fanout, Wire, Written};
-use crate::batch::{Batch, Frame};
-use crate::command::Command;
+use crate::bridge::batch::{Batch, Frame};
+use crate::bridge::command::Command;
+use crate::bridge::packer::Packer;
 use crate::id::{GroupId, Slot};
-use crate::packer::Packer;
 
 const MAX_OUTBOX_BYTES: usize = 40_000;
 const SLOTS: u32 = 6;
@@ -171,6 +172,28 @@ impl Run {
         if self.fanout.is_flush_due() {
             self.flush();
         }
+        self.peers.0.keys().for_each(|slot| self.check_state(Slot(*slot)));
+    }
+
+    /// The table of states in the module's documentation.
+    fn check_state(&self, slot: Slot) {
+        let fanout = &self.fanout;
+        let member = &fanout.members[slot.index()];
+        let index = member.list_index as usize;
+        match (member.state, member.cohort.map(|id| fanout.index.cohort(id))) {
+            (State::CaughtUp, Some(cohort)) => assert_eq!(cohort.caught_up[index], slot),
+            (_, Some(cohort)) => assert_eq!(cohort.behind[index].slot, slot),
+            (state, None) => assert_ne!(state, State::Rejoining),
+        }
+        match member.state {
+            State::CaughtUp => assert!(member.chain.is_empty()),
+            State::CatchingUp => assert!(fanout.write_now.contains(&slot)),
+            State::Rejoining => assert!(fanout.rejoining.contains(&slot) && member.chain.is_empty()),
+            State::Blocked { .. } => assert!(self.peers.0[&slot.0].is_full),
+        }
+        let count = |has: fn(State) -> bool| fanout.members.iter().filter(|member| has(member.state)).count();
+        assert_eq!(fanout.blocked_count, count(|state| matches!(state, State::Blocked { .. })));
+        assert_eq!(fanout.rejoining_count, count(|state| state == State::Rejoining));
     }
 
     fn multicast(&mut self, groups: &[u32], bytes: usize, except: Option<u32>) {
@@ -227,7 +250,7 @@ impl Run {
         (peer.room, peer.is_full) = (usize::MAX, false);
         self.peers.0.insert(slot, peer);
         self.fanout.unblock(Slot(slot));
-        self.fanout.watch(Slot(slot));
+        self.fanout.report_drained(Slot(slot));
         while self.fanout.is_dirty() {
             self.fanout.flush(&mut self.peers);
         }

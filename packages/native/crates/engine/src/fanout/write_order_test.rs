@@ -1,7 +1,7 @@
 //! Who is written to first.
 
 use super::{Fanout, Wire, Written};
-use crate::batch::Frame;
+use crate::bridge::batch::Frame;
 use crate::id::{GroupId, Slot};
 
 const BROADCAST: &[u8] = &[0x82, 1, b'b'];

@@ -1,7 +1,7 @@
 //! What a flood comes to in writes: each costs as much as copying tens of kilobytes.
 
 use super::{Fanout, Wire, Written};
-use crate::batch::Frame;
+use crate::bridge::batch::Frame;
 use crate::id::{GroupId, Slot};
 
 /// Takes everything, and remembers the sizes of what it took.

@@ -6,8 +6,8 @@ use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;
 
 use super::{LISTENER, Shard};
-use crate::connection::{Connection, Opening, Phase};
-use crate::mailbox::{Adopted, Mail};
+use crate::bridge::mailbox::{Adopted, Mail};
+use crate::shard::connection::{Connection, Opening, Phase};
 use crate::socket;
 
 /// Connections that are accepted per wake-up; the others wait for the next, maybe of another shard.
@@ -64,9 +64,9 @@ impl Shard {
             let Some(listener) = &self.listener else { return };
             match socket::accept(&listener.socket) {
                 Ok(socket) => {
-                    let may_go_on = self.lending.accepted(self.now_ms);
+                    let may_go_on = self.inline.policy.allows_accept(self.now_ms);
                     self.assign(socket);
-                    if self.is_guest && !may_go_on {
+                    if self.inline.is_running && !may_go_on {
                         return;
                     }
                 }
@@ -85,7 +85,7 @@ impl Shard {
         let slot = match self.table.insert(connection) {
             Ok(slot) => slot,
             Err(_) => {
-                self.port().mailbox.load.fetch_sub(1, Ordering::AcqRel);
+                self.handle().mailbox.load.fetch_sub(1, Ordering::AcqRel);
                 return self.events.failed("a shard has no connection ids left");
             }
         };
@@ -120,9 +120,9 @@ impl Shard {
         let adopted = Adopted { socket, head: Vec::new(), is_attached: false };
         if shard == self.id {
             self.adopt(adopted);
-        } else if let Err(Mail::Adopt(adopted)) = self.shared.ports[shard.index()].mailbox.post(Mail::Adopt(adopted)) {
+        } else if let Err(Mail::Adopt(adopted)) = self.shared.shards[shard.index()].mailbox.post(Mail::Adopt(adopted)) {
             // That shard has ended since; this one keeps the connection.
-            self.port().mailbox.load.fetch_add(1, Ordering::AcqRel);
+            self.handle().mailbox.load.fetch_add(1, Ordering::AcqRel);
             self.adopt(adopted);
         }
     }
@@ -136,6 +136,8 @@ impl Shard {
         }
         let socket = Arc::clone(&listener.socket);
         self.unwatch(&socket);
+        // The shard's thread ends the pause: inline, its next deadline would be too late.
+        self.inline.policy.note_busy(self.now_ms);
     }
 
     fn watch_listener(&mut self) {

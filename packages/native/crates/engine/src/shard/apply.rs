@@ -2,23 +2,23 @@ use std::sync::atomic::Ordering;
 
 use webmq_websocket::CloseCode;
 
-use super::ending::tell_closed;
+use super::ending::report_closed;
 use super::{MAX_APPLIED_BYTES, Shard};
-use crate::command::{Command, MalformedBatch};
-use crate::connection::{Ending, Phase};
+use crate::bridge::command::{Command, MalformedBatch};
+use crate::bridge::mailbox::Mail;
 use crate::id::{ConnectionId, Slot};
-use crate::mailbox::Mail;
+use crate::shard::connection::{Ending, Phase};
 
 impl Shard {
-    /// Takes what other threads left.
+    /// Takes the mail of other threads.
     pub(super) fn take_mail(&mut self) {
         let mut mails = std::mem::take(&mut self.mails);
-        self.port().mailbox.take(&mut mails);
+        self.handle().mailbox.take(&mut mails);
         for mail in mails.drain(..) {
             match mail {
                 Mail::Batch(batch) => {
                     if !batch.is_small() {
-                        self.lending.busy(self.now_ms);
+                        self.inline.policy.note_busy(self.now_ms);
                     }
                     self.batches.push_back((batch, 0));
                 }
@@ -29,7 +29,7 @@ impl Shard {
                     self.events.quiet(self.id);
                 }
                 Mail::ShutDown => {
-                    // What was submitted before is done before.
+                    // Commands that were submitted before go first.
                     self.apply_all();
                     self.shut_down();
                 }
@@ -41,9 +41,9 @@ impl Shard {
         self.mails = mails;
     }
 
-    /// Applies commands in the order they were made, until so much is done that sockets should have their turn: some
-    /// megabytes of commands, or as much output as one write per connection carries.
-    pub(super) fn apply_batches(&mut self) {
+    /// Applies commands in order, until sockets should have their turn: after some megabytes of commands, or as much output
+    /// as one write per connection carries.
+    pub(crate) fn apply_batches(&mut self) {
         let mut applied_bytes = 0;
         while applied_bytes < MAX_APPLIED_BYTES
             && let Some(bytes) = self.apply_front()
@@ -63,7 +63,7 @@ impl Shard {
         }
     }
 
-    /// Applies the oldest batch up to its end, or until a flush is due; returns how many bytes of it that were.
+    /// Applies the oldest batch to its end, or until a flush is due. Returns the bytes applied.
     fn apply_front(&mut self) -> Option<usize> {
         let (batch, start) = self.batches.pop_front()?;
         let mut commands = batch.commands_from(start);
@@ -79,15 +79,15 @@ impl Shard {
         let writes = self.fanout.end_batch();
         if writes > 0 {
             let now_us = self.now_us();
-            self.pace.arrived(writes, now_us);
+            self.pacer.arrived(writes, now_us);
         }
         let end = commands.position();
         if end < batch.bytes().len() {
             self.batches.push_front((batch, end));
         } else {
-            self.port().mailbox.applied(batch.bytes().len());
-            if self.shared.is_drain_resumable() {
-                self.shared.bell.ring();
+            self.handle().mailbox.applied(batch.bytes().len());
+            if self.shared.backpressure.ends_pause(&self.shared.shards) {
+                self.shared.waker.wake();
             }
         }
         Some(end - start)
@@ -148,16 +148,16 @@ impl Shard {
         (self.table.get(slot)?.phase == phase).then_some(slot)
     }
 
-    /// Removes a connection at once, without a word to the peer; tells JavaScript what it is owed.
+    /// Removes a connection at once, without a close frame. Reports the end to JavaScript if it has to know.
     pub(super) fn drop_connection(&mut self, slot: Slot) {
         // The id of a slot changes with its connection.
         let id = self.table.id(slot);
         let Some(mut connection) = self.table.remove(slot) else { return };
         self.fanout.remove(slot);
-        self.port().mailbox.load.fetch_sub(1, Ordering::AcqRel);
+        self.handle().mailbox.load.fetch_sub(1, Ordering::AcqRel);
         if connection.is_admitted {
-            self.shared.dismiss();
+            self.shared.release();
         }
-        tell_closed(id, &mut connection, &mut self.events, &mut self.stats);
+        report_closed(id, &mut connection, &mut self.events, &mut self.stats);
     }
 }

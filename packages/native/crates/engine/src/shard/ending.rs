@@ -2,10 +2,10 @@ use rustix::net::{Shutdown, shutdown};
 use webmq_websocket::{CloseCode, encode_close};
 
 use super::Shard;
-use crate::batch::Frame;
-use crate::connection::{Connection, Ending, Phase};
-use crate::event::Events;
+use crate::bridge::batch::Frame;
+use crate::bridge::event::Events;
 use crate::id::{ConnectionId, Slot};
+use crate::shard::connection::{Connection, Ending, Phase};
 use crate::stats::Stats;
 
 /// The outbox is over its limit.
@@ -74,7 +74,7 @@ impl Shard {
     /// Writes what is queued, then closes.
     pub(super) fn linger(&mut self, slot: Slot, ending: Option<Ending>) {
         self.enter_ending(slot, Phase::Lingering, ending);
-        self.fanout.watch(slot);
+        self.fanout.report_drained(slot);
     }
 
     /// Like [`linger`](Self::linger), but JavaScript is told the end now: nothing that comes can change it, and the peer
@@ -84,7 +84,7 @@ impl Shard {
         let id = self.table.id(slot);
         let Self { table, events, stats, .. } = self;
         if let Some(connection) = table.get_mut(slot) {
-            tell_closed(id, connection, events, stats);
+            report_closed(id, connection, events, stats);
         }
     }
 
@@ -127,17 +127,17 @@ impl Shard {
             let id = self.table.id(slot);
             let Some(mut connection) = self.table.remove(slot) else { continue };
             if connection.is_admitted {
-                self.shared.dismiss();
+                self.shared.release();
             }
             if failure.is_some() {
                 let (code, reason) = THREAD_DIED;
                 connection.ending = Some(Box::new(Ending { code, reason: reason.to_owned() }));
             }
-            tell_closed(id, &mut connection, &mut self.events, &mut self.stats);
+            report_closed(id, &mut connection, &mut self.events, &mut self.stats);
         }
         self.events.quiet(self.id);
         self.events.ended(self.id);
-        self.tell();
+        self.report();
     }
 
     fn send_close(&mut self, slot: Slot, code: Option<CloseCode>, reason: &str) {
@@ -158,8 +158,8 @@ impl Shard {
 }
 
 /// Tells JavaScript that a connection is closed, if it knows of it.
-pub(super) fn tell_closed(id: ConnectionId, connection: &mut Connection, events: &mut Events, stats: &mut Stats) {
-    if std::mem::take(&mut connection.is_told) {
+pub(super) fn report_closed(id: ConnectionId, connection: &mut Connection, events: &mut Events, stats: &mut Stats) {
+    if std::mem::take(&mut connection.owes_closed) {
         let ending = connection.ending.take().map_or_else(Ending::abnormal, |ending| *ending);
         events.closed(id, ending.code, &ending.reason);
     }

@@ -4,10 +4,10 @@ use webmq_websocket::handshake::{
 };
 
 use super::Shard;
-use super::ending::tell_closed;
-use crate::command::Headers;
-use crate::connection::{Opening, Phase};
+use super::ending::report_closed;
+use crate::bridge::command::Headers;
 use crate::id::Slot;
+use crate::shard::connection::{Opening, Phase};
 use crate::socket;
 
 /// What a head that is complete asks for.
@@ -67,10 +67,10 @@ impl Shard {
                 if let Some(connection) = self.table.get_mut(slot) {
                     connection.phase = Phase::Deciding;
                     connection.is_admitted = true;
-                    connection.is_told = true;
+                    connection.owes_closed = true;
                 }
             }
-            Verdict::Http if self.shared.options.hands_http_over && !is_attached => self.hand_over(slot, all),
+            Verdict::Http if self.shared.options.hands_http_over && !is_attached => self.give_to_node(slot, all),
             Verdict::Http => self.refuse(slot, 426, "E_HANDSHAKE_INVALID", "only WebSocket is spoken here"),
             Verdict::NoRoom => {
                 self.refuse(slot, 503, "E_CONNECTION_LIMIT", "server holds as many connections as it may");
@@ -112,7 +112,7 @@ impl Shard {
             self.fanout.enable_deflate(slot);
         }
         self.fanout.send_raw(slot, response.into());
-        self.heard(slot);
+        self.note_alive(slot);
         if has_more {
             self.queue_receive(slot);
         }
@@ -126,7 +126,7 @@ impl Shard {
             return self.refuse(slot, 500, "E_INTERNAL", "internal error");
         }
         if let Some(connection) = self.table.get_mut(slot) {
-            connection.is_told = false;
+            connection.owes_closed = false;
         }
         self.finish_refusal(slot, response);
     }
@@ -147,7 +147,7 @@ impl Shard {
         let id = self.table.id(slot);
         if let Some(connection) = self.table.get_mut(slot) {
             connection.opening = None;
-            tell_closed(id, connection, &mut self.events, &mut self.stats);
+            report_closed(id, connection, &mut self.events, &mut self.stats);
             self.fanout.send_raw(slot, response.into());
             self.linger(slot, None);
             // What the peer still sends is thrown away.
@@ -156,12 +156,12 @@ impl Shard {
     }
 
     /// Gives a plain HTTP request to Node: the socket, and what was read from it.
-    fn hand_over(&mut self, slot: Slot, read: &[u8]) {
+    fn give_to_node(&mut self, slot: Slot, read: &[u8]) {
         let Some(connection) = self.table.remove(slot) else { return };
         self.fanout.remove(slot);
-        self.port().mailbox.load.fetch_sub(1, std::sync::atomic::Ordering::AcqRel);
+        self.handle().mailbox.load.fetch_sub(1, std::sync::atomic::Ordering::AcqRel);
         self.unwatch(&connection.socket);
-        let token = self.shared.handover.put(connection.socket);
+        let token = self.shared.http_sockets.put(connection.socket);
         self.events.http(token, read);
     }
 }

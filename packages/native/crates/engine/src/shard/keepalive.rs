@@ -3,10 +3,10 @@ use std::time::Duration;
 use webmq_websocket::{Opcode, encode_frame};
 
 use super::Shard;
-use crate::batch::Frame;
-use crate::connection::Phase;
+use crate::bridge::batch::Frame;
 use crate::id::Slot;
 use crate::options::Options;
+use crate::shard::connection::Phase;
 
 /// Deadlines are looked at this many times within the shortest timeout, so that none is late by more than a tenth.
 const TICKS_PER_TIMEOUT: u32 = 10;
@@ -35,7 +35,7 @@ impl Ticker {
 
 impl Shard {
     /// Does what is due by the clock.
-    pub(super) fn tick(&mut self) {
+    pub(crate) fn tick(&mut self) {
         self.resume_accepting();
         if self.now_ms < self.ticker.next_ms {
             return;
@@ -48,7 +48,7 @@ impl Shard {
     }
 
     /// The peer of an open connection has given a sign of life.
-    pub(super) fn heard(&mut self, slot: Slot) {
+    pub(super) fn note_alive(&mut self, slot: Slot) {
         let Some(connection) = self.table.get_mut(slot) else { return };
         connection.awaits_pong = false;
         let interval = self.shared.options.ping_interval;
@@ -57,7 +57,7 @@ impl Shard {
     }
 
     /// The peer has taken bytes that it had refused. A ping may wait behind a megabyte of output, so it is given more time.
-    pub(super) fn progressed(&mut self, slot: Slot) {
+    pub(super) fn note_progress(&mut self, slot: Slot) {
         if self.table.get(slot).is_some_and(|connection| connection.phase == Phase::Open && connection.awaits_pong) {
             let deadline_ms = self.now_ms + self.shared.options.ping_timeout.as_millis() as u64;
             self.table.set_deadline(slot, Some(deadline_ms));
@@ -71,7 +71,7 @@ impl Shard {
                 self.refuse(slot, 408, "E_HANDSHAKE_TIMEOUT", "handshake took too long");
             }
             // Something has come and waits to be read, because JavaScript is behind.
-            Phase::Open if connection.is_readable => self.heard(slot),
+            Phase::Open if connection.is_readable => self.note_alive(slot),
             Phase::Open if connection.awaits_pong => self.end_silent(slot),
             Phase::Open => {
                 connection.awaits_pong = true;

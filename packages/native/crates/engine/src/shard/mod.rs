@@ -1,18 +1,17 @@
 //! One I/O thread: an epoll, the connections that are pinned to it, and their output.
 //!
-//! A turn: wait, note what is ready, take what other threads want, read, write once per connection, tell JavaScript. A busy
-//! shard puts several turns' multicasts into one write ([`Pace`]); whatever else is to be written leaves in its turn.
+//! A turn: wait, note the ready sockets, take mail, read, write once per connection, report to JavaScript. A busy shard puts
+//! the multicasts of several turns into one write ([`FlushPacer`]). All other output leaves in its turn.
 
 mod accept;
 mod apply;
+pub(crate) mod connection;
 mod ending;
-mod guest;
+mod flush_pacer;
 mod handshake;
 mod keepalive;
-mod lending;
-mod pace;
-mod patience;
 mod receive;
+pub(crate) mod table;
 
 use std::collections::VecDeque;
 use std::mem::MaybeUninit;
@@ -28,21 +27,21 @@ use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
 use webmq_websocket::Inflater;
 
-use crate::batch::Batch;
-use crate::connection::Phase;
-use crate::event::Events;
+use crate::backpressure::{OutputLoad, ReaderGrace};
+use crate::bridge::batch::Batch;
+use crate::bridge::event::Events;
+use crate::bridge::mailbox::Mail;
 use crate::fanout::{Fanout, Outcome, Wire, Written};
 use crate::id::{ConnectionId, ShardId, Slot};
-use crate::mailbox::Mail;
-use crate::shared::{Port, Shared};
+use crate::inline::InlineState;
+use crate::shard::connection::Phase;
+use crate::shard::table::Table;
+use crate::shared::{ShardHandle, Shared};
 use crate::socket;
 use crate::stats::Stats;
-use crate::table::Table;
 use accept::Listener;
+use flush_pacer::FlushPacer;
 use keepalive::Ticker;
-use lending::Lending;
-use pace::Pace;
-use patience::Patience;
 
 /// Bytes that are read from one connection at a time, into the one buffer that all connections of the shard share.
 const READ_BUFFER_BYTES: usize = 256 << 10;
@@ -54,48 +53,39 @@ const MAX_APPLIED_BYTES: usize = 4 << 20;
 const WAKE_UP: u64 = u64::MAX;
 const LISTENER: u64 = u64::MAX - 1;
 
-pub(crate) use guest::Next;
-pub(crate) use lending::WATCH_INTERVAL;
-
 pub(crate) struct Shard {
     id: ShardId,
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
     epoll: Arc<OwnedFd>,
-    ready: Vec<(EventFlags, u64)>,
+    pub(crate) ready: Vec<(EventFlags, u64)>,
     listener: Option<Listener>,
-    table: Table,
-    fanout: Fanout,
+    pub(crate) table: Table,
+    pub(crate) fanout: Fanout,
     ticker: Ticker,
-    pace: Pace,
-    patience: Patience,
-    lending: Lending,
-    /// Whose turn it is.
-    is_guest: bool,
-    /// The connection that the last events of a guest's turn came from, if from one only: maybe the next do, too.
-    likely: Option<Slot>,
-    /// Epoll was not asked in the last turn.
-    is_poll_due: bool,
-    /// What ended it before its time.
+    pacer: FlushPacer,
+    grace: ReaderGrace,
+    pub(crate) inline: InlineState,
+    /// Why the shard ended early.
     failure: Option<String>,
-    events: Events,
+    pub(crate) events: Events,
     stats: Stats,
     read_buffer: Box<[u8]>,
     /// Decompresses for all connections, one message at a time.
     inflater: Inflater,
-    readable: VecDeque<Slot>,
+    pub(crate) readable: VecDeque<Slot>,
     mails: Vec<Mail>,
     /// Batches to apply, and where to go on in each.
-    batches: VecDeque<(Arc<Batch>, usize)>,
-    now_ms: u64,
-    is_shutting_down: bool,
-    is_aborted: bool,
+    pub(crate) batches: VecDeque<(Arc<Batch>, usize)>,
+    pub(crate) now_ms: u64,
+    pub(crate) is_shutting_down: bool,
+    pub(crate) is_aborted: bool,
 }
 
 impl Shard {
     /// # Errors
     /// Epoll refuses the mailbox.
     pub(crate) fn new(id: ShardId, shared: &Arc<Shared>) -> Result<Self, Errno> {
-        let Port { epoll, mailbox, .. } = &shared.ports[id.index()];
+        let ShardHandle { epoll, mailbox, .. } = &shared.shards[id.index()];
         epoll::add(epoll, mailbox.event(), EventData::new_u64(WAKE_UP), EventFlags::IN | EventFlags::ET)?;
         Ok(Self {
             id,
@@ -105,12 +95,9 @@ impl Shard {
             table: Table::new(id),
             fanout: Fanout::new(shared.options.max_outbox_bytes),
             ticker: Ticker::new(&shared.options),
-            pace: Pace::new(shared.options.flush_interval),
-            patience: Patience::default(),
-            lending: Lending::new(),
-            is_guest: false,
-            likely: None,
-            is_poll_due: false,
+            pacer: FlushPacer::new(shared.options.flush_interval),
+            grace: ReaderGrace::default(),
+            inline: InlineState::new(),
             failure: None,
             events: Events::default(),
             stats: Stats::default(),
@@ -126,28 +113,28 @@ impl Shard {
         })
     }
 
-    /// Runs on its own thread, until it is lent (`true`) or ends.
-    pub(crate) fn host(&mut self) -> bool {
+    /// Runs on the shard's thread until it goes inline (`true`) or ends.
+    pub(crate) fn run_until_inline(&mut self) -> bool {
         self.look_at_clock();
-        self.lending.taken_back(self.now_ms);
-        let is_lent = self.failure.is_none()
+        self.inline.policy.taken_back(self.now_ms);
+        let is_inline = self.failure.is_none()
             && self.guarded(|shard| {
                 while !shard.is_done() {
                     shard.turn()?;
-                    if shard.lend() {
+                    if shard.hand_over() {
                         return Ok(true);
                     }
                 }
                 Ok(false)
             }) == Some(true);
-        if !is_lent {
+        if !is_inline {
             self.conclude();
         }
-        is_lent
+        is_inline
     }
 
-    /// Does something that may panic, which ends the shard and is reported; it never leaves the thread. `None`: it has failed.
-    fn guarded<R>(&mut self, act: impl FnOnce(&mut Self) -> Result<R, Errno>) -> Option<R> {
+    /// Runs code that may panic. A panic ends the shard and is reported; it does not unwind further. `None`: it has failed.
+    pub(crate) fn guarded<R>(&mut self, act: impl FnOnce(&mut Self) -> Result<R, Errno>) -> Option<R> {
         let failure = match catch_unwind(AssertUnwindSafe(|| act(self))) {
             Ok(Ok(done)) => return Some(done),
             Ok(Err(errno)) => format!("an I/O thread cannot wait for its sockets: {errno}"),
@@ -159,12 +146,12 @@ impl Shard {
 
     fn conclude(&mut self) {
         let failure = self.failure.take();
-        self.port().mailbox.close();
+        self.handle().mailbox.close();
         // The state may be what made it panic: nothing of it is used but the list of connections.
         let ended = catch_unwind(AssertUnwindSafe(|| self.end(failure.as_deref())));
         if ended.is_err() {
             self.events.ended(self.id);
-            self.tell();
+            self.report();
         }
     }
 
@@ -172,53 +159,53 @@ impl Shard {
         self.id
     }
 
-    fn port(&self) -> &Port {
-        &self.shared.ports[self.id.index()]
+    pub(crate) fn handle(&self) -> &ShardHandle {
+        &self.shared.shards[self.id.index()]
     }
 
-    fn is_done(&self) -> bool {
+    pub(crate) fn is_done(&self) -> bool {
         self.is_aborted || (self.is_shutting_down && self.table.len() == 0 && self.batches.is_empty())
     }
 
     fn turn(&mut self) -> Result<(), Errno> {
         self.wait()?;
-        self.go_on();
-        self.tell();
+        self.work();
+        self.report();
         Ok(())
     }
 
-    /// Does what waits, from noting what is ready to writing.
-    fn go_on(&mut self) {
+    /// Does all waiting work.
+    pub(crate) fn work(&mut self) {
         self.note_ready();
         self.take_mail();
         self.apply_batches();
-        self.lending.receives(self.readable.len(), self.now_ms);
+        self.inline.policy.allows_reads(self.readable.len(), self.now_ms);
         self.receive_all();
-        self.lending.received(self.events.len(), self.now_ms);
+        self.inline.policy.note_events(self.events.len(), self.now_ms);
         self.tick();
-        self.lending.writes(self.fanout.pending_writes(), self.now_ms);
+        self.inline.policy.allows_writes(self.fanout.pending_writes(), self.now_ms);
         self.write();
     }
 
-    /// Waits for something to do, if there is nothing yet.
+    /// Waits for work, if there is none.
     fn wait(&mut self) -> Result<(), Errno> {
-        let mailbox = &self.shared.ports[self.id.index()].mailbox;
-        let hold = self.hold();
+        let mailbox = &self.shared.shards[self.id.index()].mailbox;
+        let hold = self.hold_time();
         let is_busy = !self.batches.is_empty()
             || self.fanout.is_urgent()
             || (hold.is_none() && self.fanout.is_dirty())
             || self.can_receive();
-        let prepare = || if hold.is_some() { mailbox.prepare_nap() } else { mailbox.prepare_sleep() };
-        // Asked again once it counts as asleep: from then on, who makes room wakes it.
+        let prepare = || if hold.is_some() { mailbox.prepare_hold() } else { mailbox.prepare_sleep() };
+        // Checked again after the announcement: from then on, a drain that makes room wakes the shard.
         let sleeps = !is_busy && prepare() && !self.can_receive();
         let timeout = if sleeps { self.sleep_time(hold) } else { Some(Duration::ZERO) };
         let waited = self.poll(timeout);
-        self.port().mailbox.woken();
+        self.handle().mailbox.woken();
         waited
     }
 
-    /// Asks what is ready, for at most so long.
-    fn poll(&mut self, timeout: Option<Duration>) -> Result<(), Errno> {
+    /// Asks epoll for ready sockets, for at most this time.
+    pub(crate) fn poll(&mut self, timeout: Option<Duration>) -> Result<(), Errno> {
         let timeout = timeout.and_then(|time| Timespec::try_from(time).ok());
         self.ready.clear();
         let mut room = [const { MaybeUninit::<epoll::Event>::uninit() }; MAX_READY];
@@ -234,32 +221,32 @@ impl Shard {
         }
     }
 
-    fn look_at_clock(&mut self) {
+    pub(crate) fn look_at_clock(&mut self) {
         self.now_ms = self.shared.began.elapsed().as_millis() as u64;
     }
 
-    /// Time that the own thread may sleep; `None`: until it is woken.
+    /// Time that the shard's thread may sleep; `None`: until it is woken.
     fn sleep_time(&self, hold: Option<Duration>) -> Option<Duration> {
-        self.due_time().into_iter().chain(hold).chain(self.lend_time()).min()
+        self.due_time().into_iter().chain(hold).chain(self.time_to_inline()).min()
     }
 
-    /// Time until something is due by the clock; `None`: nothing is.
-    fn due_time(&self) -> Option<Duration> {
+    /// Time to the next deadline; `None`: there is none.
+    pub(crate) fn due_time(&self) -> Option<Duration> {
         let tick = (self.table.len() > 0).then(|| self.ticker.next_ms());
         let resume = self.listener.as_ref().and_then(Listener::resumes_at_ms);
         let next = tick.into_iter().chain(resume).min();
         let next = next.map(|next| Duration::from_millis(next.saturating_sub(self.now_ms)));
-        let wait = self.patience.ends_at_us().map(|end_us| Duration::from_micros(end_us.saturating_sub(self.now_us())));
+        let wait = self.grace.ends_at_us().map(|end_us| Duration::from_micros(end_us.saturating_sub(self.now_us())));
         next.into_iter().chain(wait).min()
     }
 
-    /// Time for which the multicasts that wait are held back; `None`: they are to be written, or there are none.
-    fn hold(&self) -> Option<Duration> {
+    /// Time for which waiting multicasts are held back; `None`: write them now, or there are none.
+    pub(crate) fn hold_time(&self) -> Option<Duration> {
         if !self.fanout.is_held() {
             return None;
         }
         let now_us = self.now_us();
-        let left_us = self.pace.flushes_at_us(self.fanout.held_writes(), now_us).saturating_sub(now_us);
+        let left_us = self.pacer.flushes_at_us(self.fanout.held_writes(), now_us).saturating_sub(now_us);
         (left_us > 0).then(|| Duration::from_micros(left_us))
     }
 
@@ -267,7 +254,7 @@ impl Shard {
         self.shared.began.elapsed().as_micros() as u64
     }
 
-    fn note_ready(&mut self) {
+    pub(crate) fn note_ready(&mut self) {
         for index in 0..self.ready.len() {
             let (flags, data) = self.ready[index];
             match data {
@@ -288,16 +275,16 @@ impl Shard {
             return self.drop_connection(slot);
         }
         if flags.contains(EventFlags::OUT) && self.fanout.unblock(slot) {
-            self.progressed(slot);
+            self.note_progress(slot);
         }
         if has_hung_up || flags.contains(EventFlags::IN) {
             self.queue_receive(slot);
         }
     }
 
-    /// Writes what is to be written in this turn.
-    fn write(&mut self) {
-        if self.hold().is_none() {
+    /// Writes the output of this turn.
+    pub(crate) fn write(&mut self) {
+        if self.hold_time().is_none() {
             if self.fanout.is_dirty() {
                 self.flush();
             }
@@ -316,7 +303,7 @@ impl Shard {
         self.stats.sent_byte_count += sockets.sent_bytes;
         if let Some(began) = began {
             let cost = cpu_time().saturating_sub(began);
-            self.pace.flushed(sockets.write_count, cost, self.now_us());
+            self.pacer.flushed(sockets.write_count, cost, self.now_us());
         }
         self.conclude_flush();
     }
@@ -328,27 +315,33 @@ impl Shard {
         drained.into_iter().for_each(|slot| self.finish_lingering(slot));
     }
 
-    /// Shows what has come of a turn, and rings if JavaScript should look.
-    fn tell(&mut self) {
+    /// Publishes the results of a turn, and wakes JavaScript if there are events.
+    fn report(&mut self) {
         if self.publish() {
-            self.shared.bell.ring();
+            self.shared.waker.wake();
         }
     }
 
-    /// Shows what has come of a turn; returns whether there are events.
-    fn publish(&mut self) -> bool {
+    /// Publishes the results of a turn. Returns whether there are events.
+    pub(crate) fn publish(&mut self) -> bool {
         self.stats.outbox_bytes = self.fanout.outbox_bytes() as u64;
-        let is_awaited = self.patience.is_granted(self.fanout.is_lagging(), self.now_us());
-        let is_congested = is_awaited || self.fanout.is_congested(self.table.len());
-        let port = &self.shared.ports[self.id.index()];
-        port.stats.write(&self.stats);
-        port.is_congested.store(is_congested, Ordering::SeqCst);
-        if self.shared.is_writable_again() {
-            self.shared.bell.ring();
+        let load = OutputLoad {
+            connections: self.table.len(),
+            blocked_count: self.fanout.blocked_count(),
+            outbox_bytes: self.fanout.outbox_bytes(),
+            max_outbox_bytes: self.shared.options.max_outbox_bytes,
+            is_lagging: self.fanout.is_lagging(),
+        };
+        let is_congested = self.grace.is_congested(load, self.now_us());
+        let handle = &self.shared.shards[self.id.index()];
+        handle.stats.write(&self.stats);
+        handle.is_congested.store(is_congested, Ordering::SeqCst);
+        if self.shared.backpressure.ends_wait(&self.shared.shards) {
+            self.shared.waker.wake();
         }
         let has_events = self.events.len() > 0;
         if has_events {
-            port.outlet.put(&mut self.events);
+            handle.event_queue.put(&mut self.events);
         }
         has_events
     }
@@ -367,7 +360,7 @@ impl<'a> Sockets<'a> {
     }
 }
 
-/// Time that the processor has spent on this thread: what a flush costs, whoever else is on the machine.
+/// Processor time of this thread: the cost of a flush, independent of other processes.
 fn cpu_time() -> Duration {
     clock_gettime(ClockId::ThreadCPUTime).try_into().unwrap_or_default()
 }

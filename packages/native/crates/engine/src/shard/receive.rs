@@ -2,17 +2,17 @@ use rustix::io::Errno;
 use webmq_websocket::{Event, MAX_CONTROL_PAYLOAD_BYTES, MAX_FRAME_HEADER_BYTES, MessageKind, Opcode, encode_frame};
 
 use super::Shard;
-use crate::batch::Frame;
-use crate::connection::Phase;
+use crate::bridge::batch::Frame;
 use crate::id::Slot;
+use crate::shard::connection::Phase;
 use crate::socket;
 
 /// Bytes that are decoded at a time of a connection with compression: they can become a thousand times as many (RFC 1951
 /// §3.2.5), and the room for events is asked for only before they are decoded.
 const MAX_DEFLATED_BYTES: usize = 16 << 10;
-/// A guest reads so much from a connection; if more comes, it is the own thread's.
-const MAX_GUEST_READ_BYTES: usize = 16 << 10;
-const MAX_GUEST_DEFLATED_BYTES: usize = 1 << 10;
+/// Bytes that an inline turn reads from one connection. If more comes, the shard's thread takes over.
+const MAX_INLINE_READ_BYTES: usize = 16 << 10;
+const MAX_INLINE_DEFLATED_BYTES: usize = 1 << 10;
 
 impl Shard {
     /// Notes that something is to be read. Epoll says it once (edge-triggered), so it is remembered until it is read.
@@ -32,11 +32,11 @@ impl Shard {
     }
 
     /// Reads from each connection that has something, once.
-    pub(super) fn receive_all(&mut self) {
+    pub(crate) fn receive_all(&mut self) {
         for _ in 0..self.readable.len() {
             if !self.has_inbound_room() {
                 // Asked again after the promise to be woken, for JavaScript may have drained in between.
-                self.port().outlet.await_room();
+                self.handle().event_queue.await_room();
                 if !self.has_inbound_room() {
                     return;
                 }
@@ -46,11 +46,11 @@ impl Shard {
         }
     }
 
-    pub(super) fn has_inbound_room(&self) -> bool {
-        self.events.len() + self.port().outlet.undrained_bytes() < self.shared.options.max_inbound_bytes
+    pub(crate) fn has_inbound_room(&self) -> bool {
+        self.events.len() + self.handle().event_queue.undrained_bytes() < self.shared.options.max_inbound_bytes
     }
 
-    pub(super) fn receive(&mut self, slot: Slot) {
+    pub(crate) fn receive(&mut self, slot: Slot) {
         // The slot may have changed hands since it was queued; then this is one read too many and nothing worse.
         let Some(connection) = self.table.get_mut(slot) else { return };
         connection.is_readable = false;
@@ -64,9 +64,9 @@ impl Shard {
                 let received = connection.opening.as_ref().map_or(0, |opening| opening.received.len());
                 (self.shared.options.max_header_bytes + 1).saturating_sub(received).clamp(1, self.read_buffer.len())
             }
-            _ if connection.has_deflate && self.is_guest => MAX_GUEST_DEFLATED_BYTES,
+            _ if connection.has_deflate && self.inline.is_running => MAX_INLINE_DEFLATED_BYTES,
             _ if connection.has_deflate => MAX_DEFLATED_BYTES,
-            _ if self.is_guest => MAX_GUEST_READ_BYTES,
+            _ if self.inline.is_running => MAX_INLINE_READ_BYTES,
             _ => self.read_buffer.len(),
         };
         let mut buffer = std::mem::take(&mut self.read_buffer);
@@ -134,7 +134,7 @@ impl Shard {
         };
         match (decoded, close) {
             (_, Some((code, reason))) => self.answer_close(slot, code, &reason),
-            (Ok(_), None) if is_open => self.heard(slot),
+            (Ok(_), None) if is_open => self.note_alive(slot),
             (Ok(_), None) => {}
             (Err(error), None) if is_open => {
                 self.fail_connection(slot, error.close_code(), &format!("{}: {error}", error.code()));

@@ -112,7 +112,7 @@ fn many_small_cohorts_do_not_hold_a_burst_many_times() {
 }
 
 #[test]
-fn who_publishes_is_asked_to_wait_while_most_do_not_read_and_rung_when_they_do() {
+fn publishers_wait_while_most_connections_do_not_read_and_are_woken_when_they_do() {
     let mut rig = Rig::start(Options { max_outbox_bytes: 64 << 20, ..Options::default() });
     let (mut client, id) = rig.connect();
     rig.submit(|packer| {
@@ -120,7 +120,7 @@ fn who_publishes_is_asked_to_wait_while_most_do_not_read_and_rung_when_they_do()
     });
     let mut count = 0;
     rig.until(|engine| {
-        let mut packer = crate::packer::Packer::default();
+        let mut packer = crate::bridge::packer::Packer::default();
         packer.multicast(&[1], &[b'x'; 100_000], None);
         count += 1;
         !engine.submit(&packer.0).expect("well packed") && engine.stats().outbox_bytes > 17 << 20
@@ -130,11 +130,11 @@ fn who_publishes_is_asked_to_wait_while_most_do_not_read_and_rung_when_they_do()
         assert_eq!(client.message(), [b'x'; 100_000]);
     }
     rig.until(Engine::is_writable);
-    rig.wait_for_ring();
+    rig.wait_for_wake();
 }
 
 #[test]
-fn a_slow_reader_among_many_is_waited_for_once_and_then_keeps_nobody_from_publishing() {
+fn publishers_wait_once_for_a_slow_reader_among_many_and_then_go_on() {
     let mut rig = Rig::start(Options { max_outbox_bytes: 8 << 20, ..Options::default() });
     let mut clients: Vec<_> = (0..4).map(|_| rig.connect()).collect();
     clients.iter().for_each(|(_, id)| {
@@ -144,7 +144,7 @@ fn a_slow_reader_among_many_is_waited_for_once_and_then_keeps_nobody_from_publis
     });
     let mut wait_count = 0;
     while rig.engine.stats().slow_consumer_count == 0 {
-        let mut packer = crate::packer::Packer::default();
+        let mut packer = crate::bridge::packer::Packer::default();
         packer.multicast(&[1], &[b'x'; 100_000], None);
         if !rig.engine.submit(&packer.0).expect("well packed") {
             assert!(rig.engine.stats().outbox_bytes > 1 << 20, "nobody is behind");

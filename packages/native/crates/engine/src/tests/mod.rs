@@ -1,11 +1,11 @@
 //! The engine over real sockets.
-#![expect(clippy::duplicate_mod, reason = "what holds without a guest holds with one")]
+#![expect(clippy::duplicate_mod, reason = "the same must hold with inline mode and without")]
 
 mod backpressure;
 mod client;
 mod connections;
 mod deflate;
-mod guest;
+mod inline;
 mod lifecycle;
 mod rig;
-mod with_guest;
+mod with_inline;

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::client::Client;
-use crate::event::event_len;
-use crate::packer::Packer;
+use crate::bridge::event::event_len;
+use crate::bridge::packer::Packer;
 use crate::{Drained, Engine, Options};
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -24,26 +24,26 @@ pub(crate) enum Told {
     Ended,
 }
 
-/// An engine and the end of it that is JavaScript's; a guest does the turns of shards that are lent.
-pub(crate) struct AnyRig<const IS_GUEST: bool> {
+/// An engine and JavaScript's side of it. With `IS_INLINE`, the test's thread runs the inline shards.
+pub(crate) struct AnyRig<const IS_INLINE: bool> {
     pub(crate) engine: Engine,
     pub(crate) address: SocketAddr,
-    bell: Receiver<()>,
+    wakes: Receiver<()>,
     told: VecDeque<Told>,
 }
 
 /// Leaves everything to the threads.
 pub(crate) type Rig = AnyRig<false>;
 
-impl<const IS_GUEST: bool> AnyRig<IS_GUEST> {
+impl<const IS_INLINE: bool> AnyRig<IS_INLINE> {
     pub(crate) fn start(options: Options) -> Self {
-        let (ring, bell) = sync_channel(1_000_000);
-        let engine = Engine::start(options, Box::new(move || ring.send(()).unwrap_or_default())).expect("starts");
-        if IS_GUEST {
-            engine.welcome_guest();
+        let (wake, wakes) = sync_channel(1_000_000);
+        let engine = Engine::start(options, Box::new(move || wake.send(()).unwrap_or_default())).expect("starts");
+        if IS_INLINE {
+            engine.enable_inline();
         }
         let address = engine.listen("127.0.0.1:0".parse().expect("an address")).expect("listens");
-        Self { engine, address, bell, told: VecDeque::new() }
+        Self { engine, address, wakes, told: VecDeque::new() }
     }
 
     pub(crate) fn submit(&self, pack: impl FnOnce(&mut Packer)) {
@@ -62,47 +62,48 @@ impl<const IS_GUEST: bool> AnyRig<IS_GUEST> {
             self.drain();
             if self.told.is_empty() {
                 assert!(began.elapsed() < PATIENCE, "no event came");
-                // Rung or not, the queue is looked at again.
+                // Woken or not, it drains again.
                 self.wait(Duration::from_millis(200));
             }
         }
     }
 
-    /// Waits for a ring or, as a guest, for something to do, which is done; not for long.
+    /// Waits for a wake-up; with inline mode, for a millisecond at most, and does inline turns.
     fn wait(&self, time: Duration) {
-        if !IS_GUEST {
-            let _ = self.bell.recv_timeout(time);
+        if !IS_INLINE {
+            let _ = self.wakes.recv_timeout(time);
             return;
         }
-        if self.bell.try_recv().is_ok() || self.guest_turn() {
+        if self.wakes.try_recv().is_ok() || self.inline_turns() {
             return;
         }
-        let lent = (0..self.engine.shard_count()).filter(|shard| self.engine.is_lent(*shard));
-        let descriptors: Vec<_> = lent.map(|shard| self.engine.descriptor(shard)).collect();
+        let inline = (0..self.engine.shard_count()).filter(|shard| self.engine.is_inline(*shard));
+        let descriptors: Vec<_> = inline.map(|shard| self.engine.descriptor(shard)).collect();
         let mut watched: Vec<_> = descriptors.iter().map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
         let short = Timespec::try_from(Duration::from_millis(1)).expect("a time");
         poll(&mut watched, Some(&short)).expect("polls");
     }
 
-    /// Does what lent shards have to do, without draining; returns whether there are events.
-    pub(crate) fn guest_turn(&self) -> bool {
-        (0..self.engine.shard_count())
-            .fold(false, |has_events, shard| self.engine.guest_turn(shard) | self.engine.guest_rest(shard) | has_events)
+    /// Does what inline shards have to do, without draining; returns whether there are events.
+    pub(crate) fn inline_turns(&self) -> bool {
+        (0..self.engine.shard_count()).fold(false, |has_events, shard| {
+            self.engine.inline_turn(shard) | self.engine.finish_inline_turn(shard) | has_events
+        })
     }
 
-    /// Waits until all shards are lent.
-    pub(crate) fn until_lent(&mut self) {
+    /// Waits until all shards are inline.
+    pub(crate) fn until_inline(&mut self) {
         let began = Instant::now();
-        while !(0..self.engine.shard_count()).all(|shard| self.engine.is_lent(shard)) {
-            assert!(began.elapsed() < PATIENCE, "it was not lent");
+        while !(0..self.engine.shard_count()).all(|shard| self.engine.is_inline(shard)) {
+            assert!(began.elapsed() < PATIENCE, "it was not inline");
             self.drain();
             std::thread::sleep(Duration::from_millis(1));
         }
     }
 
-    /// Waits until the engine rings.
-    pub(crate) fn wait_for_ring(&self) {
-        self.bell.recv_timeout(PATIENCE).expect("rings");
+    /// Waits until the engine wakes JavaScript.
+    pub(crate) fn wait_for_wake(&self) {
+        self.wakes.recv_timeout(PATIENCE).expect("a wake-up");
     }
 
     /// Takes what waits without waiting.
@@ -149,8 +150,8 @@ impl<const IS_GUEST: bool> AnyRig<IS_GUEST> {
         let began = Instant::now();
         while !what(&self.engine) {
             assert!(began.elapsed() < PATIENCE, "it did not become true: {:?}", self.engine.stats());
-            if IS_GUEST {
-                self.guest_turn();
+            if IS_INLINE {
+                self.inline_turns();
             }
             std::thread::sleep(Duration::from_millis(1));
         }

@@ -1,8 +1,8 @@
-//! What JavaScript tells the engine, packed little-endian:
+//! Commands from JavaScript, packed little-endian:
 //!
 //! ```text
 //! 0  u8   kind
-//! 1  u8   flags: 1 binary · 2 the id is one to leave out
+//! 1  u8   flags: 1 binary · 2 the connection is excluded
 //! 2  u16  number: status or close code; length of the subprotocol, 0xffff without one
 //! 4  u32  bytes of the command, these 16 included
 //! 8  f64  connection
@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 use webmq_websocket::{MAX_FRAME_HEADER_BYTES, Opcode};
 
-use crate::batch::{Batch, Frame};
+use crate::bridge::batch::{Batch, Frame};
 use crate::id::{ConnectionId, GroupId};
 
 const HEADER_BYTES: usize = 16;
@@ -217,7 +217,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::packer::Packer;
+    use crate::bridge::packer::Packer;
 
     fn packed() -> Vec<u8> {
         let mut packer = Packer::default();

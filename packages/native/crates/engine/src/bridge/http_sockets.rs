@@ -5,11 +5,11 @@ use rustc_hash::FxHashMap;
 
 /// Sockets of plain HTTP requests on their way to Node. Owned here until they are taken, so none is ever leaked.
 #[derive(Default)]
-pub(crate) struct Handover {
+pub(crate) struct HttpSockets {
     sockets: Mutex<(u32, FxHashMap<u32, OwnedFd>)>,
 }
 
-impl Handover {
+impl HttpSockets {
     /// Keeps a socket and returns the token to take it with.
     pub(crate) fn put(&self, socket: OwnedFd) -> u32 {
         let mut guard = self.sockets.lock().unwrap_or_else(PoisonError::into_inner);

@@ -33,9 +33,8 @@ impl Drop for CallContext {
     }
 }
 
-/// Calls a function of numbers, and `then` with what it returns, before Node does what was queued for the end of the call:
-/// timers' and promises' work comes after that. What it throws is an uncaught exception of the process, and so is what `then`
-/// objects to, as `E_TRANSPORT_FAILED`.
+/// Calls a function of numbers, then `then` with its result. Microtasks and ticks run after that. An exception of the function
+/// is an uncaught exception of the process. So is an error of `then`, as `E_TRANSPORT_FAILED`.
 pub(crate) fn call(
     env: &Env,
     context: sys::napi_async_context,

@@ -3,13 +3,13 @@ use std::sync::{Arc, OnceLock};
 
 use webmq_websocket::{Deflater, FrameHeader, MAX_FRAME_HEADER_BYTES, Opcode};
 
-use crate::command::{self, Fields, MalformedBatch};
+use crate::bridge::command::{self, Fields, MalformedBatch};
 
-/// A frame from this size on may be referred to instead of copied.
+/// A frame of at least this size may be referred to instead of copied.
 const MIN_SHARED_BYTES: usize = 16 << 10;
-/// Commands, and bytes of them, that a guest applies: about as much work as waking the shard's own thread.
-const MAX_GUEST_COMMANDS: usize = 16;
-const MAX_GUEST_BYTES: usize = 16 << 10;
+/// Commands, and bytes of them, that the event loop applies inline: about as much work as waking the shard's thread.
+const MAX_INLINE_COMMANDS: usize = 16;
+const MAX_INLINE_BYTES: usize = 16 << 10;
 
 /// The commands of one JavaScript turn, as packed there, with the header of every frame filled in.
 ///
@@ -17,7 +17,7 @@ const MAX_GUEST_BYTES: usize = 16 << 10;
 #[derive(Debug)]
 pub(crate) struct Batch {
     bytes: Box<[u8]>,
-    /// Has something else than multicasts, which alone may be held back.
+    /// Has other commands than multicasts. Only multicasts may be held back.
     is_urgent: bool,
     command_count: usize,
     /// Frames that are large enough to be compressed, in their order.
@@ -76,9 +76,9 @@ impl Batch {
         self.is_urgent
     }
 
-    /// Whether a guest may apply it: a few small commands, and nothing to compress.
+    /// Whether the event loop may apply it inline: a few small commands, and nothing to compress.
     pub(crate) fn is_small(&self) -> bool {
-        self.command_count <= MAX_GUEST_COMMANDS && self.bytes.len() <= MAX_GUEST_BYTES && self.deflatable.is_empty()
+        self.command_count <= MAX_INLINE_COMMANDS && self.bytes.len() <= MAX_INLINE_BYTES && self.deflatable.is_empty()
     }
 
     /// The commands in the order they were made, from the one that begins at `start` on.

@@ -1,8 +1,8 @@
-//! The part of libuv that the addon uses, found in the process when it is needed: where it is missing (a runtime that is not
-//! Node), the engine works without guests.
+//! The part of libuv that the addon uses, looked up in the process. Without it (the runtime is not Node) there is no inline
+//! mode.
 //!
 //! libuv keeps its ABI throughout version 1, and Node exports it to addons (Node-API, `napi_get_uv_event_loop`). Handles are
-//! allocated by the size that libuv tells; nothing depends on what is in them.
+//! allocated by the size that libuv reports. Nothing depends on their layout.
 
 use std::ffi::{CStr, c_int, c_void};
 use std::sync::OnceLock;

@@ -1,4 +1,4 @@
-//! What the engine tells JavaScript, packed little-endian:
+//! Events for JavaScript, packed little-endian:
 //!
 //! ```text
 //! 0  u8   kind
@@ -12,7 +12,7 @@
 //!         closed     reason; comes once for every upgrade that JavaScript has not rejected, accepted or not
 //!         http       u32 token of the socket, bytes read from it
 //!         failed     what happened
-//!         quiet      nothing: the shard has stopped to accept
+//!         quiet      nothing: the shard has stopped accepting
 //!         ended      nothing: the shard's last event
 //! ```
 

@@ -1,4 +1,4 @@
-//! The same tests with a guest.
+//! The same tests with inline mode.
 
 #[path = "backpressure.rs"]
 mod backpressure;

@@ -70,7 +70,7 @@ pub(crate) struct Connection {
     /// Counts towards the limit of connections.
     pub(crate) is_admitted: bool,
     /// The upgrade was told and JavaScript has not rejected it, so `closed` is owed.
-    pub(crate) is_told: bool,
+    pub(crate) owes_closed: bool,
     /// Counts as a connection in the statistics.
     pub(crate) was_open: bool,
     /// Is in the list of connections to read from.
@@ -95,7 +95,7 @@ impl Connection {
             ending: None,
             has_deflate: false,
             is_admitted: false,
-            is_told: false,
+            owes_closed: false,
             was_open: false,
             is_readable: false,
             has_hung_up: false,

@@ -1,5 +1,5 @@
-use crate::connection::Connection;
 use crate::id::{ConnectionId, MAX_GENERATION, MAX_SLOTS, ShardId, Slot};
+use crate::shard::connection::Connection;
 
 /// No deadline.
 const NEVER: u64 = u64::MAX;

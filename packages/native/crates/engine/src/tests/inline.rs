@@ -25,7 +25,7 @@ impl Dice {
 fn an_idle_shard_is_lent_and_answers_without_its_thread() {
     let mut rig = Rig::start(Options { shards: 2, ..Options::default() });
     let (mut client, id) = rig.connect();
-    rig.until_lent();
+    rig.until_inline();
     for number in 0..100_u8 {
         client.send(Opcode::Binary, &[number]);
         assert_eq!(rig.next(), Told::Message(id, vec![number]));
@@ -37,7 +37,7 @@ fn an_idle_shard_is_lent_and_answers_without_its_thread() {
         assert_eq!(client.message(), [number]);
         client.socket.set_nonblocking(false).expect("a socket");
     }
-    assert!((0..2).all(|shard| rig.engine.is_lent(shard)));
+    assert!((0..2).all(|shard| rig.engine.is_inline(shard)));
 }
 
 #[test]
@@ -46,7 +46,7 @@ fn a_peer_that_hangs_up_right_behind_its_last_message_is_noticed() {
     // gets the message alone.
     let mut rig = Rig::start(Options::default());
     let (mut client, id) = rig.connect();
-    rig.until_lent();
+    rig.until_inline();
     client.send(Opcode::Text, b"bye");
     drop(client);
     assert_eq!(rig.next(), Told::Message(id, b"bye".to_vec()));
@@ -54,7 +54,7 @@ fn a_peer_that_hangs_up_right_behind_its_last_message_is_noticed() {
 }
 
 #[test]
-fn what_is_for_many_is_written_by_the_own_thread() {
+fn a_multicast_to_many_is_written_by_the_shards_thread() {
     let mut rig = Rig::start(Options::default());
     let mut clients: Vec<_> = (0..50).map(|_| rig.connect()).collect();
     rig.submit(|packer| {
@@ -62,26 +62,26 @@ fn what_is_for_many_is_written_by_the_own_thread() {
             packer.join(*id, 1);
         }
     });
-    rig.until_lent();
+    rig.until_inline();
     rig.submit(|packer| {
         packer.multicast(&[1], b"to all", None);
     });
-    assert!(!rig.engine.is_lent(0));
+    assert!(!rig.engine.is_inline(0));
     for (client, _) in &mut clients {
         assert_eq!(client.message(), b"to all");
     }
     // It comes back when it is quiet again.
-    rig.until_lent();
+    rig.until_inline();
 }
 
 #[test]
-fn a_guest_that_is_held_up_is_stood_in_for() {
+fn the_shards_thread_stands_in_for_a_blocked_event_loop() {
     let (ping_interval, ping_timeout) = (Duration::from_millis(500), Duration::from_secs(5));
     let mut rig = Rig::start(Options { ping_interval, ping_timeout, ..Options::default() });
     let (mut client, _) = rig.connect();
     let (mut silent, _) = rig.connect();
-    rig.until_lent();
-    // Nobody turns from here on: pings are answered and sent, and messages wait for who drains them.
+    rig.until_inline();
+    // No inline turn from here on: pings are still answered and sent, and messages wait for a drain.
     for number in 0..20_u8 {
         let began = Instant::now();
         client.send(Opcode::Binary, b"up");
@@ -95,11 +95,11 @@ fn a_guest_that_is_held_up_is_stood_in_for() {
 }
 
 #[test]
-fn a_panic_of_a_guests_turn_ends_the_shard_and_is_told() {
+fn a_panic_in_an_inline_turn_ends_the_shard_and_is_reported() {
     let mut rig = Rig::start(Options::default());
     let (mut client, id) = rig.connect();
-    rig.until_lent();
-    rig.engine.panic_guest();
+    rig.until_inline();
+    rig.engine.panic_inline_turn();
     client.send(Opcode::Text, b"boom");
     assert_eq!(rig.next(), Told::Failed("an I/O thread panicked: as the test wishes".to_owned()));
     assert_eq!(rig.next(), Told::Closed(id, 4011, "E_INTERNAL".to_owned()));
@@ -127,9 +127,9 @@ fn a_shard_that_changes_hands_all_the_time_loses_doubles_and_reorders_nothing() 
         .map(|((client, _), seed)| std::thread::spawn(move || exchange(client, MESSAGES, seed)))
         .collect();
     let (mut dice, mut next, mut multicasts) = (Dice(99), [0; CLIENTS], 0_u32);
-    let (mut lent_count, mut was_lent, began) = (0, false, Instant::now());
+    let (mut inline_count, mut was_inline, began) = (0, false, Instant::now());
     while next.iter().any(|number| *number < MESSAGES) {
-        // A fifth of a second in which it can be lent, a tenth with everything that takes it back.
+        // A fifth of a second in which it can be inline, a tenth with everything that takes it back.
         let is_calm = began.elapsed().as_millis() % 300 < 200;
         match dice.below(if is_calm { 2_000 } else { 200 }) {
             0 => std::thread::sleep(Duration::from_millis(dice.below(120))),
@@ -142,9 +142,9 @@ fn a_shard_that_changes_hands_all_the_time_loses_doubles_and_reorders_nothing() 
             }),
             _ => {}
         }
-        let is_lent = rig.engine.is_lent(0);
-        lent_count += u32::from(is_lent && !was_lent);
-        was_lent = is_lent;
+        let is_inline = rig.engine.is_inline(0);
+        inline_count += u32::from(is_inline && !was_inline);
+        was_inline = is_inline;
         if let Told::Message(id, number) = rig.next() {
             let index = ids.iter().position(|known| *known == id).expect("a known client");
             assert_eq!(number, next[index].to_le_bytes());
@@ -161,7 +161,7 @@ fn a_shard_that_changes_hands_all_the_time_loses_doubles_and_reorders_nothing() 
     for peer in peers {
         assert_eq!(peer.join().expect("nothing is lost"), multicasts);
     }
-    assert!(lent_count >= 3, "it was lent {lent_count} times");
+    assert!(inline_count >= 3, "it was inline {inline_count} times");
 }
 
 fn multicast(number: u32) -> Vec<u8> {

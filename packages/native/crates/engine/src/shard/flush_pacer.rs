@@ -1,12 +1,12 @@
 use std::time::Duration;
 
-/// Over so long the load is averaged. Short enough to be fast in a burst, long enough for 100 publications a second to
+/// Window for the average load. Short enough to be fast in a burst, long enough for 100 publications a second to
 /// look steady.
 const LOAD_WINDOW_US: f64 = 50_000.0;
-/// A shard that would be writing for more than this share of its time, were every publication written by itself, holds
-/// output back. Below it, holding back would save time that nobody needs.
+/// A shard holds output back if separate writes for every publication would take more than this share of its time. Below
+/// it, holding back would save time that nobody needs.
 const BUSY_LOAD: f64 = 0.75;
-/// Share of its time that a shard which holds output back aims to be writing.
+/// Share of its time that a holding shard spends on writing.
 const WRITING_SHARE: f64 = 0.4;
 /// No hold that pays is shorter: to sleep and wake costs about as much as ten writes.
 const MIN_HOLD_US: f64 = 1_000.0;
@@ -22,11 +22,10 @@ const FIRST_WRITE_US: f64 = 4.0;
 /// Decides how long publications wait for others to share a write with.
 ///
 /// A write costs 4 to 5 us whatever it carries, so a shard that is busy with small writes gets more done by making fewer.
-/// It adds up what the publications that arrive would cost if each was written by itself. As long as that is less than
-/// [`BUSY_LOAD`] of its time, everything leaves in the turn it came in. Otherwise the shard rests after a flush for one and
-/// a half times as long as the next will take, and at most for the limit: a publication then waits no longer than that, and
-/// the flush that it came in, for its own to begin.
-pub(super) struct Pace {
+/// The pacer adds up what separate writes of all publications would cost. While that is less than [`BUSY_LOAD`] of the time,
+/// everything leaves in its turn. Otherwise the shard rests after each flush for one and a half times as long as the next one
+/// will take, at most for the limit. So a publication waits for its flush at most for the limit and one earlier flush.
+pub(super) struct FlushPacer {
     max_hold_us: f64,
     write_us: f64,
     load: f64,
@@ -37,7 +36,7 @@ pub(super) struct Pace {
     scale: f64,
 }
 
-impl Pace {
+impl FlushPacer {
     pub(super) fn new(max_hold: Duration) -> Self {
         Self {
             max_hold_us: max_hold.as_micros() as f64,
@@ -102,7 +101,7 @@ mod tests {
     /// Publications at a fixed rate, for a shard that is woken exactly when it asks to be. `shared`: all are for the same
     /// connections; otherwise each has connections of its own.
     fn second(receivers: usize, per_second: u64, max_hold_ms: u64, is_shared: bool) -> Second {
-        let mut pace = Pace::new(Duration::from_millis(max_hold_ms));
+        let mut pace = FlushPacer::new(Duration::from_millis(max_hold_ms));
         let arrivals: Vec<u64> = (0..2 * per_second).map(|number| number * 1_000_000 / per_second).collect();
         let (mut now_us, mut next) = (0, 0);
         let mut waiting: Vec<u64> = Vec::new();

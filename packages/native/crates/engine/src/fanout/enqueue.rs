@@ -1,0 +1,120 @@
+use super::Fanout;
+use super::chain::Piece;
+use super::cohort::Encoding;
+use super::member::State;
+use crate::bridge::batch::Frame;
+use crate::id::{GroupId, Slot};
+
+/// Bytes of frames that may wait for a flush that is held back, over all cohorts.
+const MAX_UNFLUSHED_BYTES: usize = 4 << 20;
+
+impl Fanout {
+    /// Puts a frame into the outbox of every member of any of the groups except `except`. Returns their number.
+    ///
+    /// Cost: one copy of the frame, one more of its compressed form if somebody takes that, and a constant per group and per
+    /// matching cohort. Members are not touched.
+    pub(crate) fn multicast(
+        &mut self,
+        groups: impl Iterator<Item = GroupId>,
+        frame: &Frame<'_>,
+        except: Option<Slot>,
+    ) -> usize {
+        self.multicast += 1;
+        let Self { multicast, index, arena, pool, members, deflater, dirty_cohorts, is_flush_due, .. } = self;
+        let Self { batch, batch_writes, caught_up_writes, max_unflushed_cohort_bytes, .. } = self;
+        let mut plain: Option<Piece> = None;
+        let mut deflated: Option<Piece> = None;
+        let excluded_cohort = except.and_then(|slot| members[slot.index()].cohort);
+        let mut excluded_from = None;
+        let mut delivered = 0;
+        for group in groups {
+            index.for_each_of_group(group, |id, cohort| {
+                let is_excluded_cohort = excluded_cohort == Some(id);
+                let count = cohort.len() - usize::from(is_excluded_cohort);
+                if std::mem::replace(&mut cohort.last_multicast, *multicast) == *multicast || count == 0 {
+                    return;
+                }
+                if is_excluded_cohort {
+                    excluded_from = Some((id, cohort.log.end()));
+                }
+                let piece = match cohort.encoding {
+                    Encoding::Plain => plain.get_or_insert_with(|| arena.put(frame, pool)),
+                    Encoding::Deflated => deflated.get_or_insert_with(|| match frame.deflated(deflater) {
+                        Some(frame) => arena.put(&frame, pool),
+                        None => plain.get_or_insert_with(|| arena.put(frame, pool)).clone(),
+                    }),
+                };
+                cohort.log.append(piece);
+                delivered += count;
+                // Before the next frame of that size begins another chunk: its few bytes would be a write of their own.
+                let with_next = cohort.log.end() - cohort.caught_up_to + piece.len() as u64;
+                *is_flush_due |= with_next > *max_unflushed_cohort_bytes;
+                if !std::mem::replace(&mut cohort.is_dirty, true) {
+                    dirty_cohorts.push(id);
+                    *caught_up_writes += cohort.caught_up.len();
+                }
+                if std::mem::replace(&mut cohort.last_batch, *batch) != *batch {
+                    *batch_writes += cohort.caught_up.len();
+                }
+            });
+        }
+        self.is_flush_due |= self.arena.bytes() > MAX_UNFLUSHED_BYTES;
+        if let (Some(slot), Some((id, start))) = (except, excluded_from) {
+            self.skip(slot, id, start);
+        }
+        delivered
+    }
+
+    /// Puts a frame into the outbox of one connection.
+    pub(crate) fn send(&mut self, slot: Slot, frame: &Frame<'_>) {
+        self.close_range(slot);
+        let encoding = self.members[slot.index()].encoding;
+        let deflated = if encoding == Encoding::Plain { None } else { frame.deflated(&mut self.deflater) };
+        let piece = self.arena.put(deflated.as_ref().unwrap_or(frame), &mut self.pool);
+        self.members[slot.index()].chain.push_piece(piece);
+        self.chain_grew(slot);
+    }
+
+    /// Puts bytes that are not frames into the outbox of one connection.
+    pub(crate) fn send_raw(&mut self, slot: Slot, bytes: Box<[u8]>) {
+        self.close_range(slot);
+        self.members[slot.index()].chain.push_raw(bytes, &self.pool);
+        self.chain_grew(slot);
+    }
+
+    /// Leaves all groups and drops what waits, except the rest of a frame that was sent in part. A frame may follow.
+    pub(crate) fn cut(&mut self, slot: Slot) {
+        self.take_from_cohort(slot);
+        self.members[slot.index()].chain.cut_to_current_frame(&self.pool);
+    }
+
+    /// The socket takes bytes again. Returns whether it had refused some.
+    pub(crate) fn unblock(&mut self, slot: Slot) -> bool {
+        let State::Blocked { is_reported } = self.members[slot.index()].state else { return false };
+        if is_reported {
+            // The next flush decides anew.
+            self.outcome.slow.retain(|other| *other != slot);
+        }
+        self.set_state(slot, State::CatchingUp);
+        self.write_now.push(slot);
+        true
+    }
+
+    /// Reports in [`Outcome::drained`](super::Outcome::drained) when nothing waits for the connection any more. It must be in
+    /// no group.
+    pub(crate) fn report_drained(&mut self, slot: Slot) {
+        self.members[slot.index()].reports_drained = true;
+        self.schedule(slot);
+    }
+
+    /// Something was put into a member's chain.
+    pub(super) fn chain_grew(&mut self, slot: Slot) {
+        if self.members[slot.index()].chain.note_turn_memory() {
+            self.turn_chains.push(slot);
+        }
+        self.schedule(slot);
+        if self.members[slot.index()].is_blocked() {
+            self.check_limit(slot);
+        }
+    }
+}
