@@ -1,7 +1,7 @@
 import { availableParallelism } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
-import { LongestFirst } from './scripts/lib/longest-first.mjs'
+import { LongestFirst } from './scripts/lib/longest-first.ts'
 
 const source = (file: string) => fileURLToPath(new URL(`packages/${file}`, import.meta.url))
 

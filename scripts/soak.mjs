@@ -1,5 +1,5 @@
 // `npm run test:soak`: all random schedules of test/history; `npm test` plays a quarter of them.
-// Everything after `--` goes to vitest: `npm run test:soak -- test/history/history-redis.test.ts -t 'killed'`.
+// Everything after `--` goes to vitest: `npm run test:soak -- test/history/redis.test.ts -t 'killed'`.
 import { build } from './lib/build.mjs'
 import { printCounts, runVitest } from './lib/runners.mjs'
 import { findServices } from './lib/services.mjs'

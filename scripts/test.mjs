@@ -8,8 +8,10 @@ import { runScript, sideBySide, step } from './lib/steps.mjs'
 await runScript(async () => {
   let chromium
   await buildForTests(async () => {
-    await step('Looking for RabbitMQ, Redis, NATS, HAProxy and toxiproxy', findServices)
-    chromium = await step('Looking for Chromium', findChromium)
+    ;[, chromium] = await sideBySide(
+      step('Looking for RabbitMQ, Redis, NATS, HAProxy and toxiproxy', findServices),
+      step('Looking for Chromium', findChromium),
+    )
   })
   // Tests with brokers and faults mostly wait; what only computes takes the processors meanwhile, at a lower priority.
   const [vitest, others] = await sideBySide(
