@@ -11,8 +11,8 @@ export const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const LOG_DIR = path.join(ROOT, '.cache', 'logs')
 const QUIET_NOTICE_MS = 15_000
 const TAIL_LINES = 25
-/** Of what runs in the background: everything else comes first where the processors are short. */
-const BACKGROUND_PRIORITY = 10
+/** Of what runs in the background: a third of the share of others, enough not to be left over for the end. */
+const BACKGROUND_PRIORITY = 5
 
 /** A failure with a sentence for the person at the keyboard; never printed with a stack. */
 export class StepError extends Error {}
