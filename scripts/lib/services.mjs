@@ -11,7 +11,7 @@ export async function findServices() {
       print(`  ${name.padEnd(10)} ${SOURCES[source]}${place === undefined ? '' : ` ${place}`}`)
     })
   } catch (error) {
-    if (error.code !== 'E_SERVICE_FAILED') throw error
+    if (error.name !== 'ServiceError') throw error
     throw new StepError(`The tests need services: ${error.message}`)
   }
 }

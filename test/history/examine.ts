@@ -13,6 +13,8 @@ export interface Findings {
   /** Accepted messages that a subscription did not get, with a gap told in their place. */
   missedCount: number
   gapCount: number
+  /** Of these, those that say that the log is another one. */
+  epochChangedCount: number
   /** Listens that were answered with `recovered`. */
   recoveredCount: number
   /** Missed in silence, given twice, given out of order, given before the listen began; in words, the first few. */
@@ -46,6 +48,7 @@ export function examine(
     replayedCount: 0,
     missedCount: 0,
     gapCount: 0,
+    epochChangedCount: 0,
     recoveredCount: 0,
     violations: [],
   }
@@ -72,8 +75,10 @@ export function examine(
 
 function count({ entries }: Diary, findings: Findings): void {
   for (const entry of entries) {
-    if (entry.what === 'gap') findings.gapCount++
-    else if (entry.what === 'ready') findings.recoveredCount += Number(entry.result.recovered)
+    if (entry.what === 'gap') {
+      findings.gapCount++
+      findings.epochChangedCount += Number(entry.gap.reason === 'epoch-changed')
+    } else if (entry.what === 'ready') findings.recoveredCount += Number(entry.result.recovered)
     else {
       findings.deliveredCount++
       findings.replayedCount += Number(entry.message.replayed)

@@ -37,11 +37,6 @@ type Totals = Readonly<Record<string, number>>
 export function randomSchedules(row: BrokerRow): void {
   describe(`${row.name}: delivered is published, or a gap was told`, () => {
     for (const profile of profilesOf(row)) {
-      const reason = row.unproven?.[profile.title]
-      if (reason !== undefined) {
-        it.skip(`${profile.title}: ${reason}`)
-        continue
-      }
       const runs = runCount(profile.runs, profile.share, profile.leastRuns)
       const timeout = 120_000 + runs * (2_000 + profile.settleTimeoutMs / 10)
       it(profile.title, { timeout }, () => runProfile(row, profile, runs))
@@ -52,7 +47,6 @@ export function randomSchedules(row: BrokerRow): void {
 function profilesOf(row: BrokerRow): Profile[] {
   const isMemory = row.name === 'memory'
   const base = { maxSteps: 6, maxMessages: 300, settleTimeoutMs: 10_000, isComplete: true, modes: MODES }
-  const modesOverRestarts = row.isOneForEver ? MODES : (['once'] as const)
   const { startFaulty } = row
   const profiles: Profile[] = [
     {
@@ -63,9 +57,10 @@ function profilesOf(row: BrokerRow): Profile[] {
       share: 1,
       start: () => row.start('in-process'),
       check(totals) {
-        // The log holds everything: nobody has to be told of a gap, and everybody is given what was missed.
-        expect(totals).toMatchObject({ missedCount: 0, gapCount: 0 })
-        expect(totals.recoveredCount).toBeGreaterThan(0)
+        if (row.movesTellGap) {
+          expect(totals.gapCount).toBeGreaterThan(0)
+          expect(totals.gapCount).toBe(totals.epochChangedCount)
+        } else checkAllRecovered(totals)
       },
     },
     {
@@ -92,7 +87,6 @@ function profilesOf(row: BrokerRow): Profile[] {
     {
       ...base,
       isComplete: row.isLogShared,
-      modes: modesOverRestarts,
       title: 'while nodes drain, stop and come back',
       weights: { ...LINK_FAULTS, 'restart-node': 6 },
       runs: isMemory ? 20 : 10,
@@ -106,7 +100,6 @@ function profilesOf(row: BrokerRow): Profile[] {
       maxMessages: 2_000,
       settleTimeoutMs: 20_000,
       isComplete: row.isLogShared,
-      modes: modesOverRestarts,
       title: 'while nodes are killed',
       weights: { cut: 1, switch: 1, renew: 1, 'crash-node': 3 },
       runs: 3,
@@ -115,6 +108,18 @@ function profilesOf(row: BrokerRow): Profile[] {
       check: (totals) => row.isLogShared && expect(totals).toMatchObject({ missedCount: 0, gapCount: 0 }),
     },
   ]
+  if (row.movesTellGap) {
+    profiles.push({
+      ...base,
+      clientsStay: true,
+      title: 'while clients are cut off, stall and begin anew, and come back to their node',
+      weights: LINK_FAULTS,
+      runs: 40,
+      share: 1,
+      start: () => row.start('in-process'),
+      check: checkAllRecovered,
+    })
+  }
   if (startFaulty !== undefined) {
     profiles.push({
       ...base,
@@ -131,6 +136,12 @@ function profilesOf(row: BrokerRow): Profile[] {
     })
   }
   return profiles
+}
+
+/** The log holds everything: no listener has to be told of a gap, and each is given what it missed. */
+function checkAllRecovered(totals: Totals): void {
+  expect(totals).toMatchObject({ missedCount: 0, gapCount: 0 })
+  expect(totals.recoveredCount).toBeGreaterThan(0)
 }
 
 async function runProfile(row: BrokerRow, profile: Profile, numRuns: number): Promise<void> {

@@ -12,6 +12,8 @@ export interface RunLimits extends LogFacts {
   readonly maxMessages: number
   /** Time for everything to be as before, when the last fault is over. */
   readonly settleTimeoutMs: number
+  /** Clients come back to the node that they were on, whatever the schedule says. */
+  readonly clientsStay?: boolean
 }
 
 /** What a run has found, and how often each kind of step was taken. */
@@ -158,11 +160,11 @@ class Run {
         listener.resume()
         return
       case 'switch':
-        this.#clientNodes[index] = step.node
+        this.#move(index, step.node)
         listener.inflict('cut')
         return
       case 'renew':
-        this.#clientNodes[index] = step.node
+        this.#move(index, step.node)
         await listener.renew()
         return
       case 'listen':
@@ -171,6 +173,10 @@ class Run {
       default:
         listener.inflict(step.kind)
     }
+  }
+
+  #move(client: number, node: number): void {
+    if (this.#limits.clientsStay !== true) this.#clientNodes[client] = node
   }
 
   /** Waits until everybody is live and gets what is published to every key; returns what does not come. */

@@ -8,9 +8,9 @@ import { createProgress, type ProgressOutput } from './progress.js'
 import { runCompare } from './report/compare-command.js'
 import { asRecord } from './report/read-record.js'
 import { commandLine, headText, resultText } from './report/report.js'
-import { writeCsv, writeHtml, writeJson } from './report/write-output.js'
+import { writeCsv, writeHtml, writeJson, writeSvg } from './report/write-output.js'
+import type { Scenario, ScenarioRun } from './scenario.js'
 import { defaultScenario, scenarios } from './scenarios/index.js'
-import type { Scenario, ScenarioRun } from './scenarios/scenario.js'
 
 /** What the command line works with; the process's own streams outside of tests. */
 export interface CliEnvironment {
@@ -87,7 +87,7 @@ interface Output {
 }
 
 /** @throws {UsageError} when two are to go to standard output. */
-function outputsOf({ json, csv, html }: CommonOptions): Output[] {
+function outputsOf({ json, csv, html, svg }: CommonOptions): Output[] {
   const outputs: Output[] = []
   if (json !== undefined) outputs.push({ flag: '--json', file: json, write: writeJson })
   if (csv !== undefined) {
@@ -104,8 +104,15 @@ function outputsOf({ json, csv, html }: CommonOptions): Output[] {
       write: (record, ...to) => writeHtml(asRecord(record, 'the result'), ...to),
     })
   }
+  if (svg !== undefined) {
+    outputs.push({
+      flag: '--svg',
+      file: svg,
+      write: (record, ...to) => writeSvg(asRecord(record, 'the result'), ...to),
+    })
+  }
   if (outputs.filter(({ file }) => file === '-').length > 1) {
-    throw new UsageError('only one of --json, --csv and --html can go to standard output')
+    throw new UsageError('only one of --json, --csv, --html and --svg can go to standard output')
   }
   return outputs
 }

@@ -10,6 +10,8 @@ export interface CommonOptions {
   readonly csv?: string
   /** File for the report as a page, `-` for standard output. */
   readonly html?: string
+  /** File for the main plot as a picture, `-` for standard output. */
+  readonly svg?: string
   /** Conditions, as written. */
   readonly assert: readonly string[]
   readonly progress: boolean
@@ -22,6 +24,7 @@ export function addCommonOptions(command: Command, scenarioNames: readonly strin
     .option('--json <file>', "write the result as JSON; '-' for standard output")
     .option('--csv <file>', 'write the table as CSV')
     .option('--html <file>', 'write the report as one page with plots')
+    .option('--svg <file>', 'write the main plot as a picture')
     .option(
       '--assert <condition>',
       'end with exit code 3 unless this holds; repeatable',

@@ -1,6 +1,6 @@
-import type { Wire } from './connection/sender.js'
+import type { Sender } from './connection/sender.js'
 import type { ClientError } from './events/events.js'
-import type { Questions } from './listening/requests.js'
+import type { Requests } from './listening/requests.js'
 import type { ResolvedOptions } from './options.js'
 import type { ServerMessage, WebMQError } from './protocol/index.js'
 
@@ -8,7 +8,7 @@ import type { ServerMessage, WebMQError } from './protocol/index.js'
 export interface ClientPart {
   /** A connection is live, and nothing of this part has been sent on it. */
   up(): void
-  /** The connection is gone; questions have been answered. */
+  /** The connection is gone; requests have been answered. */
   down(): void
   /** A message that is for no other part: `presence`, or an `error` that names a key. */
   receive(message: ServerMessage): void
@@ -19,7 +19,7 @@ export interface ClientPart {
 /** What a part may touch. */
 export interface ClientCore {
   readonly options: ResolvedOptions
-  readonly wire: Wire
-  readonly questions: Questions
+  readonly sender: Sender
+  readonly requests: Requests
   report(error: ClientError): void
 }

@@ -1,13 +1,13 @@
 import type { ClientOptions } from './client-options.js'
 import type { ClientCore, ClientPart } from './client-part.js'
-import { Link } from './connection/connection-manager.js'
+import { ConnectionManager } from './connection/connection-manager.js'
 import { errorOfServer } from './connection/server-error.js'
 import { Emitter } from './events/emitter.js'
 import type { ClientError, ClientEvents, ConnectedInfo, State, StateChange } from './events/events.js'
 import { HistoryReads } from './listening/history.js'
 import { Listens } from './listening/listens.js'
 import { Replays } from './listening/replays.js'
-import { Questions } from './listening/requests.js'
+import { Requests } from './listening/requests.js'
 import { type ResolvedOptions, resolveOptions } from './options.js'
 import { type ServerMessage, WebMQError } from './protocol/index.js'
 import { Publishes } from './publishing/publishes.js'
@@ -37,11 +37,11 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
     if (event === 'error') console.error(error)
     else this.#report({ error })
   })
-  readonly #link: Link
+  readonly #connection: ConnectionManager
   readonly #listens: Listens
   readonly #history: HistoryReads
   readonly #publishes: Publishes
-  readonly #questions: Questions
+  readonly #requests: Requests
   readonly #lostAfterMs: number
   readonly #parts: ClientPart[] = []
   readonly #options: ResolvedOptions
@@ -56,7 +56,7 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
     const resolved = resolveOptions(options)
     this.#options = resolved
     this.#lostAfterMs = resolved.lostAfterMs
-    this.#link = new Link(resolved, {
+    this.#connection = new ConnectionManager(resolved, {
       onLive: ({ limits }) => {
         // In this order: an app that listens to what it publishes gets it.
         this.#listens.up()
@@ -66,7 +66,7 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
       },
       onDown: () => {
         this.#listens.down()
-        this.#questions.down()
+        this.#requests.down()
         this.#publishes.down()
         for (const part of this.#parts) part.down()
       },
@@ -74,16 +74,16 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
       onMessage: (message) => this.#receive(message),
       onError: (error) => this.#report({ error }),
     })
-    this.#publishes = new Publishes(resolved, this.#link)
-    this.#questions = new Questions(this.#link, resolved.ackTimeoutMs)
+    this.#publishes = new Publishes(resolved, this.#connection)
+    this.#requests = new Requests(this.#connection, resolved.ackTimeoutMs)
     const replays = new Replays()
-    this.#listens = new Listens(resolved, this.#link, this.#questions, replays, {
+    this.#listens = new Listens(resolved, this.#connection, this.#requests, replays, {
       onGap: (gap) => this.#emitter.emit('gap', gap),
       onError: (error) => this.#report(error),
     })
     this.#history = new HistoryReads({
-      wire: this.#link,
-      questions: this.#questions,
+      sender: this.#connection,
+      requests: this.#requests,
       timeoutMs: resolved.ackTimeoutMs,
       maxReads: resolved.maxMessages,
       replays,
@@ -91,7 +91,7 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
   }
 
   get state(): State {
-    return this.#link.state
+    return this.#connection.state
   }
 
   /**
@@ -178,7 +178,7 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
   async close({ flushMs = FLUSH_MS }: { readonly flushMs?: number } = {}): Promise<void> {
     this.#isClosing = true
     if (flushMs > 0) await this.#publishes.idle(flushMs)
-    this.#link.stop()
+    this.#connection.stop()
   }
 
   [Symbol.asyncDispose](): Promise<void> {
@@ -187,7 +187,7 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
 
   #start(): void {
     if (this.#isClosing || this.state === 'closed') throw new WebMQError('E_CLOSED')
-    this.#link.start()
+    this.#connection.start()
   }
 
   #receive(message: ServerMessage): void {
@@ -199,11 +199,11 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
         this.#listens.gap(message)
         return
       case 'pong':
-        this.#listens.heard(message.position)
+        this.#listens.advance(message.position)
         return
       case 'ok':
       case 'error': {
-        const isAnswer = this.#publishes.answer(message) || this.#questions.answer(message)
+        const isAnswer = this.#publishes.answer(message) || this.#requests.answer(message)
         if (isAnswer || message.verb === 'ok') return
         const error = errorOfServer(message)
         if (message.pattern !== undefined) this.#listens.revoked(message.pattern, error)
@@ -245,7 +245,7 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
   #ended(error: WebMQError | undefined): void {
     clearTimeout(this.#lostTimer)
     const reason = error ?? new WebMQError('E_CLOSED')
-    this.#questions.down()
+    this.#requests.down()
     this.#listens.close(error)
     this.#history.close(reason)
     this.#publishes.close(reason)
@@ -259,8 +259,8 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
     this.#parts.push(part)
     return {
       options: this.#options,
-      wire: this.#link,
-      questions: this.#questions,
+      sender: this.#connection,
+      requests: this.#requests,
       report: (error) => this.#report(error),
     }
   }

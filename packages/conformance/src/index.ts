@@ -1,5 +1,7 @@
+export { brokerOptions, type CommonBrokerOptions } from './broker/broker-options.js'
 export type { BrokerSystem, CreateBrokerSystem } from './broker/harness.js'
 export { historyOf } from './broker/history-of.js'
+export { ListeningNode } from './broker/listening-node.js'
 export {
   type BrokerFault,
   type BrokerFaultOptions,

@@ -69,7 +69,7 @@ async function createBroker(options: ResolvedOptions, log: Logger): Promise<Brok
     case 'mesh': {
       const { createMeshBroker } = await import('./brokers/mesh/broker.js')
       const { peers, listen } = meshPlacesOf(address, options.mesh?.listen)
-      return createMeshBroker({ ...shared, peers, listen, secret: options.mesh?.secret, log })
+      return createMeshBroker({ ...shared, peers, listen, secret: options.mesh?.secret, logger: log })
     }
     case 'rabbitmq': {
       const { createRabbitmqBroker } = await import('./brokers/rabbitmq/broker.js')

@@ -42,6 +42,7 @@ export class HubBroker implements Broker {
   readonly capabilities: BrokerCapabilities = {
     history: false,
     ordered: false,
+    sharedLog: false,
     confirms: true,
     queueGroups: false,
     durable: false,

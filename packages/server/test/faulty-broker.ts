@@ -1,4 +1,4 @@
-import { type GapReason, matches, WebMQError } from 'webmq-client/protocol'
+import { type GapReason, WebMQError } from 'webmq-client/protocol'
 import type {
   Accepted,
   Broker,
@@ -35,13 +35,14 @@ export class FaultyBroker implements Broker {
   readonly capabilities: BrokerCapabilities = {
     history: false,
     ordered: true,
+    sharedLog: false,
     confirms: true,
     queueGroups: false,
     durable: false,
     manyNodes: true,
   }
   readonly #timeoutMs: number
-  readonly #bound = new Map<string, number>()
+  readonly #bound = new Set<string>()
   readonly #waiting = new Set<Waiting>()
   readonly #counts = { acceptedCount: 0, rejectedCount: 0, receivedCount: 0, lostCount: 0 }
   #status: BrokerStatus
@@ -57,7 +58,7 @@ export class FaultyBroker implements Broker {
 
   /** Patterns that are bound. */
   get patterns(): string[] {
-    return [...this.#bound.keys()]
+    return [...this.#bound]
   }
 
   /** Calls that wait. */
@@ -88,7 +89,7 @@ export class FaultyBroker implements Broker {
 
   /** A message of another node. */
   deliver(key: string, json: unknown): void {
-    if (this.#status === 'down' || ![...this.#bound.keys()].some((pattern) => matches(pattern, key))) return
+    if (this.#status === 'down') return
     this.#counts.receivedCount++
     this.#sink?.deliver({ key, payload: Buffer.from(JSON.stringify(json)), isBinary: false })
   }
@@ -101,13 +102,11 @@ export class FaultyBroker implements Broker {
 
   async bind(pattern: string): Promise<void> {
     await this.#whenUp()
-    this.#bound.set(pattern, (this.#bound.get(pattern) ?? 0) + 1)
+    this.#bound.add(pattern)
   }
 
   unbind(pattern: string): void {
-    const count = this.#bound.get(pattern) ?? 0
-    if (count > 1) this.#bound.set(pattern, count - 1)
-    else this.#bound.delete(pattern)
+    this.#bound.delete(pattern)
   }
 
   async publish(message: OutboundMessage): Promise<Accepted> {
@@ -125,8 +124,7 @@ export class FaultyBroker implements Broker {
       this.#pendingBytes -= payload.length
     }
     this.#counts.acceptedCount++
-    if ([...this.#bound.keys()].some((pattern) => matches(pattern, key)))
-      this.#sink?.deliver({ key, payload, isBinary, ...(origin === undefined ? {} : { origin }) })
+    this.#sink?.deliver({ key, payload, isBinary, ...(origin === undefined ? {} : { origin }) })
     return { isDuplicate: false }
   }
 

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { promisify } from 'node:util'
 import { withFileLock } from './file-lock.js'
-import { serviceError } from './service-error.js'
+import { ServiceError } from './service-error.js'
 
 /**
  * The lists are only updated when the package cannot be had with those that are there. The policy keeps a package from
@@ -32,7 +32,7 @@ export function canInstallPackages(): boolean {
 
 /**
  * Installs a Debian package, one at a time over all processes; no daemon is started.
- * @throws {WebMQError} `E_SERVICE_FAILED` with the end of apt-get's output.
+ * @throws {ServiceError} with the end of apt-get's output.
  */
 export async function installPackage(name: string): Promise<void> {
   await withFileLock(LOCK, INSTALL_TIMEOUT_MS, async () => {
@@ -43,7 +43,7 @@ export async function installPackage(name: string): Promise<void> {
         env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' },
       })
     } catch (cause) {
-      throw serviceError(`the package ${name} could not be installed: ${String(cause).slice(-2_000)}`, cause)
+      throw new ServiceError(`the package ${name} could not be installed: ${String(cause).slice(-2_000)}`, cause)
     }
   })
 }

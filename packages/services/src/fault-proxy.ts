@@ -1,5 +1,5 @@
 import { freePort } from './free-port.js'
-import { serviceError } from './service-error.js'
+import { ServiceError } from './service-error.js'
 import { SupervisedProcess } from './supervised-process.js'
 import { type Toxic, ToxiproxyClient } from './toxiproxy-client.js'
 import { obtainToxiproxy } from './toxiproxy-program.js'
@@ -35,11 +35,11 @@ const HOST = '127.0.0.1'
 /**
  * A proxy in front of a service, with faults to switch on.
  * @param upstream URL of the service, with a port: `redis://127.0.0.1:6379`.
- * @throws {WebMQError} `E_SERVICE_FAILED` when toxiproxy is not to be had, or does not start.
+ * @throws {ServiceError} when toxiproxy is not to be had, or does not start.
  */
 export async function startFaultProxy({ url }: { readonly url: string }): Promise<FaultProxy> {
   const upstream = new URL(url)
-  if (upstream.port === '') throw serviceError(`the URL of a fault proxy's upstream needs a port: ${upstream.host}`)
+  if (upstream.port === '') throw new ServiceError(`the URL of a fault proxy's upstream needs a port: ${upstream.host}`)
   const { file } = await obtainToxiproxy()
   const [apiPort, port] = [await freePort(), await freePort()]
   const args = ['-host', HOST, '-port', String(apiPort)]
@@ -63,7 +63,7 @@ async function waitUntilReady(process: SupervisedProcess, api: ToxiproxyClient):
       return
     } catch (cause) {
       if (!process.isRunning || Date.now() > deadline) {
-        throw serviceError(`toxiproxy did not start: ${process.output}`, cause)
+        throw new ServiceError(`toxiproxy did not start: ${process.output}`, cause)
       }
       await new Promise((resolve) => setTimeout(resolve, POLL_INTERVAL_MS))
     }

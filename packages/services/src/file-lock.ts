@@ -1,18 +1,18 @@
 import { open, readFile, rename, rm } from 'node:fs/promises'
-import { serviceError } from './service-error.js'
+import { ServiceError } from './service-error.js'
 
 const POLL_INTERVAL_MS = 100
 
 /**
  * Runs a function while no other process runs one under the same lock file. A lock whose owner has died is taken over.
  * @param timeoutMs How long to wait for the others.
- * @throws {WebMQError} `E_SERVICE_FAILED` when the others take longer.
+ * @throws {ServiceError} when the others take longer.
  */
 export async function withFileLock<T>(file: string, timeoutMs: number, run: () => Promise<T>): Promise<T> {
   const deadline = Date.now() + timeoutMs
   while (!(await tryLock(file))) {
     if (Date.now() > deadline) {
-      throw serviceError(
+      throw new ServiceError(
         `${file} has been held by another process for ${timeoutMs / 1_000} s: end it, or remove the file`,
       )
     }

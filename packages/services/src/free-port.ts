@@ -3,7 +3,7 @@ import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { tryLock } from './file-lock.js'
-import { serviceError } from './service-error.js'
+import { ServiceError } from './service-error.js'
 
 /** Below the ephemeral range (32768-60999), or an outgoing connection may take the port while its service restarts. */
 const MIN_PORT = 20_000
@@ -17,14 +17,14 @@ let locks: string[] | undefined
 /**
  * A free port on loopback, outside the ephemeral range, that no other caller gets, in this process or another one of this
  * user, until this process ends. A program that does not ask here may still bind it first.
- * @throws {WebMQError} `E_SERVICE_FAILED` when there is none.
+ * @throws {ServiceError} when there is none.
  */
 export async function freePort(): Promise<number> {
   for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
     const port = MIN_PORT + Math.floor(Math.random() * PORT_COUNT)
     if ((await reserve(port)) && (await isFree(port))) return port
   }
-  throw serviceError(`no free port was found between ${MIN_PORT} and ${MIN_PORT + PORT_COUNT}`)
+  throw new ServiceError(`no free port was found between ${MIN_PORT} and ${MIN_PORT + PORT_COUNT}`)
 }
 
 async function reserve(port: number): Promise<boolean> {

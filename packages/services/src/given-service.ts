@@ -1,5 +1,5 @@
 import type { Service, ServiceKind } from './service.js'
-import { serviceError } from './service-error.js'
+import { ServiceError } from './service-error.js'
 
 /** A service that somebody else runs: it can be used, not ended. */
 export class GivenService implements Service {
@@ -37,7 +37,7 @@ export class GivenService implements Service {
   }
 
   #refusal(what: string) {
-    return serviceError(
+    return new ServiceError(
       `the ${this.kind} at ${new URL(this.url).host} was given by URL and cannot be ${what}: ask for { isPrivate: true }`,
     )
   }

@@ -1,6 +1,6 @@
 import { canInstallPackages, installPackage } from './debian-package.js'
 import { findProgram } from './find-program.js'
-import { serviceError } from './service-error.js'
+import { ServiceError } from './service-error.js'
 
 /** Where the program comes from. */
 export interface HaproxyProgram {
@@ -15,7 +15,7 @@ let found: Promise<HaproxyProgram> | undefined
 
 /**
  * The program of HAProxy: on PATH, else the Debian package.
- * @throws {WebMQError} `E_SERVICE_FAILED` that says what to do when there is neither.
+ * @throws {ServiceError} that says what to do when there is neither.
  */
 export async function obtainHaproxy(): Promise<HaproxyProgram> {
   // Two that start at once do not install twice; who failed may have been helped meanwhile.
@@ -34,5 +34,5 @@ async function search(): Promise<HaproxyProgram> {
     const installed = findProgram('haproxy', FOLDERS)
     if (installed !== undefined) return { file: installed, source: 'package' }
   }
-  throw serviceError('a load balancer needs HAProxy: put haproxy on PATH')
+  throw new ServiceError('a load balancer needs HAProxy: put haproxy on PATH')
 }

@@ -4,7 +4,7 @@ import { freePort } from './free-port.js'
 import { obtainHaproxy } from './haproxy-program.js'
 import { ask } from './ping.js'
 import { dataFolder } from './program-service.js'
-import { serviceError } from './service-error.js'
+import { ServiceError } from './service-error.js'
 import { SupervisedProcess } from './supervised-process.js'
 
 /** A real HAProxy on loopback in front of several nodes: each new connection goes to a node that is ready and has the fewest. */
@@ -42,7 +42,7 @@ const PORT_TAKEN = /address already in use/i
 
 /**
  * A load balancer that takes connections; its nodes may still be starting.
- * @throws {WebMQError} `E_SERVICE_FAILED` when HAProxy is not to be had, or does not start.
+ * @throws {ServiceError} when HAProxy is not to be had, or does not start.
  */
 export async function startLoadBalancer(options: LoadBalancerOptions): Promise<LoadBalancer> {
   const { file } = await obtainHaproxy()
@@ -112,7 +112,7 @@ async function waitUntilReady(process: SupervisedProcess, port: number): Promise
       return
     } catch (cause) {
       if (!process.isRunning || Date.now() > deadline)
-        throw serviceError(`haproxy did not start: ${process.output}`, cause)
+        throw new ServiceError(`haproxy did not start: ${process.output}`, cause)
       await new Promise((resolve) => setTimeout(resolve, POLL_INTERVAL_MS))
     }
   }

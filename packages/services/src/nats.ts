@@ -23,7 +23,7 @@ const STOP_TIMEOUT_MS = 5_000
 
 /**
  * A NATS server that takes connections.
- * @throws {WebMQError} `E_SERVICE_FAILED` when there is none to be had, or it does not start.
+ * @throws {ServiceError} when there is none to be had, or it does not start.
  */
 export async function startNats(options: NatsOptions = {}): Promise<Service> {
   const { args = [], config = '', hasJetStream = false } = options

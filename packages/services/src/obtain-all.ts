@@ -17,7 +17,7 @@ const KINDS: readonly ServiceKind[] = ['rabbitmq', 'redis', 'nats']
  * Makes sure that all services, the fault proxy and the load balancer can be started, and installs or builds what is
  * missing, so that no test has to. Starts nothing.
  * @param report Called with each as soon as it is there.
- * @throws {WebMQError} `E_SERVICE_FAILED` that says what to do for the first one that is not to be had.
+ * @throws {ServiceError} that says what to do for the first one that is not to be had.
  */
 export async function obtainAll(report: (obtained: ObtainedService) => void): Promise<void> {
   // Go builds the one while the package manager, which does one thing at a time, installs the others.

@@ -2,7 +2,7 @@ import { canRunContainers } from './container/runtime.js'
 import { canInstallPackages, installPackage } from './debian-package.js'
 import { findProgram } from './find-program.js'
 import type { ServiceKind, ServiceOptions } from './service.js'
-import { serviceError } from './service-error.js'
+import { ServiceError } from './service-error.js'
 
 /** Where a service comes from. */
 export type ServiceOrigin =
@@ -42,7 +42,7 @@ const found = new Map<ServiceKind, Promise<ServiceOrigin>>()
 /**
  * Where a service is to be had: the URL of the environment, a program of this machine, a container, the Debian package,
  * in this order.
- * @throws {WebMQError} `E_SERVICE_FAILED` that says what to do when it is nowhere.
+ * @throws {ServiceError} that says what to do when it is nowhere.
  */
 export async function obtainProgram(kind: ServiceKind, { isPrivate = false }: ServiceOptions): Promise<ServiceOrigin> {
   const url = isPrivate ? undefined : urlGiven(kind)
@@ -70,7 +70,7 @@ async function search(kind: ServiceKind): Promise<ServiceOrigin> {
     const installed = findProgram(program, folders)
     if (installed !== undefined) return { source: 'package', file: installed }
   }
-  throw serviceError(
+  throw new ServiceError(
     `${kind} is not to be had here: install ${program}, start Docker or Podman, or give the URL of a running one in ${variable}`,
   )
 }

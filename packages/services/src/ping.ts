@@ -1,12 +1,12 @@
 import { connect } from 'node:net'
-import { serviceError } from './service-error.js'
+import { ServiceError } from './service-error.js'
 
 const PING_TIMEOUT_MS = 2_000
 
 /**
  * Sends bytes to a port of loopback and waits for the answer.
  * @returns what has been received when `isAnswer` said yes
- * @throws {WebMQError} `E_SERVICE_FAILED` when nothing listens, it hangs up, or there is no answer in 2 s.
+ * @throws {ServiceError} when nothing listens, it hangs up, or there is no answer in 2 s.
  */
 export function ask(port: number, question: string, isAnswer: (received: string) => boolean): Promise<string> {
   return new Promise((resolve, reject) => {
@@ -14,7 +14,7 @@ export function ask(port: number, question: string, isAnswer: (received: string)
     const socket = connect({ port, host: '127.0.0.1' }, () => socket.write(question, 'latin1'))
     const fail = (reason: string, cause?: unknown) => {
       socket.destroy()
-      reject(serviceError(`port ${port} ${reason}`, cause))
+      reject(new ServiceError(`port ${port} ${reason}`, cause))
     }
     socket.setEncoding('latin1').setTimeout(PING_TIMEOUT_MS, () => fail('gives no answer'))
     socket.on('error', (cause) => fail('does not answer', cause))

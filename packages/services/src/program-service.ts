@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import type { Service, ServiceKind } from './service.js'
-import { serviceError } from './service-error.js'
+import { ServiceError } from './service-error.js'
 import { type ProcessSpec, SupervisedProcess } from './supervised-process.js'
 
 /** How to run a service from a program of this machine. */
@@ -71,7 +71,7 @@ export class ProgramService implements Service {
 
   async restart(): Promise<void> {
     await this.#process?.end(this.#program.stopTimeoutMs)
-    if (this.#stopped !== undefined) throw serviceError(`${this.kind} has been stopped for good`)
+    if (this.#stopped !== undefined) throw new ServiceError(`${this.kind} has been stopped for good`)
     this.#pastCpuSeconds = this.cpuSeconds() ?? 0
     this.#process = new SupervisedProcess({ ...this.#program.process, folder: this.#program.folder })
     await this.#waitUntilReady(this.#process)
@@ -112,7 +112,7 @@ export class ProgramService implements Service {
           : 'ended while it started'
         const log = `${process.output}\n${(await this.#program.log?.()) ?? ''}`.trim()
         await process.kill()
-        throw serviceError(`${process.title} ${reason}${log === '' ? '' : `:\n${log}`}`, cause)
+        throw new ServiceError(`${process.title} ${reason}${log === '' ? '' : `:\n${log}`}`, cause)
       }
     }
   }
@@ -124,7 +124,7 @@ const PORT_TAKEN = /address (?:already )?in use|eaddrinuse|already_in_use/i
 
 /**
  * Starts what `prepare` describes, again with other ports when one of them has been taken meanwhile.
- * @throws {WebMQError} `E_SERVICE_FAILED` with the end of the program's output.
+ * @throws {ServiceError} with the end of the program's output.
  */
 export async function startProgram<S extends ProgramService>(prepare: () => Promise<S>): Promise<S> {
   for (let attempt = 1; ; attempt++) {

@@ -11,7 +11,7 @@ import { obtainProgram } from './obtain-program.js'
 import { ask, pingRabbitmq } from './ping.js'
 import { dataFolder, ProgramService, type ServiceProgram, startProgram } from './program-service.js'
 import type { Service, ServiceOptions } from './service.js'
-import { serviceError } from './service-error.js'
+import { ServiceError } from './service-error.js'
 import { SupervisedProcess } from './supervised-process.js'
 
 /** Settings of a RabbitMQ. */
@@ -25,7 +25,7 @@ export interface RabbitmqService extends Service {
   /**
    * Runs `rabbitmqctl`, for what AMQP cannot ask: `ctl('list_queues', 'name')`. Takes about a second.
    * @returns what it printed, rows without headings
-   * @throws {WebMQError} `E_SERVICE_FAILED` with its output when it fails, or when the service was given by URL.
+   * @throws {ServiceError} with its output when it fails, or when the service was given by URL.
    */
   ctl(...args: readonly string[]): Promise<string>
 }
@@ -40,7 +40,7 @@ const MAX_LOG_CHARS = 4_000
 
 /**
  * A RabbitMQ that takes connections.
- * @throws {WebMQError} `E_SERVICE_FAILED` when there is none to be had, or it does not start.
+ * @throws {ServiceError} when there is none to be had, or it does not start.
  */
 export async function startRabbitmq(options: RabbitmqOptions = {}): Promise<RabbitmqService> {
   const { config = '', isPrivate = config !== '' } = options
@@ -85,14 +85,14 @@ class RabbitmqProgram extends ProgramService implements RabbitmqService {
       return (await promisify(execFile)(file, ['--silent', ...args], options)).stdout
     } catch (cause) {
       const { stdout = '', stderr = '' } = cause as { stdout?: string; stderr?: string }
-      throw serviceError(`rabbitmqctl ${args.join(' ')}: ${`${stdout}${stderr}`.trim() || String(cause)}`, cause)
+      throw new ServiceError(`rabbitmqctl ${args.join(' ')}: ${`${stdout}${stderr}`.trim() || String(cause)}`, cause)
     }
   }
 }
 
 class GivenRabbitmq extends GivenService implements RabbitmqService {
   async ctl(): Promise<string> {
-    throw serviceError('the RabbitMQ was given by URL and rabbitmqctl cannot reach it: ask for { isPrivate: true }')
+    throw new ServiceError('the RabbitMQ was given by URL and rabbitmqctl cannot reach it: ask for { isPrivate: true }')
   }
 }
 
@@ -153,7 +153,7 @@ async function prepareFolder(folder: string, port: number, config: string): Prom
 /** Erlang's name server. Without one of ours the broker starts one that outlives it. */
 async function startEpmd(env: Readonly<Record<string, string>>): Promise<SupervisedProcess> {
   const command = findProgram('epmd', ['/usr/lib/erlang/bin'])
-  if (command === undefined) throw serviceError("rabbitmq needs Erlang's epmd on PATH")
+  if (command === undefined) throw new ServiceError("rabbitmq needs Erlang's epmd on PATH")
   const epmd = new SupervisedProcess({ title: 'epmd', command, args: [], env, folder: env.HOME ?? '' })
   const deadline = Date.now() + EPMD_START_TIMEOUT_MS
   const port = Number(env.ERL_EPMD_PORT)
@@ -161,7 +161,7 @@ async function startEpmd(env: Readonly<Record<string, string>>): Promise<Supervi
   while (!(await ask(port, '\0\x01n', (received) => received.length >= 4).then(Boolean, () => false))) {
     if (!epmd.isRunning || Date.now() > deadline) {
       await epmd.kill()
-      throw serviceError(`epmd did not start: ${epmd.output}`)
+      throw new ServiceError(`epmd did not start: ${epmd.output}`)
     }
     await new Promise((resolve) => setTimeout(resolve, EPMD_POLL_INTERVAL_MS))
   }

@@ -1,7 +1,7 @@
 import { freePort } from './free-port.js'
 import { redisArgs, redisCommand, startRedisProgram } from './redis-program.js'
 import type { Service } from './service.js'
-import { serviceError } from './service-error.js'
+import { ServiceError } from './service-error.js'
 import { ServiceSet } from './service-set.js'
 import { waitFor } from './wait-for.js'
 
@@ -38,11 +38,11 @@ export interface RedisClusterOptions {
 
 /**
  * A private Redis Cluster that takes commands, without replicas. Needs Redis 7.
- * @throws {WebMQError} `E_SERVICE_FAILED` when there is no Redis to be had, or the nodes do not find each other.
+ * @throws {ServiceError} when there is no Redis to be had, or the nodes do not find each other.
  */
 export async function startRedisCluster({ masters = 3, args = [] }: RedisClusterOptions = {}): Promise<RedisCluster> {
   if (!(masters >= MIN_MASTERS && masters <= MAX_MASTERS)) {
-    throw serviceError(`a cluster has ${MIN_MASTERS} to ${MAX_MASTERS} masters, not ${masters}`)
+    throw new ServiceError(`a cluster has ${MIN_MASTERS} to ${MAX_MASTERS} masters, not ${masters}`)
   }
   const starts = await Promise.allSettled(Array.from({ length: masters }, () => startNode(args)))
   const cluster = new RedisCluster(starts.flatMap((start) => (start.status === 'fulfilled' ? [start.value] : [])))
@@ -67,7 +67,7 @@ async function startNode(args: readonly string[]): Promise<Service> {
 
 async function join(ports: readonly number[]): Promise<void> {
   const [firstPort, ...otherPorts] = ports
-  if (firstPort === undefined) throw serviceError('a cluster without nodes')
+  if (firstPort === undefined) throw new ServiceError('a cluster without nodes')
   for (const [index, port] of ports.entries()) {
     const slots = [index, index + 1].map((part) => Math.floor((part * SLOT_COUNT) / ports.length))
     const [from = 0, to = SLOT_COUNT] = slots
@@ -77,7 +77,7 @@ async function join(ports: readonly number[]): Promise<void> {
   }
   for (const port of otherPorts) {
     const bus = /cluster-port\r\n\$\d+\r\n(\d+)/.exec(await redisCommand(port, 'CONFIG', 'GET', 'cluster-port'))?.[1]
-    if (bus === undefined) throw serviceError(`the Redis on port ${port} does not tell its cluster port`)
+    if (bus === undefined) throw new ServiceError(`the Redis on port ${port} does not tell its cluster port`)
     await redisCommand(firstPort, 'CLUSTER', 'MEET', '127.0.0.1', String(port), bus)
   }
   await waitFor('the nodes of the cluster to find each other', JOIN_TIMEOUT_MS, async () => {

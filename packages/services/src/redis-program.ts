@@ -2,21 +2,21 @@ import { freePort } from './free-port.js'
 import { obtainProgram } from './obtain-program.js'
 import { ask, pingRedis } from './ping.js'
 import { dataFolder, ProgramService, startProgram } from './program-service.js'
-import { serviceError } from './service-error.js'
+import { ServiceError } from './service-error.js'
 
 const START_TIMEOUT_MS = 15_000
 const STOP_TIMEOUT_MS = 5_000
 
 /**
  * A private `redis-server` that takes connections, with the arguments that follow from its port and data folder.
- * @throws {WebMQError} `E_SERVICE_FAILED` when there is none to be had, or it does not start.
+ * @throws {ServiceError} when there is none to be had, or it does not start.
  */
 export async function startRedisProgram(
   argsOf: (port: number, folder: string) => readonly string[] | Promise<readonly string[]>,
 ): Promise<ProgramService> {
   const origin = await obtainProgram('redis', { isPrivate: true })
   if (origin.source === 'url' || origin.source === 'container') {
-    throw serviceError('several Redis that have to reach each other need redis-server on PATH')
+    throw new ServiceError('several Redis that have to reach each other need redis-server on PATH')
   }
   return await startProgram(async () => {
     const port = await freePort()
@@ -42,12 +42,12 @@ export function redisArgs(port: number, folder: string): readonly string[] {
 /**
  * Sends one command to a Redis of this machine.
  * @returns its reply as RESP2 has it, the type byte included: `+OK\r\n`; of an array only its beginning
- * @throws {WebMQError} `E_SERVICE_FAILED` when the reply is an error, or there is none.
+ * @throws {ServiceError} when the reply is an error, or there is none.
  */
 export async function redisCommand(port: number, ...args: readonly string[]): Promise<string> {
   const bulks = args.map((arg) => `$${Buffer.byteLength(arg)}\r\n${arg}\r\n`)
   const reply = await ask(port, `*${args.length}\r\n${bulks.join('')}`, isWhole)
-  if (reply.startsWith('-')) throw serviceError(`redis refused ${args.join(' ')}: ${reply.slice(1).trim()}`)
+  if (reply.startsWith('-')) throw new ServiceError(`redis refused ${args.join(' ')}: ${reply.slice(1).trim()}`)
   return reply
 }
 

@@ -29,7 +29,7 @@ const FAILOVER_TIMEOUT_MS = 5_000
 
 /**
  * A private pair of Redis under one sentinel, in step and ready to fail over.
- * @throws {WebMQError} `E_SERVICE_FAILED` when there is no Redis to be had, or they do not find each other.
+ * @throws {ServiceError} when there is no Redis to be had, or they do not find each other.
  */
 export async function startRedisSentinel(): Promise<RedisSentinel> {
   const started: Service[] = []

@@ -16,7 +16,7 @@ export interface RedisOptions extends ServiceOptions {
 
 /**
  * A Redis that takes connections.
- * @throws {WebMQError} `E_SERVICE_FAILED` when there is none to be had, or it does not start.
+ * @throws {ServiceError} when there is none to be had, or it does not start.
  */
 export async function startRedis({ args = [], isPrivate = args.length > 0 }: RedisOptions = {}): Promise<Service> {
   const origin = await obtainProgram('redis', { isPrivate })

@@ -1,6 +1,9 @@
-import { WebMQError } from 'webmq-client/protocol'
+/** A service could not be found, started or reached, or did not do what it was asked for. */
+export class ServiceError extends Error {
+  override readonly name = 'ServiceError'
 
-/** An `E_SERVICE_FAILED` with what exactly went wrong and, where something can be done, what. */
-export function serviceError(detail: string, cause?: unknown): WebMQError {
-  return new WebMQError('E_SERVICE_FAILED', { detail, cause })
+  /** @param detail What went wrong and, where something can be done, what. */
+  constructor(detail: string, cause?: unknown) {
+    super(`service for tests failed: ${detail}`, cause === undefined ? undefined : { cause })
+  }
 }

@@ -25,13 +25,13 @@ export interface Service extends AsyncDisposable {
   peakRssBytes(): number | undefined
   /**
    * SIGKILL: a crash, nothing is flushed. Resolves when every process is gone; the data folder stays.
-   * @throws {WebMQError} `E_SERVICE_FAILED` when the service was given by URL.
+   * @throws {ServiceError} when the service was given by URL.
    */
   kill(): Promise<void>
   /**
    * Starts it again on the same port and data folder, after ending it in an orderly way if it runs. Resolves when it
    * takes connections.
-   * @throws {WebMQError} `E_SERVICE_FAILED` when it does not come up, or was given by URL.
+   * @throws {ServiceError} when it does not come up, or was given by URL.
    */
   restart(): Promise<void>
   /** Ends it and removes its data folder; leaves one alone that was given by URL. Idempotent. */

@@ -1,7 +1,7 @@
 import { request } from 'node:http'
 import type { Service, ServiceKind } from './service.js'
 import { COORDINATOR_VARIABLE, type CoordinatorAnswer, type CoordinatorQuestion } from './service-coordinator.js'
-import { serviceError } from './service-error.js'
+import { ServiceError } from './service-error.js'
 
 /** A service that other tests of the run use, too: keep apart by names of your own, and leave its settings alone. */
 export type SharedService = Pick<Service, 'kind' | 'url' | 'source'>
@@ -17,7 +17,7 @@ const ANSWER_TIMEOUT_MS = 600_000
 
 /**
  * The one RabbitMQ, Redis or NATS (with JetStream) of a test run: started when the first test asks, ended with the run.
- * @throws {WebMQError} `E_SERVICE_FAILED` when it is not to be had, or the run has no coordinator.
+ * @throws {ServiceError} when it is not to be had, or the run has no coordinator.
  */
 export async function sharedService(kind: 'rabbitmq'): Promise<SharedRabbitmq>
 export async function sharedService(kind: ServiceKind): Promise<SharedService>
@@ -30,10 +30,10 @@ export async function sharedService(kind: ServiceKind): Promise<SharedService | 
 async function askCoordinator(question: CoordinatorQuestion): Promise<Exclude<CoordinatorAnswer, { error: string }>> {
   const socketPath = process.env[COORDINATOR_VARIABLE]
   if (socketPath === undefined) {
-    throw serviceError('sharedService needs startServiceCoordinator in the globalSetup of vitest')
+    throw new ServiceError('sharedService needs startServiceCoordinator in the globalSetup of vitest')
   }
   const answer = JSON.parse(await post(socketPath, JSON.stringify(question))) as CoordinatorAnswer
-  if ('error' in answer) throw serviceError(answer.error)
+  if ('error' in answer) throw new ServiceError(answer.error)
   return answer
 }
 
@@ -48,7 +48,7 @@ function post(socketPath: string, body: string): Promise<string> {
       response.on('end', () => resolve(text))
       response.on('error', reject)
     })
-    sent.on('error', (cause) => reject(serviceError('the coordinator of the test run does not answer', cause)))
+    sent.on('error', (cause) => reject(new ServiceError('the coordinator of the test run does not answer', cause)))
     sent.end(body)
   })
 }

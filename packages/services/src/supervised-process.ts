@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import type { Writable } from 'node:stream'
 import { cpuSecondsOf, isAlive, peakRssBytesOf, processTree } from './process-tree.js'
-import { serviceError } from './service-error.js'
+import { ServiceError } from './service-error.js'
 
 /** A program to run. */
 export interface ProcessSpec {
@@ -127,7 +127,7 @@ export class SupervisedProcess {
     while (left.length > 0) {
       for (const { pid } of left) signal(pid, 'SIGKILL')
       if (Date.now() > deadline) {
-        throw serviceError(`${this.title} left processes that do not end: ${left.map(({ pid }) => pid).join(', ')}`)
+        throw new ServiceError(`${this.title} left processes that do not end: ${left.map(({ pid }) => pid).join(', ')}`)
       }
       await new Promise((resolve) => setTimeout(resolve, POLL_INTERVAL_MS))
       left = left.filter(isAlive)

@@ -1,4 +1,4 @@
-import { serviceError } from './service-error.js'
+import { ServiceError } from './service-error.js'
 
 /** What is done to the bytes of one direction; `upstream` is towards the service. */
 export interface Toxic {
@@ -51,7 +51,7 @@ export class ToxiproxyClient {
     })
     const text = await response.text()
     if (!response.ok)
-      throw serviceError(`toxiproxy refused ${method} ${path}: ${response.status} ${text.slice(0, 500)}`)
+      throw new ServiceError(`toxiproxy refused ${method} ${path}: ${response.status} ${text.slice(0, 500)}`)
     return text
   }
 }

@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { withFileLock } from './file-lock.js'
 import { findProgram } from './find-program.js'
-import { serviceError } from './service-error.js'
+import { ServiceError } from './service-error.js'
 
 const MODULE = 'github.com/Shopify/toxiproxy/v2/cmd/server'
 const VERSION = 'v2.12.0'
@@ -16,7 +16,7 @@ const BUILD_TIMEOUT_MS = 600_000
 
 /**
  * The program of toxiproxy: `toxiproxy-server` on PATH, else built by Go, once, into the cache folder.
- * @throws {WebMQError} `E_SERVICE_FAILED` that says what to do when there is neither.
+ * @throws {ServiceError} that says what to do when there is neither.
  */
 export async function obtainToxiproxy(): Promise<{ readonly file: string; readonly source: 'binary' | 'package' }> {
   const onPath = findProgram('toxiproxy-server')
@@ -26,7 +26,7 @@ export async function obtainToxiproxy(): Promise<{ readonly file: string; readon
   if (existsSync(file)) return { file, source: 'binary' }
   const go = findProgram('go', ['/usr/local/go/bin'])
   if (go === undefined) {
-    throw serviceError('faults need toxiproxy: put toxiproxy-server on PATH, or install Go, which builds it')
+    throw new ServiceError('faults need toxiproxy: put toxiproxy-server on PATH, or install Go, which builds it')
   }
   await mkdir(folder, { recursive: true })
   await withFileLock(`${folder}.lock`, BUILD_TIMEOUT_MS, async () => {
@@ -36,7 +36,7 @@ export async function obtainToxiproxy(): Promise<{ readonly file: string; readon
       const env = { ...process.env, GOBIN: folder, GOFLAGS: '' }
       await promisify(execFile)(go, ['install', `${MODULE}@${VERSION}`], { env, timeout: BUILD_TIMEOUT_MS })
     } catch (cause) {
-      throw serviceError(`toxiproxy could not be built: ${String(cause).slice(-2_000)}`, cause)
+      throw new ServiceError(`toxiproxy could not be built: ${String(cause).slice(-2_000)}`, cause)
     }
   })
   return { file, source: 'package' }

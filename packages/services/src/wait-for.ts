@@ -1,16 +1,16 @@
-import { serviceError } from './service-error.js'
+import { ServiceError } from './service-error.js'
 
 const POLL_INTERVAL_MS = 25
 
 /**
  * Looks again and again until something is true.
  * @param what For the message: `the replica to be in step`.
- * @throws {WebMQError} `E_SERVICE_FAILED` when the time is over.
+ * @throws {ServiceError} when the time is over.
  */
 export async function waitFor(what: string, timeoutMs: number, isTrue: () => Promise<boolean>): Promise<void> {
   const deadline = Date.now() + timeoutMs
   while (!(await isTrue())) {
-    if (Date.now() > deadline) throw serviceError(`waited ${timeoutMs / 1_000} s in vain for ${what}`)
+    if (Date.now() > deadline) throw new ServiceError(`waited ${timeoutMs / 1_000} s in vain for ${what}`)
     await new Promise((resolve) => setTimeout(resolve, POLL_INTERVAL_MS))
   }
 }

@@ -11,7 +11,7 @@ describe('a service given by URL', () => {
     const given = await startRedis()
     expect(given).toMatchObject({ kind: 'redis', source: 'url', url: running.url })
     expect(given.cpuSeconds()).toBeUndefined()
-    await expect(given.kill()).rejects.toMatchObject({ code: 'E_SERVICE_FAILED' })
+    await expect(given.kill()).rejects.toMatchObject({ name: 'ServiceError' })
     await expect(given.restart()).rejects.toThrow('isPrivate')
     await given.stop()
     await pingRedis(Number(new URL(running.url).port))
@@ -34,7 +34,7 @@ describe('a service given by URL', () => {
   it('is out of the reach of rabbitmqctl', async () => {
     give('WEBMQ_TEST_RABBITMQ_URL', 'amqp://user:secret@127.0.0.1:1')
     const given = await startRabbitmq()
-    await expect(given.ctl('status')).rejects.toMatchObject({ code: 'E_SERVICE_FAILED' })
+    await expect(given.ctl('status')).rejects.toMatchObject({ name: 'ServiceError' })
     await expect(given.kill()).rejects.not.toThrow('secret')
   })
 })

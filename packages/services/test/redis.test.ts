@@ -25,7 +25,7 @@ describe('a private redis', () => {
 
   it('says why it did not start', async () => {
     await expect(startRedis({ args: ['--no-such-option', '1'] })).rejects.toMatchObject({
-      code: 'E_SERVICE_FAILED',
+      name: 'ServiceError',
       message: expect.stringContaining('no-such-option'),
     })
   })

@@ -20,13 +20,17 @@ const PERCENTILES: readonly (readonly [key: string, label: string])[] = [
 
 /** One metric of the rows of a facet: lines against the tiers, or bars where there is one tier. */
 export function metricFigure(plan: PlotPlan, facet: Facet, column: ResultColumn, lookOf: LookOf): string {
+  const direction =
+    column.better === undefined ? '' : ` <small>${column.better === 'higher' ? 'more' : 'less'} is better</small>`
+  return figure(`${escapeHtml(axisLabel(column))}${direction}`, metricSvg(plan, facet, column, lookOf))
+}
+
+/** The plot of {@link metricFigure} without its caption. */
+export function metricSvg(plan: PlotPlan, facet: Facet, column: ResultColumn, lookOf: LookOf): string {
   const { x } = plan
   const title = x === null ? column.title : `${column.title} against ${lowerFirst(x.title)}`
   const name = facet.name === '' ? title : `${title}, ${facet.name}`
-  const svg = x === null ? bars(plan, facet, column, lookOf, name) : lines(plan, facet, x, column, lookOf, name)
-  const direction =
-    column.better === undefined ? '' : ` <small>${column.better === 'higher' ? 'more' : 'less'} is better</small>`
-  return figure(`${escapeHtml(axisLabel(column))}${direction}`, svg)
+  return x === null ? bars(plan, facet, column, lookOf, name) : lines(plan, facet, x, column, lookOf, name)
 }
 
 function bars(plan: PlotPlan, facet: Facet, column: ResultColumn, lookOf: LookOf, title: string): string {

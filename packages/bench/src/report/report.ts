@@ -1,22 +1,9 @@
 import type { AssertionResult } from '../assertions.js'
 import { withoutSecrets } from '../brokers/broker-choice.js'
 import type { MachineInfo } from '../measure/machine.js'
-import type { ScenarioOutcome } from '../scenarios/scenario.js'
+import type { ScenarioOutcome } from '../scenario.js'
 
 const RULE = '━'.repeat(33)
-
-/** What the JSON file of a run holds. */
-export interface RunRecord {
-  /** The exact command line; with `config` and `machine` it can be run again. */
-  readonly command: string
-  readonly machine: MachineInfo
-  readonly scenario: string
-  readonly config: object
-  readonly results: object
-  readonly assertions: readonly AssertionResult[]
-  /** What the scenario adds: rates, costs, verdict. */
-  readonly [section: string]: unknown
-}
 
 /** What is printed before the run. */
 export function headText(scenario: string, heading: string, machine: MachineInfo): string {

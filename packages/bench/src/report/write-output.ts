@@ -4,6 +4,7 @@ import type { ProgressOutput } from '../progress.js'
 import type { ResultRecord } from '../results/result.js'
 import { csvText } from './csv.js'
 import { htmlText } from './html.js'
+import { svgText } from './svg-file.js'
 
 /** Writes a record with everything in it. @param file `-` is standard output. @throws {RunError} */
 export function writeJson(record: object, file: string, stdout: ProgressOutput): void {
@@ -18,6 +19,11 @@ export function writeCsv(record: ResultRecord, file: string, stdout: ProgressOut
 /** Writes one self-contained page with plots. @param file `-` is standard output. @throws {RunError} */
 export function writeHtml(record: ResultRecord, file: string, stdout: ProgressOutput): void {
   writeOutput('--html', htmlText(record), file, stdout)
+}
+
+/** Writes the main plot as a picture. @param file `-` is standard output. @throws {RunError} also when there is nothing to plot. */
+export function writeSvg(record: ResultRecord, file: string, stdout: ProgressOutput): void {
+  writeOutput('--svg', svgText(record), file, stdout)
 }
 
 /** Writes a text to a file, or to standard output for `-`. @throws {RunError} naming the flag and the file. */

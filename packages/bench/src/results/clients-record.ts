@@ -1,9 +1,8 @@
 import type { BrokerKind } from '../brokers/broker-choice.js'
 import type { MachineInfo } from '../measure/machine.js'
-import type { RunRecord } from '../report/report.js'
-import type { ClientsConfig } from '../scenarios/clients/options.js'
-import type { ClientsReport } from '../scenarios/clients/result.js'
+import type { ClientsConfig, ClientsReport } from './clients-report.js'
 import type { ResultColumn, ResultRecord, ResultRow } from './result.js'
+import type { RunRecord } from './run-record.js'
 
 /** What the `clients` scenario writes: one run, no table. */
 export interface ClientsRecord

@@ -17,7 +17,7 @@ const TOKEN_INVALID = 4501
 const TOKEN_EXPIRED = 4009
 
 /** Whom a link tells. */
-export interface LinkContext {
+export interface ConnectionManagerContext {
   /** A connection is live and nothing has been sent on it: listen again, then flush. Before the state changes for the app. */
   onLive(welcome: Welcome): void
   onDown(): void
@@ -27,9 +27,9 @@ export interface LinkContext {
 }
 
 /** Keeps one connection up: makes it, makes it again when it is lost, asks for tokens, and knows when to give up. */
-export class Link {
+export class ConnectionManager {
   readonly #options: ResolvedOptions
-  readonly #context: LinkContext
+  readonly #context: ConnectionManagerContext
   #state: State = 'idle'
   #connection: Connection | undefined
   /** Ends with the attempt, or with the connection that came of it. */
@@ -41,7 +41,7 @@ export class Link {
   #notBeforeMs = 0
   #cause: TokenCause = 'initial'
 
-  constructor(options: ResolvedOptions, context: LinkContext) {
+  constructor(options: ResolvedOptions, context: ConnectionManagerContext) {
     this.#options = options
     this.#context = context
   }

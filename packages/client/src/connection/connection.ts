@@ -128,7 +128,7 @@ export class Connection {
   }
 
   #receive(data: string | ArrayBuffer): void {
-    this.#heartbeat?.heard()
+    this.#heartbeat?.alive()
     let message: ServerMessage
     try {
       message = decodeServerMessage(typeof data === 'string' ? data : new Uint8Array(data))

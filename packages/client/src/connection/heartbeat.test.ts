@@ -24,10 +24,10 @@ function start(intervalMs = 25_000, timeoutMs = 10_000) {
 it('pings after the interval without sending, and without hearing', () => {
   const { heartbeat, events } = start()
   vi.advanceTimersByTime(20_000)
-  heartbeat.heard()
+  heartbeat.alive()
   vi.advanceTimersByTime(5_000)
   expect(events).toEqual(['ping 25000'])
-  heartbeat.heard()
+  heartbeat.alive()
   vi.advanceTimersByTime(20_000)
   heartbeat.sent()
   vi.advanceTimersByTime(5_000)
@@ -38,7 +38,7 @@ it('does not ping while both sides are busy', () => {
   const { heartbeat, events } = start()
   for (let second = 0; second < 100; second++) {
     heartbeat.sent()
-    heartbeat.heard()
+    heartbeat.alive()
     vi.advanceTimersByTime(1_000)
   }
   expect(events).toEqual([])
@@ -55,7 +55,7 @@ it('times out only after a ping went unanswered', () => {
 it('takes anything for an answer', () => {
   const { heartbeat, events } = start()
   vi.advanceTimersByTime(30_000)
-  heartbeat.heard()
+  heartbeat.alive()
   vi.advanceTimersByTime(10_000)
   expect(events).toEqual(['ping 25000'])
 })

@@ -3,13 +3,13 @@ import { MAX_TIMER_MS } from '../options.js'
 /** What a heartbeat may touch. */
 export interface HeartbeatContext {
   sendPing(): void
-  /** Nothing was heard although an answer was due. */
+  /** Nothing has arrived although an answer was due. */
   onTimeout(): void
 }
 
 /**
  * Finds out that a connection is dead although nobody closed it (a laptop that slept, a router that forgot): when it
- * was quiet for the interval, in either direction, it sends `ping`; when then nothing at all is heard in time, it says
+ * was quiet for the interval, in either direction, it sends `ping`; when then nothing at all arrives in time, it says
  * so. Only an unanswered ping counts, never mere silence: the timers of a hidden page fire late.
  */
 export class Heartbeat {
@@ -18,7 +18,7 @@ export class Heartbeat {
   readonly #timeoutMs: number
   #timer: ReturnType<typeof setTimeout> | undefined
   #sentAtMs = Date.now()
-  #heardAtMs = Date.now()
+  #aliveAtMs = Date.now()
   #isWaiting = false
 
   constructor(intervalMs: number, timeoutMs: number, context: HeartbeatContext) {
@@ -34,9 +34,9 @@ export class Heartbeat {
     this.#sentAtMs = Date.now()
   }
 
-  /** Something was heard: the connection is alive. */
-  heard(): void {
-    this.#heardAtMs = Date.now()
+  /** Something has arrived: the connection is alive. */
+  alive(): void {
+    this.#aliveAtMs = Date.now()
     if (this.#isWaiting) {
       this.#isWaiting = false
       this.#check()
@@ -54,7 +54,7 @@ export class Heartbeat {
 
   #check(): void {
     clearTimeout(this.#timer)
-    const dueMs = Math.min(this.#sentAtMs, this.#heardAtMs) + this.#intervalMs - Date.now()
+    const dueMs = Math.min(this.#sentAtMs, this.#aliveAtMs) + this.#intervalMs - Date.now()
     if (dueMs <= 0) this.#ping(this.#timeoutMs)
     else if (dueMs <= MAX_TIMER_MS) this.#timer = setTimeout(() => this.#check(), dueMs)
   }

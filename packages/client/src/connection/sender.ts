@@ -1,7 +1,7 @@
 import type { ClientMessage } from '../protocol/index.js'
 
 /** The connection, as far as those need it who send on it. */
-export interface Wire {
+export interface Sender {
   /** Whether messages may be sent. */
   readonly isLive: boolean
   /** Bytes that wait in the socket. */

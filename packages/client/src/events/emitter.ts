@@ -20,11 +20,6 @@ export class Emitter<Events extends object> {
     }
   }
 
-  /** Removes all handlers. */
-  clear(): void {
-    for (const event in this.#handlers) delete this.#handlers[event]
-  }
-
   /** Calls the handlers in the order they were added; returns whether there were any. */
   emit<E extends keyof Events>(event: E, payload: Events[E]): boolean {
     const handlers = this.#handlers[event]

@@ -1,14 +1,14 @@
-import type { Wire } from '../connection/sender.js'
+import type { Sender } from '../connection/sender.js'
 import { isPosition, validateKey, WebMQError } from '../protocol/index.js'
 import type { HistoryOptions, HistoryResult, Message } from '../types.js'
 import { parseDuration } from './duration.js'
 import type { Replays } from './replays.js'
-import type { Question, Questions } from './requests.js'
+import type { Request, Requests } from './requests.js'
 
 /** What {@link HistoryReads} works with. */
 export interface HistoryContext {
-  readonly wire: Wire
-  readonly questions: Questions
+  readonly sender: Sender
+  readonly requests: Requests
   readonly replays: Replays
   readonly timeoutMs: number
   /** Reads that may wait for a connection. */
@@ -16,7 +16,7 @@ export interface HistoryContext {
 }
 
 interface Read {
-  readonly question: Question
+  readonly request: Request
   settle(result: HistoryResult<unknown> | WebMQError): void
 }
 
@@ -31,12 +31,12 @@ export class HistoryReads {
 
   /** As `client.history`. */
   async read(key: string, options: HistoryOptions = {}): Promise<HistoryResult<unknown>> {
-    const { wire, timeoutMs, maxReads } = this.#context
-    const question = questionOf(key, options)
+    const { sender, timeoutMs, maxReads } = this.#context
+    const request = requestOf(key, options)
     if (this.#reads.size >= maxReads) throw new WebMQError('E_QUEUE_FULL')
     return new Promise((resolve, reject) => {
       const read: Read = {
-        question,
+        request,
         settle: (result) => {
           clearTimeout(timer)
           this.#reads.delete(read)
@@ -46,7 +46,7 @@ export class HistoryReads {
       }
       const timer = setTimeout(() => read.settle(new WebMQError('E_TIMEOUT', { detail: `history ${key}` })), timeoutMs)
       this.#reads.add(read)
-      if (wire.isLive) this.#ask(read)
+      if (sender.isLive) this.#ask(read)
     })
   }
 
@@ -60,8 +60,8 @@ export class HistoryReads {
   }
 
   #ask(read: Read): void {
-    const { questions, replays } = this.#context
-    questions.ask(read.question, (answer) => {
+    const { requests, replays } = this.#context
+    requests.send(read.request, (answer) => {
       if (answer instanceof WebMQError) {
         if (answer.code !== 'E_DISCONNECTED') read.settle(answer)
         return
@@ -75,7 +75,7 @@ export class HistoryReads {
   }
 }
 
-function questionOf(key: string, { limit = 100, since, rewind, reverse }: HistoryOptions): Question {
+function requestOf(key: string, { limit = 100, since, rewind, reverse }: HistoryOptions): Request {
   validateKey(key)
   if (!Number.isSafeInteger(limit) || limit < 0) throw new WebMQError('E_OPTION_INVALID', { detail: `limit ${limit}` })
   if (since !== undefined && !isPosition(since)) throw new WebMQError('E_POSITION_INVALID', { detail: since })

@@ -1,5 +1,5 @@
 import { backoffMs } from '../connection/backoff.js'
-import type { Wire } from '../connection/sender.js'
+import type { Sender } from '../connection/sender.js'
 import type { ClientError, Gap } from '../events/events.js'
 import type { ResolvedOptions } from '../options.js'
 import { type ServerMessage, validatePattern, WebMQError } from '../protocol/index.js'
@@ -8,7 +8,7 @@ import type { ListenOptions, Message, MessageHandler } from '../types.js'
 import { MatchCache } from './match-cache.js'
 import { isSeen, type ParsedPosition, parsePosition } from './position.js'
 import type { Replays, ReplayTarget } from './replays.js'
-import type { Questions, Start } from './requests.js'
+import type { Requests, Start } from './requests.js'
 import { SavedPositions } from './saved-positions.js'
 import { LiveSubscription } from './subscription.js'
 
@@ -34,10 +34,10 @@ export interface ListensContext {
 /** Who listens with what; listens again after a reconnect, and says whether anything was missed. */
 export class Listens {
   readonly #options: ResolvedOptions
-  readonly #wire: Wire
+  readonly #sender: Sender
   readonly #context: ListensContext
   readonly #listens = new Map<string, Listen>()
-  readonly #questions: Questions
+  readonly #requests: Requests
   readonly #replays: Replays
   readonly #saved: SavedPositions | undefined
   readonly #cache = new MatchCache<LiveSubscription>()
@@ -45,11 +45,11 @@ export class Listens {
   #latest: ParsedPosition | undefined
   #downCount = 0
 
-  constructor(options: ResolvedOptions, wire: Wire, questions: Questions, replays: Replays, context: ListensContext) {
+  constructor(options: ResolvedOptions, sender: Sender, requests: Requests, replays: Replays, context: ListensContext) {
     this.#options = options
-    this.#wire = wire
+    this.#sender = sender
     this.#context = context
-    this.#questions = questions
+    this.#requests = requests
     this.#replays = replays
     const { resume, url } = options
     if (resume) {
@@ -80,12 +80,12 @@ export class Listens {
     if (subscription.state === 'closed') return subscription
     // Who joins others begins with them; who comes first goes on from where a former page has stopped.
     if (isLive(subscription.start) && !listen.subscriptions.some(({ state }) => state === 'active')) {
-      subscription.position = parsePosition(this.#saved?.get(pattern))
+      subscription.resume.advance(parsePosition(this.#saved?.get(pattern)))
     }
     listen.subscriptions = [...listen.subscriptions, subscription]
     this.#listens.set(pattern, listen)
     this.#cache.clear()
-    if (this.#wire.isLive) this.#join(listen, subscription)
+    if (this.#sender.isLive) this.#join(listen, subscription)
     return subscription
   }
 
@@ -120,8 +120,8 @@ export class Listens {
     for (const { subscriptions } of listens) for (const subscription of subscriptions) subscription.close(error)
   }
 
-  /** All that is live up to this position has come [P-9.7]. */
-  heard(position: string | undefined): void {
+  /** Every live message up to this position has arrived [P-9.7]. */
+  advance(position: string | undefined): void {
     this.#latest = parsePosition(position) ?? this.#latest
     this.#saved?.touch()
   }
@@ -162,7 +162,7 @@ export class Listens {
   /** The server has lost messages on their way to this connection. */
   gap({ pattern, reason }: From<'gap'>): void {
     const subscriptions = this.#listens.get(pattern)?.subscriptions ?? []
-    const gap = { pattern, reason, since: subscriptions[0]?.position?.text }
+    const gap = { pattern, reason, since: subscriptions[0]?.resume.position?.text }
     for (const subscription of subscriptions) subscription.gap(gap)
     this.#context.onGap(gap)
   }
@@ -172,8 +172,9 @@ export class Listens {
     if (isLive(subscription.start)) {
       const active = listen.subscriptions.find(({ state }) => state === 'active')
       if (active) {
-        subscription.position = active.position
-        subscription.accept({ recovered: false, replayed: 0, position: active.position?.text }, true, this.#latest)
+        const { position } = active.resume
+        subscription.resume.advance(position)
+        subscription.accept({ recovered: false, replayed: 0, position: position?.text }, true, this.#latest)
         return
       }
       if (listen.joinable) {
@@ -199,7 +200,7 @@ export class Listens {
     const { pattern } = listen
     const start = targets[0]?.start ?? {}
     if (isLive(start)) listen.joinable = targets
-    this.#questions.ask({ verb: 'listen', pattern, ...start }, (answer) => {
+    this.#requests.send({ verb: 'listen', pattern, ...start }, (answer) => {
       if (listen.joinable === targets) listen.joinable = undefined
       if (answer instanceof WebMQError) this.#refused(listen, targets, answer)
       else this.#accepted(listen, targets, start.since, answer)
@@ -214,7 +215,7 @@ export class Listens {
     for (const subscription of targets) {
       if (subscription.state !== 'pending') continue
       // Never neither: without a word about what came in between, it has to be taken as lost.
-      const isResuming = since !== undefined || subscription.wasActive
+      const isResuming = since !== undefined || subscription.resume.wasLive
       const reason = gap ?? (isResuming && !recovered ? 'no-history' : undefined)
       isGap ||= reason !== undefined
       subscription.accept({ recovered, replayed, position, gap: reason }, !more, this.#latest, since)
@@ -222,9 +223,7 @@ export class Listens {
     if (isGap) this.#context.onGap({ pattern, reason: gap ?? 'no-history', since })
     this.#replays.expect(ok, targets, () => {
       const end = parsePosition(position)
-      for (const subscription of targets) {
-        if (end && !isSeen(end, subscription.position)) subscription.position = end
-      }
+      for (const { resume } of targets) resume.advance(end)
       this.#saved?.touch()
       if (more) this.#turnPage(listen, targets)
     })
@@ -257,18 +256,15 @@ export class Listens {
 
   #refused(listen: Listen, targets: readonly LiveSubscription[], error: WebMQError): void {
     if (error.retryable) {
-      if (!this.#wire.isLive) return
+      if (!this.#sender.isLive) return
       clearTimeout(listen.timer)
       listen.timer = setTimeout(() => this.#listen(listen), backoffMs(listen.failedAttempts++, this.#options))
       return
     }
     const { pattern } = listen
-    if (error.code === 'E_POSITION_INVALID' && targets.some(({ position }) => position)) {
+    if (error.code === 'E_POSITION_INVALID' && targets.some(({ resume }) => resume.position)) {
       // Another broker has taken over, which cannot read the positions of the last one: go on, with a gap.
-      for (const subscription of targets) {
-        subscription.position = undefined
-        subscription.wasActive = true
-      }
+      for (const { resume } of targets) resume.lose()
       this.#ask(listen, [...targets])
       return
     }
@@ -298,9 +294,9 @@ export class Listens {
     const { pattern } = subscription
     if (!this.#forget(subscription)) return
     // One that never was live has changed nothing: frameworks end what they have just begun, and begin it again.
-    if (subscription.wasActive) this.#saved?.forget(pattern)
-    if (!this.#wire.isLive) return
-    await new Promise((resolve) => this.#questions.ask({ verb: 'unlisten', pattern }, resolve))
+    if (subscription.resume.wasLive) this.#saved?.forget(pattern)
+    if (!this.#sender.isLive) return
+    await new Promise((resolve) => this.#requests.send({ verb: 'unlisten', pattern }, resolve))
   }
 }
 

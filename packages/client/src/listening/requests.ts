@@ -1,14 +1,14 @@
-import type { Wire } from '../connection/sender.js'
+import type { Sender } from '../connection/sender.js'
 import { errorOfServer } from '../connection/server-error.js'
 import { type ClientMessage, type PresenceOp, type ServerMessage, WebMQError } from '../protocol/index.js'
 
 type From<V extends ServerMessage['verb']> = Extract<ServerMessage, { verb: V }>
 
-/** What became of a question: the server's `ok`, its error, `E_TIMEOUT` or `E_DISCONNECTED`. */
-export type Answer = From<'ok'> | WebMQError
+/** What became of a request: the server's `ok`, its error, `E_TIMEOUT` or `E_DISCONNECTED`. */
+export type Reply = From<'ok'> | WebMQError
 
 /** A request before it has an id. Options that are `undefined` are left out. */
-export type Question =
+export type Request =
   | ({ readonly verb: 'listen' | 'unlisten'; readonly pattern: string } & Start)
   | ({ readonly verb: 'history'; readonly key: string } & Start & {
         readonly limit?: number | undefined
@@ -30,29 +30,29 @@ export interface Start {
 }
 
 /** Requests that wait for their answers. Each gets exactly one: from the server, from its timer, or from the lost connection. */
-export class Questions {
-  readonly #wire: Wire
+export class Requests {
+  readonly #sender: Sender
   readonly #timeoutMs: number
-  readonly #waiting = new Map<string, (answer: Answer) => void>()
+  readonly #waiting = new Map<string, (answer: Reply) => void>()
   #lastId = 0
 
-  constructor(wire: Wire, timeoutMs: number) {
-    this.#wire = wire
+  constructor(sender: Sender, timeoutMs: number) {
+    this.#sender = sender
     this.#timeoutMs = timeoutMs
   }
 
   /** Sends a request; the connection must be live. */
-  ask(question: Question, onAnswer: (answer: Answer) => void): void {
+  send(request: Request, onReply: (reply: Reply) => void): void {
     const id = `l${++this.#lastId}`
-    const settle = (answer: Answer) => {
+    const settle = (answer: Reply) => {
       clearTimeout(timer)
       this.#waiting.delete(id)
-      onAnswer(answer)
+      onReply(answer)
     }
     const timer = setTimeout(() => settle(new WebMQError('E_TIMEOUT')), this.#timeoutMs)
     this.#waiting.set(id, settle)
     // The encoder leaves out options that are undefined.
-    this.#wire.send({ ...question, id } as ClientMessage)
+    this.#sender.send({ ...request, id } as ClientMessage)
   }
 
   /** Takes a message of the server; returns whether it was an answer to one of these. */

@@ -15,6 +15,7 @@ import { Loader } from './loader.js'
 import { MessageBuffer } from './message-buffer.js'
 import { isSeen, type ParsedPosition, parsePosition } from './position.js'
 import type { Start } from './requests.js'
+import { ResumePoint } from './resume-point.js'
 
 /** What a subscription may touch. */
 export interface SubscriptionContext {
@@ -45,18 +46,14 @@ export class LiveSubscription implements Subscription<unknown> {
   readonly #rewindMs: number | undefined
   readonly #loader: Loader | undefined
   #ready = deferred()
-  /** What the pages of a replay have said so far, between the first of them and the last. */
+  /** What the pages of a replay have said so far, between the first of them and the last [P-6.9]. */
   #pages: ListenResult | undefined
   #buffer: MessageBuffer<Message<unknown>> | undefined
-  /** The last live message on the connection when the listen became live: it says nothing about this listen. */
-  #latestBefore: ParsedPosition | undefined
+  /** What was handled so far. */
+  readonly resume: ResumePoint
   state: Subscription<unknown>['state'] = 'pending'
   ready = this.#ready.promise
   droppedCount = 0
-  /** Everything up to here was handled, or need not be; what to continue from after a reconnect. */
-  position: ParsedPosition | undefined
-  /** Whether it has been active: from then on, not knowing where to continue from is a gap. */
-  wasActive = false
 
   constructor(
     pattern: string,
@@ -69,7 +66,7 @@ export class LiveSubscription implements Subscription<unknown> {
     this.#options = options
     this.#context = context
     this.#emitter = new Emitter((error) => context.onError(error))
-    this.position = parsePosition(options.since)
+    this.resume = new ResumePoint(parsePosition(options.since))
     this.#rewindMs = options.rewind === undefined ? undefined : parseDuration(options.rewind)
     if (options.load) this.#loader = this.#createLoader(options.load)
     if (!handler) this.#createBuffer()
@@ -78,14 +75,15 @@ export class LiveSubscription implements Subscription<unknown> {
     else signal?.addEventListener('abort', this.#onAbort)
   }
 
-  /** Where a replay is to begin: where this has stopped, or, until the first acknowledgement, where the app wants to. */
+  /** Where a replay begins: where this one has stopped or, until the first acknowledgement, where the app asks for. */
   get start(): Start {
-    if (this.position) return { since: this.position.text }
-    return this.wasActive ? {} : { last: this.#options.last, rewindMs: this.#rewindMs }
+    const { position, wasLive } = this.resume
+    if (position) return { since: position.text }
+    return wasLive ? {} : { last: this.#options.last, rewindMs: this.#rewindMs }
   }
 
   get isLoading(): boolean {
-    return this.#loader?.isLoading ?? false
+    return !!this.#loader?.isLoading
   }
 
   on<E extends keyof SubscriptionEvents>(event: E, handler: (event: SubscriptionEvents[E]) => unknown): () => void {
@@ -119,26 +117,17 @@ export class LiveSubscription implements Subscription<unknown> {
    */
   accept(page: ListenResult, isLast: boolean, latest: ParsedPosition | undefined, since?: string): void {
     const { gap } = page
-    const before = this.#pages
-    const result = before
-      ? {
-          ...page,
-          recovered: before.recovered && page.recovered,
-          replayed: before.replayed + page.replayed,
-          gap: before.gap ?? gap,
-        }
-      : page
-    const isFirst = !before && !this.wasActive
+    const isFirst = !this.#pages && !this.resume.wasLive
+    const before = this.#pages ?? { ...page, replayed: 0 }
+    const sum = { ...page, recovered: before.recovered && page.recovered, gap: before.gap ?? gap }
+    const result = { ...sum, replayed: before.replayed + page.replayed }
+    // The messages of a page are counted as they arrive: the connection may be lost before all of them are here.
+    this.#pages = isLast ? undefined : { ...sum, replayed: before.replayed }
     if (isLast) {
-      this.#pages = undefined
       this.state = 'active'
-      this.wasActive = true
-      this.#latestBefore = latest
+      this.resume.live(latest)
       this.#ready.resolve(result)
       this.#emitter.emit('ready', result)
-    } else {
-      // Those of this page are counted as they come: the connection may be lost in between.
-      this.#pages = { ...result, replayed: before?.replayed ?? 0 }
     }
     if (gap) this.gap({ pattern: this.pattern, reason: gap, since })
     else if (isFirst) this.#loader?.start()
@@ -153,7 +142,7 @@ export class LiveSubscription implements Subscription<unknown> {
   /** The connection is gone; `latest` is the position of the last live message on it, whatever its pattern [P-8.7]. */
   suspend(latest: ParsedPosition | undefined): void {
     if (this.state !== 'active') return
-    this.position = this.#resumePoint(latest)
+    this.resume.advance(this.resume.at(latest))
     this.state = 'pending'
     this.#ready = deferred()
     this.ready = this.#ready.promise
@@ -162,7 +151,8 @@ export class LiveSubscription implements Subscription<unknown> {
   /** Up to where all was handled, or taken by a reader; `undefined` when that is not known. */
   handledPosition(latest: ParsedPosition | undefined): ParsedPosition | undefined {
     if (this.isLoading) return undefined
-    return this.#buffer?.size ? parsePosition(this.#buffer.taken?.position) : this.#resumePoint(latest)
+    if (this.#buffer?.size) return parsePosition(this.#buffer.taken?.position)
+    return this.state === 'active' ? this.resume.at(latest) : this.resume.position
   }
 
   /** Resolves when nothing waits that was delivered; `undefined` when that is so now. */
@@ -174,8 +164,7 @@ export class LiveSubscription implements Subscription<unknown> {
   deliver(message: Message<unknown>, position: ParsedPosition | undefined): void {
     const { state } = this
     // Until a replay is complete, what is live comes to others, and to this one with the next page.
-    if (state === 'closed' || (state === 'pending' && !message.replayed) || isSeen(position, this.position)) return
-    if (position) this.position = position
+    if (state === 'closed' || (state === 'pending' && !message.replayed) || !this.resume.advance(position)) return
     if (this.#pages) this.#pages = { ...this.#pages, replayed: this.#pages.replayed + 1 }
     if (!this.#loader?.hold(message)) this.#handOver(message)
   }
@@ -195,11 +184,6 @@ export class LiveSubscription implements Subscription<unknown> {
   readonly #onAbort = (): void => {
     this.close(new WebMQError('E_ABORTED'), true)
     void this.#context.remove(this)
-  }
-
-  #resumePoint(latest: ParsedPosition | undefined): ParsedPosition | undefined {
-    const isLevel = this.state === 'active' && latest !== this.#latestBefore && isSeen(this.position, latest)
-    return isLevel ? latest : this.position
   }
 
   #handOver(message: Message<unknown>): void {
@@ -231,7 +215,7 @@ export class LiveSubscription implements Subscription<unknown> {
         for (const message of held) {
           if (this.state !== 'closed' && !isSeen(parsePosition(message.position), loaded)) this.#handOver(message)
         }
-        if (isSeen(this.position, loaded)) this.position = loaded
+        this.resume.catchUp(loaded)
       },
       onOverflow: () => {
         const gap: Gap = { pattern, reason: 'limit' }

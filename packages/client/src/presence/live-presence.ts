@@ -8,12 +8,14 @@ import { usersOf } from './users.js'
 /** One caller's side of a {@link Room}: its handlers, and whether it wants the client to be present. */
 export class LivePresence implements Presence, Watcher {
   readonly #room: Room
-  readonly #emitter: Emitter<PresenceEvents>
+  readonly #report: (error: unknown) => void
+  #emitter: Emitter<PresenceEvents>
   isTold = false
 
   constructor(room: Room, report: (error: unknown) => void) {
     this.#room = room
-    this.#emitter = new Emitter((error) => report(error))
+    this.#report = report
+    this.#emitter = new Emitter(report)
   }
 
   get key(): string {
@@ -63,7 +65,7 @@ export class LivePresence implements Presence, Watcher {
     void this.leave()
     this.#room.unwatch(this)
     this.isTold = false
-    this.#emitter.clear()
+    this.#emitter = new Emitter(this.#report)
   }
 
   tell([event, value]: PresenceEvent): void {

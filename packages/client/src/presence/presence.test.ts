@@ -224,7 +224,7 @@ describe('presence over reconnects', () => {
     expect(told.at(-1)).toBe(`sync ${room.id}`)
   })
 
-  it('gives a question up when there is no answer in time', async () => {
+  it('gives a request up when there is no answer in time', async () => {
     const { client, server } = createTestClient({ ackTimeoutMs: 1_000 })
     server.isUp = false
     const members = presence(client, 'room').get()

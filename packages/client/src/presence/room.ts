@@ -1,6 +1,6 @@
 import type { ClientCore } from '../client-part.js'
 import { backoffMs } from '../connection/backoff.js'
-import type { Answer } from '../listening/requests.js'
+import type { Reply } from '../listening/requests.js'
 import { type ServerMessage, WebMQError } from '../protocol/index.js'
 import { differenceOf, type PresenceEvent } from './difference.js'
 import type { Member } from './types.js'
@@ -53,14 +53,14 @@ export class Room {
     const entered = new Promise<void>((resolve, reject) => {
       this.#entering.add({ resolve, reject })
     })
-    if (this.#core.wire.isLive) this.#sendEnter()
+    if (this.#core.sender.isLive) this.#sendEnter()
     return entered
   }
 
   leave(holder: object): Promise<void> {
     if (!this.#sayings.delete(holder)) return Promise.resolve()
     if (this.#sayings.size > 0) {
-      if (this.#core.wire.isLive) this.#sendEnter()
+      if (this.#core.sender.isLive) this.#sendEnter()
       return Promise.resolve()
     }
     this.#settleEntering(new WebMQError('E_ABORTED', { message: `left ${this.key} before the answer` }))
@@ -71,7 +71,7 @@ export class Room {
   get(): Promise<readonly Member[]> {
     if (this.#isSynced) return Promise.resolve([...this.#members.values()])
     return new Promise((resolve, reject) => {
-      const { wire, options } = this.#core
+      const { sender, options } = this.#core
       const settle = () => {
         clearTimeout(timer)
         this.#asking.delete(waiter)
@@ -92,14 +92,14 @@ export class Room {
       )
       this.#asking.add(waiter)
       // Of a watch, the answer is on its way, or will be asked for again.
-      if (wire.isLive && !this.#isWatched) this.#sendGet()
+      if (sender.isLive && !this.#isWatched) this.#sendGet()
     })
   }
 
   watch(watcher: Watcher): void {
     const isFirst = this.#watchers.size === 0
     this.#watchers.add(watcher)
-    if (isFirst && this.#core.wire.isLive) this.#sendWatch()
+    if (isFirst && this.#core.sender.isLive) this.#sendWatch()
     // In the next turn, so that all handlers are there that are added in this one.
     if (this.#isSynced) queueMicrotask(() => this.#introduce(watcher))
   }
@@ -148,8 +148,8 @@ export class Room {
   #sendEnter(): void {
     const data = [...this.#sayings.values()].at(-1)
     const waiting = [...this.#entering]
-    const question = { verb: 'presence', key: this.key, op: 'enter', member: this.#name, data } as const
-    this.#core.questions.ask(question, (answer) => {
+    const request = { verb: 'presence', key: this.key, op: 'enter', member: this.#name, data } as const
+    this.#core.requests.send(request, (answer) => {
       if (!(answer instanceof WebMQError)) {
         if (this.#sayings.size > 0) this.id = (answer.result as Member | undefined)?.id
         for (const waiter of waiting) if (this.#entering.delete(waiter)) waiter.resolve()
@@ -168,7 +168,7 @@ export class Room {
 
   #sendWatch(): void {
     this.#isWatched = true
-    this.#core.questions.ask({ verb: 'presence', key: this.key, op: 'watch' }, (answer) => {
+    this.#core.requests.send({ verb: 'presence', key: this.key, op: 'watch' }, (answer) => {
       if (this.#watchers.size === 0) return
       if (answer instanceof WebMQError) this.#unanswered(answer)
       else {
@@ -187,7 +187,7 @@ export class Room {
 
   #sendGet(): void {
     const waiting = [...this.#asking]
-    this.#core.questions.ask({ verb: 'presence', key: this.key, op: 'get' }, (answer) => {
+    this.#core.requests.send({ verb: 'presence', key: this.key, op: 'get' }, (answer) => {
       if (answer instanceof WebMQError) {
         // A lost connection is followed by another.
         if (answer.code !== 'E_DISCONNECTED') for (const { reject } of waiting) reject(answer)
@@ -212,8 +212,8 @@ export class Room {
   }
 
   #retry(): void {
-    const { wire, options } = this.#core
-    if (!wire.isLive) return
+    const { sender, options } = this.#core
+    if (!sender.isLive) return
     clearTimeout(this.#timer)
     this.#timer = setTimeout(
       () => {
@@ -226,7 +226,7 @@ export class Room {
 
   #tellServer(op: 'leave' | 'unwatch'): Promise<void> {
     return new Promise((resolve) => {
-      if (this.#core.wire.isLive) this.#core.questions.ask({ verb: 'presence', key: this.key, op }, () => resolve())
+      if (this.#core.sender.isLive) this.#core.requests.send({ verb: 'presence', key: this.key, op }, () => resolve())
       else resolve()
     })
   }
@@ -263,6 +263,6 @@ function isLater({ code }: WebMQError): boolean {
   return code === 'E_DISCONNECTED' || code === 'E_TIMEOUT'
 }
 
-function membersIn({ result }: Exclude<Answer, WebMQError>): readonly Member[] {
+function membersIn({ result }: Exclude<Reply, WebMQError>): readonly Member[] {
   return (result as { readonly members?: readonly Member[] } | undefined)?.members ?? []
 }

@@ -108,9 +108,6 @@ const SERVER_ERRORS = {
   E_BROKER_MISSING: { message: 'broker module is not installed', source: 'operator', retryable: false },
   E_BROKER_REFUSED: { message: 'broker refuses this server', source: 'operator', retryable: false },
   E_NOT_RUNNING: { message: 'server is not running', source: 'operator', retryable: false },
-
-  // Raised by `webmq-services` towards tests and benches.
-  E_SERVICE_FAILED: { message: 'service for tests failed', source: 'operator', retryable: false },
 } as const satisfies Record<string, ErrorSpec>
 
 /** What is looked up at run time. Begins with what clients need. */

@@ -1,5 +1,5 @@
 import type { WhenOffline } from '../client-options.js'
-import type { Wire } from '../connection/sender.js'
+import type { Sender } from '../connection/sender.js'
 import { errorOfServer } from '../connection/server-error.js'
 import { MAX_TIMER_MS, type ResolvedOptions } from '../options.js'
 import {
@@ -45,7 +45,7 @@ const MAX_SOCKET_BYTES = 16_777_216
  */
 export class Publishes {
   readonly #options: ResolvedOptions
-  readonly #wire: Wire
+  readonly #sender: Sender
   readonly #pending = new Map<string, Pending>()
   readonly #createMessageId = createMessageIds()
   #onIdle: (() => void) | undefined
@@ -56,9 +56,9 @@ export class Publishes {
   #timer: ReturnType<typeof setTimeout> | undefined
   #timerAtMs = Number.POSITIVE_INFINITY
 
-  constructor(options: ResolvedOptions, wire: Wire) {
+  constructor(options: ResolvedOptions, sender: Sender) {
     this.#options = options
-    this.#wire = wire
+    this.#sender = sender
   }
 
   /** Resolves when nothing waits any more, or after `maxMs`. */
@@ -116,8 +116,8 @@ export class Publishes {
       }
       signal?.addEventListener('abort', abort)
       this.#pending.set(requestId, pending)
-      if (!this.#wire.isLive) this.#enqueue(pending)
-      else if (this.#pending.size > MAX_IN_FLIGHT || this.#wire.bufferedBytes > MAX_SOCKET_BYTES) {
+      if (!this.#sender.isLive) this.#enqueue(pending)
+      else if (this.#pending.size > MAX_IN_FLIGHT || this.#sender.bufferedBytes > MAX_SOCKET_BYTES) {
         pending.settle(new WebMQError('E_QUEUE_FULL', { detail: 'await earlier publishes' }))
       } else this.#send(pending)
     })
@@ -195,7 +195,7 @@ export class Publishes {
       return
     }
     this.#stopWaiting(pending)
-    this.#wire.send(message)
+    this.#sender.send(message)
     if (message.id === undefined) pending.settle({ id, duplicate: false })
     else this.#expire(pending, Date.now() + timeoutMs)
   }

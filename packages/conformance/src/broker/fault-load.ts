@@ -1,3 +1,4 @@
+import { matches } from 'webmq-client/protocol'
 import type { Broker, BrokerSink, BrokerStatus, InboundMessage } from 'webmq-server/ports'
 
 /** What became of a publish. */
@@ -87,12 +88,14 @@ export class FaultNode {
     return this.#arrived.has(`${publisher} ${number}`)
   }
 
-  #deliver({ key, payload }: InboundMessage): void {
+  #deliver({ key, payload }: InboundMessage): boolean {
+    if (!this.#patterns.some((pattern) => matches(pattern, key))) return false
     const text = decoder.decode(payload)
     const [publisher, number] = text.split(' ').map(Number)
     if (publisher === undefined || number === undefined) throw new Error(`a message of nobody: ${text}`)
     this.#arrived.add(text)
     this.diary.push({ publisher, key, number })
+    return true
   }
 }
 

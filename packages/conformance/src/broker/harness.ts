@@ -1,6 +1,7 @@
 import type { GapReason } from 'webmq-client/protocol'
 import type { Broker, BrokerSink, BrokerStatus, InboundMessage, OutboundMessage, Position } from 'webmq-server/ports'
 import { eventually } from '../transport/eventually.js'
+import { ListeningNode } from './listening-node.js'
 
 /** One system of nodes that hear each other and nobody else: a namespace of its own, a log of its own. */
 export interface BrokerSystem {
@@ -9,8 +10,6 @@ export interface BrokerSystem {
    * for a minute.
    */
   createNode(): Broker | Promise<Broker>
-  /** Each node has a log of its own, of the same messages in an order and with positions of its own. Absent: all have the same. */
-  readonly hasOwnLogs?: boolean
   /**
    * What the nodes of this system have at the broker now, a line each: queues, subscriptions, connections. Asked while nodes run,
    * when there must be something, and after they have stopped, when there must be nothing. Absent for a broker that is in the process.
@@ -42,8 +41,9 @@ export class DeliveryRecorder implements BrokerSink {
     return this.deliveries.map(({ text }) => text)
   }
 
-  deliver(message: InboundMessage): void {
+  deliver(message: InboundMessage): boolean {
     this.deliveries.push(deliveryOf(message))
+    return true
   }
 
   status(status: BrokerStatus): void {
@@ -56,10 +56,7 @@ export class DeliveryRecorder implements BrokerSink {
 }
 
 /** A node that runs, and what it was told. */
-export interface RunningNode {
-  readonly broker: Broker
-  readonly sink: DeliveryRecorder
-}
+export type RunningNode = ListeningNode<Broker, DeliveryRecorder>
 
 /** The system of one test and its nodes. */
 export class BrokerHarness {
@@ -72,10 +69,10 @@ export class BrokerHarness {
 
   async startNode(): Promise<RunningNode> {
     const broker = await this.system.createNode()
-    const sink = new DeliveryRecorder()
+    const node = new ListeningNode(broker, new DeliveryRecorder())
     this.#brokers.push(broker)
-    await broker.start(sink)
-    return { broker, sink }
+    await node.start()
+    return node
   }
 
   async stopNodes(): Promise<void> {

@@ -1,7 +1,14 @@
 import { beforeEach, describe, expect, it, vi } from 'vitest'
 import type { Broker, BrokerCapabilities } from 'webmq-server/ports'
 import { eventually } from '../transport/eventually.js'
-import { type BrokerHarness, type DeliveryRecorder, deliveredUpTo, deliveryOf, text } from './harness.js'
+import {
+  type BrokerHarness,
+  type DeliveryRecorder,
+  deliveredUpTo,
+  deliveryOf,
+  type RunningNode,
+  text,
+} from './harness.js'
 
 const encoder = new TextEncoder()
 /** Sizes around the borders of length fields, up to the largest payload that a server takes by default. */
@@ -11,18 +18,21 @@ const MANY = 5_000
 /** What comes is what was published. */
 export function messageTests(harness: () => BrokerHarness, expected: BrokerCapabilities): void {
   describe('messages', () => {
+    let node: RunningNode
     let broker: Broker
     let sink: DeliveryRecorder
 
     beforeEach(async () => {
-      ;({ broker, sink } = await harness().startNode())
-      await broker.bind('#')
+      node = await harness().startNode()
+      ;({ broker, sink } = node)
+      await node.bind('#')
     })
 
     it('hands back bytes, kind and origin untouched', async () => {
       const received: { bytes: number[]; isBinary: boolean; origin: number | undefined }[] = []
       vi.spyOn(sink, 'deliver').mockImplementation(({ payload, isBinary, origin }) => {
         received.push({ bytes: [...payload], isBinary, origin })
+        return true
       })
       const bytes = Uint8Array.from({ length: 256 }, (_, byte) => byte)
       await broker.publish({ key: 'm.bytes', payload: bytes, isBinary: true, origin: 42 })
@@ -43,6 +53,7 @@ export function messageTests(harness: () => BrokerHarness, expected: BrokerCapab
       vi.spyOn(sink, 'deliver').mockImplementation(({ payload, isBinary }) => {
         const isIntact = payload.every((byte, at) => byte === patternByte(at, isBinary))
         received.push({ byteCount: payload.length, isBinary, isIntact })
+        return true
       })
       const sent = SIZES_BYTES.flatMap((byteCount) => [
         { byteCount, isBinary: true },
@@ -101,7 +112,7 @@ export function messageTests(harness: () => BrokerHarness, expected: BrokerCapab
     })
 
     it.runIf(expected.confirms)('resolves a publish with what was accepted, listened to or not', async () => {
-      await broker.unbind('#')
+      await node.unbind('#')
       const accepted = await broker.publish(text('nobody.listens', 'one'))
       expect(accepted.isDuplicate).toBe(false)
       expect(broker.stats()).toMatchObject({ acceptedCount: 1, pendingCount: 0, pendingBytes: 0 })
@@ -132,8 +143,8 @@ export function messageTests(harness: () => BrokerHarness, expected: BrokerCapab
 
     it('delivers again after a stop and a start', async () => {
       await broker.stop()
-      await broker.start(sink)
-      await broker.bind('again')
+      await node.start()
+      await node.bind('again')
       await broker.publish(text('again', 'again'))
       expect(await deliveredUpTo(sink, 'again')).toEqual(['again'])
       expect(sink.statuses).toEqual(['up', 'down', 'up'])

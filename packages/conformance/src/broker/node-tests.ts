@@ -11,7 +11,7 @@ export function nodeTests(harness: () => BrokerHarness, expected: BrokerCapabili
   describe.runIf(!expected.manyNodes)('nodes', () => {
     it('carries nothing to another node, and says so', async () => {
       const [a, b] = [await harness().startNode(), await harness().startNode()]
-      await b.broker.bind('#')
+      await b.bind('#')
       await a.broker.publish(text('a', 'from a'))
       await b.broker.publish(text('a', 'from b'))
       expect(await deliveredUpTo(b.sink, 'from b')).toEqual(['from b'])
@@ -21,10 +21,10 @@ export function nodeTests(harness: () => BrokerHarness, expected: BrokerCapabili
   describe.runIf(expected.manyNodes)('nodes', () => {
     it('carries a message to every node that wants it, and to no other', async () => {
       const [a, b, c] = await startNodes(harness(), 3)
-      await a.broker.bind('to.a.#')
-      await b.broker.bind('*.b')
-      await b.broker.bind('to.*')
-      await c.broker.bind('end')
+      await a.bind('to.a.#')
+      await b.bind('*.b')
+      await b.bind('to.*')
+      await c.bind('end')
       await a.broker.publish(text('to.b', 'a to b'))
       await b.broker.publish(text('to.a.x', 'b to a'))
       await c.broker.publish(text('to.a', 'c to both'))
@@ -36,10 +36,10 @@ export function nodeTests(harness: () => BrokerHarness, expected: BrokerCapabili
 
     it('costs no traffic for what nobody on a node listens to', async () => {
       const [publisher, listener] = await startNodes(harness(), 2)
-      await listener.broker.bind('wanted.exact')
-      await listener.broker.bind('wanted.end')
-      await listener.broker.bind('unbound')
-      await listener.broker.unbind('unbound')
+      await listener.bind('wanted.exact')
+      await listener.bind('wanted.end')
+      await listener.bind('unbound')
+      await listener.unbind('unbound')
       for (let index = 0; index < 200; index++)
         await publisher.broker.publish(text(`unwanted.${index % 7}`, 'unwanted'))
       await publisher.broker.publish(text('unbound', 'unbound'))
@@ -54,7 +54,7 @@ export function nodeTests(harness: () => BrokerHarness, expected: BrokerCapabili
 
     it('hands back the origin on the publishing node alone', async () => {
       const [a, b] = await startNodes(harness(), 2)
-      for (const { broker } of [a, b]) await broker.bind('#')
+      for (const node of [a, b]) await node.bind('#')
       await a.broker.publish(text('a', 'one', { origin: 5 }))
       await deliveredUpTo(a.sink, 'one')
       await deliveredUpTo(b.sink, 'one')
@@ -63,7 +63,7 @@ export function nodeTests(harness: () => BrokerHarness, expected: BrokerCapabili
 
     it('keeps the order of each publisher within a key, on every node, while all publish at once', async () => {
       const nodes = await startNodes(harness(), 3)
-      for (const { broker } of nodes) await broker.bind('order.#')
+      for (const node of nodes) await node.bind('order.#')
       await Promise.all(
         nodes.flatMap(({ broker }, publisher) =>
           Array.from({ length: MESSAGES_PER_NODE }, (_, index) =>
@@ -90,7 +90,7 @@ export function nodeTests(harness: () => BrokerHarness, expected: BrokerCapabili
     it('leaves nothing behind when nodes have stopped', async () => {
       const { system } = harness()
       const nodes = await startNodes(harness(), 2)
-      for (const { broker } of nodes) for (const pattern of ['a', 'b.*', 'c.#']) await broker.bind(pattern)
+      for (const node of nodes) for (const pattern of ['a', 'b.*', 'c.#']) await node.bind(pattern)
       if (system.residue !== undefined) expect(await system.residue()).not.toEqual([])
       await harness().stopNodes()
       await eventually(async () => expect((await system.residue?.()) ?? []).toEqual([]))
@@ -98,8 +98,8 @@ export function nodeTests(harness: () => BrokerHarness, expected: BrokerCapabili
 
     it('goes on for the others when a node stops', async () => {
       const [a, b, c] = await startNodes(harness(), 3)
-      await a.broker.bind('#')
-      await c.broker.bind('#')
+      await a.bind('#')
+      await c.bind('#')
       await c.broker.stop()
       await b.broker.publish(text('a', 'one'))
       expect(await deliveredUpTo(a.sink, 'one')).toEqual(['one'])

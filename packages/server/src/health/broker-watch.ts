@@ -1,32 +1,32 @@
 import type { Logger } from '../logger.js'
 import type { Broker, BrokerStatus } from '../ports/broker.js'
 
-/** How a broker is. */
+/** The state of a broker. */
 export interface BrokerReport {
   readonly name: string
   readonly status: BrokerStatus
-  /** Why it is not `up`, when it said so; without secrets. */
+  /** Why it is not `up`, if known; without secrets. */
   readonly reason?: string
-  /** Time for which it has been so. */
+  /** Time since the last change of its status. */
   readonly sinceMs: number
 }
 
-/** A broker has become another: what handlers of the event `broker` get. */
+/** The status of a broker has changed: what handlers of the event `broker` get. */
 export interface BrokerChange {
   readonly status: BrokerStatus
   readonly previous: BrokerStatus
-  /** Why it is not `up`, in words that hold no secret. */
+  /** Why it is not `up`; without secrets. */
   readonly reason?: string
-  /** What the broker's library said, as it said it. */
+  /** The error of the broker's library, unchanged. */
   readonly cause?: Error
 }
 
 /** What a {@link BrokerWatch} works with. */
 export interface BrokerWatchContext {
   readonly broker: Pick<Broker, 'name' | 'stats'>
-  /** Where it is, without passwords; absent when that says nothing. */
+  /** Without passwords; absent for the embedded broker. */
   readonly address?: string
-  /** Takes secrets out of what libraries say. */
+  /** Removes secrets from the errors of libraries. */
   readonly hideSecrets: (text: string) => string
   readonly log: Pick<Logger, 'info' | 'warn'>
   readonly onChange: (change: BrokerChange) => void
@@ -34,10 +34,10 @@ export interface BrokerWatchContext {
   readonly now?: () => number
 }
 
-/** After a line about a loss there is no other for this time: a broker that comes and goes does not fill the log. */
+/** At most one line about losses per this time: a broker that comes and goes must not fill the log. */
 const LOG_PAUSE_MS = 10_000
 
-/** Knows how the broker of this node is and since when, and tells those who run the node: once per change, not once per message. */
+/** Tracks the status of the broker and reports each change to operators: in the log, as an event, in `/health`. */
 export class BrokerWatch {
   readonly #context: BrokerWatchContext
   readonly #now: () => number
@@ -50,7 +50,7 @@ export class BrokerWatch {
   #lastAwayMs = 0
   #wasUp = false
   #isStopped = false
-  /** Whether the log knows of the loss that lasts. */
+  /** Whether the current loss was logged. */
   #isLossLogged = false
   #untoldLossCount = 0
   #quietUntilMs = Number.NEGATIVE_INFINITY
@@ -71,7 +71,7 @@ export class BrokerWatch {
     return this.#awayMs + (this.#awaySinceMs === undefined ? 0 : this.#now() - this.#awaySinceMs)
   }
 
-  /** How long it was away the last time, until it was `up` again; 0 when it never was. */
+  /** Duration of the last outage that is over; 0 without one. */
   get lastAwayMs(): number {
     return this.#lastAwayMs
   }
@@ -82,7 +82,7 @@ export class BrokerWatch {
     return { name, status: this.#status, ...(this.#reason === undefined ? {} : { reason: this.#reason }), sinceMs }
   }
 
-  /** The broker has said how it is. */
+  /** The broker reports its status. */
   change(status: BrokerStatus, cause?: Error): void {
     const previous = this.#status
     if (this.#isStopped) return
@@ -103,13 +103,13 @@ export class BrokerWatch {
     })
   }
 
-  /** The node stops: what its broker says from now on is no news. */
+  /** The node stops: later reports are ignored. */
   stop(): void {
     this.#isStopped = true
     clearTimeout(this.#timer)
   }
 
-  /** Whoever starts a node and its broker together wants to know what the node waits for. */
+  /** Logs once what the node waits for when it is started together with its broker. */
   #tellOfFirstAttempt(): void {
     if (this.#wasUp || this.#isLossLogged || this.#reason === undefined) return
     this.#isLossLogged = true

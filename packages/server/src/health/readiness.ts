@@ -3,7 +3,7 @@ import type { BrokerReport } from './broker-watch.js'
 /** What a node is doing. `stopped` is for good. */
 export type NodeStatus = 'starting' | 'ok' | 'draining' | 'stopped'
 
-/** What `/health` answers, beside the path of the WebSocket endpoint: the process lives, and this is how it is. */
+/** The answer of `/health`. */
 export interface Health {
   /** Only `stopped` is answered with 503. */
   readonly status: NodeStatus
@@ -14,7 +14,7 @@ export interface Health {
   readonly broker: BrokerReport
 }
 
-/** What `/ready` answers: whether connections should be sent here. */
+/** The answer of `/ready`: whether a load balancer should send connections here. */
 export interface Readiness {
   /** Everything but `ready` is answered with 503. */
   readonly status: 'ready' | Exclude<NodeStatus, 'ok'> | 'broker-down'
@@ -22,8 +22,8 @@ export interface Readiness {
 }
 
 /**
- * Whether a node can serve. Without its broker it cannot: what is published elsewhere does not reach it. One that is `blocked` still delivers,
- * and refuses publishes on all nodes alike, so that to send clients to another would help nobody.
+ * Whether a node can serve. Without its broker it gets no messages of other nodes. A `blocked` broker still delivers and refuses
+ * publishes on all nodes alike, so another node would be no better.
  */
 export function readinessOf({ status, broker }: Pick<Health, 'status' | 'broker'>): Readiness {
   if (status !== 'ok') return { status, broker }

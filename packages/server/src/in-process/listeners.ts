@@ -6,16 +6,16 @@ import { formatPosition } from '../ports/position.js'
 import type { GroupId } from '../ports/transport.js'
 import { parseJson } from './parse-json.js'
 
-/** What a local handler is told beside the payload. */
+/** What a local handler gets beside the payload. */
 export interface LocalMessage {
   readonly key: string
-  /** Place in the broker's log; absent when the broker keeps none. */
+  /** Position in the broker's log; absent when the message is not logged. */
   readonly position?: string
 }
 
 /**
  * Handles one message in the process of the server.
- * @param payload What the JSON of a text message says, or a copy of the bytes of a binary one.
+ * @param payload The parsed JSON of a text message, or a copy of the bytes of a binary one.
  */
 export type LocalHandler = (payload: unknown, message: LocalMessage) => unknown
 
@@ -30,23 +30,23 @@ export interface LocalListener {
   readonly pattern: string
   readonly group: GroupId
   readonly handler: LocalHandler
-  /** Called when messages may be missing before the next that is handled. */
+  /** Called when messages may be missing before the next. */
   readonly onGap?: ((gap: LocalGap) => unknown) | undefined
 }
 
-/** Bounds what waits for the handlers of one turn; over it, messages are dropped, counted, logged and told as a gap. */
+/** Bytes that may wait for the handlers of one turn; beyond it messages are dropped, counted, logged and told as a gap. */
 const MAX_WAITING_BYTES = 64 * 1_048_576
-/** What a message costs beside its payload. */
+/** Memory of a message beside its payload. */
 const MESSAGE_OVERHEAD_BYTES = 256
 
 /**
- * Handlers inside the server's own process. They run after the turn that delivered their message, in order: code of the
- * application never runs in the middle of a publish, and a handler that publishes what it listens to starves no one.
+ * Handlers inside the server's process. They run in order, after the turn that delivered their message: application code never
+ * runs in the middle of a publish, and a handler that publishes to its own pattern cannot starve the event loop.
  */
 export class LocalListeners {
   readonly #log: Logger
   readonly #byGroup = new Map<GroupId, Set<LocalListener>>()
-  /** Those who missed something in this turn, which is told when it is over. */
+  /** Listeners that missed messages in this turn; they are told at its end. */
   readonly #missed = new Set<LocalListener>()
   #waiting: (() => void)[] = []
   #waitingBytes = 0
@@ -79,7 +79,7 @@ export class LocalListeners {
     let copy: Uint8Array | undefined
     for (const group of groups) {
       for (const listener of this.#byGroup.get(group) ?? []) {
-        // Bytes are the handler's own, to change as it likes; a text is parsed for each.
+        // A handler may change its bytes, so each gets a copy; a text is parsed for each.
         if (copy === undefined || message.isBinary) copy = copyBytes(message.payload)
         this.#enqueueMessage(listener, message, copy)
       }
@@ -101,7 +101,7 @@ export class LocalListeners {
     if (this.#droppedCount++ % 10_000 === 0) this.#log.warn({ key }, 'local listeners do not keep up: messages dropped')
   }
 
-  /** Returns whether there was room: once there was none, not for anything of this turn, for what is missing is told at its end. */
+  /** Returns whether there was room. After the first miss nothing of this turn is taken: the gap is told at its end. */
   #enqueue(listener: LocalListener, payloadBytes: number, call: () => void): boolean {
     const byteCount = payloadBytes + MESSAGE_OVERHEAD_BYTES
     if (!this.#isScheduled) setImmediate(() => this.#drain())
@@ -136,7 +136,7 @@ export class LocalListeners {
     if (onGap !== undefined) this.#call(() => onGap({ pattern, reason }), { pattern })
   }
 
-  /** A handler that fails is a bug of the application: it is logged, and the others go on. */
+  /** A handler that fails is a bug of the application: it is logged, and other handlers go on. */
   #call(handle: () => unknown, fields: object): void {
     const report = (err: unknown) => this.#log.error({ err, ...fields }, 'a local listener failed')
     try {

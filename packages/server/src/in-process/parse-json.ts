@@ -1,7 +1,7 @@
 import { WebMQError } from 'webmq-client/protocol'
 
 /**
- * What the payload of a text message says.
+ * Parses the payload of a text message.
  * @throws {WebMQError} `E_PAYLOAD_INVALID`.
  */
 export function parseJson(payload: Uint8Array): unknown {

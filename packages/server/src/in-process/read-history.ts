@@ -8,11 +8,11 @@ import { parseJson } from './parse-json.js'
 
 /** Options of {@link WebMQServer.history}. */
 export interface HistoryQuery {
-  /** Messages at most; default 100. */
+  /** Maximum number of messages; default 100. */
   readonly limit?: number
-  /** Begin after this position; the oldest `limit` messages after it then, otherwise the newest. */
+  /** Begin after this position, with the oldest `limit` messages. Without it: the newest. */
   readonly since?: string
-  /** Only what was logged within this time before now. */
+  /** Only messages that were logged within this time before now. */
   readonly rewindMs?: number
   /** Newest first: the newest `limit` messages, also with `since` or `rewindMs`. */
   readonly reverse?: boolean
@@ -20,18 +20,18 @@ export interface HistoryQuery {
 
 /** A message of the log. */
 export interface HistoryMessage extends LocalMessage {
-  /** What the JSON of a text message says, or a copy of the bytes of a binary one. */
+  /** The parsed JSON of a text message, or a copy of the bytes of a binary one. */
   readonly payload: unknown
 }
 
-/** What the log holds of a key. */
+/** Messages of a key from the log. */
 export interface HistoryResult {
   readonly messages: readonly HistoryMessage[]
-  /** Place up to which they are complete: ask on from there when there are more. */
+  /** The messages are complete up to this position: read on from here when there are more. */
   readonly position: string
   /** Whether the log has more after `position`. */
   readonly hasMore: boolean
-  /** Why something may be missing that was asked for. */
+  /** Why messages of the range may be missing. */
   readonly gap?: GapReason
 }
 

@@ -16,12 +16,12 @@ import { type LocalHandler, LocalListeners } from '../in-process/listeners.js'
 import { type HistoryQuery, type HistoryResult, readHistory } from '../in-process/read-history.js'
 import type { Logger } from '../logger.js'
 import type { ResolvedOptions } from '../options/options.js'
-import { isReserved } from '../patterns/reserved-keys.js'
 import { Router } from '../patterns/router.js'
 import type { Accepted, Broker, OutboundMessage } from '../ports/broker.js'
 import { secretHider, withoutPasswords } from '../ports/broker-address.js'
 import { andThen, isPromise, type MaybePromise } from '../ports/maybe-promise.js'
 import { formatPosition } from '../ports/position.js'
+import { isReserved } from '../ports/reserved-keys.js'
 import type { Transport, TransportSink } from '../ports/transport.js'
 import { Presence } from '../presence/index.js'
 import { Captures } from '../replay/captures.js'
@@ -171,8 +171,8 @@ export class ServerNode {
     const started = broker.start({
       deliver: (message) => {
         // What servers tell each other is for no listener, whatever the pattern.
-        if (isReserved(message.key)) this.#presence.receive(message)
-        else this.#delivery.deliver(message)
+        if (isReserved(message.key)) return this.#presence.receive(message)
+        return this.#delivery.deliver(message)
       },
       gap: (reason, isAffected) => {
         this.#delivery.gap(reason, isAffected)

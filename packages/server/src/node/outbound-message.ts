@@ -1,7 +1,7 @@
 import { isMessageId, validateKey, WebMQError } from 'webmq-client/protocol'
 import type { BatchMessage } from '../api.js'
-import { isReserved } from '../patterns/reserved-keys.js'
 import type { OutboundMessage } from '../ports/broker.js'
+import { isReserved } from '../ports/reserved-keys.js'
 
 /** @throws {WebMQError} what {@link WebMQServer.publishBatch} throws. */
 export function outboundBatch(batch: readonly BatchMessage[], maxPayloadBytes: number): OutboundMessage[] {

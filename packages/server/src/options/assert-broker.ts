@@ -14,6 +14,7 @@ const METHODS = [
 const FLAGS = [
   'history',
   'ordered',
+  'sharedLog',
   'confirms',
   'queueGroups',
   'durable',

@@ -1,4 +1,4 @@
-/** How a broker is reached, by the scheme of its address. */
+/** Which broker the scheme of an address names. */
 const SCHEMES = {
   'amqp:': 'rabbitmq',
   'amqps:': 'rabbitmq',
@@ -16,7 +16,7 @@ const SCHEMES = {
 /** A broker that comes with the server. */
 export type BrokerName = 'memory' | (typeof SCHEMES)[keyof typeof SCHEMES]
 
-/** Which broker an address is of; `undefined` when it is none. Several hosts may stand in it, separated by commas. */
+/** The broker that an address names; `undefined` when it is not an address. May have several hosts, separated by commas. */
 export function brokerNameOf(address: string): BrokerName | undefined {
   if (address === 'memory') return 'memory'
   const [, scheme = '', rest = ''] = /^([a-z+]+:)\/\/(.*)$/.exec(address) ?? []
@@ -40,9 +40,9 @@ const NEXT_SCHEME = /,[a-z+]+:\/\//gi
 const SECRET_PARAMETER = /(?<=[?&#][^=&#]*(?:pass|pwd|secret|token|key|auth|cred)[^=&#]*=)[^&#]*/gi
 
 /**
- * The address as it may be logged and printed: without passwords, and without a user that stands alone, which is how NATS
- * writes a token. What does not look like an address is hidden up to its last `@`: a password with a `/` or an `@` in it should have
- * been percent-encoded, and must not show for that.
+ * The address for logs and errors: without passwords, and without a user that stands alone, which is how NATS writes a token.
+ * Text that does not look like an address is hidden up to its last `@`: a password with a `/` or an `@` should be percent-encoded,
+ * but must stay hidden if it is not.
  */
 export function withoutPasswords(address: string): string {
   const [, scheme = '', rest = ''] = /^([^@/?#]*:\/\/)?(.*)$/s.exec(address.replace(NEXT_SCHEME, ',')) ?? []
@@ -69,12 +69,11 @@ function afterLast(text: string, separator: string): string {
   return text.slice(text.lastIndexOf(separator) + separator.length)
 }
 
-/** Shorter ones would blot out half of a sentence, and protect nothing. */
+/** Shorter secrets would hide half of a sentence and protect nothing. */
 const MIN_SECRET_CHARS = 3
 
 /**
- * A function that takes the secrets of this address out of texts of others, such as the errors of the libraries that
- * were given it.
+ * Returns a function that removes the secrets of this address from other texts, such as errors of the library that got it.
  */
 export function secretHider(address: string): (text: string) => string {
   const secrets = secretsOf(address).filter(({ length }) => length >= MIN_SECRET_CHARS)
@@ -85,14 +84,14 @@ export function secretHider(address: string): (text: string) => string {
     )
 }
 
-/** As written and as meant, the longest first: one may be a part of another. */
+/** As written and decoded, the longest first: one may be part of another. */
 function secretsOf(address: string): string[] {
   const [, rest = ''] = /^[^@/?#]*:\/\/(.*)$/s.exec(address.replace(NEXT_SCHEME, ',')) ?? []
   const secrets = new Set<string>(rest.match(SECRET_PARAMETER) ?? [])
   const identities = rest.includes('@') ? rest.slice(0, rest.lastIndexOf('@')) : ''
   for (const identity of identities.split(/[,@]/)) {
     const colon = identity.indexOf(':')
-    // Behind a comma or an `@`, a host with a port looks the same: hiding a port does no harm.
+    // After a comma or an `@`, a host with a port looks the same. Hiding a port does no harm.
     secrets.add(colon < 0 ? identity : identity.slice(colon + 1))
   }
   for (const secret of [...secrets]) secrets.add(decoded(secret))
@@ -103,7 +102,7 @@ function decoded(text: string): string {
   try {
     return decodeURIComponent(text)
   } catch {
-    // Not percent-encoded: as written is as meant.
+    // Not percent-encoded: the text is the secret.
     return text
   }
 }

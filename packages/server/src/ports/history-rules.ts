@@ -1,26 +1,25 @@
 import { contains, isPattern, matches } from 'webmq-client/protocol'
+import { isReserved } from './reserved-keys.js'
 
 /** Which keys are logged, and what of each. */
 export interface HistoryRule {
   readonly pattern: string
-  /** Of one key, so many of the newest messages are given to who asks for `last`, for a time, or for history. */
+  /** Newest messages of one key that a read by number, by time or of history returns at most. */
   readonly maxMessages: number
-  /** Older messages are not given to anybody; `undefined` while the log holds them. */
+  /** Older messages are never returned; `undefined`: all that the log holds are. */
   readonly maxAgeMs: number | undefined
 }
 
-/** Keys that are the server's own begin with this; they are never logged. */
-const INTERNAL = '$'
-/** Keys whose rule is remembered; then they are forgotten all at once. */
+/** Keys whose rule is cached; a full cache is cleared. */
 const MAX_REMEMBERED_KEYS = 10_000
 
 /** What is logged: the first rule whose pattern matches a key is the key's. */
 export class HistoryRules {
   readonly #rules: readonly HistoryRule[]
   readonly #byKey = new Map<string, HistoryRule | undefined>()
-  /** When there is but one rule, and it is for all keys. */
+  /** The first rule, if it is for all keys. */
   readonly #all: HistoryRule | undefined
-  /** After this time no message is given to anybody; `undefined` when there is a rule without an age. */
+  /** The longest age of all rules: no older message is returned. `undefined` when some rule has no age. */
   readonly maxAgeMs: number | undefined
 
   constructor(rules: readonly HistoryRule[]) {
@@ -41,26 +40,26 @@ export class HistoryRules {
     return this.#rules.map(({ pattern }) => pattern)
   }
 
-  /** Whether some rule is about age, so that each message has to be looked at. */
+  /** Whether some rule has an age, so that a read must check each message. */
   get hasAges(): boolean {
     return this.#rules.some(({ maxAgeMs }) => maxAgeMs !== undefined)
   }
 
-  /** The rule of a key; `undefined` when it is not logged. Cost: one look-up for a key that was seen lately. */
+  /** The rule of a key; `undefined` when the key is not logged. Cost: one look-up for a cached key. */
   ruleOf(key: string): HistoryRule | undefined {
-    if (this.#all !== undefined) return key.startsWith(INTERNAL) ? undefined : this.#all
+    if (this.#all !== undefined) return isReserved(key) ? undefined : this.#all
     if (this.#rules.length === 0) return undefined
     const known = this.#byKey.get(key)
     if (known !== undefined || this.#byKey.has(key)) return known
-    const rule = key.startsWith(INTERNAL) ? undefined : this.#rules.find(({ pattern }) => matches(pattern, key))
+    const rule = isReserved(key) ? undefined : this.#rules.find(({ pattern }) => matches(pattern, key))
     if (this.#byKey.size >= MAX_REMEMBERED_KEYS) this.#byKey.clear()
     this.#byKey.set(key, rule)
     return rule
   }
 
-  /** Whether every key that the pattern matches is logged, by one and the same rule. */
+  /** Whether one rule logs every key that the pattern matches. */
   covers(pattern: string): boolean {
-    if (pattern.startsWith(INTERNAL)) return false
+    if (isReserved(pattern)) return false
     return this.#rules.some((rule) => contains(rule.pattern, pattern))
   }
 }
@@ -82,7 +81,7 @@ export function parseHistoryRule(text: string): HistoryRule | undefined {
 }
 
 /**
- * The rules of a server. Without any, an embedded broker logs everything: what it keeps costs nothing elsewhere.
+ * The rules of a server. Without any, an embedded broker logs everything: its log costs nothing on other machines.
  * @param history Texts that {@link parseHistoryRule} can read.
  */
 export function historyRulesOf(
@@ -94,7 +93,7 @@ export function historyRulesOf(
   return new HistoryRules([{ pattern: '#', maxMessages: historyMaxMessages, maxAgeMs: undefined }])
 }
 
-/** What is logged, and the bounds of what a node keeps of it. */
+/** What is logged, and how much of it a node keeps. */
 export interface HistoryOptions {
   readonly history: HistoryRules
   /** Messages that a node keeps; 0 keeps none, and there is then no history. */

@@ -1,7 +1,7 @@
 import { formatOffset, parseOffset, WebMQError } from 'webmq-client/protocol'
 import type { Position } from './broker.js'
 
-/** Offsets that differ in their last two digits alone share what stands before: a position per message costs no division. */
+/** Offsets that differ only in their last two digits share a prefix, so a position per message costs no division. */
 const BLOCK = 36 * 36
 const LAST_DIGITS = Array.from({ length: BLOCK }, (_, offset) => formatOffset(offset).padStart(2, '0'))
 
@@ -32,7 +32,7 @@ export function parsePosition(text: string): Position {
   return { epoch: text.slice(0, colon), offset }
 }
 
-/** Whether a live message stands after a place in the log. A message of another epoch does: its epoch has just begun. */
-export function isAfter(position: Position, place: Position): boolean {
-  return position.epoch !== place.epoch || position.offset > place.offset
+/** Whether a live message comes after a position. A message of another epoch does: its epoch has just begun. */
+export function isAfter(position: Position, other: Position): boolean {
+  return position.epoch !== other.epoch || position.offset > other.offset
 }

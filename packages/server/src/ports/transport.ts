@@ -9,7 +9,7 @@ export type GroupId = number & { readonly [brand]: 'group' }
 /** Names an upgrade request that waits for `accept` or `reject`. A safe integer, opaque to callers. */
 export type UpgradeId = number & { readonly [brand]: 'upgrade' }
 
-/** A message that writes itself to where it is to stand, which saves a copy of it. Asked for within the call that it is given to. */
+/** A message that writes itself into the transport's memory, which saves a copy. Used only within the call that gets it. */
 export interface FrameSource {
   readonly byteLength: number
   /** Writes `byteLength` bytes into `target` from `start` on. */
@@ -151,7 +151,7 @@ export interface TransportStats {
   /** Frames put into outboxes, one per receiving connection. */
   readonly deliveredCount: number
   readonly sentByteCount: number
-  /** Bytes that wait for all connections; bytes shared by many connections count once. */
+  /** Bytes that wait for all connections; shared bytes count once. */
   readonly outboxBytes: number
 }
 
@@ -189,11 +189,10 @@ export interface Transport {
    */
   multicast(groups: readonly GroupId[], data: FrameData, isBinary: boolean, except?: ConnectionId): void
   /**
-   * For those who multicast of their own accord: `undefined` while more is welcome. While more than that is on its way than
-   * is written, or many connections read slower than they are sent to, a promise that resolves when that is over, or after a
-   * second in which they took less than 32 KiB each: then `maxOutboxBytes` decides who is too slow. A few slow readers
-   * among many are waited for 0.2 s, which lets those catch up that were only not served yet, and then for two seconds not
-   * at all. Absent: the transport cannot tell.
+   * Flow control for in-process publishers: `undefined` when they may go on, else a promise that resolves when most connections
+   * have caught up, or after a second in which they took less than 32 KiB each. `maxOutboxBytes` then decides which connection
+   * is too slow. The transport waits 0.2 s for a few slow readers among many, and ignores them for the next two seconds. Absent:
+   * no flow control.
    */
   writable?(): Promise<void> | undefined
   /** Sends one message to one connection. `data` as in `multicast`. */

@@ -6,7 +6,7 @@ import { Announcer, PRESENCE_KEY } from './announcer.js'
 import { Attendance, type AttendanceContext, type PresenceLimits } from './attendance.js'
 import { Audience } from './audience.js'
 import type { Member } from './member.js'
-import { decodeNodeMessage } from './node-message.js'
+import { decodeNodeMessage, type NodeMessage } from './node-message.js'
 import { OwnMembers } from './own-members.js'
 import { Peers } from './peers.js'
 import { addressOf, type Entry, Roster } from './roster.js'
@@ -161,16 +161,17 @@ export class Presence {
     })
   }
 
-  /** A message on a key that is reserved. Calls the broker back later, if at all. */
-  receive({ key, payload }: Pick<InboundMessage, 'key' | 'payload'>): void {
-    if (this.#state !== 'open' || !key.startsWith(PRESENCE_KEY)) return
+  /** A message on a reserved key; returns whether it concerns presence. Calls the broker back later, if at all. */
+  receive({ key, payload }: Pick<InboundMessage, 'key' | 'payload'>): boolean {
+    if (this.#state !== 'open' || !key.startsWith(PRESENCE_KEY)) return false
     const message = decodeNodeMessage(payload)
-    if (message === undefined) {
-      this.#droppedCount++
-      return
-    }
+    if (message === undefined) this.#droppedCount++
+    else if (message.node !== this.#context.node) this.#handle(message)
+    return true
+  }
+
+  #handle(message: NodeMessage): void {
     const { node } = message
-    if (node === this.#context.node) return
     if (message.kind === 'want') this.#announcer.answer(node, message.round)
     else {
       this.#peers.receive(message)

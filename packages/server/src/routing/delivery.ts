@@ -16,7 +16,7 @@ export interface DeliveryContext {
   readonly positions: WirePositions
 }
 
-/** Hands what the broker delivers to everyone on this node who listens to it. */
+/** Sends the messages of the broker to their listeners on this node. */
 export class Delivery {
   readonly #context: DeliveryContext
   readonly #gaps: GapAnnouncer
@@ -30,44 +30,48 @@ export class Delivery {
     this.#gaps = new GapAnnouncer({ router: context.router, tell: (route, reason) => this.#tellGap(route, reason) })
   }
 
-  /** Messages that the broker has delivered and someone on this node listened to. */
+  /** Messages that someone on this node listened to. */
   get routedCount(): number {
     return this.#routedCount
   }
 
-  /** Whether there are listeners who are still to be told of a gap. */
+  /** Whether some listeners have not been told of a gap yet. */
   get isTellingGap(): boolean {
     return this.#gaps.isTelling
   }
 
-  /** Patterns whose listeners were told that messages may be missing, by reason. */
+  /** Gaps that were told, one per pattern, by reason. */
   get gapCounts(): Readonly<Partial<Record<GapReason, number>>> {
     return { ...this.#gapCounts }
   }
 
-  /** Encodes the message once, whatever the number of listeners; cost: one look-up per key that was seen lately. */
-  deliver(message: InboundMessage): void {
+  /**
+   * Encodes the message once, whatever the number of listeners; cost: one look-up per key that was seen lately.
+   * @returns Whether anyone on this node listens, or has asked to.
+   */
+  deliver(message: InboundMessage): boolean {
     const { router, transport, captures, localListeners, positions } = this.#context
     captures.deliver(message)
     const groups = router.match(message.key)
-    if (groups.length === 0) return
+    if (groups.length === 0) return false
     this.#gaps.beforeMessage(groups)
     this.#routedCount++
     const frame = this.#frame.fill(message.key, positions.of(message.position), false, message.payload)
     transport.multicast(groups, frame, message.isBinary, message.origin as ConnectionId | undefined)
     localListeners.deliver(groups, message)
+    return true
   }
 
   /**
-   * Tells everyone who listens with a pattern that is affected that messages may be missing before the next. Cost: one multicast per
-   * pattern, over several turns.
+   * Tells the listeners of all affected patterns that messages may be missing before the next. Cost: one multicast per pattern,
+   * over several turns.
    */
   gap(reason: GapReason, isAffected: (pattern: string) => boolean = () => true): void {
     this.#context.captures.gap(reason, isAffected)
     this.#gaps.announce(reason, isAffected)
   }
 
-  /** Nothing is delivered any more. */
+  /** Ends all announcements. */
   stop(): void {
     this.#gaps.stop()
   }

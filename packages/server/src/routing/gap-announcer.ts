@@ -2,13 +2,13 @@ import type { GapReason } from 'webmq-client/protocol'
 import type { Route } from '../patterns/router.js'
 import type { GroupId } from '../ports/transport.js'
 
-/** Patterns that are told of in one turn of the event loop: a node with very many must not stand still for them all. */
+/** Patterns per turn of the event loop: a node with very many must not block while it tells all of them. */
 const PATTERNS_PER_TURN = 1_000
 
 /** What a {@link GapAnnouncer} works with. */
 export interface GapAnnouncerContext {
   readonly router: { routes(): Iterable<Route>; find(pattern: string): Route | undefined }
-  /** Tells those who listen with a pattern. */
+  /** Tells the listeners of one pattern. */
   readonly tell: (route: Route, reason: GapReason) => void
 }
 
@@ -23,14 +23,14 @@ export class GapAnnouncer {
     this.#context = context
   }
 
-  /** Whether there are listeners who have not been told yet. */
+  /** Whether some listeners have not been told yet. */
   get isTelling(): boolean {
     return this.#untold.size > 0
   }
 
-  /** Everyone is to be told who listens now with a pattern that is affected. */
+  /** Begins to tell all current listeners of the affected patterns. */
   announce(reason: GapReason, isAffected: (pattern: string) => boolean): void {
-    // Two announcements at once are of the same outage, or as good as.
+    // Two announcements at once come from the same outage, so the later reason is good for both.
     this.#reason = reason
     for (const route of this.#context.router.routes()) {
       if (isAffected(route.pattern)) this.#untold.set(route.group, route)
@@ -38,13 +38,13 @@ export class GapAnnouncer {
     this.#tellSome()
   }
 
-  /** Messages are about to go to these groups. Cost: one comparison, but for the turns after a gap. */
+  /** Tells these groups now: messages are about to go to them. Cost: one comparison, except in the turns after a gap. */
   beforeMessage(groups: readonly GroupId[]): void {
     if (this.#untold.size === 0) return
     for (const group of groups) this.#tell(group)
   }
 
-  /** Nobody is told any more. */
+  /** Ends all announcements. */
   stop(): void {
     this.#untold.clear()
     clearImmediate(this.#timer)
@@ -64,7 +64,7 @@ export class GapAnnouncer {
 
   #tell(group: GroupId): void {
     const route = this.#untold.get(group)
-    // The number of a group is used again: those who have it now did not listen then.
+    // Group numbers are reused; the current owner did not miss anything.
     if (route === undefined || !this.#untold.delete(group) || this.#context.router.find(route.pattern) !== route) return
     this.#context.tell(route, this.#reason)
   }

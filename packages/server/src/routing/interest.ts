@@ -4,28 +4,28 @@ import { isPromise, type MaybePromise } from '../ports/maybe-promise.js'
 
 /** A bind that the broker has not answered yet. */
 interface Binding {
-  /** Settles when everybody who waits may go on. */
+  /** Settles with the broker's answer, for all listeners that wait. */
   readonly live: Promise<void>
   /** Listeners that wait for it, all of them in the router. */
   listenerCount: number
 }
 
 /**
- * What this node listens to: one group of the router and one binding of the broker per pattern, counted together over
- * connections and local listeners. A pattern that nobody listens with costs nothing.
+ * The patterns of this node. Counts the listeners of each, connections and local ones, and keeps one group of the router and one
+ * binding of the broker per pattern.
  *
- * The broker is told one thing at a time about a pattern: a bind waits until an unbind before it is answered, for a broker that
- * answers in another order would be left with the wrong last word.
+ * The broker gets one call at a time about a pattern. A bind waits until an unbind before it is answered: if a broker answered
+ * them in another order, the wrong call would take effect last.
  */
 export class Interest {
   readonly #router: Router
   readonly #broker: Pick<Broker, 'bind' | 'unbind'>
   readonly #onError: (error: unknown) => void
-  /** Whoever else wants the pattern waits for the same answer. */
+  /** Further listeners of a pattern wait for the same answer. */
   readonly #binding = new Map<string, Binding>()
   readonly #unbinding = new Map<string, Promise<void>>()
 
-  /** @param onError Called when the broker fails to end a binding, which nobody waits for. */
+  /** @param onError Called when an unbind fails: nobody waits for its answer. */
   constructor(router: Router, broker: Pick<Broker, 'bind' | 'unbind'>, onError: (error: unknown) => void) {
     this.#router = router
     this.#broker = broker
@@ -33,7 +33,7 @@ export class Interest {
   }
 
   /**
-   * Counts one more listener; live from when the answer is there.
+   * Counts one more listener. The pattern is live when this returns or resolves.
    * @throws {WebMQError} `E_BROKER_UNAVAILABLE`; the listener is then not counted.
    */
   retain(pattern: string): MaybePromise<Route> {
@@ -54,7 +54,7 @@ export class Interest {
     }
   }
 
-  /** Counts one listener less; one that {@link retain} has counted, so not before that was answered. */
+  /** Counts one listener less. Call it only after {@link retain} has been answered. */
   release(pattern: string): void {
     if (!this.#router.remove(pattern)) return
     try {
@@ -81,7 +81,7 @@ export class Interest {
         this.#binding.delete(pattern)
       },
       (error: unknown) => {
-        // All at once: whoever came between two of them would take the pattern for bound.
+        // Remove all at once; a listener added in between would think the pattern is bound.
         this.#binding.delete(pattern)
         for (let count = binding.listenerCount; count > 0; count--) this.#router.remove(pattern)
         throw error

@@ -13,14 +13,14 @@ export interface ListensContext {
   readonly maxCaptureBytes: number
 }
 
-/** A listen on its way: the broker is asked, live messages are captured, the connection gets nothing yet. */
+/** A listen that has begun: the broker was asked, live messages are captured, the connection gets nothing yet. */
 export interface ListenOpening {
   /** Settles when the pattern is live on this node. */
   readonly bound: MaybePromise<void>
   readonly capture: Capture
-  /** Goes live: whatever the transport is given from now on comes after what it was given before. */
+  /** Goes live: frames that the transport gets from now on follow those it got before. */
   commit(): void
-  /** Leaves everything as it was. */
+  /** Takes everything back. */
   abort(): void
 }
 
@@ -28,7 +28,7 @@ export interface ListenOpening {
 export class Listens {
   readonly #connection: ConnectionId
   readonly #context: ListensContext
-  /** The one listen that most connections have; a map of one takes more memory than the rest of a session. */
+  /** Most connections have one listen, and a map of one takes more memory than the rest of a session. */
   #only: Route | undefined
   /** All listens, from the second one on. */
   #routes: Map<string, Route> | undefined
@@ -48,7 +48,7 @@ export class Listens {
   }
 
   /**
-   * Begins to listen. A pattern that is listened with already stays so, whatever becomes of the opening.
+   * Begins to listen. A pattern that the connection listens with already is not affected by `abort`.
    * @throws {WebMQError} `E_BROKER_UNAVAILABLE`, here or from `bound`, which then is followed by `abort`.
    */
   open(pattern: string): ListenOpening {

@@ -26,10 +26,11 @@ const DEFAULTS: MeshBrokerOptions = {
   dedupeWindowMs: 60_000,
   dedupeMaxIds: 1_000,
   ...historyOf(),
-  log: silent,
+  logger: silent,
 }
 const CAPABILITIES: Omit<BrokerCapabilities, 'history'> = {
   ordered: false,
+  sharedLog: false,
   confirms: true,
   queueGroups: false,
   durable: false,
@@ -46,7 +47,6 @@ function createSystem(history: HistoryOptions): BrokerSystem {
       nodes.push(node)
       return node
     },
-    hasOwnLogs: true,
     residue: async () => openSockets(),
   }
 }
@@ -71,7 +71,7 @@ async function startNode(options: Partial<MeshBrokerOptions> = {}): Promise<Node
   const node: Node = { broker: newBroker(options, (line) => node.log.push(line)), texts: [], gaps: [], log: [] }
   onTestFinished(() => node.broker.stop())
   await node.broker.start({
-    deliver: ({ payload }) => node.texts.push(Buffer.from(payload).toString()),
+    deliver: ({ payload }) => node.texts.push(Buffer.from(payload).toString()) > 0,
     gap: (reason) => node.gaps.push(reason),
     status: () => undefined,
   })
@@ -83,7 +83,7 @@ function newBroker(options: Partial<MeshBrokerOptions>, write: (line: string) =>
     const { err } = fields as { err?: Error }
     write(err === undefined ? message : `${message}: ${err.message}`)
   }
-  return createMeshBroker({ ...DEFAULTS, log: { debug: () => undefined, info: line, warn: line }, ...options })
+  return createMeshBroker({ ...DEFAULTS, logger: { debug: () => undefined, info: line, warn: line }, ...options })
 }
 
 function addressOf({ broker }: Node): MeshAddress {
@@ -296,7 +296,7 @@ describe('MeshBroker', () => {
     const b = newBroker({ maxPayloadBytes, peers: [addressOf(a)] }, () => undefined)
     onTestFinished(() => b.stop())
     await b.start({
-      deliver: ({ payload }) => received.push({ byteCount: payload.length, last: payload.at(-1) }),
+      deliver: ({ payload }) => received.push({ byteCount: payload.length, last: payload.at(-1) }) > 0,
       gap: () => undefined,
       status: () => undefined,
     })
@@ -314,7 +314,7 @@ describe('MeshBroker', () => {
       { peers: [{ host: 'nowhere.internal', port: 1 }], resolve: () => new Promise(() => undefined) },
       () => undefined,
     )
-    const started = broker.start({ deliver: () => undefined, gap: () => undefined, status: () => undefined })
+    const started = broker.start({ deliver: () => false, gap: () => undefined, status: () => undefined })
     await eventually(() => expect(broker.address).toBeDefined())
     await broker.stop()
     await expect(started).rejects.toMatchObject({ code: 'E_BROKER_UNAVAILABLE' })

@@ -1,13 +1,13 @@
 // A node of a mesh in a process of its own: tells its port, then every message and gap it is told; publishes what it is asked to.
-import { createMeshBroker } from '../../dist/brokers/mesh-broker.js'
-import { HistoryRules, parseHistoryRule } from '../../dist/history-rules.js'
+import { createMeshBroker } from '../../dist/brokers/mesh/broker.js'
+import { HistoryRules, parseHistoryRule } from '../../dist/ports/history-rules.js'
 
 const [{ rules, ...options }] = process.argv.slice(2).map((text) => JSON.parse(text))
 const silent = { debug: () => undefined, info: () => undefined, warn: () => undefined }
 const broker = createMeshBroker({
   ...options,
   history: new HistoryRules(rules.map(parseHistoryRule)),
-  log: silent,
+  logger: silent,
 })
 await broker.start({
   deliver: ({ payload, position }) => process.send({ text: Buffer.from(payload).toString(), position }),
@@ -22,7 +22,7 @@ process.on('message', async (message) => {
     // Nothing of the broker is left to keep the process alive.
     process.disconnect()
   } else {
-    await broker.publish({ key: 'a', payload: Buffer.from(message), isBinary: false })
+    await broker.publish({ key: 'a', payload: Buffer.from(message), isBinary: false, messageId: message })
     process.send({ accepted: message })
   }
 })

@@ -19,6 +19,7 @@ import type { HistoryOptions } from '../../src/ports/history-rules.js'
 const CAPABILITIES: BrokerCapabilities = {
   history: false,
   ordered: false,
+  sharedLog: false,
   confirms: true,
   queueGroups: false,
   durable: false,
@@ -97,8 +98,9 @@ class Recorder implements BrokerSink {
     return this.received.map(({ text }) => text)
   }
 
-  deliver({ key, payload, isBinary }: Parameters<BrokerSink['deliver']>[0]): void {
+  deliver({ key, payload, isBinary }: Parameters<BrokerSink['deliver']>[0]): boolean {
     this.received.push({ key, text: Buffer.from(payload).toString(), isBinary })
+    return true
   }
 
   status(status: BrokerStatus, cause?: Error): void {
@@ -175,6 +177,7 @@ brokerSuite('nats, all logged', system(historyOf('#=1000')), {
   ...CAPABILITIES,
   history: true,
   ordered: true,
+  sharedLog: true,
   durable: true,
 })
 

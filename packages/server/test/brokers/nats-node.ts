@@ -52,9 +52,10 @@ export class RecordingSink implements BrokerSink {
     return this.messages.map(({ text }) => text)
   }
 
-  deliver({ key, payload, isBinary, position }: Parameters<BrokerSink['deliver']>[0]): void {
+  deliver({ key, payload, isBinary, position }: Parameters<BrokerSink['deliver']>[0]): boolean {
     this.messages.push({ key, text: Buffer.from(payload).toString(), isBinary })
     this.positions.push(position)
+    return true
   }
 
   status(status: BrokerStatus): void {

@@ -49,6 +49,14 @@ for (const { name, rules, hasHistory } of SYSTEMS) {
         },
       }
     },
-    { history: hasHistory, ordered: false, confirms: true, queueGroups: false, durable: hasHistory, manyNodes: true },
+    {
+      history: hasHistory,
+      ordered: false,
+      sharedLog: hasHistory,
+      confirms: true,
+      queueGroups: false,
+      durable: hasHistory,
+      manyNodes: true,
+    },
   )
 }

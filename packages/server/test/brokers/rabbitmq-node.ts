@@ -52,7 +52,8 @@ export async function startNode(options: RabbitmqBrokerOptions): Promise<Rabbitm
   const events: string[] = []
   onTestFinished(() => broker.stop())
   await broker.start({
-    deliver: ({ key, payload, isBinary }) => received.push({ key, text: new TextDecoder().decode(payload), isBinary }),
+    deliver: ({ key, payload, isBinary }) =>
+      received.push({ key, text: new TextDecoder().decode(payload), isBinary }) > 0,
     status: (status, cause) => events.push(cause === undefined ? status : `${status}: ${cause.message}`),
     gap: (reason) => events.push(`gap ${reason}`),
   })

@@ -9,6 +9,7 @@ import type { BrokerCapabilities } from '../../src/ports/broker.js'
 const CAPABILITIES: BrokerCapabilities = {
   history: false,
   ordered: true,
+  sharedLog: false,
   confirms: true,
   queueGroups: false,
   durable: false,
@@ -69,5 +70,5 @@ brokerSuite(
       residue: () => residueOf(plain, brokerNamespace),
     }
   },
-  { ...CAPABILITIES, history: true, durable: true },
+  { ...CAPABILITIES, history: true, sharedLog: true, durable: true },
 )

@@ -42,7 +42,15 @@ describe('redis cluster', () => {
         residue: async () => (await shardChannels(brokerNamespace)).flat(),
       }
     },
-    { history: false, ordered: true, confirms: true, queueGroups: false, durable: false, manyNodes: true },
+    {
+      history: false,
+      ordered: true,
+      sharedLog: false,
+      confirms: true,
+      queueGroups: false,
+      durable: false,
+      manyNodes: true,
+    },
   )
 
   brokerSuite(
@@ -54,7 +62,15 @@ describe('redis cluster', () => {
         residue: async () => (await shardChannels(brokerNamespace)).flat(),
       }
     },
-    { history: true, ordered: true, confirms: true, queueGroups: false, durable: true, manyNodes: true },
+    {
+      history: true,
+      ordered: true,
+      sharedLog: true,
+      confirms: true,
+      queueGroups: false,
+      durable: true,
+      manyNodes: true,
+    },
   )
 
   it('spreads keys over all masters, and a pattern that begins with a word needs one channel', async () => {

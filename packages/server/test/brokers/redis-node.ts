@@ -37,7 +37,7 @@ export function createSink(): RecordingSink {
     statuses,
     gaps,
     deliver: ({ key, payload, isBinary, position }) =>
-      messages.push({ key, text: Buffer.from(payload).toString(), isBinary, position }),
+      messages.push({ key, text: Buffer.from(payload).toString(), isBinary, position }) > 0,
     status: (status) => statuses.push(status),
     gap: (reason, isAffected = () => true) => {
       if (isAffected('#')) gaps.push(reason)

@@ -1,7 +1,7 @@
 import type { StartedTestContainer } from 'testcontainers'
 import { freePort } from '../free-port.js'
 import type { Service, ServiceKind } from '../service.js'
-import { serviceError } from '../service-error.js'
+import { ServiceError } from '../service-error.js'
 import { waitFor } from '../wait-for.js'
 import { findContainerRuntime } from './runtime.js'
 
@@ -57,7 +57,7 @@ export class ContainerService implements Service {
   }
 
   async restart(): Promise<void> {
-    if (this.#isStopped) throw serviceError(`${this.kind} has been stopped for good`)
+    if (this.#isStopped) throw new ServiceError(`${this.kind} has been stopped for good`)
     const handle = await this.#handle()
     await handle.restart({ t: STOP_TIMEOUT_S })
     await this.waitUntilReady()
@@ -76,11 +76,11 @@ export class ContainerService implements Service {
   /**
    * Runs a program inside.
    * @returns what it wrote to its standard output
-   * @throws {WebMQError} `E_SERVICE_FAILED` with its output when it fails.
+   * @throws {ServiceError} with its output when it fails.
    */
   async run(...command: readonly string[]): Promise<string> {
     const { exitCode, stdout, output } = await this.#container.exec([...command])
-    if (exitCode !== 0) throw serviceError(`${command.join(' ')}: ${output.trim()}`)
+    if (exitCode !== 0) throw new ServiceError(`${command.join(' ')}: ${output.trim()}`)
     return stdout
   }
 
@@ -103,7 +103,7 @@ export class ContainerService implements Service {
 
 /**
  * Creates a container and starts the service in it.
- * @throws {WebMQError} `E_SERVICE_FAILED` when no runtime answers, or the service does not start.
+ * @throws {ServiceError} when no runtime answers, or the service does not start.
  */
 export async function startContainer(spec: ContainerSpec): Promise<ContainerService> {
   const port = await freePort()
@@ -119,7 +119,7 @@ export async function startContainer(spec: ContainerSpec): Promise<ContainerServ
 
 async function createContainer(spec: ContainerSpec, port: number): Promise<StartedTestContainer> {
   const runtime = await findContainerRuntime()
-  if (runtime === undefined) throw serviceError('no container runtime answers')
+  if (runtime === undefined) throw new ServiceError('no container runtime answers')
   // It does not look for Podman by itself.
   process.env.DOCKER_HOST ??= runtime
   const { GenericContainer, Wait } = await import('testcontainers')
@@ -132,6 +132,6 @@ async function createContainer(spec: ContainerSpec, port: number): Promise<Start
   try {
     return await container.start()
   } catch (cause) {
-    throw serviceError(`${spec.image} did not start in a container: ${String(cause)}`, cause)
+    throw new ServiceError(`${spec.image} did not start in a container: ${String(cause)}`, cause)
   }
 }

@@ -5,9 +5,9 @@ import { nonNegativeNumber, positiveInteger, positiveNumber, type ServerOptions 
 import { tableText } from '../../report/table-text.js'
 import { CLIENTS_COLUMNS, CLIENTS_IDENTITY, clientsTarget } from '../../results/clients-record.js'
 import type { ResultRow } from '../../results/result.js'
+import type { Scenario } from '../../scenario.js'
 import { checkRowAssertions, parseRowAssertion, ROW_ASSERTION_FORM } from '../../trials/row-assertions.js'
 import { DEFAULT_DURATION_S, DEFAULT_WARMUP_S } from '../clients/options.js'
-import type { Scenario } from '../scenario.js'
 import { type ClientsSize, isPossible, measureBrokers } from './run.js'
 
 /** Settings of the scenario, named as their flags. */

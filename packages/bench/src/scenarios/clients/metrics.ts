@@ -1,5 +1,6 @@
 import type { MetricKinds, Metrics } from '../../assertions.js'
-import { type ClientsReport, largest } from './result.js'
+import type { ClientsReport } from '../../results/clients-report.js'
+import { largest } from './result.js'
 
 /** What `--assert` can name in this scenario. */
 export const CLIENTS_METRICS = {

@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os'
 import type { Command, OptionValues } from 'commander'
-import { type BrokerChoice, type BrokerKind, withoutSecrets } from '../../brokers/broker-choice.js'
+import { type BrokerChoice, withoutSecrets } from '../../brokers/broker-choice.js'
 import { UsageError } from '../../exit-codes.js'
 import type { KeyPlanOptions } from '../../load/key-plan.js'
 import { MIN_MESSAGE_SIZE_BYTES } from '../../load/payload.js'
@@ -12,30 +12,7 @@ import {
   type ServerOptions,
   seedNumber,
 } from '../../options.js'
-
-/** Settings of the scenario, named as their flags. */
-export interface ClientsConfig {
-  readonly clients: number
-  readonly backends: number
-  /** Keys per client; never more than the pool has. */
-  readonly listens: number
-  /** Messages per second and client. */
-  readonly publishRate: number
-  readonly keyPoolSize: number
-  /** Seconds. */
-  readonly duration: number
-  /** Seconds of the same traffic before, not counted. */
-  readonly warmup: number
-  /** Bytes of JSON. */
-  readonly messageSize: number
-  readonly broker: BrokerKind
-  /** Of one that was given, without passwords; absent: one of the run's own. */
-  readonly brokerAddress?: string
-  readonly transport: ServerOptions['transport']
-  readonly seed: number
-  /** Threads that play the clients. */
-  readonly workers: number
-}
+import type { ClientsConfig } from '../../results/clients-report.js'
 
 /** Seconds. */
 export const DEFAULT_DURATION_S = 10

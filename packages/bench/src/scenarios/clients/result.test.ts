@@ -5,9 +5,10 @@ import { KeyPlan, type Publication } from '../../load/key-plan.js'
 import { PayloadEncoder } from '../../load/payload.js'
 import { SendSchedule } from '../../load/send-schedule.js'
 import { createLatencyHistogram, recordUs } from '../../measure/latency-histogram.js'
+import type { ClientsConfig, ClientsReport } from '../../results/clients-report.js'
 import { clientsMetrics } from './metrics.js'
-import { type ClientsConfig, planOptionsOf } from './options.js'
-import { type ClientsObservation, type ClientsReport, summarizeClients } from './result.js'
+import { planOptionsOf } from './options.js'
+import { type ClientsObservation, summarizeClients } from './result.js'
 import { clientsText } from './text.js'
 
 const CONFIG: ClientsConfig = {

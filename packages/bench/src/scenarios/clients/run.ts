@@ -4,8 +4,8 @@ import type { RunningBroker } from '../../brokers/running-broker.js'
 import type { LoadGenerator } from '../../generator/load-generator.js'
 import { nowUs } from '../../measure/clock.js'
 import { drain } from '../../measure/drain.js'
-import type { ScenarioContext } from '../scenario.js'
-import type { ClientsConfig } from './options.js'
+import type { ClientsConfig } from '../../results/clients-report.js'
+import type { ScenarioContext } from '../../scenario.js'
 import type { ClientsObservation } from './result.js'
 
 /** The traffic has ended when nothing new arrives for this long. */

@@ -1,7 +1,6 @@
 import type { LatencySummary } from '../../measure/latency-histogram.js'
 import { formatBytes, formatCount, formatMs, formatPercent, formatRate } from '../../report/format.js'
-import type { ClientsConfig } from './options.js'
-import type { BackendResult, ClientsReport } from './result.js'
+import type { BackendResult, ClientsConfig, ClientsReport } from '../../results/clients-report.js'
 
 /** The settings, before the run. */
 export function clientsHeading(config: ClientsConfig): string {

@@ -1,33 +1,39 @@
-import type { LinkDelivery, LinkSource } from '../remote/link.js'
+import type { LinkDelivery } from '../remote/link.js'
 import { SequenceWindows } from '../remote/sequence-windows.js'
 import { DedupeWindow } from './window.js'
 
-/** Options of {@link Heard}; as in {@link ServerOptions}. */
-export interface HeardOptions {
+/** What tells a message from all others: its source, its id, or both. */
+export type Identified = Pick<LinkDelivery, 'source' | 'messageId'>
+
+/** Options of {@link DuplicateFilter}; as in {@link ServerOptions}. */
+export interface DuplicateFilterOptions {
   readonly dedupeWindowMs: number
   readonly dedupeMaxIds: number
 }
 
-/** Messages that have come to this node: what a node sends again comes once, and so does what was published again under its id. */
-export class Heard {
+/**
+ * Finds messages that have come before: sent again by their node, or published again under their id.
+ *
+ * To look and to note are two steps. A message that nobody on this node wants is looked up and not noted: otherwise the ids of
+ * unwanted messages would push wanted ones out of the window before their time.
+ */
+export class DuplicateFilter {
   readonly #sequences = new SequenceWindows()
   readonly #ids: DedupeWindow
 
-  constructor({ dedupeWindowMs, dedupeMaxIds }: HeardOptions) {
+  constructor({ dedupeWindowMs, dedupeMaxIds }: DuplicateFilterOptions) {
     this.#ids = new DedupeWindow({ windowMs: dedupeWindowMs, maxIds: dedupeMaxIds })
   }
 
-  /** Notes a message; whether it has come before. */
-  note({ source, messageId }: LinkDelivery, nowMs: number): boolean {
-    if (this.noteSource(source)) return true
-    if (messageId === undefined) return false
-    if (this.#ids.has(messageId, nowMs)) return true
-    this.#ids.remember(messageId, undefined, nowMs)
-    return false
+  /** Whether the message was noted before. */
+  has({ source, messageId }: Identified, nowMs: number): boolean {
+    if (source !== undefined && this.#sequences.has(source.node, source.sequence)) return true
+    return messageId !== undefined && this.#ids.has(messageId, nowMs)
   }
 
-  /** The same by its source alone. */
-  noteSource(source: LinkSource | undefined): boolean {
-    return source !== undefined && this.#sequences.note(source.node, source.sequence)
+  /** Notes a message that is new, as {@link has} says. */
+  note({ source, messageId }: Identified, nowMs: number): void {
+    if (source !== undefined) this.#sequences.note(source.node, source.sequence)
+    if (messageId !== undefined) this.#ids.remember(messageId, undefined, nowMs)
   }
 }

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { historyOf } from 'webmq-conformance'
-import { OrderedLog } from './history-log.js'
+import { HistoryLog } from './history-log.js'
 
 let nowMs = 0
 beforeEach(() => {
@@ -9,21 +9,21 @@ beforeEach(() => {
 })
 
 function logOf(rules: readonly string[], bounds: { historyMaxMessages?: number; historyMaxBytes?: number } = {}) {
-  const log = new OrderedLog({ ...historyOf(...rules), ...bounds }, () => nowMs)
+  const log = new HistoryLog({ ...historyOf(...rules), ...bounds }, () => nowMs)
   log.restart('epoch')
   return log
 }
 
-function append(log: OrderedLog, key: string, text: string): number {
+function append(log: HistoryLog, key: string, text: string): number {
   return log.append(key, Buffer.from(text), false).offset
 }
 
-function read(log: OrderedLog, ...parameters: Parameters<OrderedLog['read']>) {
+function read(log: HistoryLog, ...parameters: Parameters<HistoryLog['read']>) {
   const { messages, ...rest } = log.read(...parameters)
   return { ...rest, texts: messages.map(({ payload }) => Buffer.from(payload).toString()) }
 }
 
-describe('OrderedLog', () => {
+describe('HistoryLog', () => {
   it('says gap when, and only when, something after the position is gone', () => {
     const log = logOf(['#=100'], { historyMaxMessages: 3 })
     for (const text of ['a', 'b', 'c', 'd', 'e']) append(log, 'k', text)
@@ -86,6 +86,26 @@ describe('OrderedLog', () => {
     expect(read(log, { rewindMs: 2_000 }, ['k']).gap).toBeUndefined()
     expect(read(log, { rewindMs: 4_500 }, ['k'])).toMatchObject({ texts: ['c', 'd', 'e'], gap: 'history-expired' })
     expect(read(log, { rewindMs: 0 }, ['k']).texts).toEqual([])
+  })
+
+  it('says gap after a place, and over a time, in which it was interrupted', () => {
+    const log = logOf(['#=100'])
+    const since = (offset: number) => read(log, { since: { epoch: 'epoch', offset } }, ['k'])
+    append(log, 'k', 'a')
+    nowMs += 1_000
+    log.interrupt()
+    const { offset } = log.position
+    expect(since(1)).toMatchObject({ texts: [], gap: 'broker-lost', position: { epoch: 'epoch', offset } })
+    nowMs += 1_000
+    append(log, 'k', 'b')
+    expect(since(0)).toMatchObject({ texts: ['a', 'b'], gap: 'broker-lost' })
+    expect(since(1)).toMatchObject({ texts: ['b'], gap: 'broker-lost' })
+    expect(since(offset)).toEqual({ texts: ['b'], position: log.position, isPartial: false })
+    expect(read(log, { rewindMs: 1_500 }, ['k'])).toMatchObject({ texts: ['b'], gap: 'broker-lost' })
+    expect(read(log, { rewindMs: 500 }, ['k']).gap).toBeUndefined()
+    expect(read(log, { last: 2 }, ['k'])).toMatchObject({ texts: ['a', 'b'] })
+    log.restart('next')
+    expect(read(log, { rewindMs: 1_500 }, ['k']).gap).toBeUndefined()
   })
 
   it('reads in pages that together are the whole', () => {

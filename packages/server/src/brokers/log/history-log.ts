@@ -1,20 +1,7 @@
 import { type GapReason, matches, WebMQError } from 'webmq-client/protocol'
 import type { InboundMessage, Position, ReadRange, ReadResult } from '../../ports/broker.js'
 import type { HistoryOptions } from '../../ports/history-rules.js'
-import { type LoggedMessage, MessageLog, type Wants } from './segmented-log.js'
-
-/** How a log goes on after a place in another one that has the same messages in an order of its own. */
-export interface Continuation {
-  /** All that is new stands after this place. */
-  readonly start: number
-  /** After this place everything is new. */
-  readonly seenUpTo: number
-  /** Whether the message at a place between the two stands before the place in the other log. */
-  isSeen(offset: number): boolean
-  /** Of positions between the two, which alone do not say what had come before. */
-  readonly epoch: string
-  readonly gap: GapReason | undefined
-}
+import { SegmentedLog, type Wants } from './segmented-log.js'
 
 /** Whether these options ask for a log at all. */
 export function hasHistory({ history, historyMaxMessages, historyMaxBytes }: HistoryOptions): boolean {
@@ -22,15 +9,18 @@ export function hasHistory({ history, historyMaxMessages, historyMaxBytes }: His
 }
 
 /**
- * What a node keeps of its broker's log: the newest messages in memory, so that every read is answered at once and joins what is
- * live without a seam. A log begins anew, with another epoch, when its broker's has.
+ * What a node keeps of a log: the newest messages, in memory. Every read is answered at once and joins live messages without a
+ * gap or a duplicate. It starts anew, with another epoch, when the log of the broker does.
  */
-export class OrderedLog {
+export class HistoryLog {
   readonly #options: HistoryOptions
   readonly #isOn: boolean
   readonly #now: () => number
   #epoch = ''
-  #messages: MessageLog
+  #messages: SegmentedLog
+  /** Messages may be missing before this place, logged at this time or before. */
+  #completeAfter = 0
+  #interruptedAtMs = 0
 
   /** @param now Unix time in milliseconds. */
   constructor(options: HistoryOptions, now: () => number = Date.now) {
@@ -55,25 +45,22 @@ export class OrderedLog {
     return { epoch: this.#epoch, offset: this.#messages.lastOffset }
   }
 
-  /** Everything after this place is held. */
-  get heldAfter(): number {
-    return this.#messages.heldAfter
-  }
-
-  /** When the newest message was logged that is no longer held, Unix time in milliseconds; 0 before there is one. */
-  get goneTimeMs(): number {
-    return this.#messages.goneTimeMs
-  }
-
-  /** The message at a place; `undefined` when it is not held. */
-  at(offset: number): LoggedMessage | undefined {
-    return this.#messages.at(offset)
-  }
-
   /** Begins anew with nothing; what is appended stands after `offset`. */
   restart(epoch: string, offset = 0): void {
     this.#epoch = epoch
     this.#messages = this.#empty(offset)
+    this.#completeAfter = offset
+    this.#interruptedAtMs = 0
+  }
+
+  /**
+   * Messages may be missing here. This takes a place in the log, so that a read says `broker-lost` after a place before it, or over
+   * the time of it, and says nothing after this place.
+   */
+  interrupt(): void {
+    this.#messages.skip()
+    this.#completeAfter = this.#messages.lastOffset
+    this.#interruptedAtMs = this.#now()
   }
 
   /** Gives a message the next place. */
@@ -95,32 +82,27 @@ export class OrderedLog {
     if (maxAgeMs !== undefined) this.#messages.dropBefore(this.#now() - maxAgeMs)
   }
 
-  /**
-   * As {@link Broker.read}.
-   * @param continuation What `since` means here, when it is a place in another log.
-   */
-  read(range: ReadRange, patterns: readonly string[], continuation?: Continuation): ReadResult {
+  /** As {@link Broker.read}. */
+  read(range: ReadRange, patterns: readonly string[]): ReadResult {
     if (!this.#isOn) throw new WebMQError('E_UNSUPPORTED', { detail: 'this broker keeps no history' })
-    const [start, gap] = this.#start(range, patterns, continuation)
+    const [start, gap] = this.#start(range, patterns)
     let hasAged = false
-    const isWanted = this.#wants(patterns, () => {
+    const wants = this.#wants(patterns, () => {
       hasAged = true
     })
-    const wants = continuation === undefined ? isWanted : newOf(isWanted, continuation)
     const limit = range.limit ?? Number.POSITIVE_INFINITY
     const { messages, endOffset, isPartial } = this.#messages.after(start, wants, limit)
-    const seenUpTo = continuation?.seenUpTo ?? 0
-    const epochOf = (offset: number) => (offset < seenUpTo ? (continuation?.epoch ?? this.#epoch) : this.#epoch)
+    const epoch = this.#epoch
     const result = {
       messages: messages.map(
         ({ key, payload, isBinary, offset }): InboundMessage => ({
           key,
           payload,
           isBinary,
-          position: { epoch: epochOf(offset), offset },
+          position: { epoch, offset },
         }),
       ),
-      position: { epoch: epochOf(endOffset), offset: endOffset },
+      position: { epoch, offset: endOffset },
       isPartial,
     }
     const reason = gap ?? (hasAged && range.since !== undefined ? 'history-expired' : undefined)
@@ -128,38 +110,32 @@ export class OrderedLog {
   }
 
   /** Where a read begins, and why something may be missing after that. */
-  #start(
-    range: ReadRange,
-    patterns: readonly string[],
-    continuation: Continuation | undefined,
-  ): readonly [start: number, gap: GapReason | undefined] {
+  #start(range: ReadRange, patterns: readonly string[]): readonly [start: number, gap: GapReason | undefined] {
     const { since, rewindMs, last } = range
     const log = this.#messages
     let start = log.heldAfter
     let gap: GapReason | undefined
-    if (continuation !== undefined) {
-      gap = continuation.gap
-      start = continuation.start
-    } else if (since !== undefined) {
+    if (since !== undefined) {
       // Everything in this log came after a position of another epoch, and so did what an earlier log has lost. An offset
       // that this log has not reached is not of this log, whatever it says.
       if (since.epoch !== this.#epoch || since.offset > log.lastOffset) gap = 'epoch-changed'
       else if (since.offset < log.heldAfter) gap = 'history-expired'
-      else start = since.offset
+      else {
+        start = since.offset
+        if (start < this.#completeAfter) gap = 'broker-lost'
+      }
     }
     if (rewindMs !== undefined) {
       const fromMs = this.#now() - rewindMs
-      if (log.goneTimeMs >= fromMs && log.goneTimeMs > this.#oldestGivenMs(patterns)) gap ??= 'history-expired'
+      const oldestGivenMs = this.#oldestGivenMs(patterns)
+      const isMissed = (timeMs: number) => timeMs >= fromMs && timeMs > oldestGivenMs
+      if (isMissed(log.goneTimeMs)) gap ??= 'history-expired'
+      if (isMissed(this.#interruptedAtMs)) gap ??= 'broker-lost'
       start = Math.max(start, log.placeBefore(fromMs))
     }
     const maxMessages = since === undefined ? this.#maxMessages(patterns, last) : last
     if (maxMessages !== undefined) {
-      const isWanted = this.#wants(patterns)
-      start = log.placeBeforeNewest(
-        maxMessages,
-        continuation === undefined ? isWanted : newOf(isWanted, continuation),
-        start,
-      )
+      start = log.placeBeforeNewest(maxMessages, this.#wants(patterns), start)
     }
     const isLogged = patterns.every((pattern) => this.covers(pattern))
     return [start, gap ?? (isLogged ? undefined : 'no-history')]
@@ -196,14 +172,10 @@ export class OrderedLog {
     }
   }
 
-  #empty(offset: number): MessageLog {
+  #empty(offset: number): SegmentedLog {
     const { historyMaxMessages: maxMessages, historyMaxBytes: maxBytes } = this.#options
-    return new MessageLog({ maxMessages, maxBytes }, offset)
+    return new SegmentedLog({ maxMessages, maxBytes }, offset)
   }
-}
-
-function newOf(wants: Wants, { seenUpTo, isSeen }: Continuation): Wants {
-  return (key, timeMs, offset) => (offset > seenUpTo || !isSeen(offset)) && wants(key, timeMs, offset)
 }
 
 function isKeyPattern(pattern: string): boolean {

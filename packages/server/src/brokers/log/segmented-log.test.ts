@@ -1,17 +1,17 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { MessageLog } from './segmented-log.js'
+import { SegmentedLog } from './segmented-log.js'
 
 const all = () => true
 
-describe('MessageLog', () => {
+describe('SegmentedLog', () => {
   it('holds exactly the newest messages that fit, like a list that is cut from the front', () => {
     fc.assert(
       fc.property(
         fc.record({ maxMessages: fc.integer({ min: 1, max: 8 }), maxBytes: fc.integer({ min: 1, max: 40 }) }),
         fc.array(fc.record({ key: fc.constantFrom('a', 'b'), size: fc.nat(50) }), { maxLength: 60 }),
         (limits, appended) => {
-          const log = new MessageLog(limits)
+          const log = new SegmentedLog(limits)
           const expected: { offset: number; key: string; size: number }[] = []
           appended.forEach(({ key, size }, index) => {
             log.append(index + 1, key, new Uint8Array(size).fill(index), false, index)
@@ -47,7 +47,7 @@ describe('MessageLog', () => {
   })
 
   it('reads over the border of its allocations', () => {
-    const log = new MessageLog({ maxMessages: 10_000, maxBytes: 16 * 1_048_576 })
+    const log = new SegmentedLog({ maxMessages: 10_000, maxBytes: 16 * 1_048_576 })
     for (let index = 0; index < 9_000; index++) log.append(index + 1, `key.${index}`, new Uint8Array(1_000), false, 0)
     expect(log.after(0, all, 10_000).messages).toHaveLength(9_000)
     const place = log.placeBeforeNewest(5_000, all, 0)
@@ -58,7 +58,7 @@ describe('MessageLog', () => {
   })
 
   it('reads on where a read has ended, and knows offsets that are not next to each other', () => {
-    const log = new MessageLog({ maxMessages: 100, maxBytes: 1_000 }, 50)
+    const log = new SegmentedLog({ maxMessages: 100, maxBytes: 1_000 }, 50)
     for (const offset of [60, 61, 75, 90]) log.append(offset, 'k', new Uint8Array(1), false, offset)
     const first = log.after(50, all, 2)
     expect(first).toMatchObject({ messages: [{ offset: 60 }, { offset: 61 }], endOffset: 61, isPartial: true })
@@ -69,7 +69,7 @@ describe('MessageLog', () => {
   })
 
   it('lets go of what is too old', () => {
-    const log = new MessageLog({ maxMessages: 100, maxBytes: 1_000 })
+    const log = new SegmentedLog({ maxMessages: 100, maxBytes: 1_000 })
     for (let offset = 1; offset <= 5; offset++) log.append(offset, 'k', new Uint8Array(1), false, offset * 10)
     log.dropBefore(30)
     expect(log.after(0, all, 10).messages.map(({ offset }) => offset)).toEqual([3, 4, 5])

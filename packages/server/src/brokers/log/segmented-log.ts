@@ -1,5 +1,5 @@
-/** Bounds of a {@link MessageLog}. */
-export interface MessageLogOptions {
+/** Bounds of a {@link SegmentedLog}. */
+export interface SegmentedLogOptions {
   /** Messages that are kept. */
   readonly maxMessages: number
   /** Bytes of payload that are kept, whichever limit comes first. */
@@ -18,9 +18,9 @@ export interface LoggedMessage {
 }
 
 /** Says whether a message is wanted. */
-export type Wants = (key: string, timeMs: number, offset: number) => boolean
+export type Wants = (key: string, timeMs: number) => boolean
 
-/** What {@link MessageLog.after} has found. */
+/** What {@link SegmentedLog.after} has found. */
 export interface LogPage {
   readonly messages: LoggedMessage[]
   /** Place up to which they are complete. */
@@ -120,7 +120,7 @@ class Segment {
  * The newest messages of a log, in order, bounded in number and in bytes: offsets grow, and the oldest messages go first. Memory is
  * held in allocations of 1 MiB, freed when all their messages are gone.
  */
-export class MessageLog {
+export class SegmentedLog {
   readonly #maxMessages: number
   readonly #maxBytes: number
   readonly #segmentBytes: number
@@ -135,7 +135,7 @@ export class MessageLog {
   #goneTimeMs = 0
 
   /** @param startOffset Place that the first message comes after. */
-  constructor(options: MessageLogOptions, startOffset = 0) {
+  constructor(options: SegmentedLogOptions, startOffset = 0) {
     this.#maxMessages = options.maxMessages
     this.#maxBytes = options.maxBytes
     this.#segmentBytes = Math.min(SEGMENT_BYTES, options.maxBytes)
@@ -158,7 +158,7 @@ export class MessageLog {
     return this.#heldAfter
   }
 
-  /** Offset of the newest message, held or gone; the start before the first. */
+  /** The last offset that was given to a message or skipped; the start before the first. */
   get lastOffset(): number {
     return this.#lastOffset
   }
@@ -188,17 +188,14 @@ export class MessageLog {
     while (this.#count > this.#maxMessages || this.#byteCount > this.#maxBytes) this.#dropOldest()
   }
 
+  /** Leaves the next offset without a message. */
+  skip(): void {
+    this.#lastOffset++
+  }
+
   /** Lets go of what was logged before this time. */
   dropBefore(timeMs: number): void {
     while (this.#count > 0 && (this.#segments[0]?.timeAt(this.#goneCount) ?? timeMs) < timeMs) this.#dropOldest()
-  }
-
-  /** The message at a place; `undefined` when it is not held. Cost: O(log n). */
-  at(offset: number): LoggedMessage | undefined {
-    if (offset <= this.#heldAfter) return undefined
-    const segment = this.#segments[this.#segmentAfter(offset - 1)]
-    const index = segment?.firstIndex((index) => segment.offsetAt(index) >= offset) ?? 0
-    return segment?.offsetAt(index) === offset ? segment.messageAt(index) : undefined
   }
 
   /**
@@ -219,7 +216,7 @@ export class MessageLog {
           const endOffset = index === 0 ? this.#endOf(at - 1) : segment.offsetAt(index - 1)
           return { messages, endOffset: Math.max(endOffset, offset), isPartial: true }
         }
-        if (wants(segment.keyAt(index), segment.timeAt(index), segment.offsetAt(index))) {
+        if (wants(segment.keyAt(index), segment.timeAt(index))) {
           messages.push(segment.messageAt(index))
         }
       }
@@ -240,7 +237,7 @@ export class MessageLog {
       for (let index = segment.count - 1; index >= oldest && leftCount > 0; index--) {
         const offset = segment.offsetAt(index)
         if (offset <= floor) return Math.max(floor, place)
-        if (!wants(segment.keyAt(index), segment.timeAt(index), offset)) continue
+        if (!wants(segment.keyAt(index), segment.timeAt(index))) continue
         place = index === 0 ? this.#endOf(at - 1) : segment.offsetAt(index - 1)
         leftCount--
       }

@@ -1,18 +1,17 @@
 import { describe, expect, it } from 'vitest'
-import { brokerSuite, historyOf } from 'webmq-conformance'
+import { brokerOptions, brokerSuite, historyOf } from 'webmq-conformance'
 import type { BrokerCapabilities, BrokerSink } from '../../ports/broker.js'
 import { MemoryBroker, type MemoryBrokerOptions } from './broker.js'
 
-const DEFAULTS: MemoryBrokerOptions = {
+const DEFAULTS: MemoryBrokerOptions = brokerOptions({
   ...historyOf('#=1000'),
   historyMaxMessages: 1_000,
   historyMaxBytes: 1_048_576,
-  dedupeWindowMs: 60_000,
-  dedupeMaxIds: 1_000,
-}
+})
 const CAPABILITIES: BrokerCapabilities = {
   history: true,
   ordered: true,
+  sharedLog: true,
   confirms: true,
   queueGroups: false,
   durable: false,
@@ -23,10 +22,10 @@ brokerSuite('memory', () => ({ createNode: () => new MemoryBroker(DEFAULTS) }), 
 brokerSuite(
   'memory without history',
   () => ({ createNode: () => new MemoryBroker({ ...DEFAULTS, historyMaxMessages: 0 }) }),
-  { ...CAPABILITIES, history: false },
+  { ...CAPABILITIES, history: false, sharedLog: false },
 )
 
-const quietSink: BrokerSink = { deliver: () => undefined, status: () => undefined, gap: () => undefined }
+const quietSink: BrokerSink = { deliver: () => true, status: () => undefined, gap: () => undefined }
 const payload = new TextEncoder().encode('0123456789')
 const nowhere = { epoch: 'nowhere', offset: 0 }
 
@@ -49,7 +48,7 @@ describe('MemoryBroker', () => {
   it('delivers before publish returns, so that all listeners see the order of the calls', async () => {
     const broker = new MemoryBroker(DEFAULTS)
     const keys: string[] = []
-    await broker.start({ ...quietSink, deliver: ({ key }) => keys.push(key) })
+    await broker.start({ ...quietSink, deliver: ({ key }) => keys.push(key) > 0 })
     broker.bind('#')
     broker.publish({ key: 'a', payload, isBinary: false })
     expect(keys).toEqual(['a'])

@@ -1,21 +1,20 @@
 import { randomBytes } from 'node:crypto'
 import { WebMQError } from 'webmq-client/protocol'
-import { Router } from '../../patterns/router.js'
 import type {
   Accepted,
   Broker,
   BrokerCapabilities,
   BrokerSink,
   BrokerStats,
-  InboundMessage,
   OutboundMessage,
   Position,
   ReadRange,
   ReadResult,
 } from '../../ports/broker.js'
 import type { HistoryOptions } from '../../ports/history-rules.js'
+import { accepted, inbound } from '../../ports/messages.js'
 import { DedupeWindow } from '../dedupe/window.js'
-import { hasHistory, OrderedLog } from '../log/history-log.js'
+import { HistoryLog, hasHistory } from '../log/history-log.js'
 
 /** Options of a {@link MemoryBroker}. */
 export interface MemoryBrokerOptions extends HistoryOptions {
@@ -51,9 +50,8 @@ export class MemoryBroker implements Broker {
   readonly capabilities: BrokerCapabilities
   readonly #options: MemoryBrokerOptions
   readonly #now: () => number
-  readonly #interest = new Router()
   #sink: BrokerSink | undefined
-  readonly #log: OrderedLog
+  readonly #log: HistoryLog
   #dedupe: DedupeWindow
   #acceptedCount = 0
 
@@ -63,12 +61,13 @@ export class MemoryBroker implements Broker {
     this.capabilities = {
       history: hasHistory(options),
       ordered: true,
+      sharedLog: hasHistory(options),
       confirms: true,
       queueGroups: false,
       durable: false,
       manyNodes: false,
     }
-    this.#log = new OrderedLog(options)
+    this.#log = new HistoryLog(options)
     this.#dedupe = this.#createDedupe()
   }
 
@@ -80,12 +79,12 @@ export class MemoryBroker implements Broker {
     return Promise.resolve()
   }
 
-  bind(pattern: string): void {
-    this.#interest.add(pattern)
+  bind(_pattern: string): void {
+    // Every message is delivered; the node knows who listens.
   }
 
-  unbind(pattern: string): void {
-    this.#interest.remove(pattern)
+  unbind(_pattern: string): void {
+    // As in `bind`.
   }
 
   publish(message: OutboundMessage): Accepted {
@@ -98,7 +97,7 @@ export class MemoryBroker implements Broker {
     const position = this.#log.logs(key) ? this.#log.append(key, payload, isBinary) : undefined
     this.#acceptedCount++
     if (messageId !== undefined) this.#dedupe.remember(messageId, position, nowMs)
-    if (this.#interest.match(key).length > 0) this.#sink?.deliver(inbound(key, payload, isBinary, position, origin))
+    this.#sink?.deliver(inbound(message, position, origin))
     return accepted(position, false)
   }
 
@@ -129,20 +128,4 @@ export class MemoryBroker implements Broker {
   #assertStarted(): void {
     if (this.#sink === undefined) throw new WebMQError('E_BROKER_UNAVAILABLE', { detail: 'it is not started' })
   }
-}
-
-function accepted(position: Position | undefined, isDuplicate: boolean): Accepted {
-  return position === undefined ? { isDuplicate } : { position, isDuplicate }
-}
-
-function inbound(
-  key: string,
-  payload: Uint8Array,
-  isBinary: boolean,
-  position: Position | undefined,
-  origin: number | undefined,
-): InboundMessage {
-  if (position === undefined)
-    return origin === undefined ? { key, payload, isBinary } : { key, payload, isBinary, origin }
-  return origin === undefined ? { key, payload, isBinary, position } : { key, payload, isBinary, position, origin }
 }

@@ -1,33 +1,31 @@
 import { randomBytes } from 'node:crypto'
 import { WebMQError } from 'webmq-client/protocol'
-import { Router } from '../../patterns/router.js'
 import type {
   Accepted,
   Broker,
   BrokerCapabilities,
   BrokerSink,
   BrokerStats,
-  InboundMessage,
   OutboundMessage,
   Position,
   ReadRange,
   ReadResult,
 } from '../../ports/broker.js'
 import type { HistoryOptions } from '../../ports/history-rules.js'
+import { accepted, inbound } from '../../ports/messages.js'
 import { PublishIds } from '../dedupe/publish-ids.js'
 import { DedupeWindow } from '../dedupe/window.js'
-import { hasHistory } from '../log/history-log.js'
+import { HistoryLog, hasHistory } from '../log/history-log.js'
+import { ACCEPTED } from './ack-group.js'
 import type { MeshAddress } from './dialer.js'
 import { lookUpHost, type ResolveHost } from './dialers.js'
-import { NODE_CHARS } from './hello.js'
-import { MeshHistory, rulesOf } from './history.js'
+import { NODE_ID_CHARS, rulesHashOf } from './hello.js'
 import { KeyWriter } from './key-codec.js'
-import type { MeshLog } from './logger.js'
-import { Mesh } from './mesh.js'
-import { type MarkedMessage, messageIdBytes } from './message-frame.js'
+import type { PeerMessage } from './link.js'
+import { MeshNode } from './node.js'
 import type { Peer } from './peer.js'
-import { ACCEPTED } from './receipt.js'
-import { Turn } from './turn.js'
+import type { MeshLogger } from './peers.js'
+import { SendBatch } from './send-batch.js'
 
 /** Options of a {@link MeshBroker}; those of the same name as in {@link ServerOptions}. */
 export interface MeshBrokerOptions extends HistoryOptions {
@@ -35,7 +33,7 @@ export interface MeshBrokerOptions extends HistoryOptions {
   readonly listen: MeshAddress
   /** Where the other nodes are; this one may be among them. A name stands for all its addresses. */
   readonly peers: readonly MeshAddress[]
-  /** What all nodes share and nobody else knows. */
+  /** Shared by all nodes of the mesh, and known to nobody else. */
   readonly secret?: string | undefined
   readonly brokerNamespace: string
   readonly brokerTimeoutMs: number
@@ -45,62 +43,69 @@ export interface MeshBrokerOptions extends HistoryOptions {
   readonly maxPayloadBytes: number
   readonly dedupeWindowMs: number
   readonly dedupeMaxIds: number
-  readonly log: MeshLog
+  readonly logger: MeshLogger
   /** Looks a name up; by default as the system does. */
   readonly resolve?: ResolveHost
   /** Interval at which names are looked up again; default 5,000. */
   readonly resolveIntervalMs?: number
+  /** Time that a lost link has to come back before both nodes tell `gap`; default 1,000. */
+  readonly relinkMs?: number
 }
 
 const DEFAULT_RESOLVE_INTERVAL_MS = 5_000
-/** What is pending when a node stops gets this long, or `brokerTimeoutMs` if that is shorter. */
+const DEFAULT_RELINK_MS = 1_000
+/** A node that stops waits this long for pending messages, or `brokerTimeoutMs` if that is shorter. */
 const MAX_DRAIN_MS = 2_000
+/** A longer message id does not travel: it is known to its own node alone. */
+const MAX_MESSAGE_ID_BYTES = 255
 
 /**
- * Nodes that are linked to each other directly, over TCP: there is nothing between them.
+ * Nodes that are linked to each other directly, over TCP, with nothing in between.
  *
- * A publish resolves when every node that listens to its key has taken the message in, or was given up. A link that is lost
- * may come back within a second, and goes on where it broke: nothing is missing, nothing comes twice. After that, or when a node leaves
- * a message unacknowledged for `brokerTimeoutMs`, the others give it up and go on without it; both sides tell their listeners
- * `gap`, then and when they are linked again. So a message whose publish resolved has reached every live node that listened to it,
- * or is followed by a gap there.
+ * A publish resolves when every node that wants the message has acknowledged it, or was given up. A lost link may come back within
+ * `relinkMs` and goes on where it broke: nothing is missed, nothing comes twice. After that, or when a node leaves a message
+ * unacknowledged for `brokerTimeoutMs`, the others give it up and go on without it. Both sides tell their listeners `gap`, then and
+ * when they are linked again. So a message whose publish resolved has reached every live node that wanted it, or a gap follows there.
  *
- * What is logged is not given up: every node has a log of its own, in its order of arrival, and catches up with the others from theirs. Positions
- * are of the node that gives them, and good on all.
+ * Each node logs the messages that are published on it and those that come to it, in their order of arrival. It asks its peers for all keys that it logs,
+ * whether or not somebody listens. A gap stands in its log too: a read from before it says so. Positions are good on their own node.
  *
- * It is `up` from when it listens: peers that are missing take nothing from its own clients. `lostCount` and the log tell of them.
+ * It is `up` once it listens: missing peers take nothing from its own clients. `lostCount` and the log of the server tell of them.
  */
 export class MeshBroker implements Broker {
   readonly name = 'mesh'
   readonly capabilities: BrokerCapabilities
   readonly #options: MeshBrokerOptions
-  readonly #interest = new Router()
+  readonly #log: HistoryLog
+  /** Patterns that are bound. */
+  readonly #patterns = new Set<string>()
   readonly #ids: PublishIds
   readonly #keys = new KeyWriter()
-  readonly #turn = new Turn(() => this.#history?.turnEnds())
-  #mesh: Mesh | undefined
-  #history: MeshHistory | undefined
+  readonly #batch = new SendBatch()
+  #node: MeshNode | undefined
   /** Ids of messages that were published here, or have come. */
-  #heard: DedupeWindow
+  #knownIds: DedupeWindow
   #sink: BrokerSink | undefined
-  /** Publishes are taken; until `stop` is called. */
+  /** Publishes are accepted; until `stop` is called. */
   #isOpen = false
   #rejectedCount = 0
   #localCount = 0
   #receivedCount = 0
   #surplusCount = 0
   #malformedCount = 0
-  /** Of the lives before this one. */
+  /** Of earlier starts. */
   #lostCount = 0
   #stopping: Promise<void> | undefined
 
   constructor(options: MeshBrokerOptions) {
     this.#options = options
+    this.#log = new HistoryLog(options)
     this.#ids = new PublishIds({ windowMs: options.dedupeWindowMs, maxIds: options.dedupeMaxIds })
-    this.#heard = this.#createHeard()
+    this.#knownIds = this.#createKnownIds()
     this.capabilities = {
       history: hasHistory(options),
       ordered: false,
+      sharedLog: false,
       confirms: true,
       queueGroups: false,
       durable: false,
@@ -110,106 +115,102 @@ export class MeshBroker implements Broker {
 
   /** Where it listens for other nodes; `undefined` while it does not. */
   get address(): MeshAddress | undefined {
-    return this.#mesh?.address
+    return this.#node?.address
   }
 
   /** Nodes that are linked now, in both directions. */
   get linkCount(): number {
     let count = 0
-    for (const peer of this.#mesh?.peers.all() ?? []) if (peer.link !== undefined && peer.isSettled) count++
+    for (const peer of this.#node?.peers.all() ?? []) if (peer.link !== undefined && peer.isSettled) count++
     return count
   }
 
   /**
-   * Resolves when it listens and each peer was tried once, after 2 s at the latest; with history, when it has taken in their logs, within 3 s more.
+   * Resolves when it listens and has tried each peer once, after 2 s at the latest.
    * @throws {WebMQError} `E_ADDRESS_IN_USE`, `E_ADDRESS_UNAVAILABLE`.
    */
   async start(sink: BrokerSink): Promise<void> {
     const options = this.#options
     this.#sink = sink
     this.#stopping = undefined
-    this.#heard = this.#createHeard()
-    const node = randomBytes(NODE_CHARS / 2).toString('hex')
-    const history = this.capabilities.history ? this.#createHistory(node) : undefined
-    this.#history = history
-    const mesh = new Mesh({
-      node,
-      rules: rulesOf(options),
-      history,
+    this.#knownIds = this.#createKnownIds()
+    const nodeId = randomBytes(NODE_ID_CHARS / 2).toString('hex')
+    this.#log.restart(nodeId)
+    const node = new MeshNode({
+      nodeId,
+      rulesHash: rulesHashOf(options),
       listen: options.listen,
       peers: options.peers,
       namespace: options.brokerNamespace,
       secret: options.secret ?? '',
       heartbeatMs: options.brokerHeartbeatMs,
       timeoutMs: options.brokerTimeoutMs,
+      relinkMs: options.relinkMs ?? DEFAULT_RELINK_MS,
       startTimeoutMs: options.brokerStartTimeoutMs,
       resolve: options.resolve ?? lookUpHost,
       resolveIntervalMs: options.resolveIntervalMs ?? DEFAULT_RESOLVE_INTERVAL_MS,
-      log: options.log,
-      localPatterns: () => this.#localPatterns(),
-      hasPublished: () => this.#localCount > 0 || this.#turn.acceptedCount > 0 || this.#turn.pendingCount > 0,
-      message: (key, payload, isBinary) => this.#received(key, payload, isBinary),
-      marked: (peer, message, key, payload) => this.#receivedMarked(peer, message, key, payload),
+      logger: options.logger,
+      wantedPatterns: () => this.#wantedPatterns(),
+      hasPublished: () => this.#localCount > 0 || this.#batch.acceptedCount > 0 || this.#batch.pendingCount > 0,
+      message: (message, messageId) => this.#received(message, messageId),
       malformed: () => {
         this.#receivedCount++
         this.#malformedCount++
       },
       gap: () => this.#gap(),
-      dirty: (peer) => this.#turn.add(peer),
+      dirty: (peer) => this.#batch.add(peer),
     })
-    this.#mesh = mesh
+    this.#node = node
     try {
-      await mesh.start()
-      await history?.caughtUp()
+      await node.start()
       if (this.#stopping !== undefined) throw this.#refuse('it was stopped while it started')
     } catch (error) {
       await this.stop()
       throw error
     }
-    history?.up()
     this.#isOpen = true
     sink.status('up')
   }
 
   bind(pattern: string): void | Promise<void> {
-    const isFirst = !this.#interest.has(pattern)
-    this.#interest.add(pattern)
-    if (isFirst) return this.#tell(pattern, true)
+    this.#patterns.add(pattern)
+    return this.#tell(pattern, true)
   }
 
   unbind(pattern: string): void | Promise<void> {
-    if (this.#interest.remove(pattern)) return this.#tell(pattern, false)
+    this.#patterns.delete(pattern)
+    return this.#tell(pattern, false)
   }
 
   publish(message: OutboundMessage): Accepted | Promise<Accepted> {
     const { messageId } = message
-    if (messageId === undefined) return this.#publish(message)
-    return this.#ids.once(messageId, () => {
-      if (!this.#heard.has(messageId, performance.now())) return this.#publish(message)
-      return accepted(this.#heard.positionOf(messageId), true)
-    })
+    return messageId === undefined ? this.#publish(message) : this.#ids.once(messageId, () => this.#publish(message))
   }
 
-  read(range: ReadRange, patterns: readonly string[]): ReadResult | Promise<ReadResult> {
-    if (!this.capabilities.history) throw new WebMQError('E_UNSUPPORTED', { detail: 'history with mesh' })
-    if (this.#history === undefined) throw new WebMQError('E_BROKER_UNAVAILABLE', { detail: 'it is not started' })
-    return this.#history.read(range, patterns)
+  read(range: ReadRange, patterns: readonly string[]): ReadResult {
+    if (this.#node === undefined) throw new WebMQError('E_BROKER_UNAVAILABLE', { detail: 'it is not started' })
+    const { position } = this.#log
+    const isForeign = range.since !== undefined && range.since.epoch !== position.epoch
+    // The log may hold messages from before a position of another node: replaying them would deliver them twice.
+    if (isForeign && this.capabilities.history)
+      return { messages: [], position, isPartial: false, gap: 'epoch-changed' }
+    return this.#log.read(range, patterns)
   }
 
   position(): Position | undefined {
-    return this.#history?.position
+    return this.capabilities.history && this.#node !== undefined ? this.#log.position : undefined
   }
 
   stats(): BrokerStats {
     return {
-      acceptedCount: this.#localCount + this.#turn.acceptedCount,
-      rejectedCount: this.#rejectedCount + this.#turn.rejectedCount,
+      acceptedCount: this.#localCount + this.#batch.acceptedCount,
+      rejectedCount: this.#rejectedCount + this.#batch.rejectedCount,
       receivedCount: this.#receivedCount,
       surplusCount: this.#surplusCount,
       malformedCount: this.#malformedCount,
-      pendingCount: this.#turn.pendingCount,
-      pendingBytes: this.#turn.pendingBytes,
-      lostCount: this.#lostCount + (this.#mesh?.peers.lostCount ?? 0),
+      pendingCount: this.#batch.pendingCount,
+      pendingBytes: this.#batch.pendingBytes,
+      lostCount: this.#lostCount + (this.#node?.peers.lostCount ?? 0),
     }
   }
 
@@ -220,17 +221,14 @@ export class MeshBroker implements Broker {
 
   async #stop(): Promise<void> {
     this.#isOpen = false
-    const mesh = this.#mesh
-    if (mesh === undefined) return
-    await this.#turn.drained(Math.min(this.#options.brokerTimeoutMs, MAX_DRAIN_MS))
-    this.#turn.fail(new WebMQError('E_BROKER_UNAVAILABLE', { detail: 'the node stops' }))
-    // The others are told where everything stands in this node's log, before it says goodbye: its clients go to them.
-    this.#turn.end()
-    await mesh.stop()
-    this.#turn.end()
-    this.#lostCount += mesh.peers.lostCount
-    this.#mesh = undefined
-    this.#history = undefined
+    const node = this.#node
+    if (node === undefined) return
+    await this.#batch.drained(Math.min(this.#options.brokerTimeoutMs, MAX_DRAIN_MS))
+    this.#batch.fail(new WebMQError('E_BROKER_UNAVAILABLE', { detail: 'the node stops' }))
+    await node.stop()
+    this.#batch.end()
+    this.#lostCount += node.peers.lostCount
+    this.#node = undefined
     const sink = this.#sink
     this.#sink = undefined
     sink?.status('down')
@@ -238,42 +236,32 @@ export class MeshBroker implements Broker {
 
   #publish(message: OutboundMessage): Accepted | Promise<Accepted> {
     const { key, payload, messageId } = message
-    const mesh = this.#mesh
-    if (!this.#isOpen || mesh === undefined) throw this.#refuse('it is not started')
-    const listening = mesh.peers.interest.match(key)
-    const history = this.#history?.logs(key) === true ? this.#history : undefined
-    const peers = history === undefined ? listening : history.receiversOf(listening)
+    const node = this.#node
+    if (!this.#isOpen || node === undefined) throw this.#refuse('it is not started')
+    const peers = node.peers.interest.match(key)
     if (peers.length > 0) this.#assertRoom(peers, payload.length)
-    const logged = history?.append({ key, payload, isBinary: message.isBinary, messageId })
-    if (messageId !== undefined) this.#heard.remember(messageId, logged?.position, performance.now())
-    if (this.#interest.match(key).length > 0) this.#sink?.deliver(inbound(message, logged?.position, message.origin))
-    const answer = logged === undefined ? ACCEPTED : accepted(logged.position, false)
+    const nowMs = messageId === undefined ? 0 : performance.now()
+    const isDuplicate = messageId !== undefined && this.#knownIds.has(messageId, nowMs)
+    const position = isDuplicate ? this.#knownIds.positionOf(messageId) : this.#record(message, messageId, nowMs)
+    if (!isDuplicate) this.#sink?.deliver(inbound(message, position, message.origin))
+    const answer = position === undefined && !isDuplicate ? ACCEPTED : accepted(position, isDuplicate)
     if (peers.length === 0) {
-      this.#localCount++
+      if (!isDuplicate) this.#localCount++
       return answer
     }
-    this.#send(peers, message, logged?.sequence ?? 0)
-    const published = this.#turn.published(peers, payload.length)
-    return logged === undefined ? published : published.then(() => answer)
-  }
-
-  #send(peers: readonly Peer[], { key, payload, isBinary, messageId }: OutboundMessage, sequence: number): void {
+    // A duplicate goes out too: its first node may have been lost before it reached them all.
     const keyBytes = this.#keys.bytesOf(key)
-    if (sequence === 0 && messageId === undefined) {
-      for (const { outbox } of peers) outbox.addMessage(keyBytes, payload, isBinary)
-      return
-    }
-    const marks = { isBinary, sequence, origin: 0, ageMs: undefined, messageId: messageIdBytes(messageId) }
-    const unlogged = { ...marks, sequence: 0 }
-    for (const { outbox, history } of peers)
-      outbox.addMarked(history === undefined ? unlogged : marks, keyBytes, payload)
+    const idBytes = messageIdBytes(messageId)
+    for (const { outbox } of peers) outbox.addMessage(keyBytes, payload, message.isBinary, idBytes)
+    const published = this.#batch.published(peers, payload.length)
+    return answer === ACCEPTED ? published : published.then(() => answer)
   }
 
   #assertRoom(peers: readonly Peer[], byteCount: number): void {
     const { brokerMaxPendingBytes } = this.#options
-    for (const { pendingBytes, node } of peers) {
+    for (const { pendingBytes, nodeId } of peers) {
       if (pendingBytes + byteCount > brokerMaxPendingBytes) {
-        throw this.#refuse(`node ${node} has ${pendingBytes} bytes to take in, at most ${brokerMaxPendingBytes}`)
+        throw this.#refuse(`node ${nodeId} has ${pendingBytes} bytes to acknowledge, at most ${brokerMaxPendingBytes}`)
       }
     }
   }
@@ -283,87 +271,58 @@ export class MeshBroker implements Broker {
     return new WebMQError('E_BROKER_UNAVAILABLE', { detail })
   }
 
-  /** Resolves when all peers know. */
+  /** Resolves when all peers know. They know the patterns of the history rules from the start. */
   #tell(pattern: string, isAdded: boolean): void | Promise<void> {
-    const peers = [...(this.#mesh?.peers.all() ?? [])]
+    if (this.#log.covers(pattern)) return
+    const peers = [...(this.#node?.peers.all() ?? [])]
     if (peers.length === 0) return
     for (const peer of peers) peer.tell(pattern, isAdded)
-    return this.#turn.told(peers)
+    return this.#batch.told(peers)
   }
 
-  *#localPatterns(): Iterable<string> {
-    for (const { pattern } of this.#interest.routes()) yield pattern
+  *#wantedPatterns(): Iterable<string> {
+    if (this.capabilities.history) yield* this.#options.history.patterns
+    for (const pattern of this.#patterns) if (!this.#log.covers(pattern)) yield pattern
   }
 
-  #received(key: string, payload: Uint8Array, isBinary: boolean): void {
+  #received(message: PeerMessage, messageId: string | undefined): void {
     this.#receivedCount++
-    if (payload.length > this.#options.maxPayloadBytes) this.#malformedCount++
-    else if (this.#interest.match(key).length === 0) this.#surplusCount++
-    else this.#sink?.deliver({ key, payload, isBinary })
-  }
-
-  #receivedMarked(peer: Peer, message: MarkedMessage, key: string, payload: Uint8Array): void {
-    const { isBinary, messageId, sequence } = message
-    this.#receivedCount++
-    const isTooLarge = payload.length > this.#options.maxPayloadBytes
-    if (isTooLarge) this.#malformedCount++
-    const nowMs = messageId === undefined ? 0 : performance.now()
-    const isKnown = messageId !== undefined && this.#heard.has(messageId, nowMs)
-    const isNew = !isTooLarge && !isKnown
-    const original = isNew ? 'none' : isKnown ? this.#heard.positionOf(messageId) : undefined
-    const entry = { key, payload, isBinary, messageId }
-    const taken = sequence > 0 ? this.#history?.take(peer, message, entry, original) : undefined
-    if (!isNew || (sequence > 0 && taken === undefined)) {
-      if (!isTooLarge) this.#surplusCount++
+    if (message.payload.length > this.#options.maxPayloadBytes) {
+      this.#malformedCount++
       return
     }
-    if (messageId !== undefined) this.#heard.remember(messageId, taken?.position, nowMs)
-    const isWanted = this.#interest.match(key).length > 0
-    if (isWanted && taken?.isWanted !== false) this.#sink?.deliver(inbound(entry, taken?.position, undefined))
-    else if (!isWanted && taken === undefined) this.#surplusCount++
+    const nowMs = messageId === undefined ? 0 : performance.now()
+    if (messageId !== undefined && this.#knownIds.has(messageId, nowMs)) {
+      this.#surplusCount++
+      return
+    }
+    const position = this.#record(message, messageId, nowMs)
+    const isWanted = this.#sink?.deliver(inbound(message, position, undefined)) === true
+    if (!isWanted && position === undefined) this.#surplusCount++
   }
 
-  #createHeard(): DedupeWindow {
+  /** Logs a message that is new, if its key is logged, and remembers its id. */
+  #record({ key, payload, isBinary }: PeerMessage, messageId: string | undefined, nowMs: number): Position | undefined {
+    const position = this.#log.logs(key) ? this.#log.append(key, payload, isBinary) : undefined
+    if (messageId !== undefined) this.#knownIds.remember(messageId, position, nowMs)
+    return position
+  }
+
+  #createKnownIds(): DedupeWindow {
     return new DedupeWindow({ windowMs: this.#options.dedupeWindowMs, maxIds: this.#options.dedupeMaxIds })
   }
 
-  #createHistory(node: string): MeshHistory {
-    return new MeshHistory({
-      node,
-      options: this.#options,
-      maxIds: this.#options.dedupeMaxIds,
-      dirty: (peer) => this.#turn.add(peer),
-      wake: () => this.#turn.wake(),
-      gap: (reason) => {
-        if (this.#interest.patternCount > 0) this.#sink?.gap(reason)
-      },
-    })
-  }
-
-  /** What is not logged may be missing. */
   #gap(): void {
-    const history = this.#history
-    const isAffected = (pattern: string) => history?.covers(pattern) !== true
-    for (const { pattern } of this.#interest.routes()) {
-      if (!isAffected(pattern)) continue
-      this.#sink?.gap('broker-lost', history === undefined ? undefined : isAffected)
-      return
-    }
+    this.#log.interrupt()
+    if (this.#patterns.size > 0) this.#sink?.gap('broker-lost')
   }
 }
 
-function accepted(position: Position | undefined, isDuplicate: boolean): Accepted {
-  return position === undefined ? { isDuplicate } : { position, isDuplicate }
-}
-
-function inbound(
-  { key, payload, isBinary }: Pick<OutboundMessage, 'key' | 'payload' | 'isBinary'>,
-  position: Position | undefined,
-  origin: number | undefined,
-): InboundMessage {
-  if (position === undefined)
-    return origin === undefined ? { key, payload, isBinary } : { key, payload, isBinary, origin }
-  return origin === undefined ? { key, payload, isBinary, position } : { key, payload, isBinary, position, origin }
+/** The id as it travels; `undefined` when it is too long. */
+function messageIdBytes(messageId: string | undefined): Uint8Array | undefined {
+  if (messageId === undefined) return undefined
+  const bytes = Buffer.from(messageId)
+  return bytes.length <= MAX_MESSAGE_ID_BYTES ? bytes : undefined
 }
 
 /** Makes a node of a mesh; it does nothing yet. */

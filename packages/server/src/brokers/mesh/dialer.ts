@@ -2,8 +2,7 @@ import { connect } from 'node:net'
 import { fullJitterMs } from '../remote/backoff.js'
 import { Handshake, type Identity } from './handshake.js'
 import { type Hello, MAX_HANDSHAKE_FRAME_BYTES } from './hello.js'
-import type { MeshLog } from './logger.js'
-import type { Peers } from './peers.js'
+import type { MeshLogger, Peers } from './peers.js'
 import { Wire } from './wire.js'
 
 /** Where a node of the mesh may be reached. */
@@ -17,7 +16,7 @@ export interface MeshAddress {
 export interface DialerContext {
   readonly identity: Identity
   readonly peers: Peers
-  readonly log: MeshLog
+  readonly logger: MeshLogger
   /** From the first packet until the other node is authenticated. */
   readonly handshakeTimeoutMs: number
   /** Takes a connection whose other end is authenticated. */
@@ -44,7 +43,7 @@ export class Dialer {
   #hasEnded = false
   #isSelf = false
   /** Of the node that has answered here last. */
-  #node: string | undefined
+  #nodeId: string | undefined
   #lastFailure: string | undefined
 
   constructor(address: MeshAddress, context: DialerContext) {
@@ -55,7 +54,7 @@ export class Dialer {
 
   /** Whether the address was tried, and its node is linked in both directions if that is possible now. */
   get isTried(): boolean {
-    const peer = this.#node === undefined ? undefined : this.#context.peers.get(this.#node)
+    const peer = this.#nodeId === undefined ? undefined : this.#context.peers.get(this.#nodeId)
     return peer?.isSettled === true || (this.#hasEnded && peer?.link === undefined)
   }
 
@@ -73,8 +72,8 @@ export class Dialer {
     this.#isHandedOver = false
     wire.onEnd = () => this.#ended()
     new Handshake(wire, 'dialer', identity, handshakeTimeoutMs, {
-      isWanted: ({ node }) => {
-        this.#node = node
+      isWanted: ({ nodeId }) => {
+        this.#nodeId = nodeId
         return !this.#isLinked
       },
       authenticated: (wire, hello) => this.#authenticated(wire, hello),
@@ -86,8 +85,8 @@ export class Dialer {
   }
 
   /** The node has lost its link: dials soon if it was the one that answers here. */
-  unlinked(node: string): void {
-    if (node !== this.#node || this.#wire !== undefined) return
+  unlinked(nodeId: string): void {
+    if (nodeId !== this.#nodeId || this.#wire !== undefined) return
     this.#failedCount = 0
     this.#wait(fullJitterMs(1, BACKOFF))
   }
@@ -100,11 +99,11 @@ export class Dialer {
   }
 
   get #isLinked(): boolean {
-    return this.#node !== undefined && this.#context.peers.isLinked(this.#node)
+    return this.#nodeId !== undefined && this.#context.peers.isLinked(this.#nodeId)
   }
 
   #authenticated(wire: Wire, hello: Hello): void {
-    this.#node = hello.node
+    this.#nodeId = hello.nodeId
     this.#lastFailure = undefined
     this.#isHandedOver = true
     this.#context.admit(wire, hello, true)
@@ -113,10 +112,10 @@ export class Dialer {
 
   /** A reason is worth one warning, not one for every attempt. */
   #failed(cause: Error): void {
-    const { log } = this.#context
+    const { logger } = this.#context
     const level = cause.message === this.#lastFailure ? 'debug' : 'warn'
     this.#lastFailure = cause.message
-    log[level]({ address: this.#name, err: cause }, 'mesh peer cannot be linked')
+    logger[level]({ address: this.#name, err: cause }, 'mesh peer cannot be linked')
   }
 
   #ended(): void {

@@ -39,8 +39,8 @@ export class Dialers {
   }
 
   /** See {@link Dialer.unlinked}. */
-  unlinked(node: string): void {
-    for (const dialer of this.#dialers.values()) dialer.unlinked(node)
+  unlinked(nodeId: string): void {
+    for (const dialer of this.#dialers.values()) dialer.unlinked(nodeId)
   }
 
   stop(): void {
@@ -92,7 +92,7 @@ export class Dialers {
       const message = error instanceof Error ? error.message : String(error)
       const level = message === this.#lastFailure ? 'debug' : 'warn'
       this.#lastFailure = message
-      this.#options.log[level]({ host, err: error }, 'mesh name cannot be looked up')
+      this.#options.logger[level]({ host, err: error }, 'mesh name cannot be looked up')
       return undefined
     }
   }

@@ -1,54 +1,43 @@
 /** Version of what nodes say to each other; nodes of different versions do not link. */
-export const MESH_VERSION = 2
+export const MESH_VERSION = 3
 
 /**
- * A frame is its length (4 bytes, little endian, of what follows), its type (1 byte), and a body. Those from 16 to 31 are counted by
- * both sides: the number of a frame is never sent, it is its place in the stream of one node to another.
+ * A frame is its length (4 bytes, little endian, of what follows), its type (1 byte), and a body. Both sides count the frames from
+ * 16 to 31: the number of a frame is its place in the stream from one node to another, and is never sent.
  */
 export const FRAME = {
-  /** Who speaks, and a nonce. */
+  /** The sender's identity, and a nonce. */
   hello: 1,
   /** Knowledge of the secret, over both hellos. */
   proof: 2,
-  /** Why there will be no link; see {@link REFUSAL}. */
+  /** A reason why there is no link; see {@link REFUSAL}. */
   refuse: 3,
-  /** By the node with the lower id: this is the link to use from now on. */
+  /** From the node with the lower id: use this connection as the link from now on. */
   start: 4,
-  /** By the other one: so be it. */
+  /** The answer of the other node. */
   started: 5,
 
   /** A message with a payload in text. */
   text: 16,
   binary: 17,
-  /** The sender listens with this pattern from now on. */
-  add: 18,
-  remove: 19,
-  /** Everything that the sender listened with when the stream began has been told. */
-  ready: 20,
-  /** The receiver's patterns are known: what matches them comes from now on. Says whether messages were accepted before. */
-  live: 21,
-  /** A message that is logged, has an id, or comes from the sender's log; see `message-frame.ts`. */
-  marked: 22,
-  /** What the sender's log has, per life of a node; the numbers by which it calls these lives. */
-  have: 23,
-  /** Lives whose messages are wanted from the receiver's log, and after which of them. */
-  want: 24,
-  /** Of a life that is wanted, the messages up to a sequence are gone; and for how long. */
-  hole: 25,
-  /** Lives, by number, of which all that was wanted has been sent, and up to which sequence. If the sender's own is among them, its messages come from now on as they are accepted. */
-  fed: 26,
-  /** The trace of the sender's log, or of that of a node which is gone. */
-  traceStart: 27,
-  /** How that of the sender goes on. */
-  trace: 28,
-  /** Messages that the sender's log does not have because others with their ids are there: origin and sequence of both. */
-  leftOut: 29,
+  /** The same with a message id. */
+  textWithId: 18,
+  binaryWithId: 19,
+  /** The sender wants what matches this pattern. */
+  add: 20,
+  remove: 21,
+  /** The sender has told all patterns that it had when the stream began. */
+  ready: 22,
+  /** The receiver's patterns are known: from now on it is sent what matches. One byte: 1 if the sender has accepted messages before. */
+  live: 23,
 
   /** Counted frames up to this number have been taken in. */
   ack: 32,
-  heartbeat: 33,
-  /** The sender leaves, and has said all. */
-  goodbye: 34,
+  /** Answered with `pong`. */
+  ping: 33,
+  pong: 34,
+  /** The sender leaves; nothing follows. One byte: 1 if it has accepted messages without knowing the receiver's patterns. */
+  goodbye: 35,
 } as const
 
 /** Bytes before the body: length and type. */

@@ -8,13 +8,12 @@ import { encodeHello, type Hello, MAX_HANDSHAKE_FRAME_BYTES, NONCE_BYTES, type R
 import { Wire } from './wire.js'
 
 const A: Identity = {
-  node: 'a'.repeat(16),
+  nodeId: 'a'.repeat(16),
   namespace: 'test',
-  heartbeatMs: 1_000,
-  rules: 'r'.repeat(16),
+  rulesHash: 'r'.repeat(16),
   secret: 'correct horse',
 }
-const B: Identity = { ...A, node: 'b'.repeat(16), heartbeatMs: 2_000 }
+const B: Identity = { ...A, nodeId: 'b'.repeat(16) }
 const TIMEOUT_MS = 5_000
 
 type Outcome = { readonly hello: Hello } | { readonly cause: Error; readonly refusal: Refusal | undefined }
@@ -57,8 +56,8 @@ async function shakeBoth(dialing: Identity, accepting: Identity) {
 describe('the handshake of a mesh', () => {
   it('tells both who the other one is', async () => {
     const { dialer, acceptor } = await shakeBoth(A, B)
-    expect(dialer).toEqual({ hello: { node: B.node, namespace: 'test', heartbeatMs: 2_000, rules: A.rules } })
-    expect(acceptor).toEqual({ hello: { node: A.node, namespace: 'test', heartbeatMs: 1_000, rules: A.rules } })
+    expect(dialer).toEqual({ hello: { nodeId: B.nodeId, namespace: 'test', rulesHash: A.rulesHash } })
+    expect(acceptor).toEqual({ hello: { nodeId: A.nodeId, namespace: 'test', rulesHash: A.rulesHash } })
   })
 
   it('works without a secret, if neither has one', async () => {
@@ -70,7 +69,7 @@ describe('the handshake of a mesh', () => {
     ['secret', { secret: 'wrong horse' }],
     ['secret', { secret: '' }],
     ['namespace', { namespace: 'other' }],
-    ['self', { node: B.node }],
+    ['self', { nodeId: B.nodeId }],
   ] as const)('refuses another %s, and both know why', async (refusal, difference) => {
     for (const [dialing, accepting] of [
       [{ ...A, ...difference }, B],
@@ -123,11 +122,15 @@ describe('the handshake of a mesh', () => {
   })
 
   it('tells a node of another version so, also one whose hello is longer', async () => {
-    for (const more of [0, 100]) {
+    for (const [version, more] of [
+      [MESH_VERSION + 1, 0],
+      [MESH_VERSION + 1, 100],
+      [MESH_VERSION - 1, 0],
+    ] as const) {
       const { dialer, acceptor, heard } = await socketPair()
       const outcome = shake(acceptor, 'acceptor', A)
       const hello = Buffer.concat([encodeHello(B, new Uint8Array(NONCE_BYTES)), Buffer.alloc(more)])
-      hello.writeUInt16LE(MESH_VERSION + 1, 10)
+      hello.writeUInt16LE(version, 10)
       dialer.write(encodeFrame(FRAME.hello, hello))
       expect(await outcome).toMatchObject({ refusal: 'version' })
       await once(dialer, 'close')

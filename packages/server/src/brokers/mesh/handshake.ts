@@ -76,7 +76,7 @@ export class Handshake implements WireHandler {
       this.#refuse('namespace')
       return
     }
-    if (hello.node === this.#identity.node) {
+    if (hello.nodeId === this.#identity.nodeId) {
       this.#refuse('self')
       return
     }

@@ -1,32 +1,33 @@
 import { isPattern } from 'webmq-client/protocol'
+import { Liveness } from '../remote/liveness.js'
 import { FRAME, isCounted } from './frames.js'
 import { KeyReader } from './key-codec.js'
-import { type MarkedMessage, readMarkedHead } from './message-frame.js'
 import type { Peer } from './peer.js'
 import { decodeSequence, encodeSequence } from './start-frames.js'
 import type { Wire, WireHandler } from './wire.js'
 
+/** A message of a peer. */
+export interface PeerMessage {
+  readonly key: string
+  /** Valid until the call returns. */
+  readonly payload: Uint8Array
+  readonly isBinary: boolean
+}
+
 /** What a link tells. */
 export interface LinkEvents {
-  /** A message came: valid until the call returns. */
-  message(key: string, payload: Uint8Array, isBinary: boolean): void
-  /** The same with what else it has. */
-  marked(peer: Peer, message: MarkedMessage, key: string, payload: Uint8Array): void
-  /** The peer says something about its log: valid until the call returns. */
-  log(peer: Peer, type: number, body: Buffer): void
-  /** The peer has taken in what was sent to it. */
-  acked(peer: Peer): void
-  /** A message came whose key is none; it was dropped. */
+  message(message: PeerMessage, messageId: string | undefined): void
+  /** A message without a valid key has come; it was dropped. */
   malformed(): void
   /** The link has something to send at the end of the turn. */
   dirty(peer: Peer): void
-  /** The peer has told all that it listens to. */
+  /** The peer has told all its patterns. */
   ready(peer: Peer): void
-  /** This node's patterns are known to the peer. */
+  /** The peer knows the patterns of this node. @param mayHaveMissed It has accepted messages before. */
   live(peer: Peer, mayHaveMissed: boolean): void
-  /** The peer leaves. */
-  goodbye(peer: Peer): void
-  /** The connection is gone without that. */
+  /** The peer leaves. @param mayHaveMissed It has accepted messages without knowing the patterns of this node. */
+  goodbye(peer: Peer, mayHaveMissed: boolean): void
+  /** The connection was lost without a goodbye. */
   lost(peer: Peer, cause: Error): void
 }
 
@@ -38,19 +39,25 @@ export class Link implements WireHandler {
   readonly #peer: Peer
   readonly #events: LinkEvents
   readonly #keys = new KeyReader()
+  readonly #liveness: Liveness
   #isAckDue = false
-  /** A write is under way; what comes meanwhile goes out with the next one. */
+  /** A write is under way; frames that are added meanwhile go out with the next one. */
   #isBusy = false
-  #sentAtMs: number
-  #heardAtMs: number
 
-  constructor(wire: Wire, peer: Peer, nowMs: number, events: LinkEvents) {
+  constructor(wire: Wire, peer: Peer, heartbeatMs: number, events: LinkEvents) {
     this.wire = wire
     this.#peer = peer
     this.#events = events
-    this.#sentAtMs = nowMs
-    this.#heardAtMs = nowMs
+    this.#liveness = new Liveness({
+      intervalMs: heartbeatMs,
+      probe: () => this.#send(FRAME.ping),
+      silent: (detail) => this.#fail(detail),
+    })
     wire.handler = this
+  }
+
+  received(): void {
+    this.#liveness.alive()
   }
 
   frame(type: number, bytes: Buffer, start: number, end: number): void {
@@ -65,23 +72,17 @@ export class Link implements WireHandler {
     switch (type) {
       case FRAME.text:
       case FRAME.binary:
-        this.#onMessage(bytes, start, end, type === FRAME.binary)
+        this.#onMessage(bytes, start, end, type === FRAME.binary, undefined)
         return
+      case FRAME.textWithId:
+      case FRAME.binaryWithId: {
+        const idAt = start + 1
+        const idEnd = idAt + (bytes[start] ?? 0)
+        this.#onMessage(bytes, idEnd, end, type === FRAME.binaryWithId, bytes.toString('utf8', idAt, idEnd))
+        return
+      }
       case FRAME.ack:
-        if (peer.acked(decodeSequence(bytes, start))) this.#events.acked(peer)
-        else this.#fail('it acknowledges what was not sent')
-        return
-      case FRAME.marked:
-        this.#onMarked(bytes, start, end)
-        return
-      case FRAME.have:
-      case FRAME.want:
-      case FRAME.hole:
-      case FRAME.fed:
-      case FRAME.traceStart:
-      case FRAME.trace:
-      case FRAME.leftOut:
-        this.#events.log(peer, type, bytes.subarray(start, end))
+        if (!peer.acked(decodeSequence(bytes, start))) this.#fail('it acknowledges what was not sent')
         return
       case FRAME.add:
       case FRAME.remove:
@@ -94,9 +95,12 @@ export class Link implements WireHandler {
         this.#events.live(peer, bytes[start] === 1)
         return
       case FRAME.goodbye:
-        this.#events.goodbye(peer)
+        this.#events.goodbye(peer, bytes[start] === 1)
         return
-      case FRAME.heartbeat:
+      case FRAME.ping:
+        this.#send(FRAME.pong)
+        return
+      case FRAME.pong:
         return
       default:
         this.#fail(`it sends a frame of type ${type}`)
@@ -104,11 +108,17 @@ export class Link implements WireHandler {
   }
 
   closed(cause: Error): void {
+    this.stop()
     this.#events.lost(this.#peer, cause)
   }
 
-  /** Writes what waits, unless a write is under way: it then goes out after that. */
-  flush(nowMs: number): void {
+  /** The link carries the streams no more; its connection is closed by the caller. */
+  stop(): void {
+    this.#liveness.stop()
+  }
+
+  /** Writes pending frames, unless a write is under way: it then goes out after that. */
+  flush(): void {
     if (this.#isBusy || this.wire.isClosed) return
     const { outbox } = this.#peer
     if (this.#isAckDue) {
@@ -118,35 +128,26 @@ export class Link implements WireHandler {
     const range = outbox.next()
     if (range === undefined) return
     this.#isBusy = true
-    this.#sentAtMs = nowMs
     this.wire.write(range, () => {
       if (this.#peer.link !== this) return
       this.#isBusy = false
       outbox.wrote()
-      this.flush(nowMs)
+      this.flush()
     })
   }
 
-  /** Sends a heartbeat when nothing else was sent for an interval. Returns since when nothing was heard. */
-  tick(nowMs: number, heartbeatMs: number): number {
-    if (this.wire.isHeard) {
-      this.wire.isHeard = false
-      this.#heardAtMs = nowMs
-    }
-    if (nowMs - this.#sentAtMs >= heartbeatMs && !this.#isBusy) {
-      this.#peer.outbox.add(FRAME.heartbeat, NO_BODY)
-      this.flush(nowMs)
-    }
-    return nowMs - this.#heardAtMs
+  /** Says, after all that is pending, that this node leaves. @param mayHaveMissed See {@link LinkEvents.goodbye}. */
+  leave(mayHaveMissed: boolean): void {
+    this.#peer.outbox.add(FRAME.goodbye, Uint8Array.of(mayHaveMissed ? 1 : 0))
+    this.flush()
   }
 
-  /** Says, after all that waits, that this node leaves. */
-  leave(nowMs: number): void {
-    this.#peer.outbox.add(FRAME.goodbye, NO_BODY)
-    this.flush(nowMs)
+  #send(type: number): void {
+    this.#peer.outbox.add(type, NO_BODY)
+    this.flush()
   }
 
-  #onMessage(bytes: Buffer, start: number, end: number, isBinary: boolean): void {
+  #onMessage(bytes: Buffer, start: number, end: number, isBinary: boolean, messageId: string | undefined): void {
     const keyAt = start + 1
     const keyEnd = keyAt + (bytes[start] ?? 0)
     if (keyEnd > end) {
@@ -155,18 +156,7 @@ export class Link implements WireHandler {
     }
     const key = this.#keys.keyOf(bytes, keyAt, keyEnd)
     if (key === undefined) this.#events.malformed()
-    else this.#events.message(key, bytes.subarray(keyEnd, end), isBinary)
-  }
-
-  #onMarked(bytes: Buffer, start: number, end: number): void {
-    const message = readMarkedHead(bytes, start, end)
-    if (message === undefined) {
-      this.#fail('it sends a message that is too short')
-      return
-    }
-    const key = this.#keys.keyOf(bytes, message.keyAt, message.keyEnd)
-    if (key === undefined) this.#events.malformed()
-    else this.#events.marked(this.#peer, message, key, bytes.subarray(message.keyEnd, end))
+    else this.#events.message({ key, payload: bytes.subarray(keyEnd, end), isBinary }, messageId)
   }
 
   #onPattern(pattern: string, isAdded: boolean): void {

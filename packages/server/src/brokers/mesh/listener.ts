@@ -4,13 +4,13 @@ import { type MeshAddress, nameOf } from './dialer.js'
 import type { Refusal } from './frames.js'
 import { Handshake, type Identity } from './handshake.js'
 import { type Hello, MAX_HANDSHAKE_FRAME_BYTES } from './hello.js'
-import type { MeshLog } from './logger.js'
+import type { MeshLogger } from './peers.js'
 import { ClosedError, Wire } from './wire.js'
 
 /** What a {@link Listener} works with. */
 export interface ListenerContext {
   readonly identity: Identity
-  readonly log: MeshLog
+  readonly logger: MeshLogger
   readonly handshakeTimeoutMs: number
   /** Takes a connection whose other end is authenticated. */
   admit(wire: Wire, hello: Hello, isDialled: false): void
@@ -42,7 +42,7 @@ export class Listener {
       this.#server.on('error', (cause: NodeJS.ErrnoException) => {
         // Later ones are of connections that could not be accepted: no descriptor was free.
         if (this.#server.listening)
-          return this.#context.log.warn({ err: cause }, 'mesh connection could not be accepted')
+          return this.#context.logger.warn({ err: cause }, 'mesh connection could not be accepted')
         const code = cause.code === 'EADDRINUSE' ? 'E_ADDRESS_IN_USE' : 'E_ADDRESS_UNAVAILABLE'
         reject(new WebMQError(code, { detail: `mesh.listen: ${nameOf(address)}`, cause }))
       })
@@ -82,15 +82,15 @@ export class Listener {
 
   #warn(wire: Wire, cause: Error, refusal: Refusal | undefined): void {
     const nowMs = performance.now()
-    const { log } = this.#context
+    const { logger } = this.#context
     const fields = { address: wire.remote, err: cause, refusal, unsaidCount: this.#unsaidCount }
     if (nowMs - this.#warnedAtMs < WARN_INTERVAL_MS) {
       this.#unsaidCount++
-      log.debug(fields, 'mesh connection refused')
+      logger.debug(fields, 'mesh connection refused')
       return
     }
     this.#warnedAtMs = nowMs
     this.#unsaidCount = 0
-    log.warn(fields, 'mesh connection refused')
+    logger.warn(fields, 'mesh connection refused')
   }
 }

@@ -32,14 +32,14 @@ class Receiver {
 
 type Step =
   | { readonly do: 'message'; readonly byteCount: number }
-  | { readonly do: 'pattern' | 'heartbeat' | 'ack' }
+  | { readonly do: 'pattern' | 'ping' | 'ack' }
   | { readonly do: 'write'; readonly isWritten: boolean }
   | { readonly do: 'relink'; readonly lostBytes: number }
 
 const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 5, arbitrary: fc.record({ do: fc.constant('message' as const), byteCount: fc.nat(40_000) }) },
   { weight: 1, arbitrary: fc.constant({ do: 'message' as const, byteCount: 200_000 }) },
-  { weight: 3, arbitrary: fc.record({ do: fc.constantFrom('pattern' as const, 'heartbeat', 'ack') }) },
+  { weight: 3, arbitrary: fc.record({ do: fc.constantFrom('pattern' as const, 'ping', 'ack') }) },
   { weight: 5, arbitrary: fc.record({ do: fc.constant('write' as const), isWritten: fc.boolean() }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('relink' as const), lostBytes: fc.nat(100_000) }) },
 )
@@ -74,7 +74,7 @@ describe('Outbox', () => {
           } else if (step.do === 'pattern') {
             outbox.add(FRAME.add, Buffer.from(`p.${sent.length}`))
             sent.push(`${FRAME.add} p.${sent.length}`)
-          } else if (step.do === 'heartbeat') outbox.add(FRAME.heartbeat, new Uint8Array(0))
+          } else if (step.do === 'ping') outbox.add(FRAME.ping, new Uint8Array(0))
           else if (step.do === 'ack') expect(outbox.acked(receiver.received)).toBe(true)
           else if (step.do === 'write') write(step.isWritten)
           else if (step.do === 'relink') {

@@ -1,10 +1,9 @@
 import { FRAME, FRAME_HEAD_BYTES, isCounted } from './frames.js'
-import { MAX_MARKED_HEAD_BYTES, type Marks, markedHeadBytes, writeMarkedHead } from './message-frame.js'
 
 /** Large enough that one write carries hundreds of small messages, small enough to stay in a core's cache. */
 const CHUNK_BYTES = 64 * 1024
-/** A key is at most 255 bytes long; its length takes one more. */
-const MAX_MESSAGE_HEAD_BYTES = FRAME_HEAD_BYTES + 1 + 255
+/** A key or a message id has at most 255 bytes, after one byte for its length. */
+const MAX_TEXT_BYTES = 1 + 255
 const MAX_SPARE_CHUNKS = 4
 /** Shorter texts are copied faster by a loop than by a call. */
 const MAX_LOOPED_BYTES = 48
@@ -57,33 +56,22 @@ export class Outbox {
     return chunk !== undefined && (this.#cursorChunk < this.#chunks.length - 1 || chunk.length * 4 > CHUNK_BYTES * 3)
   }
 
-  /** Adds a message; the payload is copied. */
-  addMessage(key: Uint8Array, payload: Uint8Array, isBinary: boolean): void {
-    const chunk = this.#room(MAX_MESSAGE_HEAD_BYTES + payload.length)
+  /**
+   * Adds a message.
+   * @param key At most 255 bytes.
+   * @param payload Copied.
+   * @param messageId At most 255 bytes.
+   */
+  addMessage(key: Uint8Array, payload: Uint8Array, isBinary: boolean, messageId?: Uint8Array): void {
+    const chunk = this.#room(FRAME_HEAD_BYTES + 2 * MAX_TEXT_BYTES + payload.length)
     const { bytes } = chunk
-    const { length: keyLength } = key
-    const { length: payloadLength } = payload
-    let at = writeHead(bytes, chunk.length, isBinary ? FRAME.binary : FRAME.text, 1 + keyLength + payloadLength)
-    bytes[at++] = keyLength
-    if (keyLength <= MAX_LOOPED_BYTES)
-      for (let index = 0; index < keyLength; index++) bytes[at++] = key[index] as number
-    else {
-      bytes.set(key, at)
-      at += keyLength
-    }
+    const idBytes = messageId === undefined ? 0 : 1 + messageId.length
+    const bodyBytes = idBytes + 1 + key.length + payload.length
+    let at = writeHead(bytes, chunk.length, messageType(isBinary, messageId !== undefined), bodyBytes)
+    if (messageId !== undefined) at = writeText(bytes, at, messageId)
+    at = writeText(bytes, at, key)
     bytes.set(payload, at)
-    chunk.length = at + payloadLength
-    chunk.lastSequence = ++this.#lastSequence
-  }
-
-  /** Adds a message that has more than a key and a payload, which is copied. */
-  addMarked(marks: Marks, key: Uint8Array, payload: Uint8Array): void {
-    const chunk = this.#room(MAX_MARKED_HEAD_BYTES + payload.length)
-    const { bytes } = chunk
-    const bodyLength = markedHeadBytes(marks, key) + payload.length
-    const bodyAt = writeHead(bytes, chunk.length, FRAME.marked, bodyLength)
-    bytes.set(payload, writeMarkedHead(bytes, bodyAt, marks, key))
-    chunk.length = bodyAt + bodyLength
+    chunk.length = at + payload.length
     chunk.lastSequence = ++this.#lastSequence
   }
 
@@ -168,6 +156,21 @@ export class Outbox {
 
 function newChunk(): Buffer {
   return Buffer.allocUnsafeSlow(CHUNK_BYTES)
+}
+
+function messageType(isBinary: boolean, hasId: boolean): number {
+  if (hasId) return isBinary ? FRAME.binaryWithId : FRAME.textWithId
+  return isBinary ? FRAME.binary : FRAME.text
+}
+
+/** Writes a text after its length; returns where the next thing goes. */
+function writeText(bytes: Buffer, start: number, text: Uint8Array): number {
+  const { length } = text
+  let at = start
+  bytes[at++] = length
+  if (length > MAX_LOOPED_BYTES) bytes.set(text, at)
+  else for (let index = 0; index < length; index++) bytes[at + index] = text[index] as number
+  return at + length
 }
 
 /** Writes length and type; returns where the body goes. */

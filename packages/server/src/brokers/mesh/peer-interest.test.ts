@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { matches } from 'webmq-client/protocol'
 import { PeerInterest } from './peer-interest.js'
 
-const PEERS = ['a', 'b', 'c'].map((node) => ({ node }))
+const PEERS = ['a', 'b', 'c'].map((nodeId) => ({ nodeId }))
 const PATTERNS = ['x', 'x.*', 'x.#', '#', '*.y', 'x.y', '#.y']
 const KEYS = ['x', 'x.y', 'x.z', 'y', 'x.y.z']
 
@@ -12,18 +12,18 @@ describe('PeerInterest', () => {
     const change = fc.record({ peer: fc.constantFrom(...PEERS), pattern: fc.constantFrom(...PATTERNS) })
     fc.assert(
       fc.property(fc.array(change, { maxLength: 60 }), (changes) => {
-        const interest = new PeerInterest<{ readonly node: string }>()
+        const interest = new PeerInterest<{ readonly nodeId: string }>()
         const told = new Set<string>()
         for (const { peer, pattern } of changes) {
-          const name = `${peer.node} ${pattern}`
+          const name = `${peer.nodeId} ${pattern}`
           if (told.delete(name)) interest.remove(pattern, peer)
           else {
             told.add(name)
             interest.add(pattern, peer)
           }
           for (const key of KEYS) {
-            const expected = PEERS.filter(({ node }) =>
-              PATTERNS.some((pattern) => told.has(`${node} ${pattern}`) && matches(pattern, key)),
+            const expected = PEERS.filter(({ nodeId }) =>
+              PATTERNS.some((pattern) => told.has(`${nodeId} ${pattern}`) && matches(pattern, key)),
             )
             expect(interest.match(key)).toEqual(expected)
           }
@@ -34,8 +34,8 @@ describe('PeerInterest', () => {
   })
 
   it('gives the same array for the same peers, whatever the pattern', () => {
-    const interest = new PeerInterest<{ readonly node: string }>()
-    const [a, b] = PEERS as [{ node: string }, { node: string }]
+    const interest = new PeerInterest<{ readonly nodeId: string }>()
+    const [a, b] = PEERS as [{ nodeId: string }, { nodeId: string }]
     for (const pattern of ['k.1', 'k.2', '*.1']) interest.add(pattern, a)
     for (const pattern of ['k.1', 'k.2']) interest.add(pattern, b)
     expect(interest.match('k.1')).toBe(interest.match('k.2'))
@@ -43,8 +43,8 @@ describe('PeerInterest', () => {
   })
 
   it('does not take a node that has come back for what it was before', () => {
-    const interest = new PeerInterest<{ readonly node: string }>()
-    const [before, after] = [{ node: 'a' }, { node: 'a' }]
+    const interest = new PeerInterest<{ readonly nodeId: string }>()
+    const [before, after] = [{ nodeId: 'a' }, { nodeId: 'a' }]
     interest.add('k', before)
     interest.remove('k', before)
     interest.add('k', after)

@@ -4,7 +4,7 @@ import type { GroupId } from '../../ports/transport.js'
 /** What is asked of a peer here. */
 interface Named {
   /** Different for every peer. */
-  readonly node: string
+  readonly nodeId: string
 }
 
 /** Sets of peers that are kept; one more begins anew, which costs nothing but time. */
@@ -63,8 +63,8 @@ export class PeerInterest<Peer extends Named> {
   }
 
   #setOf(peers: Peer[]): readonly Peer[] {
-    peers.sort((a, b) => (a.node < b.node ? -1 : 1))
-    const name = peers.map(({ node }) => node).join()
+    peers.sort((a, b) => (a.nodeId < b.nodeId ? -1 : 1))
+    const name = peers.map(({ nodeId }) => nodeId).join()
     const known = this.#sets.get(name)
     // A node that has come back is another peer of the same name.
     if (known?.every((peer, index) => peer === peers[index]) === true) return known

@@ -1,39 +1,36 @@
+import type { AckGroup } from './ack-group.js'
 import { FRAME } from './frames.js'
 import type { Link } from './link.js'
 import { Outbox } from './outbox.js'
 import type { PeerInterest } from './peer-interest.js'
-import type { PeerLog } from './peer-log.js'
-import type { Receipt } from './receipt.js'
 
-/** More patterns than this end the link: a node with so many listeners is none of ours. */
+/** More patterns than this end the link: no node of ours has so many listeners. */
 const MAX_PATTERNS = 1_000_000
+/** Looks at the oldest unacknowledged frame within the time that the peer has for it. */
+export const LOOKS_PER_TIMEOUT = 4
 
-/** A receipt that waits for this peer. */
+/** A group that waits for this peer. */
 interface Pending {
-  readonly receipt: Receipt
+  readonly group: AckGroup
   /** Of the last frame that it waits for. */
   sequence: number
   bytes: number
 }
 
 /**
- * Another node, as long as the streams to and from it go on, over as many links as that takes: what it listens to, what it has
- * still to take in, and how much came from it.
+ * Another node, for as long as the streams to and from it go on, over any number of links: what it wants, what it has
+ * not acknowledged, and how much has come from it.
  */
 export class Peer {
-  readonly node: string
-  /** Names the streams; see {@link Start.relation}. */
-  readonly relation: string
-  /** Interval of its heartbeats. */
-  readonly heartbeatMs: number
+  readonly nodeId: string
+  /** Names the streams; see {@link Start.streamId}. */
+  readonly streamId: string
   readonly outbox = new Outbox()
   readonly #interest: PeerInterest<Peer>
   /** The link that carries the streams; `undefined` while there is none. */
   link: Link | undefined
-  /** What becomes of its log and ours; `undefined` without history, or when it logs other keys. */
-  history: PeerLog | undefined
-  /** When the last link was lost. */
-  lostAtMs = 0
+  /** Gives the peer up; runs while there is no link. */
+  relinkTimer: NodeJS.Timeout | undefined
   /** Of the last link; see {@link Start.generation}. */
   generation = 0
   /** Counted frames that have come. */
@@ -45,55 +42,67 @@ export class Peer {
   #isLive = false
   readonly #pending: Pending[] = []
   #pendingBytes = 0
+  #oldestGroup: AckGroup | undefined
+  #looksAtOldest = 0
 
-  constructor(node: string, relation: string, heartbeatMs: number, interest: PeerInterest<Peer>) {
-    this.node = node
-    this.relation = relation
-    this.heartbeatMs = heartbeatMs
+  constructor(nodeId: string, streamId: string, interest: PeerInterest<Peer>) {
+    this.nodeId = nodeId
+    this.streamId = streamId
     this.#interest = interest
   }
 
-  /** Both nodes know what the other one listens to, and have caught up with its messages. */
-  get isSettled(): boolean {
-    const { history } = this
-    return this.#isReady && this.#isLive && (history === undefined || (history.isLive && history.isFed))
+  /** The patterns of the peer are known, and it is sent what matches them. */
+  get isReady(): boolean {
+    return this.#isReady
   }
 
-  /** Bytes of messages that it has not taken in. */
+  /** Both nodes know the patterns of the other one. */
+  get isSettled(): boolean {
+    return this.#isReady && this.#isLive
+  }
+
+  /** Bytes of messages that it has not acknowledged. */
   get pendingBytes(): number {
     return this.#pendingBytes
   }
 
-  /** Since when something waits for it; `undefined` when nothing does. */
-  get pendingSinceMs(): number | undefined {
-    return this.#pending[0]?.receipt.sinceMs
+  /**
+   * Called {@link LOOKS_PER_TIMEOUT} times per timeout. Returns whether one frame was the oldest unacknowledged one for a timeout.
+   * It counts looks, not time: a node that was busy for long has not read the acknowledgements yet.
+   */
+  isOverdue(): boolean {
+    const oldest = this.#pending[0]?.group
+    const isSame = oldest !== undefined && oldest === this.#oldestGroup
+    this.#oldestGroup = oldest
+    this.#looksAtOldest = isSame ? this.#looksAtOldest + 1 : 0
+    return this.#looksAtOldest >= LOOKS_PER_TIMEOUT
   }
 
-  /** Tells it, first of all, what this node listens to. */
+  /** Tells it, first of all, the patterns of this node. */
   introduce(patterns: Iterable<string>): void {
     for (const pattern of patterns) this.outbox.add(FRAME.add, Buffer.from(pattern))
     this.outbox.add(FRAME.ready, new Uint8Array(0))
   }
 
-  /** Tells it that this node listens with a pattern, or no longer does. */
+  /** Tells it that this node wants what matches a pattern, or no longer does. */
   tell(pattern: string, isAdded: boolean): void {
     this.outbox.add(isAdded ? FRAME.add : FRAME.remove, Buffer.from(pattern))
   }
 
-  /** The receipt waits for all that was added to the outbox. */
-  expect(receipt: Receipt, bytes: number): void {
+  /** The group waits until the peer has acknowledged all that was added to the outbox. */
+  expect(group: AckGroup, bytes: number): void {
     const last = this.#pending[this.#pending.length - 1]
     this.#pendingBytes += bytes
-    if (last?.receipt === receipt) {
+    if (last?.group === group) {
       last.sequence = this.outbox.lastSequence
       last.bytes += bytes
       return
     }
-    receipt.waitingCount++
-    this.#pending.push({ receipt, sequence: this.outbox.lastSequence, bytes })
+    group.waitingCount++
+    this.#pending.push({ group, sequence: this.outbox.lastSequence, bytes })
   }
 
-  /** It has taken in all frames up to this one. Returns whether there are so many. */
+  /** It has acknowledged all frames up to this one. Returns whether there are so many. */
   acked(sequence: number): boolean {
     if (!this.outbox.acked(sequence)) return false
     for (
@@ -105,7 +114,7 @@ export class Peer {
     return true
   }
 
-  /** It listens with a pattern. Returns whether that is still within bounds. */
+  /** It wants what matches a pattern. Returns whether that is still within bounds. */
   add(pattern: string): boolean {
     if (this.#patterns.has(pattern)) return true
     if (this.#patterns.size >= MAX_PATTERNS) return false
@@ -118,7 +127,7 @@ export class Peer {
     if (this.#patterns.delete(pattern) && this.#isReady) this.#interest.remove(pattern, this)
   }
 
-  /** It has told all that it listens to: from now on it is sent what matches, and told whether something was accepted before. */
+  /** It has told all its patterns: from now on it is sent what matches, and told whether messages were accepted before. */
   ready(mayHaveMissed: boolean): void {
     if (this.#isReady) return
     this.#isReady = true
@@ -126,12 +135,12 @@ export class Peer {
     this.outbox.add(FRAME.live, Uint8Array.of(mayHaveMissed ? 1 : 0))
   }
 
-  /** It knows what this node listens to. */
+  /** It knows the patterns of this node. */
   live(): void {
     this.#isLive = true
   }
 
-  /** The streams end here: nothing is sent to it any more, and nobody waits for it. */
+  /** The streams end: nothing more is sent to it, and nothing waits for it. */
   end(): void {
     if (this.#isReady) for (const pattern of this.#patterns) this.#interest.remove(pattern, this)
     this.#patterns = new Set()
@@ -143,6 +152,6 @@ export class Peer {
     const pending = this.#pending.shift()
     if (pending === undefined) return
     this.#pendingBytes -= pending.bytes
-    pending.receipt.answered()
+    pending.group.answered()
   }
 }

@@ -1,49 +1,52 @@
 import { FRAME_HEAD_BYTES } from './frames.js'
 import type { Hello } from './hello.js'
-import type { MeshHistory } from './history.js'
-import { Link, type LinkEvents } from './link.js'
-import type { MeshLog } from './logger.js'
-import type { MarkedMessage } from './message-frame.js'
-import { Peer } from './peer.js'
+import { Link, type LinkEvents, type PeerMessage } from './link.js'
+import { LOOKS_PER_TIMEOUT, Peer } from './peer.js'
 import { PeerInterest } from './peer-interest.js'
 import type { Wire } from './wire.js'
 
-/** For so long a lost link may come back, and the streams go on as if nothing had been; then the peer is given up. */
-export const GRACE_MS = 1_000
-/** A node with so many peers says that a real broker serves it better. */
+/** A node with so many peers warns that a real broker would serve it better. */
 const MANY_PEERS = 20
-/** Links at most: a full mesh of so many nodes is not what this is for. */
+/** Links at most: a mesh is not for so many nodes. */
 export const MAX_PEERS = 256
 /** The largest payload that any server can be set to take, with a key. */
 const MAX_FRAME_BYTES = 64 * 1024 * 1024 + 1_024
 
-/** What the peers of a node need to know of it. */
+/** Where a mesh writes what happens to its links; the logger of the server fits. */
+export interface MeshLogger {
+  debug(fields: object, message: string): void
+  info(fields: object, message: string): void
+  warn(fields: object, message: string): void
+}
+
+/** What {@link Peers} work with. */
 export interface PeersContext {
+  /** A link is lost when nothing comes over it for two of these. */
   readonly heartbeatMs: number
-  /** For which a peer may leave a frame without an acknowledgement. */
+  /** Time that a peer has to acknowledge a frame. */
   readonly timeoutMs: number
-  readonly log: MeshLog
-  /** See {@link Hello.rules}. */
-  readonly rules: string
-  readonly history: MeshHistory | undefined
-  /** What this node listens to. */
-  localPatterns(): Iterable<string>
+  /** Time that a lost link has to come back, before its peer is given up. */
+  readonly relinkMs: number
+  readonly logger: MeshLogger
+  /** See {@link Hello.rulesHash}. */
+  readonly rulesHash: string
+  /** Patterns of what this node wants. */
+  wantedPatterns(): Iterable<string>
   /** Whether this node has accepted a message since its start. */
   hasPublished(): boolean
   message: LinkEvents['message']
-  marked: LinkEvents['marked']
   malformed: LinkEvents['malformed']
   /** Messages of a peer may be missing. */
   gap(): void
   /** There is something to send to a peer. */
   dirty(peer: Peer): void
-  /** Both nodes know what the other one listens to. */
-  settled(peer: Peer): void
+  /** Both nodes know the patterns of the other one. */
+  settled(): void
   /** The peer has no link any more. */
   unlinked(peer: Peer): void
 }
 
-/** The nodes that this node has streams to, and what becomes of them when their links are lost. */
+/** The nodes that this node has streams to. Gives those up that do not answer, or whose links stay away. */
 export class Peers implements LinkEvents {
   readonly interest = new PeerInterest<Peer>()
   readonly #context: PeersContext
@@ -51,6 +54,7 @@ export class Peers implements LinkEvents {
   #lostCount = 0
   #isWarned = false
   #isLeaving = false
+  #lookTimer: NodeJS.Timeout | undefined
 
   constructor(context: PeersContext) {
     this.#context = context
@@ -69,30 +73,32 @@ export class Peers implements LinkEvents {
     return this.#peers.values()
   }
 
-  get(node: string): Peer | undefined {
-    return this.#peers.get(node)
+  get(nodeId: string): Peer | undefined {
+    return this.#peers.get(nodeId)
   }
 
-  isLinked(node: string): boolean {
-    return this.#peers.get(node)?.link !== undefined
+  isLinked(nodeId: string): boolean {
+    return this.#peers.get(nodeId)?.link !== undefined
   }
 
-  /** Begins streams with a node; those with the same node that there were are at an end. */
-  create({ node, heartbeatMs, rules }: Hello, relation: string): Peer {
-    const old = this.#peers.get(node)
-    if (old !== undefined) this.#end(old, false)
-    const peer = new Peer(node, relation, heartbeatMs, this.interest)
-    this.#peers.set(node, peer)
-    const isAlike = rules === this.#context.rules
-    if (isAlike) this.#context.history?.begin(peer)
-    else {
-      this.#context.history?.beginOther(peer)
-      this.#context.log.warn({ peer: node }, 'mesh peer has other history rules: its messages are not logged here')
-    }
-    peer.introduce(this.#context.localPatterns())
+  /** Begins to look for peers that do not answer. */
+  start(): void {
+    this.#lookTimer = setInterval(() => this.#giveUpOverdue(), this.#context.timeoutMs / LOOKS_PER_TIMEOUT)
+  }
+
+  /** Begins streams with a node; earlier streams with it end. */
+  create({ nodeId, rulesHash }: Hello, streamId: string): Peer {
+    const { logger, wantedPatterns } = this.#context
+    const old = this.#peers.get(nodeId)
+    if (old !== undefined) this.#end(old)
+    const peer = new Peer(nodeId, streamId, this.interest)
+    this.#peers.set(nodeId, peer)
+    if (rulesHash !== this.#context.rulesHash)
+      logger.warn({ peer: nodeId }, 'mesh peer has other history rules: its log has other messages')
+    peer.introduce(wantedPatterns())
     if (this.#peers.size >= MANY_PEERS && !this.#isWarned) {
       this.#isWarned = true
-      this.#context.log.warn(
+      logger.warn(
         { nodes: MANY_PEERS + 1 },
         'this mesh is large: every node is linked to every other; a real broker is the way',
       )
@@ -100,78 +106,41 @@ export class Peers implements LinkEvents {
     return peer
   }
 
-  /** Takes the link away: it is replaced by another one. What has come over it so far counts. Returns its connection, to be closed. */
+  /** Takes the link away, which is replaced by another one. Frames that have come over it count. Returns its connection, to be closed. */
   detach(peer: Peer): Wire | undefined {
-    const wire = peer.link?.wire
-    if (wire === undefined) return undefined
-    wire.mute()
-    peer.link = undefined
-    peer.lostAtMs = performance.now()
-    return wire
+    const { link } = peer
+    if (link === undefined) return undefined
+    link.wire.mute()
+    this.#unlink(peer)
+    return link.wire
   }
 
-  /** The streams go on over this connection, after what the peer has taken in. Returns whether it can be. */
+  /** The streams go on over this connection, after the frames that the peer has received. Returns whether it can be. */
   attach(peer: Peer, wire: Wire, received: number): boolean {
     if (!peer.acked(received)) return false
+    clearTimeout(peer.relinkTimer)
     peer.outbox.rewind(received)
-    const nowMs = performance.now()
     wire.maxFrameBytes = FRAME_HEAD_BYTES + MAX_FRAME_BYTES
-    peer.link = new Link(wire, peer, nowMs, this)
-    this.#context.log.info({ peer: peer.node, address: wire.remote }, 'mesh link is up')
-    peer.link.flush(nowMs)
+    peer.link = new Link(wire, peer, this.#context.heartbeatMs, this)
+    this.#context.logger.info({ peer: peer.nodeId, address: wire.remote }, 'mesh link is up')
+    peer.link.flush()
     return true
   }
 
-  /** Sends heartbeats; finds silent links, peers that do not answer, and those that do not come back. */
-  tick(nowMs: number, wasHeldUp: boolean): void {
-    const { heartbeatMs, timeoutMs } = this.#context
-    let isGap = false
-    for (const peer of [...this.#peers.values()]) {
-      const silentMs = peer.link?.tick(nowMs, heartbeatMs) ?? 0
-      const maxSilentMs = 2 * Math.max(heartbeatMs, peer.heartbeatMs)
-      const pendingMs = nowMs - (peer.pendingSinceMs ?? nowMs)
-      // What an event loop that was held up has not read yet is no silence of the peer.
-      if (silentMs > maxSilentMs && !wasHeldUp) peer.link?.wire.fail(new Error(`silent for ${Math.round(silentMs)} ms`))
-      if (pendingMs > timeoutMs && !wasHeldUp) {
-        peer.link?.wire.fail(new Error(`no acknowledgement for ${Math.round(pendingMs)} ms`))
-      } else if (peer.link !== undefined || nowMs - peer.lostAtMs < GRACE_MS) continue
-      this.#context.log.warn({ peer: peer.node }, 'mesh peer is given up until it is linked again')
-      this.#end(peer, false)
-      this.#context.unlinked(peer)
-      isGap = true
-    }
-    if (isGap) this.#context.gap()
-    this.#context.history?.tick(nowMs)
-  }
-
   /** Says goodbye to all; from then on a link may end. */
-  leave(nowMs: number): void {
+  leave(): void {
     this.#isLeaving = true
-    for (const { link } of this.#peers.values()) link?.leave(nowMs)
+    for (const { link, isReady } of this.#peers.values()) link?.leave(!isReady && this.#context.hasPublished())
   }
 
   /** Ends all streams and links at once. */
   clear(): void {
-    for (const peer of [...this.#peers.values()]) this.#end(peer, true)
-    this.#context.history?.stop()
+    clearInterval(this.#lookTimer)
+    for (const peer of [...this.#peers.values()]) this.#end(peer)
   }
 
-  message(key: string, payload: Uint8Array, isBinary: boolean): void {
-    this.#context.message(key, payload, isBinary)
-  }
-
-  marked(peer: Peer, message: MarkedMessage, key: string, payload: Uint8Array): void {
-    this.#context.marked(peer, message, key, payload)
-  }
-
-  log(peer: Peer, type: number, body: Buffer): void {
-    this.#context.history?.frame(peer, type, body)
-    if (peer.isSettled) this.#context.settled(peer)
-  }
-
-  acked(peer: Peer): void {
-    this.#context.history?.feed(peer)
-    if (peer.isSettled && peer.history !== undefined) this.#context.settled(peer)
+  message(message: PeerMessage, messageId: string | undefined): void {
+    this.#context.message(message, messageId)
   }
 
   malformed(): void {
@@ -184,37 +153,61 @@ export class Peers implements LinkEvents {
 
   ready(peer: Peer): void {
     peer.ready(this.#context.hasPublished())
-    if (peer.isSettled) this.#context.settled(peer)
+    if (peer.isSettled) this.#context.settled()
   }
 
   live(peer: Peer, mayHaveMissed: boolean): void {
     peer.live()
     if (mayHaveMissed) this.#context.gap()
-    if (peer.isSettled) this.#context.settled(peer)
+    if (peer.isSettled) this.#context.settled()
   }
 
-  goodbye(peer: Peer): void {
-    this.#context.log.info({ peer: peer.node }, 'mesh peer leaves')
+  goodbye(peer: Peer, mayHaveMissed: boolean): void {
+    this.#context.logger.info({ peer: peer.nodeId }, 'mesh peer leaves')
     peer.link?.wire.end()
-    this.#end(peer, true)
+    this.#end(peer)
+    if (mayHaveMissed) this.#context.gap()
     this.#context.unlinked(peer)
   }
 
   lost(peer: Peer, cause: Error): void {
-    peer.link = undefined
-    peer.lostAtMs = performance.now()
+    this.#unlink(peer)
     if (!this.#isLeaving) {
       this.#lostCount++
-      this.#context.log.warn({ peer: peer.node, err: cause }, 'mesh link is lost')
+      this.#context.logger.warn({ peer: peer.nodeId, err: cause }, 'mesh link is lost')
     }
     this.#context.unlinked(peer)
   }
 
-  #end(peer: Peer, isLeaving: boolean): void {
-    this.#peers.delete(peer.node)
+  #giveUpOverdue(): void {
+    const { timeoutMs } = this.#context
+    for (const peer of [...this.#peers.values()]) {
+      if (!peer.isOverdue()) continue
+      peer.link?.wire.fail(new Error(`no acknowledgement for ${timeoutMs} ms`))
+      this.#giveUp(peer)
+    }
+  }
+
+  #giveUp(peer: Peer): void {
+    this.#context.logger.warn({ peer: peer.nodeId }, 'mesh peer is given up until it is linked again')
+    this.#end(peer)
+    this.#context.unlinked(peer)
+    this.#context.gap()
+  }
+
+  #unlink(peer: Peer): void {
+    peer.link?.stop()
+    peer.link = undefined
+    clearTimeout(peer.relinkTimer)
+    peer.relinkTimer = setTimeout(() => this.#giveUp(peer), this.#context.relinkMs)
+  }
+
+  #end(peer: Peer): void {
+    this.#peers.delete(peer.nodeId)
+    clearTimeout(peer.relinkTimer)
+    peer.link?.stop()
     peer.link?.wire.destroy()
     peer.link = undefined
     peer.end()
-    this.#context.history?.end(peer, isLeaving)
   }
 }

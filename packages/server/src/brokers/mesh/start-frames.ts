@@ -1,9 +1,9 @@
-/** Bytes of what names a relation. */
-export const RELATION_BYTES = 8
+/** Bytes of {@link Start.streamId}. */
+export const STREAM_ID_BYTES = 8
 const NUMBER_BYTES = 6
 const RECEIVED_AT = 1
 const GENERATION_AT = RECEIVED_AT + NUMBER_BYTES
-const RELATION_AT = GENERATION_AT + NUMBER_BYTES
+const STREAM_ID_AT = GENERATION_AT + NUMBER_BYTES
 
 /** What both `start` and `started` say of the streams between two nodes. */
 export interface Started {
@@ -18,7 +18,7 @@ export interface Start extends Started {
   /** Grows with every link that the sender starts, to any node: of two links the one with the higher number holds. */
   readonly generation: number
   /** Names the streams between two nodes, from when they begin until one of the nodes gives the other up; 16 characters of `[0-9a-f]`. */
-  readonly relation: string
+  readonly streamId: string
 }
 
 export function encodeStarted({ isResumed, received }: Started): Buffer {
@@ -34,16 +34,16 @@ export function decodeStarted(body: Buffer): Started {
 }
 
 export function encodeStart(start: Start): Buffer {
-  const rest = Buffer.alloc(NUMBER_BYTES + RELATION_BYTES)
+  const rest = Buffer.alloc(NUMBER_BYTES + STREAM_ID_BYTES)
   rest.writeUIntLE(start.generation, 0, NUMBER_BYTES)
-  rest.write(start.relation, NUMBER_BYTES, 'hex')
+  rest.write(start.streamId, NUMBER_BYTES, 'hex')
   return Buffer.concat([encodeStarted(start), rest])
 }
 
 /** @throws {RangeError} when it is too short. */
 export function decodeStart(body: Buffer): Start {
   const generation = body.readUIntLE(GENERATION_AT, NUMBER_BYTES)
-  return { ...decodeStarted(body), generation, relation: body.toString('hex', RELATION_AT) }
+  return { ...decodeStarted(body), generation, streamId: body.toString('hex', STREAM_ID_AT) }
 }
 
 /** The body of an `ack`. */

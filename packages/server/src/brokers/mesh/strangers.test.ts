@@ -20,7 +20,10 @@ interface Node {
   readonly port: number
 }
 
-async function startNode(peers: readonly number[] = []): Promise<Node> {
+async function startNode(
+  peers: readonly number[] = [],
+  isWanted: (key: string) => boolean = () => true,
+): Promise<Node> {
   const keys: string[] = []
   const log: string[] = []
   const write = (fields: object, message: string) => {
@@ -39,10 +42,14 @@ async function startNode(peers: readonly number[] = []): Promise<Node> {
     dedupeWindowMs: 60_000,
     dedupeMaxIds: 1_000,
     ...historyOf(),
-    log: { debug: () => undefined, info: () => undefined, warn: write },
+    logger: { debug: () => undefined, info: () => undefined, warn: write },
   })
   onTestFinished(() => broker.stop())
-  await broker.start({ deliver: ({ key }) => keys.push(key), gap: () => undefined, status: () => undefined })
+  await broker.start({
+    deliver: ({ key }) => isWanted(key) && keys.push(key) > 0,
+    gap: () => undefined,
+    status: () => undefined,
+  })
   return { broker, keys, log, port: broker.address?.port ?? 0 }
 }
 
@@ -59,7 +66,7 @@ function open(port: number): Socket {
 async function openPeer(port: number): Promise<Socket> {
   const socket = open(port)
   await new Promise<void>((resolve, reject) => {
-    const identity = { node: STRANGER, namespace: 'test', heartbeatMs: 60_000, rules: '-'.repeat(16), secret: SECRET }
+    const identity = { nodeId: STRANGER, namespace: 'test', rulesHash: '-'.repeat(16), secret: SECRET }
     new Handshake(new Wire(socket, MAX_HANDSHAKE_FRAME_BYTES), 'dialer', identity, 5_000, {
       failed: reject,
       authenticated: (wire) => {
@@ -114,6 +121,8 @@ describe('a peer that breaks the rules', () => {
     ['cuts an acknowledgement short', encodeFrame(FRAME.ack, new Uint8Array(3))],
     ['sends a message that ends within its key', encodeFrame(FRAME.text, Buffer.from('\x09short'))],
     ['sends a message without anything', encodeFrame(FRAME.binary)],
+    ['sends a message that ends within its id', encodeFrame(FRAME.textWithId, Buffer.from('\x09short'))],
+    ['sends a message without a key', encodeFrame(FRAME.binaryWithId, Buffer.from('\x02id'))],
     ['listens with what is no pattern', encodeFrame(FRAME.add, Buffer.from('a*'))],
     ['sends a frame of no type', encodeFrame(200)],
     ['starts a link again', encodeFrame(FRAME.start, new Uint8Array(30))],
@@ -140,7 +149,7 @@ describe('a peer that breaks the rules', () => {
   })
 
   it('has messages counted that nobody listens to', async () => {
-    const a = await startNode()
+    const a = await startNode([], () => false)
     const peer = await openPeer(a.port)
     peer.write(textFrame('unwanted'))
     await eventually(() => expect(a.broker.stats()).toMatchObject({ receivedCount: 1, surplusCount: 1 }))

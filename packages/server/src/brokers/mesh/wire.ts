@@ -4,9 +4,11 @@ import { FrameReader, type OnFrame } from './frame-reader.js'
 /** Time for the last bytes of a connection that ends. */
 const MAX_END_MS = 1_000
 
-/** Who gets what comes over a {@link Wire}. */
+/** Handles what comes over a {@link Wire}. */
 export interface WireHandler {
   readonly frame: OnFrame
+  /** Bytes have come, before their frames are handled. */
+  received?(): void
   /** The socket is gone; nothing more comes. Once, and not after the handler has been taken off or has closed the wire itself. */
   closed(cause: Error): void
 }
@@ -25,8 +27,6 @@ export class Wire {
   #handler: WireHandler | undefined
   #error: Error | undefined
   #onEnd: (() => void) | undefined
-  /** Whether anything has come since this was last set to false. */
-  isHeard = true
   /** The other end, for the log. */
   readonly remote: string
 
@@ -99,7 +99,7 @@ export class Wire {
   }
 
   #read(chunk: Buffer): void {
-    this.isHeard = true
+    this.#handler?.received?.()
     try {
       this.#reader.push(chunk)
     } catch (error) {

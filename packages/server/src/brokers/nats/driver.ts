@@ -42,6 +42,7 @@ export class NatsDriver implements LinkDriver {
       history: log !== undefined,
       // What is not logged goes from server to server as it comes.
       ordered: log?.history.covers('#') === true,
+      sharedLog: log !== undefined,
       confirms: true,
       queueGroups: false,
       durable: log !== undefined,

@@ -38,6 +38,7 @@ export class RabbitmqDriver implements LinkDriver {
       history: hasHistory(history),
       // Messages of two nodes may come into the queues of two others in either order; those of the log may not.
       ordered: false,
+      sharedLog: hasHistory(history),
       confirms: true,
       queueGroups: false,
       durable: hasHistory(history),

@@ -26,6 +26,7 @@ export class RedisDriver implements LinkDriver {
       history: hasLog,
       // Of a cluster too: a key has one place there.
       ordered: true,
+      sharedLog: hasLog,
       confirms: true,
       queueGroups: false,
       durable: hasLog,

@@ -1,21 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { WebMQError } from 'webmq-client/protocol'
-import { historyOf } from 'webmq-conformance'
+import { brokerOptions, ListeningNode } from 'webmq-conformance'
 import type { BrokerSink, BrokerStatus, InboundMessage } from '../../ports/broker.js'
 import { RemoteBroker, type RemoteBrokerOptions } from './broker.js'
 import type { Link, LinkContext, LinkDelivery, LinkDriver, LinkEvents, LinkMessage } from './link.js'
 
-const OPTIONS: RemoteBrokerOptions = {
-  brokerNamespace: 'test',
-  brokerTimeoutMs: 2_000,
-  brokerStartTimeoutMs: 1_000,
-  brokerHeartbeatMs: 1_000,
-  brokerMaxPendingBytes: 1_048_576,
-  dedupeWindowMs: 60_000,
-  dedupeMaxIds: 1_000,
-  ...historyOf(),
-}
+const OPTIONS: RemoteBrokerOptions = brokerOptions({ brokerTimeoutMs: 2_000, brokerStartTimeoutMs: 1_000 })
 
 /** A link whose other end is the test: nothing happens at it by itself. */
 class TestLink implements Link {
@@ -79,6 +70,7 @@ class TestDriver implements LinkDriver {
   readonly capabilities = {
     history: false,
     ordered: true,
+    sharedLog: false,
     confirms: true,
     queueGroups: false,
     durable: false,
@@ -104,9 +96,10 @@ class Diary implements BrokerSink {
   readonly lines: string[] = []
   readonly messages: InboundMessage[] = []
 
-  deliver(message: InboundMessage): void {
+  deliver(message: InboundMessage): boolean {
     this.messages.push({ ...message, payload: new Uint8Array(message.payload) })
     this.lines.push(new TextDecoder().decode(message.payload))
+    return true
   }
 
   status(status: BrokerStatus): void {
@@ -122,7 +115,8 @@ async function started(options: Partial<RemoteBrokerOptions> = {}) {
   const driver = new TestDriver()
   const broker = new RemoteBroker(driver, { ...OPTIONS, ...options })
   const sink = new Diary()
-  await broker.start(sink)
+  const node = new ListeningNode(broker, sink)
+  await node.start()
   onTestFinished(() => broker.stop())
   const linkAt = async (index: number): Promise<TestLink> => {
     await vi.waitFor(() => expect(driver.links.length).toBeGreaterThan(index), { timeout: 5_000, interval: 5 })
@@ -130,7 +124,7 @@ async function started(options: Partial<RemoteBrokerOptions> = {}) {
   }
   const publish = (text: string, more: { readonly messageId?: string; readonly origin?: number } = {}) =>
     Promise.resolve(broker.publish({ key: 'a', payload: new TextEncoder().encode(text), isBinary: false, ...more }))
-  return { driver, broker, sink, link: await linkAt(0), linkAt, publish }
+  return { driver, node, broker, sink, link: await linkAt(0), linkAt, publish }
 }
 
 /** How a promise stands now. */
@@ -180,9 +174,9 @@ describe('RemoteBroker', () => {
   })
 
   it('after a loss: binds all, tells the gap, is up, and sends again what was not confirmed, in order', async () => {
-    const { link, linkAt, publish, broker, sink } = await started()
-    await broker.bind('a')
-    await broker.bind('b.#')
+    const { link, linkAt, publish, broker, sink, node } = await started()
+    await node.bind('a')
+    await node.bind('b.#')
     const publishes = ['1', '2', '3'].map((text) => publish(text))
     link.events.confirmed(1, false)
     link.events.lost(lostCause)
@@ -198,8 +192,8 @@ describe('RemoteBroker', () => {
   })
 
   it('delivers nothing before the gap is told', async () => {
-    const { link, linkAt, driver, broker, sink } = await started()
-    await broker.bind('a')
+    const { link, linkAt, driver, sink, node } = await started()
+    await node.bind('a')
     const waiting = gate()
     driver.bindsWait = waiting.passed
     link.events.lost(lostCause)
@@ -213,8 +207,8 @@ describe('RemoteBroker', () => {
   })
 
   it('says nothing of what a lost link still tells', async () => {
-    const { link, publish, broker, sink } = await started()
-    await broker.bind('a')
+    const { link, publish, sink, node } = await started()
+    await node.bind('a')
     const waiting = publish('1')
     link.events.lost(lostCause)
     link.echo(0)
@@ -224,8 +218,8 @@ describe('RemoteBroker', () => {
   })
 
   it('drops a message that was sent again and has come, and copies of overlapping subscriptions', async () => {
-    const { link, publish, broker, sink } = await started()
-    await broker.bind('a')
+    const { link, publish, broker, sink, node } = await started()
+    await node.bind('a')
     void publish('1')
     link.echo(0)
     link.echo(0)
@@ -237,8 +231,8 @@ describe('RemoteBroker', () => {
   })
 
   it('hands back the origin on the node that has published, and nowhere else', async () => {
-    const { link, publish, broker, sink } = await started()
-    await broker.bind('a')
+    const { link, publish, sink, node } = await started()
+    await node.bind('a')
     void publish('1', { origin: 7 })
     link.echo(0)
     link.echo(0, { node: 'another' })
@@ -246,9 +240,9 @@ describe('RemoteBroker', () => {
     link.confirmAll()
   })
 
-  it('drops what none of its patterns matches', async () => {
-    const { link, broker, sink } = await started()
-    await broker.bind('a.*')
+  it('counts as surplus what nobody on the node listens to', async () => {
+    const { link, broker, sink, node } = await started()
+    await node.bind('a.*')
     for (const key of ['a.b', 'a.b.c', 'b']) {
       link.events.deliver({ key, payload: new Uint8Array(0), isBinary: true, source: undefined })
     }
@@ -315,40 +309,51 @@ describe('RemoteBroker', () => {
   })
 
   it('lets binds wait for the next link, and gives up those that wait too long', async () => {
-    const { link, linkAt, broker, driver } = await started({ brokerTimeoutMs: 300 })
+    const { link, linkAt, driver, node } = await started({ brokerTimeoutMs: 300 })
     driver.failures.push(new Error('refused'))
     link.events.lost(lostCause)
-    await broker.bind('patient')
+    await node.bind('patient')
     expect((await linkAt(1)).calls).toEqual(['bind patient'])
     driver.links[1]?.events.lost(lostCause)
     driver.failures.push(...Array.from({ length: 100 }, () => new Error('refused')))
-    await expect(broker.bind('late')).rejects.toMatchObject({ code: 'E_BROKER_UNAVAILABLE' })
+    await expect(node.bind('late')).rejects.toMatchObject({ code: 'E_BROKER_UNAVAILABLE' })
     driver.failures.length = 0
     await vi.waitFor(() => expect(driver.links[2]?.calls).toEqual(['bind patient']), { timeout: 10_000 })
   })
 
   it('rejects a bind that the broker does not allow, and goes on', async () => {
-    const { link, broker, sink } = await started()
-    await expect(broker.bind('forbidden')).rejects.toMatchObject({ code: 'E_BROKER_REFUSED' })
-    await broker.bind('a')
+    const { link, sink, node } = await started()
+    await expect(node.bind('forbidden')).rejects.toMatchObject({ code: 'E_BROKER_REFUSED' })
+    await node.bind('a')
     link.events.deliver({ key: 'a', payload: new Uint8Array(0), isBinary: true, source: undefined })
     link.events.deliver({ key: 'forbidden', payload: new Uint8Array(0), isBinary: true, source: undefined })
     expect(sink.messages.map(({ key }) => key)).toEqual(['a'])
   })
 
-  it('unbinds with the last reference, also while a bind is under way', async () => {
-    const { link, broker, sink } = await started()
+  it('unbinds and binds again while the first bind is under way', async () => {
+    const { link, sink, node } = await started()
     const waiting = gate()
     link.bindsWait = waiting.passed
-    const binds = [broker.bind('a'), broker.bind('a')]
-    broker.unbind('a')
-    broker.unbind('a')
-    const again = broker.bind('a')
+    const bound = node.bind('a')
+    void node.unbind('a')
+    const again = node.bind('a')
     waiting.open()
-    await Promise.all([...binds, again])
+    await Promise.all([bound, again])
     expect(link.calls).toEqual(['bind a', 'unbind a', 'bind a'])
     link.events.deliver({ key: 'a', payload: new Uint8Array(0), isBinary: true, source: undefined })
     expect(sink.messages).toHaveLength(1)
+  })
+
+  it('does not remember messages that nobody wants: their ids take no room from those of wanted ones', async () => {
+    const { link, broker, sink, node } = await started({ dedupeMaxIds: 2 })
+    await node.bind('wanted')
+    const deliver = (key: string, messageId: string) =>
+      link.events.deliver({ key, payload: new Uint8Array(0), isBinary: true, source: undefined, messageId })
+    deliver('wanted', 'one')
+    for (let index = 0; index < 10; index++) deliver('unwanted', `other ${index}`)
+    deliver('wanted', 'one')
+    expect(sink.messages).toHaveLength(1)
+    expect(broker.stats()).toMatchObject({ receivedCount: 12, surplusCount: 11 })
   })
 
   it('tries to start until it is time to give up, and not when it is refused', async () => {

@@ -1,28 +1,28 @@
 import { randomBytes } from 'node:crypto'
 import { WebMQError } from 'webmq-client/protocol'
-import { Router } from '../../patterns/router.js'
 import type {
   Accepted,
   Broker,
   BrokerCapabilities,
   BrokerSink,
   BrokerStats,
-  InboundMessage,
+  BrokerStatus,
   OutboundMessage,
   Position,
   ReadRange,
   ReadResult,
 } from '../../ports/broker.js'
 import type { HistoryOptions } from '../../ports/history-rules.js'
-import { Heard } from '../dedupe/duplicate-filter.js'
+import { within } from '../../ports/within.js'
 import { PublishIds } from '../dedupe/publish-ids.js'
-import { OrderedLog } from '../log/history-log.js'
 import { Bindings } from './bindings.js'
-import { bundleEnd, decodeBundle, encodeBundle } from './bundle.js'
-import type { Link, LinkDelivery, LinkDriver, LinkEvents, LinkSource, LoggedDelivery } from './link.js'
+import { bundleEnd, encodeBundle } from './bundle.js'
+import type { Link, LinkDriver, LinkEvents, LinkSource } from './link.js'
 import { LinkKeeper } from './link-keeper.js'
-import { LogArrivals } from './log-arrivals.js'
+import { LinkSender } from './link-sender.js'
+import { LogReplica } from './log-replica.js'
 import { PendingPublishes } from './pending-publishes.js'
+import { Receiver } from './receiver.js'
 
 /** Options of a {@link RemoteBroker}; as in {@link ServerOptions}. */
 export interface RemoteBrokerOptions extends HistoryOptions {
@@ -36,53 +36,35 @@ export interface RemoteBrokerOptions extends HistoryOptions {
 }
 
 const NODE_BYTES = 8
-/** For which a read waits for the log to come to the place where it is to begin. */
-const MAX_ARRIVAL_MS = 2_000
 /** What is pending when a node stops gets this long, or `brokerTimeoutMs` if that is shorter. */
 const MAX_STOP_MS = 2_000
 const DUPLICATE: Accepted = { isDuplicate: true }
 
 /**
- * A broker that is reached over links which may be lost: everything that does not depend on which one it is.
+ * A broker that is reached over links which may be lost: everything that does not depend on which broker it is.
  *
- * While there is no link, publishes and binds wait. A new link first gets all bindings; then listeners are told of the gap, the log is
- * followed from where it was left, and what was not accepted is sent again, in order; receivers drop what they have. So a message
- * whose publish resolved has reached every node that had its bindings live, and comes to every other from the log, or as a gap.
+ * While there is no link, publishes and binds wait. A new link first gets all bindings. Then listeners are told of the gap, the log
+ * is followed from where it was left, and messages that were not accepted are sent again, in order; receivers drop duplicates. So a
+ * message whose publish resolved has reached every node that had its bindings live. All others get it from the log, or are told a gap.
  */
 export class RemoteBroker implements Broker {
   readonly name: string
   readonly capabilities: BrokerCapabilities
   readonly #driver: LinkDriver
   readonly #options: RemoteBrokerOptions
-  readonly #interest = new Router()
   readonly #bindings: Bindings
   readonly #pending: PendingPublishes
+  readonly #sender: LinkSender
+  readonly #receiver: Receiver
   readonly #ids: PublishIds
-  readonly #log: OrderedLog
-  readonly #arrivals = new LogArrivals()
-  /** Messages that have come live, and those of the log, whose copy on this node may begin anew. */
-  #heard: Heard
-  #heardLogged: Heard
-  /** What had come of the log that was lost: some of it may be sent again into the one after it. */
-  #heardBefore: Heard | undefined
-  /** Of the last message of the log. */
-  #logSource: LinkSource | undefined
-  #hasFollowed = false
+  /** Only with history. */
+  readonly #log: LogReplica | undefined
   #keeper: LinkKeeper | undefined
   #sink: BrokerSink | undefined
-  /** Names this life of the node to the others. */
-  #node = ''
-  /** Where messages are sent to; `undefined` until its bindings are live and its log is caught up with. */
-  #link: Link | undefined
-  /** The bindings of the link of the moment are live, and listeners were told of the gap before. */
-  #isHearing = false
-  #isBlocked = false
+  /** The bindings of the current link are live, and listeners were told of the gap before. */
+  #isReceiving = false
+  /** The last status that was told, in words. */
   #status = 'not started'
-  /** Of the last message that was given to a link. */
-  #sentSequence = 0
-  #receivedCount = 0
-  #surplusCount = 0
-  #malformedCount = 0
   #lostCount = 0
 
   constructor(driver: LinkDriver, options: RemoteBrokerOptions) {
@@ -91,9 +73,7 @@ export class RemoteBroker implements Broker {
     this.#driver = driver
     this.#options = options
     this.#bindings = new Bindings(options.brokerTimeoutMs)
-    this.#log = new OrderedLog(options)
-    this.#heard = new Heard(options)
-    this.#heardLogged = new Heard(options)
+    this.#receiver = new Receiver(options)
     this.#ids = new PublishIds({ windowMs: options.dedupeWindowMs, maxIds: options.dedupeMaxIds })
     this.#pending = new PendingPublishes({
       maxBytes: options.brokerMaxPendingBytes,
@@ -101,15 +81,17 @@ export class RemoteBroker implements Broker {
       confirmsByLog: driver.confirmsByLog === true,
       reason: () => `${driver.name} at ${driver.address} is ${this.#status}`,
     })
+    this.#sender = new LinkSender(this.#pending)
+    this.#log = driver.capabilities.history ? this.#createLog(options) : undefined
   }
 
   async start(sink: BrokerSink): Promise<void> {
     this.#sink = sink
-    this.#node = randomBytes(NODE_BYTES).toString('hex')
-    this.#heard = new Heard(this.#options)
-    this.#hasFollowed = false
+    const node = randomBytes(NODE_BYTES).toString('hex')
+    this.#receiver.start(node, sink)
+    this.#log?.start()
     const { brokerNamespace: namespace, brokerHeartbeatMs: heartbeatMs, brokerStartTimeoutMs } = this.#options
-    const context = { node: this.#node, namespace, heartbeatMs }
+    const context = { node, namespace, heartbeatMs }
     const keeper = new LinkKeeper({
       connect: (events, signal) => this.#driver.connect(context, events, signal),
       events: (isCurrent) => this.#events(isCurrent),
@@ -131,17 +113,12 @@ export class RemoteBroker implements Broker {
     }
   }
 
-  bind(pattern: string): void | Promise<void> {
+  bind(pattern: string): Promise<void> {
     this.#assertStarted()
-    this.#interest.add(pattern)
-    return this.#bindings.bind(pattern)?.catch((error: unknown) => {
-      this.#interest.remove(pattern)
-      throw error
-    })
+    return this.#bindings.bind(pattern)
   }
 
   unbind(pattern: string): void {
-    this.#interest.remove(pattern)
     this.#bindings.unbind(pattern)
   }
 
@@ -165,7 +142,7 @@ export class RemoteBroker implements Broker {
         next = to
       }
     } catch (error) {
-      // Beside those that are on their way, and may fail too.
+      // Others are on their way and may fail too: all of them are awaited.
       waiting.push(Promise.reject(error))
     }
     await Promise.all(waiting)
@@ -173,18 +150,13 @@ export class RemoteBroker implements Broker {
   }
 
   read(range: ReadRange, patterns: readonly string[]): ReadResult | Promise<ReadResult> {
-    if (!this.capabilities.history) throw new WebMQError('E_UNSUPPORTED', { detail: `history with ${this.name}` })
+    if (this.#log === undefined) throw new WebMQError('E_UNSUPPORTED', { detail: `history with ${this.name}` })
     this.#assertStarted()
-    const { since } = range
-    const { epoch, offset } = this.#log.position
-    if (since?.epoch !== epoch || since.offset <= offset) return this.#log.read(range, patterns)
-    // Another node was ahead of this one when it gave that position: to say now that it is of no log would be a gap that is none.
-    const waitMs = Math.min(MAX_ARRIVAL_MS, this.#options.brokerTimeoutMs)
-    return this.#arrivals.until(since.offset, waitMs).then(() => this.#log.read(range, patterns))
+    return this.#log.read(range, patterns)
   }
 
   position(): Position | undefined {
-    return this.capabilities.history && this.#hasFollowed ? this.#log.position : undefined
+    return this.#log?.position
   }
 
   stats(): BrokerStats {
@@ -192,9 +164,7 @@ export class RemoteBroker implements Broker {
     return {
       acceptedCount,
       rejectedCount,
-      receivedCount: this.#receivedCount,
-      surplusCount: this.#surplusCount,
-      malformedCount: this.#malformedCount,
+      ...this.#receiver.counts,
       pendingCount: count,
       pendingBytes: byteCount,
       lostCount: this.#lostCount,
@@ -205,15 +175,15 @@ export class RemoteBroker implements Broker {
     const keeper = this.#keeper
     if (keeper === undefined) return
     this.#keeper = undefined
-    if (this.#link !== undefined)
-      await within(this.#pending.idle(), Math.min(MAX_STOP_MS, this.#options.brokerTimeoutMs))
+    if (this.#sender.hasLink) await within(this.#pending.idle(), Math.min(MAX_STOP_MS, this.#options.brokerTimeoutMs))
     await keeper.stop()
-    this.#arrivals.giveUp()
-    this.#link = undefined
-    this.#isHearing = false
+    this.#log?.stop()
+    this.#sender.lose()
+    this.#isReceiving = false
     this.#bindings.lose()
     this.#tell('down')
     this.#sink = undefined
+    this.#receiver.stop()
     this.#pending.refuseAll('the server stops')
     this.#bindings.refuseAll(new WebMQError('E_BROKER_UNAVAILABLE', { detail: 'the server stops' }))
   }
@@ -223,26 +193,18 @@ export class RemoteBroker implements Broker {
     const first = messages[from] as OutboundMessage
     if (to - from === 1) return this.publish(first)
     this.#assertStarted()
-    return this.#handOn(this.#pending.addBundle(first.key, encodeBundle(messages, from, to), to - from))
+    return this.#sender.sendBundle(first.key, encodeBundle(messages, from, to), to - from)
   }
 
-  #send(outbound: OutboundMessage): Promise<Accepted> {
-    return this.#handOn(this.#pending.add(outbound, this.#isLogged(outbound.key)))
+  #send(message: OutboundMessage): Promise<Accepted> {
+    return this.#sender.send(message, this.#isLogged(message.key))
   }
 
-  #handOn({ message, accepted }: ReturnType<PendingPublishes['add']>): Promise<Accepted> {
-    if (this.#link !== undefined && !this.#isBlocked) {
-      this.#sentSequence = message.sequence
-      this.#link.publish(message)
-    }
-    return accepted
-  }
-
-  /** What one link tells; `isCurrent` says whether it is still the one of the moment. */
+  /** What one link tells; `isCurrent` says whether it is still the current one. */
   #events(isCurrent: () => boolean): Omit<LinkEvents, 'lost'> {
     return {
       deliver: (delivery) => {
-        if (this.#isHearing && isCurrent()) this.#deliver(delivery)
+        if (this.#isReceiving && isCurrent()) this.#receiver.deliver(delivery)
       },
       confirmed: (sequence, isCumulative, accepted) => {
         if (isCurrent()) this.#pending.confirm(sequence, isCumulative, accepted)
@@ -253,154 +215,83 @@ export class RemoteBroker implements Broker {
       blocked: (isBlocked, reason) => {
         if (isCurrent()) this.#setBlocked(isBlocked, reason)
       },
-      malformed: () => {
-        this.#malformedCount++
-      },
-      surplus: () => {
-        this.#receivedCount++
-        this.#surplusCount++
-      },
+      malformed: () => this.#receiver.malformed(),
+      surplus: () => this.#receiver.surplus(),
     }
   }
 
-  /** Until the bindings are live nothing that the link brought was delivered: what came before the gap is told is a part of it. */
+  /** Messages that come before the bindings are live are dropped: they are a part of the gap that is told then. */
   async #prepare(link: Link, isFirst: boolean): Promise<void> {
     await this.#bindings.moveTo(link)
     if (!isFirst) this.#sink?.gap('broker-lost', (pattern) => !this.#covers(pattern))
-    this.#isHearing = true
-    await this.#follow(link)
+    this.#isReceiving = true
+    await this.#log?.follow(link)
   }
 
-  async #follow(link: Link): Promise<void> {
-    if (!this.capabilities.history || link.follow === undefined) return
-    const place = this.#hasFollowed ? { ...this.#log.position, source: this.#logSource } : undefined
-    await link.follow(place, {
-      begins: (start, isContinued) => {
-        if (!isContinued) this.#restartLog(start)
+  #createLog(options: RemoteBrokerOptions): LogReplica {
+    return new LogReplica(options, {
+      added: (delivery, position, wasDelivered) => {
+        this.#receiver.countLogged(false)
+        // Before the sender would send it again.
+        this.#confirmOwn(delivery.source, { position, isDuplicate: false })
+        if (!wasDelivered) this.#receiver.deliverLogged(delivery, position)
       },
-      message: (delivery) => this.#deliverLogged(delivery),
+      duplicate: ({ source }) => {
+        this.#receiver.countLogged(true)
+        // Either the same message that was sent again, or another that has its id.
+        this.#confirmOwn(source, DUPLICATE)
+      },
+      gap: (reason) => this.#sink?.gap(reason, (pattern) => this.#covers(pattern)),
     })
   }
 
-  #restartLog(start: Position): void {
-    const reason = start.epoch === this.#log.position.epoch ? 'history-expired' : 'epoch-changed'
-    this.#log.restart(start.epoch, start.offset)
-    this.#logSource = undefined
-    this.#heardBefore = this.#hasFollowed ? this.#heardLogged : undefined
-    this.#heardLogged = new Heard(this.#options)
-    this.#arrivals.giveUp()
-    if (this.#hasFollowed) this.#sink?.gap(reason, (pattern) => this.#covers(pattern))
-    this.#hasFollowed = true
+  /** A message of this node that is in the log was accepted. */
+  #confirmOwn(source: LinkSource | undefined, accepted: Accepted): void {
+    if (this.#receiver.isOwn(source)) this.#pending.confirm(source.sequence, false, accepted)
   }
 
+  /** The status is told first: a publish that a handler of it makes queues behind those that wait. */
   #established(link: Link): void {
-    this.#link = link
-    this.#tell(this.#isBlocked ? 'blocked' : 'up')
-    if (!this.#isBlocked) this.#sendAfter(0)
+    this.#tell(this.#sender.isBlocked ? 'blocked' : 'up')
+    this.#sender.use(link)
   }
 
   #lost(cause: Error): void {
-    if (this.#link !== undefined) this.#lostCount++
+    if (this.#sender.hasLink) this.#lostCount++
     this.#unlink(cause)
   }
 
   #unlink(cause: Error): void {
-    this.#link = undefined
-    this.#isHearing = false
-    this.#isBlocked = false
+    this.#sender.lose()
+    this.#isReceiving = false
     this.#bindings.lose()
     this.#tell('down', cause)
   }
 
   #setBlocked(isBlocked: boolean, reason?: string): void {
-    if (isBlocked === this.#isBlocked) return
-    this.#isBlocked = isBlocked
-    if (this.#link === undefined) return
-    if (isBlocked) this.#tell('blocked', new Error(reason ?? 'it takes no messages'))
-    else {
-      this.#tell('up')
-      this.#sendAfter(this.#sentSequence)
+    if (isBlocked === this.#sender.isBlocked) return
+    if (isBlocked) this.#sender.block(true)
+    if (this.#sender.hasLink) {
+      if (isBlocked) this.#tell('blocked', new Error(reason ?? 'it takes no messages'))
+      else this.#tell('up')
     }
-  }
-
-  #sendAfter(sequence: number): void {
-    for (const message of [...this.#pending.messagesAfter(sequence)]) {
-      this.#sentSequence = Math.max(this.#sentSequence, message.sequence)
-      this.#link?.publish(message)
-    }
-  }
-
-  #deliver(delivery: LinkDelivery): void {
-    const { key, payload, isBinary, source } = delivery
-    if (source?.isBundle === true) {
-      this.#deliverBundle(key, payload, source)
-      return
-    }
-    this.#receivedCount++
-    if (this.#isUnwanted(key) || this.#heard.note(delivery, performance.now())) this.#surplusCount++
-    else this.#sink?.deliver(this.#inbound(key, payload, isBinary, source, undefined))
-  }
-
-  #deliverLogged(delivery: LoggedDelivery): void {
-    const { key, payload, isBinary, source, offset, timeMs } = delivery
-    this.#receivedCount++
-    const isOwn = source?.node === this.#node
-    if (this.#heardLogged.note(delivery, timeMs)) {
-      this.#surplusCount++
-      // Unless it is the same that was sent again, another has its id.
-      if (isOwn) this.#pending.confirm(source.sequence, false, DUPLICATE)
-      return
-    }
-    this.#log.follow(offset, key, payload, isBinary, timeMs)
-    this.#arrivals.reached(offset)
-    this.#logSource = source
-    const { epoch } = this.#log.position
-    // Caught up with before it would be sent again.
-    if (isOwn) this.#pending.confirm(source.sequence, false, { position: { epoch, offset }, isDuplicate: false })
-    const wasDelivered = this.#heardBefore?.note(delivery, timeMs) === true
-    if (wasDelivered || this.#isUnwanted(key)) return
-    this.#sink?.deliver(this.#inbound(key, payload, isBinary, source, { epoch, offset }))
-  }
-
-  #inbound(
-    key: string,
-    payload: Uint8Array,
-    isBinary: boolean,
-    source: LinkSource | undefined,
-    position: Position | undefined,
-  ): InboundMessage {
-    const origin = source?.node === this.#node ? source.origin : undefined
-    if (position === undefined)
-      return origin === undefined ? { key, payload, isBinary } : { key, payload, isBinary, origin }
-    return origin === undefined ? { key, payload, isBinary, position } : { key, payload, isBinary, position, origin }
-  }
-
-  #deliverBundle(key: string, payload: Uint8Array, source: LinkSource): void {
-    const messages = decodeBundle(key, payload)
-    this.#receivedCount += messages?.length ?? 1
-    if (messages === undefined) this.#malformedCount++
-    else if (this.#isUnwanted(key) || this.#heard.noteSource(source)) this.#surplusCount += messages.length
-    else for (const message of messages) this.#sink?.deliver(message)
-  }
-
-  #isUnwanted(key: string): boolean {
-    return this.#interest.match(key).length === 0
+    if (!isBlocked) this.#sender.block(false)
   }
 
   #isLogged(key: string): boolean {
-    return this.capabilities.history && this.#log.logs(key)
+    return this.#log?.logs(key) === true
   }
 
   #covers(pattern: string): boolean {
-    return this.capabilities.history && this.#log.covers(pattern)
+    return this.#log?.covers(pattern) === true
   }
 
-  /** A bundle has one place, and each message of the log has one of its own. */
+  /** A bundle has one position, and each message of the log needs its own. */
   #takesBundle(message: OutboundMessage | undefined): boolean {
     return this.#driver.takesBundles && message !== undefined && !this.#isLogged(message.key)
   }
 
-  #tell(status: 'up' | 'blocked' | 'down', cause?: Error): void {
+  #tell(status: BrokerStatus, cause?: Error): void {
     this.#status = cause === undefined ? status : `${status} (${cause.message})`
     this.#sink?.status(status, cause)
   }
@@ -408,13 +299,4 @@ export class RemoteBroker implements Broker {
   #assertStarted(): void {
     if (this.#keeper === undefined) throw new WebMQError('E_BROKER_UNAVAILABLE', { detail: 'it is not started' })
   }
-}
-
-async function within(promise: Promise<void>, limitMs: number): Promise<void> {
-  let timer: NodeJS.Timeout | undefined
-  const limit = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, limitMs)
-  })
-  await Promise.race([promise, limit])
-  clearTimeout(timer)
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import { historyOf } from 'webmq-conformance'
+import { brokerOptions, historyOf, ListeningNode } from 'webmq-conformance'
 import type { BrokerSink, BrokerStatus, InboundMessage, Position } from '../../ports/broker.js'
 import { RemoteBroker } from './broker.js'
 import type { Link, LinkDriver, LinkEvents, LinkMessage, LogFollower, LogPlace } from './link.js'
@@ -66,10 +66,11 @@ class LogLink implements Link {
 class Diary implements BrokerSink {
   readonly lines: string[] = []
 
-  deliver({ payload, position }: InboundMessage): void {
+  deliver({ payload, position }: InboundMessage): boolean {
     this.lines.push(
       `${Buffer.from(payload)}${position === undefined ? '' : ` at ${position.epoch}:${position.offset}`}`,
     )
+    return true
   }
 
   status(status: BrokerStatus): void {
@@ -87,27 +88,28 @@ async function started(log: TestLog) {
     name: 'test',
     address: 'nowhere',
     takesBundles: true,
-    capabilities: { history: true, ordered: true, confirms: true, queueGroups: false, durable: true, manyNodes: true },
+    capabilities: {
+      history: true,
+      ordered: true,
+      sharedLog: true,
+      confirms: true,
+      queueGroups: false,
+      durable: true,
+      manyNodes: true,
+    },
     connect: async ({ node }, events) => {
       const link = new LogLink(log, events, node)
       links.push(link)
       return link
     },
   }
-  const broker = new RemoteBroker(driver, {
-    brokerNamespace: 'test',
-    brokerTimeoutMs: 2_000,
-    brokerStartTimeoutMs: 1_000,
-    brokerHeartbeatMs: 1_000,
-    brokerMaxPendingBytes: 1_048_576,
-    dedupeWindowMs: 60_000,
-    dedupeMaxIds: 1_000,
-    ...historyOf('chat.#=1000'),
-  })
+  const options = brokerOptions({ brokerTimeoutMs: 2_000, brokerStartTimeoutMs: 1_000, ...historyOf('chat.#=1000') })
+  const broker = new RemoteBroker(driver, options)
   const diary = new Diary()
-  await broker.start(diary)
+  const node = new ListeningNode(broker, diary)
+  await node.start()
   onTestFinished(() => broker.stop())
-  for (const pattern of ['chat.1', 'news', '#']) await broker.bind(pattern)
+  for (const pattern of ['chat.1', 'news', '#']) await node.bind(pattern)
   const linkAt = (index: number) =>
     vi.waitFor(() => {
       const link = links[index]

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { WebMQError } from 'webmq-client/protocol'
+import { deferred } from '../../ports/deferred.js'
 import { fullJitterMs } from './backoff.js'
 import { limitedSignal } from './limited-signal.js'
 import type { Link, LinkEvents } from './link.js'
@@ -7,7 +8,7 @@ import type { Link, LinkEvents } from './link.js'
 /** What a {@link LinkKeeper} works with. */
 export interface LinkKeeperContext {
   readonly connect: (events: LinkEvents, signal: AbortSignal) => Promise<Link>
-  /** What becomes of what a link tells; `isCurrent` turns false when the link is lost or closed. */
+  /** Handlers for the events of a link; `isCurrent` turns false when the link is lost or closed. */
   readonly events: (isCurrent: () => boolean) => Omit<LinkEvents, 'lost'>
   /** Makes a new link ready; when it rejects, the link is given up. */
   readonly prepare: (link: Link, isFirst: boolean) => Promise<void>
@@ -15,18 +16,18 @@ export interface LinkKeeperContext {
   readonly established: (link: Link) => void
   /** A link is lost, established or not. */
   readonly lost: (cause: Error) => void
-  /** A try has failed, and its link if there was one is closed; there will be another. */
+  /** An attempt has failed and its link, if any, is closed; another attempt follows. */
   readonly failed: (cause: Error) => void
   readonly random?: () => number
 }
 
-/** A try to connect and to bring all bindings live ends after this. */
+/** Limit for one attempt to connect and to bring all bindings live. */
 const MAX_ATTEMPT_MS = 30_000
 const BACKOFF = { baseMs: 100, maxMs: 5_000 }
-/** A link that lives shorter than this counts as a try that failed, so that one that is cut at once is not made again at once. */
+/** A link that lives shorter than this counts as a failed attempt: a broker that cuts at once is not dialled again at once. */
 const MIN_LIFE_MS = 1_000
 
-/** Keeps one link at a time, and gets another when it is lost, until stopped. */
+/** Keeps one link at a time and replaces a lost one, until stopped. */
 export class LinkKeeper {
   readonly #context: LinkKeeperContext
   readonly #stopping = new AbortController()
@@ -41,7 +42,7 @@ export class LinkKeeper {
 
   /**
    * Resolves when the first link is established.
-   * @throws `E_BROKER_REFUSED` at once, and the last failure after `timeoutMs`; it is then to be stopped.
+   * @throws `E_BROKER_REFUSED` at once, or the last failure after `timeoutMs`. Call `stop` then.
    */
   async start(timeoutMs: number): Promise<void> {
     const deadlineMs = performance.now() + timeoutMs
@@ -63,7 +64,7 @@ export class LinkKeeper {
     throw new Error('stopped')
   }
 
-  /** Closes the link, and gets no other. */
+  /** Closes the link and makes no other. */
   async stop(): Promise<void> {
     this.#stopping.abort()
     await this.#running
@@ -73,7 +74,7 @@ export class LinkKeeper {
     return this.#stopping.signal
   }
 
-  /** From one link to the next. */
+  /** Runs until stopped: waits for the loss of a link, then makes the next. */
   async #keep(first: LinkLife): Promise<void> {
     let life: LinkLife | undefined = first
     while (life !== undefined) {
@@ -119,7 +120,7 @@ export class LinkKeeper {
       life.sinceMs = performance.now()
       this.#context.established(link)
     } catch (error) {
-      // A connection that comes too late is closed too.
+      // `life.begin` closes a link that comes too late.
       connecting.catch(() => undefined)
       await life.close()
       throw error
@@ -136,16 +137,15 @@ export class LinkKeeper {
   }
 
   async #sleep(ms: number): Promise<void> {
-    // Ends early when stopped; whoever sleeps looks.
+    // Ends early when stopped; the caller checks.
     await sleep(ms, undefined, { signal: this.#signal }).catch(() => undefined)
   }
 }
 
-/** One link, from before it is there to its end. */
+/** One link, from the attempt to connect until its end. */
 class LinkLife {
   sinceMs = performance.now()
-  readonly lost: Promise<Error>
-  #tellLost: (cause: Error) => void = () => undefined
+  readonly #lost = deferred<Error>()
   #link: Link | undefined
   #isCurrent = true
   readonly #onLost: (cause: Error) => void
@@ -153,9 +153,11 @@ class LinkLife {
   /** @param onLost Called at once when the link is lost. */
   constructor(onLost: (cause: Error) => void) {
     this.#onLost = onLost
-    this.lost = new Promise((resolve) => {
-      this.#tellLost = resolve
-    })
+  }
+
+  /** Resolves with the cause when the link is lost. */
+  get lost(): Promise<Error> {
+    return this.#lost.promise
   }
 
   get isCurrent(): boolean {
@@ -171,7 +173,7 @@ class LinkLife {
   lose(cause: Error): void {
     if (this.#isCurrent && this.#link !== undefined) this.#onLost(cause)
     this.#isCurrent = false
-    this.#tellLost(cause)
+    this.#lost.resolve(cause)
   }
 
   async close(): Promise<void> {

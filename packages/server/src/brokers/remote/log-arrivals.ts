@@ -1,39 +1,29 @@
-interface Waiting {
-  readonly offset: number
-  settle(): void
-}
+import { type Deferred, deferred } from '../../ports/deferred.js'
+import { within } from '../../ports/within.js'
 
 /**
- * Those who wait until a node's copy of the log has come to a place. Nodes follow the log side by side: a client that comes from another
- * node may have been given what has not come to this one yet.
+ * Reads that wait until a node's copy of the log has reached an offset. Nodes follow the log side by side, so a client that comes from
+ * another node may know a position that has not come to this one yet.
  */
 export class LogArrivals {
-  readonly #waiting = new Set<Waiting>()
+  readonly #offsets = new Map<Deferred<void>, number>()
 
-  /** Resolves when the place has been reached, when the log has begun anew, or after `timeoutMs`. */
-  until(offset: number, timeoutMs: number): Promise<void> {
-    return new Promise((resolve) => {
-      const waiting: Waiting = {
-        offset,
-        settle: () => {
-          clearTimeout(timer)
-          this.#waiting.delete(waiting)
-          resolve()
-        },
-      }
-      const timer = setTimeout(waiting.settle, timeoutMs)
-      this.#waiting.add(waiting)
-    })
+  /** Resolves when the offset has been reached, when the log has begun anew, or after `timeoutMs`. */
+  async until(offset: number, timeoutMs: number): Promise<void> {
+    const arrival = deferred()
+    this.#offsets.set(arrival, offset)
+    await within(arrival.promise, timeoutMs)
+    this.#offsets.delete(arrival)
   }
 
-  /** The copy has come to this place. Cost: nothing when nobody waits. */
+  /** The copy has reached this offset. Cost: nothing when no read waits. */
   reached(offset: number): void {
-    if (this.#waiting.size === 0) return
-    for (const waiting of this.#waiting) if (waiting.offset <= offset) waiting.settle()
+    if (this.#offsets.size === 0) return
+    for (const [arrival, wanted] of this.#offsets) if (wanted <= offset) arrival.resolve()
   }
 
-  /** What they wait for will not come. */
+  /** The log has begun anew, or ends: no offset that a read waits for will come. */
   giveUp(): void {
-    for (const waiting of this.#waiting) waiting.settle()
+    for (const arrival of this.#offsets.keys()) arrival.resolve()
   }
 }

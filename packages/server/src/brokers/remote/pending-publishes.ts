@@ -1,5 +1,6 @@
 import { WebMQError } from 'webmq-client/protocol'
 import type { Accepted, OutboundMessage } from '../../ports/broker.js'
+import { type Deferred, deferred } from '../../ports/deferred.js'
 import type { LinkMessage } from './link.js'
 import { PayloadCopier } from './payload-copier.js'
 import { MAX_PENDING_MESSAGES } from './sequence-windows.js'
@@ -11,20 +12,20 @@ export interface PendingPublishesOptions {
   readonly timeoutMs: number
   /** As {@link LinkDriver.confirmsByLog}. */
   readonly confirmsByLog: boolean
-  /** Says why messages are not accepted just now; becomes part of the error. */
+  /** Why messages are not accepted now; becomes part of the error. */
   readonly reason: () => string
 }
 
 /** A message that has been taken in. */
 interface PendingPublish {
   readonly message: LinkMessage
-  /** Settles with the answer of the broker, or when it has waited for too long. */
+  /** Settles with the broker's answer, or when the message has waited too long. */
   readonly accepted: Promise<Accepted>
 }
 
 interface Pending {
   readonly message: LinkMessage
-  /** Messages that it stands for. */
+  /** Messages in it: more than one in a bundle. */
   readonly messageCount: number
   readonly byteCount: number
   readonly deadlineMs: number
@@ -32,15 +33,15 @@ interface Pending {
   reject(error: unknown): void
 }
 
-/** What a message costs beside its payload, roughly. */
+/** Memory of a message beside its payload, roughly. */
 const MESSAGE_OVERHEAD_BYTES = 256
-/** One for all that have nothing else to tell. */
+/** Shared by all publishes without a position. */
 const ACCEPTED: Accepted = { isDuplicate: false }
 
 /** Messages that the broker has not accepted yet, in the order of their sequences, bounded in number, bytes and time. */
 export class PendingPublishes {
   readonly #options: PendingPublishesOptions
-  /** From the oldest that waits; those that are settled in between are empty. */
+  /** From the oldest that waits; settled ones in between are empty. */
   #entries: (Pending | undefined)[] = []
   readonly #payloads = new PayloadCopier()
   #head = 0
@@ -50,7 +51,7 @@ export class PendingPublishes {
   #acceptedCount = 0
   #rejectedCount = 0
   #timer: NodeJS.Timeout | undefined
-  #idle: (() => void) | undefined
+  #idle: Deferred<void> | undefined
 
   constructor(options: PendingPublishesOptions) {
     this.#options = options
@@ -72,7 +73,7 @@ export class PendingPublishes {
     return this.#rejectedCount
   }
 
-  /** Several messages of a key in one payload, which is kept as it is; otherwise as {@link add}. */
+  /** As {@link add}, with several messages of a key in one payload, which is kept, not copied. */
   addBundle(key: string, payload: Uint8Array, messageCount: number): PendingPublish {
     const message = {
       sequence: this.#nextSequence(payload.length),
@@ -102,7 +103,7 @@ export class PendingPublishes {
   #nextSequence(payloadBytes: number): number {
     const span = this.#entries.length - this.#head
     const isFull = this.#byteCount + payloadBytes + MESSAGE_OVERHEAD_BYTES > this.#options.maxBytes
-    // The first is taken whatever its size: a limit below the largest message must not stop everything.
+    // The first message is taken whatever its size: a limit below the largest message must not stop everything.
     if (span >= MAX_PENDING_MESSAGES || (this.#count > 0 && isFull)) {
       this.#rejectedCount++
       throw this.#unavailable(`${this.#count} messages, ${this.#byteCount} bytes wait for it`)
@@ -124,13 +125,13 @@ export class PendingPublishes {
   }
 
   /**
-   * The broker has accepted a message, or all up to it. Sequences that do not wait any more are left alone, and so are those that wait for their
-   * place in the log.
+   * The broker has accepted a message, or all up to it. Has no effect on messages that no longer wait, or that wait for their
+   * position in the log.
    */
   confirm(sequence: number, isCumulative: boolean, accepted?: Accepted): void {
     const first = isCumulative ? this.#headSequence : sequence
     for (let at = first; at <= sequence; at++) {
-      const pending = accepted === undefined && this.#waitsForPlace(at) ? undefined : this.#take(at)
+      const pending = accepted === undefined && this.#waitsForPosition(at) ? undefined : this.#take(at)
       if (pending === undefined) continue
       this.#acceptedCount += pending.messageCount
       pending.resolve((at === sequence ? accepted : undefined) ?? ACCEPTED)
@@ -158,7 +159,7 @@ export class PendingPublishes {
     this.#timer = undefined
   }
 
-  /** What waits and has a sequence after this one, in order. */
+  /** Messages that wait and come after this sequence, in order. */
   *messagesAfter(sequence: number): Generator<LinkMessage> {
     for (const { message } of this.#waiting()) if (message.sequence > sequence) yield message
   }
@@ -166,16 +167,15 @@ export class PendingPublishes {
   /** Resolves when nothing waits. */
   idle(): Promise<void> {
     if (this.#count === 0) return Promise.resolve()
-    return new Promise((resolve) => {
-      this.#idle = resolve
-    })
+    this.#idle ??= deferred()
+    return this.#idle.promise
   }
 
   #waiting(): Pending[] {
     return this.#entries.slice(this.#head).filter((pending) => pending !== undefined)
   }
 
-  #waitsForPlace(sequence: number): boolean {
+  #waitsForPosition(sequence: number): boolean {
     if (!this.#options.confirmsByLog) return false
     const at = sequence - this.#headSequence + this.#head
     return at >= this.#head && this.#entries[at]?.message.isLogged === true
@@ -191,7 +191,7 @@ export class PendingPublishes {
     return pending
   }
 
-  /** Lets go of what is settled at the front; the array is cut when half of it is. Cost: O(1), amortised. */
+  /** Forgets settled entries at the front; cuts the array when half of it is settled. Cost: O(1), amortised. */
   #settled(): void {
     while (this.#head < this.#entries.length && this.#entries[this.#head] === undefined) {
       this.#head++
@@ -202,7 +202,7 @@ export class PendingPublishes {
       this.#head = 0
     }
     if (this.#count > 0 || this.#idle === undefined) return
-    this.#idle()
+    this.#idle.resolve()
     this.#idle = undefined
   }
 
@@ -210,7 +210,7 @@ export class PendingPublishes {
     this.#timer = setTimeout(() => this.#expire(), delayMs).unref()
   }
 
-  /** Messages wait equally long, so those that have waited too long are the oldest. */
+  /** All messages have the same timeout, so the oldest expire first. */
   #expire(): void {
     this.#timer = undefined
     const nowMs = performance.now()

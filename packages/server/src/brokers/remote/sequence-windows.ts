@@ -12,15 +12,17 @@ class SequenceWindow {
   readonly #words = new Uint32Array(WORD_COUNT)
   #newest = 0
 
-  /** Notes a sequence; whether it was noted before. One that is older than the window counts as new: better twice than never. */
-  note(sequence: number): boolean {
+  /** Whether the sequence was noted. One that is older than the window counts as new: better twice than never. */
+  has(sequence: number): boolean {
+    if (sequence > this.#newest || sequence <= this.#newest - MAX_PENDING_MESSAGES) return false
+    return ((this.#words[wordOf(sequence)] ?? 0) & bitOf(sequence)) !== 0
+  }
+
+  note(sequence: number): void {
     if (sequence > this.#newest) this.#advance(sequence)
-    else if (sequence <= this.#newest - MAX_PENDING_MESSAGES) return false
-    const at = Math.floor(sequence / WORD_BITS) % WORD_COUNT
-    const word = this.#words[at] ?? 0
-    const bit = 1 << (sequence % WORD_BITS)
-    this.#words[at] = word | bit
-    return (word & bit) !== 0
+    else if (sequence <= this.#newest - MAX_PENDING_MESSAGES) return
+    const at = wordOf(sequence)
+    this.#words[at] = (this.#words[at] ?? 0) | bitOf(sequence)
   }
 
   /** Clears the words that the window moves on to. Cost: one step per 32 sequences, mostly none. */
@@ -33,26 +35,44 @@ class SequenceWindow {
   }
 }
 
+function wordOf(sequence: number): number {
+  return Math.floor(sequence / WORD_BITS) % WORD_COUNT
+}
+
+function bitOf(sequence: number): number {
+  return 1 << (sequence % WORD_BITS)
+}
+
 /** Finds messages that come a second time, by the node that published them and their sequence there. */
 export class SequenceWindows {
   readonly #byNode = new Map<string, SequenceWindow>()
+  /** Most messages come from the node of the message before. */
   #lastNode = ''
-  #last = new SequenceWindow()
+  #last: SequenceWindow | undefined
 
-  /** Notes a message; whether it was noted before. */
-  note(node: string, sequence: number): boolean {
-    if (node !== this.#lastNode) {
-      this.#last = this.#windowOf(node)
-      this.#lastNode = node
-    }
-    return this.#last.note(sequence)
+  /** Whether the message was noted. */
+  has(node: string, sequence: number): boolean {
+    return this.#find(node)?.has(sequence) === true
   }
 
-  #windowOf(node: string): SequenceWindow {
-    const known = this.#byNode.get(node)
-    if (known !== undefined) return known
+  /** Notes a message. */
+  note(node: string, sequence: number): void {
+    const window = this.#find(node) ?? this.#create(node)
+    window.note(sequence)
+  }
+
+  #find(node: string): SequenceWindow | undefined {
+    if (node !== this.#lastNode) {
+      this.#last = this.#byNode.get(node)
+      this.#lastNode = node
+    }
+    return this.#last
+  }
+
+  #create(node: string): SequenceWindow {
     const window = new SequenceWindow()
     this.#byNode.set(node, window)
+    this.#last = window
     if (this.#byNode.size > MAX_NODES) {
       for (const oldest of this.#byNode.keys()) {
         this.#byNode.delete(oldest)

@@ -1,6 +1,6 @@
 import type { Command, OptionValues } from 'commander'
-import type { AssertionResult } from '../assertions.js'
-import type { Progress } from '../progress.js'
+import type { AssertionResult } from './assertions.js'
+import type { Progress } from './progress.js'
 
 /** One kind of load, one file: its flags, its traffic, its figures. */
 export interface Scenario {

@@ -1,49 +1,49 @@
 import { randomBytes } from 'node:crypto'
 import { encodeFrame, FRAME, REFUSAL, REFUSAL_TEXTS, refusalOf } from './frames.js'
 import type { Hello } from './hello.js'
-import type { MeshLog } from './logger.js'
-import { MAX_PEERS, type Peers } from './peers.js'
-import { decodeStart, decodeStarted, encodeStart, encodeStarted, RELATION_BYTES, type Start } from './start-frames.js'
+import { MAX_PEERS, type MeshLogger, type Peers } from './peers.js'
+import { decodeStart, decodeStarted, encodeStart, encodeStarted, STREAM_ID_BYTES, type Start } from './start-frames.js'
 import type { Wire } from './wire.js'
 
-/** What a {@link Gatekeeper} works with. */
-export interface GatekeeperContext {
-  /** This node's id. */
-  readonly node: string
+/** What a {@link LinkElection} works with. */
+export interface LinkElectionContext {
+  /** Id of this node. */
+  readonly nodeId: string
   readonly peers: Peers
-  readonly log: MeshLog
-  /** For which the other node may take to start a link, or to follow. */
+  readonly logger: MeshLogger
+  /** Time that the other node has to start a link, or to follow. */
   readonly timeoutMs: number
 }
 
 /**
  * Decides which of the authenticated connections between two nodes is their link.
  *
- * The node with the lower id decides, alone: it starts a link, the other one follows. It takes a connection that the other one has
- * dialled instead of the link that it has, for that one proves itself only while it has none; it drops one of its own. Numbers that
- * grow tell the follower which of two starts is the later one, in whatever order they arrive.
+ * The node with the lower id, the leader, decides alone: it starts a link, and the other node follows. While the leader has a link it
+ * drops connections that it has dialled itself. It takes a connection that the follower has dialled: the follower proves itself only
+ * while it has no link, so the old link is dead at its end. Starts carry growing numbers: the follower knows which of two is later, in
+ * whatever order they arrive.
  */
-export class Gatekeeper {
-  readonly #context: GatekeeperContext
+export class LinkElection {
+  readonly #context: LinkElectionContext
   #generation = 0
-  /** What ends a connection that is on its way to be a link. */
+  /** Ends each connection that may become a link. */
   readonly #underWay = new Set<() => void>()
-  /** Those that this node has started, at most one per node. */
+  /** The same for those that this node has started, at most one per node. */
   readonly #starting = new Map<string, () => void>()
 
-  constructor(context: GatekeeperContext) {
+  constructor(context: LinkElectionContext) {
     this.#context = context
   }
 
   /** Makes the connection the link to its node, or closes it. */
   admit(wire: Wire, hello: Hello, isDialled: boolean): void {
-    const { node, peers } = this.#context
-    const isLeader = node < hello.node
-    if (isLeader && isDialled && (peers.isLinked(hello.node) || this.#starting.has(hello.node))) {
+    const { nodeId, peers } = this.#context
+    const isLeader = nodeId < hello.nodeId
+    if (isLeader && isDialled && (peers.isLinked(hello.nodeId) || this.#starting.has(hello.nodeId))) {
       wire.destroy()
       return
     }
-    if (peers.get(hello.node) === undefined && peers.size + this.#underWay.size >= MAX_PEERS) {
+    if (peers.get(hello.nodeId) === undefined && peers.size + this.#underWay.size >= MAX_PEERS) {
       wire.write(encodeFrame(FRAME.refuse, Uint8Array.of(REFUSAL.busy)))
       wire.end()
       return
@@ -52,52 +52,52 @@ export class Gatekeeper {
     else this.#follow(wire, hello)
   }
 
-  /** Closes what is on its way. */
+  /** Closes connections that are not links yet. */
   stop(): void {
     for (const abandon of [...this.#underWay]) abandon()
   }
 
   #lead(wire: Wire, hello: Hello): void {
     const { peers } = this.#context
-    this.#starting.get(hello.node)?.()
-    const known = peers.get(hello.node)
-    // Closed when the other node has followed: to it, a link that ends before is a link that is lost.
+    this.#starting.get(hello.nodeId)?.()
+    const known = peers.get(hello.nodeId)
+    // Closed when the other node has followed: it would take an earlier end for a lost link.
     const replaced = known === undefined ? undefined : peers.detach(known)
-    const relation = known?.relation ?? randomBytes(RELATION_BYTES).toString('hex')
+    const streamId = known?.streamId ?? randomBytes(STREAM_ID_BYTES).toString('hex')
     const generation = ++this.#generation
     wire.write(
       encodeFrame(
         FRAME.start,
-        encodeStart({ generation, relation, isResumed: known !== undefined, received: known?.receivedSequence ?? 0 }),
+        encodeStart({ generation, streamId, isResumed: known !== undefined, received: known?.receivedSequence ?? 0 }),
       ),
     )
     const abandon = this.#await(wire, replaced, FRAME.started, (body) => {
       const { isResumed, received } = decodeStarted(body)
-      const current = peers.get(hello.node)
+      const current = peers.get(hello.nodeId)
       if (isResumed && (current === undefined || current !== known)) {
         throw new Error('it goes on with streams that were given up')
       }
-      const peer = isResumed && current !== undefined ? current : peers.create(hello, relation)
+      const peer = isResumed && current !== undefined ? current : peers.create(hello, streamId)
       if (!peers.attach(peer, wire, isResumed ? received : 0)) throw new Error('it has taken in what was not sent')
     })
-    this.#starting.set(hello.node, abandon)
+    this.#starting.set(hello.nodeId, abandon)
   }
 
   #follow(wire: Wire, hello: Hello): void {
     this.#await(wire, undefined, FRAME.start, (body) => this.#onStart(wire, hello, decodeStart(body)))
   }
 
-  #onStart(wire: Wire, hello: Hello, { generation, relation, isResumed, received }: Start): void {
+  #onStart(wire: Wire, hello: Hello, { generation, streamId, isResumed, received }: Start): void {
     const { peers } = this.#context
-    const known = peers.get(hello.node)
+    const known = peers.get(hello.nodeId)
     // A later start has come over another connection.
     if (known !== undefined && generation <= known.generation) {
       wire.destroy()
       return
     }
     if (known !== undefined) peers.detach(known)?.destroy()
-    const goesOn = isResumed && known?.relation === relation
-    const peer = goesOn && known !== undefined ? known : peers.create(hello, relation)
+    const goesOn = isResumed && known?.streamId === streamId
+    const peer = goesOn && known !== undefined ? known : peers.create(hello, streamId)
     peer.generation = generation
     wire.write(encodeFrame(FRAME.started, encodeStarted({ isResumed: goesOn, received: peer.receivedSequence })))
     if (!peers.attach(peer, wire, goesOn ? received : 0)) throw new Error('it has taken in what was not sent')
@@ -108,13 +108,13 @@ export class Gatekeeper {
    * @param replaced Closed when either has happened.
    */
   #await(wire: Wire, replaced: Wire | undefined, expected: number, next: (body: Buffer) => void): () => void {
-    const { log, timeoutMs } = this.#context
+    const { logger, timeoutMs } = this.#context
     const timer = setTimeout(() => wire.fail(new Error(`no link within ${timeoutMs} ms`)), timeoutMs)
     const settle = () => {
       clearTimeout(timer)
       replaced?.destroy()
       this.#underWay.delete(abandon)
-      for (const [node, other] of this.#starting) if (other === abandon) this.#starting.delete(node)
+      for (const [nodeId, other] of this.#starting) if (other === abandon) this.#starting.delete(nodeId)
     }
     const abandon = () => {
       settle()
@@ -129,7 +129,7 @@ export class Gatekeeper {
       },
       closed: (cause) => {
         settle()
-        log.debug({ address: wire.remote, err: cause }, 'mesh connection did not become a link')
+        logger.debug({ address: wire.remote, err: cause }, 'mesh connection did not become a link')
       },
     }
     return abandon

@@ -1,0 +1,57 @@
+import { RunError } from '../exit-codes.js'
+import type { ResultRecord } from '../results/result.js'
+import { machineLine } from './environment.js'
+import { axisLabel } from './format-cell.js'
+import { escapeHtml } from './html-escape.js'
+import { metricSvg } from './html-plots.js'
+import { planPlots } from './plot-plan.js'
+
+/** The cost of a delivery compares best; scenarios without it show the first figure that is worth a plot. */
+const MAIN_METRIC = 'deliveriesPerServerCpuSecond'
+
+// Units of the drawing; the plot inside is scaled to the width.
+const WIDTH = 720
+const HEAD = 48
+const FOOT = 30
+
+/** Readable on a light and on a dark page: the picture brings its own ground. */
+const STYLE = `
+:root{--card:#fff;--ink:#17170f;--soft:#5b5a55;--faint:#8b8a84;--line:#e3e2dc;
+--s0:#2a78d6;--s1:#e06522;--s2:#128a5e;--s3:#c78500;--s4:#4a3aa7;--s5:#d23f3e;--s6:#c9548a;--s7:#5b5a55}
+@media(prefers-color-scheme:dark){:root{--card:#1c1c1a;--ink:#f2f1ec;--soft:#bdbcb4;--faint:#8f8e87;--line:#34342f;
+--s0:#5b9ff0;--s1:#f08445;--s2:#35b583;--s3:#dba21f;--s4:#a79cf5;--s5:#ee7574;--s6:#e489b3;--s7:#b0afa7}}
+text{font:12px system-ui,sans-serif;fill:var(--soft)}
+text.head{font-size:18px;font-weight:600;fill:var(--ink)}text.foot{font-size:11px}
+text.value{fill:var(--ink)}.ground{fill:var(--card)}
+.grid{stroke:var(--line)}.axis{stroke:var(--faint);fill:none}
+.line{fill:none;stroke:currentColor;stroke-width:2}.mark{fill:currentColor;stroke:var(--card)}
+.spread{stroke:currentColor;stroke-width:5;opacity:.3;fill:none}.spread.ends{stroke:var(--ink);stroke-width:1.5;opacity:.7}
+.bar{fill:currentColor;stroke:currentColor}.bar.doubt{fill:var(--card);stroke-dasharray:4 2}
+.s0{color:var(--s0)}.s1{color:var(--s1)}.s2{color:var(--s2)}.s3{color:var(--s3)}
+.s4{color:var(--s4)}.s5{color:var(--s5)}.s6{color:var(--s6)}.s7{color:var(--s7)}
+`.trim()
+
+/**
+ * The main plot of a result as a picture of its own, for a README: it refers to nothing outside itself, and says how it
+ * was made.
+ * @throws {RunError} when the result has nothing to plot.
+ */
+export function svgText(record: ResultRecord): string {
+  const plan = planPlots(record)
+  const column = plan.metrics.find(({ key }) => key === MAIN_METRIC) ?? plan.metrics[0]
+  const [facet] = plan.facets
+  if (column === undefined || facet === undefined) throw new RunError('--svg: the result has nothing to plot')
+  const lookOf = (name: string) => Math.max(0, plan.seriesNames.indexOf(name))
+  const plot = metricSvg(plan, facet, column, lookOf)
+  const [, plotWidth = '', plotHeight = ''] = /viewBox="0 0 ([\d.]+) ([\d.]+)"/.exec(plot) ?? []
+  const height = Math.round((Number(plotHeight) / Number(plotWidth)) * WIDTH)
+  const title = `${axisLabel(column)}${facet.name === '' ? '' : `, ${facet.name}`}`
+  return (
+    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${HEAD + height + FOOT}" role="img" aria-label="${escapeHtml(title)}">` +
+    `<style>${STYLE}</style><rect class="ground" width="100%" height="100%" rx="8"/>` +
+    `<text class="head" x="24" y="32">${escapeHtml(title)}</text>` +
+    plot.replace('<svg ', `<svg x="0" y="${HEAD}" width="${WIDTH}" height="${height}" `) +
+    `<text class="foot" x="24" y="${HEAD + height + 18}">${escapeHtml(machineLine(record))}</text>` +
+    `<desc>${escapeHtml(record.command)}</desc></svg>\n`
+  )
+}

@@ -1,0 +1,110 @@
+import type { BrokerKind } from '../brokers/broker-choice.js'
+import type { LatencySummary } from '../measure/latency-histogram.js'
+import type { ServerOptions } from '../options.js'
+
+/** Settings of the scenario, named as their flags. */
+export interface ClientsConfig {
+  readonly clients: number
+  readonly backends: number
+  /** Keys per client; never more than the pool has. */
+  readonly listens: number
+  /** Messages per second and client. */
+  readonly publishRate: number
+  readonly keyPoolSize: number
+  /** Seconds. */
+  readonly duration: number
+  /** Seconds of the same traffic before, not counted. */
+  readonly warmup: number
+  /** Bytes of JSON. */
+  readonly messageSize: number
+  readonly broker: BrokerKind
+  /** Of one that was given, without passwords; absent: one of the run's own. */
+  readonly brokerAddress?: string
+  readonly transport: ServerOptions['transport']
+  readonly seed: number
+  /** Threads that play the clients. */
+  readonly workers: number
+}
+
+/** The figures of one backend and of the clients connected to it. */
+export interface BackendResult {
+  readonly backend: number
+  readonly port: number
+  readonly clientCount: number
+  readonly publishedCount: number
+  readonly deliveredCount: number
+  /** Deliveries to this backend's clients that arrived within the window, per second of it. */
+  readonly deliveredPerSecond: number
+  readonly latencyMs: LatencySummary
+  /** From the start of the window to the end of the drain. */
+  readonly serverCpuSeconds: number
+  readonly serverRssBytes: number
+  readonly serverPeakRssBytes: number
+  readonly serverEventLoopLagMs: LatencySummary
+}
+
+/** The figures of a run; the JSON file holds exactly these under `results`. */
+export interface ClientsResults {
+  readonly publishedCount: number
+  readonly expectedCount: number
+  /** First copies only: a duplicate cannot stand in for a loss. */
+  readonly deliveredCount: number
+  readonly lossRatio: number
+  readonly duplicateCount: number
+  readonly reorderedCount: number
+  readonly fanOutRatio: number
+  readonly drainMs: number
+  readonly latencyMs: LatencySummary
+  readonly perBackend: readonly BackendResult[]
+}
+
+/** Whether the figures are the server's. */
+export type Verdict = 'ok' | 'generator saturated'
+
+/** The result with what is needed to judge it. */
+export interface ClientsReport {
+  readonly verdict: Verdict
+  /** As a sentence; `null` when the verdict is `ok`. */
+  readonly verdictReason: string | null
+  readonly results: ClientsResults
+  /** Per second of the window, of what happened within it. */
+  readonly rates: {
+    readonly publishedPerSecond: number
+    readonly expectedPerSecond: number
+    readonly deliveredPerSecond: number
+  }
+  /** Anything but zero here needs an explanation. */
+  readonly irregularities: {
+    readonly unexpectedCount: number
+    readonly publishErrorCount: number
+    readonly unacknowledgedCount: number
+    readonly firstPublishError: string | null
+    readonly reconnectCount: number
+    /** Times that a client was told that it may have missed messages. */
+    readonly gapCount: number
+    /** Errors that the client library reported on its own. */
+    readonly clientErrorCount: number
+    readonly hasDrainTimedOut: boolean
+  }
+  readonly server: {
+    readonly cpuSeconds: number
+    readonly deliveriesPerCpuSecond: number | null
+    readonly rssBytes: number
+  }
+  readonly broker: {
+    /** `null` when it is part of the servers, or not ours. */
+    readonly cpuSeconds: number | null
+  }
+  /** Servers and broker together; `null` when the broker is not ours. */
+  readonly total: {
+    readonly cpuSeconds: number | null
+    readonly deliveriesPerCpuSecond: number | null
+  }
+  readonly generator: {
+    readonly cpuSeconds: number
+    /** Of the busiest worker, 0 to 1. */
+    readonly utilization: number
+    readonly eventLoopLagMs: LatencySummary
+    readonly sendLagMs: LatencySummary
+  }
+}

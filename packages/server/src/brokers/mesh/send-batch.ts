@@ -1,0 +1,111 @@
+import type { Accepted } from '../../ports/broker.js'
+import { AckGroup } from './ack-group.js'
+import type { Peer } from './peer.js'
+
+/** Sends what is published and told in one turn of the event loop together, at its end, and answers it together. Counts messages. */
+export class SendBatch {
+  /** Messages that all their peers have acknowledged. */
+  acceptedCount = 0
+  /** Messages that were rejected because this node stopped. */
+  rejectedCount = 0
+  pendingCount = 0
+  pendingBytes = 0
+  /** The last publishes, all to these peers. */
+  #group: AckGroup | undefined
+  #peers: readonly Peer[] | undefined
+  /** Pattern changes that peers were told. */
+  #telling: AckGroup | undefined
+  readonly #unsettled = new Set<AckGroup>()
+  #dirty: Peer[] = []
+  #immediate: NodeJS.Immediate | undefined
+  #onDrained: () => void = () => undefined
+
+  /** A message was added to the outboxes of these peers. Resolves when each of them has acknowledged it, or was given up. */
+  published(peers: readonly Peer[], byteCount: number): Promise<Accepted> {
+    const group = this.#group !== undefined && peers === this.#peers ? this.#group : this.#begin(peers)
+    group.messageCount++
+    group.messageBytes += byteCount
+    this.pendingCount++
+    this.pendingBytes += byteCount
+    for (const peer of peers) {
+      peer.expect(group, byteCount)
+      if (!peer.isDirty) this.add(peer)
+      if (peer.outbox.isFull) peer.link?.flush()
+    }
+    return group.promise
+  }
+
+  /** Something was told to these peers. Resolves as above. */
+  async told(peers: readonly Peer[]): Promise<void> {
+    this.#telling ??= this.#open()
+    for (const peer of peers) {
+      peer.expect(this.#telling, 0)
+      this.add(peer)
+    }
+    await this.#telling.promise
+  }
+
+  /** The peer has something to send. */
+  add(peer: Peer): void {
+    if (peer.isDirty) return
+    peer.isDirty = true
+    this.#dirty.push(peer)
+    this.#immediate ??= setImmediate(() => this.end())
+  }
+
+  /** Sends what there is, and begins the next turn. */
+  end(): void {
+    clearImmediate(this.#immediate)
+    this.#immediate = undefined
+    this.#group?.close()
+    this.#group = undefined
+    this.#telling?.close()
+    this.#telling = undefined
+    const dirty = this.#dirty
+    this.#dirty = []
+    for (const peer of dirty) {
+      peer.isDirty = false
+      peer.link?.flush()
+    }
+  }
+
+  /** Resolves when nothing is pending, or the time is over. */
+  drained(timeoutMs: number): Promise<void> {
+    if (this.#unsettled.size === 0) return Promise.resolve()
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, timeoutMs)
+      this.#onDrained = () => {
+        clearTimeout(timer)
+        resolve()
+      }
+    })
+  }
+
+  /** Rejects the messages that are pending. Pattern changes resolve when the streams end. */
+  fail(error: Error): void {
+    for (const group of [...this.#unsettled]) if (group.messageCount > 0) group.fail(error)
+  }
+
+  #begin(peers: readonly Peer[]): AckGroup {
+    this.#group?.close()
+    this.#peers = peers
+    this.#group = this.#open()
+    return this.#group
+  }
+
+  #open(): AckGroup {
+    const group = new AckGroup((settled, isAccepted) => this.#settle(settled, isAccepted))
+    this.#unsettled.add(group)
+    return group
+  }
+
+  #settle(group: AckGroup, isAccepted: boolean): void {
+    this.#unsettled.delete(group)
+    const { messageCount, messageBytes } = group
+    this.pendingCount -= messageCount
+    this.pendingBytes -= messageBytes
+    if (isAccepted) this.acceptedCount += messageCount
+    else this.rejectedCount += messageCount
+    if (this.#unsettled.size === 0) this.#onDrained()
+  }
+}

@@ -1,0 +1,71 @@
+import type { Accepted, OutboundMessage } from '../../ports/broker.js'
+import type { Link, LinkMessage } from './link.js'
+import type { PendingPublishes } from './pending-publishes.js'
+
+/**
+ * Sends what waits in {@link PendingPublishes} over the current link, in order; holds it back while there is no link or the broker
+ * is blocked.
+ */
+export class LinkSender {
+  readonly #pending: PendingPublishes
+  /** `undefined` until its bindings are live and the log is caught up with. */
+  #link: Link | undefined
+  #isBlocked = false
+  /** Sequence of the last message that was given to a link. */
+  #sentSequence = 0
+
+  constructor(pending: PendingPublishes) {
+    this.#pending = pending
+  }
+
+  get hasLink(): boolean {
+    return this.#link !== undefined
+  }
+
+  /** Whether the broker takes no messages for now. Kept from before the link is used. */
+  get isBlocked(): boolean {
+    return this.#isBlocked
+  }
+
+  /** Sends one message, or keeps it for later; resolves once the broker has accepted it. */
+  send(outbound: OutboundMessage, isLogged: boolean): Promise<Accepted> {
+    return this.#handOn(this.#pending.add(outbound, isLogged))
+  }
+
+  /** The same with several messages of a key, encoded as one. */
+  sendBundle(key: string, payload: Uint8Array, messageCount: number): Promise<Accepted> {
+    return this.#handOn(this.#pending.addBundle(key, payload, messageCount))
+  }
+
+  /** Messages go over this link from now on; those that were not accepted are sent again first. */
+  use(link: Link): void {
+    this.#link = link
+    if (!this.#isBlocked) this.#sendAfter(0)
+  }
+
+  /** The link is lost. */
+  lose(): void {
+    this.#link = undefined
+    this.#isBlocked = false
+  }
+
+  /** The broker takes no messages for now, or takes them again. */
+  block(isBlocked: boolean): void {
+    this.#isBlocked = isBlocked
+    if (!isBlocked) this.#sendAfter(this.#sentSequence)
+  }
+
+  #handOn({ message, accepted }: ReturnType<PendingPublishes['add']>): Promise<Accepted> {
+    if (this.#link !== undefined && !this.#isBlocked) this.#give(this.#link, message)
+    return accepted
+  }
+
+  #sendAfter(sequence: number): void {
+    for (const message of [...this.#pending.messagesAfter(sequence)]) if (this.#link) this.#give(this.#link, message)
+  }
+
+  #give(link: Link, message: LinkMessage): void {
+    this.#sentSequence = Math.max(this.#sentSequence, message.sequence)
+    link.publish(message)
+  }
+}

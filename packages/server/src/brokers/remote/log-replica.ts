@@ -1,0 +1,119 @@
+import type { GapReason } from 'webmq-client/protocol'
+import type { Position, ReadRange, ReadResult } from '../../ports/broker.js'
+import type { HistoryOptions } from '../../ports/history-rules.js'
+import { DuplicateFilter, type DuplicateFilterOptions } from '../dedupe/duplicate-filter.js'
+import { HistoryLog } from '../log/history-log.js'
+import type { Link, LinkSource, LogFollower, LoggedDelivery } from './link.js'
+import { LogArrivals } from './log-arrivals.js'
+
+/** Options of a {@link LogReplica}; as in {@link ServerOptions}. */
+export interface LogReplicaOptions extends HistoryOptions, DuplicateFilterOptions {
+  readonly brokerTimeoutMs: number
+}
+
+/** What a {@link LogReplica} tells. */
+export interface LogReplicaEvents {
+  /**
+   * A message was added.
+   * @param wasDelivered The log before this one had it too, so this node has delivered it.
+   */
+  added(delivery: LoggedDelivery, position: Position, wasDelivered: boolean): void
+  /** A message came that the log has: its node sent it again, or it was published again under its id. */
+  duplicate(delivery: LoggedDelivery): void
+  /** Messages of logged patterns may be missing before the next. */
+  gap(reason: GapReason): void
+}
+
+/** Time that a read waits for the replica to reach the position it asks for. */
+const MAX_ARRIVAL_MS = 2_000
+
+/**
+ * This node's copy of the broker's log. It follows the log over links that come and go, drops duplicates, and answers reads from
+ * memory.
+ */
+export class LogReplica implements LogFollower {
+  readonly #options: LogReplicaOptions
+  readonly #events: LogReplicaEvents
+  readonly #log: HistoryLog
+  readonly #arrivals = new LogArrivals()
+  #duplicates: DuplicateFilter
+  /** What the log before this one had: its nodes may send some of that again, into this one. */
+  #formerDuplicates: DuplicateFilter | undefined
+  /** Source of the last message. */
+  #lastSource: LinkSource | undefined
+  #hasBegun = false
+
+  constructor(options: LogReplicaOptions, events: LogReplicaEvents) {
+    this.#options = options
+    this.#events = events
+    this.#log = new HistoryLog(options)
+    this.#duplicates = new DuplicateFilter(options)
+  }
+
+  /** The end of the replica; `undefined` before it has followed the log for the first time. */
+  get position(): Position | undefined {
+    return this.#hasBegun ? this.#log.position : undefined
+  }
+
+  /** Whether messages of this key are logged. */
+  logs(key: string): boolean {
+    return this.#log.logs(key)
+  }
+
+  /** Whether all messages that the pattern matches are logged. */
+  covers(pattern: string): boolean {
+    return this.#log.covers(pattern)
+  }
+
+  /** The node starts: what is followed next is not continued from what it followed in an earlier life. */
+  start(): void {
+    this.#hasBegun = false
+  }
+
+  /** Ends all waiting. */
+  stop(): void {
+    this.#arrivals.giveUp()
+  }
+
+  /** Follows the log over this link, from the end of the replica on. Resolves when the replica is complete. */
+  async follow(link: Link): Promise<void> {
+    const after = this.#hasBegun ? { ...this.#log.position, source: this.#lastSource } : undefined
+    await link.follow?.(after, this)
+  }
+
+  begins(start: Position, isContinued: boolean): void {
+    if (isContinued) return
+    const reason = start.epoch === this.#log.position.epoch ? 'history-expired' : 'epoch-changed'
+    this.#log.restart(start.epoch, start.offset)
+    this.#lastSource = undefined
+    this.#formerDuplicates = this.#hasBegun ? this.#duplicates : undefined
+    this.#duplicates = new DuplicateFilter(this.#options)
+    this.#arrivals.giveUp()
+    if (this.#hasBegun) this.#events.gap(reason)
+    this.#hasBegun = true
+  }
+
+  message(delivery: LoggedDelivery): void {
+    const { key, payload, isBinary, source, offset, timeMs } = delivery
+    if (this.#duplicates.has(delivery, timeMs)) {
+      this.#events.duplicate(delivery)
+      return
+    }
+    this.#duplicates.note(delivery, timeMs)
+    this.#log.follow(offset, key, payload, isBinary, timeMs)
+    this.#arrivals.reached(offset)
+    this.#lastSource = source
+    const wasDelivered = this.#formerDuplicates?.has(delivery, timeMs) === true
+    this.#events.added(delivery, { epoch: this.#log.position.epoch, offset }, wasDelivered)
+  }
+
+  /** As {@link Broker.read}. */
+  read(range: ReadRange, patterns: readonly string[]): ReadResult | Promise<ReadResult> {
+    const { since } = range
+    const { epoch, offset } = this.#log.position
+    if (since?.epoch !== epoch || since.offset <= offset) return this.#log.read(range, patterns)
+    // Another node was ahead of this one when it gave that position. Answering now would report a false gap.
+    const waitMs = Math.min(MAX_ARRIVAL_MS, this.#options.brokerTimeoutMs)
+    return this.#arrivals.until(since.offset, waitMs).then(() => this.#log.read(range, patterns))
+  }
+}

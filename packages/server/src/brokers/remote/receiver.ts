@@ -1,0 +1,104 @@
+import type { BrokerSink, Position } from '../../ports/broker.js'
+import { inbound } from '../../ports/messages.js'
+import { DuplicateFilter, type DuplicateFilterOptions } from '../dedupe/duplicate-filter.js'
+import { decodeBundle } from './bundle.js'
+import type { LinkDelivery, LinkSource } from './link.js'
+
+/** Counters of a {@link Receiver}; as in {@link BrokerStats}. */
+export interface ReceiverCounts {
+  receivedCount: number
+  surplusCount: number
+  malformedCount: number
+}
+
+/** Hands each message that comes over the links to the node once, and counts what nobody wanted. */
+export class Receiver {
+  readonly #options: DuplicateFilterOptions
+  readonly #counts: ReceiverCounts = { receivedCount: 0, surplusCount: 0, malformedCount: 0 }
+  #duplicates: DuplicateFilter
+  #node = ''
+  #sink: BrokerSink | undefined
+
+  constructor(options: DuplicateFilterOptions) {
+    this.#options = options
+    this.#duplicates = new DuplicateFilter(options)
+  }
+
+  get counts(): Readonly<ReceiverCounts> {
+    return this.#counts
+  }
+
+  /** @param node Names this life of the node, as in {@link LinkContext}. */
+  start(node: string, sink: BrokerSink): void {
+    this.#node = node
+    this.#sink = sink
+    this.#duplicates = new DuplicateFilter(this.#options)
+  }
+
+  /** Nothing is delivered any more. */
+  stop(): void {
+    this.#sink = undefined
+  }
+
+  /** Whether this node has published the message. */
+  isOwn(source: LinkSource | undefined): source is LinkSource {
+    return source?.node === this.#node
+  }
+
+  /** A message that is not in the log. */
+  deliver(delivery: LinkDelivery): void {
+    const { source, messageId } = delivery
+    if (source?.isBundle === true) {
+      this.#deliverBundle(delivery, source)
+      return
+    }
+    this.#counts.receivedCount++
+    const nowMs = messageId === undefined ? 0 : performance.now()
+    if (!this.#duplicates.has(delivery, nowMs) && this.#give(delivery, undefined))
+      this.#duplicates.note(delivery, nowMs)
+    else this.#counts.surplusCount++
+  }
+
+  /** A message of the log that is new on this node. */
+  deliverLogged(delivery: LinkDelivery, position: Position): void {
+    this.#give(delivery, position)
+  }
+
+  /** A message of the log has come, new or not. */
+  countLogged(isDuplicate: boolean): void {
+    this.#counts.receivedCount++
+    if (isDuplicate) this.#counts.surplusCount++
+  }
+
+  /** A message came that a link has dropped. */
+  surplus(): void {
+    this.#counts.receivedCount++
+    this.#counts.surplusCount++
+  }
+
+  /** Something came that is not a message of WebMQ. */
+  malformed(): void {
+    this.#counts.malformedCount++
+  }
+
+  #give(delivery: LinkDelivery, position: Position | undefined): boolean {
+    const { source } = delivery
+    const origin = this.isOwn(source) ? source.origin : undefined
+    return this.#sink?.deliver(inbound(delivery, position, origin)) === true
+  }
+
+  #deliverBundle({ key, payload }: LinkDelivery, source: LinkSource): void {
+    const messages = decodeBundle(key, payload)
+    this.#counts.receivedCount += messages?.length ?? 1
+    if (messages === undefined) {
+      this.#counts.malformedCount++
+      return
+    }
+    let wantedCount = 0
+    if (!this.#duplicates.has({ source }, 0)) {
+      for (const message of messages) if (this.#sink?.deliver(message) === true) wantedCount++
+    }
+    if (wantedCount > 0) this.#duplicates.note({ source }, 0)
+    this.#counts.surplusCount += messages.length - wantedCount
+  }
+}
