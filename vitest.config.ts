@@ -1,6 +1,7 @@
 import { availableParallelism } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
+import { LongestFirst } from './scripts/lib/longest-first.ts'
 
 const source = (file: string) => fileURLToPath(new URL(`packages/${file}`, import.meta.url))
 
@@ -12,31 +13,50 @@ const resolve = {
   },
 }
 
+/** One group after the other. Tests with brokers mostly wait: for a broker that is started, a fault, a heartbeat. */
+const WAITING = { maxWorkers: Math.max(4, availableParallelism()), sequence: { groupOrder: 0 } }
+/** On two cores vitest's default is one. */
+const COMPUTING = { maxWorkers: Math.max(2, availableParallelism() - 1), sequence: { groupOrder: 1 } }
+
+/** The folder in which the tests of a broker are. */
+const BROKERS = 'test/brokers/**/*.test.ts'
+
 const project = (name: string) => ({
   resolve,
   test: {
+    ...COMPUTING,
     name,
     root: `packages/${name}`,
     include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
+    exclude: [BROKERS],
     testTimeout: 20_000,
     hookTimeout: 30_000,
   },
 })
 
+const { test: ofServer } = project('server')
+const { test: ofServices } = project('services')
+
 export default defineConfig({
   test: {
     globalSetup: ['test/services-setup.ts'],
-    // On two cores the default is one; tests that break brokers spend most of their time waiting.
-    maxWorkers: Math.max(2, availableParallelism() - 1),
+    sequence: { sequencer: LongestFirst },
     projects: [
       project('client'),
       project('server'),
       project('native'),
       project('bench'),
-      project('services'),
+      { resolve, test: { ...ofServices, ...WAITING } },
+      { resolve, test: { ...ofServer, ...WAITING, name: 'brokers', include: [BROKERS], exclude: [] } },
       {
         resolve,
-        test: { name: 'end-to-end', include: ['test/**/*.test.ts'], testTimeout: 60_000, hookTimeout: 60_000 },
+        test: {
+          ...WAITING,
+          name: 'end-to-end',
+          include: ['test/**/*.test.ts'],
+          testTimeout: 60_000,
+          hookTimeout: 60_000,
+        },
       },
     ],
   },

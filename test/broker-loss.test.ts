@@ -1,37 +1,15 @@
-import { afterEach, describe, expect, it, vi } from 'vitest'
-import { type ClientOptions, type Gap, WebMQClient } from 'webmq-client'
-import { createServer, type ServerOptions } from 'webmq-server'
-import { WebSocket } from 'ws'
+import { describe, expect, it, vi } from 'vitest'
 import { FaultyBroker } from '../packages/server/test/faulty-broker.js'
-
-const closers: (() => Promise<unknown>)[] = []
-afterEach(async () => {
-  for (const close of closers.splice(0).reverse()) await close()
-})
+import { startClient as startLiveClient, startServer } from './live.js'
 
 describe.each(['native', 'uws'] as const)('clients of a server that loses its broker, transport %s', (transport) => {
-  async function start(timeoutMs?: number, options: ServerOptions = {}) {
+  async function start(timeoutMs?: number) {
     const broker = new FaultyBroker(timeoutMs === undefined ? {} : { timeoutMs })
-    const server = createServer({ port: 0, logLevel: 'silent', transport, broker, closeTimeoutMs: 500, ...options })
-    const { url, port } = await server.start()
-    closers.push(() => server.stop({ drainMs: 0 }))
-    return { broker, server, url, httpUrl: `http://127.0.0.1:${port}` }
+    const started = await startServer({ transport, broker, closeTimeoutMs: 500 })
+    return { broker, ...started, httpUrl: `http://127.0.0.1:${started.port}` }
   }
 
-  function startClient(url: string, options: Partial<ClientOptions> = {}) {
-    const sockets: WebSocket[] = []
-    class WatchedWebSocket extends WebSocket {
-      constructor(address: string, protocols: string[]) {
-        super(address, protocols)
-        sockets.push(this)
-      }
-    }
-    const client = new WebMQClient({ url, WebSocket: WatchedWebSocket, reconnect: { minMs: 20 }, ...options })
-    const gaps: Gap[] = []
-    client.on('gap', (gap) => gaps.push(gap))
-    closers.push(() => client.close({ flushMs: 0 }))
-    return { client, gaps, sockets }
-  }
+  const startClient = (url: string) => startLiveClient(url, { reconnect: { minMs: 20 }, random: Math.random })
 
   it('hear of the gap, client and subscription, between the messages that it lies between', async () => {
     const { broker, url } = await start()

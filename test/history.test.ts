@@ -1,46 +1,8 @@
-import { afterEach, describe, expect, it, vi } from 'vitest'
-import { type ClientOptions, type Gap, type LoadRequest, type PositionStore, WebMQClient } from 'webmq-client'
-import { createServer, type ServerOptions } from 'webmq-server'
-import { WebSocket } from 'ws'
-
-const closers: (() => Promise<unknown>)[] = []
-afterEach(async () => {
-  for (const close of closers.splice(0).reverse()) await close()
-})
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import type { LoadRequest, PositionStore } from 'webmq-client'
+import { startClient, startServer } from './live.js'
 
 const WAIT = { timeout: 20_000, interval: 20 }
-
-async function startServer(options: ServerOptions = {}) {
-  const server = createServer({ port: 0, logLevel: 'silent', ...options })
-  const { url } = await server.start()
-  closers.push(() => server.stop({ drainMs: 0 }))
-  return { server, url }
-}
-
-/** A client whose connections a test may cut as a failing network does. */
-function startClient(url: string, options: Partial<ClientOptions> = {}) {
-  const sockets: WebSocket[] = []
-  class WatchedWebSocket extends WebSocket {
-    constructor(address: string, protocols: string[]) {
-      super(address, protocols)
-      sockets.push(this)
-    }
-  }
-  const client = new WebMQClient({ url, WebSocket: WatchedWebSocket, random: () => 0.01, ...options })
-  const gaps: Gap[] = []
-  client.on('gap', (gap) => gaps.push(gap))
-  closers.push(() => client.close({ flushMs: 0 }))
-  /** Resolves when the client has noticed. */
-  const cut = () =>
-    new Promise((resolve) => {
-      const forget = client.on('disconnected', (change) => {
-        forget()
-        resolve(change)
-      })
-      sockets.at(-1)?.terminate()
-    })
-  return { client, gaps, sockets, cut }
-}
 
 const numbers = (from: number, to: number) => Array.from({ length: to - from + 1 }, (_, index) => from + index)
 
@@ -71,7 +33,7 @@ describe('history and resume, client and server', () => {
     const timer = setInterval(() => {
       for (let count = 0; count < 50 && n < 12_000; count++) void server.publish('a.live', ++n)
     }, 5)
-    closers.push(async () => clearInterval(timer))
+    onTestFinished(() => clearInterval(timer))
     await vi.waitFor(() => expect(handled).toHaveLength(12_000), WAIT)
     expect(handled).toEqual(numbers(1, 12_000))
     expect(gaps).toEqual([])
@@ -113,7 +75,7 @@ describe('history and resume, client and server', () => {
       return position
     }
     const timer = setInterval(() => void publish(), 1)
-    closers.push(async () => clearInterval(timer))
+    onTestFinished(() => clearInterval(timer))
     const subscription = client.listen('counter', (payload) => seen.push(payload as number), { load })
     await vi.waitFor(() => expect(seen.length).toBeGreaterThan(100), WAIT)
     await cut()

@@ -1,32 +1,18 @@
-import { afterEach, describe, expect, it, vi } from 'vitest'
-import { type ClientOptions, WebMQClient } from 'webmq-client'
+import { describe, expect, it, vi } from 'vitest'
+import type { ClientOptions } from 'webmq-client'
 import { msgpack } from 'webmq-client/msgpack'
-import { createServer } from 'webmq-server'
-import { WebSocket } from 'ws'
-
-const closers: (() => Promise<unknown>)[] = []
-afterEach(async () => {
-  for (const close of closers.splice(0).reverse()) await close()
-})
+import { startClient, startServer } from './live.js'
 
 describe.each(['native', 'uws'] as const)('MessagePack through the server, transport %s', (transport) => {
-  async function startServer() {
-    const server = createServer({ port: 0, logLevel: 'silent', transport })
-    const { url } = await server.start()
-    closers.push(() => server.stop({ drainMs: 0 }))
-    return { server, url }
-  }
-
   async function listener(url: string, options: Partial<ClientOptions>) {
-    const client = new WebMQClient({ url, WebSocket, random: () => 0.1, ...options })
-    closers.push(() => client.close({ flushMs: 0 }))
+    const { client } = startClient(url, options)
     const payloads: unknown[] = []
     await client.listen('#', (payload) => payloads.push(payload)).ready
     return { client, payloads }
   }
 
   it('reaches clients with the codec as what was published, live and replayed, and others as bytes', async () => {
-    const { server, url } = await startServer()
+    const { server, url } = await startServer({ transport })
     const inProcess: unknown[] = []
     await server.listen('#', (payload) => inProcess.push(payload)).ready
     const packed = await listener(url, { codec: msgpack })

@@ -1,39 +1,14 @@
-import { afterEach, describe, expect, it, vi } from 'vitest'
-import { WebMQClient } from 'webmq-client'
+import { describe, expect, it, vi } from 'vitest'
 import { type Presence, presence } from 'webmq-client/presence'
-import { createServer, type ServerOptions } from 'webmq-server'
-import { WebSocket } from 'ws'
+import { startClient, startServer } from './live.js'
 import { signedToken, TOKEN_SECRET } from './signed-token.js'
 
 const KEY = 'room.1'
 
-const closers: (() => Promise<unknown>)[] = []
-afterEach(async () => {
-  for (const close of closers.splice(0).reverse()) await close()
-})
-
 describe.each(['native', 'uws'] as const)('presence of clients on a server, transport %s', (transport) => {
-  async function startServer(options: ServerOptions = {}) {
-    const server = createServer({ port: 0, logLevel: 'silent', transport, jwt: { secret: TOKEN_SECRET }, ...options })
-    const { url } = await server.start()
-    closers.push(() => server.stop({ drainMs: 0 }))
-    return { server, url }
-  }
+  const start = () => startServer({ transport, jwt: { secret: TOKEN_SECRET } })
 
-  /** A client of a user, whose connection a test may cut as a failing network does. */
-  function startClient(url: string, userId: string) {
-    const sockets: WebSocket[] = []
-    class WatchedWebSocket extends WebSocket {
-      constructor(address: string, protocols: string[]) {
-        super(address, protocols)
-        sockets.push(this)
-      }
-    }
-    const token = signedToken(userId, 600, ['room.*'])
-    const client = new WebMQClient({ url, token, WebSocket: WatchedWebSocket, random: () => 0.1 })
-    closers.push(() => client.close({ flushMs: 0 }))
-    return { client, cut: () => sockets.at(-1)?.terminate() }
-  }
+  const startUser = (url: string, userId: string) => startClient(url, { token: signedToken(userId, 600, ['room.*']) })
 
   /** What happens at the key, in words. */
   function follow(room: Presence<string>): string[] {
@@ -46,8 +21,8 @@ describe.each(['native', 'uws'] as const)('presence of clients on a server, tran
   }
 
   it('shows who comes, changes and goes, by member and by user', async () => {
-    const { url, server } = await startServer()
-    const [ada, tab, bob] = [startClient(url, 'ada'), startClient(url, 'ada'), startClient(url, 'bob')]
+    const { url, server } = await start()
+    const [ada, tab, bob] = [startUser(url, 'ada'), startUser(url, 'ada'), startUser(url, 'bob')]
     const told = follow(presence<string>(bob.client, KEY))
     const room = presence<string>(ada.client, KEY)
     await room.enter('one')
@@ -65,15 +40,15 @@ describe.each(['native', 'uws'] as const)('presence of clients on a server, tran
   })
 
   it('hides a connection that breaks and comes back, and tells its client what it has missed', async () => {
-    const { url } = await startServer()
-    const [ada, bob] = [startClient(url, 'ada'), startClient(url, 'bob')]
+    const { url } = await start()
+    const [ada, bob] = [startUser(url, 'ada'), startUser(url, 'bob')]
     const [ofAda, ofBob] = [presence<string>(ada.client, KEY), presence<string>(bob.client, KEY)]
     await ofAda.enter('here')
     const { id } = ofAda
     const [toldAda, toldBob] = [follow(ofAda), follow(ofBob)]
     await vi.waitFor(() => expect(toldBob).toEqual(['enter ada here', 'user-enter ada']))
     const back = new Promise((resolve) => ada.client.on('reconnected', resolve))
-    ada.cut()
+    void ada.cut()
     await ofBob.enter('meanwhile')
     await back
     await vi.waitFor(() => expect(toldAda.slice(-2)).toEqual(['enter bob meanwhile', 'user-enter bob']))
@@ -88,8 +63,8 @@ describe.each(['native', 'uws'] as const)('presence of clients on a server, tran
   })
 
   it('is refused where listening is', async () => {
-    const { url } = await startServer()
-    const { client } = startClient(url, 'ada')
+    const { url } = await start()
+    const { client } = startUser(url, 'ada')
     client.on('error', () => undefined)
     await expect(presence(client, 'secret').enter()).rejects.toMatchObject({ code: 'E_FORBIDDEN' })
     await expect(presence(client, 'secret').get()).rejects.toMatchObject({ code: 'E_FORBIDDEN' })

@@ -1,23 +1,13 @@
-import { afterEach, expect, it, vi } from 'vitest'
-import { WebMQClient } from 'webmq-client'
-import { createServer } from 'webmq-server'
-import { WebSocket } from 'ws'
-
-const closers: (() => Promise<unknown>)[] = []
-afterEach(async () => {
-  for (const close of closers.splice(0).reverse()) await close()
-})
+import { expect, it, vi } from 'vitest'
+import { startClient, startServer } from './live.js'
 
 it.each(['native', 'uws'] as const)(
   'a batch reaches everyone who listens, in order: transport %s',
   async (transport) => {
-    const server = createServer({ port: 0, logLevel: 'silent', transport })
-    const { url } = await server.start()
-    closers.push(() => server.stop({ drainMs: 0 }))
+    const { server, url } = await startServer({ transport })
     const listeners = await Promise.all(
       ['prices.*', '#', 'prices.even'].map(async (pattern) => {
-        const client = new WebMQClient({ url, WebSocket })
-        closers.push(() => client.close({ flushMs: 0 }))
+        const { client } = startClient(url)
         const payloads: unknown[] = []
         await client.listen(pattern, (payload) => payloads.push(payload)).ready
         return payloads

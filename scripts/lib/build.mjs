@@ -1,19 +1,31 @@
 import { createHash } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { must, ROOT, run, StepError, step } from './steps.mjs'
+import { must, print, ROOT, run, StepError, sideBySide, step } from './steps.mjs'
 
 const PNPM = 'pnpm@10.34.9'
 const MIN_NODE_MAJOR = 20
 
 /** Installs what is missing and builds every package. Cheap when nothing has changed. */
 export async function build() {
+  await prepare()
+  await sideBySide(buildNative(), compileTypeScript())
+}
+
+/**
+ * The same, the load generator for the tests of the bench, and what else the tests need.
+ * @param {() => Promise<void>} find Gets the rest, for which the packages must be there; cargo builds meanwhile.
+ */
+export async function buildForTests(find) {
+  await prepare()
+  const compiled = compileTypeScript()
+  const built = sideBySide(buildNative(), compiled)
+  await sideBySide(built.then(buildLoadgen), compiled.then(find))
+}
+
+async function prepare() {
   await checkTools()
   await installPackages()
-  await buildNative()
-  await step('Compiling TypeScript', () =>
-    must('TypeScript did not compile.', process.execPath, ['node_modules/typescript/bin/tsc', '-b'], { log: 'tsc' }),
-  )
 }
 
 async function checkTools() {
@@ -42,6 +54,12 @@ async function installPackages() {
   writeFileSync(stamp, wanted)
 }
 
+async function compileTypeScript() {
+  await step('Compiling TypeScript', () =>
+    must('TypeScript did not compile.', process.execPath, ['node_modules/typescript/bin/tsc', '-b'], { log: 'tsc' }),
+  )
+}
+
 async function buildNative() {
   await step('Building the native engine (the first time takes a minute or two)', () =>
     must('The native engine did not build.', 'npm', ['run', '--silent', 'build:native'], {
@@ -49,6 +67,18 @@ async function buildNative() {
       log: 'native',
     }),
   )
+}
+
+/** The programs that users of the bench run, so that no test has to build them. */
+async function buildLoadgen() {
+  const { buildLoadgen } = await import('../../packages/bench/dist/loadgen/build.js')
+  await step('Building the load generator (the first time takes a minute)', async () => {
+    try {
+      await buildLoadgen({ phase: () => undefined, note: print })
+    } catch (error) {
+      throw new StepError(error.message)
+    }
+  })
 }
 
 function packageManifests() {

@@ -1,11 +1,11 @@
 import { existsSync } from 'node:fs'
-import { must, run, StepError } from './steps.mjs'
+import { run, StepError } from './steps.mjs'
 
 const NAMES = ['chromium', 'chromium-browser', 'google-chrome-stable', 'google-chrome']
 
 /**
  * A Chromium for the browser tests: the one that `WEBMQ_TEST_CHROMIUM` names, else one on PATH, else, as root on
- * Debian, the distribution's package.
+ * Debian, the distribution's package. Build first.
  * @returns {Promise<string>} path of the executable
  * @throws {StepError} that says what to do when there is none.
  */
@@ -15,23 +15,20 @@ export async function findChromium() {
     if (!existsSync(given)) throw new StepError(`WEBMQ_TEST_CHROMIUM names ${given}, which does not exist.`)
     return given
   }
-  const found = await onPath()
+  const found = (await onPath()) ?? (await installed())
   if (found !== undefined) return found
-  if (process.getuid?.() === 0 && existsSync('/etc/debian_version')) {
-    await must('The package lists could not be updated.', 'apt-get', ['update'], { log: 'apt-update' })
-    await must(
-      'Chromium could not be installed.',
-      'apt-get',
-      ['install', '-y', '--no-install-recommends', 'chromium'],
-      {
-        log: 'apt-chromium',
-        env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' },
-      },
-    )
-    const installed = await onPath()
-    if (installed !== undefined) return installed
-  }
   throw new StepError('The browser tests need Chromium: install it, or name an executable in WEBMQ_TEST_CHROMIUM.')
+}
+
+async function installed() {
+  const { canInstallPackages, installPackage } = await import('webmq-services')
+  if (!canInstallPackages()) return undefined
+  try {
+    await installPackage('chromium')
+  } catch (error) {
+    throw new StepError(`Chromium could not be installed: ${error.message}`)
+  }
+  return await onPath()
 }
 
 async function onPath() {

@@ -1,12 +1,18 @@
 import { existsSync, readFileSync, rmSync } from 'node:fs'
 import path from 'node:path'
-import { ROOT, run } from './steps.mjs'
+import { print, ROOT, run } from './steps.mjs'
 
-/** @typedef {{ name: string, passed: number, failed: number, skipped: number }} Count */
+/**
+ * What a runner has to say at the end. `output`: all that was written by what failed.
+ * @typedef {{ name: string, passed: number, failed: number, skipped: number, output: string }} Count
+ */
 
 const bin = (name) => path.join(ROOT, 'node_modules', '.bin', name)
-/** The product's Rust, and the bench's. */
-const MANIFESTS = { engine: 'packages/native/Cargo.toml', 'load generator': 'packages/bench/loadgen/Cargo.toml' }
+/** Every cargo workspace: name and manifest. */
+const WORKSPACES = [
+  ['engine', 'packages/native/Cargo.toml'],
+  ['load generator', 'packages/bench/loadgen/Cargo.toml'],
+]
 
 const SOURCES = ['client', 'server', 'conformance', 'services', 'native', 'bench'].map(
   (name) => `packages/${name}/${name === 'native' ? 'index.js' : 'src'}`,
@@ -17,7 +23,7 @@ const CHECKS = [
   ['format and lint of TypeScript', bin('biome'), ['check', '--error-on-warnings']],
   ['types of the tests', bin('tsc'), ['-p', 'tsconfig.test.json']],
   ['dependency rule', bin('depcruise'), ['--config', '.dependency-cruiser.mjs', ...SOURCES]],
-  ...Object.entries(MANIFESTS).flatMap(([name, manifest]) => [
+  ...WORKSPACES.flatMap(([name, manifest]) => [
     [`format of Rust, ${name}`, 'cargo', ['fmt', '--manifest-path', manifest, '--all', '--check']],
     [
       `lint of Rust, ${name}`,
@@ -27,16 +33,19 @@ const CHECKS = [
   ]),
 ]
 
+const newCount = (name) => ({ name, passed: 0, failed: 0, skipped: 0, output: '' })
+
 /** @returns {Promise<Count>} */
 export async function runLint() {
-  const count = { name: 'lint', passed: 0, failed: 0, skipped: 0 }
+  const count = newCount('lint')
   for (const [title, command, args] of CHECKS) {
-    const { exitCode, output } = await run(command, args, { log: `lint-${title.replaceAll(' ', '-')}` })
-    process.stdout.write(`  ${exitCode === 0 ? 'ok  ' : 'FAIL'} ${title}\n`)
+    const log = `lint-${title.replaceAll(/\W+/g, '-')}`
+    const { exitCode, output } = await run(command, args, { log, isBackground: true })
+    print(`  ${exitCode === 0 ? 'ok  ' : 'FAIL'} ${title}`)
     if (exitCode === 0) count.passed++
     else {
       count.failed++
-      process.stdout.write(`${output}\n`)
+      count.output += `${title}:\n${output}\n`
     }
   }
   return count
@@ -44,34 +53,36 @@ export async function runLint() {
 
 /** @returns {Promise<Count>} */
 export async function runCargoTests() {
-  const count = { name: 'cargo', passed: 0, failed: 0, skipped: 0 }
-  for (const [name, manifest] of Object.entries(MANIFESTS)) await countCargoTests(count, name, manifest)
-  return count
-}
-
-async function countCargoTests(count, name, manifest) {
-  const args = ['test', '--manifest-path', manifest, '--locked', '--workspace']
-  const { exitCode, output } = await run('cargo', args, { log: `cargo-test-${name.replaceAll(' ', '-')}` })
-  for (const [, passed, failed, ignored] of output.matchAll(
-    /^test result: .*?(\d+) passed; (\d+) failed; (\d+) ignored/gm,
-  )) {
-    count.passed += Number(passed)
-    count.failed += Number(failed)
-    count.skipped += Number(ignored)
-  }
-  if (exitCode !== 0) {
-    process.stdout.write(`${output}\n`)
-    count.failed ||= 1
+  const count = newCount('cargo')
+  for (const [name, manifest] of WORKSPACES) {
+    const args = ['test', '--manifest-path', manifest, '--locked', '--workspace', '--no-fail-fast']
+    const log = `cargo-test-${name.replaceAll(' ', '-')}`
+    const { exitCode, output } = await run('cargo', args, { log, isBackground: true })
+    for (const [, passed, failed, ignored] of output.matchAll(
+      /^test result: .*?(\d+) passed; (\d+) failed; (\d+) ignored/gm,
+    )) {
+      count.passed += Number(passed)
+      count.failed += Number(failed)
+      count.skipped += Number(ignored)
+    }
+    if (exitCode !== 0) {
+      count.failed ||= 1
+      count.output += output
+    }
   }
 }
 
-/** @returns {Promise<Count>} */
-export async function runVitest(env) {
+/**
+ * @param {NodeJS.ProcessEnv} env
+ * @param {readonly string[]} args Which tests; all without.
+ * @returns {Promise<Count>}
+ */
+export async function runVitest(env, args = []) {
   const file = path.join(ROOT, '.cache', 'vitest.json')
   rmSync(file, { force: true })
-  const args = ['run', '--reporter=default', '--reporter=json', `--outputFile.json=${file}`]
-  const { exitCode } = await run(bin('vitest'), args, { log: 'vitest', show: true, env })
-  const count = { name: 'vitest', passed: 0, failed: 0, skipped: 0 }
+  const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${file}`]
+  const { exitCode } = await run(bin('vitest'), ['run', ...reporters, ...args], { log: 'vitest', show: true, env })
+  const count = newCount('vitest')
   if (existsSync(file)) {
     const report = JSON.parse(readFileSync(file, 'utf8'))
     count.passed = report.numPassedTests
@@ -88,7 +99,7 @@ export async function runVitest(env) {
 function printSkipped(report) {
   for (const file of report.testResults) {
     for (const { status, fullName } of file.assertionResults) {
-      if (status === 'pending' || status === 'skipped') process.stdout.write(`  skipped: ${fullName}\n`)
+      if (status === 'pending' || status === 'skipped') print(`  skipped: ${fullName}`)
     }
   }
 }
@@ -99,11 +110,29 @@ function printSkipped(report) {
  */
 export async function runAutobahn() {
   const args = ['test/autobahn/run.mjs', '--transport', 'native', '--cases', '1.*,2.*,3.*,4.*,5.*,6.*,7.*,10.*']
-  const { exitCode, output } = await run(process.execPath, args, { log: 'autobahn', show: true })
+  const { exitCode, output } = await run(process.execPath, args, { log: 'autobahn', isBackground: true })
   const [, passed, failed, skipped] = output.match(/^autobahn: (\d+) passed, (\d+) failed, (\d+) skipped$/m) ?? [
     0, 0, 0, 0,
   ]
-  const count = { name: 'autobahn', passed: Number(passed), failed: Number(failed), skipped: Number(skipped) }
-  if (exitCode !== 0) count.failed ||= 1
+  const count = { ...newCount('autobahn'), passed: Number(passed), failed: Number(failed), skipped: Number(skipped) }
+  if (exitCode !== 0) {
+    count.failed ||= 1
+    count.output = output
+  }
   return count
+}
+
+/**
+ * Prints what failed, the counts of each runner, and all of them together in the last line. Sets the exit code.
+ * @param {readonly Count[]} counts
+ */
+export function printCounts(counts) {
+  for (const { name, output } of counts) if (output !== '') print(`\n${name} failed:\n${output.trimEnd()}`)
+  print('')
+  for (const { name, passed, failed, skipped } of counts) {
+    print(`  ${name.padEnd(10)} ${passed} passed · ${failed} failed · ${skipped} skipped`)
+  }
+  const sum = (field) => counts.reduce((total, count) => total + count[field], 0)
+  print(`\n${sum('passed')} passed, ${sum('failed')} failed, ${sum('skipped')} skipped`)
+  if (sum('failed') > 0 || sum('passed') === 0) process.exitCode = 1
 }

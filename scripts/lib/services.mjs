@@ -1,4 +1,4 @@
-import { StepError } from './steps.mjs'
+import { print, StepError } from './steps.mjs'
 
 /**
  * Makes sure that the tests can start every service they need, and says where each comes from. Build first.
@@ -8,7 +8,7 @@ export async function findServices() {
   const { obtainAll } = await import('webmq-services')
   try {
     await obtainAll(({ name, source, place }) => {
-      process.stdout.write(`  ${name.padEnd(10)} ${SOURCES[source]}${place === undefined ? '' : ` ${place}`}\n`)
+      print(`  ${name.padEnd(10)} ${SOURCES[source]}${place === undefined ? '' : ` ${place}`}`)
     })
   } catch (error) {
     if (error.name !== 'ServiceError') throw error

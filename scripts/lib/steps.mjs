@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process'
 import { createWriteStream, mkdirSync } from 'node:fs'
+import { setPriority } from 'node:os'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 
@@ -10,58 +11,99 @@ export const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const LOG_DIR = path.join(ROOT, '.cache', 'logs')
 const QUIET_NOTICE_MS = 15_000
 const TAIL_LINES = 25
+/** Of what runs in the background: a third of the share of others, enough not to be left over for the end. */
+const BACKGROUND_PRIORITY = 5
 
 /** A failure with a sentence for the person at the keyboard; never printed with a stack. */
 export class StepError extends Error {}
 
+let lastPrintedAtMs = performance.now()
+
+/** Prints one line, or several. */
+export function print(text) {
+  lastPrintedAtMs = performance.now()
+  process.stdout.write(`${text}\n`)
+}
+
 /**
- * Runs one step of the set-up and says so: a line when it starts, one when it ends, and how long it took.
+ * Runs one step and says so: a line when it starts, one when it ends, and how long it took. Steps may run side by side.
+ * @template T
  * @param {string} title what is being done, in the words of the user
- * @param {() => Promise<unknown>} run
+ * @param {() => Promise<T>} run
+ * @returns {Promise<T>}
  */
 export async function step(title, run) {
-  const started = performance.now()
-  process.stdout.write(`▸ ${title}\n`)
+  const startedAtMs = performance.now()
+  print(`▸ ${title}`)
   const result = await run()
-  process.stdout.write(`  done in ${((performance.now() - started) / 1000).toFixed(1)} s\n`)
+  print(`✓ ${title}: ${seconds(startedAtMs)}`)
   return result
 }
 
 /**
- * Runs a command with its output in a log file, and shows from time to time that it is alive.
+ * Waits for all lanes of steps. A failure is thrown when every lane has ended, so that its sentence comes last and nothing is cut off.
+ * @template T
+ * @param {...Promise<T>} lanes
+ * @returns {Promise<T[]>}
+ */
+export async function sideBySide(...lanes) {
+  await Promise.allSettled(lanes)
+  return await Promise.all(lanes)
+}
+
+/**
+ * Runs a command with its output in a log file, and shows that it is alive when nothing has been printed for a while.
  * @param {string} command
  * @param {string[]} args
- * @param {{ cwd?: string, env?: NodeJS.ProcessEnv, log: string, show?: boolean }} options
- *   `log`: name of the log file. `show`: also pass the output through.
+ * @param {{ cwd?: string, env?: NodeJS.ProcessEnv, log: string, show?: boolean, isBackground?: boolean }} options
+ *   `log`: name of the log file. `show`: also pass the output through, in whole lines. `isBackground`: at a low priority.
  * @returns {Promise<{ exitCode: number, output: string }>} `exitCode` 127 when the command does not exist.
  */
-export async function run(command, args, { cwd = ROOT, env = process.env, log, show = false }) {
+export async function run(command, args, { cwd = ROOT, env = process.env, log, show = false, isBackground = false }) {
   mkdirSync(LOG_DIR, { recursive: true })
   const file = createWriteStream(path.join(LOG_DIR, `${log}.log`))
   const child = spawn(command, args, { cwd, env, stdio: ['ignore', 'pipe', 'pipe'] })
-  const chunks = []
-  let lastLine = ''
-  const started = performance.now()
+  if (isBackground && child.pid !== undefined) lowerPriority(child.pid)
+  let output = ''
+  let shownLength = 0
+  const startedAtMs = performance.now()
   const notice = setInterval(() => {
-    if (!show)
-      process.stdout.write(`  … ${((performance.now() - started) / 1000).toFixed(0)} s: ${lastLine.slice(0, 100)}\n`)
+    if (performance.now() - lastPrintedAtMs < QUIET_NOTICE_MS) return
+    const lastLine = output.trimEnd().split('\n').at(-1)
+    print(`  … ${log}, ${seconds(startedAtMs)}: ${lastLine.slice(0, 100)}`)
   }, QUIET_NOTICE_MS)
-  const take = (chunk) => {
-    chunks.push(chunk)
-    file.write(chunk)
-    if (show) process.stdout.write(chunk)
-    const lines = chunk.toString().trimEnd().split('\n')
-    lastLine = lines.at(-1) || lastLine
+  const showLines = (end) => {
+    if (show && end > shownLength) print(output.slice(shownLength, end).replace(/\n$/, ''))
+    shownLength = end
   }
-  child.stdout.on('data', take)
-  child.stderr.on('data', take)
+  const take = (text) => {
+    output += text
+    file.write(text)
+    showLines(output.lastIndexOf('\n') + 1)
+  }
+  for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', take)
   const exitCode = await new Promise((resolve, reject) => {
     child.on('error', (error) => (error.code === 'ENOENT' ? resolve(127) : reject(error)))
     child.on('close', (code, signal) => resolve(code ?? (signal === 'SIGINT' ? 130 : 1)))
   })
   clearInterval(notice)
+  showLines(output.length)
   await new Promise((resolve) => file.end(resolve))
-  return { exitCode, output: Buffer.concat(chunks).toString() }
+  return { exitCode, output }
+}
+
+/** The command's own children inherit it. */
+function lowerPriority(pid) {
+  try {
+    setPriority(pid, BACKGROUND_PRIORITY)
+  } catch (error) {
+    // It has ended already.
+    if (error.info?.code !== 'ESRCH') throw error
+  }
+}
+
+function seconds(sinceMs) {
+  return `${((performance.now() - sinceMs) / 1_000).toFixed(1)} s`
 }
 
 /**

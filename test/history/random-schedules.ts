@@ -17,9 +17,11 @@ const MAX_SHRINK_MS = 45_000
 /** A kind of runs. */
 interface Profile extends RunLimits, SchedulePlan {
   readonly title: string
-  /** Runs unless more are asked for, and the part that is made when they are. */
+  /** Runs of a soak unless more are asked for, and the part that is made when they are. */
   readonly runs: number
   readonly share: number
+  /** With fewer, `check` could fail by chance. */
+  readonly leastRuns?: number
   start(): Promise<TestSystem>
   /** What must hold of all runs together, so that they prove something. */
   check(totals: Totals): void
@@ -35,7 +37,7 @@ type Totals = Readonly<Record<string, number>>
 export function randomSchedules(row: BrokerRow): void {
   describe(`${row.name}: delivered is published, or a gap was told`, () => {
     for (const profile of profilesOf(row)) {
-      const runs = runCount(profile.runs, profile.share)
+      const runs = runCount(profile.runs, profile.share, profile.leastRuns)
       const timeout = 120_000 + runs * (2_000 + profile.settleTimeoutMs / 10)
       it(profile.title, { timeout }, () => runProfile(row, profile, runs))
     }
@@ -68,6 +70,7 @@ function profilesOf(row: BrokerRow): Profile[] {
       weights: LINK_FAULTS,
       runs: isMemory ? 50 : 20,
       share: 0.2,
+      leastRuns: 20,
       start: () => row.start('in-process', { historyMaxMessages: 40 }),
       check: (totals) => expect(totals.gapCount).toBeGreaterThan(0),
     },

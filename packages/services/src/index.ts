@@ -1,3 +1,4 @@
+export { canInstallPackages, installPackage } from './debian-package.js'
 export { type FaultProxy, startFaultProxy } from './fault-proxy.js'
 export { freePort } from './free-port.js'
 export { type LoadBalancer, type LoadBalancerOptions, startLoadBalancer } from './load-balancer.js'

@@ -1,6 +1,6 @@
 import { writeFile } from 'node:fs/promises'
 import path from 'node:path'
-import { type ContainerSpec, startContainer } from './container/container-service.js'
+import { type ContainerSpec, startContainer } from './container/service.js'
 import { freePort } from './free-port.js'
 import { GivenService } from './given-service.js'
 import { obtainProgram } from './obtain-program.js'

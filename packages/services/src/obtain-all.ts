@@ -14,12 +14,20 @@ export interface ObtainedService {
 const KINDS: readonly ServiceKind[] = ['rabbitmq', 'redis', 'nats']
 
 /**
- * Makes sure that all services, the fault proxy and the load balancer can be started, and installs or builds what is missing, so that no
- * test has to. Starts nothing.
+ * Makes sure that all services, the fault proxy and the load balancer can be started, and installs or builds what is
+ * missing, so that no test has to. Starts nothing.
  * @param report Called with each as soon as it is there.
  * @throws {ServiceError} that says what to do for the first one that is not to be had.
  */
 export async function obtainAll(report: (obtained: ObtainedService) => void): Promise<void> {
+  // Go builds the one while the package manager, which does one thing at a time, installs the others.
+  await Promise.all([
+    obtainToxiproxy().then(({ source, file }) => report({ name: 'toxiproxy', source, place: file })),
+    obtainPackages(report),
+  ])
+}
+
+async function obtainPackages(report: (obtained: ObtainedService) => void): Promise<void> {
   for (const kind of KINDS) {
     const url = urlGiven(kind)
     // Tests that kill or configure a service need a private one beside the one that is given.
@@ -27,11 +35,6 @@ export async function obtainAll(report: (obtained: ObtainedService) => void): Pr
     const origin = await obtainProgram(kind, { isPrivate: true })
     report({ name: kind, source: origin.source, ...('file' in origin ? { place: origin.file } : {}) })
   }
-  for (const [name, obtain] of [
-    ['toxiproxy', obtainToxiproxy],
-    ['haproxy', obtainHaproxy],
-  ] as const) {
-    const { source, file } = await obtain()
-    report({ name, source, place: file })
-  }
+  const { source, file } = await obtainHaproxy()
+  report({ name: 'haproxy', source, place: file })
 }

@@ -1,4 +1,4 @@
-import { canRunContainers } from './container/container-runtime.js'
+import { canRunContainers } from './container/runtime.js'
 import { canInstallPackages, installPackage } from './debian-package.js'
 import { findProgram } from './find-program.js'
 import type { ServiceKind, ServiceOptions } from './service.js'

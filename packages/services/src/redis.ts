@@ -1,4 +1,4 @@
-import { startContainer } from './container/container-service.js'
+import { startContainer } from './container/service.js'
 import { GivenService } from './given-service.js'
 import { obtainProgram } from './obtain-program.js'
 import { pingRedis } from './ping.js'

@@ -4,7 +4,7 @@ import { createServer, type RequestListener } from 'node:http'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { findContainerRuntime } from '../src/container/container-runtime.js'
+import { findContainerRuntime } from '../src/container/runtime.js'
 
 describe('a container runtime', () => {
   it('counts when it answers the ping of its API', async () => {

@@ -4,8 +4,8 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { defaultOf, environmentNameOf, type OptionSpec } from '../../src/options/spec.js'
 import { OPTIONS } from '../../src/options/table.js'
-import { runCli, startCli } from './cli-process.js'
 import { runInProcess } from './in-process.js'
+import { runCli, startCli } from './process.js'
 
 let folder: string
 beforeAll(() => {

@@ -1,6 +1,6 @@
 import { Readable, Writable } from 'node:stream'
 import { run } from '../../src/cli/run.js'
-import type { CliOptions } from './cli-process.js'
+import type { CliOptions } from './process.js'
 
 /** What a command line ended with. */
 export interface RunResult {

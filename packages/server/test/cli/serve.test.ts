@@ -5,7 +5,7 @@ import { type AddressInfo, connect, createServer as createTcpServer, type Socket
 import { SignJWT } from 'jose'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { WebSocket } from 'ws'
-import { type CliOptions, type CliProcess, runCli, startCli } from './cli-process.js'
+import { type CliOptions, type CliProcess, runCli, startCli } from './process.js'
 
 const SECRET = 'a secret that is long enough for HS256'
 

@@ -3,7 +3,7 @@ import { freePort } from '../free-port.js'
 import type { Service, ServiceKind } from '../service.js'
 import { ServiceError } from '../service-error.js'
 import { waitFor } from '../wait-for.js'
-import { findContainerRuntime } from './container-runtime.js'
+import { findContainerRuntime } from './runtime.js'
 
 /** How to run a service in a container. */
 export interface ContainerSpec {

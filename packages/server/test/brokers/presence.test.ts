@@ -1,10 +1,10 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import type { PresenceMember } from 'webmq-client/protocol'
 import { type FaultProxy, freePort, type ServiceKind, sharedService, startFaultProxy } from 'webmq-services'
-import type { WebMQServer } from '../src/api.js'
-import { createServer } from '../src/create-server.js'
-import { type CliProcess, startCli } from './cli/cli-process.js'
-import { ProtocolClient } from './protocol-client.js'
+import type { WebMQServer } from '../../src/api.js'
+import { createServer } from '../../src/create-server.js'
+import { type CliProcess, startCli } from '../cli/process.js'
+import { ProtocolClient } from '../protocol-client.js'
 
 const KEY = 'room.1'
 const TTL_MS = 2_000

@@ -6,10 +6,10 @@ import type { GapReason } from 'webmq-client/protocol'
 import type { BrokerSystem } from 'webmq-conformance'
 import { brokerSuite, eventually, historyOf } from 'webmq-conformance'
 import { freePort } from 'webmq-services'
-import type { BrokerCapabilities, OutboundMessage } from '../../ports/broker.js'
-import type { HistoryOptions } from '../../ports/history-rules.js'
-import { createMeshBroker, type MeshBroker, type MeshBrokerOptions } from './broker.js'
-import type { MeshAddress } from './dialer.js'
+import { createMeshBroker, type MeshBroker, type MeshBrokerOptions } from '../../src/brokers/mesh/broker.js'
+import type { MeshAddress } from '../../src/brokers/mesh/dialer.js'
+import type { BrokerCapabilities, OutboundMessage } from '../../src/ports/broker.js'
+import type { HistoryOptions } from '../../src/ports/history-rules.js'
 
 const LOOPBACK = { host: '127.0.0.1', port: 0 }
 const silent = { debug: () => undefined, info: () => undefined, warn: () => undefined }

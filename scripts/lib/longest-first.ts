@@ -1,0 +1,46 @@
+import path from 'node:path'
+import { BaseSequencer, type TestSpecification } from 'vitest/node'
+
+/** Seconds that the longest files take, roughly: for a fresh clone, which has no last run to ask. */
+const USUAL_SECONDS: Readonly<Record<string, number>> = {
+  'packages/server/test/brokers/rabbitmq-faults.test.ts': 200,
+  'packages/server/test/brokers/nats-faults.test.ts': 100,
+  'packages/server/test/brokers/redis-faults.test.ts': 90,
+  'packages/server/test/brokers/mesh-faults.test.ts': 70,
+  'test/history/rabbitmq.test.ts': 60,
+  'test/history/memory.test.ts': 50,
+  'packages/server/test/brokers/rabbitmq-broker.test.ts': 45,
+  'test/history/nats.test.ts': 40,
+  'test/history/redis.test.ts': 40,
+  'test/history/mesh.test.ts': 30,
+  'test/demo.test.ts': 20,
+  'packages/server/test/brokers/rabbitmq-refusals.test.ts': 20,
+  'packages/server/test/brokers/mesh-links.test.ts': 18,
+  'packages/server/test/brokers/presence.test.ts': 17,
+  'packages/server/test/brokers/nats-broker.test.ts': 16,
+  'packages/server/test/brokers/redis-cluster.test.ts': 15,
+  'packages/bench/test/scenarios.test.ts': 100,
+  'packages/bench/test/history.test.ts': 60,
+  'packages/bench/test/benchmark.test.ts': 60,
+  'packages/server/test/transports/native.test.ts': 35,
+  'packages/server/test/transports/ten-thousand.test.ts': 25,
+  'packages/server/test/cli/serve.test.ts': 20,
+  'packages/server/test/transports/uws.test.ts': 20,
+}
+
+/**
+ * Starts the files of a group that take longest first, so that no worker ends long after the others. vitest by itself
+ * does so within a project only.
+ */
+export class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const costs = new Map(files.map((file) => [file, this.#seconds(file)]))
+    return [...files].sort((one, other) => (costs.get(other) ?? 0) - (costs.get(one) ?? 0))
+  }
+
+  #seconds({ project, moduleId }: TestSpecification): number {
+    const file = path.relative(this.ctx.config.root, moduleId)
+    const lastRun = this.ctx.cache.getFileTestResults(`${project.name}:${file}`)
+    return lastRun === undefined ? (USUAL_SECONDS[file] ?? 0) : lastRun.duration / 1_000
+  }
+}

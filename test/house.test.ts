@@ -1,0 +1,112 @@
+import { execFileSync } from 'node:child_process'
+import { existsSync, readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { describe, expect, it } from 'vitest'
+
+const ROOT = fileURLToPath(new URL('../', import.meta.url))
+const MAX_LOOSE_FILES = 5
+
+/** What a broker's library keeps to itself: its authors change it without notice. With a line that would show it. */
+const INNER_NAMES: readonly (readonly [library: string, names: RegExp, sample: string])[] = [
+  [
+    'amqplib',
+    /\b(InnerConnection|recvFrame|sendBytes|sendMethod)\b|\.(frameMax|ch)\b|\bmodel\.connection\b/,
+    'inner.recvFrame = () => undefined',
+  ],
+  ['ioredis', /\b(commandQueue|offlineQueue|connectionEpoch)\b/, 'client.commandQueue.clear()'],
+  ['nats', /\b(ProtocolHandler|NatsConnectionImpl)\b/, 'new ProtocolHandler(options)'],
+  [
+    'a path past the exports',
+    /['"](amqplib\/lib|ioredis\/(built|dist)|@nats-io\/[\w-]+\/(lib|src|internal))/,
+    "import { Parser } from '@nats-io/nats-core/internal'",
+  ],
+]
+
+const files = git('ls-files', '--cached', '--others', '--exclude-standard').filter((file) => existsSync(ROOT + file))
+
+describe('the house', () => {
+  it('has no file that repeats the name of its folder', () => {
+    expect(filesThatRepeatTheirFolder(['nats/nats-link.ts', 'fanout/fanout_log.rs', 'nats/link.ts'])).toHaveLength(2)
+    expect(filesThatRepeatTheirFolder(files)).toEqual([])
+  })
+
+  it(`has at most ${MAX_LOOSE_FILES} loose files in packages/server/src, tests aside`, () => {
+    const loose = files.filter((file) => /^packages\/server\/src\/[^/]+$/.test(file) && !file.includes('.test'))
+    expect(loose).toContain('packages/server/src/index.ts')
+    expect(loose.length, loose.join()).toBeLessThanOrEqual(MAX_LOOSE_FILES)
+  })
+
+  it('is where ARCHITECTURE.md says', () => {
+    const rows = codeMap(readText('ARCHITECTURE.md'))
+    expect(rows.length).toBeGreaterThan(10)
+    const missing = rows.flatMap((row) => pathsOf(row).filter((path) => !isThere(path)))
+    expect(missing).toEqual([])
+    expect(rows.filter((row) => pathsOf(row).length === 0)).toEqual([])
+  })
+
+  it.each(INNER_NAMES)('knows no inner name of %s', (_, names, sample) => {
+    expect(sample).toMatch(names)
+    const brokers = files.filter((file) => file.startsWith('packages/server/src/brokers/') && file.endsWith('.ts'))
+    expect(brokers.length).toBeGreaterThan(10)
+    const found = brokers.flatMap((file) =>
+      readText(file)
+        .split('\n')
+        .flatMap((line, index) => (names.test(line) ? [`${file}:${index + 1}: ${line.trim()}`] : [])),
+    )
+    expect(found).toEqual([])
+  })
+
+  it('says its licence, in every package', () => {
+    expect(readText('LICENSE')).toMatch(/^MIT License\n/)
+    const manifests = files.filter((file) => /(^|\/)package\.json$/.test(file))
+    expect(manifests.length).toBeGreaterThan(5)
+    expect(manifests.filter((file) => JSON.parse(readText(file)).license !== 'MIT')).toEqual([])
+  })
+
+  it('keeps tests that need a service out of src', () => {
+    const tests = files.filter((file) => /^packages\/[\w-]+\/src\/.*\.test\.ts$/.test(file))
+    expect(tests.length).toBeGreaterThan(50)
+    expect(tests.filter((file) => /from 'webmq-services'/.test(readText(file)))).toEqual([])
+  })
+})
+
+function git(...args: readonly string[]): string[] {
+  return execFileSync('git', args, { cwd: ROOT, encoding: 'utf8' }).trim().split('\n')
+}
+
+function readText(file: string): string {
+  return readFileSync(ROOT + file, 'utf8')
+}
+
+function filesThatRepeatTheirFolder(paths: readonly string[]): string[] {
+  return paths.filter((path) => {
+    const [file = '', folder = ''] = path.split('/').reverse()
+    return folder !== '' && (file.startsWith(`${folder}-`) || file.startsWith(`${folder}_`))
+  })
+}
+
+/** Rows of the table under "Code map": the second cell. */
+function codeMap(text: string): string[] {
+  const section = text.split('\n## Code map\n')[1]?.split('\n## ')[0] ?? ''
+  const rows = section.split('\n').filter((line) => line.startsWith('|'))
+  return rows.slice(2).map((row) => row.split('|')[2] ?? '')
+}
+
+/** Paths from the repository's root in a cell; `{a,b}` is expanded, and `<name>` stands for anything. */
+function pathsOf(cell: string): string[] {
+  const names = [...cell.matchAll(/`([^`]+)`/g)].map(([, name = '']) => name)
+  return names.filter((name) => /^(packages|docs|scripts|test|deploy)(\/|$)/.test(name)).flatMap(expand)
+}
+
+function expand(path: string): string[] {
+  const [, before = '', choices, after = ''] = path.match(/^([^{]*)\{([^}]*)\}(.*)$/) ?? []
+  if (choices === undefined) return [path]
+  return choices.split(',').flatMap((choice) => expand(before + choice + after))
+}
+
+function isThere(path: string): boolean {
+  if (!/[<*]/.test(path)) return existsSync(ROOT + path)
+  const parts = path.split(/<[^>]*>|\*/).map((part) => part.replaceAll(/[.+?^${}()|[\]\\]/g, '\\$&'))
+  const pattern = new RegExp(`^${parts.join('[^/]*')}`)
+  return files.some((file) => pattern.test(file))
+}

@@ -1,0 +1,39 @@
+import { onTestFinished } from 'vitest'
+import { type ClientOptions, type Gap, type StateChange, WebMQClient } from 'webmq-client'
+import { createServer, type ServerOptions } from 'webmq-server'
+import { WebSocket } from 'ws'
+
+/** A server on a free port of this machine; stops with the test. */
+export async function startServer(options: ServerOptions = {}) {
+  const server = createServer({ port: 0, logLevel: 'silent', ...options })
+  const { url, port } = await server.start()
+  onTestFinished(() => server.stop({ drainMs: 0 }))
+  return { server, url, port }
+}
+
+/** A client over real sockets; closes with the test, before its server does. */
+export function startClient(url: string, options: Partial<ClientOptions> = {}) {
+  const sockets: WebSocket[] = []
+  class WatchedWebSocket extends WebSocket {
+    constructor(address: string, protocols: string[]) {
+      super(address, protocols)
+      sockets.push(this)
+    }
+  }
+  const client = new WebMQClient({ url, WebSocket: WatchedWebSocket, random: () => 0.01, ...options })
+  onTestFinished(() => client.close({ flushMs: 0 }))
+  const changes: StateChange[] = []
+  const gaps: Gap[] = []
+  client.on('state', (change) => changes.push(change))
+  client.on('gap', (gap) => gaps.push(gap))
+  /** Cuts its connection as a failing network does; resolves when the client has noticed. */
+  const cut = () =>
+    new Promise((resolve) => {
+      const forget = client.on('disconnected', (change) => {
+        forget()
+        resolve(change)
+      })
+      sockets.at(-1)?.terminate()
+    })
+  return { client, sockets, changes, gaps, cut }
+}
