@@ -1,6 +1,6 @@
 import { WebMQError } from 'webmq-client/protocol'
 
-/** ACCESS_REFUSED, PRECONDITION_FAILED (an exchange of another type), NOT_ALLOWED (a vhost that is not there), NOT_IMPLEMENTED. */
+/** ACCESS_REFUSED, PRECONDITION_FAILED (an exchange of another type), NOT_ALLOWED (a missing vhost), NOT_IMPLEMENTED. */
 const REFUSALS = [403, 406, 530, 540]
 export const ACCESS_REFUSED = 403
 
