@@ -26,10 +26,7 @@ export interface ConsumerEvents {
   lost(cause: Error): void
 }
 
-/**
- * What may wait at the broker for a node that does not keep up: all nodes share the memory of the broker. An operator
- * may set less by a policy.
- */
+/** Limit of a queue whose node does not keep up: all nodes share the memory of the broker. A policy may set less. */
 const MAX_QUEUE_BYTES = 128 * 1024 * 1024
 /** Also bounds messages with empty payloads. */
 const MAX_QUEUE_COUNT = 250_000

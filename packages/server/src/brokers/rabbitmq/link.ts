@@ -26,8 +26,8 @@ export interface RabbitmqLinkOptions {
 }
 
 /**
- * Two connections to one broker, one to publish and one to consume. What ends either of them or a channel ends the link:
- * a link is never mended.
+ * Two connections to one broker, one to publish and one to consume. The end of either, or of a channel,
+ * ends the link: a link is never mended.
  */
 export class RabbitmqLink implements Link {
   readonly #options: RabbitmqLinkOptions

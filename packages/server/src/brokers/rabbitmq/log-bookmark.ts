@@ -18,7 +18,7 @@ export class LogBookmark {
     return this.#anchor?.offset
   }
 
-  /** Begins anew: what follows is of another log, or begins at another offset. */
+  /** Begins anew: in another log, or at another offset. */
   begin(epoch: string, nextOffset: number): void {
     this.epoch = epoch
     this.seenOffset = nextOffset - 1
@@ -54,7 +54,7 @@ export class LogBookmark {
   }
 }
 
-/** A record of which there is only one: a node's message, or an epoch record. */
+/** A unique record: a node's message, or an epoch record. */
 interface Anchor {
   readonly offset: number
   readonly source: LinkSource | undefined

@@ -35,8 +35,8 @@ export interface LogFollowEvents {
 
 /**
  * - `scanning`: looks for the epoch and for where to begin; nothing is consumed yet.
- * - `continuing`: consumes what was there when `follow` was called, up to `untilOffset`.
- * - `following`: has all of that; records are live.
+ * - `continuing`: consumes the records that existed when `follow` was called, up to `untilOffset`.
+ * - `following`: has all of these; records are live.
  */
 type FollowState =
   | { readonly name: 'scanning' }
@@ -148,7 +148,7 @@ export class LogFollow {
     return { offset, epoch: new LogEpoch(offset, epoch.name), isContinued: false }
   }
 
-  /** Whether what this node has seen is still there, or has aged out, or was never in this log. */
+  /** Compares the log with the bookmark: the same log, another one, or unknown because the anchor has aged out. */
   async #compare(after: Position, untilOffset: number): Promise<'same' | 'unknown' | 'another'> {
     const { bookmark } = this.#options
     const { anchorOffset, epoch, seenOffset } = bookmark
@@ -180,17 +180,18 @@ export class LogFollow {
     }
   }
 
-  #deliver(delivery: LinkDelivery, { offset, timeMs }: LogRecord): void {
+  #deliver(delivery: LinkDelivery, { offset, timeMs = this.#estimatedTimeMs() }: LogRecord): void {
     const { bookmark, history } = this.#options
-    if (delivery.source === undefined) bookmark.saw(offset)
-    else bookmark.sawMessage(offset, delivery.source)
-    if (history.history.ruleOf(delivery.key) === undefined) this.#passOn(delivery)
-    else this.#follower?.message({ ...delivery, offset: offset + 1, timeMs: timeMs ?? this.#estimatedTimeMs() })
+    const { key, payload, isBinary, source, messageId } = delivery
+    if (source === undefined) bookmark.saw(offset)
+    else bookmark.sawMessage(offset, source)
+    if (history.history.ruleOf(key) === undefined) this.#passOn(delivery)
+    else this.#follower?.message({ key, payload, isBinary, source, messageId, offset: offset + 1, timeMs })
   }
 
   /**
-   * A message that is not logged but bound to the log's queue. Reserved keys are for listeners whose pattern the log
-   * covers but for them. Others also come by the node's queue: bindings of former rules stay until somebody unbinds them.
+   * A message that is not logged but bound to the log's queue. Listeners whose pattern the log covers get reserved
+   * keys only here. Other keys also come by the node's queue: bindings of former rules stay until somebody unbinds them.
    */
   #passOn(delivery: LinkDelivery): void {
     if (isReserved(delivery.key)) this.#events.deliver(delivery)

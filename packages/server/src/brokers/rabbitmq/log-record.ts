@@ -1,5 +1,4 @@
 import type { ConsumeMessage } from 'amqplib'
-import { isKey } from 'webmq-client/protocol'
 import type { LinkDelivery } from '../remote/link.js'
 import { decodeEpochRecord, type EpochRecord } from './epoch-record.js'
 import { deliveryOf } from './message-properties.js'
@@ -37,7 +36,7 @@ export function recordOf(message: ConsumeMessage): LogRecord | undefined {
     return { offset, timeMs, epoch, epochRecord, delivery: undefined }
   }
   // A message that was sent straight to the queue has no key.
-  const delivery = fields.exchange === '' || !isKey(fields.routingKey) ? undefined : deliveryOf(message)
+  const delivery = fields.exchange === '' ? undefined : deliveryOf(message)
   const own = delivery?.source === undefined ? undefined : decodeLogHeader(headers[LOG_HEADER])
   return { offset, timeMs: own?.timeMs, epoch: own?.epoch, epochRecord: undefined, delivery }
 }

@@ -29,6 +29,7 @@ export class Publisher {
   readonly #context: PublisherContext
   readonly #events: PublisherEvents
   readonly #liveness: Liveness
+  #logHeaders: Readonly<Record<string, string>> = {}
   #isStopped = false
 
   /** Declares the exchange, and begins. */
@@ -79,15 +80,21 @@ export class Publisher {
   }
 
   #propertiesOf(message: LinkMessage): Options.Publish {
-    const { node, epoch } = this.#context
     return {
       contentType: message.isBinary ? BINARY_TYPE : TEXT_TYPE,
       // For the durable queues of other programs. It costs nothing where there are none: with ours alone 60,000 messages
       // took 49 to 60 µs of the broker's CPU each, and 58 to 60 when not persistent.
       persistent: true,
-      messageId: encodeMessageId(node, message),
-      headers: message.isLogged ? { [LOG_HEADER]: encodeLogHeader(epoch(), Date.now()) } : undefined,
+      messageId: encodeMessageId(this.#context.node, message),
+      headers: message.isLogged ? this.#headersForLog() : undefined,
     }
+  }
+
+  /** The same object for all messages of a millisecond: amqplib makes it a prototype, which is slow for a new one. */
+  #headersForLog(): Readonly<Record<string, string>> {
+    const header = encodeLogHeader(this.#context.epoch(), Date.now())
+    if (this.#logHeaders[LOG_HEADER] !== header) this.#logHeaders = { [LOG_HEADER]: header }
+    return this.#logHeaders
   }
 
   #settled(sequence: number, error: Error | null): void {
