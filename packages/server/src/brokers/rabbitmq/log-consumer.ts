@@ -86,9 +86,9 @@ export function readLog<T>(
       if (found === undefined) return
       isFound = true
       resolve(found)
-      opening.then((consumer) => consumer.close(), reject)
+      opening.then((consumer) => consumer.close()).catch(reject)
     }
     const opening = LogConsumer.open(connection, { queue, from, take, lost })
-    opening.then(started, reject)
+    opening.then(started).catch(reject)
   })
 }
