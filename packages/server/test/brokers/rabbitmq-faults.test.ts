@@ -122,7 +122,11 @@ async function faultySystem(namespace: string, ...rules: readonly string[]) {
   return {
     createNode: (index: number) =>
       createRabbitmqBroker(
-        nodeOptions(proxyAt(index).url, namespace, { brokerHeartbeatMs: 400, ...historyOf(...rules) }),
+        nodeOptions(proxyAt(index).url, namespace, {
+          brokerHeartbeatMs: 400,
+          rabbitmqLimits: { closeTimeoutMs: 400 },
+          ...historyOf(...rules),
+        }),
       ),
     faults: [
       { name: 'killed and restarted', inject: () => service.kill(), end: () => service.restart() },

@@ -1,16 +1,15 @@
-import type { Channel, ConsumeMessage } from 'amqplib/callback_api'
+import type { Channel, ConsumeMessage } from 'amqplib'
 
 /** Messages that may be on their way to the node, or waiting for its next acknowledgement. */
 export const PREFETCH_COUNT = 1_000
 const ACK_EVERY_COUNT = 250
-/** What came is acknowledged after this at the latest; nothing hangs on it but memory of the broker. */
+/** Limit for an acknowledgement; only memory of the broker depends on it. */
 const ACK_AFTER_MS = 100
 
-/** Acknowledges what comes on a channel, many messages at once. */
+/** Acknowledges the messages of a channel, many at once. */
 export class Acks {
   readonly #channel: Channel
-  /** Of the last message that came. */
-  #deliveryTag = 0
+  #last: ConsumeMessage | undefined
   #count = 0
   #timer: NodeJS.Timeout | undefined
   #isStopped = false
@@ -19,9 +18,10 @@ export class Acks {
     this.#channel = channel
   }
 
-  /** A message has come. */
-  add(deliveryTag: number): void {
-    this.#deliveryTag = deliveryTag
+  /** A message has arrived. */
+  add(message: ConsumeMessage): void {
+    if (this.#isStopped) return
+    this.#last = message
     if (++this.#count >= ACK_EVERY_COUNT) this.#ack()
     else this.#timer ??= setTimeout(() => this.#ack(), ACK_AFTER_MS)
   }
@@ -35,11 +35,8 @@ export class Acks {
   #ack(): void {
     clearTimeout(this.#timer)
     this.#timer = undefined
-    if (this.#count > 0 && !this.#isStopped) {
-      // All that amqplib looks at.
-      const message = { fields: { deliveryTag: this.#deliveryTag } } as ConsumeMessage
-      this.#channel.ack(message, true)
-    }
+    if (this.#last !== undefined && !this.#isStopped) this.#channel.ack(this.#last, true)
+    this.#last = undefined
     this.#count = 0
   }
 }

@@ -39,8 +39,8 @@ const HOST = /^(?:([^:@]*)(?::([^:@]*))?@)?(\[[\da-f:.]+\]|[^\s:@[\]]+)(?::(\d{1
 const PARAMETERS = ['cacertfile', 'certfile', 'keyfile', 'server_name_indication', 'verify'] as const
 
 /**
- * Reads `amqp[s]://user:password@host:port,host:port/vhost?cacertfile=…`, everything but the host optional. The first user and password
- * hold for the hosts that have none of their own; what is special in a URL is percent-encoded.
+ * Reads `amqp[s]://user:password@host:port,host:port/vhost?cacertfile=…`. Only the host is required. Hosts without a user
+ * of their own get the first user and password. Characters that are special in a URL are percent-encoded.
  *
  * @throws {WebMQError} `E_OPTION_INVALID`; its message repeats nothing of the address.
  */
@@ -63,7 +63,7 @@ export function parseAddress(address: string): RabbitmqAddress {
   const places = hosts.map(({ hostname, port }) => `${hostname.includes(':') ? `[${hostname}]` : hostname}:${port}`)
   return {
     hosts,
-    // An empty one means the default, as it does to amqplib: RabbitMQ has none that is named ''.
+    // Empty means the default, as in amqplib: RabbitMQ has no virtual host with an empty name.
     vhost: vhost === '' ? '/' : decoded(vhost),
     tls: scheme === 'amqps' ? parseTls(query) : noTls(query),
     text: `${scheme}://${places.join(',')}${vhost === '' ? '' : `/${vhost}`}`,

@@ -1,6 +1,6 @@
 import { WebMQError } from 'webmq-client/protocol'
 
-/** Where patterns are bound, in the order of the calls. */
+/** Binds patterns, in the order of the calls. */
 export interface PatternBinder {
   bind(pattern: string): Promise<void>
   unbind(pattern: string): Promise<void>
@@ -9,23 +9,23 @@ export interface PatternBinder {
 const EVERYTHING = '#'
 
 /**
- * Binds patterns one by one while they are few, and everything when they are many: what is not wanted is then dropped by the node.
+ * Binds patterns one by one while they are few, and everything when they are many. The node then drops what nobody wants.
  *
- * RabbitMQ takes half a millisecond to two for a binding, one after the other for all of its nodes, and as long again to be rid of it. With tens
- * of thousands, one per user say, a node would take minutes to come back, and would hold up the others meanwhile.
+ * RabbitMQ takes 0.5 to 2 ms for a binding, one after the other for all of its nodes, and as long again to remove it. With
+ * tens of thousands, for example one per user, a node would take minutes to come back and would hold up the others.
  */
 export class BoundedBindings implements PatternBinder {
   readonly #binder: PatternBinder
   readonly #maxCount: number
   readonly #wanted = new Set<string>()
-  /** Those that are bound one by one, or are about to be. */
+  /** Bound one by one, or about to be. */
   readonly #exact = new Set<string>()
-  /** Resolves when everything is bound; `undefined` while it is not to be. */
+  /** Resolves when everything is bound; `undefined` while patterns are bound one by one. */
   #everything: Promise<void> | undefined
   /** The broker forbids it (topic permissions). */
   #isForbidden = false
 
-  /** @param maxCount Patterns that are bound one by one; it comes back to that when they are half as many. */
+  /** @param maxCount Patterns that are bound one by one. From more it returns to that when they are half as many. */
   constructor(binder: PatternBinder, maxCount: number) {
     this.#binder = binder
     this.#maxCount = maxCount
@@ -63,7 +63,7 @@ export class BoundedBindings implements PatternBinder {
     }
   }
 
-  /** Binds one by one what is left, and then no longer everything. */
+  /** Binds one by one what is left, then unbinds everything else. */
   #narrow(): void {
     this.#everything = undefined
     const binds = [...this.#wanted]
@@ -73,7 +73,7 @@ export class BoundedBindings implements PatternBinder {
       .then(async () => {
         if (this.#everything === undefined && !this.#wanted.has(EVERYTHING)) await this.#binder.unbind(EVERYTHING)
       })
-      // What fails leaves everything bound, which is more than is wanted; if the link is lost, that is told where it is watched.
+      // A failure leaves everything bound: more than is wanted. The loss of the link is reported where it is watched.
       .catch(() => undefined)
   }
 }

@@ -1,11 +1,14 @@
 import type { Broker } from '../../ports/broker.js'
 import { RemoteBroker, type RemoteBrokerOptions } from '../remote/broker.js'
 import { RabbitmqDriver } from './driver.js'
+import type { RabbitmqLimits } from './limits.js'
 
 /** Options of the RabbitMQ broker; as in {@link ServerOptions}. */
 export interface RabbitmqBrokerOptions extends RemoteBrokerOptions {
   /** `amqp[s]://user:password@host:port,…/vhost`. */
   readonly broker: string
+  /** Limits other than the defaults. */
+  readonly rabbitmqLimits?: Partial<RabbitmqLimits>
 }
 
 /**
@@ -13,5 +16,5 @@ export interface RabbitmqBrokerOptions extends RemoteBrokerOptions {
  * @throws {WebMQError} `E_OPTION_INVALID` for an address that is none.
  */
 export function createRabbitmqBroker(options: RabbitmqBrokerOptions): Broker {
-  return new RemoteBroker(new RabbitmqDriver(options.broker, options), options)
+  return new RemoteBroker(new RabbitmqDriver(options.broker, options, options.rabbitmqLimits), options)
 }

@@ -1,70 +1,59 @@
 import { randomBytes } from 'node:crypto'
-import type { Channel, ConsumeMessage } from 'amqplib/callback_api'
+import type { Channel, ConsumeMessage } from 'amqplib'
 import type { HistoryRules } from '../../ports/history-rules.js'
 import type { LinkContext, LinkDelivery } from '../remote/link.js'
+import { Liveness } from '../remote/liveness.js'
 import { Acks, PREFETCH_COUNT } from './acks.js'
-import { type AmqpConnection, called, numberOf, watchChannel } from './amqp-connection.js'
-import { BoundedBindings } from './bounded-bindings.js'
-import { DeliveryReader } from './delivery-reader.js'
-import { deliveryOf, SourceReader } from './message-properties.js'
-import { Pulse } from './pulse.js'
+import { BoundedBindings, type PatternBinder } from './bounded-bindings.js'
+import { type AmqpConnection, watchChannel } from './connection.js'
+import { deliveryOf } from './message-properties.js'
 import { QueueBindings } from './queue-bindings.js'
 
-/** What a consumer tells. */
+/** What a consumer needs to know of its node. */
+export interface ConsumerContext extends LinkContext {
+  /** Patterns that are bound one by one; with more of them the node binds everything. */
+  readonly maxPatterns: number
+  /** Rules of the log; their messages come from the log. `undefined` without a log. */
+  readonly logged: HistoryRules | undefined
+}
+
+/** What a consumer reports. */
 export interface ConsumerEvents {
   deliver(delivery: LinkDelivery): void
   malformed(detail: string): void
-  /** A message came that comes by the log too. */
+  /** A message arrived that also comes from the log. */
   surplus(): void
   lost(cause: Error): void
 }
 
-/**
- * What may wait at the broker for a node that does not keep up: the memory of the broker is that of all nodes. An operator may set less
- * by a policy.
- */
+/** Limit of a queue whose node does not keep up: all nodes share the memory of the broker. A policy may set less. */
 const MAX_QUEUE_BYTES = 128 * 1024 * 1024
-/** Counts, as payloads may be empty. */
+/** Also bounds messages with empty payloads. */
 const MAX_QUEUE_COUNT = 250_000
 const QUEUE_ID_BYTES = 4
-/** Patterns that are bound one by one. */
-const MAX_PATTERNS = 2_000
-const MESSAGES_TAG = 'messages'
-const OVERFLOW_TAG = 'overflow'
 
 /**
- * The half of a link that consumes: one queue of its own, which ends with its connection.
+ * The consuming half of a link: one queue of its own, which ends with its connection.
  *
- * A queue that is full drops its oldest messages, in silence; so they are dead-lettered, to a second queue that keeps one of
- * them: when there is one, something was dropped, and the link ends, so that listeners are told of the gap.
+ * A full queue drops its oldest messages without a word. So they are dead-lettered to a second queue, which keeps one.
+ * A message there means that something was dropped: the link ends, and listeners are told of the gap.
  */
 export class Consumer {
-  readonly #connection: AmqpConnection
+  readonly #channel: Channel
   readonly #acks: Acks
-  /** Keys that come by the log; `undefined` without one. */
   readonly #logged: HistoryRules | undefined
   readonly #bindings: QueueBindings
-  readonly #patterns: BoundedBindings
+  readonly #patterns: PatternBinder
   readonly #events: ConsumerEvents
-  readonly #pulse: Pulse
-  readonly #sources = new SourceReader()
+  readonly #liveness: Liveness
   #isStopped = false
 
-  /**
-   * Declares the queue. The exchange must be there.
-   * @param logged What comes by the log, and is not wanted here; `undefined` without a log.
-   */
-  static async open(
-    connection: AmqpConnection,
-    context: LinkContext,
-    logged: HistoryRules | undefined,
-    events: ConsumerEvents,
-  ): Promise<Consumer> {
+  /** Declares the queue. The exchange must exist. */
+  static async open(connection: AmqpConnection, context: ConsumerContext, events: ConsumerEvents): Promise<Consumer> {
     const channel = await connection.openChannel()
     watchChannel(channel, events.lost)
-    const { namespace, node, heartbeatMs } = context
-    // Different for every link: the queue of the last one is there until the broker knows that its connection is gone.
-    const queue = `${namespace}.node.${node}.${randomBytes(QUEUE_ID_BYTES).toString('hex')}`
+    // Different for every link: the last one's queue exists until the broker notices that its connection is gone.
+    const queue = `${context.namespace}.node.${context.node}.${randomBytes(QUEUE_ID_BYTES).toString('hex')}`
     const overflow = `${queue}.overflow`
     await declareQueue(channel, overflow, { 'x-max-length': 1 })
     await declareQueue(channel, queue, {
@@ -73,49 +62,37 @@ export class Consumer {
       'x-dead-letter-exchange': '',
       'x-dead-letter-routing-key': overflow,
     })
-    const bindings = await QueueBindings.open(connection, {
-      queue,
-      exchange: namespace,
-      heard: () => consumer.#pulse.heard(),
-      lost: events.lost,
-    })
-    const consumer: Consumer = new Consumer(connection, channel, bindings, logged, heartbeatMs, events)
-    await called((done) => channel.prefetch(PREFETCH_COUNT, false, done))
-    const reader = new DeliveryReader({
-      channel: numberOf(channel),
-      consumerTag: MESSAGES_TAG,
-      sources: consumer.#sources,
-      take: (deliveryTag, delivery) => consumer.#take(deliveryTag, delivery),
-    })
-    connection.readFirst(reader)
-    await consume(channel, queue, { consumerTag: MESSAGES_TAG, noAck: false }, (message) => {
+    await channel.prefetch(PREFETCH_COUNT)
+    const consumer = new Consumer(connection, channel, queue, context, events)
+    const take = (message: ConsumeMessage | null) => {
       if (message === null) events.lost(new Error('its queue was deleted'))
-      else consumer.#takeAny(message)
-    })
-    await consume(channel, overflow, { consumerTag: OVERFLOW_TAG, noAck: true }, () => {
+      else consumer.#take(message)
+    }
+    const tellOverflow = () => {
       events.lost(new Error('the node did not keep up: its queue was full and has dropped messages'))
-    })
+    }
+    await channel.consume(queue, take, { noAck: false, exclusive: true })
+    await channel.consume(overflow, tellOverflow, { noAck: true, exclusive: true })
     return consumer
   }
 
   private constructor(
     connection: AmqpConnection,
     channel: Channel,
-    bindings: QueueBindings,
-    logged: HistoryRules | undefined,
-    heartbeatMs: number,
+    queue: string,
+    { namespace, heartbeatMs, maxPatterns, logged }: ConsumerContext,
     events: ConsumerEvents,
   ) {
-    this.#connection = connection
+    this.#channel = channel
     this.#acks = new Acks(channel)
     this.#logged = logged
-    this.#bindings = bindings
-    this.#patterns = new BoundedBindings(bindings, MAX_PATTERNS)
     this.#events = events
-    this.#pulse = new Pulse({
+    const alive = () => this.alive()
+    this.#bindings = new QueueBindings(connection, { queue, exchange: namespace, alive, lost: events.lost })
+    this.#patterns = new BoundedBindings(this.#bindings, maxPatterns)
+    this.#liveness = new Liveness({
       intervalMs: heartbeatMs,
-      // If the channel has ended, that is seen to where it is watched.
-      ask: () => bindings.ask().catch(() => undefined),
+      probe: () => this.#probe(queue),
       silent: (detail) => events.lost(new Error(`consuming: ${detail}`)),
     })
   }
@@ -128,61 +105,45 @@ export class Consumer {
     return this.#comesByLog(pattern) ? Promise.resolve() : this.#patterns.unbind(pattern)
   }
 
-  /** The broker has answered, on whichever channel. */
-  heard(): void {
-    this.#pulse.heard()
+  /** The broker has answered, on any channel of the connection. */
+  alive(): void {
+    this.#liveness.alive()
   }
 
   /** Sends and watches nothing more. */
   stop(): void {
-    this.#pulse.stop()
+    this.#isStopped = true
+    this.#liveness.stop()
     this.#bindings.stop()
     this.#acks.stop()
-    this.#isStopped = true
   }
 
-  async close(): Promise<void> {
-    this.stop()
-    await this.#connection.close()
-  }
-
-  /** Whether all that the pattern matches is logged. */
+  /** Whether the log has everything that the pattern matches. */
   #comesByLog(pattern: string): boolean {
     return this.#logged?.covers(pattern) === true
   }
 
-  /** Takes what amqplib has read. */
-  #takeAny(message: ConsumeMessage): void {
-    const delivery = deliveryOf(message, this.#sources)
-    this.#take(message.fields.deliveryTag, delivery)
+  #take(message: ConsumeMessage): void {
+    if (this.#isStopped) return
+    this.alive()
+    this.#acks.add(message)
+    const delivery = deliveryOf(message)
     if (delivery === undefined) {
       this.#events.malformed(`${JSON.stringify(message.fields.routingKey)} is no key, or its text not valid UTF-8`)
-    }
+    } else if (this.#logged?.ruleOf(delivery.key) !== undefined) this.#events.surplus()
+    else this.#events.deliver(delivery)
   }
 
-  /** @param delivery `undefined`: acknowledged, and no more. */
-  #take(deliveryTag: number, delivery: LinkDelivery | undefined): void {
-    if (this.#isStopped) return
-    this.#pulse.heard()
-    this.#acks.add(deliveryTag)
-    if (delivery === undefined) return
-    // Comes by the log.
-    if (this.#logged?.ruleOf(delivery.key) !== undefined) this.#events.surplus()
-    else this.#events.deliver(delivery)
+  #probe(queue: string): void {
+    this.#channel.checkQueue(queue).then(
+      () => this.alive(),
+      // The channel has ended, which is reported where it is watched.
+      () => undefined,
+    )
   }
 }
 
 /** Not durable: it ends with the connection anyway. */
 function declareQueue(channel: Channel, queue: string, limits: Readonly<Record<string, string | number>>) {
-  const options = { exclusive: true, autoDelete: true, durable: false, arguments: limits }
-  return called((done) => channel.assertQueue(queue, options, done))
-}
-
-function consume(
-  channel: Channel,
-  queue: string,
-  { consumerTag, noAck }: { readonly consumerTag: string; readonly noAck: boolean },
-  take: (message: ConsumeMessage | null) => void,
-) {
-  return called((done) => channel.consume(queue, take, { consumerTag, noAck, exclusive: true }, done))
+  return channel.assertQueue(queue, { exclusive: true, autoDelete: true, durable: false, arguments: limits })
 }

@@ -5,38 +5,36 @@ import { limitedSignal } from '../remote/limited-signal.js'
 import type { Link, LinkContext, LinkDriver, LinkEvents } from '../remote/link.js'
 import { parseAddress, type RabbitmqAddress } from './address.js'
 import { connectError } from './errors.js'
+import { DEFAULT_LIMITS, type RabbitmqLimits } from './limits.js'
 import { type LinkLog, RabbitmqLink } from './link.js'
 import { LogBookmark } from './log-bookmark.js'
 
-/** What one of several hosts gets, so that one that swallows everything does not use up the time of all. */
-const HOST_TIMEOUT_MS = 5_000
-
 /**
- * Nodes meet at a durable topic exchange that is named as the namespace; keys and patterns are those of AMQP 0-9-1. Anything that speaks it can publish
- * there, and bind queues of its own.
+ * Nodes meet at a durable topic exchange with the name of the namespace. Keys and patterns are those of AMQP 0-9-1, so
+ * any program that speaks it can publish there and bind queues of its own.
  */
 export class RabbitmqDriver implements LinkDriver {
   readonly name = 'rabbitmq'
   readonly takesBundles = false
-  /** RabbitMQ confirms without a word about the place. */
+  /** A confirm of RabbitMQ does not tell the offset. */
   readonly confirmsByLog = true
   readonly capabilities: BrokerCapabilities
-  /** A queue gets a message once, however many of its bindings match. */
-  readonly mayRepeat = false
   readonly address: string
   readonly #address: RabbitmqAddress
   readonly #log: LinkLog
+  readonly #limits: RabbitmqLimits
   /** The host to try first: the one that worked last. */
   #first = 0
 
   /** @throws {WebMQError} `E_OPTION_INVALID`. */
-  constructor(address: string, history: HistoryOptions) {
+  constructor(address: string, history: HistoryOptions, limits: Partial<RabbitmqLimits> = {}) {
     this.#address = parseAddress(address)
     this.address = this.#address.text
     this.#log = { history, bookmark: new LogBookmark() }
+    this.#limits = { ...DEFAULT_LIMITS, ...limits }
     this.capabilities = {
       history: hasHistory(history),
-      // Messages of two nodes may come into the queues of two others in either order; those of the log may not.
+      // Messages of two nodes may reach the queues of two others in either order. Only the log has one order.
       ordered: false,
       sharedLog: hasHistory(history),
       confirms: true,
@@ -53,9 +51,10 @@ export class RabbitmqDriver implements LinkDriver {
       const index = (this.#first + tried) % hosts.length
       const host = hosts[index]
       if (host === undefined) continue
-      const limit = hosts.length === 1 ? undefined : limitedSignal(signal, HOST_TIMEOUT_MS)
+      const limit = hosts.length === 1 ? undefined : limitedSignal(signal, this.#limits.hostTimeoutMs)
       try {
-        const link = await RabbitmqLink.open(this.#address, host, context, this.#log, events, limit?.signal ?? signal)
+        const options = { address: this.#address, host, context, log: this.#log, limits: this.#limits }
+        const link = await RabbitmqLink.open(options, events, limit?.signal ?? signal)
         this.#first = index
         return link
       } catch (error) {
@@ -64,7 +63,7 @@ export class RabbitmqDriver implements LinkDriver {
         limit?.release()
       }
     }
-    // One that may take us yet is worth another try.
+    // A host that did not refuse is worth another try.
     const failure = failures.find(({ code }) => code !== 'E_BROKER_REFUSED') ?? failures[0]
     throw failure ?? signal.reason
   }

@@ -1,10 +1,10 @@
 import { WebMQError } from 'webmq-client/protocol'
 
-/** ACCESS_REFUSED, PRECONDITION_FAILED (an exchange of another type), NOT_ALLOWED (a vhost that is not there), NOT_IMPLEMENTED. */
+/** ACCESS_REFUSED, PRECONDITION_FAILED (an exchange of another type), NOT_ALLOWED (a missing vhost), NOT_IMPLEMENTED. */
 const REFUSALS = [403, 406, 530, 540]
 export const ACCESS_REFUSED = 403
 
-/** The reply code of AMQP that an error of amqplib carries, in a field or, when it came during the handshake, in words. */
+/** AMQP reply code of an error of amqplib: in a field, or in words if it came during the handshake. */
 export function replyCodeOf(error: unknown): number | undefined {
   if (!(error instanceof Error)) return undefined
   const { code } = error as { readonly code?: unknown }
@@ -13,7 +13,7 @@ export function replyCodeOf(error: unknown): number | undefined {
   return inWords === undefined ? undefined : Number(inWords)
 }
 
-/** What keeps a node from connecting, as the port wants it. */
+/** Wraps what keeps a node from connecting. */
 export function connectError(cause: unknown, place: string): WebMQError {
   if (cause instanceof WebMQError) return cause
   const text = cause instanceof Error ? cause.message || String((cause as NodeJS.ErrnoException).code) : String(cause)
@@ -25,7 +25,7 @@ function isRefusal(cause: unknown, text: string): boolean {
   const replyCode = replyCodeOf(cause)
   if (replyCode !== undefined) return REFUSALS.includes(replyCode)
   const { code } = cause as { readonly code?: unknown }
-  // A certificate that is not trusted, files that cannot be read, and mechanisms that are not offered stay so.
+  // Trying again does not help with an untrusted certificate, an unreadable file or a missing mechanism.
   return (
     isVhostRefusal(text) ||
     text.startsWith('SASL mechanism') ||
@@ -33,7 +33,7 @@ function isRefusal(cause: unknown, text: string): boolean {
   )
 }
 
-/** amqplib tells nothing of the close that answers `connection.open`; the vhost is all that this call names. */
+/** amqplib does not report why `connection.open` was refused. The vhost is all that this call names. */
 function isVhostRefusal(text: string): boolean {
   return text.startsWith('Expected ConnectionOpenOk; got <ConnectionClose')
 }

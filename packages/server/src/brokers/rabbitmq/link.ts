@@ -3,8 +3,9 @@ import type { HistoryOptions } from '../../ports/history-rules.js'
 import { hasHistory } from '../log/history-log.js'
 import type { Link, LinkContext, LinkEvents, LinkMessage, LogFollower, LogPlace } from '../remote/link.js'
 import type { RabbitmqAddress, RabbitmqHost } from './address.js'
-import { AmqpConnection, connectTo } from './amqp-connection.js'
+import { AmqpConnection } from './connection.js'
 import { Consumer } from './consumer.js'
+import type { RabbitmqLimits } from './limits.js'
 import type { LogBookmark } from './log-bookmark.js'
 import { LogFollow } from './log-follow.js'
 import { Publisher } from './publisher.js'
@@ -15,11 +16,22 @@ export interface LinkLog {
   readonly bookmark: LogBookmark
 }
 
-/** Two connections to one broker, one to publish and one to consume. What ends either of them or a channel ends the link. */
+/** What a link connects to, and for whom. */
+export interface RabbitmqLinkOptions {
+  readonly address: RabbitmqAddress
+  readonly host: RabbitmqHost
+  readonly context: LinkContext
+  readonly log: LinkLog
+  readonly limits: RabbitmqLimits
+}
+
+/**
+ * Two connections to one broker, one to publish and one to consume. The end of either, or of a channel,
+ * ends the link: a link is never mended.
+ */
 export class RabbitmqLink implements Link {
-  readonly #context: LinkContext
+  readonly #options: RabbitmqLinkOptions
   readonly #events: LinkEvents
-  readonly #log: LinkLog
   readonly #connections: AmqpConnection[] = []
   #publisher: Publisher | undefined
   #consumer: Consumer | undefined
@@ -29,35 +41,27 @@ export class RabbitmqLink implements Link {
   #closed: Promise<void> | undefined
 
   /** Connects to one host, and declares what a node needs. */
-  static async open(
-    address: RabbitmqAddress,
-    host: RabbitmqHost,
-    context: LinkContext,
-    log: LinkLog,
-    events: LinkEvents,
-    signal: AbortSignal,
-  ): Promise<RabbitmqLink> {
-    const link = new RabbitmqLink(context, log, events)
+  static async open(options: RabbitmqLinkOptions, events: LinkEvents, signal: AbortSignal): Promise<RabbitmqLink> {
+    const link = new RabbitmqLink(options, events)
     const abort = () => link.#abort()
     signal.addEventListener('abort', abort, { once: true })
     try {
-      await link.#open(address, host, signal)
+      await link.#open(signal)
       if (link.#lostCause !== undefined) throw link.#lostCause
       signal.throwIfAborted()
       link.#isOpen = true
       return link
     } catch (error) {
       await link.close()
-      // Calls that wait say no more than that there will be no answer.
+      // Calls that wait only say that there will be no answer.
       throw link.#lostCause ?? error
     } finally {
       signal.removeEventListener('abort', abort)
     }
   }
 
-  private constructor(context: LinkContext, log: LinkLog, events: LinkEvents) {
-    this.#context = context
-    this.#log = log
+  private constructor(options: RabbitmqLinkOptions, events: LinkEvents) {
+    this.#options = options
     this.#events = events
   }
 
@@ -82,35 +86,43 @@ export class RabbitmqLink implements Link {
     return this.#closed
   }
 
-  async #open(address: RabbitmqAddress, host: RabbitmqHost, signal: AbortSignal): Promise<void> {
-    const connect = async (purpose: string) => {
-      const { namespace, node, heartbeatMs } = this.#context
-      const name = `webmq-server ${namespace} ${node} ${purpose}`
-      const connection = new AmqpConnection(await connectTo(address, host, { name, heartbeatMs }, signal), this.#lose)
-      this.#connections.push(connection)
-      return connection
-    }
-    // Both are waited for, so that none comes to be after the link was given up.
-    const results = await Promise.allSettled([connect('publishes'), connect('consumes')])
+  async #open(signal: AbortSignal): Promise<void> {
+    const { context, log, limits } = this.#options
+    // Both are waited for, so that none is established after the link was given up.
+    const results = await Promise.allSettled([this.#connect('publishes', signal), this.#connect('consumes', signal)])
     for (const result of results) if (result.status === 'rejected') throw result.reason
-    const [publishing, consuming] = this.#connections
+    const [publishing, consuming] = results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []))
     if (publishing === undefined || consuming === undefined) return
     const { deliver, malformed, surplus, confirmed, refused, blocked } = bound(this.#events)
-    const context = this.#context
     const lost = this.#lose
-    const { history, bookmark } = this.#log
+    const { history, bookmark } = log
     const logged = hasHistory(history) ? history.history : undefined
     this.#publisher = await Publisher.open(
       publishing,
       { ...context, epoch: () => bookmark.epoch },
       { confirmed, refused, blocked, lost },
     )
-    const consumer = await Consumer.open(consuming, context, logged, { deliver, malformed, surplus, lost })
+    const { maxPatterns } = limits
+    const consumer = await Consumer.open(
+      consuming,
+      { ...context, maxPatterns, logged },
+      { deliver, malformed, surplus, lost },
+    )
     this.#consumer = consumer
     if (logged === undefined) return
-    const heard = () => consumer.heard()
+    const alive = () => consumer.alive()
     const options = { publishing, consuming, context, history, bookmark }
-    this.#follow = await LogFollow.open(options, { heard, deliver, malformed, surplus, lost })
+    this.#follow = await LogFollow.open(options, { alive, deliver, malformed, surplus, lost })
+  }
+
+  async #connect(purpose: string, signal: AbortSignal): Promise<AmqpConnection> {
+    const { address, host, context, limits } = this.#options
+    const { namespace, node, heartbeatMs } = context
+    const name = `webmq-server ${namespace} ${node} ${purpose}`
+    const options = { name, heartbeatMs, closeTimeoutMs: limits.closeTimeoutMs }
+    const connection = await AmqpConnection.open(address, host, options, signal, this.#lose)
+    this.#connections.push(connection)
+    return connection
   }
 
   readonly #lose = (cause: Error): void => {

@@ -1,59 +1,62 @@
 import type { LinkSource } from '../remote/link.js'
 
 /**
- * Where a node is in the log, over all its links: and something of which there is but one, at an offset that it has seen, by which it finds out whether
- * the log is still the same.
+ * Where a node is in the log, over all its links. It also keeps an anchor: a unique record at a known offset, to detect
+ * that the log was replaced.
  */
 export class LogBookmark {
   /** Of the log that is followed; empty before that. */
   epoch = ''
-  /** Offset in the queue of the last that was read; -1 before that. */
+  /** Offset in the queue of the last record that was read; -1 before that. */
   seenOffset = -1
-  #anchorOffset = -1
-  #anchorSource: LinkSource | undefined
-  #anchorNonce: string | undefined
+  /** Time of the last record that told one. */
+  timeMs = 0
+  #anchor: Anchor | undefined
 
-  /** Offset of what is known; `undefined` when nothing is. */
+  /** Offset of the anchor; `undefined` without one. */
   get anchorOffset(): number | undefined {
-    return this.#anchorOffset < 0 ? undefined : this.#anchorOffset
+    return this.#anchor?.offset
   }
 
-  /** Begins anew: what follows is of another log, or begins at another place. */
+  /** Begins anew: in another log, or at another offset. */
   begin(epoch: string, nextOffset: number): void {
     this.epoch = epoch
     this.seenOffset = nextOffset - 1
     this.forget()
   }
 
-  /** It is no longer known whether the log is the same. */
+  /** Drops the anchor: it is no longer known whether the log is the same. */
   forget(): void {
-    this.#anchorOffset = -1
-    this.#anchorSource = undefined
-    this.#anchorNonce = undefined
+    this.#anchor = undefined
   }
 
-  /** A message of somebody else stands there: others may look like it. */
+  /** Another program's message stands there. It is no anchor: others may look like it. */
   saw(offset: number): void {
     this.seenOffset = offset
   }
 
   sawMessage(offset: number, source: LinkSource): void {
     this.seenOffset = offset
-    this.#anchorOffset = offset
-    this.#anchorSource = source
+    this.#anchor = { offset, source, nonce: undefined }
   }
 
-  sawMark(offset: number, nonce: string): void {
+  sawEpochRecord(offset: number, nonce: string): void {
     this.seenOffset = offset
-    this.#anchorOffset = offset
-    this.#anchorSource = undefined
-    this.#anchorNonce = nonce
+    this.#anchor = { offset, source: undefined, nonce }
   }
 
-  /** Whether what stands at the anchor's offset is what was seen there. */
+  /** Whether this is what was seen at the offset of the anchor. */
   isAnchor(source: LinkSource | undefined, nonce: string | undefined): boolean {
-    const known = this.#anchorSource
-    if (known === undefined) return nonce !== undefined && nonce === this.#anchorNonce
-    return source !== undefined && source.node === known.node && source.sequence === known.sequence
+    if (this.#anchor === undefined) return false
+    const known = this.#anchor.source
+    if (known === undefined) return nonce === this.#anchor.nonce
+    return source?.node === known.node && source.sequence === known.sequence
   }
+}
+
+/** A unique record: a node's message, or an epoch record. */
+interface Anchor {
+  readonly offset: number
+  readonly source: LinkSource | undefined
+  readonly nonce: string | undefined
 }

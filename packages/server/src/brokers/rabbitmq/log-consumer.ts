@@ -1,57 +1,41 @@
-import type { Channel, ConsumeMessage } from 'amqplib/callback_api'
+import type { Channel, ConsumeMessage } from 'amqplib'
 import { Acks, PREFETCH_COUNT } from './acks.js'
-import { type AmqpConnection, called, numberOf, watchChannel } from './amqp-connection.js'
-import { DeliveryReader, type DeliveryReaderOptions } from './delivery-reader.js'
+import { type AmqpConnection, closeChannel, watchChannel } from './connection.js'
 import { type LogRecord, recordOf } from './log-record.js'
-import { SourceReader } from './message-properties.js'
 
 /** What a {@link LogConsumer} reads. */
 export interface LogConsumerOptions {
   readonly queue: string
-  /** Where to begin: an offset of the queue, the oldest there is, or what comes from now on. */
+  /** Where to begin: an offset of the queue, the oldest record, or whatever is written from now on. */
   readonly from: number | 'first' | 'next'
   readonly take: (record: LogRecord) => void
-  /** Takes messages of nodes without a detour; `take` gets the rest. Without it `take` gets everything. */
-  readonly takeOwn?: DeliveryReaderOptions['take']
-  /** Nothing more comes. Not told when it was closed. */
+  /** Nothing more comes. Not called after `close`. */
   readonly lost: (cause: Error) => void
 }
 
-const TAG = 'log'
-
-/** Reads the queue that is the log, on a channel of its own, from some place on. */
+/** Reads the queue that is the log, on a channel of its own. */
 export class LogConsumer {
   readonly #channel: Channel
+  readonly #options: LogConsumerOptions
   readonly #acks: Acks
   #isClosed = false
 
-  /** Resolves when the broker has taken it: what is written from then on comes. */
+  /** Resolves when the broker has started it: what is written from then on comes. */
   static async open(connection: AmqpConnection, options: LogConsumerOptions): Promise<LogConsumer> {
     const channel = await connection.openChannel()
-    const consumer = new LogConsumer(channel, options.lost)
-    await called((done) => channel.prefetch(PREFETCH_COUNT, false, done))
-    const sources = new SourceReader()
-    const { takeOwn } = options
-    if (takeOwn !== undefined) {
-      const take: DeliveryReaderOptions['take'] = (deliveryTag, delivery, logged) => {
-        if (consumer.#isClosed) return
-        consumer.#acks.add(deliveryTag)
-        takeOwn(deliveryTag, delivery, logged)
-      }
-      const channelNumber = numberOf(channel)
-      connection.readFirst(new DeliveryReader({ channel: channelNumber, consumerTag: TAG, sources, take, isLog: true }))
-    }
-    const takeAny = (message: ConsumeMessage | null) => consumer.#takeAny(message, sources, options)
+    const consumer = new LogConsumer(channel, options)
+    await channel.prefetch(PREFETCH_COUNT)
     const args = { 'x-stream-offset': options.from }
-    await called((done) => channel.consume(options.queue, takeAny, { consumerTag: TAG, arguments: args }, done))
+    await channel.consume(options.queue, (message) => consumer.#take(message), { arguments: args })
     return consumer
   }
 
-  private constructor(channel: Channel, lost: (cause: Error) => void) {
+  private constructor(channel: Channel, options: LogConsumerOptions) {
     this.#channel = channel
+    this.#options = options
     this.#acks = new Acks(channel)
     watchChannel(channel, (cause) => {
-      if (!this.#isClosed) lost(cause)
+      if (!this.#isClosed) options.lost(cause)
     })
   }
 
@@ -65,19 +49,46 @@ export class LogConsumer {
   close(): void {
     if (this.#isClosed) return
     this.stop()
-    // Without an answer the connection ends, and with it the channel.
-    this.#channel.close(() => undefined)
+    closeChannel(this.#channel)
   }
 
-  #takeAny(message: ConsumeMessage | null, sources: SourceReader, { take, lost, queue }: LogConsumerOptions): void {
+  #take(message: ConsumeMessage | null): void {
     if (this.#isClosed) return
+    const { queue, take, lost } = this.#options
     if (message === null) {
       lost(new Error('the log was deleted'))
       return
     }
-    this.#acks.add(message.fields.deliveryTag)
-    const record = recordOf(message, sources)
+    this.#acks.add(message)
+    const record = recordOf(message)
     if (record === undefined) lost(new Error(`the queue ${queue} is there and is no stream`))
     else take(record)
   }
+}
+
+/** The log that is read once. */
+export type LogReadOptions = Pick<LogConsumerOptions, 'queue' | 'lost'> & { readonly connection: AmqpConnection }
+
+/**
+ * Reads the log until `find` has found something, and resolves to it.
+ * @param started Called when the broker has started: what is written from then on comes.
+ */
+export function readLog<T>(
+  { connection, queue, lost }: LogReadOptions,
+  from: LogConsumerOptions['from'],
+  find: (record: LogRecord) => T | undefined,
+  started?: () => void,
+): Promise<T> {
+  return new Promise((resolve, reject) => {
+    let isFound = false
+    const take = (record: LogRecord) => {
+      const found = isFound ? undefined : find(record)
+      if (found === undefined) return
+      isFound = true
+      resolve(found)
+      opening.then((consumer) => consumer.close()).catch(reject)
+    }
+    const opening = LogConsumer.open(connection, { queue, from, take, lost })
+    opening.then(started).catch(reject)
+  })
 }

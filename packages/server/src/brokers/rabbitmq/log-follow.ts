@@ -1,16 +1,16 @@
+import { isReserved } from '../../patterns/reserved-keys.js'
 import type { Position } from '../../ports/broker.js'
 import type { HistoryOptions } from '../../ports/history-rules.js'
 import type { LinkContext, LinkDelivery, LogFollower } from '../remote/link.js'
-import type { AmqpConnection } from './amqp-connection.js'
+import type { AmqpConnection } from './connection.js'
+import { newEpoch } from './epoch-record.js'
+import { EpochWriter } from './epoch-writer.js'
 import type { LogBookmark } from './log-bookmark.js'
-import { LogConsumer } from './log-consumer.js'
-import { newEpoch } from './log-header.js'
-import { LogLife } from './log-life.js'
-import { LogMarker } from './log-marker.js'
-import { declareLog, logQueueOf, segmentBytesOf } from './log-queue.js'
+import { LogConsumer, type LogReadOptions } from './log-consumer.js'
+import { LogEpoch } from './log-epoch.js'
+import { declareLog, logQueueOf } from './log-queue.js'
 import type { LogRecord } from './log-record.js'
 import { firstRecord, scanLog } from './log-scan.js'
-import { LogTags } from './log-tags.js'
 
 /** What a {@link LogFollow} works with. */
 export interface LogFollowOptions {
@@ -22,189 +22,187 @@ export interface LogFollowOptions {
   readonly bookmark: LogBookmark
 }
 
-/** What is told beside the log itself. */
+/** What is reported besides the log itself. */
 export interface LogFollowEvents {
-  heard(): void
+  alive(): void
   /** A message that is not logged. */
   deliver(delivery: LinkDelivery): void
   malformed(detail: string): void
-  /** A message came that is not of the log. */
+  /** A message arrived that does not belong into the log. */
   surplus(): void
   lost(cause: Error): void
 }
 
+/**
+ * - `scanning`: looks for the epoch and for where to begin; nothing is consumed yet.
+ * - `continuing`: consumes the records that existed when `follow` was called, up to `untilOffset`.
+ * - `following`: has all of these; records are live.
+ */
+type FollowState =
+  | { readonly name: 'scanning' }
+  | { readonly name: 'continuing'; readonly untilOffset: number; readonly done: () => void }
+  | { readonly name: 'following' }
+  | { readonly name: 'stopped' }
+
 /** Where to begin. */
 interface LogStart {
-  /** Offset in the queue of the first record that is to come. */
+  /** Offset in the queue of the first record to consume. */
   readonly offset: number
-  readonly life: LogLife
-  /** Of what came before, for messages that tell no time. */
-  readonly timeMs: number
+  readonly epoch: LogEpoch
   readonly isContinued: boolean
 }
 
 /**
- * RabbitMQ gives one offset to notes of its own at the beginning of a segment, and does not deliver them. What is lost is whole segments: their notes and
- * a message at least.
+ * RabbitMQ writes notes of its own at the beginning of a segment. They take one offset and are not delivered. A loss is
+ * larger: whole segments, with their notes and at least a message.
  */
 const MAX_HOLE = 1
 
 /**
- * Follows the log, a stream queue, from a place on: the offset of a message is its offset in the queue and one, for there 0 is the first.
+ * Follows the log, a stream queue. The position of a message is its offset in the queue plus one, for the queue begins
+ * at 0.
  *
- * A queue that was deleted, or has lost its end, begins its offsets again. So a node that comes back first looks whether what it has seen is still where it was.
+ * A queue that was deleted or has lost its end uses offsets again. So a node that comes back first checks that the
+ * record it remembers is still where it was (ADR 18).
  */
 export class LogFollow {
   readonly #options: LogFollowOptions
   readonly #events: LogFollowEvents
-  readonly #queue: string
-  readonly #marker: LogMarker
-  readonly #tags: LogTags
-  #life = new LogLife(0)
+  readonly #log: LogReadOptions
+  readonly #writer: EpochWriter
+  #state: FollowState = { name: 'scanning' }
+  #epoch = new LogEpoch(0)
   #consumer: LogConsumer | undefined
   #follower: LogFollower | undefined
-  /** Of the queue: the next that must come. */
-  #nextOffset = 0
-  #timeMs = 0
-  /** When this offset has come, everything has that was there when it was asked for. */
-  #awaitedOffset = 0
-  #caughtUp: (() => void) | undefined
-  #isStopped = false
+  /** Of the queue: the next that must come; `undefined` if the log begins with whatever comes first. */
+  #nextOffset: number | undefined
 
-  /** Declares the log. The exchange must be there. */
+  /** Declares the log. The exchange must exist. */
   static async open(options: LogFollowOptions, events: LogFollowEvents): Promise<LogFollow> {
     const { publishing, consuming, context, history } = options
     await declareLog(consuming, context.namespace, history)
     const queue = logQueueOf(context.namespace)
-    return new LogFollow(options, events, queue, await LogMarker.open(publishing, consuming, queue, events.lost))
+    const writer = await EpochWriter.open(publishing, consuming, queue, events.lost)
+    return new LogFollow(options, events, { connection: consuming, queue, lost: events.lost }, writer)
   }
 
-  private constructor(options: LogFollowOptions, events: LogFollowEvents, queue: string, marker: LogMarker) {
+  private constructor(options: LogFollowOptions, events: LogFollowEvents, log: LogReadOptions, writer: EpochWriter) {
     this.#options = options
     this.#events = events
-    this.#queue = queue
-    this.#marker = marker
-    this.#tags = new LogTags({
-      maxBytes: segmentBytesOf(options.history),
-      write: () => marker.write({ epoch: options.bookmark.epoch }),
-    })
+    this.#log = log
+    this.#writer = writer
   }
 
   /** As {@link Link.follow}. */
   async follow(after: Position | undefined, follower: LogFollower): Promise<void> {
-    const { bookmark } = this.#options
-    this.#awaitedOffset = await this.#marker.place({ candidate: newEpoch() })
-    const start = await this.#findStart(after)
+    const { start, untilOffset } = await this.#findStart(after)
+    if (this.#isStopped()) return
     this.#follower = follower
-    this.#life = start.life
-    this.#timeMs = start.timeMs
-    this.#nextOffset = start.offset
-    // What is between is gone, and a hole if it is to be continued.
-    if (after !== undefined && start.isContinued) follower.begins(after, true)
-    else this.#nextOffset = -1
-    const caughtUp = new Promise<void>((resolve) => {
-      this.#caughtUp = resolve
+    this.#epoch = start.epoch
+    if (after !== undefined && start.isContinued) {
+      this.#nextOffset = start.offset
+      follower.begins(after, true)
+    }
+    const continued = new Promise<void>((done) => {
+      this.#state = { name: 'continuing', untilOffset, done }
     })
-    if (this.#isStopped) return
-    this.#consumer = await LogConsumer.open(this.#options.consuming, {
-      queue: this.#queue,
+    this.#consumer = await LogConsumer.open(this.#log.connection, {
+      queue: this.#log.queue,
       from: start.offset,
-      take: (record) => this.#takeAny(record),
-      takeOwn: (_, delivery, logged) => this.#takeMessage(logged.offset, logged.timeMs, delivery),
-      lost: this.#events.lost,
+      take: (record) => this.#take(record),
+      lost: this.#log.lost,
     })
-    await caughtUp
-    if (!start.isContinued) this.#marker.write({ epoch: bookmark.epoch })
+    await continued
+    if (!start.isContinued) this.#writer.write({ epoch: this.#options.bookmark.epoch })
   }
 
   /** Takes nothing more. */
   stop(): void {
-    this.#isStopped = true
-    this.#tags.stop()
+    this.#state = { name: 'stopped' }
     this.#consumer?.stop()
   }
 
-  async #findStart(after: Position | undefined): Promise<LogStart> {
-    const { bookmark, consuming: connection } = this.#options
-    const scan = { connection, queue: this.#queue, lost: this.#events.lost }
-    const state = after === undefined ? 'unknown' : await this.#compare(after)
+  #isStopped(): boolean {
+    return this.#state.name === 'stopped'
+  }
+
+  /** Writes an epoch record; everything that was logged before the call stands before it. */
+  async #findStart(after: Position | undefined): Promise<{ start: LogStart; untilOffset: number }> {
+    const { bookmark } = this.#options
+    const untilOffset = await this.#writer.writeAndLocate({ candidate: newEpoch() })
+    const state = after === undefined ? 'unknown' : await this.#compare(after, untilOffset)
     if (state === 'same') {
       const offset = bookmark.seenOffset + 1
-      return { offset, life: new LogLife(offset, bookmark.epoch), timeMs: this.#timeMs, isContinued: true }
+      const epoch = new LogEpoch(offset, bookmark.epoch)
+      return { start: { offset, epoch, isContinued: true }, untilOffset }
     }
-    if (state === 'another') {
-      this.#awaitedOffset = await this.#marker.place({ candidate: newEpoch(), denies: bookmark.epoch })
-    }
-    const { life, timeMs } = await scanLog(scan, this.#awaitedOffset, state === 'another')
-    return { offset: life.sinceOffset, life: new LogLife(life.sinceOffset, life.epoch), timeMs, isContinued: false }
+    if (state === 'unknown') return { start: await this.#begin(untilOffset, false), untilOffset }
+    const denied = await this.#writer.writeAndLocate({ candidate: newEpoch(), denies: bookmark.epoch })
+    return { start: await this.#begin(denied, true), untilOffset: denied }
   }
 
-  /** Whether what this node has seen is still there, or is gone as old messages go, or never was in this log. */
-  async #compare(after: Position): Promise<'same' | 'unknown' | 'another'> {
-    const { bookmark, consuming: connection } = this.#options
+  async #begin(toOffset: number, isThorough: boolean): Promise<LogStart> {
+    const { epoch, timeMs } = await scanLog(this.#log, toOffset, isThorough)
+    const offset = epoch.sinceOffset
+    this.#options.bookmark.timeMs = timeMs
+    return { offset, epoch: new LogEpoch(offset, epoch.name), isContinued: false }
+  }
+
+  /** Compares the log with the bookmark: the same log, another one, or unknown because the anchor has aged out. */
+  async #compare(after: Position, untilOffset: number): Promise<'same' | 'unknown' | 'another'> {
+    const { bookmark } = this.#options
     const { anchorOffset, epoch, seenOffset } = bookmark
     if (anchorOffset === undefined || epoch !== after.epoch) return 'unknown'
-    if (this.#awaitedOffset <= seenOffset) return 'another'
-    const scan = { connection, queue: this.#queue, lost: this.#events.lost }
-    const { offset, delivery, mark } = await firstRecord(scan, anchorOffset)
+    if (untilOffset <= seenOffset) return 'another'
+    const { offset, delivery, epochRecord } = await firstRecord(this.#log, anchorOffset)
     if (offset > anchorOffset) return 'unknown'
-    return bookmark.isAnchor(delivery?.source, mark?.nonce) ? 'same' : 'another'
+    return bookmark.isAnchor(delivery?.source, epochRecord?.nonce) ? 'same' : 'another'
   }
 
-  #takeAny({ offset, timeMs, mark, delivery }: LogRecord): void {
-    if (this.#isStopped) return
-    if (timeMs !== undefined) this.#timeMs = timeMs
-    if (mark === undefined && delivery !== undefined) {
-      this.#takeMessage(offset, timeMs ?? this.#untoldTimeMs(), delivery)
-      return
-    }
-    this.#events.heard()
+  #take(record: LogRecord): void {
+    if (this.#isStopped()) return
+    this.#events.alive()
+    const { offset, epochRecord, delivery } = record
     if (!this.#isNext(offset)) return
-    if (mark === undefined) {
+    if (epochRecord !== undefined) {
+      this.#epoch.recorded(epochRecord, offset)
+      if (this.#epoch.name !== this.#options.bookmark.epoch) this.#beginAt(offset + 1)
+      this.#options.bookmark.sawEpochRecord(offset, epochRecord.nonce)
+    } else if (delivery !== undefined) this.#deliver(delivery, record)
+    else {
       this.#options.bookmark.saw(offset)
       this.#events.malformed('not sent to the exchange, or with a key or a text that is not valid')
-    } else {
-      this.#life.marked(mark, offset)
-      if (this.#life.epoch !== this.#options.bookmark.epoch) this.#begin(offset + 1)
-      this.#options.bookmark.sawMark(offset, mark.nonce)
-      if (mark.epoch !== undefined) this.#tags.named()
     }
-    this.#passed(offset)
+    if (record.timeMs !== undefined) this.#options.bookmark.timeMs = record.timeMs
+    if (this.#state.name === 'continuing' && offset >= this.#state.untilOffset) {
+      this.#state.done()
+      this.#state = { name: 'following' }
+    }
   }
 
-  #takeMessage(offset: number, timeMs: number, delivery: LinkDelivery): void {
-    if (this.#isStopped) return
-    this.#events.heard()
-    if (!this.#isNext(offset)) return
+  #deliver(delivery: LinkDelivery, { offset, timeMs = this.#estimatedTimeMs() }: LogRecord): void {
     const { bookmark, history } = this.#options
     const { key, payload, isBinary, source, messageId } = delivery
-    if (source === undefined) {
-      bookmark.saw(offset)
-      this.#tags.unnamed(payload.length)
-    } else {
-      bookmark.sawMessage(offset, source)
-      this.#timeMs = timeMs
-      this.#tags.named()
-    }
+    if (source === undefined) bookmark.saw(offset)
+    else bookmark.sawMessage(offset, source)
     if (history.history.ruleOf(key) === undefined) this.#passOn(delivery)
     else this.#follower?.message({ key, payload, isBinary, source, messageId, offset: offset + 1, timeMs })
-    this.#passed(offset)
   }
 
   /**
-   * What is not logged, and comes because it is bound to the same queue: keys of the server's own, for those who listen with a pattern that is covered but for
-   * them. Others come by the node's queue: bindings of rules that have gone stay until somebody unbinds them.
+   * A message that is not logged but bound to the log's queue. Listeners whose pattern the log covers get reserved
+   * keys only here. Other keys also come by the node's queue: bindings of former rules stay until somebody unbinds them.
    */
   #passOn(delivery: LinkDelivery): void {
-    if (delivery.key.startsWith('$')) this.#events.deliver(delivery)
+    if (isReserved(delivery.key)) this.#events.deliver(delivery)
     else this.#events.surplus()
   }
 
-  /** Begins with what comes first, and finds holes. */
+  /** Begins with the record that comes first, and finds holes. */
   #isNext(offset: number): boolean {
-    if (this.#nextOffset < 0) this.#begin(offset)
+    if (this.#nextOffset === undefined) this.#beginAt(offset)
     else if (offset > this.#nextOffset + MAX_HOLE) {
-      // Would be a hole again the next time.
+      // Without the anchor the next link begins anew, instead of finding the same hole.
       this.#options.bookmark.forget()
       this.#events.lost(new Error(`the log no longer has what stood from ${this.#nextOffset} to ${offset - 1}`))
       return false
@@ -213,20 +211,14 @@ export class LogFollow {
     return true
   }
 
-  #begin(nextOffset: number): void {
-    const epoch = this.#life.epoch ?? ''
+  #beginAt(nextOffset: number): void {
+    const epoch = this.#epoch.name ?? ''
     this.#options.bookmark.begin(epoch, nextOffset)
     this.#follower?.begins({ epoch, offset: nextOffset }, false)
   }
 
-  #passed(offset: number): void {
-    if (offset < this.#awaitedOffset || this.#caughtUp === undefined) return
-    this.#caughtUp()
-    this.#caughtUp = undefined
-  }
-
-  /** Of a message that does not tell: now, or, if it may have been there for long, that of the last that did. */
-  #untoldTimeMs(): number {
-    return this.#caughtUp === undefined ? Date.now() : this.#timeMs
+  /** For a message that tells no time: now if it is live, else the time of the last one that did. */
+  #estimatedTimeMs(): number {
+    return this.#state.name === 'following' ? Date.now() : this.#options.bookmark.timeMs
   }
 }

@@ -1,32 +1,47 @@
-import type { ConsumeMessage } from 'amqplib/callback_api'
-import { isKey } from 'webmq-client/protocol'
+import type { ConsumeMessage } from 'amqplib'
 import type { LinkDelivery } from '../remote/link.js'
-import { LOG_HEADER, OFFSET_HEADER, readLogHeader } from './log-header.js'
-import { decodeMark, type LogMark } from './log-mark.js'
-import { deliveryOf, type SourceReader } from './message-properties.js'
+import { decodeEpochRecord, type EpochRecord } from './epoch-record.js'
+import { deliveryOf } from './message-properties.js'
 
-/** What stands at an offset of the log's queue, from 0. */
+/** Header of a node's message for the log: the epoch that the node knows, a dot, and the Unix time in milliseconds. */
+export const LOG_HEADER = 'webmq-log'
+/** RabbitMQ's own. */
+const OFFSET_HEADER = 'x-stream-offset'
+
+/** What a record of the log's queue holds. Offsets there begin at 0. */
 export interface LogRecord {
   readonly offset: number
-  /** When it was published; `undefined` for a message that tells no time. */
+  /** When it was published; `undefined` for a message of another program. */
   readonly timeMs: number | undefined
   /** The epoch that it names. */
   readonly epoch: string | undefined
-  /** A mark, or a message, or neither. */
-  readonly mark: LogMark | undefined
+  /** An epoch record, a message, or neither. */
+  readonly epochRecord: EpochRecord | undefined
   readonly delivery: LinkDelivery | undefined
 }
 
-/** Reads what amqplib has read; `undefined` when it does not come from a stream. */
-export function recordOf(message: ConsumeMessage, sources: SourceReader): LogRecord | undefined {
+export function encodeLogHeader(epoch: string, timeMs: number): string {
+  return `${epoch}.${timeMs}`
+}
+
+/** Reads what the log's queue has delivered; `undefined` if it is not from a stream. */
+export function recordOf(message: ConsumeMessage): LogRecord | undefined {
   const { properties, fields } = message
   const headers: Readonly<Record<string, unknown>> = properties.headers ?? {}
   const offset = headers[OFFSET_HEADER]
   if (typeof offset !== 'number') return undefined
-  const mark = decodeMark(message)
-  if (mark !== undefined) return { offset, timeMs: mark.timeMs, epoch: mark.epoch, mark, delivery: undefined }
-  // What is sent straight to the queue was not published to a key.
-  const delivery = fields.exchange === '' || !isKey(fields.routingKey) ? undefined : deliveryOf(message, sources)
-  const own = delivery?.source === undefined ? undefined : readLogHeader(headers[LOG_HEADER])
-  return { offset, timeMs: own?.timeMs, epoch: own?.epoch, mark: undefined, delivery }
+  const epochRecord = decodeEpochRecord(message)
+  if (epochRecord !== undefined) {
+    const { timeMs, epoch } = epochRecord
+    return { offset, timeMs, epoch, epochRecord, delivery: undefined }
+  }
+  // A message that was sent straight to the queue has no key.
+  const delivery = fields.exchange === '' ? undefined : deliveryOf(message)
+  const own = delivery?.source === undefined ? undefined : decodeLogHeader(headers[LOG_HEADER])
+  return { offset, timeMs: own?.timeMs, epoch: own?.epoch, epochRecord: undefined, delivery }
+}
+
+function decodeLogHeader(value: unknown): { readonly epoch: string; readonly timeMs: number } | undefined {
+  const [, epoch, timeMs] = typeof value === 'string' ? (/^([\da-f]{16})\.(\d{13})$/.exec(value) ?? []) : []
+  return epoch === undefined ? undefined : { epoch, timeMs: Number(timeMs) }
 }

@@ -1,16 +1,18 @@
-import type { ConfirmChannel } from 'amqplib/callback_api'
+import { type ConfirmChannel, IllegalOperationError, type Options } from 'amqplib'
 import type { LinkContext, LinkMessage } from '../remote/link.js'
-import { type AmqpConnection, called, numberOf, watchChannel } from './amqp-connection.js'
-import { Confirms } from './confirms.js'
-import { PublishFrames } from './publish-frames.js'
-import { Pulse } from './pulse.js'
+import { Liveness } from '../remote/liveness.js'
+import { type AmqpConnection, watchChannel } from './connection.js'
+import { encodeLogHeader, LOG_HEADER } from './log-record.js'
+import { encodeMessageId } from './message-id.js'
+import { BINARY_TYPE, TEXT_TYPE } from './message-properties.js'
 
-/** What a publisher needs to know of its node, and of the log: the epoch that messages for it carry. */
+/** What a publisher needs to know of its node and of the log. */
 export interface PublisherContext extends LinkContext {
+  /** Epoch that logged messages carry. */
   readonly epoch: () => string
 }
 
-/** What a publisher tells. */
+/** What a publisher reports. */
 export interface PublisherEvents {
   confirmed(sequence: number, isCumulative: boolean): void
   refused(sequence: number, cause: Error): void
@@ -18,22 +20,16 @@ export interface PublisherEvents {
   lost(cause: Error): void
 }
 
-interface Confirmation {
-  readonly deliveryTag: number
-  readonly multiple: boolean
-}
-
 /**
- * The half of a link that publishes: a connection of its own, because a broker that runs out of memory stops reading from
- * connections that publish, and what is consumed must go on.
+ * The publishing half of a link. It has a connection of its own: a broker that runs out of memory stops reading from
+ * connections that publish, and consuming must go on.
  */
 export class Publisher {
-  readonly #connection: AmqpConnection
+  readonly #channel: ConfirmChannel
+  readonly #context: PublisherContext
   readonly #events: PublisherEvents
-  readonly #confirms = new Confirms()
-  readonly #frames: PublishFrames
-  readonly #pulse: Pulse
-  #isFlushing = false
+  readonly #liveness: Liveness
+  #logHeaders: Readonly<Record<string, string>> = {}
   #isStopped = false
 
   /** Declares the exchange, and begins. */
@@ -44,89 +40,93 @@ export class Publisher {
   ): Promise<Publisher> {
     const channel = await connection.openConfirmChannel()
     watchChannel(channel, events.lost)
-    // Durable, and never deleted by us: queues of others are bound to it.
-    await called((done) => channel.assertExchange(context.namespace, 'topic', { durable: true }, done))
-    return new Publisher(connection, channel, context, events)
+    // Durable, and never deleted by us: queues of other programs are bound to it.
+    await channel.assertExchange(context.namespace, 'topic', { durable: true })
+    const publisher = new Publisher(channel, context, events)
+    connection.watchBlocked((isBlocked, reason) => publisher.#blocked(isBlocked, reason))
+    return publisher
   }
 
-  private constructor(
-    connection: AmqpConnection,
-    channel: ConfirmChannel,
-    { namespace, node, heartbeatMs, epoch }: PublisherContext,
-    events: PublisherEvents,
-  ) {
-    this.#connection = connection
+  private constructor(channel: ConfirmChannel, context: PublisherContext, events: PublisherEvents) {
+    this.#channel = channel
+    this.#context = context
     this.#events = events
-    this.#frames = new PublishFrames({
-      channel: numberOf(channel),
-      exchange: namespace,
-      node,
-      frameMaxBytes: connection.frameMaxBytes,
-      write: (bytes) => connection.send(bytes),
-      epoch,
-    })
-    // amqplib's own listeners look for a callback per message; there are none.
-    channel.removeAllListeners('ack')
-    channel.removeAllListeners('nack')
-    channel.on('ack', (confirmation) => this.#acked(confirmation))
-    channel.on('nack', (confirmation) => this.#nacked(confirmation))
-    this.#pulse = new Pulse({
-      intervalMs: heartbeatMs,
-      // Fails, and with it the channel, if somebody has deleted the exchange.
-      ask: () => channel.checkExchange(namespace, (error) => error ?? this.#pulse.heard()),
+    this.#liveness = new Liveness({
+      intervalMs: context.heartbeatMs,
+      probe: () => this.#probe(),
       silent: (detail) => events.lost(new Error(`publishing: ${detail}`)),
     })
-    connection.model.on('blocked', (reason) => this.#blocked(true, reason))
-    connection.model.on('unblocked', () => this.#blocked(false))
   }
 
+  /** Sends a message. Does not throw. */
   publish(message: LinkMessage): void {
-    this.#confirms.published(message.sequence)
-    this.#frames.add(message)
-    if (this.#isFlushing) return
-    this.#isFlushing = true
-    setImmediate(() => {
-      this.#isFlushing = false
-      if (!this.#isStopped) this.#frames.flush()
-    })
+    if (this.#isStopped) return
+    const { sequence, key, payload } = message
+    const content = Buffer.from(payload.buffer, payload.byteOffset, payload.length)
+    try {
+      this.#channel.publish(this.#context.namespace, key, content, this.#propertiesOf(message), (error) => {
+        this.#settled(sequence, error)
+      })
+    } catch (cause) {
+      // The channel has ended, which is reported where it is watched. Other errors mean that amqplib cannot encode it.
+      if (!(cause instanceof IllegalOperationError)) this.#refuse(sequence, cause as Error)
+    }
   }
 
   /** Sends and watches nothing more. */
   stop(): void {
     this.#isStopped = true
-    this.#pulse.stop()
+    this.#liveness.stop()
   }
 
-  async close(): Promise<void> {
-    this.stop()
-    await this.#connection.close()
-  }
-
-  #acked({ deliveryTag, multiple }: Confirmation): void {
-    if (this.#isStopped) return
-    this.#pulse.heard()
-    const sequence = this.#confirms.sequenceOf(deliveryTag)
-    if (multiple) this.#confirms.settle(deliveryTag)
-    if (sequence !== undefined) this.#events.confirmed(sequence, multiple)
-  }
-
-  /** A queue did not take the message: it is full and rejects, or its process died. */
-  #nacked({ deliveryTag, multiple }: Confirmation): void {
-    if (this.#isStopped) return
-    this.#pulse.heard()
-    const sequences = multiple
-      ? [...this.#confirms.sequencesUpTo(deliveryTag)]
-      : [this.#confirms.sequenceOf(deliveryTag)]
-    if (multiple) this.#confirms.settle(deliveryTag)
-    for (const sequence of sequences) {
-      if (sequence !== undefined) this.#events.refused(sequence, new Error('a queue rejects it'))
+  #propertiesOf(message: LinkMessage): Options.Publish {
+    return {
+      contentType: message.isBinary ? BINARY_TYPE : TEXT_TYPE,
+      // For the durable queues of other programs. It costs nothing where there are none: with ours alone 60,000 messages
+      // took 49 to 60 µs of the broker's CPU each, and 58 to 60 when not persistent.
+      persistent: true,
+      messageId: encodeMessageId(this.#context.node, message),
+      headers: message.isLogged ? this.#headersForLog() : undefined,
     }
+  }
+
+  /** The same object for all messages of a millisecond: amqplib makes it a prototype, which is slow for a new one. */
+  #headersForLog(): Readonly<Record<string, string>> {
+    const header = encodeLogHeader(this.#context.epoch(), Date.now())
+    if (this.#logHeaders[LOG_HEADER] !== header) this.#logHeaders = { [LOG_HEADER]: header }
+    return this.#logHeaders
+  }
+
+  #settled(sequence: number, error: Error | null): void {
+    if (this.#isStopped) return
+    this.#liveness.alive()
+    if (error === null) this.#events.confirmed(sequence, false)
+    else this.#refuse(sequence, error)
+  }
+
+  /**
+   * A queue is full and rejects the message, or its process died. amqplib reports the end of a channel in the same way,
+   * just before the `close` event: then the link is lost by the time of the report, and the message stays unanswered.
+   */
+  #refuse(sequence: number, cause: Error): void {
+    setImmediate(() => {
+      if (!this.#isStopped) this.#events.refused(sequence, cause)
+    })
+  }
+
+  /** Fails, and ends the channel, if somebody has deleted the exchange. */
+  #probe(): void {
+    this.#channel.checkExchange(this.#context.namespace).then(
+      () => this.#liveness.alive(),
+      // The channel has ended, which is reported where it is watched.
+      () => undefined,
+    )
   }
 
   #blocked(isBlocked: boolean, reason?: string): void {
     if (this.#isStopped) return
-    // The broker does not read from this connection now, and answers nothing; the heartbeats of AMQP, which it sends, go on.
-    this.#pulse.isPaused = isBlocked
+    // The broker does not read from this connection now, and answers nothing. It still sends AMQP heartbeats.
+    this.#liveness.isPaused = isBlocked
     this.#events.blocked(isBlocked, reason)
   }
 }

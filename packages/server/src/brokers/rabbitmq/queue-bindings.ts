@@ -1,6 +1,7 @@
-import type { Channel } from 'amqplib/callback_api'
+import type { Channel } from 'amqplib'
 import { WebMQError } from 'webmq-client/protocol'
-import { type AmqpConnection, called, dropReplies, watchChannel } from './amqp-connection.js'
+import type { PatternBinder } from './bounded-bindings.js'
+import { type AmqpConnection, watchChannel } from './connection.js'
 import { ACCESS_REFUSED, replyCodeOf } from './errors.js'
 
 /** Where a {@link QueueBindings} works. */
@@ -8,11 +9,11 @@ export interface QueueBindingsOptions {
   readonly queue: string
   readonly exchange: string
   /** The broker has answered. */
-  readonly heard: () => void
+  readonly alive: () => void
   readonly lost: (cause: Error) => void
 }
 
-/** A pattern to be bound or unbound, and who waits for that. */
+/** A pattern to bind or unbind, and the promise of its caller. */
 interface Change {
   readonly isBind: boolean
   readonly pattern: string
@@ -20,43 +21,23 @@ interface Change {
   reject(error: unknown): void
 }
 
-/** Class 50, methods 20, 50 and 51. */
-const QUEUE_BIND = 0x320014
-const QUEUE_UNBIND = 0x320032
-const QUEUE_UNBIND_OK = 0x320033
 /**
- * Changes that go out together. One costs RabbitMQ 0.3 to 1 ms, and it answers nothing else on the channel meanwhile: with all of
- * 30,000 at once it would seem to be gone.
- */
-const CHANGES_PER_CALL = 100
-
-/**
- * Binds a queue to patterns. Up to 100 changes go out together, and one call that waits for its answer follows them; amqplib by itself
- * would wait for each.
+ * Binds a queue to patterns, one by one in the order of the calls.
  *
- * On a channel of its own: the broker may forbid a pattern (topic permissions), and closes the channel to say so. Which of
- * several it was it does not say; they are then made one by one.
+ * It has a channel of its own: a broker that forbids a pattern (topic permissions) closes the channel to say so. The
+ * next change then opens another.
  */
-export class QueueBindings {
+export class QueueBindings implements PatternBinder {
   readonly #connection: AmqpConnection
   readonly #options: QueueBindingsOptions
-  #channel: Channel
-  /** In order: to be sent; sent and not known to have been made. */
-  readonly #waiting: Change[] = []
-  #sent: Change[] = []
-  #isScheduled = false
-  #isRepairing = false
+  #channel: Channel | undefined
+  readonly #changes: Change[] = []
+  #isMaking = false
   #isStopped = false
 
-  static async open(connection: AmqpConnection, options: QueueBindingsOptions): Promise<QueueBindings> {
-    return new QueueBindings(connection, await connection.openChannel(), options)
-  }
-
-  private constructor(connection: AmqpConnection, channel: Channel, options: QueueBindingsOptions) {
+  constructor(connection: AmqpConnection, options: QueueBindingsOptions) {
     this.#connection = connection
     this.#options = options
-    this.#channel = channel
-    this.#use(channel)
   }
 
   /** @throws {WebMQError} `E_BROKER_REFUSED` when the broker forbids it. */
@@ -68,95 +49,49 @@ export class QueueBindings {
     return this.#change(false, pattern)
   }
 
-  /** Asks the broker for an answer, which is told as `heard`; it comes when everything that was sent before is done. */
-  async ask(): Promise<void> {
-    await called((done) => this.#channel.checkQueue(this.#options.queue, done))
-    this.#options.heard()
-  }
-
-  /** Sends nothing more; what waits stays unanswered. */
+  /** Sends nothing more; changes that wait stay unanswered. */
   stop(): void {
     this.#isStopped = true
   }
 
   #change(isBind: boolean, pattern: string): Promise<void> {
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ isBind, pattern, resolve, reject })
-      this.#flushSoon()
+      this.#changes.push({ isBind, pattern, resolve, reject })
+      if (!this.#isMaking) this.#makeAll().catch(this.#options.lost)
     })
   }
 
-  #flushSoon(): void {
-    if (this.#isScheduled) return
-    this.#isScheduled = true
-    setImmediate(() => {
-      this.#isScheduled = false
-      this.#flush()
-    })
-  }
-
-  #flush(): void {
-    if (this.#isStopped || this.#isRepairing || this.#sent.length > 0 || this.#waiting.length === 0) return
-    const { queue, exchange } = this.#options
-    this.#sent = this.#waiting.splice(0, CHANGES_PER_CALL)
-    for (const { isBind, pattern } of this.#sent) {
-      const fields = { queue, exchange, routingKey: pattern, nowait: isBind }
-      this.#connection.sendMethod(this.#channel, isBind ? QUEUE_BIND : QUEUE_UNBIND, fields)
+  async #makeAll(): Promise<void> {
+    this.#isMaking = true
+    for (let change = this.#changes.shift(); change !== undefined; change = this.#changes.shift()) {
+      await this.#make(change)
+      if (this.#isStopped) return
     }
-    this.ask().then(
-      () => {
-        for (const { resolve } of this.#sent.splice(0)) resolve()
-        this.#flush()
-      },
-      // The channel has ended, which is seen to where it is watched.
-      () => undefined,
-    )
+    this.#isMaking = false
   }
 
-  #use(channel: Channel): void {
-    this.#channel = channel
-    // AMQP has no unbind without an answer.
-    dropReplies(channel, QUEUE_UNBIND_OK)
-    watchChannel(channel, (cause) => {
-      if (this.#isRepairing || this.#isStopped) return
-      if (replyCodeOf(cause) === ACCESS_REFUSED) this.#repair().catch(this.#options.lost)
-      else this.#options.lost(cause)
-    })
-  }
-
-  /** Makes what was sent one by one, and tells whose change the broker forbids. */
-  async #repair(): Promise<void> {
-    this.#isRepairing = true
-    let channel: Channel | undefined
-    for (const { isBind, pattern, resolve, reject } of this.#sent.splice(0)) {
-      channel ??= await this.#openForRepair()
-      try {
-        await this.#make(channel, isBind, pattern)
-        this.#options.heard()
-        resolve()
-      } catch (cause) {
-        if (replyCodeOf(cause) !== ACCESS_REFUSED) throw cause
-        channel = undefined
-        reject(new WebMQError('E_BROKER_REFUSED', { detail: `rabbitmq forbids ${pattern}`, cause }))
-      }
+  async #make({ isBind, pattern, resolve, reject }: Change): Promise<void> {
+    const { queue, exchange, alive } = this.#options
+    this.#channel ??= await this.#open()
+    try {
+      if (isBind) await this.#channel.bindQueue(queue, exchange, pattern)
+      else await this.#channel.unbindQueue(queue, exchange, pattern)
+    } catch (cause) {
+      if (replyCodeOf(cause) !== ACCESS_REFUSED) throw cause
+      this.#channel = undefined
+      reject(new WebMQError('E_BROKER_REFUSED', { detail: `rabbitmq forbids ${pattern}`, cause }))
+      return
     }
-    this.#use(channel ?? (await this.#connection.openChannel()))
-    this.#isRepairing = false
-    this.#flush()
+    alive()
+    resolve()
   }
 
-  async #openForRepair(): Promise<Channel> {
+  async #open(): Promise<Channel> {
     const channel = await this.#connection.openChannel()
-    // Its end is told by the call that it ends.
-    channel.on('error', () => undefined)
-    return channel
-  }
-
-  #make(channel: Channel, isBind: boolean, pattern: string): Promise<unknown> {
-    const { queue, exchange } = this.#options
-    return called((done) => {
-      if (isBind) channel.bindQueue(queue, exchange, pattern, {}, done)
-      else channel.unbindQueue(queue, exchange, pattern, {}, done)
+    watchChannel(channel, (cause) => {
+      // The call that the broker forbids tells its caller.
+      if (replyCodeOf(cause) !== ACCESS_REFUSED) this.#options.lost(cause)
     })
+    return channel
   }
 }

@@ -1,0 +1,127 @@
+import { once } from 'node:events'
+import { type Channel, type ChannelModel, type ConfirmChannel, connect } from 'amqplib'
+import { type RabbitmqAddress, type RabbitmqHost, secureContextOf } from './address.js'
+
+/** RabbitMQ finds a lost node by these. Its guide calls less than 5 s prone to false alarms. */
+const MIN_AMQP_HEARTBEAT_SECONDS = 5
+
+/** How to connect, and what the broker's list of connections shows. */
+export interface ConnectionOptions {
+  readonly name: string
+  readonly heartbeatMs: number
+  /** Limit of an orderly end; after it the socket is destroyed. */
+  readonly closeTimeoutMs: number
+}
+
+/** One AMQP connection, from when it is established until it ends, once, for whatever reason. */
+export class AmqpConnection {
+  readonly #model: ChannelModel
+  /** Destroys the socket: amqplib has no call for that, but hands its socket options to Node. */
+  readonly #socket: AbortController
+  readonly #closeTimeoutMs: number
+  #isEnded = false
+
+  /**
+   * Connects to one host.
+   * @param signal Ends the attempt, not the connection.
+   * @param onEnd Called once, when the connection ends in any way but `close` and `destroy`.
+   */
+  static async open(
+    address: RabbitmqAddress,
+    host: RabbitmqHost,
+    options: ConnectionOptions,
+    signal: AbortSignal,
+    onEnd: (cause: Error) => void,
+  ): Promise<AmqpConnection> {
+    const { vhost, tls } = address
+    const secure = tls === undefined ? undefined : await secureContextOf(tls)
+    const socket = new AbortController()
+    const abort = () => socket.abort(signal.reason)
+    if (signal.aborted) abort()
+    else signal.addEventListener('abort', abort, { once: true })
+    const heartbeat = Math.max(MIN_AMQP_HEARTBEAT_SECONDS, Math.ceil(options.heartbeatMs / 1_000))
+    const protocol = tls === undefined ? 'amqp' : 'amqps'
+    const socketOptions = {
+      noDelay: true,
+      signal: socket.signal,
+      clientProperties: { connection_name: options.name },
+      ...(tls === undefined ? undefined : { ...secure, rejectUnauthorized: tls.isVerified }),
+      ...(tls?.servername === undefined ? undefined : { servername: tls.servername }),
+    }
+    try {
+      const model = await connect({ ...host, protocol, vhost, heartbeat }, socketOptions)
+      return new AmqpConnection(model, socket, options.closeTimeoutMs, onEnd)
+    } finally {
+      signal.removeEventListener('abort', abort)
+    }
+  }
+
+  private constructor(
+    model: ChannelModel,
+    socket: AbortController,
+    closeTimeoutMs: number,
+    onEnd: (cause: Error) => void,
+  ) {
+    this.#model = model
+    this.#socket = socket
+    this.#closeTimeoutMs = closeTimeoutMs
+    const end = (cause?: Error) => {
+      if (this.#isEnded) return
+      this.#isEnded = true
+      onEnd(cause ?? new Error('the connection was closed'))
+    }
+    // When an operator closes the connection, only `close` is emitted.
+    model.on('error', end)
+    model.on('close', end)
+  }
+
+  /** Reports when the broker stops and resumes taking messages from this connection. */
+  watchBlocked(onChange: (isBlocked: boolean, reason?: string) => void): void {
+    this.#model.on('blocked', (reason) => onChange(true, reason))
+    this.#model.on('unblocked', () => onChange(false))
+  }
+
+  openChannel(): Promise<Channel> {
+    return this.#model.createChannel()
+  }
+
+  openConfirmChannel(): Promise<ConfirmChannel> {
+    return this.#model.createConfirmChannel()
+  }
+
+  /** Ends it: in order if the broker answers in time, by force otherwise. Never rejects. */
+  async close(): Promise<void> {
+    const isOpen = !this.#isEnded
+    this.#isEnded = true
+    if (isOpen) {
+      const timeout = AbortSignal.timeout(this.#closeTimeoutMs)
+      // An error means that the connection has ended by itself.
+      await Promise.race([this.#model.close(), once(timeout, 'abort')]).catch(() => undefined)
+    }
+    this.destroy()
+  }
+
+  /** Ends it at once: calls that wait for an answer reject. */
+  destroy(): void {
+    this.#isEnded = true
+    this.#socket.abort(new Error('the connection was given up'))
+  }
+}
+
+/**
+ * Reports once that a channel has ended, and why. The end of a connection also ends its channels, with a less precise
+ * cause: whoever watches both hears of the connection first.
+ */
+export function watchChannel(channel: Channel, onEnd: (cause: Error) => void): void {
+  let cause = new Error('the channel was closed')
+  channel.on('error', (error) => {
+    cause = error
+  })
+  channel.on('close', () => process.nextTick(() => onEnd(cause)))
+}
+
+/** Closes a channel without waiting for the answer. */
+export function closeChannel(channel: Channel): void {
+  // It rejects if the channel has already ended, which is what was wanted.
+  channel.close().catch(() => undefined)
+}
