@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { WebMQError } from 'webmq-client/protocol'
 import type { Accepted, OutboundMessage } from '../../ports/broker.js'
 import type { LinkMessage } from './link.js'
@@ -34,6 +35,8 @@ interface Pending {
 
 /** What a message costs beside its payload, roughly. */
 const MESSAGE_OVERHEAD_BYTES = 256
+/** The envelope has one byte for the length of a message id. */
+const MAX_ID_BYTES = 255
 /** One for all that have nothing else to tell. */
 const ACCEPTED: Accepted = { isDuplicate: false }
 
@@ -93,8 +96,9 @@ export class PendingPublishes {
    * @param isLogged See {@link LinkMessage}.
    * @throws {WebMQError} `E_BROKER_UNAVAILABLE` when too much waits already.
    */
-  add({ key, payload, isBinary, origin, messageId }: OutboundMessage, isLogged: boolean): PendingPublish {
+  add({ key, payload, isBinary, origin, messageId: id }: OutboundMessage, isLogged: boolean): PendingPublish {
     const sequence = this.#nextSequence(payload.length)
+    const messageId = id === undefined ? undefined : boundedId(id)
     const copy = this.#payloads.copy(payload)
     return this.#add({ sequence, key, payload: copy, isBinary, origin, isBundle: false, messageId, isLogged }, 1)
   }
@@ -226,4 +230,9 @@ export class PendingPublishes {
   #unavailable(detail: string): WebMQError {
     return new WebMQError('E_BROKER_UNAVAILABLE', { detail: `${this.#options.reason()}; ${detail}` })
   }
+}
+
+/** A longer id travels as its hash: ids are only compared, and all nodes hash alike. */
+function boundedId(id: string): string {
+  return Buffer.byteLength(id) <= MAX_ID_BYTES ? id : createHash('sha256').update(id).digest('base64url')
 }
