@@ -1,4 +1,4 @@
-import type { ChainableCommander } from 'ioredis'
+import type { ChainableCommander, Redis } from 'ioredis'
 import type { Accepted } from '../../ports/broker.js'
 import type { LinkMessage } from '../remote/link.js'
 
@@ -86,9 +86,16 @@ export class LogCall {
     this.#byteCount += envelope.length
   }
 
-  addTo(pipeline: ChainableCommander): void {
+  send(commander: Redis | ChainableCommander): unknown {
     const ids = (this.#hasIds ? this.#idArguments : undefined) ?? ['', '']
-    pipeline.evalsha(this.#sha, this.#keys.length, ...this.#keys, ...this.#arguments, ...ids, ...this.#messageArguments)
+    return commander.evalsha(
+      this.#sha,
+      this.#keys.length,
+      ...this.#keys,
+      ...this.#arguments,
+      ...ids,
+      ...this.#messageArguments,
+    )
   }
 
   /** Reads `<epoch> <first offset> [<offset of the first message with that id>,…]`. */
