@@ -70,6 +70,7 @@ export async function runCargoTests() {
       count.output += output
     }
   }
+  return count
 }
 
 /**

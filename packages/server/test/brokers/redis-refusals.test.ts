@@ -92,7 +92,7 @@ describe('redis broker with a server of its own', () => {
     for (let id = 0; id < 20; id++) await broker.publish(text('a', `${id}`, { messageId: `${id}` }))
     await vi.waitFor(() => expect(sink.messages).toHaveLength(20))
     expect(await admin.xlen('log/log')).toBeLessThan(10)
-    expect(await admin.exists('log/log/ids-before', 'log/log/marks')).toBe(2)
+    expect(await admin.exists('log/log/ids-before', 'log/log/checkpoints')).toBe(2)
     await admin.call('ACL', 'SETUSER', 'logging', '-info')
     expect(await (await startNode(options)).broker.position()).toEqual(await broker.position())
     await admin.call('ACL', 'SETUSER', 'logging', '-xadd')

@@ -1,6 +1,6 @@
 import { Router } from '../../patterns/router.js'
 import type { GroupId } from '../../ports/transport.js'
-import { Cover } from '../remote/cover.js'
+import { SubscriptionCover } from '../remote/cover.js'
 import type { RoundWaiter } from './rounds.js'
 import { type NatsSubjects, reachesOf } from './subjects.js'
 
@@ -24,7 +24,7 @@ export type SendNatsLine = (line: string, waiter: RoundWaiter) => void
 export class NatsSubscriptions {
   readonly #subjects: NatsSubjects
   readonly #send: SendNatsLine
-  readonly #cover: Cover
+  readonly #cover: SubscriptionCover
   /** Those that the server has, or has not yet said that it has ended. */
   readonly #byId = new Map<number, NatsSubscription>()
   readonly #byReach = new Map<string, NatsSubscription>()
@@ -37,8 +37,8 @@ export class NatsSubscriptions {
     this.#lastId = lastId
     this.#subjects = subjects
     this.#send = send
-    this.#cover = new Cover({
-      reachesOf,
+    this.#cover = new SubscriptionCover({
+      subscriptionsOf: reachesOf,
       subscribe: (reach) => this.#subscribe(reach),
       unsubscribe: (reach) => this.#unsubscribe(reach),
     })

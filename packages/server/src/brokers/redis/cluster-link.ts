@@ -1,4 +1,4 @@
-import { Cover } from '../remote/cover.js'
+import { SubscriptionCover } from '../remote/cover.js'
 import { decodeEnvelope } from '../remote/envelope.js'
 import type { Link, LinkContext, LinkEvents, LinkMessage, LogFollower, LogPlace } from '../remote/link.js'
 import type { RedisAddress } from './address.js'
@@ -8,7 +8,7 @@ import { redisError } from './error.js'
 import type { RedisLog } from './log.js'
 import { LogLink } from './log-link.js'
 import { RedisPair } from './pair.js'
-import type { PushedMessage } from './subscriber.js'
+import type { ReceivedMessage } from './subscriber.js'
 
 /** What a {@link ClusterLink} is made of. */
 export interface ClusterLinkOptions {
@@ -29,8 +29,8 @@ export class ClusterLink implements Link {
   readonly #channels: readonly string[]
   readonly #pairs: RedisPair[] = []
   readonly #pairOfBucket: RedisPair[] = []
-  readonly #cover = new Cover({
-    reachesOf: (pattern) => bucketsOf(pattern).map(String),
+  readonly #cover = new SubscriptionCover({
+    subscriptionsOf: (pattern) => bucketsOf(pattern).map(String),
     subscribe: async (bucket) => await this.#pair(Number(bucket)).subscribe('shard', this.#channel(Number(bucket))),
     unsubscribe: async (bucket) => await this.#pair(Number(bucket)).unsubscribe('shard', this.#channel(Number(bucket))),
   })
@@ -88,7 +88,6 @@ export class ClusterLink implements Link {
       { ...options, host, isShard: true, heartbeatChannel: `${namespace}/${node}:{${buckets[0] ?? namespace}}` },
       {
         message: (message) => this.#deliver(message),
-        // Replies of several servers come in no order.
         accepted: (sequence) => this.#events.confirmed(sequence, false),
         logged: (sequence, accepted) => this.#log?.accepted(sequence, accepted),
         refused: (sequence, cause) => this.#events.refused(sequence, cause),
@@ -101,12 +100,12 @@ export class ClusterLink implements Link {
     if (hasLog && log !== undefined) this.#log = new LogLink({ log, pair, kind: 'shard', events: this.#events })
   }
 
-  #deliver(message: PushedMessage): void {
+  #deliver(message: ReceivedMessage): void {
     if (this.#isOver || this.#log?.take(message) === true) return
-    const { bytes, channelStart, channelEnd, payloadStart, payloadEnd } = message
-    const delivery = decodeEnvelope(undefined, bytes, payloadStart, payloadEnd)
+    const { channel, payload } = message
+    const delivery = decodeEnvelope(undefined, payload)
     if (delivery?.source !== undefined) this.#events.deliver(delivery)
-    else this.#events.malformed(`a message without its key, to ${bytes.toString('utf8', channelStart, channelEnd)}`)
+    else this.#events.malformed(`a message without its key, to ${channel}`)
   }
 
   #lose(cause: Error): void {

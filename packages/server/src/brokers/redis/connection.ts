@@ -19,10 +19,10 @@ export interface RedisConnectionOptions {
 const CONNECT_TIMEOUT_MS = 5_000
 const SENTINEL_TIMEOUT_MS = 2_000
 
-/** One connection to a Redis: it is not made again, and keeps nothing for a time without it. */
+/** One connection to a Redis. It never reconnects, and queues nothing while it is not ready. */
 export class RedisConnection {
   readonly redis: Redis
-  /** Resolves when it has ended, with what ended it. */
+  /** Resolves with the cause when the connection has ended. */
   readonly ended: Promise<Error>
   readonly #hideSecrets: (text: string) => string
   #lastError: Error | undefined
@@ -40,11 +40,13 @@ export class RedisConnection {
       // Only with sentinels, which may send to a server that is no longer the master.
       enableReadyCheck: address.kind === 'sentinel',
       enableOfflineQueue: false,
-      retryStrategy: null,
+      retryStrategy: () => null,
       maxRetriesPerRequest: 0,
       autoResubscribe: false,
       autoResendUnfulfilledCommands: false,
       disableClientInfo: true,
+      // disconnect() then closes at once. It would wait for an answer to its FIN, which a half-open connection never gives.
+      disconnectTimeout: 0,
     })
     this.redis.on('error', (error) => {
       this.#lastError = error
@@ -74,7 +76,7 @@ export class RedisConnection {
     }
   }
 
-  /** Tells the server, and waits until it has closed the connection. */
+  /** Says QUIT and waits until the server has closed the connection, or for `limitMs`. */
   async close(limitMs: number): Promise<void> {
     if (this.redis.status === 'end') return
     const limit = new AbortController()
@@ -82,7 +84,7 @@ export class RedisConnection {
     try {
       await Promise.all([once(this.redis, 'end', { signal: limit.signal }), this.redis.quit()])
     } catch {
-      // It is gone already, or does not answer: then it is not asked.
+      // The connection is gone already, or the server does not answer.
     } finally {
       clearTimeout(timer)
       limit.abort()
@@ -92,13 +94,10 @@ export class RedisConnection {
 
   /** Ends it at once. */
   destroy(): void {
-    // Of a socket that has closed already ioredis waits 2 s for the closing, and keeps the process up for as long.
-    if (this.redis.stream?.destroyed !== true) this.redis.disconnect()
-    // disconnect() waits for an answer to its FIN, which a half-open connection never gives.
-    this.redis.stream?.destroy()
+    this.redis.disconnect()
   }
 
-  /** ioredis rejects with the closing, and tells its reason with an event. */
+  /** ioredis rejects with the fact that the connection has closed, and tells the cause by an event. */
   #failure(error: unknown): Error {
     return redisError(this.#lastError ?? error, this.#hideSecrets)
   }

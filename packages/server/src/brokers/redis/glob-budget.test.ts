@@ -8,38 +8,38 @@ class Recorder {
   readonly added: string[] = []
   readonly broader = new Set<string>()
   readonly budget = new GlobBudget({
-    replace: (reach) => {
-      expect(this.broader.has(reach)).toBe(false)
-      this.broader.add(reach)
+    broaden: (pattern) => {
+      expect(this.broader.has(pattern)).toBe(false)
+      this.broader.add(pattern)
     },
-    restore: (reach) => {
-      expect(this.broader.delete(reach)).toBe(true)
+    narrow: (pattern) => {
+      expect(this.broader.delete(pattern)).toBe(true)
     },
   })
 
-  add(...reaches: string[]): void {
-    for (const reach of reaches) {
-      this.added.push(reach)
-      this.budget.add(reach)
+  add(...patterns: string[]): void {
+    for (const pattern of patterns) {
+      this.added.push(pattern)
+      this.budget.add(pattern)
     }
   }
 
-  delete(...reaches: string[]): void {
-    for (const reach of reaches) {
-      this.added.splice(this.added.indexOf(reach), 1)
-      this.budget.delete(reach)
+  delete(...patterns: string[]): void {
+    for (const pattern of patterns) {
+      this.added.splice(this.added.indexOf(pattern), 1)
+      this.budget.delete(pattern)
     }
   }
 
   /** Globs that are needed: all that no broader one contains. */
   get globs(): string[] {
     const all = [...this.added, ...this.broader]
-    return all.filter((reach) => !all.some((other) => other !== reach && contains(other, reach)))
+    return all.filter((pattern) => !all.some((other) => other !== pattern && contains(other, pattern)))
   }
 }
 
-function many(count: number, reachOf: (index: number) => string): string[] {
-  return Array.from({ length: count }, (_, index) => reachOf(index))
+function many(count: number, patternOf: (index: number) => string): string[] {
+  return Array.from({ length: count }, (_, index) => patternOf(index))
 }
 
 describe('GlobBudget', () => {
@@ -71,24 +71,24 @@ describe('GlobBudget', () => {
 
   it('gives a broader one up when few are left, and forgets everything in the end', () => {
     const recorder = new Recorder()
-    const reaches = many(200, (index) => `room.${index}.*.#`)
-    recorder.add(...reaches)
-    recorder.delete(...reaches.slice(0, 191))
+    const patterns = many(200, (index) => `room.${index}.*.#`)
+    recorder.add(...patterns)
+    recorder.delete(...patterns.slice(0, 191))
     expect([...recorder.broader]).toEqual(['room.*.#'])
-    recorder.delete(...reaches.slice(191, 192))
+    recorder.delete(...patterns.slice(191, 192))
     expect(recorder.broader.size).toBe(0)
-    recorder.delete(...reaches.slice(192))
+    recorder.delete(...patterns.slice(192))
     expect(recorder.budget.madeCount).toBe(0)
   })
 
   it('never has more than its bound, whatever comes and goes', () => {
     const words = fc.constantFrom('a', 'b', 'c', 'd', 'e', 'f')
-    const reach = fc
+    const pattern = fc
       .tuple(fc.array(words, { maxLength: 3 }), fc.constantFrom('*.#', '*.#.x', '*.#.y'))
       .map(([head, tail]) => [...head, tail].join('.'))
     fc.assert(
       fc.property(
-        fc.uniqueArray(reach, { minLength: 100, maxLength: 400 }),
+        fc.uniqueArray(pattern, { minLength: 100, maxLength: 400 }),
         fc.infiniteStream(fc.nat()),
         (all, chance) => {
           const recorder = new Recorder()

@@ -1,39 +1,41 @@
 /**
- * Redis walks through the globs of all nodes for each PUBLISH: 0.05 us for one that begins like `room.7.*`, 0.25 us for one
- * like `*.7`. A message that a node gets and does not want costs Redis and the node 2 us. So few are worth having.
+ * Redis tries the globs of all nodes for each PUBLISH: 0.05 us for one that begins like `room.7.*`, 0.25 us for one like
+ * `*.7`. A message that a node gets and does not want costs Redis and the node 2 us.
  */
 const MAX_GLOBS = 64
-/** What one broader glob must replace, at least, unless nothing does. */
+/** A broader glob replaces at least so many, unless no stem has that many. */
 const MIN_REPLACED = 16
-/** Below this, a broader glob is given up again. Well below the former, so that a pattern that comes and goes does not move much. */
+/** With so few left, a broader glob is given up. Well below MIN_REPLACED, so that one pattern that comes and goes changes nothing. */
 const MAX_KEPT_APART = 8
 
-/** Where globs begin alike. */
+/** The words that some globs begin with. */
 interface Stem {
   readonly parent: Stem | undefined
-  /** The words that they begin with. */
   readonly words: readonly string[]
   readonly children: Map<string, Stem>
   /** Globs that were added here and below. */
   addedCount: number
-  /** Globs that are made of those while it is not replaced itself. */
+  /** Subscriptions that those need while the stem is not broadened itself. */
   apartCount: number
-  /** Globs that are made of those. */
+  /** Subscriptions that those need. */
   madeCount: number
-  isReplaced: boolean
+  isBroadened: boolean
 }
 
-/** What a {@link GlobBudget} asks for. */
+/** What a {@link GlobBudget} asks for, as subscription patterns. */
 export interface GlobBudgetOptions {
-  /** A broader reach is worth having besides what was added. */
-  replace(reach: string): void
-  /** It no longer is. */
-  restore(reach: string): void
+  /** Subscribe to this pattern too: it contains many that were added. */
+  broaden(pattern: string): void
+  /** End that subscription: it contains few by now. */
+  narrow(pattern: string): void
 }
 
 /**
- * Keeps the number of a node's globs within a bound: when there are too many, those that begin alike are replaced by the one that
- * contains them all, which brings more than is wanted.
+ * Keeps the number of a node's globs within a bound. When there are too many, one broader glob replaces those that begin
+ * alike. It brings messages that nobody wants.
+ *
+ *     room.1.* … room.65.*   broaden('room.*.#')
+ *     all but 8 are deleted  narrow('room.*.#')
  */
 export class GlobBudget {
   readonly #options: GlobBudgetOptions
@@ -43,65 +45,65 @@ export class GlobBudget {
     this.#options = options
   }
 
-  /** Globs that there are now. */
+  /** Globs that are needed now. */
   get madeCount(): number {
     return this.#root.madeCount
   }
 
-  /** The reach of a glob that is wanted. */
-  add(reach: string): void {
+  /** @param glob As a subscription pattern. */
+  add(glob: string): void {
     let stem = this.#root
-    for (const word of headOf(reach)) {
+    for (const word of headOf(glob)) {
       const child = stem.children.get(word) ?? createStem(stem, [...stem.words, word])
       stem.children.set(word, child)
       stem = child
     }
     count(stem, 1)
-    if (this.#root.madeCount > MAX_GLOBS) this.#replace()
+    if (this.#root.madeCount > MAX_GLOBS) this.#broaden()
   }
 
   /** Only what was added. */
-  delete(reach: string): void {
+  delete(glob: string): void {
     let stem = this.#root
-    for (const word of headOf(reach)) stem = stem.children.get(word) ?? stem
+    for (const word of headOf(glob)) stem = stem.children.get(word) ?? stem
     count(stem, -1)
     for (let each: Stem | undefined = stem; each !== undefined; each = each.parent) {
-      if (each.isReplaced && each.addedCount <= MAX_KEPT_APART) this.#restore(each)
+      if (each.isBroadened && each.addedCount <= MAX_KEPT_APART) this.#narrow(each)
       if (each.addedCount === 0) each.parent?.children.delete(each.words.at(-1) ?? '')
     }
   }
 
-  /** As far down as it replaces enough. */
-  #replace(): void {
+  /** Broadens the longest stem that replaces enough. */
+  #broaden(): void {
     let stem = this.#root
     for (let next: Stem | undefined = stem; next !== undefined; next = heaviestOf(stem.children.values())) {
       if (next !== this.#root && next.madeCount < MIN_REPLACED) break
       stem = next
     }
-    stem.isReplaced = true
+    stem.isBroadened = true
     count(stem, 0)
-    this.#options.replace(broadest(stem))
+    this.#options.broaden(broadest(stem))
   }
 
-  #restore(stem: Stem): void {
-    stem.isReplaced = false
+  #narrow(stem: Stem): void {
+    stem.isBroadened = false
     count(stem, 0)
-    this.#options.restore(broadest(stem))
+    this.#options.narrow(broadest(stem))
   }
 }
 
 function createStem(parent: Stem | undefined, words: readonly string[]): Stem {
-  return { parent, words, children: new Map(), addedCount: 0, apartCount: 0, madeCount: 0, isReplaced: false }
+  return { parent, words, children: new Map(), addedCount: 0, apartCount: 0, madeCount: 0, isBroadened: false }
 }
 
-/** Counts in or out what was added to a stem, or that it is replaced or no longer, up to the root. */
+/** Adds `change` to the counts of a stem and of all above it. With 0 it takes in a change of `isBroadened`. */
 function count(stem: Stem, change: number): void {
   let apartChange = change
   for (let each: Stem | undefined = stem; each !== undefined; each = each.parent) {
     const before = each.madeCount
     each.addedCount += change
     each.apartCount += apartChange
-    each.madeCount = each.isReplaced ? Math.min(1, each.addedCount) : each.apartCount
+    each.madeCount = each.isBroadened ? Math.min(1, each.addedCount) : each.apartCount
     apartChange = each.madeCount - before
   }
 }
@@ -117,8 +119,8 @@ function broadest({ words }: Stem): string {
 }
 
 /** The words before the first wildcard. */
-function headOf(reach: string): readonly string[] {
-  const words = reach.split('.')
+function headOf(pattern: string): readonly string[] {
+  const words = pattern.split('.')
   return words.slice(
     0,
     words.findIndex((word) => word === '*' || word === '#'),

@@ -4,9 +4,9 @@ import type { LinkEvents, LinkMessage, LogFollower, LogPlace } from '../remote/l
 import type { RedisLog } from './log.js'
 import { decodeLogBatch, envelopesOf, type LogBatch } from './log-batches.js'
 import type { LogCalls } from './log-call.js'
+import { appendScript, openScript } from './log-scripts.js'
 import type { RedisPair } from './pair.js'
-import { numberAt } from './resp-frames.js'
-import type { PushedMessage } from './subscriber.js'
+import type { ReceivedMessage } from './subscriber.js'
 
 /** What a {@link LogLink} works with. */
 export interface LogLinkContext {
@@ -30,7 +30,6 @@ const MAX_PAGE_COUNT = 1_000
 const PAGE_BYTES = 1_048_576
 /** What comes live while pages are read waits in this much; when it is more, there will be more pages instead. */
 const MAX_WAITING_BYTES = 8_388_608
-const SLASH = 0x2f
 
 /** An entry of the stream, as XRANGE gives it: id, then fields and values. */
 type Entry = readonly [id: Buffer, fields: readonly Buffer[]]
@@ -41,6 +40,7 @@ type Entry = readonly [id: Buffer, fields: readonly Buffer[]]
  */
 export class LogLink {
   readonly #context: LogLinkContext
+  readonly #channel: Buffer
   #follower: LogFollower | undefined
   #calls: LogCalls | undefined
   #epoch = ''
@@ -53,6 +53,7 @@ export class LogLink {
 
   constructor(context: LogLinkContext) {
     this.#context = context
+    this.#channel = Buffer.from(context.log.channel)
   }
 
   /** As {@link Link.follow}. */
@@ -61,7 +62,7 @@ export class LogLink {
     const [run] = await Promise.all([
       this.#askForRun(),
       pair.subscribe(kind, log.channel),
-      ...[log.scripts.append, log.scripts.open].map(({ source }) => pair.ask((redis) => redis.script('LOAD', source))),
+      ...[appendScript, openScript].map(({ source }) => pair.ask((redis) => redis.script('LOAD', source))),
     ])
     const { start, isContinued, endOffset } = await this.#open(run, after)
     this.#epoch = start.epoch
@@ -94,26 +95,21 @@ export class LogLink {
     else if (isDuplicate) this.#held.push({ sequence, accepted, offset })
   }
 
-  /** Whether what has come is of the log. */
-  take({ bytes, channelStart, channelEnd, payloadStart, payloadEnd }: PushedMessage): boolean {
-    const { channel } = this.#context.log
-    // Those of keys have a colon where this has a slash: that tells most of them.
-    const slash = channelStart + channel.indexOf('/')
-    if (bytes[slash] !== SLASH || bytes.toString('latin1', channelStart, channelEnd) !== channel) return false
-    this.#take(bytes, payloadStart, payloadEnd)
+  /** Whether a message is of the log. */
+  take({ channel, payload }: ReceivedMessage): boolean {
+    if (channel.length !== this.#channel.length || !channel.equals(this.#channel)) return false
+    const batch = decodeLogBatch(payload)
+    if (batch === undefined) this.#context.events.malformed('no messages of the log, to its channel')
+    else if (this.#isLive) this.#takeNow(batch)
+    else this.#wait(batch)
     return true
   }
 
-  #take(bytes: Buffer, start: number, end: number): void {
-    const batch = decodeLogBatch(bytes, start, end)
-    if (batch === undefined) this.#context.events.malformed('no messages of the log, to its channel')
-    else if (!this.#isLive) this.#wait(batch)
-    else {
-      const broken = this.#takeLive(batch)
-      if (broken === undefined) return
-      this.#isLive = false
-      this.#context.pair.lose(broken)
-    }
+  #takeNow(batch: LogBatch): void {
+    const broken = this.#takeLive(batch)
+    if (broken === undefined) return
+    this.#isLive = false
+    this.#context.pair.lose(broken)
   }
 
   async #askForRun(): Promise<string> {
@@ -131,9 +127,8 @@ export class LogLink {
     const { log, pair } = this.#context
     const source = after?.source === undefined ? '' : sourceBytes(after.source)
     const place = [after?.epoch ?? '', String(after?.offset ?? 0), source]
-    const { sha } = log.scripts.open
     const reply = await pair.ask((redis) =>
-      redis.evalsha(sha, log.keys.length, ...log.keys, ...log.leadArguments(run), ...place),
+      redis.evalsha(openScript.sha, log.keys.length, ...log.keys, ...log.leadArguments(run), ...place),
     )
     const [epoch, offset, isContinued, endOffset] = Array.isArray(reply) ? reply.map(String) : []
     if (epoch === undefined) throw new Error('the log answers otherwise than expected')
@@ -157,7 +152,7 @@ export class LogLink {
         const [id, [, envelope = Buffer.alloc(0)]] = entry
         byteCount += envelope.length
         const timeMs = Number(id.toString('latin1', id.indexOf('-') + 1))
-        this.#deliver(offsetOf(entry), timeMs, envelope, 0, envelope.length)
+        this.#deliver(offsetOf(entry), timeMs, envelope)
       }
       isEnd = entries.length < count
       const average = Math.max(1, byteCount / entries.length)
@@ -174,15 +169,10 @@ export class LogLink {
   }
 
   #wait(batch: LogBatch): void {
-    const byteCount = batch.end - batch.start
-    if (this.#waitingBytes + byteCount > MAX_WAITING_BYTES) this.#clearWaiting()
-    this.#waiting.push({
-      ...batch,
-      bytes: Buffer.from(batch.bytes.subarray(batch.start, batch.end)),
-      start: 0,
-      end: byteCount,
-    })
-    this.#waitingBytes += byteCount
+    if (this.#waitingBytes + batch.bytes.length > MAX_WAITING_BYTES) this.#clearWaiting()
+    // A copy: a view would hold the whole chunk that was read from the socket.
+    this.#waiting.push({ ...batch, bytes: Buffer.from(batch.bytes) })
+    this.#waitingBytes += batch.bytes.length
   }
 
   #clearWaiting(): void {
@@ -204,23 +194,23 @@ export class LogLink {
 
   /** Returns why the log cannot be followed any further over this link, if so. */
   #takeLive(batch: LogBatch): Error | undefined {
-    const { epoch, firstOffset, timeMs, bytes } = batch
+    const { epoch, firstOffset, timeMs } = batch
     // Also when it was the one before: which of them is over is found out by asking anew.
     if (epoch !== this.#epoch) return new Error('another epoch of the log has begun')
     let offset = firstOffset
-    for (const [start, end] of envelopesOf(batch)) {
+    for (const envelope of envelopesOf(batch)) {
       if (offset > this.#offset + 1) return new Error(`the log has a hole before ${offset}`)
       // Read with the pages already.
-      if (offset > this.#offset) this.#deliver(offset, timeMs, bytes, start, end)
+      if (offset > this.#offset) this.#deliver(offset, timeMs, envelope)
       offset++
     }
     if (this.#held.length > 0) this.#tellHeld()
     return undefined
   }
 
-  #deliver(offset: number, timeMs: number, bytes: Buffer, start: number, end: number): void {
+  #deliver(offset: number, timeMs: number, envelope: Buffer): void {
     this.#offset = offset
-    const delivery = decodeEnvelope(undefined, bytes, start, end)
+    const delivery = decodeEnvelope(undefined, envelope)
     if (delivery === undefined) this.#context.events.malformed(`an entry of the log that is no message, at ${offset}`)
     else this.#follower?.message({ ...delivery, offset, timeMs })
   }
@@ -234,5 +224,5 @@ export class LogLink {
 }
 
 function offsetOf([id]: Entry): number {
-  return numberAt(id, 0)
+  return Number.parseInt(id.toString('latin1'), 10)
 }

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import type { HistoryOptions } from '../../ports/history-rules.js'
 import { hasHistory } from '../log/history-log.js'
 import { LogCalls } from './log-call.js'
-import { type LogScripts, logScripts } from './log-scripts.js'
+import { appendScript } from './log-scripts.js'
 
 /** Options of a {@link RedisLog}; as in {@link ServerOptions}. */
 export interface RedisLogOptions extends HistoryOptions {
@@ -15,12 +15,12 @@ const EPOCH_BYTES = 4
 
 /** The log at a Redis, as all links of a node have it. */
 export class RedisLog {
-  readonly scripts: LogScripts
   /** `<namespace>/log`; in a cluster with the braces that put everything of a log into one slot. */
   readonly channel: string
   readonly stream: string
-  /** As the scripts have them. */
+  /** In the order of KEYS in the scripts. */
   readonly keys: readonly string[]
+  readonly #publishCommand: 'PUBLISH' | 'SPUBLISH'
   readonly #options: RedisLogOptions
 
   /** @returns `undefined` when nothing is logged */
@@ -34,20 +34,23 @@ export class RedisLog {
     this.#options = options
     this.channel = name
     this.stream = name
-    this.keys = [name, `${name}/state`, `${name}/ids`, `${name}/ids-before`, `${name}/marks`]
-    this.scripts = logScripts(isCluster ? 'SPUBLISH' : 'PUBLISH')
+    this.keys = [name, `${name}/state`, `${name}/ids`, `${name}/ids-before`, `${name}/checkpoints`]
+    this.#publishCommand = isCluster ? 'SPUBLISH' : 'PUBLISH'
   }
 
-  /** @param run Of the server; see the scripts. */
+  /**
+   * The arguments that both scripts begin with.
+   * @param run Of the server; see the scripts.
+   */
   leadArguments(run: string): readonly string[] {
-    return [randomBytes(EPOCH_BYTES).toString('hex'), run, this.channel]
+    return [randomBytes(EPOCH_BYTES).toString('hex'), run, this.channel, this.#publishCommand]
   }
 
   /** The calls of one link. */
   calls(run: string): LogCalls {
     const { history, historyMaxMessages, historyMaxBytes, dedupeWindowMs, dedupeMaxIds } = this.#options
     return new LogCalls({
-      sha: this.scripts.append.sha,
+      sha: appendScript.sha,
       keys: this.keys,
       leadArguments: this.leadArguments(run),
       maxMessages: historyMaxMessages,

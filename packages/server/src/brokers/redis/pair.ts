@@ -1,12 +1,12 @@
 import type { Redis } from 'ioredis'
 import type { Accepted } from '../../ports/broker.js'
 import type { LinkContext } from '../remote/link.js'
+import { Liveness } from '../remote/liveness.js'
 import type { RedisAddress, RedisHost } from './address.js'
 import { RedisConnection } from './connection.js'
 import { isPassing, isReply, redisError } from './error.js'
-import { HeardWay, Heartbeat } from './heartbeat.js'
 import { RedisPublisher } from './publisher.js'
-import { type PushedMessage, RedisSubscriber, type SubscriptionKind } from './subscriber.js'
+import { type ReceivedMessage, RedisSubscriber, type SubscriptionKind } from './subscriber.js'
 
 /** What a {@link RedisPair} is made of. */
 export interface RedisPairOptions {
@@ -14,7 +14,7 @@ export interface RedisPairOptions {
   readonly host?: RedisHost
   readonly context: LinkContext
   readonly hideSecrets: (text: string) => string
-  /** Of a server in a cluster; channels are then those of shards. */
+  /** The server is one of a cluster: channels are those of its shard. */
   readonly isShard: boolean
   /** Where the heartbeats of this node go to. */
   readonly heartbeatChannel: string
@@ -22,10 +22,9 @@ export interface RedisPairOptions {
 
 /** What a {@link RedisPair} tells; nothing more once it has told that it is lost. */
 export interface RedisPairEvents {
-  /** What it gets is borrowed. */
-  message(message: PushedMessage): void
+  message(message: ReceivedMessage): void
   accepted(sequence: number): void
-  /** Of a message of the log. */
+  /** The log has stored a message, or knows its id. */
   logged(sequence: number, accepted: Accepted): void
   refused(sequence: number, cause: Error): void
   lost(cause: Error): void
@@ -34,9 +33,10 @@ export interface RedisPairEvents {
 const CLOSE_TIMEOUT_MS = 1_500
 
 /**
- * The connections to one server: one publishes, the other is subscribed, so that neither waits for the other's
- * bytes. Heartbeats are published and must come back: a connection that answers may still be subscribed to nothing, or to
- * another server than the one that is published to.
+ * The connections to one server. One publishes and the other subscribes, so that neither waits for the other's bytes.
+ *
+ * A heartbeat is published on one and must come back on the other. An answer to PING would prove less: the connection
+ * may have no subscriptions, or lead to another server than the one that is published to.
  */
 export class RedisPair {
   readonly #subscriber: RedisSubscriber
@@ -45,11 +45,12 @@ export class RedisPair {
   readonly #events: RedisPairEvents
   readonly #publishing: RedisConnection
   readonly #subscribed: RedisConnection
-  readonly #publishingWay = new HeardWay('the publishing connection')
-  readonly #subscribedWay = new HeardWay('the subscribed connection')
-  #heartbeat: Heartbeat | undefined
-  #beatCame: () => void = () => undefined
-  /** Nothing is told before it has begun, nor after it was lost. */
+  readonly #heartbeatChannel: Buffer
+  #publishingLiveness: Liveness | undefined
+  #subscribedLiveness: Liveness | undefined
+  #roleTimer: NodeJS.Timeout | undefined
+  #heartbeatArrived: () => void = () => undefined
+  /** False before the first heartbeat has come back, and after the pair is lost or closed. */
   #isTelling = false
 
   private constructor(
@@ -61,16 +62,13 @@ export class RedisPair {
     this.#events = events
     this.#publishing = publishing
     this.#subscribed = subscribed
-    this.#subscriber = new RedisSubscriber(
-      subscribed.redis,
-      (message) => this.#deliver(message),
-      this.#subscribedWay.heard,
-    )
+    this.#heartbeatChannel = Buffer.from(options.heartbeatChannel)
+    this.#subscriber = new RedisSubscriber(subscribed.redis, (message) => this.#deliver(message))
     this.publisher = new RedisPublisher({
       redis: publishing.redis,
       node: options.context.node,
-      command: options.isShard ? 'SPUBLISH' : 'PUBLISH',
-      heard: this.#publishingWay.heard,
+      isShard: options.isShard,
+      answered: () => this.#publishingLiveness?.alive(),
       accepted: (sequence) => {
         if (this.#isTelling) events.accepted(sequence)
       },
@@ -80,11 +78,11 @@ export class RedisPair {
       refused: (sequence, reply) => this.#refused(sequence, reply),
     })
     // The slot of a channel has moved to another server, and with it what is published there.
-    subscribed.redis.on('moved', () => this.#lose(new Error('a slot of the cluster has moved')))
+    subscribed.redis.on('moved', () => this.lose(new Error('a slot of the cluster has moved')))
   }
 
   /**
-   * Resolves when a message of this node has gone the whole way round.
+   * Resolves when a heartbeat of this node has come back.
    * @throws as {@link LinkDriver.connect}
    */
   static async open(options: RedisPairOptions, events: RedisPairEvents, signal: AbortSignal): Promise<RedisPair> {
@@ -117,41 +115,48 @@ export class RedisPair {
     else await Promise.all([this.#publishing.close(CLOSE_TIMEOUT_MS), this.#subscribed.close(CLOSE_TIMEOUT_MS)])
   }
 
-  /** Subscribes; a refusal of the server is `E_BROKER_REFUSED`, and the pair goes on. */
-  async subscribe(kind: SubscriptionKind, name: string, live?: () => void): Promise<void> {
-    await this.#answered(this.#subscriber.subscribe(kind, name, live))
+  /**
+   * Resolves when the subscription is live.
+   * @throws {WebMQError} `E_BROKER_REFUSED` when the server does not allow it; the pair goes on.
+   */
+  async subscribe(kind: SubscriptionKind, name: string): Promise<void> {
+    await this.#answered(this.#subscriber.subscribe(kind, name))
   }
 
-  async unsubscribe(kind: SubscriptionKind, name: string, over?: () => void): Promise<void> {
-    await this.#answered(this.#subscriber.unsubscribe(kind, name, over))
+  async unsubscribe(kind: SubscriptionKind, name: string): Promise<void> {
+    await this.#answered(this.#subscriber.unsubscribe(kind, name))
   }
 
   /**
-   * Asks by the connection that publishes.
+   * Sends a command over the connection that publishes.
    * @throws as `subscribe`
    */
   async ask<T>(send: (redis: Redis) => Promise<T>): Promise<T> {
-    return await this.#answered(this.publisher.ask(1, () => send(this.#publishing.redis)))
+    const reply = await this.#answered(send(this.#publishing.redis))
+    this.#publishingLiveness?.alive()
+    return reply
   }
 
-  /** Gives the link up. */
-  lose(cause: Error): void {
-    this.#lose(cause)
+  /** Gives the pair up. */
+  lose(cause: unknown): void {
+    if (!this.#isTelling) return
+    this.#stopTelling()
+    this.#events.lost(redisError(cause, this.#options.hideSecrets))
   }
 
   async #answered<T>(reply: Promise<T>): Promise<T> {
     try {
       return await reply
     } catch (error) {
-      if (isReply(error) && isPassing(error)) this.#lose(error)
+      if (isReply(error) && isPassing(error)) this.lose(error)
       throw redisError(error, this.#options.hideSecrets)
     }
   }
 
   async #begin(signal: AbortSignal): Promise<void> {
-    const { context, heartbeatChannel, isShard } = this.#options
-    const came = new Promise<void>((resolve) => {
-      this.#beatCame = resolve
+    const { heartbeatChannel, isShard } = this.#options
+    const arrived = new Promise<void>((resolve) => {
+      this.#heartbeatArrived = resolve
     })
     const aborted = new Promise<never>((_, reject) => {
       signal.addEventListener('abort', () => reject(signal.reason), { once: true })
@@ -161,55 +166,58 @@ export class RedisPair {
     })
     const begun = async () => {
       await this.#subscriber.subscribe(isShard ? 'shard' : 'channel', heartbeatChannel)
-      await Promise.all([this.#beat(), came])
+      await Promise.all([this.#assertMaster(), this.#sendHeartbeat(), arrived])
     }
     for (const each of [aborted, ended]) each.catch(() => undefined)
     await Promise.race([begun(), aborted, ended])
     this.#isTelling = true
-    for (const { ended } of [this.#publishing, this.#subscribed]) void ended.then((cause) => this.#lose(cause))
-    this.#heartbeat = new Heartbeat([this.#publishingWay, this.#subscribedWay], {
-      intervalMs: context.heartbeatMs,
-      beat: () => {
-        this.#beat().catch((error: unknown) => this.#lose(error))
-      },
-      silent: (way) => this.#lose(new Error(`${way} was silent for ${2 * context.heartbeatMs} ms`)),
-    })
+    for (const { ended } of [this.#publishing, this.#subscribed]) void ended.then((cause) => this.lose(cause))
+    this.#watch()
   }
 
-  /** Also asks whether the server is still a master: a replica takes messages, and keeps them from all others. */
-  async #beat(): Promise<void> {
-    const { redis } = this.#publishing
+  #watch(): void {
+    const { heartbeatMs: intervalMs } = this.#options.context
+    const probe = () => this.#loseIfFails(this.#sendHeartbeat())
+    const livenessOf = (name: string) =>
+      new Liveness({ intervalMs, probe, silent: (detail) => this.lose(new Error(`the ${name} connection: ${detail}`)) })
+    this.#publishingLiveness = livenessOf('publishing')
+    this.#subscribedLiveness = livenessOf('subscribed')
+    this.#roleTimer = setInterval(() => this.#loseIfFails(this.#assertMaster()), intervalMs)
+  }
+
+  #loseIfFails(promise: Promise<void>): void {
+    promise.catch((error: unknown) => this.lose(error))
+  }
+
+  async #sendHeartbeat(): Promise<void> {
     const { heartbeatChannel, isShard } = this.#options
-    const beat = () => (isShard ? redis.spublish(heartbeatChannel, '') : redis.publish(heartbeatChannel, ''))
-    const asked = redis.condition?.protocol === 3 ? this.publisher.ask(1, () => roleOf(redis)) : undefined
-    const [role] = await Promise.all([asked, this.publisher.ask(1, beat)])
+    await this.ask((redis) => (isShard ? redis.spublish(heartbeatChannel, '') : redis.publish(heartbeatChannel, '')))
+  }
+
+  /** A replica takes messages, and keeps them from the nodes on its master. */
+  async #assertMaster(): Promise<void> {
+    const role = await this.ask(roleOf)
     if (role === 'replica' || role === 'slave') throw new Error('the server is a replica')
   }
 
-  #deliver(message: PushedMessage): void {
-    const { bytes, channelStart, channelEnd, payloadStart, payloadEnd } = message
-    const isBeat =
-      payloadStart === payloadEnd && bytes.toString('utf8', channelStart, channelEnd) === this.#options.heartbeatChannel
-    if (isBeat) this.#beatCame()
+  #deliver(message: ReceivedMessage): void {
+    this.#subscribedLiveness?.alive()
+    const { channel, payload } = message
+    if (payload.length === 0 && channel.equals(this.#heartbeatChannel)) this.#heartbeatArrived()
     else if (this.#isTelling) this.#events.message(message)
   }
 
   #refused(sequence: number, reply: Error): void {
     if (!this.#isTelling) return
-    const error = redisError(reply, this.#options.hideSecrets)
-    if (isPassing(reply)) this.#lose(error)
-    else this.#events.refused(sequence, error)
-  }
-
-  #lose(cause: unknown): void {
-    if (!this.#isTelling) return
-    this.#stopTelling()
-    this.#events.lost(redisError(cause, this.#options.hideSecrets))
+    if (isPassing(reply)) this.lose(reply)
+    else this.#events.refused(sequence, redisError(reply, this.#options.hideSecrets))
   }
 
   #stopTelling(): void {
     this.#isTelling = false
-    this.#heartbeat?.stop()
+    this.#publishingLiveness?.stop()
+    this.#subscribedLiveness?.stop()
+    clearInterval(this.#roleTimer)
   }
 
   #end(): void {
@@ -219,10 +227,15 @@ export class RedisPair {
   }
 }
 
-/** By HELLO, which everybody may, and which Redis has from 6 on. */
-async function roleOf(redis: RedisConnection['redis']): Promise<string | undefined> {
-  const fields = await redis.call('HELLO')
-  if (!Array.isArray(fields)) return undefined
-  const at = fields.indexOf('role')
-  return at < 0 ? undefined : String(fields[at + 1])
+/** By HELLO, which needs no permission; `undefined` before Redis 6, which does not have it. */
+async function roleOf(redis: Redis): Promise<string | undefined> {
+  try {
+    const fields = await redis.call('HELLO')
+    if (!Array.isArray(fields)) return undefined
+    const at = fields.indexOf('role')
+    return at < 0 ? undefined : String(fields[at + 1])
+  } catch (error) {
+    if (isReply(error) && /unknown command/i.test(error.message)) return undefined
+    throw error
+  }
 }

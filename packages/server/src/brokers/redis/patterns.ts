@@ -1,4 +1,4 @@
-/** More `*`s in one glob cost Redis too much to match, and are not made. */
+/** A glob with more `*`s costs Redis too much to match. */
 const MAX_GLOB_STARS = 6
 /** Each `#` that may stand for no word doubles the subscriptions. */
 const MAX_OPTIONAL_HASHES = 2
@@ -7,36 +7,38 @@ const MAX_OPTIONAL_HASHES = 2
 type Part = string | { readonly stars: number; readonly hasHash: boolean }
 
 /**
- * What Redis must be subscribed to for a pattern, each as the pattern of the keys that it brings. A `*` of a glob matches dots too, so a
- * run of wildcards brings any number of words from its least on (`a.*` brings `a.*.#`); and a `#` that stands for no word needs a
- * subscription of its own (`a.#` needs `a` and `a.*.#`). Patterns with many wildcards bring what is like them at the ends.
+ * The subscriptions that Redis needs for a pattern, each as a subscription pattern: a pattern of the keys that it brings.
+ *
+ * The `*` of a glob matches dots too. So a run of wildcards brings its least number of words and more: `a.*` needs the
+ * subscription `a.*.#`. A `#` may also stand for no word, which needs a subscription of its own: `a.#` needs `a` and
+ * `a.*.#`. A pattern with too many wildcards needs one subscription for everything that begins and ends alike.
  */
-export function redisReaches(pattern: string): readonly string[] {
+export function subscriptionPatternsOf(pattern: string): readonly string[] {
   const parts = partsOf(pattern)
   const optionalCount = parts.filter((part) => typeof part !== 'string' && part.stars === 0).length
   const starCount = parts.reduce((count, part) => count + (typeof part === 'string' ? 0 : Math.max(1, part.stars)), 0)
-  if (starCount > MAX_GLOB_STARS || optionalCount > MAX_OPTIONAL_HASHES) return [coarseReach(parts)]
-  let reaches: (readonly string[])[] = [[]]
+  if (starCount > MAX_GLOB_STARS || optionalCount > MAX_OPTIONAL_HASHES) return [coarsePattern(parts)]
+  let patterns: (readonly string[])[] = [[]]
   for (const part of parts) {
-    if (typeof part === 'string') reaches = reaches.map((words) => [...words, part])
+    if (typeof part === 'string') patterns = patterns.map((words) => [...words, part])
     else {
       const some = [...new Array<string>(Math.max(1, part.stars)).fill('*'), '#']
-      const none = part.stars === 0 ? reaches : []
-      reaches = [...none, ...reaches.map((words) => [...words, ...some])]
+      const none = part.stars === 0 ? patterns : []
+      patterns = [...none, ...patterns.map((words) => [...words, ...some])]
     }
   }
   // No key is without a word.
-  return reaches.filter((words) => words.length > 0).map((words) => words.join('.'))
+  return patterns.filter((words) => words.length > 0).map((words) => words.join('.'))
 }
 
-/** Whether a reach is one key, for SUBSCRIBE. */
-export function isExact(reach: string): boolean {
-  return !/[*#]/.test(reach)
+/** Whether a subscription pattern is one key, for SUBSCRIBE. */
+export function isExact(pattern: string): boolean {
+  return !/[*#]/.test(pattern)
 }
 
-/** The glob of a reach, for PSUBSCRIBE. */
-export function globOf(reach: string): string {
-  return reach
+/** The glob of a subscription pattern, for PSUBSCRIBE. */
+export function globOf(pattern: string): string {
+  return pattern
     .split('.')
     .filter((word) => word !== '#')
     .map((word) => (word === '*' ? word : word.replace(/[[\]?*\\^]/g, '\\$&')))
@@ -58,8 +60,8 @@ function partsOf(pattern: string): Part[] {
   return parts
 }
 
-/** All that begins and ends alike. Only for more than one wildcard, so that there is at least one word between. */
-function coarseReach(parts: readonly Part[]): string {
+/** Everything that begins and ends alike. Only for more than one wildcard, so that at least one word is between. */
+function coarsePattern(parts: readonly Part[]): string {
   const isWord = (part: Part): part is string => typeof part === 'string'
   const first = parts.findIndex((part) => !isWord(part))
   const last = parts.findLastIndex((part) => !isWord(part))

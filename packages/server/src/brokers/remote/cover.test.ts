@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { contains, matches } from 'webmq-client/protocol'
-import { Cover } from './cover.js'
+import { SubscriptionCover } from './cover.js'
 
 const turn = () => new Promise((resolve) => setImmediate(resolve))
 
@@ -12,17 +12,17 @@ class FakeBroker {
   /** What was asked for, over the whole life. */
   readonly asked: string[] = []
   readonly #waiting: (() => void)[] = []
-  readonly cover = new Cover({
-    reachesOf: (pattern) => [pattern],
-    subscribe: (reach) => this.#ask(`+${reach}`, reach, () => this.live.add(reach)),
-    unsubscribe: (reach) => this.#ask(`-${reach}`, reach, () => this.live.delete(reach)),
+  readonly cover = new SubscriptionCover({
+    subscriptionsOf: (pattern) => [pattern],
+    subscribe: (pattern) => this.#ask(`+${pattern}`, pattern, () => this.live.add(pattern)),
+    unsubscribe: (pattern) => this.#ask(`-${pattern}`, pattern, () => this.live.delete(pattern)),
   })
 
-  async #ask(request: string, reach: string, done: () => void): Promise<void> {
+  async #ask(request: string, pattern: string, done: () => void): Promise<void> {
     this.asked.push(request)
     await new Promise<void>((resolve, reject) => {
       this.#waiting.push(() => {
-        if (this.refuses.has(reach)) return reject(new Error(`not allowed: ${reach}`))
+        if (this.refuses.has(pattern)) return reject(new Error(`not allowed: ${pattern}`))
         done()
         resolve()
       })
@@ -51,10 +51,10 @@ const patterns = fc
 const keys = ['a', 'b', 'a.a', 'a.b', 'b.a', 'b.b', 'a.a.a', 'a.b.a', 'b.b.b', 'a.b.c.d']
 
 function comesOver(live: Iterable<string>, key: string): boolean {
-  return [...live].some((reach) => matches(reach, key))
+  return [...live].some((pattern) => matches(pattern, key))
 }
 
-describe('Cover', () => {
+describe('SubscriptionCover', () => {
   it('subscribes once for patterns of which one contains the others, whatever came first', async () => {
     for (const order of [
       ['a.#', 'a.b', 'a.*'],

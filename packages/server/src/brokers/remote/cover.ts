@@ -1,143 +1,153 @@
 import { PatternIndex } from '../../patterns/pattern-index.js'
 
-/** What a {@link Cover} covers with. */
-export interface CoverOptions {
+/** What a {@link SubscriptionCover} subscribes with. */
+export interface SubscriptionCoverOptions {
   /**
-   * The subscriptions that a pattern needs, each told by what it reaches: a pattern that matches every key that it brings, with the
-   * `*`s of a run of wildcards before its `#`, of which there is one at most. One reach is one subscription.
+   * The subscriptions that a bound pattern needs, each as a subscription pattern: a pattern that matches every key that
+   * the subscription brings. It has at most one `#`, with the `*`s of its run of wildcards before it.
    */
-  reachesOf(pattern: string): readonly string[]
-  /** Resolves when it is live. Rejects when the broker does not allow it, or the link is lost. */
-  subscribe(reach: string): Promise<void>
-  /** Called once `subscribe` has resolved. A `subscribe` of the same reach may follow before it resolves. */
-  unsubscribe(reach: string): Promise<void>
+  subscriptionsOf(pattern: string): readonly string[]
+  /** Resolves when the subscription is live. Rejects when the broker does not allow it, or the link is lost. */
+  subscribe(subscription: string): Promise<void>
+  /** Called once `subscribe` has resolved. A `subscribe` of the same pattern may follow before it resolves. */
+  unsubscribe(subscription: string): Promise<void>
 }
 
+/** Kept while `ending` is `undefined`, else ending: it waits until narrower subscriptions can take over. */
 interface Subscription {
   readonly live: Promise<void>
-  /** Changes when it is to end, and when it is to stay after all: who waits to end it sees that it no longer should. */
-  turn: number
+  /** Names one attempt to end it. An attempt gives up when it finds another here, or none. */
+  ending: symbol | undefined
 }
 
 /**
- * Makes the subscriptions that a node's patterns need, without those that are contained in another one: a broker sends a copy for
- * each that matches.
+ * Makes the subscriptions that the bound patterns need, and none that another one contains: a broker sends a copy of a
+ * message for each subscription that matches.
  *
- * Nothing is missed meanwhile: a narrower subscription ends once the broader one is live, and a broader one ends once the narrower
- * ones that it stood for are live. Until then, and where two overlap and none contains the other (`a.*` and `*.b`), copies come.
+ *     bind('a.b')     subscribes a.b
+ *     bind('a.#')     subscribes a.#; when it is live, unsubscribes a.b
+ *     bind('a.c')     subscribes nothing: a.# brings it
+ *     unbind('a.#')   subscribes a.b and a.c; when they are live, unsubscribes a.#
+ *
+ * So no message is missed during a change. Copies come during a change, and where two subscriptions overlap and
+ * neither contains the other (`a.*` and `*.b`).
  *
  * Calls may overlap; those of one pattern alternate between `bind` and `unbind`.
  */
-export class Cover {
-  readonly #options: CoverOptions
-  /** How many bound patterns need a reach. */
-  readonly #counts = new Map<string, number>()
-  /** Keys of `#counts`. */
-  readonly #wanted = new PatternIndex()
-  /** Keys of `#subscriptions`, without those that are about to end. */
-  readonly #active = new PatternIndex()
-  /** Live, about to be, or about to end. */
+export class SubscriptionCover {
+  readonly #options: SubscriptionCoverOptions
+  /** Needed subscriptions, with the number of bound patterns that need each. */
+  readonly #neededCounts = new Map<string, number>()
+  /** The keys of `#neededCounts`. */
+  readonly #needed = new PatternIndex()
+  /** Subscriptions that were asked for and not ended: they may still be on their way to being live. */
   readonly #subscriptions = new Map<string, Subscription>()
+  /** The keys of `#subscriptions` that are kept. */
+  readonly #kept = new PatternIndex()
 
-  constructor(options: CoverOptions) {
+  constructor(options: SubscriptionCoverOptions) {
     this.#options = options
   }
 
   /**
-   * Resolves when all that the pattern matches comes.
+   * Resolves when everything that the pattern matches arrives.
    * @throws what `subscribe` rejected with; the pattern is then not bound.
    */
   async bind(pattern: string): Promise<void> {
-    const reaches = this.#options.reachesOf(pattern)
+    const subscriptions = this.#options.subscriptionsOf(pattern)
     try {
-      await Promise.all(reaches.map((reach) => this.#want(reach)))
+      await Promise.all(subscriptions.map((each) => this.#need(each)))
     } catch (error) {
-      // It says nothing that `error` does not say.
+      // A failure of unbind would say nothing that `error` does not say.
       await this.unbind(pattern).catch(() => undefined)
       throw error
     }
   }
 
-  /** Resolves when nothing comes any more because of the pattern alone. */
+  /** Resolves when nothing arrives any more because of this pattern alone. */
   async unbind(pattern: string): Promise<void> {
-    await Promise.all(this.#options.reachesOf(pattern).map((reach) => this.#unwant(reach)))
+    await Promise.all(this.#options.subscriptionsOf(pattern).map((each) => this.#release(each)))
   }
 
-  #want(reach: string): Promise<void> {
-    this.#counts.set(reach, (this.#counts.get(reach) ?? 0) + 1)
-    this.#wanted.add(reach)
-    return this.#cover(reach)
+  #need(subscription: string): Promise<void> {
+    this.#neededCounts.set(subscription, (this.#neededCounts.get(subscription) ?? 0) + 1)
+    this.#needed.add(subscription)
+    return this.#cover(subscription)
   }
 
-  async #unwant(reach: string): Promise<void> {
-    const count = this.#counts.get(reach) ?? 0
+  async #release(subscription: string): Promise<void> {
+    const count = this.#neededCounts.get(subscription) ?? 0
     if (count > 1) {
-      this.#counts.set(reach, count - 1)
+      this.#neededCounts.set(subscription, count - 1)
       return
     }
-    this.#counts.delete(reach)
-    this.#wanted.delete(reach)
-    if (this.#active.has(reach)) await this.#end(reach)
+    this.#neededCounts.delete(subscription)
+    this.#needed.delete(subscription)
+    if (this.#kept.has(subscription)) await this.#end(subscription)
   }
 
-  /** Resolves when what the reach wants comes, over whichever subscription. */
-  async #cover(reach: string): Promise<void> {
-    const broader = this.#active.containing(reach)
-    if (broader === undefined) return this.#keepLive(reach)
+  /** Resolves when what the subscription would bring arrives, by itself or by a broader one. */
+  async #cover(subscription: string): Promise<void> {
+    const broader = this.#kept.containing(subscription)
+    if (broader === undefined) return this.#keep(subscription)
     try {
       await this.#subscriptions.get(broader)?.live
     } catch (error) {
-      // Refused, and nobody's any more: what it was to stand for may be allowed.
-      if (this.#active.has(broader) || !this.#counts.has(reach)) throw error
-      await this.#cover(reach)
+      // The broader subscription was refused and dropped; the narrower one may still be allowed.
+      if (this.#kept.has(broader) || !this.#neededCounts.has(subscription)) throw error
+      await this.#cover(subscription)
     }
   }
 
-  async #keepLive(reach: string): Promise<void> {
-    let subscription = this.#subscriptions.get(reach)
+  async #keep(pattern: string): Promise<void> {
+    let subscription = this.#subscriptions.get(pattern)
     if (subscription === undefined) {
-      subscription = { live: this.#options.subscribe(reach), turn: 0 }
-      this.#subscriptions.set(reach, subscription)
+      subscription = { live: this.#options.subscribe(pattern), ending: undefined }
+      this.#subscriptions.set(pattern, subscription)
     }
-    this.#active.add(reach)
-    subscription.turn++
+    this.#kept.add(pattern)
+    subscription.ending = undefined
     try {
       await subscription.live
     } catch (error) {
-      if (this.#subscriptions.get(reach) === subscription) {
-        this.#subscriptions.delete(reach)
-        this.#active.delete(reach)
+      if (this.#subscriptions.get(pattern) === subscription) {
+        this.#subscriptions.delete(pattern)
+        this.#kept.delete(pattern)
       }
       throw error
     }
-    if (!this.#active.has(reach)) return
-    for (const narrower of this.#active.within(reach)) {
-      // Fails when the link is lost, which others are told.
+    if (!this.#kept.has(pattern)) return
+    for (const narrower of this.#kept.within(pattern)) {
+      // Fails when the link is lost, which LinkEvents tells.
       this.#end(narrower).catch(() => undefined)
     }
   }
 
-  /** Ends a subscription once all that it stands for comes over others. */
-  async #end(reach: string): Promise<void> {
-    const subscription = this.#subscriptions.get(reach)
+  /** Ends a subscription once other subscriptions bring everything that is still needed of it. */
+  async #end(pattern: string): Promise<void> {
+    const subscription = this.#subscriptions.get(pattern)
     if (subscription === undefined) return
-    this.#active.delete(reach)
-    const turn = ++subscription.turn
+    const ending = Symbol(pattern)
+    this.#kept.delete(pattern)
+    subscription.ending = ending
     try {
       await Promise.all([
         subscription.live,
-        ...this.#wanted
-          .within(reach)
+        ...this.#needed
+          .within(pattern)
           .sort(byBreadth)
           .map((each) => this.#cover(each)),
       ])
     } catch (error) {
-      if (subscription.turn === turn && this.#subscriptions.get(reach) === subscription) this.#active.add(reach)
+      if (subscription.ending === ending && this.#subscriptions.get(pattern) === subscription) {
+        subscription.ending = undefined
+        this.#kept.add(pattern)
+      }
       throw error
     }
-    if (subscription.turn !== turn) return
-    this.#subscriptions.delete(reach)
-    await this.#options.unsubscribe(reach)
+    if (subscription.ending !== ending) return
+    this.#subscriptions.delete(pattern)
+    await this.#options.unsubscribe(pattern)
   }
 }
 
@@ -146,6 +156,6 @@ function byBreadth(one: string, other: string): number {
   return Number(isExact(one)) - Number(isExact(other)) || one.length - other.length
 }
 
-function isExact(reach: string): boolean {
-  return !reach.includes('*') && !reach.includes('#')
+function isExact(pattern: string): boolean {
+  return !pattern.includes('*') && !pattern.includes('#')
 }

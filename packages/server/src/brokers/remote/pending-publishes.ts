@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { WebMQError } from 'webmq-client/protocol'
 import type { Accepted, OutboundMessage } from '../../ports/broker.js'
 import { type Deferred, deferred } from '../../ports/deferred.js'
@@ -35,6 +36,8 @@ interface Pending {
 
 /** Memory of a message beside its payload, roughly. */
 const MESSAGE_OVERHEAD_BYTES = 256
+/** The envelope has one byte for the length of a message id. */
+const MAX_ID_BYTES = 255
 /** Shared by all publishes without a position. */
 const ACCEPTED: Accepted = { isDuplicate: false }
 
@@ -94,8 +97,9 @@ export class PendingPublishes {
    * @param isLogged See {@link LinkMessage}.
    * @throws {WebMQError} `E_BROKER_UNAVAILABLE` when too much waits already.
    */
-  add({ key, payload, isBinary, publisher, messageId }: OutboundMessage, isLogged: boolean): PendingPublish {
+  add({ key, payload, isBinary, publisher, messageId: id }: OutboundMessage, isLogged: boolean): PendingPublish {
     const sequence = this.#nextSequence(payload.length)
+    const messageId = id === undefined ? undefined : boundedId(id)
     const copy = this.#payloads.copy(payload)
     const message = { sequence, key, payload: copy, isBinary, origin: publisher, isBundle: false, messageId, isLogged }
     return this.#add(message, 1)
@@ -227,4 +231,9 @@ export class PendingPublishes {
   #unavailable(detail: string): WebMQError {
     return new WebMQError('E_BROKER_UNAVAILABLE', { detail: `${this.#options.reason()}; ${detail}` })
   }
+}
+
+/** A longer id travels as its hash: ids are only compared, and all nodes hash alike. */
+function boundedId(id: string): string {
+  return Buffer.byteLength(id) <= MAX_ID_BYTES ? id : createHash('sha256').update(id).digest('base64url')
 }
