@@ -12,7 +12,7 @@ import type { Service } from 'webmq-services'
 import { freePort, startFaultProxy, startNats } from 'webmq-services'
 import { hasHistory } from '../../src/brokers/log/history-log.js'
 import { createNatsBroker, type NatsBrokerOptions } from '../../src/brokers/nats/broker.js'
-import { loadNats } from '../../src/brokers/nats/credentials.js'
+import { loadJetStream, loadNats } from '../../src/brokers/nats/library.js'
 import type { Broker, BrokerCapabilities, BrokerSink, BrokerStatus } from '../../src/ports/broker.js'
 import type { HistoryOptions } from '../../src/ports/history-rules.js'
 
@@ -330,13 +330,17 @@ describe('broker nats, who may do what', () => {
     expect(await reject(server.url)).toMatchObject({ code: 'E_BROKER_REFUSED' })
   })
 
-  it('says how to install the library when credentials need it and it is not there', async () => {
-    const importModule = () => Promise.reject(new Error("Cannot find package '@nats-io/transport-node'"))
-    await expect(loadNats({ kind: 'creds', file: 'a.creds' }, importModule)).rejects.toMatchObject({
+  it('says how to install the library that is not there', async () => {
+    const missing = (name: string) => () => Promise.reject(new Error(`Cannot find package '${name}'`))
+    const imports = { core: missing('@nats-io/transport-node'), jetStream: missing('@nats-io/jetstream') }
+    await expect(loadNats(imports)).rejects.toMatchObject({
       code: 'E_BROKER_MISSING',
       message: expect.stringContaining('npm install @nats-io/transport-node'),
     })
-    expect(await loadNats({ kind: 'nobody' }, importModule)).toBeUndefined()
+    await expect(loadJetStream(imports)).rejects.toMatchObject({
+      code: 'E_BROKER_MISSING',
+      message: expect.stringContaining('npm install @nats-io/jetstream'),
+    })
   })
 
   it('encrypts, and trusts only whom it should', async () => {
@@ -468,7 +472,7 @@ describe('broker nats, a connection that is not what it was', () => {
     onTestFinished(() => void other.close())
     const { port } = other.address() as AddressInfo
     const started = startNode({ broker: `nats://127.0.0.1:${port}`, brokerStartTimeoutMs: 300 })
-    await expect(started).rejects.toMatchObject({ message: expect.stringContaining('this is not NATS: "SSH-2.0') })
+    await expect(started).rejects.toMatchObject({ message: expect.stringContaining('unexpected response') })
   })
 
   it('finds a half-open connection within two heartbeats, though nobody publishes', async () => {
