@@ -2,8 +2,8 @@ import type { Broker } from '../../ports/broker.js'
 import { hasHistory } from '../log/history-log.js'
 import { RemoteBroker, type RemoteBrokerOptions } from '../remote/broker.js'
 import { parseNatsAddress } from './address.js'
-import { loadNats } from './credentials.js'
 import { NatsDriver } from './driver.js'
+import { loadJetStream, loadNats } from './library.js'
 
 /** Options of a broker on NATS; as in {@link ServerOptions}. */
 export interface NatsBrokerOptions extends RemoteBrokerOptions {
@@ -13,13 +13,15 @@ export interface NatsBrokerOptions extends RemoteBrokerOptions {
 }
 
 /**
- * A broker on NATS: messages go to those who are subscribed now, and those that the rules of the history say are kept by JetStream.
- * @throws {WebMQError} `E_OPTION_INVALID` for the address; `E_BROKER_MISSING` when it needs the library and that is not installed.
+ * A broker on NATS. Core NATS brings messages to the nodes that are subscribed now; JetStream keeps those that the rules of the history name.
+ * @throws {WebMQError} `E_OPTION_INVALID` for the address; `E_BROKER_MISSING` when the library is not installed.
  */
 export async function createNatsBroker(options: NatsBrokerOptions): Promise<Broker> {
   const address = parseNatsAddress(options.broker)
-  const module = await loadNats(address.identity)
+  const core = await loadNats()
   const { maxPayloadBytes } = options
-  const log = hasHistory(options) ? { ...options, replicaCount: address.replicaCount } : undefined
-  return new RemoteBroker(new NatsDriver({ address, module, maxPayloadBytes, log }), options)
+  const log = hasHistory(options)
+    ? { jetStream: await loadJetStream(), stream: { ...options, replicaCount: address.replicaCount } }
+    : undefined
+  return new RemoteBroker(new NatsDriver({ address, core, maxPayloadBytes, log }), options)
 }

@@ -1,17 +1,20 @@
-const VIOLATION = /^Permissions Violation for (Publish|Subscription) to "(.*?)"(?: using queue ".*")?$/i
 const TOO_MANY_SUBSCRIPTIONS = /maximum subscriptions/i
-/** Characters that Go does not take for printable, as it writes them; subjects of keys have nothing else that it would escape. */
+const VIOLATION = /^Permissions Violation for (Publish|Subscription) to "(.*?)"(?: using queue ".*")?$/i
+/** Characters that Go does not take for printable, as it writes them; subjects of keys have nothing else that Go escapes. */
 const GO_ESCAPE = /\\(?:u([0-9a-f]{4})|U([0-9a-f]{8}))/g
 
-/** What a server complains of with `-ERR` while it goes on. */
+/** What a server complains of while the connection goes on. */
 export type NatsComplaint =
-  /** A message to this subject was not taken. */
+  /** The server did not take a message to this subject. */
   | { readonly kind: 'publish'; readonly subject: string }
-  /** A subscription to this subject was not made, or is no longer allowed. */
+  /** The server did not make a subscription to this subject, or ended it. */
   | { readonly kind: 'subscription'; readonly subject: string }
   | { readonly kind: 'too-many-subscriptions' }
 
-/** Reads the text of an `-ERR`; `undefined` for one after which the connection is of no use. */
+/**
+ * Reads what a server complains of; `undefined` for a complaint after which the connection is of no use.
+ * @param text The message of the library's error, which is the server's. The library's own reading keeps Go's escapes.
+ */
 export function complaintOf(text: string): NatsComplaint | undefined {
   if (TOO_MANY_SUBSCRIPTIONS.test(text)) return { kind: 'too-many-subscriptions' }
   const [, kind, quoted = ''] = VIOLATION.exec(text) ?? []

@@ -1,28 +1,32 @@
+import type { JetStreamManager } from '@nats-io/jetstream'
+import type { NatsConnection } from '@nats-io/transport-node'
 import { WebMQError } from 'webmq-client/protocol'
 import type { BrokerCapabilities } from '../../ports/broker.js'
+import { limitedSignal } from '../remote/limited-signal.js'
 import type { Link, LinkContext, LinkDriver, LinkEvents } from '../remote/link.js'
 import { readTlsFiles } from '../remote/tls-files.js'
 import { type NatsAddress, type NatsHost, textOf } from './address.js'
-import { NatsConnection } from './connection.js'
-import { type NatsModule, readCredentials } from './credentials.js'
+import { connectTo } from './connect.js'
+import { readCredentials } from './credentials.js'
 import { LastSeen } from './last-seen.js'
-import { NatsLink } from './link.js'
+import type { NatsCore, NatsJetStream } from './library.js'
+import { ENVELOPE_BYTES, NatsLink } from './link.js'
 import type { LogStreamOptions } from './log-stream.js'
-import { ENVELOPE_BYTES } from './outbox.js'
 
 /** Options of a {@link NatsDriver}. */
 export interface NatsDriverOptions {
   readonly address: NatsAddress
-  /** Needed for some identities. */
-  readonly module: NatsModule | undefined
+  readonly core: NatsCore
   /** The server must take messages of this size. */
   readonly maxPayloadBytes: number
-  /** Absent where nothing is to be logged. */
-  readonly log: LogStreamOptions | undefined
+  /** Absent where nothing is logged. */
+  readonly log: { readonly jetStream: NatsJetStream; readonly stream: LogStreamOptions } | undefined
 }
 
-/** For one host when there are others to be tried. */
+/** Time for one host when there are others to try. */
 const HOST_TIMEOUT_MS = 3_000
+/** For an answer of JetStream: in a cluster the server that was asked may be gone, and nobody says so. */
+const REQUEST_TIMEOUT_MS = 3_000
 
 /** Connects to any of the servers of a NATS system. */
 export class NatsDriver implements LinkDriver {
@@ -40,8 +44,8 @@ export class NatsDriver implements LinkDriver {
     const { log } = options
     this.capabilities = {
       history: log !== undefined,
-      // What is not logged goes from server to server as it comes.
-      ordered: log?.history.covers('#') === true,
+      // Messages that are not logged go from server to server in any order.
+      ordered: log?.stream.history.covers('#') === true,
       sharedLog: log !== undefined,
       confirms: true,
       queueGroups: false,
@@ -51,15 +55,26 @@ export class NatsDriver implements LinkDriver {
   }
 
   async connect(context: LinkContext, events: LinkEvents, signal: AbortSignal): Promise<Link> {
-    const connection = await this.#open(context, signal)
-    const abort = () => connection.destroy(new Error('no answer in time'))
-    signal.addEventListener('abort', abort, { once: true })
-    const { log } = this.#options
+    const { core, log } = this.#options
+    // One per link: a late answer for a lost link goes nowhere.
     const inbox = `_INBOX.${context.node}${++this.#linkCount}`
-    const logContext = log === undefined ? undefined : { options: log, lastSeen: this.#lastSeen, inbox }
+    const connection = await this.#open(context, inbox, signal)
+    const logContext =
+      log === undefined
+        ? undefined
+        : {
+            ...log,
+            core,
+            connection,
+            manager: await managerOf(log.jetStream, connection),
+            lastSeen: this.#lastSeen,
+            inbox,
+          }
     const link = new NatsLink(connection, context, events, logContext)
+    const abort = () => link.lose(new Error('no answer in time'))
+    signal.addEventListener('abort', abort, { once: true })
     try {
-      this.#checkLimit(connection.info.max_payload)
+      this.#checkLimit(connection.info?.max_payload ?? 0)
       await link.probe()
       return link
     } catch (cause) {
@@ -71,23 +86,26 @@ export class NatsDriver implements LinkDriver {
   }
 
   /** Tries the hosts from a random one on, so that nodes spread over a cluster. */
-  async #open({ node, namespace }: LinkContext, signal: AbortSignal): Promise<NatsConnection> {
-    const { address, module, log } = this.#options
+  async #open({ node, namespace }: LinkContext, inbox: string, signal: AbortSignal): Promise<NatsConnection> {
+    const { address, core } = this.#options
+    const files = await readTlsFiles(address.tlsFiles)
     const options = {
       name: `webmq ${namespace} ${node}`,
-      credentials: await readCredentials(address.identity, module),
-      needsTls: address.needsTls,
-      hasHeaders: log !== undefined,
-      tls: await readTlsFiles(address.tlsFiles),
+      authenticator: await readCredentials(address.identity, core),
+      tls: address.needsTls ? textsOf(files) : undefined,
+      inboxPrefix: inbox,
     }
     const causes: string[] = []
     for (const host of rotated(address.hosts)) {
-      const isOnly = address.hosts.length === 1
+      if (address.hosts.length === 1) return await connectTo(core, host, options, signal)
+      const limited = limitedSignal(signal, HOST_TIMEOUT_MS)
       try {
-        return await NatsConnection.open(host, isOnly ? options : { ...options, timeoutMs: HOST_TIMEOUT_MS }, signal)
+        return await connectTo(core, host, options, limited.signal)
       } catch (cause) {
-        if (isOnly || signal.aborted || (cause instanceof WebMQError && cause.code === 'E_BROKER_REFUSED')) throw cause
+        if (signal.aborted || (cause instanceof WebMQError && cause.code === 'E_BROKER_REFUSED')) throw cause
         causes.push(`${textOf(host)}: ${cause instanceof Error ? cause.message : String(cause)}`)
+      } finally {
+        limited.release()
       }
     }
     throw new Error(causes.join('; '))
@@ -103,6 +121,14 @@ export class NatsDriver implements LinkDriver {
         `raise max_payload of the NATS server to at least ${wantedBytes}, or lower maxPayloadBytes (--max-payload)`,
     })
   }
+}
+
+function managerOf(jetStream: NatsJetStream, connection: NatsConnection): Promise<JetStreamManager> {
+  return jetStream.jetstreamManager(connection, { checkAPI: false, timeout: REQUEST_TIMEOUT_MS })
+}
+
+function textsOf(files: Readonly<Record<string, Buffer>>): Record<string, string> {
+  return Object.fromEntries(Object.entries(files).map(([name, bytes]) => [name, bytes.toString()]))
 }
 
 function rotated(hosts: readonly NatsHost[]): readonly NatsHost[] {

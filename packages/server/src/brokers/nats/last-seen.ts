@@ -1,29 +1,30 @@
+import type { JsMsg } from '@nats-io/jetstream'
 import type { Position } from '../../ports/broker.js'
-import type { AckSubject } from './ack-subject.js'
 
 /**
- * The last message of the stream that this node has seen, whether it was for the log or not. No other message of the stream has had
- * the same place at the same nanosecond: so it tells whether the stream still has what it had.
+ * The last message of the stream that this node has seen, logged or not. No other message of the stream has had the same place at the
+ * same nanosecond: so it tells whether the stream still has what it had.
  */
 export class LastSeen {
-  epoch = ''
-  sequence = 0
-  timeMs = 0
-  timeNs = 0
+  #epoch = ''
+  #message: JsMsg | undefined
 
-  note(epoch: string, { sequence, timeMs, timeNs }: AckSubject): void {
-    this.epoch = epoch
-    this.sequence = sequence
-    this.timeMs = timeMs
-    this.timeNs = timeNs
+  get sequence(): number {
+    return this.#message?.seq ?? 0
   }
 
-  /** Whether it is known when the message at its place was stored, and nothing after the place was seen without. */
+  /** @param message Kept, with the bytes that it came with. Its time is read when it is compared, not for every message. */
+  note(epoch: string, message: JsMsg): void {
+    this.#epoch = epoch
+    this.#message = message
+  }
+
+  /** Whether it stands at this position or after it. */
   knows({ epoch, offset }: Position): boolean {
-    return this.epoch === epoch && this.sequence >= offset
+    return this.#epoch === epoch && this.sequence >= offset
   }
 
-  is({ sequence, timeMs, timeNs }: AckSubject): boolean {
-    return sequence === this.sequence && timeMs === this.timeMs && timeNs === this.timeNs
+  is(message: JsMsg): boolean {
+    return message.seq === this.sequence && message.timestampNanos === this.#message?.timestampNanos
   }
 }

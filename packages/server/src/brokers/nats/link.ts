@@ -1,54 +1,47 @@
+import type { Msg, NatsConnection, Status } from '@nats-io/transport-node'
 import { WebMQError } from 'webmq-client/protocol'
-import { decodeEnvelope } from '../remote/envelope.js'
+import { decodeEnvelope, encodeEnvelope } from '../remote/envelope.js'
 import type { Link, LinkContext, LinkEvents, LinkMessage, LogFollower, LogPlace } from '../remote/link.js'
+import { Liveness } from '../remote/liveness.js'
 import { complaintOf } from './complaint.js'
-import type { NatsConnection, NatsConnectionEvents, NatsServerInfo } from './connection.js'
-import { LAST_LOG_SUBSCRIPTION, NatsLog, type NatsLogContext, type NatsLogWire } from './log.js'
-import { NatsOutbox, payloadBytesOf } from './outbox.js'
-import type { NatsMessageBounds } from './parser.js'
+import { NatsLog, type NatsLogContext } from './log.js'
+import { headerBytesOf } from './message-id.js'
 import { NatsRounds, type Round, type RoundWaiter } from './rounds.js'
 import { NatsSubjects } from './subjects.js'
 import { type NatsSubscription, NatsSubscriptions } from './subscriptions.js'
 
-/** Pings under way at most; what is sent meanwhile is confirmed by the next one. */
+/** The envelope has at most this many bytes before the message id. */
+export const ENVELOPE_BYTES = 20
+/** The envelope tells the length of an id in one byte. */
+const MAX_MESSAGE_ID_BYTES = 255
+/** Pings under way at most, but for {@link MAX_UNCONFIRMED_BYTES}; the next one confirms what is sent meanwhile. */
 const MAX_PINGS = 64
-/** Messages of a turn that are sent, with a ping of their own, before it is over. */
-const MAX_QUEUED_BYTES = 262_144
-const CHECKS_PER_HEARTBEAT = 2
-/** Checks in a row without a sign of life: then the silence has lasted between one and a half and two heartbeats. */
-const MAX_SILENT_CHECKS = 3
-/** For the server to read what is left and to end its side. */
+/** A ping follows after so many bytes, however many are under way: on a slow line their answers are the signs of life. */
+const MAX_UNCONFIRMED_BYTES = 262_144
+/** For the server to read what is left. */
 const CLOSE_TIMEOUT_MS = 2_000
-const PING = 'PING\r\n'
-const PROBE_ID = 0
 
 /**
  * One connection to a NATS server with the node's subscriptions.
  *
- * Core NATS says nothing to a message that it has taken. It answers a ping once it has handed everything before it to all who are
- * subscribed: so a ping behind the messages of a turn confirms them, and the subscriptions of that turn. What is logged is confirmed by its stream, and comes from there.
+ * Core NATS says nothing to a message that it takes. It answers a ping once it has handed everything before it to all subscribers. So a ping
+ * behind the messages of a turn confirms them, and the subscriptions of that turn. The stream confirms logged messages, and they come from there.
  */
-export class NatsLink implements Link, NatsConnectionEvents, NatsLogWire {
+export class NatsLink implements Link {
   readonly #connection: NatsConnection
   readonly #events: LinkEvents
+  readonly #node: string
   readonly #nodeSubject: string
   readonly #subjects: NatsSubjects
-  readonly #outbox: NatsOutbox
   readonly #subscriptions: NatsSubscriptions
   readonly #rounds = new NatsRounds()
   readonly #log: NatsLog | undefined
-  readonly #ended: Promise<void>
-  readonly #heartbeat: NodeJS.Timeout
-  #tellEnded: () => void = () => undefined
-  /** Messages and lines of this turn. */
-  #queue: (LinkMessage | string)[] = []
+  readonly #liveness: Liveness
+  /** Messages of this turn. */
+  #queue: LinkMessage[] = []
   #isFlushScheduled = false
-  #queuedBytes = 0
-  /** Since the last check a ping was answered, or the connection has taken a part of what waits for it. */
-  #isAlive = true
-  #silentCheckCount = 0
-  /** At the last check. */
-  #progress = { waitingBytes: 0, leftBytes: 0 }
+  /** Since the last ping. */
+  #unconfirmedBytes = 0
   #probe: RoundWaiter | undefined
   /** Nothing more is told. */
   #isOver = false
@@ -57,19 +50,36 @@ export class NatsLink implements Link, NatsConnectionEvents, NatsLogWire {
   constructor(connection: NatsConnection, context: LinkContext, events: LinkEvents, log?: NatsLogContext) {
     this.#connection = connection
     this.#events = events
+    this.#node = context.node
     this.#subjects = new NatsSubjects(context.namespace)
     this.#nodeSubject = this.#subjects.ofNode(context.node)
-    this.#log = log === undefined ? undefined : new NatsLog(log, context, this.#subjects, this, events)
-    this.#outbox = new NatsOutbox(context.node, this.#subjects, this.#log?.ackPrefix)
-    this.#subscriptions = new NatsSubscriptions(this.#subjects, LAST_LOG_SUBSCRIPTION, (line, waiter) => {
-      this.#queue.push(line)
-      this.#await(waiter)
+    this.#log =
+      log === undefined
+        ? undefined
+        : new NatsLog(log, context, this.#subjects, events, {
+            lose: (cause) => this.lose(cause),
+            alive: () => this.#liveness.alive(),
+            isSubscribed: (key) => this.#subscriptions.isLive(key),
+          })
+    this.#subscriptions = new NatsSubscriptions(this.#subjects, {
+      subscribe: (subject, subscription) => {
+        this.#sendQueue()
+        const take = (message: Msg) => this.#deliver(subscription, message)
+        return connection.subscribe(subject, { callback: (error, message) => this.#guarded(error, message, take) })
+      },
+      wait: (waiter) => this.#await(waiter),
     })
-    this.#ended = new Promise((resolve) => {
-      this.#tellEnded = resolve
+    this.#liveness = new Liveness({
+      intervalMs: context.heartbeatMs,
+      probe: () => {
+        if (this.#rounds.pingCount === 0) this.#ping()
+      },
+      silent: (detail) => this.lose(new Error(`the server does not answer: ${detail}`)),
     })
-    this.#heartbeat = setInterval(() => this.#check(), context.heartbeatMs / CHECKS_PER_HEARTBEAT)
-    connection.handOver(this)
+    void this.#watch()
+    void connection.closed().then((cause) => {
+      this.lose(cause instanceof Error ? cause : new Error('the server has closed the connection'))
+    })
   }
 
   /**
@@ -77,17 +87,18 @@ export class NatsLink implements Link, NatsConnectionEvents, NatsLogWire {
    * @throws {WebMQError} `E_BROKER_REFUSED` when it does not.
    */
   async probe(): Promise<void> {
-    const subject = this.#nodeSubject
-    this.#queue.push(`SUB ${subject} ${PROBE_ID}\r\n`, `PUB ${subject} 0\r\n\r\n`, `UNSUB ${PROBE_ID}\r\n`)
+    const subscription = this.#connection.subscribe(this.#nodeSubject, { callback: () => undefined })
+    this.#connection.publish(this.#nodeSubject)
     await new Promise<void>((done, failed) => {
       this.#probe = { done, failed }
       this.#await(this.#probe)
     })
     this.#probe = undefined
+    subscription.unsubscribe()
     await this.#log?.open()
   }
 
-  /** What the rules cover comes from the log alone. */
+  /** Messages that the rules cover come from the log alone. */
   async bind(pattern: string): Promise<void> {
     if (this.#log?.covers(pattern) !== true) await this.#subscriptions.bind(pattern)
   }
@@ -102,114 +113,88 @@ export class NatsLink implements Link, NatsConnectionEvents, NatsLogWire {
 
   publish(message: LinkMessage): void {
     if (this.#isOver) return
-    const { max_payload: maxBytes } = this.#connection.info
-    const byteCount = payloadBytesOf(message)
-    if (byteCount > maxBytes) {
-      const detail = `${byteCount} bytes with its envelope, and the NATS server takes ${maxBytes}`
-      this.#events.refused(message.sequence, new WebMQError('E_PAYLOAD_TOO_LARGE', { detail }))
-      return
-    }
-    if (message.isLogged) this.#log?.sent(message)
-    else this.#rounds.sent(message)
     this.#queue.push(message)
-    this.#queuedBytes += byteCount
-    if (this.#queuedBytes < MAX_QUEUED_BYTES) this.#schedule()
+    this.#unconfirmedBytes += message.payload.length
+    if (this.#unconfirmedBytes < MAX_UNCONFIRMED_BYTES) this.#schedule()
     else this.#flush()
   }
 
   async close(): Promise<void> {
     if (!this.#isOver) {
+      this.#sendQueue()
       this.#log?.end()
-      this.#flush()
       this.#over(new Error('the link is closed'))
+      await this.#drain()
     }
-    this.#connection.end()
+    await this.#connection.close()
+  }
+
+  lose(cause: Error): void {
+    if (this.#isOver) return
+    // Before the probe is answered nobody has the link; the caller of the probe is told.
+    const isTold = this.#probe === undefined
+    this.#over(cause)
+    void this.#connection.close()
+    if (isTold) this.#events.lost(cause)
+  }
+
+  #over(cause: Error): void {
+    this.#isOver = true
+    this.#queue = []
+    this.#liveness.stop()
+    for (const waiter of this.#rounds.takeAllWaiters()) waiter.failed(cause)
+    this.#log?.fail(cause)
+  }
+
+  /** The server answers once it has read everything. */
+  async #drain(): Promise<void> {
     let timer: NodeJS.Timeout | undefined
     const limit = new Promise<void>((resolve) => {
       timer = setTimeout(resolve, CLOSE_TIMEOUT_MS)
     })
-    await Promise.race([this.#ended, limit])
+    // A connection that is lost has nothing left.
+    await Promise.race([this.#connection.flush().catch(() => undefined), limit])
     clearTimeout(timer)
-    this.#connection.destroy()
   }
 
-  get serverHasJetStream(): boolean {
-    return this.#connection.info.jetstream === true
+  async #watch(): Promise<void> {
+    for await (const status of this.#connection.status()) this.#note(status)
   }
 
-  isSubscribed(key: string): boolean {
-    return this.#subscriptions.isLive(key)
-  }
-
-  send(lines: string): void {
-    this.#queue.push(lines)
-    this.#schedule()
-  }
-
-  say(subject: string, replyTo: string, text: string): void {
-    this.send(`PUB ${subject} ${replyTo === '' ? '' : `${replyTo} `}${Buffer.byteLength(text)}\r\n${text}\r\n`)
-  }
-
-  message(bytes: Buffer, bounds: NatsMessageBounds): void {
+  #note(status: Status): void {
     if (this.#isOver) return
-    if (bounds.subscription <= LAST_LOG_SUBSCRIPTION) {
-      if (bounds.subscription !== PROBE_ID) this.#log?.message(bytes, bounds)
-      return
+    if (status.type === 'ldm') this.lose(new Error('the server is about to stop (lame duck mode)'))
+    else if (status.type === 'error' && !this.#isAnswered(status.error.message)) this.lose(status.error)
+  }
+
+  /** An error thrown here would end the library's reader. A refused subscription is an error, and a status that is told later. */
+  #guarded(error: Error | null, message: Msg, take: (message: Msg) => void): void {
+    if (this.#isOver || error !== null) return
+    try {
+      take(message)
+    } catch (cause) {
+      this.lose(cause instanceof Error ? cause : new Error(String(cause)))
     }
-    const subscription = this.#subscriptions.get(bounds.subscription)
-    if (subscription === undefined) return
-    const key = subscription.onlyKey ?? this.#keyIn(bytes, bounds.subjectAt, bounds.subjectEnd)
-    if (key !== undefined) this.#deliver(subscription, key, bytes, bounds.payloadAt, bounds.payloadEnd)
   }
 
-  pong(): void {
-    this.#isAlive = true
-    const round = this.#rounds.answered()
-    if (round === undefined) return
-    for (const waiter of round.waiters) waiter.done()
-    if (round.lastSequence > 0 && !this.#isOver) this.#confirm(round)
-    if (!this.#rounds.isOpenEmpty) this.#schedule()
-  }
-
-  /** The server says what it has refused before it answers the ping behind that. */
-  error(text: string): void {
-    if (!this.#isOver && !this.#isAnswered(text)) this.lose(new Error(text))
-  }
-
-  info(info: NatsServerInfo): void {
-    if (info.ldm === true) this.lose(new Error('the server is about to stop (lame duck mode)'))
-  }
-
-  closed(cause: Error): void {
-    this.lose(cause)
-    this.#tellEnded()
-  }
-
-  /** Where there is a log, its messages stand between others, and are not meant. */
-  #confirm({ lastSequence, messages }: Readonly<Round>): void {
-    if (this.#log === undefined) this.#events.confirmed(lastSequence, true)
-    else for (const message of messages) if (message !== undefined) this.#events.confirmed(message.sequence, false)
-  }
-
-  #deliver(subscription: NatsSubscription, key: string, bytes: Buffer, start: number, end: number): void {
+  #deliver(subscription: NatsSubscription, message: Msg): void {
+    const key = subscription.onlyKey ?? this.#keyOf(message.subject)
     // A broader pattern brings it, too; it comes from the log.
-    if (this.#log?.logs(key) === true) return
-    const delivery = decodeEnvelope(key, bytes, start, end)
+    if (key === undefined || this.#log?.logs(key) === true) return
+    const delivery = decodeEnvelope(key, message.data)
     if (delivery === undefined) this.#events.malformed(`an envelope that is cut or of another version, for ${key}`)
     else if (delivery.source !== undefined || this.#subscriptions.isFirstCopy(subscription, key))
       this.#events.deliver(delivery)
   }
 
-  #keyIn(bytes: Buffer, start: number, end: number): string | undefined {
-    const key = this.#subjects.keyIn(bytes, start, end)
-    if (key === undefined) {
-      const subject = bytes.toString('utf8', start, end)
-      if (!this.#subjects.isOwn(subject)) this.#events.malformed(`the subject ${subject} is that of no key`)
-    }
+  #keyOf(subject: string): string | undefined {
+    const key = this.#subjects.keyOf(subject)
+    if (key === undefined && !this.#subjects.isOwn(subject))
+      this.#events.malformed(`the subject ${subject} is that of no key`)
     return key
   }
 
-  /** Whether whoever asked for what the server complains of could be told. */
+  /** Whether the caller whose request the server refused could be told. */
   #isAnswered(text: string): boolean {
     const complaint = complaintOf(text)
     if (complaint === undefined) return false
@@ -225,7 +210,7 @@ export class NatsLink implements Link, NatsConnectionEvents, NatsLogWire {
     }
     if (this.#log?.isAnswered(kind, subject, text) === true) return true
     if (kind === 'publish') return this.#refuse(subject, text)
-    // A live subscription that is taken away is as good as a lost link: messages are missed from then on.
+    // A live subscription that the server ends is as good as a lost link: it brings nothing from then on.
     const subscription = this.#subscriptions.awaited(subject)
     return this.#fail(subscription === undefined ? [] : [subscription.waiter], text)
   }
@@ -249,7 +234,7 @@ export class NatsLink implements Link, NatsConnectionEvents, NatsLogWire {
     }
   }
 
-  /** With an answer under way there is no haste: what the rest of the turn brings goes along. */
+  /** With an answer under way there is no haste: the rest of the turn goes along. */
   #schedule(): void {
     if (this.#isFlushScheduled || this.#isOver) return
     this.#isFlushScheduled = true
@@ -261,52 +246,87 @@ export class NatsLink implements Link, NatsConnectionEvents, NatsLogWire {
     else setImmediate(flush)
   }
 
+  /** The library sends what it is given until the end of a microtask at once; its `flush` ends that with a ping. */
   #flush(): void {
-    const commands = this.#queue
-    if (this.#isOver || (commands.length === 0 && this.#rounds.isOpenEmpty)) return
+    if (this.#isOver) return
+    this.#sendQueue()
+    const isPingDue = this.#rounds.pingCount < MAX_PINGS || this.#unconfirmedBytes >= MAX_UNCONFIRMED_BYTES
+    if (this.#rounds.isOpenEmpty) this.#unconfirmedBytes = 0
+    else if (isPingDue) this.#ping()
+  }
+
+  #sendQueue(): void {
+    const queue = this.#queue
     this.#queue = []
-    this.#queuedBytes = 0
-    if (!this.#rounds.isOpenEmpty && this.#rounds.pingCount < MAX_PINGS) {
-      this.#rounds.close()
-      commands.push(PING)
+    for (const message of queue) this.#send(message)
+  }
+
+  #send(message: LinkMessage): void {
+    try {
+      this.#assertFits(message)
+      const subject = this.#subjects.ofKey(message.key)
+      const bytes = encodeEnvelope(this.#node, message)
+      if (message.isLogged) this.#log?.publish(subject, bytes, message)
+      else {
+        this.#connection.publish(subject, bytes)
+        this.#rounds.sent(message)
+      }
+    } catch (cause) {
+      // What a closed connection did not take is sent again on the next link.
+      if (!this.#connection.isClosed())
+        this.#events.refused(message.sequence, cause instanceof Error ? cause : new Error(String(cause)))
     }
-    for (const block of this.#outbox.encode(commands)) this.#connection.write(block)
+  }
+
+  #assertFits({ payload, messageId, isLogged }: LinkMessage): void {
+    const maxBytes = this.#connection.info?.max_payload
+    if (maxBytes === undefined) return
+    let byteCount = payload.length + ENVELOPE_BYTES
+    if (messageId !== undefined) {
+      const idBytes = Buffer.byteLength(messageId)
+      if (idBytes > MAX_MESSAGE_ID_BYTES) {
+        const detail = `message id: ${idBytes} bytes with the user's, at most ${MAX_MESSAGE_ID_BYTES}`
+        throw new WebMQError('E_MESSAGE_INVALID', { detail })
+      }
+      byteCount += 1 + idBytes + (isLogged ? headerBytesOf(messageId) : 0)
+    }
+    if (byteCount <= maxBytes) return
+    const detail = `${byteCount} bytes with its envelope, and the NATS server takes ${maxBytes}`
+    throw new WebMQError('E_PAYLOAD_TOO_LARGE', { detail })
+  }
+
+  #ping(): void {
+    this.#unconfirmedBytes = 0
+    this.#rounds.close()
+    this.#connection.flush().then(
+      () => this.#answered(),
+      // `closed` tells of a lost connection.
+      () => undefined,
+    )
   }
 
   /**
-   * Messages that come do not count: only an answer proves that what is sent arrives. A large backlog on a slow line may hold the ping
-   * up, and moves; on a dead one it stands still.
+   * The server complains before it answers the ping behind, but the library tells of complaints some microtasks later: all
+   * of them are known when those are over.
    */
-  #check(): void {
-    const { waitingBytes, leftBytes } = this.#connection
-    const hasMoved = this.#progress.waitingBytes > 0 && leftBytes > this.#progress.leftBytes
-    this.#progress = { waitingBytes, leftBytes }
-    this.#silentCheckCount = this.#isAlive || hasMoved ? 0 : this.#silentCheckCount + 1
-    this.#isAlive = false
-    this.#log?.check()
-    if (this.#isOver) return
-    if (this.#silentCheckCount >= MAX_SILENT_CHECKS) {
-      this.lose(new Error('the server does not answer'))
-    } else if (this.#rounds.pingCount === 0 && !this.#isFlushScheduled) {
-      this.#rounds.close()
-      this.#connection.write(Buffer.from(PING))
-    }
+  #answered(): void {
+    this.#liveness.alive()
+    this.#rounds.answered()
+    setImmediate(() => this.#settle())
   }
 
-  lose(cause: Error): void {
+  #settle(): void {
     if (this.#isOver) return
-    // Until the probe is answered, the link is nobody's: who waits for it is told.
-    const isTold = this.#probe === undefined
-    this.#over(cause)
-    this.#connection.destroy()
-    if (isTold) this.#events.lost(cause)
+    const round = this.#rounds.settled()
+    if (round === undefined) return
+    for (const waiter of round.waiters) waiter.done()
+    if (round.lastSequence > 0) this.#confirm(round)
+    if (!this.#rounds.isOpenEmpty) this.#schedule()
   }
 
-  #over(cause: Error): void {
-    this.#isOver = true
-    this.#queue = []
-    clearInterval(this.#heartbeat)
-    for (const waiter of this.#rounds.takeAllWaiters()) waiter.failed(cause)
-    this.#log?.fail(cause)
+  /** Where there is a log, its messages stand between others, and are not meant. */
+  #confirm({ lastSequence, messages }: Readonly<Round>): void {
+    if (this.#log === undefined) this.#events.confirmed(lastSequence, true)
+    else for (const message of messages) if (message !== undefined) this.#events.confirmed(message.sequence, false)
   }
 }

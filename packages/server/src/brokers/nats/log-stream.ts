@@ -1,6 +1,7 @@
+import type { JetStreamManager, StreamConfig, StreamInfo } from '@nats-io/jetstream'
 import { WebMQError } from 'webmq-client/protocol'
 import type { HistoryRules } from '../../ports/history-rules.js'
-import { JETSTREAM_REASONS, type JetStreamApi, JetStreamError } from './jetstream-api.js'
+import { explained, JETSTREAM_REASONS, type JetStreamPlace, reasonOf } from './jetstream-errors.js'
 import { disjointSubjects } from './stream-subjects.js'
 import { type NatsSubjects, reachesOf } from './subjects.js'
 
@@ -29,7 +30,8 @@ export interface LogState {
   readonly deleted: ReadonlySet<number>
 }
 
-type Fields = Readonly<Record<string, unknown>>
+/** The fields that a node sets. */
+type LogConfig = Parameters<JetStreamManager['streams']['add']>[0]
 
 const NS_PER_MS = 1_000_000
 /** What JetStream allows at least. */
@@ -41,13 +43,22 @@ const MAX_TRIES = 4
 /** The stream that is the log of a namespace: made when it is not there, and fitted to the options. */
 export class LogStream {
   readonly name: string
-  readonly #api: JetStreamApi
+  readonly #manager: JetStreamManager
+  readonly #place: () => JetStreamPlace
   readonly #subjects: NatsSubjects
   readonly #options: LogStreamOptions
 
-  constructor(api: JetStreamApi, namespace: string, subjects: NatsSubjects, options: LogStreamOptions) {
+  /** @param place For errors. */
+  constructor(
+    manager: JetStreamManager,
+    place: () => JetStreamPlace,
+    namespace: string,
+    subjects: NatsSubjects,
+    options: LogStreamOptions,
+  ) {
     this.name = `${namespace}-log`
-    this.#api = api
+    this.#manager = manager
+    this.#place = place
     this.#subjects = subjects
     this.#options = options
   }
@@ -59,54 +70,55 @@ export class LogStream {
   async open(): Promise<LogState> {
     for (let leftCount = MAX_TRIES; ; leftCount--) {
       try {
-        const found = await this.#find()
-        if (found === undefined) return stateOf(await this.#api.ask(`STREAM.CREATE.${this.name}`, this.#created()))
-        const changed = this.#changed(configOf(found))
-        return stateOf(
-          changed === undefined ? found : await this.#api.ask(`STREAM.UPDATE.${this.name}`, changed),
-          found,
-        )
+        return await this.#fit(await this.#find())
       } catch (cause) {
-        const isOvertaken =
-          cause instanceof JetStreamError &&
-          (cause.reason === JETSTREAM_REASONS.nameInUse || cause.reason === JETSTREAM_REASONS.streamNotFound)
-        if (!isOvertaken || leftCount === 1) throw cause
+        const reason = reasonOf(cause, this.#place().jetStream)
+        const isOvertaken = reason === JETSTREAM_REASONS.nameInUse || reason === JETSTREAM_REASONS.streamNotFound
+        if (!isOvertaken || leftCount === 1) throw explained(cause, this.#place())
       }
     }
   }
 
   /** Says that the stream is not what it was, so that no place of before is taken for one of now. */
   async beginGeneration(generation: number): Promise<void> {
-    const found = await this.#find()
-    if (found === undefined || generationOf(configOf(found)) >= generation) return
-    await this.#api.ask(`STREAM.UPDATE.${this.name}`, {
-      ...configOf(found),
-      description: `${this.#description}, generation ${generation}`,
-    })
+    try {
+      const found = await this.#find()
+      if (found === undefined || generationOf(found.config) >= generation) return
+      const description = `${this.#description}, generation ${generation}`
+      await this.#manager.streams.update(this.name, { description })
+    } catch (cause) {
+      throw explained(cause, this.#place())
+    }
+  }
+
+  async #fit(found: StreamInfo | undefined): Promise<LogState> {
+    const { streams } = this.#manager
+    if (found === undefined) return stateOf(await streams.add(this.#created()))
+    const changed = this.#changed(found.config)
+    return stateOf(changed === undefined ? found : await streams.update(this.name, changed), found)
   }
 
   get #description(): string {
     return `WebMQ: what was published under ${this.#subjects.prefix}`
   }
 
-  async #find(): Promise<object | undefined> {
+  async #find(): Promise<StreamInfo | undefined> {
     try {
-      const info = await this.#api.ask(`STREAM.INFO.${this.name}`, {})
-      if (Number(fieldsOf(info, 'state').num_deleted ?? 0) === 0) return info
-      return await this.#api.ask(`STREAM.INFO.${this.name}`, { deleted_details: true })
+      return await this.#manager.streams.info(this.name, { deleted_details: true })
     } catch (cause) {
-      if (cause instanceof JetStreamError && cause.reason === JETSTREAM_REASONS.streamNotFound) return undefined
+      if (reasonOf(cause, this.#place().jetStream) === JETSTREAM_REASONS.streamNotFound) return undefined
       throw cause
     }
   }
 
-  #created(): object {
+  #created(): LogConfig {
+    const { RetentionPolicy, StorageType } = this.#place().jetStream
     return {
       name: this.name,
       description: this.#description,
       subjects: this.#wantedSubjects([]),
-      retention: 'limits',
-      storage: 'file',
+      retention: RetentionPolicy.Limits,
+      storage: StorageType.File,
       max_consumers: -1,
       max_msg_size: -1,
       num_replicas: this.#options.replicaCount ?? 1,
@@ -114,31 +126,33 @@ export class LogStream {
     }
   }
 
-  /** What it is to be instead; `undefined` when it may stay as it is. */
-  #changed(config: Fields): object | undefined {
-    if (config.storage !== 'file') throw unfit(this.name, `has the storage ${config.storage}, which a restart empties`)
-    if (config.retention !== 'limits') throw unfit(this.name, `has the retention ${config.retention}`)
+  /** What to change; `undefined` when it may stay as it is. */
+  #changed(config: StreamConfig): Partial<LogConfig> | undefined {
+    const { RetentionPolicy, StorageType } = this.#place().jetStream
+    if (config.storage !== StorageType.File)
+      throw unfit(this.name, `has the storage ${config.storage}, which a restart empties`)
+    if (config.retention !== RetentionPolicy.Limits) throw unfit(this.name, `has the retention ${config.retention}`)
     if (config.mirror !== undefined || config.sources !== undefined) throw unfit(this.name, 'copies another stream')
     const { replicaCount } = this.#options
-    const current = Array.isArray(config.subjects) ? config.subjects.map(String) : []
-    const wanted: Fields = {
+    const current = config.subjects ?? []
+    const wanted: Partial<LogConfig> = {
       // Nodes whose rules are older or newer go on: what they log stays logged, until somebody edits the stream.
       subjects: this.#wantedSubjects(current),
       ...(replicaCount === undefined ? {} : { num_replicas: replicaCount }),
       ...this.#limits(),
     }
     const isSame = Object.entries(wanted).every(([name, value]) =>
-      name === 'subjects' ? String(value) === String([...current].sort()) : config[name] === value,
+      name === 'subjects' ? String(value) === String([...current].sort()) : config[name as keyof LogConfig] === value,
     )
-    return isSame ? undefined : { ...config, ...wanted }
+    return isSame ? undefined : wanted
   }
 
-  #limits(): Fields {
+  #limits(): Partial<LogConfig> {
     const { history, historyMaxMessages, historyMaxBytes, dedupeWindowMs } = this.#options
     const maxAgeMs = history.maxAgeMs === undefined ? undefined : Math.max(MIN_AGE_MS, history.maxAgeMs)
     const windowMs = Math.min(Math.max(MIN_AGE_MS, dedupeWindowMs), maxAgeMs ?? Number.POSITIVE_INFINITY)
     return {
-      discard: 'old',
+      discard: this.#place().jetStream.DiscardPolicy.Old,
       max_msgs: historyMaxMessages,
       max_bytes: historyMaxBytes,
       max_msgs_per_subject: -1,
@@ -164,17 +178,14 @@ function unfit(name: string, reason: string): WebMQError {
 }
 
 /** @param details Has the messages that were deleted, where the answer to an update has not. */
-function stateOf(info: object, details: object = info): LogState {
-  const state = fieldsOf(info, 'state')
-  const lastSequence = Number(state.last_seq)
-  const { deleted } = fieldsOf(details, 'state')
-  const generation = generationOf(configOf(info))
+function stateOf({ config, created, state }: StreamInfo, details?: StreamInfo): LogState {
+  const generation = generationOf(config)
   return {
-    epoch: epochOf('created' in info ? String(info.created) : '', generation),
+    epoch: epochOf(created, generation),
     generation,
-    firstSequence: state.messages === 0 ? lastSequence + 1 : Number(state.first_seq),
-    lastSequence,
-    deleted: new Set(Array.isArray(deleted) ? deleted.map(Number) : []),
+    firstSequence: state.messages === 0 ? state.last_seq + 1 : state.first_seq,
+    lastSequence: state.last_seq,
+    deleted: new Set(details?.state.deleted),
   }
 }
 
@@ -187,16 +198,6 @@ function epochOf(created: string, generation: number): string {
   return nanoseconds.toString(36) + (generation === 0 ? '' : `.${generation}`)
 }
 
-function generationOf(config: Fields): number {
-  return Number(GENERATION.exec(String(config.description ?? ''))?.[1] ?? 0)
-}
-
-function configOf(info: object): Fields {
-  return fieldsOf(info, 'config')
-}
-
-function fieldsOf(answer: object, name: string): Fields {
-  const fields: unknown = (answer as Fields)[name]
-  if (typeof fields !== 'object' || fields === null) throw new Error(`JetStream's answer has no ${name}`)
-  return fields as Fields
+function generationOf({ description }: StreamConfig): number {
+  return Number(GENERATION.exec(description ?? '')?.[1] ?? 0)
 }

@@ -1,9 +1,9 @@
+import type { ApiError, PubAck } from '@nats-io/jetstream'
 import type { Accepted } from '../../ports/broker.js'
 import type { LinkEvents, LinkMessage } from '../remote/link.js'
 
-/** `{"stream":"chat-log", "seq":12}`, with `"duplicate": true` for an id that came before. */
-const ACCEPTED = /^\{"stream":\s*"([^"]*)",.*"seq":\s*(\d+)/
-const IS_DUPLICATE = /"duplicate":\s*true/
+/** What JetStream answers to a message. */
+export type PublishAnswer = PubAck & { readonly error?: ApiError }
 
 /** A message that the stream has taken. */
 interface Taken {
@@ -13,8 +13,8 @@ interface Taken {
 }
 
 /**
- * Messages of the log that were sent, and what the stream has answered. A message is confirmed once this node has it from the stream,
- * too: whoever is told a position can read up to there.
+ * Logged messages that were sent, and what the stream has answered. A message is confirmed once this node has it from the stream, too:
+ * a caller who is told a position can read up to there.
  */
 export class PublishAcks {
   readonly #stream: string
@@ -45,21 +45,20 @@ export class PublishAcks {
    * @param epoch Of the stream.
    * @returns why the answer is of no use: then the stream is not there any more
    */
-  answered(sequence: number, text: string, epoch: string): string | undefined {
+  answered(
+    sequence: number,
+    { stream, seq: offset, duplicate, error }: PublishAnswer,
+    epoch: string,
+  ): string | undefined {
     if (!this.#keys.delete(sequence)) return undefined
-    const [, stream, place] = ACCEPTED.exec(text) ?? []
-    if (stream === this.#stream) {
-      const offset = Number(place)
-      this.#taken.push({
-        sequence,
-        offset,
-        accepted: { position: { epoch, offset }, isDuplicate: IS_DUPLICATE.test(text) },
-      })
-      this.followed(this.#offset)
+    if (error !== undefined) {
+      this.#events.refused(sequence, new Error(`JetStream: ${error.description}`))
       return undefined
     }
-    if (stream !== undefined) return `the stream ${stream} takes what is for ${this.#stream}`
-    this.#events.refused(sequence, new Error(`JetStream: ${descriptionOf(text)}`))
+    if (stream !== this.#stream) return `the stream ${stream} takes what is for ${this.#stream}`
+    const accepted = { position: { epoch, offset }, isDuplicate: duplicate === true }
+    this.#taken.push({ sequence, offset, accepted })
+    this.followed(this.#offset)
     return undefined
   }
 
@@ -86,8 +85,4 @@ export class PublishAcks {
     }
     return undefined
   }
-}
-
-function descriptionOf(text: string): string {
-  return /"description":\s*"([^"]*)"/.exec(text)?.[1] ?? text
 }

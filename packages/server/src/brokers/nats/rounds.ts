@@ -1,6 +1,6 @@
 import type { LinkMessage } from '../remote/link.js'
 
-/** Who waits for what the server does to be known. */
+/** Waits until the server has done something. */
 export interface RoundWaiter {
   done(): void
   failed(cause: Error): void
@@ -8,26 +8,28 @@ export interface RoundWaiter {
 
 /** What was sent between two pings. */
 export interface Round {
-  /** Those that were refused are empty. */
+  /** Refused ones are empty. */
   readonly messages: (LinkMessage | undefined)[]
   lastSequence: number
   readonly waiters: RoundWaiter[]
 }
 
 /**
- * What the server has been sent and has not been heard to have done. It answers nothing but a ping, and that once it has done all
- * that came before: so a ping ends each round, several may be under way, and none is waited for before more is sent.
+ * What the server was sent and has not yet confirmed. Core NATS confirms nothing but a ping, and answers it after everything that came before.
+ * So a ping ends each round. Several may be under way; no round waits for another.
  */
 export class NatsRounds {
   /** The last one is open. */
   #rounds: Round[] = [openRound()]
+  /** Of the oldest rounds: their pings are answered, and they are not settled. */
+  #answeredCount = 0
 
-  /** Pings under way. */
+  /** Rounds that are not settled. */
   get pingCount(): number {
     return this.#rounds.length - 1
   }
 
-  /** Whether anything was sent since the last ping. */
+  /** Whether nothing was sent since the last ping. */
   get isOpenEmpty(): boolean {
     const { messages, waiters } = this.#open
     return messages.length === 0 && waiters.length === 0
@@ -48,12 +50,16 @@ export class NatsRounds {
     this.#rounds.push(openRound())
   }
 
-  /**
-   * The oldest ping is answered.
-   * @returns its round, with the sequence of its last message, 0 when it had none; `undefined` when no ping was under way
-   */
-  answered(): Readonly<Round> | undefined {
-    return this.#rounds.length < 2 ? undefined : this.#rounds.shift()
+  /** The oldest ping without an answer is answered. */
+  answered(): void {
+    this.#answeredCount++
+  }
+
+  /** Takes out the oldest answered round, once all complaints about it are known. */
+  settled(): Readonly<Round> | undefined {
+    if (this.#answeredCount === 0) return undefined
+    this.#answeredCount--
+    return this.#rounds.shift()
   }
 
   /** Takes out the oldest message that `isIt` is true for. */
@@ -68,12 +74,17 @@ export class NatsRounds {
     return undefined
   }
 
-  /** Those who wait for the oldest round that somebody waits for; they are no longer waiting. */
+  /**
+   * Takes out the waiters that a complaint without a subject may mean: those of all answered rounds, else those of the oldest round
+   * that has any.
+   */
   takeOldestWaiters(): readonly RoundWaiter[] {
+    const answered = this.#rounds.slice(0, this.#answeredCount).flatMap(({ waiters }) => waiters.splice(0))
+    if (answered.length > 0) return answered
     return this.#rounds.find(({ waiters }) => waiters.length > 0)?.waiters.splice(0) ?? []
   }
 
-  /** Everybody who waits; nobody is any more. */
+  /** Takes out every waiter. */
   takeAllWaiters(): readonly RoundWaiter[] {
     return this.#rounds.flatMap(({ waiters }) => waiters.splice(0))
   }

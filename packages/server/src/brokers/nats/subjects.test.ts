@@ -38,10 +38,9 @@ const patterns = fc
   .map((words) => words.join('.'))
   .filter((pattern) => pattern !== '')
 
-/** The key of a subject in the middle of other bytes; asked twice, as it may be remembered. */
-function keyOf(subject: Buffer): string | undefined {
-  const bytes = Buffer.concat([Buffer.from('MSG '), subject, Buffer.from(' 1')])
-  const keys = [1, 2].map(() => subjects.keyIn(bytes, 4, 4 + subject.length))
+/** The key of a subject; asked twice, as it may be remembered. */
+function keyOf(subject: string): string | undefined {
+  const keys = [1, 2].map(() => subjects.keyOf(subject))
   expect(keys[0]).toBe(keys[1])
   return keys[0]
 }
@@ -75,7 +74,7 @@ describe('NatsSubjects', () => {
     fc.assert(
       fc.property(keys, keys, (key, other) => {
         const subject = subjects.ofKey(key)
-        expect(keyOf(Buffer.from(subject))).toBe(key)
+        expect(keyOf(subject)).toBe(key)
         expect(subjects.ofKey(other) === subject).toBe(other === key)
       }),
       { numRuns: 2_000 },
@@ -105,10 +104,9 @@ describe('NatsSubjects', () => {
       'webmq.a*b',
       'webmq.%2E',
     ]) {
-      expect(keyOf(Buffer.from(subject))).toBeUndefined()
+      expect(keyOf(subject)).toBeUndefined()
     }
-    expect(keyOf(Buffer.from('webmq.\xff', 'latin1'))).toBeUndefined()
-    expect(keyOf(Buffer.from(`webmq.${'a'.repeat(256)}`))).toBeUndefined()
+    expect(keyOf(`webmq.${'a'.repeat(256)}`)).toBeUndefined()
   })
 
   it('has subjects for nodes that no key has', () => {

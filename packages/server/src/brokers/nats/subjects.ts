@@ -1,4 +1,4 @@
-import { isKey, MAX_KEY_BYTES } from 'webmq-client/protocol'
+import { isKey } from 'webmq-client/protocol'
 
 /**
  * How keys are written as subjects: `<namespace>.<key>`, with what NATS does not take, or takes for something else, written as
@@ -11,18 +11,8 @@ const ESCAPED_CHARACTER = /["%\\]/g
 const ESCAPE = /%([0-9A-F]{2})/g
 const EMPTY_WORD = '%'
 
-/**
- * Keys are remembered by a few bits of their subjects; those that fall together push each other out. To compare bytes costs half of what
- * it takes to make a text of them and look that up.
- */
-const SLOT_BITS = 14
-const SLOT_COUNT = 2 ** SLOT_BITS
-
-const DOT = 0x2e
-/** 1 for the bytes of ASCII that stand for themselves in a subject wherever they stand, and the dot. */
-const PLAIN = Uint8Array.from({ length: 256 }, (_, byte) =>
-  /^[!-~]$/.test(String.fromCharCode(byte)) && !'"%\\*#>$'.includes(String.fromCharCode(byte)) ? 1 : 0,
-)
+/** Subjects whose keys are remembered. */
+const MAX_CACHED_SUBJECTS = 16_384
 
 /** Translates between keys and patterns of one namespace and subjects of NATS. Different keys have different subjects. */
 export class NatsSubjects {
@@ -31,7 +21,7 @@ export class NatsSubjects {
   /** What is said of the log to all who follow it; that of no key. */
   readonly ofLog: string
   readonly #ownPrefix: string
-  readonly #known = new Array<KnownKey | undefined>(SLOT_COUNT).fill(undefined)
+  readonly #keys = new Map<string, string>()
 
   /** @param namespace `[A-Za-z0-9_-]{1,64}` */
   constructor(namespace: string) {
@@ -65,61 +55,18 @@ export class NatsSubjects {
     return reach.endsWith('.*.#') ? `${this.ofKey(reach.slice(0, -4))}.>` : this.ofKey(reach)
   }
 
-  /**
-   * The key of a subject as it came; `undefined` when it is that of none.
-   * @param start Where it begins in the bytes, and where it ends.
-   */
-  keyIn(bytes: Buffer, start: number, end: number): string | undefined {
-    const slot = slotOf(bytes, start + this.prefix.length, end)
-    const known = this.#known[slot]
-    if (known !== undefined && isAt(known.subject, bytes, start, end)) return known.key
-    const subject = Buffer.from(bytes.subarray(start, end))
-    const key = this.#plainKey(subject) ?? this.#anyKey(subject)
-    if (key !== undefined) this.#known[slot] = { subject, key }
+  /** The key of a subject; `undefined` when it is that of none. */
+  keyOf(subject: string): string | undefined {
+    const known = this.#keys.get(subject)
+    if (known !== undefined) return known
+    if (!subject.startsWith(this.prefix)) return undefined
+    const key = unescaped(subject.slice(this.prefix.length))
+    // There is one way to write a key. Another does not reach those who listen with that key.
+    if (!isKey(key) || this.ofKey(key) !== subject) return undefined
+    if (this.#keys.size >= MAX_CACHED_SUBJECTS) this.#keys.clear()
+    this.#keys.set(subject, key)
     return key
   }
-
-  /** The key, when it is written as it is and all of it is ASCII. A seventh of the time that it takes to look at it as a text. */
-  #plainKey(subject: Buffer): string | undefined {
-    const { length } = subject
-    const { length: start } = this.prefix
-    if (length <= start || length - start > MAX_KEY_BYTES) return undefined
-    let previous = DOT
-    for (let at = start; at < length; at++) {
-      const byte = subject[at] as number
-      if (PLAIN[byte] === 0 || (byte === DOT && previous === DOT)) return undefined
-      previous = byte
-    }
-    const text = subject.toString('latin1')
-    return previous !== DOT && text.startsWith(this.prefix) ? text.slice(start) : undefined
-  }
-
-  #anyKey(subject: Buffer): string | undefined {
-    const text = subject.toString()
-    if (!text.startsWith(this.prefix)) return undefined
-    const key = unescaped(text.slice(this.prefix.length))
-    // There is one way to write a key: what is written in another way does not come to those who listen with that key.
-    return isKey(key) && Buffer.from(this.ofKey(key)).equals(subject) ? key : undefined
-  }
-}
-
-/** A key that has come before. */
-interface KnownKey {
-  readonly subject: Buffer
-  readonly key: string
-}
-
-function slotOf(bytes: Buffer, start: number, end: number): number {
-  let hash = 0
-  for (let at = start; at < end; at++) hash = Math.imul(hash, 31) + (bytes[at] as number)
-  return (hash ^ (hash >>> SLOT_BITS)) & (SLOT_COUNT - 1)
-}
-
-function isAt(subject: Buffer, bytes: Buffer, start: number, end: number): boolean {
-  const { length } = subject
-  if (length !== end - start) return false
-  for (let index = 0; index < length; index++) if (subject[index] !== bytes[start + index]) return false
-  return true
 }
 
 /**

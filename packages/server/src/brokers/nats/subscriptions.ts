@@ -1,3 +1,4 @@
+import type { Subscription } from '@nats-io/transport-node'
 import { Router } from '../../patterns/router.js'
 import type { GroupId } from '../../ports/transport.js'
 import { SubscriptionCover } from '../remote/cover.js'
@@ -6,37 +7,47 @@ import { type NatsSubjects, reachesOf } from './subjects.js'
 
 /** What a link subscribes to. */
 export interface NatsSubscription {
+  /** Greater than that of any older one. */
   readonly id: number
   readonly reach: string
   readonly subject: string
-  /** The key, when there is but one that it brings. */
+  /** The key, when it brings but one. */
   readonly onlyKey: string | undefined
-  /** Who waits for it to be live. */
+  /** Waits for it to be live. */
   readonly waiter: RoundWaiter
   /** While the server is known to have it and has not been told to end it. */
   group: GroupId | undefined
 }
 
-/** Sends a line, and tells the waiter once the server has read it. */
-export type SendNatsLine = (line: string, waiter: RoundWaiter) => void
+/** What {@link NatsSubscriptions} needs of its link. */
+export interface SubscriptionWire {
+  /** Subscribes behind everything that was sent before; the messages are those of `subscription`. */
+  subscribe(subject: string, subscription: NatsSubscription): Subscription
+  /** Tells the waiter once the server has read what was sent before. */
+  wait(waiter: RoundWaiter): void
+}
+
+interface Active {
+  readonly subscription: NatsSubscription
+  /** The library's. */
+  readonly handle: Subscription
+}
 
 /** The subscriptions of one connection: those that a node's patterns need, and no others. */
 export class NatsSubscriptions {
   readonly #subjects: NatsSubjects
-  readonly #send: SendNatsLine
+  readonly #wire: SubscriptionWire
   readonly #cover: SubscriptionCover
-  /** Those that the server has, or has not yet said that it has ended. */
-  readonly #byId = new Map<number, NatsSubscription>()
-  readonly #byReach = new Map<string, NatsSubscription>()
+  readonly #byReach = new Map<string, Active>()
   readonly #liveReaches = new Router()
   readonly #liveByGroup = new Map<GroupId, NatsSubscription>()
-  #lastId: number
+  #lastId = 0
+  /** Those that may bring messages: the server has them, or has not yet said that it has ended them. */
+  #openCount = 0
 
-  /** @param lastId Ids begin after it. */
-  constructor(subjects: NatsSubjects, lastId: number, send: SendNatsLine) {
-    this.#lastId = lastId
+  constructor(subjects: NatsSubjects, wire: SubscriptionWire) {
     this.#subjects = subjects
-    this.#send = send
+    this.#wire = wire
     this.#cover = new SubscriptionCover({
       subscriptionsOf: reachesOf,
       subscribe: (reach) => this.#subscribe(reach),
@@ -52,11 +63,6 @@ export class NatsSubscriptions {
     return this.#cover.unbind(pattern)
   }
 
-  /** By the number that its messages bear. */
-  get(id: number): NatsSubscription | undefined {
-    return this.#byId.get(id)
-  }
-
   /** Whether one of them brings this key. */
   isLive(key: string): boolean {
     return this.#liveReaches.match(key).length > 0
@@ -64,24 +70,23 @@ export class NatsSubscriptions {
 
   /** The one of a subject that is not live yet. */
   awaited(subject: string): NatsSubscription | undefined {
-    for (const subscription of this.#byId.values()) {
+    for (const { subscription } of this.#byReach.values()) {
       if (subscription.subject === subject && subscription.group === undefined) return subscription
     }
     return undefined
   }
 
   /**
-   * Whether this is the copy that counts of a message that bears no mark by which copies are known: that of the oldest live
+   * Whether this is the copy that counts of a message without a source, which tells no copies apart: that of the oldest live
    * subscription. While subscriptions change, a second one may come.
    */
   isFirstCopy({ id }: NatsSubscription, key: string): boolean {
-    if (this.#byId.size === 1) return true
+    if (this.#openCount === 1) return true
     return !this.#liveReaches.match(key).some((group) => (this.#liveByGroup.get(group)?.id ?? id) < id)
   }
 
   #subscribe(reach: string): Promise<void> {
     return new Promise((resolve, reject) => {
-      const id = ++this.#lastId
       const subject = this.#subjects.ofReach(reach)
       const isExact = !reach.includes('*') && !reach.includes('#')
       const waiter: RoundWaiter = {
@@ -91,40 +96,39 @@ export class NatsSubscriptions {
         },
         failed: (cause) => {
           this.#leave(subscription)
-          this.#byId.delete(id)
+          this.#openCount--
+          handle.unsubscribe()
           reject(cause)
         },
       }
+      const id = ++this.#lastId
       const onlyKey = isExact ? reach : undefined
       const subscription: NatsSubscription = { id, reach, subject, onlyKey, waiter, group: undefined }
-      this.#byId.set(id, subscription)
-      this.#byReach.set(reach, subscription)
-      this.#send(`SUB ${subject} ${id}\r\n`, waiter)
+      const handle = this.#wire.subscribe(subject, subscription)
+      this.#openCount++
+      this.#byReach.set(reach, { subscription, handle })
+      this.#wire.wait(waiter)
     })
   }
 
-  #unsubscribe(reach: string): Promise<void> {
-    const subscription = this.#byReach.get(reach)
-    if (subscription === undefined) return Promise.resolve()
-    this.#leave(subscription)
-    return new Promise((resolve, failed) => {
-      const done = () => {
-        this.#byId.delete(subscription.id)
-        resolve()
-      }
-      this.#send(`UNSUB ${subscription.id}\r\n`, { done, failed })
-    })
+  /** Draining is to unsubscribe and to take in what comes until the server has read that. */
+  async #unsubscribe(reach: string): Promise<void> {
+    const active = this.#byReach.get(reach)
+    if (active === undefined) return
+    this.#leave(active.subscription)
+    await active.handle.drain()
+    this.#openCount--
   }
 
   #goLive(subscription: NatsSubscription): void {
     // Refused meanwhile.
-    if (this.#byReach.get(subscription.reach) !== subscription) return
+    if (this.#byReach.get(subscription.reach)?.subscription !== subscription) return
     subscription.group = this.#liveReaches.add(subscription.reach).group
     this.#liveByGroup.set(subscription.group, subscription)
   }
 
   #leave(subscription: NatsSubscription): void {
-    if (this.#byReach.get(subscription.reach) === subscription) this.#byReach.delete(subscription.reach)
+    if (this.#byReach.get(subscription.reach)?.subscription === subscription) this.#byReach.delete(subscription.reach)
     if (subscription.group === undefined) return
     this.#liveReaches.remove(subscription.reach)
     this.#liveByGroup.delete(subscription.group)

@@ -1,4 +1,4 @@
-import { isReserved } from '../../patterns/reserved-keys.js'
+import { isReserved } from '../../ports/reserved-keys.js'
 import type { Position } from '../../ports/broker.js'
 import type { HistoryOptions } from '../../ports/history-rules.js'
 import type { LinkContext, LinkDelivery, LogFollower } from '../remote/link.js'

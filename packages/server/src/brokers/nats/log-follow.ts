@@ -1,0 +1,180 @@
+import type { JsMsg } from '@nats-io/jetstream'
+import type { Position } from '../../ports/broker.js'
+import { decodeEnvelope } from '../remote/envelope.js'
+import type { LinkEvents, LogFollower } from '../remote/link.js'
+import type { GenerationGuard, LogStart } from './generation-guard.js'
+import type { LastSeen } from './last-seen.js'
+import type { LogState, LogStream } from './log-stream.js'
+import type { OrderedConsumer } from './ordered-consumer.js'
+import type { NatsSubjects } from './subjects.js'
+
+/** What a {@link LogFollow} works with. */
+export interface LogFollowContext {
+  readonly stream: LogStream
+  readonly consumer: OrderedConsumer
+  readonly guard: GenerationGuard
+  readonly subjects: NatsSubjects
+  readonly lastSeen: LastSeen
+  readonly events: LinkEvents
+  /** Whether messages with this key are logged. */
+  readonly logs: (key: string) => boolean
+  /** Whether messages with this key come by a subscription. */
+  readonly isSubscribed: (key: string) => boolean
+  readonly lose: (cause: Error) => void
+}
+
+const NS_PER_MS = 1_000_000
+
+/** Follows the stream as long as its link lives. A hole in the log ends the link; the next one goes on from the last message. */
+export class LogFollow {
+  readonly #context: LogFollowContext
+  #follower: LogFollower | undefined
+  #state: LogState | undefined
+  /** Where following began, until that is told. */
+  #start: LogStart | undefined
+  #lastSequence = 0
+  /** Everything has come when this has. */
+  #targetSequence = 0
+  #waiter: { resolve(): void; reject(cause: Error): void } | undefined
+
+  constructor(context: LogFollowContext) {
+    this.#context = context
+  }
+
+  /** Of what comes; empty before anything does. */
+  get epoch(): string {
+    return this.#state?.epoch ?? ''
+  }
+
+  /** Everything up to here has come. */
+  get lastSequence(): number {
+    return this.#lastSequence
+  }
+
+  /** As `Link.follow`. */
+  async follow(position: Position | undefined, follower: LogFollower): Promise<void> {
+    const { stream, consumer, guard } = this.#context
+    const state = await stream.open()
+    const start = await guard.startAfter(position, state)
+    const isContinued = start.after !== undefined
+    const isEmpty = state.firstSequence > state.lastSequence
+    this.#follower = follower
+    this.#state = state
+    this.#start = start
+    this.#lastSequence = start.sequence
+    this.#targetSequence = state.lastSequence
+    if (isContinued && !start.isCompared) this.#begin(start.sequence)
+    else if (!isContinued && isEmpty) this.#begin(state.lastSequence)
+    const isAllThere = isEmpty || (isContinued && start.sequence >= state.lastSequence)
+    const completion = isAllThere ? Promise.resolve() : this.#completion()
+    await Promise.all([consumer.start(isContinued ? start.sequence + 1 : undefined), completion])
+  }
+
+  /** The next message of the stream. */
+  take(message: JsMsg): void {
+    const state = this.#state
+    if (state === undefined) return
+    const { seq: sequence } = message
+    const { lastSeen, guard } = this.#context
+    if (this.#start !== undefined) {
+      if (this.#start.after === undefined) this.#begin(sequence - 1)
+      else if (sequence === lastSeen.sequence) {
+        if (guard.isSame(message)) {
+          this.#begin(sequence)
+          this.#completeAt(message)
+        } else this.#endGeneration(state)
+        return
+      }
+    }
+    if (sequence !== this.#lastSequence + 1 && !isAllDeleted(state, this.#lastSequence + 1, sequence)) {
+      this.#lose(`the stream has let go of messages after ${this.#lastSequence} before they were sent`)
+      return
+    }
+    this.#lastSequence = sequence
+    lastSeen.note(state.epoch, message)
+    this.#deliver(state, message)
+    this.#completeAt(message)
+  }
+
+  /** The stream has sent all there is. */
+  idle(): void {
+    if (this.#state === undefined) return
+    if (this.#start?.after !== undefined) this.#lose('the stream has let go of the place to go on from')
+    else if (this.#start !== undefined) this.#begin(this.#targetSequence)
+    this.#complete()
+  }
+
+  /** The link is over. */
+  fail(cause: Error): void {
+    this.#state = undefined
+    this.#waiter?.reject(cause)
+  }
+
+  #deliver(state: LogState, message: JsMsg): void {
+    const { subjects, events, logs, isSubscribed } = this.#context
+    const { subject } = message
+    const key = subjects.keyOf(subject)
+    if (key === undefined) {
+      if (subject === subjects.ofLog) this.#noteGeneration(state, message.string())
+      else if (!subjects.isOwn(subject)) events.malformed(`the subject ${subject} is that of no key`)
+      return
+    }
+    // A stream may take more than the rules say: what is the server's own, or what NATS cannot tell apart.
+    const isLogged = logs(key)
+    if (!isLogged && isSubscribed(key)) return
+    const delivery = decodeEnvelope(key, message.data)
+    if (delivery === undefined) events.malformed(`an envelope that is cut or of another version, for ${key}`)
+    // Of a node that does not log this key: it has one place for all its messages, and they cannot have one each.
+    else if (!isLogged || delivery.source?.isBundle === true) events.deliver(delivery)
+    else {
+      const { payload, isBinary, source, messageId } = delivery
+      const timeMs = Math.floor(message.info.timestampNanos / NS_PER_MS)
+      this.#follower?.message({ key, payload, isBinary, source, messageId, offset: message.seq, timeMs })
+    }
+  }
+
+  /** @param offset What follows stands after it. */
+  #begin(offset: number): void {
+    const { after } = this.#start ?? {}
+    this.#start = undefined
+    this.#lastSequence = offset
+    this.#follower?.begins(after ?? { epoch: this.epoch, offset }, after !== undefined)
+  }
+
+  #completion(): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.#waiter = { resolve, reject }
+    })
+  }
+
+  #completeAt({ seq, info }: JsMsg): void {
+    if (this.#waiter !== undefined && (seq >= this.#targetSequence || info.pending === 0)) this.#complete()
+  }
+
+  #complete(): void {
+    this.#waiter?.resolve()
+    this.#waiter = undefined
+  }
+
+  #noteGeneration({ generation }: LogState, text: string): void {
+    if (Number(text) > generation) this.#lose('another node has found that the log has lost its end')
+  }
+
+  #endGeneration(state: LogState): void {
+    const { guard, lose } = this.#context
+    this.#state = undefined
+    guard.end(state).then(lose, lose)
+  }
+
+  #lose(reason: string): void {
+    this.#state = undefined
+    this.#context.lose(new Error(reason))
+  }
+}
+
+/** Whether nothing else was between. */
+function isAllDeleted({ deleted }: LogState, from: number, to: number): boolean {
+  if (to - from > deleted.size) return false
+  for (let sequence = from; sequence < to; sequence++) if (!deleted.has(sequence)) return false
+  return true
+}

@@ -1,0 +1,149 @@
+import type { ConsumerNotification, JetStreamManager, JsMsg } from '@nats-io/jetstream'
+import type { NatsConnection } from '@nats-io/transport-node'
+import { Liveness } from '../remote/liveness.js'
+import type { NatsJetStream } from './library.js'
+
+/** What an {@link OrderedConsumer} works with. */
+export interface OrderedConsumerContext {
+  readonly jetStream: NatsJetStream
+  readonly connection: NatsConnection
+  readonly manager: JetStreamManager
+  readonly stream: string
+  /** Where JetStream sends the messages. */
+  readonly deliverSubject: string
+  /** Of the link. */
+  readonly heartbeatMs: number
+  /** The next message; none is missing on the way between it and the one before. */
+  readonly take: (message: JsMsg) => void
+  /** JetStream has sent all there is. */
+  readonly idle: () => void
+  /** Messages are missing, or JetStream is silent. Nothing more is told. */
+  readonly lost: (cause: Error) => void
+  /** What the failure of a request means. */
+  readonly explained: (cause: unknown) => Error
+}
+
+/** JetStream takes no shorter ones. */
+const MIN_HEARTBEAT_MS = 100
+const HEARTBEATS_PER_LINK_HEARTBEAT = 2
+const NS_PER_MS = 1_000_000
+
+/**
+ * Brings the messages of a stream in order, without acknowledgements, with flow control: the least that JetStream does per message.
+ *
+ * The library's ordered consumer makes another consumer when a message is missing, and tells nobody what went by meanwhile. This
+ * one ends; its link is lost, and the next one knows its place.
+ */
+export class OrderedConsumer {
+  readonly #context: OrderedConsumerContext
+  readonly #liveness: Liveness
+  #name: string | undefined
+  /** Of the last message. */
+  #sequence = 0
+  #pendingCount = 0
+  /** What `#sequence` was at the last heartbeat. */
+  #heartbeatSequence = -1
+  #isOver = false
+
+  constructor(context: OrderedConsumerContext) {
+    this.#context = context
+    this.#liveness = new Liveness({
+      intervalMs: Math.max(MIN_HEARTBEAT_MS, context.heartbeatMs),
+      // JetStream sends heartbeats by itself.
+      probe: () => undefined,
+      silent: () => this.#lose('the consumer of the log is silent: it or its stream may have been deleted'),
+    })
+    this.#liveness.isPaused = true
+  }
+
+  /** @param first Sequence of the stream; without it, from its beginning. */
+  async start(first: number | undefined): Promise<void> {
+    const { jetStream, connection, manager, stream, deliverSubject, heartbeatMs } = this.#context
+    const { AckPolicy, DeliverPolicy, ReplayPolicy } = jetStream
+    // It listens before JetStream begins.
+    const consumer = await jetStream.jetstream(connection).consumers.getBoundPushConsumer({
+      deliver_subject: deliverSubject,
+    })
+    const messages = await consumer.consume({ callback: (message) => this.#guarded(message) })
+    void this.#watch(messages.status())
+    const idleMs = Math.max(MIN_HEARTBEAT_MS, Math.floor(heartbeatMs / HEARTBEATS_PER_LINK_HEARTBEAT))
+    const info = await manager.consumers
+      .add(stream, {
+        deliver_subject: deliverSubject,
+        ...(first === undefined
+          ? { deliver_policy: DeliverPolicy.All }
+          : { deliver_policy: DeliverPolicy.StartSequence, opt_start_seq: first }),
+        ack_policy: AckPolicy.None,
+        max_deliver: 1,
+        replay_policy: ReplayPolicy.Instant,
+        flow_control: true,
+        idle_heartbeat: idleMs * NS_PER_MS,
+        mem_storage: true,
+        num_replicas: 1,
+      })
+      .catch((cause: unknown) => {
+        throw this.#context.explained(cause)
+      })
+    this.#name = info.name
+    if (this.#sequence === 0) this.#pendingCount = info.num_pending
+    this.#liveness.isPaused = false
+  }
+
+  /** Tells nothing more. */
+  stop(): void {
+    this.#isOver = true
+    this.#liveness.stop()
+  }
+
+  /** Has JetStream forget it. Nobody waits for the answer: it would forget it by itself, some seconds later. */
+  delete(): void {
+    const { manager, stream } = this.#context
+    if (this.#name !== undefined) manager.consumers.delete(stream, this.#name).catch(() => undefined)
+  }
+
+  async #watch(notes: AsyncIterable<ConsumerNotification>): Promise<void> {
+    for await (const note of notes) {
+      if (this.#isOver) return
+      this.#liveness.alive()
+      if (note.type === 'heartbeat') this.#heartbeat(note.lastConsumerSequence)
+      else if (note.type === 'consumer_deleted') this.#lose('the consumer of the log was deleted')
+    }
+  }
+
+  /** The library swallows what is thrown here. */
+  #guarded(message: JsMsg): void {
+    if (this.#isOver) return
+    this.#liveness.alive()
+    try {
+      this.#take(message)
+    } catch (cause) {
+      this.#lose(cause instanceof Error ? cause.message : String(cause))
+    }
+  }
+
+  #take(message: JsMsg): void {
+    const { deliverySequence, pending } = message.info
+    this.#sequence++
+    this.#pendingCount = pending
+    if (deliverySequence !== this.#sequence)
+      this.#lose(`${deliverySequence - this.#sequence} messages of the log are missing on the way`)
+    else this.#context.take(message)
+  }
+
+  /**
+   * JetStream sends heartbeats while it sends no messages: because it has none, or because it waits for a word of flow control, which
+   * the library gives. A second heartbeat without a message in between tells the two apart.
+   */
+  #heartbeat(sentSequence: number): void {
+    const isStill = this.#heartbeatSequence === this.#sequence
+    this.#heartbeatSequence = this.#sequence
+    if (sentSequence > this.#sequence) this.#lose('messages of the log are missing on the way')
+    else if (this.#pendingCount === 0 || isStill) this.#context.idle()
+  }
+
+  #lose(reason: string): void {
+    if (this.#isOver) return
+    this.stop()
+    this.#context.lost(new Error(reason))
+  }
+}
