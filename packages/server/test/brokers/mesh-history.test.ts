@@ -88,7 +88,9 @@ async function startPair(options: Partial<MeshBrokerOptions> = {}) {
   await areLinked()
   /** Both have given the other one up. */
   const areApart = () =>
-    eventually(() => expect([a, b].map(({ log }) => log.filter((line) => line.includes('given up')))).not.toContainEqual([]))
+    eventually(() =>
+      expect([a, b].map(({ log }) => log.filter((line) => line.includes('given up')))).not.toContainEqual([]),
+    )
   return { a, b, proxy, areLinked, areApart }
 }
 

@@ -1,6 +1,6 @@
-import { isReserved } from '../../ports/reserved-keys.js'
 import type { Position } from '../../ports/broker.js'
 import type { HistoryOptions } from '../../ports/history-rules.js'
+import { isReserved } from '../../ports/reserved-keys.js'
 import type { LinkContext, LinkDelivery, LogFollower } from '../remote/link.js'
 import type { AmqpConnection } from './connection.js'
 import { newEpoch } from './epoch-record.js'
