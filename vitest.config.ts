@@ -14,7 +14,13 @@ const resolve = {
 }
 
 /** One group after the other. Tests with brokers mostly wait: for a broker that is started, a fault, a heartbeat. */
-const WAITING = { maxWorkers: Math.max(4, availableParallelism()), sequence: { groupOrder: 0 } }
+const WAITING = {
+  maxWorkers: Math.max(4, availableParallelism()),
+  sequence: { groupOrder: 0 },
+  // Programs such as rabbitmqctl take seconds when four files share two cores.
+  testTimeout: 60_000,
+  hookTimeout: 60_000,
+}
 /** On two cores vitest's default is one. */
 const COMPUTING = { maxWorkers: Math.max(2, availableParallelism() - 1), sequence: { groupOrder: 1 } }
 
@@ -54,8 +60,6 @@ export default defineConfig({
           ...WAITING,
           name: 'end-to-end',
           include: ['test/**/*.test.ts'],
-          testTimeout: 60_000,
-          hookTimeout: 60_000,
         },
       },
     ],

@@ -12,8 +12,6 @@ import { type NatsSubscription, NatsSubscriptions } from './subscriptions.js'
 
 /** The envelope has at most this many bytes before the message id. */
 export const ENVELOPE_BYTES = 20
-/** The envelope tells the length of an id in one byte. */
-const MAX_MESSAGE_ID_BYTES = 255
 /** Pings under way at most, but for {@link MAX_UNCONFIRMED_BYTES}; the next one confirms what is sent meanwhile. */
 const MAX_PINGS = 64
 /** A ping follows after so many bytes, however many are under way: on a slow line their answers are the signs of life. */
@@ -282,14 +280,8 @@ export class NatsLink implements Link {
     const maxBytes = this.#connection.info?.max_payload
     if (maxBytes === undefined) return
     let byteCount = payload.length + ENVELOPE_BYTES
-    if (messageId !== undefined) {
-      const idBytes = Buffer.byteLength(messageId)
-      if (idBytes > MAX_MESSAGE_ID_BYTES) {
-        const detail = `message id: ${idBytes} bytes with the user's, at most ${MAX_MESSAGE_ID_BYTES}`
-        throw new WebMQError('E_MESSAGE_INVALID', { detail })
-      }
-      byteCount += 1 + idBytes + (isLogged ? headerBytesOf(messageId) : 0)
-    }
+    if (messageId !== undefined)
+      byteCount += 1 + Buffer.byteLength(messageId) + (isLogged ? headerBytesOf(messageId) : 0)
     if (byteCount <= maxBytes) return
     const detail = `${byteCount} bytes with its envelope, and the NATS server takes ${maxBytes}`
     throw new WebMQError('E_PAYLOAD_TOO_LARGE', { detail })
