@@ -1,6 +1,6 @@
 import type { ClientOptions } from './client-options.js'
 import type { ClientCore, ClientPart } from './client-part.js'
-import { ConnectionManager } from './connection/connection-manager.js'
+import { ConnectionManager } from './connection/manager.js'
 import { errorOfServer } from './connection/server-error.js'
 import { Emitter } from './events/emitter.js'
 import type { ClientError, ClientEvents, ConnectedInfo, State, StateChange } from './events/events.js'
