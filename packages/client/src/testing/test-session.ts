@@ -134,11 +134,11 @@ export class TestSession implements ServerSide, TestWatcher {
         this.#history(message)
         break
       case 'presence':
-        this.#attend(message)
+        this.#presence(message)
     }
   }
 
-  #attend(message: From<'presence'>): void {
+  #presence(message: From<'presence'>): void {
     const { id, key, op } = message
     const { presence, isRevoked } = this.#context
     if (isRevoked(key)) {
