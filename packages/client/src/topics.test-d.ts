@@ -16,7 +16,7 @@ expectTypeOf<Payload<App, 'status'>>().toEqualTypeOf<'up' | 'down'>()
 expectTypeOf<Payload<App, `chat.${string}.message`>>().toEqualTypeOf<{ text: string }>()
 expectTypeOf<Payload<App, `orders.${number}`>>().toEqualTypeOf<{ id: number }>()
 
-// Patterns: the union of the topics with a key in common
+// Patterns: the union of what has a key in common
 expectTypeOf<Payload<App, 'chat.*.message'>>().toEqualTypeOf<{ text: string }>()
 expectTypeOf<Payload<App, 'chat.42.*'>>().toEqualTypeOf<{ text: string } | { userId: string }>()
 expectTypeOf<Payload<App, 'chat.#'>>().toEqualTypeOf<{ text: string } | { userId: string }>()
@@ -25,11 +25,11 @@ expectTypeOf<Payload<App, '*'>>().toEqualTypeOf<{ id: number } | 'up' | 'down'>(
 expectTypeOf<Payload<App, '#'>>().toEqualTypeOf<App[keyof App]>()
 expectTypeOf<Payload<App, 'chat.#.#.message'>>().toEqualTypeOf<{ text: string }>()
 
-// Unknown at compile time: any topic is possible
+// What is not known at compile time may be anything
 expectTypeOf<Payload<App, string>>().toEqualTypeOf<App[keyof App]>()
 expectTypeOf<Payload<object, 'a.b'>>().toEqualTypeOf<unknown>()
 
-// No topic fits
+// What cannot be meant
 expectTypeOf<Payload<App, 'chat'>>().toEqualTypeOf<never>()
 expectTypeOf<Payload<App, 'chat.1.message.2'>>().toEqualTypeOf<never>()
 expectTypeOf<KnownTopic<App, 'nope'>>().toEqualTypeOf<'no topic has a key in common with nope'>()
