@@ -58,7 +58,7 @@ const corpus = ['client-messages', 'server-messages'].flatMap((name) => {
 
 fuzz('decoder', (random) => {
   const bytes = random.below(20) === 0 ? randomBytes(random) : mutate(random, random.pick(corpus))
-  // Node hands over Buffers, browsers plain arrays.
+  // Node passes Buffers, browsers plain arrays.
   const data = random.below(2) === 0 ? Buffer.from(bytes) : Uint8Array.from(bytes)
   return [checkClientMessage(data), checkServerMessage(data), checkServerMessage(decoder.decode(data))]
 })

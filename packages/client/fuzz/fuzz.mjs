@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util'
 
-/** Executions between two looks at the clock. */
+/** Executions between two checks of the time. */
 const BATCH = 500
 
 /** mulberry32: small, seedable, good enough to choose test cases. */
@@ -18,9 +18,9 @@ export function createRandom(seed) {
 }
 
 /**
- * Runs a target until the time is over, and exits with 1 and a way to repeat it at the first finding. A target makes an
- * input of the random numbers it is given, checks it, and throws what it finds; it returns the names of what it has
- * seen, whose counts show that the run came everywhere.
+ * Runs a target until the time is over. At the first finding, exits with 1 and prints how to repeat it. A target builds
+ * an input from the given random numbers, checks it, and throws on a finding. It returns the names of the cases that it
+ * has covered; their counts show that the run covered all of them.
  */
 export function fuzz(name, target) {
   const { values } = parseArgs({ options: { seconds: { type: 'string', default: '60' }, seed: { type: 'string' } } })

@@ -67,7 +67,7 @@ function randomPattern(random, length) {
   return Array.from({ length }, () => random.pick(random.below(2) === 0 ? WORDS : WILDCARDS)).join('.')
 }
 
-/** What explodes in matchers that backtrack and in automata that are made deterministic. */
+/** A pattern that explodes in matchers that backtrack, and in automata that are made deterministic. */
 function adversarialPattern(random) {
   const unit = random.pick(['#.a.', '#.', '#.*.', 'a.#.', '#.a.*.', '#.a.b.', '*.', '#.a.#.'])
   const end = random.pick(['a', 'b', '*', '#', ''])
@@ -91,7 +91,7 @@ function randomKey(random) {
   return Array.from({ length: 1 + random.below(random.below(10) === 0 ? 120 : 7) }, () => random.pick(WORDS)).join('.')
 }
 
-/** A key that the pattern matches, most of the time. */
+/** A key that the pattern matches, in most cases. */
 function keyFor(random, pattern) {
   const words = pattern.split('.').flatMap((word) => {
     if (word === '#') return Array.from({ length: random.below(4) }, () => random.pick(WORDS))

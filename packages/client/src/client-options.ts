@@ -1,62 +1,64 @@
 /** A value, or a promise of it. */
 export type Awaitable<T> = T | PromiseLike<T>
 
-/** What happens to a publish while there is no connection. */
+/** Behaviour of `publish` without a connection. */
 export type WhenOffline = 'queue' | 'reject' | 'drop'
 
-/**
- * Gives a token. `initial`: before a connection is made. `expiring`: the present one is about to run out, or has.
- * `rejected`: the server refused the last one; a second refusal ends the client.
- */
+/** Returns a token, or nothing for an anonymous connection. */
 export type TokenSource = (request: {
   readonly cause: TokenCause
-  /** Aborted when the answer is no longer wanted. */
+  /** Aborted when the token is no longer needed. */
   readonly signal: AbortSignal
 }) => Awaitable<string | null | undefined>
 
-/** Why a token is asked for. */
+/**
+ * Why the client asks for a token.
+ *
+ * `initial`: before a connection. `expiring`: the present token expires soon, or has expired. `rejected`: the server
+ * has refused the last token; a second refusal ends the client.
+ */
 export type TokenCause = 'initial' | 'expiring' | 'rejected'
 
 /**
- * Another format than JSON for payloads, carried in binary frames. Text frames are JSON all the same: whoever publishes
- * without a codec is understood.
+ * A payload format other than JSON, carried in binary frames. Text frames are always JSON, so messages of clients
+ * without a codec remain readable.
  */
 export interface Codec {
   /**
-   * Called once per publish, before `publish` returns. What it throws rejects the publish with `E_PAYLOAD_INVALID`.
-   * @returns Kept until the publish is settled, so it must not change: no buffer that is used again.
+   * Called once per publish, before `publish` returns. If it throws, the publish rejects with `E_PAYLOAD_INVALID`.
+   * @returns The client keeps these bytes until the publish has settled: do not reuse the buffer.
    */
   encode(payload: unknown): Uint8Array
   /**
-   * Called for each binary message that has a listener; what it throws goes to the `error` event as `E_PAYLOAD_INVALID`.
-   * @param bytes A part of a larger buffer, which nobody uses again: may be kept, and views into it as well.
+   * Called for each binary message that has a listener. If it throws, the `error` event gets `E_PAYLOAD_INVALID`.
+   * @param bytes Part of a larger buffer that is never reused; you may keep it, and views of it.
    */
   decode(bytes: Uint8Array): unknown
 }
 
-/** When a lost connection is tried again: after a random time below `minMs * 2 ** attempt`, at most `maxMs`. */
+/** How a lost connection is retried: after a random time below `minMs * 2 ** attempt`, at most `maxMs`. */
 export interface ReconnectOptions {
   /** Default 500. */
   readonly minMs?: number
-  /** Default 20,000. Bounds both the wait and the load on a server that comes back. */
+  /** Default 20,000. Limits both the wait and the load on a server that has restarted. */
   readonly maxMs?: number
-  /** Attempts in a row that may fail before the client closes; default infinite. */
+  /** Failed attempts in a row before the client closes; default infinite. */
   readonly maxAttempts?: number
 }
 
-/** Bounds of what waits for a connection; whatever exceeds them rejects. */
+/** Limits of the messages that wait for a connection. Beyond them, `publish` rejects. */
 export interface OfflineQueueOptions {
-  /** Default 1,000; over it `E_QUEUE_FULL`. */
+  /** Default 1,000; beyond it `E_QUEUE_FULL`. */
   readonly maxMessages?: number
-  /** Payload bytes; default 1,048,576; over it `E_QUEUE_FULL`. */
+  /** Payload bytes; default 1,048,576; beyond it `E_QUEUE_FULL`. */
   readonly maxBytes?: number
-  /** Default 60,000; over it `E_TIMEOUT`. */
+  /** Default 60,000; beyond it `E_TIMEOUT`. */
   readonly maxAgeMs?: number
 }
 
 /**
- * The part of a WebSocket that the client uses: browsers, Node 22, Deno, Bun, Workers and the `ws` package have it. Their
- * declarations agree on names and not on parameters, hence `never`: whatever they declare fits.
+ * The part of a WebSocket that the client uses. Browsers, Node 22, Deno, Bun, Workers and the `ws` package have it.
+ * Their declarations agree on names but not on parameters; `never` fits all of them.
  */
 export interface WebSocketLike {
   binaryType: string
@@ -69,10 +71,10 @@ export interface WebSocketLike {
   close(code?: number, reason?: string): void
 }
 
-/** Makes a WebSocket. */
+/** Constructor of a WebSocket. */
 export type WebSocketConstructor = new (url: string, protocols: string[]) => WebSocketLike
 
-/** Where positions are kept over a reload of the page: `sessionStorage`, `localStorage`, or what looks like them. */
+/** Stores positions across a reload of the page: `sessionStorage`, `localStorage`, or an object with these methods. */
 export interface PositionStore {
   getItem(key: string): string | null
   setItem(key: string, value: string): void
@@ -81,28 +83,29 @@ export interface PositionStore {
 
 /** Options of a client. */
 export interface ClientOptions {
-  /** `ws(s)://`, `http(s)://`, or a path on the page's own origin; a function is asked before every attempt. */
+  /** `ws(s)://`, `http(s)://`, or a path on the page's own origin. A function is called before every attempt. */
   readonly url: string | URL | (() => Awaitable<string | URL>)
-  /** Sent as the first message, never in the URL. A function is asked before every connection, so it may refresh. */
+  /** Sent as the first message, never in the URL. A function is called before every connection, so it may refresh. */
   readonly token?: string | TokenSource
-  /** Default: none. Bytes go and come as they are, in binary frames, and everything else as JSON, in text frames. */
+  /** Default: none. Bytes travel unchanged in binary frames, everything else as JSON in text frames. */
   readonly codec?: Codec
   readonly reconnect?: ReconnectOptions
   /** Default `queue`. */
   readonly whenOffline?: WhenOffline
   readonly offlineQueue?: OfflineQueueOptions
   /**
-   * Keeps positions over a reload of the page, so that a listen goes on from where the former page has stopped; `session` keeps them
-   * in `sessionStorage`, by URL and pattern. Default `false`. A store that fails is told of once, as an `error` event.
+   * Stores positions across a reload of the page, so that a listen continues where the previous page stopped. `session`
+   * stores them in `sessionStorage`, by URL and pattern. Default `false`. If the store fails, the client emits one
+   * `error` event.
    */
   readonly resume?: false | 'session' | PositionStore
-  /** From asking for a token to being live; default 10,000. */
+  /** From the request for a token to the live connection; default 10,000. */
   readonly connectTimeoutMs?: number
   /** For answers to publish and listen; default 10,000. */
   readonly ackTimeoutMs?: number
   /** For an answer to a heartbeat `ping`; default 10,000. The interval is the server's. */
   readonly heartbeatTimeoutMs?: number
-  /** Time without a connection until `lost`; default 5,000. */
+  /** Time without a connection until the event `lost`; default 5,000. */
   readonly lostAfterMs?: number
   /** Default: the runtime's own. Node 20 has none: `import { WebSocket } from 'ws'`. */
   readonly WebSocket?: WebSocketConstructor

@@ -4,19 +4,22 @@ import type { Requests } from './listening/requests.js'
 import type { ResolvedOptions } from './options.js'
 import type { ServerMessage, WebMQError } from './protocol/index.js'
 
-/** What adds to a client, from a module of its own that apps without it do not pay for: `webmq-client/presence`. */
+/**
+ * An extension of the client in a module of its own, such as `webmq-client/presence`. Apps without it do not pay for
+ * it.
+ */
 export interface ClientPart {
-  /** A connection is live, and nothing of this part has been sent on it. */
+  /** A connection is live. This part has sent nothing on it yet. */
   up(): void
-  /** The connection is gone; requests have been answered. */
+  /** The connection is lost. Its requests have been settled. */
   down(): void
-  /** A message that is for no other part: `presence`, or an `error` that names a key. */
+  /** A message for parts: `presence`, or an `error` with a key. */
   receive(message: ServerMessage): void
   /** The client is closed. */
   close(error: WebMQError): void
 }
 
-/** What a part may touch. */
+/** The parts of the client that an extension uses. */
 export interface ClientCore {
   readonly options: ResolvedOptions
   readonly sender: Sender

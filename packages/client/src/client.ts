@@ -1,6 +1,6 @@
 import type { ClientOptions } from './client-options.js'
 import type { ClientCore, ClientPart } from './client-part.js'
-import { ConnectionManager } from './connection/connection-manager.js'
+import { ConnectionManager } from './connection/manager.js'
 import { errorOfServer } from './connection/server-error.js'
 import { Emitter } from './events/emitter.js'
 import type { ClientError, ClientEvents, ConnectedInfo, State, StateChange } from './events/events.js'
@@ -22,18 +22,17 @@ import type {
   Subscription,
 } from './types.js'
 
-/** How long `close` waits for acknowledgements unless told otherwise. */
+/** Default of `flushMs` of `close`. */
 const FLUSH_MS = 1_000
 
 /**
- * A connection to a WebMQ server that looks after itself: it connects when it is first used, reconnects until it is
- * closed, and says what became of everything.
+ * A connection to a WebMQ server. It connects on first use, and reconnects until you close it.
  *
- * `T` maps patterns to payloads, for keys, payloads and handlers to be checked against.
+ * `T` maps patterns to payloads. The compiler checks keys, payloads and handlers against it.
  */
 export class WebMQClient<T = Topics> implements AsyncDisposable {
   readonly #emitter = new Emitter<ClientEvents>((error, event) => {
-    // An error handler that fails must not be told about it: it would fail again.
+    // Errors of `error` handlers go to the console: another `error` event would fail again.
     if (event === 'error') console.error(error)
     else this.#report({ error })
   })
@@ -58,7 +57,7 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
     this.#lostAfterMs = resolved.lostAfterMs
     this.#connection = new ConnectionManager(resolved, {
       onLive: ({ limits }) => {
-        // In this order: an app that listens to what it publishes gets it.
+        // In this order, so that an app gets the messages that it publishes and listens to.
         this.#listens.up()
         this.#history.up()
         for (const part of this.#parts) part.up()
@@ -95,8 +94,9 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
   }
 
   /**
-   * Connects, if need be, and resolves when connected. `listen` and `publish` do not need it.
-   * @throws {WebMQError} What has closed the client: `E_CLOSED`, `E_TOKEN_INVALID`, … Lost connections do not reject it.
+   * Connects if necessary, and resolves when connected. `listen` and `publish` do not need it.
+   * @throws {WebMQError} The error that closed the client: `E_CLOSED`, `E_TOKEN_INVALID`, … A lost connection does not
+   * reject the promise.
    */
   connect(): Promise<void> {
     return new Promise((resolve, reject) => {
@@ -107,9 +107,10 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
   }
 
   /**
-   * Gets every message whose key matches `pattern`, until told otherwise, over all reconnects. The same handler with the
-   * same pattern is one subscription, however often it is added. Without a handler, iterate over the subscription.
-   * @throws {WebMQError} `E_PATTERN_INVALID`, `E_CLOSED`. What the server thinks of it comes with `ready`.
+   * Delivers every message whose key matches `pattern`, across reconnects, until you end the subscription. The same
+   * handler with the same pattern is one subscription, however often you add it. Without a handler, iterate over the
+   * subscription.
+   * @throws {WebMQError} `E_PATTERN_INVALID`, `E_CLOSED`. If the server refuses the listen, `ready` rejects.
    */
   listen<const K extends string>(
     pattern: K & KnownTopic<T, K>,
@@ -130,15 +131,19 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
     return subscription as Subscription<Payload<T, K>>
   }
 
-  /** Ends what `listen` began: of this handler, or of all. Resolves when the server has confirmed it, or is not there. */
+  /**
+   * Ends the subscription of this handler, or all subscriptions of the pattern. Resolves when the server has confirmed
+   * it, or when there is no connection.
+   */
   unlisten(pattern: string, handler?: (...event: never[]) => unknown): Promise<void> {
     return this.#listens.unlisten(pattern, handler)
   }
 
   /**
-   * Sends a message to everyone who listens with a matching pattern. Resolves when the broker has it, not when anyone has
-   * received it. While the connection is away it waits; in flight while the connection is lost, it is sent again with the
-   * same id and de-duplicated by the server. The payload is encoded, or copied, before this returns.
+   * Sends a message to every client that listens with a matching pattern. Resolves when the broker has accepted it, not
+   * when anyone has received it. Without a connection, the message waits. If the connection breaks before the answer,
+   * the client sends the message again with the same id, and the server drops the duplicate. The payload is encoded, or
+   * copied, before this returns.
    * @throws {WebMQError} `E_KEY_INVALID`, `E_PAYLOAD_INVALID`, `E_PAYLOAD_TOO_LARGE`, `E_FORBIDDEN`, `E_CLOSED`;
    * retryable with the same id: `E_TIMEOUT`, `E_QUEUE_FULL`, `E_OFFLINE`, `E_DISCONNECTED`, `E_BROKER_UNAVAILABLE`.
    */
@@ -152,11 +157,11 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
   }
 
   /**
-   * Reads what the broker's log holds of a key, without listening: the newest `limit` messages (default 100), oldest first; with
-   * `since` or `rewind` the oldest ones after that. Waits for a connection if need be, and asks again when one is lost, for
-   * `ackTimeoutMs` in all.
-   * @throws {WebMQError} `E_KEY_INVALID`, `E_OPTION_INVALID`, `E_POSITION_INVALID`, `E_FORBIDDEN`, `E_CLOSED`; `E_UNSUPPORTED` when
-   * nothing is logged; retryable: `E_TIMEOUT`, `E_QUEUE_FULL`, `E_BROKER_UNAVAILABLE`.
+   * Reads the messages of a key from the broker's log, without listening: the newest `limit` messages (default 100),
+   * oldest first. With `since` or `rewind`, reads the oldest ones after that. Waits for a connection if necessary, and
+   * asks again after a lost one, for `ackTimeoutMs` in all.
+   * @throws {WebMQError} `E_KEY_INVALID`, `E_OPTION_INVALID`, `E_POSITION_INVALID`, `E_FORBIDDEN`, `E_CLOSED`;
+   * `E_UNSUPPORTED` if nothing is logged; retryable: `E_TIMEOUT`, `E_QUEUE_FULL`, `E_BROKER_UNAVAILABLE`.
    */
   async history<const K extends string>(
     key: K & KnownTopic<T, K>,
@@ -166,14 +171,14 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
     return (await this.#history.read(key, options)) as HistoryResult<Payload<T, K>>
   }
 
-  /** Calls `handler` at every `event`; returns what ends that. */
+  /** Calls `handler` at every `event`. Returns a function that removes the handler. */
   on<E extends keyof ClientEvents>(event: E, handler: (event: ClientEvents[E]) => unknown): () => void {
     return this.#emitter.on(event, handler)
   }
 
   /**
-   * Waits up to `flushMs` (default 1,000) for publishes to be settled, then ends everything for good: what is left rejects
-   * with `E_CLOSED`, loops over subscriptions end, no timer or socket stays behind. New calls are refused at once.
+   * Waits up to `flushMs` (default 1,000) for acknowledgements, then ends the client for good. Pending publishes reject
+   * with `E_CLOSED`, loops over subscriptions end, and no timer or socket remains. New calls are refused at once.
    */
   async close({ flushMs = FLUSH_MS }: { readonly flushMs?: number } = {}): Promise<void> {
     this.#isClosing = true
@@ -253,7 +258,7 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
     for (const settle of this.#waiting.splice(0)) settle(reason)
   }
 
-  /** @internal For modules that add to a client; see {@link ClientPart}. */
+  /** @internal For modules that extend the client; see {@link ClientPart}. */
   add(part: ClientPart): ClientCore {
     this.#start()
     this.#parts.push(part)

@@ -5,7 +5,7 @@ afterEach(() => {
   vi.resetModules()
 })
 
-it('asks for setup first', async () => {
+it('requires setup first', async () => {
   const { close, history, listen, publish, unlisten } = await import('./index.js')
   const message = 'option is not valid: call setup({ url }) first'
   expect(() => listen('a', () => undefined)).toThrow(message)
@@ -34,7 +34,7 @@ it('listens, publishes, reads the log, unlistens and closes', async () => {
   expect(client.state).toBe('closed')
 })
 
-it('closes the former client when it is set up again', async () => {
+it('closes the previous client when it is set up again', async () => {
   const { publish, setup } = await import('./index.js')
   const { WebSocket, url } = createTestServer()
   const first = setup({ url, WebSocket })

@@ -6,7 +6,8 @@ import type { Topics } from './topics.js'
 let instance: WebMQClient | undefined
 
 /**
- * Makes the client that `listen`, `unlisten`, `publish`, `history` and `close` use, and returns it; a former one is closed.
+ * Makes the client that `listen`, `unlisten`, `publish`, `history` and `close` use, and returns it. Closes the previous
+ * one.
  * @throws {WebMQError} `E_OPTION_INVALID`, naming the option.
  */
 export function setup<T = Topics>(options: ClientOptions): WebMQClient<T> {
@@ -28,7 +29,7 @@ export const publish: WebMQClient['publish'] = async (...args) => current().publ
 /** {@link WebMQClient.history} of the default instance. */
 export const history: WebMQClient['history'] = async (...args) => current().history(...args)
 
-/** {@link WebMQClient.close} of the default instance; nothing happens when there is none. */
+/** {@link WebMQClient.close} of the default instance; does nothing without one. */
 export const close: WebMQClient['close'] = async (options) => instance?.close(options)
 
 function current(): WebMQClient {

@@ -28,7 +28,7 @@ describe('options', () => {
     expect(codeOf(options)).toBe(message)
   })
 
-  it('need a WebSocket where the runtime has none, and take the runtime’s own', () => {
+  it('need a WebSocket where the runtime has none, and use the runtime’s own', () => {
     vi.stubGlobal('WebSocket', undefined)
     expect(codeOf({ url })).toBe("option is not valid: no WebSocket here; pass one, e.g. `WebSocket` of 'ws'")
     vi.stubGlobal('WebSocket', WebSocket)

@@ -4,7 +4,7 @@ import { WebMQError } from './protocol/index.js'
 /** Options with every default filled in. */
 export type ResolvedOptions = ReturnType<typeof resolveOptions>
 
-/** `setTimeout` fires at once when it is given more. */
+/** `setTimeout` fires at once for larger values. */
 export const MAX_TIMER_MS = 2 ** 31 - 1
 
 /**
@@ -30,7 +30,7 @@ export function resolveOptions({
   const numbers = { ...times, maxAttempts, maxMessages, maxBytes }
   for (const [name, value] of Object.entries(numbers)) if (!(value >= 0)) throw invalid(name)
   if (!socketClass) throw invalid("no WebSocket here; pass one, e.g. `WebSocket` of 'ws'")
-  // A URL that cannot be parsed is a mistake to be seen at once, not an attempt to be repeated for ever.
+  // An invalid URL is a mistake of the caller: throw now instead of retrying for ever.
   if (typeof url !== 'function') webSocketUrl(url)
   return {
     url,
@@ -45,8 +45,8 @@ export function resolveOptions({
 }
 
 /**
- * Makes a `ws:` or `wss:` URL of what an app has at hand.
- * @throws {WebMQError} `E_OPTION_INVALID` when it is not a URL, or of another scheme.
+ * Converts an app's URL to a `ws:` or `wss:` URL.
+ * @throws {WebMQError} `E_OPTION_INVALID` if it is not a URL, or has another scheme.
  */
 export function webSocketUrl(url: string | URL): string {
   let cause: unknown

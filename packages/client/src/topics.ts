@@ -13,7 +13,7 @@ export interface Topics {}
 
 type Words<K extends string> = K extends `${infer Head}.${infer Rest}` ? [Head, ...Words<Rest>] : [K]
 
-/** Whether two words can be the same: `*` is any word, and so is a word known only as `string` (`chat.${string}`). */
+/** Whether two words can be equal: `*` is any word, and so is a word known only as `string` (`chat.${string}`). */
 type WordsMeet<A extends string, B extends string> = A extends '*'
   ? true
   : B extends '*'
@@ -26,7 +26,9 @@ type WordsMeet<A extends string, B extends string> = A extends '*'
 
 type IsHash<W extends string> = [W] extends ['#'] ? true : false
 
-/** Whether some key matches both lists of words; either may hold wildcards. `true`, `false`, or `boolean` for "yes". */
+/**
+ * Whether some key matches both lists of words; either may contain wildcards. `true`, `false`, or `boolean` for "yes".
+ */
 type Meet<A extends readonly string[], B extends readonly string[]> = A extends [
   infer A0 extends string,
   ...infer ARest extends string[],
@@ -50,19 +52,19 @@ type Meet<A extends readonly string[], B extends readonly string[]> = A extends 
       ? true
       : false
 
-/** The topics of `T` that have a key in common with `K`. One type for both questions below: compilers remember it. */
+/** The topics of `T` that have a key in common with `K`. One type for both uses below, so that compilers cache it. */
 type Meeting<T, K extends string> = string extends K
   ? keyof T
   : { [P in keyof T & string]: true extends Meet<Words<P>, Words<K>> ? P : never }[keyof T & string]
 
 /**
- * Payload of the keys that `K` stands for: the union over all patterns of `T` that have a key in common with `K`, which
- * may be a key, a pattern or a template (`chat.${string}.message`). `unknown` when `T` names no topics, `never` when
- * none of its topics can be meant.
+ * Payload of the keys that `K` stands for: the union over all patterns of `T` that have a key in common with `K`. `K`
+ * is a key, a pattern or a template (`chat.${string}.message`). `unknown` if `T` has no topics, `never` if no topic
+ * fits.
  */
 export type Payload<T, K extends string> = [keyof T] extends [never] ? unknown : T[Meeting<T, K>]
 
-/** `K` itself when a topic of `T` can be meant, otherwise a type that says so in the compiler's message. */
+/** `K` itself if a topic of `T` fits, otherwise a type whose text explains the compiler's error. */
 export type KnownTopic<T, K extends string> = [keyof T] extends [never]
   ? K
   : [Meeting<T, K>] extends [never]

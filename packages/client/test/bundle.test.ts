@@ -2,7 +2,7 @@ import { gzipSync } from 'node:zlib'
 import { build } from 'esbuild'
 import { expect, it } from 'vitest'
 
-/** What an app pays for everything but `webmq-client/testing` and the server's half of the protocol. */
+/** Size for apps: everything but `webmq-client/testing` and the server's half of the protocol. */
 const MAX_GZIP_BYTES = 12_288
 
 async function bundle(): Promise<Uint8Array> {
@@ -25,7 +25,7 @@ it('fits into its budget, minified and compressed', async () => {
   expect(length).toBeLessThanOrEqual(MAX_GZIP_BYTES)
 })
 
-it('uses nothing that only Node has, and imports nothing', async () => {
+it('uses no Node API, and imports nothing', async () => {
   const text = new TextDecoder().decode(await bundle())
   expect(text).not.toMatch(/\b(Buffer|process|require|__dirname|setImmediate)\b/)
   expect(text).not.toMatch(/\bimport\b/)

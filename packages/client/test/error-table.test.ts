@@ -2,13 +2,13 @@ import { describe, expect, it } from 'vitest'
 import { closeCodeOf, ERRORS, type ErrorCode, type ErrorSpec, isReconnectable } from '../src/protocol/index.js'
 import { findSources, readSource, type SourceFile } from './source-files.js'
 
-/** Codes that nothing raises yet, and why they are in the table all the same. */
+/** Codes that nothing raises yet, with the reason to keep them. */
 const RESERVED: Readonly<Partial<Record<ErrorCode, string>>> = {}
 
 const codes = Object.keys(ERRORS) as readonly ErrorCode[]
 const codeText = /\bE_[A-Z][A-Z0-9_]*\b/g
 
-/** Code, without tests and shared test suites: those may make codes up. */
+/** Code without tests and shared test suites, which may use invented codes. */
 const sources = findSources('.ts', '.rs').filter(
   ({ path }) => /\/(src|crates)\//.test(path) && !/\.test(-d)?\.ts$|\/tests?\/|\/conformance\//.test(path),
 )
@@ -74,19 +74,19 @@ describe('the error table', () => {
     expect(unknown).toEqual([])
   })
 
-  it('has no code that nothing names, unless it is reserved', () => {
+  it('has no unused code, unless it is reserved', () => {
     const named = new Set(sources.filter(({ path }) => path !== TABLE).flatMap(codesIn))
     expect(codes.filter((code) => !named.has(code))).toEqual(Object.keys(RESERVED))
   })
 
-  it('calls an error that ends its connection retryable exactly when clients reconnect after its close code', () => {
+  it('marks an error with a close code as retryable exactly when clients reconnect after it', () => {
     for (const code of codes) {
       const closeCode = closeCodeOf(code)
       if (closeCode !== undefined) expect([code, isReconnectable(closeCode)]).toEqual([code, ERRORS[code].retryable])
     }
   })
 
-  it('gives no close code to two errors', () => {
+  it('has no close code twice', () => {
     const closeCodes = codes.map(closeCodeOf).filter((closeCode) => closeCode !== undefined)
     expect(new Set(closeCodes).size).toBe(closeCodes.length)
   })
@@ -99,7 +99,7 @@ describe('docs/errors.md', () => {
     expect(sections.map(({ code }) => code)).toEqual(codes)
   })
 
-  it.each(sections)('says of $code what the table says', ({ code, message, facts, text }) => {
+  it.each(sections)('agrees with the table on $code', ({ code, message, facts, text }) => {
     const spec: ErrorSpec | undefined = ERRORS[code as ErrorCode]
     expect({ message, facts }).toEqual({ message: spec?.message, facts: spec && factsOf(spec) })
     expect(text).toMatch(/^- Cause: .+(\n {2}.+)*\n- Fix: .+$/m)
@@ -117,7 +117,7 @@ describe('docs/protocol.md', () => {
     expect(codesIn(protocol).filter((code) => !Object.hasOwn(ERRORS, code))).toEqual([])
   })
 
-  it('has every close code of the table, and no other of ours', () => {
+  it('has every close code of the table, and no other WebMQ code', () => {
     const rows = tableAfter(protocol, '**[P-10.2]**').flatMap(([closeCode, code]) =>
       code ? [`${closeCode} ${code}`] : [],
     )

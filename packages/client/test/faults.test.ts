@@ -14,7 +14,7 @@ const PATTERNS = ['#', 'a.*', 'a.b', '*.b.#', 'quiet.#']
 const DAY_MS = 86_400_000
 const KEYS = ['a.b', 'a.c', 'x.b', 'x.b.c', 'a.b.c']
 
-it.each([1, 2, 3, 4])('loses nothing, doubles nothing and keeps the order whatever fails: seed %i', async (seed) => {
+it.each([1, 2, 3, 4])('loses nothing, duplicates nothing and keeps the order whatever fails: seed %i', async (seed) => {
   const random = seededRandom(seed)
   const server = createTestServer({ historyMaxMessages: 10_000 })
   const connect = () =>
@@ -27,7 +27,7 @@ it.each([1, 2, 3, 4])('loses nothing, doubles nothing and keeps the order whatev
     client.on('gap', gap)
     return client.listen(pattern, (payload) => payloads.push(payload)).ready
   }
-  // Each pattern alone on a connection, and all of them on one, where the server sends a message once for all.
+  // Each pattern on a connection of its own, and all on one connection, where the server sends a message once for all.
   const together = connect()
   await Promise.all(PATTERNS.flatMap((pattern) => [listen(connect(), pattern), listen(together, pattern)]))
 
@@ -43,7 +43,7 @@ it.each([1, 2, 3, 4])('loses nothing, doubles nothing and keeps the order whatev
     if (random() < 0.03) server.drop(random() < 0.5 ? {} : { code: 4001, retryAfterMs: 100 })
     if (random() < 0.1) await vi.advanceTimersByTimeAsync(random() * 500)
   }
-  // What is still waiting for an answer that got lost is sent again with the next connection.
+  // The next connection sends requests again whose answer was lost.
   for (let round = 0; round < 10; round++) {
     server.drop()
     await vi.advanceTimersByTimeAsync(30_000)
@@ -60,13 +60,13 @@ it.each([1, 2, 3, 4])('loses nothing, doubles nothing and keeps the order whatev
   }
 })
 
-/** Messages that the log holds; less than what passes by while a pattern is quiet, more than what is missed at once. */
+/** Size of the log: fewer messages than pass while a pattern is quiet, more than a client misses at once. */
 const RING_MESSAGES = 50
 const MAX_MISSED = 40
 
-it.each([1, 2, 3, 4])('finds no gap where there is none, whatever the log has forgotten: seed %i', async (seed) => {
+it.each([1, 2, 3, 4])('reports no false gap, whatever the log has lost: seed %i', async (seed) => {
   const random = seededRandom(seed)
-  // Replays come in pages for half of the seeds.
+  // For half of the seeds, replays come in pages.
   const server = createTestServer({
     historyMaxMessages: RING_MESSAGES,
     heartbeatMs: 2_000,
@@ -80,13 +80,13 @@ it.each([1, 2, 3, 4])('finds no gap where there is none, whatever the log has fo
   let cutsLeft = 0
   const listen = (pattern: string, options?: { last: number }) => {
     const payloads: unknown[] = []
-    // With `last`, what is complete begins with the first message that was replayed.
+    // With `last`, completeness begins with the first replayed message.
     handled.push([pattern, options ? Number.NaN : n, payloads])
     client.listen(
       pattern,
       (payload, { replayed }) => {
         payloads.push(payload)
-        // In the middle of a replay; the listens behind it have no answer yet.
+        // In the middle of a replay, while later listens have no answer yet.
         if (replayed && random() < 0.1 && cutsLeft-- > 0) server.drop()
       },
       options,

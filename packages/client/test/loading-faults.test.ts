@@ -18,7 +18,7 @@ it.each([1, 2, 3, 4])('loads and applies every message once, whatever fails: see
   const { client } = createTestClient({ server, random })
   const { client: publisher } = createTestClient({ server, random, ackTimeoutMs: 86_400_000 })
   client.on('error', () => undefined)
-  // What the app's database holds, and up to where in the log.
+  // The app's database, and its position in the log.
   const database = { count: 0, position: undefined as string | undefined }
   let seen: number[] = []
   let loadCount = 0
@@ -27,7 +27,7 @@ it.each([1, 2, 3, 4])('loads and applies every message once, whatever fails: see
     const { count, position } = database
     await new Promise((resolve) => setTimeout(resolve, random() * 500))
     if (random() < 0.2) throw new Error('503')
-    // An app that applies an answer which is no longer wanted would be wrong, and this one would be found out.
+    // An app that applies an aborted result would be wrong, and this test would detect it.
     if (!signal.aborted) seen = numbers(1, count)
     return position
   }
@@ -45,7 +45,7 @@ it.each([1, 2, 3, 4])('loads and applies every message once, whatever fails: see
     if (random() < 0.1) {
       server.drop()
       await vi.advanceTimersByTimeAsync(0)
-      // Until the publisher is back as well, nothing is published.
+      // Nothing is published until the publisher has reconnected as well.
       for (let wait = 0; wait < 50 && publisher.state !== 'connected'; wait++) await vi.advanceTimersByTimeAsync(1_000)
     } else await vi.advanceTimersByTimeAsync(random() * 300)
   }
@@ -55,7 +55,7 @@ it.each([1, 2, 3, 4])('loads and applies every message once, whatever fails: see
   expect(loadCount).toBeGreaterThan(10)
 })
 
-it.each([1, 2, 3, 4])('misses nothing over reloads of the page, whatever fails: seed %i', async (seed) => {
+it.each([1, 2, 3, 4])('misses nothing across reloads of the page, whatever fails: seed %i', async (seed) => {
   const random = seededRandom(seed)
   const server = createTestServer({ historyMaxMessages: 10_000, replayPageMessages: 7 })
   const items = new Map<string, string>()
@@ -78,7 +78,7 @@ it.each([1, 2, 3, 4])('misses nothing over reloads of the page, whatever fails: 
       if (random() < 0.1) server.drop()
       await vi.advanceTimersByTimeAsync(random() * 400)
     }
-    // Closed in time, or killed: then what was handled since the last write comes again.
+    // Closed in time, or killed: then messages handled since the last write come again.
     const isKilled = random() < 0.5
     isAlive = !isKilled
     await client.close({ flushMs: 0 })

@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
 import { expect, it } from 'vitest'
 
-/** Reads what msgpackr with records would send, too: it turns the fourth of a kind into a function where that is allowed. */
+/** Decodes msgpackr's records too: it compiles the fourth record of a kind into a function, where that is allowed. */
 const PROGRAM = `
 import { Packr } from 'msgpackr'
 import { msgpack } from '../src/msgpack/index.js'
@@ -17,7 +17,7 @@ console.log(JSON.stringify({ isForbidden, isOwnRight: same(own), isForeignRight:
 function same(read) { return JSON.stringify(read) === JSON.stringify(rows) }
 `
 
-it('works, as bundled for a browser, under a policy that forbids to make code of strings', async () => {
+it('works, as bundled for a browser, under a policy without code from strings', async () => {
   const { outputFiles } = await build({
     stdin: { contents: PROGRAM, resolveDir: fileURLToPath(new URL('.', import.meta.url)) },
     bundle: true,
@@ -28,7 +28,7 @@ it('works, as bundled for a browser, under a policy that forbids to make code of
   })
   const text = outputFiles[0]?.text ?? ''
   expect(text).not.toMatch(/\bcreateRequire\b|\bmsgpackr-extract\b/)
-  // What `script-src 'self'` does in a browser; the demo page has that policy.
+  // The effect of `script-src 'self'` in a browser; the demo page has that policy.
   const flags = ['--disallow-code-generation-from-strings', '--input-type=module']
   const output = execFileSync(process.execPath, flags, { input: text, encoding: 'utf8' })
   expect(JSON.parse(output)).toEqual({ isForbidden: true, isOwnRight: true, isForeignRight: true })

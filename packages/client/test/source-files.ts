@@ -5,9 +5,9 @@ import { fileURLToPath } from 'node:url'
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url))
 const PRUNED = ['node_modules', 'dist', 'target', 'build', '.git']
 
-/** A file of the repository and what is in it. */
+/** A file of the repository and its text. */
 export interface SourceFile {
-  /** From the root of the repository. */
+  /** Path from the root of the repository. */
   readonly path: string
   readonly text: string
 }
@@ -17,7 +17,7 @@ export function readSource(path: string): SourceFile {
   return { path, text: readFileSync(join(ROOT, path), 'utf8') }
 }
 
-/** All files below `packages` that end with one of the suffixes, without what tools have made. */
+/** All files below `packages` with one of the suffixes, except generated ones. */
 export function findSources(...suffixes: readonly string[]): readonly SourceFile[] {
   return walk(join(ROOT, 'packages'))
     .filter((path) => suffixes.some((suffix) => path.endsWith(suffix)))

@@ -1,7 +1,7 @@
 import type { StateChange, WebMQClient } from '../src/index.js'
 import { createTestClient, type TestClientOptions, type TestServer } from '../src/testing/index.js'
 
-/** A client of the double whose state changes are kept, and whose first wait is always 250 ms. */
+/** A client of the test server that records its state changes. Its first wait is always 250 ms. */
 export function watchedClient(options: TestClientOptions = {}): {
   readonly client: WebMQClient
   readonly server: TestServer

@@ -4,7 +4,8 @@ import { afterEach, expect, it, vi } from 'vitest'
 import { WebSocket, WebSocketServer } from 'ws'
 import { type ClientOptions, type StateChange, WebMQClient } from '../src/index.js'
 
-// The protocol by hand, byte for byte, over real sockets: what the double in memory cannot be wrong about.
+// The protocol by hand, byte for byte, over real sockets: it catches errors that the test server shares with the
+// client.
 
 const closers: (() => Promise<unknown>)[] = []
 afterEach(async () => {
@@ -54,7 +55,7 @@ function startClient(port: number, options: Partial<ClientOptions> = {}): WebMQC
   return client
 }
 
-/** The n-th message that a peer gets, once it is there. */
+/** The n-th message that a peer receives. */
 async function received(peers: readonly Peer[], connection: number, index: number): Promise<string | Uint8Array> {
   return vi.waitFor(() => {
     const message = peers[connection]?.received[index]
@@ -142,7 +143,7 @@ it('connects again when the socket is cut, continues from its position and sends
   expect(payloads).toEqual([2, 3, 4, 5])
 })
 
-it('continues every listen from the last live message, and from nothing that the log has said for others [P-8.7]', async () => {
+it("continues every listen from the last live message, and never from another listen's replay [P-8.7]", async () => {
   const { peers, port } = await startServer()
   const client = startClient(port)
   const payloads: unknown[] = []
@@ -154,7 +155,7 @@ it('continues every listen from the last live message, and from nothing that the
   await vi.waitFor(() => expect(payloads).toEqual([7]))
   client.listen('late', (payload) => payloads.push(payload), { last: 1 })
   expect(await received(peers, 0, 2)).toBe('listen l3 late last=1')
-  // The log is ahead: 8 may be for `quiet`, and on its way.
+  // The log is ahead: 8 may match `quiet`, and be on its way.
   peers[0]?.socket.send('ok l3 position=e:20 replayed=1')
   peers[0]?.socket.send('message late e:19 replay\n19')
   await vi.waitFor(() => expect(payloads).toEqual([7, 19]))
@@ -176,7 +177,7 @@ it('continues every listen from the last live message, and from nothing that the
   }
   await vi.waitFor(() => expect(payloads).toEqual([7, 19, 31, 24]))
   peers[1]?.socket.terminate()
-  // `quiet` was in the middle of its replay when 31 was known already, and `busy` had no answer.
+  // `quiet` was in the middle of its replay when 31 arrived, and `busy` had no answer.
   const third = [0, 1, 2].map((index) => received(peers, 2, index))
   expect(await Promise.all(third)).toEqual([
     'listen l7 quiet since=e:24',
@@ -199,7 +200,7 @@ it('continues from a position of its own epoch only', async () => {
   expect(await received(peers, 1, 1)).toBe('listen l4 b since=new:9')
 })
 
-it('keeps trying while nobody is there, says why, and connects when somebody is', async () => {
+it('retries while the server is down, says why, and connects when it is up', async () => {
   const { stop, port } = await startServer()
   await stop()
   const changes: StateChange[] = []
@@ -215,7 +216,7 @@ it('keeps trying while nobody is there, says why, and connects when somebody is'
   expect(await received(peers, 0, 0)).toBe('listen l1 a')
 })
 
-it('takes a refused upgrade for a failed attempt', async () => {
+it('treats a refused upgrade as a failed attempt', async () => {
   const http = createServer((_request, response) => response.writeHead(404).end())
   await new Promise<void>((resolve) => http.listen(0, '127.0.0.1', resolve))
   closers.push(() => new Promise((resolve) => http.close(resolve)))
@@ -223,7 +224,7 @@ it('takes a refused upgrade for a failed attempt', async () => {
   await expect(client.connect()).rejects.toThrow('could not connect: Unexpected server response: 404 (1006)')
 })
 
-it('says goodbye to the server when it is closed', async () => {
+it('closes with 1000', async () => {
   const { peers, port } = await startServer()
   const client = startClient(port)
   await client.connect()
@@ -244,7 +245,7 @@ it('gives up at a terminal close code of the server', async () => {
   expect(changes.at(-1)).toMatchObject({ code: 4500, terminal: true, error: { code: 'E_PROTOCOL_VIOLATION' } })
 })
 
-it('ignores verbs of later versions and reports what it cannot read, and goes on', async () => {
+it('ignores verbs of later versions, reports unreadable messages, and continues', async () => {
   const { peers, port } = await startServer()
   const client = startClient(port)
   const errors: unknown[] = []

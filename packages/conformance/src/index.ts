@@ -1,7 +1,7 @@
-export { brokerOptions, type CommonBrokerOptions } from './broker/broker-options.js'
 export type { BrokerSystem, CreateBrokerSystem } from './broker/harness.js'
 export { historyOf } from './broker/history-of.js'
 export { ListeningNode } from './broker/listening-node.js'
+export { brokerOptions, type CommonBrokerOptions } from './broker/options.js'
 export {
   type BrokerFault,
   type BrokerFaultOptions,

@@ -1,4 +1,4 @@
-/** Bounds of {@link backoffMs}. */
+/** Limits of {@link backoffMs}. */
 export interface BackoffOptions {
   readonly minMs: number
   readonly maxMs: number
@@ -6,8 +6,8 @@ export interface BackoffOptions {
 }
 
 /**
- * Time to wait before attempt number `attempt`, counted from 0: uniform between 0 and the doubling bound ("full
- * jitter"), so that the clients of a server that went away spread out instead of returning together.
+ * Time to wait before attempt number `attempt`, counted from 0: uniform between 0 and a doubling limit ("full jitter").
+ * It spreads the clients of a restarted server over time.
  */
 export function backoffMs(attempt: number, { minMs, maxMs, random }: BackoffOptions): number {
   return random() * Math.min(maxMs, minMs * 2 ** attempt)

@@ -14,43 +14,43 @@ import {
 import { Heartbeat } from './heartbeat.js'
 import { errorOfServer } from './server-error.js'
 
-/** The one request id that `auth` uses: a connection has at most one in flight. */
+/** Request id of every `auth`: a connection has at most one in flight. */
 const AUTH_ID = 'auth'
 
-/** RFC 6455 §7.4.1: what stands for "no close frame was received". */
+/** RFC 6455 §7.4.1: no close frame was received. */
 const ABNORMAL_CLOSURE = 1006
 
-/** How a connection has ended. */
+/** Why and how a connection ended. */
 export interface Closure {
   readonly code: number
   readonly error: WebMQError
   readonly reason?: string | undefined
-  /** How long the server wants to be left alone. */
+  /** The server asks the client not to return earlier. */
   readonly retryAfterMs?: number | undefined
-  /** Whether another attempt is pointless, whatever the code says. */
+  /** `true`: do not reconnect, whatever the code. */
   readonly isFinal?: boolean
 }
 
-/** What a connection needs and whom it tells. */
+/** Options of a connection, and the receiver of its events. */
 export interface ConnectionContext {
   readonly url: string
   readonly socketClass: WebSocketConstructor
   readonly token: string | undefined
   readonly heartbeatTimeoutMs: number
-  /** Authenticated: anything may be sent. Called at most once. */
+  /** The connection is authenticated and may send anything. Called at most once. */
   onLive(info: ConnectedInfo, welcome: Welcome): void
-  /** Everything but the connection's own affairs. */
+  /** A message that the connection does not handle itself. */
   onMessage(message: ServerMessage): void
   onExpiring(): void
-  /** Called exactly once, unless the constructor throws; nothing is called afterwards. */
+  /** Called exactly once, unless the constructor throws. No callback follows it. */
   onClosed(closure: Closure): void
   onError(error: unknown): void
 }
 
 /**
- * One WebSocket from the handshake to the end: subprotocol, `welcome`, authentication, heartbeat, `bye`. It is never
- * used again after it has closed.
- * @throws What the WebSocket's constructor throws, e.g. for a URL that the page's policy forbids.
+ * One WebSocket from the handshake to the end: subprotocol, `welcome`, authentication, heartbeat, `bye`. It is not
+ * reused after it has closed.
+ * @throws The error of the WebSocket's constructor, for example for a URL that the page's policy forbids.
  */
 export class Connection {
   readonly #context: ConnectionContext
@@ -71,7 +71,7 @@ export class Connection {
     this.#socket.binaryType = 'arraybuffer'
     this.#socket.onopen = () => token !== undefined && this.authenticate(token)
     this.#socket.onmessage = ({ data }: { data: string | ArrayBuffer }) => this.#receive(data)
-    // Browsers say nothing here; the `ws` package throws an error that nobody handles. `close` always follows.
+    // Browsers give no reason. The `ws` package throws if nobody handles `error`. `close` always follows.
     this.#socket.onerror = ({ message = '' }: { message?: string }) => {
       failure = message
     }
@@ -84,39 +84,39 @@ export class Connection {
     return this.#isLive && !this.#bye
   }
 
-  /** Bytes that wait in the socket. */
+  /** Bytes in the buffer of the socket. */
   get bufferedBytes(): number {
     return this.#socket.bufferedAmount
   }
 
-  /** Hands a message to the socket. The connection must be live. */
+  /** Passes a message to the socket. The connection must be live. */
   send(message: ClientMessage): void {
     this.#socket.send(encodeClientMessage(message) as never)
     this.#heartbeat?.sent()
   }
 
-  /** Presents a token: the first one, or a new one before the present one expires. */
+  /** Sends a token: the first one, or a new one before the present one expires. */
   authenticate(token: string): void {
     this.send({ verb: 'auth', id: AUTH_ID, token })
   }
 
-  /** Finds out within `timeoutMs` whether anyone is still there. */
+  /** Closes the connection unless the server answers a ping within `timeoutMs`. */
   probe(timeoutMs: number): void {
     this.#heartbeat?.probe(timeoutMs)
   }
 
-  /** Ends the connection from this side, at once: a dead network would not answer a closing handshake. */
+  /** Ends the connection at once, without a closing handshake: a dead network would not answer it. */
   close(closure: Closure): void {
     if (this.#isClosed) return
     this.#isClosed = true
     this.#heartbeat?.stop()
     this.#socket.onopen = this.#socket.onmessage = this.#socket.onclose = null
-    // Only 1000 and 3000-4999 may be given by an app (RFC 6455 §7.4.2 and the WebSocket API).
+    // Apps may use only 1000 and 3000-4999 (RFC 6455 §7.4.2 and the WebSocket API).
     this.#socket.close(closure.code >= 4000 ? closure.code : 1000)
     this.#context.onClosed(closure)
   }
 
-  /** Ends the connection because of an error, with its close code. */
+  /** Ends the connection with an error and its close code. */
   fail(error: WebMQError): void {
     this.close({ code: closeCodeOf(error.code) ?? ABNORMAL_CLOSURE, reason: error.message, error })
   }
@@ -133,7 +133,7 @@ export class Connection {
     try {
       message = decodeServerMessage(typeof data === 'string' ? data : new Uint8Array(data))
     } catch (error) {
-      // A verb of a later version is to be ignored [P-11.2].
+      // Clients ignore verbs of later versions [P-11.2].
       if (!(error instanceof WebMQError && error.code === 'E_VERB_UNKNOWN')) this.#context.onError(error)
       return
     }
@@ -177,7 +177,7 @@ export class Connection {
     } else if (this.#isLive && closeCodeOf(error.code) === undefined && error.code !== 'E_FORBIDDEN') {
       this.#context.onError(error)
     } else {
-      // A token of another user (`E_FORBIDDEN`) needs a connection of its own.
+      // A token of another user (`E_FORBIDDEN`) needs a new connection.
       this.fail(error)
     }
   }

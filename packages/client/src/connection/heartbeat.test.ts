@@ -21,7 +21,7 @@ function start(intervalMs = 25_000, timeoutMs = 10_000) {
   return { heartbeat, events }
 }
 
-it('pings after the interval without sending, and without hearing', () => {
+it('pings after the interval without sending, and without receiving', () => {
   const { heartbeat, events } = start()
   vi.advanceTimersByTime(20_000)
   heartbeat.alive()
@@ -44,7 +44,7 @@ it('does not ping while both sides are busy', () => {
   expect(events).toEqual([])
 })
 
-it('times out only after a ping went unanswered', () => {
+it('times out only after an unanswered ping', () => {
   const { events } = start()
   vi.advanceTimersByTime(34_999)
   expect(events).toEqual(['ping 25000'])
@@ -52,7 +52,7 @@ it('times out only after a ping went unanswered', () => {
   expect(events).toEqual(['ping 25000', 'timeout 35000'])
 })
 
-it('takes anything for an answer', () => {
+it('treats any message as an answer', () => {
   const { heartbeat, events } = start()
   vi.advanceTimersByTime(30_000)
   heartbeat.alive()
@@ -60,15 +60,15 @@ it('takes anything for an answer', () => {
   expect(events).toEqual(['ping 25000'])
 })
 
-it('asks before it gives up when its timer was held back', () => {
-  // Symptom: a hidden page was taken for disconnected when it came back. Cause: browsers hold timers of hidden pages back.
+it('pings before it gives up when its timer was delayed', () => {
+  // Symptom: a returning hidden page was treated as disconnected. Cause: browsers delay timers of hidden pages.
   const { events } = start()
   vi.setSystemTime(Date.now() + 600_000)
   vi.advanceTimersByTime(25_000)
   expect(events).toEqual(['ping 625000'])
 })
 
-it('probes at once, and allows less time', () => {
+it('probes at once, with a shorter timeout', () => {
   const { heartbeat, events } = start()
   heartbeat.probe(2_000)
   vi.advanceTimersByTime(2_000)
@@ -81,7 +81,7 @@ it('does nothing by itself with interval 0', () => {
   expect(events).toEqual([])
 })
 
-it('leaves no timer behind when it is stopped', () => {
+it('leaves no timer when it is stopped', () => {
   const { heartbeat } = start()
   heartbeat.stop()
   expect(vi.getTimerCount()).toBe(0)

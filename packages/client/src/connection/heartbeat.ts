@@ -1,16 +1,17 @@
 import { MAX_TIMER_MS } from '../options.js'
 
-/** What a heartbeat may touch. */
+/** The heartbeat's access to its connection. */
 export interface HeartbeatContext {
   sendPing(): void
-  /** Nothing has arrived although an answer was due. */
+  /** Nothing arrived in time after a ping. */
   onTimeout(): void
 }
 
 /**
- * Finds out that a connection is dead although nobody closed it (a laptop that slept, a router that forgot): when it
- * was quiet for the interval, in either direction, it sends `ping`; when then nothing at all arrives in time, it says
- * so. Only an unanswered ping counts, never mere silence: the timers of a hidden page fire late.
+ * Detects a connection that is dead but not closed, after a laptop slept or a router lost its state.
+ *
+ * If nothing was sent, or nothing received, for the interval, it sends `ping`. If then nothing at all arrives in time,
+ * it reports a timeout. Silence alone does not count, because timers of a hidden page fire late.
  */
 export class Heartbeat {
   readonly #context: HeartbeatContext
@@ -22,19 +23,19 @@ export class Heartbeat {
   #isWaiting = false
 
   constructor(intervalMs: number, timeoutMs: number, context: HeartbeatContext) {
-    // 0: the server wants no heartbeat [P-9.2]; probes go on.
+    // 0: the server wants no heartbeat [P-9.2]; probes still work.
     this.#intervalMs = intervalMs || Number.POSITIVE_INFINITY
     this.#timeoutMs = timeoutMs
     this.#context = context
     this.#check()
   }
 
-  /** Something was sent. */
+  /** The client has sent a message. */
   sent(): void {
     this.#sentAtMs = Date.now()
   }
 
-  /** Something has arrived: the connection is alive. */
+  /** A message has arrived: the connection is alive. */
   alive(): void {
     this.#aliveAtMs = Date.now()
     if (this.#isWaiting) {
@@ -43,7 +44,7 @@ export class Heartbeat {
     }
   }
 
-  /** Asks now, and allows less time for the answer: after a wake-up the app should not wait for the usual interval. */
+  /** Sends a ping now, with a shorter timeout: after a wake-up the app should not wait for the usual interval. */
   probe(timeoutMs: number): void {
     this.#ping(Math.min(timeoutMs, this.#timeoutMs))
   }

@@ -1,12 +1,12 @@
-/** What a page, or whatever else runs the client, tells about its life. */
+/** Receiver of the page's lifecycle events. */
 export interface LifecycleContext {
-  /** The network or the page is back: whatever waits may try, whatever looks alive must prove it. */
+  /** The network or the page is back: retry now, and check a live connection. */
   onWake(): void
-  /** The page was in the back/forward cache; browsers cut its connections without saying so. */
+  /** The page returned from the back/forward cache. Browsers cut the connections of such pages without an event. */
   onRestore(): void
 }
 
-/** The part of the environment that is watched; all of it may be missing, as in Node or Workers. */
+/** The observed part of the environment. All of it may be missing, as in Node or Workers. */
 export interface LifecycleEnvironment {
   readonly addEventListener?: EventTarget['addEventListener'] | undefined
   readonly document?: (EventTarget & { readonly visibilityState?: string }) | undefined
@@ -14,10 +14,10 @@ export interface LifecycleEnvironment {
 }
 
 /**
- * Watches online/offline, visibility, back/forward cache and freezing. Returns what ends the watch.
+ * Observes online/offline, visibility, back/forward cache and freezing. Returns a function that stops it.
  *
- * `beforeunload` and `unload` are left alone on purpose: a page that asks for them loses the back/forward cache, and a
- * socket needs no help to close with its page.
+ * It does not use `beforeunload` and `unload`: a page with such handlers loses the back/forward cache, and sockets
+ * close with their page anyway.
  */
 export function watchLifecycle(context: LifecycleContext, environment: LifecycleEnvironment = globalThis): () => void {
   const { document } = environment
@@ -28,7 +28,7 @@ export function watchLifecycle(context: LifecycleContext, environment: Lifecycle
   const on = (target: Partial<EventTarget> | undefined, event: string, listener: (event: Event) => unknown) =>
     target?.addEventListener?.(event, listener, { signal: controller.signal })
   on(environment as Partial<EventTarget>, 'online', wake)
-  // After `offline` the socket may be dead or, on another network, alive: ask it.
+  // After `offline` the socket may be dead or, on another network, alive: check it.
   on(environment as Partial<EventTarget>, 'offline', wake)
   on(environment as Partial<EventTarget>, 'pageshow', restore)
   on(document, 'visibilitychange', show)
@@ -36,7 +36,7 @@ export function watchLifecycle(context: LifecycleContext, environment: Lifecycle
   return () => controller.abort()
 }
 
-/** Whether to leave the network alone: nobody looks at the page, and there is none. `online` or showing it wakes us. */
+/** Whether to make no attempts: the page is hidden and offline. `online` or showing the page wakes the client. */
 export function isDormant({ document, navigator }: LifecycleEnvironment = globalThis): boolean {
   return document?.visibilityState === 'hidden' && navigator?.onLine === false
 }

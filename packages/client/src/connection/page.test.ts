@@ -65,7 +65,7 @@ describe('in a page', () => {
     },
   )
 
-  it('does not ask when the page is being hidden', async () => {
+  it('does not ping when the page is being hidden', async () => {
     const { page } = stubPage()
     const { client, server } = watched()
     await client.connect()
@@ -75,7 +75,7 @@ describe('in a page', () => {
     expect(server.received).toEqual([])
   })
 
-  it('takes the connection of a page from the back/forward cache for lost', async () => {
+  it('treats the connection of a page from the back/forward cache as lost', async () => {
     const { window } = stubPage()
     const { client, server, states } = watched()
     await client.connect()
@@ -103,7 +103,7 @@ describe('in a page', () => {
     expect(client.state).toBe('connected')
   })
 
-  it('listens to the page no more after close', async () => {
+  it('ignores page events after close', async () => {
     const { page, window } = stubPage()
     const looked = vi.fn(() => 'visible')
     Object.defineProperty(page, 'visibilityState', { get: looked })

@@ -11,7 +11,7 @@ afterEach(() => {
 const settle = () => vi.advanceTimersByTimeAsync(0)
 
 describe('reconnecting', () => {
-  it('waits longer after each failure, up to a bound, and never gives up', async () => {
+  it('waits longer after each failure, up to a limit, and never gives up', async () => {
     const { server, changes, client } = watched()
     server.isUp = false
     client.listen('a', () => undefined)
@@ -24,7 +24,7 @@ describe('reconnecting', () => {
     expect(client.state).toBe('connected')
   })
 
-  it('does not begin anew with a connection that does not last', async () => {
+  it('does not reset the wait after a connection that does not last', async () => {
     const { client, server, changes } = watched()
     const waits = () => changes.flatMap(({ retryInMs }) => retryInMs ?? [])
     await client.connect()
@@ -60,7 +60,7 @@ describe('reconnecting', () => {
     expect(server.received.filter(({ verb }) => verb === 'publish')).toHaveLength(1)
   })
 
-  it.each([4500, 4999, 1002])('gives up at close code %i and tells everybody who waits', async (code) => {
+  it.each([4500, 4999, 1002])('gives up at close code %i and rejects all waiting calls', async (code) => {
     const { client, server, changes } = watched()
     const subscription = client.listen('a')
     await subscription.ready
@@ -86,7 +86,7 @@ describe('reconnecting', () => {
     expect(states()).toEqual(['connecting', 'reconnecting', 'reconnecting', 'closed'])
   })
 
-  it('gives an attempt up that takes too long', async () => {
+  it('gives up an attempt that takes too long', async () => {
     const { client, server, changes } = watched({ connectTimeoutMs: 2_000 })
     server.isSilent = true
     client.listen('a', () => undefined)
@@ -102,7 +102,7 @@ describe('reconnecting', () => {
     expect(server.connectionCount).toBe(1)
   })
 
-  it('asks for the url before every attempt when it is a function', async () => {
+  it('calls the url function before every attempt', async () => {
     const { server } = watched()
     const urls: string[] = []
     const { WebMQClient } = await import('../index.js')
@@ -125,7 +125,7 @@ describe('reconnecting', () => {
 })
 
 describe('heartbeat', () => {
-  it('pings when quiet, and stays connected as long as it is answered', async () => {
+  it('pings when idle, and stays connected while pings are answered', async () => {
     const { client, server } = watched()
     await client.connect()
     await vi.advanceTimersByTimeAsync(100_000)
@@ -133,7 +133,7 @@ describe('heartbeat', () => {
     expect(client.state).toBe('connected')
   })
 
-  it('reconnects when nobody answers any more', async () => {
+  it('reconnects when pings are no longer answered', async () => {
     const { client, server, changes } = watched({ heartbeatTimeoutMs: 4_000 })
     await client.connect()
     server.isSilent = true
@@ -146,7 +146,7 @@ describe('heartbeat', () => {
     expect(client.state).toBe('connected')
   })
 
-  it('pings also when it only ever sends, for then it hears nothing', async () => {
+  it('pings also when it only sends, because it receives nothing', async () => {
     const { client, server } = watched()
     await client.connect()
     for (let second = 0; second < 60; second++) {

@@ -1,11 +1,11 @@
 import type { ClientMessage } from '../protocol/index.js'
 
-/** The connection, as far as those need it who send on it. */
+/** The sending side of the connection. */
 export interface Sender {
   /** Whether messages may be sent. */
   readonly isLive: boolean
-  /** Bytes that wait in the socket. */
+  /** Bytes in the buffer of the socket. */
   readonly bufferedBytes: number
-  /** Hands a message to the socket. */
+  /** Passes a message to the socket. */
   send(message: ClientMessage): void
 }

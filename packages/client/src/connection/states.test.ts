@@ -23,7 +23,7 @@ describe('states', () => {
     expect(server.connectionCount).toBe(1)
   })
 
-  it('tells every change, with the reason and the time of the next attempt', async () => {
+  it('reports every change, with the reason and the time of the next attempt', async () => {
     const { client, server, changes } = watched()
     await client.connect()
     server.drop({ code: 4001 })
@@ -70,7 +70,7 @@ describe('states', () => {
     ])
   })
 
-  it('says lost only when it lasts, and restored only after lost', async () => {
+  it('emits lost after a while only, and restored after lost only', async () => {
     const { client, server } = watched({ lostAfterMs: 3_000 })
     const events: unknown[] = []
     client.on('lost', (event) => events.push(event))
@@ -87,7 +87,7 @@ describe('states', () => {
     expect(events).toEqual([{ afterMs: 3_000 }, 'session-2'])
   })
 
-  it('stops calling a handler that was taken off', async () => {
+  it('stops calling a removed handler', async () => {
     const { client, server } = watched()
     const handler = vi.fn()
     const off = client.on('disconnected', handler)
@@ -124,7 +124,7 @@ describe('close', () => {
     expect(vi.getTimerCount()).toBe(0)
   })
 
-  it('does not wait for answers to listens, and tries them no more', async () => {
+  it('does not wait for answers to listens, and does not retry them', async () => {
     const { client, server } = watched()
     await client.connect()
     server.ignore('listen')
@@ -138,7 +138,7 @@ describe('close', () => {
     expect(vi.getTimerCount()).toBe(0)
   })
 
-  it('rejects what is not acknowledged in time', async () => {
+  it('rejects messages that are not acknowledged in time', async () => {
     const { client, server } = watched()
     server.isUp = false
     const result = expect(client.publish('a', 1)).rejects.toMatchObject({ code: 'E_CLOSED' })
@@ -150,7 +150,7 @@ describe('close', () => {
     expect(vi.getTimerCount()).toBe(0)
   })
 
-  it('is quick when nothing waits, also before the first use, and may be repeated', async () => {
+  it('is immediate when nothing waits, also before the first use, and may be repeated', async () => {
     const { client, states } = watched()
     await Promise.all([client.close(), client.close()])
     await client[Symbol.asyncDispose]()

@@ -2,7 +2,7 @@ import type { TokenCause, TokenSource } from '../client-options.js'
 import { WebMQError } from '../protocol/index.js'
 
 /**
- * Asks the app for a token; `undefined` when it has none and wants to be anonymous.
+ * Gets a token from the app; `undefined` for an anonymous connection.
  * @throws {WebMQError} `E_TOKEN_UNAVAILABLE` with the app's error as its cause.
  */
 export async function askForToken(

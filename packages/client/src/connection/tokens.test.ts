@@ -12,7 +12,7 @@ afterEach(() => {
 
 const settle = () => vi.advanceTimersByTimeAsync(0)
 
-/** Tokens that a server has got. */
+/** Tokens that a server has received. */
 function tokensOf(server: TestServer): string[] {
   return server.received.flatMap((message) => (message.verb === 'auth' ? [message.token] : []))
 }
@@ -20,7 +20,7 @@ function tokensOf(server: TestServer): string[] {
 describe('token', () => {
   const verifyToken = (token: string) => (token.startsWith('good') ? { userId: token } : undefined)
 
-  it('sends a string first of all, and tells whose it is', async () => {
+  it('sends a string as the first message, and reports its user', async () => {
     const { client, server } = watched({ server: createTestServer({ verifyToken }), token: 'good' })
     const infos: ClientEvents['connected'][] = []
     client.on('connected', (info) => infos.push(info))
@@ -29,7 +29,7 @@ describe('token', () => {
     expect(infos).toEqual([{ session: 'session-1', node: 'test', version: '0.0.0', userId: 'good' }])
   })
 
-  it('is asked before every connection when it is a function', async () => {
+  it('is called before every connection when it is a function', async () => {
     const server = createTestServer({ verifyToken })
     let count = 0
     const causes: TokenCause[] = []
@@ -47,7 +47,7 @@ describe('token', () => {
     expect(causes).toEqual(['initial', 'initial'])
   })
 
-  it('is asked again before it expires, and presented on the same connection', async () => {
+  it('is called again before the token expires, and sent on the same connection', async () => {
     const server = createTestServer({ verifyToken })
     const token = vi.fn(({ cause }: { cause: TokenCause }) => `good-${cause}`)
     const { client } = watched({ server, token })
@@ -59,7 +59,7 @@ describe('token', () => {
     expect(client.state).toBe('connected')
   })
 
-  it('is asked with cause expiring when it ran out before it was renewed', async () => {
+  it('is called with cause expiring when the token expired before it was renewed', async () => {
     const server = createTestServer({ verifyToken })
     const { client } = watched({ server, token: ({ cause }) => `good-${cause}` })
     await client.connect()
@@ -68,7 +68,7 @@ describe('token', () => {
     expect(tokensOf(server)).toEqual(['good-initial', 'good-expiring'])
   })
 
-  it('is asked once more when it was rejected', async () => {
+  it('is called once more when the token was rejected', async () => {
     const server = createTestServer({ verifyToken })
     const { client } = watched({ server, token: ({ cause }) => (cause === 'rejected' ? 'good' : 'stale') })
     const published = client.publish('a', 1)
@@ -121,7 +121,7 @@ describe('token', () => {
     expect(client.state).toBe('connected')
   })
 
-  it('that cannot be had is reported, and asked for again', async () => {
+  it('is called again after a failure, which is reported', async () => {
     const server = createTestServer({ verifyToken })
     const token = vi.fn(() => Promise.resolve('good')).mockRejectedValueOnce(new Error('401'))
     const { client } = watched({ server, token })
@@ -133,7 +133,7 @@ describe('token', () => {
     expect(client.state).toBe('connected')
   })
 
-  it('that never comes does not hold the client up, and its signal says so', async () => {
+  it('does not block the client when it never resolves, and its signal is aborted', async () => {
     const server = createTestServer({ verifyToken })
     const signals: AbortSignal[] = []
     const { client } = watched({
@@ -150,13 +150,13 @@ describe('token', () => {
     expect(client.state).toBe('connected')
   })
 
-  it('may be null to be nobody', async () => {
+  it('may be null for an anonymous connection', async () => {
     const { client, server } = watched({ token: () => null })
     await client.connect()
     expect(tokensOf(server)).toEqual([])
   })
 
-  it('of another user makes another connection', async () => {
+  it('opens a new connection for a token of another user', async () => {
     const server = createTestServer({ verifyToken })
     const { client, changes } = watched({ server, token: () => 'good' })
     await client.connect()

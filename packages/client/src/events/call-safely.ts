@@ -1,6 +1,6 @@
 /**
- * Calls an app's function; what it throws, or its promise rejects with, goes to `report` and no further, so that one
- * faulty handler stops neither the others nor the client.
+ * Calls a function of the app. An error or a rejection goes to `report` only, so that a faulty handler stops neither
+ * the other handlers nor the client.
  */
 export function callSafely(call: () => unknown, report: (error: unknown) => void): void {
   try {

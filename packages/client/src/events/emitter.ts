@@ -1,6 +1,6 @@
 import { callSafely } from './call-safely.js'
 
-/** Handlers by event. A handler that throws is reported and the others still run. */
+/** Handlers by event. If a handler throws, its error is reported and the others still run. */
 export class Emitter<Events extends object> {
   readonly #handlers: { [E in keyof Events]?: ReadonlySet<(event: Events[E]) => unknown> } = {}
   readonly #report: (error: unknown, event: keyof Events) => void
@@ -9,9 +9,9 @@ export class Emitter<Events extends object> {
     this.#report = report
   }
 
-  /** Adds a handler and returns what removes it; both are no-ops the second time. */
+  /** Adds a handler, and returns a function that removes it. Both do nothing the second time. */
   on<E extends keyof Events>(event: E, handler: (event: Events[E]) => unknown): () => void {
-    // Sets are replaced, not changed: a handler may add or remove handlers while an event is being emitted.
+    // Replaced, not changed: a handler may add or remove handlers during an event.
     this.#handlers[event] = new Set(this.#handlers[event]).add(handler)
     return () => {
       const rest = new Set(this.#handlers[event])
@@ -20,7 +20,7 @@ export class Emitter<Events extends object> {
     }
   }
 
-  /** Calls the handlers in the order they were added; returns whether there were any. */
+  /** Calls the handlers in the order in which they were added. Returns whether there were any. */
   emit<E extends keyof Events>(event: E, payload: Events[E]): boolean {
     const handlers = this.#handlers[event]
     for (const handler of handlers ?? [])

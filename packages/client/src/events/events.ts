@@ -1,8 +1,8 @@
 import type { GapReason, WebMQError } from '../protocol/index.js'
 
 /**
- * `idle`: nothing was asked of the client yet. `connecting`: the first attempt. `connected`: authenticated and live.
- * `reconnecting`: waiting for, or in, another attempt. `closed`: for good.
+ * `idle`: not used yet. `connecting`: the first attempt. `connected`: authenticated and live. `reconnecting`: waiting
+ * for, or in, another attempt. `closed`: for good.
  */
 export type State = 'idle' | 'connecting' | 'connected' | 'reconnecting' | 'closed'
 
@@ -10,61 +10,61 @@ export type State = 'idle' | 'connecting' | 'connected' | 'reconnecting' | 'clos
 export interface StateChange {
   readonly state: State
   readonly previous: State
-  /** WebSocket close code of the connection that was lost (RFC 6455 §7.4); 4000-4999 are WebMQ's. */
+  /** WebSocket close code of the lost connection (RFC 6455 §7.4); 4000-4999 are WebMQ's. */
   readonly code?: number | undefined
-  /** Why, in words for a log. */
+  /** The reason as text, for a log. */
   readonly reason?: string | undefined
-  /** Number of the coming attempt since the last lasting connection, from 1. */
+  /** Number of the next attempt since the last lasting connection, from 1. */
   readonly attempt?: number | undefined
   /** Time until that attempt. */
   readonly retryInMs?: number | undefined
   /** Whether the client has given up. */
   readonly terminal?: boolean | undefined
-  /** What ended the connection, as an error. */
+  /** The error that ended the connection. */
   readonly error?: WebMQError | undefined
 }
 
-/** A connection that has just become live. */
+/** A new live connection. */
 export interface ConnectedInfo {
-  /** Id that the server gave to this connection, as in its logs. */
+  /** Id of this connection in the server's logs. */
   readonly session: string
   readonly node: string
   readonly version: string
-  /** Whose token was accepted. */
+  /** User of the accepted token. */
   readonly userId?: string | undefined
 }
 
-/** Messages of a pattern may be missing: what the app derived from them should be loaded again. */
+/** Messages of a pattern may be missing: load again whatever you derived from them. */
 export interface Gap {
   readonly pattern: string
   readonly reason: GapReason
-  /** Position that the server was asked to continue from. */
+  /** Position from which the client asked to continue. */
   readonly since?: string | undefined
 }
 
-/** Something went wrong that no promise could tell: a handler threw, a message was unreadable, a listen was refused. */
+/** An error that belongs to no promise: a handler threw, a message was unreadable, a listen was refused. */
 export interface ClientError {
   readonly error: unknown
   readonly pattern?: string | undefined
   readonly key?: string | undefined
 }
 
-/** Events of a client and what their handlers get. */
+/** Events of a client and the arguments of their handlers. */
 export interface ClientEvents {
   state: StateChange
-  /** Every time a connection becomes live. Listens and queued messages have been handed to it already. */
+  /** A connection is live. Listens and waiting messages were already sent on it. */
   connected: ConnectedInfo
-  /** A live connection was lost; {@link StateChange.retryInMs} says when the next attempt is made. */
+  /** A live connection was lost; {@link StateChange.retryInMs} is the time until the next attempt. */
   disconnected: StateChange
   /** Another attempt has been scheduled. */
   reconnecting: StateChange
-  /** `connected`, but not the first time. */
+  /** `connected`, except the first time. */
   reconnected: ConnectedInfo
-  /** Not connected for `lostAfterMs`: time to tell the person in front of the screen. */
+  /** No connection for `lostAfterMs`: time to tell the user. */
   lost: { readonly afterMs: number }
-  /** Connected again after `lost`. */
+  /** `connected`, after `lost`. */
   restored: ConnectedInfo
   gap: Gap
-  /** Goes to `console.error` when nobody handles it. */
+  /** Goes to `console.error` if there is no handler. */
   error: ClientError
 }

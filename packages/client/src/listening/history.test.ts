@@ -22,7 +22,7 @@ function serverWith(count: number, options?: Parameters<typeof createTestServer>
 const payloadsOf = ({ messages }: { messages: readonly { payload: unknown }[] }) =>
   messages.map(({ payload }) => payload)
 
-it('gives the newest messages of a key, oldest first, and listens to nothing', async () => {
+it('returns the newest messages of a key, oldest first, without listening', async () => {
   const server = serverWith(150)
   const { client } = createTestClient({ server })
   const result = await client.history('a')
@@ -35,7 +35,7 @@ it('gives the newest messages of a key, oldest first, and listens to nothing', a
   expect(server.patterns).toEqual([])
 })
 
-it('is read page by page from a position on', async () => {
+it('reads page by page from a position', async () => {
   const { client } = createTestClient({ server: serverWith(7) })
   const pages: unknown[] = []
   let since: string | undefined = 'epoch1:0'
@@ -48,7 +48,7 @@ it('is read page by page from a position on', async () => {
   expect(payloadsOf(await client.history('a', { since: 'epoch1:2', limit: 2, reverse: true }))).toEqual([7, 6])
 })
 
-it('gives what was logged within a time', async () => {
+it('returns the messages of a time span', async () => {
   const server = serverWith(2)
   await vi.advanceTimersByTimeAsync(60_000)
   server.publish('a', 3)
@@ -65,7 +65,7 @@ it('says why messages may be missing', async () => {
   expect([payloadsOf(result), result.gap]).toEqual([[4], 'epoch-changed'])
 })
 
-it('goes to nobody who listens, and takes nothing from them', async () => {
+it('delivers nothing to listeners, and takes nothing from them', async () => {
   const { client, server } = createTestClient({ server: serverWith(3) })
   const handled: unknown[] = []
   await client.listen('a', (payload) => handled.push(payload)).ready
@@ -76,7 +76,7 @@ it('goes to nobody who listens, and takes nothing from them', async () => {
   expect(handled).toEqual([4])
 })
 
-it('waits for a connection, and asks again when it is lost in between', async () => {
+it('waits for a connection, and asks again after a lost one', async () => {
   const { client, server } = createTestClient({ server: serverWith(3) })
   server.isUp = false
   const history = client.history('a')
@@ -90,7 +90,7 @@ it('waits for a connection, and asks again when it is lost in between', async ()
   expect(server.received.filter(({ verb }) => verb === 'history')).toHaveLength(2)
 })
 
-it('does not wait for ever, and a late answer disturbs nobody', async () => {
+it('times out, and ignores a late answer', async () => {
   const { client, server } = createTestClient({ server: serverWith(3), ackTimeoutMs: 1_000 })
   const handled: unknown[] = []
   await client.listen('a', (payload) => handled.push(payload)).ready
@@ -112,12 +112,12 @@ it.each([
   ['a', { rewind: 'soon' }, 'E_OPTION_INVALID'],
   ['a', { since: 'e 1' }, 'E_POSITION_INVALID'],
   ['a', { since: 'e:1', rewind: 1 }, 'E_MESSAGE_INVALID'],
-])('refuses what cannot be meant: %s %j', async (key, options, code) => {
+])('refuses invalid arguments: %s %j', async (key, options, code) => {
   const { client } = createTestClient()
   await expect(client.history(key, options)).rejects.toMatchObject({ code })
 })
 
-it('rejects when nothing is logged, or more waits than may', async () => {
+it('rejects when nothing is logged, or too many reads wait', async () => {
   const { client } = createTestClient({ server: createTestServer({ historyMaxMessages: 0 }) })
   await expect(client.history('a')).rejects.toMatchObject({ code: 'E_UNSUPPORTED' })
   const { client: other, server } = createTestClient({ offlineQueue: { maxMessages: 1 } })

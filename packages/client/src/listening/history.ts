@@ -5,13 +5,13 @@ import { parseDuration } from './duration.js'
 import type { Replays } from './replays.js'
 import type { Request, Requests } from './requests.js'
 
-/** What {@link HistoryReads} works with. */
+/** Options and collaborators of {@link HistoryReads}. */
 export interface HistoryContext {
   readonly sender: Sender
   readonly requests: Requests
   readonly replays: Replays
   readonly timeoutMs: number
-  /** Reads that may wait for a connection. */
+  /** Limit of the reads that wait for a connection or an answer. */
   readonly maxReads: number
 }
 
@@ -20,7 +20,7 @@ interface Read {
   settle(result: HistoryResult<unknown> | WebMQError): void
 }
 
-/** Reads of the log by key. One that was cut off by a lost connection is asked again, within its time. */
+/** Reads of the log by key. After a lost connection a read is sent again, until its time is over. */
 export class HistoryReads {
   readonly #context: HistoryContext
   readonly #reads = new Set<Read>()
@@ -29,7 +29,7 @@ export class HistoryReads {
     this.#context = context
   }
 
-  /** As `client.history`. */
+  /** Implements `client.history`. */
   async read(key: string, options: HistoryOptions = {}): Promise<HistoryResult<unknown>> {
     const { sender, timeoutMs, maxReads } = this.#context
     const request = requestOf(key, options)
@@ -80,7 +80,7 @@ function requestOf(key: string, { limit = 100, since, rewind, reverse }: History
   if (!Number.isSafeInteger(limit) || limit < 0) throw new WebMQError('E_OPTION_INVALID', { detail: `limit ${limit}` })
   if (since !== undefined && !isPosition(since)) throw new WebMQError('E_POSITION_INVALID', { detail: since })
   const rewindMs = rewind === undefined ? undefined : parseDuration(rewind)
-  // From a place on, people read forward; otherwise they want what is newest.
+  // A read with a start goes forward from there; without one, it returns the newest messages.
   const isForward = !reverse && (since ?? rewindMs) !== undefined
   const share = isForward ? { limit } : { last: limit }
   return { verb: 'history', key, since, rewindMs, ...share, reverse: reverse || undefined }

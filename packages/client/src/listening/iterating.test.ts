@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { Message } from '../index.js'
-import { createTestClient, type createTestServer } from '../testing/index.js'
+import { createTestClient } from '../testing/index.js'
 
 beforeEach(() => {
   vi.useFakeTimers()
@@ -9,17 +9,11 @@ afterEach(() => {
   vi.useRealTimers()
 })
 
-/** Lets everything happen that needs no time. */
+/** Runs everything that needs no time. */
 const settle = () => vi.advanceTimersByTimeAsync(0)
-/** Longer than any first retry. */
-const _reconnect = () => vi.advanceTimersByTimeAsync(600)
-
-function _listensSent(server: ReturnType<typeof createTestServer>): unknown[] {
-  return server.received.filter(({ verb }) => verb === 'listen' || verb === 'unlisten')
-}
 
 describe('iteration', () => {
-  it('gives the messages since listen was called, in order, and unlistens when the loop is left', async () => {
+  it('yields the messages since listen was called, in order, and unlistens when the loop is left', async () => {
     const { client, server } = createTestClient()
     const subscription = client.listen('a')
     await subscription.ready
@@ -62,7 +56,7 @@ describe('iteration', () => {
     await expect(client.listen('a')[Symbol.asyncIterator]().next()).rejects.toMatchObject({ code: 'E_FORBIDDEN' })
   })
 
-  it('throws rather than lose messages when the loop is too slow, after what it has kept', async () => {
+  it('yields the buffered messages and then throws when the loop is too slow', async () => {
     const { client, server } = createTestClient()
     const errors: unknown[] = []
     client.on('error', ({ error }) => errors.push(error))
@@ -83,7 +77,7 @@ describe('iteration', () => {
   it.each([
     ['drop-oldest', [3, 4]],
     ['drop-newest', [1, 2]],
-  ] as const)('keeps a bounded number of messages with %s, and counts the others', async (overflow, kept) => {
+  ] as const)('keeps a limited number of messages with %s, and counts the others', async (overflow, kept) => {
     const { client, server } = createTestClient()
     const subscription = client.listen('a', { bufferMaxMessages: 2, overflow })
     await subscription.ready

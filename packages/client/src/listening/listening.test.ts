@@ -8,11 +8,8 @@ afterEach(() => {
   vi.useRealTimers()
 })
 
-/** Lets everything happen that needs no time. */
+/** Runs everything that needs no time. */
 const settle = () => vi.advanceTimersByTimeAsync(0)
-/** Longer than any first retry. */
-const _reconnect = () => vi.advanceTimersByTimeAsync(600)
-
 function listensSent(server: ReturnType<typeof createTestServer>): unknown[] {
   return server.received.filter(({ verb }) => verb === 'listen' || verb === 'unlisten')
 }
@@ -28,7 +25,7 @@ describe('listen', () => {
     expect(server.patterns).toEqual(['chat.*'])
   })
 
-  it('hands payload and message to the handler, for matching keys only', async () => {
+  it('passes payload and message to the handler, for matching keys only', async () => {
     const { client, server } = createTestClient()
     const handler = vi.fn()
     await client.listen('chat.*.message', handler).ready
@@ -66,7 +63,7 @@ describe('listen', () => {
     expect(server.patterns).toEqual([])
   })
 
-  it('lets a listen join one whose answer is still on its way', async () => {
+  it('lets a listen join one that still waits for its answer', async () => {
     const { client, server } = createTestClient()
     await client.connect()
     const first = client.listen('a', () => 1)
@@ -75,7 +72,7 @@ describe('listen', () => {
     expect(listensSent(server)).toHaveLength(1)
   })
 
-  it('is a set: the same pattern and handler give the same subscription', async () => {
+  it('returns the same subscription for the same pattern and handler', async () => {
     const { client, server } = createTestClient()
     const handler = vi.fn()
     const first = client.listen('a', handler)
@@ -109,12 +106,12 @@ describe('listen', () => {
     expect(subscriptions.map(({ state }) => state)).toEqual(['closed', 'closed', 'active'])
   })
 
-  it('throws at once for a pattern that cannot be', () => {
+  it('throws at once for an invalid pattern', () => {
     const { client } = createTestClient()
     expect(() => client.listen('a.b*', () => 1)).toThrow(expect.objectContaining({ code: 'E_PATTERN_INVALID' }))
   })
 
-  it('reports what handlers throw or reject with, and goes on with the others', async () => {
+  it('reports errors and rejections of handlers, and calls the others', async () => {
     const { client, server } = createTestClient()
     const errors: unknown[] = []
     const last = vi.fn()
@@ -133,7 +130,7 @@ describe('listen', () => {
     ])
   })
 
-  it('writes errors to the console when nobody handles them, also those of the error handler', async () => {
+  it('writes unhandled errors to the console, also those of the error handler', async () => {
     const { client, server } = createTestClient()
     const written = vi.spyOn(console, 'error').mockImplementation(() => undefined)
     await client.listen('a', () => {
@@ -167,7 +164,7 @@ describe('listen', () => {
     expect(calls).toEqual(['outer', 'inner'])
   })
 
-  it('rejects ready, closes and reports when the server refuses, without crashing those who do not look', async () => {
+  it('rejects ready, closes and reports when the server refuses, without an unhandled rejection', async () => {
     const { client, server } = createTestClient()
     const errors: unknown[] = []
     client.on('error', ({ error, pattern }) => errors.push([error, pattern]))
@@ -185,7 +182,7 @@ describe('listen', () => {
     await client.listen('secret.#', () => undefined).ready
   })
 
-  it('tries again when the broker is away or the answer does not come', async () => {
+  it('retries when the broker is away or the answer does not come', async () => {
     const { client, server } = createTestClient({ random: () => 0.5, ackTimeoutMs: 3_000 })
     server.refuse('listen', 'E_BROKER_UNAVAILABLE')
     server.ignore('listen')
@@ -199,7 +196,7 @@ describe('listen', () => {
     expect(subscription.state).toBe('active')
   })
 
-  it('reports a payload that cannot be decoded and goes on', async () => {
+  it('reports a payload that cannot be decoded, and handles the next message', async () => {
     const decode = vi.fn(([first]: Uint8Array) => {
       if (first === 1) throw new Error('unreadable')
       return first
@@ -215,7 +212,7 @@ describe('listen', () => {
     expect(handled).toEqual([2])
   })
 
-  it('begins where the app says: after a position, or with the last messages', async () => {
+  it('starts where the app asks: after a position, or with the last messages', async () => {
     const { client, server } = createTestClient()
     for (let n = 1; n <= 5; n++) server.publish('a', n)
     const since: [unknown, boolean][] = []
@@ -241,7 +238,7 @@ describe('listen', () => {
     expect(live).toEqual([6])
   })
 
-  it('hands bytes over as bytes', async () => {
+  it('delivers bytes as bytes', async () => {
     const { client, server } = createTestClient()
     const payloads: unknown[] = []
     await client.listen('a', (payload) => payloads.push(payload)).ready
@@ -279,7 +276,7 @@ describe('a signal', () => {
     expect(server.patterns).toEqual([])
   })
 
-  it('that is aborted already makes a closed subscription, whose ready says so', async () => {
+  it('that is already aborted makes a closed subscription with a rejected ready', async () => {
     const { client, server } = createTestClient()
     const subscription = client.listen('a', () => undefined, { signal: AbortSignal.abort() })
     expect(subscription.state).toBe('closed')
@@ -313,7 +310,7 @@ it('closes the subscriptions of a pattern that the server has revoked, and no ot
   expect(listensSent(server)).toHaveLength(2)
 })
 
-it('lets those who wait for an answer of their own have it when the listen of the others is revoked', async () => {
+it('keeps pending subscriptions when the listen of the active ones is revoked', async () => {
   const { client, server } = createTestClient()
   client.on('error', () => undefined)
   const active = client.listen('a', () => 1)

@@ -14,24 +14,24 @@ import { LiveSubscription } from './subscription.js'
 
 type From<V extends ServerMessage['verb']> = Extract<ServerMessage, { verb: V }>
 
-/** All subscriptions of one pattern; on the wire they are one listen. */
+/** All subscriptions of one pattern. On the wire they are one listen. */
 interface Listen {
   readonly pattern: string
   /** Replaced, never changed: handlers listen and unlisten while a message is being delivered. */
   subscriptions: readonly LiveSubscription[]
-  /** Who waits for the answer to a listen that asks for nothing but live messages; others may join. */
+  /** Subscriptions that wait for the answer to a listen without a replay; others may join them. */
   joinable?: LiveSubscription[] | undefined
   failedAttempts: number
   timer?: ReturnType<typeof setTimeout>
 }
 
-/** Whom the registry tells. */
+/** Receiver of the registry's events. */
 export interface ListensContext {
   onGap(gap: Gap): void
   onError(error: ClientError): void
 }
 
-/** Who listens with what; listens again after a reconnect, and says whether anything was missed. */
+/** The registry of subscriptions. Listens again after a reconnect, and reports gaps. */
 export class Listens {
   readonly #options: ResolvedOptions
   readonly #sender: Sender
@@ -41,7 +41,7 @@ export class Listens {
   readonly #replays: Replays
   readonly #saved: SavedPositions | undefined
   readonly #cache = new MatchCache<LiveSubscription>()
-  /** Position of the last live message: what matches a listen that was live before and came earlier is here [P-8.7]. */
+  /** Position of the last live message. Earlier messages of a listen that was live before it have arrived [P-8.7]. */
   #latest: ParsedPosition | undefined
   #downCount = 0
 
@@ -63,7 +63,7 @@ export class Listens {
   }
 
   /**
-   * Adds a subscription, or returns the one that has this pattern and this handler already.
+   * Adds a subscription, or returns the existing one with this pattern and handler.
    * @throws {WebMQError} `E_PATTERN_INVALID`.
    */
   add(pattern: string, handler: MessageHandler<unknown> | undefined, options: ListenOptions = {}): LiveSubscription {
@@ -78,7 +78,7 @@ export class Listens {
       backoffMs: (attempt) => backoffMs(attempt, this.#options),
     })
     if (subscription.state === 'closed') return subscription
-    // Who joins others begins with them; who comes first goes on from where a former page has stopped.
+    // The first subscription of a pattern continues where the previous page stopped. Later ones join it.
     if (isLive(subscription.start) && !listen.subscriptions.some(({ state }) => state === 'active')) {
       subscription.resume.advance(parsePosition(this.#saved?.get(pattern)))
     }
@@ -89,19 +89,19 @@ export class Listens {
     return subscription
   }
 
-  /** Ends the subscription of this handler, or all of the pattern; resolves when the server knows. */
+  /** Ends the subscription of this handler, or all of the pattern. Resolves when the server knows. */
   async unlisten(pattern: string, handler?: unknown): Promise<void> {
     const subscriptions = this.#listens.get(pattern)?.subscriptions ?? []
     const gone = subscriptions.filter((subscription) => !handler || subscription.handler === handler)
     await Promise.all(gone.map((subscription) => subscription.unlisten()))
   }
 
-  /** A connection is live: listen again with everything, from where each has stopped. */
+  /** A connection is live: every subscription listens again, from where it stopped. */
   up(): void {
     for (const listen of this.#listens.values()) this.#listen(listen)
   }
 
-  /** The connection is gone. */
+  /** The connection is lost. */
   down(): void {
     this.#downCount++
     this.#replays.clear()
@@ -126,7 +126,7 @@ export class Listens {
     this.#saved?.touch()
   }
 
-  /** Hands a message to every handler of every matching pattern, once. Cost for a known key: O(handlers). */
+  /** Passes a message to each handler of each matching pattern, once. Cost for a known key: O(handlers). */
   deliver({ key, payload: wirePayload, position: wirePosition, replayed }: From<'message'>): void {
     const text = this.#replays.complete(wirePosition)
     const position = parsePosition(text)
@@ -143,13 +143,15 @@ export class Listens {
     if (replayed) this.#replays.take(handOver)
     else {
       handOver(this.#cache.find(key, this.#subscriptions()))
-      // Last, for a handler may end the connection. Replays do not count: the log may be ahead of what is live.
+      // Last, because a handler may end the connection. Replays do not count: the log may be ahead of live messages.
       if (position) this.#latest = position
     }
     this.#saved?.touch()
   }
 
-  /** The server has ended a listen that a new token does not grant [P-5.5]. Those who wait for an answer get their own. */
+  /**
+   * The server has ended a listen that a new token does not grant [P-5.5]. Pending subscriptions get their own answer.
+   */
   revoked(pattern: string, error: WebMQError): void {
     const subscriptions = this.#listens.get(pattern)?.subscriptions ?? []
     this.#end(
@@ -167,7 +169,7 @@ export class Listens {
     this.#context.onGap(gap)
   }
 
-  /** Adds to what is there already, if it wants no more than that; otherwise asks the server. */
+  /** Joins an existing listen if the subscription needs no replay; otherwise sends a listen of its own. */
   #join(listen: Listen, subscription: LiveSubscription): void {
     if (isLive(subscription.start)) {
       const active = listen.subscriptions.find(({ state }) => state === 'active')
@@ -185,7 +187,7 @@ export class Listens {
     this.#ask(listen, [subscription])
   }
 
-  /** Asks for all that are pending: those who continue from the same position together. */
+  /** Sends a listen for all pending subscriptions; those with the same start share one. */
   #listen(listen: Listen): void {
     const groups = new Map<string, LiveSubscription[]>()
     for (const subscription of listen.subscriptions) {
@@ -214,7 +216,7 @@ export class Listens {
     let isGap = false
     for (const subscription of targets) {
       if (subscription.state !== 'pending') continue
-      // Never neither: without a word about what came in between, it has to be taken as lost.
+      // Without `recovered` and without a gap, the messages in between count as lost.
       const isResuming = since !== undefined || subscription.resume.wasLive
       const reason = gap ?? (isResuming && !recovered ? 'no-history' : undefined)
       isGap ||= reason !== undefined
@@ -230,8 +232,8 @@ export class Listens {
   }
 
   /**
-   * Asks for the next page of a replay: at once for those who have read this one, for each other when it has. So a replay is paced
-   * by its reader [P-6.9], and one who does not read holds nobody up.
+   * Requests the next page of a replay: at once for subscriptions that have read this one, for each other once it has.
+   * So the reader sets the pace of its replay [P-6.9], and a slow reader delays nobody else.
    */
   #turnPage(listen: Listen, targets: readonly LiveSubscription[]): void {
     const downCount = this.#downCount
@@ -263,7 +265,7 @@ export class Listens {
     }
     const { pattern } = listen
     if (error.code === 'E_POSITION_INVALID' && targets.some(({ resume }) => resume.position)) {
-      // Another broker has taken over, which cannot read the positions of the last one: go on, with a gap.
+      // The broker was replaced and cannot read positions of the previous one: continue, with a gap.
       for (const { resume } of targets) resume.lose()
       this.#ask(listen, [...targets])
       return
@@ -279,7 +281,7 @@ export class Listens {
     }
   }
 
-  /** Returns whether it was the last of its pattern. */
+  /** Removes a subscription. Returns whether it was the last of its pattern. */
   #forget(subscription: LiveSubscription): boolean {
     const listen = this.#listens.get(subscription.pattern)
     if (!listen?.subscriptions.includes(subscription)) return false
@@ -293,14 +295,14 @@ export class Listens {
   async #remove(subscription: LiveSubscription): Promise<void> {
     const { pattern } = subscription
     if (!this.#forget(subscription)) return
-    // One that never was live has changed nothing: frameworks end what they have just begun, and begin it again.
+    // Keep the position if the subscription was never live: frameworks end a subscription and start it again at once.
     if (subscription.resume.wasLive) this.#saved?.forget(pattern)
     if (!this.#sender.isLive) return
     await new Promise((resolve) => this.#requests.send({ verb: 'unlisten', pattern }, resolve))
   }
 }
 
-/** Whether nothing but live messages is asked for. */
+/** Whether a listen asks for live messages only. */
 function isLive({ since, last, rewindMs }: Start): boolean {
   return (since ?? last ?? rewindMs) === undefined
 }

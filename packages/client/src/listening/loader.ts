@@ -1,26 +1,28 @@
 import type { Gap } from '../events/events.js'
 import type { ListenOptions, Message } from '../types.js'
 
-/** What a {@link Loader} works with. */
+/** The loader's options and callbacks. */
 export interface LoaderContext {
-  /** Messages that are held while the app loads, at most. */
+  /** Limit of the messages that are buffered while the app loads. */
   readonly maxMessages: number
   /** Time before attempt number `attempt`, counted from 0. */
   backoffMs(attempt: number): number
-  /** The app has loaded: what was held is to be handed over, but for what it has up to `position`. */
-  onLoaded(held: readonly Message<unknown>[], position: string | undefined): void
-  /** More came than can be held: what was held is lost. Returns what is told of it. */
+  /** The app has loaded. Deliver the buffered messages, except those up to `position`. */
+  onLoaded(buffered: readonly Message<unknown>[], position: string | undefined): void
+  /** The buffer is full, and its messages are lost. Returns the gap to report. */
   onOverflow(): Gap
   onError(error: unknown): void
 }
 
-/** Runs the app's `load`, and holds messages meanwhile, so that none is missed between what is loaded and what is live. */
+/**
+ * Runs the app's `load` and buffers messages meanwhile, so that none is missing between loaded state and live messages.
+ */
 export class Loader {
   readonly #load: NonNullable<ListenOptions['load']>
   readonly #context: LoaderContext
-  #held: Message<unknown>[] = []
+  #buffered: Message<unknown>[] = []
   #waiting: (() => void)[] = []
-  /** Present from the first attempt until the app has loaded; aborted when the attempt counts no more. */
+  /** Set from the first attempt until the app has loaded; aborted when the attempt is obsolete. */
   #attempt: AbortController | undefined
   #timer: ReturnType<typeof setTimeout> | undefined
   #failedAttempts = 0
@@ -30,35 +32,35 @@ export class Loader {
     this.#context = context
   }
 
-  /** Whether the app loads, or is about to try again. */
+  /** Whether `load` is running, or about to be retried. */
   get isLoading(): boolean {
     return this.#attempt !== undefined
   }
 
-  /** Resolves when the app has loaded, or need not any more. */
+  /** Resolves when the app has loaded, or the subscription has ended. */
   whenLoaded(): Promise<void> {
     return new Promise((resolve) => this.#waiting.push(resolve))
   }
 
-  /** Keeps a message for later, if it has to wait; returns whether it has. */
-  hold(message: Message<unknown>): boolean {
+  /** Buffers a message if `load` is running. Returns whether it did. */
+  buffer(message: Message<unknown>): boolean {
     const attempt = this.#attempt
     if (!attempt) return false
-    if (this.#held.push(message) > this.#context.maxMessages) {
-      this.#held = []
-      // Between two attempts nothing is lost: what the next one loads has it.
+    if (this.#buffered.push(message) > this.#context.maxMessages) {
+      this.#buffered = []
+      // Between two attempts nothing is lost: the next attempt loads the state with these messages.
       if (!attempt.signal.aborted) this.#retry(this.#context.onOverflow())
     }
     return true
   }
 
-  /** Lets the app load; if it does already, from the beginning. */
+  /** Starts `load`, or starts it again if it is running. */
   start(gap?: Gap): void {
     this.#cancel()
     this.#attempt = new AbortController()
     const { signal } = this.#attempt
     const cause = gap ? 'gap' : 'initial'
-    // Not at once: the app may not have been given its subscription yet.
+    // In a later microtask: the app may not have its subscription yet.
     Promise.resolve()
       .then(() => (signal.aborted ? undefined : this.#load({ cause, gap, signal })))
       .then(
@@ -89,14 +91,14 @@ export class Loader {
 
   #loaded(position: string | undefined): void {
     this.#failedAttempts = 0
-    const held = this.#held
+    const buffered = this.#buffered
     this.#settle()
-    this.#context.onLoaded(held, position)
+    this.#context.onLoaded(buffered, position)
   }
 
   #settle(): void {
     this.#attempt = undefined
-    this.#held = []
+    this.#buffered = []
     for (const resolve of this.#waiting.splice(0)) resolve()
   }
 }

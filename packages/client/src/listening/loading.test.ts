@@ -9,12 +9,12 @@ afterEach(() => {
   vi.useRealTimers()
 })
 
-/** Lets everything happen that needs no time. */
+/** Runs everything that needs no time. */
 const settle = () => vi.advanceTimersByTimeAsync(0)
 /** Longer than any of the first retries. */
 const retry = () => vi.advanceTimersByTimeAsync(2_000)
 
-/** A `load` whose answers are given by hand. */
+/** A `load` whose promises the test settles. */
 function manualLoad() {
   const requests: LoadRequest[] = []
   const answers: { resolve(position?: string): void; reject(error: unknown): void }[] = []
@@ -28,7 +28,7 @@ function manualLoad() {
 }
 
 describe('load', () => {
-  it('runs when the listen is live, and what comes meanwhile is handled afterwards, in order', async () => {
+  it('runs when the listen is live; messages that arrive meanwhile are handled afterwards, in order', async () => {
     const { client, server } = createTestClient()
     const { load, requests, answers } = manualLoad()
     const handled: unknown[] = []
@@ -58,7 +58,7 @@ describe('load', () => {
     expect(load).toHaveBeenCalledTimes(1)
   })
 
-  it('leaves out what is loaded already, when it says up to where', async () => {
+  it('skips messages up to the position that it returns', async () => {
     const { client, server } = createTestClient()
     const { load, answers } = manualLoad()
     const handled: unknown[] = []
@@ -67,13 +67,13 @@ describe('load', () => {
     await settle()
     answers[0]?.resolve('epoch1:4')
     await settle()
-    // One that was on its way when the app had loaded it.
+    // 4 was on its way when the app had loaded it.
     for (const n of [4, 5]) server.publish('a', n)
     await settle()
     expect(handled).toEqual([5])
   })
 
-  it('runs again on every gap, of a reconnect as of a live listen, and not when nothing was missed', async () => {
+  it('runs again on every gap, after a reconnect and live, but not after a recovery', async () => {
     const { client, server } = createTestClient()
     const causes: unknown[] = []
     const load = ({ cause, gap }: LoadRequest) => void causes.push([cause, gap?.reason])
@@ -94,7 +94,7 @@ describe('load', () => {
     ])
   })
 
-  it('begins again when a gap comes while it runs; the first answer counts no more', async () => {
+  it('starts again on a gap during a run, and ignores the first answer', async () => {
     const { client, server } = createTestClient()
     const { load, requests, answers } = manualLoad()
     const handled: unknown[] = []
@@ -114,7 +114,7 @@ describe('load', () => {
     expect(handled).toEqual([1, 2])
   })
 
-  it('is tried again when it throws, and the app is told', async () => {
+  it('is retried when it throws, with an error event', async () => {
     const { client, server } = createTestClient()
     const errors: ClientError[] = []
     client.on('error', (error) => errors.push(error))
@@ -137,7 +137,7 @@ describe('load', () => {
     ])
   })
 
-  it('is a gap, and is run again, when more comes than may wait', async () => {
+  it('reports a gap and runs again when too many messages wait', async () => {
     const { client, server } = createTestClient()
     const gaps: Gap[] = []
     client.on('gap', (gap) => gaps.push(gap))
@@ -150,7 +150,7 @@ describe('load', () => {
     await settle()
     expect(requests[0]?.signal.aborted).toBe(true)
     expect(gaps).toEqual([{ pattern: 'a', reason: 'limit' }])
-    // Before the next attempt begins, messages are lost to nobody: it loads what they said.
+    // Between two attempts no message is lost: the next attempt loads the state with all of them.
     for (const n of [5, 6, 7, 8]) server.publish('a', n)
     await retry()
     expect(requests[1]).toMatchObject({ cause: 'gap', gap: { reason: 'limit' } })
@@ -163,7 +163,7 @@ describe('load', () => {
     expect(subscription.isLoading).toBe(false)
   })
 
-  it('goes on over a reconnect, and ends with its subscription', async () => {
+  it('continues across a reconnect, and ends with its subscription', async () => {
     const { client, server } = createTestClient()
     const { load, requests, answers } = manualLoad()
     const handled: unknown[] = []

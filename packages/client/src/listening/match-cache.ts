@@ -1,13 +1,13 @@
 import { matches } from '../protocol/index.js'
 
-/** Keys that are remembered. Bounds memory when keys hold ids. */
+/** Limit of cached keys. Limits memory when keys contain ids. */
 const MAX_KEYS = 1_024
 
-/** Which patterns a key matches, worked out once per key. Cost for a known key: O(1). */
+/** Caches which patterns match a key. Cost for a known key: O(1). */
 export class MatchCache<T extends { readonly pattern: string }> {
   readonly #found = new Map<string, readonly T[]>()
 
-  /** Those of `candidates` whose pattern matches, in their order. */
+  /** The candidates whose pattern matches, in their order. */
   find(key: string, candidates: Iterable<T>): readonly T[] {
     let found = this.#found.get(key)
     if (!found) {
@@ -18,7 +18,7 @@ export class MatchCache<T extends { readonly pattern: string }> {
     return found
   }
 
-  /** To be called when the candidates have changed. */
+  /** Call it when the candidates have changed. */
   clear(): void {
     this.#found.clear()
   }

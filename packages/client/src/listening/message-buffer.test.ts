@@ -20,7 +20,7 @@ it('rejects waiting readers with the error it ends with', async () => {
   await expect(buffer.next()).rejects.toThrow('over')
 })
 
-it.each(['close', 'drop-oldest', 'drop-newest'] as const)('never keeps more than its bound: %s', async (overflow) => {
+it.each(['close', 'drop-oldest', 'drop-newest'] as const)('never keeps more than its limit: %s', async (overflow) => {
   await fc.assert(
     fc.asyncProperty(fc.array(fc.nat()), fc.integer({ min: 1, max: 5 }), async (items, max) => {
       const buffer = new MessageBuffer<number>(max, overflow)

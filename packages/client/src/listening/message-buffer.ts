@@ -9,15 +9,15 @@ interface Reader<T> {
 
 const DONE = { done: true, value: undefined } as const
 
-/** A bounded queue between messages that come when they come and a loop that takes them one by one. */
+/** A bounded queue between arriving messages and a loop that takes them one by one. */
 export class MessageBuffer<T> {
   readonly #maxMessages: number
   readonly #overflow: Overflow
   readonly #items: T[] = []
   readonly #readers: Reader<T>[] = []
-  /** Waits for everything to be taken. */
+  /** Called when every message was taken. */
   #onEmpty: (() => void) | undefined
-  /** The one that was taken last. */
+  /** The last message that was taken. */
   taken: T | undefined
   #ended = false
   #error: unknown
@@ -31,7 +31,7 @@ export class MessageBuffer<T> {
     return this.#items.length
   }
 
-  /** Resolves when everything has been taken, or nobody will; `undefined` when that is so now. Called again only then. */
+  /** Resolves when every message was taken, or none will be; `undefined` if that is so now. Called again only then. */
   whenEmpty(): Promise<void> | undefined {
     if (this.#items.length === 0 || this.#ended) return undefined
     return new Promise((resolve) => {
@@ -39,7 +39,9 @@ export class MessageBuffer<T> {
     })
   }
 
-  /** Returns what happened: `kept`, or that the buffer was full and a message was lost (`dropped`), or must be (`full`). */
+  /**
+   * Adds a message. `dropped`: the buffer was full, and one message was dropped. `full`: the caller must end the loop.
+   */
   push(item: T): 'kept' | 'dropped' | 'full' {
     const reader = this.#readers.shift()
     if (reader) {
@@ -57,7 +59,9 @@ export class MessageBuffer<T> {
     return 'kept'
   }
 
-  /** Resolves with the oldest message, once there is one; after the end, with what is left and then `done`. */
+  /**
+   * Resolves with the oldest message, once there is one; after the end, with the remaining messages and then `done`.
+   */
   next(): Promise<Result<T>> {
     if (this.#items.length > 0) {
       const value = this.#items.shift() as T
@@ -70,7 +74,7 @@ export class MessageBuffer<T> {
     return new Promise((resolve, reject) => this.#readers.push({ resolve, reject }))
   }
 
-  /** No message comes any more. With an error, readers get it after the messages that are left. */
+  /** No more messages follow. Readers get the remaining messages, then the error if there is one. */
   end(error?: unknown): void {
     if (this.#ended) return
     this.#ended = true

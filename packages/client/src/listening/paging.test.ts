@@ -9,7 +9,7 @@ afterEach(() => {
   vi.useRealTimers()
 })
 
-/** Lets everything happen that needs no time. */
+/** Runs everything that needs no time. */
 const settle = () => vi.advanceTimersByTimeAsync(0)
 /** Longer than any of the first retries. */
 const reconnect = () => vi.advanceTimersByTimeAsync(2_000)
@@ -21,7 +21,7 @@ function listensSent(server: ReturnType<typeof createTestServer>): unknown[] {
 }
 
 describe('a replay in pages [P-6.9]', () => {
-  it('is one replay: ready resolves once, with the sum, and live messages come after it', async () => {
+  it('is one replay: ready resolves once, with the sum, before live messages', async () => {
     const { client, server } = createTestClient({ server: createTestServer({ replayPageMessages: 4 }) })
     const handled: unknown[] = []
     const results: ListenResult[] = []
@@ -43,7 +43,7 @@ describe('a replay in pages [P-6.9]', () => {
     ])
   })
 
-  it('begins anywhere: with the last messages, or with those of some time', async () => {
+  it('starts with the last messages, or with those of a time span', async () => {
     const server = createTestServer({ replayPageMessages: 2 })
     for (const n of numbers(1, 3)) server.publish('a', n)
     await vi.advanceTimersByTimeAsync(60_000)
@@ -64,7 +64,7 @@ describe('a replay in pages [P-6.9]', () => {
     expect(listensSent(server)[1]).toMatchObject({ rewindMs: 30_000 })
   })
 
-  it('neither doubles nor loses what comes live meanwhile for another handler of the pattern', async () => {
+  it('neither duplicates nor loses live messages of another handler of the pattern', async () => {
     const server = createTestServer({ replayPageMessages: 2 })
     const { client } = createTestClient({ server })
     const live: unknown[] = []
@@ -77,7 +77,7 @@ describe('a replay in pages [P-6.9]', () => {
       'a',
       (payload) => {
         replayed.push(payload)
-        // In the middle of every page something new comes.
+        // A new message arrives in the middle of every page.
         if (next <= 10) server.publish('a', next++)
       },
       { since: 'epoch1:0' },
@@ -90,7 +90,7 @@ describe('a replay in pages [P-6.9]', () => {
     expect(replayed).toEqual(numbers(1, 11))
   })
 
-  it('goes on from the last message that was handled when the connection is lost in the middle', async () => {
+  it('continues from the last handled message when the connection is lost in the middle', async () => {
     const { client, server } = createTestClient({ server: createTestServer({ replayPageMessages: 3 }) })
     const handled: unknown[] = []
     const results: ListenResult[] = []
@@ -118,7 +118,7 @@ describe('a replay in pages [P-6.9]', () => {
     expect(results).toHaveLength(2)
   })
 
-  it('is not recovered when one of its pages has a gap, which is told once', async () => {
+  it('is not recovered when one of its pages has a gap, and reports the gap once', async () => {
     const { client, server } = createTestClient({
       server: createTestServer({ replayPageMessages: 3, historyMaxMessages: 8 }),
     })
@@ -137,7 +137,7 @@ describe('a replay in pages [P-6.9]', () => {
     expect(handled).toEqual(numbers(3, 10))
   })
 
-  it('is paced by a loop that reads it: no more than a page waits', async () => {
+  it('is paced by its loop: at most one page waits', async () => {
     const server = createTestServer({ replayPageMessages: 5 })
     for (const n of numbers(1, 20)) server.publish('a', n)
     const { client } = createTestClient({ server })
@@ -153,7 +153,7 @@ describe('a replay in pages [P-6.9]', () => {
     expect(payloads).toEqual(numbers(1, 20))
   })
 
-  it('is not held up by a loop that nobody runs', async () => {
+  it('does not wait for a loop that never runs', async () => {
     const { client, server } = createTestClient({ server: createTestServer({ replayPageMessages: 3 }) })
     const handled: unknown[] = []
     const idle = client.listen('a')
@@ -167,7 +167,7 @@ describe('a replay in pages [P-6.9]', () => {
     expect([subscription.state, idle.state]).toEqual(['active', 'pending'])
   })
 
-  it('ends in the middle when nobody wants it any more', async () => {
+  it('ends in the middle when its subscription ends', async () => {
     const server = createTestServer({ replayPageMessages: 2 })
     for (const n of numbers(1, 6)) server.publish('a', n)
     const { client } = createTestClient({ server })
@@ -188,7 +188,7 @@ describe('a replay in pages [P-6.9]', () => {
 })
 
 describe('the position of a pong [P-9.7]', () => {
-  it('is where a quiet subscription goes on, though the log has lost what came after its own', async () => {
+  it('is where a quiet subscription continues, though the log lost the messages after its own position', async () => {
     const server = createTestServer({ historyMaxMessages: 10, heartbeatMs: 1_000 })
     const { client } = createTestClient({ server })
     const gap = vi.fn()
@@ -205,13 +205,13 @@ describe('the position of a pong [P-9.7]', () => {
     expect(gap).not.toHaveBeenCalled()
   })
 
-  it('counts for nothing while a replay is not complete', async () => {
+  it('does not count while a replay is incomplete', async () => {
     const server = createTestServer({ replayPageMessages: 2, heartbeatMs: 1_000 })
     for (const n of numbers(1, 6)) server.publish('a', n)
     const { client } = createTestClient({ server })
     const subscription = client.listen('a', { last: 6 })
     const payloads: unknown[] = []
-    // The first page waits to be read while pings are answered.
+    // The first page stays unread while pings are answered.
     await vi.advanceTimersByTimeAsync(3_000)
     expect(server.received.filter(({ verb }) => verb === 'ping').length).toBeGreaterThan(0)
     server.drop()
@@ -223,8 +223,8 @@ describe('the position of a pong [P-9.7]', () => {
     expect(payloads).toEqual(numbers(1, 6))
   })
 
-  it('outlives live messages without a position', async () => {
-    // Symptom: a gap that is none. Cause: a message of a key that is not logged made the client forget how far it was.
+  it('still counts after live messages without a position', async () => {
+    // Symptom: a false gap. Cause: a message of a key without a log made the client forget its position.
     const server = createTestServer({ historyMaxMessages: 10 })
     const { client } = createTestClient({ server })
     const subscription = client.listen('quiet', () => undefined)

@@ -8,10 +8,10 @@ it.each([
   // As numbers, not as text.
   ['e:9', 'e:10', true],
   ['e:10', 'e:9', false],
-  // The epoch is what is before the last colon [P-8.1].
+  // The epoch is the part before the last colon [P-8.1].
   ['a:b:4', 'a:b:5', true],
   ['a:x:4', 'a:b:5', false],
-  // Of another epoch, or not a number: nothing is known.
+  // Another epoch, or not a number: unknown.
   ['f:4', 'e:5', false],
   ['e:17-1', 'e:17-2', false],
   ['e:17-1', 'e:17-1', true],
@@ -19,6 +19,6 @@ it.each([
   expect(isSeen(parsePosition(position), parsePosition(seen))).toBe(expected)
 })
 
-it('was not seen by someone who has seen nothing', () => {
+it('is not seen without a known position', () => {
   expect(isSeen(parsePosition('e:1'), undefined)).toBe(false)
 })

@@ -9,7 +9,7 @@ afterEach(() => {
   vi.useRealTimers()
 })
 
-/** Lets everything happen that needs no time. */
+/** Runs everything that needs no time. */
 const settle = () => vi.advanceTimersByTimeAsync(0)
 /** Longer than any first retry. */
 const reconnect = () => vi.advanceTimersByTimeAsync(600)
@@ -19,7 +19,7 @@ function listensSent(server: ReturnType<typeof createTestServer>): unknown[] {
 }
 
 describe('after a reconnect', () => {
-  it('listens again from the last position and handles what was missed, once, before live messages', async () => {
+  it('listens again from the last position and handles missed messages, once, before live ones', async () => {
     const { client, server } = createTestClient()
     const handled: unknown[] = []
     const subscription = client.listen('a', (payload, { replayed }) => handled.push([payload, replayed]))
@@ -46,7 +46,7 @@ describe('after a reconnect', () => {
     ])
   })
 
-  it('gives messages their full positions, also when the log begins anew meanwhile [P-8.8]', async () => {
+  it('gives messages full positions, also when the log starts anew meanwhile [P-8.8]', async () => {
     const { client, server } = createTestClient()
     const positions: unknown[] = []
     await client.listen('a', (_payload, { position }) => positions.push(position)).ready
@@ -65,7 +65,7 @@ describe('after a reconnect', () => {
     expect(listensSent(server).at(-1)).toMatchObject({ since: 'epoch2:2' })
   })
 
-  it('continues from where the listen began when nothing has come since', async () => {
+  it('continues from the start of the listen when no message has come since', async () => {
     const { client, server } = createTestClient()
     server.publish('a', 1)
     const handled: unknown[] = []
@@ -77,7 +77,7 @@ describe('after a reconnect', () => {
     expect(handled).toEqual([2])
   })
 
-  it('hands overlapping patterns what each has missed, though one of them was quiet for long', async () => {
+  it('gives each of several overlapping patterns what it missed, also after a long quiet time', async () => {
     const { client, server } = createTestClient()
     const wide: unknown[] = []
     const narrow: unknown[] = []
@@ -101,7 +101,7 @@ describe('after a reconnect', () => {
     expect(narrow).toEqual([3, 5, 6])
   })
 
-  it('finds no gap for a quiet pattern beside a busy one, though the log has lost what came after its last message', async () => {
+  it('reports no gap for a quiet pattern beside a busy one, though the log lost the messages after its position', async () => {
     const { client, server } = createTestClient({ server: createTestServer({ historyMaxMessages: 10 }) })
     const gap = vi.fn()
     client.on('gap', gap)
@@ -121,7 +121,7 @@ describe('after a reconnect', () => {
     expect(gap).not.toHaveBeenCalled()
   })
 
-  it('continues a replay that was cut off, without doubles', async () => {
+  it('continues an interrupted replay, without duplicates', async () => {
     const { client, server } = createTestClient()
     const handled: unknown[] = []
     await client.listen('a', (payload) => {
@@ -141,7 +141,7 @@ describe('after a reconnect', () => {
   it.each([
     ['history-expired', 'expireHistory'],
     ['epoch-changed', 'restartHistory'],
-  ] as const)('says that messages may be missing when the log has lost them: %s', async (reason, lose) => {
+  ] as const)('reports a gap when the log has lost messages: %s', async (reason, lose) => {
     const { client, server } = createTestClient()
     const gaps: Gap[] = []
     const own: Gap[] = []
@@ -164,7 +164,7 @@ describe('after a reconnect', () => {
     expect(handled).toEqual([2])
   })
 
-  it('says so too when the server keeps no log at all, but not to those who begin', async () => {
+  it('reports a gap when the server keeps no log, but not to new listens', async () => {
     const server = createTestServer({ historyMaxMessages: 0 })
     const { client } = createTestClient({ server })
     const gaps: ClientEvents['gap'][] = []
@@ -180,7 +180,7 @@ describe('after a reconnect', () => {
     expect(await young.ready).toEqual({ recovered: false, replayed: 0 })
   })
 
-  it('goes on with a gap when the server cannot read the position', async () => {
+  it('continues with a gap when the server cannot read the position', async () => {
     const { client, server } = createTestClient()
     const gaps: Gap[] = []
     client.on('gap', (gap) => gaps.push(gap))
@@ -195,7 +195,7 @@ describe('after a reconnect', () => {
     expect(handled).toEqual([1])
   })
 
-  it('does not listen again with what was unlistened meanwhile', async () => {
+  it('does not listen again with patterns that were unlistened meanwhile', async () => {
     const { client, server } = createTestClient()
     const subscription = client.listen('a', () => undefined)
     await subscription.ready
@@ -207,7 +207,7 @@ describe('after a reconnect', () => {
     expect(server.patterns).toEqual(['b'])
   })
 
-  it('keeps one promise while it waits, and another one afterwards', async () => {
+  it('keeps one ready promise while it waits, and has a new one after that', async () => {
     const { client, server } = createTestClient()
     const subscription = client.listen('a', () => undefined)
     const first = subscription.ready
@@ -222,7 +222,7 @@ describe('after a reconnect', () => {
   })
 })
 
-it('passes on that the server has lost messages for this connection', async () => {
+it('reports messages that the server lost for this connection', async () => {
   const { client, server } = createTestClient()
   const gaps: Gap[] = []
   client.on('gap', (gap) => gaps.push(gap))

@@ -2,24 +2,24 @@ import { PositionBase, type ServerMessage } from '../protocol/index.js'
 import type { Message } from '../types.js'
 import type { ParsedPosition } from './position.js'
 
-/** Whom messages from the log are handed to. */
+/** Receiver of messages from the log. */
 export interface ReplayTarget {
   deliver(message: Message<unknown>, position: ParsedPosition | undefined): void
 }
 
-/** Messages from the log that follow an `ok`, without anything in between [P-6.4]. */
+/** Messages from the log that follow an `ok`, with nothing in between [P-6.4]. */
 interface Replay {
   readonly targets: readonly ReplayTarget[]
   left: number
   done(): void
 }
 
-/** Whose the messages are that come from the log, and what their positions are relative to. Begins anew with each connection. */
+/** Assigns replayed messages to their requests, and completes relative positions. Starts anew with each connection. */
 export class Replays {
   readonly #positions = new PositionBase()
   #replay: Replay | undefined
 
-  /** The messages that follow this answer go to these; `done` is called after the last. */
+  /** The messages that follow this answer go to these targets; `done` is called after the last. */
   expect(
     { position, replayed = 0 }: Extract<ServerMessage, { verb: 'ok' }>,
     targets: readonly ReplayTarget[],
@@ -35,7 +35,7 @@ export class Replays {
     return this.#positions.complete(position)
   }
 
-  /** Hands a message over to whom it is for: nobody, when its answer was late and nobody waits any more. */
+  /** Passes a message to its targets. Drops it if the answer came after its request had timed out. */
   take(handOver: (targets: readonly ReplayTarget[]) => void): void {
     const replay = this.#replay
     if (!replay) return
@@ -46,7 +46,7 @@ export class Replays {
     replay.done()
   }
 
-  /** The connection is gone. */
+  /** The connection is lost. */
   clear(): void {
     this.#replay = undefined
     this.#positions.clear()

@@ -4,10 +4,10 @@ import { type ClientMessage, type PresenceOp, type ServerMessage, WebMQError } f
 
 type From<V extends ServerMessage['verb']> = Extract<ServerMessage, { verb: V }>
 
-/** What became of a request: the server's `ok`, its error, `E_TIMEOUT` or `E_DISCONNECTED`. */
+/** The outcome of a request: the server's `ok`, its error, `E_TIMEOUT` or `E_DISCONNECTED`. */
 export type Reply = From<'ok'> | WebMQError
 
-/** A request before it has an id. Options that are `undefined` are left out. */
+/** A request without its id. Options that are `undefined` are left out. */
 export type Request =
   | ({ readonly verb: 'listen' | 'unlisten'; readonly pattern: string } & Start)
   | ({ readonly verb: 'history'; readonly key: string } & Start & {
@@ -22,14 +22,16 @@ export type Request =
       readonly data?: string | undefined
     }
 
-/** Where a replay is to begin; at most one of them for a listen. */
+/** Where a replay begins; a listen sets at most one of these. */
 export interface Start {
   readonly since?: string | undefined
   readonly last?: number | undefined
   readonly rewindMs?: number | undefined
 }
 
-/** Requests that wait for their answers. Each gets exactly one: from the server, from its timer, or from the lost connection. */
+/**
+ * Requests without an answer yet. Each gets exactly one: from the server, from its timer, or from a lost connection.
+ */
 export class Requests {
   readonly #sender: Sender
   readonly #timeoutMs: number
@@ -41,7 +43,7 @@ export class Requests {
     this.#timeoutMs = timeoutMs
   }
 
-  /** Sends a request; the connection must be live. */
+  /** Sends a request. The connection must be live. */
   send(request: Request, onReply: (reply: Reply) => void): void {
     const id = `l${++this.#lastId}`
     const settle = (answer: Reply) => {
@@ -51,18 +53,18 @@ export class Requests {
     }
     const timer = setTimeout(() => settle(new WebMQError('E_TIMEOUT')), this.#timeoutMs)
     this.#waiting.set(id, settle)
-    // The encoder leaves out options that are undefined.
+    // The encoder leaves out options that are `undefined`.
     this.#sender.send({ ...request, id } as ClientMessage)
   }
 
-  /** Takes a message of the server; returns whether it was an answer to one of these. */
+  /** Handles an answer of the server. Returns whether it belongs to one of these requests. */
   answer(message: From<'ok'> | From<'error'>): boolean {
     const settle = this.#waiting.get(message.id ?? '')
     settle?.(message.verb === 'ok' ? message : errorOfServer(message))
     return settle !== undefined
   }
 
-  /** The connection is gone. */
+  /** The connection is lost. */
   down(): void {
     for (const settle of [...this.#waiting.values()]) settle(new WebMQError('E_DISCONNECTED'))
   }

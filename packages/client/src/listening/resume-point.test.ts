@@ -5,7 +5,7 @@ import { ResumePoint } from './resume-point.js'
 const at = (text: string) => parsePosition(text)
 
 describe('ResumePoint', () => {
-  it('goes forward only, and takes a position of another epoch for a new one', () => {
+  it('moves forward only, and treats a position of another epoch as new', () => {
     const resume = new ResumePoint(at('e:5'))
     resume.advance(at('e:4'))
     resume.advance(undefined)
@@ -14,7 +14,7 @@ describe('ResumePoint', () => {
     expect(resume.position?.text).toBe('f:1')
   })
 
-  it('says what is new: unknown positions always are', () => {
+  it('reports new positions; unknown ones are always new', () => {
     const resume = new ResumePoint(at('e:5'))
     expect(resume.advance(at('e:5'))).toBe(false)
     expect(resume.advance(undefined)).toBe(true)
@@ -23,7 +23,7 @@ describe('ResumePoint', () => {
     expect(new ResumePoint().advance(at('e:1'))).toBe(true)
   })
 
-  it('continues after the last live message of the connection, when that came after the listen was live', () => {
+  it('continues after the last live message of the connection if it came after the listen was live', () => {
     const before = at('e:7')
     const resume = new ResumePoint(at('e:5'))
     resume.live(before)
@@ -31,14 +31,14 @@ describe('ResumePoint', () => {
     expect(resume.at(at('e:9'))?.text).toBe('e:9')
   })
 
-  it('does not trust a live message of another log, or one that is older', () => {
+  it('ignores a live message of another log, or an older one', () => {
     const resume = new ResumePoint(at('e:5'))
     resume.live(undefined)
     expect(resume.at(at('f:9'))?.text).toBe('e:5')
     expect(resume.at(at('e:4'))?.text).toBe('e:5')
   })
 
-  it('takes what the app has loaded only when that is known to be ahead', () => {
+  it('takes the position of load only if it is known to be ahead', () => {
     const unknown = new ResumePoint()
     unknown.catchUp(at('e:3'))
     expect(unknown.position).toBeUndefined()
@@ -50,7 +50,7 @@ describe('ResumePoint', () => {
     expect(resume.position?.text).toBe('e:8')
   })
 
-  it('is a gap from then on, when its position was lost', () => {
+  it('is a gap after its position was lost', () => {
     const resume = new ResumePoint(at('e:5'))
     expect(resume.wasLive).toBe(false)
     resume.lose()

@@ -10,12 +10,12 @@ afterEach(() => {
   vi.unstubAllGlobals()
 })
 
-/** Lets everything happen that needs no time. */
+/** Runs everything that needs no time. */
 const settle = () => vi.advanceTimersByTimeAsync(0)
-/** Longer than the interval of writes. */
+/** Longer than the write interval. */
 const written = () => vi.advanceTimersByTimeAsync(1_000)
 
-/** What `sessionStorage` is, without a page. */
+/** A `sessionStorage` in memory. */
 class MemoryStore implements PositionStore {
   readonly items = new Map<string, string>()
   writeCount = 0
@@ -39,7 +39,7 @@ class MemoryStore implements PositionStore {
   }
 }
 
-/** Another page with the same store. */
+/** Opens another page with the same store. */
 function openPage(server: TestServer, resume: NonNullable<ClientOptions['resume']>) {
   const { client } = createTestClient({ server, resume })
   const errors: ClientError[] = []
@@ -48,14 +48,14 @@ function openPage(server: TestServer, resume: NonNullable<ClientOptions['resume'
 }
 
 describe('resume', () => {
-  it('goes on where the former page has stopped, and says whether anything is missing', async () => {
+  it('continues where the previous page stopped, and says whether anything is missing', async () => {
     const [server, store] = [createTestServer(), new MemoryStore()]
     const before = openPage(server, store).client
     await before.listen('a', () => undefined).ready
     server.publish('a', 1)
     await written()
     expect(store.positions).toEqual({ a: 'epoch1:1' })
-    // The page is gone without a word.
+    // The page vanishes.
     server.drop({ code: 4501 })
     await settle()
     server.publish('a', 2)
@@ -66,7 +66,7 @@ describe('resume', () => {
     expect(await first.ready).toEqual({ recovered: true, replayed: 1, position: 'epoch1:2' })
     expect(await second.ready).toMatchObject({ recovered: true })
     expect(handled).toEqual([[2, true]])
-    // Who comes later begins with those who are there.
+    // A later subscription joins the existing ones.
     expect(await client.listen('a', () => 3).ready).toMatchObject({ recovered: false, replayed: 0 })
     await client.close()
     server.publish('a', 3)
@@ -77,7 +77,7 @@ describe('resume', () => {
     })
   })
 
-  it('keeps out of the way of listens that say where they begin', async () => {
+  it('does not affect listens with a start option', async () => {
     const [server, store] = [createTestServer(), new MemoryStore()]
     store.setItem('webmq:ws://test.invalid/ws', '{"a":"epoch1:0"}')
     server.publish('a', 1)
@@ -108,7 +108,7 @@ describe('resume', () => {
     expect(vi.getTimerCount()).toBe(0)
   })
 
-  it('keeps what was handled: not what a loop has not taken, nor what waits for load', async () => {
+  it('saves the handled messages only: not those that a loop has not taken or that wait for load', async () => {
     const [server, store] = [createTestServer(), new MemoryStore()]
     const { client } = openPage(server, store)
     const looped = client.listen('loop')
@@ -125,7 +125,7 @@ describe('resume', () => {
     expect(store.positions).toEqual({ loop: 'epoch1:2' })
   })
 
-  it('moves on with what a quiet pattern has been told by others', async () => {
+  it('advances a quiet pattern with messages of other patterns', async () => {
     const [server, store] = [createTestServer(), new MemoryStore()]
     const { client } = openPage(server, store)
     await client.listen('quiet', () => undefined).ready
@@ -136,7 +136,7 @@ describe('resume', () => {
     expect(store.positions).toEqual({ quiet: 'epoch1:k', busy: 'epoch1:k' })
   })
 
-  it('forgets a pattern that the app does not want any more', async () => {
+  it('deletes the position of a pattern that the app unlistens', async () => {
     const [server, store] = [createTestServer(), new MemoryStore()]
     const { client } = openPage(server, store)
     const subscription = client.listen('a', () => undefined)
@@ -148,8 +148,9 @@ describe('resume', () => {
     expect(store.items.size).toBe(0)
   })
 
-  it('is kept when a listen is ended at once and begun again, as React does while developing', async () => {
-    // Symptom: a reloaded page misses messages, in development only. Cause: `unlisten` forgot a position that nobody had used yet.
+  it('keeps the position when a listen ends and starts again at once, as in React development mode', async () => {
+    // Symptom: a reloaded page misses messages, in development only. Cause: `unlisten` deleted a position before its
+    // first use.
     const [server, store] = [createTestServer(), new MemoryStore()]
     store.setItem('webmq:ws://test.invalid/ws', '{"a":"epoch1:0"}')
     server.publish('a', 1)
@@ -158,7 +159,7 @@ describe('resume', () => {
     expect(await client.listen('a', () => undefined).ready).toMatchObject({ recovered: true, replayed: 1 })
   })
 
-  it('keeps a bounded number of patterns, those that have moved last', async () => {
+  it('keeps a limited number of patterns, the most recently moved ones', async () => {
     const [server, store] = [createTestServer(), new MemoryStore()]
     const old = Object.fromEntries(Array.from({ length: 100 }, (_, index) => [`old.${index}`, 'epoch1:0']))
     store.setItem('webmq:ws://test.invalid/ws', JSON.stringify(old))
@@ -187,7 +188,7 @@ describe('resume', () => {
       { getItem: () => fail('SecurityError'), setItem: () => fail('SecurityError'), removeItem: () => 0 },
     ],
     ['is not there', 'session'],
-  ])('tells once of a store that %s, and goes on without it', async (_name, store) => {
+  ])('reports a store that %s once, and continues without it', async (_name, store) => {
     const server = createTestServer()
     const { client, errors } = openPage(server, store)
     const handled: unknown[] = []
@@ -201,7 +202,7 @@ describe('resume', () => {
     expect(handled).toEqual([1, 2, 3])
   })
 
-  it('takes no nonsense from a store', async () => {
+  it('ignores invalid data of a store', async () => {
     const [server, store] = [createTestServer(), new MemoryStore()]
     store.setItem('webmq:ws://test.invalid/ws', '{"a":"not a position","b":7,"c":null}')
     const { client, errors } = openPage(server, store)

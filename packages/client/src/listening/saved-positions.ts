@@ -4,22 +4,22 @@ import { isPosition } from '../protocol/index.js'
 /** Positions are written at most this often, and when the page goes away. */
 const WRITE_INTERVAL_MS = 1_000
 
-/** Patterns whose positions are kept; over it, those are forgotten that have not moved for longest. */
+/** Limit of stored patterns. Beyond it, the pattern whose position moved least recently is removed. */
 const MAX_PATTERNS = 100
 
-/** What {@link SavedPositions} works with. */
+/** Options and callbacks of {@link SavedPositions}. */
 export interface SavedPositionsContext {
   /** `session`: the page's `sessionStorage`. */
   readonly store: PositionStore | 'session'
-  /** Tells clients of one page apart. */
+  /** Separates the clients of one page. */
   readonly name: string
   /** Positions up to which everything was handled, by pattern. */
   collect(): Iterable<readonly [pattern: string, position: string]>
-  /** Called once at most: then the store is left alone. */
+  /** Called at most once: after a failure the store is no longer used. */
   onError(error: unknown): void
 }
 
-/** Positions that outlive the page: where the listens of the next one begin. */
+/** Positions that survive a reload: the next page starts its listens there. */
 export class SavedPositions {
   readonly #context: SavedPositionsContext
   readonly #item: string
@@ -30,11 +30,11 @@ export class SavedPositions {
   constructor(context: SavedPositionsContext) {
     this.#context = context
     this.#item = `webmq:${context.name}`
-    // Not `beforeunload`, nor `unload`: a page that asks for them loses the back/forward cache.
+    // Not `beforeunload` or `unload`: a page with such handlers loses the back/forward cache.
     globalThis.addEventListener?.('pagehide', this.#write)
   }
 
-  /** Where a former page has stopped. */
+  /** Position at which the previous page stopped. */
   get(pattern: string): string | undefined {
     return this.#read().get(pattern)
   }
@@ -44,12 +44,12 @@ export class SavedPositions {
     this.#timer ??= setTimeout(this.#write, WRITE_INTERVAL_MS)
   }
 
-  /** The app does not want the pattern any more. */
+  /** The app has ended its last subscription of the pattern. */
   forget(pattern: string): void {
     if (this.#read().delete(pattern)) this.touch()
   }
 
-  /** Writes what is left. */
+  /** Writes pending changes. */
   close(): void {
     globalThis.removeEventListener?.('pagehide', this.#write)
     if (this.#timer !== undefined) this.#write()
@@ -70,7 +70,7 @@ export class SavedPositions {
     const positions = this.#read()
     for (const [pattern, position] of this.#context.collect()) {
       if (positions.get(pattern) === position) continue
-      // Behind the others: those that have not moved for longest come first.
+      // Moved to the end: the least recently moved positions come first.
       positions.delete(pattern)
       positions.set(pattern, position)
     }
@@ -85,7 +85,7 @@ export class SavedPositions {
     )
   }
 
-  /** A store that is full, forbidden or not there must not break the app. */
+  /** A full, forbidden or missing store must not break the app. */
   #attempt<T>(action: (store: PositionStore) => T): T | undefined {
     if (this.#hasFailed) return undefined
     const { store, onError } = this.#context

@@ -17,9 +17,9 @@ import { isSeen, type ParsedPosition, parsePosition } from './position.js'
 import type { Start } from './requests.js'
 import { ResumePoint } from './resume-point.js'
 
-/** What a subscription may touch. */
+/** The subscription's access to the registry. */
 export interface SubscriptionContext {
-  /** Takes the subscription out of the registry; resolves when the server knows. */
+  /** Removes the subscription from the registry. Resolves when the server knows. */
   remove(subscription: LiveSubscription): Promise<void>
   onError(error: unknown, message?: Message<unknown>): void
   onGap(gap: Gap): void
@@ -36,7 +36,7 @@ interface Deferred {
 /** Default of `bufferMaxMessages`: more than the 10,000 messages that a server replays by default. */
 const BUFFER_MAX_MESSAGES = 16_384
 
-/** The registry's side of a {@link Subscription}: what was seen so far, and to whom messages go. */
+/** Implements a {@link Subscription}: tracks its position, and passes messages to its handler or buffer. */
 export class LiveSubscription implements Subscription<unknown> {
   readonly pattern: string
   readonly handler: MessageHandler<unknown> | undefined
@@ -46,10 +46,10 @@ export class LiveSubscription implements Subscription<unknown> {
   readonly #rewindMs: number | undefined
   readonly #loader: Loader | undefined
   #ready = deferred()
-  /** What the pages of a replay have said so far, between the first of them and the last [P-6.9]. */
+  /** Sum of the replay's pages so far, between the first and the last page [P-6.9]. */
   #pages: ListenResult | undefined
   #buffer: MessageBuffer<Message<unknown>> | undefined
-  /** What was handled so far. */
+  /** The position up to which messages were handled. */
   readonly resume: ResumePoint
   state: Subscription<unknown>['state'] = 'pending'
   ready = this.#ready.promise
@@ -75,7 +75,7 @@ export class LiveSubscription implements Subscription<unknown> {
     else signal?.addEventListener('abort', this.#onAbort)
   }
 
-  /** Where a replay begins: where this one has stopped or, until the first acknowledgement, where the app asks for. */
+  /** Where a replay begins: at the last handled position or, until the first acknowledgement, where the app asked. */
   get start(): Start {
     const { position, wasLive } = this.resume
     if (position) return { since: position.text }
@@ -95,7 +95,7 @@ export class LiveSubscription implements Subscription<unknown> {
     return this.#context.remove(this)
   }
 
-  // Where the runtime has no `Symbol.dispose` yet, this is a method of an odd name that nobody calls.
+  // In runtimes without `Symbol.dispose`, this is a method named "undefined" that nobody calls.
   [Symbol.dispose](): void {
     void this.unlisten()
   }
@@ -112,7 +112,7 @@ export class LiveSubscription implements Subscription<unknown> {
   }
 
   /**
-   * The server has accepted the listen, and answers with a page of the replay, or with all of it.
+   * The server has accepted the listen, with a page of the replay or all of it.
    * @param latest Position of the last live message before.
    */
   accept(page: ListenResult, isLast: boolean, latest: ParsedPosition | undefined, since?: string): void {
@@ -121,7 +121,7 @@ export class LiveSubscription implements Subscription<unknown> {
     const before = this.#pages ?? { ...page, replayed: 0 }
     const sum = { ...page, recovered: before.recovered && page.recovered, gap: before.gap ?? gap }
     const result = { ...sum, replayed: before.replayed + page.replayed }
-    // The messages of a page are counted as they arrive: the connection may be lost before all of them are here.
+    // A page's messages are counted as they arrive: the connection may be lost before all of them are here.
     this.#pages = isLast ? undefined : { ...sum, replayed: before.replayed }
     if (isLast) {
       this.state = 'active'
@@ -139,7 +139,7 @@ export class LiveSubscription implements Subscription<unknown> {
     this.#loader?.start(gap)
   }
 
-  /** The connection is gone; `latest` is the position of the last live message on it, whatever its pattern [P-8.7]. */
+  /** The connection is lost. `latest` is the position of its last live message, of any pattern [P-8.7]. */
   suspend(latest: ParsedPosition | undefined): void {
     if (this.state !== 'active') return
     this.resume.advance(this.resume.at(latest))
@@ -148,28 +148,28 @@ export class LiveSubscription implements Subscription<unknown> {
     this.ready = this.#ready.promise
   }
 
-  /** Up to where all was handled, or taken by a reader; `undefined` when that is not known. */
+  /** Position up to which everything was handled, or taken by a reader; `undefined` if unknown. */
   handledPosition(latest: ParsedPosition | undefined): ParsedPosition | undefined {
     if (this.isLoading) return undefined
     if (this.#buffer?.size) return parsePosition(this.#buffer.taken?.position)
     return this.state === 'active' ? this.resume.at(latest) : this.resume.position
   }
 
-  /** Resolves when nothing waits that was delivered; `undefined` when that is so now. */
+  /** Resolves when every delivered message was handled or taken; `undefined` if that is so now. */
   whenRead(): Promise<unknown> | undefined {
     return this.isLoading ? this.#loader?.whenLoaded().then(() => this.whenRead()) : this.#buffer?.whenEmpty()
   }
 
-  /** Hands over a message, unless it is known to have been handled. */
+  /** Delivers a message, unless it was handled before. Buffers it while `load` runs. */
   deliver(message: Message<unknown>, position: ParsedPosition | undefined): void {
     const { state } = this
-    // Until a replay is complete, what is live comes to others, and to this one with the next page.
+    // Until a replay is complete, live messages are for other subscriptions; this one gets them in the next page.
     if (state === 'closed' || (state === 'pending' && !message.replayed) || !this.resume.advance(position)) return
     if (this.#pages) this.#pages = { ...this.#pages, replayed: this.#pages.replayed + 1 }
-    if (!this.#loader?.hold(message)) this.#handOver(message)
+    if (!this.#loader?.buffer(message)) this.#handOver(message)
   }
 
-  /** Ends it. Readers get the error after what is left in the buffer, unless the app has asked for the end itself. */
+  /** Ends the subscription. Readers get the buffered messages, then the error, unless the app itself ended it. */
   close(error?: WebMQError, isWanted = !error): void {
     if (this.state === 'closed') return
     this.state = 'closed'
@@ -210,9 +210,9 @@ export class LiveSubscription implements Subscription<unknown> {
       maxMessages,
       backoffMs: (attempt) => this.#context.backoffMs(attempt),
       onError: (error) => this.#context.onError(error),
-      onLoaded: (held, text) => {
+      onLoaded: (buffered, text) => {
         const loaded = parsePosition(text)
-        for (const message of held) {
+        for (const message of buffered) {
           if (this.state !== 'closed' && !isSeen(parsePosition(message.position), loaded)) this.#handOver(message)
         }
         this.resume.catchUp(loaded)
@@ -242,7 +242,7 @@ function deferred(): Deferred {
     resolve = onResolve
     reject = onReject
   })
-  // Looking at `ready` is optional; not looking must not crash the process.
+  // `ready` is optional: ignoring its rejection must not crash the process.
   promise.catch(() => undefined)
   return { promise, resolve, reject }
 }

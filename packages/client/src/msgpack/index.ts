@@ -1,1 +1,1 @@
-export { msgpack } from './msgpack-codec.js'
+export { msgpack } from './codec.js'

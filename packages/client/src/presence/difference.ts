@@ -1,12 +1,12 @@
 import type { Member, PresenceEvents } from './types.js'
 import { usersOnlyIn } from './users.js'
 
-/** An event and what its handlers get. */
+/** An event and the argument of its handlers. */
 export type PresenceEvent = {
   readonly [E in keyof PresenceEvents]: readonly [E, PresenceEvents[E]]
 }[keyof PresenceEvents]
 
-/** What has to be told to somebody who knows `before` for them to know `after`. */
+/** The events that lead from `before` to `after`. */
 export function differenceOf(
   before: ReadonlyMap<string, Member>,
   after: ReadonlyMap<string, Member>,

@@ -9,8 +9,8 @@ export type * from './types.js'
 const parts = new WeakMap<object, { readonly rooms: Rooms; readonly report: (error: unknown, key: string) => void }>()
 
 /**
- * Who is present at a key, over all nodes, and a way to be. Every call gives a handle of its own; the client is present once,
- * whatever the number of handles.
+ * Returns a handle for the presence at a key, over all nodes. Each call returns a new handle; the client is present
+ * once, whatever the number of handles.
  *
  * @throws {WebMQError} `E_KEY_INVALID`, `E_CLOSED`.
  */

@@ -5,7 +5,7 @@ import type { Room, Watcher } from './room.js'
 import type { Member, Presence, PresenceEvents, User } from './types.js'
 import { usersOf } from './users.js'
 
-/** One caller's side of a {@link Room}: its handlers, and whether it wants the client to be present. */
+/** One handle of a {@link Room}: its handlers, and its wish to be present. */
 export class LivePresence implements Presence, Watcher {
   readonly #room: Room
   readonly #report: (error: unknown) => void
@@ -35,7 +35,7 @@ export class LivePresence implements Presence, Watcher {
       return Promise.reject(new WebMQError('E_PAYLOAD_INVALID', { detail: this.key, cause }))
     }
     const entered = this.#room.enter(this, saying)
-    // Looking at it is optional: the event `error` says the same.
+    // The promise is optional: the event `error` reports the same.
     entered.catch(() => undefined)
     return entered
   }

@@ -9,14 +9,14 @@ afterEach(() => {
   vi.useRealTimers()
 })
 
-/** Lets everything happen that needs no time. */
+/** Runs everything that needs no time. */
 const settle = () => vi.advanceTimersByTimeAsync(0)
 /** Longer than any first retry. */
 const reconnect = () => vi.advanceTimersByTimeAsync(600)
 
 const EVENTS = ['enter', 'update', 'leave', 'user-enter', 'user-leave', 'sync', 'error'] as const
 
-/** What a handle is told, in words. */
+/** Records the events of a handle, as text. */
 function follow(room: Presence): string[] {
   const told: string[] = []
   for (const event of EVENTS) room.on(event, (value) => told.push(`${event} ${describeValue(event, value)}`))
@@ -34,7 +34,7 @@ const sent = (server: TestServer) =>
   server.received.flatMap((message) => (message.verb === 'presence' ? [`${message.op} ${message.key}`] : []))
 
 describe('presence', () => {
-  it('enters, changes what it says, and leaves', async () => {
+  it('enters, changes its data, and leaves', async () => {
     const { client, server } = createTestClient()
     const room = presence<{ name: string }>(client, 'room')
     expect(room.id).toBeUndefined()
@@ -48,7 +48,7 @@ describe('presence', () => {
     expect(sent(server)).toEqual(['enter room', 'enter room', 'leave room'])
   })
 
-  it('names itself by something that cannot be guessed, the same at every key', async () => {
+  it('uses one random name at every key', async () => {
     const { client, server } = createTestClient()
     await presence(client, 'a').enter()
     await presence(client, 'b').enter()
@@ -57,7 +57,7 @@ describe('presence', () => {
     expect(new Set(names).size).toBe(1)
   })
 
-  it('says who is there, by member and by user, without watching', async () => {
+  it('returns the members and users without watching', async () => {
     const { client, server } = createTestClient()
     for (const [id, userId] of [
       ['1', 'ada'],
@@ -79,7 +79,7 @@ describe('presence', () => {
     expect(sent(server)).toEqual(['get room', 'get room'])
   })
 
-  it('tells who is there, and every change, to who only follows the events', async () => {
+  it('emits the present members and every change as events', async () => {
     const { client, server } = createTestClient()
     server.presence.enter('room', undefined, { id: '1', userId: 'ada' })
     const room = presence(client, 'room')
@@ -100,7 +100,7 @@ describe('presence', () => {
     expect(sent(server)).toEqual(['watch room'])
   })
 
-  it('gives a handle that comes later the same picture, and no other handle anything twice', async () => {
+  it('emits the present members to a later handle, and nothing twice to the others', async () => {
     const { client, server } = createTestClient()
     const first = follow(presence(client, 'room'))
     await settle()
@@ -132,7 +132,7 @@ describe('presence', () => {
     expect(told).toHaveLength(length)
   })
 
-  it('refuses what is no key, and what has no JSON', async () => {
+  it('refuses an invalid key, and data without JSON', async () => {
     const { client } = createTestClient()
     expect(() => presence(client, 'a.*')).toThrow('key is not valid')
     await expect(presence(client, 'a').enter(() => undefined)).rejects.toMatchObject({ code: 'E_PAYLOAD_INVALID' })
@@ -149,7 +149,7 @@ describe('presence', () => {
     expect(() => presence(client, 'other')).not.toThrow()
   })
 
-  it('is gone at once when the client is closed', async () => {
+  it('leaves at once when the client is closed', async () => {
     const { client, server } = createTestClient()
     await presence(client, 'room').enter()
     await client.close()
@@ -159,7 +159,7 @@ describe('presence', () => {
 })
 
 describe('presence over reconnects', () => {
-  it('enters and watches again, as the same member, and tells the difference', async () => {
+  it('enters and watches again, as the same member, and emits the difference', async () => {
     const { client, server } = createTestClient()
     server.presence.enter('room', undefined, { id: '1' })
     server.presence.enter('room', undefined, { id: '2' })
@@ -182,7 +182,7 @@ describe('presence over reconnects', () => {
     expect(server.presence.members('room').filter((member) => member.id === id)).toEqual([{ id, data: 'me' }])
   })
 
-  it('waits for a connection with what is wanted, and wants the last', async () => {
+  it('waits for a connection, and then sends the last data', async () => {
     const { client, server } = createTestClient()
     server.isUp = false
     const room = presence(client, 'room')
@@ -196,7 +196,7 @@ describe('presence over reconnects', () => {
     expect(sent(server)).toEqual(['enter room', 'get room'])
   })
 
-  it('does not enter again after it has left meanwhile', async () => {
+  it('does not enter again if it left meanwhile', async () => {
     const { client, server } = createTestClient()
     const room = presence(client, 'room')
     await room.enter()
@@ -211,7 +211,7 @@ describe('presence over reconnects', () => {
     await expect(never).rejects.toMatchObject({ code: 'E_ABORTED' })
   })
 
-  it('asks again when an answer gets lost', async () => {
+  it('retries when an answer is lost', async () => {
     const { client, server } = createTestClient({ ackTimeoutMs: 1_000 })
     const room = presence(client, 'room')
     await client.connect()
@@ -224,7 +224,7 @@ describe('presence over reconnects', () => {
     expect(told.at(-1)).toBe(`sync ${room.id}`)
   })
 
-  it('gives a request up when there is no answer in time', async () => {
+  it('times out without an answer', async () => {
     const { client, server } = createTestClient({ ackTimeoutMs: 1_000 })
     server.isUp = false
     const members = presence(client, 'room').get()
@@ -235,7 +235,7 @@ describe('presence over reconnects', () => {
 })
 
 describe('presence that is refused', () => {
-  it('says so to who has asked, and is not wanted any more', async () => {
+  it('rejects the caller, and is not retried', async () => {
     const { client, server } = createTestClient()
     const errors: unknown[] = []
     client.on('error', ({ error, key }) => errors.push([key, (error as { code: string }).code]))
@@ -249,7 +249,7 @@ describe('presence that is refused', () => {
     expect(errors).toEqual([['room', 'E_PRESENCE_LIMIT']])
   })
 
-  it('is tried again when it was refused after a reconnect, and may work later', async () => {
+  it('is retried when it was refused after a reconnect, and may succeed later', async () => {
     const { client, server } = createTestClient()
     const errors: unknown[] = []
     client.on('error', ({ error }) => errors.push((error as { code: string }).code))

@@ -7,34 +7,34 @@ import type { Member } from './types.js'
 
 type Told = Extract<ServerMessage, { verb: 'presence' }>
 
-/** Who is told what happens at a key. */
+/** Receiver of the events of a key. */
 export interface Watcher {
-  /** Whether it has been told who is there. */
+  /** Whether it knows the present members. */
   isTold: boolean
   tell(event: PresenceEvent): void
 }
 
-/** Somebody who waits: for the client to be present, or for the members. */
+/** A caller that waits for the client's entry, or for the members. */
 interface Waiter<T> {
   resolve(value: T): void
   reject(error: WebMQError): void
 }
 
-/** What this client wants at one key, and what it knows of it: shared by all who have asked for the key. */
+/** The client's presence at one key, and the members that it knows. All handles of the key share it. */
 export class Room {
   readonly key: string
   readonly #core: ClientCore
-  /** What the server calls this client by; told to nobody else. */
+  /** The client's secret name for its member. */
   readonly #name: string
   readonly #watchers = new Set<Watcher>()
-  /** What each of those who are present by this client says, as JSON; the last one counts. */
+  /** Data of each handle that is present, as JSON; the last one counts. */
   readonly #sayings = new Map<object, string | undefined>()
   readonly #entering = new Set<Waiter<void>>()
   readonly #asking = new Set<Waiter<readonly Member[]>>()
   #members: ReadonlyMap<string, Member> = new Map()
-  /** Whether the server tells every change. */
+  /** Whether the server sends every change. */
   #isSynced = false
-  /** Whether a watch was asked for and not refused. */
+  /** Whether a watch was requested and not refused. */
   #isWatched = false
   #failedAttempts = 0
   #timer: ReturnType<typeof setTimeout> | undefined
@@ -91,7 +91,7 @@ export class Room {
         options.ackTimeoutMs,
       )
       this.#asking.add(waiter)
-      // Of a watch, the answer is on its way, or will be asked for again.
+      // With a watch, the answer is on its way, or the watch will be retried.
       if (sender.isLive && !this.#isWatched) this.#sendGet()
     })
   }
@@ -100,7 +100,7 @@ export class Room {
     const isFirst = this.#watchers.size === 0
     this.#watchers.add(watcher)
     if (isFirst && this.#core.sender.isLive) this.#sendWatch()
-    // In the next turn, so that all handlers are there that are added in this one.
+    // In a microtask, after the caller has added all its handlers.
     if (this.#isSynced) queueMicrotask(() => this.#introduce(watcher))
   }
 
@@ -124,7 +124,7 @@ export class Room {
   }
 
   receive({ enter = [], update = [], leave = [] }: Told): void {
-    // Of a watch that has ended, or before the answer to one that has all of this in it.
+    // From a watch that has ended, or sent before the answer to a watch, which includes this change.
     if (!this.#isSynced) return
     const members = new Map(this.#members)
     for (const id of leave) members.delete(id)
@@ -132,7 +132,7 @@ export class Room {
     this.#become(members)
   }
 
-  /** The server has ended everything here. */
+  /** The server has ended presence at this key. */
   revoked(error: WebMQError): void {
     this.#isSynced = false
     this.id = undefined
@@ -155,7 +155,7 @@ export class Room {
         for (const waiter of waiting) if (this.#entering.delete(waiter)) waiter.resolve()
       } else if (isLater(answer)) this.#retry()
       else if (waiting.some((waiter) => this.#entering.has(waiter)) || !answer.retryable) {
-        // The app hears of it and decides; it is not present.
+        // The client is not present. The app gets the error and decides.
         this.#sayings.clear()
         this.#settleEntering(answer)
         this.#tellError(answer)
@@ -189,7 +189,7 @@ export class Room {
     const waiting = [...this.#asking]
     this.#core.requests.send({ verb: 'presence', key: this.key, op: 'get' }, (answer) => {
       if (answer instanceof WebMQError) {
-        // A lost connection is followed by another.
+        // After a lost connection, the next one asks again.
         if (answer.code !== 'E_DISCONNECTED') for (const { reject } of waiting) reject(answer)
       } else for (const { resolve } of waiting) resolve(membersIn(answer))
     })
@@ -239,7 +239,7 @@ export class Room {
     }
   }
 
-  /** Tells somebody new who is there. */
+  /** Sends the present members to a new watcher. */
   #introduce(watcher: Watcher): void {
     if (watcher.isTold || !this.#isSynced || !this.#watchers.has(watcher)) return
     watcher.isTold = true
@@ -258,7 +258,7 @@ export class Room {
   }
 }
 
-/** Whether it goes on by itself: with the next connection, or when the server answers again. */
+/** Whether it continues by itself: with the next connection, or when the server answers again. */
 function isLater({ code }: WebMQError): boolean {
   return code === 'E_DISCONNECTED' || code === 'E_TIMEOUT'
 }

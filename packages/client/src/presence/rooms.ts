@@ -3,19 +3,19 @@ import { errorOfServer } from '../connection/server-error.js'
 import { type ServerMessage, WebMQError } from '../protocol/index.js'
 import { Room } from './room.js'
 
-/** Bytes of a name that nobody guesses. */
+/** Bytes of a name that nobody can guess. */
 const NAME_BYTES = 16
 
 /** The presence of one client, by key. */
 export class Rooms implements ClientPart {
   readonly #byKey = new Map<string, Room>()
-  /** One for the life of the client: after a reconnect it is the same member. */
+  /** One name per client: after a reconnect it is the same member. */
   readonly #name = Array.from(crypto.getRandomValues(new Uint8Array(NAME_BYTES)), (byte) =>
     byte.toString(16).padStart(2, '0'),
   ).join('')
   #core: ClientCore | undefined
 
-  /** To be called before anything else. */
+  /** Call it before anything else. */
   begin(core: ClientCore): void {
     this.#core = core
   }

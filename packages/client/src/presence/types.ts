@@ -1,71 +1,78 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 import type { WebMQError } from '../protocol/index.js'
 
-/** Somebody who is present. */
+/** A present member. */
 export interface Member<D = unknown> {
-  /** Unique within the key, and the same over the reconnects of a client. */
+  /** Unique within the key, and the same across reconnects of its client. */
   readonly id: string
-  /** Whose token it was; absent for the anonymous. */
+  /** User of the member's token; absent for anonymous members. */
   readonly userId?: string
-  /** What the member says of itself. */
+  /** The member's own data. */
   readonly data?: D
 }
 
-/** Everything that is present of one user; every anonymous member is a user of its own. */
+/** All members of one user. Every anonymous member is a user of its own. */
 export interface User<D = unknown> {
   readonly userId?: string
   /** At least one. */
   readonly members: readonly Member<D>[]
 }
 
-/** Events of {@link Presence} and what their handlers get. */
+/** Events of {@link Presence} and the arguments of their handlers. */
 export interface PresenceEvents<D = unknown> {
-  /** Somebody came; also everyone who was there when the first handler was added. */
+  /** A member entered. Also emitted for each member that was present when the first handler was added. */
   enter: Member<D>
-  /** A member says something else of itself. */
+  /** A member changed its data. */
   update: Member<D>
-  /** Somebody left; as it was last. */
+  /** A member left; with its last data. */
   leave: Member<D>
-  /** The first member of a user came. */
+  /** The first member of a user entered. */
   'user-enter': User<D>
-  /** The last member of a user left; `members` are as they were before. */
+  /** The last member of a user left; `members` are those of before. */
   'user-leave': User<D>
-  /** All who are present: after the first answer, and after every reconnect, whose differences were told just before. */
+  /**
+   * All present members: after the first answer, and after every reconnect, right after the events of the difference.
+   */
   sync: readonly Member<D>[]
-  /** The server has refused, or ended, what was wanted. */
+  /** The server has refused or ended an entry or a watch. */
   error: WebMQError
 }
 
 /**
- * Who is present at one key, and whether this client is. Enters and watches again by itself after a reconnect, and tells the
- * difference: who follows the events knows who is there.
+ * The presence at one key, and the client's own. After a reconnect it enters and watches again by itself, and emits the
+ * difference. So the events alone are enough to keep a list of members.
  */
 export interface Presence<D = unknown> extends Disposable {
   readonly key: string
   /** The id under which others see this client; `undefined` until it has entered. */
   readonly id: string | undefined
   /**
-   * Makes this client present, or changes what it says. Resolves when the server has it; waits for a connection.
-   * @param data What JSON can say; `undefined` for nothing.
-   * @throws {WebMQError} `E_FORBIDDEN`, `E_PAYLOAD_INVALID`, `E_PAYLOAD_TOO_LARGE`, `E_PRESENCE_LIMIT`: it is then not present;
-   *   `E_ABORTED` when it left before, `E_CLOSED`.
+   * Makes this client present, or changes its data. Waits for a connection, and resolves when the server has accepted
+   * it.
+   * @param data A JSON value; `undefined` for none.
+   * @throws {WebMQError} `E_FORBIDDEN`, `E_PAYLOAD_INVALID`, `E_PAYLOAD_TOO_LARGE`, `E_PRESENCE_LIMIT`: the client is
+   * not present; `E_ABORTED` if it left first, `E_CLOSED`.
    */
   enter(data?: D): Promise<void>
-  /** The same as `enter`, to be read in code that has entered. */
+  /** Same as `enter`, for readable code after an entry. */
   update(data: D): Promise<void>
-  /** Ends it; resolves when the server knows, or is not there. Present by several handles, a client leaves with the last. */
+  /**
+   * Leaves. Resolves when the server knows, or when there is no connection. A client with several present handles
+   * leaves with the last.
+   */
   leave(): Promise<void>
   /**
-   * Who is present: what the server says, or what is known here while there are handlers.
+   * The present members: from the server, or from local state while there are handlers.
    * @throws {WebMQError} `E_FORBIDDEN`, `E_TIMEOUT`, `E_CLOSED`.
    */
   get(): Promise<readonly Member<D>[]>
-  /** The same by user: one is present while one of its members is. */
+  /** The same by user: a user is present while any of its members is. */
   users(): Promise<readonly User<D>[]>
   /**
-   * Calls `handler` at every `event`, and returns what ends that. From the first handler on the key is watched.
+   * Calls `handler` at every `event`, and returns a function that removes it. The first handler starts to watch the
+   * key.
    */
   on<E extends keyof PresenceEvents<D>>(event: E, handler: (event: PresenceEvents<D>[E]) => unknown): () => void
-  /** Leaves, and ends all handlers. */
+  /** Leaves, and removes all handlers. */
   [Symbol.dispose](): void
 }

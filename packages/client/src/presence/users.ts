@@ -5,7 +5,7 @@ export function usersOf(members: Iterable<Member>): readonly User[] {
   const users = new Map<string, { userId?: string; members: Member[] }>()
   for (const member of members) {
     const { userId } = member
-    // A user may have the id of a member.
+    // A prefix, because a user may have the same id as a member.
     const name = userId === undefined ? `m${member.id}` : `u${userId}`
     const user = users.get(name)
     if (user) user.members.push(member)
@@ -14,7 +14,7 @@ export function usersOf(members: Iterable<Member>): readonly User[] {
   return [...users.values()]
 }
 
-/** Users of which one of the lists has members and the other has none. */
+/** Users with members in the first list and none in the second. */
 export function usersOnlyIn(members: readonly Member[], others: readonly Member[]): readonly User[] {
   const known = new Set(usersOf(others).map(nameOf))
   return usersOf(members).filter((user) => !known.has(nameOf(user)))

@@ -82,7 +82,7 @@ const message: fc.Arbitrary<ClientMessage> = fc.oneof(
   fc.record({ verb: fc.constant('ping' as const) }),
 )
 
-/** Things that look like client messages, broken in small ways. */
+/** Client messages that are broken in small ways. */
 const almostMessage = fc
   .tuple(
     message,
@@ -97,7 +97,7 @@ const almostMessage = fc
     return bytes
   })
 
-/** What a call did, in a form that can be compared. */
+/** Outcome of a call, for comparison. */
 function outcomeOf<T>(call: () => T): unknown {
   try {
     return { returned: call() }
@@ -119,7 +119,7 @@ describe('codec', () => {
     )
   })
 
-  it('reads a publish alike on the short way and on the general one', () => {
+  it('decodes a publish the same way with the shortcut and the general decoder', () => {
     fc.assert(
       fc.property(almostMessage, (bytes) => {
         const plain = decodePlainPublish(bytes)
@@ -139,7 +139,7 @@ describe('codec', () => {
     )
   })
 
-  it('writes frames that read back as what was published', () => {
+  it('writes frames that decode to the published message', () => {
     fc.assert(
       fc.property(
         key,
@@ -166,8 +166,8 @@ describe('codec', () => {
 })
 
 describe('decodeClientMessage', () => {
-  it('keeps nothing of the memory that it reads from', () => {
-    // Symptom: messages arrive under another key. Cause: a key cache that holds a view of the receive buffer.
+  it('keeps no reference to the memory that it reads', () => {
+    // Symptom: messages arrive under another key. Cause: a key cache that keeps a view of the receive buffer.
     const buffer = Buffer.from('publish 1 first.key\n1')
     const first = decodeClientMessage(buffer, false)
     buffer.write('other', 'publish 1 '.length)

@@ -4,7 +4,7 @@ import { contains } from './containment.js'
 import { isKey, isPattern } from './keys.js'
 import { matches } from './matching.js'
 
-/** Stands for every word that occurs in no pattern: what one of them matches, all of them do. */
+/** Stands for every word that occurs in no pattern: patterns match all such words alike. */
 const UNUSED = 'z'
 const WORDS = ['a', 'b', '', UNUSED]
 
@@ -25,7 +25,7 @@ function allKeys(maxWords: number): readonly string[] {
   return keys.filter(isKey)
 }
 
-/** Where a matcher that has read some words may stand in the pattern; `#` lets it step over without a word. */
+/** Possible positions in the pattern after some words; `#` may be skipped without a word. */
 function closure(positions: readonly number[], words: readonly string[]): readonly number[] {
   const all = new Set(positions)
   for (const position of all) if (words[position] === '#') all.add(position + 1)
@@ -55,7 +55,7 @@ function counterexample(outerPattern: string, innerPattern: string): string | un
     if (innerAt.length === 0) continue
     for (const word of WORDS) {
       const next = { key: [...key, word], outerAt: step(outerAt, outer, word), innerAt: step(innerAt, inner, word) }
-      // The empty word alone is no key, but the same state may be reached by one that is.
+      // The empty word alone is not a key, but a key may lead to the same state.
       const name = `${next.outerAt}|${next.innerAt}|${isKey(next.key.join('.'))}`
       if (seen.has(name)) continue
       seen.add(name)

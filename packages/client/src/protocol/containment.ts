@@ -1,29 +1,31 @@
 /**
- * Whether every key that `inner` matches is also matched by `outer`: exact, for all keys that [P-3.1] allows except
- * that their length is taken as unlimited. Both must be valid patterns; nothing is checked here.
+ * Whether `outer` matches every key that `inner` matches. Exact for all keys of [P-3.1], except that their length is
+ * taken as unlimited. Both must be valid patterns; this function does not check them.
  *
- * Cost: O(words of outer x words of inner), that is at most 256 x 256 word comparisons.
+ * Cost: O(words of outer x words of inner), at most 256 x 256 word comparisons.
  *
- * Why a greedy placement is exact. Write `outer` as segments between its `#`s, each cut down to begin and end with a
- * literal; what is cut off, the `*`s next to a `#`, is the least number of words of that gap. Place the segments from
- * left to right in the words of `inner`, each as early as possible, never across a `#` of `inner`, and count a `#` of
- * `inner` as no word. If all can be placed, any key of `inner` matches `outer` with that same placement, because more
- * words in a gap never hurt. If one cannot, there is a key that `outer` does not match: put an unused word for each `*`
- * of `inner`, nothing for a `#` that the placement counted in a gap still too short, and for every other `#` more
- * unused words than `outer` has. In that key no segment can stand further left than where it was placed.
+ * Why a greedy placement is exact: split `outer` at its `#`s into segments, and trim each segment to begin and end with
+ * a literal. The trimmed `*`s next to a `#` are the least number of words of that gap. Place the segments from left to
+ * right in the words of `inner`, each as early as possible, never across a `#` of `inner`. A `#` of `inner` counts as
+ * no word.
+ *
+ * If all segments fit, every key of `inner` matches `outer` with the same placement, because more words in a gap do no
+ * harm. If one does not fit, a counterexample exists. Take `inner`, and put an unused word for each `*`. Put nothing
+ * for a `#` that the placement counted in a gap that is still too short. Put more unused words than `outer` has for
+ * every other `#`. In that key no segment can stand further left than its place.
  */
 export function contains(outer: string, inner: string): boolean {
   const outerPattern = parse(outer.split('.'))
   return withoutNonKeys(inner.split('.')).every((words) => covers(outerPattern, words))
 }
 
-/** A pattern without `#` is its head alone; with at least one, `tail` is there. */
+/** A pattern without `#` has a head only; with at least one `#`, it has a `tail`. */
 interface ParsedPattern {
-  /** Words that stand at the start. */
+  /** Words at the start. */
   readonly head: readonly string[]
-  /** Literal-bounded runs, in order, each at least `gap` words after what is before it. */
+  /** Runs that begin and end with a literal, in order, each at least `gap` words after the previous one. */
   readonly middle: readonly Segment[]
-  /** Words that stand at the end. */
+  /** Words at the end. */
   readonly tail?: Segment
 }
 
@@ -41,7 +43,7 @@ function parse(words: readonly string[]): ParsedPattern {
   const [head = [], ...rest] = runs
   if (rest.length === 0) return { head, middle: [] }
   const middle: Segment[] = []
-  // `*`s beside a `#` only say how many words there must be at least, on whichever side of it they stand.
+  // A `*` beside a `#`, on either side, only raises the least number of words of the gap.
   let gap = trailingStars(head)
   const last = rest.length - 1
   for (const [index, run] of rest.entries()) {
@@ -68,8 +70,8 @@ function withoutTrailingStars(words: readonly string[]): readonly string[] {
 }
 
 /**
- * `#` alone would also match no word at all, and `#` around one empty word that word alone: neither is a key, since a
- * key has at least one byte. Returns patterns that match the same keys and nothing else that matters.
+ * Rewrites patterns that would match texts that are not keys, since a key has at least one byte: `#` alone also matches
+ * no word, and `#`s around one empty word match that word alone. Returns patterns that match the same keys.
  */
 function withoutNonKeys(words: readonly string[]): readonly (readonly string[])[] {
   const rest = words.filter((word) => word !== '#')
@@ -95,9 +97,7 @@ function covers(outer: ParsedPattern, inner: readonly string[]): boolean {
   return skip(inner, at, tail.gap) <= tailAt
 }
 
-/**
- * Whether `outer` words, none of which is `#`, stand at `at`: a literal needs itself, a `*` any one word, none a `#`.
- */
+/** Whether the words of `outer`, none of them `#`, fit at `at`: a literal needs itself, a `*` any one word but `#`. */
 function fits(outer: readonly string[], inner: readonly string[], at: number): boolean {
   return outer.every((word, index) => {
     const innerWord = inner[at + index]
@@ -105,7 +105,7 @@ function fits(outer: readonly string[], inner: readonly string[], at: number): b
   })
 }
 
-/** Position after `count` words that are no `#`; beyond the end when there are fewer. */
+/** Index after `count` words that are not `#`; beyond the end if there are fewer. */
 function skip(inner: readonly string[], at: number, count: number): number {
   let left = count
   let next = at

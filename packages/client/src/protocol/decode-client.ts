@@ -8,10 +8,10 @@ import { decodeUtf8 } from './utf8.js'
 
 const NEWLINE = 0x0a
 
-/** A message whose header was taken apart and not yet understood. */
+/** A message that was split into fields, but not interpreted. */
 interface RawMessage {
   readonly verb: string
-  /** The second field, when it is an id: what an error answers to. */
+  /** The second field, if it is an id: an error answers to it. */
   readonly id: string | undefined
   readonly fields: readonly string[]
   readonly body: Uint8Array | undefined
@@ -20,17 +20,16 @@ interface RawMessage {
 type Decoder<V extends ClientVerb> = (raw: RawMessage) => Extract<ClientMessage, { verb: V }>
 
 /**
- * Reads one message of a client. The kind of the frame says nothing about a header, so it is not looked at; the payload
- * of a `publish` is a view of `data`, not a copy, and is neither parsed nor checked.
+ * Decodes one client message. The kind of frame does not matter for headers and is ignored. The payload of a `publish`
+ * is a view of `data`, not a copy, and is neither parsed nor checked.
  * @throws {WebMQError} `E_MESSAGE_INVALID`, `E_VERB_UNKNOWN`, `E_KEY_INVALID`, `E_PATTERN_INVALID`,
- * `E_POSITION_INVALID`, with `requestId` when the message had a readable one. Nothing else is ever thrown, whatever the
- * bytes.
+ * `E_POSITION_INVALID`, with `requestId` if the message had a readable one. It throws nothing else, whatever the bytes.
  */
 export function decodeClientMessage(data: Uint8Array, _isBinary: boolean): ClientMessage {
   return decodePlainPublish(data) ?? decodePlainPing(data) ?? decodeAny(data)
 }
 
-/** The same without the shortcuts for what is sent most. */
+/** The general decoder, without the shortcuts for the most frequent messages. */
 export function decodeAny(data: Uint8Array): ClientMessage {
   const raw = split(data)
   if (!isVerb(raw.verb)) throw refusal(raw, 'E_VERB_UNKNOWN', raw.verb.slice(0, 32))
@@ -39,7 +38,7 @@ export function decodeAny(data: Uint8Array): ClientMessage {
 
 const PING = { verb: 'ping' } as const
 
-/** A `ping` as clients send it: the four letters and nothing else. */
+/** A `ping` as clients send it: four letters and nothing else. */
 function decodePlainPing(data: Uint8Array): ClientMessage | undefined {
   return data.length === 4 && data[0] === 0x70 && data[1] === 0x69 && data[2] === 0x6e && data[3] === 0x67
     ? PING
@@ -144,7 +143,7 @@ function split(data: Uint8Array): RawMessage {
   return { verb, id, fields, body: newline < 0 ? undefined : data.subarray(newline + 1) }
 }
 
-/** The id of a message that may be malformed otherwise. An id and the verbs before it are short, and ASCII. */
+/** The id of a message that may be malformed. Ids and the verbs before them are short, and ASCII. */
 function readId(header: Uint8Array): string | undefined {
   const [, id = ''] = String.fromCharCode(...header.subarray(0, 64)).split(' ')
   return isId(id) ? id : undefined
@@ -169,12 +168,12 @@ function requirePattern(raw: RawMessage): string {
   return pattern
 }
 
-/** The value of an option that has none. */
+/** The value of an option without a value. */
 const FLAG = ''
 
 type Options = ReadonlyMap<string, string>
 
-/** Options by name, those of later versions included [P-11.2]: all fields from number `start` on. */
+/** Options by name, including those of later versions [P-11.2]: all fields from index `start` on. */
 function readOptions(raw: RawMessage, start: number): Options {
   const options = new Map<string, string>()
   for (const field of raw.fields.slice(start)) {
@@ -186,7 +185,7 @@ function readOptions(raw: RawMessage, start: number): Options {
   return options
 }
 
-/** Where a replay begins: of `listen` and of `history`. */
+/** Where a replay begins, for `listen` and `history`. */
 function readRange(
   raw: RawMessage,
   options: Options,

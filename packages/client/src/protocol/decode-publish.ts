@@ -11,16 +11,16 @@ const VERB = Uint8Array.from('publish ', (char) => char.charCodeAt(0))
 const ID_OPTION = Uint8Array.from('id=', (char) => char.charCodeAt(0))
 const NO_ECHO = Uint8Array.from('noecho', (char) => char.charCodeAt(0))
 
-/** Bytes that an id may consist of [P-2.5]: 1, all others: 0. */
+/** 1 for bytes that are allowed in an id [P-2.5], else 0. */
 const IS_ID_BYTE = new Uint8Array(256)
 for (const char of 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-') {
   IS_ID_BYTE[char.charCodeAt(0)] = 1
 }
 
 /**
- * Reads a `publish` that is plain: well-formed, with no option that it does not know. Byte by byte, since this is what
- * a server does once per message. `undefined` for everything else, malformed messages included: the general decoder,
- * which agrees with this one wherever both answer, then says what it is.
+ * Decodes a plain `publish`: well-formed, with known options only. It works byte by byte, because a server does this
+ * once per message. Returns `undefined` for everything else, including malformed messages; the general decoder then
+ * decides. Both agree wherever both answer.
  */
 export function decodePlainPublish(data: Uint8Array): PublishMessage | undefined {
   if (!startsWith(data, VERB, 0)) return undefined
@@ -47,9 +47,9 @@ export function decodePlainPublish(data: Uint8Array): PublishMessage | undefined
       echo = false
     } else return undefined
   }
-  // Id, key and message id are limited, so that a plain header never comes near MAX_HEADER_BYTES.
+  // Id, key and message id are limited, so a plain header never approaches MAX_HEADER_BYTES.
   if (data[at] !== NEWLINE) return undefined
-  // A view like `subarray`, which would ask `data` for its constructor first.
+  // A view, as `subarray` would return; `subarray` first looks up the constructor of `data`, which costs time.
   const payload = new Uint8Array(data.buffer, data.byteOffset + at + 1, data.length - at - 1)
   const { text } = key
   if (!hasId) {
@@ -70,7 +70,7 @@ function startsWith(data: Uint8Array, prefix: Uint8Array, start: number): boolea
   return true
 }
 
-/** End of the id that begins at `start`, looking at no more than `maxChars` bytes. */
+/** End of the id that begins at `start`; reads at most `maxChars` bytes. */
 function idFieldEnd(data: Uint8Array, start: number, maxChars: number): number {
   const limit = Math.min(data.length, start + maxChars)
   let at = start
@@ -78,10 +78,7 @@ function idFieldEnd(data: Uint8Array, start: number, maxChars: number): number {
   return at
 }
 
-/**
- * Eight, then four characters per call: for a string as short as an id that is at most half of what a TextDecoder
- * costs.
- */
+/** Eight, then four characters per call. For a string as short as an id, this costs at most half of a TextDecoder. */
 function asciiText(data: Uint8Array, start: number, end: number): string {
   let text = ''
   let at = start

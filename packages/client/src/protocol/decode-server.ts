@@ -5,8 +5,8 @@ import type { GapReason, ServerMessage, Welcome, WirePayload } from './messages.
 type OkMessage = Extract<ServerMessage, { verb: 'ok' }>
 
 /**
- * Reads one message of a server. Of a binary frame the payload is a view of `data`, not a copy. Unknown options,
- * unknown JSON members and gap reasons of later versions pass [P-11.2].
+ * Decodes one server message. The payload of a binary frame is a view of `data`, not a copy. Unknown options, unknown
+ * JSON members and gap reasons of later versions are accepted [P-11.2].
  * @throws {WebMQError} `E_VERB_UNKNOWN` for a verb of a later version, which a client ignores; `E_MESSAGE_INVALID`.
  */
 export function decodeServerMessage(data: WirePayload): ServerMessage {
@@ -92,7 +92,7 @@ function decodeOk(id: string, options: readonly string[], body: WirePayload | un
 }
 
 function textOf(data: WirePayload): string {
-  // ignoreBOM: a key may begin with U+FEFF, which is a character like any other here.
+  // ignoreBOM: a key may begin with U+FEFF, which is an ordinary character here.
   return typeof data === 'string' ? data : new TextDecoder('utf-8', { ignoreBOM: true }).decode(data)
 }
 
@@ -105,7 +105,7 @@ function parse(verb: string, body: WirePayload): unknown {
 }
 
 function decodeObject(verb: string, body: WirePayload = ''): Readonly<Record<string, unknown>> {
-  // What is no object has none of the members that will be looked for.
+  // A value that is not an object has none of the members that the caller reads.
   return { ...Object(parse(verb, body)) }
 }
 

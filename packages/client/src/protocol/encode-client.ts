@@ -3,10 +3,9 @@ import { isGroup, isId, isMemberName, isMessageId, isPosition } from './fields.j
 import type { ClientMessage } from './messages.js'
 
 /**
- * One client message as it goes on the wire: a string for a text frame, bytes for a binary frame (a publish whose
- * payload is bytes). Keys and patterns are taken as valid: `validateKey` and `validatePattern` come first. The
- * payload's bytes are copied.
- * @throws {WebMQError} `E_MESSAGE_INVALID` when an id, message id, group, position or count would break the header.
+ * Encodes one client message: a string for a text frame, bytes for a binary frame (a publish with a binary payload).
+ * Keys and patterns must be valid: call `validateKey` and `validatePattern` first. Copies the bytes of the payload.
+ * @throws {WebMQError} `E_MESSAGE_INVALID` if an id, message id, group, position or count would break the header.
  */
 export function encodeClientMessage(message: ClientMessage): string | Uint8Array<ArrayBuffer> {
   const { verb } = message
@@ -59,7 +58,7 @@ function option<T extends string | number>(name: string, value: T | undefined, i
   return value === undefined ? '' : ` ${name}=${checked(value, isValid)}`
 }
 
-/** An unchecked space or newline in a header field would let whoever chose the field write the rest of the message. */
+/** Without this check, a space or newline in a field could forge the rest of the message. */
 function checked<T extends string | number>(value: T, isValid: (value: T) => boolean): T {
   if (!isValid(value)) throw new WebMQError('E_MESSAGE_INVALID', { detail: `header field ${JSON.stringify(value)}` })
   return value

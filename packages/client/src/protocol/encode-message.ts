@@ -9,14 +9,14 @@ const REPLAY = Uint8Array.from(' replay', (char) => char.charCodeAt(0))
 
 const encoder = new TextEncoder()
 
-/** Where a message stands: the offset for a relative position [P-8.8], the text of a full one, or nothing. */
+/** Position of a message: the offset of a relative position [P-8.8], the text of a full one, or none. */
 export type MessagePosition = number | string | undefined
 
 /**
- * A `message` with its payload, which writes itself to where it is to stand, as bytes for a frame of either kind: the fan-out
- * path. One object is filled for one message after another.
+ * A `message` with its payload, written as bytes for a frame of either kind: the fan-out path. Reuse one object for one
+ * message after another.
  *
- * Cost: O(bytes) and no memory per message; the bytes of a key are kept until another key comes.
+ * Cost: O(bytes), without allocation per message. The bytes of a key are kept until another key comes.
  */
 export class MessageFrame {
   /** `message <key> `. */
@@ -38,8 +38,8 @@ export class MessageFrame {
   }
 
   /**
-   * Makes it another message.
-   * @param key Taken as valid, as is the position.
+   * Replaces the content.
+   * @param key Must be valid, like the position.
    * @param payload Borrowed until the message is written; not parsed.
    */
   fill(key: string, position: MessagePosition, isReplayed: boolean, payload: Uint8Array): this {
@@ -54,7 +54,7 @@ export class MessageFrame {
     return this
   }
 
-  /** Writes its `byteLength` bytes into `target` from `start` on. */
+  /** Writes `byteLength` bytes into `target` from `start` on. */
   writeTo(target: Uint8Array, start: number): void {
     const head = this.#head
     const headLength = this.#headLength
@@ -80,7 +80,7 @@ export class MessageFrame {
 
 const frame = new MessageFrame()
 
-/** The same as bytes of their own, for one message now and then. */
+/** Returns a message as bytes of its own, outside the fan-out path. */
 export function encodeMessageFrame(
   key: string,
   position: MessagePosition,
@@ -93,12 +93,12 @@ export function encodeMessageFrame(
   return bytes
 }
 
-/** The header line of a `message`, its newline included. */
+/** The header line of a `message`, including its newline. */
 export function messageHeader(key: string, position: string | undefined, isReplayed: boolean): string {
   return `message ${key} ${position ?? '-'}${isReplayed ? ' replay' : ''}\n`
 }
 
-/** Returns where it ends. */
+/** Writes a position; returns where it ends. */
 function putPosition(target: Uint8Array, start: number, position: MessagePosition): number {
   if (typeof position === 'number') return putOffset(target, start, position)
   if (position === undefined) {

@@ -3,12 +3,12 @@ import type { ServerMessage } from './messages.js'
 
 type MessageMessage = Extract<ServerMessage, { verb: 'message' }>
 
-/** Every server message that has a text form; a `message` whose payload is bytes goes through `encodeMessageFrame`. */
+/** Every server message with a text form; a `message` with a binary payload goes through `encodeMessageFrame`. */
 export type TextServerMessage = Exclude<ServerMessage, MessageMessage> | (MessageMessage & { readonly payload: string })
 
 /**
- * One server message as the text of a text frame. Fields are taken as valid: they come from decoded messages or from
- * the broker.
+ * Encodes one server message for a text frame. Fields must be valid: they come from decoded messages or from the
+ * broker.
  */
 export function encodeServerMessage(message: TextServerMessage): string {
   switch (message.verb) {

@@ -1,21 +1,21 @@
-/** Who has to act for the error to go away. */
+/** Who must solve the problem. */
 export type ErrorSource = 'client' | 'server' | 'broker' | 'network' | 'operator'
 
-/** One row of the error table; `docs/errors.md` repeats every row with its cause and its fix. */
+/** One row of the error table. `docs/errors.md` adds the cause and the fix of each code. */
 export interface ErrorSpec {
   readonly message: string
   readonly source: ErrorSource
-  /** Whether the same call may succeed later without anything being changed. */
+  /** Whether the same call may succeed later without any change. */
   readonly retryable: boolean
-  /** WebSocket close code, when the error ends the connection. 4000-4499: reconnect; 4500-4999: terminal. */
+  /** WebSocket close code, if the error ends the connection. 4000-4499: reconnect; 4500-4999: terminal. */
   readonly closeCode?: number
-  /** HTTP status, when the error refuses an upgrade request. */
+  /** HTTP status, if the error refuses an upgrade request. */
   readonly status?: number
 }
 
-/** Errors that a client raises, is told, or is closed with. */
+/** Errors that a client raises, receives, or is closed with. */
 const CLIENT_ERRORS = {
-  // A protocol message that was refused; the connection goes on.
+  // A refused protocol message; the connection stays open.
   E_MESSAGE_INVALID: { message: 'protocol message is malformed', source: 'client', retryable: false },
   E_VERB_UNKNOWN: { message: 'verb is not known', source: 'client', retryable: false },
   E_KEY_INVALID: { message: 'key is not valid', source: 'client', retryable: false },
@@ -26,20 +26,15 @@ const CLIENT_ERRORS = {
   E_FORBIDDEN: { message: 'not granted to this identity', source: 'client', retryable: false },
   E_LISTEN_LIMIT: { message: 'too many listens on this connection', source: 'client', retryable: false },
   E_NOT_LISTENING: { message: 'connection does not listen with this pattern', source: 'client', retryable: false },
-  E_PRESENCE_LIMIT: { message: 'too many members, or too much of them', source: 'client', retryable: true },
+  E_PRESENCE_LIMIT: { message: 'presence limit exceeded', source: 'client', retryable: true },
   E_UNSUPPORTED: { message: 'not supported by this server or its broker', source: 'client', retryable: false },
   E_BROKER_UNAVAILABLE: { message: 'broker is unreachable', source: 'broker', retryable: true },
 
   // An error that ends the connection, after which the client reconnects.
   E_DRAIN: { message: 'server is draining', source: 'server', retryable: true, closeCode: 4001, status: 503 },
   E_AUTH_TIMEOUT: { message: 'no token arrived in time', source: 'client', retryable: true, closeCode: 4002 },
-  E_HEARTBEAT_TIMEOUT: { message: 'nothing was heard in time', source: 'network', retryable: true, closeCode: 4003 },
-  E_SLOW_CONSUMER: {
-    message: 'client reads slower than it is sent to',
-    source: 'client',
-    retryable: true,
-    closeCode: 4008,
-  },
+  E_HEARTBEAT_TIMEOUT: { message: 'nothing arrived in time', source: 'network', retryable: true, closeCode: 4003 },
+  E_SLOW_CONSUMER: { message: 'client reads too slowly', source: 'client', retryable: true, closeCode: 4008 },
   E_TOKEN_EXPIRED: { message: 'token has expired', source: 'client', retryable: true, closeCode: 4009 },
   E_INTERNAL: { message: 'internal error', source: 'server', retryable: true, closeCode: 4011, status: 500 },
 
@@ -69,11 +64,11 @@ const CLIENT_ERRORS = {
   E_TOKEN_UNAVAILABLE: { message: 'token() failed', source: 'client', retryable: true },
   E_PAYLOAD_INVALID: { message: 'payload cannot be encoded or decoded', source: 'client', retryable: false },
 
-  // Raised by client and server towards whoever runs them.
+  // Raised by client and server to their operator.
   E_OPTION_INVALID: { message: 'option is not valid', source: 'operator', retryable: false },
 } as const satisfies Record<string, ErrorSpec>
 
-/** Errors that no client ever sees as such: a browser does not tell scripts why an upgrade was refused. */
+/** Errors that clients never see as such: a browser does not tell scripts why an upgrade was refused. */
 const SERVER_ERRORS = {
   // A refused upgrade request.
   E_HANDSHAKE_INVALID: {
@@ -99,7 +94,7 @@ const SERVER_ERRORS = {
     status: 503,
   },
 
-  // Raised by the server towards the process that runs it.
+  // Raised by the server to the process that runs it.
   E_INSECURE: { message: 'refusing an insecure configuration', source: 'operator', retryable: false },
   E_ADDRESS_IN_USE: { message: 'address is in use', source: 'operator', retryable: true },
   E_ADDRESS_UNAVAILABLE: { message: 'address cannot be bound', source: 'operator', retryable: false },
@@ -110,14 +105,13 @@ const SERVER_ERRORS = {
   E_NOT_RUNNING: { message: 'server is not running', source: 'operator', retryable: false },
 } as const satisfies Record<string, ErrorSpec>
 
-/** What is looked up at run time. Begins with what clients need. */
+/** The rows for lookups at run time. Starts with those that clients need. */
 const specs: Record<string, ErrorSpec> = { ...CLIENT_ERRORS }
 
 /**
- * Every error of WebMQ, by code: the one table that code, docs, wire and the native engine share.
+ * Every error of WebMQ, by code. Code, docs, wire and the native engine share this table.
  *
- * "Pure" is said to bundlers only: a bundle in which nothing reads the table, as for a browser, leaves out this call
- * and the rows that it adds.
+ * "Pure" is for bundlers only: a bundle that does not read the table, as for a browser, omits this call and its rows.
  */
 export const ERRORS = /* @__PURE__ */ complete()
 
@@ -138,20 +132,20 @@ export function specOf(code: ErrorCode): ErrorSpec {
   return specs[code] ?? CLIENT_ERRORS.E_INTERNAL
 }
 
-/** All codes; in a bundle for browsers, those of clients. */
+/** All codes; in a bundle for browsers, only those of clients. */
 export function errorCodes(): readonly ErrorCode[] {
   return Object.keys(specs).filter(isErrorCode)
 }
 
 /** Options of a {@link WebMQError}. */
 export interface WebMQErrorOptions {
-  /** What exactly was wrong; appended to the table's message. Never holds a secret. */
+  /** The exact problem; appended to the table's message. Never contains a secret. */
   readonly detail?: string
-  /** The whole message, instead of the table's and `detail`: as a server has worded it. */
+  /** The whole message, instead of the table's and `detail`; for messages of a server. */
   readonly message?: string
   /** The error of the layer below. */
   readonly cause?: unknown
-  /** Id of the protocol message that was refused, when it could be read: what an `error` reply answers to. */
+  /** Id of the refused protocol message, if it was readable; an `error` reply answers to it. */
   readonly requestId?: string | undefined
 }
 
@@ -159,7 +153,7 @@ export interface WebMQErrorOptions {
 export class WebMQError extends Error {
   override readonly name = 'WebMQError'
   readonly code: ErrorCode
-  /** Id of the protocol message that was refused, when it could be read. */
+  /** Id of the refused protocol message, if it was readable. */
   readonly requestId: string | undefined
 
   constructor(code: ErrorCode, options: WebMQErrorOptions = {}) {
@@ -171,12 +165,12 @@ export class WebMQError extends Error {
     this.requestId = requestId
   }
 
-  /** Whether the same call may succeed later without anything being changed. */
+  /** Whether the same call may succeed later without any change. */
   get retryable(): boolean {
     return specOf(this.code).retryable
   }
 
-  /** Where the cause and the fix are written down. */
+  /** Link to the cause and the fix. */
   get docs(): string {
     return `docs/errors.md#${this.code.toLowerCase()}`
   }

@@ -2,19 +2,19 @@ import { isKey } from './keys.js'
 import { MAX_KEY_BYTES } from './limits.js'
 import { decodeUtf8 } from './utf8.js'
 
-/** A key that was read from bytes before: its text and the bytes it was read from. */
+/** A decoded key and the bytes that it was decoded from. */
 export interface CachedKey {
   readonly text: string
   readonly bytes: Uint8Array
   readonly byteLength: number
 }
 
-/** A power of two; 4,096 keys of the greatest length take about 3 MiB. */
+/** A power of two; 4,096 keys of maximum length take about 3 MiB. */
 const SLOT_COUNT = 4_096
 const SPACE = 0x20
 const NEWLINE = 0x0a
 
-/** Visible ASCII but `*` and `#`: 1. */
+/** 1 for visible ASCII except `*` and `#`. */
 const IS_PLAIN = Uint8Array.from({ length: 256 }, (_, byte) =>
   Number(byte > 0x20 && byte < 0x7f && byte !== 0x23 && byte !== 0x2a),
 )
@@ -22,11 +22,11 @@ const IS_PLAIN = Uint8Array.from({ length: 256 }, (_, byte) =>
 const slots = new Array<CachedKey | undefined>(SLOT_COUNT).fill(undefined)
 
 /**
- * The key that stands in `data` from `start` up to a space or a newline, `undefined` if that is no key. Keys come back
- * again and again, and telling that the bytes are the same is cheaper than decoding and checking them: a direct-mapped
- * table by FNV-1a, in which two keys that fall together push each other out.
+ * Reads the key in `data` from `start` up to a space or a newline; `undefined` if it is not valid. Keys recur, and
+ * comparing bytes is cheaper than decoding and checking them. The cache is a direct-mapped table by FNV-1a: two keys
+ * with the same slot replace each other.
  *
- * Cost: O(length), at most 256 bytes are looked at.
+ * Cost: O(length), at most 256 bytes are read.
  */
 export function readKey(data: Uint8Array, start: number): CachedKey | undefined {
   const limit = Math.min(data.length, start + MAX_KEY_BYTES + 1)
@@ -40,7 +40,7 @@ export function readKey(data: Uint8Array, start: number): CachedKey | undefined 
   const slot = (hash ^ (hash >>> 15)) & (SLOT_COUNT - 1)
   const cached = slots[slot]
   if (cached !== undefined && isSame(cached.bytes, data, start, end)) return cached
-  // A copy in any case: `data` is borrowed, and `slice` of a Node Buffer would be another view of it.
+  // Always a copy: `data` is borrowed, and `slice` of a Node Buffer would be a view of it.
   const fresh = decode(new Uint8Array(data.subarray(start, end)))
   if (fresh !== undefined) slots[slot] = fresh
   return fresh
@@ -60,7 +60,7 @@ function decode(bytes: Uint8Array): CachedKey | undefined {
   return isValid ? { text, bytes, byteLength: bytes.length } : undefined
 }
 
-/** Whether the bytes are a key without anything that needs a closer look; most are. */
+/** Whether the bytes are a key of plain ASCII, as most are. */
 function isPlain(bytes: Uint8Array): boolean {
   return bytes.length > 0 && bytes.length <= MAX_KEY_BYTES && bytes.every((byte) => IS_PLAIN[byte] === 1)
 }

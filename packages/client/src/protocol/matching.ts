@@ -1,15 +1,15 @@
 /**
- * Whether a message published to `key` reaches those who listen with `pattern`: AMQP 0-9-1 topic semantics [P-3.4],
- * `*` for exactly one word (which may be empty), `#` for zero or more. Both must be valid; nothing is checked here.
+ * Whether a pattern matches a key: AMQP 0-9-1 topic semantics [P-3.4], `*` for exactly one word (which may be empty),
+ * `#` for zero or more. Both must be valid; this function does not check them.
  *
- * Cost: O(words of the pattern x bytes of the key) at worst. Only the last `#` is ever retried: a match that exists
- * with an earlier `#` taking more words also exists with the last one taking them, so no choice nests. Walking along
- * both strings costs a third of splitting them.
+ * Cost: O(words of the pattern x bytes of the key) at worst. Only the last `#` is retried: a match in which an earlier
+ * `#` takes more words also exists with the last `#` taking them, so choices do not nest. Walking along both strings
+ * costs a third of splitting them.
  */
 export function matches(pattern: string, key: string): boolean {
   let patternAt = 0
   let keyAt = 0
-  // Where to go on after the last `#`, and the first key word that it has not taken yet.
+  // Where to continue after the last `#`, and the first key word that it has not taken yet.
   let retryPatternAt = -1
   let retryKeyAt = 0
   while (keyAt <= key.length) {
@@ -33,11 +33,11 @@ export function matches(pattern: string, key: string): boolean {
     keyAt = retryKeyAt = wordEnd(key, retryKeyAt) + 1
     patternAt = retryPatternAt
   }
-  // The key is used up: what is left of the pattern must be able to match nothing.
+  // The key is used up: the rest of the pattern must match nothing.
   return patternAt > pattern.length || /^#(\.#)*$/.test(pattern.slice(patternAt))
 }
 
-/** Index of the dot that ends the word, or the length. A position of `length + 1` thus means: no word is left. */
+/** Index of the dot that ends the word, or the length. A position of `length + 1` means that no word is left. */
 function wordEnd(text: string, start: number): number {
   const dot = text.indexOf('.', start)
   return dot < 0 ? text.length : dot

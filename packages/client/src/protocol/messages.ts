@@ -1,30 +1,30 @@
-/** Payload as it stands on the wire: a string for a text frame (JSON text), bytes for a binary frame. */
+/** Payload on the wire: a string for a text frame (JSON text), bytes for a binary frame. */
 export type WirePayload = string | Uint8Array
 
-/** What a client sends. `id` answers to `ok` or `error`: 1-36 characters of `[A-Za-z0-9_-]`, chosen by the client. */
+/** A client message. `ok` and `error` answer to its `id`: 1-36 characters of `[A-Za-z0-9_-]`, chosen by the client. */
 export type ClientMessage =
   | { readonly verb: 'auth'; readonly id: string; readonly token: string }
   | {
       readonly verb: 'listen'
       readonly id: string
       readonly pattern: string
-      /** Replay what came after this position. At most one of `since`, `last` and `rewindMs` is given. */
+      /** Replay the messages after this position. At most one of `since`, `last` and `rewindMs` is set. */
       readonly since?: string
       /** Replay the last `last` matching messages. */
       readonly last?: number
-      /** Replay what was logged within this time. */
+      /** Replay the messages of this time span. */
       readonly rewindMs?: number
       readonly group?: string
     }
   | { readonly verb: 'unlisten'; readonly id: string; readonly pattern: string }
   | {
       readonly verb: 'publish'
-      /** Absent: no acknowledgement is wanted (`-` on the wire). */
+      /** Absent: no acknowledgement (`-` on the wire). */
       readonly id?: string
       readonly key: string
-      /** The message's own id, kept across retries; the server acknowledges a second one as a duplicate. */
+      /** The message id, kept across retries; the server acknowledges a second message as a duplicate. */
       readonly messageId?: string
-      /** `false`: the publishing connection does not get its own message. */
+      /** `false`: the publishing connection does not get the message. */
       readonly echo: boolean
       readonly payload: WirePayload
     }
@@ -32,15 +32,15 @@ export type ClientMessage =
       readonly verb: 'history'
       readonly id: string
       readonly key: string
-      /** Read what came after this position. Not together with `rewindMs`. */
+      /** Read the messages after this position. Not together with `rewindMs`. */
       readonly since?: string
-      /** Read what was logged within this time. */
+      /** Read the messages of this time span. */
       readonly rewindMs?: number
-      /** Of that, the newest so many messages. Not together with `limit`. */
+      /** Only the newest N of these. Not together with `limit`. */
       readonly last?: number
-      /** Of that, the oldest so many. */
+      /** Only the oldest N of these. */
       readonly limit?: number
-      /** The newest comes first. */
+      /** Newest first. */
       readonly reverse?: true
     }
   | {
@@ -48,7 +48,7 @@ export type ClientMessage =
       readonly id: string
       readonly key: string
       readonly op: 'enter'
-      /** What the client calls its member, and tells nobody but the server [P-14.2]. */
+      /** The client's secret name for its member [P-14.3]. */
       readonly member: string
       /** JSON text; not parsed. */
       readonly data?: string
@@ -56,23 +56,25 @@ export type ClientMessage =
   | { readonly verb: 'presence'; readonly id: string; readonly key: string; readonly op: PresenceOp }
   | { readonly verb: 'ping' }
 
-/** What `presence` asks for, beside `enter`. */
+/** Values of `op` other than `enter`. */
 export type PresenceOp = 'leave' | 'get' | 'watch' | 'unwatch'
 
-/** Somebody who is present at a key. */
+/** A present member. */
 export interface PresenceMember {
-  /** Unique within the key, and the same over the reconnects of a client; nobody can take it who has only seen it. */
+  /**
+   * Unique within the key, and the same across reconnects of its client. It does not help to impersonate the member.
+   */
   readonly id: string
-  /** Whose token it was; absent for the anonymous. */
+  /** User of the member's token; absent for anonymous members. */
   readonly userId?: string
-  /** What the member says of itself. */
+  /** The member's own data. */
   readonly data?: unknown
 }
 
 /** A verb that a client may send. */
 export type ClientVerb = ClientMessage['verb']
 
-/** Why messages may be missing. */
+/** Why messages may be missing [P-8.4]. */
 export type GapReason = 'history-expired' | 'epoch-changed' | 'no-history' | 'limit' | 'slow-consumer' | 'broker-lost'
 
 /** Limits that the server enforces, sent in `welcome`. */
@@ -90,14 +92,14 @@ export interface Welcome {
   readonly session: string
   readonly node: string
   readonly version: string
-  /** The client is expected to be heard at least this often, and may expect the same of the server. */
+  /** A client that has sent nothing, or received nothing, for this time sends `ping` [P-9.2]. */
   readonly heartbeatMs: number
   readonly limits: SessionLimits
-  /** Time left until the token expires, when one was accepted with the upgrade request. */
+  /** Time until the token expires, if one was accepted with the upgrade request. */
   readonly expiresInMs?: number
 }
 
-/** What a server sends. */
+/** A server message. */
 export type ServerMessage =
   | ({ readonly verb: 'welcome' } & Welcome)
   | {
@@ -107,7 +109,7 @@ export type ServerMessage =
       readonly recovered?: boolean
       readonly gap?: GapReason
       readonly replayed?: number
-      /** There is more: ask again, with `since` this `position` [P-6.9]. */
+      /** More messages follow: ask again, with `since` set to this `position` [P-6.9]. */
       readonly more?: true
       readonly duplicate?: boolean
       /** The verb's JSON result, parsed. */
@@ -115,7 +117,7 @@ export type ServerMessage =
     }
   | {
       readonly verb: 'error'
-      /** Absent when the refused message carried no readable id. */
+      /** Absent if the refused message had no readable id. */
       readonly id?: string
       readonly code: string
       readonly message: string
@@ -129,7 +131,7 @@ export type ServerMessage =
   | {
       readonly verb: 'message'
       readonly key: string
-      /** As on the wire: full, or, without a `:`, relative to the epoch that the connection was given [P-8.8]. */
+      /** As on the wire: full or, without a `:`, relative to the connection's last epoch [P-8.8]. */
       readonly position?: string
       readonly replayed: boolean
       readonly payload: WirePayload
@@ -139,14 +141,14 @@ export type ServerMessage =
       readonly key: string
       readonly enter?: readonly PresenceMember[]
       readonly update?: readonly PresenceMember[]
-      /** Ids. */
+      /** Ids of the members that left. */
       readonly leave?: readonly string[]
     }
   | { readonly verb: 'gap'; readonly pattern: string; readonly reason: GapReason }
   | { readonly verb: 'expiring'; readonly inMs: number }
   | {
       readonly verb: 'pong'
-      /** Up to here, everything live that the connection listens to has been sent before [P-9.7]. Always full. */
+      /** Everything live up to this position that the connection listens to was sent before [P-9.7]. Always full. */
       readonly position?: string
     }
   | { readonly verb: 'bye'; readonly code: number; readonly retryAfterMs?: number }

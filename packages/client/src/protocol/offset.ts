@@ -1,21 +1,21 @@
-/** Offsets are written in base 36 [P-8.1]: they travel with every message, and are a third shorter than in decimal. */
+/** Offsets are in base 36 [P-8.1]: every message carries one, and it is a third shorter than in decimal. */
 const RADIX = 36
 const DIGITS = Uint8Array.from('0123456789abcdefghijklmnopqrstuvwxyz', (char) => char.charCodeAt(0))
-/** Below it, a digit is found with whole numbers alone, which costs a fraction. */
+/** Up to this value a digit needs integer arithmetic only, which is much cheaper. */
 const MAX_INT = 0x7fff_ffff
 
-/** An offset as text. */
+/** Formats an offset. */
 export function formatOffset(offset: number): string {
   return offset.toString(RADIX)
 }
 
-/** The offset that `text` says; `undefined` when it says none [P-8.1]. */
+/** Parses an offset; `undefined` if the text is not one [P-8.1]. */
 export function parseOffset(text: string): number | undefined {
   const offset = Number.parseInt(text, RADIX)
   return /^(?:0|[1-9a-z][0-9a-z]{0,10})$/.test(text) && Number.isSafeInteger(offset) ? offset : undefined
 }
 
-/** Characters that an offset takes. */
+/** Number of characters of an offset. */
 export function digitCountOf(offset: number): number {
   let count = 1
   for (let bound = RADIX; offset >= bound; bound *= RADIX) count++

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { PositionBase } from './position-base.js'
 
-it('completes positions with the epoch that was given last [P-8.8]', () => {
+it('completes positions with the last epoch [P-8.8]', () => {
   const base = new PositionBase()
   base.note('a:b:5')
   expect(base.complete('6')).toBe('a:b:6')
@@ -11,7 +11,7 @@ it('completes positions with the epoch that was given last [P-8.8]', () => {
   expect(base.complete('3')).toBe('c:3')
 })
 
-it('knows no position where there is none, or where nothing was given', () => {
+it('returns no position without one, or without an epoch', () => {
   const base = new PositionBase()
   expect(base.complete(undefined)).toBeUndefined()
   expect(base.complete('6')).toBeUndefined()

@@ -1,13 +1,13 @@
-/** Completes the positions of a connection's messages, which may be relative to a position that came before [P-8.8]. */
+/** Completes the positions of a connection's messages, which may be relative to an earlier position [P-8.8]. */
 export class PositionBase {
   #epoch: string | undefined
 
-  /** Notes the position of the `ok` of a listen or of `history`. */
+  /** Takes the position of the `ok` of a listen or of `history`. */
   note(position: string | undefined): void {
     if (position !== undefined) this.#epoch = position.slice(0, position.lastIndexOf(':'))
   }
 
-  /** The full position of a message; `undefined` when it has none, or one that is relative to nothing. */
+  /** The full position of a message; `undefined` if it has none, or is relative to nothing. */
   complete(position: string | undefined): string | undefined {
     if (position === undefined) return undefined
     if (!position.includes(':')) return this.#epoch === undefined ? undefined : `${this.#epoch}:${position}`
@@ -15,7 +15,7 @@ export class PositionBase {
     return position
   }
 
-  /** The connection is gone, and what it was given with it. */
+  /** The connection is lost; its epoch is forgotten. */
   clear(): void {
     this.#epoch = undefined
   }

@@ -2,9 +2,8 @@ import type { Codec } from '../client-options.js'
 import { WebMQError, type WirePayload } from '../protocol/index.js'
 
 /**
- * Payload as it goes on the wire: what the codec makes of it; without one, bytes as they are (copied) and everything
- * else as JSON.
- * @throws {WebMQError} `E_PAYLOAD_INVALID` for what has no JSON form, such as `undefined`, functions and cycles.
+ * Encodes a payload for the wire: with the codec or, without one, bytes unchanged (copied) and everything else as JSON.
+ * @throws {WebMQError} `E_PAYLOAD_INVALID` for values without a JSON form, such as `undefined`, functions and cycles.
  */
 export function encodePayload(payload: unknown, codec: Codec | undefined): WirePayload {
   let cause: unknown
@@ -22,13 +21,13 @@ export function encodePayload(payload: unknown, codec: Codec | undefined): WireP
   throw new WebMQError('E_PAYLOAD_INVALID', { detail: `${typeof payload} has no wire form`, cause })
 }
 
-/** Payload of a text frame, parsed; of a binary frame, decoded, or the bytes themselves when there is no codec. */
+/** Decodes a payload: parses text, and decodes bytes with the codec; without one, returns the bytes. */
 export function decodePayload(payload: WirePayload, codec: Codec | undefined): unknown {
   if (typeof payload === 'string') return JSON.parse(payload)
   return codec ? codec.decode(payload) : payload
 }
 
-/** Bytes on the wire. Cost: O(length) for text. */
+/** Length on the wire in bytes. Cost: O(length) for text. */
 export function wireBytes(text: WirePayload): number {
   return typeof text === 'string' ? new TextEncoder().encode(text).length : text.length
 }

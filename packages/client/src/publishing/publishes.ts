@@ -18,9 +18,9 @@ import { encodePayload, wireBytes } from './payload.js'
 
 type PublishMessage = Extract<ClientMessage, { verb: 'publish' }>
 
-/** A publish that has not been settled: waiting for a connection, or for its acknowledgement. */
+/** A publish that has not settled: it waits for a connection or for its acknowledgement. */
 interface Pending {
-  /** The message's id. */
+  /** The message id. */
   readonly id: string
   readonly message: PublishMessage
   readonly whenOffline: WhenOffline
@@ -33,15 +33,19 @@ interface Pending {
   settle(outcome: PublishResult | WebMQError): void
 }
 
-/** Publishes that may wait for their acknowledgements on a live connection. Bounds memory when a caller never awaits. */
+/**
+ * Limit of the publishes that wait for acknowledgements on a live connection. Limits memory if a caller never awaits.
+ */
 const MAX_IN_FLIGHT = 16_384
 
-/** Bytes that may wait in the socket. Bounds memory when the network is slower than the app. */
+/** Limit of the bytes in the socket's buffer. Limits memory if the network is slower than the app. */
 const MAX_SOCKET_BYTES = 16_777_216
 
 /**
- * Publishes, in the order of the calls, and keeps what is not acknowledged: a map in call order, of which each member
- * is either sent or not. A lost connection makes all of them unsent, the next one sends them again with the same ids.
+ * Publishes messages in call order, and keeps them until they are acknowledged.
+ *
+ * Each pending publish is either sent or not. A lost connection makes all of them unsent; the next one sends them again
+ * with the same ids.
  */
 export class Publishes {
   readonly #options: ResolvedOptions
@@ -61,7 +65,7 @@ export class Publishes {
     this.#sender = sender
   }
 
-  /** Resolves when nothing waits any more, or after `maxMs`. */
+  /** Resolves when no publish is pending, or after `maxMs`. */
   async idle(maxMs: number): Promise<void> {
     if (this.#pending.size === 0) return
     const before = this.#onIdle
@@ -123,13 +127,13 @@ export class Publishes {
     })
   }
 
-  /** A connection is live and listens again: send what has waited, in order. */
+  /** A connection is live and listens again: send the waiting messages, in order. */
   up(limits: SessionLimits): void {
     this.#limits = limits
     for (const pending of this.#pending.values()) if (!pending.isSent) this.#send(pending)
   }
 
-  /** The connection is gone: what was not acknowledged will be sent again, unless its caller wants otherwise. */
+  /** The connection is lost: unacknowledged messages are sent again later, unless their caller chose otherwise. */
   down(): void {
     for (const pending of this.#pending.values()) {
       if (!pending.isSent) continue
@@ -138,13 +142,13 @@ export class Publishes {
     }
   }
 
-  /** Rejects everything that waits. */
+  /** Rejects all pending publishes. */
   close(error: WebMQError): void {
     for (const pending of this.#pending.values()) pending.settle(error)
     clearTimeout(this.#timer)
   }
 
-  /** Takes an answer; returns whether it was to a publish. */
+  /** Handles an answer. Returns whether it belongs to a publish. */
   answer(message: Extract<ServerMessage, { verb: 'ok' | 'error' }>): boolean {
     const pending = this.#pending.get(message.id ?? '')
     if (!pending) return false
@@ -200,7 +204,7 @@ export class Publishes {
     else this.#expire(pending, Date.now() + timeoutMs)
   }
 
-  /** One timer for all, set to the earliest deadline that was known when it was set. */
+  /** One timer for all, set to the earliest deadline known at that time. */
   #expire(pending: Pending, deadlineMs: number): void {
     pending.deadlineMs = deadlineMs
     if (deadlineMs >= this.#timerAtMs) return
@@ -223,7 +227,7 @@ export class Publishes {
   }
 }
 
-/** A character takes at most three bytes: counting them is only worth it near the limit. */
+/** A UTF-16 unit takes at most three bytes: bytes are counted only near the limit. */
 function tooLarge(code: ErrorCode, text: WirePayload, maxBytes = Number.POSITIVE_INFINITY): WebMQError | undefined {
   if (text.length * 3 <= maxBytes) return undefined
   const bytes = wireBytes(text)

@@ -12,7 +12,7 @@ afterEach(() => {
 const settle = () => vi.advanceTimersByTimeAsync(0)
 const reconnect = () => vi.advanceTimersByTimeAsync(600)
 
-/** What the server has got by publish, oldest first. */
+/** Payloads that the server has received, oldest first. */
 function published(server: TestServer): unknown[] {
   return server.received.flatMap((message) => (message.verb === 'publish' ? [JSON.parse(text(message.payload))] : []))
 }
@@ -21,7 +21,7 @@ function text(payload: string | Uint8Array): string {
   return typeof payload === 'string' ? payload : new TextDecoder().decode(payload)
 }
 
-/** Outcome of a promise as far as it has one. */
+/** Outcome of a promise, if it has settled. */
 async function outcomeOf(promise: Promise<PublishResult>): Promise<unknown> {
   return promise.catch((error: unknown) => (error as { code: string }).code)
 }
@@ -37,14 +37,14 @@ describe('publish', () => {
     expect(published(server)).toEqual([{ text: 'hi' }])
   })
 
-  it('gives every message another id, and none of another client', async () => {
+  it('generates unique message ids, across clients too', async () => {
     const { client, server } = createTestClient()
     const { client: other } = createTestClient({ server })
     const results = await Promise.all([1, 2, 3].flatMap((n) => [client.publish('a', n), other.publish('a', n)]))
     expect(new Set(results.map(({ id }) => id)).size).toBe(6)
   })
 
-  it('takes the id of the caller, and says when the server had it already', async () => {
+  it('takes the id of the caller, and reports a duplicate', async () => {
     const { client, server } = createTestClient()
     expect(await client.publish('a', 1, { id: 'order-7' })).toMatchObject({ id: 'order-7', duplicate: false })
     expect(await client.publish('a', 1, { id: 'order-7' })).toEqual({
@@ -56,7 +56,7 @@ describe('publish', () => {
     expect(server.received).toHaveLength(2)
   })
 
-  it('does not echo when told so', async () => {
+  it('does not echo with echo: false', async () => {
     const { client } = createTestClient()
     const handler = vi.fn()
     await client.listen('a', handler).ready
@@ -112,7 +112,7 @@ describe('publish', () => {
     expect(server.received).toHaveLength(1)
   })
 
-  it('rejects with what the server says', async () => {
+  it("rejects with the server's error", async () => {
     const { client, server } = createTestClient()
     server.refuse('publish', 'E_FORBIDDEN')
     await expect(client.publish('a', 1)).rejects.toMatchObject({
@@ -122,7 +122,7 @@ describe('publish', () => {
     })
   })
 
-  it('rejects when no acknowledgement comes in time, and later ones still get theirs', async () => {
+  it('rejects when no acknowledgement comes in time, and later publishes still resolve', async () => {
     const { client, server } = createTestClient({ ackTimeoutMs: 3_000 })
     await client.connect()
     server.ignore('publish')
@@ -139,7 +139,7 @@ describe('publish', () => {
     expect(await first).toBe('E_TIMEOUT')
   })
 
-  it('resolves without an acknowledgement when none is wanted', async () => {
+  it('resolves without an acknowledgement with ack: none', async () => {
     const { client, server } = createTestClient()
     server.ignore('publish')
     expect(await client.publish('a', 1, { ack: 'none' })).toEqual({ id: expect.any(String), duplicate: false })
@@ -147,7 +147,7 @@ describe('publish', () => {
     expect(server.received).toEqual([expect.not.objectContaining({ id: expect.anything() })])
   })
 
-  it('reports what the server refuses of messages without acknowledgement', async () => {
+  it('reports errors of messages without acknowledgement', async () => {
     const { client, server } = createTestClient()
     const errors: unknown[] = []
     client.on('error', ({ error }) => errors.push(error))
@@ -171,7 +171,7 @@ describe('publish', () => {
     expect(published(server)).toEqual([1])
   })
 
-  it('refuses more than it may keep in flight', async () => {
+  it('refuses messages beyond the limit in flight', async () => {
     const { client, server } = createTestClient()
     await client.connect()
     server.isSilent = true
@@ -217,7 +217,7 @@ describe('without a connection', () => {
     expect(handled).toEqual([1, 2, 3])
   })
 
-  it('keeps at most so many messages', async () => {
+  it('keeps a limited number of messages', async () => {
     const { client, server } = createTestClient({ offlineQueue: { maxMessages: 2 } })
     server.isUp = false
     const results = [1, 2, 3].map((n) => outcomeOf(client.publish('a', n)))
@@ -228,7 +228,7 @@ describe('without a connection', () => {
     expect(published(server)).toEqual([1, 2])
   })
 
-  it('keeps at most so many bytes, and has room again when something has left', async () => {
+  it('keeps a limited number of bytes, and has room again after a message has left', async () => {
     const { client, server } = createTestClient({ offlineQueue: { maxBytes: 20 } })
     server.isUp = false
     const controller = new AbortController()
@@ -243,7 +243,7 @@ describe('without a connection', () => {
     expect(await third).toMatchObject({ duplicate: false })
   })
 
-  it('keeps them for so long, whatever the number of attempts', async () => {
+  it('keeps messages for a limited time, whatever the number of attempts', async () => {
     const { client, server } = createTestClient({ offlineQueue: { maxAgeMs: 30_000 } })
     server.isUp = false
     const early = outcomeOf(client.publish('a', 1))
@@ -257,7 +257,7 @@ describe('without a connection', () => {
     expect(published(server)).toEqual([2])
   })
 
-  it('rejects at once when told so, also what is in flight when the connection is lost', async () => {
+  it('rejects at once with whenOffline: reject, also messages in flight when the connection is lost', async () => {
     const { client, server } = createTestClient({ whenOffline: 'reject' })
     expect(await outcomeOf(client.publish('a', 1))).toBe('E_OFFLINE')
     await client.connect()
@@ -268,7 +268,7 @@ describe('without a connection', () => {
     expect(await inFlight).toBe('E_DISCONNECTED')
   })
 
-  it('drops when told so, and says that it has', async () => {
+  it('drops messages with whenOffline: drop, and says so', async () => {
     const { client, server } = createTestClient()
     const result = await client.publish('cursor', { x: 1 }, { whenOffline: 'drop' })
     expect(result).toEqual({ id: expect.any(String), duplicate: false, dropped: true })

@@ -3,13 +3,13 @@ import type { ClientOptions } from '../client-options.js'
 import type { Topics } from '../topics.js'
 import { createTestServer, type TestServer } from './test-server.js'
 
-/** Options of {@link createTestClient}: those of a client, and a server to share between several. */
+/** Options of {@link createTestClient}: those of a client, and a server that several clients may share. */
 export interface TestClientOptions extends Omit<ClientOptions, 'url' | 'WebSocket'> {
-  /** Default: one of its own. */
+  /** Default: a new server. */
   readonly server?: TestServer
 }
 
-/** A client that is connected, when it is first used, to a server in memory. */
+/** Makes a client of a server in memory. It connects on first use. */
 export function createTestClient<T = Topics>(
   options: TestClientOptions = {},
 ): { readonly client: WebMQClient<T>; readonly server: TestServer } {

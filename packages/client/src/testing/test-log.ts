@@ -1,39 +1,39 @@
 import { formatOffset, type GapReason, matches, parseOffset, type WirePayload } from '../protocol/index.js'
 
-/** A message of the double that is sent to connections. */
+/** A message that the test server sends to connections. */
 export interface SentMessage {
   readonly key: string
   readonly payload: WirePayload
-  /** Absent when it is not logged. */
+  /** Absent if the message is not logged. */
   readonly offset?: number
 }
 
-/** A message that was published to the double. */
+/** A message that was published to the test server. */
 export interface LoggedMessage extends SentMessage {
   readonly offset: number
   /** Unix time in milliseconds. */
   readonly timeMs: number
 }
 
-/** What is asked of the log; as on the wire. */
+/** Selection of messages, as on the wire. */
 export interface LogRange {
   readonly since?: string | undefined
   readonly rewindMs?: number | undefined
   readonly last?: number | undefined
-  /** The oldest so many. */
+  /** Only the oldest N. */
   readonly limit?: number | undefined
 }
 
-/** What a request gets from the log. */
+/** Answer of the log to a request. */
 export interface Replayed {
   readonly messages: readonly LoggedMessage[]
-  /** Place up to which they are complete; absent when no log is kept. */
+  /** The messages are complete up to here; absent if no log is kept. */
   readonly position?: string | undefined
   readonly more: boolean
   readonly gap?: GapReason | undefined
 }
 
-/** The broker's log of the double: the newest messages, each with a position. */
+/** The test server's log: the newest messages, each with a position. */
 export class TestLog {
   readonly #maxMessages: number
   #messages: LoggedMessage[] = []
@@ -44,12 +44,12 @@ export class TestLog {
     this.#maxMessages = maxMessages
   }
 
-  /** What positions begin with, up to their `:`. */
+  /** The part of positions before their `:`. */
   get epoch(): string {
     return `epoch${this.#epoch}`
   }
 
-  /** Position of the newest message, or of this one; `undefined` when no log is kept. */
+  /** Position of the newest message, or of this offset; `undefined` if no log is kept. */
   position(offset = this.#offset): string | undefined {
     return this.#maxMessages > 0 ? `${this.epoch}:${formatOffset(offset)}` : undefined
   }
@@ -61,20 +61,20 @@ export class TestLog {
     return message
   }
 
-  /** Loses what it holds, as when time has passed: the next resume finds `history-expired`. */
+  /** Loses its messages, as when time has passed: the next resume gets `history-expired`. */
   expire(): void {
     this.#messages = []
     this.#offset++
   }
 
-  /** Begins anew, as when the broker was replaced: the next resume finds `epoch-changed`. */
+  /** Starts anew, as with a replaced broker: the next resume gets `epoch-changed`. */
   restart(): void {
     this.#messages = []
     this.#epoch++
     this.#offset = 0
   }
 
-  /** What the log holds of what is asked for, oldest first. */
+  /** Reads the selected messages, oldest first. */
   read({ since, rewindMs, last, limit }: LogRange, pattern: string): Replayed {
     if (this.#maxMessages === 0) return { messages: [], more: false, gap: 'no-history' }
     const [epoch, text = ''] = since?.split(':') ?? []

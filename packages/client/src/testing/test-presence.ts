@@ -1,6 +1,6 @@
 import type { PresenceMember } from '../protocol/index.js'
 
-/** Who is told of changes at a key. */
+/** Receiver of changes at a key. */
 export interface TestWatcher {
   tell(key: string, change: { enter?: PresenceMember[]; update?: PresenceMember[]; leave?: string[] }): void
 }
@@ -11,7 +11,7 @@ interface Present {
   readonly holder: object | undefined
 }
 
-/** The presence of the double: every change is told at once, and members of lost connections stay until told otherwise. */
+/** The test server's presence. It sends every change at once; members of lost connections stay until `lapse`. */
 export class TestPresence {
   readonly #byKey = new Map<string, Map<string, Present>>()
   readonly #watchers = new Map<string, Set<TestWatcher>>()
@@ -33,7 +33,7 @@ export class TestPresence {
     if (this.#byKey.get(key)?.delete(id)) this.#tell(key, { leave: [id] })
   }
 
-  /** Ends what a connection has at a key. */
+  /** Removes a connection's member at a key. */
   leaveOf(key: string, holder: object): void {
     for (const [id, present] of this.#byKey.get(key) ?? []) if (present.holder === holder) this.leave(key, id)
   }
@@ -46,7 +46,7 @@ export class TestPresence {
     this.#watchers.get(key)?.delete(watcher)
   }
 
-  /** Ends everything that a connection has at a key; returns whether there was anything. */
+  /** Removes a connection's member and watch at a key; returns whether there were any. */
   end(key: string, holder: TestWatcher): boolean {
     const isPresent = [...(this.#byKey.get(key)?.values() ?? [])].some((present) => present.holder === holder)
     this.leaveOf(key, holder)
@@ -62,7 +62,7 @@ export class TestPresence {
     }
   }
 
-  /** The time to linger is over for all whose connections are lost. */
+  /** Ends the time to linger for all lost connections. */
   lapse(): void {
     for (const [key, present] of this.#byKey) for (const [id, { holder }] of present) if (!holder) this.leave(key, id)
   }

@@ -3,7 +3,7 @@ import { createTestClient, createTestServer } from './index.js'
 
 // Without fake timers, as in most tests of apps.
 
-it('brings what one client publishes to the others', async () => {
+it('delivers messages of one client to the others', async () => {
   const server = createTestServer()
   const { client: ann } = createTestClient({ server })
   const { client: bob } = createTestClient({ server })
@@ -17,7 +17,7 @@ it('brings what one client publishes to the others', async () => {
   expect(server.connectionCount).toBe(0)
 })
 
-it('shows what it was sent and what is listened with', async () => {
+it('shows received messages and patterns', async () => {
   const { client, server } = createTestClient()
   await client.listen('a.#', () => undefined).ready
   await client.publish('b', [1], { id: 'm' })
@@ -29,7 +29,7 @@ it('shows what it was sent and what is listened with', async () => {
   await client.close()
 })
 
-it('refuses as often as it was told to', async () => {
+it('refuses as many messages as requested', async () => {
   const { client, server } = createTestClient()
   server.refuse('publish', 'E_FORBIDDEN')
   server.refuse('publish', 'E_BROKER_UNAVAILABLE')
@@ -39,7 +39,7 @@ it('refuses as often as it was told to', async () => {
   await client.close()
 })
 
-it('keeps as many messages as it was told to', async () => {
+it('keeps as many messages as configured', async () => {
   const server = createTestServer({ historyMaxMessages: 2 })
   for (const n of [1, 2, 3]) server.publish('a', n)
   const { client } = createTestClient({ server })
@@ -52,7 +52,7 @@ it('keeps as many messages as it was told to', async () => {
   await client.close()
 })
 
-it('refuses what no server would take', async () => {
+it('refuses invalid messages, like a real server', async () => {
   const server = createTestServer({ verifyToken: (token) => (token === 'good' ? {} : undefined) })
   const { client } = createTestClient({ server, token: 'bad' })
   await expect(client.connect()).rejects.toMatchObject({ code: 'E_TOKEN_INVALID' })

@@ -7,30 +7,30 @@ import { createTestWebSocket } from './test-websocket.js'
 
 /** Options of {@link createTestServer}. */
 export interface TestServerOptions {
-  /** Whose token it is, or `undefined` when it is not valid. Default: nobody needs a token. */
+  /** Returns the token's user, or `undefined` if the token is not valid. Default: no token is required. */
   readonly verifyToken?: (token: string) => { readonly userId?: string } | undefined
-  /** Messages that can be replayed; default 1,000. With 0 there are no positions and every reconnect is a gap. */
+  /** Limit of logged messages; default 1,000. With 0 there are no positions, and every reconnect is a gap. */
   readonly historyMaxMessages?: number
-  /** Messages that are replayed at once; a longer replay comes in pages. Default: all. */
+  /** Messages per page of a replay. Default: all. */
   readonly replayPageMessages?: number
   /** Default 25,000. */
   readonly heartbeatMs?: number
   readonly limits?: Partial<SessionLimits>
 }
 
-/** How {@link TestServer.drop} ends the connections. */
+/** How {@link TestServer.drop} ends connections. */
 export interface DropOptions {
-  /** Default 1006: the network failed. With 4000-4999 the server says `bye` first. */
+  /** Default 1006: the network failed. With 4000-4999 the server sends `bye` first. */
   readonly code?: number
-  /** How long clients are asked to stay away. */
+  /** Asks clients not to return earlier. */
   readonly retryAfterMs?: number
 }
 
 type Decision = 'handle-unanswered' | 'ignore' | ErrorCode
 
 /**
- * A WebMQ server in memory, for tests of apps: it speaks the protocol, routes by pattern, keeps a log and de-duplicates,
- * and does on demand what real servers do at bad moments. It needs no port and no time: everything happens in microtasks,
+ * A WebMQ server in memory, for tests of apps. It speaks the protocol, routes by pattern, keeps a log, removes
+ * duplicates, and produces failures on demand. It needs no port and no real time: everything happens in microtasks,
  * also under fake timers.
  */
 export class TestServer {
@@ -38,13 +38,13 @@ export class TestServer {
   readonly WebSocket: WebSocketConstructor
   /** Pass it as the option `url`. */
   readonly url = 'ws://test.invalid/ws'
-  /** Everything that clients have sent, in order of arrival; payloads as on the wire. */
+  /** Every message that clients have sent, in order of arrival; payloads as on the wire. */
   readonly received: ClientMessage[] = []
-  /** Whether new connections are taken; `false` is a server that is down. */
+  /** Whether the server accepts connections; `false` simulates a server that is down. */
   isUp = true
-  /** `true` is a network that swallows everything in both directions without closing anything. */
+  /** `true` simulates a network that loses everything in both directions and closes nothing. */
   isSilent = false
-  /** Who is present: `enter` and `leave` are what others do; members of lost connections stay until `lapse`. */
+  /** Presence: `enter` and `leave` act for other clients; members of lost connections stay until `lapse`. */
   readonly presence = new TestPresence()
   readonly #sessions = new Set<TestSession>()
   readonly #log: TestLog
@@ -87,28 +87,28 @@ export class TestServer {
     })
   }
 
-  /** Open connections. */
+  /** Number of open connections. */
   get connectionCount(): number {
     return this.#sessions.size
   }
 
-  /** Patterns that are listened with, over all connections. */
+  /** Patterns with a listen, over all connections. */
   get patterns(): readonly string[] {
     return [...new Set([...this.#sessions].flatMap(({ patterns }) => [...patterns]))]
   }
 
-  /** Publishes as somebody else would: bytes as they are, everything else as JSON. */
+  /** Publishes as another client: bytes unchanged, everything else as JSON. */
   publish(key: string, payload: unknown): void {
     const wire = payload instanceof Uint8Array ? payload : JSON.stringify(payload)
     this.#publish({ verb: 'publish', key, echo: true, payload: wire })
   }
 
-  /** The same with a key of which no log is kept: the message has no position, and nobody who was away gets it. */
+  /** Publishes to a key without a log: the message has no position, and absent clients do not get it later. */
   publishUnlogged(key: string, payload: unknown): void {
     for (const session of this.#sessions) session.deliver({ key, payload: JSON.stringify(payload) })
   }
 
-  /** Ends every connection; clients come back unless `isUp` is false or the code is terminal. */
+  /** Ends every connection. Clients return unless `isUp` is false or the code is terminal. */
   drop({ code = 1006, retryAfterMs }: DropOptions = {}): void {
     for (const session of this.#sessions) {
       if (code >= 4000) session.send({ verb: 'bye', code, ...(retryAfterMs !== undefined && { retryAfterMs }) })
@@ -121,30 +121,33 @@ export class TestServer {
     this.#decide(verb, code)
   }
 
-  /** Takes the next message of that verb and never answers; calls add up. */
+  /** Ignores the next message of that verb; calls add up. */
   ignore(verb: ClientMessage['verb']): void {
     this.#decide(verb, 'ignore')
   }
 
-  /** Tells all who listen with this pattern that they have missed messages. */
+  /** Tells all listeners of this pattern that they have missed messages. */
   gap(pattern: string, reason: GapReason = 'slow-consumer'): void {
     for (const session of this.#sessions) {
       if (session.patterns.has(pattern)) session.send({ verb: 'gap', pattern, reason })
     }
   }
 
-  /** Ends all listens with this pattern, and presence at the key of this name, and refuses new ones: their tokens do not grant it any more. */
+  /**
+   * Ends all listens of this pattern and presence at this key, and refuses new ones, as if tokens no longer granted
+   * them.
+   */
   revoke(pattern: string): void {
     this.#revoked.add(pattern)
     for (const session of this.#sessions) session.revoke(pattern)
   }
 
-  /** Loses the log: who reconnects now gets the gap `history-expired`. */
+  /** Loses the log: the next reconnect gets the gap `history-expired`. */
   expireHistory(): void {
     this.#log.expire()
   }
 
-  /** Replaces the log by a new one: who reconnects now gets the gap `epoch-changed`. */
+  /** Replaces the log: the next reconnect gets the gap `epoch-changed`. */
   restartHistory(): void {
     this.#log.restart()
   }
@@ -154,7 +157,7 @@ export class TestServer {
     for (const session of this.#sessions) session.send({ verb: 'expiring', inMs })
   }
 
-  /** Does what the next message of that verb asks for, but the answer gets lost; calls add up. */
+  /** Handles the next message of that verb, but loses the answer; calls add up. */
   loseAnswer(verb: ClientMessage['verb']): void {
     this.#decide(verb, 'handle-unanswered')
   }

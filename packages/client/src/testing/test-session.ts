@@ -17,17 +17,17 @@ import type { ServerEnd, ServerSide } from './test-websocket.js'
 
 type From<V extends ClientMessage['verb']> = Extract<ClientMessage, { verb: V }>
 
-/** What a read of the log without a number gets [P-6.7]. */
+/** Default number of messages for a read of the log [P-6.7]. */
 const DEFAULT_LAST = 100
 
-/** What the double's sessions share. */
+/** State that the sessions of a test server share. */
 export interface TestSessionContext {
   readonly log: TestLog
-  /** Messages that are replayed at once. */
+  /** Messages per page of a replay. */
   readonly replayPageMessages: number
-  /** Whose token it is; `undefined`: the token is not valid. Absent: everyone may come. */
+  /** Returns the token's user; `undefined`: the token is not valid. Absent: no token is required. */
   readonly verifyToken?: ((token: string) => { readonly userId?: string } | undefined) | undefined
-  /** What to do with a message instead of handling it. */
+  /** Decides whether a message is handled. */
   intercept(message: ClientMessage): 'handle' | 'handle-unanswered' | 'ignore' | ErrorCode
   publish(
     message: From<'publish'>,
@@ -38,7 +38,7 @@ export interface TestSessionContext {
   onClosed(session: TestSession): void
 }
 
-/** One connection of the double. */
+/** One connection of the test server. */
 export class TestSession implements ServerSide, TestWatcher {
   readonly #context: TestSessionContext
   readonly #socket: ServerEnd
@@ -46,7 +46,7 @@ export class TestSession implements ServerSide, TestWatcher {
   #isAuthenticated: boolean
   #userId: string | undefined
   #isMute = false
-  /** Of the last full position that the connection was given: positions of it are relative [P-8.8]. */
+  /** Epoch of the last full position on the connection: positions of the same epoch are relative [P-8.8]. */
   #epoch: string | undefined
 
   constructor(context: TestSessionContext, socket: ServerEnd) {
@@ -55,7 +55,7 @@ export class TestSession implements ServerSide, TestWatcher {
     this.#isAuthenticated = !context.verifyToken
   }
 
-  /** What the client listens with on this connection. */
+  /** Patterns of this connection. */
   get patterns(): ReadonlySet<string> {
     return this.#patterns
   }
@@ -91,19 +91,19 @@ export class TestSession implements ServerSide, TestWatcher {
     this.#context.presence.closed(this, code === 1000)
   }
 
-  /** Ends a listen from this side. */
+  /** Ends a listen, or presence, from the server's side. */
   revoke(pattern: string): void {
     const detail = `${ERRORS.E_FORBIDDEN.message}: listen ${pattern}, no longer granted`
     if (this.#patterns.delete(pattern)) this.#refuse(undefined, 'E_FORBIDDEN', detail, { pattern })
     if (this.#context.presence.end(pattern, this)) this.#refuse(undefined, 'E_FORBIDDEN', detail, { key: pattern })
   }
 
-  /** Tells of a change at a watched key. */
+  /** Sends a change at a watched key. */
   tell(key: string, change: Parameters<TestWatcher['tell']>[1]): void {
     this.send({ verb: 'presence', key, ...change })
   }
 
-  /** Sends a message if a pattern of this connection matches, once however many do. */
+  /** Sends a message once if any pattern of this connection matches. */
   deliver(message: SentMessage): void {
     if ([...this.#patterns].some((pattern) => matches(pattern, message.key))) this.#send(message, false)
   }
@@ -134,11 +134,11 @@ export class TestSession implements ServerSide, TestWatcher {
         this.#history(message)
         break
       case 'presence':
-        this.#attend(message)
+        this.#presence(message)
     }
   }
 
-  #attend(message: From<'presence'>): void {
+  #presence(message: From<'presence'>): void {
     const { id, key, op } = message
     const { presence, isRevoked } = this.#context
     if (isRevoked(key)) {
@@ -186,7 +186,7 @@ export class TestSession implements ServerSide, TestWatcher {
     const replayed = isAsked
       ? log.read({ since, last, rewindMs, limit }, pattern)
       : { messages: [], more: false, position: log.position() }
-    // Between two pages the listen is not live [P-6.9].
+    // A listen is not live between two pages [P-6.9].
     if (!replayed.more) this.#patterns.add(pattern)
     this.#replay(
       id,

@@ -6,21 +6,21 @@ export interface ServerEnd {
   close(code: number, reason?: string): void
 }
 
-/** What the server does with a socket in memory. */
+/** The server's handlers of a socket in memory. */
 export interface ServerSide {
   onReceive(data: Uint8Array, isBinary: boolean): void
   onClosed(code: number): void
 }
 
-/** Decides over a new socket: `undefined` refuses it, as a server that is not there would. */
+/** Accepts or refuses a new socket; `undefined` refuses it, like a server that is down. */
 export type Accept = (socket: ServerEnd, url: string, protocols: readonly string[]) => ServerSide | undefined
 
-/** RFC 6455 §7.4.1: what stands for "no close frame was received". */
+/** RFC 6455 §7.4.1: no close frame was received. */
 const ABNORMAL_CLOSURE = 1006
 
 /**
- * A WebSocket class whose sockets end in this process. Everything arrives in a later microtask and in order, so that fake
- * timers need not be advanced for it. It has the part of a WebSocket that the client uses.
+ * Makes a WebSocket class whose sockets end in this process. It has the part of a WebSocket that the client uses.
+ * Everything arrives in order, in a later microtask, so tests need not advance fake timers.
  */
 export function createTestWebSocket(accept: Accept): WebSocketConstructor {
   return class TestWebSocket implements WebSocketLike {
@@ -32,7 +32,7 @@ export function createTestWebSocket(accept: Accept): WebSocketConstructor {
     onclose: ((event: never) => void) | null = null
     #server: ServerSide | undefined
     #isClosed = false
-    /** The network has failed: what is on its way is lost. */
+    /** The network has failed: messages on their way are lost. */
     #isCut = false
 
     constructor(url: string, protocols: string[]) {
@@ -45,7 +45,7 @@ export function createTestWebSocket(accept: Accept): WebSocketConstructor {
             queueMicrotask(() => this.#end(code, reason))
           },
         }
-        // The server's first words must not arrive before `open`.
+        // The server's first message must not arrive before `open`.
         this.#later(() => this.onopen?.({} as never))
         this.#server = accept(end, url, protocols)
         if (!this.#server) this.#end(ABNORMAL_CLOSURE, '')

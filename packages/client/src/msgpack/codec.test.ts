@@ -24,7 +24,7 @@ describe('msgpack', () => {
     { nested: [{ deep: {} }] },
     new Date(1_500_000_000_123),
     new Uint8Array([0, 255]),
-  ])('brings back %j', (payload) => {
+  ])('round-trips %j', (payload) => {
     expect(roundTrip(payload)).toEqual(payload)
   })
 
@@ -59,7 +59,7 @@ describe('msgpack', () => {
     expect(() => msgpack.decode(bytes)).toThrow()
   })
 
-  it('gives bytes that stay as they are while later payloads are encoded', () => {
+  it('returns bytes that later payloads do not change', () => {
     const first = msgpack.encode('first')
     const copy = [...first]
     for (let n = 0; n < 10_000; n++) msgpack.encode({ n, text: 'x'.repeat(n % 300) })
@@ -68,7 +68,7 @@ describe('msgpack', () => {
 })
 
 describe('a client with a codec', () => {
-  it('sends binary frames, and hands over what the codec has read', async () => {
+  it('sends binary frames, and delivers the decoded payloads', async () => {
     const server = createTestServer()
     const { client: ann } = createTestClient({ server, codec: msgpack })
     const { client: bob } = createTestClient({ server, codec: msgpack })
@@ -84,7 +84,7 @@ describe('a client with a codec', () => {
     })
   })
 
-  it('reads text frames as JSON all the same; one without a codec gets the bytes', async () => {
+  it('reads text frames as JSON; a client without a codec gets the bytes', async () => {
     const server = createTestServer()
     const { client: packed } = createTestClient({ server, codec: msgpack })
     const { client: plain } = createTestClient({ server })
@@ -102,7 +102,7 @@ describe('a client with a codec', () => {
     ])
   })
 
-  it('reports what its codec cannot read, and goes on', async () => {
+  it('reports a payload that its codec cannot read, and handles the next one', async () => {
     const { client, server } = createTestClient({ codec: msgpack })
     const errors: unknown[] = []
     client.on('error', ({ error, key }) => errors.push([error, key]))
@@ -120,7 +120,7 @@ describe('a client with a codec', () => {
     ])
   })
 
-  it('takes any codec, for one that keeps what it gets from it until the publish is settled', async () => {
+  it('takes any codec, and keeps its bytes until the publish has settled', async () => {
     const reversed = {
       encode: (payload: unknown) => new TextEncoder().encode([...JSON.stringify(payload)].reverse().join('')),
       decode: (bytes: Uint8Array) => JSON.parse([...new TextDecoder().decode(bytes)].reverse().join('')),

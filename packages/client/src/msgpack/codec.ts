@@ -2,25 +2,26 @@ import { Packr } from 'msgpackr'
 import type { Codec } from '../client-options.js'
 
 /**
- * What every MessagePack library can read, and nothing that only msgpackr can: its records would be smaller, but would be
- * read with `new Function`, which a content security policy without `unsafe-eval` forbids.
+ * Standard MessagePack only, without msgpackr's records. Records would be smaller, but other libraries cannot read
+ * them, and msgpackr reads them with `new Function`, which a content security policy without `unsafe-eval` forbids.
  */
 const OPTIONS: ConstructorParameters<typeof Packr>[0] = {
   useRecords: false,
   // Small objects have a header of one byte instead of three.
   variableMapSize: true,
-  // As in JSON arrays; the alternative is an extension of msgpackr's.
+  // As in JSON arrays. The alternative is an extension of msgpackr.
   encodeUndefinedAsNil: true,
 }
 
-// Other languages send large integers as such: a number where that is exact, otherwise a bigint. Not in msgpackr's types.
+// Other languages send large integers as 64 bits: a number if it is exact, otherwise a bigint. Not in msgpackr's types.
 const packr = new Packr(Object.assign(OPTIONS, { int64AsType: 'auto' }))
 
 /**
- * Payloads as MessagePack: pass it as the option `codec`. Every client that shares keys should have it.
+ * Payloads as MessagePack: pass it as the option `codec`. All clients that share keys should use it.
  *
- * Says all that JSON can say, and also bytes (`Uint8Array`), dates and bigints of 64 bits. A `Map` arrives as an object,
- * a `Set` as an array, `undefined` as `null`. Throws for typed arrays of another kind: their byte order is the machine's.
+ * Supports all JSON values, and also bytes (`Uint8Array`), dates and bigints of 64 bits. A `Map` arrives as an object,
+ * a `Set` as an array, `undefined` as `null`. Throws for other typed arrays, because their byte order depends on the
+ * machine.
  */
 export const msgpack: Codec = {
   encode(payload) {
@@ -31,8 +32,8 @@ export const msgpack: Codec = {
 }
 
 /**
- * msgpackr 2.1 gives a typed array as many bytes as it has, but writes its elements into them as if each was one byte; the
- * rest is what stood in that memory before: payloads of others.
+ * msgpackr 2.1 writes a typed array with its length in bytes, but only one byte per element. The rest of the output is
+ * old memory: payloads of other messages.
  */
 function assertWritable(value: unknown): void {
   if (typeof value !== 'object' || value === null || value instanceof Uint8Array) return

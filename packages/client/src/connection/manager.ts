@@ -7,18 +7,20 @@ import { type Closure, Connection } from './connection.js'
 import { isDormant, watchLifecycle } from './lifecycle.js'
 import { askForToken } from './token.js'
 
-/** A connection that lived shorter counts as a failed attempt: a server that dies of what we send must not be hammered. */
+/** A shorter connection counts as a failed attempt, so that we do not flood a server that our messages crash. */
 const LASTING_MS = 5_000
 
-/** How long a connection may take to prove that it has survived a sleep or a change of network. */
+/** Time to answer a ping after a sleep or a change of network. */
 const PROBE_TIMEOUT_MS = 2_000
 
 const TOKEN_INVALID = 4501
 const TOKEN_EXPIRED = 4009
 
-/** Whom a link tells. */
+/** Receiver of the manager's events. */
 export interface ConnectionManagerContext {
-  /** A connection is live and nothing has been sent on it: listen again, then flush. Before the state changes for the app. */
+  /**
+   * A connection is live and nothing was sent on it: listen again, then flush. Called before the app's state changes.
+   */
   onLive(welcome: Welcome): void
   onDown(): void
   onState(change: StateChange, info?: ConnectedInfo): void
@@ -26,13 +28,13 @@ export interface ConnectionManagerContext {
   onError(error: unknown): void
 }
 
-/** Keeps one connection up: makes it, makes it again when it is lost, asks for tokens, and knows when to give up. */
+/** Keeps one connection open: connects, reconnects, gets tokens, and decides when to give up. */
 export class ConnectionManager {
   readonly #options: ResolvedOptions
   readonly #context: ConnectionManagerContext
   #state: State = 'idle'
   #connection: Connection | undefined
-  /** Ends with the attempt, or with the connection that came of it. */
+  /** Aborted when the attempt fails or its connection ends. */
   #lifetime: AbortController | undefined
   #timer: ReturnType<typeof setTimeout> | undefined
   #unwatch: (() => void) | undefined
@@ -55,17 +57,17 @@ export class ConnectionManager {
     return this.#state !== 'closed' && (this.#connection?.isLive ?? false)
   }
 
-  /** Bytes that wait in the socket. */
+  /** Bytes in the buffer of the socket. */
   get bufferedBytes(): number {
     return this.#connection?.bufferedBytes ?? 0
   }
 
-  /** Hands a message to the socket; only while live. */
+  /** Passes a message to the socket; only while live. */
   send(message: ClientMessage): void {
     this.#connection?.send(message)
   }
 
-  /** Begins to connect, the first time it is called. */
+  /** Connects; does nothing after the first call. */
   start(): void {
     if (this.#state !== 'idle') return
     this.#unwatch = watchLifecycle({ onWake: () => this.#wake(), onRestore: () => this.#restore() })
@@ -73,7 +75,7 @@ export class ConnectionManager {
     this.#connect()
   }
 
-  /** Ends it for good; with a closure, because there is no point in going on. */
+  /** Ends the connection for good. A closure is the reason to give up. */
   stop(closure?: Closure): void {
     if (this.#state === 'closed') return
     this.#change('closed', closure && { ...describe(closure), terminal: true })
@@ -98,7 +100,7 @@ export class ConnectionManager {
     }, this.#options.connectTimeoutMs)
     this.#open(lifetime.signal).catch((cause: unknown) => {
       if (lifetime.signal.aborted) return
-      // The app's own token() or url() failed: it should hear of that beside the state change.
+      // The app's own token() or url() failed: report the error in addition to the state change.
       this.#context.onError(cause)
       fail(cause instanceof WebMQError ? cause : new WebMQError('E_CONNECT_FAILED', { cause }))
     })
@@ -130,7 +132,9 @@ export class ConnectionManager {
     this.#change('connected', undefined, info)
   }
 
-  /** Renews the token within the connection. When that fails, the connection runs out and the next one asks again. */
+  /**
+   * Renews the token within the connection. If that fails, the connection expires and the next one gets a new token.
+   */
   async #refresh(signal: AbortSignal): Promise<void> {
     if (typeof this.#options.token !== 'function') return
     try {
