@@ -89,7 +89,7 @@ export interface VirtualUsersReport {
   readonly cpuSystemUs: number
   readonly rssBytes: number
   readonly verified: {
-    readonly attendances: number
+    readonly sessions: number
     readonly live: FaultCount
     readonly histories: number
     /** The history, and then what came live after the position of its answer. */

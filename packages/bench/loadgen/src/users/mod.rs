@@ -1,7 +1,7 @@
 //! `webmq-users`: virtual users who connect, listen, read the history, talk for a while and leave, again and again.
 
-mod attendance;
-mod books;
+mod ledger;
+mod metrics;
 mod control;
 mod crowd;
 mod frames;
@@ -17,7 +17,7 @@ mod verify;
 
 use std::process::ExitCode;
 
-/// Runs the program, which is told everything on stdin.
+/// Runs the program. All commands come on stdin.
 #[must_use]
 pub fn run() -> ExitCode {
     match control::run() {

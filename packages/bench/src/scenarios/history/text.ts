@@ -104,11 +104,11 @@ function runText(row: HistoryRow): string {
 }
 
 function verifiedLines({ report }: HistoryRow): string[] {
-  const { attendances, live, histories, joined } = report.verified
+  const { sessions, live, histories, joined } = report.verified
   const faults = ({ expected, misses, duplicates, inversions }: typeof live) =>
     `${formatCount(expected)} expected, ${misses} missed, ${duplicates} twice, ${inversions} out of order`
   return [
-    `What came live in ${formatCount(attendances)} iterations: ${faults(live)}`,
+    `What came live in ${formatCount(sessions)} iterations: ${faults(live)}`,
     `History joined with live in ${formatCount(histories)}: ${faults(joined)}`,
   ]
 }
