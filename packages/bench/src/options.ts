@@ -36,7 +36,7 @@ export function addCommonOptions(command: Command, scenarioNames: readonly strin
 
 /** Flags of every scenario that starts servers of ours. */
 export interface ServerOptions {
-  /** Absent: what suits the number of servers. */
+  /** Absent: depends on the number of servers. */
   readonly broker?: BrokerChoice
   readonly transport: 'native' | 'uws'
 }
@@ -87,7 +87,7 @@ export function nonNegativeNumber(text: string): number {
   return number
 }
 
-/** Decimal notation only: `Number` alone takes '', '0x10' and 'Infinity' for numbers. */
+/** Decimal notation only: `Number` alone accepts '', '0x10' and 'Infinity'. */
 function readNumber(text: string): number {
   return /^\d+(\.\d+)?$/.test(text.trim()) ? Number(text) : Number.NaN
 }

@@ -22,7 +22,7 @@ export const FAIL_ON_HELP = `Conditions for --fail-on:
 
 /**
  * Reads `worse`, `missing`, `latencyMs.p99 worse`, `deliveriesPerServerCpuSecond<0.9x`.
- * @throws {UsageError} with what is wrong and what would be right.
+ * @throws {UsageError} that names the fault and the correct form.
  */
 export function parseFailOn(text: string, comparison: Pick<Comparison, 'columns'>): FailOn {
   const trimmed = text.trim()

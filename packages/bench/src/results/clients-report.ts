@@ -80,7 +80,7 @@ export interface ClientsReport {
     readonly unacknowledgedCount: number
     readonly firstPublishError: string | null
     readonly reconnectCount: number
-    /** Times that a client was told that it may have missed messages. */
+    /** Times that the server told a client that it may have missed messages. */
     readonly gapCount: number
     /** Errors that the client library reported on its own. */
     readonly clientErrorCount: number

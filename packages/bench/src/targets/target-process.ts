@@ -85,7 +85,7 @@ export class TargetProcess {
     await this.#request('collect', {}, 'collected', SAMPLE_TIMEOUT_MS)
   }
 
-  /** What the process uses now, as it sees itself. */
+  /** Resources that the process uses now, by its own count. */
   async sample(): Promise<TargetSample> {
     return await this.#request('sample', {}, 'sample', SAMPLE_TIMEOUT_MS)
   }

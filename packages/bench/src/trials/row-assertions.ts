@@ -42,7 +42,7 @@ export const ROW_ASSERTION_FORM = '[TARGET[/TARGET]] COLUMN[@TIER[,COLUMN=VALUE]
  * Reads `gapCount=0`, `webmq-native latencyMs.p99@1000 < 25ms`, `webmq-native/uws deliveriesPerServerCpuSecond@1000 >= 5`,
  * `deliveriesPerSecond@1000,payloadBytes=64 > 1000000`, `verdict=ok`.
  * @param targets Those of the run.
- * @throws {UsageError} with what is wrong and what would be right.
+ * @throws {UsageError} that names the fault and the correct form.
  */
 export function parseRowAssertion(
   text: string,
