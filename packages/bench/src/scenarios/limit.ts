@@ -10,15 +10,15 @@ import { type Measured, per, type TrialContext, type TrialScenario } from '../tr
 import { judge } from '../trials/verdict.js'
 
 interface LimitConfig extends TrialConfig {
-  /** No more than this is tried. */
+  /** The search ends here. */
   readonly max: number
   /** Server processes that the connections are spread over. */
   readonly backends: number
-  /** Seconds that connections have to last. */
+  /** Seconds that connections must last. */
   readonly hold: number
 }
 
-/** One number of connections that was tried. */
+/** The attempt of one number of connections. */
 interface Attempt {
   readonly connections: number
   readonly connectsPerSecond: number | null
@@ -29,7 +29,7 @@ interface Attempt {
   readonly failure: string | null
 }
 
-/** Of the limit: how near the search comes to it. */
+/** Precision of the search, as a share of the limit. */
 const PRECISION_RATIO = 0.02
 const CONNECT_TIMEOUT_MS = 20_000
 
@@ -148,5 +148,5 @@ async function attemptConnections(
   }
 }
 
-/** Test 7: how many connections there can be. */
+/** WSE's test 7: the most connections. */
 export const limitScenario = createTrialScenario(limit)

@@ -46,5 +46,5 @@ const matrix: TrialScenario<MatrixConfig> = {
   },
 }
 
-/** Test 4: payload size against connections. */
+/** WSE's test 4: payload sizes by connections. */
 export const matrixScenario = createTrialScenario(matrix)

@@ -95,5 +95,5 @@ async function measurePing({
   }
 }
 
-/** Test 2: round trips while everyone asks at once. */
+/** WSE's test 2: round trips while all connections ping at once. */
 export const pingScenario = createTrialScenario(ping)

@@ -17,20 +17,20 @@ interface ReplayConfig extends TrialConfig {
   readonly messages: number
   /** Live messages per second. */
   readonly rate: number
-  /** With and without a replay, so many of each. */
+  /** This many windows with a replay, and as many without. */
   readonly windows: number
 }
 
 const LOG_KEY = 'bench.log'
-/** Longer than any run takes: all of the log. */
+/** Longer than any run, so it covers the whole log. */
 const REWIND_MS = 3_600_000
 const FILL_PER_SECOND = 20_000
 const FILL_TIMEOUT_MS = 60_000
 const FILL_POLL_MS = 50
-/** Of each read of the client that is replayed to. */
+/** Timeout of each read of the replaying client. */
 const READ_TIMEOUT_MS = 10_000
 const REPLAY_MARGIN_MS = 60_000
-/** Key, position and what a node keeps beside, generously. */
+/** Overhead per message: key, position and the node's own data, as a generous estimate. */
 const BYTES_BESIDE_PAYLOAD = 1_024
 
 const replay: TrialScenario<ReplayConfig> = {

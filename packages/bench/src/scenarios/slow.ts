@@ -69,7 +69,7 @@ async function measureSlow({ config, testCase, progress, startTrial }: TrialCont
   const durationMs = duration * 1_000
   const window = await measureFanOut(
     trial,
-    // Unthrottled: the server decides about slow readers, not the publisher.
+    // The publisher does not wait: the server must handle slow readers.
     async ({ target }) => await target.publishPaced({ perSecond: rate, durationMs, payloadBytes, isThrottled: false }),
     { count: { latency: true, fanout: false }, durationMs, firstSeq: undefined, progress, phase: 'publishing' },
   )
@@ -93,5 +93,5 @@ async function measureSlow({ config, testCase, progress, startTrial }: TrialCont
   }
 }
 
-/** What slow consumers cost the others. */
+/** The effect of slow consumers on the others. */
 export const slowScenario = createTrialScenario(slow)

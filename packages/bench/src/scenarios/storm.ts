@@ -17,9 +17,9 @@ interface StormConfig extends TrialConfig {
   readonly batch: number
 }
 
-/** Made and closed before: with fewer, the compiler of a target of Node is at work for most of what is measured. */
+/** Connections made and closed before. With fewer, V8 compiles during most of the measurement. */
 const WARMUP_CONNECTIONS = 5_000
-/** For what the compiler still has to do. */
+/** Pause for the rest of the compilation. */
 const SETTLE_MS = 250
 const SECRET_BYTES = 32
 
@@ -110,5 +110,5 @@ async function measureStorm({
   }
 }
 
-/** Test 1: how fast connections are made, and what one costs. */
+/** WSE's test 1: connects per second, and the cost of one. */
 export const stormScenario = createTrialScenario(storm)

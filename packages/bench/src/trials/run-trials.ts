@@ -42,7 +42,7 @@ export async function runTrials<Config extends TrialConfig>(
       progress.step(`${step.target.label}, ${caseTitle(step.testCase, modeCount)}${round}`)
       const outcome = await measureOnce(step, { scenario, config, programs, progress, signal, onVersion }).catch(
         (error: unknown): Measured => {
-          // One target that cannot do it must not cost the figures of the others.
+          // The failure of one target must not discard the figures of the others.
           if (!(error instanceof RunError) || signal.aborted) throw error
           progress.note(`${step.target.label} failed: ${error.message}`)
           return { figures: { verdict: 'failed', verdictReason: error.message } }

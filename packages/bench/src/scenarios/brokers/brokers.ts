@@ -86,7 +86,7 @@ export const brokersScenario: Scenario = {
   },
 }
 
-/** What is the same in all rows is in the commands. */
+/** Leaves out columns with the same value in all rows, which the commands show. */
 const SHOWN_IDENTITY = ['target', 'subscribers', 'backends']
 
 function brokersText(rows: readonly ResultRow[], width: number | undefined): string {
