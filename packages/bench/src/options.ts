@@ -51,9 +51,7 @@ export function addServerOptions(command: Command): void {
       parseBroker,
     )
     .addOption(
-      new Option('--transport <name>', 'what moves the frames in a backend')
-        .choices(['native', 'uws'])
-        .default('native'),
+      new Option('--transport <name>', 'transport of each backend').choices(['native', 'uws']).default('native'),
     )
 }
 

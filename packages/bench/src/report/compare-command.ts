@@ -62,8 +62,8 @@ function createCommand(stdout: ProgressOutput, stderr: ProgressOutput): Command 
       [],
     )
     .option('--targets <before,after>', "compare one target's rows with another's, e.g. uws,webmq-native", targetPair)
-    .option('--noise <percent>', 'differences up to this are noise in any case', percent, DEFAULT_NOISE_PERCENT)
-    .option('--all', 'print what is within noise too', false)
+    .option('--noise <percent>', 'differences up to this are always noise', percent, DEFAULT_NOISE_PERCENT)
+    .option('--all', 'print differences within noise too', false)
     .exitOverride()
     .configureOutput({ writeOut: (text) => stdout.write(text), writeErr: (text) => stderr.write(text) })
     .allowExcessArguments(false)

@@ -44,7 +44,7 @@ const MAX_FRAME_OVERHEAD_BYTES = 64
 
 const fanOut: TrialScenario<FanOutConfig> = {
   name: 'fanout',
-  summary: 'one publisher as fast as it can, every connection gets every message',
+  summary: 'one publisher at full speed; every connection gets every message',
   examples: [
     ['--tiers 10,100,1000', 'three tiers'],
     ['--target webmq-native,uws,raw --tiers 100,1000,5000 --repeat 5', 'beside uWebSockets.js and the physical limit'],
@@ -81,7 +81,11 @@ const fanOut: TrialScenario<FanOutConfig> = {
         ['memory'],
       )
       .option('--batch <n>', "messages per turn of the publisher's event loop", positiveInteger, 64)
-      .option('--max-outbox <bytes>', 'what webmq lets wait for a connection (default: its own)', positiveInteger)
+      .option(
+        '--max-outbox <bytes>',
+        "WebMQ's limit of pending bytes per connection (default: its own)",
+        positiveInteger,
+      )
       .option(
         '--in-flight <n>',
         'messages under way between two nodes (default: as many as may wait for a connection)',

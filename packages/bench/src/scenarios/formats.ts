@@ -27,7 +27,7 @@ const FLUSHED_TAIL_BYTES = 4
 
 const formats: TrialScenario<FormatsConfig> = {
   name: 'formats',
-  summary: 'as throughput, the same message as JSON, as MessagePack and compressed (permessage-deflate)',
+  summary: 'like throughput, with the same message as JSON, as MessagePack and compressed (permessage-deflate)',
   examples: [
     ['--tiers 100,1000', 'all formats'],
     ['--format json,msgpack --target webmq-native,uws', 'without compression'],

@@ -10,7 +10,7 @@ import { judge } from '../trials/verdict.js'
 
 /** Connections made before the first sample, because the first ones also allocate pools, code and tables. */
 const FIRST_SHARE = 0.1
-/** Connections that come and go before the first sample, in waves of at most that size, to warm compilers and pools. */
+/** Connections that come and go before the first sample, never more at once than it counts, to warm compilers and pools. */
 const WARMUP_CONNECTIONS = 5_000
 const MAX_WARMUP_ROUNDS = 20
 /**
@@ -22,7 +22,7 @@ const SETTLE_MS = 500
 
 const idle: TrialScenario<TrialConfig> = {
   name: 'idle',
-  summary: 'connections that listen and do nothing: the memory of one, and what they cost while nothing happens',
+  summary: 'connections that listen and do nothing: memory of one, and CPU of all',
   examples: [['--tiers 1000,10000', 'memory per connection at two tiers']],
   abilities: [],
   defaults: { targets: ['webmq-native', 'uws', 'ws', 'raw'], tiers: [1_000, 5_000, 10_000], duration: 5 },

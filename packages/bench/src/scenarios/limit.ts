@@ -35,7 +35,7 @@ const CONNECT_TIMEOUT_MS = 20_000
 
 const limit: TrialScenario<LimitConfig> = {
   name: 'limit',
-  summary: 'the most connections that last: doubles until some fail, then halves the distance',
+  summary: 'the most connections that last: doubles until some fail, then bisects',
   examples: [
     ['', 'one server process, from 1,000 connections on'],
     ['--backends 3 --max 60000', 'several server processes'],
@@ -54,9 +54,9 @@ const limit: TrialScenario<LimitConfig> = {
   ],
   addOptions(command) {
     command
-      .option('--max <n>', 'no more than this is tried', positiveInteger, 100_000)
-      .option('--backends <n>', 'server processes that the connections are spread over', positiveInteger, 1)
-      .option('--hold <s>', 'seconds that connections have to last', nonNegativeNumber, 2)
+      .option('--max <n>', 'the largest number to try', positiveInteger, 100_000)
+      .option('--backends <n>', 'server processes for the connections', positiveInteger, 1)
+      .option('--hold <s>', 'seconds that connections must last', nonNegativeNumber, 2)
   },
   readConfig: (common, { max, backends, hold }) => ({ ...common, max, backends, hold }),
   cases: ({ tiers }) => tiers.map((subscribers) => ({ mode: 'probe', subscribers, fields: {} })),

@@ -11,7 +11,7 @@ interface MatrixConfig extends TrialConfig {
 
 const matrix: TrialScenario<MatrixConfig> = {
   name: 'matrix',
-  summary: 'as throughput, for every payload size at every number of connections',
+  summary: 'like throughput, for every payload size at every number of connections',
   examples: [
     ['--tiers 100,1000,5000', '64 B to 64 KB'],
     ['--payloads 64,1024 --tiers 100', 'two sizes'],

@@ -22,7 +22,7 @@ interface SlowConfig extends TrialConfig {
 
 const slow: TrialScenario<SlowConfig> = {
   name: 'slow',
-  summary: 'a share of the connections stops reading: what becomes of the others, of the memory and of the slow ones',
+  summary: 'a share of the connections stops reading: the effect on the others, on memory and on the slow ones',
   examples: [
     ['--tiers 1000 --share 0,0.1,0.5', '1,000 messages/s'],
     ['--payload 1000 --duration 20', 'more to pile up'],

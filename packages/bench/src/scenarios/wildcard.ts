@@ -26,7 +26,7 @@ const nsColumn = (key: string, title: string): ResultColumn => ({
 
 const wildcard: TrialScenario<WildcardConfig> = {
   name: 'wildcard',
-  summary: 'what a publish costs that matches none of so many patterns',
+  summary: 'the cost of a publish that matches none of many patterns',
   examples: [
     ['--tiers 100,10000,1000000', 'three numbers of patterns'],
     ["--assert 'matchCostRatio <= 1.5'", 'in CI: flat from the fewest patterns to the most'],

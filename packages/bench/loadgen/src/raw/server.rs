@@ -12,7 +12,7 @@ use super::publish::{Published, Publishing};
 use super::upgrade::{Upgrade, upgrade};
 use super::write::{Writer, Wrote};
 use crate::clock::now_us;
-use crate::poller::{Waker, Poller, Ready};
+use crate::poller::{Poller, Ready, Waker};
 use crate::socket;
 
 /// How frames are written.

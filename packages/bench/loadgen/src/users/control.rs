@@ -11,7 +11,7 @@ use super::verify::verify;
 use crate::clock::{CpuTime, now_us, rss_bytes};
 use crate::descriptors;
 use crate::lines::{self, Command};
-use crate::poller::{Waker, Poller};
+use crate::poller::{Poller, Waker};
 
 /// A run, and the command that started it.
 struct Run {

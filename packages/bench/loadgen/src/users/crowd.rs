@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use rustix::io::Errno;
 use rustix::net::sockopt::socket_error;
 
-use super::ledger::{Session, Ledger};
+use super::ledger::{Ledger, Session};
 use super::metrics::Metrics;
 use super::plan::Plan;
 use super::random::Random;

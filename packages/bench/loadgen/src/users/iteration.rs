@@ -2,9 +2,9 @@
 
 use webmq_websocket::{CloseCode, Opcode, encode_masked_frame};
 
-use super::ledger::{Session, Receipt};
 use super::crowd::Crowd;
 use super::incoming::{Answer, Incoming, Place, payload};
+use super::ledger::{Receipt, Session};
 use super::link::Link;
 use super::user::{Phase, UserId};
 use crate::clock::now_us;

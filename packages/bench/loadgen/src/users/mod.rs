@@ -1,13 +1,13 @@
 //! `webmq-users`: virtual users who connect, listen, read the history, talk for a while and leave, again and again.
 
-mod ledger;
-mod metrics;
 mod control;
 mod crowd;
 mod frames;
 mod incoming;
 mod iteration;
+mod ledger;
 mod link;
+mod metrics;
 mod plan;
 mod random;
 mod replay;

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
-use super::ledger::{Session, Ledger, Receipt};
+use super::ledger::{Ledger, Receipt, Session};
 
 /// The faults of a sequence of messages.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize)]

@@ -41,7 +41,7 @@ export const brokersScenario: Scenario = {
   ${CLIENTS_COLUMNS.map(({ key, unit }) => (unit === '' ? key : `${key} (${unit})`)).join(', ')}`,
   addOptions(command: Command) {
     command
-      .option('--brokers <names>', `which, taking turns: ${BROKER_KINDS.join(', ')}`, brokerKinds, DEFAULT_BROKERS)
+      .option('--brokers <names>', `brokers, taking turns: ${BROKER_KINDS.join(', ')}`, brokerKinds, DEFAULT_BROKERS)
       .addOption(
         new Option('--sizes <list>', 'clients x backends')
           .argParser(sizes)

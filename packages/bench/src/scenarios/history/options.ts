@@ -73,19 +73,19 @@ export function addHistoryOptions(command: Command): void {
   const presets = Object.keys(PRESETS)
   command
     .addOption(
-      new Option('--broker <name>', 'what keeps the history; none: the base line without')
+      new Option('--broker <name>', 'broker that keeps the history; none: the base line without')
         .choices([...HISTORY_BROKERS])
         .default('memory'),
     )
     .option('--backends <n>', 'server processes; several are behind HAProxy', positiveInteger, 1)
     .option('--all', 'every broker, on 1 and on 3 backends, as one table')
-    .option('--cases <list>', 'the table of these alone, such as memory1,redis3', cases)
+    .option('--cases <list>', 'only these rows of the table, such as memory1,redis3', cases)
     .option('--repeat <n>', 'runs of each; the table shows medians', positiveInteger, 1)
     .addOption(new Option('--preset <name>', 'users, duration and rounds at once').choices(presets).default('seed'))
     .option('--users <n>', `virtual users at the height (default: ${defaults('users')})`, positiveInteger)
     .option('--duration <s>', `seconds of the whole ramp (default: ${defaults('duration')})`, positiveNumber)
     .option('--rounds <n>', `N: rounds of an iteration, less two (default: ${defaults('rounds')})`, positiveInteger)
-    .option('--channels <n>', 'keys that the users are spread over', positiveInteger, 5)
+    .option('--channels <n>', 'number of keys for the users', positiveInteger, 5)
     .option('--senders-ratio <share>', 'users that send', share, 0.3)
     .option('--sending-rate <share>', 'rounds in which a sender sends', share, 0.3)
     .option('--seed <n>', 'decides pauses and dice', seedNumber, 1)
