@@ -79,7 +79,9 @@ if (toldPayloadBytes !== undefined) {
   }, TELL_INTERVAL_MS)
 }
 
-/** Messages of other nodes that no connection here waits for any more; a lower bound, because headers count as payload. */
+/**
+ * Messages of other nodes that no connection here waits for any more; a lower bound, because headers count as payload.
+ */
 function deliveredMessageCount() {
   const { routedCount, transport } = server.stats()
   const outbox = isNative ? transport.outboxBytes : transport.outboxBytes / Math.max(1, transport.connections)

@@ -42,9 +42,9 @@ const LONGEST_HOLD_MS = 700
 const SETTLE_TIMEOUT_MS = 30_000
 
 /**
- * Breaks a broker repeatedly while every node publishes and listens. Each message whose publish resolved must reach every
- * node, or a gap must stand in its place. None may come twice, and those of a publisher and key must come in order. Every
- * publish must be answered, and afterwards everything must work as before. For vitest.
+ * Breaks a broker repeatedly while every node publishes and listens. Each message whose publish resolved must reach
+ * every node, or a gap must stand in its place. None may come twice, and those of a publisher and key must come in
+ * order. Every publish must be answered, and afterwards everything must work as before. For vitest.
  *
  * @param name Names the broker in the report.
  */

@@ -26,8 +26,9 @@ interface FakeConnection {
 }
 
 /**
- * A transport without sockets, for tests of the layers above a transport. It follows the port: it calls the sink in order
- * from the event loop, never from inside a call, and overwrites a message's bytes after the call that passed them.
+ * A transport without sockets, for tests of the layers above a transport. It follows the port: it calls the sink in
+ * order from the event loop, never from inside a call, and overwrites a message's bytes after the call that passed
+ * them.
  */
 export class FakeTransport implements Transport {
   readonly name = 'fake'

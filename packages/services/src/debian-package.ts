@@ -7,8 +7,8 @@ import { withFileLock } from './file-lock.js'
 import { ServiceError } from './service-error.js'
 
 /**
- * Updates the package lists only when the install fails without. The policy file keeps a package from starting a daemon;
- * an existing policy file belongs to the system. The shell removes ours even when the calling process has died.
+ * Updates the package lists only when the install fails without. The policy file keeps a package from starting a
+ * daemon; an existing policy file belongs to the system. The shell removes ours even when the calling process has died.
  */
 const INSTALL = `
 policy=/usr/sbin/policy-rc.d

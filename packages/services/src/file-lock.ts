@@ -25,7 +25,10 @@ export async function withFileLock<T>(file: string, timeoutMs: number, run: () =
   }
 }
 
-/** Takes a lock if it is free; the new owner removes the file. Otherwise removes the lock of a dead owner, for the next try. */
+/**
+ * Takes a lock if it is free; the new owner removes the file. Otherwise removes the lock of a dead owner, for the next
+ * try.
+ */
 export async function tryLock(file: string): Promise<boolean> {
   try {
     const handle = await open(file, 'wx')

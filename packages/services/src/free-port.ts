@@ -5,7 +5,9 @@ import path from 'node:path'
 import { tryLock } from './file-lock.js'
 import { ServiceError } from './service-error.js'
 
-/** Below the ephemeral range (32768-60999), where an outgoing connection could take the port while its service restarts. */
+/**
+ * Below the ephemeral range (32768-60999), where an outgoing connection could take the port while its service restarts.
+ */
 const MIN_PORT = 20_000
 const PORT_COUNT = 12_000
 const MAX_ATTEMPTS = 50

@@ -14,8 +14,8 @@ export interface ObtainedService {
 const KINDS: readonly ServiceKind[] = ['rabbitmq', 'redis', 'nats']
 
 /**
- * Makes sure that all services, the fault proxy and the load balancer can start. Installs or builds missing programs, so
- * that no test has to. Starts nothing.
+ * Makes sure that all services, the fault proxy and the load balancer can start. Installs or builds missing programs,
+ * so that no test has to. Starts nothing.
  * @param report Called with each as soon as it is available.
  * @throws {ServiceError} with instructions for the first one that is not available.
  */

@@ -28,8 +28,8 @@ export interface ServiceCoordinator {
 const MAX_QUESTION_BYTES = 64 * 1024
 
 /**
- * For the `globalSetup` of vitest. Starts a service when the first test calls `sharedService`, and none twice. Its socket
- * is in a folder that only this user can enter, because `rabbitmqctl` can run anything.
+ * For the `globalSetup` of vitest. Starts a service when the first test calls `sharedService`, and none twice. Its
+ * socket is in a folder that only this user can enter, because `rabbitmqctl` can run anything.
  */
 export async function startServiceCoordinator(): Promise<ServiceCoordinator> {
   const services = new Map<ServiceKind, Promise<Service>>()

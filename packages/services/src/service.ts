@@ -2,15 +2,18 @@
 export type ServiceKind = 'rabbitmq' | 'redis' | 'nats'
 
 /**
- * The source of a service: a given URL, an existing program, a container, or a program whose Debian package was installed
- * for this call.
+ * The source of a service: a given URL, an existing program, a container, or a program whose Debian package was
+ * installed for this call.
  */
 export type ServiceSource = 'url' | 'binary' | 'container' | 'package'
 
 /** A real RabbitMQ, Redis or NATS on loopback. Unless given by URL it is private, with its own port and data folder. */
 export interface Service extends AsyncDisposable {
   readonly kind: ServiceKind
-  /** `amqp://guest:guest@127.0.0.1:PORT`, `redis://127.0.0.1:PORT` or `nats://127.0.0.1:PORT`; or the URL that was given. */
+  /**
+   * `amqp://guest:guest@127.0.0.1:PORT`, `redis://127.0.0.1:PORT` or `nats://127.0.0.1:PORT`; or the URL that was
+   * given.
+   */
   readonly url: string
   readonly source: ServiceSource
   /**
@@ -24,7 +27,8 @@ export interface Service extends AsyncDisposable {
    */
   peakRssBytes(): number | undefined
   /**
-   * Kills it with SIGKILL, like a crash: nothing is flushed. Resolves when every process is gone; the data folder stays.
+   * Kills it with SIGKILL, like a crash: nothing is flushed. Resolves when every process is gone; the data folder
+   * stays.
    * @throws {ServiceError} when the service was given by URL.
    */
   kill(): Promise<void>

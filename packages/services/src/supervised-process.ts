@@ -16,9 +16,9 @@ export interface ProcessSpec {
 }
 
 /**
- * A shell that starts a watcher in its process group and then becomes the program (`exec`). The watcher reads from a pipe
- * whose other end only this process has. The pipe closes when this process ends, even by SIGKILL. The watcher then ends
- * the program, removes its folder and ends the rest of the group.
+ * A shell that starts a watcher in its process group and then becomes the program (`exec`). The watcher reads from a
+ * pipe whose other end only this process has. The pipe closes when this process ends, even by SIGKILL. The watcher then
+ * ends the program, removes its folder and ends the rest of the group.
  */
 const WATCHED =
   '{ read -r _ <&3; kill -s KILL $$; [ -z "$0" ] || rm -rf -- "$0"; kill -s KILL -- -$$; } >/dev/null 2>&1 & exec "$@" 3<&-'

@@ -1,7 +1,10 @@
 import type { Publication } from './key-plan.js'
 import { createRandom, randomInteger } from './random.js'
 
-/** The payload of a message: enough to find its latency, loss, duplicates and order. Names are short, because they count. */
+/**
+ * The payload of a message: enough to find its latency, loss, duplicates and order. Names are short, because they
+ * count.
+ */
 export interface BenchPayload {
   /** Publishing client. */
   readonly p: number

@@ -6,7 +6,9 @@ const ENTITIES: Readonly<Record<string, string>> = {
   "'": '&#39;',
 }
 
-/** Text as HTML or SVG, in an element or in a quoted attribute. Control characters, which neither can hold, become `�`. */
+/**
+ * Text as HTML or SVG, in an element or in a quoted attribute. Control characters, which neither can hold, become `�`.
+ */
 export function escapeHtml(text: string): string {
   return (
     text

@@ -21,7 +21,11 @@ export function writeHtml(record: ResultRecord, file: string, stdout: ProgressOu
   writeOutput('--html', htmlText(record), file, stdout)
 }
 
-/** Writes the main plot as SVG. @param file `-` is standard output. @throws {RunError} also without anything to plot. */
+/**
+ * Writes the main plot as SVG.
+ * @param file `-` is standard output.
+ * @throws {RunError} also without anything to plot.
+ */
 export function writeSvg(record: ResultRecord, file: string, stdout: ProgressOutput): void {
   writeOutput('--svg', svgText(record), file, stdout)
 }

@@ -121,7 +121,9 @@ export interface ScenarioResult {
   readonly scenario: string
   /** In the order of the table. The first ones identify a row, see `identity`. */
   readonly columns: readonly ResultColumn[]
-  /** Keys of the columns that identify a row, such as `target`, `mode`, `subscribers`. `compare` matches rows by them. */
+  /**
+   * Keys of the columns that identify a row, such as `target`, `mode`, `subscribers`. `compare` matches rows by them.
+   */
   readonly identity: readonly string[]
   /** Medians: one row per target and tier. */
   readonly rows: readonly ResultRow[]

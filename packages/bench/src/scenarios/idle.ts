@@ -10,7 +10,9 @@ import { judge } from '../trials/verdict.js'
 
 /** Connections made before the first sample, because the first ones also allocate pools, code and tables. */
 const FIRST_SHARE = 0.1
-/** Connections that come and go before the first sample, never more at once than it counts, to warm compilers and pools. */
+/**
+ * Connections that come and go before the first sample, never more at once than it counts, to warm compilers and pools.
+ */
 const WARMUP_CONNECTIONS = 5_000
 const MAX_WARMUP_ROUNDS = 20
 /**

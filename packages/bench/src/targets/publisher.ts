@@ -60,7 +60,8 @@ export class Publisher {
         await sleep(BACKOFF_MS)
         continue
       }
-      // Not awaited one by one: a round trip to the broker per batch would be the limit. Delivered messages were accepted.
+      // Not awaited one by one: a round trip to the broker per batch would be the limit. Delivered messages were
+      // accepted.
       unacceptedCount++
       void this.#publishAll(writers, atUs).then(() => unacceptedCount--)
       await turn()

@@ -7,7 +7,8 @@ export interface TargetServer {
   readonly version: string
   /**
    * Publishes one tick to everyone, as its users would.
-   * @param writer Holds the message: `writer.write(…)` gives its bytes, valid until the next; `writer.object(…)` a value.
+   * @param writer Holds the message: `writer.write(…)` gives its bytes, valid until the next; `writer.object(…)` a
+   * value.
    */
   publish(writer: TickWriter, seq: number, timeUs: number): Promise<unknown> | undefined
   /**
@@ -19,7 +20,10 @@ export interface TargetServer {
   publishTo?(key: string, payload: Uint8Array): void
   /** Most bytes that wait in the process for one connection; 0 when the kernel has everything. */
   waitingBytes(): number
-  /** Publishing waits above this many bytes per connection, so that nothing is lost. Absent: the server itself makes it wait. */
+  /**
+   * Publishing waits above this many bytes per connection, so that nothing is lost. Absent: the server itself makes it
+   * wait.
+   */
   readonly maxWaitingBytes?: () => number
   readonly connectionCount: () => number
   /** Messages that the session layer has processed since the start. */

@@ -2,7 +2,9 @@ import { once } from 'node:events'
 import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads'
 import { nowUs } from '../measure/clock.js'
 
-/** Most wake-ups per second; beyond, a turn of the event loop carries several messages, so that waking is not the load. */
+/**
+ * Most wake-ups per second; beyond, a turn of the event loop carries several messages, so that waking is not the load.
+ */
 const MIN_INTERVAL_US = 1_000
 /** The thread has started by then. */
 const LEAD_US = 100_000
@@ -18,8 +20,8 @@ export interface PacerThreadData {
 
 /**
  * Wakes the event loop when messages are due, from a thread that sleeps on a futex. Timers of the event loop fire on
- * whole milliseconds, up to one late, which would be most of the latency of an idle server. Cost: about 20 us of CPU per
- * wake-up.
+ * whole milliseconds, up to one late, which would be most of the latency of an idle server. Cost: about 20 us of CPU
+ * per wake-up.
  */
 export class TurnPacer {
   readonly #intervalUs: number

@@ -39,8 +39,8 @@ const KINDS: Readonly<Record<ColumnFormat, MetricKind>> = {
 export const ROW_ASSERTION_FORM = '[TARGET[/TARGET]] COLUMN[@TIER[,COLUMN=VALUE]] OPERATOR NUMBER[UNIT]'
 
 /**
- * Reads `gapCount=0`, `webmq-native latencyMs.p99@1000 < 25ms`, `webmq-native/uws deliveriesPerServerCpuSecond@1000 >= 5`,
- * `deliveriesPerSecond@1000,payloadBytes=64 > 1000000`, `verdict=ok`.
+ * Reads `gapCount=0`, `verdict=ok`, `webmq-native latencyMs.p99@1000 < 25ms`,
+ * `webmq-native/uws deliveriesPerServerCpuSecond@1000 >= 5`, `deliveriesPerSecond@1000,payloadBytes=64 > 1000000`.
  * @param targets Those of the run.
  * @throws {UsageError} that names the fault and the correct form.
  */

@@ -50,7 +50,10 @@ export interface TrialContext<Config extends TrialConfig = TrialConfig> {
    * @param mayDie Whether the measurement goes on when one of them ends by itself.
    */
   startTrial(settings: TargetSettings, mayDie?: boolean): Promise<Trial>
-  /** Starts two servers on a broker of their own, and a generator for the second; all are stopped when the measurement ends. */
+  /**
+   * Starts two servers on a broker of their own, and a generator for the second; all are stopped when the measurement
+   * ends.
+   */
   startRelay(kind: RelayBrokerKind, settings: TargetSettings): Promise<Relay>
 }
 

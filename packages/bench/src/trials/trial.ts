@@ -15,8 +15,8 @@ const MAX_GONE_MS = 5_000
 const GONE_POLL_MS = 20
 /**
  * Receive buffers of the generator, over all connections. By default Linux allows up to 32 MiB each, and less than 10 %
- * of the memory for all of TCP. A flood to 1,000 connections exceeds that; packets are then dropped and sent again after
- * seconds, and connections end. Twice this, and as much on the server's side, fits a machine of 24 GiB.
+ * of the memory for all of TCP. A flood to 1,000 connections exceeds that; packets are then dropped and sent again
+ * after seconds, and connections end. Twice this, and as much on the server's side, fits a machine of 24 GiB.
  */
 const MAX_RECEIVE_BUFFERS_BYTES = 512 * 1024 * 1024
 const MAX_RECEIVE_BUFFER_BYTES = 1024 * 1024

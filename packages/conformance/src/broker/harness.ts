@@ -6,8 +6,8 @@ import { ListeningNode } from './listening-node.js'
 /** One isolated system of nodes, with its own namespace and log. */
 export interface BrokerSystem {
   /**
-   * Makes a node, not started. With history, the log keeps at least 1,000 small messages. Message ids are remembered for
-   * a minute.
+   * Makes a node, not started. With history, the log keeps at least 1,000 small messages. Message ids are remembered
+   * for a minute.
    */
   createNode(): Broker | Promise<Broker>
   /**

@@ -109,7 +109,8 @@ export function historyTests(harness: () => BrokerHarness, expected: BrokerCapab
     it('says gap for a position of another epoch', async () => {
       const [, last] = await publishAll('a', 'b')
       const result = await read({ since: { epoch: 'another-epoch', offset: 1 } }, ['#'])
-      // A log that all nodes share has restarted, so all of it came after the position. A node's own log may have older messages.
+      // A log that all nodes share has restarted, so all of it came after the position. A node's own log may have older
+      // messages.
       const texts = expected.sharedLog ? ['a', 'b'] : []
       expect(result).toMatchObject({ gap: 'epoch-changed', texts, position: last, isPartial: false })
     })

@@ -14,7 +14,10 @@ export function inflated(payload: Uint8Array): Buffer {
   return inflateRawSync(Buffer.concat([payload, TAIL]), { finishFlush: constants.Z_SYNC_FLUSH })
 }
 
-/** The compressed payload of this many MiB of zeros, about a thousandth of their size, made without holding them in memory. */
+/**
+ * The compressed payload of this many MiB of zeros, about a thousandth of their size, made without holding them in
+ * memory.
+ */
 export function bomb(mebibytes: number): Buffer {
   const one = Buffer.concat([deflated(Buffer.alloc(1024 * 1024)), TAIL])
   return Buffer.concat(Array.from({ length: mebibytes }, () => one)).subarray(0, -TAIL.length)

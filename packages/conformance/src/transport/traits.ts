@@ -14,7 +14,10 @@ export interface TransportTraits {
   readonly headTimeoutMs: number
   /** Reports the port of the peer; else 0. */
   readonly remotePort: boolean
-  /** Accepts an offer of permessage-deflate that names `server_max_window_bits`, if it is 15; else it declines all of them. */
+  /**
+   * Accepts an offer of permessage-deflate that names `server_max_window_bits`, if it is 15; else it declines all of
+   * them.
+   */
   readonly namesServerWindow: boolean
 }
 

@@ -80,8 +80,8 @@ impl Assembly {
         }
     }
 
-    /// Makes room for `additional` bytes: doubles, but never over the limit. The announced length is not trusted: a peer
-    /// pays with bytes for the memory it takes.
+    /// Makes room for `additional` bytes: doubles, but never over the limit. The announced length is not trusted: a
+    /// peer pays with bytes for the memory it takes.
     fn grow(&mut self, additional: usize, max_bytes: usize) {
         let needed = self.bytes.len() + additional;
         if needed > self.bytes.capacity() {

@@ -66,11 +66,11 @@ impl Decoder {
 
     /// Decodes `input`, the bytes that follow those of the last call, and hands every complete event to `on_event`.
     ///
-    /// Returns how many bytes were consumed: all of them, or those up to the end of a close frame. The caller must discard
-    /// bytes after a close frame. Once [finished](Self::is_finished) the decoder consumes nothing more.
+    /// Returns how many bytes were consumed: all of them, or those up to the end of a close frame. The caller must
+    /// discard bytes after a close frame. Once [finished](Self::is_finished) the decoder consumes nothing more.
     ///
-    /// `input` is unmasked in place. A message in one complete frame is passed as a slice of it. Only messages cut by the
-    /// end of `input` or by fragmentation are copied, into a buffer that is freed with the message.
+    /// `input` is unmasked in place. A message in one complete frame is passed as a slice of it. Only messages cut by
+    /// the end of `input` or by fragmentation are copied, into a buffer that is freed with the message.
     ///
     /// # Errors
     /// The peer violated RFC 6455 or the limit; events before the violation were passed on. A message over the limit is
@@ -79,10 +79,11 @@ impl Decoder {
         self.decode_all(input, None, on_event)
     }
 
-    /// [`decode`](Self::decode) for a connection that negotiated permessage-deflate without context takeover: compressed
-    /// messages come out decompressed.
+    /// [`decode`](Self::decode) for a connection that negotiated permessage-deflate without context takeover:
+    /// compressed messages come out decompressed.
     ///
-    /// They are decompressed when complete, so `inflater` holds no state of a connection between calls and can serve many.
+    /// They are decompressed when complete, so `inflater` holds no state of a connection between calls and can serve
+    /// many.
     ///
     /// # Errors
     /// As `decode`. The limit holds for the decompressed message, and decompression stops there. The received bytes may

@@ -1,7 +1,7 @@
 //! permessage-deflate (RFC 7692) without context takeover: every message is compressed by itself.
 //!
-//! So one compressed frame fits every connection that negotiated the extension. Connections have no compression state of
-//! their own: one [`Deflater`] and one [`Inflater`] serve all connections of a thread.
+//! So one compressed frame fits every connection that negotiated the extension. Connections have no compression state
+//! of their own: one [`Deflater`] and one [`Inflater`] serve all connections of a thread.
 
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
 
@@ -32,7 +32,8 @@ pub struct Deflater {
 }
 
 impl Deflater {
-    /// The compressed frame of a message, unmasked and unfragmented; `None` when it would not be smaller than the plain one.
+    /// The compressed frame of a message, unmasked and unfragmented; `None` when it would not be smaller than the plain
+    /// one.
     ///
     /// Cost: gives up as soon as the output has the size of the input.
     #[must_use = "compressing is expensive"]
@@ -60,8 +61,8 @@ impl Deflater {
     }
 }
 
-/// Decompresses messages, one by one. Holds about 50 KB from the first message on, and a buffer of the size of the largest
-/// message; between messages at most 256 KiB.
+/// Decompresses messages, one by one. Holds about 50 KB from the first message on, and a buffer of the size of the
+/// largest message; between messages at most 256 KiB.
 #[derive(Default)]
 pub struct Inflater {
     stream: Option<Decompress>,
@@ -72,8 +73,8 @@ impl Inflater {
     /// Passes the message of a compressed payload to `read`.
     ///
     /// # Errors
-    /// The error of `read`; or the payload is not DEFLATE, or it exceeds `max_bytes`. At most one byte beyond the limit is
-    /// decompressed.
+    /// The error of `read`; or the payload is not DEFLATE, or it exceeds `max_bytes`. At most one byte beyond the limit
+    /// is decompressed.
     pub(crate) fn inflate<R>(
         &mut self,
         deflated: &[u8],

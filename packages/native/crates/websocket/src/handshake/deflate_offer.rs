@@ -28,8 +28,8 @@ impl AcceptedDeflate {
 impl RequestHead<'_> {
     /// The first offer of permessage-deflate that can be accepted (RFC 7692 §5, §7.1).
     ///
-    /// Declines offers with an unknown, repeated or malformed parameter, and those with a `server_max_window_bits` below 15,
-    /// because all clients get the same compressed frame. A declined client is served without compression.
+    /// Declines offers with an unknown, repeated or malformed parameter, and those with a `server_max_window_bits`
+    /// below 15, because all clients get the same compressed frame. A declined client is served without compression.
     #[must_use]
     pub fn accept_deflate(&self) -> Option<AcceptedDeflate> {
         // A quoted comma cuts an element in two, and neither half is a valid offer.

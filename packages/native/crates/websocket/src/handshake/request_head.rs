@@ -45,8 +45,8 @@ pub enum ParsedHead<'a> {
 /// `max_head_bytes` squared over two.
 ///
 /// # Errors
-/// The bytes are not HTTP/1.x, or exceed `max_head_bytes` or [`MAX_HEADER_COUNT`]. Reported as early as possible, before
-/// the head is complete.
+/// The bytes are not HTTP/1.x, or exceed `max_head_bytes` or [`MAX_HEADER_COUNT`]. Reported as early as possible,
+/// before the head is complete.
 pub fn parse_request_head(input: &[u8], max_head_bytes: usize) -> Result<ParsedHead<'_>, HandshakeError> {
     let mut headers = [httparse::EMPTY_HEADER; MAX_HEADER_COUNT];
     let mut request = httparse::Request::new(&mut headers);
