@@ -13,7 +13,7 @@ await runScript(async () => {
       step('Looking for Chromium', findChromium),
     )
   })
-  // Tests with brokers and faults mostly wait; what only computes takes the processors meanwhile, at a lower priority.
+  // Tests with brokers and faults mostly wait. Steps that only compute run meanwhile, at a lower priority.
   const [vitest, others] = await sideBySide(
     step('Running the TypeScript and browser tests', () =>
       runVitest({ ...process.env, WEBMQ_TEST_CHROMIUM: chromium }),

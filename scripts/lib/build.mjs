@@ -13,7 +13,7 @@ export async function build() {
 }
 
 /**
- * The same, the load generator for the tests of the bench, and what else the tests need.
+ * Does the same, and also builds the load generator and everything else that the tests need.
  * @param {() => Promise<void>} find Gets the rest, for which the packages must be there; cargo builds meanwhile.
  */
 export async function buildForTests(find) {
@@ -69,7 +69,7 @@ async function buildNative() {
   )
 }
 
-/** The programs that users of the bench run, so that no test has to build them. */
+/** The release programs of the bench, so that no test has to build them. */
 async function buildLoadgen() {
   const { buildLoadgen } = await import('../../packages/bench/dist/loadgen/build.js')
   await step('Building the load generator (the first time takes a minute)', async () => {

@@ -7,7 +7,7 @@ const NAMES = ['chromium', 'chromium-browser', 'google-chrome-stable', 'google-c
  * A Chromium for the browser tests: the one that `WEBMQ_TEST_CHROMIUM` names, else one on PATH, else, as root on
  * Debian, the distribution's package. Build first.
  * @returns {Promise<string>} path of the executable
- * @throws {StepError} that says what to do when there is none.
+ * @throws {StepError} with instructions when there is none.
  */
 export async function findChromium() {
   const given = process.env.WEBMQ_TEST_CHROMIUM

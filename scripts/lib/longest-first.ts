@@ -1,7 +1,7 @@
 import path from 'node:path'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
-/** Seconds that the longest files take, roughly: for a fresh clone, which has no last run to ask. */
+/** Approximate seconds of the longest files, for a fresh clone without a last run. */
 const USUAL_SECONDS: Readonly<Record<string, number>> = {
   'packages/server/test/brokers/rabbitmq-faults.test.ts': 150,
   'packages/server/test/brokers/nats-faults.test.ts': 100,
@@ -30,8 +30,8 @@ const USUAL_SECONDS: Readonly<Record<string, number>> = {
 }
 
 /**
- * Starts the files of a group that take longest first, so that no worker ends long after the others. vitest by itself
- * does so within a project only.
+ * Starts the longest files of a group first, so that no worker ends long after the others. vitest itself does so only
+ * within a project.
  */
 export class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {

@@ -3,7 +3,7 @@ import path from 'node:path'
 import { print, ROOT, run } from './steps.mjs'
 
 /**
- * What a runner has to say at the end. `output`: all that was written by what failed.
+ * The result of a runner. `output`: everything that failed tests wrote.
  * @typedef {{ name: string, passed: number, failed: number, skipped: number, output: string }} Count
  */
 

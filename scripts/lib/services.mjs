@@ -1,8 +1,8 @@
 import { print, StepError } from './steps.mjs'
 
 /**
- * Makes sure that the tests can start every service they need, and says where each comes from. Build first.
- * @throws {StepError} that says what to do when one is not to be had.
+ * Makes sure that the tests can start every service they need, and prints the source of each. Build first.
+ * @throws {StepError} with instructions when one is not available.
  */
 export async function findServices() {
   const { obtainAll } = await import('webmq-services')
@@ -16,7 +16,7 @@ export async function findServices() {
   }
 }
 
-/** How a service was had. */
+/** The source of a service, in words. */
 const SOURCES = {
   url: 'given by URL:',
   binary: 'found:',

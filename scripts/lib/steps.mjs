@@ -11,7 +11,7 @@ export const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const LOG_DIR = path.join(ROOT, '.cache', 'logs')
 const QUIET_NOTICE_MS = 15_000
 const TAIL_LINES = 25
-/** Of what runs in the background: a third of the share of others, enough not to be left over for the end. */
+/** Priority of background steps: a third of the share of others, so that they still finish before the end. */
 const BACKGROUND_PRIORITY = 5
 
 /** A failure with a sentence for the person at the keyboard; never printed with a stack. */
@@ -26,7 +26,7 @@ export function print(text) {
 }
 
 /**
- * Runs one step and says so: a line when it starts, one when it ends, and how long it took. Steps may run side by side.
+ * Runs one step and prints a line when it starts, and one with its duration when it ends. Steps may run side by side.
  * @template T
  * @param {string} title what is being done, in the words of the user
  * @param {() => Promise<T>} run
@@ -41,7 +41,7 @@ export async function step(title, run) {
 }
 
 /**
- * Waits for all lanes of steps. A failure is thrown when every lane has ended, so that its sentence comes last and nothing is cut off.
+ * Waits for all lanes of steps. Throws a failure only when every lane has ended, so that its sentence comes last.
  * @template T
  * @param {...Promise<T>} lanes
  * @returns {Promise<T[]>}
@@ -52,7 +52,7 @@ export async function sideBySide(...lanes) {
 }
 
 /**
- * Runs a command with its output in a log file, and shows that it is alive when nothing has been printed for a while.
+ * Runs a command with its output in a log file, and prints a sign of life after a while without output.
  * @param {string} command
  * @param {string[]} args
  * @param {{ cwd?: string, env?: NodeJS.ProcessEnv, log: string, show?: boolean, isBackground?: boolean }} options

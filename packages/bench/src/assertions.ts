@@ -1,15 +1,15 @@
 import { UsageError } from './exit-codes.js'
 
-/** What a metric's plain number means, and which units may be written after it. */
+/** The unit of a metric's plain number, and the units that may be written after it. */
 export type MetricKind = 'milliseconds' | 'seconds' | 'ratio' | 'bytes' | 'count'
 
-/** What a scenario can be asserted on, by the name used in `--assert`. */
+/** The metrics of a scenario, by their name in `--assert`. */
 export type MetricKinds = Readonly<Record<string, MetricKind>>
 
 /** Measured values by the same names; `null` when there was nothing to measure. */
 export type Metrics = Readonly<Record<string, number | null>>
 
-/** One condition that a run has to meet. */
+/** One condition that a run must meet. */
 export interface Assertion {
   /** As it was written. */
   readonly text: string
@@ -19,7 +19,7 @@ export interface Assertion {
   readonly limit: number
 }
 
-/** A condition and what came of it. */
+/** A condition and its outcome. */
 export interface AssertionResult {
   readonly text: string
   readonly isMet: boolean
@@ -53,7 +53,7 @@ const SYNTAX = /^\s*([A-Za-z]\w*)\s*(==|=|!=|<=|>=|<|>)\s*(\d+(?:\.\d+)?)\s*([A-
 
 /**
  * Reads `p99<10ms`, `loss=0`, `loss<=0.1%`.
- * @throws {UsageError} with what is wrong and what would be right.
+ * @throws {UsageError} that names the fault and the correct form.
  */
 export function parseAssertion(text: string, kinds: MetricKinds): Assertion {
   const [, metric = '', operator = '', number = '', unit = ''] = SYNTAX.exec(text) ?? []
@@ -82,7 +82,7 @@ export function parseAssertion(text: string, kinds: MetricKinds): Assertion {
   }
 }
 
-/** Holds a run to its conditions. A metric that could not be measured meets none. */
+/** Checks a run against its conditions. A metric that was not measured meets none. */
 export function checkAssertions(assertions: readonly Assertion[], metrics: Metrics): AssertionResult[] {
   return assertions.map(({ text, metric, operator, limit }) => {
     const actual = metrics[metric] ?? null
@@ -90,7 +90,7 @@ export function checkAssertions(assertions: readonly Assertion[], metrics: Metri
   })
 }
 
-/** What `--help` says of metrics. */
+/** The metrics in `--help`. */
 export function metricsHelp(kinds: MetricKinds): string {
   const names = Object.entries(kinds).map(([name, kind]) => `${name} (${kind})`)
   return `Metrics for --assert (with =, !=, <, <=, >, >=; units us ms s, %, B KB MB GB KiB MiB GiB):\n  ${names.join(', ')}`

@@ -12,7 +12,7 @@ import { writeCsv, writeHtml, writeJson, writeSvg } from './report/write-output.
 import type { Scenario, ScenarioRun } from './scenario.js'
 import { defaultScenario, scenarios } from './scenarios/index.js'
 
-/** What the command line works with; the process's own streams outside of tests. */
+/** Streams and signal of the command line; outside of tests the process's own. */
 export interface CliEnvironment {
   readonly stdout: ProgressOutput
   readonly stderr: ProgressOutput
@@ -20,7 +20,7 @@ export interface CliEnvironment {
   readonly signal: AbortSignal
 }
 
-/** Runs one command line and says what to exit with. Writes the result to `stdout`, everything else to `stderr`. */
+/** Runs one command line and returns the exit code. Writes the result to `stdout`, everything else to `stderr`. */
 export async function runCli(args: readonly string[], environment: CliEnvironment): Promise<number> {
   const { stderr, signal } = environment
   try {
@@ -55,7 +55,7 @@ async function run(args: readonly string[], { stdout, stderr, signal }: CliEnvir
   const outputs = outputsOf(options)
   for (const { flag, file } of outputs) if (file !== '-') await requireDirectory(flag, file)
 
-  // With `--json -` and the like standard output is the file alone.
+  // With `--json -` and the like, standard output holds only the file.
   const report = outputs.some(({ file }) => file === '-') ? stderr : stdout
   const machine = describeMachine()
   report.write(`${headText(scenario.name, planned.heading, machine)}\n`)
@@ -79,14 +79,14 @@ async function run(args: readonly string[], { stdout, stderr, signal }: CliEnvir
   return assertions.every(({ isMet }) => isMet) ? EXIT.ok : EXIT.assertion
 }
 
-/** A file that was asked for. */
+/** A requested output file. */
 interface Output {
   readonly flag: string
   readonly file: string
   write(record: object, file: string, stdout: ProgressOutput): void
 }
 
-/** @throws {UsageError} when two are to go to standard output. */
+/** @throws {UsageError} when two of them name standard output. */
 function outputsOf({ json, csv, html, svg }: CommonOptions): Output[] {
   const outputs: Output[] = []
   if (json !== undefined) outputs.push({ flag: '--json', file: json, write: writeJson })
@@ -148,14 +148,14 @@ Exit codes: 0 ok, 1 the run failed, 2 wrong usage, 3 an assertion does not hold,
   return command
 }
 
-/** Which scenario's flags are to be understood: looked up before the flags are, and complained about only then. */
+/** Finds the scenario before parsing, because it decides which flags exist. Parsing reports errors. */
 function scenarioOf(args: readonly string[]): Scenario {
   const place = args.findIndex((arg) => arg === '--scenario' || arg.startsWith('--scenario='))
   const name = args[place]?.includes('=') === true ? args[place].slice('--scenario='.length) : args[place + 1]
   return (place === -1 ? undefined : scenarios.find((scenario) => scenario.name === name)) ?? defaultScenario
 }
 
-/** Before the run, not after it. */
+/** Fails before the run instead of after it. */
 async function requireDirectory(flag: string, file: string): Promise<void> {
   const directory = dirname(resolve(file))
   const found = await stat(directory).catch(() => undefined)

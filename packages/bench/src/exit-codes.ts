@@ -1,4 +1,4 @@
-/** What a run ends with; scripts and CI rely on the numbers. */
+/** Exit codes; scripts and CI rely on the numbers. */
 export const EXIT = {
   ok: 0,
   /** Something failed while running: a backend died, a client could not connect, a file could not be written. */

@@ -5,7 +5,7 @@ const interrupted = new AbortController()
 
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   process.on(signal, () => {
-    // A second one means now; the backends end by themselves when their channel closes.
+    // A second signal ends the bench at once; the backends end by themselves when their channel closes.
     if (interrupted.signal.aborted) process.exit(EXIT.interrupted)
     interrupted.abort(new Error(`interrupted by ${signal}`))
   })
@@ -13,7 +13,7 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
 
 for (const stream of [process.stdout, process.stderr]) {
   stream.on('error', (error: NodeJS.ErrnoException) => {
-    // Whoever read the output has gone, as in `| head`: nobody is left to tell.
+    // The reader of the output has gone, as in `| head`.
     if (error.code === 'EPIPE') process.exit(EXIT.runtime)
     throw error
   })

@@ -36,7 +36,7 @@ export function addCommonOptions(command: Command, scenarioNames: readonly strin
 
 /** Flags of every scenario that starts servers of ours. */
 export interface ServerOptions {
-  /** Absent: what suits the number of servers. */
+  /** Absent: depends on the number of servers. */
   readonly broker?: BrokerChoice
   readonly transport: 'native' | 'uws'
 }
@@ -51,9 +51,7 @@ export function addServerOptions(command: Command): void {
       parseBroker,
     )
     .addOption(
-      new Option('--transport <name>', 'what moves the frames in a backend')
-        .choices(['native', 'uws'])
-        .default('native'),
+      new Option('--transport <name>', 'transport of each backend').choices(['native', 'uws']).default('native'),
     )
 }
 
@@ -87,7 +85,7 @@ export function nonNegativeNumber(text: string): number {
   return number
 }
 
-/** Decimal notation only: `Number` alone takes '', '0x10' and 'Infinity' for numbers. */
+/** Decimal notation only: `Number` alone accepts '', '0x10' and 'Infinity'. */
 function readNumber(text: string): number {
   return /^\d+(\.\d+)?$/.test(text.trim()) ? Number(text) : Number.NaN
 }

@@ -1,8 +1,8 @@
-/** Where a run tells how far it is; never the result. */
+/** Reports the progress of a run; never the result. */
 export interface Progress {
   /** Enters a part of the run, such as `connecting`. */
   phase(name: string): void
-  /** @param ratio 0 to 1. @param detail What to say beside it. */
+  /** @param ratio 0 to 1. @param detail Text beside it. */
   update(ratio: number, detail: string): void
   /** Something the user should know at once, on a line of its own. */
   note(text: string): void
@@ -52,7 +52,7 @@ class BarProgress implements Progress {
     const bar = '█'.repeat(filled) + '░'.repeat(BAR_CHARS - filled)
     // A line that wraps could not be redrawn.
     const line = `${this.#phase.padEnd(12)} ${bar} ${detail}`.slice(0, (this.#output.columns ?? 80) - 1)
-    // \x1b[K clears what a longer line before has left.
+    // \x1b[K clears the rest of a longer previous line.
     this.#output.write(`\r${line}\x1b[K`)
     this.#isDrawn = true
   }

@@ -3,15 +3,15 @@ import { RateMeter } from './measure/rate-meter.js'
 import type { Progress } from './progress.js'
 import { formatCompact } from './report/format.js'
 
-/** What can be told about work while it goes on. */
+/** Live figures of work in progress. */
 export interface WorkInSight {
   /** How long it should take; unknown work shows no share. */
   readonly expectedMs?: number
-  /** Counts since the beginning of the work by the word for their unit, such as `deliveries`; shown as rates. */
+  /** Counts since the start of the work, by their unit, such as `deliveries`; shown as rates. */
   readonly counts?: () => Readonly<Record<string, number>>
 }
 
-/** What a run's progress is told by; the process's own clock and timers outside of tests. */
+/** Clock and timers of a run's progress; outside of tests the process's own. */
 export interface RunProgressOptions {
   /** Milliseconds. */
   readonly now?: () => number
@@ -21,8 +21,8 @@ export interface RunProgressOptions {
 const TICK_MS = 250
 
 /**
- * The progress of a run of many steps that are alike, such as one target at one tier: which step of how many, its phase,
- * the rates now, and how long the rest will take if it takes as long per step as what has been done.
+ * The progress of a run of many similar steps, such as one target at one tier: the step, its phase, the rates now, and
+ * the time left if each remaining step takes as long as the average so far.
  */
 export class RunProgress {
   readonly #progress: Progress
@@ -48,7 +48,7 @@ export class RunProgress {
     this.#stepStartMs = this.#startMs
   }
 
-  /** Enters the next step; the one before is done. @param name Such as `uws, 1,000 subscribers, round 2`. */
+  /** Enters the next step and ends the previous one. @param name Such as `uws, 1,000 subscribers, round 2`. */
   step(name: string): void {
     this.#step += 1
     this.#stepStartMs = this.#now()
@@ -62,7 +62,7 @@ export class RunProgress {
     this.#show(0, '')
   }
 
-  /** Says how far the phase is in words of its own. @param ratio Of the phase, 0 to 1. */
+  /** Reports the progress of the phase in its own words. @param ratio Of the phase, 0 to 1. */
   update(ratio: number, detail: string): void {
     this.#show(ratio, detail)
   }
@@ -72,7 +72,7 @@ export class RunProgress {
     this.#progress.note(text)
   }
 
-  /** Keeps showing time and rates until the work settles, and settles as it does. */
+  /** Shows time and rates until the work settles, then settles likewise. */
   async during<T>(work: Promise<T>, { expectedMs, counts }: WorkInSight = {}): Promise<T> {
     const meters = new Map<string, RateMeter>()
     const startMs = this.#now()
@@ -105,7 +105,7 @@ export class RunProgress {
   #show(ratio: number, detail: string): void {
     const left = this.#leftText()
     const parts = [`${this.#phase}${detail === '' ? '' : ` ${detail}`}`, ...(left === '' ? [] : [left])]
-    // A phase says how far it is, but not which share of its step it is: the bar counts steps, and moves within them.
+    // A phase knows its own progress but not its share of the step, so the bar counts steps and moves within them.
     const ratioOfStep = this.#stepCount === 1 ? ratio : 0
     this.#progress.update((Math.max(0, this.#step - 1) + ratioOfStep) / this.#stepCount, parts.join(' · '))
   }
@@ -126,7 +126,7 @@ function formatLeft(ms: number): string {
   return `${Math.floor(seconds / 3_600)} h ${Math.ceil((seconds % 3_600) / 60)} min`
 }
 
-/** A tick that nobody waits for any more does not hold the process. */
+/** A pending tick does not keep the process alive. */
 async function sleepUnref(ms: number): Promise<unknown> {
   return await sleep(ms, undefined, { ref: false })
 }

@@ -10,7 +10,7 @@ export interface Scenario {
   readonly summary: string
   /** Command lines without `node benchmark.js`, each with what it shows. */
   readonly examples: readonly (readonly [flags: string, shows: string])[]
-  /** What `--assert` can say, for `--help`. */
+  /** Conditions for `--assert`, for `--help`. */
   readonly assertHelp: string
   addOptions(command: Command): void
   /**
@@ -20,7 +20,7 @@ export interface Scenario {
   prepare(values: OptionValues): ScenarioRun
 }
 
-/** A run that is fully decided. */
+/** A run with all settings decided. */
 export interface ScenarioRun {
   /** Every setting that decides the result, defaults filled in. */
   readonly config: Readonly<Record<string, unknown>>
@@ -28,11 +28,11 @@ export interface ScenarioRun {
   readonly notes: readonly string[]
   /** The settings as the head of the report. */
   readonly heading: string
-  /** Runs it once. When it settles, in whatever way, no process and no thread of it is left. */
+  /** Runs it once. When it settles, none of its processes and threads is left. */
   run(context: ScenarioContext): Promise<ScenarioOutcome>
 }
 
-/** What a run is given. */
+/** The environment of a run. */
 export interface ScenarioContext {
   readonly progress: Progress
   /** Aborted when the user interrupts. */
@@ -41,12 +41,12 @@ export interface ScenarioContext {
   readonly width?: number
 }
 
-/** What a run has measured. */
+/** The result of a run. */
 export interface ScenarioOutcome {
-  /** What goes into the JSON file beside `command`, `machine`, `scenario`, `config` and `assertions`. */
+  /** Members of the JSON file beside `command`, `machine`, `scenario`, `config` and `assertions`. */
   readonly json: object
   /** The report for people. */
   readonly text: string
-  /** What came of every `--assert`, in their order. */
+  /** The outcome of every `--assert`, in their order. */
   readonly assertions: readonly AssertionResult[]
 }

@@ -1,4 +1,4 @@
-// uWebSockets.js with its own publish/subscribe: what an application on it would write.
+// uWebSockets.js with its own publish/subscribe, as an application on it would use it.
 
 import uWS from 'uWebSockets.js'
 import { isTokenValid } from '../dist/targets/json-web-token.js'
@@ -6,7 +6,7 @@ import { serveTarget, targetSettings } from '../dist/targets/serve-target.js'
 import { maxWaitingBytesOf } from '../dist/targets/target-server.js'
 
 const { jwtSecret, compression, isLossless } = targetSettings()
-/** By default 64 KiB, and what is more is dropped without a word. */
+/** The default is 64 KiB, and uws silently drops messages beyond it. */
 const maxBackpressure = isLossless === true ? 16 * 1024 * 1024 : 64 * 1024
 const sockets = new Set()
 let receivedCount = 0

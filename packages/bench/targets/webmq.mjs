@@ -20,14 +20,14 @@ const failed = (error) => {
   process.exit(1)
 }
 
-/** How often a node says how much it has delivered: a window is 10 ms long and more. */
+/** How often a node reports its deliveries: a window is at least 10 ms long. */
 const TELL_INTERVAL_MS = 2
 
 /** Since nothing waited. */
 let publishedBytes = 0
 let publishedCount = 0
 let deliveredBefore = 0
-/** One per writer: what is published is copied, so the same batch is filled again. */
+/** One per writer. Publishing copies the bytes, so the same batch is filled again. */
 let batch = []
 
 serveTarget({
@@ -52,9 +52,9 @@ serveTarget({
   },
   waitingBytes() {
     const { connections, deliveredCount, outboxBytes } = server.stats().transport
-    // What has been published and is in no outbox yet is on its way to the I/O threads.
+    // Published messages that are in no outbox yet are on their way to the I/O threads.
     const submittedCount = publishedCount - (deliveredCount - deliveredBefore) / Math.max(1, connections)
-    // The outboxes of `native` share their bytes, those of `uws` are one per connection.
+    // The outboxes of `native` share their bytes; `uws` has one per connection.
     const outbox = isNative ? outboxBytes : outboxBytes / Math.max(1, connections)
     if (submittedCount > 0) return outbox + (submittedCount * publishedBytes) / publishedCount
     publishedBytes = 0
@@ -79,14 +79,16 @@ if (toldPayloadBytes !== undefined) {
   }, TELL_INTERVAL_MS)
 }
 
-/** Messages of other nodes that wait for nobody here any more; at least those: headers count as payload. */
+/**
+ * Messages of other nodes that no connection here waits for any more; a lower bound, because headers count as payload.
+ */
 function deliveredMessageCount() {
   const { routedCount, transport } = server.stats()
   const outbox = isNative ? transport.outboxBytes : transport.outboxBytes / Math.max(1, transport.connections)
   return Math.max(0, routedCount - Math.ceil(outbox / toldPayloadBytes))
 }
 
-/** Half of what the server cuts a connection off at. */
+/** Half of the server's limit for a connection. */
 function maxWaitingBytes() {
   return Math.min(options.maxOutboxBytes ?? 1024 * 1024, maxWaitingBytesOf(server.stats().connectionCount)) / 2
 }

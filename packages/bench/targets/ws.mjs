@@ -22,7 +22,7 @@ server.on('connection', (socket) => {
     receivedCount++
     if (message.length === 4) socket.send('pong')
   })
-  // A peer that is gone without a word: its `close` follows.
+  // The peer vanished; its `close` follows.
   socket.on('error', () => undefined)
   socket.send('ready')
 })

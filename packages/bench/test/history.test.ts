@@ -54,7 +54,7 @@ describe('the history scenario', { timeout: RUN_TIMEOUT_MS }, () => {
     const { report } = row as HistoryRow
     expect(report).toMatchObject({ iterations: 60, interrupted: 0, broadcastsSent: 20 * 3 })
     expect(report.acksReceived).toBe(report.broadcastsSent)
-    expect(report.verified).toMatchObject({ attendances: report.iterations, histories: report.iterations })
+    expect(report.verified).toMatchObject({ sessions: report.iterations, histories: report.iterations })
     expect(report.verified.live.expected).toBeGreaterThan(report.broadcastsSent)
     expect(report.verified.joined.expected).toBeGreaterThanOrEqual(report.verified.live.expected)
     for (const trend of [row?.broadcastMs, row?.historyMs, row?.rttMs, row?.subackMs, row?.connectingMs]) {

@@ -4,28 +4,28 @@ import type { Broker } from 'webmq-server/ports'
 import { examine, FAULT_KEYS, FaultNode } from './broker/fault-load.js'
 import { eventually } from './transport/eventually.js'
 
-/** Something that goes wrong between nodes and their broker, or at the broker. */
+/** A fault between nodes and their broker, or of the broker. */
 export interface BrokerFault {
   /** In words: `killed and restarted`, `one node half-open`. */
   readonly name: string
-  /** Begins. */
+  /** Starts the fault. */
   inject(): Promise<void>
-  /** Ends; nodes come back by themselves from then on. */
+  /** Ends the fault; nodes then recover by themselves. */
   end(): Promise<void>
-  /** Time between; default 100 to 700, by chance. */
+  /** Time between start and end; default random, 100 to 700. */
   readonly holdMs?: number
 }
 
-/** Nodes on one broker, and what can go wrong between them. */
+/** Nodes on one broker, and their faults. */
 export interface BrokerFaultSystem {
-  /** Makes a node that has lost its broker no later than a second after that; it is given at least 5 s for a publish. */
+  /** Makes a node that notices the loss of its broker within a second. It gets at least 5 s for a publish. */
   createNode(index: number): Broker | Promise<Broker>
-  /** One after the other, and again from the first. */
+  /** Used in order, then again from the first. */
   readonly faults: readonly BrokerFault[]
   end(): void | Promise<void>
 }
 
-/** How much a {@link brokerFaultSuite} does. */
+/** Size of a {@link brokerFaultSuite}. */
 export interface BrokerFaultOptions {
   /** Faults, one after the other; default 20. */
   readonly faultCount?: number
@@ -33,9 +33,9 @@ export interface BrokerFaultOptions {
   readonly rounds?: number
   /** Default 3. */
   readonly nodeCount?: number
-  /** Time for all nodes to come back after a fault; default 30,000. */
+  /** Time for all nodes to recover after a fault; default 30,000. */
   readonly recoveryTimeoutMs?: number
-  /** All keys are logged and no fault harms the log: nothing may be missed, and no gap told. Default `false`. */
+  /** All keys are logged and no fault harms the log: no message may be missed, and no gap reported. Default `false`. */
   readonly isLogKept?: boolean
 }
 
@@ -44,9 +44,9 @@ const LONGEST_HOLD_MS = 700
 const SETTLE_TIMEOUT_MS = 30_000
 
 /**
- * Breaks a broker again and again while every node publishes and listens, and counts: each message whose publish resolved has
- * reached every node, or a gap was told in its place; none comes twice; those of a publisher and key come in their order; publishes
- * all are answered; and afterwards everything works as before. For vitest.
+ * Breaks a broker repeatedly while every node publishes and listens. Each message whose publish resolved must reach
+ * every node, or a gap must stand in its place. None may come twice, and those of a publisher and key must come in
+ * order. Every publish must be answered, and afterwards everything must work as before. For vitest.
  *
  * @param name Names the broker in the report.
  */
@@ -70,7 +70,7 @@ export function brokerFaultSuite(
         const node = new FaultNode(await system.createNode(index), index)
         nodes.push(node)
         await node.broker.start(node.sink)
-        // The same by one pattern, by several, and by some that overlap.
+        // The same keys by one pattern, by several, and by overlapping ones.
         const patterns = [['load.*'], FAULT_KEYS, ['#', 'load.#', 'load.1']][index % 3] ?? []
         for (const pattern of patterns) await node.bind(pattern)
       }
@@ -96,14 +96,14 @@ export function brokerFaultSuite(
         () => expect(nodes.flatMap(({ outcomes }) => outcomes)).not.toContain('pending'),
         SETTLE_TIMEOUT_MS,
       )
-      // One more on every key, so that what is missing at the end is missing before something.
+      // One more message on every key, so that a loss at the end shows before a later message.
       for (const _ of FAULT_KEYS) await allHear(SETTLE_TIMEOUT_MS)
 
       const { violations, ...counts } = examine(nodes)
       const faults = [...injected].map(([fault, count]) => `${count} x ${fault}`).join(', ')
       process.stdout.write(`broker ${name}: ${faults}: ${JSON.stringify(counts)}\n`)
       expect(violations).toEqual([])
-      // A fault that nobody noticed would prove nothing.
+      // An unnoticed fault would prove nothing.
       expect(nodes.reduce((sum, { broker }) => sum + broker.stats().lostCount, 0)).toBeGreaterThan(0)
       if (isLogKept) expect(counts).toMatchObject({ missedCount: 0, gapCount: 0 })
       else expect(counts.gapCount).toBeGreaterThan(0)
@@ -112,7 +112,7 @@ export function brokerFaultSuite(
   })
 }
 
-/** Every node publishes until a publish was accepted and has come to all. */
+/** Every node publishes until one publish is accepted and reaches all. */
 async function allHearEachOther(nodes: readonly FaultNode[], timeoutMs: number): Promise<void> {
   await Promise.all(
     nodes.map((node, publisher) =>

@@ -9,12 +9,12 @@ import { nodeTests } from './broker/node-tests.js'
 export type { BrokerSystem, CreateBrokerSystem } from './broker/harness.js'
 
 /**
- * The tests that every broker passes. They switch by what the broker says it can do, and hold it to every word of it.
+ * The tests that every broker passes. They switch by the broker's capabilities, and check each of them.
  * For vitest; needs the `fast-check` package.
  *
  * @param name Names the broker in the report.
  * @param createSystem Makes a system of nodes for one test.
- * @param expected What each of its nodes must say it can do.
+ * @param expected The capabilities that each of its nodes must report.
  */
 export function brokerSuite(name: string, createSystem: CreateBrokerSystem, expected: BrokerCapabilities): void {
   describe(`broker ${name}`, () => {

@@ -1,8 +1,8 @@
 import type { PositionBase, ServerMessage } from 'webmq-client/protocol'
 
 /**
- * A server message with its position in full, for doubles of clients. They take the position of any `ok` for that of a listen:
- * with a broker whose log does not begin anew, it makes no difference.
+ * A server message with its position in full, for test doubles of clients. They treat the position of any `ok` as that
+ * of a listen, which makes no difference while the broker's log does not restart.
  */
 export function completeMessage(message: ServerMessage, positions: PositionBase): ServerMessage {
   if (message.verb === 'ok') positions.note(message.position)

@@ -9,13 +9,13 @@ import {
 import type { Rejection } from 'webmq-server/ports'
 import { completeMessage } from './complete-message.js'
 
-/** What a {@link FakeClient} is driven by. */
+/** The transport's side of a {@link FakeClient}. */
 export interface FakeClientLink {
   receive(data: Uint8Array, isBinary: boolean): void
   drop(code: number, reason: string): void
 }
 
-/** How a connection was closed by the server. */
+/** How the server closed a connection. */
 export interface FakeClosure {
   readonly code: number
   readonly reason: string
@@ -26,13 +26,13 @@ export class FakeClient {
   readonly #link: FakeClientLink
   readonly #positions = new PositionBase()
   readonly #messages: ServerMessage[] = []
-  /** Everything that was received, as it came. */
+  /** All received messages, unparsed. */
   readonly frames: { readonly data: WirePayload; readonly isBinary: boolean }[] = []
-  /** Subprotocol that the server has chosen. */
+  /** Subprotocol that the server chose. */
   subprotocol: string | undefined
-  /** Set when the upgrade was refused. */
+  /** Set when the server refused the upgrade. */
   rejection: Rejection | undefined
-  /** Set when the server has closed the connection. */
+  /** Set when the server closed the connection. */
   closure: FakeClosure | undefined
   isOpen = false
 
@@ -40,23 +40,23 @@ export class FakeClient {
     this.#link = link
   }
 
-  /** Everything that was received, understood; positions are full, as applications see them. */
+  /** All received messages, parsed; positions are in full, as applications see them. */
   get messages(): ServerMessage[] {
     return [...this.#messages]
   }
 
-  /** Takes what the server sends. */
+  /** Receives a message of the server. */
   take(data: WirePayload, isBinary: boolean): void {
     this.frames.push({ data, isBinary })
     this.#messages.push(completeMessage(decodeServerMessage(data), this.#positions))
   }
 
-  /** What was received of one verb. */
+  /** Received messages of one verb. */
   received<V extends ServerMessage['verb']>(verb: V): Extract<ServerMessage, { verb: V }>[] {
     return this.messages.filter((message): message is Extract<ServerMessage, { verb: V }> => message.verb === verb)
   }
 
-  /** Forgets what was received. */
+  /** Forgets the received messages. */
   clear(): void {
     this.frames.length = 0
     this.#messages.length = 0

@@ -16,7 +16,7 @@ import type {
 import { copyFrame } from 'webmq-server/ports'
 import { FakeClient } from './fake-client.js'
 
-/** What an upgrade request of a {@link FakeTransport} says; the rest is as a plain client would say it. */
+/** An upgrade request to a {@link FakeTransport}; absent fields are those of a plain client. */
 export type FakeUpgrade = Partial<Pick<UpgradeRequest, 'path' | 'query' | 'headers' | 'subprotocols'>>
 
 interface FakeConnection {
@@ -26,8 +26,9 @@ interface FakeConnection {
 }
 
 /**
- * A transport without sockets, for tests of what stands on a transport. Obeys the port: the sink is called from the
- * event loop and never from inside a call, in order; a message's bytes are overwritten after the call that lent them.
+ * A transport without sockets, for tests of the layers above a transport. It follows the port: it calls the sink in
+ * order from the event loop, never from inside a call, and overwrites a message's bytes after the call that passed
+ * them.
  */
 export class FakeTransport implements Transport {
   readonly name = 'fake'
@@ -54,7 +55,7 @@ export class FakeTransport implements Transport {
     }
   }
 
-  /** Asks for a connection, as a client would; what comes of it shows in the client. */
+  /** Requests a connection, as a client would. The client shows the outcome. */
   connect({ path = '/ws', query = '', headers = {}, subprotocols = ['webmq.v1'] }: FakeUpgrade = {}): FakeClient {
     if (!this.#isAccepting) throw new WebMQError('E_CONNECT_FAILED')
     const upgrade = this.#nextId++ as UpgradeId
@@ -149,7 +150,7 @@ export class FakeTransport implements Transport {
     await this.settled()
   }
 
-  /** Resolves when the sink has been told everything. */
+  /** Resolves when the sink has received all events. */
   async settled(): Promise<void> {
     while (this.#queue.length > 0) {
       await new Promise((resolve) => {
@@ -197,7 +198,7 @@ export class FakeTransport implements Transport {
     return undefined
   }
 
-  /** One event per turn of the loop at most keeps microtasks where a real transport has them: after each batch. */
+  /** At most one event per turn of the loop, so that microtasks run as with a real transport: after each batch. */
   #enqueue(event: (sink: TransportSink) => void): void {
     this.#queue.push(() => {
       if (this.#sink !== undefined) event(this.#sink)

@@ -16,15 +16,15 @@ export type { CreateTransport } from './transport/harness.js'
 export { RecordingSink, type SinkHandlers } from './transport/recording-sink.js'
 export type { TransportTraits } from './transport/traits.js'
 
-/** What a transport must say it can do, and how closely it can follow the port. */
+/** The capabilities that a transport must report, and how closely it follows the port. */
 export interface TransportExpectations {
   readonly capabilities: TransportCapabilities
-  /** Only what differs from a transport that follows the port to the letter. */
+  /** Only the differences from a transport that follows the port exactly. */
   readonly traits?: Partial<TransportTraits>
 }
 
 /**
- * The tests that every transport passes: each sentence of the port, spoken to it by the `ws` package and by raw sockets.
+ * The tests that every transport passes: each sentence of the port, tested with the `ws` package and with raw sockets.
  * For vitest; needs the `ws` package, and `openssl` for transports that terminate TLS.
  *
  * @param name Names the transport in the report.

@@ -7,9 +7,8 @@ import { withFileLock } from './file-lock.js'
 import { ServiceError } from './service-error.js'
 
 /**
- * The lists are only updated when the package cannot be had with those that are there. The policy keeps a package from
- * starting a daemon of its own; one that is there already is somebody else's. The shell removes it even when the process
- * that asked is gone.
+ * Updates the package lists only when the install fails without. The policy file keeps a package from starting a
+ * daemon; an existing policy file belongs to the system. The shell removes ours even when the calling process has died.
  */
 const INSTALL = `
 policy=/usr/sbin/policy-rc.d
@@ -25,13 +24,13 @@ install "$1" || { apt-get update && install "$1"; }
 const INSTALL_TIMEOUT_MS = 300_000
 const LOCK = path.join(tmpdir(), 'webmq-apt-get.lock')
 
-/** Whether a Debian package can be installed here: Debian or a child of it, and we are root. */
+/** Whether this process can install Debian packages: on Debian or a derivative, as root. */
 export function canInstallPackages(): boolean {
   return process.getuid?.() === 0 && existsSync('/etc/debian_version') && existsSync('/usr/bin/apt-get')
 }
 
 /**
- * Installs a Debian package, one at a time over all processes; no daemon is started.
+ * Installs a Debian package, one at a time over all processes. It starts no daemon.
  * @throws {ServiceError} with the end of apt-get's output.
  */
 export async function installPackage(name: string): Promise<void> {

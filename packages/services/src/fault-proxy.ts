@@ -4,20 +4,20 @@ import { SupervisedProcess } from './supervised-process.js'
 import { type Toxic, ToxiproxyClient } from './toxiproxy-client.js'
 import { obtainToxiproxy } from './toxiproxy-program.js'
 
-/** A TCP proxy on loopback, in a process of its own, that can be made to fail. Starts healthy. */
+/** A TCP proxy on loopback, in a process of its own, with faults to switch on. Starts healthy. */
 export interface FaultProxy extends AsyncDisposable {
-  /** That of the upstream, with this proxy's host and port. */
+  /** The upstream's URL, with this proxy's host and port. */
   readonly url: string
   readonly host: string
   readonly port: number
   /** Closes all links and refuses new ones: connections are reset or refused. */
   cut(): Promise<void>
   /**
-   * A half-open network: from now on every byte vanishes, in both directions and on new links too, and nothing is
-   * closed. What vanished does not come back: `heal` closes these links, as TCP would in the end.
+   * A half-open network: from now on every byte vanishes, in both directions and on new links too, and nothing closes.
+   * Lost bytes do not come back, so `heal` closes these links, as TCP would in the end.
    */
   swallow(): Promise<void>
-  /** Every byte arrives this much later, in each direction, on new and old links. 0: as soon as it can. */
+  /** Delays every byte by this much, in each direction, on new and old links. 0: no delay. */
   latency(delayMs: number): Promise<void>
   /** Ends what `cut`, `swallow` and `latency` did: new links work. */
   heal(): Promise<void>
@@ -35,7 +35,7 @@ const HOST = '127.0.0.1'
 /**
  * A proxy in front of a service, with faults to switch on.
  * @param upstream URL of the service, with a port: `redis://127.0.0.1:6379`.
- * @throws {ServiceError} when toxiproxy is not to be had, or does not start.
+ * @throws {ServiceError} when toxiproxy is not available, or does not start.
  */
 export async function startFaultProxy({ url }: { readonly url: string }): Promise<FaultProxy> {
   const upstream = new URL(url)

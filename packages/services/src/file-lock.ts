@@ -4,7 +4,7 @@ import { ServiceError } from './service-error.js'
 const POLL_INTERVAL_MS = 100
 
 /**
- * Runs a function while no other process runs one under the same lock file. A lock whose owner has died is taken over.
+ * Runs a function while no other process runs one under the same lock file. It takes over the lock of a dead owner.
  * @param timeoutMs How long to wait for the others.
  * @throws {ServiceError} when the others take longer.
  */
@@ -25,7 +25,10 @@ export async function withFileLock<T>(file: string, timeoutMs: number, run: () =
   }
 }
 
-/** Takes a lock if it is free; whoever does removes the file. Not taken: whoever tries again finds a dead owner's gone. */
+/**
+ * Takes a lock if it is free; the new owner removes the file. Otherwise removes the lock of a dead owner, for the next
+ * try.
+ */
 export async function tryLock(file: string): Promise<boolean> {
   try {
     const handle = await open(file, 'wx')
@@ -41,9 +44,9 @@ export async function tryLock(file: string): Promise<boolean> {
 
 async function removeIfAbandoned(file: string): Promise<void> {
   const owner = await readFile(file, 'utf8').catch(() => '')
-  // Empty: taken this moment, its owner not written yet.
+  // Empty: just taken, its owner not written yet.
   if (owner === '' || isRunning(Number(owner))) return
-  // Of all who see the dead owner, the rename succeeds for one: nobody removes a lock that was taken after it.
+  // The rename succeeds for only one of the processes that see the dead owner, so nobody removes a newer lock.
   const aside = `${file}.${process.pid}`
   await rename(file, aside).catch(() => undefined)
   await rm(aside, { force: true })

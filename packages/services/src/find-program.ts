@@ -3,7 +3,7 @@ import path from 'node:path'
 
 /**
  * An executable by name.
- * @param folders Looked through before those of PATH.
+ * @param folders Searched before those of PATH.
  * @returns its path, `undefined` when there is none
  */
 export function findProgram(name: string, folders: readonly string[] = []): string | undefined {

@@ -5,18 +5,20 @@ import path from 'node:path'
 import { tryLock } from './file-lock.js'
 import { ServiceError } from './service-error.js'
 
-/** Below the ephemeral range (32768-60999), or an outgoing connection may take the port while its service restarts. */
+/**
+ * Below the ephemeral range (32768-60999), where an outgoing connection could take the port while its service restarts.
+ */
 const MIN_PORT = 20_000
 const PORT_COUNT = 12_000
 const MAX_ATTEMPTS = 50
-/** One lock per port that was handed out: a RabbitMQ binds its ports seconds after they were found free. */
+/** One lock per assigned port, because a RabbitMQ binds its ports seconds after the check. */
 const LOCKS = path.join(tmpdir(), `webmq-ports-${process.getuid?.() ?? ''}`)
 
 let locks: string[] | undefined
 
 /**
- * A free port on loopback, outside the ephemeral range, that no other caller gets, in this process or another one of this
- * user, until this process ends. A program that does not ask here may still bind it first.
+ * A free port on loopback, outside the ephemeral range. No other caller of this user gets it until this process ends.
+ * Other programs may still bind it first.
  * @throws {ServiceError} when there is none.
  */
 export async function freePort(): Promise<number> {

@@ -1,7 +1,7 @@
 import type { Service, ServiceKind } from './service.js'
 import { ServiceError } from './service-error.js'
 
-/** A service that somebody else runs: it can be used, not ended. */
+/** A service given by URL. It can be used but not ended. */
 export class GivenService implements Service {
   readonly kind: ServiceKind
   readonly url: string
@@ -29,7 +29,7 @@ export class GivenService implements Service {
   }
 
   async stop(): Promise<void> {
-    // Whoever started it ends it.
+    // Its starter ends it.
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

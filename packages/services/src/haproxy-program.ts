@@ -2,23 +2,23 @@ import { canInstallPackages, installPackage } from './debian-package.js'
 import { findProgram } from './find-program.js'
 import { ServiceError } from './service-error.js'
 
-/** Where the program comes from. */
+/** The source of the program. */
 export interface HaproxyProgram {
   readonly file: string
   readonly source: 'binary' | 'package'
 }
 
-/** Debian puts it where only root's PATH leads to. */
+/** Debian's folder for it is only on root's PATH. */
 const FOLDERS = ['/usr/sbin']
 
 let found: Promise<HaproxyProgram> | undefined
 
 /**
  * The program of HAProxy: on PATH, else the Debian package.
- * @throws {ServiceError} that says what to do when there is neither.
+ * @throws {ServiceError} with instructions when there is neither.
  */
 export async function obtainHaproxy(): Promise<HaproxyProgram> {
-  // Two that start at once do not install twice; who failed may have been helped meanwhile.
+  // Concurrent calls install once. A failed call is forgotten, because the program may be installed later.
   found ??= search().catch((error: unknown) => {
     found = undefined
     throw error

@@ -7,13 +7,13 @@ import { dataFolder } from './program-service.js'
 import { ServiceError } from './service-error.js'
 import { SupervisedProcess } from './supervised-process.js'
 
-/** A real HAProxy on loopback in front of several nodes: each new connection goes to a node that is ready and has the fewest. */
+/** A real HAProxy on loopback in front of several nodes: a new connection goes to the ready node with the fewest. */
 export interface LoadBalancer extends AsyncDisposable {
   /** `http://127.0.0.1:PORT` */
   readonly url: string
   readonly host: string
   readonly port: number
-  /** User and system time of its process so far; `undefined` where the system does not tell. */
+  /** User and system time of its process so far; `undefined` where unknown. */
   cpuSeconds(): number | undefined
   /** Largest resident memory of its process so far; `undefined` when it does not run. */
   peakRssBytes(): number | undefined
@@ -23,7 +23,7 @@ export interface LoadBalancer extends AsyncDisposable {
 
 /** Settings of a load balancer. */
 export interface LoadBalancerOptions {
-  /** Where the nodes are on 127.0.0.1; one that does not listen yet gets nothing until it does. */
+  /** Ports of the nodes on 127.0.0.1. A node gets connections once it listens. */
   readonly ports: readonly number[]
   /** Connections at once; each takes two of 20,000 descriptors. Default and most: 9,900. */
   readonly maxConnections?: number
@@ -31,18 +31,20 @@ export interface LoadBalancerOptions {
 
 const HOST = '127.0.0.1'
 const MAX_CONNECTIONS = 9_900
-/** A node that crashes or drains gets no new connection after two of these; a refused connection goes to the next at once. */
+/**
+ * A node that crashes or drains gets no new connection after two checks. A refused connection goes to the next at once.
+ */
 const CHECK_INTERVAL_MS = 200
 const START_TIMEOUT_MS = 10_000
 const STOP_TIMEOUT_MS = 1_000
 const POLL_INTERVAL_MS = 20
-/** A port that was free can be bound by somebody else before HAProxy does; more often than this it is no accident. */
+/** Attempts to start when another program takes the free port before HAProxy does. */
 const MAX_START_ATTEMPTS = 5
 const PORT_TAKEN = /address already in use/i
 
 /**
- * A load balancer that takes connections; its nodes may still be starting.
- * @throws {ServiceError} when HAProxy is not to be had, or does not start.
+ * A load balancer that accepts connections; its nodes may still be starting.
+ * @throws {ServiceError} when HAProxy is not available, or does not start.
  */
 export async function startLoadBalancer(options: LoadBalancerOptions): Promise<LoadBalancer> {
   const { file } = await obtainHaproxy()
@@ -60,7 +62,7 @@ async function start(command: string, options: LoadBalancerOptions): Promise<Loa
   const folder = await dataFolder('haproxy')
   const configFile = path.join(folder, 'haproxy.cfg')
   await writeFile(configFile, configOf(port, options))
-  // In the foreground, one process.
+  // One process, in the foreground.
   const process = new SupervisedProcess({ title: 'haproxy', command, args: ['-db', '-f', configFile], folder })
   const balancer = new Haproxy(process, folder, port)
   try {
@@ -72,7 +74,7 @@ async function start(command: string, options: LoadBalancerOptions): Promise<Loa
   }
 }
 
-/** As `deploy/haproxy.cfg` has it, but for names, which are those of containers there, and the time between two checks. */
+/** Like `deploy/haproxy.cfg`, except for its container names and the time between two checks. */
 function configOf(port: number, { ports, maxConnections = MAX_CONNECTIONS }: LoadBalancerOptions): string {
   return `global
   maxconn ${Math.min(MAX_CONNECTIONS, maxConnections)}
@@ -101,7 +103,7 @@ ${ports.map((nodePort, index) => `  server node${index} ${HOST}:${nodePort}`).jo
 `
 }
 
-/** HAProxy itself answers here, whatever its nodes do. */
+/** HAProxy itself answers here, independent of its nodes. */
 const MONITOR_PATH = '/haproxy-is-up'
 
 async function waitUntilReady(process: SupervisedProcess, port: number): Promise<void> {

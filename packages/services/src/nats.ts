@@ -14,7 +14,7 @@ export interface NatsOptions extends ServiceOptions {
   readonly args?: readonly string[]
   /** Text of a configuration file. */
   readonly config?: string
-  /** JetStream, with its store in the data folder: it survives `kill` and `restart`. Default false. */
+  /** JetStream, with its store in the data folder, which survives `kill` and `restart`. Default false. */
   readonly hasJetStream?: boolean
 }
 
@@ -22,8 +22,8 @@ const START_TIMEOUT_MS = 15_000
 const STOP_TIMEOUT_MS = 5_000
 
 /**
- * A NATS server that takes connections.
- * @throws {ServiceError} when there is none to be had, or it does not start.
+ * A NATS server that accepts connections.
+ * @throws {ServiceError} when it is not available, or does not start.
  */
 export async function startNats(options: NatsOptions = {}): Promise<Service> {
   const { args = [], config = '', hasJetStream = false } = options

@@ -3,7 +3,7 @@ import { obtainProgram, urlGiven } from './obtain-program.js'
 import type { ServiceKind, ServiceSource } from './service.js'
 import { obtainToxiproxy } from './toxiproxy-program.js'
 
-/** Where one of the programs that tests need comes from. */
+/** The source of one of the programs that tests need. */
 export interface ObtainedService {
   readonly name: ServiceKind | 'toxiproxy' | 'haproxy'
   readonly source: ServiceSource
@@ -14,13 +14,13 @@ export interface ObtainedService {
 const KINDS: readonly ServiceKind[] = ['rabbitmq', 'redis', 'nats']
 
 /**
- * Makes sure that all services, the fault proxy and the load balancer can be started, and installs or builds what is
- * missing, so that no test has to. Starts nothing.
- * @param report Called with each as soon as it is there.
- * @throws {ServiceError} that says what to do for the first one that is not to be had.
+ * Makes sure that all services, the fault proxy and the load balancer can start. Installs or builds missing programs,
+ * so that no test has to. Starts nothing.
+ * @param report Called with each as soon as it is available.
+ * @throws {ServiceError} with instructions for the first one that is not available.
  */
 export async function obtainAll(report: (obtained: ObtainedService) => void): Promise<void> {
-  // Go builds the one while the package manager, which does one thing at a time, installs the others.
+  // Go builds one of them while the package manager installs the others, one at a time.
   await Promise.all([
     obtainToxiproxy().then(({ source, file }) => report({ name: 'toxiproxy', source, place: file })),
     obtainPackages(report),
@@ -30,7 +30,7 @@ export async function obtainAll(report: (obtained: ObtainedService) => void): Pr
 async function obtainPackages(report: (obtained: ObtainedService) => void): Promise<void> {
   for (const kind of KINDS) {
     const url = urlGiven(kind)
-    // Tests that kill or configure a service need a private one beside the one that is given.
+    // Tests that kill or configure a service need a private one beside the given one.
     if (url !== undefined) report({ name: kind, source: 'url', place: new URL(url).host })
     const origin = await obtainProgram(kind, { isPrivate: true })
     report({ name: kind, source: origin.source, ...('file' in origin ? { place: origin.file } : {}) })

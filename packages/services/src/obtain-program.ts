@@ -4,7 +4,7 @@ import { findProgram } from './find-program.js'
 import type { ServiceKind, ServiceOptions } from './service.js'
 import { ServiceError } from './service-error.js'
 
-/** Where a service comes from. */
+/** The sources of a service. */
 export type ServiceOrigin =
   | { readonly source: 'url'; readonly url: string }
   | { readonly source: 'binary' | 'package'; readonly file: string }
@@ -12,10 +12,10 @@ export type ServiceOrigin =
 
 interface KindSpec {
   readonly program: string
-  /** Where the program is when PATH does not lead to it, or to something that is not the program itself. */
+  /** Folders of the program when it is not on PATH, or PATH has a wrapper instead. */
   readonly folders: readonly string[]
   readonly debianPackage: string
-  /** The environment variable that gives a running one. */
+  /** The environment variable with the URL of a running one. */
   readonly variable: string
 }
 
@@ -36,13 +36,13 @@ const KINDS: Readonly<Record<ServiceKind, KindSpec>> = {
   },
 }
 
-/** What was found is found once per process; two that start at once do not install twice. */
+/** One result per process, so that concurrent calls do not install twice. */
 const found = new Map<ServiceKind, Promise<ServiceOrigin>>()
 
 /**
- * Where a service is to be had: the URL of the environment, a program of this machine, a container, the Debian package,
- * in this order.
- * @throws {ServiceError} that says what to do when it is nowhere.
+ * Finds a service: the URL of the environment, a program of this machine, a container, or the Debian package, in this
+ * order.
+ * @throws {ServiceError} with instructions when there is none.
  */
 export async function obtainProgram(kind: ServiceKind, { isPrivate = false }: ServiceOptions): Promise<ServiceOrigin> {
   const url = isPrivate ? undefined : urlGiven(kind)
@@ -55,7 +55,7 @@ export async function obtainProgram(kind: ServiceKind, { isPrivate = false }: Se
   return await origin
 }
 
-/** The URL of a running service that the environment gives. */
+/** The URL of a running service, from the environment. */
 export function urlGiven(kind: ServiceKind): string | undefined {
   return process.env[KINDS[kind].variable] || undefined
 }

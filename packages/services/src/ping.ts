@@ -5,8 +5,8 @@ const PING_TIMEOUT_MS = 2_000
 
 /**
  * Sends bytes to a port of loopback and waits for the answer.
- * @returns what has been received when `isAnswer` said yes
- * @throws {ServiceError} when nothing listens, it hangs up, or there is no answer in 2 s.
+ * @returns the bytes received when `isAnswer` accepted them
+ * @throws {ServiceError} when nothing listens, the peer hangs up, or no answer comes within 2 s.
  */
 export function ask(port: number, question: string, isAnswer: (received: string) => boolean): Promise<string> {
   return new Promise((resolve, reject) => {
@@ -34,12 +34,12 @@ export async function pingRabbitmq(port: number): Promise<void> {
   await ask(port, 'AMQP\0\0\x09\x01', isStart)
 }
 
-/** Resolves when a Redis answers `PING`; it does not while it loads its data. */
+/** Resolves when a Redis answers `PING`, which it does once its data is loaded. */
 export async function pingRedis(port: number): Promise<void> {
   await ask(port, 'PING\r\n', (received) => received.startsWith('+PONG\r\n'))
 }
 
-/** Resolves when a NATS server says its `INFO`: it then takes clients, whoever may log in and however. */
+/** Resolves when a NATS server sends its `INFO`: it then accepts clients, with any authentication. */
 export async function pingNats(port: number): Promise<void> {
   await ask(port, '', (received) => received.startsWith('INFO ') && received.endsWith('\r\n'))
 }

@@ -1,19 +1,19 @@
 import { readdirSync, readFileSync } from 'node:fs'
 
-/** A process as `/proc/PID/stat` shows it; the start time tells it from a later one with the same number. */
+/** A process by `/proc/PID/stat`; the start time distinguishes it from a later one with the same number. */
 interface ProcessStat {
   readonly pid: number
   readonly parentPid: number
   readonly isZombie: boolean
   readonly startTicks: number
-  /** User and system time, that of children which have ended and been waited for included. */
+  /** User and system time, including that of ended children whose parent waited for them. */
   readonly cpuTicks: number
 }
 
-/** USER_HZ: what the kernel counts CPU time in towards programs, 100 on every Linux of today. */
+/** USER_HZ: ticks per second of CPU time in `/proc`, 100 on every current Linux. */
 const TICKS_PER_SECOND = 100
 
-/** The processes below one that runs, itself included. Empty where there is no `/proc`. */
+/** A running process and all its descendants. Empty where there is no `/proc`. */
 export function processTree(rootPid: number): ProcessStat[] {
   const childrenOf = new Map<number, ProcessStat[]>()
   const stats = allProcesses()
@@ -27,13 +27,13 @@ export function processTree(rootPid: number): ProcessStat[] {
   return tree
 }
 
-/** Seconds of CPU that a process and all below it have used; `undefined` where there is no `/proc`. */
+/** Seconds of CPU that a process and its descendants have used; `undefined` where there is no `/proc`. */
 export function cpuSecondsOf(rootPid: number): number | undefined {
   const tree = processTree(rootPid)
   return tree.length === 0 ? undefined : tree.reduce((sum, { cpuTicks }) => sum + cpuTicks, 0) / TICKS_PER_SECOND
 }
 
-/** Largest resident memory so far of a process and of all that are below it now, added up; `undefined` where that cannot be known. */
+/** Largest resident memory so far of a process and its present descendants, summed; `undefined` where unknown. */
 export function peakRssBytesOf(rootPid: number): number | undefined {
   const kibibytes = processTree(rootPid).map(({ pid }) => peakRssKibibytes(pid))
   return kibibytes.length === 0 ? undefined : kibibytes.reduce((sum, one) => sum + one, 0) * 1_024
@@ -48,7 +48,7 @@ function peakRssKibibytes(pid: number): number {
   }
 }
 
-/** Whether this very process still runs. */
+/** Whether exactly this process still runs. */
 export function isAlive({ pid, startTicks }: ProcessStat): boolean {
   const now = readStat(pid)
   return now !== undefined && now.startTicks === startTicks && !now.isZombie
@@ -67,7 +67,7 @@ function allProcesses(): ProcessStat[] {
     .filter((stat) => stat !== undefined)
 }
 
-/** proc(5): the name of the program, in brackets, may hold anything; the fields are counted from behind it. */
+/** proc(5): the program's name, in brackets, may contain anything, so fields count from behind it. */
 function readStat(pid: number): ProcessStat | undefined {
   let text: string
   try {

@@ -10,20 +10,20 @@ export interface ServiceProgram {
   readonly kind: ServiceKind
   readonly url: string
   readonly source: 'binary' | 'package'
-  /** Its data; removed by `stop`. */
+  /** Its data folder; removed by `stop`. */
   readonly folder: string
   readonly process: ProcessSpec
-  /** Runs as long as the service exists, over its restarts. */
+  /** A program that runs as long as the service, across its restarts. */
   readonly companions?: readonly SupervisedProcess[]
   readonly startTimeoutMs: number
   readonly stopTimeoutMs: number
   /** Resolves when the service answers in its own protocol. */
   ping(): Promise<void>
-  /** What it has logged elsewhere than on its output, to explain why it did not start. */
+  /** Its log files beside its output, to explain a failed start. */
   log?(): Promise<string>
 }
 
-/** Between two looks at a service that starts. */
+/** Time between two checks of a starting service. */
 const PING_INTERVAL_MS = 20
 
 /** A folder of its own for a service's data. */
@@ -39,7 +39,7 @@ export class ProgramService implements Service {
   /** CPU time of the processes before the last restart. */
   #pastCpuSeconds = 0
 
-  /** Not running yet: `restart` starts it. */
+  /** Does not start it: `restart` does. */
   constructor(program: ServiceProgram) {
     this.#program = program
   }
@@ -118,12 +118,12 @@ export class ProgramService implements Service {
   }
 }
 
-/** A port that was free can be bound by somebody else before the service does; more often than this it is no accident. */
+/** Attempts to start when another program takes a free port before the service does. */
 const MAX_START_ATTEMPTS = 5
 const PORT_TAKEN = /address (?:already )?in use|eaddrinuse|already_in_use/i
 
 /**
- * Starts what `prepare` describes, again with other ports when one of them has been taken meanwhile.
+ * Starts the program that `prepare` describes; retries with other ports when one of them was taken in the meantime.
  * @throws {ServiceError} with the end of the program's output.
  */
 export async function startProgram<S extends ProgramService>(prepare: () => Promise<S>): Promise<S> {

@@ -23,8 +23,8 @@ export interface RabbitmqOptions extends ServiceOptions {
 /** A RabbitMQ, user guest, password guest, vhost `/`. */
 export interface RabbitmqService extends Service {
   /**
-   * Runs `rabbitmqctl`, for what AMQP cannot ask: `ctl('list_queues', 'name')`. Takes about a second.
-   * @returns what it printed, rows without headings
+   * Runs `rabbitmqctl`, for queries that AMQP lacks: `ctl('list_queues', 'name')`. Takes about a second.
+   * @returns its output, rows without headings
    * @throws {ServiceError} with its output when it fails, or when the service was given by URL.
    */
   ctl(...args: readonly string[]): Promise<string>
@@ -39,8 +39,8 @@ const EPMD_POLL_INTERVAL_MS = 10
 const MAX_LOG_CHARS = 4_000
 
 /**
- * A RabbitMQ that takes connections.
- * @throws {ServiceError} when there is none to be had, or it does not start.
+ * A RabbitMQ that accepts connections.
+ * @throws {ServiceError} when it is not available, or does not start.
  */
 export async function startRabbitmq(options: RabbitmqOptions = {}): Promise<RabbitmqService> {
   const { config = '', isPrivate = config !== '' } = options
@@ -112,11 +112,11 @@ async function startRabbitmqContainer(config: string): Promise<RabbitmqService> 
 
 const LOG_FILE = 'rabbitmq.log'
 
-/** The whole environment of the broker and of `rabbitmqctl`: nothing of what the machine has set up for its own broker. */
+/** The whole environment of the broker and of `rabbitmqctl`, without the machine's settings for its own broker. */
 async function prepareFolder(folder: string, port: number, config: string): Promise<Readonly<Record<string, string>>> {
   const inFolder = (name: string) => path.join(folder, name)
   await mkdir(inFolder('log'))
-  // The cookie that lets rabbitmqctl in; Erlang refuses one that others may read.
+  // The cookie that admits rabbitmqctl; Erlang refuses one that others may read.
   await writeFile(inFolder('.erlang.cookie'), randomBytes(20).toString('hex'), { mode: 0o400 })
   await writeFile(inFolder('enabled_plugins'), '[].\n')
   // Without any such file RabbitMQ reads no schemas, which saves half a second of its start.
@@ -134,7 +134,7 @@ async function prepareFolder(folder: string, port: number, config: string): Prom
     RABBITMQ_NODE_IP_ADDRESS: '127.0.0.1',
     RABBITMQ_NODE_PORT: String(port),
     RABBITMQ_DIST_PORT: String(await freePort()),
-    // Busy waiting, which burns CPU in an idle broker, RabbitMQ itself has turned off.
+    // RabbitMQ itself has turned off busy waiting, which burns CPU in an idle broker.
     RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS: '-kernel inet_dist_use_interface {127,0,0,1}',
     RABBITMQ_CTL_ERL_ARGS: '-dist_listen false',
     RABBITMQ_MNESIA_BASE: inFolder('mnesia'),
@@ -150,7 +150,7 @@ async function prepareFolder(folder: string, port: number, config: string): Prom
   }
 }
 
-/** Erlang's name server. Without one of ours the broker starts one that outlives it. */
+/** Erlang's name server. Otherwise the broker starts one that outlives it. */
 async function startEpmd(env: Readonly<Record<string, string>>): Promise<SupervisedProcess> {
   const command = findProgram('epmd', ['/usr/lib/erlang/bin'])
   if (command === undefined) throw new ServiceError("rabbitmq needs Erlang's epmd on PATH")

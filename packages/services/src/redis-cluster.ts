@@ -5,9 +5,9 @@ import { ServiceError } from './service-error.js'
 import { ServiceSet } from './service-set.js'
 import { waitFor } from './wait-for.js'
 
-/** A Redis Cluster of masters, each with its part of the slots. */
+/** A Redis Cluster of masters, each with a share of the slots. */
 export class RedisCluster extends ServiceSet {
-  /** Each can be killed and restarted; while one is down, the cluster is. */
+  /** Each can be killed and restarted. While one is down, the whole cluster is down. */
   readonly nodes: readonly Service[]
 
   constructor(nodes: readonly Service[]) {
@@ -25,7 +25,7 @@ const SLOT_COUNT = 16_384
 const MIN_MASTERS = 1
 const MAX_MASTERS = 16
 const JOIN_TIMEOUT_MS = 20_000
-/** How long a node is silent before the others call it failed. */
+/** How long a node must be silent for the others to declare it failed. */
 const NODE_TIMEOUT_MS = 2_000
 
 /** Settings of a {@link RedisCluster}. */
@@ -37,8 +37,8 @@ export interface RedisClusterOptions {
 }
 
 /**
- * A private Redis Cluster that takes commands, without replicas. Needs Redis 7.
- * @throws {ServiceError} when there is no Redis to be had, or the nodes do not find each other.
+ * A private Redis Cluster that accepts commands, without replicas. Needs Redis 7.
+ * @throws {ServiceError} when Redis is not available, or the nodes do not find each other.
  */
 export async function startRedisCluster({ masters = 3, args = [] }: RedisClusterOptions = {}): Promise<RedisCluster> {
   if (!(masters >= MIN_MASTERS && masters <= MAX_MASTERS)) {
@@ -72,7 +72,7 @@ async function join(ports: readonly number[]): Promise<void> {
     const slots = [index, index + 1].map((part) => Math.floor((part * SLOT_COUNT) / ports.length))
     const [from = 0, to = SLOT_COUNT] = slots
     await redisCommand(port, 'CLUSTER', 'ADDSLOTSRANGE', String(from), String(to - 1))
-    // Nodes that meet with equal epochs first have to settle whose is the higher.
+    // Nodes with equal epochs must first settle which is higher.
     await redisCommand(port, 'CLUSTER', 'SET-CONFIG-EPOCH', String(index + 1))
   }
   for (const port of otherPorts) {

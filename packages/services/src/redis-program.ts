@@ -8,8 +8,8 @@ const START_TIMEOUT_MS = 15_000
 const STOP_TIMEOUT_MS = 5_000
 
 /**
- * A private `redis-server` that takes connections, with the arguments that follow from its port and data folder.
- * @throws {ServiceError} when there is none to be had, or it does not start.
+ * A private `redis-server` that accepts connections, with arguments made from its port and data folder.
+ * @throws {ServiceError} when it is not available, or does not start.
  */
 export async function startRedisProgram(
   argsOf: (port: number, folder: string) => readonly string[] | Promise<readonly string[]>,
@@ -34,7 +34,7 @@ export async function startRedisProgram(
   })
 }
 
-/** Arguments of a server that keeps data in memory alone. */
+/** Arguments of a server that keeps data only in memory. */
 export function redisArgs(port: number, folder: string): readonly string[] {
   return ['--port', String(port), '--bind', '127.0.0.1', '--dir', folder, '--save', '']
 }
@@ -51,7 +51,7 @@ export async function redisCommand(port: number, ...args: readonly string[]): Pr
   return reply
 }
 
-/** RESP: a bulk string says its length; anything else that is asked for here is one line, or told by its first. */
+/** RESP: a bulk string has a length; all other replies here are one line, or their first line is enough. */
 function isWhole(reply: string): boolean {
   const lineEnd = reply.indexOf('\r\n')
   if (lineEnd === -1 || !reply.startsWith('$')) return lineEnd !== -1

@@ -7,7 +7,7 @@ import { waitFor } from './wait-for.js'
 
 /** A master, its replica, and a sentinel that makes the replica the master when the master dies. */
 export class RedisSentinel extends ServiceSet {
-  /** What the sentinel calls the pair. */
+  /** The sentinel's name for the pair. */
   readonly masterName = MASTER_NAME
   readonly master: Service
   readonly replica: Service
@@ -23,13 +23,13 @@ export class RedisSentinel extends ServiceSet {
 
 const MASTER_NAME = 'webmq'
 const JOIN_TIMEOUT_MS = 20_000
-/** How long a master is silent before it is replaced. */
+/** How long a master must be silent to be replaced. */
 const DOWN_AFTER_MS = 1_000
 const FAILOVER_TIMEOUT_MS = 5_000
 
 /**
  * A private pair of Redis under one sentinel, in step and ready to fail over.
- * @throws {ServiceError} when there is no Redis to be had, or they do not find each other.
+ * @throws {ServiceError} when Redis is not available, or they do not find each other.
  */
 export async function startRedisSentinel(): Promise<RedisSentinel> {
   const started: Service[] = []

@@ -15,8 +15,8 @@ export interface RedisOptions extends ServiceOptions {
 }
 
 /**
- * A Redis that takes connections.
- * @throws {ServiceError} when there is none to be had, or it does not start.
+ * A Redis that accepts connections.
+ * @throws {ServiceError} when it is not available, or does not start.
  */
 export async function startRedis({ args = [], isPrivate = args.length > 0 }: RedisOptions = {}): Promise<Service> {
   const origin = await obtainProgram('redis', { isPrivate })

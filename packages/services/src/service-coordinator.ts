@@ -8,28 +8,28 @@ import type { Service, ServiceKind } from './service.js'
 /** The environment variable through which tests find the coordinator: the path of its socket. */
 export const COORDINATOR_VARIABLE = 'WEBMQ_TEST_COORDINATOR'
 
-/** What a test asks of the coordinator: a service, or a run of `rabbitmqctl`. */
+/** A test's request to the coordinator: a service, or a run of `rabbitmqctl`. */
 export interface CoordinatorQuestion {
   readonly kind: ServiceKind
   readonly ctl?: readonly string[]
 }
 
-/** What it answers: the service, with what `rabbitmqctl` printed; or what went wrong. */
+/** The answer: the service and the output of `rabbitmqctl`, or an error. */
 export type CoordinatorAnswer =
   | (Pick<Service, 'url' | 'source'> & { readonly output?: string })
   | { readonly error: string }
 
 /** Starts each service on the first demand of any process of a test run. */
 export interface ServiceCoordinator {
-  /** Ends what it has started. */
+  /** Ends the services that it started. */
   stop(): Promise<void>
 }
 
 const MAX_QUESTION_BYTES = 64 * 1024
 
 /**
- * For the `globalSetup` of vitest: starts nothing until a test calls `sharedService`, and no service twice. It is reached
- * over a socket in a folder that only this user can enter, because `rabbitmqctl` can run anything.
+ * For the `globalSetup` of vitest. Starts a service when the first test calls `sharedService`, and none twice. Its
+ * socket is in a folder that only this user can enter, because `rabbitmqctl` can run anything.
  */
 export async function startServiceCoordinator(): Promise<ServiceCoordinator> {
   const services = new Map<ServiceKind, Promise<Service>>()
@@ -51,7 +51,7 @@ export async function startServiceCoordinator(): Promise<ServiceCoordinator> {
       delete process.env[COORDINATOR_VARIABLE]
       server.close()
       server.closeAllConnections()
-      // One that did not start has nothing to be stopped; whoever asked for it has been told.
+      // A service that did not start needs no stop; its caller got the error.
       await Promise.all(
         [...services.values()].map((service) =>
           service.then(
@@ -79,7 +79,7 @@ async function answer(
 function demand(services: Map<ServiceKind, Promise<Service>>, kind: ServiceKind): Promise<Service> {
   const known = services.get(kind)
   if (known !== undefined) return known
-  // Loaded now, not before: a run that asks for nothing pays for nothing.
+  // Loaded on demand, so a run without services does not pay for them.
   const starting = import('./start-service.js').then(({ startService }) => startService(kind))
   services.set(kind, starting)
   starting.catch(() => services.delete(kind))

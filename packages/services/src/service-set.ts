@@ -1,6 +1,6 @@
 import type { Service } from './service.js'
 
-/** Several services that make one. */
+/** Several services that act as one. */
 export class ServiceSet implements AsyncDisposable {
   readonly #services: readonly Service[]
 
@@ -8,7 +8,7 @@ export class ServiceSet implements AsyncDisposable {
     this.#services = services
   }
 
-  /** User and system time of all their processes so far; `undefined` when one's is not known. */
+  /** User and system time of all their processes so far; `undefined` when one is unknown. */
   cpuSeconds(): number | undefined {
     let sum = 0
     for (const service of this.#services) {
@@ -19,7 +19,7 @@ export class ServiceSet implements AsyncDisposable {
     return sum
   }
 
-  /** Largest resident memory of each process so far, added up; `undefined` when one's is not known. */
+  /** Largest resident memory of each process so far, summed; `undefined` when one is unknown. */
   peakRssBytes(): number | undefined {
     const bytes = this.#services.map((service) => service.peakRssBytes()).filter((one) => one !== undefined)
     return bytes.length < this.#services.length ? undefined : bytes.reduce((sum, one) => sum + one, 0)

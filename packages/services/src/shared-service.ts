@@ -3,21 +3,21 @@ import type { Service, ServiceKind } from './service.js'
 import { COORDINATOR_VARIABLE, type CoordinatorAnswer, type CoordinatorQuestion } from './service-coordinator.js'
 import { ServiceError } from './service-error.js'
 
-/** A service that other tests of the run use, too: keep apart by names of your own, and leave its settings alone. */
+/** A service shared by the tests of a run: use names of your own, and do not change its settings. */
 export type SharedService = Pick<Service, 'kind' | 'url' | 'source'>
 
-/** A RabbitMQ that other tests of the run use, too. */
+/** A RabbitMQ shared by the tests of a run. */
 export interface SharedRabbitmq extends SharedService {
   /** As `RabbitmqService.ctl`. */
   ctl(...args: readonly string[]): Promise<string>
 }
 
-/** The first to ask waits for the start, and for an installation when the machine is a new one. */
+/** The first caller waits for the start, and on a new machine for the installation. */
 const ANSWER_TIMEOUT_MS = 600_000
 
 /**
  * The one RabbitMQ, Redis or NATS (with JetStream) of a test run: started when the first test asks, ended with the run.
- * @throws {ServiceError} when it is not to be had, or the run has no coordinator.
+ * @throws {ServiceError} when it is not available, or the run has no coordinator.
  */
 export async function sharedService(kind: 'rabbitmq'): Promise<SharedRabbitmq>
 export async function sharedService(kind: ServiceKind): Promise<SharedService>

@@ -3,7 +3,7 @@ import { startRabbitmq } from './rabbitmq.js'
 import { startRedis } from './redis.js'
 import type { Service, ServiceKind } from './service.js'
 
-/** A service by name, with what tests need of it: NATS with JetStream. */
+/** Starts a service by name, as tests need it: NATS with JetStream. */
 export async function startService(kind: ServiceKind): Promise<Service> {
   switch (kind) {
     case 'rabbitmq':

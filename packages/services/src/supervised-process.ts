@@ -9,16 +9,16 @@ export interface ProcessSpec {
   readonly title: string
   readonly command: string
   readonly args: readonly string[]
-  /** The whole environment; default: only PATH. What this process has set must not change a service. */
+  /** The whole environment; default: only PATH, so that this process's variables do not change a service. */
   readonly env?: Readonly<Record<string, string>>
   /** Removed when this process dies without stopping the program. */
   readonly folder?: string
 }
 
 /**
- * A shell that becomes the program (`exec`), after leaving a watcher behind in the same process group. The watcher reads
- * from a pipe whose other end only this process has: when that closes, however this process ended, SIGKILL included,
- * the watcher ends the program, removes its folder and ends what is left of the group.
+ * A shell that starts a watcher in its process group and then becomes the program (`exec`). The watcher reads from a
+ * pipe whose other end only this process has. The pipe closes when this process ends, even by SIGKILL. The watcher then
+ * ends the program, removes its folder and ends the rest of the group.
  */
 const WATCHED =
   '{ read -r _ <&3; kill -s KILL $$; [ -z "$0" ] || rm -rf -- "$0"; kill -s KILL -- -$$; } >/dev/null 2>&1 & exec "$@" 3<&-'
@@ -29,7 +29,7 @@ const POLL_INTERVAL_MS = 10
 /** A program that cannot outlive this process. */
 export class SupervisedProcess {
   readonly title: string
-  /** Resolves when the program itself has ended, also when it could not be started; never rejects. */
+  /** Resolves when the program has ended or could not start; never rejects. */
   readonly exited: Promise<void>
   readonly #child: ChildProcess
   #isRunning = true
@@ -39,7 +39,7 @@ export class SupervisedProcess {
 
   constructor({ title, command, args, env = { PATH: process.env.PATH ?? '' }, folder = '' }: ProcessSpec) {
     this.title = title
-    // Detached: a session and a group of its own, so that Ctrl-C does not reach it and one signal ends all of it.
+    // Detached: its own session and group, so that Ctrl-C does not reach it and one signal ends all of it.
     const child = spawn('/bin/sh', ['-c', WATCHED, folder, command, ...args], {
       stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
       detached: true,
@@ -77,23 +77,23 @@ export class SupervisedProcess {
     return this.#isRunning
   }
 
-  /** The end of what it has written to its standard output and error. */
+  /** The end of its standard output and error. */
   get output(): string {
     return this.#output.trim()
   }
 
-  /** CPU time of it and its children so far; `undefined` where the system does not tell. */
+  /** CPU time of it and its children so far; `undefined` where unknown. */
   cpuSeconds(): number | undefined {
     if (this.#isRunning) this.#cpuSeconds = cpuSecondsOf(this.pid) ?? this.#cpuSeconds
     return this.#cpuSeconds
   }
 
-  /** Largest memory of it and its children so far; `undefined` when it does not run, or the system does not tell. */
+  /** Largest memory of it and its children so far; `undefined` when it does not run, or where unknown. */
   peakRssBytes(): number | undefined {
     return this.#isRunning ? peakRssBytesOf(this.pid) : undefined
   }
 
-  /** SIGTERM, then SIGKILL to what is left after the time; resolves when all are gone. Idempotent. */
+  /** Sends SIGTERM, and SIGKILL after the timeout; resolves when all processes are gone. Idempotent. */
   async end(timeoutMs: number): Promise<void> {
     if (this.#isRunning) {
       this.cpuSeconds()
@@ -110,7 +110,7 @@ export class SupervisedProcess {
     await this.kill()
   }
 
-  /** SIGKILL to it and everything below it; resolves when all are gone. Idempotent. */
+  /** Sends SIGKILL to it and its descendants; resolves when all are gone. Idempotent. */
   async kill(): Promise<void> {
     this.cpuSeconds()
     const tree = processTree(this.pid)
@@ -119,7 +119,7 @@ export class SupervisedProcess {
     await this.#sweep(tree)
   }
 
-  /** A child with a group of its own ends by itself when its parent does; the one that does not is helped. */
+  /** Kills children in groups of their own that do not end with their parent. */
   async #sweep(tree: ReturnType<typeof processTree>): Promise<void> {
     if (this.#isRunning) return
     const deadline = Date.now() + GONE_TIMEOUT_MS

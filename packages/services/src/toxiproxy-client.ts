@@ -1,6 +1,6 @@
 import { ServiceError } from './service-error.js'
 
-/** What is done to the bytes of one direction; `upstream` is towards the service. */
+/** A fault in one direction; `upstream` is towards the service. */
 export interface Toxic {
   readonly name: string
   readonly type: 'timeout' | 'latency'
@@ -38,7 +38,7 @@ export class ToxiproxyClient {
     await this.#request('POST', `/proxies/${name}/toxics`, toxic)
   }
 
-  /** Whether there was one of this name. */
+  /** Whether one of this name existed. */
   async removeToxic(name: string, toxic: string): Promise<void> {
     await this.#request('DELETE', `/proxies/${name}/toxics/${toxic}`)
   }

@@ -16,7 +16,7 @@ const BUILD_TIMEOUT_MS = 600_000
 
 /**
  * The program of toxiproxy: `toxiproxy-server` on PATH, else built by Go, once, into the cache folder.
- * @throws {ServiceError} that says what to do when there is neither.
+ * @throws {ServiceError} with instructions when there is neither.
  */
 export async function obtainToxiproxy(): Promise<{ readonly file: string; readonly source: 'binary' | 'package' }> {
   const onPath = findProgram('toxiproxy-server')
@@ -32,7 +32,7 @@ export async function obtainToxiproxy(): Promise<{ readonly file: string; readon
   await withFileLock(`${folder}.lock`, BUILD_TIMEOUT_MS, async () => {
     if (existsSync(file)) return
     try {
-      // Go moves the finished program to its place: nobody sees half of one.
+      // Go moves the finished program into place, so nobody sees an incomplete one.
       const env = { ...process.env, GOBIN: folder, GOFLAGS: '' }
       await promisify(execFile)(go, ['install', `${MODULE}@${VERSION}`], { env, timeout: BUILD_TIMEOUT_MS })
     } catch (cause) {
@@ -42,7 +42,7 @@ export async function obtainToxiproxy(): Promise<{ readonly file: string; readon
   return { file, source: 'package' }
 }
 
-/** `.cache` of the repository; for users of the package, that of their home. */
+/** `.cache` of the repository, or of the home folder for users of the package. */
 function cacheFolder(): string {
   const repository = fileURLToPath(new URL('../../..', import.meta.url))
   if (existsSync(path.join(repository, 'pnpm-workspace.yaml'))) return path.join(repository, '.cache')

@@ -3,9 +3,9 @@ import { ServiceError } from './service-error.js'
 const POLL_INTERVAL_MS = 25
 
 /**
- * Looks again and again until something is true.
+ * Polls until something is true.
  * @param what For the message: `the replica to be in step`.
- * @throws {ServiceError} when the time is over.
+ * @throws {ServiceError} on timeout.
  */
 export async function waitFor(what: string, timeoutMs: number, isTrue: () => Promise<boolean>): Promise<void> {
   const deadline = Date.now() + timeoutMs

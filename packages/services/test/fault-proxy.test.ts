@@ -5,7 +5,7 @@ import { type FaultProxy, startFaultProxy } from '../src/index.js'
 import { obtainToxiproxy } from '../src/toxiproxy-program.js'
 
 const BUILD_TIMEOUT_MS = 600_000
-/** Long enough for bytes that were let through to arrive; the healthy proxy needs about a millisecond. */
+/** Long enough for passed bytes to arrive; a healthy proxy needs about a millisecond. */
 const SILENCE_MS = 200
 
 beforeAll(async () => {

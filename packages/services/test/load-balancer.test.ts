@@ -43,7 +43,7 @@ describe('a load balancer', () => {
   })
 })
 
-/** A node that says its name, and on `/ready` whether it takes connections. */
+/** A node that answers its name, and on `/ready` whether it accepts connections. */
 async function startNode(name: string): Promise<{ server: Server; port: number; state: { isReady: boolean } }> {
   const state = { isReady: true }
   const server = createServer((request, response) => {
@@ -58,7 +58,7 @@ async function startNode(name: string): Promise<{ server: Server; port: number; 
   return { server, port: (server.address() as AddressInfo).port, state }
 }
 
-/** Who answers several connections in a row, each a new one. */
+/** The nodes that answer several new connections in a row. */
 async function answers(url: string): Promise<string[]> {
   const names: string[] = []
   for (let count = 0; count < 9; count++) {

@@ -10,7 +10,7 @@ export function dataFolderOf(kind: string): string {
   return folder
 }
 
-/** Every process of the machine, whoever its parent is by now, that was started with a service's data folder. */
+/** Every process of the machine that was started with a service's data folder, with any parent. */
 export function processesOf(folder: string): { readonly pid: number; readonly name: string }[] {
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name) && traceOf(Number(name)).includes(folder))

@@ -19,7 +19,7 @@ describe('a shared service', () => {
 
   it('tells what rabbitmqctl says, and how it failed', { timeout: TIMEOUT_MS }, async () => {
     const rabbitmq = await sharedService('rabbitmq')
-    // Others may have made some too: it is shared.
+    // Other tests may have made some too, because it is shared.
     expect((await rabbitmq.ctl('list_vhosts', 'name')).split('\n')).toContain('/')
     await expect(rabbitmq.ctl('list_nothing')).rejects.toThrow('list_nothing')
   })

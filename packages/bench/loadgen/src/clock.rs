@@ -1,4 +1,4 @@
-//! Time, and what this process has used.
+//! Clocks, and the resources that this process has used.
 
 use rustix::time::{ClockId, clock_gettime};
 

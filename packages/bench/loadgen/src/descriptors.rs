@@ -1,11 +1,11 @@
-//! How many descriptors there may be.
+//! The limit of descriptors.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Where there is no limit.
+/// Used where there is no limit.
 const UNLIMITED: u64 = 1 << 20;
 
-/// The number of descriptors of a table, after it was raised as far as allowed.
+/// Raises the descriptor limit as far as allowed and returns it.
 pub(crate) fn raised_limit() -> u64 {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };

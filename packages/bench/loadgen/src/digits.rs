@@ -3,9 +3,9 @@
 const ZEROS: u64 = 0x3030_3030_3030_3030;
 const POWERS: [u64; 8] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000];
 
-/// The number at the start of `bytes`, and how many digits it has (0: there is none). Over `u64` it wraps.
+/// The number at the start of `bytes`, and its count of digits (0: no number). It wraps beyond `u64`.
 ///
-/// Eight digits at a time: a sequence number costs about as much as a cache hit.
+/// Parses eight digits at a time: a sequence number costs about as much as a cache hit.
 #[inline]
 pub(crate) fn parse(bytes: &[u8]) -> (u64, usize) {
     let mut value: u64 = 0;

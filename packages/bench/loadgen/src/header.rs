@@ -1,7 +1,7 @@
-//! Frame headers, read where they lie.
+//! Frame headers, read in place.
 //!
-//! `webmq_websocket::Decoder` checks what a peer sends and puts messages together, which is its purpose and costs a
-//! copy. Here frames are only counted.
+//! `webmq_websocket::Decoder` validates frames and assembles messages, which costs a copy. Here frames are only
+//! counted.
 
 /// RFC 6455 §5.2: two bytes, a 64-bit length and a mask.
 pub(crate) const MAX_HEADER_BYTES: usize = 14;
@@ -55,14 +55,14 @@ impl Header {
         self.first & FIN != 0
     }
 
-    /// Header and payload; saturates, so that no length can wrap around.
+    /// Length of header and payload. It saturates, so no length can wrap around.
     #[inline]
     pub(crate) fn frame_bytes(self) -> u64 {
         self.payload_bytes.saturating_add(u64::from(self.header_bytes))
     }
 }
 
-/// Says that the payload of an encoded frame is deflated (RFC 7692 §6).
+/// Marks the payload of an encoded frame as deflated (RFC 7692 §6).
 pub(crate) fn mark_compressed(frame: &mut [u8]) {
     if let Some(first) = frame.first_mut() {
         *first |= RSV1;

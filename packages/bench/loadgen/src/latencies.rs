@@ -3,7 +3,7 @@
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
-/// Ten minutes; what takes longer is recorded as this.
+/// Ten minutes; longer latencies are recorded as this.
 const MAX_US: u64 = 600_000_000;
 
 /// Microseconds with three digits. Recording costs a few nanoseconds.
@@ -21,7 +21,7 @@ impl Latencies {
     }
 
     pub(crate) fn merge(&mut self, other: &Self) {
-        // Both have the same bounds, so that nothing can be out of range.
+        // Both have the same bounds, so nothing is out of range.
         let merged = self.0.add(&other.0);
         debug_assert!(merged.is_ok());
     }

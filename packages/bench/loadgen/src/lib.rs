@@ -1,4 +1,4 @@
-//! The bench's load generator and the bare server that it is compared with: see the README beside this crate.
+//! The bench's load generators and the bare server for comparison; see the README of this crate.
 
 mod clock;
 mod descriptors;

@@ -6,18 +6,18 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-/// A line that was read, its fields not yet checked.
+/// A parsed line with unchecked fields.
 #[derive(Debug)]
 pub(crate) struct Command {
     pub(crate) name: String,
-    /// What the answer repeats.
+    /// Repeated in the answer.
     pub(crate) id: Option<Value>,
     fields: Map<String, Value>,
 }
 
 impl Command {
     /// # Errors
-    /// What is wrong with the line, for the one who wrote it.
+    /// A message for the sender of the line.
     pub(crate) fn parse(line: &str) -> Result<Self, String> {
         let value: Value = serde_json::from_str(line).map_err(|error| format!("not JSON: {error}"))?;
         let Value::Object(mut fields) = value else { return Err("a command is an object".to_owned()) };
@@ -29,7 +29,7 @@ impl Command {
     }
 
     /// # Errors
-    /// A field that is missing, of the wrong type or not known.
+    /// A field is missing, unknown or of the wrong type.
     pub(crate) fn fields<T: DeserializeOwned>(&self) -> Result<T, String> {
         T::deserialize(Value::Object(self.fields.clone())).map_err(|error| format!("{}: {error}", self.name))
     }
@@ -52,7 +52,7 @@ pub(crate) fn read_stdin(each: impl Fn(Option<String>) + Send + 'static) -> io::
 /// Writes `{"event": event, "id": id, ...body}` as one line.
 ///
 /// # Errors
-/// Nobody reads stdout any more.
+/// Stdout is closed.
 pub(crate) fn write_event(event: &str, id: Option<&Value>, body: &impl Serialize) -> io::Result<()> {
     #[derive(Serialize)]
     struct Line<'a, T> {
@@ -69,7 +69,7 @@ pub(crate) fn write_event(event: &str, id: Option<&Value>, body: &impl Serialize
     stdout.flush()
 }
 
-/// The answer to what could not be done.
+/// The answer to a command that failed.
 pub(crate) fn write_error(id: Option<&Value>, message: &str) -> io::Result<()> {
     write_event("error", id, &serde_json::json!({ "message": message }))
 }

@@ -1,4 +1,4 @@
-//! Epoll, with a timer that is exact to the microsecond and a bell that other threads ring.
+//! Epoll, with a timer that is exact to the microsecond and a waker that other threads ring.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -9,31 +9,31 @@ use rustix::event::{EventfdFlags, Timespec, eventfd};
 use rustix::io::Errno;
 use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime};
 
-/// Readiness events that are taken at once.
+/// Readiness events per `epoll_wait`.
 const MAX_READY: usize = 1_024;
-const BELL: u64 = u64::MAX;
+const WAKER: u64 = u64::MAX;
 const TIMER: u64 = u64::MAX - 1;
 
-/// Edge-triggered, for good: one `epoll_ctl` per connection, and not reading one is simply not reading it.
+/// Edge-triggered: one `epoll_ctl` per connection, and no change when the worker stops reading it.
 const FLAGS: EventFlags = EventFlags::IN.union(EventFlags::OUT).union(EventFlags::RDHUP).union(EventFlags::ET);
 
-/// What other threads ring when they want to be heard.
+/// Wakes a thread that waits in [`Poller::wait`], from another thread.
 #[derive(Clone)]
-pub(crate) struct Bell(Arc<OwnedFd>);
+pub(crate) struct Waker(Arc<OwnedFd>);
 
-impl Bell {
+impl Waker {
     pub(crate) fn new() -> io::Result<Self> {
         let descriptor = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
         Ok(Self(Arc::new(descriptor)))
     }
 
-    pub(crate) fn ring(&self) {
-        // Fails only when the counter is full, and then the bell has rung.
+    pub(crate) fn wake(&self) {
+        // Fails only when the counter is full; then a wake-up is pending already.
         let _ = rustix::io::write(&*self.0, &1_u64.to_ne_bytes());
     }
 }
 
-/// What is ready.
+/// A socket that is ready, and for what.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ready {
     pub(crate) token: u64,
@@ -47,27 +47,28 @@ pub(crate) struct Ready {
 pub(crate) struct Poller {
     epoll: OwnedFd,
     timer: OwnedFd,
-    /// When the timer rings; 0: never.
+    /// When the timer fires; 0: never.
     armed_us: u64,
     events: Vec<epoll::Event>,
 }
 
 impl Poller {
-    pub(crate) fn new(bell: &Bell) -> io::Result<Self> {
+    pub(crate) fn new(waker: &Waker) -> io::Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC)?;
-        epoll::add(&epoll, &*bell.0, EventData::new_u64(BELL), EventFlags::IN | EventFlags::ET)?;
+        epoll::add(&epoll, &*waker.0, EventData::new_u64(WAKER), EventFlags::IN | EventFlags::ET)?;
         epoll::add(&epoll, &timer, EventData::new_u64(TIMER), EventFlags::IN | EventFlags::ET)?;
         Ok(Self { epoll, timer, armed_us: 0, events: Vec::with_capacity(MAX_READY) })
     }
 
-    /// Says from now on when `socket` becomes readable or writable.
+    /// Reports from now on when `socket` becomes readable or writable.
     pub(crate) fn add(&self, socket: impl AsFd, token: u64) -> Result<(), Errno> {
         epoll::add(&self.epoll, socket, EventData::new_u64(token), FLAGS)
     }
 
-    /// Waits until something is ready, the bell rings, or `deadline_us` of `CLOCK_MONOTONIC` has come; not at all with
-    /// `Some(0)`.
+    /// Waits until something is ready, another thread wakes it, or `deadline_us` of `CLOCK_MONOTONIC` has come.
+    ///
+    /// `Some(0)` does not wait.
     pub(crate) fn wait(&mut self, deadline_us: Option<u64>) -> Result<(), Errno> {
         let is_immediate = deadline_us == Some(0);
         if !is_immediate {
@@ -85,12 +86,12 @@ impl Poller {
         self.events.len()
     }
 
-    /// One of those that are ready; `None` for the timer and the bell, which only end the waiting.
+    /// The ready event at `index`; `None` for the timer and the waker, which only end the wait.
     pub(crate) fn ready(&mut self, index: usize) -> Option<Ready> {
         let epoll::Event { flags, data } = self.events[index];
         let token = data.u64();
         if token == TIMER {
-            // It rings once: the same deadline has to be armed again.
+            // It fires once: the same deadline must be armed again.
             self.armed_us = 0;
         }
         (token < TIMER).then(|| Ready {

@@ -1,4 +1,4 @@
-//! What is asked of a socket.
+//! Socket operations.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -8,10 +8,10 @@ use rustix::io::{Errno, retry_on_intr};
 use rustix::net::sockopt::{set_socket_linger, set_socket_recv_buffer_size, set_socket_reuseaddr, set_tcp_nodelay};
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
 
-/// Connections that may wait to be accepted; the system cuts it to `net.core.somaxconn`.
+/// Backlog of connections to accept; the system limits it to `net.core.somaxconn`.
 const BACKLOG: i32 = 65_535;
 
-/// Begins to connect; the socket becomes writable when it is connected, or failed.
+/// Starts to connect. The socket becomes writable when it has connected or failed.
 pub(crate) fn connect(
     address: SocketAddrV4,
     source: Option<Ipv4Addr>,
@@ -32,7 +32,7 @@ pub(crate) fn connect(
     }
 }
 
-/// Listens at a loopback port.
+/// Listens on a loopback port.
 pub(crate) fn listen(port: u16) -> Result<OwnedFd, Errno> {
     let socket = stream()?;
     set_socket_reuseaddr(&socket, true)?;
@@ -42,18 +42,18 @@ pub(crate) fn listen(port: u16) -> Result<OwnedFd, Errno> {
     Ok(socket)
 }
 
-/// The next connection that waits. It inherits the options of `listener`.
+/// Accepts the next connection. It inherits the options of `listener`.
 pub(crate) fn accept(listener: &OwnedFd) -> Result<OwnedFd, Errno> {
     rustix::net::accept_with(listener, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC)
 }
 
-/// Reads what is there, without waiting; 0 at the end.
+/// Reads without blocking; 0 at the end.
 #[inline]
 pub(crate) fn receive(socket: &OwnedFd, buffer: &mut [u8]) -> Result<usize, Errno> {
     retry_on_intr(|| rustix::net::recv(socket, &mut *buffer, RecvFlags::empty())).map(|(count, _)| count)
 }
 
-/// Writes as much as the socket takes, which may be nothing.
+/// Writes as much as the socket takes, possibly nothing.
 #[inline]
 pub(crate) fn send(socket: &OwnedFd, bytes: &[u8]) -> Result<usize, Errno> {
     match retry_on_intr(|| rustix::net::send(socket, bytes, SendFlags::NOSIGNAL)) {
@@ -62,7 +62,7 @@ pub(crate) fn send(socket: &OwnedFd, bytes: &[u8]) -> Result<usize, Errno> {
     }
 }
 
-/// Makes closing `socket` a reset.
+/// Makes the close of `socket` a reset.
 pub(crate) fn reset_on_close(socket: &OwnedFd) -> Result<(), Errno> {
     set_socket_linger(socket, Some(Duration::ZERO))
 }
@@ -72,7 +72,7 @@ fn stream() -> Result<OwnedFd, Errno> {
     rustix::net::socket_with(AddressFamily::INET, SocketType::STREAM, flags, None)
 }
 
-/// Lets one source port serve several destinations: otherwise it is taken when the address is bound.
+/// Lets one source port serve several destinations. Otherwise binding the address reserves it.
 fn choose_port_when_connecting(socket: &OwnedFd) -> Result<(), Errno> {
     let value: libc::c_int = 1;
     // SAFETY: the descriptor is open for as long as `socket` is borrowed, and the pointer and the length describe a
@@ -89,7 +89,7 @@ fn choose_port_when_connecting(socket: &OwnedFd) -> Result<(), Errno> {
     if status == 0 { Ok(()) } else { Err(Errno::INVAL) }
 }
 
-/// Short name of what went wrong, such as `ECONNREFUSED`.
+/// Short name of the error, such as `ECONNREFUSED`.
 pub(crate) fn errno_name(errno: Errno) -> String {
     let known = [
         (Errno::CONNREFUSED, "ECONNREFUSED"),

@@ -4,7 +4,7 @@ import type { BackendOptions, BackendSample } from './messages.js'
 /** The servers under test. */
 export class BackendPool {
   readonly backends: readonly BackendProcess[]
-  /** Rejects when one of the processes ends without having been asked; never resolves. */
+  /** Rejects when one of the processes ends unasked; never resolves. */
   readonly failed: Promise<never>
 
   constructor(count: number) {
@@ -18,7 +18,7 @@ export class BackendPool {
     await Promise.all(this.backends.map((backend, index) => backend.start(optionsOf(index))))
   }
 
-  /** What each uses now, in order. */
+  /** Resources that each uses now, in order. */
   async sample(): Promise<BackendSample[]> {
     return await Promise.all(this.backends.map((backend) => backend.sample()))
   }

@@ -3,15 +3,15 @@ import { RunError } from '../exit-codes.js'
 import type { BackendCommand, BackendEvent, BackendOptions, BackendSample } from './messages.js'
 
 const START_TIMEOUT_MS = 30_000
-/** A backend that has lost its channel and still runs after this is killed. */
+/** A backend that still runs this long after it lost its channel is killed. */
 const STOP_TIMEOUT_MS = 3_000
-/** What is kept of a backend's own output, to explain its death. */
+/** Output of a backend that is kept, to explain its death. */
 const MAX_OUTPUT_CHARS = 4_000
 
 /** One server under test and the process it runs in. */
 export class BackendProcess {
   readonly index: number
-  /** Rejects when the process ends without having been asked; never resolves. */
+  /** Rejects when the process ends unasked; never resolves. */
   readonly failed: Promise<never>
   readonly #child: ChildProcess
   readonly #exited: Promise<void>
@@ -80,7 +80,7 @@ export class BackendProcess {
     return this.#child.pid ?? 0
   }
 
-  /** What the process uses now, as it sees itself. */
+  /** Resources that the process uses now, by its own count. */
   async sample(): Promise<BackendSample> {
     const id = ++this.#lastSampleId
     const answer = new Promise<BackendSample>((resolve) => {
@@ -104,7 +104,7 @@ export class BackendProcess {
   }
 
   #post(command: BackendCommand): void {
-    // A channel that is gone means a process that is ending: `failed` tells that better than an error of the channel.
+    // A closed channel means that the process is ending. `failed` reports that better than a channel error.
     this.#child.send(command, () => undefined)
   }
 

@@ -11,8 +11,8 @@ process.on('message', (command: BackendCommand) => {
   else send({ type: 'sample', id: command.id, sample: sample() })
 })
 
-// The channel closes when the bench asks for the end, and also when the bench is killed: nothing is left behind either way.
-// At once: the clients are gone by then, and a clean stop is not what is measured.
+// The channel closes when the bench ends this process, and when the bench is killed. Either way nothing is left behind.
+// Exits at once: the clients have gone, and a clean stop is not measured.
 process.on('disconnect', () => process.exit(0))
 // Ctrl-C reaches the whole process group; the bench decides when its backends end.
 process.on('SIGINT', () => undefined)

@@ -1,18 +1,18 @@
 import type { NodeBrokerOptions } from '../brokers/running-broker.js'
 import type { LatencySummary } from '../measure/latency-histogram.js'
 
-/** How the servers under test are set up. */
+/** Settings of the servers under test. */
 export interface BackendOptions extends NodeBrokerOptions {
   readonly transport: 'native' | 'uws'
   readonly maxListensPerConnection: number
   readonly maxPayloadBytes: number
   /** Which keys are logged, as rules; absent: the server's default. */
   readonly history?: readonly string[]
-  /** Messages that are kept, over all keys; absent: the server's default. */
+  /** Most messages in the log, over all keys; absent: the server's default. */
   readonly historyMaxMessages?: number
 }
 
-/** What a backend has used, at one moment. */
+/** Resources that a backend has used up to one moment. */
 export interface BackendSample {
   /** User and system time since the process started, all threads. */
   readonly cpuSeconds: number

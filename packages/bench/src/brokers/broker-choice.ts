@@ -1,21 +1,21 @@
 import { InvalidArgumentError } from 'commander'
 
-/** What can carry messages between the servers under test. */
+/** Brokers that can carry messages between the servers under test. */
 export const BROKER_KINDS = ['memory', 'rabbitmq', 'redis', 'nats', 'mesh'] as const
 
 export type BrokerKind = (typeof BROKER_KINDS)[number]
 
-/** Brokers that are a program of their own: a run starts one and ends it, or is given the address of one that runs. */
+/** Brokers with a program of their own: a run starts and ends one, or uses the address of a running one. */
 export type ServiceBrokerKind = 'rabbitmq' | 'redis' | 'nats'
 
-/** A broker as it was asked for. */
+/** The requested broker. */
 export interface BrokerChoice {
   readonly kind: BrokerKind
-  /** Of one that runs already and is left alone afterwards; absent: one of the run's own. */
+  /** Address of a broker that runs already and keeps running; absent: the run starts its own. */
   readonly address?: string
 }
 
-/** As in the server's own option; a mesh has no address, for its nodes are the run's own. */
+/** As in the server's own option. A mesh has no address, because the run starts its nodes. */
 const SCHEMES: Readonly<Record<string, ServiceBrokerKind>> = {
   amqp: 'rabbitmq',
   amqps: 'rabbitmq',
@@ -25,7 +25,7 @@ const SCHEMES: Readonly<Record<string, ServiceBrokerKind>> = {
   tls: 'nats',
 }
 
-/** Reads `rabbitmq`, or `amqp://user:password@host` for one that runs already. */
+/** Reads `rabbitmq`, or `amqp://user:password@host` for a running broker. */
 export function parseBroker(text: string): BrokerChoice {
   const kind = BROKER_KINDS.find((known) => known === text)
   if (kind !== undefined) return { kind }
@@ -40,14 +40,14 @@ export function parseBroker(text: string): BrokerChoice {
   return { kind: service, address: text }
 }
 
-/** Whether the broker is part of the servers, so that its cost is in theirs. */
+/** Whether the broker is part of the servers, which then carry its cost. */
 export function isEmbedded(kind: BrokerKind): boolean {
   return kind === 'memory' || kind === 'mesh'
 }
 
 /**
- * The text, in which addresses may stand, without anything in them that may be a secret: for what is printed and written. Users are hidden
- * with their passwords, because NATS takes a token for a user, and everything up to the last `@`, because a password may have one.
+ * The text without secrets in its addresses, for printing. It hides users with their passwords, because NATS takes a
+ * token for a user, and everything up to the last `@`, because a password may contain one.
  */
 export function withoutSecrets(text: string): string {
   return text.replace(/(\w+:\/\/)([^\s']+)/g, (_, scheme: string, rest: string) => {

@@ -2,38 +2,37 @@ import { randomBytes } from 'node:crypto'
 import { RunError } from '../exit-codes.js'
 import type { BrokerChoice, BrokerKind, ServiceBrokerKind } from './broker-choice.js'
 
-/** Options of a server, by which it reaches the other nodes. */
+/** Options of a server that connect it with the other nodes. */
 export interface NodeBrokerOptions {
   readonly broker: string
   readonly brokerNamespace: string
-  /** Of a node of a mesh: where the others reach it, and what they all share. */
+  /** Options of a mesh node: its address for the others, and the shared secret. */
   readonly mesh?: { readonly listen: string; readonly secret: string }
 }
 
 const NAMESPACE_BYTES = 6
 const SECRET_BYTES = 32
 
-/** What connects the servers of one run. */
+/** The broker between the servers of one run. */
 export interface RunningBroker {
   readonly kind: BrokerKind
   /** @param index Which of the nodes, from 0. */
   nodeOptions(index: number): NodeBrokerOptions
   /**
-   * User and system time that its own processes have used so far; `null` when there are none, as it is part of the servers, or when
-   * they are not ours.
+   * User and system time of its own processes so far. `null` when it is part of the servers or was given by address.
    */
   cpuSeconds(): number | null
-  /** Largest resident memory of its own processes so far, added up; `null` as above. */
+  /** Largest resident memory of its own processes so far, summed; `null` as above. */
   peakRssBytes(): number | null
-  /** Ends what the run has started; resolves when it is gone. Idempotent. */
+  /** Ends the broker if the run started it; resolves when it is gone. Idempotent. */
   stop(): Promise<void>
 }
 
 /**
- * Starts a broker for so many nodes, or finds the one that is given. Every run has a namespace of its own: it neither hears nor is
- * heard by others at the same broker.
- * @param options `hasLog`: what is published is to be kept, which not every broker does by itself.
- * @throws {RunError} when it cannot be had; nothing is left then.
+ * Starts a broker for this many nodes, or uses the given one. Every run has a namespace of its own, which separates it
+ * from others at the same broker.
+ * @param options `hasLog`: the broker must keep messages, which some do only when told to.
+ * @throws {RunError} when it is not available; nothing is left then.
  */
 export async function startBroker(
   { kind, address }: BrokerChoice,
@@ -62,8 +61,8 @@ export async function startBroker(
 }
 
 /**
- * Every node is told the places of all. One that starts is linked with all that listen by then when its start resolves, so the mesh is
- * complete when all have started.
+ * Every node gets the addresses of all. When a node's start resolves, it is linked with all nodes that listen by then,
+ * so the mesh is complete once all have started.
  */
 async function meshOptions(nodeCount: number, brokerNamespace: string): Promise<RunningBroker['nodeOptions']> {
   const { freePort } = await import('webmq-services')
@@ -74,7 +73,7 @@ async function meshOptions(nodeCount: number, brokerNamespace: string): Promise<
   return (index) => ({ broker, brokerNamespace, mesh: { listen: places[index] ?? '', secret } })
 }
 
-/** Private, whatever the environment offers: what others do there would be in the figures. */
+/** Always private: other traffic on a shared service would distort the figures. */
 async function startService(kind: ServiceBrokerKind, hasLog: boolean) {
   const { startNats, startRabbitmq, startRedis } = await import('webmq-services')
   const isPrivate = true

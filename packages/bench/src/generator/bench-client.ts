@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { WebMQClient } from 'webmq-client'
 import { WebSocket } from 'ws'
 
-/** A client that is not connected by then fails the run; the library itself would try for ever. */
+/** A client that is not connected by then fails the run; the library itself retries without end. */
 const CONNECT_TIMEOUT_MS = 30_000
 
 /** One client of the load, reduced to what a scenario needs of it. */
@@ -17,13 +17,13 @@ export interface BenchClient {
   readonly reconnectCount: number
   /** How often the server said that messages may be missing. */
   readonly gapCount: number
-  /** Errors that no promise could tell, such as an unreadable message. */
+  /** Errors outside of any promise, such as an unreadable message. */
   readonly errorCount: number
   close(): Promise<void>
 }
 
 /**
- * Without permessage-deflate on offer: no server of ours takes it up by default, and the offer costs the generator memory.
+ * Does not offer permessage-deflate: WebMQ declines it by default, and the offer costs the generator memory.
  */
 class PlainWebSocket extends WebSocket {
   constructor(url: string | URL, protocols?: string | string[]) {

@@ -11,10 +11,10 @@ import { LiveCounters } from './live-counters.js'
 import type { LoadResult, LoadWorkerData } from './messages.js'
 import { type DeliveryTally, Receiver, type Window } from './receiver.js'
 
-/** Clients that connect at the same time; more only makes them wait in the listen backlog. */
+/** Clients that connect at the same time; more would only wait in the listen backlog. */
 const CONNECTING_COUNT = 32
 
-/** Messages sent in one go when the worker is behind, before it looks at what has arrived. */
+/** Messages that a late worker sends in a row before it reads arrivals. */
 const MAX_SENDS_PER_TURN = 64
 
 interface Player {
@@ -28,7 +28,7 @@ interface BackendTally extends DeliveryTally {
   publishedCount: number
 }
 
-/** The clients of one worker thread: connects them, sends what is due, counts what arrives. */
+/** The clients of one worker thread: connects them, sends due messages, counts arrivals. */
 export class ClientLoad {
   readonly #data: LoadWorkerData
   readonly #plan: KeyPlan
@@ -78,7 +78,7 @@ export class ClientLoad {
     this.#counters.set('lastArrivalUs', 0)
   }
 
-  /** Sends every message whose time has come. A worker that is behind sends all it owes: the load does not shrink to what it manages. */
+  /** Sends every due message. A late worker still sends all of them, so the load does not shrink. */
   sendDue(): void {
     for (let sentCount = 0; this.#schedule.nextAtUs <= nowUs() - this.#window.startUs; sentCount++) {
       if (sentCount === MAX_SENDS_PER_TURN) {
@@ -170,7 +170,7 @@ export class ClientLoad {
         if (isCounted) this.#acknowledgedCount++
       },
       (error: unknown) => {
-        // Counted as published all the same: the server may have taken it, and if not, the loss shows it.
+        // Still counts as published: the server may have taken it, and otherwise it shows as a loss.
         if (isCounted) this.#publishErrorCount++
         this.#firstPublishError ??= error instanceof Error ? error.message : String(error)
       },

@@ -1,4 +1,6 @@
-/** Runs `task` for every item, at most `limit` at a time, in order of the items; rejects with the first failure and starts no more. */
+/**
+ * Runs `task` for every item in order, at most `limit` at a time. Rejects with the first failure and starts no more.
+ */
 export async function inParallel<T>(
   items: readonly T[],
   limit: number,

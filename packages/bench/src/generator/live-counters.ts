@@ -1,4 +1,4 @@
-/** Place of each figure of one worker in shared memory. */
+/** Index of each figure of one worker in shared memory. */
 const PLACES = {
   connectedCount: 0,
   publishedCount: 1,
@@ -8,12 +8,12 @@ const PLACES = {
   isSendingDone: 5,
 } as const
 
-/** A figure that a worker keeps in sight. */
+/** A figure that a worker publishes. */
 export type LiveCounter = keyof typeof PLACES
 
 /**
- * What a worker thread has done so far, in memory that the main thread can read at any time: progress and the end of
- * the drain are observed without making the worker stop for it.
+ * Progress of a worker thread, in memory that the main thread can read at any time. Observing progress and the end of
+ * the drain does not interrupt the worker.
  *
  * One writer, many readers. Aligned doubles are read and written whole on the platforms Node runs on; the figures of
  * the result come by message when the worker is done, not from here.

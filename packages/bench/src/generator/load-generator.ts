@@ -6,7 +6,7 @@ import type { LoadCommand, LoadEvent, LoadResult, LoadWorkerData, PacerData } fr
 import { PacerControl } from './pacer-control.js'
 import type { Window } from './receiver.js'
 
-/** What the load consists of. */
+/** Settings of the load. */
 export interface LoadOptions {
   readonly planOptions: KeyPlanOptions
   readonly messageSizeBytes: number
@@ -19,7 +19,7 @@ export interface LoadTotals {
   readonly connectedCount: number
   readonly publishedCount: number
   readonly deliveredCount: number
-  /** Everything that arrived, duplicates and warm-up too. */
+  /** All arrivals, including duplicates and the warm-up. */
   readonly arrivedCount: number
   readonly isSendingDone: boolean
 }
@@ -90,7 +90,7 @@ export class LoadGenerator {
     return await Promise.race([this.failed, Promise.all(this.#workers.map((worker) => worker.result))])
   }
 
-  /** Ends all threads, whatever they do. Idempotent. */
+  /** Ends all threads at once. Idempotent. */
   async stop(): Promise<void> {
     this.#pacerControl.stop()
     await Promise.all([this.#pacer.terminate(), ...this.#workers.map((worker) => worker.stop())])

@@ -3,7 +3,7 @@ import type { MessagePort } from 'node:worker_threads'
 import type { KeyPlanOptions } from '../load/key-plan.js'
 import type { DeliveryTally, Window } from './receiver.js'
 
-/** What a load worker is started with. */
+/** Start data of a load worker. */
 export interface LoadWorkerData {
   readonly planOptions: KeyPlanOptions
   readonly messageSizeBytes: number
@@ -16,15 +16,15 @@ export interface LoadWorkerData {
   readonly wakeUps: WakeUps
 }
 
-/** How the pacer thread rouses one load worker. */
+/** How the pacer thread wakes one load worker. */
 export interface WakeUps {
   /** Gets a message when something is due. */
   readonly port: MessagePort
-  /** One Int32: 1 while a message is on its way, so that no more than one ever waits. */
+  /** One Int32: 1 while a message is on its way, so that at most one waits. */
   readonly pending: SharedArrayBuffer
 }
 
-/** What the pacer thread is started with. */
+/** Start data of the pacer thread. */
 export interface PacerData {
   readonly planOptions: KeyPlanOptions
   readonly workers: readonly (WakeUps & { readonly firstClient: number; readonly endClient: number })[]
@@ -37,7 +37,7 @@ export type LoadCommand = { readonly type: 'begin'; readonly window: Window } | 
 /** Load worker to main thread. */
 export type LoadEvent = { readonly type: 'ready' } | { readonly type: 'result'; readonly result: LoadResult }
 
-/** What one backend's clients of one worker have seen. */
+/** Counts of one worker's clients at one backend. */
 export interface BackendLoad extends Readonly<Omit<DeliveryTally, 'latency'>> {
   readonly backend: number
   readonly clientCount: number
@@ -45,10 +45,10 @@ export interface BackendLoad extends Readonly<Omit<DeliveryTally, 'latency'>> {
   readonly latency: Histogram
 }
 
-/** What one load worker has to say at the end. Counts are of the window: the warm-up is left out. */
+/** Final report of one load worker. Counts are of the window, without the warm-up. */
 export interface LoadResult {
   readonly perBackend: readonly BackendLoad[]
-  /** Deliveries that the messages published must lead to: for each, the number of clients that listen to its key. */
+  /** Expected deliveries: for each published message, the number of clients that listen to its key. */
   readonly expectedCount: number
   /** Messages sent before the window ended; the rest were sent late by a generator that could not keep up. */
   readonly publishedInWindowCount: number
@@ -57,9 +57,9 @@ export interface LoadResult {
   /** The first of them, as a sentence. */
   readonly firstPublishError?: string
   readonly reconnectCount: number
-  /** Times that a client was told that it may have missed messages. */
+  /** Times that the server told a client that it may have missed messages. */
   readonly gapCount: number
-  /** Errors that no promise of a client could tell, such as an unreadable message. */
+  /** Errors outside of any promise, such as an unreadable message. */
   readonly clientErrorCount: number
   /** On the machine's monotonic clock, microseconds; 0 when nothing was sent or received. */
   readonly lastSendUs: number

@@ -1,11 +1,11 @@
 const PACER_WAITING = 0
-/** State of a pacer that is to wake workers. */
+/** State of a running pacer. */
 export const PACER_STARTED = 1
 const PACER_STOPPED = 2
 
 const STATE_BYTES = 8
 
-/** The main thread's hold on the pacer, through shared memory because the pacer's event loop never turns. */
+/** The main thread's control of the pacer, through shared memory because the pacer's event loop never turns. */
 export class PacerControl {
   readonly buffer: SharedArrayBuffer
   readonly #state: Int32Array

@@ -8,8 +8,8 @@ import { PACER_STARTED, PacerControl } from './pacer-control.js'
 /**
  * Thread that sleeps until the next message of any worker is due, and wakes that worker.
  *
- * Timers of an event loop fire on whole milliseconds, up to one late, which would be most of the latency that is to be
- * measured; a futex wait ends within some tens of microseconds.
+ * Timers of an event loop fire on whole milliseconds, up to one late, which would be most of the measured latency. A
+ * futex wait ends within some tens of microseconds.
  */
 const { planOptions, workers, control: controlBuffer } = workerData as PacerData
 const control = new PacerControl(controlBuffer)

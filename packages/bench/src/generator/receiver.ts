@@ -25,10 +25,10 @@ export interface Window {
   readonly endUs: number
 }
 
-/** What became of one arrival: what the tally counts, or part of the warm-up. */
+/** The kind of an arrival: a counter of the tally, or the warm-up. */
 export type Arrival = 'delivered' | 'reordered' | 'duplicate' | 'unexpected' | 'warmup'
 
-/** Takes everything that one client is given and counts it. */
+/** Counts all messages of one client. */
 export class Receiver {
   readonly #bounds: PayloadBounds
   readonly #tracker: DeliveryTracker

@@ -1,6 +1,6 @@
 import { createRandom, type Random, randomInteger, sampleDistinct } from './random.js'
 
-/** What a plan is made from; equal options give equal plans in every thread. */
+/** Options of a plan; equal options give equal plans in every thread. */
 export interface KeyPlanOptions {
   readonly clientCount: number
   /** Distinct keys each client listens to; at most the pool. */
@@ -12,7 +12,7 @@ export interface KeyPlanOptions {
   readonly seed: number
 }
 
-/** One message that a client is to publish. */
+/** One message of the plan. */
 export interface Publication {
   readonly client: number
   /** Negative: belongs to the warm-up and is not counted. */
@@ -32,10 +32,10 @@ const WINDOW_STREAM = 2
 const WARMUP_STREAM = 3
 
 /**
- * Who listens to what, and who publishes what when: fixed before the run, from the seed alone.
+ * The plan of a run: all listens and publishes, decided by the seed alone before the run starts.
  *
- * Every thread builds its own copy instead of being told, so nothing about the load depends on timing, and the number
- * of deliveries to expect is known exactly.
+ * Every thread builds its own copy, so the load does not depend on timing, and the number of expected deliveries is
+ * exact.
  */
 export class KeyPlan {
   readonly options: KeyPlanOptions
@@ -66,14 +66,14 @@ export class KeyPlan {
     return this.#listens[client] ?? []
   }
 
-  /** How many clients listen to a key: what each message published to it has to be delivered to. */
+  /** How many clients listen to a key, and so must receive each of its messages. */
   listenerCount(key: number): number {
     return this.#listenerCounts[key] ?? 0
   }
 
   /**
    * When in each period a client publishes, in [0, period).
-   * Random: clients that are not coordinated spread over the period, and now and then two coincide.
+   * Random, because uncoordinated clients spread over the period and sometimes coincide.
    */
   phaseUs(client: number): number {
     return this.#phasesUs[client] ?? 0
@@ -106,11 +106,11 @@ export class Publisher {
     this.#client = client
     this.#keyPoolSize = keyPoolSize
     this.#windowRandom = windowRandom
-    // Its own stream: the window's messages are the same whatever the length of the warm-up.
+    // Its own stream, so that the length of the warm-up does not change the window's messages.
     this.#warmupRandom = warmupRandom
   }
 
-  /** The message of this turn. To be called once for every turn, in order. */
+  /** The message of this turn. Call it once for every turn, in order. */
   next(turn: number, atUs: number): Publication {
     if (turn < 0) {
       const key = randomInteger(this.#warmupRandom, this.#keyPoolSize)
@@ -123,7 +123,7 @@ export class Publisher {
   }
 }
 
-/** The routing key that stands for a number of the pool. */
+/** The routing key of a number of the pool. */
 export function keyName(key: number): string {
   return `bench.${key}`
 }

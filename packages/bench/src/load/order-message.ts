@@ -11,7 +11,7 @@ const NOTE_OVERHEAD_BYTES = 10
 export const MIN_ORDER_BYTES = sizeOf(SMALL_ORDER)
 
 /**
- * A trading order as clients send it, whose JSON has exactly that size; with fewer members where they have no room.
+ * A trading order as clients send it, with JSON of exactly this size; small sizes have fewer members.
  * @throws {RangeError} below {@link MIN_ORDER_BYTES}.
  */
 export function orderMessage(jsonBytes: number): object {

@@ -1,7 +1,10 @@
 import type { Publication } from './key-plan.js'
 import { createRandom, randomInteger } from './random.js'
 
-/** What a message carries: enough to time it, and to find loss, duplicates and disorder. Short names: they count as payload. */
+/**
+ * The payload of a message: enough to find its latency, loss, duplicates and order. Names are short, because they
+ * count.
+ */
 export interface BenchPayload {
   /** Publishing client. */
   readonly p: number
@@ -14,10 +17,10 @@ export interface BenchPayload {
   readonly pad: string
 }
 
-/** The widest the numbers can get in any run, so that every message can have exactly the size asked for. */
+/** The largest numbers of any run, so that every message can have exactly the requested size. */
 const WIDEST: BenchPayload = { p: 9_999_999, n: -99_999_999, q: 99_999_999, t: -999_999_999_999, pad: '' }
 
-/** Smallest message that holds its own bookkeeping. */
+/** Smallest message that holds these fields. */
 export const MIN_MESSAGE_SIZE_BYTES = JSON.stringify(WIDEST).length
 
 /** A payload's JSON without its digits and its padding. */
@@ -34,7 +37,7 @@ export class PayloadEncoder {
   constructor(sizeBytes: number, seed: number) {
     const random = createRandom(seed, 0x7ad)
     this.#sizeBytes = sizeBytes
-    // Not one repeated character: that would compress to nothing and flatter a run with compression.
+    // Not one repeated character, which would compress to nothing and flatter a run with compression.
     this.#padding = Array.from({ length: sizeBytes }, () => PAD_ALPHABET[randomInteger(random, 64)]).join('')
   }
 
@@ -44,7 +47,7 @@ export class PayloadEncoder {
   }
 }
 
-/** What is allowed in a payload of this run. */
+/** Limits of the fields in this run. */
 export interface PayloadBounds {
   readonly clientCount: number
   /** No client takes more turns than this in the window. */

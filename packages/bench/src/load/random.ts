@@ -22,7 +22,7 @@ export function randomInteger(random: Random, bound: number): number {
   return Math.floor(random() * bound)
 }
 
-/** `count` distinct integers of [0, bound), ascending; all of them when `count` is not below `bound`. Cost: O(count log count). */
+/** `count` distinct integers of [0, bound), ascending; all of them if `count` >= `bound`. Cost: O(count log count). */
 export function sampleDistinct(random: Random, count: number, bound: number): number[] {
   const chosen = new Set<number>()
   // Floyd's sampling: every subset is equally likely, and no array of `bound` entries is needed.

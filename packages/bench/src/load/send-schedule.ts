@@ -1,6 +1,6 @@
 import type { KeyPlan } from './key-plan.js'
 
-/** One send that is due. */
+/** One send of the schedule. */
 export interface ScheduledSend {
   readonly client: number
   readonly turn: number

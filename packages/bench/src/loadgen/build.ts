@@ -7,7 +7,7 @@ import type { Progress } from '../progress.js'
 
 const BENCH_FOLDER = fileURLToPath(new URL('../../', import.meta.url))
 const TAIL_LINES = 15
-/** The shell's word for a command that is not there. */
+/** The shell's exit code for a missing command. */
 const NOT_FOUND = 127
 
 /** The programs of `packages/bench/loadgen`. */
@@ -18,8 +18,8 @@ export interface LoadgenPrograms {
 }
 
 /**
- * Builds the load generator where it is not up to date, which cargo decides: half a second when it is.
- * @throws {RunError} when it cannot be built and there is none from before.
+ * Builds the load generator. Cost: half a second when it is up to date.
+ * @throws {RunError} when the build fails and no earlier build exists.
  */
 export async function buildLoadgen(progress: Pick<Progress, 'phase' | 'note'>): Promise<LoadgenPrograms> {
   const folder = join(process.env.CARGO_TARGET_DIR ?? join(BENCH_FOLDER, 'loadgen', 'target'), 'release')

@@ -1,4 +1,4 @@
-/** What the load generator says; `packages/bench/loadgen/README.md` explains every field. */
+/** Answers of the load generator; `packages/bench/loadgen/README.md` explains every field. */
 export interface MicrosecondSummary {
   readonly count: number
   readonly mean: number
@@ -12,7 +12,7 @@ export interface MicrosecondSummary {
   readonly max: number
 }
 
-/** How connections are made. */
+/** Options of new connections. */
 export interface ConnectOptions {
   readonly count: number
   readonly port: number
@@ -30,7 +30,7 @@ export interface ConnectOptions {
   readonly compression?: boolean
   readonly replies?: Readonly<Record<string, string>>
   readonly timeoutMs?: number
-  /** What the system may keep of a connection that is not read; absent: as much as it likes. */
+  /** Receive buffer of the system per connection; absent: the system decides. */
   readonly receiveBufferBytes?: number
 }
 
@@ -54,7 +54,7 @@ export interface CountOptions {
   readonly latency?: boolean
   /** Per `seq`, until its last receiver. */
   readonly fanout?: boolean
-  /** What everybody should get first. */
+  /** The first number that everybody should get. */
   readonly firstSeq?: number
   readonly timelineMs?: number
 }
@@ -106,7 +106,7 @@ export interface Counted {
 /** A frame to send: a text, or the bytes of a binary or compressed message. */
 export type InboundFrame = string | { readonly base64: string; readonly binary: boolean; readonly compressed?: boolean }
 
-/** What is sent, and how fast. */
+/** Frames to send, and their rate. */
 export interface FloodInOptions {
   readonly durationMs: number
   readonly frame: InboundFrame | readonly InboundFrame[]
@@ -119,7 +119,7 @@ export interface FloodInOptions {
 
 /** Answer to `flood-in`. */
 export interface FloodedIn {
-  /** What the sockets took; never a throughput. */
+  /** Frames that the sockets took; not a throughput. */
   readonly writtenFrames: number
   readonly writtenBytes: number
   readonly payloadBytes: number

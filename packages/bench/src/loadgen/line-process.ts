@@ -3,19 +3,19 @@ import { createInterface } from 'node:readline'
 import type { Readable, Writable } from 'node:stream'
 import { RunError } from '../exit-codes.js'
 
-/** A program that is asked in JSON lines on its standard input and answers in JSON lines on its standard output. */
+/** A program with JSON lines as commands on its standard input and as answers on its standard output. */
 export interface LineProgram {
   /** For messages: `target uws`. */
   readonly title: string
   readonly command: string
   readonly args: readonly string[]
-  /** Whether commands may carry an `id` that the answer repeats; without it one question of a kind is asked at a time. */
+  /** Whether commands may carry an `id` that the answer repeats; without it one command of a kind runs at a time. */
   readonly hasIds: boolean
   /** A descriptor that the program inherits as its descriptor 3. */
   readonly fd?: number
 }
 
-/** Something a program has said; `event` says what. */
+/** A message of a program; `event` is its kind. */
 export interface LineEvent {
   readonly event: string
   readonly id?: string | number
@@ -30,12 +30,12 @@ interface Waiting {
   reject(error: RunError): void
 }
 
-/** A program that was told to quit and still runs after this is killed. */
+/** A program that still runs this long after `quit` is killed. */
 const STOP_TIMEOUT_MS = 3_000
-/** What is kept of a program's own messages, to explain its death. */
+/** Text on stderr that is kept, to explain the program's death. */
 const MAX_OUTPUT_CHARS = 4_000
 
-/** A running {@link LineProgram}. Ends with the bench, however the bench ends: then its standard input closes. */
+/** A running {@link LineProgram}. Ends with the bench in any case, because its standard input closes. */
 export class LineProcess {
   /** Rejects when the program ends, also when it was asked to; never resolves. */
   readonly failed: Promise<never>
@@ -56,7 +56,7 @@ export class LineProcess {
       this.#fail = reject
     })
     this.failed.catch(() => undefined) // Whoever waits for this program races against it; between two waits nobody does.
-    // A group of its own: Ctrl-C reaches the bench alone, which decides when its programs end.
+    // A group of its own: Ctrl-C reaches only the bench, which decides when its programs end.
     const child = spawn(command, args, {
       stdio: ['pipe', 'pipe', 'pipe', ...(fd === undefined ? [] : [fd])],
       detached: true,
@@ -71,7 +71,7 @@ export class LineProcess {
     child.once('error', (cause) =>
       this.#fail(new RunError(`${title} could not be started: ${cause.message}`, { cause })),
     )
-    // A pipe that is gone means a program that is ending: `failed` tells that better than an error of the pipe.
+    // A closed pipe means that the program is ending. `failed` reports that better than a pipe error.
     child.stdin.on('error', () => undefined)
     child.stderr.setEncoding('utf8').on('data', (text: string) => {
       this.#output = (this.#output + text).slice(-MAX_OUTPUT_CHARS)
@@ -83,7 +83,7 @@ export class LineProcess {
     return this.#child.pid ?? 0
   }
 
-  /** Waits for an event that nobody asks for, such as the first line of a program. */
+  /** Waits for an unrequested event, such as the first line of a program. */
   async next(event: string, timeoutMs: number): Promise<LineEvent> {
     return await this.#wait(0, event, timeoutMs)
   }

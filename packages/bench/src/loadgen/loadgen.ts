@@ -12,25 +12,25 @@ import type {
 } from './events.js'
 import { LineProcess } from './line-process.js'
 
-/** Above what the generator itself waits, so that its own account of a failure comes first. */
+/** Above the generator's own limits, so that its error message comes first. */
 const ANSWER_MARGIN_MS = 15_000
 const READY_TIMEOUT_MS = 10_000
 const STATS_TIMEOUT_MS = 10_000
-/** What the generator waits by default. */
+/** The generator's default timeout. */
 const CONNECTION_TIMEOUT_MS = 10_000
 const COUNT_STOP_TIMEOUT_MS = 10_000
 const PING_TIMEOUT_MS = 30_000
 const SEND_TIMEOUT_MS = 30_000
-/** Slower than any server here makes connections. */
+/** Slower than any server here accepts connections. */
 const MIN_CONNECTS_PER_SECOND = 100
 
-/** How the generator's process is set up. */
+/** Settings of the generator's process. */
 export interface LoadgenOptions {
   readonly program: string
   readonly threads: number
 }
 
-/** The load generator: a process of its own that opens connections, sends, and counts what comes in. */
+/** The load generator: a process of its own that opens connections, sends, and counts arrivals. */
 export class Loadgen {
   /** Rejects when the process ends; never resolves. */
   readonly failed: Promise<never>
@@ -92,7 +92,7 @@ export class Loadgen {
     return await this.#request<Pinged>('ping', { ...options, timeoutMs }, 'pinged', timeoutMs + ANSWER_MARGIN_MS)
   }
 
-  /** That share of the connections stops reading, or reads so many bytes per second. */
+  /** Makes a share of the connections stop reading, or read this many bytes per second. */
   async slow(
     share: number,
     bytesPerSecond?: number,

@@ -1,49 +1,49 @@
 import type { MicrosecondSummary } from './events.js'
 
-/** What the virtual users are told and tell; `packages/bench/loadgen/README.md` explains every field. */
+/** Commands and answers of the virtual users; `packages/bench/loadgen/README.md` explains every field. */
 export interface VirtualUsersPlan {
   readonly port: number
   readonly path?: string
-  /** Users at the beginning. */
+  /** Users at the start. */
   readonly startUsers: number
   readonly stages: readonly VirtualUsersStage[]
   readonly channels: number
-  /** What a key begins with; its number follows. */
+  /** Prefix of a key, before its number. */
   readonly keyPrefix: string
-  /** One user in so many sends. */
+  /** One user in this many sends. */
   readonly usersPerSender: number
   /** In steps of a tenth. */
   readonly sendingRate: number
   readonly rounds: number
   readonly history: HistoryRequest
   readonly seed: number
-  /** For what a user waits for. */
+  /** Limit for a connection and for each answer. */
   readonly timeoutMs: number
 }
 
-/** The number of users changes evenly, for so long, to so many. */
+/** The number of users changes evenly to `users`, within the duration. */
 export interface VirtualUsersStage {
   readonly durationMs: number
   readonly users: number
 }
 
-/** How the history is asked for. */
+/** The requests for the history. */
 export interface HistoryRequest {
   /** Options of the first request. */
   readonly first: string
-  /** Options, beside `since`, of those for what the last answer had no room for. */
+  /** Options, beside `since`, of requests after an incomplete answer. */
   readonly next: string
-  /** What is asked for, to know what has to come. */
+  /** Time span that the answers must cover. */
   readonly windowMs: number
 }
 
-/** One of the seed's checks. */
+/** One check of AnyCable's benchmark. */
 export interface CheckCount {
   readonly passes: number
   readonly fails: number
 }
 
-/** What is wrong with sequences of messages. */
+/** Faults of sequences of messages. */
 export interface FaultCount {
   readonly expected: number
   readonly misses: number
@@ -56,16 +56,16 @@ export interface VirtualUsersReport {
   readonly durationUs: number
   readonly maxUsers: number
   readonly iterations: number
-  /** Of these, those that ended before their time. */
+  /** Of these, those that ended early. */
   readonly interrupted: number
   readonly sessions: number
   readonly checks: Readonly<Record<'connection' | 'subscription' | 'history', CheckCount>>
   readonly acksReceived: number
   readonly broadcastsSent: number
   readonly broadcastsReceived: number
-  /** Sent before the receiver's listen was answered, live or replayed: as the seed counts. */
+  /** Sent before the receiver's listen was answered, live or replayed: AnyCable's definition. */
   readonly historyReceived: number
-  /** All that came as answers to requests for the history. */
+  /** All messages that came in answers to requests for the history. */
   readonly replayed: number
   readonly historyGaps: number
   readonly epochChanges: number
@@ -89,24 +89,24 @@ export interface VirtualUsersReport {
   readonly cpuSystemUs: number
   readonly rssBytes: number
   readonly verified: {
-    readonly attendances: number
+    readonly sessions: number
     readonly live: FaultCount
     readonly histories: number
-    /** The history, and then what came live after the position of its answer. */
+    /** The history, and then the live messages after the position of its answer. */
     readonly joined: FaultCount
   }
 }
 
-/** What one client replays, and for how long. */
+/** The replays of one client. */
 export interface ReplayPlan {
   readonly port: number
   readonly path: string
   readonly key: string
   /** Options of the first `listen`. */
   readonly first: string
-  /** What has to come: the messages numbered from 1 to this. */
+  /** The messages numbered from 1 to this must come. */
   readonly messages: number
-  /** Replays follow each other for so long; one is made in any case. */
+  /** Replays repeat for this long; at least one runs. */
   readonly durationMs: number
   readonly timeoutMs: number
 }
@@ -117,7 +117,7 @@ export interface ReplayReport {
   readonly messages: number
   readonly pages: number
   readonly misses: number
-  /** Messages that were not after the one before. */
+  /** Messages that did not follow the one before. */
   readonly disorders: number
   readonly gaps: number
   readonly durationUs: number

@@ -31,13 +31,13 @@ export class VirtualUsers {
     await this.#process.next('ready', READY_TIMEOUT_MS)
   }
 
-  /** Plays one run; resolves when the last user has gone. @param limitMs When it is given up. */
+  /** Plays one run; resolves when the last user has gone. @param limitMs Timeout. */
   async run(plan: VirtualUsersPlan, limitMs: number): Promise<VirtualUsersReport> {
     const answer = await this.#process.request({ cmd: 'run', ...plan }, 'ran', limitMs)
     return answer as unknown as VirtualUsersReport // As the generator's README has it; both are of one repository.
   }
 
-  /** Replays a log to one client, again and again. @param limitMs When it is given up. */
+  /** Replays a log to one client repeatedly. @param limitMs Timeout. */
   async replay(plan: ReplayPlan, limitMs: number): Promise<ReplayReport> {
     const answer = await this.#process.request({ cmd: 'replay', ...plan }, 'replayed', limitMs)
     return answer as unknown as ReplayReport

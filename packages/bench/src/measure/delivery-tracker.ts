@@ -1,11 +1,11 @@
-/** What one arriving message turned out to be. `reordered` is delivered too, but after a later one of the same publisher and key. */
+/** The kind of an arrival. `reordered` counts as delivered, but came after a later message of its publisher and key. */
 export type DeliveryVerdict = 'delivered' | 'reordered' | 'duplicate'
 
 /**
- * Tells, for one receiving client, first arrivals from duplicates and late arrivals, exactly.
+ * Distinguishes first arrivals, duplicates and late arrivals of one receiving client, exactly.
  *
- * Messages of one publisher to one key are numbered 0, 1, 2 …, so a jump names what is missing, and a number from
- * before is either one of the missing (late) or a second copy.
+ * Messages of one publisher to one key are numbered 0, 1, 2 …, so a jump names the missing ones. An earlier number is
+ * either one of the missing (late) or a second copy.
  * Memory: 4 bytes x slots x publishers, and one set entry for each message that is missing at the moment.
  */
 export class DeliveryTracker {

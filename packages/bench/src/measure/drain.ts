@@ -1,10 +1,10 @@
-/** How the end of the traffic is told. */
+/** How the end of the traffic is detected. */
 export interface DrainOptions {
   /** Everything that has arrived so far. */
   readonly arrivedCount: () => number
   /** The traffic has ended when nothing new arrives for this long. */
   readonly quietMs: number
-  /** Given up after this long, however much still arrives. */
+  /** Abandoned after this long, even if messages still arrive. */
   readonly limitMs: number
   readonly pollMs: number
   /** Milliseconds of a clock that does not jump. */
@@ -12,7 +12,7 @@ export interface DrainOptions {
   readonly sleep: (ms: number) => Promise<void>
 }
 
-/** Waits until nothing arrives any more; says whether that was given up. */
+/** Waits until nothing arrives any more; tells whether it was abandoned. */
 export async function drain(options: DrainOptions): Promise<{ readonly hasTimedOut: boolean }> {
   const { arrivedCount, quietMs, limitMs, pollMs, now, sleep } = options
   const startMs = now()

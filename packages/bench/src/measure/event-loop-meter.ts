@@ -30,7 +30,7 @@ export class EventLoopMeter {
     return this.#lag
   }
 
-  /** Share of the time since the last reset that the thread was not waiting for something to do, 0 to 1. */
+  /** Share of the time since the last reset in which the thread was busy, 0 to 1. */
   get utilization(): number {
     return performance.eventLoopUtilization(this.#utilization).utilization
   }

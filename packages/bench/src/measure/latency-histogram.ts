@@ -2,7 +2,7 @@ import { createHistogram, type Histogram, type RecordableHistogram } from 'node:
 
 /** Three significant figures: a value is known to 0.1 %. */
 const FIGURES = 3
-/** Longer than any run lets a message live. */
+/** Longer than any run. */
 const HIGHEST_US = 3_600_000_000
 
 /** The percentiles of one distribution in milliseconds; all `null` when nothing was recorded. */

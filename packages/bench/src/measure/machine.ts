@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { availableParallelism, cpus, loadavg, release, totalmem, type } from 'node:os'
 import { fileURLToPath } from 'node:url'
 
-/** Where and on what a result was made. Nothing in it names the machine or its user. */
+/** The machine of a result. It does not name the machine or its user. */
 export interface MachineInfo {
   readonly cpuModel: string
   /** Cores this process may use. */

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { RunError } from '../exit-codes.js'
 
-/** What a process uses, seen from outside: the same for Node and for anything else. */
+/** Resources of a process, measured from outside: the same for Node and for other programs. */
 export interface ProcessUsage {
   readonly rssBytes: number
   /** Largest so far. */
@@ -9,7 +9,7 @@ export interface ProcessUsage {
 }
 
 /**
- * Reads what a process uses now.
+ * Reads the resources that a process uses now.
  * @throws {RunError} when there is no such process.
  */
 export function processUsage(pid: number): ProcessUsage {

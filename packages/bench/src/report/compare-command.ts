@@ -20,9 +20,9 @@ interface CompareFlags {
 const DEFAULT_NOISE_PERCENT = 3
 
 /**
- * `benchmark.js compare`: reads one or two results, prints what differs beyond noise, and says what to exit with.
- * @param args What follows `compare`.
- * @throws {UsageError} for files that are no results or have nothing in common.
+ * `benchmark.js compare`: reads one or two results, prints the differences beyond noise, and returns the exit code.
+ * @param args Arguments after `compare`.
+ * @throws {UsageError} for files that are not results or have nothing in common.
  */
 export function runCompare(args: readonly string[], stdout: ProgressOutput, stderr: ProgressOutput): number {
   const command = createCommand(stdout, stderr).parse(args, { from: 'user' })
@@ -39,7 +39,7 @@ export function runCompare(args: readonly string[], stdout: ProgressOutput, stde
   })
   const conditions = flags.failOn.map((text) => ({ text, find: parseFailOn(text, comparison) }))
   if (flags.html !== undefined) writeOutput('--html', compareHtml(comparison), flags.html, stdout)
-  // With `--html -` standard output is the page alone.
+  // With `--html -` standard output holds only the page.
   const report = flags.html === '-' ? stderr : stdout
   report.write(compareText(comparison, flags.all))
   const findings = conditions.flatMap(({ text, find }) =>
@@ -62,8 +62,8 @@ function createCommand(stdout: ProgressOutput, stderr: ProgressOutput): Command 
       [],
     )
     .option('--targets <before,after>', "compare one target's rows with another's, e.g. uws,webmq-native", targetPair)
-    .option('--noise <percent>', 'differences up to this are noise in any case', percent, DEFAULT_NOISE_PERCENT)
-    .option('--all', 'print what is within noise too', false)
+    .option('--noise <percent>', 'differences up to this are always noise', percent, DEFAULT_NOISE_PERCENT)
+    .option('--all', 'print differences within noise too', false)
     .exitOverride()
     .configureOutput({ writeOut: (text) => stdout.write(text), writeErr: (text) => stderr.write(text) })
     .allowExcessArguments(false)

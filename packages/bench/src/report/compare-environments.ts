@@ -1,14 +1,14 @@
 import type { ResultRecord } from '../results/result.js'
 import { environmentFacts } from './environment.js'
 
-/** Facts that may differ between results that compare: when, which code, and how each was called. */
+/** Facts that may differ between comparable results: time, commit and command. */
 const MAY_DIFFER = ['command', 'startedAt', 'commit', 'loadAverage', 'openFilesLimit']
-/** Settings that decide which rows there are, not what a row says. */
+/** Settings that decide which rows exist, not the values in a row. */
 const ROW_SETTINGS = ['targets', 'tiers', 'modes']
-/** Runnable tasks per core before the run, from which on a machine was not quiet. */
+/** From this many runnable tasks per core before the run, a machine was not quiet. */
 const QUIET_LOAD_PER_CORE = 0.25
 
-/** What differs between two results beside the code, one sentence each; nothing when they compare. */
+/** Differences between two results beside the code, one sentence each; empty when they are comparable. */
 export function compareEnvironments(before: ResultRecord, after: ResultRecord): string[] {
   if (before === after) return []
   const facts = environmentFacts(after)

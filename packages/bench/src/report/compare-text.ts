@@ -4,14 +4,14 @@ import { formatCell } from './format-cell.js'
 import type { Difference } from './noise-band.js'
 import { joinedColumns, paddedColumn } from './table-text.js'
 
-/** A figure of a row with where it stands. */
+/** A figure and its row. */
 interface Line {
   readonly row: RowComparison
   readonly cell: CellComparison
 }
 
 /**
- * A comparison for terminals: what is better or worse, then how much was not.
+ * A comparison for terminals: the better and worse figures, then the count of others.
  * @param hasAll Whether to list what is within noise too.
  */
 export function compareText(comparison: Comparison, hasAll: boolean): string {
@@ -60,7 +60,7 @@ function tableOf(lines: readonly Line[]): string {
   ])
 }
 
-/** Where the ratio may lie by chance. */
+/** The noise band of the ratio. */
 export function bandText(difference: Difference | null): string {
   if (difference === null || difference.lowRatio === null || difference.highRatio === null) return '–'
   return `${ratioText(difference.lowRatio)} to ${ratioText(difference.highRatio)}`

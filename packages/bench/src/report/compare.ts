@@ -17,13 +17,13 @@ export interface CellComparison {
 
 /** Two rows that measured the same thing. */
 export interface RowComparison {
-  /** What they measured. */
+  /** Name of the rows. */
   readonly name: string
-  /** The same for where there is little room. */
+  /** Short name of the rows. */
   readonly shortName: string
   readonly before: RowVerdict
   readonly after: RowVerdict
-  /** Of the verdicts: lost messages are worse than none lost, whatever the figures. */
+  /** Compares the verdicts: lost messages are worse than none lost, whatever the figures. */
   readonly change: Change
   readonly cells: readonly CellComparison[]
 }
@@ -32,7 +32,7 @@ export interface RowComparison {
 export interface Comparison {
   readonly before: ResultRecord
   readonly after: ResultRecord
-  /** What the two sides are called: the targets, or first and second result. */
+  /** Names of the two sides: the targets, or first and second result. */
   readonly sides: readonly [before: string, after: string]
   /** The columns that have a better direction. */
   readonly columns: readonly ResultColumn[]
@@ -48,12 +48,12 @@ export interface Comparison {
 export interface CompareOptions {
   /** Relative; see {@link judgeDifference}. */
   readonly leastChange: number
-  /** Compares this target's rows of the first result with that one's of the second, instead of like with like. */
+  /** Compares one target's rows of the first result with another's of the second, instead of like with like. */
   readonly targets?: readonly [before: string, after: string]
 }
 
 /**
- * Matches the rows of two results by what identifies them and judges every figure that has a better direction.
+ * Matches the rows of two results by their identity and judges every figure that has a better direction.
  * @throws {UsageError} when the results have no row in common.
  */
 export function compareResults(before: ResultRecord, after: ResultRecord, options: CompareOptions): Comparison {
@@ -103,7 +103,7 @@ function rowsByKey(record: ResultRecord, keys: readonly string[], target: string
   return rows
 }
 
-/** What a row has that others have not; a single row is named by what anybody would call it. */
+/** The values that distinguish a row from the others; a single row gets a generic name. */
 function namingColumns(
   { columns }: ResultRecord,
   keys: readonly string[],
@@ -144,7 +144,7 @@ function compareRows(
   }
 }
 
-/** A saturated generator says nothing about the server, good or bad. */
+/** A saturated generator says nothing about the server. */
 const SEVERITY: Readonly<Record<RowVerdict, number>> = {
   ok: 0,
   'generator saturated': 0,

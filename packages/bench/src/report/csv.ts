@@ -6,8 +6,8 @@ const LINE_END = '\r\n'
 
 /**
  * The rows as CSV after RFC 4180: one line per row of medians, plain numbers in the units of the columns, empty where
- * nothing was measured; smallest and largest value of the repeats behind each figure that has them. Every line repeats
- * what it was measured on, so that lines of several files can be put together.
+ * nothing was measured. The smallest and largest value of the repeats follow each figure that has them. Every line
+ * repeats its environment, so that you can combine lines of several files.
  */
 export function csvText(record: ResultRecord): string {
   const { columns, identity, rows } = record

@@ -1,7 +1,7 @@
 import type { ResultRecord } from '../results/result.js'
 import { formatCount } from './format.js'
 
-/** One thing to know about where and on what a result was made. */
+/** One fact about the environment of a result. */
 export interface Fact {
   /** In files. */
   readonly key: string
@@ -10,7 +10,7 @@ export interface Fact {
   readonly value: string
 }
 
-/** Everything that a figure depends on beside the flags; the same in every kind of file. */
+/** Everything beside the flags that a figure depends on; the same in every kind of file. */
 export function environmentFacts({ command, machine, versions }: ResultRecord): Fact[] {
   const commit =
     machine.gitCommit === null ? null : `${machine.gitCommit}${machine.isGitDirty === true ? ' with changes' : ''}`

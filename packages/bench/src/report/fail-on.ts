@@ -1,7 +1,7 @@
 import { UsageError } from '../exit-codes.js'
 import type { Comparison } from './compare.js'
 
-/** Finds in a comparison what a condition forbids; one sentence for each. */
+/** Finds the differences that a condition forbids; one sentence for each. */
 export type FailOn = (comparison: Comparison) => string[]
 
 const SYNTAX = /^([A-Za-z][\w.]*)\s*(?:(worse)|(<=|>=|<|>)\s*(\d+(?:\.\d+)?)x?)$/
@@ -22,7 +22,7 @@ export const FAIL_ON_HELP = `Conditions for --fail-on:
 
 /**
  * Reads `worse`, `missing`, `latencyMs.p99 worse`, `deliveriesPerServerCpuSecond<0.9x`.
- * @throws {UsageError} with what is wrong and what would be right.
+ * @throws {UsageError} that names the fault and the correct form.
  */
 export function parseFailOn(text: string, comparison: Pick<Comparison, 'columns'>): FailOn {
   const trimmed = text.trim()
@@ -63,7 +63,7 @@ function ratiosThat({ rows }: Comparison, metric: string, holds: (ratio: number)
     comparedCount += 1
     if (cell.difference === null) findings.push(`${name}: ${metric} was not measured in the second result`)
     else if (cell.difference.ratio === null) {
-      // From nothing to nothing is no change; from nothing to something has no ratio, and is no reason to pass.
+      // From zero to zero is no change. From zero to more has no ratio, and must not pass.
       if (cell.after !== 0) findings.push(`${name}: ${metric} has no ratio, it was 0 before`)
     } else if (holds(cell.difference.ratio)) findings.push(`${name}: ${metric} is ${ratioText(cell.difference.ratio)}`)
   }

@@ -24,14 +24,14 @@ const ON_AXES: Readonly<Record<NumberFormat, (value: number) => string>> = {
   percent: (value) => `${formatCompact(value * 100)}%`,
 }
 
-/** A value of a table for people; what was not measured is a dash. */
+/** A value of a table for people; a dash when it was not measured. */
 export function formatCell(cell: Cell, format: ColumnFormat): string {
   if (cell === null) return '–'
   if (typeof cell === 'string') return cell
   return format === 'text' ? String(cell) : IN_TABLES[format](cell)
 }
 
-/** How an axis writes its labels: short, the unit being in {@link axisLabel}. */
+/** Writes the labels of an axis: short, without the unit, which is in {@link axisLabel}. */
 export function axisFormat(format: ColumnFormat): (value: number) => string {
   return format === 'text' ? String : ON_AXES[format]
 }
@@ -39,7 +39,7 @@ export function axisFormat(format: ColumnFormat): (value: number) => string {
 /** Formats whose labels carry their unit. */
 const SPEAKING: readonly ColumnFormat[] = ['text', 'bytes', 'bytesPerSecond', 'ratio', 'percent']
 
-/** What an axis shows, with the unit unless the title or the labels say it. */
+/** Title of an axis, with the unit unless the title or the labels have it. */
 export function axisLabel({ title, unit, format }: Pick<ResultColumn, 'title' | 'unit' | 'format'>): string {
   if (unit === '' || SPEAKING.includes(format)) return title
   if (unit !== '1/s') return title.endsWith(unit) ? title : `${title} (${unit})`

@@ -17,7 +17,7 @@ export function formatMs(ms: number | null): string {
   return ms < 100 ? `${ms.toFixed(1)}ms` : `${formatCount(ms)}ms`
 }
 
-/** A ratio in percent; never shows 0.00% for what is not zero. */
+/** A ratio in percent; shows 0.00% for zero only. */
 export function formatPercent(ratio: number): string {
   const percent = ratio * 100
   if (percent !== 0 && Math.abs(percent) < 0.005) return `${percent.toPrecision(2)}%`
@@ -35,6 +35,6 @@ export function formatCompact(value: number): string {
   const [divisor, suffix] =
     size >= 999.5e6 ? [1e9, 'G'] : size >= 999.5e3 ? [1e6, 'M'] : size >= 1_000 ? [1e3, 'k'] : [1, '']
   const digits = value / divisor
-  // `Number` takes the trailing zeros off again: 1.00k reads as more than is known.
+  // `Number` removes trailing zeros: 1.00k would claim more precision than there is.
   return `${Number(digits.toPrecision(3))}${suffix}`
 }

@@ -6,12 +6,14 @@ const ENTITIES: Readonly<Record<string, string>> = {
   "'": '&#39;',
 }
 
-/** Text as HTML or SVG, in an element or in a quoted attribute. Control characters, which neither can hold, become `�`. */
+/**
+ * Text as HTML or SVG, in an element or in a quoted attribute. Control characters, which neither can hold, become `�`.
+ */
 export function escapeHtml(text: string): string {
   return (
     text
       .replaceAll(/[&<>"']/g, (char) => ENTITIES[char] ?? '')
-      // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+      // biome-ignore lint/suspicious/noControlCharactersInRegex: the expression searches for them
       .replaceAll(/[\0-\x08\x0B\x0C\x0E-\x1F\x7F]/g, '\uFFFD')
   )
 }

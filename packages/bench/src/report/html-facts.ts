@@ -4,7 +4,7 @@ import { escapeHtml } from './html-escape.js'
 import { verdictClass } from './html-table.js'
 import { speakOf } from './plot-plan.js'
 
-/** What came of it: how many rows hold, what does not and why, the assertions, the notes. */
+/** The outcome: how many rows hold, which do not and why, the assertions, the notes. */
 export function outcomeSection({ rows, columns, identity, assertions, notes }: ResultRecord): string {
   const counts = new Map<RowVerdict, number>()
   for (const { verdict } of rows) counts.set(verdict, (counts.get(verdict) ?? 0) + 1)

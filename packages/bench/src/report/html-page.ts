@@ -2,8 +2,8 @@ import { escapeHtml } from './html-escape.js'
 import { PAGE_STYLE } from './html-style.js'
 
 /**
- * A whole page around its parts. It loads nothing and runs nothing: the policy in it forbids that to whatever got into
- * a text.
+ * A whole page around its parts. It loads nothing and runs nothing: its content security policy forbids both to any
+ * injected text.
  * @param title Plain text. @param parts HTML.
  */
 export function htmlPage(title: string, parts: readonly string[]): string {

@@ -1,6 +1,6 @@
 /**
- * The style sheet of the pages. One column of figures on a phone, as many as fit elsewhere; colours of both schemes are
- * told apart with the common kinds of colour blindness, and every series has a marker of its own beside.
+ * The style sheet of the pages. One column of figures on a phone, as many as fit elsewhere. The colours of both schemes
+ * suit the common kinds of colour blindness, and every series also has a marker of its own.
  */
 export const PAGE_STYLE = `
 :root{color-scheme:light dark;--page:#f6f6f3;--card:#fff;--ink:#17170f;--soft:#5b5a55;--faint:#8b8a84;--line:#e3e2dc;

@@ -3,23 +3,23 @@ import { formatCell } from './format-cell.js'
 import { escapeHtml } from './html-escape.js'
 import { speakOf } from './plot-plan.js'
 
-/** What a table is made of. */
+/** The content of a table. */
 export interface HtmlTable {
   readonly columns: readonly ResultColumn[]
   readonly identity: readonly string[]
   readonly rows: readonly ResultRow[]
 }
 
-/** The class that a verdict is shown in. */
+/** CSS class of a verdict. */
 export function verdictClass(verdict: RowVerdict): string {
   if (verdict === 'ok') return 'good'
   return verdict === 'generator saturated' ? 'doubtful' : 'bad'
 }
 
 /**
- * The rows as a table that scrolls sideways with its first column in place: the targets below each other at each tier,
- * the best of them bold, the spread of the repeats under each figure. What is the same in all rows of an identity, and
- * columns in which nothing was measured, are left out.
+ * The rows as a table that scrolls sideways with its first column in place. The targets stand below each other at each
+ * tier, the best in bold, with the spread of the repeats under each figure. Identity columns with a single value and
+ * columns without a measurement are left out.
  */
 export function htmlTable({ columns, identity, rows }: HtmlTable): string {
   const varying = columns.filter(
@@ -85,7 +85,7 @@ function isBest(row: ResultRow, { key, better }: ResultColumn, rivals: readonly 
   const own = cellOf(row, key)
   if (better === undefined || typeof own !== 'number' || row.verdict === 'failed') return false
   const others = rivals.map((rival) => cellOf(rival, key)).filter((cell) => typeof cell === 'number')
-  // Where all are equal nobody is best.
+  // If all are equal, none is best.
   if (new Set(others).size < 2) return false
   return own === (better === 'higher' ? Math.max(...others) : Math.min(...others))
 }

@@ -7,11 +7,11 @@ import { speakOf } from './plot-plan.js'
 import { linePlotSvg, type PlotSeries } from './svg-plot.js'
 import { createScale } from './svg-scale.js'
 
-/** More points than the drawing has pixels are only bytes. */
+/** More points than pixels would only cost bytes. */
 const MAX_TIMELINE_POINTS = 300
 const PLAIN = { title: '', unit: '', format: 'number' } as const
 
-/** What happened over time, one figure per condition, one line per target and repeat. */
+/** Values over time: one figure per condition, one line per target and repeat. */
 export function timelineFigures(
   { series: timelines = [], columns, identity }: ScenarioResult,
   lookOf: LookOf,
@@ -50,7 +50,7 @@ export function timelineFigures(
   })
 }
 
-/** Means of neighbours: taking every n-th would show a chance value for each. */
+/** Means of neighbours, because every n-th value alone would be random. */
 function thinned(points: ResultSeries['points']): ResultSeries['points'] {
   const each = Math.ceil(points.length / MAX_TIMELINE_POINTS)
   if (each <= 1) return points

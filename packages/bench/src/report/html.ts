@@ -11,8 +11,8 @@ import { type PlotPlan, planPlots } from './plot-plan.js'
 import { lookClass, markerPath } from './svg-marker.js'
 
 /**
- * A result as one self-contained page: plots, table, outcome, and what is needed to make it again. It refers to nothing
- * outside itself and needs no script.
+ * A result as one self-contained page: plots, table, outcome, and the command and machine to reproduce it. It refers to
+ * nothing outside itself and needs no script.
  */
 export function htmlText(record: ResultRecord): string {
   const plan = planPlots(record)
@@ -34,7 +34,7 @@ export function htmlText(record: ResultRecord): string {
 
 function plotsSection(record: ResultRecord, plan: PlotPlan, names: readonly string[], lookOf: LookOf): string {
   const groups = plan.facets.flatMap((facet) => {
-    // A single bar compares with nothing: the table says it shorter.
+    // A single bar compares nothing; the table is shorter.
     const isSingle = plan.x === null && facet.rows.length < 2
     const metrics = isSingle ? [] : plan.metrics.map((column) => metricFigure(plan, facet, column, lookOf))
     const distributions = plan.distributions.flatMap((one) => distributionFigures(plan, facet, one, lookOf))
@@ -82,7 +82,7 @@ function tableSection({ columns, identity, rows, runs }: ResultRecord): string {
   )
 }
 
-/** `2026-03-01T12:00:00.000Z` without what nobody reads. */
+/** `2026-03-01T12:00:00.000Z` in a short form. */
 function timeText(iso: string): string {
   return iso.replace('T', ' ').replace(/:\d\d(\.\d+)?Z$/, ' UTC')
 }

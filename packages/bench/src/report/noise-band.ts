@@ -1,6 +1,6 @@
 import type { Spread } from '../results/result.js'
 
-/** Where a median of repeats may lie by chance. */
+/** The range of a median of repeats, by chance. */
 export interface Measurement {
   readonly median: number
   /** Of the repeats; absent when there was one. */
@@ -8,17 +8,17 @@ export interface Measurement {
   readonly repeatCount: number
 }
 
-/** What a difference amounts to. */
+/** The judgement of a difference. */
 export type Change = 'better' | 'worse' | 'within noise'
 
-/** A single run says nothing about its own noise; this is what runs of one command differ by on a quiet machine. */
+/** A single run does not show its own noise. Runs of one command differ by this much on a quiet machine. */
 const SINGLE_RUN_BAND = 0.1
 
-/** What is said about two measurements of the same thing. */
+/** The comparison of two measurements of the same thing. */
 export interface Difference {
   /** After by before; `null` when before is zero. */
   readonly ratio: number | null
-  /** What the ratio would be if both were at the ends of their bands; `null` when that has no end. */
+  /** The ratio at the ends of both bands; `null` when it is unbounded. */
   readonly lowRatio: number | null
   readonly highRatio: number | null
   readonly change: Change
@@ -29,10 +29,10 @@ export interface Difference {
  * than `leastChange`.
  *
  * A band is the range of the repeats, widened around the median by 1 + 2/n because few repeats seldom show their
- * extremes. Simulated with normal noise, equal things are then told apart by mistake in 13 % of comparisons of 2 with 2
- * repeats, 3.4 % with 3, 0.2 % with 5; a difference of five standard deviations is found in 91 % or more.
- * @param leastChange Relative, such as 0.03: what is not worth telling however certain, and what two runs at
- * different times of day differ by without any cause in the code.
+ * extremes. In a simulation with normal noise, equal things differ by mistake in 13 % of comparisons of 2 with 2
+ * repeats, 3.4 % with 3, and 0.2 % with 5. A difference of five standard deviations is found in 91 % or more.
+ * @param leastChange Relative, such as 0.03. Smaller changes are not worth reporting: two runs at different times of
+ * day differ by this much without any cause in the code.
  */
 export function judgeDifference(
   before: Measurement,

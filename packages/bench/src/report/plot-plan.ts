@@ -1,23 +1,23 @@
 import { type Cell, cellOf, type ResultColumn, type ResultRow, type ScenarioResult } from '../results/result.js'
 import { axisFormat, formatCell } from './format-cell.js'
 
-/** Rows that belong into the same plots. */
+/** Rows that share their plots. */
 export interface Facet {
-  /** What they have in common and others have not; empty when there is only one facet. */
+  /** The values that distinguish this facet from others; empty when there is only one. */
   readonly name: string
   readonly rows: readonly ResultRow[]
 }
 
-/** What becomes the lines, the horizontal axis and the separate plots of a result. */
+/** The lines, the horizontal axis and the separate plots of a result. */
 export interface PlotPlan {
-  /** The tiers; `null` when there is only one, and bars say more than points. */
+  /** The tiers; `null` when there is only one, which is plotted as bars. */
   readonly x: ResultColumn | null
   /** The name of the line that a row is a point of. */
   readonly seriesOf: (row: ResultRow) => string
   /** Every line's name, in the order of the rows. */
   readonly seriesNames: readonly string[]
   readonly facets: readonly Facet[]
-  /** The columns that deserve a plot. */
+  /** The columns with a plot. */
   readonly metrics: readonly ResultColumn[]
   /** Members of the rows that are distributions, such as `latencyMs`, by a column of each. */
   readonly distributions: readonly Distribution[]
@@ -30,13 +30,13 @@ export interface Distribution {
   readonly column: ResultColumn
 }
 
-/** What a run is about comes first. */
+/** Order of the plots: the main figures first. */
 const HEADLINES = ['deliveriesPerSecond', 'deliveriesPerServerCpuSecond']
 const PERCENTILE = /^(.+)\.(p50|p90|p95|p99|p999|p9999|max)$/
-/** Against the tiers these two say what the others lie between; the rest is in the plots of the distribution. */
+/** Percentiles plotted over the tiers: the others lie between these two. The distribution has plots of its own. */
 const PLOTTED_PERCENTILES = ['p50', 'p99']
 
-/** Decides what is plotted against what, from the identity of the rows alone: it knows no scenario. */
+/** Decides the axes and lines of the plots from the identity of the rows alone, without knowing the scenario. */
 export function planPlots(result: ScenarioResult): PlotPlan {
   const { columns, identity, rows } = result
   const varying = columns.filter(
@@ -60,17 +60,17 @@ export function planPlots(result: ScenarioResult): PlotPlan {
   }
 }
 
-/** A tier or setting as it is spoken of: `1,000 connections`, `100 offered/s`, `flood`. */
+/** A tier or setting in words: `1,000 connections`, `100 offered/s`, `flood`. */
 export function speakOf(cell: Cell, { format, title }: ResultColumn): string {
   if (format === 'text') return formatCell(cell, format)
-  // The title says it already: not "100/s offered/s".
+  // The title has the unit already: not "100/s offered/s".
   const isRateTwice = format === 'rate' && title.endsWith('/s')
-  // Shares that are chosen are round, unlike shares that are measured.
+  // Chosen shares are round, unlike measured ones.
   const value = format === 'percent' && typeof cell === 'number' ? axisFormat(format)(cell) : null
   return `${value ?? formatCell(cell, isRateTwice ? 'number' : format)} ${lowerFirst(title)}`
 }
 
-/** Keeps what is written in capitals for a reason: `RSS`, `CPU seconds`. */
+/** Keeps abbreviations in capitals: `RSS`, `CPU seconds`. */
 export function lowerFirst(title: string): string {
   return /^[A-Z][a-z]/.test(title) ? `${title.charAt(0).toLowerCase()}${title.slice(1)}` : title
 }
@@ -95,12 +95,12 @@ function metricsOf(
     const { key, format, better } = column
     if (better === undefined || format === 'text' || identity.includes(key)) return []
     const values = rows.map((row) => cellOf(row, key)).filter((cell) => typeof cell === 'number')
-    // What is the same everywhere, such as no gap at all, is for the table.
+    // Values that are the same everywhere, such as no gaps, are only in the table.
     if (values.every((value) => value === values[0]) && (values.length > 1 || !values[0])) return []
     const [, member, percentile = ''] = PERCENTILE.exec(key) ?? []
     const distribution = distributions.find((candidate) => candidate.key === member)
     if (distribution === undefined) return [column]
-    // At one tier the plot of the distribution says it all.
+    // At one tier the plot of the distribution is enough.
     if (!hasTiers || !PLOTTED_PERCENTILES.includes(percentile)) return []
     return [{ ...column, title: fullTitle(column) }]
   })
@@ -129,7 +129,7 @@ export function fullTitle({ key, title }: ResultColumn): string {
   return member === undefined || percentile === undefined ? title : `${spoken(member)} ${percentile}`
 }
 
-/** `serverEventLoopLagMs` as `Server event loop lag`: the unit is told by the axis. */
+/** `serverEventLoopLagMs` as `Server event loop lag`: the axis has the unit. */
 function spoken(key: string): string {
   const words = key.replace(/Ms$/, '').replaceAll(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`)
   return `${words.charAt(0).toUpperCase()}${words.slice(1)}`

@@ -5,7 +5,7 @@ import type { ResultRecord, ResultRow } from '../results/result.js'
 
 /**
  * Reads a result from a file that `--json` wrote.
- * @throws {UsageError} when there is no such file, or something else is in it.
+ * @throws {UsageError} when there is no such file, or it is not a result.
  */
 export function readRecord(file: string): ResultRecord {
   let value: unknown
@@ -18,7 +18,7 @@ export function readRecord(file: string): ResultRecord {
   return asRecord(value, file)
 }
 
-/** Checks what the report relies on; fills in what an older or shorter file may lack. */
+/** Checks the members that the report relies on, and fills in those that an older or shorter file may lack. */
 export function asRecord(value: unknown, name: string): ResultRecord {
   if (isClientsRecord(value)) return clientsRecord(value)
   const isResult =

@@ -5,7 +5,7 @@ import type { ScenarioOutcome } from '../scenario.js'
 
 const RULE = '━'.repeat(33)
 
-/** What is printed before the run. */
+/** Text before the run. */
 export function headText(scenario: string, heading: string, machine: MachineInfo): string {
   const memory = `${Math.round(machine.memoryBytes / 2 ** 30)} GiB`
   return [
@@ -17,7 +17,7 @@ export function headText(scenario: string, heading: string, machine: MachineInfo
   ].join('\n')
 }
 
-/** What is printed after the run. */
+/** Text after the run. */
 export function resultText(outcome: ScenarioOutcome, assertions: readonly AssertionResult[], command: string): string {
   const checks = assertions.map(
     ({ text, isMet, actual }) => `  ${isMet ? 'holds' : 'FAILS'}: ${text} (${actual ?? 'nothing measured'})`,
@@ -35,7 +35,7 @@ export function resultText(outcome: ScenarioOutcome, assertions: readonly Assert
   ].join('\n')
 }
 
-/** The arguments as they have to be typed in a POSIX shell, but for passwords. */
+/** The arguments as typed in a POSIX shell, without passwords. */
 export function commandLine(args: readonly string[]): string {
   return ['node', 'benchmark.js', ...args.map(withoutSecrets).map(quote)].join(' ')
 }

@@ -1,9 +1,9 @@
 import { escapeHtml } from './html-escape.js'
 import { lookClass } from './svg-marker.js'
 
-/** One value per series, for what was measured at one point only. */
+/** One value per series, for results with a single tier. */
 export interface BarPlot {
-  /** What is shown, for those who cannot see it. */
+  /** Text alternative of the plot. */
   readonly title: string
   /** Of the values. */
   readonly label: string
@@ -11,7 +11,7 @@ export interface BarPlot {
   readonly bars: readonly Bar[]
 }
 
-/** One bar; `null` is said, not drawn. */
+/** One bar; `null` is written as text. */
 export interface Bar {
   readonly name: string
   /** Number of its colour, the same in every plot of a report. */
@@ -19,11 +19,11 @@ export interface Bar {
   readonly value: number | null
   readonly low?: number | undefined
   readonly high?: number | undefined
-  /** Why the value is not to be taken at its word; its bar is hollow. */
+  /** Why the value is not reliable; its bar is then hollow. */
   readonly doubt?: string
 }
 
-// Units of the drawing; as wide as the line plots, so that texts are of one size.
+// Units of the drawing. It is as wide as the line plots, so that texts have one size.
 const WIDTH = 400
 const LEFT = 110
 /** Room for the value behind the longest bar. */

@@ -6,7 +6,7 @@ import { escapeHtml } from './html-escape.js'
 import { metricSvg } from './html-plots.js'
 import { planPlots } from './plot-plan.js'
 
-/** The cost of a delivery compares best; scenarios without it show the first figure that is worth a plot. */
+/** The cost of a delivery compares best; scenarios without it show their first plotted figure. */
 const MAIN_METRIC = 'deliveriesPerServerCpuSecond'
 
 // Units of the drawing; the plot inside is scaled to the width.
@@ -14,7 +14,7 @@ const WIDTH = 720
 const HEAD = 48
 const FOOT = 30
 
-/** Readable on a light and on a dark page: the picture brings its own ground. */
+/** The picture has its own background, so it is readable on light and dark pages. */
 const STYLE = `
 :root{--card:#fff;--ink:#17170f;--soft:#5b5a55;--faint:#8b8a84;--line:#e3e2dc;
 --s0:#2a78d6;--s1:#e06522;--s2:#128a5e;--s3:#c78500;--s4:#4a3aa7;--s5:#d23f3e;--s6:#c9548a;--s7:#5b5a55}
@@ -32,8 +32,7 @@ text.value{fill:var(--ink)}.ground{fill:var(--card)}
 `.trim()
 
 /**
- * The main plot of a result as a picture of its own, for a README: it refers to nothing outside itself, and says how it
- * was made.
+ * The main plot of a result as a self-contained picture for a README, with the command that made it.
  * @throws {RunError} when the result has nothing to plot.
  */
 export function svgText(record: ResultRecord): string {

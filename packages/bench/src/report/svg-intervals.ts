@@ -1,7 +1,7 @@
 import { escapeHtml } from './html-escape.js'
 import { createScale } from './svg-scale.js'
 
-/** A ratio with where it may lie by chance. */
+/** A ratio with its noise band. */
 export interface Interval {
   readonly name: string
   readonly ratio: number
@@ -13,27 +13,27 @@ export interface Interval {
 
 /** Ratios below each other, about a line at 1. */
 export interface IntervalPlot {
-  /** What is shown, for those who cannot see it. */
+  /** Text alternative of the plot. */
   readonly title: string
   readonly intervals: readonly Interval[]
 }
 
-// Units of the drawing; as wide as the other plots, so that texts are of one size.
+// Units of the drawing. It is as wide as the other plots, so that texts have one size.
 const WIDTH = 400
 const LEFT = 150
 const RIGHT = 52
 const TOP = 6
 const ROW = 24
 const NAME_CHARS = 22
-/** Beyond these an interval runs out of the drawing: a bound that far says no more than "anything". */
+/** Intervals beyond these leave the drawing, because so wide a bound says nothing. */
 const LEAST_RATIO = 0.01
 const MOST_RATIO = 100
 
-/** Ratios on a logarithmic axis, twice and half being equally far from 1. Every text in it is escaped. */
+/** Ratios on a logarithmic axis, where 2 and 0.5 are equally far from 1. Every text in it is escaped. */
 export function intervalPlotSvg({ title, intervals }: IntervalPlot): string {
   const inRange = (value: number) => Math.min(MOST_RATIO, Math.max(LEAST_RATIO, value))
   const bounds = intervals.flatMap(({ ratio, low, high }) => [ratio, low ?? ratio, high ?? ratio].map(inRange))
-  // Never so narrow that a tenth fills the drawing.
+  // Wide enough that a tenth does not fill the drawing.
   const scale = createScale('log', [...bounds, 0.8, 1.25])
   const placeOf = (value: number) => Math.round((LEFT + scale.at(inRange(value)) * (WIDTH - LEFT - RIGHT)) * 10) / 10
   const bottom = TOP + intervals.length * ROW

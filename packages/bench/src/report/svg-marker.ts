@@ -1,7 +1,7 @@
-/** How many looks there are; the style sheet has a colour for each. */
+/** Number of styles; the style sheet has a colour for each. */
 export const LOOK_COUNT = 8
 
-/** Beside the colour, so that series can be told apart without seeing it. Paths around 0,0, about 7 units wide. */
+/** Shapes that distinguish series without colour. Paths around 0,0, about 7 units wide. */
 const SHAPES: readonly string[] = [
   'M-3.5 0a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0-7 0Z',
   'M-3-3h6v6h-6Z',
@@ -13,12 +13,12 @@ const SHAPES: readonly string[] = [
   'M-1.4-4h2.8v8h-2.8Z',
 ]
 
-/** The marker of the n-th look around 0,0, as path data. */
+/** The marker of the n-th style around 0,0, as path data. */
 export function markerPath(look: number): string {
   return SHAPES[look % LOOK_COUNT] ?? ''
 }
 
-/** The class that gives an element the colour of the n-th look. */
+/** The class that gives an element the colour of the n-th style. */
 export function lookClass(look: number): string {
   return `s${look % LOOK_COUNT}`
 }

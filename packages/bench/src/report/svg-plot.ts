@@ -9,7 +9,7 @@ export interface PlotPoint {
   readonly y: number | null
   readonly low?: number | undefined
   readonly high?: number | undefined
-  /** Why the value is not to be taken at its word; its marker is hollow. */
+  /** Why the value is not reliable; its marker is then hollow. */
   readonly doubt?: string
 }
 
@@ -30,16 +30,16 @@ export interface PlotAxis {
 
 /** Lines over two axes. */
 export interface LinePlot {
-  /** What is shown, for those who cannot see it. */
+  /** Text alternative of the plot. */
   readonly title: string
   readonly x: PlotAxis
   readonly y: PlotAxis
   readonly series: readonly PlotSeries[]
-  /** Whether points are marked and say their value when pointed at; not for dense timelines. */
+  /** Whether points have markers and show their value on hover; not for dense timelines. */
   readonly hasMarkers: boolean
 }
 
-// Units of the drawing. It is about as wide as a phone: scaled down there by little, and up on a desktop.
+// Units of the drawing. It is about as wide as a phone, and scales up on a desktop.
 const WIDTH = 400
 const HEIGHT = 236
 const LEFT = 54
@@ -132,7 +132,7 @@ function line(plot: LinePlot, series: PlotSeries): string {
   }
 }
 
-/** A tenth of a unit is less than a pixel; more digits are only bytes. */
+/** A tenth of a unit is less than a pixel; more digits would only cost bytes. */
 function round(value: number): number {
   return Math.round(value * 10) / 10
 }

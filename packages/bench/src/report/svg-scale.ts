@@ -1,4 +1,4 @@
-/** How values are laid along an axis. */
+/** Kinds of axes. */
 export type ScaleKind = 'linear' | 'log'
 
 /** Places values along an axis. */
@@ -12,11 +12,11 @@ export interface Scale {
 
 /** A linear axis aims at this many intervals between labels. */
 const LINEAR_INTERVALS = 4
-/** Up to this many decades a log axis labels 1, 2 and 5 of each; beyond, powers of ten only, of which there are then two. */
+/** Up to this many decades a log axis labels 1, 2 and 5 of each; beyond, only powers of ten. */
 const DENSE_DECADES = 2.2
 const MANTISSAS = [1, 2, 5]
 
-/** Whether a scale of this kind has a place for the value: a log scale has none for zero and below. */
+/** Whether a scale of this kind can show the value: a log scale cannot show zero and below. */
 export function isPlottable(kind: ScaleKind, value: number): boolean {
   return Number.isFinite(value) && (kind === 'linear' || value > 0)
 }
@@ -24,7 +24,7 @@ export function isPlottable(kind: ScaleKind, value: number): boolean {
 /**
  * A scale that holds all values: a linear one starts at zero, so that heights compare as the numbers do; a log one ends
  * at round numbers.
- * @param values Those without a place on such a scale are left out of account.
+ * @param values Those that such a scale cannot show are ignored.
  */
 export function createScale(kind: ScaleKind, values: readonly number[]): Scale {
   const plottable = values.filter((value) => isPlottable(kind, value))
@@ -46,7 +46,7 @@ export function createTierScale(kind: ScaleKind, values: readonly number[]): Sca
 function linearScale(values: readonly number[]): Scale {
   const step = roundStep(Math.max(...values, 0) / LINEAR_INTERVALS)
   const count = Math.max(1, Math.ceil(Math.max(...values, 0) / step - 1e-9))
-  // Multiplied, not added up: 0.1 + 0.2 is no label.
+  // Multiplied, not summed: 0.1 + 0.2 is not a valid label.
   const ticks = Array.from({ length: count + 1 }, (_, index) => Number((index * step).toPrecision(12)))
   return { kind: 'linear', ticks, at: (value) => value / (count * step) }
 }
@@ -75,7 +75,7 @@ function roundOutwards(value: number, direction: -1 | 1): number {
   const candidates = [decade - 1, decade, decade + 1].flatMap((power) =>
     MANTISSAS.map((mantissa) => Number(`${mantissa}e${power}`)),
   )
-  // The factors forgive what logarithms round away.
+  // The factors compensate rounding errors of logarithms.
   return direction === -1
     ? Math.max(...candidates.filter((candidate) => candidate <= value * 1.000_001))
     : Math.min(...candidates.filter((candidate) => candidate >= value * 0.999_999))

@@ -2,13 +2,13 @@ import { cellOf, type ResultColumn, type ResultRow } from '../results/result.js'
 import { formatCell } from './format-cell.js'
 
 const GAP = '  '
-/** Where standard output is no terminal. */
+/** Width when standard output is not a terminal. */
 const DEFAULT_WIDTH = 160
 
 /**
- * The rows as aligned text. A table that is too wide is cut into several below each other, each with the columns that
- * identify a row; columns in which nothing was measured are left out.
- * @param width Characters per line; one column beside the identity is printed however narrow that is.
+ * The rows as aligned text. A wide table is split into several below each other, each with the columns that identify a
+ * row. Columns without a measurement are left out.
+ * @param width Characters per line; at least one column beside the identity is printed.
  */
 export function tableText(
   columns: readonly ResultColumn[],

@@ -6,7 +6,7 @@ import { csvText } from './csv.js'
 import { htmlText } from './html.js'
 import { svgText } from './svg-file.js'
 
-/** Writes a record with everything in it. @param file `-` is standard output. @throws {RunError} */
+/** Writes the complete record. @param file `-` is standard output. @throws {RunError} */
 export function writeJson(record: object, file: string, stdout: ProgressOutput): void {
   writeOutput('--json', `${JSON.stringify(record, null, 2)}\n`, file, stdout)
 }
@@ -21,7 +21,11 @@ export function writeHtml(record: ResultRecord, file: string, stdout: ProgressOu
   writeOutput('--html', htmlText(record), file, stdout)
 }
 
-/** Writes the main plot as a picture. @param file `-` is standard output. @throws {RunError} also when there is nothing to plot. */
+/**
+ * Writes the main plot as SVG.
+ * @param file `-` is standard output.
+ * @throws {RunError} also without anything to plot.
+ */
 export function writeSvg(record: ResultRecord, file: string, stdout: ProgressOutput): void {
   writeOutput('--svg', svgText(record), file, stdout)
 }

@@ -4,7 +4,7 @@ import type { ClientsConfig, ClientsReport } from './clients-report.js'
 import type { ResultColumn, ResultRecord, ResultRow } from './result.js'
 import type { RunRecord } from './run-record.js'
 
-/** What the `clients` scenario writes: one run, no table. */
+/** The JSON of the `clients` scenario: one run, no table. */
 export interface ClientsRecord
   extends RunRecord,
     Omit<ClientsReport, 'results' | 'broker' | 'total'>,
@@ -64,7 +64,7 @@ export const CLIENTS_IDENTITY: readonly string[] = [
   'messageSize',
 ]
 
-/** Whether this is a file of the `clients` scenario. */
+/** Whether this is a result of the `clients` scenario. */
 export function isClientsRecord(value: unknown): value is ClientsRecord {
   if (typeof value !== 'object' || value === null) return false
   const record = value as Readonly<Record<string, unknown>>
@@ -74,12 +74,12 @@ export function isClientsRecord(value: unknown): value is ClientsRecord {
   )
 }
 
-/** What a row is called: on a broker it is another target, so that two brokers can be compared with each other. */
+/** Name of a row. Each broker is another target, so that you can compare two brokers. */
 export function clientsTarget(transport: string, broker: BrokerKind): string {
   return broker === 'memory' ? `webmq-${transport}` : `webmq-${transport}+${broker}`
 }
 
-/** The run as a table of one row, so that it can be written, plotted and compared like the others. */
+/** The run as a table of one row, which can be written, plotted and compared like others. */
 export function clientsRecord(record: ClientsRecord): ResultRecord {
   const { config, results, rates, server, broker, total, generator } = record
   const missingCount = results.expectedCount - results.deliveredCount
@@ -103,7 +103,7 @@ export function clientsRecord(record: ClientsRecord): ResultRecord {
     serverCpuSeconds: server.cpuSeconds,
     deliveriesPerServerCpuSecond: server.deliveriesPerCpuSecond,
     brokerCpuSeconds: broker?.cpuSeconds ?? null,
-    // Of one server by itself it would say the same.
+    // For a single server the columns would be equal.
     deliveriesPerTotalCpuSecond: config.broker === 'memory' ? null : (total?.deliveriesPerCpuSecond ?? null),
     serverRssBytes: server.rssBytes,
     latencyMs: results.latencyMs,

@@ -18,7 +18,7 @@ export interface ClientsConfig {
   /** Bytes of JSON. */
   readonly messageSize: number
   readonly broker: BrokerKind
-  /** Of one that was given, without passwords; absent: one of the run's own. */
+  /** Address of the given broker, without passwords; absent: the run starts its own. */
   readonly brokerAddress?: string
   readonly transport: ServerOptions['transport']
   readonly seed: number
@@ -61,26 +61,26 @@ export interface ClientsResults {
 /** Whether the figures are the server's. */
 export type Verdict = 'ok' | 'generator saturated'
 
-/** The result with what is needed to judge it. */
+/** The result with the facts to judge it. */
 export interface ClientsReport {
   readonly verdict: Verdict
   /** As a sentence; `null` when the verdict is `ok`. */
   readonly verdictReason: string | null
   readonly results: ClientsResults
-  /** Per second of the window, of what happened within it. */
+  /** Per second of the window; counts only events within it. */
   readonly rates: {
     readonly publishedPerSecond: number
     readonly expectedPerSecond: number
     readonly deliveredPerSecond: number
   }
-  /** Anything but zero here needs an explanation. */
+  /** Any value above zero needs an explanation. */
   readonly irregularities: {
     readonly unexpectedCount: number
     readonly publishErrorCount: number
     readonly unacknowledgedCount: number
     readonly firstPublishError: string | null
     readonly reconnectCount: number
-    /** Times that a client was told that it may have missed messages. */
+    /** Times that the server told a client that it may have missed messages. */
     readonly gapCount: number
     /** Errors that the client library reported on its own. */
     readonly clientErrorCount: number
@@ -92,10 +92,10 @@ export interface ClientsReport {
     readonly rssBytes: number
   }
   readonly broker: {
-    /** `null` when it is part of the servers, or not ours. */
+    /** `null` when it is part of the servers, or was given by address. */
     readonly cpuSeconds: number | null
   }
-  /** Servers and broker together; `null` when the broker is not ours. */
+  /** Servers and broker together; `null` when the broker was given by address. */
   readonly total: {
     readonly cpuSeconds: number | null
     readonly deliveriesPerCpuSecond: number | null

@@ -1,11 +1,11 @@
 import type { ResultColumn } from './result.js'
 
-/** Columns that several scenarios have; each scenario's table is a choice of these and its own. */
+/** Columns that several scenarios share; each scenario's table picks from these and adds its own. */
 const TARGET: ResultColumn = { key: 'target', title: 'Target', unit: '', format: 'text' }
 const MODE: ResultColumn = { key: 'mode', title: 'Mode', unit: '', format: 'text' }
 const SUBSCRIBERS: ResultColumn = { key: 'subscribers', title: 'Connections', unit: '', format: 'count' }
 
-/** What identifies a row in every scenario. */
+/** Columns that identify a row in every scenario. */
 export const IDENTITY_COLUMNS = [TARGET, MODE, SUBSCRIBERS] as const
 
 /** Throughput of fan-out. */
@@ -15,7 +15,7 @@ export const DELIVERY_COLUMNS = [
   { key: 'bytesPerSecond', title: 'Bandwidth', unit: 'B/s', format: 'bytesPerSecond', better: 'higher' },
 ] as const satisfies readonly ResultColumn[]
 
-/** What a delivery costs. */
+/** Cost of a delivery. */
 export const DELIVERY_COST_COLUMN = {
   key: 'deliveriesPerServerCpuSecond',
   title: 'Deliveries/CPU s',
@@ -24,7 +24,7 @@ export const DELIVERY_COST_COLUMN = {
   better: 'higher',
 } as const satisfies ResultColumn
 
-/** Where one node publishes and another delivers: what that costs altogether, and each process. */
+/** Cost where one node publishes and another delivers: in total, and by process. */
 export const RELAY_COLUMNS = [
   {
     key: 'deliveriesPerTotalCpuSecond',
@@ -39,20 +39,20 @@ export const RELAY_COLUMNS = [
   { key: 'brokerCpuSeconds', title: 'Broker CPU', unit: 's', format: 'seconds', better: 'lower' },
 ] as const satisfies readonly ResultColumn[]
 
-/** Nothing may hide behind a median here. */
+/** The worst run of each, because losses must not hide behind a median. */
 export const LOSS_COLUMNS = [
   { key: 'gapCount', title: 'Gaps', unit: '', format: 'count', better: 'lower', repeats: 'max' },
   { key: 'duplicateCount', title: 'Duplicates', unit: '', format: 'count', better: 'lower', repeats: 'max' },
 ] as const satisfies readonly ResultColumn[]
 
-/** What the server has used. */
+/** Resources of the server. */
 export const SERVER_COLUMNS = [
   { key: 'serverCpuSeconds', title: 'Server CPU', unit: 's', format: 'seconds', better: 'lower' },
   { key: 'serverRssBytes', title: 'Server RSS', unit: 'B', format: 'bytes', better: 'lower' },
   { key: 'serverEventLoopLagMs.p99', title: 'Event-loop lag p99', unit: 'ms', format: 'ms', better: 'lower' },
 ] as const satisfies readonly ResultColumn[]
 
-/** What the generator has used, and the judgement. */
+/** Resources of the generator, and the verdict. */
 export const JUDGEMENT_COLUMNS = [
   { key: 'generatorCpuSeconds', title: 'Generator CPU', unit: 's', format: 'seconds' },
   { key: 'generatorUtilization', title: 'Generator busy', unit: '', format: 'percent' },

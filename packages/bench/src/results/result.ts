@@ -31,11 +31,11 @@ export interface ResultColumn {
   readonly format: ColumnFormat
   /** Which direction is good; absent where neither is (identity, settings). For comparisons and colours. */
   readonly better?: 'higher' | 'lower'
-  /** Which of the repeats stands in the row: losses must not hide behind a median. Absent: the median. */
+  /** Which of the repeats is in the row: losses must not hide behind a median. Absent: the median. */
   readonly repeats?: 'max' | 'min'
 }
 
-/** What a cell can be; `null`: not measured, or it has no meaning here. */
+/** The value of a cell; `null`: not measured, or without meaning here. */
 export type Cell = string | number | null
 
 /** The percentiles of one distribution, in milliseconds. */
@@ -49,9 +49,9 @@ export interface LatencyMs {
 }
 
 /**
- * Whether the figures are the server's. `generator saturated`: the load generator was the bound, the figures tell about
- * it. `lost messages`: something that was published did not arrive, or did not arrive in order. `server saturated`: the
- * server did not keep up with the load that was offered. `failed`: no figures, `verdictReason` says why.
+ * Whether the figures are the server's. `generator saturated`: the load generator was the limit, so the figures are its
+ * own. `lost messages`: published messages did not arrive, or not in order. `server saturated`: the server did not keep
+ * up with the offered load. `failed`: no figures, `verdictReason` says why.
  */
 export type RowVerdict = 'ok' | 'generator saturated' | 'lost messages' | 'server saturated' | 'failed'
 
@@ -74,14 +74,14 @@ export interface ResultRow {
   readonly deliveriesPerSecond: number | null
   /** Payload bytes that arrived, per second. */
   readonly bytesPerSecond: number | null
-  /** Messages that a connection should have got and has not. */
+  /** Messages that a connection should have received and did not. */
   readonly gapCount: number | null
   readonly duplicateCount: number | null
   /** User and system time of all threads of the server. */
   readonly serverCpuSeconds: number | null
   readonly deliveriesPerServerCpuSecond: number | null
   readonly serverRssBytes: number | null
-  /** `null` in a flood: there it would tell how long the queue was. */
+  /** `null` in a flood, where it would only show the length of the queue. */
   readonly latencyMs: LatencyMs | null
   /** How late timers fired in the server's event loop; `null` for a server that has none. */
   readonly serverEventLoopLagMs: LatencyMs | null
@@ -104,11 +104,11 @@ export interface ResultRow {
 export interface ResultSeries {
   readonly target: string
   readonly subscribers: number
-  /** What else identifies its row, by column key: `{ mode: 'flood', ratePerSecond: 100 }`. */
+  /** Further values that identify its row, by column key: `{ mode: 'flood', ratePerSecond: 100 }`. */
   readonly condition?: Readonly<Record<string, number | string>>
   /** 1 is the first. */
   readonly repeat: number
-  /** What the values are: `deliveries`. */
+  /** Name of the values: `deliveries`. */
   readonly title: string
   /** As in {@link ResultColumn}. */
   readonly unit: string
@@ -116,30 +116,32 @@ export interface ResultSeries {
   readonly points: readonly { readonly atMs: number; readonly value: number }[]
 }
 
-/** What a scenario of targets and tiers has measured; everything that can be printed, plotted or compared. */
+/** The result of a scenario of targets and tiers: everything to print, plot or compare. */
 export interface ScenarioResult {
   readonly scenario: string
   /** In the order of the table. The first ones identify a row, see `identity`. */
   readonly columns: readonly ResultColumn[]
-  /** Keys of the columns that identify a row, such as `target`, `mode`, `subscribers`: rows of two results are compared by them. */
+  /**
+   * Keys of the columns that identify a row, such as `target`, `mode`, `subscribers`. `compare` matches rows by them.
+   */
   readonly identity: readonly string[]
   /** Medians: one row per target and tier. */
   readonly rows: readonly ResultRow[]
-  /** Every single measurement in the order it was made, `repeat` and `order` added; `spread` is empty. */
+  /** Every single measurement in order, with `repeat` and `order`; `spread` is empty. */
   readonly runs: readonly ResultRow[]
   readonly series?: readonly ResultSeries[]
-  /** What a reader has to know about the method or the outcome, one sentence each. */
+  /** Notes on the method or the outcome, one sentence each. */
   readonly notes: readonly string[]
 }
 
-/** A result with everything that is needed to make it again; what is written to files. */
+/** A result with everything needed to reproduce it, as written to files. */
 export interface ResultRecord extends ScenarioResult {
   /** The exact command line. */
   readonly command: string
   readonly machine: MachineInfo
   /** Every setting, defaults filled in. */
   readonly config: Readonly<Record<string, unknown>>
-  /** Version of each target, as it says itself. */
+  /** Version of each target, as it reports it. */
   readonly versions: Readonly<Record<string, string>>
   readonly assertions: readonly AssertionResult[]
 }

@@ -1,7 +1,7 @@
 import type { AssertionResult } from '../assertions.js'
 import type { MachineInfo } from '../measure/machine.js'
 
-/** What the JSON file of a run holds. */
+/** The JSON file of a run. */
 export interface RunRecord {
   /** The exact command line; with `config` and `machine` it can be run again. */
   readonly command: string
@@ -10,6 +10,6 @@ export interface RunRecord {
   readonly config: object
   readonly results: object
   readonly assertions: readonly AssertionResult[]
-  /** What the scenario adds: rates, costs, verdict. */
+  /** Members that the scenario adds: rates, costs, verdict. */
   readonly [section: string]: unknown
 }

@@ -25,7 +25,7 @@ interface FanOutConfig extends TrialConfig {
   readonly modes: readonly BrokerKind[]
   /** Messages per turn of the publisher's event loop. */
   readonly batch: number
-  /** What webmq lets wait for one connection; absent: its default. */
+  /** WebMQ's limit of pending bytes per connection; absent: its default. */
   readonly maxOutbox?: number
   /** Messages under way between two nodes. */
   readonly inFlight: number
@@ -35,16 +35,16 @@ const FLOOD_NOTE =
   'Nothing may be lost: the publisher waits while too much waits in the server. webmq-native and raw say so themselves; of the others what waits is asked for once per turn (at most 4 MiB per connection, 256 MiB in all).'
 const RELAYS = BROKER_KINDS.filter((kind) => kind !== 'memory')
 
-/** What is lost in a flood is found at its end: latency and the fan-out of each message would only cost. */
+/** A flood counts losses at its end; recording latency and the fan-out of each message would only cost CPU. */
 const COUNT = { latency: false, fanout: false } as const
-/** What a server of ours lets wait for a connection by default. */
+/** WebMQ's default limit of pending bytes per connection. */
 const DEFAULT_MAX_OUTBOX_BYTES = 1024 * 1024
 /** A frame's header and the protocol's: key and position. */
 const MAX_FRAME_OVERHEAD_BYTES = 64
 
 const fanOut: TrialScenario<FanOutConfig> = {
   name: 'fanout',
-  summary: 'one publisher as fast as it can, every connection gets every message',
+  summary: 'one publisher at full speed; every connection gets every message',
   examples: [
     ['--tiers 10,100,1000', 'three tiers'],
     ['--target webmq-native,uws,raw --tiers 100,1000,5000 --repeat 5', 'beside uWebSockets.js and the physical limit'],
@@ -81,7 +81,11 @@ const fanOut: TrialScenario<FanOutConfig> = {
         ['memory'],
       )
       .option('--batch <n>', "messages per turn of the publisher's event loop", positiveInteger, 64)
-      .option('--max-outbox <bytes>', 'what webmq lets wait for a connection (default: its own)', positiveInteger)
+      .option(
+        '--max-outbox <bytes>',
+        "WebMQ's limit of pending bytes per connection (default: its own)",
+        positiveInteger,
+      )
       .option(
         '--in-flight <n>',
         'messages under way between two nodes (default: as many as may wait for a connection)',
@@ -92,7 +96,7 @@ const fanOut: TrialScenario<FanOutConfig> = {
     checkTickSize(common)
     const isPossible = mode.some((one: BrokerKind) => common.targets.some((choice) => canMeasure(one, choice)))
     if (!isPossible) throw new UsageError(`--mode ${mode.join(',')} is for targets of webmq`)
-    // What is under way cannot be more than what may wait: nobody is cut off, however far behind.
+    // Messages under way never exceed the pending limit of a connection, so no connection is closed as too slow.
     const fitting = Math.floor((maxOutbox ?? DEFAULT_MAX_OUTBOX_BYTES) / (common.payload + MAX_FRAME_OVERHEAD_BYTES))
     const isRelayed = mode.some((one: BrokerKind) => one !== 'memory')
     return {
@@ -115,7 +119,7 @@ const fanOut: TrialScenario<FanOutConfig> = {
   },
 }
 
-/** What one window shows, measured the same way whatever publishes. */
+/** Measures one window, the same way for every publisher. */
 type Flood = (seconds: number, phase: string, firstSeq?: number) => Promise<FanOutWindow>
 
 async function measureFlood({
@@ -197,7 +201,7 @@ function modes(text: string): BrokerKind[] {
 }
 
 /**
- * Tests 8, 10 and 11: the rate at which one server delivers when it is flooded, by itself or from another node, and what a delivery
- * costs.
+ * WSE's tests 8, 10 and 11: the delivery rate of one flooded server, published by itself or by another node, and the
+ * cost of a delivery.
  */
 export const fanOutScenario = createTrialScenario(fanOut)

@@ -8,7 +8,7 @@ import { INBOUND_COLUMNS, INBOUND_NOTE, measureInbound } from '../trials/inbound
 import { checkOrderSize, names, type TrialConfig } from '../trials/trial-options.js'
 import type { TrialScenario } from '../trials/trial-scenario.js'
 
-/** How the same message is written, by `--format`. */
+/** Encodings of the same message, by `--format`. */
 const FORMATS = ['json', 'msgpack', 'compressed'] as const
 type Format = (typeof FORMATS)[number]
 
@@ -16,18 +16,18 @@ interface FormatsConfig extends TrialConfig {
   readonly formats: readonly Format[]
 }
 
-/** What a target has to be able to do for a format. */
+/** Abilities that a target needs for a format. */
 const NEEDS: Readonly<Record<Format, TargetAbility | null>> = {
   json: null,
   msgpack: 'binary',
   compressed: 'compression',
 }
-/** RFC 7692 §7.2.1: the end of a flushed block, which a message is sent without. */
+/** RFC 7692 §7.2.1: the end of a flushed block, which stays off the wire. */
 const FLUSHED_TAIL_BYTES = 4
 
 const formats: TrialScenario<FormatsConfig> = {
   name: 'formats',
-  summary: 'as throughput, the same message as JSON, as MessagePack and compressed (permessage-deflate)',
+  summary: 'like throughput, with the same message as JSON, as MessagePack and compressed (permessage-deflate)',
   examples: [
     ['--tiers 100,1000', 'all formats'],
     ['--format json,msgpack --target webmq-native,uws', 'without compression'],
@@ -86,7 +86,7 @@ async function frameOf(
   return { frame: { base64: bytes.toString('base64'), binary: false, compressed: true }, bytes: bytes.length }
 }
 
-/** msgpackr is there for development only. */
+/** msgpackr is a development dependency. */
 async function packed(message: object): Promise<Uint8Array> {
   const { pack } = await import('msgpackr').catch((cause: unknown) => {
     throw new RunError('--format msgpack needs the development dependencies of webmq-bench', { cause })
@@ -99,5 +99,5 @@ function isAble(spec: TargetSpec, format: Format): boolean {
   return need === null || spec.abilities.includes(need)
 }
 
-/** Test 5: what a message costs in each format. */
+/** WSE's test 5: the cost of a message in each format. */
 export const formatsScenario = createTrialScenario(formats)

@@ -16,7 +16,7 @@ interface HoldConfig extends TrialConfig {
 
 const hold: TrialScenario<HoldConfig> = {
   name: 'hold',
-  summary: 'connections that stay and ping now and then: how many survive',
+  summary: 'idle connections with occasional pings: how many survive',
   examples: [
     ['--tiers 1000,10000', '30 s, a ping every 5 s'],
     ['--tiers 10000 --duration 300 --ping-interval 25', 'longer'],

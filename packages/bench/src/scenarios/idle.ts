@@ -8,21 +8,23 @@ import type { TrialConfig } from '../trials/trial-options.js'
 import { type Measured, per, type TrialContext, type TrialScenario } from '../trials/trial-scenario.js'
 import { judge } from '../trials/verdict.js'
 
-/** Made before the first look: pools, code and tables that the first connections bring are not theirs alone. */
+/** Connections made before the first sample, because the first ones also allocate pools, code and tables. */
 const FIRST_SHARE = 0.1
-/** Connections that come and go before the first look, never more at once than there are then: compilers, pools. */
+/**
+ * Connections that come and go before the first sample, never more at once than it counts, to warm compilers and pools.
+ */
 const WARMUP_CONNECTIONS = 5_000
 const MAX_WARMUP_ROUNDS = 20
 /**
- * V8's young generation grows in steps of megabytes while connections come, up to 16 MiB a half, and shrinks when nothing has
- * happened for some 40 s. It has its size from the start here: how full it is says nothing about connections.
+ * V8's young generation grows in steps of megabytes while connections come, up to 16 MiB per half, and shrinks after
+ * about 40 s of rest. Here it has its full size from the start, so it does not count as memory of connections.
  */
 const FULL_YOUNG_GENERATION = '--min-semi-space-size=16'
 const SETTLE_MS = 500
 
 const idle: TrialScenario<TrialConfig> = {
   name: 'idle',
-  summary: 'connections that listen and do nothing: the memory of one, and what they cost while nothing happens',
+  summary: 'connections that listen and do nothing: memory of one, and CPU of all',
   examples: [['--tiers 1000,10000', 'memory per connection at two tiers']],
   abilities: [],
   defaults: { targets: ['webmq-native', 'uws', 'ws', 'raw'], tiers: [1_000, 5_000, 10_000], duration: 5 },
@@ -95,5 +97,5 @@ async function settledRssBytes({ target }: Trial, isNode: boolean, signal: Abort
   return processUsage(target.pid).rssBytes
 }
 
-/** What a connection costs that does nothing. */
+/** Memory of an idle connection. */
 export const idleScenario = createTrialScenario(idle)

@@ -10,15 +10,15 @@ import { type Measured, per, type TrialContext, type TrialScenario } from '../tr
 import { judge } from '../trials/verdict.js'
 
 interface LimitConfig extends TrialConfig {
-  /** No more than this is tried. */
+  /** The search ends here. */
   readonly max: number
   /** Server processes that the connections are spread over. */
   readonly backends: number
-  /** Seconds that connections have to last. */
+  /** Seconds that connections must last. */
   readonly hold: number
 }
 
-/** One number of connections that was tried. */
+/** The attempt of one number of connections. */
 interface Attempt {
   readonly connections: number
   readonly connectsPerSecond: number | null
@@ -29,13 +29,13 @@ interface Attempt {
   readonly failure: string | null
 }
 
-/** Of the limit: how near the search comes to it. */
+/** Precision of the search, as a share of the limit. */
 const PRECISION_RATIO = 0.02
 const CONNECT_TIMEOUT_MS = 20_000
 
 const limit: TrialScenario<LimitConfig> = {
   name: 'limit',
-  summary: 'the most connections that last: doubles until some fail, then halves the distance',
+  summary: 'the most connections that last: doubles until some fail, then bisects',
   examples: [
     ['', 'one server process, from 1,000 connections on'],
     ['--backends 3 --max 60000', 'several server processes'],
@@ -54,9 +54,9 @@ const limit: TrialScenario<LimitConfig> = {
   ],
   addOptions(command) {
     command
-      .option('--max <n>', 'no more than this is tried', positiveInteger, 100_000)
-      .option('--backends <n>', 'server processes that the connections are spread over', positiveInteger, 1)
-      .option('--hold <s>', 'seconds that connections have to last', nonNegativeNumber, 2)
+      .option('--max <n>', 'the largest number to try', positiveInteger, 100_000)
+      .option('--backends <n>', 'server processes for the connections', positiveInteger, 1)
+      .option('--hold <s>', 'seconds that connections must last', nonNegativeNumber, 2)
   },
   readConfig: (common, { max, backends, hold }) => ({ ...common, max, backends, hold }),
   cases: ({ tiers }) => tiers.map((subscribers) => ({ mode: 'probe', subscribers, fields: {} })),
@@ -148,5 +148,5 @@ async function attemptConnections(
   }
 }
 
-/** Test 7: how many connections there can be. */
+/** WSE's test 7: the most connections. */
 export const limitScenario = createTrialScenario(limit)

@@ -11,7 +11,7 @@ interface MatrixConfig extends TrialConfig {
 
 const matrix: TrialScenario<MatrixConfig> = {
   name: 'matrix',
-  summary: 'as throughput, for every payload size at every number of connections',
+  summary: 'like throughput, for every payload size at every number of connections',
   examples: [
     ['--tiers 100,1000,5000', '64 B to 64 KB'],
     ['--payloads 64,1024 --tiers 100', 'two sizes'],
@@ -46,5 +46,5 @@ const matrix: TrialScenario<MatrixConfig> = {
   },
 }
 
-/** Test 4: payload size against connections. */
+/** WSE's test 4: payload sizes by connections. */
 export const matrixScenario = createTrialScenario(matrix)

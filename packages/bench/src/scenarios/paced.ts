@@ -100,5 +100,5 @@ async function measurePaced({ config, testCase, progress, startTrial }: TrialCon
   }
 }
 
-/** A load that is offered at a fixed rate: what it costs, and how late it is. */
+/** A load at a fixed rate: its cost and its latency. */
 export const pacedScenario = createTrialScenario(paced)

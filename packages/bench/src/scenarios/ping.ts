@@ -18,7 +18,7 @@ const PING_TIMEOUT_MS = 60_000
 
 const ping: TrialScenario<PingConfig> = {
   name: 'ping',
-  summary: 'all connections ping at once, each its next when the last is answered',
+  summary: 'all connections ping at once; each sends its next ping when the last is answered',
   examples: [
     ['--tiers 100,1000,5000', '50 pings per connection'],
     ['--tiers 1 --pings 5000', 'one connection: the round trip of an idle server'],
@@ -38,9 +38,9 @@ const ping: TrialScenario<PingConfig> = {
   ],
   addOptions(command) {
     command
-      .option('--pings <n>', 'pings of each connection', positiveInteger, 50)
+      .option('--pings <n>', 'pings per connection', positiveInteger, 50)
       .addOption(
-        new Option('--kind <name>', "app: a message that is answered; ws: WebSocket's own")
+        new Option('--kind <name>', "app: a message with an answer; ws: WebSocket's own ping")
           .choices(['app', 'ws'])
           .default('app'),
       )
@@ -95,5 +95,5 @@ async function measurePing({
   }
 }
 
-/** Test 2: round trips while everyone asks at once. */
+/** WSE's test 2: round trips while all connections ping at once. */
 export const pingScenario = createTrialScenario(ping)

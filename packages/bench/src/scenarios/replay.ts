@@ -17,25 +17,25 @@ interface ReplayConfig extends TrialConfig {
   readonly messages: number
   /** Live messages per second. */
   readonly rate: number
-  /** With and without a replay, so many of each. */
+  /** This many windows with a replay, and as many without. */
   readonly windows: number
 }
 
 const LOG_KEY = 'bench.log'
-/** Longer than any run takes: all of the log. */
+/** Longer than any run, so it covers the whole log. */
 const REWIND_MS = 3_600_000
 const FILL_PER_SECOND = 20_000
 const FILL_TIMEOUT_MS = 60_000
 const FILL_POLL_MS = 50
-/** Of each read of the client that is replayed to. */
+/** Timeout of each read of the replaying client. */
 const READ_TIMEOUT_MS = 10_000
 const REPLAY_MARGIN_MS = 60_000
-/** Key, position and what a node keeps beside, generously. */
+/** Overhead per message: key, position and the node's own data, as a generous estimate. */
 const BYTES_BESIDE_PAYLOAD = 1_024
 
 const replay: TrialScenario<ReplayConfig> = {
   name: 'replay',
-  summary: 'a long log is replayed to one client: how fast, what it takes, and what the others notice',
+  summary: 'a replay of a long log to one client: its speed, its cost, and its effect on the others',
   examples: [
     ['', '100,000 messages, 200 live messages/s to 100 others'],
     ['--messages 1000000 --tiers 1000', 'a longer log, more connections'],
@@ -71,7 +71,7 @@ const replay: TrialScenario<ReplayConfig> = {
     command
       .option('--messages <n>', 'messages in the log', positiveInteger, 100_000)
       .option('--rate <n>', 'live messages per second, to each of the others', positiveNumber, 200)
-      .option('--windows <n>', 'windows with a replay and without, in turn, so many of each', positiveInteger, 3)
+      .option('--windows <n>', 'windows of each kind: with a replay and without, in turn', positiveInteger, 3)
   },
   readConfig(common, values) {
     checkTickSize(common)
@@ -93,7 +93,7 @@ const replay: TrialScenario<ReplayConfig> = {
 async function measureReplay(context: TrialContext<ReplayConfig>): Promise<Measured> {
   const { config, testCase, progress, startTrial } = context
   const { messages, windows, rate, duration, payload } = config
-  // What is live is logged too.
+  // Live messages are logged too.
   const maxMessages = messages + Math.ceil(rate * duration * 2 * windows) + messages
   const trial = await startTrial({
     history: [`#=${maxMessages}`],
@@ -114,7 +114,7 @@ async function measureReplay(context: TrialContext<ReplayConfig>): Promise<Measu
   const window = async (phase: string) =>
     await measureFanOut(
       trial,
-      // Unthrottled: who publishes does not wait for who is replayed to.
+      // The publisher does not wait for the replaying client.
       async ({ target }) =>
         await target.publishPaced({ perSecond: rate, durationMs, payloadBytes: payload, isThrottled: false }),
       { count: { latency: true, fanout: false }, durationMs, firstSeq: undefined, progress, phase },
@@ -152,7 +152,7 @@ async function measureReplay(context: TrialContext<ReplayConfig>): Promise<Measu
   const liveLostCount = all.reduce((sum, { lostCount }) => sum + lostCount, 0)
   const generatorUtilization = Math.max(
     ...all.map((one) => one.generatorUtilization),
-    // The client that is replayed to is one thread.
+    // The replaying client is one thread.
     ...replays.map(({ cpuUs, durationUs }) => cpuUs / durationUs),
   )
   return {
@@ -191,7 +191,7 @@ async function measureReplay(context: TrialContext<ReplayConfig>): Promise<Measu
 }
 
 /**
- * Publishes what will be replayed, as a client does; resolves when the server has taken all of it.
+ * Publishes the messages to replay, as a client; resolves when the server has accepted all of them.
  * @throws {RunError} when it does not.
  */
 async function fill(trial: Trial, { messages, payload }: ReplayConfig): Promise<void> {
@@ -227,5 +227,5 @@ function together(windows: readonly FanOutWindow[]): LatencyMs {
   }
 }
 
-/** What a long replay costs the server and the others. */
+/** The cost of a long replay to the server and the others. */
 export const replayScenario = createTrialScenario(replay)

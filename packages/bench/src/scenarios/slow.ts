@@ -22,7 +22,7 @@ interface SlowConfig extends TrialConfig {
 
 const slow: TrialScenario<SlowConfig> = {
   name: 'slow',
-  summary: 'a share of the connections stops reading: what becomes of the others, of the memory and of the slow ones',
+  summary: 'a share of the connections stops reading: the effect on the others, on memory and on the slow ones',
   examples: [
     ['--tiers 1000 --share 0,0.1,0.5', '1,000 messages/s'],
     ['--payload 1000 --duration 20', 'more to pile up'],
@@ -69,7 +69,7 @@ async function measureSlow({ config, testCase, progress, startTrial }: TrialCont
   const durationMs = duration * 1_000
   const window = await measureFanOut(
     trial,
-    // Unthrottled: the server decides about slow readers, not the publisher.
+    // The publisher does not wait: the server must handle slow readers.
     async ({ target }) => await target.publishPaced({ perSecond: rate, durationMs, payloadBytes, isThrottled: false }),
     { count: { latency: true, fanout: false }, durationMs, firstSeq: undefined, progress, phase: 'publishing' },
   )
@@ -93,5 +93,5 @@ async function measureSlow({ config, testCase, progress, startTrial }: TrialCont
   }
 }
 
-/** What slow consumers cost the others. */
+/** The effect of slow consumers on the others. */
 export const slowScenario = createTrialScenario(slow)

@@ -17,15 +17,15 @@ interface StormConfig extends TrialConfig {
   readonly batch: number
 }
 
-/** Made and closed before: with fewer, the compiler of a target of Node is at work for most of what is measured. */
+/** Connections made and closed before. With fewer, V8 compiles during most of the measurement. */
 const WARMUP_CONNECTIONS = 5_000
-/** For what the compiler still has to do. */
+/** Pause for the rest of the compilation. */
 const SETTLE_MS = 250
 const SECRET_BYTES = 32
 
 const storm: TrialScenario<StormConfig> = {
   name: 'storm',
-  summary: 'connections as fast as they can be made: TCP, upgrade, token and the first message of the server',
+  summary: 'connections made as fast as possible: TCP, upgrade, token and the first message of the server',
   examples: [
     ['--tiers 100,1000,5000,10000', 'with a JWT each'],
     ['--target webmq-native,uws,ws --tiers 5000 --repeat 5', 'beside peers that check the same token'],
@@ -44,7 +44,7 @@ const storm: TrialScenario<StormConfig> = {
   ],
   addOptions(command) {
     command
-      .addOption(new Option('--auth <kind>', 'what a connection has to bring').choices(['jwt', 'none']).default('jwt'))
+      .addOption(new Option('--auth <kind>', 'credentials of a connection').choices(['jwt', 'none']).default('jwt'))
       .option(
         '--batch <n>',
         'connections at once; the next batch waits for the whole of the last',
@@ -110,5 +110,5 @@ async function measureStorm({
   }
 }
 
-/** Test 1: how fast connections are made, and what one costs. */
+/** WSE's test 1: connects per second, and the cost of one. */
 export const stormScenario = createTrialScenario(storm)

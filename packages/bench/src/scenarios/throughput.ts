@@ -6,7 +6,7 @@ import type { TrialScenario } from '../trials/trial-scenario.js'
 
 const throughput: TrialScenario<TrialConfig> = {
   name: 'throughput',
-  summary: 'every connection publishes JSON as fast as it can, to a key that nobody listens to',
+  summary: 'every connection publishes JSON at full speed, to a key without listeners',
   examples: [
     ['--tiers 100,1000,5000', '175 bytes each'],
     ["--assert 'webmq-native receivedPerServerCpuSecond@100 >= 1300000' --assert gapCount=0", 'in CI'],
@@ -35,5 +35,5 @@ const throughput: TrialScenario<TrialConfig> = {
   },
 }
 
-/** Test 3: how many messages of clients a server processes, and what one costs. */
+/** WSE's test 3: how many messages of clients a server processes, and the cost of one. */
 export const throughputScenario = createTrialScenario(throughput)

@@ -12,7 +12,7 @@ interface WildcardConfig extends TrialConfig {
   readonly publishes: number
 }
 
-/** Eight times what a router remembers: every publish finds its groups anew. */
+/** Eight times the router's match cache, so that every publish is matched anew. */
 const UNCACHED_KEYS = 131_072
 const NS_PER_US = 1_000
 
@@ -26,7 +26,7 @@ const nsColumn = (key: string, title: string): ResultColumn => ({
 
 const wildcard: TrialScenario<WildcardConfig> = {
   name: 'wildcard',
-  summary: 'what a publish costs that matches none of so many patterns',
+  summary: 'the cost of a publish that matches none of many patterns',
   examples: [
     ['--tiers 100,10000,1000000', 'three numbers of patterns'],
     ["--assert 'matchCostRatio <= 1.5'", 'in CI: flat from the fewest patterns to the most'],
@@ -113,5 +113,5 @@ async function measureWildcard({
   }
 }
 
-/** Whether finding the listeners of a message costs more when there are more patterns. */
+/** Whether matching costs more with more patterns. */
 export const wildcardScenario = createTrialScenario(wildcard)

@@ -1,13 +1,13 @@
 import { readSync, writeSync } from 'node:fs'
 
-/** The descriptor by which both nodes of a relay have the file of their {@link DeliveredCount}. */
+/** The descriptor of the {@link DeliveredCount} file in both nodes of a relay. */
 export const DELIVERED_COUNT_FD = 3
 
 const COUNT_BYTES = 8
 
 /**
- * A count that one process tells and another looks at: eight bytes of a file that both have inherited open. To tell costs the one a
- * `pwrite`, to look costs the other a `pread`, 1 to 2 us each, and neither waits for the other or wakes it.
+ * A count that one process writes and another reads: eight bytes of a file that both inherit. A write is a `pwrite`, a
+ * read a `pread`, 1 to 2 us each. Neither process waits for the other or wakes it.
  */
 export class DeliveredCount {
   readonly #fd: number

@@ -10,7 +10,7 @@ export function signToken(secret: string, userId: string, nowS: number): string 
 
 const EVERYTHING = [{ keys: ['#'], allow: ['listen', 'publish'] }]
 
-/** Whether a token has this secret's signature and has not expired: what targets without tokens of their own check. */
+/** Whether a token has this secret's signature and has not expired, for targets without their own check. */
 export function isTokenValid(secret: string, token: string, nowS: number): boolean {
   const [header, payload, given] = token.split('.')
   if (header === undefined || payload === undefined || given === undefined) return false

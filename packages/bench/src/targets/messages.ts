@@ -1,11 +1,11 @@
 import type { MicrosecondSummary } from '../loadgen/events.js'
 
 /**
- * What a target is asked and answers, one JSON object per line on its standard input and output. It is the same for Node
- * and for anything else: `webmq-raw` is a program in Rust.
+ * Commands and answers of a target, one JSON object per line on its standard input and output. They are the same for
+ * Node and for `webmq-raw`, a program in Rust.
  */
 export type TargetCommand =
-  /** As fast as it can without losing anything: waits while too much waits in the server. */
+  /** As fast as possible without loss: waits while too many bytes wait in the server. */
   | {
       readonly cmd: 'publish-flood'
       readonly durationMs: number
@@ -13,8 +13,8 @@ export type TargetCommand =
       readonly batch?: number
     }
   /**
-   * As fast as another node delivers it: no more than `maxInFlight` messages are under way from here to the sockets of that node's
-   * connections, as it tells by a `DeliveredCount`.
+   * As fast as another node delivers. At most `maxInFlight` messages are under way to the sockets of that node's
+   * connections, by its `DeliveredCount`.
    */
   | {
       readonly cmd: 'publish-relayed'
@@ -23,18 +23,18 @@ export type TargetCommand =
       readonly batch: number
       readonly maxInFlight: number
     }
-  /** On an absolute schedule: what is late does not make later messages late. */
+  /** On an absolute schedule: a late message does not delay later ones. */
   | {
       readonly cmd: 'publish-paced'
       readonly perSecond: number
       readonly durationMs: number
       readonly payloadBytes: number
-      /** Whether to wait while too much waits in the server; default true. With slow readers it would wait for them. */
+      /** Whether to wait while too many bytes wait in the server; default true. It would also wait for slow readers. */
       readonly isThrottled?: boolean
     }
-  /** To so many keys in turn, to which nobody listens: what finding that out costs. */
+  /** To this many keys without listeners, in turn: measures the cost of matching. */
   | { readonly cmd: 'publish-keys'; readonly count: number; readonly distinctKeys: number }
-  /** Collects garbage, so that memory can be compared. */
+  /** Collects garbage, to make memory comparable. */
   | { readonly cmd: 'collect' }
   | { readonly cmd: 'sample' }
   | { readonly cmd: 'quit' }
@@ -47,7 +47,7 @@ export interface TargetListening {
   readonly version: string
 }
 
-/** Answer to the publishing commands, when nothing waits in the server any more. */
+/** Answer to the publishing commands, once nothing waits in the server. */
 export interface Published {
   readonly event: 'published'
   readonly count: number
@@ -73,7 +73,7 @@ export interface KeysPublished {
 /** Answer to `sample`. */
 export interface TargetSample {
   readonly event: 'sample'
-  /** Since its start, all threads: what the kernel accounts to the process, as in `/proc/<pid>/stat`, but in microseconds. */
+  /** Since its start, all threads, by the kernel's accounting: as in `/proc/<pid>/stat`, but in microseconds. */
   readonly cpuUserUs: number
   readonly cpuSystemUs: number
   readonly rssBytes: number
@@ -90,28 +90,28 @@ export interface TargetSample {
   readonly connections: number
 }
 
-/** How a target is set up; the argument of its script, as JSON. */
+/** Settings of a target; the argument of its script, as JSON. */
 export interface TargetSettings {
   /** For targets of Node: flags of the process, which its program does not see. */
   readonly nodeFlags?: readonly string[]
-  /** HS256; a connection has to bring a token. Absent: anyone may connect. */
+  /** HS256; connections need a token. Absent: anyone may connect. */
   readonly jwtSecret?: string
   /** I/O threads, where there is a choice. */
   readonly threads?: number
   readonly compression?: boolean
-  /** What may wait for one connection before it is cut off; absent: the target's own default. */
+  /** Limit of waiting bytes before a connection is closed; absent: the target's own default. */
   readonly maxOutboxBytes?: number
-  /** Targets that drop in silence what waits too long keep it instead. */
+  /** Makes targets keep messages that they would silently drop. */
   readonly isLossless?: boolean
-  /** Where there are many nodes: how this one reaches the others. */
+  /** With several nodes: options that connect this one with the others. */
   readonly broker?: string
   readonly brokerNamespace?: string
   readonly brokerTimeoutMs?: number
   readonly mesh?: { readonly listen: string; readonly secret: string }
-  /** Bytes of each message, of a node that is to tell by a `DeliveredCount` how many it has delivered. */
+  /** Bytes of each message; makes the node report its deliveries by a `DeliveredCount`. */
   readonly toldPayloadBytes?: number
   readonly maxListensPerConnection?: number
-  /** Which keys WebMQ logs, as rules, and how much of all of them. */
+  /** WebMQ's history rules, and its limit over all keys. */
   readonly history?: readonly string[]
   readonly historyMaxMessages?: number
   readonly historyMaxBytes?: number

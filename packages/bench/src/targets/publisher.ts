@@ -15,14 +15,14 @@ type Paced = Extract<TargetCommand, { cmd: 'publish-paced' }>
 type Keys = Extract<TargetCommand, { cmd: 'publish-keys' }>
 
 const DEFAULT_BATCH = 64
-/** While a server has too much waiting, it is left alone for this long: looking costs CPU that would be its own. */
+/** Pause before checking an overfull server again, because each check costs its CPU. */
 const BACKOFF_MS = 1
 const MAX_DRAIN_US = 30_000_000
-/** A paced load that takes this many times its duration is given up: the count says how far it came. */
+/** A paced load that takes this many times its duration is abandoned; the count shows how far it came. */
 const GIVE_UP_FACTOR = 3
 const KEYS_PER_TURN = 1_000
 
-/** Publishes in a target's process, as an application in it would. */
+/** Publishes in a target's process, like an application in it. */
 export class Publisher {
   readonly #server: TargetServer
   #nextSeq = FIRST_SEQ
@@ -60,7 +60,8 @@ export class Publisher {
         await sleep(BACKOFF_MS)
         continue
       }
-      // Not awaited one by one: a round trip to the broker per batch would be the bound. What is delivered has been accepted.
+      // Not awaited one by one: a round trip to the broker per batch would be the limit. Delivered messages were
+      // accepted.
       unacceptedCount++
       void this.#publishAll(writers, atUs).then(() => unacceptedCount--)
       await turn()
@@ -102,13 +103,13 @@ export class Publisher {
     return { ...(await this.#published(firstSeq, startUs, isThrottled)), lateUs: summaryOf(late) }
   }
 
-  /** In one go but for a turn now and then: what is measured is the CPU time, not the rate. */
+  /** Runs in one go, with an occasional turn of the event loop: it measures CPU time, not the rate. */
   async keys({ count, distinctKeys }: Keys): Promise<KeysPublished> {
     const { publishTo } = this.#server
     if (publishTo === undefined) throw new Error('this target has no patterns')
     const payload = Buffer.from('{}')
     const keys = Array.from({ length: distinctKeys }, (_, index) => `bench.k${index}.silent.tick`)
-    // A first turn, unmeasured: compilers and caches.
+    // A first turn, not measured, warms compilers and caches.
     for (let index = 0; index < Math.min(count, KEYS_PER_TURN); index++)
       publishTo(keys[index % distinctKeys] ?? '', payload)
     await turn()
@@ -129,7 +130,7 @@ export class Publisher {
       await this.#server.publishBatch(writers, firstSeq, timeUs)
       return
     }
-    // Not awaited: how much waits is asked for before the next turn.
+    // Not awaited: the check of waiting bytes comes before the next turn.
     for (const [place, writer] of writers.entries()) void this.#server.publish(writer, firstSeq + place, timeUs)
   }
 
@@ -138,7 +139,7 @@ export class Publisher {
     return maxWaitingBytes !== undefined && this.#server.waitingBytes() > maxWaitingBytes()
   }
 
-  /** @param isDrained Whether to wait until nothing waits any more. */
+  /** @param isDrained Whether to wait until nothing waits in the server. */
   async #published(firstSeq: number, startUs: number, isDrained = true): Promise<Published> {
     const endUs = nowUs()
     while (isDrained && this.#server.waitingBytes() > 0 && nowUs() - endUs < MAX_DRAIN_US) await sleep(BACKOFF_MS)

@@ -12,15 +12,15 @@ import type {
 import { Publisher } from './publisher.js'
 import type { TargetServer } from './target-server.js'
 
-/** Time in which V8's threads sweep what a garbage collection has found. */
+/** Time for V8's threads to sweep after a garbage collection. */
 const SWEEP_MS = 200
 
-/** The settings that the bench has started this script with. */
+/** The settings of this script, from the bench. */
 export function targetSettings(): TargetSettings {
   return JSON.parse(process.argv[2] ?? '{}')
 }
 
-/** Answers the bench until it says `quit` or is gone; then the process ends. */
+/** Answers the bench until `quit` or until it has gone; then the process ends. */
 export function serveTarget(server: TargetServer): void {
   const meter = new EventLoopMeter()
   const publisher = new Publisher(server)
@@ -30,7 +30,7 @@ export function serveTarget(server: TargetServer): void {
         write({ event: 'error', message: error instanceof Error ? error.message : String(error) }),
       )
     })
-    // At once: the connections are the bench's, and a clean stop is not what is measured.
+    // Exits at once: the connections are the bench's, and a clean stop is not measured.
     .on('close', () => process.exit(0))
   write({ event: 'listening', port: server.port, pid: process.pid, version: server.version } satisfies TargetListening)
 }
@@ -55,7 +55,7 @@ async function answer(
     case 'publish-keys':
       return await publisher.keys(command)
     case 'collect':
-      // Twice: the pages that the first one has emptied are given back by when the second one ends.
+      // Twice: the second collection returns the pages that the first has emptied.
       globalThis.gc?.()
       await sleep(SWEEP_MS)
       globalThis.gc?.()

@@ -5,11 +5,11 @@ import type { TargetChoice } from './target-table.js'
 
 const START_TIMEOUT_MS = 30_000
 const SAMPLE_TIMEOUT_MS = 30_000
-/** Above what a target needs to finish after the last message: its own limit for that is 30 s. */
+/** Above the target's own limit of 30 s to finish after the last message. */
 const PUBLISH_MARGIN_MS = 45_000
-/** A paced load that the target cannot keep up with is given up after this many times its duration. */
+/** A paced load that the target cannot keep up with is abandoned after this many times its duration. */
 const PACED_LIMIT_FACTOR = 3
-/** Slower than any server here publishes to nobody. */
+/** Slower than any server here publishes without listeners. */
 const MIN_KEYS_PER_SECOND = 1_000
 const TARGETS_FOLDER = new URL('../../targets/', import.meta.url)
 
@@ -22,7 +22,7 @@ export class TargetProcess {
 
   /**
    * @param rawProgram Path of `webmq-raw`.
-   * @param deliveredCountFd Of the file that it shares with another node.
+   * @param deliveredCountFd Descriptor of the file that it shares with another node.
    */
   constructor(choice: TargetChoice, settings: TargetSettings, rawProgram: string, deliveredCountFd?: number) {
     const program = programOf(choice, settings, rawProgram)
@@ -30,7 +30,7 @@ export class TargetProcess {
     this.failed = this.#process.failed
   }
 
-  /** Resolves when connections are taken. */
+  /** Resolves when the server accepts connections. */
   async ready(): Promise<void> {
     this.#listening = (await this.#process.next('listening', START_TIMEOUT_MS)) as unknown as TargetListening
   }
@@ -43,17 +43,17 @@ export class TargetProcess {
     return this.#listening?.port ?? 0
   }
 
-  /** What the target says of itself. */
+  /** The target's description of itself. */
   get version(): string {
     return this.#listening?.version ?? ''
   }
 
-  /** Publishes as fast as it can; resolves when nothing waits in the server any more. */
+  /** Publishes as fast as possible; resolves when nothing waits in the server. */
   async publishFlood(options: { durationMs: number; payloadBytes: number; batch?: number }): Promise<Published> {
     return await this.#request('publish-flood', options, 'published', options.durationMs + PUBLISH_MARGIN_MS)
   }
 
-  /** Publishes as fast as another node delivers; resolves when that has delivered everything, or has had the time for it. */
+  /** Publishes as fast as another node delivers; resolves when that has delivered everything, or after a timeout. */
   async publishRelayed(options: {
     durationMs: number
     payloadBytes: number
@@ -63,7 +63,7 @@ export class TargetProcess {
     return await this.#request('publish-relayed', options, 'published', options.durationMs + PUBLISH_MARGIN_MS)
   }
 
-  /** Publishes on a schedule; resolves when nothing waits in the server any more. */
+  /** Publishes on a schedule; resolves when nothing waits in the server. */
   async publishPaced(options: {
     perSecond: number
     durationMs: number
@@ -74,7 +74,7 @@ export class TargetProcess {
     return await this.#request('publish-paced', options, 'published', limitMs)
   }
 
-  /** Publishes to keys that nobody listens to. */
+  /** Publishes to keys without listeners. */
   async publishKeys(options: { count: number; distinctKeys: number }): Promise<KeysPublished> {
     const limitMs = (options.count / MIN_KEYS_PER_SECOND) * 1_000 + PUBLISH_MARGIN_MS
     return await this.#request('publish-keys', options, 'keys-published', limitMs)
@@ -85,7 +85,7 @@ export class TargetProcess {
     await this.#request('collect', {}, 'collected', SAMPLE_TIMEOUT_MS)
   }
 
-  /** What the process uses now, as it sees itself. */
+  /** Resources that the process uses now, by its own count. */
   async sample(): Promise<TargetSample> {
     return await this.#request('sample', {}, 'sample', SAMPLE_TIMEOUT_MS)
   }

@@ -2,7 +2,7 @@ import { UsageError } from '../exit-codes.js'
 import type { ConnectOptions } from '../loadgen/events.js'
 import type { TargetSettings } from './messages.js'
 
-/** What a target can be measured on; scenarios ask for what they need. */
+/** Abilities of targets; scenarios name those that they need. */
 export type TargetAbility =
   /** Publishes to all connections. */
   | 'fan-out'
@@ -12,21 +12,21 @@ export type TargetAbility =
   | 'ping'
   /** Counts the messages that it has processed. */
   | 'inbound'
-  /** Takes bytes that are no text as a message. */
+  /** Accepts binary messages. */
   | 'binary'
   /** permessage-deflate. */
   | 'compression'
-  /** Does something about connections that do not read. */
+  /** Handles connections that do not read. */
   | 'slow-readers'
   /** Routes keys to patterns. */
   | 'patterns'
-  /** Delivers what is published on another node. */
+  /** Delivers messages published on another node. */
   | 'many-nodes'
 
-/** How to speak to a target. */
+/** The protocol of a target. */
 export interface TargetWire {
   readonly connect: Pick<ConnectOptions, 'path' | 'subprotocol' | 'ready' | 'replies'>
-  /** What a new connection sends to get what is published, and how the answer begins; absent: nothing. */
+  /** What a new connection sends to receive published messages, and the start of the answer; absent: nothing. */
   readonly listen?: { readonly texts: readonly string[]; readonly awaited: string }
   readonly ping: { readonly text: string; readonly await: string }
   /** The message that publishes a payload. */
@@ -36,12 +36,12 @@ export interface TargetWire {
 /** One server that can be measured. */
 export interface TargetSpec {
   readonly name: string
-  /** Where its program is: a script of `targets/`, or a program of the load generator's crate. */
+  /** Its program: a script of `targets/`, or a program of the load generator's crate. */
   readonly program: 'webmq.mjs' | 'uws.mjs' | 'ws.mjs' | 'socketio.mjs' | 'webmq-raw'
   readonly settings: Readonly<Record<string, unknown>> & Partial<TargetSettings>
   readonly abilities: readonly TargetAbility[]
   readonly wire: TargetWire
-  /** Messages per turn of a flood, whatever the scenario says; 0: as many as one write carries. */
+  /** Messages per turn of a flood, instead of the scenario's number; 0: as many as one write carries. */
   readonly floodBatch?: number
 }
 
@@ -55,12 +55,12 @@ const webmq: TargetWire = {
   connect: { path: '/ws', subprotocol: 'webmq.v1', ready: 'welcome' },
   listen: { texts: ['listen 1 bench.tick'], awaited: 'ok 1' },
   ping: { text: 'ping', await: 'pong' },
-  // A key that nobody listens to: what comes in is measured, not what goes out.
+  // A key without listeners, because only inbound messages are measured.
   inbound: (payload) => Buffer.concat([Buffer.from('publish - bench.in\n'), payload]),
 }
 
 const socketio: TargetWire = {
-  // Engine.IO says "open" (0) and pings (2); Socket.IO answers a CONNECT (40) with one of its own.
+  // Engine.IO sends "open" (0) and pings (2); Socket.IO answers a CONNECT (40) with its own.
   connect: { path: '/socket.io/?EIO=4&transport=websocket', ready: 'text:0', replies: { 2: '3' } },
   listen: { texts: ['40'], awaited: '40' },
   ping: { text: '42["ping"]', await: '42["pong"]' },
@@ -89,7 +89,7 @@ export const targetSpecs: readonly TargetSpec[] = [
     program: 'webmq-raw',
     settings: { mode: 'log' },
     abilities: ['fan-out', 'ping'],
-    // The physical limit: nothing but the size of a write decides.
+    // The physical limit: only the size of a write matters.
     floodBatch: 0,
     wire: { ...plain, connect: { path: '/', ready: 'upgrade' } },
   },
@@ -102,7 +102,7 @@ export const targetSpecs: readonly TargetSpec[] = [
   },
 ]
 
-/** A target as it was asked for. */
+/** A requested target. */
 export interface TargetChoice {
   /** As written: `webmq-native:2`. */
   readonly label: string
@@ -113,7 +113,7 @@ export interface TargetChoice {
 
 /**
  * Reads `webmq-native`, or `webmq-native:2` for two I/O threads.
- * @throws {UsageError} for a target that is not known, or has no threads to choose.
+ * @throws {UsageError} for an unknown target, or one without a choice of threads.
  */
 export function parseTarget(label: string): TargetChoice {
   const [name, count, ...rest] = label.split(':')

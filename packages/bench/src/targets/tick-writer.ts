@@ -1,4 +1,4 @@
-/** Nine digits from the first message to the last of a run: numbers keep their width, so only digits are written. */
+/** Numbers have nine digits throughout a run. They keep their width, so only digits are written. */
 export const FIRST_SEQ = 100_000_001
 
 const ZERO = 0x30
@@ -15,7 +15,7 @@ export class TickWriter {
   readonly #seqDigits: number
   readonly #timeDigits: number
 
-  /** @param nowUs On the machine's clock: decides how many digits times have. */
+  /** @param nowUs On the machine's clock; decides the number of digits of times. */
   constructor(payloadBytes: number, nowUs: number) {
     const time = Math.floor(nowUs)
     const bareBytes = textOf(FIRST_SEQ, time, '').length
@@ -23,7 +23,7 @@ export class TickWriter {
     const padBytes = payloadBytes - bareBytes - PAD_OVERHEAD_BYTES
     this.#pad = padBytes < 0 ? '' : `,"pad":"${'x'.repeat(padBytes)}"`
     const text = textOf(FIRST_SEQ, time, this.#pad)
-    // Too short for a pad of its own: JSON takes spaces after its end.
+    // Too short for a pad member: JSON allows spaces after its end.
     this.bytes = Buffer.from(text.padEnd(payloadBytes, ' '))
     this.#seqOffset = text.indexOf('"seq":') + '"seq":'.length
     this.#timeOffset = text.indexOf('"ts_us":') + '"ts_us":'.length
@@ -31,14 +31,14 @@ export class TickWriter {
     this.#timeDigits = String(time).length
   }
 
-  /** Makes `bytes` the message of that number and intended time. Cost: some twenty digits, no allocation. */
+  /** Makes `bytes` the message of that number and intended time. Cost: about twenty digits, no allocation. */
   write(seq: number, timeUs: number): Buffer {
     writeDigits(this.bytes, this.#seqOffset, this.#seqDigits, seq)
     writeDigits(this.bytes, this.#timeOffset, this.#timeDigits, timeUs)
     return this.bytes
   }
 
-  /** The same message as an object, for servers that take nothing else. */
+  /** The same message as an object, for servers that need one. */
   object(seq: number, timeUs: number): object {
     const pad = this.#pad === '' ? {} : { pad: this.#pad.slice(PAD_OVERHEAD_BYTES - 1, -1) }
     return { t: 'fanout_tick', p: { seq, ts_us: Math.floor(timeUs), s: 'ES', px: 5234.75, q: 2, ...pad } }

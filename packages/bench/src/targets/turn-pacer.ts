@@ -2,23 +2,26 @@ import { once } from 'node:events'
 import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads'
 import { nowUs } from '../measure/clock.js'
 
-/** More often than this a turn of the event loop carries several messages: what wakes it must not be the load. */
+/**
+ * Most wake-ups per second; beyond, a turn of the event loop carries several messages, so that waking is not the load.
+ */
 const MIN_INTERVAL_US = 1_000
 /** The thread has started by then. */
 const LEAD_US = 100_000
 
-/** What the pacer's thread is started with. */
+/** Start data of the pacer's thread. */
 export interface PacerThreadData {
   readonly port: MessagePort
-  /** `[0]`: 1 when the thread is to end; `[1]`: 1 while a wake-up is on its way. */
+  /** `[0]`: 1 when the thread must end; `[1]`: 1 while a wake-up is on its way. */
   readonly state: Int32Array<SharedArrayBuffer>
   readonly startUs: number
   readonly intervalUs: number
 }
 
 /**
- * Wakes the event loop when messages are due, from a thread that sleeps on a futex: timers of the event loop fire on whole
- * milliseconds, up to one late, which would be most of the latency of an idle server. Cost: some 20 us of CPU per wake-up.
+ * Wakes the event loop when messages are due, from a thread that sleeps on a futex. Timers of the event loop fire on
+ * whole milliseconds, up to one late, which would be most of the latency of an idle server. Cost: about 20 us of CPU
+ * per wake-up.
  */
 export class TurnPacer {
   readonly #intervalUs: number

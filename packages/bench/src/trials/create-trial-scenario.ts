@@ -9,7 +9,7 @@ import { runTrials, type TrialResult } from './run-trials.js'
 import { addTrialOptions, describeConfig, readTrialConfig, type TrialConfig } from './trial-options.js'
 import type { TrialScenario } from './trial-scenario.js'
 
-/** Makes a scenario of what is a scenario's own: flags, help, rounds, medians, assertions and the table come with it. */
+/** Completes a scenario with flags, help, rounds, medians, assertions and the table. */
 export function createTrialScenario<Config extends TrialConfig>(scenario: TrialScenario<Config>): Scenario {
   const { name, summary, examples, abilities, defaults } = scenario
   const columns = [...IDENTITY_COLUMNS, ...scenario.caseColumns, ...scenario.columns]

@@ -7,7 +7,7 @@ import type { Trial, Usage } from './trial.js'
 import { usageBetween } from './trial.js'
 import { per } from './trial-scenario.js'
 
-/** What one window of fan-out has shown. */
+/** The result of one window of fan-out. */
 export interface FanOutWindow {
   readonly published: Published
   readonly counted: Counted
@@ -16,35 +16,35 @@ export interface FanOutWindow {
   readonly activeSeconds: number
   /** Busiest generator thread's share of a core while frames arrived, 0 to 1. */
   readonly generatorUtilization: number
-  /** Messages that connections should have got and have not; what those that were closed have missed is not among them. */
+  /** Messages that connections should have received and did not, except those of closed connections. */
   readonly lostCount: number
   /** Connections that the server has closed since the trial began. */
   readonly closedCount: number
 }
 
-/** Polling for progress costs the generator some CPU: seldom is enough. */
+/** Polling for progress costs the generator CPU, so it is rare. */
 const POLL_MS = 500
-/** A window ends when nothing has come for this long, if its last message never comes. */
+/** A window without its last message ends when nothing has come for this long. */
 const QUIET_MS = 3_000
 const TAIL_TIMEOUT_MS = 60_000
 
-/** A publisher or a tail that is later than this was not paced any more. */
+/** A publisher or a tail later than this did not keep the pace. */
 const MAX_LATE_MS = 100
 const MAX_TAIL_MS = 1_000
-/** Of what was to be published. */
+/** Share of the messages on the schedule. */
 const MIN_PUBLISHED_RATIO = 0.99
 
 /** How a window is measured. */
 export interface FanOutOptions {
   readonly count: CountOptions
   readonly durationMs: number
-  /** The first message that everybody should get; absent: what comes first. */
+  /** The first message that everybody should get; absent: the first to come. */
   readonly firstSeq: number | undefined
   readonly progress: RunProgress
   readonly phase: string
 }
 
-/** Publishes, counts what arrives until the last message is everywhere, and says what that has cost. */
+/** Publishes, counts arrivals until the last message is everywhere, and measures the cost. */
 export async function measureFanOut<Kind extends Trial>(
   trial: Kind,
   publish: (trial: Kind) => Promise<Published>,
@@ -68,14 +68,14 @@ export async function measureFanOut<Kind extends Trial>(
     counted,
     usage,
     activeSeconds: activeUs / 1_000_000,
-    // The window is longer than what happens in it: idle time at its ends is no slack.
+    // The window is longer than its traffic; idle time at its ends is not slack.
     generatorUtilization: activeUs > 0 ? Math.min(1, (counted.busiestThreadShare * counted.durationUs) / activeUs) : 0,
     lostCount: counted.gapCount + counted.missingCount,
     closedCount: Object.values(closed).reduce((sum, count) => sum + count, 0),
   }
 }
 
-/** What is wrong with a window in which everybody should have stayed; `null`: nothing. */
+/** The fault of a window in which no connection should have closed; `null`: none. */
 export function whyClosed({ closedCount }: FanOutWindow): string | null {
   return closedCount > 0 ? `the server closed ${closedCount.toLocaleString('en')} connections` : null
 }
@@ -89,7 +89,7 @@ export async function withRates<T>(
 ): Promise<T> {
   let deliveries = 0
   const timer = setInterval(() => {
-    // A generator that has died fails the measurement by itself.
+    // The death of a generator fails the measurement elsewhere.
     loadgen.stats().then(
       ({ frames }) => (deliveries = frames),
       () => undefined,
@@ -110,7 +110,7 @@ export function fanOutFigures(window: FanOutWindow, payloadBytes: number) {
     ...usage,
     publishedPerSecond: per(published.count, published.durationUs / 1_000_000),
     deliveriesPerSecond,
-    // What the applications get: headers of frames and protocols are in wireBytesPerDelivery.
+    // Payload of the applications. wireBytesPerDelivery also counts headers of frames and protocols.
     bytesPerSecond: deliveriesPerSecond === null ? null : deliveriesPerSecond * payloadBytes,
     wireBytesPerDelivery: per(counted.wireBytes, counted.frames),
     gapCount: lostCount,

@@ -7,17 +7,17 @@ import { generatorShare, type Trial, usageBetween } from './trial.js'
 import { type Figures, per, type TrialContext } from './trial-scenario.js'
 import { judge } from './verdict.js'
 
-/** What is sent, to which server. */
+/** The frames to send, and their server. */
 export interface InboundOptions {
   readonly frame: InboundFrame
   /** Of the application's payload in a frame. */
   readonly payloadBytes: number
-  /** Offers permessage-deflate, and wants it. */
+  /** Offers permessage-deflate, and fails without it. */
   readonly isCompressed?: boolean
 }
 
 const POLL_MS = 50
-/** What the server has not processed when its count has stood still for this long, it never will: TCP sends again after seconds. */
+/** Messages are lost when the server's count has stood still for this long; TCP retransmits only after seconds. */
 const QUIET_MS = 15_000
 
 /** Columns of every scenario that sends to the server. */
@@ -30,11 +30,11 @@ export const INBOUND_COLUMNS: readonly ResultColumn[] = [
   ...JUDGEMENT_COLUMNS,
 ]
 
-/** What a reader has to know about these figures. */
+/** Notes on these figures. */
 export const INBOUND_NOTE =
   'Processed: counted by the server, when its session layer (of a library: its message handler) has had the message; what the sockets took is no throughput.'
 
-/** All connections send as fast as their sockets take it; the server says what it has processed. */
+/** All connections send as fast as their sockets take it; the server reports what it has processed. */
 export async function measureInbound(
   { config, choice, testCase, progress, startTrial }: TrialContext,
   { frame, payloadBytes, isCompressed = false }: InboundOptions,
@@ -63,11 +63,11 @@ export async function measureInbound(
 
   const usage = usageBetween(start, end)
   const count = end.sample.receivedCount - start.sample.receivedCount
-  // The rest of a frame that was cut by the end of the warm-up has come as well: one per connection at most.
+  // Frames cut by the end of the warm-up have been completed too: at most one per connection.
   const lostCount = Math.max(0, flooded.writtenFrames - (total - start.sample.receivedCount))
   const receivedPerSecond = per(count, (end.atUs - start.atUs) / 1_000_000)
   const generatorUtilization = utilizationOf(flooded, config.generatorThreads)
-  // A publication without an id is answered only when it is refused.
+  // A publish without an id is answered only when it is refused.
   const refusedCount = choice.spec.wire.connect.subprotocol === 'webmq.v1' ? answerCount : 0
   const failures = [
     ...(refusedCount > 0 ? [`${refusedCount.toLocaleString('en')} refused`] : []),
@@ -88,7 +88,7 @@ export async function measureInbound(
   }
 }
 
-/** Waits until the server has processed so many, or does not go on; what it has processed then. */
+/** Waits until the server has processed this many, or stops; returns how many it has processed. */
 async function processed({ target }: Trial, wanted: number): Promise<number> {
   let { receivedCount } = await target.sample()
   for (let quietMs = 0; receivedCount < wanted && quietMs < QUIET_MS; quietMs += POLL_MS) {

@@ -9,7 +9,7 @@ import type { TrialConfig } from './trial-options.js'
 import type { TrialStep } from './trial-plan.js'
 import type { Measured, TrialScenario } from './trial-scenario.js'
 
-/** What a measurement needs beside its step. */
+/** The environment of a measurement, beside its step. */
 export interface MeasureContext<Config extends TrialConfig> {
   readonly scenario: TrialScenario<Config>
   readonly config: Config
@@ -17,13 +17,13 @@ export interface MeasureContext<Config extends TrialConfig> {
   readonly progress: RunProgress
   /** Aborted when the user interrupts. */
   readonly signal: AbortSignal
-  /** Told what each server says of itself. */
+  /** Receives each server's description of itself. */
   onVersion(target: string, version: string): void
 }
 
 /**
  * Makes one measurement; when it settles, no process of it is left.
- * @throws what the measurement throws, what a process died of, or the reason of the abort.
+ * @throws the error of the measurement or of a process that died, or the reason of the abort.
  */
 export async function measureOnce<Config extends TrialConfig>(
   { target: choice, testCase }: TrialStep<TargetChoice>,
@@ -71,7 +71,7 @@ export async function measureOnce<Config extends TrialConfig>(
     signal.removeEventListener('abort', abort)
     work.catch(() => undefined) // If it was not the first to fail, it fails now because everything is taken away.
     await Promise.all(trials.map((trial) => trial.stop()))
-    // One that did not start has left nothing behind, and the measurement has failed of it.
+    // A process that did not start left nothing behind, and the measurement has failed because of it.
     await Promise.allSettled(brokers.map(async (starting) => await (await starting).stop()))
   }
 }

@@ -1,7 +1,7 @@
 import { cellOf, type ResultColumn, type ResultRow, type Spread } from '../results/result.js'
 import { worstOf } from './verdict.js'
 
-/** The value in the middle; the mean of the two in the middle of an even number; `null` of none. */
+/** The median: the mean of the two middle values of an even number; `null` of none. */
 export function median(values: readonly number[]): number | null {
   const sorted = values.toSorted((a, b) => a - b)
   const upper = sorted[sorted.length >> 1]
@@ -16,8 +16,8 @@ export function spreadOf(values: readonly number[]): Spread | null {
 }
 
 /**
- * One row for all repeats of a target under one condition: medians, but for columns that say otherwise, and the worst
- * verdict. Repeats that failed have no figures, so they are in the verdict alone.
+ * One row for all repeats of a target under one condition: medians, unless the column names another, and the worst
+ * verdict. Failed repeats have no figures, so they only affect the verdict.
  * @param runs At least one.
  */
 export function combineRuns(runs: readonly ResultRow[], columns: readonly ResultColumn[]): ResultRow {
@@ -41,7 +41,7 @@ function spreads(runs: readonly ResultRow[], columns: readonly ResultColumn[]): 
   return Object.fromEntries(entries)
 }
 
-/** Numbers are combined, objects member by member, of anything else the first stands for all. */
+/** Combines numbers, and objects member by member. Of other values the first stands for all. */
 function combine(values: readonly unknown[], path: string, columns: readonly ResultColumn[]): unknown {
   const present = values.filter((value) => value !== null && value !== undefined)
   const [first] = present

@@ -8,7 +8,7 @@ export const PATTERNS_PER_CONNECTION = 100
 const PARALLEL = 50
 const ANSWER_TIMEOUT_MS = 60_000
 
-/** One of the patterns: a quarter each are keys, end in `*`, have wildcards in front, and end in `#` behind two words. */
+/** One of the patterns. A quarter each are keys, end in `*`, start with wildcards, and end in `#` after two words. */
 export function patternOf(index: number): string {
   const shapes = [
     `tenant.${index}.orders.created`,
@@ -19,7 +19,7 @@ export function patternOf(index: number): string {
   return shapes[index % shapes.length] ?? ''
 }
 
-/** Connections of the bench's own that listen with patterns, each with as many as a server allows by default. */
+/** The bench's own connections that listen with patterns, each with as many as a server allows by default. */
 export class PatternListeners {
   readonly #sockets: WebSocket[] = []
   #patternCount = 0
@@ -30,7 +30,7 @@ export class PatternListeners {
   }
 
   /**
-   * Listens with so many different patterns.
+   * Listens with this many different patterns.
    * @throws {RunError} when one is not confirmed.
    */
   async add(port: number, count: number): Promise<void> {

@@ -10,13 +10,13 @@ import { Trial, type TrialOptions, type UsageMark } from './trial.js'
 export const RELAY_NODE_COUNT = 2
 const PUBLISHER = 0
 const LISTENER = 1
-/** A flood waits for a slow broker: what has been under way for seconds, because so much is, is late and not refused. */
+/** A flood waits for a slow broker: with so many messages under way, a slow one is late but not refused. */
 const BROKER_TIMEOUT_MS = 30_000
 
 /** What can carry messages from one node to another. */
 export type RelayBrokerKind = Exclude<BrokerKind, 'memory'>
 
-/** Two servers on one broker: what `publisher` publishes is delivered by `target`, which the generator is connected to. */
+/** Two servers on one broker: `publisher` publishes, and `target` delivers to the generator's connections. */
 export class Relay extends Trial {
   readonly publisher: TargetProcess
   override readonly failed: Promise<never>
@@ -59,7 +59,7 @@ export class Relay extends Trial {
   }
 }
 
-/** A file that only those have who inherit it: it has no name, and is gone with the last of them. */
+/** An unnamed file that only inheriting processes have; it disappears with the last of them. */
 function openUnnamedFile(): number {
   const folder = mkdtempSync(join(tmpdir(), 'webmq-bench-'))
   try {

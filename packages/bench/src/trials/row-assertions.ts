@@ -2,13 +2,13 @@ import { type AssertionResult, COMPARE, type MetricKind, type Operator, UNITS } 
 import { UsageError } from '../exit-codes.js'
 import { type ColumnFormat, cellOf, type ResultColumn, type ResultRow } from '../results/result.js'
 
-/** One condition that rows have to meet. */
+/** One condition that rows must meet. */
 export interface RowAssertion {
   /** As it was written. */
   readonly text: string
   /** Rows of this target only. */
   readonly target?: string
-  /** The figure is the target's, divided by this one's in the row that is otherwise the same. */
+  /** Divides the target's figure by that of this target, in the row that is otherwise the same. */
   readonly divisor?: string
   readonly column: ResultColumn
   /** Rows with these values only, by column key. */
@@ -39,10 +39,10 @@ const KINDS: Readonly<Record<ColumnFormat, MetricKind>> = {
 export const ROW_ASSERTION_FORM = '[TARGET[/TARGET]] COLUMN[@TIER[,COLUMN=VALUE]] OPERATOR NUMBER[UNIT]'
 
 /**
- * Reads `gapCount=0`, `webmq-native latencyMs.p99@1000 < 25ms`, `webmq-native/uws deliveriesPerServerCpuSecond@1000 >= 5`,
- * `deliveriesPerSecond@1000,payloadBytes=64 > 1000000`, `verdict=ok`.
+ * Reads `gapCount=0`, `verdict=ok`, `webmq-native latencyMs.p99@1000 < 25ms`,
+ * `webmq-native/uws deliveriesPerServerCpuSecond@1000 >= 5`, `deliveriesPerSecond@1000,payloadBytes=64 > 1000000`.
  * @param targets Those of the run.
- * @throws {UsageError} with what is wrong and what would be right.
+ * @throws {UsageError} that names the fault and the correct form.
  */
 export function parseRowAssertion(
   text: string,
@@ -80,7 +80,7 @@ export function parseRowAssertion(
   }
 }
 
-/** Holds rows to conditions: all rows that a condition is about have to meet it, and there has to be one. */
+/** Checks rows against conditions. All rows that a condition names must meet it, and there must be at least one. */
 export function checkRowAssertions(
   assertions: readonly RowAssertion[],
   rows: readonly ResultRow[],
@@ -148,7 +148,7 @@ function isMet({ operator, limit }: RowAssertion, actual: number | string | null
   return false
 }
 
-/** Of several that meet the condition, the one that is nearest to not doing so. */
+/** Of several values that meet the condition, the one nearest to failing it. */
 function closest({ operator }: RowAssertion, actuals: readonly (number | string | null)[]): number | string | null {
   const numbers = actuals.filter((actual) => typeof actual === 'number')
   if (numbers.length === 0) return actuals[0] ?? null

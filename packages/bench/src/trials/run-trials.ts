@@ -11,14 +11,14 @@ import type { TrialConfig } from './trial-options.js'
 import { caseTitle, planTrials, type TrialCase, type TrialStep } from './trial-plan.js'
 import type { Figures, Measured, TrialScenario } from './trial-scenario.js'
 
-/** A result, and what each target has said of itself. */
+/** A result, and each target's description of itself. */
 export interface TrialResult extends ScenarioResult {
   readonly versions: Readonly<Record<string, string>>
 }
 
 /**
  * Measures every target under every condition, one after the other; when it settles, no process of it is left.
- * @throws {RunError} when not a single measurement could be made.
+ * @throws {RunError} when no measurement succeeded.
  */
 export async function runTrials<Config extends TrialConfig>(
   scenario: TrialScenario<Config>,
@@ -42,7 +42,7 @@ export async function runTrials<Config extends TrialConfig>(
       progress.step(`${step.target.label}, ${caseTitle(step.testCase, modeCount)}${round}`)
       const outcome = await measureOnce(step, { scenario, config, programs, progress, signal, onVersion }).catch(
         (error: unknown): Measured => {
-          // One target that cannot do it must not cost the figures of the others.
+          // The failure of one target must not discard the figures of the others.
           if (!(error instanceof RunError) || signal.aborted) throw error
           progress.note(`${step.target.label} failed: ${error.message}`)
           return { figures: { verdict: 'failed', verdictReason: error.message } }
@@ -97,7 +97,7 @@ function assemble<Config extends TrialConfig>(
   }
 }
 
-/** Everything that a row has, `null` where the scenario does not measure it. */
+/** All members of a row, `null` where the scenario does not measure them. */
 export const NOT_MEASURED = {
   publishedPerSecond: null,
   deliveriesPerSecond: null,

@@ -1,16 +1,16 @@
-/** Where a limit is searched. */
+/** Bounds of a search. */
 export interface LimitSearch {
   /** Tried first. */
   readonly start: number
-  /** Nothing above is tried. */
+  /** The largest number to try. */
   readonly max: number
-  /** The search ends when the limit is known to this share of itself. */
+  /** Precision at which the search ends, as a share of the limit. */
   readonly precisionRatio: number
 }
 
 /**
- * The largest number that holds: doubles until one does not, then halves the distance between the largest that held and
- * the smallest that did not. 0 when not even one holds.
+ * The largest number that holds: doubles until one fails, then bisects between the largest that held and the smallest
+ * that failed. 0 when not even one holds.
  */
 export async function searchLimit(
   { start, max, precisionRatio }: LimitSearch,

@@ -5,7 +5,7 @@ import { MIN_ORDER_BYTES } from '../load/order-message.js'
 import { nonNegativeNumber, positiveInteger, positiveNumber } from '../options.js'
 import { parseTarget, type TargetAbility, type TargetChoice, targetSpecs } from '../targets/target-table.js'
 
-/** Settings that scenarios of targets and tiers have in common; those that one has no use for are 0. */
+/** Settings that scenarios of targets and tiers share; unused ones are 0. */
 export interface TrialConfig {
   readonly targets: readonly TargetChoice[]
   /** Connections, one condition each. */
@@ -20,7 +20,7 @@ export interface TrialConfig {
   readonly generatorThreads: number
 }
 
-/** Defaults of a scenario; the flag of what is absent is not there. */
+/** Defaults of a scenario; an absent one removes its flag. */
 export interface TrialDefaults {
   readonly targets: readonly string[]
   readonly tiers: readonly number[]
@@ -32,9 +32,9 @@ export interface TrialDefaults {
 }
 
 const DEFAULT_REPEAT = 3
-/** A tick carries its number and its time. */
+/** A tick holds its number and its time. */
 export const MIN_TICK_BYTES = 96
-/** What a server takes by default. */
+/** Largest payload that a server accepts by default. */
 export const MAX_PAYLOAD_BYTES = 256 * 1_024
 
 /** Adds the flags of {@link TrialConfig}. @param tiersHelp What tiers are. */
@@ -65,7 +65,7 @@ export function addTrialOptions(
 
 /**
  * The common settings, checked.
- * @throws {UsageError} for targets that are not known or cannot do what the scenario needs.
+ * @throws {UsageError} for targets that are unknown or lack an ability that the scenario needs.
  */
 export function readTrialConfig(values: OptionValues, abilities: readonly TargetAbility[]): TrialConfig {
   const given = values as Omit<TrialConfig, 'targets'> & { readonly target: readonly string[] }
@@ -86,7 +86,7 @@ export function readTrialConfig(values: OptionValues, abilities: readonly Target
 
 /**
  * For scenarios that publish ticks.
- * @throws {UsageError} when a payload cannot hold one, or is more than servers take.
+ * @throws {UsageError} when a payload cannot hold one, or exceeds the servers' limit.
  */
 export function checkTickSize({ payload }: TrialConfig): void {
   if (payload < MIN_TICK_BYTES || payload > MAX_PAYLOAD_BYTES) {
@@ -98,7 +98,7 @@ export function checkTickSize({ payload }: TrialConfig): void {
 
 /**
  * For scenarios that send orders.
- * @throws {UsageError} when the size is not that of an order, or more than servers take.
+ * @throws {UsageError} when the size is below that of an order, or exceeds the servers' limit.
  */
 export function checkOrderSize(flag: string, bytes: number): void {
   if (bytes < MIN_ORDER_BYTES || bytes > MAX_PAYLOAD_BYTES) {
@@ -106,7 +106,7 @@ export function checkOrderSize(flag: string, bytes: number): void {
   }
 }
 
-/** The settings as they stand in files. */
+/** The settings as written to files. */
 export function describeConfig({ targets, ...rest }: TrialConfig): Record<string, unknown> {
   return { targets: targets.map(({ label }) => label), ...rest }
 }

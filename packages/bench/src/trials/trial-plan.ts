@@ -3,7 +3,7 @@ export interface TrialCase {
   readonly mode: string
   /** Connections. */
   readonly subscribers: number
-  /** What else identifies the row, by column key: `{ ratePerSecond: 100 }`. */
+  /** Further values that identify the row, by column key: `{ ratePerSecond: 100 }`. */
   readonly fields: Readonly<Record<string, number | string>>
 }
 
@@ -16,8 +16,8 @@ export interface TrialStep<Target> {
 }
 
 /**
- * Every measurement of a run, interleaved: under each condition all targets in all modes come in turn, once per repeat, and every
- * round begins with another one. What changes slowly on the machine then changes for all of them.
+ * Every measurement of a run, interleaved: under each condition all targets in all modes come in turn, once per repeat,
+ * and every round starts with another one. Slow changes of the machine then affect all of them.
  * @param isMeasured Whether a target is measured under a condition; default: always.
  */
 export function planTrials<Target>(
@@ -44,7 +44,7 @@ function rotated<T>(items: readonly T[], by: number): T[] {
   return [...items.slice(first), ...items.slice(0, first)]
 }
 
-/** What a case is called in progress and errors: `uws, 1,000 connections, ratePerSecond 100`. */
+/** Name of a case in progress and errors: `uws, 1,000 connections, ratePerSecond 100`. */
 export function caseTitle({ mode, subscribers, fields }: TrialCase, modeCount: number): string {
   return [
     ...(modeCount > 1 ? [mode] : []),

@@ -8,20 +8,20 @@ import type { Trial } from './trial.js'
 import type { TrialConfig, TrialDefaults } from './trial-options.js'
 import type { TrialCase } from './trial-plan.js'
 
-/** A scenario that measures targets under conditions: what is its own. Everything else is `createTrialScenario`. */
+/** The specific part of a scenario that measures targets under conditions. `createTrialScenario` adds the rest. */
 export interface TrialScenario<Config extends TrialConfig = TrialConfig> {
   /** As given to `--scenario`. */
   readonly name: string
   readonly summary: string
   readonly examples: readonly (readonly [flags: string, shows: string])[]
-  /** What a target has to be able to do. */
+  /** Abilities that a target needs. */
   readonly abilities: readonly TargetAbility[]
   readonly defaults: TrialDefaults
-  /** What `--tiers` counts, where that is not connections. */
+  /** Meaning of `--tiers`, if not connections. */
   readonly tiersHelp?: string
-  /** After those of target, mode and connections; those of `caseColumns` come first. */
+  /** Columns after those of target, mode, connections and `caseColumns`. */
   readonly columns: readonly ResultColumn[]
-  /** Of the fields that cases vary; with target, mode and connections they identify a row. */
+  /** Columns of the fields that cases vary; with target, mode and connections they identify a row. */
   readonly caseColumns: readonly ResultColumn[]
   /** Adds flags of its own. */
   addOptions?(command: Command): void
@@ -30,15 +30,15 @@ export interface TrialScenario<Config extends TrialConfig = TrialConfig> {
   cases(config: Config): readonly TrialCase[]
   /** Whether a target is measured under a condition; absent: always. */
   isMeasured?(this: void, testCase: TrialCase, choice: TargetChoice): boolean
-  /** What a reader has to know about the method. */
+  /** Notes on the method. */
   notes(config: Config): readonly string[]
-  /** One measurement. @throws {RunError} when it cannot be made: the row then says why. */
+  /** One measurement. @throws {RunError} when it fails; the row then says why. */
   measure(context: TrialContext<Config>): Promise<Measured>
-  /** Adds to the rows of medians what follows from several of them. */
+  /** Adds figures to the rows of medians that derive from several rows. */
   derive?(rows: readonly ResultRow[]): readonly ResultRow[]
 }
 
-/** What one measurement is given. */
+/** The environment of one measurement. */
 export interface TrialContext<Config extends TrialConfig = TrialConfig> {
   readonly config: Config
   readonly choice: TargetChoice
@@ -50,15 +50,18 @@ export interface TrialContext<Config extends TrialConfig = TrialConfig> {
    * @param mayDie Whether the measurement goes on when one of them ends by itself.
    */
   startTrial(settings: TargetSettings, mayDie?: boolean): Promise<Trial>
-  /** Starts two servers on a broker of their own, and a generator for the second; all are stopped when the measurement ends. */
+  /**
+   * Starts two servers on a broker of their own, and a generator for the second; all are stopped when the measurement
+   * ends.
+   */
   startRelay(kind: RelayBrokerKind, settings: TargetSettings): Promise<Relay>
 }
 
-/** What one measurement has found. */
+/** The result of one measurement. */
 export interface Measured {
   readonly figures: Figures
   readonly series?: readonly Omit<ResultSeries, 'target' | 'subscribers' | 'condition' | 'repeat'>[]
-  /** What the reader should know about this one. */
+  /** Notes on this measurement. */
   readonly notes?: readonly string[]
 }
 

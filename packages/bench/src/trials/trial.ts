@@ -14,30 +14,30 @@ import type { TargetChoice } from '../targets/target-table.js'
 const MAX_GONE_MS = 5_000
 const GONE_POLL_MS = 20
 /**
- * What the system may keep, over all connections, of what the generator has not read. By itself Linux allows up to 32 MiB each, and
- * all of TCP less than 10 % of the memory: a flood to 1,000 connections passes that, and then packets are dropped, sent again after
- * seconds, and connections ended. Twice this, and as much at the server's side, is within the bounds of a machine of 24 GiB.
+ * Receive buffers of the generator, over all connections. By default Linux allows up to 32 MiB each, and less than 10 %
+ * of the memory for all of TCP. A flood to 1,000 connections exceeds that; packets are then dropped and sent again
+ * after seconds, and connections end. Twice this, and as much on the server's side, fits a machine of 24 GiB.
  */
 const MAX_RECEIVE_BUFFERS_BYTES = 512 * 1024 * 1024
 const MAX_RECEIVE_BUFFER_BYTES = 1024 * 1024
 
-/** What a trial is made of. */
+/** Settings of a trial. */
 export interface TrialOptions {
   readonly choice: TargetChoice
   readonly settings: TargetSettings
   readonly programs: LoadgenPrograms
   readonly generatorThreads: number
-  /** Of the file in which the server tells how much it has delivered; absent: it does not. */
+  /** Descriptor of the file in which the server reports its deliveries; absent: it does not. */
   readonly deliveredCountFd?: number
 }
 
-/** What server and generator have used up to one moment. */
+/** Resources that server and generator have used up to one moment. */
 export interface UsageMark {
   readonly atUs: number
   readonly sample: TargetSample
   readonly server: ProcessUsage
   readonly generatorCpuSeconds: number
-  /** Where one node publishes and another, `server`, has the connections. */
+  /** Set when one node publishes and another, `server`, has the connections. */
   readonly relay?: {
     readonly publisherCpuSeconds: number
     readonly publisherRssBytes: number
@@ -46,7 +46,7 @@ export interface UsageMark {
   }
 }
 
-/** What was used between two moments, as the members of a row. */
+/** Resources used between two moments, as members of a row. */
 export interface Usage {
   /** Of all nodes. */
   readonly serverCpuSeconds: number
@@ -54,7 +54,7 @@ export interface Usage {
   readonly serverPeakRssBytes: number
   readonly serverEventLoopLagMs: LatencyMs | null
   readonly generatorCpuSeconds: number
-  /** Where there are two nodes: by process. */
+  /** With two nodes: by process. */
   readonly publisherCpuSeconds?: number
   readonly listenerCpuSeconds?: number
   readonly brokerCpuSeconds?: number | null
@@ -79,12 +79,12 @@ export class Trial {
     this.failed.catch(() => undefined) // Whoever measures races against it; between two waits nobody does.
   }
 
-  /** Resolves when the server takes connections and the generator commands. */
+  /** Resolves when the server accepts connections and the generator commands. */
   async ready(): Promise<void> {
     await Promise.all([this.target.ready(), this.loadgen.ready()])
   }
 
-  /** Starts one more generator, for connections that are to be treated apart. */
+  /** Starts one more generator, for separate connections. */
   addLoadgen(): Loadgen {
     const { programs, generatorThreads } = this.#options
     const loadgen = new Loadgen({ program: programs.loadgen, threads: generatorThreads })
@@ -106,7 +106,7 @@ export class Trial {
   }
 
   /**
-   * Makes connections that get what is published.
+   * Makes connections that receive published messages.
    * @throws {RunError} unless every single one does.
    */
   async subscribe(
@@ -131,7 +131,7 @@ export class Trial {
     while ((await this.target.sample()).connections > 0 && performance.now() < latestMs) await sleep(GONE_POLL_MS)
   }
 
-  /** What all have used up to now; also the beginning of the next event-loop lag. */
+  /** Resources that all have used up to now; also starts the next measurement of event-loop lag. */
   async mark(): Promise<UsageMark> {
     const sample = await this.target.sample()
     const atUs = nowUs()
@@ -147,7 +147,7 @@ export class Trial {
   }
 }
 
-/** In less time than this the generator's own housekeeping is most of what it uses. */
+/** In less time than this the generator's own housekeeping dominates. */
 const MIN_JUDGED_SECONDS = 0.05
 
 /** A generator's share of its cores, 0 to 1; `null` when the time is too short to tell. */
@@ -163,7 +163,7 @@ export function reasons({ errors }: Connected): string {
     .join(', ')
 }
 
-/** CPU times are what the kernel accounts to the processes, as in `/proc/<pid>/stat` but not in steps of 10 ms. */
+/** CPU times are the kernel's accounting, as in `/proc/<pid>/stat`, but not in steps of 10 ms. */
 export function usageBetween(start: UsageMark, end: UsageMark): Usage {
   const cpuUs = ({ sample }: UsageMark) => sample.cpuUserUs + sample.cpuSystemUs
   const usage = {
@@ -191,7 +191,7 @@ function withRelay(listener: Usage, start: RelayPart, end: RelayPart): Usage {
   }
 }
 
-/** Milliseconds of a distribution that the generator has recorded. */
+/** A distribution of the generator in milliseconds. */
 export function latencyMs(summary: MicrosecondSummary | null | undefined): LatencyMs | null {
   if (summary === null || summary === undefined || summary.count === 0) return null
   const { p50, p95, p99, p999, p9999, max } = summary

@@ -1,18 +1,18 @@
 import type { RowVerdict } from '../results/result.js'
 
-/** What decides a verdict; what a scenario does not know is absent. */
+/** The facts behind a verdict; a scenario leaves out those that it does not know. */
 export interface Evidence {
-  /** Messages that should have arrived and have not. */
+  /** Messages that should have arrived and did not. */
   readonly lostCount?: number
   readonly duplicateCount?: number
   readonly reorderedCount?: number
-  /** Connections, pings or frames that failed: what it was, as a sentence; `null` when none did. */
+  /** Failed connections, pings or frames, as a sentence; `null` when there are none. */
   readonly failure?: string | null
   /** Busiest generator thread's share of a core, 0 to 1. */
   readonly generatorUtilization?: number | null
   /** Why the generator did not keep its schedule; `null` when it did. */
   readonly generatorLate?: string | null
-  /** Why the server did not keep up with what was offered; `null` when it did. */
+  /** Why the server did not keep up with the offered load; `null` when it did. */
   readonly serverLate?: string | null
 }
 
@@ -29,7 +29,7 @@ export const SATURATED_UTILIZATION = 0.9
 /** The worst first. */
 const BY_SEVERITY: readonly RowVerdict[] = ['failed', 'lost messages', 'generator saturated', 'server saturated', 'ok']
 
-/** Judges one measurement: what was lost counts more than who was the bound. */
+/** Judges one measurement: losses count more than who was the limit. */
 export function judge(evidence: Evidence): Judgement {
   const { lostCount = 0, duplicateCount = 0, reorderedCount = 0, generatorUtilization } = evidence
   const irregular = [
@@ -51,7 +51,7 @@ export function judge(evidence: Evidence): Judgement {
   return { verdict: 'ok', verdictReason: null }
 }
 
-/** The worst of several: what stands for all repeats. */
+/** The worst of several, which stands for all repeats. */
 export function worstOf(judgements: readonly Judgement[]): Judgement {
   const rank = ({ verdict }: Judgement) => BY_SEVERITY.indexOf(verdict)
   const worst = judgements.toSorted((a, b) => rank(a) - rank(b))[0]

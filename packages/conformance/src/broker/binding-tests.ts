@@ -7,7 +7,7 @@ import { type BrokerHarness, type DeliveryRecorder, deliveredUpTo, type RunningN
 
 const PATTERN_COUNT = 1_000
 
-/** Keys that services treat specially somewhere: separators, globs, subjects, templates, and words that are empty. */
+/** Keys with a special meaning in some service: separators, globs, subjects, templates, and empty words. */
 const ODD_KEYS = [
   '.',
   'a.',
@@ -34,8 +34,8 @@ const ODD_KEYS = [
 ]
 
 /**
- * Which messages come, and that nothing else does. Order is promised within a key alone, and a cluster may have several servers: what is compared in
- * order has one first word.
+ * Which messages come, and that no others do. Order is promised only within a key, and a cluster may have several
+ * servers, so messages compared in order share their first word.
  */
 export function bindingTests(harness: () => BrokerHarness): void {
   describe('bindings', () => {
@@ -173,14 +173,14 @@ export function bindingTests(harness: () => BrokerHarness): void {
       await eventually(() => expect(sink.deliveries.length).toBe(PATTERN_COUNT))
       expect(sink.deliveries.map(({ key }) => key)).toEqual(keys)
       for (const pattern of patterns) void node.unbind(pattern)
-      // Calls take effect in their order: when this one has, so have those before it.
+      // Calls take effect in order: once this one has, so have those before it.
       await node.bind('after')
       const { receivedCount } = broker.stats()
       await Promise.all(keys.map((key) => broker.publish(text(key, key))))
       await broker.publish(text('end', 'end'))
       await deliveredUpTo(sink, 'end')
       expect(sink.deliveries).toHaveLength(PATTERN_COUNT + 1)
-      // The log comes whole, whatever is bound.
+      // The log comes complete, whatever is bound.
       const logCount = broker.capabilities.history ? PATTERN_COUNT : 0
       expect(broker.stats().receivedCount - receivedCount).toBeLessThanOrEqual(logCount + 1)
     })

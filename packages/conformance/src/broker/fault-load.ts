@@ -1,14 +1,14 @@
 import { matches } from 'webmq-client/protocol'
 import type { Broker, BrokerSink, BrokerStatus, InboundMessage } from 'webmq-server/ports'
 
-/** What became of a publish. */
+/** The outcome of a publish. */
 type Outcome = 'pending' | 'accepted' | 'rejected'
 
-/** What a node was told, in order. */
+/** Deliveries and gaps of a node, in order. */
 type Entry = { readonly publisher: number; readonly key: string; readonly number: number } | 'gap'
 
 const PUBLISH_INTERVAL_MS = 2
-/** Publishes of one node that may wait for their answer. */
+/** Publishes of one node that may be unanswered. */
 const MAX_WAITING = 500
 /** Keys that the load is published to. */
 export const FAULT_KEYS = ['load.0', 'load.1', 'load.2', 'load.3']
@@ -16,11 +16,11 @@ export const FAULT_KEYS = ['load.0', 'load.1', 'load.2', 'load.3']
 const encoder = new TextEncoder()
 const decoder = new TextDecoder()
 
-/** A node that publishes numbers without end, and writes down what it is told. */
+/** A node that publishes numbers without end and records deliveries and gaps. */
 export class FaultNode {
   readonly broker: Broker
   readonly diary: Entry[] = []
-  /** By number, which begin at 0. */
+  /** By number, from 0. */
   readonly outcomes: Outcome[] = []
   status: BrokerStatus = 'down'
   readonly #index: number
@@ -34,7 +34,7 @@ export class FaultNode {
     this.#index = index
   }
 
-  /** What the broker is started with. */
+  /** The sink of the broker. */
   get sink(): BrokerSink {
     return {
       deliver: (message) => this.#deliver(message),
@@ -66,7 +66,7 @@ export class FaultNode {
     clearInterval(this.#timer)
   }
 
-  /** Publishes the next number; resolves to it when it was accepted or not. */
+  /** Publishes the next number; resolves to it once it was accepted or refused. */
   async publish(): Promise<number> {
     const number = this.outcomes.length
     const payload = encoder.encode(`${this.#index} ${number}`)
@@ -76,7 +76,7 @@ export class FaultNode {
       await this.broker.publish({ key: FAULT_KEYS[number % FAULT_KEYS.length] ?? '', payload, isBinary: false })
       this.outcomes[number] = 'accepted'
     } catch {
-      // To be refused is one of the answers that are counted.
+      // A refusal is one of the counted answers.
       this.outcomes[number] = 'rejected'
     }
     this.#waitingCount--
@@ -99,21 +99,21 @@ export class FaultNode {
   }
 }
 
-/** What all nodes together have seen, and what must not be. */
+/** The total of all nodes, and the faults. */
 export interface FaultReport {
   readonly acceptedCount: number
   readonly rejectedCount: number
   readonly deliveredCount: number
-  /** Accepted messages that a listener did not get, with a gap told in their place. */
+  /** Accepted messages that a listener did not get, with a gap in their place. */
   readonly missedCount: number
   readonly gapCount: number
-  /** A message that was missed in silence, came twice, or came out of order; in words, the first few. */
+  /** The first few messages that were silently missed, came twice, or came out of order, in words. */
   readonly violations: readonly string[]
 }
 
 const MAX_VIOLATIONS = 20
 
-/** Holds what every node got against what every node published. */
+/** Compares the messages of every node with those that all nodes published. */
 export function examine(nodes: readonly FaultNode[]): FaultReport {
   const violations: string[] = []
   const violate = (text: string) => violations.length < MAX_VIOLATIONS && violations.push(text)

@@ -3,16 +3,16 @@ import type { Broker, BrokerSink, BrokerStatus, InboundMessage, OutboundMessage,
 import { eventually } from '../transport/eventually.js'
 import { ListeningNode } from './listening-node.js'
 
-/** One system of nodes that hear each other and nobody else: a namespace of its own, a log of its own. */
+/** One isolated system of nodes, with its own namespace and log. */
 export interface BrokerSystem {
   /**
-   * Makes a node, not started. Where there is history, the log keeps at least 1,000 small messages; message ids are remembered
+   * Makes a node, not started. With history, the log keeps at least 1,000 small messages. Message ids are remembered
    * for a minute.
    */
   createNode(): Broker | Promise<Broker>
   /**
-   * What the nodes of this system have at the broker now, a line each: queues, subscriptions, connections. Asked while nodes run,
-   * when there must be something, and after they have stopped, when there must be nothing. Absent for a broker that is in the process.
+   * The queues, subscriptions and connections of this system at the broker, a line each. There must be some while nodes
+   * run, and none after they have stopped. Absent for an in-process broker.
    */
   residue?(): Promise<readonly string[]>
   /** Called when the nodes have stopped. */
@@ -22,7 +22,7 @@ export interface BrokerSystem {
 /** Makes a system; called once per test. */
 export type CreateBrokerSystem = () => BrokerSystem | Promise<BrokerSystem>
 
-/** A delivery, with its payload copied: a broker lends it only for the time of the call. */
+/** A delivery with a copied payload, which is valid only during the broker's call. */
 export interface Delivery {
   readonly key: string
   readonly text: string
@@ -31,7 +31,7 @@ export interface Delivery {
   readonly publisher: number | undefined
 }
 
-/** A broker sink that remembers. */
+/** A broker sink that records its calls. */
 export class DeliveryRecorder implements BrokerSink {
   readonly deliveries: Delivery[] = []
   readonly statuses: BrokerStatus[] = []
@@ -55,7 +55,7 @@ export class DeliveryRecorder implements BrokerSink {
   }
 }
 
-/** A node that runs, and what it was told. */
+/** A running node, and the record of its sink. */
 export type RunningNode = ListeningNode<Broker, DeliveryRecorder>
 
 /** The system of one test and its nodes. */
@@ -88,10 +88,10 @@ export class BrokerHarness {
 const encoder = new TextEncoder()
 const decoder = new TextDecoder()
 
-/** Stands for a position that is missing, and is none of any broker. */
+/** Stands for a missing position. No broker has this one. */
 export const NOWHERE: Position = { epoch: 'nowhere', offset: 0 }
 
-/** What a message says, kept beyond the call that brought it. */
+/** A message, kept beyond the call that delivered it. */
 export function deliveryOf({ key, payload, isBinary, position, publisher }: InboundMessage): Delivery {
   return { key, text: decoder.decode(payload), isBinary, position, publisher }
 }
@@ -101,7 +101,7 @@ export function text(key: string, text: string, more: Partial<OutboundMessage> =
   return { key, payload: encoder.encode(text), isBinary: false, ...more }
 }
 
-/** Waits for the last of what was published, so that what should not come had its chance. */
+/** Waits for the last published message, so that unwanted ones had time to come. */
 export async function deliveredUpTo(sink: DeliveryRecorder, last: string): Promise<string[]> {
   return await eventually(() => {
     const { texts } = sink

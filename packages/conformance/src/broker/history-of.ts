@@ -1,7 +1,10 @@
 import type { HistoryOptions } from 'webmq-server/ports'
 import { HistoryRules, parseHistoryRule } from 'webmq-server/ports'
 
-/** Options of a broker that logs by these rules, `chat.#=100,10m`, and keeps 10,000 messages of 16 MiB; without a rule, of one that logs nothing. */
+/**
+ * Options of a broker with these rules (`chat.#=100,10m`) that keeps 10,000 messages of 16 MiB. Without rules it logs
+ * nothing.
+ */
 export function historyOf(...rules: readonly string[]): HistoryOptions {
   const parsed = rules.map((text) => {
     const rule = parseHistoryRule(text)

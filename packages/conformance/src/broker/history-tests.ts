@@ -12,7 +12,7 @@ import {
   text,
 } from './harness.js'
 
-/** What a log holds, and how it joins with what is live. */
+/** The content of a log, and how it joins live messages. */
 export function historyTests(harness: () => BrokerHarness, expected: BrokerCapabilities): void {
   describe.runIf(expected.history)('history', () => {
     let node: RunningNode
@@ -109,7 +109,8 @@ export function historyTests(harness: () => BrokerHarness, expected: BrokerCapab
     it('says gap for a position of another epoch', async () => {
       const [, last] = await publishAll('a', 'b')
       const result = await read({ since: { epoch: 'another-epoch', offset: 1 } }, ['#'])
-      // A log that all nodes read has begun anew: all of it came after the position. Another node's log may have older messages.
+      // A log that all nodes share has restarted, so all of it came after the position. A node's own log may have older
+      // messages.
       const texts = expected.sharedLog ? ['a', 'b'] : []
       expect(result).toMatchObject({ gap: 'epoch-changed', texts, position: last, isPartial: false })
     })

@@ -2,8 +2,8 @@ import { matches } from 'webmq-client/protocol'
 import type { Broker, BrokerSink } from 'webmq-server/ports'
 
 /**
- * A broker with listeners, as a node has them: the sink gets what matches the bound patterns, and the broker is told that nobody
- * listened to anything else.
+ * A broker with listeners, as in a node: the sink gets the messages that match the bound patterns, and the broker
+ * learns that no others had listeners.
  */
 export class ListeningNode<B extends Broker, S extends BrokerSink> {
   readonly broker: B

@@ -11,11 +11,11 @@ import {
 } from './harness.js'
 
 const encoder = new TextEncoder()
-/** Sizes around the borders of length fields, up to the largest payload that a server takes by default. */
+/** Sizes around the limits of length fields, up to the largest payload that a server accepts by default. */
 const SIZES_BYTES = [0, 1, 2, 125, 126, 127, 4_095, 4_096, 65_535, 65_536, 131_072, 262_144]
 const MANY = 5_000
 
-/** What comes is what was published. */
+/** Messages arrive as published. */
 export function messageTests(harness: () => BrokerHarness, expected: BrokerCapabilities): void {
   describe('messages', () => {
     let node: RunningNode

@@ -46,7 +46,7 @@ export function nodeTests(harness: () => BrokerHarness, expected: BrokerCapabili
       await publisher.broker.publish(text('wanted.exact', 'wanted'))
       await publisher.broker.publish(text('wanted.end', 'end'))
       expect(await deliveredUpTo(listener.sink, 'end')).toEqual(['wanted', 'end'])
-      // The log comes to every node whole.
+      // Every node gets the complete log.
       if (expected.history) return
       expect(listener.broker.stats()).toMatchObject({ receivedCount: 2, surplusCount: 0 })
       expect(publisher.broker.stats()).toMatchObject({ receivedCount: 0, acceptedCount: 203 })

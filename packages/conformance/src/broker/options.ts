@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import type { HistoryOptions } from 'webmq-server/ports'
 import { historyOf } from './history-of.js'
 
-/** Options that brokers have in common. */
+/** Options that brokers share. */
 export interface CommonBrokerOptions extends HistoryOptions {
   readonly brokerNamespace: string
   readonly brokerTimeoutMs: number

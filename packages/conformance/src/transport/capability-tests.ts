@@ -23,7 +23,7 @@ function createCertificate(): { certFile: string; keyFile: string } {
   return { certFile, keyFile }
 }
 
-/** What a transport says that it can do, and what it does then. */
+/** The capabilities that a transport reports, and its behaviour. */
 export function capabilityTests(create: CreateTransport, expected: TransportCapabilities): void {
   describe('capabilities', () => {
     it('are as expected', () => {
@@ -87,7 +87,7 @@ export function capabilityTests(create: CreateTransport, expected: TransportCapa
         headers: { 'X-B': 'c' },
         subprotocols: ['one'],
       }).catch((error: unknown) => error)
-      // `ws` refuses a server that does not choose one of the offered subprotocols; the upgrade has arrived all the same.
+      // `ws` refuses a server that does not choose one of the offered subprotocols, but the upgrade has arrived.
       expect(client).toBeInstanceOf(Error)
       expect(sink.upgrades[0]).toMatchObject({
         path: '/ws',

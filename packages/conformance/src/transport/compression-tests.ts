@@ -14,7 +14,7 @@ const ON = { compression: { thresholdBytes: THRESHOLD_BYTES } }
 const OFFER = { 'Sec-WebSocket-Extensions': 'permessage-deflate; client_max_window_bits' }
 /** RSV1. */
 const COMPRESSED = { reservedBits: 4 }
-/** What a transport may hold for messages that it is about to refuse; far below what they would become. */
+/** Memory that a transport may hold for messages that it will refuse; far below their inflated size. */
 const MAX_GROWTH_BYTES = 48 * 1024 * 1024
 
 const ACCEPTED = ['client_no_context_takeover', 'permessage-deflate', 'server_no_context_takeover']
@@ -38,7 +38,7 @@ const OFFERS: readonly [offer: string, answer: readonly string[] | undefined][] 
 export function compressionTests(create: CreateTransport, traits: TransportTraits): void {
   const answerOf = async ({ client }: Connected<RawClient>) => (await client.response()).headers.get(EXTENSIONS)
 
-  /** Sends everything back, as it came. */
+  /** Echoes every message. */
   const echo = () =>
     Harness.start(create, ON, (transport) => ({
       message: (connection, data, isBinary) => transport.send(connection, data, isBinary),
@@ -51,7 +51,7 @@ export function compressionTests(create: CreateTransport, traits: TransportTrait
     return connected
   }
 
-  /** Ends with the code of a violation; one that leaves out the close frame may take 1006 or `otherCode` for it. */
+  /** Expects the close code of a violation. Without a close frame, 1006 or `otherCode` are allowed. */
   const expectRefusal = async (harness: Harness, refused: Connected<RawClient>, code: number, otherCode = code) => {
     const { client, connection } = refused
     await client.ended()

@@ -1,6 +1,6 @@
 import { vi } from 'vitest'
 
-/** Time for facts that come about by themselves; far above what they take, so that a busy machine changes nothing. */
+/** Timeout of eventual facts, generous enough for a busy machine. */
 const TIMEOUT_MS = 10_000
 
 /** Repeats an assertion until it holds. */

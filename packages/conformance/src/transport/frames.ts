@@ -1,16 +1,16 @@
 /** Opcodes of RFC 6455 §5.2. */
 export const OPCODE = { continuation: 0, text: 1, binary: 2, close: 8, ping: 9, pong: 10 } as const
 
-/** One frame as it was on the wire. */
+/** One frame on the wire. */
 export interface RawFrame {
   readonly isFinal: boolean
-  /** RSV1, which says that the message is compressed (RFC 7692 §6). */
+  /** RSV1, which marks a compressed message (RFC 7692 §6). */
   readonly isDeflated: boolean
   readonly opcode: number
   readonly payload: Buffer
 }
 
-/** How a frame differs from a whole, valid one of a client. */
+/** Deviations of a frame from a complete, valid client frame. */
 export interface FrameFaults {
   readonly isFinal?: boolean
   readonly isMasked?: boolean
@@ -22,7 +22,7 @@ export interface FrameFaults {
 
 const MASK = Buffer.from([0x12, 0x34, 0x56, 0x78])
 
-/** A frame of a client, with the faults that were asked for. */
+/** A client frame with the requested faults. */
 export function clientFrame(opcode: number, payload: Uint8Array | string = '', faults: FrameFaults = {}): Buffer {
   const { isFinal = true, isMasked = true, reservedBits = 0 } = faults
   const body = Buffer.from(payload)
@@ -33,7 +33,7 @@ export function clientFrame(opcode: number, payload: Uint8Array | string = '', f
   return Buffer.concat([header, MASK, body.map((byte, index) => byte ^ (MASK[index % 4] ?? 0))])
 }
 
-/** A close frame of a client; a bare number makes one with a code that may not be sent, too. */
+/** A close frame of a client; a bare number may also be an invalid code. */
 export function closeFrame(code: number, reason = ''): Buffer {
   return clientFrame(OPCODE.close, Buffer.concat([Buffer.from([code >> 8, code & 0xff]), Buffer.from(reason)]))
 }
@@ -45,7 +45,7 @@ export function readClose(payload: Buffer): { code: number; reason: string } {
     : { code: payload.readUInt16BE(0), reason: payload.subarray(2).toString() }
 }
 
-/** Takes the complete frames of a server from the front of `bytes`; returns them and what is left. */
+/** Takes the complete frames of a server from the front of `bytes`; returns them and the rest. */
 export function takeFrames(bytes: Buffer): { frames: RawFrame[]; rest: Buffer } {
   const frames: RawFrame[] = []
   let rest = bytes

@@ -9,7 +9,7 @@ import { WebSocketClient } from './web-socket-client.js'
 /** Makes a transport that was not started. */
 export type CreateTransport = (options: TransportOptions) => Transport
 
-/** Options that let a test run: roomy limits, no pings, any free port. */
+/** Options for tests: generous limits, no pings, any free port. */
 export const DEFAULT_OPTIONS: TransportOptions = {
   host: '127.0.0.1',
   port: 0,
@@ -24,13 +24,13 @@ export const DEFAULT_OPTIONS: TransportOptions = {
   closeTimeoutMs: 5_000,
 }
 
-/** A client and the connection that the transport made of it. */
+/** A client and its connection in the transport. */
 export interface Connected<Client> {
   readonly client: Client
   readonly connection: ConnectionId
 }
 
-/** A running transport with its sink, and clients that are ended with the test. */
+/** A running transport with its sink, and clients that end with the test. */
 export class Harness {
   readonly transport: Transport
   readonly sink: RecordingSink
@@ -85,7 +85,7 @@ export class Harness {
     return await Promise.all(Array.from({ length: count }, () => this.connect()))
   }
 
-  /** Connects a client that sends what it is told. */
+  /** Connects a raw client. */
   async connectRaw(headers: Record<string, string> = {}): Promise<Connected<RawClient>> {
     const path = this.#nextPath()
     const client = this.track(await RawClient.open(this.port, path, headers))
@@ -97,7 +97,7 @@ export class Harness {
     return this.track(await RawClient.connect(this.port))
   }
 
-  /** The connection that came in at a path that nobody else uses. */
+  /** The connection at a unique path. */
   async connectionAt(path: string): Promise<ConnectionId> {
     return await eventually(() => {
       const request = this.sink.upgrades.find((upgrade) => upgrade.path === path)
@@ -112,7 +112,7 @@ export class Harness {
     return client
   }
 
-  /** Waits until the client has everything that was sent to its connection before this call. */
+  /** Waits until the client has received everything sent to its connection before this call. */
   async settle({ client, connection }: Connected<WebSocketClient>): Promise<void> {
     const mark = `settle-${Math.random()}`
     this.transport.send(connection, mark, false)

@@ -191,7 +191,7 @@ export function httpTests(create: CreateTransport, traits: TransportTraits): voi
       const chunk = Buffer.alloc(1024 * 1024)
       client.write(`POST / HTTP/1.1\r\nHost: a\r\nContent-Length: ${64 * chunk.length}\r\n\r\n`)
       for (let index = 0; index < 64; index++) client.write(chunk)
-      // What neither the kernel nor the server took is still with the client, and stays there.
+      // Bytes that neither the kernel nor the server took stay with the client.
       await harness.expectToServe()
       await harness.expectToServe()
       expect(client.socket.writableLength).toBeGreaterThan(16 * chunk.length)

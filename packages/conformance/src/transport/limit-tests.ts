@@ -9,7 +9,7 @@ import { WebSocketClient } from './web-socket-client.js'
 
 const text = (payload: string) => clientFrame(OPCODE.text, payload)
 
-/** Bytes that break RFC 6455, and the code that says so (§7.4.1). */
+/** Bytes that violate RFC 6455, and the close code (§7.4.1). */
 const VIOLATIONS: readonly [title: string, bytes: Buffer, code: number][] = [
   ['a reserved bit', clientFrame(OPCODE.text, 'a', { reservedBits: 4 }), 1002],
   ['a reserved opcode', clientFrame(3, 'a'), 1002],
@@ -32,7 +32,7 @@ const UNMASKED: (typeof VIOLATIONS)[number] = [
   1002,
 ]
 
-/** Limits on what peers send, on what waits for them, and on time. */
+/** Limits on received messages, on pending output, and on time. */
 export function limitTests(create: CreateTransport, traits: TransportTraits): void {
   describe('limits', () => {
     it.each(traits.checksMasking ? [UNMASKED, ...VIOLATIONS] : VIOLATIONS)(
@@ -96,7 +96,7 @@ export function limitTests(create: CreateTransport, traits: TransportTraits): vo
       const payload = 'x'.repeat(16_000)
       let sentCount = 0
       let outboxPeakBytes = 0
-      // The kernel takes some megabytes before the outbox gets anything.
+      // The kernel takes some megabytes before the outbox fills.
       while (sink.closureOf(slow.connection) === undefined && sentCount < 4_000) {
         for (let index = 0; index < 4; index++) transport.multicast([group(1)], `${sentCount++} ${payload}`, false)
         await eventually(() => expect(others.every(({ client }) => client.messages.length === sentCount)).toBe(true))
@@ -104,13 +104,13 @@ export function limitTests(create: CreateTransport, traits: TransportTraits): vo
       }
       expect(sink.closureOf(slow.connection)?.code).toBe(4008)
       expect(transport.stats().slowConsumerCount).toBe(1)
-      // What one turn adds comes on top of the limit.
+      // One turn may exceed the limit by what it adds.
       expect(outboxPeakBytes).toBeLessThanOrEqual(maxOutboxBytes + 5 * payload.length)
       for (const [index, { client }] of others.entries()) {
         const numbers = client.texts.map((message) => Number.parseInt(message, 10))
         expect(numbers, `client ${index}`).toEqual(Array.from({ length: sentCount }, (_, number) => number))
       }
-      // When it reads again in time, it finds what was queued, unbroken and in order, and then the code.
+      // If the peer reads again in time, it finds the queued messages, complete and in order, and then the code.
       slow.client.socket.resume()
       await slow.client.ended()
       expect(slow.client.close?.code).toBe(4008)
@@ -191,7 +191,7 @@ export function limitTests(create: CreateTransport, traits: TransportTraits): vo
       const starts = ['', 'GET / HTTP/1.1\r\nHost: local', 'GET / HTTP/1.1\r\nHost: a\r\nno colon\r\n\r\n']
       const clients = await Promise.all([...starts, 'GET / HTTP/1.1\r\n'].map(() => harness.connectSocket()))
       for (const [index, client] of clients.entries()) client.write(starts[index] ?? 'GET / HTTP/1.1\r\n')
-      // The last one goes on and on.
+      // The last one never ends.
       const drip = setInterval(() => clients.at(-1)?.write('X: y\r\n'), 50)
       await Promise.all(clients.map((client) => client.ended(traits.headTimeoutMs))).finally(() => clearInterval(drip))
       await harness.expectToServe()

@@ -5,7 +5,7 @@ import { clientFrame, OPCODE } from './frames.js'
 import { type CreateTransport, Harness } from './harness.js'
 import { patternBytes } from './pattern-bytes.js'
 
-/** Around the places where RFC 6455 §5.2 changes the length's encoding, and where buffers usually end. */
+/** Sizes where RFC 6455 §5.2 changes the length's encoding, and where buffers usually end. */
 const SIZES = [0, 1, 125, 126, 127, 4_096, 16_384, 65_535, 65_536, 200_000]
 
 function textOf(bytes: number): string {
@@ -14,7 +14,7 @@ function textOf(bytes: number): string {
 
 /** Messages in and out. */
 export function messageTests(create: CreateTransport): void {
-  /** Sends everything back, as it came. */
+  /** Echoes every message. */
   const echo = () =>
     Harness.start(create, {}, (transport) => ({
       message: (connection, data, isBinary) => transport.send(connection, data, isBinary),
@@ -81,7 +81,7 @@ export function messageTests(create: CreateTransport): void {
       const { client, connection } = await harness.connect()
       client.socket.pause()
       const data = patternBytes(12_000_000)
-      // Alone in its turn, then among others: transports write these in different ways.
+      // Alone in its turn, then among others, because transports write these differently.
       harness.transport.send(connection, data, true)
       await harness.expectToServe()
       for (const message of ['before', data, 'after']) harness.transport.send(connection, message, true)

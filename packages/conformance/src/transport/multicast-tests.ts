@@ -3,7 +3,7 @@ import type { ConnectionId, GroupId } from 'webmq-server/ports'
 import { eventually } from './eventually.js'
 import { type CreateTransport, group, Harness } from './harness.js'
 
-/** A fixed sequence of numbers from 0 to 1 (Park-Miller), so that a failure comes again. */
+/** A fixed sequence of numbers from 0 to 1 (Park-Miller), so that failures are reproducible. */
 function randomSequence(seed: number): () => number {
   let state = seed
   return () => {
@@ -133,7 +133,7 @@ export function multicastTests(create: CreateTransport): void {
       transport.multicast([group(1)], 'x', false)
       await harness.settle(stayer)
       expect(stayer.client.messages).toEqual(['x'])
-      // One delivery of the multicast, one of the mark of `settle`.
+      // One delivery of the multicast, one of the message of `settle`.
       await eventually(() => expect(transport.stats().deliveredCount).toBe(before + 2))
     })
 

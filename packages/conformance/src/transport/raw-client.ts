@@ -24,7 +24,7 @@ export interface ResponseHead {
   readonly headers: ReadonlyMap<string, string>
 }
 
-/** A client that does exactly what it is told: a TCP socket, and what was read from it. */
+/** A raw client: a TCP socket, and the bytes read from it. */
 export class RawClient {
   readonly socket: Socket
   /** Bytes after the response head that are not yet frames, or the body of the response. */
@@ -44,7 +44,7 @@ export class RawClient {
     socket.on('end', () => {
       this.#isEnded = true
     })
-    // A reset is one of the ways to be refused: tests look at `isEnded`.
+    // A reset is one form of refusal: tests check `isEnded`.
     socket.on('error', () => {
       this.#isEnded = true
     })
@@ -72,7 +72,7 @@ export class RawClient {
     return this.#isEnded
   }
 
-  /** What came after the head of an HTTP response. */
+  /** The bytes after the head of an HTTP response. */
   get body(): string {
     return this.#bytes.toString()
   }
@@ -82,7 +82,7 @@ export class RawClient {
     return this.frames.filter(({ opcode }) => opcode === OPCODE.text).map(({ payload }) => payload.toString())
   }
 
-  /** What the close frame said, once there is one. */
+  /** Code and reason of the close frame, once received. */
   get close(): { code: number; reason: string } | undefined {
     const frame = this.frames.find(({ opcode }) => opcode === OPCODE.close)
     return frame && readClose(frame.payload)
@@ -106,7 +106,7 @@ export class RawClient {
     }, timeoutMs)
   }
 
-  /** Ends at once, by a reset when there is something unread. */
+  /** Ends at once; with unread input, by a reset. */
   destroy(): void {
     this.socket.destroy()
   }

@@ -1,6 +1,6 @@
 import type { ConnectionId, TransportSink, UpgradeId, UpgradeRequest } from 'webmq-server/ports'
 
-/** A message, with its bytes copied: a transport lends them only for the time of the call. */
+/** A message with copied bytes, which are valid only during the transport's call. */
 export interface ReceivedMessage {
   readonly connection: ConnectionId
   readonly data: Buffer
@@ -17,14 +17,14 @@ export interface ClosedConnection {
 /** Runs after the event was recorded. */
 export type SinkHandlers = Partial<TransportSink>
 
-/** A transport sink that remembers, and that notices when it is called against the rules of the port. */
+/** A transport sink that records events, and violations of the port's rules. */
 export class RecordingSink implements TransportSink {
   readonly upgrades: UpgradeRequest[] = []
   readonly opened = new Map<ConnectionId, UpgradeId>()
   readonly messages: ReceivedMessage[] = []
   readonly closures: ClosedConnection[] = []
   readonly failures: Error[] = []
-  /** What broke a rule of the port; empty when all is well. */
+  /** Violations of the port's rules; empty when there are none. */
   readonly violations: string[] = []
   readonly #handlers: SinkHandlers
   #callDepth = 0

@@ -1,4 +1,4 @@
-/** How closely a transport can follow the port where its library decides; each is asserted as it is given. */
+/** How closely a transport follows the port where its library decides. The suite asserts each value. */
 export interface TransportTraits {
   /** Answers a violation of RFC 6455 with a close frame; else the TCP connection just ends. */
   readonly violationCloseFrames: boolean
@@ -8,17 +8,20 @@ export interface TransportTraits {
   readonly knowsEveryCloseCode: boolean
   /** `closed` comes after the peer's close frame or `closeTimeoutMs`; else as soon as the own close frame is queued. */
   readonly closeHandshake: boolean
-  /** Takes a request line that arrives in parts; headers may always. */
+  /** Accepts a request line that arrives in parts. Headers may always arrive in parts. */
   readonly takesSplitRequestLine: boolean
-  /** The longest that an incomplete request head is waited for when `handshakeTimeoutMs` is short. */
+  /** The longest wait for an incomplete request head when `handshakeTimeoutMs` is short. */
   readonly headTimeoutMs: number
-  /** Tells the port of the peer; else 0. */
+  /** Reports the port of the peer; else 0. */
   readonly remotePort: boolean
-  /** Accepts an offer of permessage-deflate that names `server_max_window_bits`, if it is 15; else it declines all of them. */
+  /**
+   * Accepts an offer of permessage-deflate that names `server_max_window_bits`, if it is 15; else it declines all of
+   * them.
+   */
   readonly namesServerWindow: boolean
 }
 
-/** A transport that follows the port to the letter. */
+/** A transport that follows the port exactly. */
 export const STRICT_TRAITS: TransportTraits = {
   violationCloseFrames: true,
   checksMasking: true,

@@ -6,7 +6,7 @@ import { handshakeHead } from './raw-client.js'
 import type { TransportTraits } from './traits.js'
 import { WebSocketClient } from './web-socket-client.js'
 
-/** What is no handshake, and the status that says so. */
+/** Invalid handshakes, and their status. */
 const REFUSED: readonly [title: string, request: string, status: number][] = [
   ['without a key', handshakeHead('/', { 'Sec-WebSocket-Key': undefined }), 400],
   ['with a key that is not 16 bytes', handshakeHead('/', { 'Sec-WebSocket-Key': 'c2hvcnQ=' }), 400],
@@ -104,7 +104,7 @@ export function upgradeTests(create: CreateTransport, traits: TransportTraits): 
       client.write(handshakeHead('/', { 'Sec-WebSocket-Protocol': 'one, two' }))
       const { status, headers } = await client.response()
       expect(status).toBe(101)
-      // RFC 6455 §1.3 has this key and this answer.
+      // Key and answer of RFC 6455 §1.3.
       expect(headers.get('sec-websocket-accept')).toBe('s3pPLMBiTxaQ9kYGzzhZRbK+xOo=')
       expect(headers.get('upgrade')?.toLowerCase()).toBe('websocket')
       expect(headers.get('connection')?.toLowerCase()).toBe('upgrade')
@@ -213,13 +213,13 @@ export function upgradeTests(create: CreateTransport, traits: TransportTraits): 
       client.write(handshakeHead('/leaves'))
       await eventually(() => expect(harness.sink.upgrades).toHaveLength(1))
       client.destroy()
-      // Long enough for the transport to see the client leave: it serves another one meanwhile.
+      // Long enough for the transport to see the client leave, because it serves another one in the meantime.
       await harness.expectToServe()
       const id = harness.sink.upgrades[0]?.id as UpgradeId
       harness.transport.accept(id)
       await harness.expectToServe()
       const opened = [...harness.sink.opened].filter(([, upgrade]) => upgrade === id)
-      // A transport may open it before it sees that the client has left; then it closes it, too.
+      // A transport may open it before it sees that the client has left; then it also closes it.
       for (const [connection] of opened) {
         await eventually(() => expect(harness.sink.closureOf(connection)?.code).toBe(1006))
       }

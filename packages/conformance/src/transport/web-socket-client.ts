@@ -22,12 +22,12 @@ export class WebSocketClient {
     })
   }
 
-  /** Connects; rejects with what `ws` says when the upgrade is refused. */
+  /** Connects; rejects with the error of `ws` when the upgrade is refused. */
   static async open(url: string, options: ClientOptions & { subprotocols?: string[] } = {}): Promise<WebSocketClient> {
     const { subprotocols = [], ...rest } = options
     const client = new WebSocketClient(new WebSocket(url, subprotocols, { perMessageDeflate: false, ...rest }))
     await once(client.socket, 'open')
-    // From here on a broken connection shows in `closed`.
+    // From here on `closed` reports a broken connection.
     client.socket.on('error', () => client.socket.terminate())
     return client
   }

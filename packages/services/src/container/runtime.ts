@@ -5,8 +5,8 @@ import path from 'node:path'
 const PING_TIMEOUT_MS = 2_000
 
 /**
- * The address of a container runtime of this machine that answers, as `DOCKER_HOST` writes it: that of `DOCKER_HOST`, else
- * a socket where Docker or Podman put it. A `docker` program, or a socket file, proves nothing.
+ * The address of a responding container runtime of this machine, in the form of `DOCKER_HOST`: that variable, else a
+ * socket of Docker or Podman. The runtime must answer: a `docker` program or a socket file alone proves nothing.
  */
 export async function findContainerRuntime(env: NodeJS.ProcessEnv = process.env): Promise<string | undefined> {
   const given = env.DOCKER_HOST
@@ -57,7 +57,7 @@ function answersPing(address: string): Promise<boolean> {
   })
 }
 
-/** A service in a container of another machine would not be on loopback. */
+/** A container of another machine would not be on loopback. */
 function isLoopback(hostname: string): boolean {
   return hostname === 'localhost' || hostname.startsWith('127.')
 }

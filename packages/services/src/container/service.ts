@@ -19,7 +19,7 @@ export interface ContainerSpec {
   ping(port: number): Promise<void>
 }
 
-/** An image may have to be fetched. */
+/** Includes the time to fetch an image. */
 const CREATE_TIMEOUT_MS = 300_000
 const START_TIMEOUT_MS = 90_000
 const STOP_TIMEOUT_S = 10
@@ -75,7 +75,7 @@ export class ContainerService implements Service {
 
   /**
    * Runs a program inside.
-   * @returns what it wrote to its standard output
+   * @returns its standard output
    * @throws {ServiceError} with its output when it fails.
    */
   async run(...command: readonly string[]): Promise<string> {
@@ -84,7 +84,7 @@ export class ContainerService implements Service {
     return stdout
   }
 
-  /** testcontainers stops and removes in one; a crash needs the runtime itself. */
+  /** testcontainers stops and removes in one step; a crash needs the runtime itself. */
   async #handle() {
     const { getContainerRuntimeClient } = await import('testcontainers')
     return (await getContainerRuntimeClient()).container.getById(this.#container.getId())
@@ -120,7 +120,7 @@ export async function startContainer(spec: ContainerSpec): Promise<ContainerServ
 async function createContainer(spec: ContainerSpec, port: number): Promise<StartedTestContainer> {
   const runtime = await findContainerRuntime()
   if (runtime === undefined) throw new ServiceError('no container runtime answers')
-  // It does not look for Podman by itself.
+  // testcontainers does not find Podman by itself.
   process.env.DOCKER_HOST ??= runtime
   const { GenericContainer, Wait } = await import('testcontainers')
   const container = new GenericContainer(spec.image)

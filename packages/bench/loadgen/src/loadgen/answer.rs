@@ -1,4 +1,4 @@
-//! What the threads report, put together as one answer.
+//! Merges the threads' reports into one answer.
 
 use std::collections::BTreeMap;
 
@@ -10,16 +10,16 @@ use super::window::Counts;
 use crate::clock::{CpuTime, rss_bytes};
 use crate::latencies::Latencies;
 
-/// What the main thread adds.
+/// Fields that the main thread adds.
 pub(crate) struct Context {
     pub(crate) duration_us: u64,
-    /// Used meanwhile.
+    /// CPU time used in the meantime.
     pub(crate) cpu: CpuTime,
     pub(crate) thread_count: usize,
     pub(crate) open_count: usize,
 }
 
-/// Name and fields of the answer to a command that all threads have reported of.
+/// Name and fields of the answer, once all threads have reported.
 pub(crate) fn merge(reports: Vec<Report>, context: &Context) -> (&'static str, Value) {
     let mut connect = (0, Latencies::new(), BTreeMap::<String, u64>::new());
     let (mut sent, mut slowed, mut pinged) = ((0, 0), (0, 0), (Latencies::new(), 0));
@@ -30,7 +30,7 @@ pub(crate) fn merge(reports: Vec<Report>, context: &Context) -> (&'static str, V
     let mut event = "";
     for report in reports {
         match report {
-            // Beside others: a thread that was started after the window.
+            // From a thread that started after the window.
             Report::Counting if !event.is_empty() => {}
             Report::Counting => event = "counting",
             Report::Connected(part) => {

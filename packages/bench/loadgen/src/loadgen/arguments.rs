@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::descriptors;
 
-/// Descriptors of a thread that are no connections: stdio, epoll, timer, bells.
+/// Descriptors of a thread that are not connections: stdio, epoll, timer, wakers.
 const OTHER_DESCRIPTORS: u64 = 64;
 
 pub(crate) struct Arguments {
@@ -16,7 +16,7 @@ pub(crate) struct Arguments {
 
 impl Arguments {
     /// # Errors
-    /// An argument that is not known or not a number.
+    /// An argument is unknown or not a number.
     pub(crate) fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Self, String> {
         let mut parsed = Self {
             thread_count: 1,

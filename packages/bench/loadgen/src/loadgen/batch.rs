@@ -4,8 +4,8 @@ use webmq_websocket::{Opcode, encode_masked_frame};
 
 use crate::header::mark_compressed;
 
-/// RFC 6455 §5.3 wants a mask that nobody can predict, against proxies that are fooled. Here it only has to cost the
-/// server what any mask costs.
+/// RFC 6455 §5.3 wants an unpredictable mask, to protect proxies. Here it only needs to cost the server as much as any
+/// other mask.
 pub(crate) const MASK: [u8; 4] = [0x9d, 0x3c, 0x71, 0xe6];
 
 const SEQ: &str = "$SEQ";
@@ -80,7 +80,7 @@ impl Template {
     }
 }
 
-/// Whole frames in a row, to be written again and again.
+/// Consecutive whole frames, written repeatedly.
 #[derive(Debug)]
 pub(crate) struct Batch {
     bytes: Vec<u8>,
@@ -88,7 +88,7 @@ pub(crate) struct Batch {
     template: Option<Template>,
 }
 
-/// Where a frame of a batch ends, and what is in it.
+/// The end of a frame in a batch, and its payload's size.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct EncodedFrame {
     end: usize,
@@ -96,10 +96,10 @@ pub(crate) struct EncodedFrame {
 }
 
 impl Batch {
-    /// The messages in turn, at least once each, until they are `min_bytes`.
+    /// Repeats the messages in turn, each at least once, up to `min_bytes`.
     ///
     /// # Panics
-    /// Never: without a message the batch is empty, which the caller refuses.
+    /// Never: the caller refuses an empty batch.
     pub(crate) fn new(messages: &[Message], min_bytes: usize) -> Self {
         let mut batch = Self { bytes: Vec::new(), frames: Vec::new(), template: None };
         let first = messages.first().filter(|message| message.opcode == Opcode::Text && !message.is_compressed);
@@ -131,7 +131,7 @@ impl Batch {
         &self.frames[first..last]
     }
 
-    /// Where the frame ends that is written up to `at`; `at` itself between two frames.
+    /// The end of the frame around `at`; `at` itself between two frames.
     pub(crate) fn frame_end(&self, at: usize) -> usize {
         if at == 0 {
             return 0;
@@ -140,7 +140,7 @@ impl Batch {
         self.frames.get(index).map_or(at, |frame| frame.end)
     }
 
-    /// Appends the frame of a paced message; tells its payload's size.
+    /// Appends the frame of a paced message and returns its payload's size.
     pub(crate) fn append(&self, number: u64, sent_us: u64, out: &mut Vec<u8>) -> usize {
         if let Some(template) = &self.template {
             let text = template.fill(number + 1, sent_us);

@@ -1,4 +1,4 @@
-//! The commands as they are written, with their defaults. The README says what they mean.
+//! The commands and their defaults. The README explains them.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -47,7 +47,7 @@ pub(crate) enum BatchMode {
 }
 
 impl Connect {
-    /// What the message begins with that makes a connection ready; `None`: the upgrade does.
+    /// Prefix of the message that makes a connection ready; `None`: the upgrade does.
     pub(crate) fn ready_prefix(&self) -> Result<Option<Box<[u8]>>, String> {
         match self.ready.as_deref() {
             None | Some("upgrade") => Ok(None),
@@ -149,7 +149,7 @@ pub(crate) struct EncodedFrame {
 
 impl Frames {
     /// # Errors
-    /// There is none, or one is not base64.
+    /// There is no frame, or one is not base64.
     pub(crate) fn messages(&self) -> Result<Vec<Message>, String> {
         let messages: Result<Vec<Message>, String> = match self {
             Self::One(frame) => frame.message().map(|message| vec![message]),

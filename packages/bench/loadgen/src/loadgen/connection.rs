@@ -1,11 +1,11 @@
-//! What is known of a connection: about as much as of a pebble.
+//! The state of a connection, kept small: a process holds tens of thousands.
 
 use std::os::fd::OwnedFd;
 
 use super::sequence::Sequence;
 use super::stash::StashId;
 
-/// A connection's place in its thread's table.
+/// A connection's index in its thread's table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Slot(pub(crate) u32);
 
@@ -15,24 +15,24 @@ impl Slot {
     }
 }
 
-/// How far a connection has come.
+/// The phase of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Phase {
     /// No connection.
     Vacant,
-    /// The TCP connection is not there yet.
+    /// The TCP connection is not established yet.
     Connecting,
-    /// The request is on its way, or the response.
+    /// The request or the response is on its way.
     Upgrading,
     /// Upgraded; the message that makes it ready has not come.
     Preparing,
     /// Ready.
     Open,
-    /// Counted as closed; only the end of the TCP connection is waited for.
+    /// Counted as closed; only the end of the TCP connection is outstanding.
     Ending,
 }
 
-/// What a connection waits for; several may be set.
+/// Messages that a connection waits for; several may be set.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Awaited(u8);
 
@@ -70,7 +70,7 @@ impl Awaited {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reading {
     Freely,
-    /// So many bytes per tick.
+    /// This many bytes per tick.
     Throttled,
     Stopped,
 }
@@ -79,7 +79,7 @@ pub(crate) enum Reading {
 pub(crate) const NO_SENDER: u32 = u32::MAX;
 
 pub(crate) struct Connection {
-    /// Dropped by the thread that opened it: its number means something in that thread's descriptor table only.
+    /// Dropped by the thread that opened it: its number is valid only in that thread's descriptor table.
     pub(crate) socket: Option<OwnedFd>,
     pub(crate) phase: Phase,
     pub(crate) awaited: Awaited,
@@ -87,19 +87,19 @@ pub(crate) struct Connection {
     pub(crate) is_compressed: bool,
     /// Got a counted frame in its window.
     pub(crate) has_counted: bool,
-    /// There is output that the socket did not take.
+    /// Output is pending that the socket did not take.
     pub(crate) has_backlog: bool,
     /// Window that `sequence` belongs to.
     pub(crate) window: u32,
     pub(crate) stash: Option<StashId>,
     /// Index among the senders of the current `flood-in`.
     pub(crate) sender: u32,
-    /// Pings that are still to be sent.
+    /// Pings not sent yet.
     pub(crate) ping_count: u32,
-    /// Bytes of the frame whose beginning is stashed that will be skipped.
+    /// Bytes to skip of the frame whose start is stashed.
     pub(crate) skip_bytes: u64,
     pub(crate) sequence: Sequence,
-    /// When it was started, or last pinged.
+    /// When it started, or last pinged.
     pub(crate) began_us: u64,
 }
 

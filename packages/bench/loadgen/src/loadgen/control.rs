@@ -1,4 +1,4 @@
-//! The main thread: commands in, orders to the I/O threads, their reports together, answers out.
+//! The main thread: turns commands into orders to the I/O threads, and their reports into answers.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -14,23 +14,23 @@ use super::planning;
 use super::worker::Worker;
 use crate::clock::{CpuTime, now_us};
 use crate::lines::{self, Command};
-use crate::poller::Bell;
+use crate::poller::Waker;
 
 enum Input {
     /// A line of stdin, or its end.
     Line(Option<String>),
     Answer(Answer),
-    /// A thread cannot go on.
+    /// A thread has failed.
     Broken(io::Error),
 }
 
-/// An I/O thread, as the main thread sees it.
+/// The main thread's handle of an I/O thread.
 pub(crate) struct Thread {
     orders: Sender<Order>,
     pub(crate) shared: Arc<Shared>,
 }
 
-/// A command that not all threads have reported of yet.
+/// A command that some threads have not reported on yet.
 struct Pending {
     name: String,
     id: Option<Value>,
@@ -43,14 +43,14 @@ struct Pending {
 pub(crate) struct Control {
     pub(crate) arguments: Arguments,
     pub(crate) threads: Vec<Thread>,
-    /// Connections that were asked for so far.
+    /// Connections requested so far.
     pub(crate) connection_count: u64,
     inputs: Receiver<Input>,
     /// Cloned for every thread.
     input: Sender<Input>,
     pending: BTreeMap<u64, Pending>,
     order_count: u64,
-    /// CPU time at the beginning of the window that has no end of its own.
+    /// CPU time at the start of a window that ends with `count-stop`.
     window_cpu: Option<CpuTime>,
 }
 
@@ -59,7 +59,7 @@ impl Control {
         let (input, inputs) = mpsc::channel();
         let lines = input.clone();
         lines::read_stdin(move |line| {
-            // The receiver is gone when the process ends, and then nobody needs the line.
+            // The receiver is gone only when the process ends, and then the line is not needed.
             let _ = lines.send(Input::Line(line));
         })?;
         let mut control = Self {
@@ -78,10 +78,10 @@ impl Control {
         Ok(control)
     }
 
-    /// Answers commands until there are no more.
+    /// Answers commands until stdin ends.
     ///
     /// # Errors
-    /// Nobody reads the answers, or a thread cannot go on.
+    /// Stdout is closed, or a thread has failed.
     pub(crate) fn run(&mut self) -> io::Result<()> {
         let ready = json!({
             "pid": std::process::id(),
@@ -139,7 +139,7 @@ impl Control {
             if thread.orders.send(Order { number, task }).is_err() {
                 return Err(io::Error::other("an I/O thread has ended"));
             }
-            thread.shared.bell.ring();
+            thread.shared.waker.wake();
         }
         Ok(())
     }
@@ -169,14 +169,14 @@ impl Control {
 
     /// Starts a thread with a descriptor table of its own.
     pub(crate) fn start_thread(&mut self) -> io::Result<()> {
-        let shared = Arc::new(Shared::new(Bell::new()?));
+        let shared = Arc::new(Shared::new(Waker::new()?));
         let (orders, received) = mpsc::channel();
         let (started, has_started) = mpsc::channel();
         let (input, answers) = (self.input.clone(), self.input.clone());
         let theirs = shared.clone();
         let poll_interval = self.arguments.poll_interval;
         let run = move || {
-            // Whoever is told nothing any more has ended, and with it the process.
+            // The receiver has ended, and with it the process.
             let answer = Box::new(move |answer| drop(answers.send(Input::Answer(answer))));
             match Worker::new(theirs, received, answer, poll_interval) {
                 Ok(mut worker) => {

@@ -1,11 +1,11 @@
-//! When the last of all receivers had a message.
+//! When the last receiver got each message.
 
 use crate::latencies::Latencies;
 
-/// Messages of a window that are kept; 12 MiB per thread.
+/// Messages recorded per window; 12 MiB per thread.
 const MAX_MESSAGES: usize = 1 << 20;
 
-/// What the connections of one thread have had of one message. Times are microseconds since the window began.
+/// Receipts of one message by the connections of one thread. Times are microseconds since the window began.
 #[derive(Debug, Clone, Copy, Default)]
 struct Fanout {
     sent_us: i32,
@@ -27,8 +27,8 @@ impl Fanouts {
         Self { began_us, first, entries: Vec::new(), not_kept_count: 0 }
     }
 
-    /// Notes that a connection had message `sequence`, and tells its latency. `sent_us` is called when nobody had it yet:
-    /// one message, one time.
+    /// Records that a connection received message `sequence` and returns its latency. `sent_us` is called once per
+    /// message, for its first receipt.
     #[inline]
     pub(crate) fn received(
         &mut self,
@@ -61,7 +61,7 @@ impl Fanouts {
         true
     }
 
-    /// Adds what another thread has seen.
+    /// Adds the receipts of another thread.
     pub(crate) fn merge(&mut self, mut other: Self) {
         self.not_kept_count += other.not_kept_count;
         let Some(theirs) = other.first else { return };
@@ -91,7 +91,7 @@ impl Fanouts {
         }
     }
 
-    /// Latencies of the messages that `receiver_count` connections have had.
+    /// Latencies of the messages that `receiver_count` connections received.
     pub(crate) fn complete(&self, receiver_count: u64) -> FanoutLatencies {
         let mut latencies = Latencies::new();
         let mut incomplete_count = 0;
@@ -108,9 +108,9 @@ impl Fanouts {
 
 pub(crate) struct FanoutLatencies {
     pub(crate) latencies: Latencies,
-    /// Messages that some connections have not had.
+    /// Messages that some connections have not received.
     pub(crate) incomplete_count: u64,
-    /// Receipts of messages beyond those that are kept.
+    /// Receipts of messages beyond the recorded ones.
     pub(crate) not_kept_count: u64,
 }
 

@@ -1,35 +1,35 @@
-//! Sequence number and time of a message, found where the last message had them.
+//! Finds the sequence number and time of a message, first where the last message had them.
 
 use memchr::memmem::Finder;
 
 use crate::digits;
 
-/// How far into a message it is looked for them.
+/// How far into a message to search.
 pub(crate) const MAX_LOOKED_AT_BYTES: usize = 512;
 
 const SEQ: &[u8; 6] = b"\"seq\":";
 const TS_US: &[u8; 8] = b"\"ts_us\":";
 
-/// Longest number that is foreseen: with the byte after it, it fills a word.
-const MAX_FORESEEN_DIGITS: usize = 7;
+/// Longest predicted number: with the byte after it, it fills a word.
+const MAX_PREDICTED_DIGITS: usize = 7;
 
 /// Intended time of a message in microseconds of `CLOCK_MONOTONIC`.
 pub(crate) type SentUs = u64;
 
-/// The number that is one more than the last, as the bytes that it will be: comparing costs a fraction of parsing.
-struct Foreseen {
+/// The bytes of the expected next number. A comparison costs a fraction of parsing.
+struct Predicted {
     sequence: u64,
     digit_count: usize,
     /// Digits and the byte after them, the first in the lowest byte.
     text: u64,
-    /// Which bits of `text` count.
+    /// The bits of `text` that count.
     mask: u64,
     /// A one at the last digit.
     one: u64,
 }
 
-impl Foreseen {
-    /// No text is all ones where no bit counts.
+impl Predicted {
+    /// Matches nothing: the text is all ones where no bit counts.
     const NOTHING: Self = Self { sequence: 0, digit_count: 0, text: u64::MAX, mask: 0, one: 0 };
 
     #[inline]
@@ -37,20 +37,20 @@ impl Foreseen {
         u64::from_le_bytes(bytes) & self.mask == self.text
     }
 
-    /// Foresees the one after `sequence`, which `bytes` begins with.
+    /// Predicts the number after `sequence`, which `bytes` begins with.
     #[inline]
     fn after(sequence: u64, digit_count: usize, bytes: &[u8]) -> Self {
-        let Some(bytes) = bytes.first_chunk().filter(|_| digit_count <= MAX_FORESEEN_DIGITS) else {
+        let Some(bytes) = bytes.first_chunk().filter(|_| digit_count <= MAX_PREDICTED_DIGITS) else {
             return Self::NOTHING;
         };
-        let mask = u64::MAX >> (8 * (MAX_FORESEEN_DIGITS - digit_count));
+        let mask = u64::MAX >> (8 * (MAX_PREDICTED_DIGITS - digit_count));
         let text = u64::from_le_bytes(*bytes) & mask;
-        let mut foreseen = Self { sequence, digit_count, text, mask, one: 1 << (8 * (digit_count - 1)) };
-        foreseen.step();
-        foreseen
+        let mut predicted = Self { sequence, digit_count, text, mask, one: 1 << (8 * (digit_count - 1)) };
+        predicted.step();
+        predicted
     }
 
-    /// One more; after a 9 nothing is foreseen.
+    /// Increments the prediction; after a 9 there is none.
     #[inline]
     fn step(&mut self) {
         let digit = self.one * 0xff;
@@ -71,7 +71,7 @@ pub(crate) struct Fields {
     seq_at: usize,
     /// From the end of its sequence number to the digits of its time.
     ts_us_after: usize,
-    foreseen: Foreseen,
+    predicted: Predicted,
 }
 
 impl Fields {
@@ -81,7 +81,7 @@ impl Fields {
             ts_us: Finder::new(TS_US),
             seq_at: SEQ.len(),
             ts_us_after: TS_US.len(),
-            foreseen: Foreseen::NOTHING,
+            predicted: Predicted::NOTHING,
         }
     }
 
@@ -93,16 +93,16 @@ impl Fields {
             self.look_for_sequence(payload)?;
         }
         let digits_and_more = &payload[self.seq_at..];
-        if digits_and_more.first_chunk().is_some_and(|bytes| self.foreseen.is(*bytes)) {
-            let (sequence, digit_count) = (self.foreseen.sequence, self.foreseen.digit_count);
-            self.foreseen.step();
+        if digits_and_more.first_chunk().is_some_and(|bytes| self.predicted.is(*bytes)) {
+            let (sequence, digit_count) = (self.predicted.sequence, self.predicted.digit_count);
+            self.predicted.step();
             return Some((sequence, self.seq_at + digit_count));
         }
         let (sequence, digit_count) = digits::parse(digits_and_more);
         if digit_count == 0 {
             return None;
         }
-        self.foreseen = Foreseen::after(sequence, digit_count, digits_and_more);
+        self.predicted = Predicted::after(sequence, digit_count, digits_and_more);
         Some((sequence, self.seq_at + digit_count))
     }
 
@@ -164,13 +164,13 @@ mod tests {
     }
 
     #[test]
-    fn a_number_is_read_right_whether_it_was_foreseen_or_not() {
+    fn a_number_is_read_right_whether_it_was_predicted_or_not() {
         let mut fields = Fields::new();
         let runs = [0..250, 98..1_111, 5..7, 99_999_995..100_000_005, 999_999_999_999_990..1_000_000_000_000_010];
         for seq in runs.into_iter().flatten().chain([u64::MAX, 3, 3, 4, 40, 5]) {
             assert_eq!(both(&mut fields, &format!("{{\"seq\":{seq},\"ts_us\":77}}")), (Some(seq), Some(77)));
         }
-        // One more digit, and another byte after it, are not what was foreseen.
+        // Another digit, or another byte after it, does not match the prediction.
         for (text, seq) in [("4,", 4), ("55,", 55), ("6}", 6), ("7]", 7), ("8x,", 8), ("9,", 9)] {
             let message = format!("{{\"seq\":{text}\"padding padding\"");
             assert_eq!(fields.sequence(message.as_bytes()).map(|(sequence, _)| sequence), Some(seq), "{text}");

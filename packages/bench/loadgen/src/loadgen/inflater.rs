@@ -1,11 +1,11 @@
-//! Beginnings of compressed messages, in plain.
+//! Inflates the start of compressed messages.
 
 use flate2::{Decompress, FlushDecompress, Status};
 
 use super::fields::MAX_LOOKED_AT_BYTES;
 
-/// Inflates as much of a message as is looked at. No context is taken over from message to message: that is what is
-/// negotiated (RFC 7692 §7.1.1.1).
+/// Inflates only the inspected part of a message. Each message has its own context, as negotiated
+/// (RFC 7692 §7.1.1.1).
 pub(crate) struct Inflater {
     inflate: Decompress,
     plain: [u8; MAX_LOOKED_AT_BYTES],
@@ -16,7 +16,7 @@ impl Inflater {
         Self { inflate: Decompress::new(false), plain: [0; MAX_LOOKED_AT_BYTES] }
     }
 
-    /// The first plain bytes of the message that begins with `deflated`; empty when that is not deflated.
+    /// The first inflated bytes of the message that begins with `deflated`; empty when it is not valid.
     pub(crate) fn plain(&mut self, deflated: &[u8]) -> &[u8] {
         self.inflate.reset(false);
         match self.inflate.decompress(deflated, &mut self.plain, FlushDecompress::Sync) {

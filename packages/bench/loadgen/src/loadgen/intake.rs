@@ -1,4 +1,4 @@
-//! From the bytes of a read to counts, without copying a frame.
+//! Counts the frames of a read without copying them.
 
 use std::rc::Rc;
 
@@ -9,7 +9,7 @@ use super::stash::{MAX_STASHED_BYTES, Stashes};
 use super::window::{Tally, Window};
 use crate::header::Header;
 
-/// Longest message that `replies` can be about.
+/// Longest message that `replies` can match.
 pub(crate) const MAX_REPLIED_BYTES: usize = 32;
 
 const CONTINUATION: u8 = 0x0;
@@ -22,7 +22,7 @@ const PONG: u8 = 0xA;
 /// 1005: a close frame without a code (RFC 6455 §7.4.1).
 pub(crate) const NO_CODE: u16 = 1005;
 
-/// Something that a connection has to react to. Counted frames are not among it.
+/// An event that a connection must react to. Counted frames are not events.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Notice {
     /// The message that makes it ready has come.
@@ -31,15 +31,15 @@ pub(crate) enum Notice {
     Answered,
     /// A ping is answered.
     Ponged,
-    /// This one of the replies is due.
+    /// The reply with this index is due.
     Reply(usize),
     Pinged(Vec<u8>),
     Closed(u16),
-    /// The peer broke RFC 6455; nothing after it is read.
+    /// The peer violated RFC 6455; nothing after it is read.
     Broken,
 }
 
-/// What messages are waited for, by how they begin.
+/// Prefixes of the awaited messages.
 #[derive(Debug, Default)]
 pub(crate) struct Prefixes {
     pub(crate) ready: Box<[u8]>,
@@ -53,7 +53,7 @@ pub(crate) struct Reply {
     pub(crate) frame: Rc<[u8]>,
 }
 
-/// What is done with what is received.
+/// Counts received frames and collects events.
 pub(crate) struct Intake {
     pub(crate) window: Option<Window>,
     pub(crate) prefixes: Prefixes,
@@ -77,8 +77,8 @@ impl Intake {
         }
     }
 
-    /// Takes the beginning of a frame that `connection` has had, to be put before the bytes of its next read; none when
-    /// the rest of that frame is not looked at anyway.
+    /// Takes the stashed start of a frame, to precede the bytes of the next read. `None` when the rest of that frame is
+    /// skipped.
     pub(crate) fn unstash(&mut self, connection: &mut Connection, into: &mut [u8]) -> usize {
         let Some(id) = connection.stash else { return 0 };
         if connection.skip_bytes > 0 {
@@ -93,9 +93,9 @@ impl Intake {
         len
     }
 
-    /// Counts the frames in `bytes`, of which `wire_bytes` are new, and keeps the beginning of an incomplete one.
+    /// Counts the frames in `bytes`, of which `wire_bytes` are new, and stashes the start of an incomplete one.
     ///
-    /// What needs a reaction is in `notices` afterwards.
+    /// Fills `notices` with the events that need a reaction.
     pub(crate) fn take(&mut self, connection: &mut Connection, bytes: &[u8], wire_bytes: usize, now_us: u64) {
         if let Some(window) = &self.window {
             window.enter(connection);
@@ -123,7 +123,7 @@ impl Intake {
         }
     }
 
-    /// Gives the place of an incomplete frame back.
+    /// Frees the stash of an incomplete frame.
     pub(crate) fn forget(&mut self, connection: &mut Connection) {
         connection.skip_bytes = 0;
         if let Some(id) = connection.stash.take() {
@@ -131,7 +131,7 @@ impl Intake {
         }
     }
 
-    /// Skips what is not looked at of a frame whose beginning is stashed; the frame counts when it is complete.
+    /// Skips the unread rest of a frame whose start is stashed. The frame counts when it is complete.
     #[inline]
     fn skip<'b>(&mut self, connection: &mut Connection, bytes: &'b [u8], now_us: u64, tally: &mut Tally) -> &'b [u8] {
         if connection.skip_bytes == 0 {
@@ -160,14 +160,14 @@ impl Intake {
     fn stash(&mut self, connection: &mut Connection, rest: &[u8]) {
         let kept = &rest[..rest.len().min(MAX_STASHED_BYTES)];
         if kept.len() == MAX_STASHED_BYTES {
-            // The header is in there: it is shorter.
+            // The header is in there, because it is shorter.
             let frame_bytes = Header::parse(kept).map_or(0, Header::frame_bytes);
             connection.skip_bytes = frame_bytes.saturating_sub(rest.len() as u64);
         }
         connection.stash = Some(self.stashes.keep(kept));
     }
 
-    /// One complete frame, of which `payload` is at least the beginning; `false` when nothing after it counts.
+    /// Handles one complete frame; `payload` holds at least its start. `false` when nothing after it counts.
     #[inline]
     fn frame(
         &mut self,
@@ -218,7 +218,7 @@ impl Intake {
         true
     }
 
-    /// Whether a message is one that is waited for.
+    /// Whether a message is awaited.
     #[cold]
     fn look_at(&mut self, connection: &Connection, header: Header, payload: &[u8]) {
         let plain = if header.is_compressed() { self.inflater.plain(payload) } else { payload };

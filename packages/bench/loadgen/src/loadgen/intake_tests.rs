@@ -23,7 +23,7 @@ fn counting(plan: Plan) -> Intake {
     intake
 }
 
-/// Gives `bytes` to the intake as reads of the given sizes, the last one as often as needed.
+/// Passes `bytes` to the intake in reads of the given sizes; the last size repeats.
 fn feed(intake: &mut Intake, connection: &mut Connection, bytes: &[u8], sizes: &[usize]) {
     let mut sizes = sizes.iter().copied().chain(std::iter::repeat(*sizes.last().unwrap_or(&1)));
     let mut rest = bytes;
@@ -57,12 +57,12 @@ fn frames_in_order_are_counted_without_complaint() {
 #[test]
 fn injected_gaps_duplicates_and_reorderings_are_found() {
     let lost = counted((1..=100).filter(|sequence| sequence % 10 != 0));
-    // The last one is missing too, but nothing later has come.
+    // The last one is missing too, but no later one has come.
     assert_eq!((lost.frame_count, lost.gap_count, lost.duplicate_count, lost.reordered_count), (90, 9, 0, 0));
     let doubled = counted((1..=100).flat_map(|sequence| [sequence; 2]));
     assert_eq!((doubled.frame_count, doubled.gap_count, doubled.duplicate_count), (200, 0, 100));
     let swapped = counted((0..50).flat_map(|pair| [2 * pair + 2, 2 * pair + 1]));
-    // The very first is before the beginning: it fills nothing.
+    // The very first precedes the start and fills no gap.
     assert_eq!((swapped.frame_count, swapped.gap_count, swapped.reordered_count), (100, 0, 50));
 }
 

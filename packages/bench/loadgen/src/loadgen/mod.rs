@@ -1,4 +1,4 @@
-//! `webmq-loadgen`: connections by the ten thousand, and what they receive.
+//! `webmq-loadgen`: opens tens of thousands of connections and counts what they receive.
 
 mod answer;
 mod arguments;

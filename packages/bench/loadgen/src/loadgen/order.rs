@@ -1,4 +1,4 @@
-//! What the main thread asks of an I/O thread, and gets.
+//! Orders of the main thread to an I/O thread, and their reports.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use super::batch::Batch;
 use super::window::{Plan, Window};
 use crate::latencies::Latencies;
-use crate::poller::Bell;
+use crate::poller::Waker;
 
-/// Which command an order, and its answer, belongs to.
+/// The command that an order and its report belong to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct OrderNumber(pub(crate) u64);
 
@@ -39,10 +39,10 @@ pub(crate) struct ConnectTask {
     pub(crate) address: SocketAddrV4,
     pub(crate) request: Arc<[u8]>,
     pub(crate) subprotocol: Option<Arc<str>>,
-    /// The message that makes a connection ready begins with this; `None`: the upgrade does.
+    /// Prefix of the message that makes a connection ready; `None`: the upgrade does.
     pub(crate) ready_prefix: Option<Box<[u8]>>,
     pub(crate) sources: Sources,
-    /// Number of the first connection, by which its source is chosen.
+    /// Number of the first connection, which decides its source address.
     pub(crate) first_number: u64,
     pub(crate) max_in_flight: usize,
     pub(crate) waits_for_batch: bool,
@@ -51,17 +51,17 @@ pub(crate) struct ConnectTask {
     pub(crate) replies: Vec<(String, String)>,
 }
 
-/// Connections that one loopback address is the source of: it has 28,232 ephemeral ports.
+/// Connections per loopback source address, which has 28,232 ephemeral ports.
 const CONNECTIONS_PER_SOURCE: u64 = 20_000;
 
-/// Local addresses that connections leave from.
+/// Source addresses of connections.
 #[derive(Clone)]
 pub(crate) enum Sources {
     /// The system chooses.
     System,
     /// In turn.
     Listed(Arc<[Ipv4Addr]>),
-    /// 127.0.0.1 and those after it, as many as are needed.
+    /// 127.0.0.1 and following addresses, as many as needed.
     Loopback,
 }
 
@@ -186,16 +186,16 @@ pub(crate) struct Stats {
     pub(crate) closed: BTreeMap<u16, u64>,
 }
 
-/// What both threads see.
+/// State that the main thread and the I/O thread share.
 pub(crate) struct Shared {
-    pub(crate) bell: Bell,
+    pub(crate) waker: Waker,
     open_count: AtomicU32,
     held_count: AtomicU32,
 }
 
 impl Shared {
-    pub(crate) fn new(bell: Bell) -> Self {
-        Self { bell, open_count: AtomicU32::new(0), held_count: AtomicU32::new(0) }
+    pub(crate) fn new(waker: Waker) -> Self {
+        Self { waker, open_count: AtomicU32::new(0), held_count: AtomicU32::new(0) }
     }
 
     pub(crate) fn open_count(&self) -> usize {

@@ -1,4 +1,4 @@
-//! What connections write, apart from `flood-in`.
+//! Output of connections, apart from `flood-in`.
 
 use webmq_websocket::{CloseCode, Opcode, encode_masked_frame};
 
@@ -8,9 +8,9 @@ use super::worker::Worker;
 use crate::socket;
 
 impl Worker {
-    /// Writes `bytes`, which are whole frames, now or when the socket takes them; in order.
+    /// Writes whole frames now or when the socket takes them, in order.
     ///
-    /// A socket that fails is noticed when it is read.
+    /// The next read reports a failed socket.
     pub(crate) fn write(&mut self, slot: Slot, bytes: &[u8]) {
         let connection = &mut self.connections[slot.index()];
         let Some(socket) = &connection.socket else { return };
@@ -24,7 +24,7 @@ impl Worker {
         }
     }
 
-    /// Keeps the rest of a frame for when the socket takes it.
+    /// Keeps the rest of a frame until the socket takes it.
     pub(crate) fn keep(&mut self, slot: Slot, rest: &[u8]) {
         if !rest.is_empty() {
             self.connection(slot).has_backlog = true;
@@ -32,7 +32,7 @@ impl Worker {
         }
     }
 
-    /// Writes what was kept.
+    /// Writes pending output.
     pub(crate) fn flush(&mut self, slot: Slot) {
         let connection = &mut self.connections[slot.index()];
         let (Some(socket), Some(backlog)) = (&connection.socket, self.backlogs.get_mut(&slot)) else { return };
@@ -46,7 +46,7 @@ impl Worker {
         self.writable(slot);
     }
 
-    /// The socket takes output, and nothing is kept.
+    /// Whether the socket takes output and none is pending.
     pub(crate) fn writable(&mut self, slot: Slot) {
         let sender = self.connection(slot).sender;
         if sender != NO_SENDER {

@@ -1,4 +1,4 @@
-//! From a command to what each I/O thread has to do.
+//! Splits a command into tasks for the I/O threads.
 
 use std::net::SocketAddrV4;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ const MICROS_PER_MILLI: u64 = 1_000;
 type Tasks = Vec<(usize, Task)>;
 
 /// # Errors
-/// The command is not known, or says what cannot be done.
+/// The command is unknown or impossible.
 pub(crate) fn tasks(control: &mut Control, command: &Command) -> Result<Tasks, String> {
     match command.name.as_str() {
         "connect" => connect(control, &command.fields()?),
@@ -43,7 +43,7 @@ fn for_all(control: &Control, task: impl Fn(usize) -> Task) -> Tasks {
     (0..control.threads.len()).map(|index| (index, task(index))).collect()
 }
 
-/// How many of the first `max` open connections are each thread's.
+/// How many of the first `max` open connections each thread has.
 fn shares(control: &Control, max: Option<usize>) -> Vec<usize> {
     let mut left = max.unwrap_or(usize::MAX);
     let take = |thread: &super::control::Thread| {
@@ -98,7 +98,7 @@ fn connect(control: &mut Control, command: &Connect) -> Result<Tasks, String> {
     Ok(tasks)
 }
 
-/// How many new connections each thread gets: evenly, as far as there is room. Starts threads when there is none.
+/// How many new connections each thread gets: evenly, where there is room. Starts threads when there is no room.
 fn spread(control: &mut Control, count: usize) -> Result<Vec<usize>, String> {
     let capacity = control.arguments.connections_per_thread;
     let room = |control: &Control| -> Vec<usize> {

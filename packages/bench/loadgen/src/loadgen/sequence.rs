@@ -1,20 +1,20 @@
-//! What a connection has had of a sequence.
+//! The sequence numbers that a connection has received.
 
-/// Sequence numbers behind the last one of which it is known exactly whether they have come.
+/// Sequence numbers before the last one that are tracked exactly.
 const WINDOW: u64 = 64;
 
-/// How a frame's sequence number follows those that its connection has had.
+/// How a frame's sequence number follows the earlier ones of its connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Followed {
     /// It is the next one, or the first.
     InOrder,
-    /// It is a later one: so many are missing in between.
+    /// It is a later one; this many are missing in between.
     Ahead { missing_count: u64 },
     /// It came before.
     Again,
     /// It is an earlier one that had not come.
     Late {
-        /// It had been counted as missing.
+        /// Whether it was counted as missing.
         fills_gap: bool,
     },
 }
@@ -29,12 +29,12 @@ pub(crate) struct Sequence {
 }
 
 impl Sequence {
-    /// Nothing has come; the first to come is where it begins.
+    /// Nothing has come; the sequence starts with the first number to come.
     pub(crate) fn anywhere() -> Self {
         Self::default()
     }
 
-    /// Everything before `first` is taken as had.
+    /// Treats everything before `first` as received.
     pub(crate) fn before(first: u64) -> Self {
         match first.checked_sub(1) {
             Some(last) => Self { last, had: 1, hole_count: 0 },
@@ -48,7 +48,7 @@ impl Sequence {
         (self.had != 0).then_some(self.last)
     }
 
-    /// Notes that `sequence` has come.
+    /// Records that `sequence` has come.
     #[inline]
     pub(crate) fn follow(&mut self, sequence: u64) -> Followed {
         if sequence == self.last.wrapping_add(1) && self.had != 0 {

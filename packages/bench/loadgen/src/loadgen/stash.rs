@@ -1,18 +1,18 @@
-//! Beginnings of frames whose rest has not come yet.
+//! Starts of incomplete frames.
 
 use std::num::NonZeroU32;
 
 use super::fields::MAX_LOOKED_AT_BYTES;
 use crate::header::MAX_HEADER_BYTES;
 
-/// Of a frame no more is kept than is looked at.
+/// Only the inspected part of a frame is kept.
 pub(crate) const MAX_STASHED_BYTES: usize = MAX_HEADER_BYTES + MAX_LOOKED_AT_BYTES;
 
-/// Which beginning belongs to a connection.
+/// The stash slot of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct StashId(NonZeroU32);
 
-/// Places for beginnings, taken only while a connection has one.
+/// Slots for frame starts, in use only while a connection has one.
 #[derive(Default)]
 pub(crate) struct Stashes {
     places: Vec<Place>,
@@ -25,11 +25,11 @@ struct Place {
 }
 
 impl Stashes {
-    /// Keeps `bytes`, which are no more than [`MAX_STASHED_BYTES`].
+    /// Stores `bytes`, at most [`MAX_STASHED_BYTES`].
     pub(crate) fn keep(&mut self, bytes: &[u8]) -> StashId {
         let id = self.free.pop().unwrap_or_else(|| {
             self.places.push(Place { len: 0, bytes: [0; MAX_STASHED_BYTES] });
-            // As many as connections, which are far fewer than 2^32.
+            // At most as many as connections, which are far fewer than 2^32.
             StashId(NonZeroU32::new(self.places.len() as u32).unwrap_or(NonZeroU32::MAX))
         });
         let place = &mut self.places[id.index()];

@@ -5,14 +5,14 @@ use std::net::SocketAddrV4;
 
 use webmq_websocket::handshake::AcceptKey;
 
-/// 16 bytes in base64. The same for all connections: it proves that the server speaks WebSocket, nothing else.
+/// 16 bytes in base64, the same for all connections: it only proves that the server speaks WebSocket.
 const KEY: &str = "d2VibXEtbG9hZGdlbiEhIQ==";
 const OFFERED_COMPRESSION: &str = "permessage-deflate; client_no_context_takeover; server_no_context_takeover";
-/// Bytes of a response's head that are waited for.
+/// Longest head of a response.
 pub(crate) const MAX_HEAD_BYTES: usize = 16 << 10;
 const MAX_HEADER_COUNT: usize = 64;
 
-/// What the request says beside the obvious.
+/// The variable parts of the request.
 pub(crate) struct Request<'a> {
     pub(crate) address: SocketAddrV4,
     pub(crate) path: &'a str,
@@ -47,7 +47,7 @@ impl Request<'_> {
     }
 }
 
-/// What the bytes of a response hold so far.
+/// The state of a response after the bytes so far.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Response {
     Incomplete,
@@ -86,7 +86,7 @@ pub(crate) fn parse_response(bytes: &[u8], subprotocol: Option<&str>) -> Respons
     Response::Upgraded { head_bytes, is_compressed: extensions.starts_with(b"permessage-deflate") }
 }
 
-/// Whether the server chose from the list that it was offered, and chose if it was offered any.
+/// Whether the server chose one of the offered subprotocols, or none when none was offered.
 fn is_offered(chosen: Option<&[u8]>, offered: Option<&str>) -> bool {
     match (chosen, offered) {
         (None, None) => true,

@@ -1,4 +1,4 @@
-//! What is counted between `count` and its end.
+//! The counts of a window: from `count` to its end.
 
 use super::connection::Connection;
 use super::fanouts::Fanouts;
@@ -7,7 +7,7 @@ use super::inflater::Inflater;
 use super::sequence::{Followed, Sequence};
 use crate::latencies::Latencies;
 
-/// What a window is to count.
+/// What a window counts.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Plan {
     pub(crate) has_sequence: bool,
@@ -17,7 +17,7 @@ pub(crate) struct Plan {
     pub(crate) timeline_us: u64,
 }
 
-/// Frames and the order they came in.
+/// Frames, and the faults in their order.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Counts {
     pub(crate) frame_count: u64,
@@ -35,7 +35,7 @@ impl Counts {
     }
 }
 
-/// What one read brought; added up before the window is touched.
+/// Counts of one read, added to the window at once.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Tally {
     pub(crate) frame_count: u64,
@@ -63,7 +63,7 @@ pub(crate) struct Window {
     pub(crate) timeline: Vec<u64>,
 }
 
-/// Timeline entries that are kept; what comes later is added to the last one.
+/// Timeline entries; later frames are added to the last one.
 const MAX_TIMELINE_ENTRIES: usize = 100_000;
 
 impl Window {
@@ -88,7 +88,7 @@ impl Window {
         }
     }
 
-    /// Makes `connection` one of this window's.
+    /// Makes `connection` part of this window.
     #[inline]
     pub(crate) fn enter(&self, connection: &mut Connection) {
         if connection.window != self.number {
@@ -98,7 +98,7 @@ impl Window {
         }
     }
 
-    /// Counts a message of which `payload` is at least the beginning.
+    /// Counts a message; `payload` holds at least its start.
     #[inline]
     pub(crate) fn count(
         &mut self,
@@ -136,7 +136,7 @@ impl Window {
         true
     }
 
-    /// As [`count`](Self::count), for a message that is deflated.
+    /// Like [`count`](Self::count), for a deflated message.
     #[cold]
     pub(crate) fn count_compressed(
         &mut self,
@@ -164,7 +164,7 @@ impl Window {
         }
     }
 
-    /// Adds what one read of `wire_bytes` brought.
+    /// Adds the counts of one read of `wire_bytes`.
     #[inline]
     pub(crate) fn add(&mut self, connection: &mut Connection, tally: Tally, wire_bytes: u64, now_us: u64) {
         self.wire_bytes += wire_bytes;

@@ -1,4 +1,4 @@
-//! One I/O thread: an epoll, connections, and what is under way with them.
+//! One I/O thread: an epoll, connections, and the jobs on them.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -19,13 +19,13 @@ use crate::clock::now_us;
 use crate::poller::{Poller, Ready};
 use crate::socket;
 
-/// Bytes of one read: a flood comes in pieces that still lie in the processor's cache when they are counted.
+/// Bytes of one read, small enough to be counted while they are in the processor's cache.
 const READ_BYTES: usize = 256 << 10;
-/// Reads of one connection before the others get their turn.
+/// Reads of one connection before the next gets its turn.
 const MAX_READS_PER_TURN: usize = 4;
 /// 1006: the connection ended without a close frame (RFC 6455 §7.4.1).
 pub(crate) const NO_CLOSE_FRAME: u16 = 1006;
-/// 1002: the peer broke RFC 6455.
+/// 1002: the peer violated RFC 6455.
 const PROTOCOL_ERROR: u16 = 1002;
 
 /// Where a worker's answers go.
@@ -45,9 +45,9 @@ pub(crate) struct Worker {
     orders: Receiver<Order>,
     answers: Answers,
     poll_interval: Duration,
-    /// Room for a stashed beginning, then [`READ_BYTES`].
+    /// Room for a stashed start, then [`READ_BYTES`].
     pub(crate) buffer: Box<[u8]>,
-    /// Connections with more to read than their turn allowed.
+    /// Connections with unread input after their turn.
     unfinished: VecDeque<Slot>,
 }
 
@@ -63,11 +63,11 @@ impl Worker {
         poll_interval: Duration,
     ) -> io::Result<Self> {
         // SAFETY: from here on this thread's descriptors are its own. It opens, uses and closes its sockets, epoll and
-        // timer itself; the only descriptor that it shares with others is the bell, which was open before and so has
-        // the same number in both tables, and which nobody closes while the process runs.
+        // timer itself. The only descriptor that it shares with others is the waker, which was open before and so has
+        // the same number in both tables. Nobody closes it while the process runs.
         unsafe { unshare_unsafe(UnshareFlags::FILES) }?;
         Ok(Self {
-            poller: Poller::new(&shared.bell)?,
+            poller: Poller::new(&shared.waker)?,
             shared,
             connections: Vec::new(),
             vacant: Vec::new(),
@@ -83,10 +83,10 @@ impl Worker {
         })
     }
 
-    /// Works until the main thread has gone.
+    /// Works until the main thread has ended.
     ///
     /// # Errors
-    /// The epoll does not work.
+    /// The epoll fails.
     pub(crate) fn run(&mut self) -> io::Result<()> {
         let mut deadline_us = None;
         loop {
@@ -140,7 +140,7 @@ impl Worker {
             }
             Phase::Upgrading => self.on_response(slot, ready.ended),
             Phase::Preparing | Phase::Open | Phase::Ending => {
-                // A slow connection that the server ends is read to its end: its close code lies there.
+                // Read a slow connection that the server ends to its end, because the close code is there.
                 let is_read = match connection.reading {
                     Reading::Freely => ready.readable || ready.ended,
                     Reading::Throttled | Reading::Stopped => ready.ended,
@@ -157,7 +157,7 @@ impl Worker {
         }
     }
 
-    /// Reads what is there; to the end of the connection when that is known to have come.
+    /// Reads available input, up to the end of the connection if that has been announced.
     pub(crate) fn read(&mut self, slot: Slot, until_end: bool) {
         for _ in 0..MAX_READS_PER_TURN {
             match self.read_once(slot, READ_BYTES) {
@@ -169,7 +169,7 @@ impl Worker {
         self.unfinished.push_back(slot);
     }
 
-    /// One read; `None` when there is nothing more, for now or for good.
+    /// One read; `None` when there is no more input now, or the connection has ended.
     pub(crate) fn read_once(&mut self, slot: Slot, max_bytes: usize) -> Option<usize> {
         let connection = &mut self.connections[slot.index()];
         let socket = connection.socket.as_ref()?;
@@ -196,7 +196,7 @@ impl Worker {
         Some(count)
     }
 
-    /// Does what the last bytes of a connection ask for.
+    /// Reacts to the last bytes of a connection.
     pub(crate) fn react(&mut self, slot: Slot) {
         if self.intake.notices.is_empty() {
             return;
@@ -236,7 +236,7 @@ impl Worker {
         }
     }
 
-    /// A connection is of no use any more: it is counted, and what waits for it is told. Its socket stays.
+    /// Counts an unusable connection as closed and tells the jobs that wait for it. Its socket stays open.
     pub(crate) fn lose(&mut self, slot: Slot, code: u16) {
         match self.connection(slot).phase {
             Phase::Vacant | Phase::Ending => {}
@@ -254,7 +254,7 @@ impl Worker {
         }
     }
 
-    /// Closes the socket and gives its place to the next connection.
+    /// Closes the socket and frees its slot.
     pub(crate) fn vacate(&mut self, slot: Slot) {
         let connection = &mut self.connections[slot.index()];
         if connection.phase == Phase::Vacant {

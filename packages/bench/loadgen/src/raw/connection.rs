@@ -7,15 +7,15 @@ use super::log::Position;
 pub(crate) struct Connection {
     pub(crate) socket: OwnedFd,
     pub(crate) is_upgraded: bool,
-    /// The socket took everything when it was last written to.
+    /// The socket took everything at the last write.
     pub(crate) is_writable: bool,
-    /// It is closed when `direct` is written.
+    /// Close it once `direct` is written.
     pub(crate) is_closing: bool,
-    /// What comes next of the log.
+    /// Next byte of the log.
     pub(crate) cursor: Position,
-    /// Frames for this connection alone; they go between two frames of the log.
+    /// Frames for this connection alone, sent between two frames of the log.
     pub(crate) direct: Vec<u8>,
-    /// Bytes of a request or a frame that is not complete.
+    /// Bytes of an incomplete request or frame.
     pub(crate) partial: Vec<u8>,
 }
 

@@ -1,4 +1,4 @@
-//! Commands in, answers out.
+//! Reads commands and writes answers.
 
 use std::io;
 use std::sync::mpsc;
@@ -12,7 +12,7 @@ use super::server::{Mode, Server};
 use crate::clock::{CpuTime, rss_bytes};
 use crate::descriptors;
 use crate::lines::{self, Command};
-use crate::poller::Bell;
+use crate::poller::Waker;
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -38,18 +38,18 @@ fn default_batch() -> usize {
 /// Serves until `quit` or the end of stdin.
 ///
 /// # Errors
-/// The port is taken, the epoll does not work, or nobody reads the answers.
+/// The port is taken, the epoll fails, or stdout is closed.
 pub(super) fn run(arguments: &Arguments) -> io::Result<()> {
     descriptors::raised_limit();
-    let bell = Bell::new()?;
+    let waker = Waker::new()?;
     let (input, lines) = mpsc::channel();
-    let ringer = bell.clone();
+    let thread_waker = waker.clone();
     lines::read_stdin(move |line| {
-        // The receiver is gone when the process ends, and then nobody needs the line.
+        // The receiver is gone only when the process ends, and then the line is not needed.
         let _ = input.send(line);
-        ringer.ring();
+        thread_waker.wake();
     })?;
-    let mut server = Server::new(arguments.mode, arguments.port, arguments.max_lag_bytes, &bell)?;
+    let mut server = Server::new(arguments.mode, arguments.port, arguments.max_lag_bytes, &waker)?;
     let listening = json!({
         "port": server.port()?,
         "pid": std::process::id(),
@@ -82,7 +82,7 @@ pub(super) fn run(arguments: &Arguments) -> io::Result<()> {
     }
 }
 
-/// Begins what `command` asks for; the answer when there is one at once.
+/// Starts `command`; returns the answer if it is immediate.
 fn begin(server: &mut Server, command: &Command) -> Result<Option<Value>, String> {
     match command.name.as_str() {
         "sample" => Ok(Some(sample_body(server))),

@@ -1,19 +1,19 @@
-//! What subscribers send: parsed, unmasked, counted; the few things that want an answer get it.
+//! Messages of subscribers: parsed, unmasked, counted, and answered where the bench needs it.
 
 use webmq_websocket::{Opcode, encode_frame, unmask};
 
 use crate::header::Header;
 
-/// What came of some bytes.
+/// The outcome of received bytes.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Received {
     pub(crate) consumed_bytes: usize,
     pub(crate) message_count: u64,
-    /// The connection is over: a close frame, or something that is no frame of a client.
+    /// The connection is over: a close frame, or an invalid client frame.
     pub(crate) is_over: bool,
 }
 
-/// Takes the complete frames at the start of `bytes`, and appends what answers them to `answers`.
+/// Handles the complete frames at the start of `bytes` and appends their answers to `answers`.
 pub(crate) fn receive(bytes: &mut [u8], answers: &mut Vec<u8>) -> Received {
     let mut received = Received::default();
     while let Some(header) = Header::parse(&bytes[received.consumed_bytes..]) {

@@ -1,4 +1,4 @@
-//! The log: bytes that are appended once and read by every cursor.
+//! The log: bytes appended once and read by every cursor.
 
 use std::ops::Range;
 
@@ -17,14 +17,14 @@ impl Position {
     }
 }
 
-/// A ring: what the slowest cursor has passed is written over. Whoever appends sees to it that nobody is passed.
+/// A ring buffer. It overwrites the oldest bytes: the caller must not append past the slowest cursor.
 pub(crate) struct Log {
     ring: Box<[u8]>,
     head: Position,
 }
 
 impl Log {
-    /// A log of which at least the last `min_bytes` can be read.
+    /// A log that keeps at least the last `min_bytes`.
     pub(crate) fn new(min_bytes: usize) -> Self {
         Self { ring: vec![0; min_bytes.next_power_of_two()].into_boxed_slice(), head: Position(0) }
     }
@@ -42,7 +42,7 @@ impl Log {
         self.head = self.head.plus(bytes.len());
     }
 
-    /// What is appended from `from` on and lies in one piece, at most `max_bytes`.
+    /// The contiguous bytes from `from` on, at most `max_bytes`.
     pub(crate) fn pending(&self, from: Position, max_bytes: usize) -> &[u8] {
         let at = self.index(from);
         let len = (self.head.since(from) as usize).min(max_bytes).min(self.ring.len() - at);

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use webmq_websocket::{FrameHeader, Opcode};
 
-/// A message with a number of ten digits and a time of twelve fits.
+/// Fits a number of ten digits and a time of twelve.
 pub(crate) const MIN_PAYLOAD_BYTES: usize = 96;
 
 const BEFORE_PAD: &[u8] = b",\"pad\":\"";
@@ -18,7 +18,7 @@ pub(crate) struct Messages {
 }
 
 impl Messages {
-    /// Messages of `payload_bytes`, or of [`MIN_PAYLOAD_BYTES`] when that is more.
+    /// Messages of `payload_bytes`, at least [`MIN_PAYLOAD_BYTES`].
     pub(crate) fn new(payload_bytes: usize) -> Self {
         let payload_bytes = payload_bytes.max(MIN_PAYLOAD_BYTES);
         let header = FrameHeader::new(Opcode::Text, payload_bytes);

@@ -1,4 +1,4 @@
-//! `webmq-raw`: a shared log, a cursor per connection, and nothing else that could cost anything.
+//! `webmq-raw`: a shared log and a cursor per connection, without any other cost.
 
 mod connection;
 mod control;
@@ -14,7 +14,7 @@ use std::process::ExitCode;
 
 use server::Mode;
 
-/// A peer may be this far behind before the log waits for it.
+/// How far a peer may fall behind before the log waits for it.
 const DEFAULT_MAX_LAG_BYTES: usize = 4 << 20;
 
 struct Arguments {

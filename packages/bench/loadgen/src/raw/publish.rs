@@ -6,14 +6,14 @@ use super::server::{Mode, Server};
 use crate::clock::now_us;
 use crate::latencies::{Latencies, Summary};
 
-/// Bytes that a flood appends per turn when it is not told how many messages.
+/// Bytes that a flood appends per turn without a `batch`.
 const TURN_BYTES: usize = 64 << 10;
-/// How long sockets may take to take the rest.
+/// Time limit for sockets to take the rest.
 const DRAIN_TIMEOUT_US: u64 = 30_000_000;
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Rate {
-    /// So many messages per turn.
+    /// This many messages per turn.
     Flood {
         batch_count: usize,
     },
@@ -33,14 +33,14 @@ pub(crate) struct Publishing {
     ended_us: Option<u64>,
 }
 
-/// What was published, and written.
+/// The result of a publish command.
 pub(crate) struct Published {
     pub(crate) count: u64,
     pub(crate) duration_us: u64,
     pub(crate) drained_us: u64,
     pub(crate) first_sequence: u64,
     pub(crate) last_sequence: u64,
-    /// Subscribers that did not take everything in time and were cut.
+    /// Subscribers that did not take everything in time and were closed.
     pub(crate) cut_count: usize,
     pub(crate) late: Option<Summary>,
 }
@@ -53,7 +53,7 @@ impl Publishing {
         }
     }
 
-    /// Messages that should have been published by now.
+    /// Messages due by now.
     fn due_count(&self, now_us: u64) -> u64 {
         match self.rate {
             Rate::Flood { batch_count } if now_us < self.ends_us => self.count + batch_count as u64,
@@ -72,7 +72,7 @@ impl Publishing {
     fn is_over(&self, now_us: u64) -> bool {
         match self.rate {
             Rate::Flood { .. } => now_us >= self.ends_us,
-            // What was due is published, though late, but not for ever.
+            // Due messages are published late, but only up to a limit.
             Rate::Paced { per_second } => {
                 self.count >= self.total(per_second) || now_us >= self.ends_us + DRAIN_TIMEOUT_US
             }
@@ -81,10 +81,10 @@ impl Publishing {
 }
 
 impl Server {
-    /// Begins to publish; what was published before has been written or cut.
+    /// Starts to publish. Earlier messages have been written, or their subscribers closed.
     ///
     /// # Errors
-    /// It is publishing already, or the messages do not fit into the log.
+    /// A publish is under way, or the messages do not fit into the log.
     pub(crate) fn begin_publish(&mut self, rate: Rate, duration_us: u64, payload_bytes: usize) -> Result<(), String> {
         let messages = Messages::new(payload_bytes);
         if self.publishing.is_some() {
@@ -115,7 +115,7 @@ impl Server {
         Ok(())
     }
 
-    /// Appends what is due and has room.
+    /// Appends the due messages that have room.
     pub(super) fn publish(&mut self, now_us: u64) {
         let room_count = self.room_count();
         let Some(publishing) = self.publishing.as_mut() else { return };
@@ -138,7 +138,7 @@ impl Server {
         }
     }
 
-    /// When to publish again; `None`: when something happens.
+    /// When to publish again; `None`: after the next event.
     pub(super) fn publish_deadline(&self, now_us: u64) -> Option<u64> {
         let publishing = self.publishing.as_ref()?;
         if let Some(ended_us) = publishing.ended_us {
@@ -185,7 +185,7 @@ impl Server {
         });
     }
 
-    /// Ends the connections that have not had everything: the next frames may have another size.
+    /// Closes the connections that lack messages, because the next frames may have another size.
     fn cut_behind(&mut self, head: Position) -> usize {
         let is_behind = |entry: &Option<super::connection::Connection>| {
             entry.as_ref().is_some_and(|connection| connection.is_upgraded && connection.cursor < head)

@@ -1,4 +1,4 @@
-//! One thread: accepts, reads, and writes to everyone who has something pending.
+//! One thread: accepts, reads, and writes to every connection with pending bytes.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -12,7 +12,7 @@ use super::publish::{Published, Publishing};
 use super::upgrade::{Upgrade, upgrade};
 use super::write::{Writer, Wrote};
 use crate::clock::now_us;
-use crate::poller::{Bell, Poller, Ready};
+use crate::poller::{Poller, Ready, Waker};
 use crate::socket;
 
 /// How frames are written.
@@ -34,7 +34,7 @@ pub(crate) struct Server {
     pub(super) max_lag_bytes: usize,
     /// Size of the frames since `run_start`.
     pub(super) frame_bytes: usize,
-    /// Where the frames of the current publishing begin.
+    /// Where the frames of the current publish command begin.
     pub(super) run_start: Position,
     /// The cursor that is furthest behind; the log's head when there is none.
     pub(super) slowest: Position,
@@ -55,9 +55,9 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    pub(crate) fn new(mode: Mode, port: u16, max_lag_bytes: usize, bell: &Bell) -> io::Result<Self> {
+    pub(crate) fn new(mode: Mode, port: u16, max_lag_bytes: usize, waker: &Waker) -> io::Result<Self> {
         let listener = socket::listen(port)?;
-        let poller = Poller::new(bell)?;
+        let poller = Poller::new(waker)?;
         poller.add(&listener, LISTENER)?;
         Ok(Self {
             mode,
@@ -96,10 +96,10 @@ impl Server {
         self.delivered_before_count + self.written_bytes / self.frame_bytes as u64
     }
 
-    /// Publishes what is due, writes once to everyone, then waits and reads.
+    /// Publishes due messages, writes once to every connection, then waits and reads.
     ///
     /// # Errors
-    /// The epoll does not work.
+    /// The epoll fails.
     pub(crate) fn turn(&mut self) -> io::Result<()> {
         self.publish(now_us());
         let has_more = self.write_all();
@@ -135,7 +135,7 @@ impl Server {
 
     fn accept(&mut self) {
         self.is_accept_due = false;
-        // Ends when nobody waits, or when there is no descriptor: then the next that is free asks again.
+        // Ends when no connection waits or no descriptor is free; the next free descriptor resumes it.
         while let Ok(socket) = socket::accept(&self.listener) {
             let index = self.vacant.pop().unwrap_or_else(|| {
                 self.connections.push(None);
@@ -177,7 +177,7 @@ impl Server {
         }
     }
 
-    /// Takes the first `len` bytes of the buffer; `false` when the connection is of no use.
+    /// Handles the first `len` bytes of the buffer; `false` when the connection must close.
     fn take(&mut self, index: usize, len: usize) -> bool {
         let Some(connection) = self.connections[index].as_mut() else { return true };
         let mut bytes = &mut self.buffer[..len];
@@ -203,7 +203,7 @@ impl Server {
         true
     }
 
-    /// Writes to everyone who has something pending; tells whether somebody has more who would take it.
+    /// Writes to every connection with pending bytes; whether one has more and its socket would take it.
     fn write_all(&mut self) -> bool {
         let mut writer = Writer {
             log: &self.log,

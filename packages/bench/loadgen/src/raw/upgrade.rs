@@ -1,11 +1,11 @@
-//! The server's half of the opening handshake: everyone is let in.
+//! The server's half of the opening handshake, which accepts everyone.
 
 use webmq_websocket::handshake::{Intent, ParsedHead, encode_switching_protocols, parse_request_head};
 
 const MAX_HEAD_BYTES: usize = 16 << 10;
 const SUBPROTOCOL: &str = "webmq.v1";
 
-/// What became of the bytes that a connection began with.
+/// The outcome of the first bytes of a connection.
 pub(crate) enum Upgrade {
     Incomplete,
     /// The response, and where the frames begin.

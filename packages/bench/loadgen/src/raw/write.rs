@@ -1,19 +1,19 @@
-//! From the log, or from what is a connection's own, to its socket.
+//! Writes the log, and a connection's own frames, to its socket.
 
 use super::connection::Connection;
 use super::log::{Log, Position};
 use super::server::Mode;
 use crate::socket;
 
-/// Bytes of one write: beyond, a connection would keep the others waiting.
+/// Bytes of one write. A longer one would delay the other connections.
 const MAX_WRITE_BYTES: usize = 64 << 10;
 
-/// What became of what was pending.
+/// The outcome of writing pending bytes.
 pub(super) enum Wrote {
     Everything,
-    /// There is more, and the socket would take it.
+    /// More is pending, and the socket would take it.
     Part,
-    /// There is more, and the socket does not take it.
+    /// More is pending, and the socket does not take it.
     Blocked,
     /// The connection is over.
     Gone,
@@ -25,7 +25,7 @@ pub(super) struct Writer<'a> {
     /// Where frames of `frame_bytes` begin.
     pub(super) run_start: Position,
     pub(super) frame_bytes: usize,
-    /// Bytes of the log that were written.
+    /// Bytes of the log written.
     pub(super) written_bytes: u64,
 }
 

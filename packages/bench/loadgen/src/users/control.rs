@@ -1,4 +1,4 @@
-//! Commands in, answers out.
+//! Reads commands and writes answers.
 
 use std::io;
 use std::sync::mpsc;
@@ -11,30 +11,30 @@ use super::verify::verify;
 use crate::clock::{CpuTime, now_us, rss_bytes};
 use crate::descriptors;
 use crate::lines::{self, Command};
-use crate::poller::{Bell, Poller};
+use crate::poller::{Poller, Waker};
 
-/// A run, and what was asked for by whom.
+/// A run, and the command that started it.
 struct Run {
     crowd: Crowd,
     id: Option<Value>,
     cpu_began: CpuTime,
 }
 
-/// Runs what is asked for until `quit` or the end of stdin.
+/// Runs commands until `quit` or the end of stdin.
 ///
 /// # Errors
-/// The epoll does not work, or nobody reads the answers.
+/// The epoll fails, or stdout is closed.
 pub(super) fn run() -> io::Result<()> {
     let descriptor_limit = descriptors::raised_limit();
-    let bell = Bell::new()?;
+    let waker = Waker::new()?;
     let (input, lines) = mpsc::channel();
-    let ringer = bell.clone();
+    let thread_waker = waker.clone();
     lines::read_stdin(move |line| {
-        // The receiver is gone when the process ends, and then nobody needs the line.
+        // The receiver is gone only when the process ends, and then the line is not needed.
         let _ = input.send(line);
-        ringer.ring();
+        thread_waker.wake();
     })?;
-    let mut poller = Poller::new(&bell)?;
+    let mut poller = Poller::new(&waker)?;
     let mut current: Option<Run> = None;
     let ready =
         json!({ "pid": std::process::id(), "version": env!("CARGO_PKG_VERSION"), "descriptors": descriptor_limit });
@@ -79,14 +79,14 @@ fn begin(command: &Command, current: &mut Option<Run>) -> io::Result<Result<(), 
     Ok(Ok(()))
 }
 
-/// Replays on a thread of its own, which answers by itself.
+/// Replays on a thread of its own, which also writes the answer.
 fn start_replay(plan: ReplayPlan, id: Option<Value>) -> io::Result<()> {
     let work = move || {
         let answered = match replay(&plan) {
             Ok(body) => lines::write_event("replayed", id.as_ref(), &body),
             Err(error) => lines::write_error(id.as_ref(), &format!("replay: {error}")),
         };
-        // Nobody reads the answers any more: then the process is about to end.
+        // Stdout is closed, so the process is about to end.
         drop(answered);
     };
     std::thread::Builder::new().name("replay".to_owned()).spawn(work).map(drop)
@@ -94,7 +94,7 @@ fn start_replay(plan: ReplayPlan, id: Option<Value>) -> io::Result<()> {
 
 fn stats(run: Option<&Run>) -> Value {
     let cpu = CpuTime::of_process();
-    let counts = run.map(|run| &run.crowd.books.counts);
+    let counts = run.map(|run| &run.crowd.metrics.counts);
     json!({
         "users": run.map_or(0, |run| run.crowd.present_count),
         "iterations": counts.map_or(0, |counts| counts.iterations),
@@ -106,17 +106,17 @@ fn stats(run: Option<&Run>) -> Value {
 }
 
 fn report(run: &Run) -> Value {
-    // Before the sums are made, which nobody is measured by.
+    // Before the checks below, whose CPU time is not part of the measurement.
     let cpu = CpuTime::of_process().since(run.cpu_began);
     let crowd = &run.crowd;
     let duration_us = now_us() - crowd.began_us;
-    let mut body = crowd.books.body();
+    let mut body = crowd.metrics.body();
     body["durationUs"] = json!(duration_us);
     body["maxUsers"] = json!(crowd.plan.max_users());
     body["cpuUserUs"] = json!(cpu.user_us);
     body["cpuSystemUs"] = json!(cpu.system_us);
     body["rssBytes"] = json!(rss_bytes());
     let window_us = crowd.plan.history.window_ms * 1_000;
-    body["verified"] = json!(verify(&crowd.ledger, &crowd.attendances, window_us));
+    body["verified"] = json!(verify(&crowd.ledger, &crowd.sessions, window_us));
     body
 }

@@ -1,12 +1,12 @@
-//! All users, and the one loop that they live in.
+//! All users, and the event loop that drives them.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 
 use rustix::io::Errno;
 use rustix::net::sockopt::socket_error;
 
-use super::attendance::{Attendance, Ledger};
-use super::books::Books;
+use super::ledger::{Ledger, Session};
+use super::metrics::Metrics;
 use super::plan::Plan;
 use super::random::Random;
 use super::timers::Timers;
@@ -16,9 +16,9 @@ use crate::loadgen::upgrade::Request;
 use crate::poller::{Poller, Ready};
 use crate::socket;
 
-/// Between two looks at how many users there should be.
+/// How often the number of users is adjusted.
 const RAMP_TICK_US: u64 = 10_000;
-/// Of one read: a whole history.
+/// Bytes of one read: enough for a whole history.
 const READ_BYTES: usize = 256 << 10;
 pub(super) const SUBPROTOCOL: &str = "webmq.v1";
 
@@ -30,11 +30,11 @@ pub(super) struct Crowd {
     pub(super) users: Vec<User>,
     pub(super) timers: Timers,
     pub(super) random: Random,
-    pub(super) books: Books,
+    pub(super) metrics: Metrics,
     pub(super) ledger: Ledger,
-    pub(super) attendances: Vec<Attendance>,
+    pub(super) sessions: Vec<Session>,
     pub(super) began_us: u64,
-    /// Users who are not away.
+    /// Users who are in an iteration.
     pub(super) present_count: u32,
     next_ramp_us: u64,
     buffer: Vec<u8>,
@@ -42,7 +42,7 @@ pub(super) struct Crowd {
 
 impl Crowd {
     /// # Errors
-    /// A path that cannot be asked for.
+    /// A path that a request cannot carry.
     pub(super) fn new(plan: Plan) -> Result<Self, String> {
         plan.check()?;
         let address = SocketAddrV4::new(Ipv4Addr::LOCALHOST, plan.port);
@@ -63,9 +63,9 @@ impl Crowd {
             users: (0..user_count).map(|_| User::new()).collect(),
             timers: Timers::with_users(user_count),
             random: Random::new(plan.seed),
-            books: Books::new(),
+            metrics: Metrics::new(),
             ledger: Ledger::default(),
-            attendances: Vec::new(),
+            sessions: Vec::new(),
             began_us: now_us,
             present_count: 0,
             next_ramp_us: now_us,
@@ -74,15 +74,15 @@ impl Crowd {
         })
     }
 
-    /// Whether nobody is there and nobody will come.
+    /// Whether no user is left and none will come.
     pub(super) fn is_over(&self) -> bool {
         self.present_count == 0 && now_us().saturating_sub(self.began_us) >= self.plan.duration_us()
     }
 
-    /// Waits for something to happen, and does what it asks for.
+    /// Waits for events and handles them.
     ///
     /// # Errors
-    /// The epoll does not work.
+    /// The epoll fails.
     pub(super) fn turn(&mut self, poller: &mut Poller) -> Result<(), Errno> {
         let deadline_us = self.timers.next_us().unwrap_or(u64::MAX).min(self.next_ramp_us);
         poller.wait(Some(deadline_us))?;
@@ -93,7 +93,7 @@ impl Crowd {
         }
         while let Some((user, due_us)) = self.timers.pop(now_us()) {
             let now_us = now_us();
-            self.books.late.record(now_us - due_us);
+            self.metrics.late.record(now_us - due_us);
             self.on_timer(user, now_us, poller);
         }
         let now_us = now_us();
@@ -123,14 +123,14 @@ impl Crowd {
     pub(super) fn write(&mut self, user: UserId, frame: &[u8]) {
         if let Some(link) = &mut self.users[user.index()].link {
             link.write(frame);
-            self.books.counts.messages_sent += 1;
-            self.books.counts.bytes_sent += frame.len() as u64;
+            self.metrics.counts.messages_sent += 1;
+            self.metrics.counts.bytes_sent += frame.len() as u64;
         }
     }
 
     fn on_ready(&mut self, ready: Ready) {
-        // The socket of an earlier iteration is closed, and with it gone from the epoll; an event of it that was taken together
-        // with its end finds another phase, and at worst a read that has nothing.
+        // Closing a socket removes it from the epoll. An event of it that was returned together with its end finds
+        // another phase, or at worst a read without data.
         let user = UserId(ready.token as u32);
         if self.user(user).phase == Phase::Connecting {
             if ready.writable || ready.ended {
@@ -171,7 +171,7 @@ impl Crowd {
                     break;
                 }
                 Ok(count) => {
-                    self.books.counts.bytes_received += count as u64;
+                    self.metrics.counts.bytes_received += count as u64;
                     self.take(user, &buffer[..count], now_us());
                     if count < buffer.len() && !until_end {
                         break;

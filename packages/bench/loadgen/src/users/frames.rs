@@ -1,4 +1,4 @@
-//! From bytes to messages.
+//! Splits received bytes into messages.
 
 use webmq_websocket::{Opcode, encode_masked_frame};
 
@@ -16,7 +16,7 @@ const PING: u8 = 9;
 const PONG: u8 = 10;
 
 impl Crowd {
-    /// Takes what was read of a user's connection.
+    /// Handles bytes read from a user's connection.
     pub(super) fn take(&mut self, user: UserId, bytes: &[u8], now_us: u64) {
         let Some(link) = &mut self.users[user.index()].link else { return };
         if link.rest.is_empty() {
@@ -36,7 +36,7 @@ impl Crowd {
         }
     }
 
-    /// Handles what is complete; tells how much that was.
+    /// Handles the complete frames and returns their length.
     fn take_whole(&mut self, user: UserId, bytes: &[u8], now_us: u64) -> usize {
         let mut used = 0;
         if self.user(user).phase == Phase::Upgrading {
@@ -70,7 +70,7 @@ impl Crowd {
     fn on_frame(&mut self, user: UserId, header: Header, payload: &[u8], now_us: u64) {
         match header.opcode() {
             TEXT | BINARY if header.is_final() && !header.is_compressed() => {
-                self.books.counts.messages_received += 1;
+                self.metrics.counts.messages_received += 1;
                 match Incoming::parse(payload) {
                     Some(incoming) => self.on_message(user, incoming, now_us),
                     None => self.interrupt(user, "a message that is not understood"),

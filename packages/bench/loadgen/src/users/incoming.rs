@@ -1,10 +1,10 @@
-//! What the server says, as far as a user understands it (docs/protocol.md).
+//! The server messages that a user needs (docs/protocol.md).
 
 use memchr::memchr;
 
 use crate::digits;
 
-/// One message of the server. Borrowed from where it was read.
+/// One message of the server, borrowed from the read buffer.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Incoming<'a> {
     Welcome,
@@ -21,7 +21,7 @@ pub(super) enum Incoming<'a> {
         sent_us: u64,
         number: u32,
     },
-    /// `pong`, `bye` and what else there may be.
+    /// `pong`, `bye` and all others.
     Other,
 }
 
@@ -30,7 +30,7 @@ pub(super) enum Incoming<'a> {
 pub(super) struct Answer<'a> {
     pub(super) id: &'a [u8],
     pub(super) place: Option<Place<'a>>,
-    /// As it was written, to be given back.
+    /// As it was written, to be sent back.
     pub(super) position: &'a [u8],
     pub(super) replayed_count: u64,
     pub(super) has_more: bool,
@@ -56,7 +56,7 @@ impl<'a> Place<'a> {
     }
 }
 
-/// What a user sends: its time, and the number by which everybody knows it again.
+/// The payload of a user's message: its time, and its number in the ledger.
 pub(super) fn payload(sent_us: u64, number: u32, user_number: u32) -> String {
     format!("{{\"ts\":{sent_us},\"content\":\"message {number} of user {user_number}\"}}")
 }
@@ -65,7 +65,7 @@ const TS: &[u8] = b"{\"ts\":";
 const CONTENT: &[u8] = b",\"content\":\"message ";
 
 impl<'a> Incoming<'a> {
-    /// Reads one message; `None` when it is not as the protocol has it.
+    /// Reads one message; `None` when it violates the protocol.
     pub(super) fn parse(bytes: &'a [u8]) -> Option<Self> {
         let line_end = memchr(b'\n', bytes).unwrap_or(bytes.len());
         let (line, body) = (&bytes[..line_end], bytes.get(line_end + 1..).unwrap_or_default());

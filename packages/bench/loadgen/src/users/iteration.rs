@@ -2,9 +2,9 @@
 
 use webmq_websocket::{CloseCode, Opcode, encode_masked_frame};
 
-use super::attendance::{Attendance, Receipt};
 use super::crowd::Crowd;
 use super::incoming::{Answer, Incoming, Place, payload};
+use super::ledger::{Receipt, Session};
 use super::link::Link;
 use super::user::{Phase, UserId};
 use crate::clock::now_us;
@@ -19,7 +19,7 @@ const PAUSE_AFTER_SENDING_MS: (f64, f64) = (50.0, 100.0);
 const LISTENING_US: u64 = 1_000_000;
 const PAUSE_AFTER_LISTENING_MS: (f64, f64) = (500.0, 1_000.0);
 const PAUSE_AT_END_MS: (f64, f64) = (500.0, 1_000.0);
-/// For the server's answer to the close.
+/// How long the server may take to answer the close.
 const LEAVING_US: u64 = 2_000_000;
 
 const LISTEN_ID: &[u8] = b"listen";
@@ -62,7 +62,7 @@ impl Crowd {
             Ok(socket) => socket,
             Err(errno) => return self.interrupt(user, &format!("connect {}", socket::errno_name(errno))),
         };
-        self.books.counts.sessions += 1;
+        self.metrics.counts.sessions += 1;
         let added = poller.add(&socket, u64::from(user.0));
         self.user(user).link = Some(Link::new(socket));
         if let Err(errno) = added {
@@ -72,7 +72,7 @@ impl Crowd {
 
     pub(super) fn on_upgraded(&mut self, user: UserId, now_us: u64) {
         let asked_us = self.user(user).asked_us;
-        self.books.connecting.record(now_us - asked_us);
+        self.metrics.connecting.record(now_us - asked_us);
         self.wait_for(user, Phase::Welcoming, now_us);
     }
 
@@ -92,10 +92,10 @@ impl Crowd {
                     self.interrupt(user, &String::from_utf8_lossy(code));
                 }
                 HISTORY_ID if phase == Phase::Reading => self.on_history(user, false, now_us),
-                _ => *self.books.errors.entry(String::from_utf8_lossy(code).into_owned()).or_default() += 1,
+                _ => *self.metrics.errors.entry(String::from_utf8_lossy(code).into_owned()).or_default() += 1,
             },
             Incoming::Welcome if phase == Phase::Welcoming => {
-                self.books.connection.note(true);
+                self.metrics.connection.note(true);
                 let key = self.plan.key_of(self.plan.channel_of(user.number()));
                 self.write(user, &text_frame(&format!("listen listen {key}")));
                 self.wait_for(user, Phase::Listening, now_us);
@@ -106,9 +106,9 @@ impl Crowd {
 
     fn on_listening(&mut self, user: UserId, answer: &Answer<'_>, now_us: u64) {
         let asked_us = self.user(user).asked_us;
-        self.books.suback.record(now_us - asked_us);
-        self.books.subscription.note(true);
-        let attendance = Attendance {
+        self.metrics.suback.record(now_us - asked_us);
+        self.metrics.subscription.note(true);
+        let session = Session {
             channel: self.plan.channel_of(user.number()),
             since_us: now_us,
             until_us: None,
@@ -116,7 +116,7 @@ impl Crowd {
             history: None,
             live: Vec::new(),
         };
-        self.user(user).attendance = Some(Box::new(attendance));
+        self.user(user).session = Some(Box::new(session));
         let options = self.plan.history.first.clone();
         self.ask_for_history(user, &options);
         self.wait_for(user, Phase::Reading, now_us);
@@ -127,17 +127,17 @@ impl Crowd {
         self.write(user, &text_frame(format!("history history {key} {options}").trim_end()));
     }
 
-    /// An answer of the history; the messages follow.
+    /// Handles an answer to `history`; the messages follow.
     fn on_page(&mut self, user: UserId, answer: &Answer<'_>, now_us: u64) {
-        self.books.counts.history_gaps += u64::from(answer.has_gap);
+        self.metrics.counts.history_gaps += u64::from(answer.has_gap);
         let state = self.user(user);
         state.replay_left = answer.replayed_count;
         state.next_page.clear();
         if answer.has_more {
             state.next_page.extend_from_slice(answer.position);
         }
-        if let Some(attendance) = &mut state.attendance {
-            let history = attendance.history.get_or_insert_default();
+        if let Some(session) = &mut state.session {
+            let history = session.history.get_or_insert_default();
             history.answered_us = now_us;
             history.offset = answer.place.map(|place| place.offset);
         }
@@ -157,8 +157,8 @@ impl Crowd {
 
     fn on_history(&mut self, user: UserId, is_received: bool, now_us: u64) {
         let asked_us = self.user(user).asked_us;
-        self.books.history_duration.record(now_us - asked_us);
-        self.books.history.note(is_received);
+        self.metrics.history_duration.record(now_us - asked_us);
+        self.metrics.history.note(is_received);
         self.user(user).phase = Phase::Talking;
         self.next_round(user, now_us);
     }
@@ -173,25 +173,25 @@ impl Crowd {
         now_us: u64,
     ) {
         let state = &mut self.users[user.index()];
-        let Some(attendance) = state.attendance.as_mut().filter(|_| state.phase != Phase::Leaving) else { return };
+        let Some(session) = state.session.as_mut().filter(|_| state.phase != Phase::Leaving) else { return };
         if let Some(epoch) = place.and_then(|place| place.epoch)
-            && epoch != attendance.epoch
+            && epoch != session.epoch
         {
-            self.books.counts.epoch_changes += 1;
+            self.metrics.counts.epoch_changes += 1;
         }
         let receipt = Receipt { number, offset: place.map(|place| place.offset) };
-        let is_earlier = sent_us < attendance.since_us;
-        self.books.counts.history_received += u64::from(is_earlier);
+        let is_earlier = sent_us < session.since_us;
+        self.metrics.counts.history_received += u64::from(is_earlier);
         if !is_replay {
-            attendance.live.push(receipt);
+            session.live.push(receipt);
             if !is_earlier {
-                self.books.counts.broadcasts_received += 1;
-                self.books.broadcast.record(now_us.saturating_sub(sent_us));
+                self.metrics.counts.broadcasts_received += 1;
+                self.metrics.broadcast.record(now_us.saturating_sub(sent_us));
             }
             return;
         }
-        self.books.counts.replayed += 1;
-        attendance.history.get_or_insert_default().receipts.push(receipt);
+        self.metrics.counts.replayed += 1;
+        session.history.get_or_insert_default().receipts.push(receipt);
         state.replay_left = state.replay_left.saturating_sub(1);
         if state.replay_left == 0 && state.phase == Phase::Reading {
             self.on_page_end(user, now_us);
@@ -202,8 +202,8 @@ impl Crowd {
         if self.user(user).round == self.plan.rounds {
             let state = self.user(user);
             state.phase = Phase::Lingering;
-            if let Some(attendance) = &mut state.attendance {
-                attendance.until_us = Some(now_us);
+            if let Some(session) = &mut state.session {
+                session.until_us = Some(now_us);
             }
             let pause_us = self.random.pause_us(PAUSE_AT_END_MS);
             return self.timers.set(user, now_us + pause_us);
@@ -223,7 +223,7 @@ impl Crowd {
         let number = self.ledger.publish(channel, user.number(), sent_us);
         let payload = payload(sent_us, number, user.number());
         let frame = text_frame(&format!("publish p{number} {}\n{payload}", self.plan.key_of(channel)));
-        self.books.counts.broadcasts_sent += 1;
+        self.metrics.counts.broadcasts_sent += 1;
         self.write(user, &frame);
     }
 
@@ -231,14 +231,14 @@ impl Crowd {
         let number = id.strip_prefix(PUBLISH_ID).map(|digits| digits::parse(digits).0);
         let number = number.and_then(|number| u32::try_from(number).ok());
         if let Some(sent_us) = number.and_then(|number| self.ledger.ack(number, now_us)) {
-            self.books.counts.acks_received += 1;
-            self.books.rtt.record(now_us - sent_us);
+            self.metrics.counts.acks_received += 1;
+            self.metrics.rtt.record(now_us - sent_us);
         }
     }
 
     fn leave(&mut self, user: UserId, now_us: u64) {
         let began_us = self.user(user).began_us;
-        self.books.iteration.record(now_us - began_us);
+        self.metrics.iteration.record(now_us - began_us);
         self.user(user).phase = Phase::Leaving;
         let mut frame = Vec::new();
         encode_masked_frame(Opcode::Close, &CloseCode::NORMAL.value().to_be_bytes(), MASK, &mut frame);
@@ -254,19 +254,19 @@ impl Crowd {
         }
     }
 
-    /// The iteration ends before its time; the check that was next is failed.
+    /// Ends the iteration early and fails its next check.
     pub(super) fn interrupt(&mut self, user: UserId, reason: &str) {
         match self.user(user).phase {
-            Phase::Connecting | Phase::Upgrading | Phase::Welcoming => self.books.connection.note(false),
-            Phase::Listening => self.books.subscription.note(false),
-            Phase::Reading => self.books.history.note(false),
+            Phase::Connecting | Phase::Upgrading | Phase::Welcoming => self.metrics.connection.note(false),
+            Phase::Listening => self.metrics.subscription.note(false),
+            Phase::Reading => self.metrics.history.note(false),
             _ => {}
         }
-        if let Some(attendance) = &mut self.user(user).attendance {
-            attendance.until_us = None;
+        if let Some(session) = &mut self.user(user).session {
+            session.until_us = None;
         }
-        self.books.counts.interrupted += 1;
-        *self.books.failures.entry(reason.to_owned()).or_default() += 1;
+        self.metrics.counts.interrupted += 1;
+        *self.metrics.failures.entry(reason.to_owned()).or_default() += 1;
         self.end_iteration(user);
     }
 
@@ -275,10 +275,10 @@ impl Crowd {
         let state = self.user(user);
         state.link = None;
         state.phase = Phase::Away;
-        let attendance = state.attendance.take();
-        self.attendances.extend(attendance.map(|attendance| *attendance));
+        let session = state.session.take();
+        self.sessions.extend(session.map(|session| *session));
         self.timers.clear(user);
-        self.books.counts.iterations += 1;
+        self.metrics.counts.iterations += 1;
         if user.0 < self.wanted_count(now_us) {
             self.begin_iteration(user, now_us);
         } else {

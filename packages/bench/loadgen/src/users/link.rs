@@ -1,4 +1,4 @@
-//! A user's socket, and what could not be read or written at once.
+//! A user's socket, with incomplete input and pending output.
 
 use std::os::fd::OwnedFd;
 
@@ -7,7 +7,7 @@ use crate::socket;
 /// The connection of one iteration.
 pub(super) struct Link {
     pub(super) socket: OwnedFd,
-    /// The beginning of a frame whose rest has not come yet.
+    /// The start of an incomplete frame.
     pub(super) rest: Vec<u8>,
     backlog: Vec<u8>,
 }
@@ -17,13 +17,13 @@ impl Link {
         Self { socket, rest: Vec::new(), backlog: Vec::new() }
     }
 
-    /// Writes `bytes` now or when the socket takes them, in order. A socket that fails is noticed when it is read.
+    /// Writes `bytes` now or when the socket takes them, in order. The next read reports a failed socket.
     pub(super) fn write(&mut self, bytes: &[u8]) {
         let written = if self.backlog.is_empty() { socket::send(&self.socket, bytes).unwrap_or(0) } else { 0 };
         self.backlog.extend_from_slice(&bytes[written..]);
     }
 
-    /// Writes what was kept.
+    /// Writes pending output.
     pub(super) fn flush(&mut self) {
         if !self.backlog.is_empty() {
             let written = socket::send(&self.socket, &self.backlog).unwrap_or(0);

@@ -1,13 +1,13 @@
 //! `webmq-users`: virtual users who connect, listen, read the history, talk for a while and leave, again and again.
 
-mod attendance;
-mod books;
 mod control;
 mod crowd;
 mod frames;
 mod incoming;
 mod iteration;
+mod ledger;
 mod link;
+mod metrics;
 mod plan;
 mod random;
 mod replay;
@@ -17,7 +17,7 @@ mod verify;
 
 use std::process::ExitCode;
 
-/// Runs the program, which is told everything on stdin.
+/// Runs the program. All commands come on stdin.
 #[must_use]
 pub fn run() -> ExitCode {
     match control::run() {

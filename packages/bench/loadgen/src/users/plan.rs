@@ -1,4 +1,4 @@
-//! What a run is: how many users at which moment, and what each does.
+//! The plan of a run: the number of users over time, and what each does.
 
 use serde::Deserialize;
 
@@ -10,38 +10,38 @@ pub(super) struct Plan {
     pub(super) port: u16,
     #[serde(default = "default_path")]
     pub(super) path: String,
-    /// Users at the beginning.
+    /// Users at the start.
     pub(super) start_users: u32,
     pub(super) stages: Vec<Stage>,
     /// Keys that the users are spread over: user u has key u mod this.
     pub(super) channels: u32,
-    /// What a key begins with; its number follows.
+    /// Prefix of a key, before its number.
     pub(super) key_prefix: String,
     /// One user in so many sends.
     pub(super) users_per_sender: u32,
     /// How likely a sender sends in a round, in steps of a tenth.
     pub(super) sending_rate: f64,
-    /// Of sending and listening, per iteration.
+    /// Rounds of sending and listening, per iteration.
     pub(super) rounds: u32,
     pub(super) history: HistoryRequest,
     pub(super) seed: u64,
-    /// For what a user waits for: a connection, an answer.
+    /// Limit for a connection and for each answer.
     pub(super) timeout_ms: u64,
 }
 
-/// How the history is asked for.
+/// The requests for the history.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct HistoryRequest {
     /// Options of the first request: `rewind=10000 limit=500`.
     pub(super) first: String,
-    /// Options, beside `since`, of those for what the last answer had no room for.
+    /// Options, beside `since`, of requests after an incomplete answer.
     pub(super) next: String,
-    /// What is asked for: messages of the last so many milliseconds.
+    /// The answers must cover this many milliseconds.
     pub(super) window_ms: u64,
 }
 
-/// The number of users changes evenly, for so long, to so many.
+/// The number of users changes evenly to `users`, within the duration.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Stage {
@@ -55,7 +55,7 @@ fn default_path() -> String {
 
 impl Plan {
     /// # Errors
-    /// What cannot be run.
+    /// A plan that cannot run.
     pub(super) fn check(&self) -> Result<(), String> {
         if self.channels == 0 || self.users_per_sender == 0 || self.stages.is_empty() {
             return Err("run: channels, usersPerSender and the number of stages are at least 1".to_owned());
@@ -63,7 +63,7 @@ impl Plan {
         Ok(())
     }
 
-    /// How many users there should be after so much time.
+    /// The number of users wanted at this time of the run.
     pub(super) fn users_at(&self, elapsed_us: u64) -> u32 {
         let (mut from, mut left_us) = (f64::from(self.start_users), elapsed_us);
         for stage in &self.stages {
@@ -77,7 +77,7 @@ impl Plan {
         0
     }
 
-    /// After which nobody begins anew.
+    /// After this time no user starts another iteration.
     pub(super) fn duration_us(&self) -> u64 {
         self.stages.iter().map(|stage| stage.duration_ms * 1_000).sum()
     }
@@ -86,7 +86,7 @@ impl Plan {
         self.stages.iter().map(|stage| stage.users).fold(self.start_users, u32::max)
     }
 
-    /// Users count from 1, as the load generator of the seed counts them.
+    /// Users count from 1, as in AnyCable's load generator.
     pub(super) fn channel_of(&self, user_number: u32) -> u32 {
         user_number % self.channels
     }

@@ -1,6 +1,6 @@
-//! Chance that can be had again: the same seed is the same load.
+//! Reproducible random numbers: the same seed gives the same load.
 
-/// SplitMix64 (Steele, Lea, Flood 2014): enough for pauses and dice.
+/// SplitMix64 (Steele, Lea, Flood 2014): good enough for pauses and dice.
 pub(super) struct Random(u64);
 
 impl Random {
@@ -16,7 +16,7 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// From 0 up to 1, which is not reached.
+    /// From 0, up to and excluding 1.
     pub(super) fn share(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1_u64 << 53) as f64
     }
@@ -26,7 +26,7 @@ impl Random {
         ((from_ms + (to_ms - from_ms) * self.share()) * 1_000.0) as u64
     }
 
-    /// The seed's dice: one of ten sides, as a share of ten.
+    /// AnyCable's die: a roll of 1 to 10, divided by ten.
     pub(super) fn is_at_most(&mut self, rate: f64) -> bool {
         let side = 1.0 + (self.share() * 10.0).floor();
         side / 10.0 <= rate

@@ -1,4 +1,4 @@
-//! One client that has missed everything there is in the log: how fast it gets it, and whether it is complete.
+//! One client that replays a whole log: its speed, and whether the replay is complete.
 
 use std::io::{Error, ErrorKind, Read, Result, Write};
 use std::net::{Ipv4Addr, SocketAddrV4, TcpStream};
@@ -17,7 +17,7 @@ use crate::latencies::Latencies;
 use crate::loadgen::batch::{MASK, text_frame};
 use crate::loadgen::upgrade::{Request, Response, parse_response};
 
-/// Of one read.
+/// Bytes of one read.
 const READ_BYTES: usize = 256 << 10;
 const CLOSE: u8 = 8;
 const PING: u8 = 9;
@@ -32,11 +32,11 @@ pub(super) struct ReplayPlan {
     key: String,
     /// Options of the first `listen`: `rewind=600000`.
     first: String,
-    /// What has to come: the messages numbered from 1 to this, in order.
+    /// The messages numbered from 1 to this must come, in order.
     messages: u32,
-    /// Replays follow each other for so long; one is made in any case.
+    /// Replays repeat for this long; at least one runs.
     duration_ms: u64,
-    /// For each read.
+    /// Limit of each read.
     timeout_ms: u64,
 }
 
@@ -46,15 +46,15 @@ struct Counts {
     messages: u64,
     pages: u64,
     misses: u64,
-    /// Messages that were not after the one before: second copies, and those that are out of order.
+    /// Messages that did not follow the one before: repeated or out of order.
     disorders: u64,
     gaps: u64,
 }
 
-/// Replays everything again and again, on a new connection each time; tells what came of it.
+/// Replays everything repeatedly, each time on a new connection.
 ///
 /// # Errors
-/// A connection that fails, or is silent for too long.
+/// A connection fails, or is silent for too long.
 pub(super) fn replay(plan: &ReplayPlan) -> Result<Value> {
     let (began_us, cpu_began_us) = (now_us(), thread_cpu_us());
     let mut counts = Counts::default();
@@ -124,11 +124,11 @@ fn invalid(message: &str) -> Error {
     Error::new(ErrorKind::InvalidData, message.to_owned())
 }
 
-/// A connection that is waited for.
+/// A connection with blocking reads.
 struct Client {
     socket: TcpStream,
     buffer: Vec<u8>,
-    /// What of the buffer has been received and not been looked at.
+    /// The part of the buffer that was received and not yet parsed.
     unread: Range<usize>,
 }
 
@@ -172,7 +172,7 @@ impl Client {
         self.socket.write_all(&text_frame(text))
     }
 
-    /// Where the payload of the next text or binary message lies in the buffer.
+    /// The range of the next text or binary message's payload in the buffer.
     fn next_message(&mut self) -> Result<Range<usize>> {
         loop {
             let bytes = &self.buffer[self.unread.clone()];
@@ -196,7 +196,7 @@ impl Client {
         }
     }
 
-    /// Reads more; what has been looked at makes room.
+    /// Reads more, into the space of parsed messages.
     fn read(&mut self) -> Result<()> {
         self.buffer.copy_within(self.unread.clone(), 0);
         self.unread = 0..self.unread.len();

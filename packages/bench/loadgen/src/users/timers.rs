@@ -1,4 +1,4 @@
-//! When each user goes on.
+//! One timer per user.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -9,7 +9,7 @@ use super::user::UserId;
 #[derive(Default)]
 pub(super) struct Timers {
     heap: BinaryHeap<Reverse<(u64, u32)>>,
-    /// By user; 0: none. What the heap holds beside is out of date.
+    /// By user; 0: none. Heap entries that differ are out of date.
     due_us: Vec<u64>,
 }
 
@@ -38,7 +38,7 @@ impl Timers {
         None
     }
 
-    /// One whose time has come, and when that was.
+    /// A user whose timer has fired, and when it was due.
     pub(super) fn pop(&mut self, now_us: u64) -> Option<(UserId, u64)> {
         let due_us = self.next_us().filter(|due_us| *due_us <= now_us)?;
         let Reverse((_, user)) = self.heap.pop()?;

@@ -1,6 +1,6 @@
-//! A virtual user: how far it is in its iteration.
+//! A virtual user, and its progress in its iteration.
 
-use super::attendance::Attendance;
+use super::ledger::Session;
 use super::link::Link;
 
 /// A user's place in the crowd, from 0.
@@ -12,16 +12,16 @@ impl UserId {
         self.0 as usize
     }
 
-    /// As the plan counts users.
+    /// Its number in the plan.
     pub(super) fn number(self) -> u32 {
         self.0 + 1
     }
 }
 
-/// What a user is doing.
+/// The step that a user is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// It has not begun, or has ended.
+    /// Not started, or finished.
     Away,
     /// Before it connects.
     Pausing,
@@ -29,33 +29,33 @@ pub(super) enum Phase {
     Upgrading,
     /// Upgraded; `welcome` has not come.
     Welcoming,
-    /// It waits for the answer to its listen.
+    /// Waits for the answer to its listen.
     Listening,
-    /// It waits for the history.
+    /// Waits for the history.
     Reading,
     /// Rounds of sending and listening.
     Talking,
     /// After the last round.
     Lingering,
-    /// It waits for the end of its connection.
+    /// Waits for the end of its connection.
     Leaving,
 }
 
 pub(super) struct User {
     pub(super) phase: Phase,
     pub(super) link: Option<Link>,
-    /// Began its iteration.
+    /// When it started its iteration.
     pub(super) began_us: u64,
-    /// Began what it waits for.
+    /// When it started to wait for the next answer.
     pub(super) asked_us: u64,
-    /// Rounds that have begun.
+    /// Rounds started.
     pub(super) round: u32,
-    /// Of this page of the history, still to come.
+    /// Messages of this page of the history that are still to come.
     pub(super) replay_left: u64,
-    /// What the history goes on from; empty: it is complete with this page.
+    /// The position of the next page of the history; empty: this page is the last.
     pub(super) next_page: Vec<u8>,
-    /// From the answer to the listen on.
-    pub(super) attendance: Option<Box<Attendance>>,
+    /// Exists from the answer to the listen on.
+    pub(super) session: Option<Box<Session>>,
 }
 
 impl User {
@@ -68,7 +68,7 @@ impl User {
             round: 0,
             replay_left: 0,
             next_page: Vec::new(),
-            attendance: None,
+            session: None,
         }
     }
 }

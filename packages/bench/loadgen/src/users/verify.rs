@@ -1,17 +1,17 @@
-//! Whether everybody got everything once and in order, and whether history and live fit together.
+//! Checks that every user got everything once and in order, and that the history and the live messages join.
 
 use std::cmp::Ordering;
 
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
-use super::attendance::{Attendance, Ledger, Receipt};
+use super::ledger::{Ledger, Receipt, Session};
 
-/// What is wrong with a sequence of messages.
+/// The faults of a sequence of messages.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Faults {
-    /// That should have been there.
+    /// Messages that should have come.
     pub(super) expected: u64,
     pub(super) misses: u64,
     pub(super) duplicates: u64,
@@ -19,49 +19,49 @@ pub(super) struct Faults {
     pub(super) inversions: u64,
 }
 
-/// What a run has come to.
+/// The result of the checks of a run.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Verdict {
-    /// Iterations that were looked at.
-    pub(super) attendances: u64,
-    /// What came live.
+    /// Sessions that were checked.
+    pub(super) sessions: u64,
+    /// The live messages.
     pub(super) live: Faults,
     /// Iterations that got a history.
     pub(super) histories: u64,
-    /// The history, and then what came live after the position of its answer.
+    /// The history, and then the live messages after the position of its answer.
     pub(super) joined: Faults,
 }
 
-/// Looks at all attendances.
+/// Checks all sessions.
 ///
-/// Expected live is what was sent after the answer to the listen had come and acknowledged before the last round ended: half a
-/// second later at the earliest the user leaves. Expected of history and live together is also what was sent and acknowledged
-/// before, as far back as was asked for.
-pub(super) fn verify(ledger: &Ledger, attendances: &[Attendance], window_us: u64) -> Verdict {
+/// Expected live: messages that were sent after the answer to the listen and acknowledged before the last round ended.
+/// The user leaves at least half a second later. Expected of history and live together: also messages that were sent
+/// and acknowledged earlier, as far back as the request for the history reaches.
+pub(super) fn verify(ledger: &Ledger, sessions: &[Session], window_us: u64) -> Verdict {
     let mut verdict = Verdict::default();
     let mut examiner = Examiner::new(ledger);
-    for attendance in attendances {
-        verdict.attendances += 1;
-        let live = attendance.live.iter().copied();
-        examiner.examine(live, attendance, attendance.since_us, &mut verdict.live);
-        let Some(history) = &attendance.history else { continue };
+    for session in sessions {
+        verdict.sessions += 1;
+        let live = session.live.iter().copied();
+        examiner.examine(live, session, session.since_us, &mut verdict.live);
+        let Some(history) = &session.history else { continue };
         let Some(joint) = history.offset else { continue };
         verdict.histories += 1;
-        // As the protocol has it for clients [P-8.6]: what is live and not after the position was in the history.
-        let after = attendance.live.iter().filter(|receipt| receipt.offset.is_none_or(|offset| offset > joint));
+        // [P-8.6]: the history contains the live messages up to its position.
+        let after = session.live.iter().filter(|receipt| receipt.offset.is_none_or(|offset| offset > joint));
         let joined = history.receipts.iter().chain(after).copied();
-        let from_us = history.answered_us.saturating_sub(window_us).min(attendance.since_us);
-        examiner.examine(joined, attendance, from_us, &mut verdict.joined);
+        let from_us = history.answered_us.saturating_sub(window_us).min(session.since_us);
+        examiner.examine(joined, session, from_us, &mut verdict.joined);
     }
     verdict
 }
 
 struct Examiner<'a> {
     ledger: &'a Ledger,
-    /// Numbers of the messages of each channel, in the order they were sent in.
+    /// Numbers of the messages of each channel, in the order of sending.
     channels: FxHashMap<u32, Vec<u32>>,
-    /// By message: the sequence in which it was seen last.
+    /// By message: the last examined sequence that contained it.
     seen_in: Vec<u32>,
     sequence: u32,
     /// By sender: its last message.
@@ -81,7 +81,7 @@ impl<'a> Examiner<'a> {
     fn examine(
         &mut self,
         receipts: impl Iterator<Item = Receipt>,
-        attendance: &Attendance,
+        session: &Session,
         from_us: u64,
         faults: &mut Faults,
     ) {
@@ -102,8 +102,8 @@ impl<'a> Examiner<'a> {
             }
             last_offset = receipt.offset;
         }
-        let Some(until_us) = attendance.until_us else { return };
-        let Some(numbers) = self.channels.get(&attendance.channel) else { return };
+        let Some(until_us) = session.until_us else { return };
+        let Some(numbers) = self.channels.get(&session.channel) else { return };
         let first = numbers.partition_point(|number| self.ledger.publications[*number as usize].sent_us < from_us);
         for number in &numbers[first..] {
             let publication = &self.ledger.publications[*number as usize];
@@ -128,7 +128,7 @@ fn compare(before: Option<u64>, after: Option<u64>) -> Ordering {
 
 #[cfg(test)]
 mod tests {
-    use super::super::attendance::History;
+    use super::super::ledger::History;
     use super::*;
 
     /// Messages 0 to 9 of one channel, sent at 0, 10, … by two senders in turn, acknowledged 5 later.
@@ -146,9 +146,9 @@ mod tests {
     }
 
     /// Begins after message 3, with its history up to 4; all of it is over after message 8.
-    fn attendance(history: &[u32], live: &[u32]) -> Attendance {
+    fn session(history: &[u32], live: &[u32]) -> Session {
         let history = History { answered_us: 47, offset: Some(104), receipts: receipts(history) };
-        Attendance {
+        Session {
             channel: 1,
             since_us: 36,
             until_us: Some(88),
@@ -159,8 +159,8 @@ mod tests {
     }
 
     fn faults(history: &[u32], live: &[u32]) -> (Faults, Faults) {
-        let verdict = verify(&ledger(), &[attendance(history, live)], 30);
-        assert_eq!((verdict.attendances, verdict.histories), (1, 1));
+        let verdict = verify(&ledger(), &[session(history, live)], 30);
+        assert_eq!((verdict.sessions, verdict.histories), (1, 1));
         (verdict.live, verdict.joined)
     }
 
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn everything_once_and_in_order_is_right() {
-        // Asked at 47 for the last 30: from message 2 on. More may come.
+        // Asked at 47 for the last 30: from message 2 on. More is allowed.
         assert_eq!(faults(&[2, 3, 4], &LIVE), (RIGHT, JOINED));
         assert_eq!(faults(&[0, 1, 2, 3, 4], &[4, 5, 6, 7, 8, 9]), (RIGHT, JOINED));
     }
@@ -187,16 +187,16 @@ mod tests {
 
     #[test]
     fn a_history_that_does_not_fit_is_told() {
-        // Message 4 came live, but a client that goes by the position leaves it out.
+        // Message 4 came live, but a client that follows the position skips it.
         assert_eq!(faults(&[2, 3], &LIVE), (RIGHT, Faults { misses: 1, ..JOINED }));
-        // Message 5 is after the position of the answer, and in it.
+        // Message 5 is after the position of the answer, yet in it.
         assert_eq!(faults(&[2, 3, 4, 5], &LIVE), (RIGHT, Faults { duplicates: 1, ..JOINED }));
         assert_eq!(faults(&[3, 2, 4], &LIVE), (RIGHT, Faults { inversions: 1, ..JOINED }));
     }
 
     #[test]
     fn of_a_connection_that_was_lost_nothing_is_expected() {
-        let lost = Attendance { until_us: None, ..attendance(&[2, 3, 4], &[4, 4]) };
+        let lost = Session { until_us: None, ..session(&[2, 3, 4], &[4, 4]) };
         let verdict = verify(&ledger(), &[lost], 30);
         assert_eq!(verdict.live, Faults { duplicates: 1, ..Faults::default() });
     }
@@ -204,8 +204,8 @@ mod tests {
     #[test]
     fn without_positions_only_the_order_of_each_sender_counts() {
         let bare = |numbers: &[u32]| numbers.iter().map(|number| Receipt { number: *number, offset: None }).collect();
-        let mut attendance = Attendance { history: None, ..attendance(&[], &[]) };
-        attendance.live = bare(&[5, 4, 7, 6, 8]);
-        assert_eq!(verify(&ledger(), &[attendance], 30).live, RIGHT);
+        let mut session = Session { history: None, ..session(&[], &[]) };
+        session.live = bare(&[5, 4, 7, 6, 8]);
+        assert_eq!(verify(&ledger(), &[session], 30).live, RIGHT);
     }
 }

@@ -41,7 +41,7 @@ export const brokersScenario: Scenario = {
   ${CLIENTS_COLUMNS.map(({ key, unit }) => (unit === '' ? key : `${key} (${unit})`)).join(', ')}`,
   addOptions(command: Command) {
     command
-      .option('--brokers <names>', `which, taking turns: ${BROKER_KINDS.join(', ')}`, brokerKinds, DEFAULT_BROKERS)
+      .option('--brokers <names>', `brokers, taking turns: ${BROKER_KINDS.join(', ')}`, brokerKinds, DEFAULT_BROKERS)
       .addOption(
         new Option('--sizes <list>', 'clients x backends')
           .argParser(sizes)
@@ -86,7 +86,7 @@ export const brokersScenario: Scenario = {
   },
 }
 
-/** What is the same in all rows is in the commands. */
+/** Leaves out columns with the same value in all rows, which the commands show. */
 const SHOWN_IDENTITY = ['target', 'subscribers', 'backends']
 
 function brokersText(rows: readonly ResultRow[], width: number | undefined): string {

@@ -23,27 +23,27 @@ export interface ClientsSize {
   readonly backends: number
 }
 
-/** The rows of the table, and what they are the medians of. */
+/** The rows of the table, and the runs behind their medians. */
 export interface BrokersResult {
   readonly rows: readonly ResultRow[]
   readonly runs: readonly ResultRow[]
 }
 
 const BENCHMARK = fileURLToPath(new URL('../../../benchmark.js', import.meta.url))
-/** Connecting, warm-up, drain and a broker that starts: what a run may take beside its window, in which it drains up to three times. */
+/** Time allowed beyond the window: to connect, warm up and start a broker. Draining may take three windows. */
 const MAX_RUN_OVERHEAD_S = 180
 const MAX_DRAIN_FACTOR = 4
-/** What is kept of a run's messages, to explain its failure. */
+/** Text of a run that is kept, to explain its failure. */
 const MAX_OUTPUT_CHARS = 4_000
 
-/** Whether the broker connects so many backends. */
+/** Whether the broker can connect this many backends. */
 export function isPossible({ backends }: ClientsSize, broker: BrokerKind): boolean {
   return broker !== 'memory' || backends === 1
 }
 
 /**
  * Runs `benchmark.js` once per broker, size and repeat; when it settles, no process of it is left.
- * @throws {RunError} when not a single run has given a result.
+ * @throws {RunError} when no run gave a result.
  */
 export async function measureBrokers(
   config: BrokersConfig,
@@ -121,7 +121,7 @@ async function rowOf(
     const record = asRecord(JSON.parse(await readFile(`${file}.json`, 'utf8')), `${file}.json`)
     return { ...(record.rows[0] as ResultRow), command }
   } catch (error) {
-    // One broker that cannot do it must not cost the figures of the others.
+    // The failure of one broker must not discard the figures of the others.
     if (!(error instanceof RunError) || signal.aborted) throw error
     progress.note(`${broker} failed: ${error.message}`)
     return {
@@ -143,14 +143,14 @@ const NOTHING = {
   spread: {},
 } as const
 
-/** Runs the bench as a process of its own, so that the generator of one run is not that of the next. */
+/** Runs the bench in a process of its own, so that each run has a fresh generator. */
 async function runBenchmark(
   args: readonly string[],
   { duration, warmup }: { readonly duration: number; readonly warmup: number },
   signal: AbortSignal,
 ): Promise<{ readonly text: string }> {
   signal.throwIfAborted()
-  // A group of its own: Ctrl-C reaches this process alone, which passes it on once.
+  // A group of its own: Ctrl-C reaches only this process, which passes it on once.
   const child = spawn(process.execPath, [BENCHMARK, ...args], { stdio: ['ignore', 'pipe', 'pipe'], detached: true })
   const interrupt = () => child.kill('SIGINT')
   signal.addEventListener('abort', interrupt, { once: true })
@@ -185,7 +185,7 @@ async function outcomeOf(child: ChildProcess, limitMs: number): Promise<{ readon
   })
 }
 
-/** What a run that failed has said last. */
+/** Last output of a failed run. */
 function reasonIn(messages: string): string | undefined {
   const [, reason] = /^error: (.*)$/ms.exec(messages) ?? []
   return reason?.trim()

@@ -16,8 +16,8 @@ const SERVER_MAX_LISTENS = 128
 const SERVER_MAX_PAYLOAD_BYTES = 256 * 1_024
 
 /**
- * Many clients on one or more backends: each listens to some keys of a pool and publishes to random ones at a fixed
- * rate, as applications do that share topics.
+ * Many clients on one or more backends, as in applications with shared topics: each listens to some keys of a pool and
+ * publishes to random ones at a fixed rate.
  */
 export const clientsScenario: Scenario = {
   name: 'clients',
@@ -97,7 +97,7 @@ async function runClients(
     observation.catch(() => undefined) // If it was not the first to fail, it fails now because everything is taken away.
     await load?.stop()
     await backends.stop()
-    // One that did not start has left nothing behind, and the run has failed of it.
+    // A backend that did not start left nothing behind, and the run has failed because of it.
     const broker = await starting?.catch(() => undefined)
     await broker?.stop()
     progress.done()

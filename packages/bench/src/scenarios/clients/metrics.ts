@@ -2,7 +2,7 @@ import type { MetricKinds, Metrics } from '../../assertions.js'
 import type { ClientsReport } from '../../results/clients-report.js'
 import { largest } from './result.js'
 
-/** What `--assert` can name in this scenario. */
+/** Metrics for `--assert` in this scenario. */
 export const CLIENTS_METRICS = {
   p50: 'milliseconds',
   p95: 'milliseconds',

@@ -25,10 +25,10 @@ const BYTES_LIMIT = 64 * 1_024 * 1_024
 type GivenOptions = Omit<ClientsConfig, 'keyPoolSize' | 'workers' | 'broker'> &
   ServerOptions & { readonly keyPoolSize?: number; readonly workers?: number }
 
-/** What the flags amount to. */
+/** The settings of the flags. */
 export interface ClientsSettings {
   readonly config: ClientsConfig
-  /** As it is reached: with passwords. */
+  /** Including passwords. */
   readonly broker: BrokerChoice
   /** What the user should know before they wait. */
   readonly notes: readonly string[]

@@ -28,7 +28,7 @@ const CONFIG: ClientsConfig = {
 const WINDOW = { startUs: 1_000_000_000, endUs: 1_002_000_000 }
 const TRANSIT_US = 1_500
 
-/** One delivery on its way: what a faulty server may drop, double, hold back or spoil. */
+/** One delivery on its way, which a faulty server may drop, double, delay or damage. */
 interface Delivery {
   readonly listener: number
   readonly publication: Publication
@@ -50,7 +50,7 @@ const publicationsOf = (plan: KeyPlan): Publication[] => {
   return publications
 }
 
-/** A whole run over a network that delivers everything after 1.5 ms, but for the fault. */
+/** A whole run over a network that delivers everything after 1.5 ms, except for the fault. */
 function simulate(
   fault: Fault = (deliveries) => deliveries,
   changes: Partial<ClientsObservation> = {},
@@ -162,7 +162,7 @@ function findPair(deliveries: readonly Delivery[]): [number, number] {
 describe('the result of a run', () => {
   it('is clean when everything arrives', () => {
     const { results, irregularities, verdict } = simulate()
-    // 20 clients x 5/s x 2 s, each to one of 10 keys that 20 x 3 listens are spread over: 6 listeners on average.
+    // 20 clients x 5/s x 2 s, each to one of 10 keys with 20 x 3 listens: 6 listeners on average.
     expect(results.publishedCount).toBe(200)
     expect(results.expectedCount).toBeGreaterThan(200 * 4)
     expect(results.expectedCount).toBeLessThan(200 * 8)

@@ -13,7 +13,7 @@ export interface ClientsObservation {
   readonly ports: readonly number[]
   /** Per backend at the start of the window, at its end, and after the drain. */
   readonly samples: Readonly<Record<'start' | 'end' | 'drained', readonly BackendSample[]>>
-  /** CPU time of the broker's own processes, from the start of the window to the end of the drain; `null`: there are none of ours. */
+  /** CPU time of the broker's own processes, from the start of the window to the end of the drain; `null`: not ours. */
   readonly brokerCpuSeconds: number | null
   /** CPU time of the bench's own process from the start of the window to the end of the drain. */
   readonly generatorCpuSeconds: number
@@ -23,12 +23,12 @@ export interface ClientsObservation {
 const SATURATED_UTILIZATION = 0.9
 /** A worker whose timers or messages are this late stamps arrivals that late too. */
 const SATURATED_LAG_MS = 20
-/** Lateness of sending that is more than this share of the latency is what the latency tells about… */
+/** Lateness of sending above this share of the latency dominates it… */
 const DOMINANT_SEND_LAG_RATIO = 0.5
-/** …unless both are too small to matter. */
+/** …unless it is below this. */
 const NEGLIGIBLE_SEND_LAG_MS = 2
 
-/** Adds up what the workers and backends have seen. */
+/** Adds up the counts of workers and backends. */
 export function summarizeClients(config: ClientsConfig, observation: ClientsObservation): ClientsReport {
   const { loads, samples } = observation
   const perBackend = loads.flatMap((load) => load.perBackend)
@@ -127,7 +127,7 @@ function saturationReason(generator: ClientsReport['generator'], latencyMs: Late
   return null
 }
 
-/** From the end of publishing to the last arrival: the wait that finds out that it was the last is no part of it. */
+/** From the end of publishing to the last arrival, without the silence that confirms it. */
 function drainMs({ loads, windowEndUs }: ClientsObservation): number {
   const publishingEndUs = Math.max(windowEndUs, ...loads.map((load) => load.lastSendUs))
   const lastArrivalUs = Math.max(0, ...loads.map((load) => load.lastArrivalUs))
@@ -146,7 +146,7 @@ function sum<T>(items: readonly T[], measure: (item: T) => number): number {
   return items.reduce((total, item) => total + measure(item), 0)
 }
 
-/** The largest of those that are there; `null` when none is. */
+/** The largest of the values; `null` when there is none. */
 export function largest(values: readonly (number | null)[]): number | null {
   return values.reduce(
     (most, value) => (value !== null && value > (most ?? Number.NEGATIVE_INFINITY) ? value : most),

@@ -10,10 +10,10 @@ import type { ClientsObservation } from './result.js'
 
 /** The traffic has ended when nothing new arrives for this long. */
 const DRAIN_QUIET_MS = 3_000
-/** The drain is given up after this many times the duration, but never before it could have ended. */
+/** The drain is abandoned after this many times the duration, but never before it could have ended. */
 const DRAIN_LIMIT_FACTOR = 3
 const MIN_DRAIN_LIMIT_MS = 2 * DRAIN_QUIET_MS
-/** From the order to begin to the first message: time for every thread to hear of it. */
+/** Delay of the first message, so that every thread gets the order in time. */
 const BEGIN_LEAD_US = 250_000
 const POLL_MS = 100
 
@@ -104,12 +104,12 @@ export class ClientsRun {
     }
   }
 
-  /** Waits for what is under way; says whether it was given up. */
+  /** Waits for messages under way; tells whether the wait was abandoned. */
   async #drain(): Promise<boolean> {
     this.#progress.phase('draining')
     const startMs = nowUs() / 1_000
     const limitMs = Math.max(MIN_DRAIN_LIMIT_MS, DRAIN_LIMIT_FACTOR * this.#config.duration * 1_000)
-    // What a generator that is behind still has to send keeps the traffic going.
+    // Unsent messages of a late generator keep the traffic going.
     while (!this.#load.totals.isSendingDone && nowUs() / 1_000 - startMs < limitMs) await this.#sleep(POLL_MS)
     const { hasTimedOut } = await drain({
       arrivedCount: () => this.#load.totals.arrivedCount,

@@ -52,7 +52,7 @@ export const historyScenario: Scenario = {
   },
 }
 
-/** @throws {RunError} when not a single run has given a result. */
+/** @throws {RunError} when no run gave a result. */
 async function measureHistory(config: HistoryConfig, { progress: output, signal }: ScenarioContext) {
   const programs = await buildLoadgen(output)
   const steps = Array.from({ length: config.repeat }, (_, round) =>
@@ -92,7 +92,7 @@ async function measureOnce(
   try {
     return historyRow(testCase, config, await observeHistory(testCase, { config, ...context }))
   } catch (error) {
-    // One broker that cannot do it must not cost the figures of the others.
+    // The failure of one broker must not discard the figures of the others.
     if (!(error instanceof RunError) || context.signal.aborted) throw error
     context.progress.note(`${testCase.broker} failed: ${error.message}`)
     return {

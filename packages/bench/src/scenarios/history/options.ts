@@ -4,7 +4,7 @@ import { UsageError } from '../../exit-codes.js'
 import type { VirtualUsersStage } from '../../loadgen/virtual-users-events.js'
 import { positiveInteger, positiveNumber, type ServerOptions, seedNumber } from '../../options.js'
 
-/** What keeps the history; `none`: nothing does, the base line. */
+/** Brokers that keep the history; `none` is the base line without. */
 export const HISTORY_BROKERS = ['none', 'memory', 'redis', 'nats', 'rabbitmq', 'mesh'] as const
 
 export type HistoryBroker = (typeof HISTORY_BROKERS)[number]
@@ -22,7 +22,7 @@ export interface HistoryLoad {
   readonly users: number
   /** Seconds of the whole ramp; then the last iterations end. */
   readonly duration: number
-  /** N of the seed: two rounds more are played. */
+  /** AnyCable's N: users play two more rounds. */
   readonly rounds: number
   readonly channels: number
   /** Of the users, 0 to 1. */
@@ -39,13 +39,13 @@ export interface HistoryConfig extends HistoryLoad {
   readonly seed: number
 }
 
-/** The seed's own load, and one that takes about a minute and in which users come and go often. */
+/** AnyCable's own load, and one of about a minute in which users come and go often. */
 const PRESETS = {
   seed: { users: 1_500, duration: 110, rounds: 20 },
   minute: { users: 1_500, duration: 44, rounds: 4 },
 } as const satisfies Record<string, Pick<HistoryLoad, 'users' | 'duration' | 'rounds'>>
 
-/** The seed's stages: seconds, and the share of all users at the end. */
+/** AnyCable's stages: seconds, and the share of all users at the end. */
 const STAGES = [
   [10, 300 / 1_500],
   [10, 500 / 1_500],
@@ -58,12 +58,12 @@ const STAGES = [
 const START_SHARE = 100 / 1_500
 const SEED_DURATION_S = STAGES.reduce((sum, [seconds]) => sum + seconds, 0)
 
-/** Whether the broker connects so many backends. */
+/** Whether the broker can connect this many backends. */
 export function isPossible({ broker, backends }: HistoryCase): boolean {
   return broker === 'memory' ? backends === 1 : broker !== 'mesh' || backends > 1
 }
 
-/** Lines of `--all`: everything on one node that can be, and on three. */
+/** Lines of `--all`: every broker on one node and on three, where possible. */
 const ALL_CASES = [1, 3].flatMap((backends) =>
   HISTORY_BROKERS.map((broker) => ({ broker, backends })).filter(isPossible),
 )
@@ -73,19 +73,19 @@ export function addHistoryOptions(command: Command): void {
   const presets = Object.keys(PRESETS)
   command
     .addOption(
-      new Option('--broker <name>', 'what keeps the history; none: the base line without')
+      new Option('--broker <name>', 'broker that keeps the history; none: the base line without')
         .choices([...HISTORY_BROKERS])
         .default('memory'),
     )
     .option('--backends <n>', 'server processes; several are behind HAProxy', positiveInteger, 1)
     .option('--all', 'every broker, on 1 and on 3 backends, as one table')
-    .option('--cases <list>', 'the table of these alone, such as memory1,redis3', cases)
+    .option('--cases <list>', 'only these rows of the table, such as memory1,redis3', cases)
     .option('--repeat <n>', 'runs of each; the table shows medians', positiveInteger, 1)
     .addOption(new Option('--preset <name>', 'users, duration and rounds at once').choices(presets).default('seed'))
     .option('--users <n>', `virtual users at the height (default: ${defaults('users')})`, positiveInteger)
     .option('--duration <s>', `seconds of the whole ramp (default: ${defaults('duration')})`, positiveNumber)
     .option('--rounds <n>', `N: rounds of an iteration, less two (default: ${defaults('rounds')})`, positiveInteger)
-    .option('--channels <n>', 'keys that the users are spread over', positiveInteger, 5)
+    .option('--channels <n>', 'number of keys for the users', positiveInteger, 5)
     .option('--senders-ratio <share>', 'users that send', share, 0.3)
     .option('--sending-rate <share>', 'rounds in which a sender sends', share, 0.3)
     .option('--seed <n>', 'decides pauses and dice', seedNumber, 1)
@@ -151,13 +151,13 @@ export function stagesOf({ users, duration }: HistoryLoad) {
   }
 }
 
-/** The broker that carries the messages: without history on several backends, one that carries and keeps nothing. */
+/** The broker that carries the messages; for `none` on several backends, Redis without history. */
 export function carrierOf({ broker, backends }: HistoryCase): BrokerKind {
   if (broker !== 'none') return broker
   return backends === 1 ? 'memory' : 'redis'
 }
 
-/** Of one run: users who sleep, and go round by round (the means of the seed's pauses). */
+/** Mean duration of one iteration, from the means of AnyCable's pauses. */
 export function iterationSeconds({ rounds }: HistoryLoad): number {
   return 1.2 + (rounds + 2) * 1.825 + 0.75
 }

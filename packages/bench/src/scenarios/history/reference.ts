@@ -1,6 +1,6 @@
 import type { ResultRow } from '../../results/result.js'
 
-/** Figures of others on this load, as far as they are known; members as in a row of ours. */
+/** Published figures of other servers on this load; members as in our rows. */
 interface Reference {
   readonly target: string
   readonly origin: string
@@ -21,7 +21,7 @@ interface Reference {
   readonly serverPeakRssBytes?: number
 }
 
-/** Where figures come from; printed under the table. */
+/** Sources of figures; printed under the table. */
 export const ORIGINS = {
   published:
     "AnyCable's own broker benchmark, its machine and its k6 client, in steps of 1 ms; 3 nodes behind Traefik. Its memory broker and embedded NATS; `no history` is Redis pub/sub alone.",
@@ -36,7 +36,7 @@ const MB = 1_000_000
 const published = { origin: ORIGINS.published, subscribers: 1_500, rounds: 20 }
 const measured = { origin: ORIGINS.measured, backends: 1, rounds: 4 }
 
-/** As published or measured, nothing derived. */
+/** As published or measured, without derived values. */
 const REFERENCES: readonly Reference[] = [
   {
     ...published,
@@ -170,5 +170,5 @@ const REFERENCES: readonly Reference[] = [
   },
 ]
 
-/** The rows to print under ours. Not in any file: nobody has measured them in this run. */
+/** The rows to print under ours. They are in no file, because this run did not measure them. */
 export const REFERENCE_ROWS: readonly ResultRow[] = REFERENCES as unknown as readonly ResultRow[] // Printed by columns; what is absent is a dash.

@@ -6,7 +6,7 @@ import type { LatencyMs, ResultColumn, ResultRow } from '../../results/result.js
 import { judge } from '../../trials/verdict.js'
 import { carrierOf, type HistoryCase, type HistoryConfig } from './options.js'
 
-/** What everything has used up to one moment. */
+/** Resources that all processes have used up to one moment. */
 export interface HistoryMark {
   /** Of the machine's clock. */
   readonly atUs: number
@@ -25,7 +25,7 @@ export interface HistoryObservation {
   readonly brokerPeakRssBytes: number | null
 }
 
-/** A distribution as the seed writes it, in milliseconds. */
+/** A distribution in AnyCable's format, in milliseconds. */
 export interface TrendMs {
   readonly avg: number
   readonly min: number
@@ -36,7 +36,7 @@ export interface TrendMs {
   readonly p99: number
 }
 
-/** The seed's distributions by their members in a row. */
+/** AnyCable's distributions by their members in a row. */
 export const TRENDS = {
   broadcastMs: 'broadcast_duration',
   historyMs: 'history_duration',
@@ -46,7 +46,7 @@ export const TRENDS = {
   iterationMs: 'iteration_duration',
 } as const
 
-/** What servers use is also told for so many seconds with all users there, to be compared over loads. */
+/** Server resources are also given per this many seconds with all users, to compare loads. */
 export const CPU_WINDOW_S = 50
 
 /** One run as a row. */
@@ -128,7 +128,7 @@ export const HISTORY_COLUMNS: readonly ResultColumn[] = [
 /** Those of them that identify a run. */
 export const HISTORY_IDENTITY: readonly string[] = ['target', 'backends', 'subscribers', 'rounds']
 
-/** What a row is called. */
+/** Name of a row. */
 export function historyTarget(testCase: HistoryCase, { transport }: Pick<HistoryConfig, 'transport'>): string {
   return testCase.broker === 'none'
     ? `${clientsTarget(transport, carrierOf(testCase))}-no-history`
@@ -205,7 +205,7 @@ export function historyRow(
   }
 }
 
-/** What went wrong beside messages that were lost; `null` when nothing did. */
+/** Failures other than lost messages; `null` when there were none. */
 function failureOf({ broker }: HistoryCase, report: VirtualUsersReport, unackedCount: number): string | null {
   const { connection, subscription, history } = report.checks
   const reasons = [
@@ -243,7 +243,7 @@ function latencyOf(summary: MicrosecondSummary | null): LatencyMs | null {
   return { p50: p50 / 1_000, p95: p95 / 1_000, p99: p99 / 1_000, max: max / 1_000 }
 }
 
-/** Of the backend whose event loop was held up most. */
+/** Lag of the backend with the slowest event loop. */
 function worstLag({ backends }: HistoryMark): LatencyMs | null {
   return backends.map(({ eventLoopLagMs }) => eventLoopLagMs).toSorted((a, b) => (b.p99 ?? 0) - (a.p99 ?? 0))[0] ?? null
 }

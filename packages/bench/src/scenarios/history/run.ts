@@ -12,27 +12,27 @@ import type { RunProgress } from '../../run-progress.js'
 import { carrierOf, type HistoryCase, type HistoryConfig, iterationSeconds, stagesOf } from './options.js'
 import type { HistoryMark, HistoryObservation } from './result.js'
 
-/** What a user asks for: the last ten seconds. */
+/** The history that a user asks for: the last ten seconds. */
 const HISTORY_WINDOW_MS = 10_000
 const HISTORY_REQUEST: HistoryRequest = {
   first: 'rewind=10000 limit=500',
   next: 'limit=500',
   windowMs: HISTORY_WINDOW_MS,
 }
-/** Ten seconds of the seed's 16 messages per second and key, several times over. */
+/** Several times the ten seconds of 16 messages per second and key that users ask for. */
 const HISTORY_RULE = '#=1000,1m'
 const KEY_PREFIX = 'bench.history.'
 const SERVER_MAX_LISTENS = 128
 const SERVER_MAX_PAYLOAD_BYTES = 256 * 1_024
-/** A user gives a connection or an answer up after this. */
+/** A user's timeout for a connection or an answer. */
 const USER_TIMEOUT_MS = 10_000
-/** What a run may take beside its ramp and its last iterations: users that wait, and the sums at the end. */
+/** Time allowed beyond the ramp and the last iterations: for waiting users and the final checks. */
 const MAX_RUN_OVERHEAD_S = 90
 /** Pauses at their longest, compared with their means. */
 const LONGEST_PAUSES = 1.3
 const STATS_INTERVAL_MS = 500
 
-/** What a run needs beside its case. */
+/** The environment of a run, beside its case. */
 export interface HistoryRunContext {
   readonly config: HistoryConfig
   readonly programs: LoadgenPrograms
@@ -43,7 +43,7 @@ export interface HistoryRunContext {
 
 /**
  * Makes one run; when it settles, no process of it is left.
- * @throws {RunError} when something could not be started, or has died.
+ * @throws {RunError} when a process did not start, or died.
  */
 export async function observeHistory(
   testCase: HistoryCase,
@@ -92,7 +92,7 @@ export async function observeHistory(
     stopping.abort()
     observation.catch(() => undefined) // If it was not the first to fail, it fails now because everything is taken away.
     await users.stop()
-    // What did not start has left nothing behind, and the run has failed of it.
+    // A process that did not start left nothing behind, and the run has failed because of it.
     const balancer = await balancing?.catch(() => undefined)
     await balancer?.stop()
     await backends.stop()
@@ -101,7 +101,7 @@ export async function observeHistory(
   }
 }
 
-/** @throws {RunError} when there is no HAProxy to be had, or it does not start. */
+/** @throws {RunError} when HAProxy is not available, or does not start. */
 async function startBalancer(ports: readonly number[]): Promise<LoadBalancer> {
   const { startLoadBalancer } = await import('webmq-services')
   try {
@@ -112,7 +112,7 @@ async function startBalancer(ports: readonly number[]): Promise<LoadBalancer> {
   }
 }
 
-/** What takes part in a run. */
+/** The processes of a run. */
 interface Parts {
   readonly backends: BackendPool
   readonly broker: RunningBroker
@@ -193,7 +193,7 @@ class HistoryRun {
     let isOver = false
     const over = run.then(
       () => (isOver = true),
-      () => (isOver = true), // Whoever waits for the run gets its error.
+      () => (isOver = true), // The caller that awaits the run gets its error.
     )
     const poll = (async () => {
       while (!isOver) {

@@ -20,7 +20,7 @@ export function historyHeading(config: HistoryConfig): string {
   ].join('\n')
 }
 
-/** The result, for people: as the seed writes it for each run by itself, and as a table for several. */
+/** The result, for people: in AnyCable's format for each single run, and as a table for several. */
 export function historyText(rows: readonly ResultRow[], runs: readonly ResultRow[], width: number | undefined): string {
   const [only] = runs.length === 1 ? runs : []
   const parts =
@@ -37,7 +37,7 @@ export function historyText(rows: readonly ResultRow[], runs: readonly ResultRow
   return parts.join('\n\n')
 }
 
-/** What is known of others too. */
+/** Columns that the figures of others have too. */
 const BESIDE_COLUMNS = [
   'broadcastMs.avg',
   'broadcastMs.p95',
@@ -50,7 +50,7 @@ const BESIDE_COLUMNS = [
   'serverPeakRssBytes',
 ]
 
-/** Ours and those of others, the same number of backends together. */
+/** Our rows and those of others, grouped by number of backends. */
 function besideText(rows: readonly ResultRow[], width: number | undefined): string {
   const columns = HISTORY_COLUMNS.filter(({ key }) => HISTORY_IDENTITY.includes(key) || BESIDE_COLUMNS.includes(key))
   const all = [...rows, ...REFERENCE_ROWS].toSorted((a, b) => Number(a.backends) - Number(b.backends))
@@ -104,11 +104,11 @@ function runText(row: HistoryRow): string {
 }
 
 function verifiedLines({ report }: HistoryRow): string[] {
-  const { attendances, live, histories, joined } = report.verified
+  const { sessions, live, histories, joined } = report.verified
   const faults = ({ expected, misses, duplicates, inversions }: typeof live) =>
     `${formatCount(expected)} expected, ${misses} missed, ${duplicates} twice, ${inversions} out of order`
   return [
-    `What came live in ${formatCount(attendances)} iterations: ${faults(live)}`,
+    `What came live in ${formatCount(sessions)} iterations: ${faults(live)}`,
     `History joined with live in ${formatCount(histories)}: ${faults(joined)}`,
   ]
 }

@@ -1,9 +1,9 @@
 use crate::utf8::{self, NotUtf8};
 
-/// Bytes that wait for the rest of their message or of their control frame.
+/// Bytes of an incomplete message or control frame.
 ///
-/// One buffer serves both: a control frame may come between the fragments of a message, never inside one, so its bytes
-/// stand behind the message's and leave first. Nothing is allocated while nothing waits.
+/// One buffer serves both. A control frame may come between the fragments of a message, never inside one, so its bytes
+/// stand behind the message's and leave first. An empty assembly allocates nothing.
 #[derive(Debug)]
 pub(crate) struct Assembly {
     bytes: Vec<u8>,
@@ -18,12 +18,12 @@ impl Assembly {
         Self { bytes: Vec::new(), message_bytes: 0, valid_bytes: 0 }
     }
 
-    /// Nothing of a message waits; a control frame may.
+    /// Whether no part of a message waits; a control frame may.
     pub(crate) fn has_no_message(&self) -> bool {
         self.message_bytes == 0
     }
 
-    /// Nothing of a control frame waits; a message may.
+    /// Whether no part of a control frame waits; a message may.
     pub(crate) fn has_no_control(&self) -> bool {
         self.bytes.len() == self.message_bytes as usize
     }
@@ -44,7 +44,7 @@ impl Assembly {
         self.message_bytes += piece.len() as u32;
     }
 
-    /// Validates the text as far as it is there; an unfinished character at its end is fine.
+    /// Validates the received text; an unfinished character at its end is valid.
     pub(crate) fn validate_text(&mut self) -> Result<(), NotUtf8> {
         self.valid_bytes = utf8::extend_valid(&self.bytes, self.valid_bytes as usize)? as u32;
         Ok(())
@@ -55,13 +55,13 @@ impl Assembly {
         self.valid_bytes == self.message_bytes
     }
 
-    /// The message; its memory leaves with it.
+    /// Takes the message with its memory.
     pub(crate) fn take_message(&mut self) -> Vec<u8> {
         debug_assert!(self.has_no_control());
         std::mem::replace(self, Self::new()).bytes
     }
 
-    /// Adds a piece of a control frame. Grows by no more than that: the message may be near its limit.
+    /// Adds a piece of a control frame. Grows by exactly that much, because the message may be near its limit.
     pub(crate) fn push_control(&mut self, piece: &[u8]) {
         self.bytes.reserve_exact(piece.len());
         self.bytes.extend_from_slice(piece);
@@ -80,8 +80,8 @@ impl Assembly {
         }
     }
 
-    /// Makes room for `additional` bytes: doubles, but never over the limit. The announced length is not trusted: a peer
-    /// pays with bytes for the memory it takes.
+    /// Makes room for `additional` bytes: doubles, but never over the limit. The announced length is not trusted: a
+    /// peer pays with bytes for the memory it takes.
     fn grow(&mut self, additional: usize, max_bytes: usize) {
         let needed = self.bytes.len() + additional;
         if needed > self.bytes.capacity() {

@@ -16,7 +16,7 @@ impl CloseCode {
     pub const NORMAL: Self = Self(1000);
     /// 1001: the server goes down or the page was left.
     pub const GOING_AWAY: Self = Self(1001);
-    /// 1002: the peer broke RFC 6455.
+    /// 1002: the peer violated RFC 6455.
     pub const PROTOCOL_ERROR: Self = Self(1002);
     /// 1007: a text is not UTF-8.
     pub const PAYLOAD_INVALID: Self = Self(1007);

@@ -22,11 +22,12 @@ enum State {
 
 /// Incremental decoder of one direction of one connection.
 ///
-/// It owns whatever is incomplete: the bytes of a header that was cut, the message or control frame whose end has not
-/// arrived. So the caller keeps no bytes between reads, and connections can share one read buffer. The decoder of an idle
-/// connection has 64 bytes and nothing on the heap. Inside a message it has at most `max_message_bytes` on the heap (of a
-/// compressed one a little more), and no more than twice what has arrived; a control frame between fragments adds 125
-/// bytes.
+/// It owns incomplete input: the bytes of a cut header, and the message or control frame whose end has not arrived. So
+/// the caller keeps no bytes between reads, and connections can share one read buffer.
+///
+/// Memory: 64 bytes and nothing on the heap for an idle connection. Inside a message it has at most `max_message_bytes`
+/// on the heap (a little more for a compressed one), and at most twice the received bytes. A control frame between
+/// fragments adds 125 bytes.
 #[derive(Debug)]
 pub struct Decoder {
     assembly: Assembly,
@@ -39,7 +40,7 @@ pub struct Decoder {
     header_bytes: u8,
     state: State,
     role: Role,
-    /// Kind of the message that is being received, from its first frame to its last.
+    /// Kind of the current message, from its first frame to its last.
     message: Option<MessageKind>,
     /// Whether that message is compressed.
     is_deflated: bool,
@@ -65,28 +66,28 @@ impl Decoder {
 
     /// Decodes `input`, the bytes that follow those of the last call, and hands every complete event to `on_event`.
     ///
-    /// Returns how many bytes were consumed: all of them, or those up to the end of a close frame. What follows a close
-    /// frame means nothing and is to be thrown away. Once [finished](Self::is_finished) nothing more is consumed.
+    /// Returns how many bytes were consumed: all of them, or those up to the end of a close frame. The caller must
+    /// discard bytes after a close frame. Once [finished](Self::is_finished) the decoder consumes nothing more.
     ///
-    /// `input` is unmasked in place. A message that is in it as one frame is handed over as a slice of it; only what is
-    /// cut by the end of `input` or by fragmentation is copied, into a buffer that is freed with the message.
+    /// `input` is unmasked in place. A message in one complete frame is passed as a slice of it. Only messages cut by
+    /// the end of `input` or by fragmentation are copied, into a buffer that is freed with the message.
     ///
     /// # Errors
-    /// The peer broke RFC 6455 or the limit; events before the offence were handed over. A message over the limit is
+    /// The peer violated RFC 6455 or the limit; events before the violation were passed on. A message over the limit is
     /// refused by its header, and a text by its first bad byte, before the rest arrives. The decoder is finished.
     pub fn decode(&mut self, input: &mut [u8], on_event: &mut impl FnMut(Event<'_>)) -> Result<usize, DecodeError> {
         self.decode_all(input, None, on_event)
     }
 
-    /// [`decode`](Self::decode) for a connection that negotiated permessage-deflate without context takeover: compressed
-    /// messages come out decompressed.
+    /// [`decode`](Self::decode) for a connection that negotiated permessage-deflate without context takeover:
+    /// compressed messages come out decompressed.
     ///
-    /// They are decompressed when they are complete, so `inflater` holds nothing of a connection between calls and may
-    /// serve many.
+    /// They are decompressed when complete, so `inflater` holds no state of a connection between calls and can serve
+    /// many.
     ///
     /// # Errors
-    /// As `decode`. The limit holds for the decompressed message, and no more of one over it is decompressed; what arrives
-    /// of it may exceed the limit by the little that DEFLATE adds to bytes it cannot compress.
+    /// As `decode`. The limit holds for the decompressed message, and decompression stops there. The received bytes may
+    /// exceed the limit by the overhead of DEFLATE on incompressible data.
     pub fn decode_inflating(
         &mut self,
         input: &mut [u8],
@@ -128,7 +129,7 @@ impl Decoder {
         self.assembly.allocated_bytes()
     }
 
-    /// One frame, or as much of it as is there. Consumes at least one byte of a non-empty input.
+    /// Decodes one frame, or its received part. Consumes at least one byte of a non-empty input.
     #[inline]
     fn decode_some(
         &mut self,
@@ -209,13 +210,13 @@ impl Decoder {
                 State::Data { fin: header.fin }
             }
         };
-        // Checked above: within the limit of messages, or 125 bytes of a control frame.
+        // Checked above: within the message limit, or the 125 bytes of a control frame.
         self.missing_bytes = header.payload_bytes as u32;
         self.mask = header.mask;
         Ok(())
     }
 
-    /// A piece of the payload of a data frame; the last one when nothing is missing.
+    /// Handles a piece of the payload of a data frame; the last one when nothing is missing.
     #[inline]
     fn data(
         &mut self,
@@ -263,7 +264,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// Decompresses a complete message and hands it over.
+    /// Decompresses a complete message and passes it on.
     fn inflate(
         &mut self,
         kind: MessageKind,
@@ -271,7 +272,7 @@ impl Decoder {
         inflater: Option<&mut Inflater>,
         on_event: &mut impl FnMut(Event<'_>),
     ) -> Result<(), DecodeError> {
-        // Without an inflater no frame got past its header with the bit.
+        // Without an inflater, frames with the bit fail at their header.
         let inflater = inflater.ok_or(DecodeError::ReservedBits)?;
         inflater.inflate(deflated, self.max_message_bytes, |data| {
             if kind == MessageKind::Text {
@@ -282,13 +283,13 @@ impl Decoder {
         })
     }
 
-    /// The limit of the bytes that arrive of the current message.
+    /// The limit of received bytes of the current message.
     #[inline]
     fn max_arriving_bytes(&self) -> u32 {
         if self.is_deflated { max_deflated_bytes(self.max_message_bytes) } else { self.max_message_bytes }
     }
 
-    /// A piece of the payload of a control frame; the last one when nothing is missing.
+    /// Handles a piece of the payload of a control frame; the last one when nothing is missing.
     fn control(
         &mut self,
         opcode: Opcode,

@@ -1,7 +1,7 @@
 //! permessage-deflate (RFC 7692) without context takeover: every message is compressed by itself.
 //!
-//! So one compressed frame fits every connection that negotiated the extension, and one [`Deflater`] and one [`Inflater`]
-//! serve all connections of a thread: a connection has no compression state of its own.
+//! So one compressed frame fits every connection that negotiated the extension. Connections have no compression state
+//! of their own: one [`Deflater`] and one [`Inflater`] serve all connections of a thread.
 
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
 
@@ -10,21 +10,21 @@ use crate::frame::{FrameHeader, Opcode};
 
 /// RFC 7692 §7.2.1: every message ends with an empty stored block, whose last four bytes stay off the wire.
 const TAIL: [u8; 4] = [0, 0, 0xff, 0xff];
-/// What a received message is completed with: its tail, and an empty last block (RFC 1951 §3.2.4). A message that does not
-/// end where a block does is told from a whole one by this block: it is not found then.
+/// Appended to a received message: its tail, and an empty last block (RFC 1951 §3.2.4). The inflater does not find this
+/// block if the message ends inside another one, which shows that it is incomplete.
 const TAIL_AND_END: [u8; 9] = [0, 0, 0xff, 0xff, 1, 0, 0, 0xff, 0xff];
-/// Memory that stays for the next message; a larger buffer goes with its message.
+/// Largest buffer kept for the next message; a larger one is freed with its message.
 const KEPT_BYTES: usize = 256 << 10;
 /// First size of the buffer that messages are decompressed into.
 const FIRST_BYTES: usize = 16 << 10;
 
-/// Most bytes that arrive of a compressed message of `max_message_bytes`: what cannot be compressed grows a little, by five
-/// bytes per stored block (RFC 1951 §3.2.4), and a compressor with little memory makes small blocks.
+/// Most compressed bytes of a message of `max_message_bytes`. Incompressible data grows by five bytes per stored block
+/// (RFC 1951 §3.2.4), and a compressor with little memory makes small blocks.
 pub(crate) fn max_deflated_bytes(max_message_bytes: u32) -> u32 {
     max_message_bytes.saturating_add(max_message_bytes / 64).saturating_add(64)
 }
 
-/// Compresses messages, one by one. Holds some 300 KB from the first on.
+/// Compresses messages, one by one. Holds about 300 KB from the first message on.
 #[derive(Default)]
 pub struct Deflater {
     stream: Option<Compress>,
@@ -32,7 +32,8 @@ pub struct Deflater {
 }
 
 impl Deflater {
-    /// The compressed frame of a message, unmasked and unfragmented; `None` when it would not be smaller than the plain one.
+    /// The compressed frame of a message, unmasked and unfragmented; `None` when it would not be smaller than the plain
+    /// one.
     ///
     /// Cost: gives up as soon as the output has the size of the input.
     #[must_use = "compressing is expensive"]
@@ -46,7 +47,7 @@ impl Deflater {
     }
 
     fn deflate(&mut self, payload: &[u8]) -> Option<&[u8]> {
-        // A flush is complete only if room is left; so this is room for a tail and one byte less than the payload.
+        // A flush is complete only if room is left. So this is room for a tail and one byte less than the payload.
         let room = payload.len() + TAIL.len();
         if self.output.len() < room {
             self.output.resize(room, 0);
@@ -60,8 +61,8 @@ impl Deflater {
     }
 }
 
-/// Decompresses messages, one by one. Holds some 50 KB from the first on, and a buffer of the size of the largest message, but
-/// of no more than 256 KiB between messages.
+/// Decompresses messages, one by one. Holds about 50 KB from the first message on, and a buffer of the size of the
+/// largest message; between messages at most 256 KiB.
 #[derive(Default)]
 pub struct Inflater {
     stream: Option<Decompress>,
@@ -69,11 +70,11 @@ pub struct Inflater {
 }
 
 impl Inflater {
-    /// Hands the message of a compressed payload to `read`.
+    /// Passes the message of a compressed payload to `read`.
     ///
     /// # Errors
-    /// That of `read`; or the payload is not DEFLATE, or it has more than `max_bytes`, of which no more than one byte is then
-    /// decompressed.
+    /// The error of `read`; or the payload is not DEFLATE, or it exceeds `max_bytes`. At most one byte beyond the limit
+    /// is decompressed.
     pub(crate) fn inflate<R>(
         &mut self,
         deflated: &[u8],
@@ -107,14 +108,14 @@ impl Inflater {
     }
 }
 
-/// Lets go of a buffer that a large message needed.
+/// Frees the buffer of a large message.
 fn trim(output: &mut Vec<u8>) {
     if output.len() > KEPT_BYTES {
         *output = Vec::new();
     }
 }
 
-/// What became of a piece of input.
+/// The outcome of a piece of input.
 #[derive(PartialEq, Eq)]
 enum Fed {
     All,
@@ -130,7 +131,7 @@ struct Inflation<'a> {
 }
 
 impl Inflation<'_> {
-    /// Decompresses a piece of input, and everything that it leads to.
+    /// Decompresses a piece of input completely.
     fn feed(&mut self, mut input: &[u8]) -> Result<Fed, DecodeError> {
         loop {
             let (before_in, before_out) = (self.stream.total_in(), self.stream.total_out());
@@ -152,7 +153,7 @@ impl Inflation<'_> {
     }
 }
 
-/// Where a message is decompressed to: grows with it, to one byte over its limit.
+/// Output buffer: grows with the message, to one byte over its limit.
 struct Output<'a> {
     bytes: &'a mut Vec<u8>,
     max_bytes: u32,
@@ -185,7 +186,7 @@ mod tests {
     use super::*;
 
     fn deflated(payload: &[u8]) -> Vec<u8> {
-        // Room enough for what does not become smaller.
+        // Room enough for incompressible data.
         let mut stream = Compress::new(Compression::default(), false);
         let mut output = Vec::with_capacity(payload.len() + payload.len() / 8 + 64);
         stream.compress_vec(payload, &mut output, FlushCompress::Sync).expect("valid state");

@@ -1,6 +1,6 @@
 use crate::close::CloseCode;
 
-/// Why a connection's bytes were refused. The connection cannot go on: send [`close_code`](Self::close_code) and close.
+/// Why a connection's bytes were refused. Send [`close_code`](Self::close_code) and close the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DecodeError {
@@ -28,7 +28,7 @@ pub enum DecodeError {
     /// RFC 6455 §5.2: the most significant bit of a 64-bit length must be 0.
     #[error("payload length has its most significant bit set")]
     LengthOutOfRange,
-    /// RFC 6455 §5.4: a continuation frame continues something.
+    /// RFC 6455 §5.4: a continuation frame needs an unfinished message.
     #[error("continuation frame without a message to continue")]
     UnexpectedContinuation,
     /// RFC 6455 §5.4: messages are not interleaved.
@@ -52,7 +52,7 @@ pub enum DecodeError {
     /// The announced length, together with the fragments before it, exceeds the limit.
     #[error("message of {announced_bytes} bytes or more exceeds the limit of {max_message_bytes} bytes")]
     MessageTooLarge {
-        /// Bytes of the message as far as it was announced, or decompressed.
+        /// Bytes of the message announced or decompressed so far.
         announced_bytes: u64,
         /// The limit of this decoder.
         max_message_bytes: u32,

@@ -18,7 +18,7 @@ pub enum MessageKind {
     Binary,
 }
 
-/// What the bytes of a connection said. Borrowed: valid until the callback returns.
+/// An event of a connection, borrowed: valid until the callback returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event<'a> {
     /// One complete message, whatever the number of its fragments.
@@ -28,13 +28,13 @@ pub enum Event<'a> {
         /// The payload. Valid UTF-8 when `kind` is text.
         data: &'a [u8],
     },
-    /// To be answered with a pong of the same payload (RFC 6455 §5.5.3).
+    /// Answer it with a pong of the same payload (RFC 6455 §5.5.3).
     Ping(&'a [u8]),
-    /// An answer to a ping, or an unasked sign of life.
+    /// An answer to a ping, or an unsolicited pong.
     Pong(&'a [u8]),
-    /// The peer closes; always the last event. To be answered with a close frame unless one was sent.
+    /// The peer closes; always the last event. Answer it with a close frame unless you sent one.
     Close {
-        /// `None` when the frame was empty: to be reported as 1005, never sent.
+        /// `None` when the frame was empty: report it as 1005, never send that.
         code: Option<CloseCode>,
         /// At most [`MAX_CLOSE_REASON_BYTES`](crate::MAX_CLOSE_REASON_BYTES) bytes.
         reason: &'a str,

@@ -5,7 +5,7 @@ pub const MAX_CONTROL_PAYLOAD_BYTES: usize = 125;
 pub const MAX_FRAME_HEADER_BYTES: usize = 10;
 
 pub(crate) const FIN: u8 = 0x80;
-/// Says that a message is compressed, once permessage-deflate was negotiated (RFC 7692 §6).
+/// Marks a compressed message, once permessage-deflate was negotiated (RFC 7692 §6).
 pub(crate) const RSV1: u8 = 0x40;
 pub(crate) const MASKED: u8 = 0x80;
 /// Lengths up to here are in the second byte itself.
@@ -15,21 +15,21 @@ pub(crate) const LEN_16: u8 = 126;
 /// Second byte that announces a 64-bit length.
 pub(crate) const LEN_64: u8 = 127;
 
-/// What a frame is (RFC 6455 §5.2).
+/// Opcode of a frame (RFC 6455 §5.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Opcode {
-    /// Goes on with the message that an earlier frame has begun.
+    /// Continues the message of an earlier frame.
     Continuation = 0x0,
-    /// Begins a text message.
+    /// Starts a text message.
     Text = 0x1,
-    /// Begins a binary message.
+    /// Starts a binary message.
     Binary = 0x2,
     /// Ends the connection.
     Close = 0x8,
-    /// Asks for a pong.
+    /// Requests a pong.
     Ping = 0x9,
-    /// Answers a ping, or says that the peer lives.
+    /// Answers a ping, or is an unsolicited heartbeat.
     Pong = 0xA,
 }
 
@@ -55,7 +55,7 @@ impl Opcode {
     }
 }
 
-/// Header of an unmasked, unfragmented frame, for callers that write header and payload from two places.
+/// Header of an unmasked, unfragmented frame, for callers that write header and payload separately.
 #[derive(Debug, Clone, Copy)]
 pub struct FrameHeader {
     bytes: [u8; MAX_FRAME_HEADER_BYTES],
@@ -65,7 +65,7 @@ pub struct FrameHeader {
 impl FrameHeader {
     /// Header for a payload of `payload_bytes` bytes.
     ///
-    /// A control frame of more than [`MAX_CONTROL_PAYLOAD_BYTES`] is the caller's bug; peers refuse it.
+    /// The payload of a control frame must not exceed [`MAX_CONTROL_PAYLOAD_BYTES`]; peers refuse it.
     #[must_use]
     pub fn new(opcode: Opcode, payload_bytes: usize) -> Self {
         debug_assert!(!opcode.is_control() || payload_bytes <= MAX_CONTROL_PAYLOAD_BYTES);
@@ -86,7 +86,7 @@ impl FrameHeader {
         Self { bytes, len }
     }
 
-    /// The same header for a payload that is compressed (RFC 7692 §6).
+    /// The same header for a compressed payload (RFC 7692 §6).
     #[must_use]
     pub(crate) fn deflated(mut self) -> Self {
         self.bytes[0] |= RSV1;

@@ -18,7 +18,7 @@ pub(crate) struct ReceivedHeader {
     /// The first frame of a compressed message.
     pub(crate) is_deflated: bool,
     pub(crate) payload_bytes: u64,
-    /// Zero, which unmasks to the same bytes, when the frame is not masked.
+    /// Zero for an unmasked frame, which leaves the bytes unchanged.
     pub(crate) mask: [u8; 4],
     pub(crate) header_bytes: usize,
 }

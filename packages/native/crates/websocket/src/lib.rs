@@ -2,7 +2,7 @@
 //!
 //! - [`Decoder`] turns the bytes of one connection into [`Event`]s.
 //! - [`encode_frame`], [`encode_close`] and [`FrameHeader`] make frames.
-//! - [`Deflater`] and [`Inflater`] are what connections with permessage-deflate (RFC 7692) share.
+//! - [`Deflater`] and [`Inflater`] serve all connections with permessage-deflate (RFC 7692).
 //! - [`handshake`] reads the request that opens a connection and writes its answer.
 //!
 //! Nothing here knows a socket, a thread, a key or a verb, and nothing here keeps global state.

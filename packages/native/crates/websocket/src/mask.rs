@@ -1,8 +1,7 @@
-/// XORs `data` with the repeated `mask` (RFC 6455 §5.3): masks what is plain, unmasks what is masked.
+/// XORs `data` with the repeated `mask` (RFC 6455 §5.3), which masks plain bytes and unmasks masked ones.
 ///
 /// Eight bytes at a time; a payload in several pieces needs the mask [`rotated`] between them.
-// An AVX2 loop, chosen at run time, would go in here: it needs `unsafe`, which this crate does without until a
-// measurement asks for it.
+// An AVX2 loop, chosen at run time, would need `unsafe`. This crate avoids that until a measurement justifies it.
 #[inline]
 pub fn unmask(data: &mut [u8], mask: [u8; 4]) {
     let [a, b, c, d] = mask;
@@ -20,7 +19,7 @@ pub fn unmask(data: &mut [u8], mask: [u8; 4]) {
     }
 }
 
-/// The mask for what follows `len` bytes.
+/// The mask for the bytes after `len` bytes.
 #[inline]
 pub(crate) fn rotated(mask: [u8; 4], len: usize) -> [u8; 4] {
     let mut mask = mask;

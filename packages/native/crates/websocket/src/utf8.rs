@@ -4,8 +4,8 @@ pub(crate) struct NotUtf8;
 
 /// Validates `text` from `valid_len` on and returns up to where it is whole characters.
 ///
-/// What lies between there and the end is the beginning of a character, three bytes at most; it is looked at again
-/// with the next piece. So a text that comes in pieces is read once and refused at its first bad byte.
+/// The rest is the start of a character, at most three bytes, and is checked again with the next piece. So a text in
+/// pieces is read once and refused at its first bad byte.
 pub(crate) fn extend_valid(text: &[u8], valid_len: usize) -> Result<usize, NotUtf8> {
     let fresh = text.get(valid_len..).unwrap_or_default();
     match simdutf8::compat::from_utf8(fresh) {
@@ -15,7 +15,7 @@ pub(crate) fn extend_valid(text: &[u8], valid_len: usize) -> Result<usize, NotUt
     }
 }
 
-/// Validates a text that is there as a whole.
+/// Validates a complete text.
 pub(crate) fn validate(text: &[u8]) -> Result<&str, NotUtf8> {
     simdutf8::basic::from_utf8(text).map_err(|_| NotUtf8)
 }

@@ -50,7 +50,7 @@ fn feed(decoder: &mut Decoder, pieces: &[&[u8]]) -> (Vec<Seen>, Result<usize, De
     (seen, outcome)
 }
 
-/// The events of bytes that must be fine, whole and byte by byte.
+/// The events of valid bytes, whole and byte by byte.
 fn events(bytes: &[u8]) -> Vec<Seen> {
     let (seen, outcome) = feed(&mut server(), &[bytes]);
     assert_eq!(outcome, Ok(bytes.len()));
@@ -59,7 +59,7 @@ fn events(bytes: &[u8]) -> Vec<Seen> {
     seen
 }
 
-/// The error of bytes that must be refused, whole and byte by byte.
+/// The error of invalid bytes, whole and byte by byte.
 fn error(bytes: &[u8]) -> DecodeError {
     let (_, outcome) = feed(&mut server(), &[bytes]);
     let mut decoder = server();

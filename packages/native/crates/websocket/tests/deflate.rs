@@ -26,7 +26,7 @@ fn frames(frames: &[(u8, Opcode, &[u8])]) -> Vec<u8> {
     out
 }
 
-/// The payload of a message that is compressed.
+/// The payload of a compressed message.
 fn deflated(message: &[u8]) -> Vec<u8> {
     let frame = Deflater::default().encode_frame(Opcode::Binary, message).expect("it compresses");
     let header_bytes = match frame[1] {
@@ -171,7 +171,7 @@ fn nothing_stays_allocated_between_compressed_messages() {
     assert_eq!(decoder.allocated_bytes(), 0);
 }
 
-/// A message with the way it is put on the wire: compressed or not, cut into fragments at these offsets.
+/// A message and its form on the wire: compressed or not, cut into fragments at these offsets.
 type Sent = (String, bool, Vec<usize>);
 
 proptest! {

@@ -1,4 +1,4 @@
-//! What holds for any messages, any cuts and any bytes.
+//! Properties that hold for any messages, any cuts and any bytes.
 
 use proptest::prelude::*;
 use webmq_websocket::handshake::parse_request_head;
@@ -8,7 +8,7 @@ use webmq_websocket::{
 
 const LIMIT: u32 = 300;
 
-/// One message or control frame with the way it is put on the wire.
+/// One message or control frame, and its form on the wire.
 #[derive(Debug, Clone)]
 enum Sent {
     /// A message, cut into fragments at these offsets, with a ping before every fragment but the first.

@@ -1,4 +1,4 @@
-//! `close`: everyone leaves, with or without a word.
+//! `close`: closes connections, with or without a close frame.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +26,7 @@ impl Worker {
             connection.awaited.insert(Awaited::CLOSE);
             connection.reading = Reading::Freely;
             if task.is_abrupt {
-                // Should the option fail, the connection ends all the same.
+                // If the option fails, the connection still ends.
                 let _ = connection.socket.as_ref().map(socket::reset_on_close);
                 self.cut(slot);
             } else {

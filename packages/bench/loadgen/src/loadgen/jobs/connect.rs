@@ -1,4 +1,4 @@
-//! `connect`: a storm of handshakes, so many at a time.
+//! `connect`: a storm of handshakes, a limited number at a time.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
@@ -17,8 +17,8 @@ use crate::loadgen::upgrade::{Response, parse_response};
 use crate::loadgen::worker::Worker;
 use crate::socket;
 
-/// Handshakes that are begun before the others are looked at again: beginning one costs some 20 us, and those that are
-/// ready meanwhile would seem slow.
+/// Handshakes started before the others are checked again. Starting one costs about 20 us, and handshakes that are
+/// ready in the meantime would seem slow.
 const MAX_STARTS_PER_TURN: usize = 32;
 
 pub(crate) struct Connecting {
@@ -26,11 +26,11 @@ pub(crate) struct Connecting {
     task: ConnectTask,
     started_count: usize,
     in_flight_count: usize,
-    /// What may still be started of the current batch.
+    /// Handshakes of the current batch that may still start.
     batch_left_count: usize,
-    /// In the order they were started in.
+    /// In the order of their start.
     pending: VecDeque<(Slot, u64)>,
-    /// Beginnings of responses.
+    /// Starts of responses.
     heads: FxHashMap<Slot, Vec<u8>>,
     ok_count: u64,
     latencies: Latencies,
@@ -92,7 +92,7 @@ impl Worker {
         if has_more { Some(0) } else { next_timeout_us.or(Some(now_us + job.task.timeout_us)) }
     }
 
-    /// Gives up what has taken too long; tells when the next one will have.
+    /// Abandons handshakes that took too long and returns the next deadline.
     fn expire(&mut self, now_us: u64) -> Option<u64> {
         loop {
             let job = self.jobs.connect.as_mut()?;
@@ -139,7 +139,7 @@ impl Worker {
         }
     }
 
-    /// The TCP connection is there, or is not.
+    /// The TCP connection is established, or failed.
     pub(crate) fn on_connected(&mut self, slot: Slot) {
         let Some(job) = self.jobs.connect.as_ref() else { return };
         let request = job.task.request.clone();
@@ -151,7 +151,7 @@ impl Worker {
         self.write(slot, &request);
     }
 
-    /// Part of the response has come, or the connection's end.
+    /// Part of the response has come, or the connection has ended.
     pub(crate) fn on_response(&mut self, slot: Slot, has_ended: bool) {
         let Some(job) = self.jobs.connect.as_mut() else { return };
         let connection = &mut self.connections[slot.index()];

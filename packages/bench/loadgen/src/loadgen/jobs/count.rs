@@ -1,4 +1,4 @@
-//! `count` and `count-stop`: the beginning and the end of a window.
+//! `count` and `count-stop`: start and end a window.
 
 use crate::clock::{now_us, thread_cpu_us};
 use crate::loadgen::connection::{Connection, Phase};
@@ -6,7 +6,7 @@ use crate::loadgen::order::{CountTask, Counted, OrderNumber, Report, StopTask};
 use crate::loadgen::window::Window;
 use crate::loadgen::worker::Worker;
 
-/// How often it is looked whether a window that is to end has ended.
+/// How often a stopping window checks whether it may end.
 const LOOK_INTERVAL_US: u64 = 2_000;
 
 pub(crate) struct Counting {
@@ -54,7 +54,7 @@ impl Worker {
         let last_us = self.intake.window.as_ref().and_then(|window| window.last_frame_us);
         let quiet_since_us = last_us.unwrap_or(0).max(stop.began_us);
         let is_quiet = match stop.task.last_sequence {
-            // Not quiet at once: the sequence may be on its way.
+            // Not quiet yet: the sequence may be on its way.
             Some(_) if stop.task.quiet_us == 0 => false,
             _ => now_us - quiet_since_us.min(now_us) >= stop.task.quiet_us,
         };
@@ -66,7 +66,7 @@ impl Worker {
         Some(now_us + LOOK_INTERVAL_US)
     }
 
-    /// What the connections that read freely have not had of the end of the sequence.
+    /// Messages at the end of the sequence that freely reading connections have not received.
     fn missing_count(&self, last: u64) -> u64 {
         let Some(window) = self.intake.window.as_ref() else { return 0 };
         let first = window.plan.first_sequence.or(window.first_sequence).unwrap_or(last);

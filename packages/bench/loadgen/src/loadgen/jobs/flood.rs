@@ -1,4 +1,4 @@
-//! `flood-in`: as much as the sockets take, or so much per second (`pace.rs`).
+//! `flood-in`: as much as the sockets take, or a rate (`pace.rs`).
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::loadgen::order::{FloodTask, Flooded, OrderNumber, Report};
 use crate::loadgen::worker::Worker;
 use crate::socket;
 
-/// How long frames that were begun may take to be finished.
+/// Time limit for unfinished frames at the end.
 const FINISH_TIMEOUT_US: u64 = 5_000_000;
 const LOOK_INTERVAL_US: u64 = 1_000;
 
@@ -24,7 +24,7 @@ pub(crate) struct Flooding {
     /// Senders whose socket takes output.
     ready: VecDeque<u32>,
     pub(super) done: Flooded,
-    /// Messages that were paced so far.
+    /// Messages paced so far.
     pub(super) paced_count: u64,
     pub(super) scratch: Vec<u8>,
     /// When the writing ended.
@@ -33,7 +33,7 @@ pub(crate) struct Flooding {
 
 pub(crate) struct Sender {
     pub(super) slot: Slot,
-    /// Where in the batch it goes on: always at a frame.
+    /// Where in the batch it continues: always at a frame.
     at: usize,
     is_ready: bool,
 }
@@ -48,7 +48,7 @@ impl Flooding {
     fn is_over(&self, now_us: u64) -> bool {
         match self.per_second {
             None => now_us >= self.ends_us,
-            // What was due is written, though late.
+            // Messages that were due are still written, though late.
             Some(_) if self.senders.is_empty() => true,
             Some(_) => self.paced_count >= self.paced_total() || now_us >= self.ends_us + FINISH_TIMEOUT_US,
         }
@@ -111,8 +111,8 @@ impl Worker {
         }
     }
 
-    /// One write of the sender that has waited longest. Of a frame that the socket took in part the rest is kept, so that
-    /// a pong can follow it.
+    /// One write for the sender that has waited longest. The rest of a partly written frame is kept, so that a pong can
+    /// follow it.
     fn write_batch(&mut self) {
         let Some(job) = self.jobs.flood.as_mut() else { return };
         let Some(index) = job.ready.pop_front() else { return };
@@ -142,7 +142,7 @@ impl Worker {
         self.keep(slot, &batch.bytes()[written_to..end]);
     }
 
-    /// Waits for frames that were begun.
+    /// Waits for unfinished frames.
     fn finish_flood(&mut self, now_us: u64, deadline_us: u64) -> Option<u64> {
         let job = self.jobs.flood.as_ref()?;
         let is_unfinished = |(index, sender): &(usize, &Sender)| {

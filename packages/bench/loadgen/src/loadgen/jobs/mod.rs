@@ -1,4 +1,4 @@
-//! What is under way: a file per command.
+//! Commands under way, one file each.
 
 mod close;
 mod connect;
@@ -13,7 +13,7 @@ use super::connection::{Awaited, NO_SENDER, Phase, Slot};
 use super::order::{Order, Report, Stats, Task};
 use super::worker::Worker;
 
-/// At most one of each kind; the main thread sees to it.
+/// At most one of each kind, which the main thread ensures.
 #[derive(Default)]
 pub(crate) struct Jobs {
     connect: Option<connect::Connecting>,
@@ -23,7 +23,7 @@ pub(crate) struct Jobs {
     ping: Option<ping::Pinging>,
     throttle: Option<slow::Throttle>,
     close: Option<close::Closing>,
-    /// Windows so far; connections know by it which one they belong to.
+    /// Windows so far; a connection stores the number of its window.
     window_count: u32,
     /// Frames and bytes of the last window, for `stats`.
     last_totals: (u64, u64),
@@ -45,7 +45,7 @@ impl Worker {
         }
     }
 
-    /// Does what is due, and tells when the next thing will be.
+    /// Does what is due and returns when the next job is.
     pub(crate) fn tick(&mut self, now_us: u64) -> Option<u64> {
         let deadlines = [
             self.tick_connect(now_us),
@@ -54,13 +54,13 @@ impl Worker {
             self.tick_ping(now_us),
             self.tick_slow(now_us),
             self.tick_close(now_us),
-            // The last: what the others have read in their ticks belongs to the window.
+            // Last, because the others' reads in their ticks belong to the window.
             self.tick_count(now_us),
         ];
         deadlines.into_iter().flatten().min()
     }
 
-    /// Tells what waits for a connection that nothing will come from any more.
+    /// Tells the jobs that wait for a connection that it has ended.
     pub(crate) fn lost_by_jobs(&mut self, slot: Slot, code: u16) {
         let awaited = self.connection(slot).awaited;
         if awaited.has(Awaited::ANSWER) {

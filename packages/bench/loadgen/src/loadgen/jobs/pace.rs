@@ -5,15 +5,15 @@ use crate::clock::now_us;
 use crate::latencies::Latencies;
 use crate::loadgen::worker::Worker;
 
-/// Output of a connection that its socket did not take; the schedule waits for it beyond.
+/// Pending output of a connection. Beyond this the schedule waits.
 const MAX_BACKLOG_BYTES: usize = 1 << 20;
-/// Messages before other things get their turn.
+/// Messages written before other work gets its turn.
 const MAX_MESSAGES_PER_TURN: u64 = 16_384;
-/// How long the schedule waits before it looks at a full backlog again.
+/// How long the schedule waits before it checks a full backlog again.
 const WAIT_US: u64 = 500;
 
 impl Worker {
-    /// Writes what is due, each connection's in one write; tells when the next message will be.
+    /// Writes due messages, with one write per connection, and returns when the next message is due.
     pub(super) fn pace(&mut self, now_us: u64) -> Option<u64> {
         let mut job = self.jobs.flood.take()?;
         let next_us = self.pace_job(&mut job, now_us);

@@ -1,4 +1,4 @@
-//! `ping`: everyone at once, one after the other on each connection.
+//! `ping`: all connections at once, one ping after the other on each.
 
 use webmq_websocket::{Opcode, encode_masked_frame};
 
@@ -13,7 +13,7 @@ pub(crate) struct Pinging {
     number: OrderNumber,
     frame: Vec<u8>,
     awaited: Awaited,
-    /// Pings that are neither answered nor given up.
+    /// Pings without an answer that have not timed out.
     left_count: u64,
     missing_count: u64,
     latencies: Latencies,

@@ -1,4 +1,4 @@
-//! `send`: a few texts to everyone, once, and their answer.
+//! `send`: a few texts to every connection, once, and their answer.
 
 use crate::clock::now_us;
 use crate::loadgen::batch::text_frame;

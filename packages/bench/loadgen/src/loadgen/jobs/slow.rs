@@ -1,4 +1,4 @@
-//! `slow`: some connections read little, or not at all.
+//! `slow`: some connections read slowly, or not at all.
 
 use crate::clock::now_us;
 use crate::loadgen::connection::{Phase, Reading, Slot};
@@ -24,7 +24,7 @@ impl Worker {
             let was_slow = self.connection(*slot).is_slow();
             self.connection(*slot).reading = if is_slow { slow } else { Reading::Freely };
             if was_slow && !is_slow {
-                // What has come meanwhile was announced and not read.
+                // Data that came meanwhile was announced and not read.
                 self.read(*slot, false);
             }
         }
@@ -52,7 +52,7 @@ impl Worker {
     }
 }
 
-/// How many of the first `count` are slow.
+/// The number of slow connections among the first `count`.
 fn rounded(count: usize, share: f64) -> u64 {
     (count as f64 * share).round() as u64
 }

@@ -13,8 +13,8 @@ const KEY_CHARS: usize = 24;
 /// 20 bytes in base64.
 const ACCEPT_CHARS: usize = 28;
 
-/// Base64 that does not care about the four unused bits of a key: clients in the field make keys of 22 random characters
-/// and `==`, and nothing depends on those bits.
+/// Base64 that ignores the four unused bits of a key: some clients make keys of 22 random characters and `==`, and
+/// nothing depends on those bits.
 const LENIENT: GeneralPurpose =
     GeneralPurpose::new(&alphabet::STANDARD, GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true));
 

@@ -28,12 +28,11 @@ impl AcceptedDeflate {
 impl RequestHead<'_> {
     /// The first offer of permessage-deflate that can be accepted (RFC 7692 §5, §7.1).
     ///
-    /// Declined are offers with a parameter that is not known, repeated or malformed, and those that ask for a smaller
-    /// `server_max_window_bits` than 15: the same compressed frame goes to all. A client that is declined is served
-    /// without compression.
+    /// Declines offers with an unknown, repeated or malformed parameter, and those with a `server_max_window_bits`
+    /// below 15, because all clients get the same compressed frame. A declined client is served without compression.
     #[must_use]
     pub fn accept_deflate(&self) -> Option<AcceptedDeflate> {
-        // A quoted comma cuts an element in two, neither of which is then an offer that can be accepted.
+        // A quoted comma cuts an element in two, and neither half is a valid offer.
         self.list("sec-websocket-extensions").find_map(|offer| accept(std::str::from_utf8(offer).ok()?))
     }
 }
@@ -52,7 +51,7 @@ fn accept(offer: &str) -> Option<AcceptedDeflate> {
         };
         let is_fine = match (name, value) {
             ("server_no_context_takeover" | "client_no_context_takeover" | "client_max_window_bits", None) => true,
-            // A smaller window of the client's is its own affair: ours decompresses it.
+            // The client may use a smaller window: ours decompresses it.
             ("client_max_window_bits", Some(value)) => window_bits(value).is_some(),
             ("server_max_window_bits", Some(value)) => {
                 names_server_window = true;
@@ -68,7 +67,7 @@ fn accept(offer: &str) -> Option<AcceptedDeflate> {
     Some(AcceptedDeflate { names_server_window })
 }
 
-/// RFC 6455 §9.1: a value may be quoted; what is quoted is a token all the same.
+/// RFC 6455 §9.1: a value may be quoted, and must be a token then too.
 fn unquoted(value: &str) -> &str {
     value.strip_prefix('"').and_then(|value| value.strip_suffix('"')).unwrap_or(value)
 }

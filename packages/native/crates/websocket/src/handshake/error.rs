@@ -1,4 +1,4 @@
-/// Why a request is refused before anyone is asked about it.
+/// Why the codec refuses a request by itself.
 ///
 /// [`encode_refusal`](super::encode_refusal) makes the response. The connection is closed after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -46,7 +46,7 @@ pub enum HandshakeError {
     /// RFC 6455 §4.1: subprotocols are tokens.
     #[error("Sec-WebSocket-Protocol is not a list of tokens")]
     SubprotocolsInvalid,
-    /// A body would be read as frames by one end and as a body by another.
+    /// One end would read a body as frames and the other as a body.
     #[error("a WebSocket handshake has no body")]
     BodyNotAllowed,
 }
@@ -73,7 +73,7 @@ impl HandshakeError {
         }
     }
 
-    /// Headers that this status owes the client.
+    /// Headers that this status requires.
     #[must_use]
     pub fn headers(&self) -> &'static [(&'static str, &'static str)] {
         match self {

@@ -6,7 +6,7 @@ pub const MAX_HEADER_COUNT: usize = 100;
 /// One header field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header<'a> {
-    /// A token in the case it was sent in; names are compared without case (RFC 9110 §5.1).
+    /// A token in its original case; names are compared without case (RFC 9110 §5.1).
     pub name: &'a str,
     /// Without white space around it. Bytes over 0x7f are allowed; by convention they are read as Latin-1.
     pub value: &'a [u8],
@@ -21,11 +21,11 @@ pub struct RequestHead<'a> {
     pub target: &'a str,
     /// 1 for HTTP/1.1, 0 for HTTP/1.0.
     pub minor_version: u8,
-    /// In the order they were sent, repeated ones too.
+    /// In order, including repeated ones.
     pub headers: Vec<Header<'a>>,
 }
 
-/// What the bytes hold so far.
+/// The state of a request after the bytes so far.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ParsedHead<'a> {
     /// Read more, then parse all bytes again from the first.
@@ -45,8 +45,8 @@ pub enum ParsedHead<'a> {
 /// `max_head_bytes` squared over two.
 ///
 /// # Errors
-/// The bytes are not HTTP/1.x, or exceed `max_head_bytes` or [`MAX_HEADER_COUNT`]. Said as early as possible, not only
-/// when the head is complete.
+/// The bytes are not HTTP/1.x, or exceed `max_head_bytes` or [`MAX_HEADER_COUNT`]. Reported as early as possible,
+/// before the head is complete.
 pub fn parse_request_head(input: &[u8], max_head_bytes: usize) -> Result<ParsedHead<'_>, HandshakeError> {
     let mut headers = [httparse::EMPTY_HEADER; MAX_HEADER_COUNT];
     let mut request = httparse::Request::new(&mut headers);

@@ -16,7 +16,7 @@ const OWN_HEADERS: [&str; 7] = [
     "upgrade",
 ];
 
-/// Headers of a 101 response that the codec writes and a refusal may carry (426 owes `Upgrade`).
+/// Headers of a 101 response that the codec writes and a refusal may carry (426 requires `Upgrade`).
 const REFUSAL_HEADERS: [&str; 1] = ["upgrade"];
 
 /// Why a response cannot be written. Nothing was appended.
@@ -50,8 +50,8 @@ impl ResponseError {
 
 /// Appends the 101 response that accepts a handshake (RFC 6455 §4.2.2).
 ///
-/// `subprotocol` has to be one the client offered, `deflate` what its head was found to offer
-/// ([`RequestHead::accept_deflate`](super::RequestHead::accept_deflate)): clients drop the connection otherwise.
+/// `subprotocol` must be one that the client offered, and `deflate` the result of
+/// [`RequestHead::accept_deflate`](super::RequestHead::accept_deflate). Otherwise clients drop the connection.
 ///
 /// # Errors
 /// A name or value that may not be sent. Nothing was appended.
@@ -84,7 +84,7 @@ pub fn encode_switching_protocols<'h>(
     })
 }
 
-/// Appends a response that refuses, with `Content-Length` and `Connection: close`; the caller closes after it.
+/// Appends a refusal with `Content-Length` and `Connection: close`. The caller closes after it.
 ///
 /// A body without a `Content-Type` among `headers` is plain text.
 ///
@@ -126,7 +126,7 @@ pub fn encode_refusal(error: &HandshakeError, out: &mut Vec<u8>) {
 /// The header that goes with a [`refusal_body`].
 pub const JSON: (&str, &str) = ("Content-Type", "application/json; charset=utf-8");
 
-/// What WebMQ says with a refusal [P-1.4]: code, sentence and where both are explained, as JSON.
+/// The body of a refusal [P-1.4]: code, sentence and a link to their explanation, as JSON.
 #[must_use]
 pub fn refusal_body(code: &str, message: impl Display) -> String {
     let message = message.to_string().replace('\\', "\\\\").replace('"', "\\\"");
@@ -134,7 +134,7 @@ pub fn refusal_body(code: &str, message: impl Display) -> String {
     format!("{{\"code\":\"{code}\",\"message\":\"{message}\",\"docs\":\"docs/errors.md#{anchor}\"}}\n")
 }
 
-/// Takes back what was appended when writing fails.
+/// Removes the appended bytes when writing fails.
 fn append(
     out: &mut Vec<u8>,
     write: impl FnOnce(&mut Vec<u8>) -> Result<(), ResponseError>,
@@ -170,7 +170,7 @@ fn checked_headers<'h>(
     Ok(())
 }
 
-/// RFC 9110 §15 for the statuses that refusals use; the phrase is decoration and may be empty.
+/// RFC 9110 §15 for the statuses of refusals. The phrase may be empty.
 fn reason_phrase(status: u16) -> &'static str {
     match status {
         301 => "Moved Permanently",

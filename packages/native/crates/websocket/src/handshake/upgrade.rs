@@ -2,23 +2,23 @@ use super::accept_key::AcceptKey;
 use super::error::HandshakeError;
 use super::request_head::RequestHead;
 
-/// What a request wants.
+/// The intent of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Intent {
     /// A valid handshake; accepted with this key.
     Upgrade(AcceptKey),
-    /// Anything else that HTTP allows, also an upgrade to something else.
+    /// Any other valid HTTP request, including an upgrade to another protocol.
     Http,
 }
 
 impl<'a> RequestHead<'a> {
-    /// Tells a handshake from plain HTTP by the rules of RFC 6455 §4.2.1.
+    /// Distinguishes a handshake from plain HTTP by the rules of RFC 6455 §4.2.1.
     ///
     /// A request asks for WebSocket when `Upgrade` names it, or when it has a `Sec-WebSocket-Key`, which no script can
     /// set: the second catches proxies that remove `Upgrade`, the most frequent fault of a deployment.
     ///
     /// # Errors
-    /// The request asks for WebSocket, but wrongly.
+    /// The request is an invalid WebSocket handshake.
     pub fn intent(&self) -> Result<Intent, HandshakeError> {
         let names_websocket = self.has_token("upgrade", "websocket");
         if !names_websocket && self.values("sec-websocket-key").next().is_none() {

@@ -1,4 +1,4 @@
-//! What is counted and timed.
+//! Counters and timings of a run.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::latencies::Latencies;
 
-/// One of the seed's checks.
+/// One check of AnyCable's benchmark.
 #[derive(Debug, Default, Clone, Copy, Serialize)]
 pub(super) struct Check {
     pub(super) passes: u64,
@@ -30,13 +30,13 @@ pub(super) struct Counts {
     pub(super) acks_received: u64,
     pub(super) broadcasts_sent: u64,
     pub(super) broadcasts_received: u64,
-    /// Sent before the receiver's listen was answered, live or replayed: as the seed counts.
+    /// Sent before the receiver's listen was answered, live or replayed: AnyCable's definition.
     pub(super) history_received: u64,
-    /// All that came as answers to requests for the history.
+    /// All messages that came in answers to requests for the history.
     pub(super) replayed: u64,
-    /// Answers that told of a gap.
+    /// Answers that reported a gap.
     pub(super) history_gaps: u64,
-    /// Messages that were not of the epoch of their connection.
+    /// Messages from another epoch than that of their connection.
     pub(super) epoch_changes: u64,
     pub(super) messages_sent: u64,
     pub(super) messages_received: u64,
@@ -44,8 +44,8 @@ pub(super) struct Counts {
     pub(super) bytes_received: u64,
 }
 
-/// Everything that a run reports, but what only shows when all of it is there.
-pub(super) struct Books {
+/// Everything that a run reports, except the checks made after it.
+pub(super) struct Metrics {
     pub(super) counts: Counts,
     pub(super) connection: Check,
     pub(super) subscription: Check,
@@ -56,15 +56,15 @@ pub(super) struct Books {
     pub(super) suback: Latencies,
     pub(super) connecting: Latencies,
     pub(super) iteration: Latencies,
-    /// How late timers rang: what the generator itself adds.
+    /// How late timers fired, which the generator itself adds to latencies.
     pub(super) late: Latencies,
     /// Why iterations were interrupted.
     pub(super) failures: BTreeMap<String, u64>,
-    /// Errors that the server answered to publishes and else, by code.
+    /// Errors that the server answered, by code.
     pub(super) errors: BTreeMap<String, u64>,
 }
 
-impl Books {
+impl Metrics {
     pub(super) fn new() -> Self {
         Self {
             counts: Counts::default(),

@@ -1,4 +1,4 @@
-//! What was published, and what each user has got of it: kept as it comes, looked at after the run.
+//! All published messages, and those that each session received; recorded during the run, checked after it.
 
 /// One message that a user has published.
 #[derive(Debug, Clone, Copy)]
@@ -18,13 +18,15 @@ pub(super) struct Ledger {
 }
 
 impl Ledger {
-    /// Enters a message; tells its number.
+    /// Records a message and returns its number.
     pub(super) fn publish(&mut self, channel: u32, sender: u32, sent_us: u64) -> u32 {
         self.publications.push(Publication { channel, sender, sent_us, acked_us: u64::MAX });
         self.publications.len() as u32 - 1
     }
 
-    /// Notes that the server has answered; tells when the message was sent. `None`: there is none, or it was answered before.
+    /// Records the server's answer and returns when the message was sent.
+    ///
+    /// `None`: there is no such message, or it was answered before.
     pub(super) fn ack(&mut self, number: u32, now_us: u64) -> Option<u64> {
         let publication = self.publications.get_mut(number as usize)?;
         (publication.acked_us == u64::MAX).then(|| {
@@ -34,7 +36,7 @@ impl Ledger {
     }
 }
 
-/// A message as a user got it.
+/// A message as a session received it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Receipt {
     pub(super) number: u32,
@@ -51,14 +53,14 @@ pub(super) struct History {
     pub(super) receipts: Vec<Receipt>,
 }
 
-/// What one user got between the answer to its listen and its end.
+/// What one user received between the answer to its listen and its end.
 #[derive(Debug)]
-pub(super) struct Attendance {
+pub(super) struct Session {
     pub(super) channel: u32,
     /// When the answer to the listen came.
     pub(super) since_us: u64,
-    /// When the last round ended; what was acknowledged before has to have come. `None`: the connection was lost, so that
-    /// nobody knows.
+    /// When the last round ended: messages acknowledged earlier must have come. `None`: the connection was lost, so
+    /// nothing is known.
     pub(super) until_us: Option<u64>,
     pub(super) epoch: Vec<u8>,
     pub(super) history: Option<History>,
