@@ -2,7 +2,7 @@ import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { brokerOptions, historyOf, ListeningNode } from 'webmq-conformance'
 import type { BrokerSink, BrokerStatus, InboundMessage, Position } from '../../ports/broker.js'
 import { RemoteBroker } from './broker.js'
-import type { Link, LinkDriver, LinkEvents, LinkMessage, LogFollower, LogPlace } from './link.js'
+import type { Link, LinkDriver, LinkEvents, LinkMessage, LogFollower, LogPosition } from './link.js'
 
 /** A log that outlives its links. */
 interface TestLog {
@@ -17,7 +17,7 @@ class LogLink implements Link {
   readonly sent: LinkMessage[] = []
   readonly events: LinkEvents
   readonly node: string
-  readonly asked: (LogPlace | undefined)[] = []
+  readonly asked: (LogPosition | undefined)[] = []
   readonly #log: TestLog
   #follower: LogFollower | undefined
 
@@ -35,7 +35,7 @@ class LogLink implements Link {
     this.sent.push(message)
   }
 
-  async follow(after: LogPlace | undefined, follower: LogFollower): Promise<void> {
+  async follow(after: LogPosition | undefined, follower: LogFollower): Promise<void> {
     this.asked.push(after)
     this.#follower = follower
     const { epoch, start, entries } = this.#log
@@ -56,7 +56,7 @@ class LogLink implements Link {
   }
 
   #give({ offset, key, text, node, sequence, messageId }: TestLog['entries'][number]): void {
-    const source = { node, sequence, origin: undefined }
+    const source = { node, sequence, publisher: undefined }
     const payload = Buffer.from(text)
     this.#follower?.message({ key, payload, isBinary: false, source, offset, timeMs: Date.now(), messageId })
   }
@@ -159,7 +159,7 @@ describe('a RemoteBroker with history', () => {
     link.events.lost(new Error('cut'))
     log.entries.push({ ...(log.entries[0] as TestLog['entries'][number]), offset: 2, sequence: 2, text: 'missed' })
     const next = await linkAt(1)
-    expect(next.asked).toEqual([{ epoch: 'e', offset: 1, source: { node: 'of e', sequence: 1, origin: undefined } }])
+    expect(next.asked).toEqual([{ epoch: 'e', offset: 1, source: { node: 'of e', sequence: 1, publisher: undefined } }])
     next.append('b')
     expect(lines()).toEqual(['(down)', '(gap broker-lost: news #)', 'missed at e:2', '(up)', 'b at e:3'])
   })
