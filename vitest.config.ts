@@ -14,12 +14,20 @@ const resolve = {
 }
 
 /** One group after the other. Tests with brokers mostly wait: for a broker that is started, a fault, a heartbeat. */
-const WAITING = { maxWorkers: Math.max(4, availableParallelism()), sequence: { groupOrder: 0 } }
+const WAITING = {
+  maxWorkers: Math.max(5, availableParallelism()),
+  sequence: { groupOrder: 0 },
+  // Programs such as rabbitmqctl take seconds when four files share two cores.
+  testTimeout: 60_000,
+  hookTimeout: 60_000,
+}
 /** On two cores vitest's default is one. */
 const COMPUTING = { maxWorkers: Math.max(2, availableParallelism() - 1), sequence: { groupOrder: 1 } }
 
-/** The folder in which the tests of a broker are. */
+/** Tests of a broker. */
 const BROKERS = 'test/brokers/**/*.test.ts'
+/** Tests that play the bench against real servers: they wait for its windows. */
+const PLAYS = 'test/**/*.test.ts'
 
 const project = (name: string) => ({
   resolve,
@@ -36,6 +44,7 @@ const project = (name: string) => ({
 
 const { test: ofServer } = project('server')
 const { test: ofServices } = project('services')
+const { test: ofBench } = project('bench')
 
 export default defineConfig({
   test: {
@@ -45,7 +54,8 @@ export default defineConfig({
       project('client'),
       project('server'),
       project('native'),
-      project('bench'),
+      { resolve, test: { ...ofBench, include: ['src/**/*.test.ts'] } },
+      { resolve, test: { ...ofBench, ...WAITING, name: 'bench-plays', include: [PLAYS] } },
       { resolve, test: { ...ofServices, ...WAITING } },
       { resolve, test: { ...ofServer, ...WAITING, name: 'brokers', include: [BROKERS], exclude: [] } },
       {
@@ -54,8 +64,6 @@ export default defineConfig({
           ...WAITING,
           name: 'end-to-end',
           include: ['test/**/*.test.ts'],
-          testTimeout: 60_000,
-          hookTimeout: 60_000,
         },
       },
     ],

@@ -3,10 +3,11 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
 /** Seconds that the longest files take, roughly: for a fresh clone, which has no last run to ask. */
 const USUAL_SECONDS: Readonly<Record<string, number>> = {
-  'packages/server/test/brokers/rabbitmq-faults.test.ts': 200,
+  'packages/server/test/brokers/rabbitmq-faults.test.ts': 150,
   'packages/server/test/brokers/nats-faults.test.ts': 100,
   'packages/server/test/brokers/redis-faults.test.ts': 90,
-  'packages/server/test/brokers/mesh-faults.test.ts': 70,
+  'packages/server/test/brokers/mesh-faults.test.ts': 30,
+  'packages/server/test/brokers/rabbitmq-operators.test.ts': 60,
   'test/history/rabbitmq.test.ts': 60,
   'test/history/memory.test.ts': 50,
   'packages/server/test/brokers/rabbitmq-broker.test.ts': 45,

@@ -3,7 +3,7 @@
 import { fileURLToPath } from 'node:url'
 
 const [name = 'native', compression] = process.argv.slice(2)
-const file = fileURLToPath(new URL(`../../packages/server/dist/transports/${name}.js`, import.meta.url))
+const file = fileURLToPath(new URL(`../../packages/server/dist/transports/${name}/transport.js`, import.meta.url))
 const { [`create${name[0].toUpperCase()}${name.slice(1)}Transport`]: createTransport } = await import(file)
 
 const transport = createTransport({

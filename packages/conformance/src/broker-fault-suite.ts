@@ -27,8 +27,10 @@ export interface BrokerFaultSystem {
 
 /** How much a {@link brokerFaultSuite} does. */
 export interface BrokerFaultOptions {
-  /** Default 20. */
+  /** Faults, one after the other; default 20. */
   readonly faultCount?: number
+  /** Instead of `faultCount`: every kind of fault this often. */
+  readonly rounds?: number
   /** Default 3. */
   readonly nodeCount?: number
   /** Time for all nodes to come back after a fault; default 30,000. */
@@ -51,12 +53,14 @@ const SETTLE_TIMEOUT_MS = 30_000
 export function brokerFaultSuite(
   name: string,
   createSystem: () => BrokerFaultSystem | Promise<BrokerFaultSystem>,
-  { faultCount = 20, nodeCount = 3, recoveryTimeoutMs = 30_000, isLogKept = false }: BrokerFaultOptions = {},
+  { faultCount = 20, rounds, nodeCount = 3, recoveryTimeoutMs = 30_000, isLogKept = false }: BrokerFaultOptions = {},
 ): void {
   const timeoutMs = faultCount * (recoveryTimeoutMs + 2_000) + 2 * SETTLE_TIMEOUT_MS
   describe(`broker ${name}, lost and found`, () => {
-    it(`loses nothing in silence over ${faultCount} faults`, { timeout: timeoutMs }, async () => {
+    const title = rounds === undefined ? `${faultCount} faults` : `${rounds} of every kind of fault`
+    it(`loses nothing in silence over ${title}`, { timeout: timeoutMs }, async () => {
       const system = await createSystem()
+      const roundCount = rounds === undefined ? faultCount : rounds * system.faults.length
       const nodes: FaultNode[] = []
       onTestFinished(async () => {
         await Promise.all(nodes.map((node) => node.broker.stop()))
@@ -77,7 +81,7 @@ export function brokerFaultSuite(
       await allHear(SETTLE_TIMEOUT_MS)
       for (const node of nodes) node.begin()
       const injected = new Map<string, number>()
-      for (let round = 0; round < faultCount; round++) {
+      for (let round = 0; round < roundCount; round++) {
         const fault = system.faults[round % system.faults.length]
         if (fault === undefined) throw new Error('no faults')
         await fault.inject()
@@ -103,7 +107,7 @@ export function brokerFaultSuite(
       expect(nodes.reduce((sum, { broker }) => sum + broker.stats().lostCount, 0)).toBeGreaterThan(0)
       if (isLogKept) expect(counts).toMatchObject({ missedCount: 0, gapCount: 0 })
       else expect(counts.gapCount).toBeGreaterThan(0)
-      expect(counts.acceptedCount).toBeGreaterThan(100 * faultCount)
+      expect(counts.acceptedCount).toBeGreaterThan(100 * roundCount)
     })
   })
 }

@@ -3,6 +3,7 @@ import { type BrokerFaultSystem, brokerFaultSuite, historyOf } from 'webmq-confo
 import { type FaultProxy, freePort, obtainToxiproxy, startFaultProxy } from 'webmq-services'
 import { createMeshBroker, type MeshBroker } from '../../src/brokers/mesh/broker.js'
 import type { HistoryOptions } from '../../src/ports/history-rules.js'
+import { faultCount } from './fault-count.js'
 
 const BUILD_TIMEOUT_MS = 600_000
 /** A lost link has this long to come back. */
@@ -19,10 +20,10 @@ beforeAll(async () => {
 }, BUILD_TIMEOUT_MS)
 
 // Links can only be made in one direction, and so every fault of a proxy is one of a link.
-brokerFaultSuite('mesh', () => createSystem(false, historyOf()), { faultCount: 24 })
+brokerFaultSuite('mesh', () => createSystem(false, historyOf()), { ...faultCount(24) })
 // All dial all: while one way is broken the other one makes a new link, and it has to be agreed which one counts.
-brokerFaultSuite('mesh, where all dial all', () => createSystem(true, historyOf()), { faultCount: 12 })
-brokerFaultSuite('mesh with history', () => createSystem(false, historyOf('load.#=100000')), { faultCount: 12 })
+brokerFaultSuite('mesh, where all dial all', () => createSystem(true, historyOf()), { ...faultCount(12) })
+brokerFaultSuite('mesh with history', () => createSystem(false, historyOf('load.#=100000')), { ...faultCount(12) })
 
 /** Three nodes; every connection between them goes through a proxy of the one that is dialled by the other. */
 async function createSystem(isBothWays: boolean, history: HistoryOptions): Promise<BrokerFaultSystem> {

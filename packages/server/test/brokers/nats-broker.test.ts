@@ -284,11 +284,10 @@ describe('broker nats, message ids', () => {
       await startNode({ brokerNamespace, ...history }),
     ]
     for (const { broker } of [one, two]) await broker.bind('#')
-    const ids = ['plain', 'josé', '消息', 'a b', 'a\r\n\r\nPUB x 0\r\n', '\u{1f600}', '消'.repeat(85), 'last']
+    const long = ['消'.repeat(85), '消'.repeat(86), 'x'.repeat(600)]
+    const ids = ['plain', 'josé', '消息', 'a b', 'a\r\n\r\nPUB x 0\r\n', '\u{1f600}', ...long, 'last']
     for (const { broker } of [one, two])
       await Promise.all(ids.map((messageId) => broker.publish({ ...message('a', messageId), messageId })))
-    const tooLong = { ...message('a', 'too long'), messageId: '消'.repeat(86) }
-    await expect(one.broker.publish(tooLong)).rejects.toMatchObject({ code: 'E_MESSAGE_INVALID' })
     await two.broker.publish(message('a', 'end'))
     for (const { broker, sink } of [one, two]) {
       await vi.waitFor(() => expect(sink.texts.at(-1)).toBe('end'))

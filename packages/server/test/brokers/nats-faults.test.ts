@@ -9,6 +9,7 @@ import { type FaultProxy, startFaultProxy, startNats } from 'webmq-services'
 import { hasHistory } from '../../src/brokers/log/history-log.js'
 import { createNatsBroker } from '../../src/brokers/nats/broker.js'
 import type { HistoryOptions } from '../../src/ports/history-rules.js'
+import { faultCount } from './fault-count.js'
 
 const NODE_COUNT = 3
 /** A node that hears nothing has lost its broker after twice that. */
@@ -107,7 +108,7 @@ const NO_HISTORY = historyOf()
 const ALL_LOGGED = historyOf('#=1000')
 const SOME_LOGGED = historyOf('load.1=1000', 'load.2.#=1000')
 
-brokerFaultSuite('nats', systemWith(NO_HISTORY, outages), { faultCount: 25, nodeCount: NODE_COUNT })
+brokerFaultSuite('nats', systemWith(NO_HISTORY, outages), { ...faultCount(25), nodeCount: NODE_COUNT })
 brokerFaultSuite(
   'nats, all logged',
   systemWith({ ...ALL_LOGGED, historyMaxMessages: 100_000 }, (place) => [
@@ -119,7 +120,7 @@ brokerFaultSuite(
       holdMs: HALF_OPEN_MS,
     },
   ]),
-  { faultCount: 24, nodeCount: NODE_COUNT, isLogKept: true },
+  { ...faultCount(24), nodeCount: NODE_COUNT, isLogKept: true },
 )
-brokerFaultSuite('nats, some logged', systemWith(SOME_LOGGED, outages), { faultCount: 10, nodeCount: NODE_COUNT })
-brokerFaultSuite('nats, log lost', systemWith(ALL_LOGGED, losses), { faultCount: 10, nodeCount: NODE_COUNT })
+brokerFaultSuite('nats, some logged', systemWith(SOME_LOGGED, outages), { ...faultCount(10), nodeCount: NODE_COUNT })
+brokerFaultSuite('nats, log lost', systemWith(ALL_LOGGED, losses), { ...faultCount(10), nodeCount: NODE_COUNT })

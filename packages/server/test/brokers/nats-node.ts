@@ -47,12 +47,15 @@ export class RecordingSink implements BrokerSink {
   readonly statuses: BrokerStatus[] = []
   /** Gaps that concern the pattern `#`. */
   readonly gaps: string[] = []
+  /** Whether anyone on the node listens. */
+  isListening = true
 
   get texts(): string[] {
     return this.messages.map(({ text }) => text)
   }
 
   deliver({ key, payload, isBinary, position }: Parameters<BrokerSink['deliver']>[0]): boolean {
+    if (!this.isListening) return false
     this.messages.push({ key, text: Buffer.from(payload).toString(), isBinary })
     this.positions.push(position)
     return true

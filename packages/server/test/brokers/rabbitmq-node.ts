@@ -45,15 +45,18 @@ export interface RabbitmqNode {
   readonly events: string[]
 }
 
-/** Starts a node and records its reports. */
-export async function startNode(options: RabbitmqBrokerOptions): Promise<RabbitmqNode> {
+/** Starts a node and records its messages and events. @param isListening Whether anyone on the node listens to a key. */
+export async function startNode(
+  options: RabbitmqBrokerOptions,
+  isListening: (key: string) => boolean = () => true,
+): Promise<RabbitmqNode> {
   const broker = createRabbitmqBroker(options)
   const received: Received[] = []
   const events: string[] = []
   onTestFinished(() => broker.stop())
   await broker.start({
     deliver: ({ key, payload, isBinary }) =>
-      received.push({ key, text: new TextDecoder().decode(payload), isBinary }) > 0,
+      isListening(key) && received.push({ key, text: new TextDecoder().decode(payload), isBinary }) > 0,
     status: (status, cause) => events.push(cause === undefined ? status : `${status}: ${cause.message}`),
     gap: (reason) => events.push(`gap ${reason}`),
   })

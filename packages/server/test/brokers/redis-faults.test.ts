@@ -3,6 +3,7 @@ import { type BrokerFault, type BrokerFaultSystem, brokerFaultSuite, historyOf }
 import { startFaultProxy, startRedis, startRedisCluster } from 'webmq-services'
 import { createRedisBroker } from '../../src/brokers/redis/broker.js'
 import type { HistoryOptions } from '../../src/ports/history-rules.js'
+import { faultCount } from './fault-count.js'
 import { OPTIONS } from './redis-node.js'
 
 /** Lost after at most two of them: within the second that the suite gives. */
@@ -75,9 +76,12 @@ async function oneRedis(
   }
 }
 
-brokerFaultSuite('redis', () => oneRedis([], historyOf()), { faultCount: 24 })
+brokerFaultSuite('redis', () => oneRedis([], historyOf()), { ...faultCount(24) })
 
-brokerFaultSuite('redis with history that it keeps', () => oneRedis(KEPT, HISTORY), { faultCount: 24, isLogKept: true })
+brokerFaultSuite('redis with history that it keeps', () => oneRedis(KEPT, HISTORY), {
+  ...faultCount(24),
+  isLogKept: true,
+})
 
 brokerFaultSuite(
   'redis with history that it loses',
@@ -86,7 +90,7 @@ brokerFaultSuite(
       { name: 'emptied', command: ['FLUSHALL'] },
       { name: 'log deleted', command: ['DEL', 'faults/log', 'faults/log/state'] },
     ]),
-  { faultCount: 16 },
+  { ...faultCount(16) },
 )
 
 /** Nodes on a cluster, whose masters die one after the other. */
@@ -111,6 +115,6 @@ async function oneCluster(args: readonly string[], history: HistoryOptions): Pro
   }
 }
 
-brokerFaultSuite('redis cluster', () => oneCluster([], historyOf()), { faultCount: 6 })
+brokerFaultSuite('redis cluster', () => oneCluster([], historyOf()), { ...faultCount(6) })
 
-brokerFaultSuite('redis cluster with history', () => oneCluster(KEPT, HISTORY), { faultCount: 6, isLogKept: true })
+brokerFaultSuite('redis cluster with history', () => oneCluster(KEPT, HISTORY), { ...faultCount(6), isLogKept: true })

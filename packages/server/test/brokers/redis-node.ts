@@ -28,7 +28,8 @@ export interface RecordingSink extends BrokerSink {
   readonly gaps: string[]
 }
 
-export function createSink(): RecordingSink {
+/** @param isListening Whether anyone on the node listens to a key. */
+export function createSink(isListening: (key: string) => boolean = () => true): RecordingSink {
   const messages: RecordingSink['messages'] = []
   const statuses: BrokerStatus[] = []
   const gaps: string[] = []
@@ -37,7 +38,7 @@ export function createSink(): RecordingSink {
     statuses,
     gaps,
     deliver: ({ key, payload, isBinary, position }) =>
-      messages.push({ key, text: Buffer.from(payload).toString(), isBinary, position }) > 0,
+      isListening(key) && messages.push({ key, text: Buffer.from(payload).toString(), isBinary, position }) > 0,
     status: (status) => statuses.push(status),
     gap: (reason, isAffected = () => true) => {
       if (isAffected('#')) gaps.push(reason)
@@ -46,9 +47,12 @@ export function createSink(): RecordingSink {
 }
 
 /** A node that runs until the end of the test. */
-export async function startNode(options: Partial<RedisBrokerOptions> & Pick<RedisBrokerOptions, 'broker'>) {
+export async function startNode(
+  options: Partial<RedisBrokerOptions> & Pick<RedisBrokerOptions, 'broker'>,
+  isListening?: (key: string) => boolean,
+) {
   const broker = createRedisBroker({ ...OPTIONS, brokerNamespace: freshNamespace(), ...options })
-  const sink = createSink()
+  const sink = createSink(isListening)
   onTestFinished(() => broker.stop())
   await broker.start(sink)
   return { broker, sink }
