@@ -45,10 +45,10 @@ describe('the id of a message', () => {
 
   it('is nothing else that is written', () => {
     const valid = idOf(NODE, { sequence: 12, key: 'a', publisher: 3 })
-    const place = fc.nat(valid.length - 1)
+    const index = fc.nat(valid.length - 1)
     const char = fc.constantFrom('-', '0', 'x', ' ', 'F', '\u{1f600}', '')
     fc.assert(
-      fc.property(place, char, (at, other) => {
+      fc.property(index, char, (at, other) => {
         const changed = valid.slice(0, at) + other + valid.slice(at + 1)
         // Other digits are another sequence or node; everything else is nobody.
         if (decodeMessageId(changed, 'a') !== undefined) expect(changed).toMatch(/^webmq-[\da-f]{16}-\d+-97(-\d+)?$/)

@@ -173,13 +173,13 @@ describe('a RemoteBroker with history', () => {
     link.events.lost(new Error('cut'))
     Object.assign(log, logOf(epoch, offset, 'x', 'y'))
     await linkAt(1)
-    const place = (index: number) => `${epoch}:${offset + index}`
+    const position = (index: number) => `${epoch}:${offset + index}`
     expect(lines()).toEqual([
       '(down)',
       '(gap broker-lost: news #)',
       `(gap ${reason}: chat.1)`,
-      `x at ${place(1)}`,
-      `y at ${place(2)}`,
+      `x at ${position(1)}`,
+      `y at ${position(2)}`,
       '(up)',
     ])
     expect(await textsOf(broker, { since: { epoch: 'e', offset: 1 } }, ['chat.1'])).toEqual(['x', 'y', `(${reason})`])
@@ -201,7 +201,7 @@ describe('a RemoteBroker with history', () => {
     expect(await textsOf(broker, { last: 10 }, ['chat.1'])).toEqual(['b', 'c', 'd'])
   })
 
-  it('waits for the place that another node has told, before it says that it is of no log', async () => {
+  it('waits for a position that another node has given, before it reports a gap', async () => {
     const { broker, link } = await started(logOf('e', 0, 'a'))
     const since = { epoch: 'e', offset: 3 }
     const read = textsOf(broker, { since }, ['chat.1'])
@@ -250,7 +250,7 @@ describe('a RemoteBroker with history', () => {
     expect(broker.stats().surplusCount).toBe(2)
   })
 
-  it('resolves a publish with its place, and says which were duplicates', async () => {
+  it('resolves a publish with its position, and says which were duplicates', async () => {
     const { broker, link } = await started(logOf('e', 0))
     const payload = Buffer.from('a')
     const publishes = [1, 2].map(() => broker.publish({ key: 'chat.1', payload, isBinary: false }))
