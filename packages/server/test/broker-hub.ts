@@ -14,12 +14,15 @@ import type {
 /** How long a message takes from one node to another, in milliseconds. */
 export type Delay = () => number
 
-/** Joins the brokers of several nodes in memory: messages take time, in their order from node to node, and links are cut and mended. */
+/**
+ * Connects the brokers of several nodes in memory. Messages take time and keep their order per pair of nodes. Links can
+ * be cut.
+ */
 export class BrokerHub {
   readonly #delayMs: Delay
   readonly #brokers = new Set<HubBroker>()
 
-  /** @param delayMs Default: none, but a turn. */
+  /** @param delayMs Default: one turn. */
   constructor(delayMs: Delay = () => 0) {
     this.#delayMs = delayMs
   }
@@ -51,11 +54,11 @@ export class HubBroker implements Broker {
   readonly #carry: (message: OutboundMessage) => void
   readonly #confirmMs: Delay
   readonly #bound = new Set<string>()
-  /** When the last message to each node arrives: the next one does not overtake it. */
+  /** Arrival time of the last message to each node: the next one must not overtake it. */
   readonly #arrivals = new Map<HubBroker, number>()
   #sink: BrokerSink | undefined
   #status: BrokerStatus = 'down'
-  /** Counts the lives of the link: what is on its way when it is cut is lost. */
+  /** Grows when the link is cut: messages of an older number are lost. */
   #life = 0
   publishedCount = 0
 
@@ -68,14 +71,14 @@ export class HubBroker implements Broker {
     return [...this.#bound]
   }
 
-  /** The link to all others is lost; what is on its way to here or from here is lost with it. */
+  /** Cuts the link to all other nodes. Messages that are on their way are lost. */
   cut(): void {
     this.#life++
     this.#status = 'down'
     this.#sink?.status('down')
   }
 
-  /** It is there again. */
+  /** Restores the link. */
   mend(): void {
     if (this.#status === 'up' || this.#sink === undefined) return
     this.#status = 'up'
@@ -83,7 +86,7 @@ export class HubBroker implements Broker {
     this.#sink.status('up')
   }
 
-  /** The process is gone: nothing comes from it or to it any more. */
+  /** Ends the process: no more messages from it or to it. */
   crash(): void {
     this.#life++
     this.#status = 'down'
@@ -142,7 +145,7 @@ export class HubBroker implements Broker {
   }
 
   stop(): Promise<void> {
-    // What was published before is still on its way.
+    // Earlier messages are still on their way.
     this.#sink = undefined
     this.#status = 'down'
     return Promise.resolve()

@@ -9,14 +9,14 @@ import type { Broker } from '../src/ports/broker.js'
 import { formatPosition } from '../src/ports/position.js'
 import { memoryOptions } from './memory-options.js'
 
-/** One line that was logged. */
+/** A logged line. */
 export interface LogLine {
   readonly level: string
   readonly fields: object
   readonly message: string | undefined
 }
 
-/** A logger that remembers. */
+/** A logger that records its lines. */
 export function recordingLogger(): { readonly logger: Logger; readonly lines: LogLine[] } {
   const lines: LogLine[] = []
   const at = (level: string) => (fields: object | string, message?: string) => {
@@ -34,7 +34,7 @@ export function recordingLogger(): { readonly logger: Logger; readonly lines: Lo
   return { logger, lines }
 }
 
-/** Other parts than the usual ones. */
+/** Parts that replace the usual ones. */
 export interface FakeServerParts {
   readonly broker?: Broker
   readonly verifier?: TokenVerifier
@@ -68,7 +68,7 @@ export class FakeServer {
     return fake
   }
 
-  /** The end of the log, as applications see it. */
+  /** The end of the log as text. */
   async position(): Promise<string | undefined> {
     const position = await this.broker.position()
     return position && formatPosition(position)
@@ -81,7 +81,7 @@ export class FakeServer {
     return client
   }
 
-  /** Connects with listens that are live. */
+  /** Connects, and resolves when the listens are live. */
   async listener(...patterns: string[]): Promise<FakeClient> {
     const client = await this.connect()
     for (const pattern of patterns) client.send({ verb: 'listen', id: pattern.replace(/[^\w-]/g, '_'), pattern })
@@ -90,7 +90,7 @@ export class FakeServer {
     return client
   }
 
-  /** Resolves when everything that was sent has been handled, by those who answer at once. */
+  /** Resolves when everything that was sent is handled, except for calls that wait. */
   async settled(): Promise<void> {
     await this.transport.settled()
     await new Promise((resolve) => {

@@ -1,7 +1,7 @@
 import { WebMQError } from 'webmq-client/protocol'
 import type { Identity, TokenVerifier } from '../src/identity/index.js'
 
-/** Knows a few tokens by heart: what it was given, `expired`, `keys-unreachable`; every other one is not valid. */
+/** Accepts the given tokens. Knows `expired` and `keys-unreachable`; any other token is invalid. */
 export class FakeVerifier implements TokenVerifier {
   readonly #identities: Readonly<Record<string, Identity>>
   readonly #waiting: (() => void)[] = []
@@ -25,7 +25,7 @@ export class FakeVerifier implements TokenVerifier {
     throw new WebMQError('E_TOKEN_INVALID', { detail: 'signature' })
   }
 
-  /** Lets all answers go that wait. */
+  /** Releases all waiting answers. */
   release(): void {
     for (const resolve of this.#waiting.splice(0)) resolve()
   }

@@ -19,16 +19,16 @@ interface Waiting {
 
 /** Options of a {@link FaultyBroker}. */
 export interface FaultyBrokerOptions {
-  /** Time that a call waits while the broker is away; default 60,000, so that a test decides. */
+  /** How long a call waits while the broker is away; default 60,000, longer than any test. */
   readonly timeoutMs?: number
-  /** Begins away: `start` waits. */
+  /** The broker is away at first: `start` waits. */
   readonly isAway?: boolean
 }
 
 /**
- * A broker that a test takes away and brings back, with the behaviour of one behind a network: while it is away binds and publishes
- * wait and are refused after a time, messages of others are missed, and when it is back its listeners are told `gap` before it
- * says `up`. Answers a turn later, even when it is up. Keeps no history.
+ * A broker that a test can take away and bring back. It behaves like a broker behind a network. While it is away, binds
+ * and publishes wait and are refused after a time, and messages of other nodes are missed. When it is back, it reports
+ * `gap` before `up`. It answers one turn later, even when it is up. It has no history.
  */
 export class FaultyBroker implements Broker {
   readonly name = 'faulty'
@@ -56,30 +56,30 @@ export class FaultyBroker implements Broker {
     this.#status = isAway ? 'down' : 'up'
   }
 
-  /** Patterns that are bound. */
+  /** Bound patterns. */
   get patterns(): string[] {
     return [...this.#bound]
   }
 
-  /** Calls that wait. */
+  /** Number of waiting calls. */
   get waitingCount(): number {
     return this.#waiting.size
   }
 
-  /** It is gone. */
+  /** Takes the broker away. */
   lose(cause?: Error): void {
     this.#status = 'down'
     this.#counts.lostCount++
     this.#sink?.status('down', cause)
   }
 
-  /** It takes no messages for now. */
+  /** Lets the broker refuse messages for now. */
   block(cause?: Error): void {
     this.#status = 'blocked'
     this.#sink?.status('blocked', cause)
   }
 
-  /** It is there again: what waits goes on, after the listeners were told. */
+  /** Brings the broker back: reports the gap, then continues waiting calls. */
   recover(gap: GapReason | undefined = this.#status === 'down' ? 'broker-lost' : undefined): void {
     this.#status = 'up'
     if (gap !== undefined) this.#sink?.gap(gap)
@@ -87,7 +87,7 @@ export class FaultyBroker implements Broker {
     for (const { go } of [...this.#waiting]) go()
   }
 
-  /** A message of another node. */
+  /** Delivers a message of another node. */
   deliver(key: string, json: unknown): void {
     if (this.#status === 'down') return
     this.#counts.receivedCount++

@@ -2,7 +2,7 @@ import type { MemoryBrokerOptions } from '../src/brokers/memory/broker.js'
 import { resolveOptions, type ServerOptions } from '../src/options/options.js'
 import { historyRulesOf } from '../src/ports/history-rules.js'
 
-/** What a server with these options gives to its memory broker. */
+/** The options that a server with these options passes to its memory broker. */
 export function memoryOptions(options: ServerOptions = {}): MemoryBrokerOptions {
   const resolved = resolveOptions(options)
   return { ...resolved, history: historyRulesOf(resolved, true) }

@@ -22,10 +22,10 @@ export interface PresenceNodeOptions {
   readonly ttlMs?: number
 }
 
-/** One event that a watcher was told: `+id`, `~id` or `-id`. */
+/** An event that a watcher received: `+id`, `~id` or `-id`. */
 export type Told = string
 
-/** A watcher as a client would be one: it knows what it was told, and nothing else. */
+/** A watcher that knows only the events that a client would get. */
 export class Watcher {
   readonly told: Told[] = []
   readonly members = new Map<string, PresenceMember>()
@@ -54,7 +54,7 @@ export class Watcher {
   }
 }
 
-/** The presence of one node, with connections that have no socket. */
+/** The presence of one node, with connections without sockets. */
 export class PresenceNode {
   readonly broker: HubBroker
   readonly presence: Presence
@@ -117,7 +117,7 @@ export class PresenceNode {
     return (JSON.parse(this.presence.membersJson(key)) as PresenceMember[]).sort((a, b) => (a.id < b.id ? -1 : 1))
   }
 
-  /** What is said by those who are present. */
+  /** The data of the present members. */
   dataOf(key: string): unknown[] {
     return this.membersOf(key)
       .map(({ data }) => data)

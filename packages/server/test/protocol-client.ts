@@ -16,10 +16,10 @@ export interface ConnectOptions extends ClientOptions {
   readonly subprotocols?: readonly string[]
 }
 
-/** Speaks the protocol by hand, over a real socket. */
+/** Speaks the protocol message by message, over a real socket. */
 export class ProtocolClient {
   readonly socket: WebSocket
-  /** What was received; positions are full, as applications see them. */
+  /** Received messages; positions are full, as applications see them. */
   readonly messages: ServerMessage[] = []
   closure: { readonly code: number; readonly reason: string } | undefined
   #nextId = 1
@@ -37,7 +37,7 @@ export class ProtocolClient {
     })
   }
 
-  /** Connects; resolves once the server has said something. */
+  /** Connects; resolves when the first message arrives. */
   static async open(
     url: string,
     { subprotocols = ['webmq.v1'], ...options }: ConnectOptions = {},
@@ -49,7 +49,7 @@ export class ProtocolClient {
     return client
   }
 
-  /** The status and the body that an upgrade is refused with. */
+  /** Status and body of a refused upgrade. */
   static refusal(url: string, { subprotocols = ['webmq.v1'], ...options }: ConnectOptions = {}) {
     return new Promise<{ status: number; json: unknown }>((resolve, reject) => {
       const socket = new WebSocket(url, [...subprotocols], options)
@@ -66,12 +66,12 @@ export class ProtocolClient {
     })
   }
 
-  /** What was received of one verb. */
+  /** Received messages of one verb. */
   received<V extends ServerMessage['verb']>(verb: V): Extract<ServerMessage, { verb: V }>[] {
     return this.messages.filter((message): message is Extract<ServerMessage, { verb: V }> => message.verb === verb)
   }
 
-  /** Payloads of the messages that were received, text as text. */
+  /** Payloads of received messages; text payloads as strings. */
   get payloads(): (string | number[])[] {
     return this.received('message').map(({ payload }) => (typeof payload === 'string' ? payload : [...payload]))
   }
@@ -80,7 +80,7 @@ export class ProtocolClient {
     this.socket.send(encodeClientMessage(message))
   }
 
-  /** Sends a request, with an id of its own, and resolves to its answer. */
+  /** Sends a request with a new id and resolves to the answer. */
   async request(build: (id: string) => ClientMessage): Promise<Extract<ServerMessage, { verb: 'ok' | 'error' }>> {
     const id = `r${this.#nextId++}`
     this.send(build(id))
@@ -110,7 +110,7 @@ export class ProtocolClient {
     )
   }
 
-  /** Resolves when everything that was sent has been handled. */
+  /** Resolves when the server has handled everything that was sent. */
   async settled(): Promise<void> {
     const pongCount = this.received('pong').length
     this.send({ verb: 'ping' })

@@ -10,12 +10,12 @@ import type {
   ReadResult,
 } from '../src/ports/broker.js'
 
-/** A broker whose answers wait until they are let go, as those of a broker behind a network do. */
+/** A broker whose answers wait until a test releases them. */
 export class SlowBroker implements Broker {
   readonly name = 'slow'
   readonly #inner: Broker
   readonly #waiting: (() => void)[] = []
-  /** Thrown, once it is let go, by the next call. */
+  /** The next call throws it when it is released. */
   failure: Error | undefined
 
   constructor(inner: Broker) {
@@ -26,12 +26,12 @@ export class SlowBroker implements Broker {
     return this.#inner.capabilities
   }
 
-  /** Calls that wait. */
+  /** Number of waiting calls. */
   get waitingCount(): number {
     return this.#waiting.length
   }
 
-  /** Lets the oldest call go that waits. */
+  /** Releases the oldest waiting call. */
   release(): void {
     this.#waiting.shift()?.()
   }

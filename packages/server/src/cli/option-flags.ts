@@ -64,7 +64,7 @@ function collector(spec: OptionSpec): (text: string, previous: unknown) => unkno
 }
 
 /** Values of the flags on the command line. */
-export function readFlags(command: Command, specs: readonly OptionSpec[]): OptionValues {
+function readFlags(command: Command, specs: readonly OptionSpec[]): OptionValues {
   const given: Readonly<Record<string, unknown>> = command.opts()
   const values = new Map<string, OptionValue>()
   for (const spec of specs) {

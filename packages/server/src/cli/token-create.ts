@@ -70,7 +70,7 @@ function collect(value: string, previous: readonly string[] = []): readonly stri
 }
 
 /** Reads `chat.#:listen,publish`. A pattern may contain colons, so the last one separates. */
-export function parseGrantFlag(text: string): Grant {
+function parseGrantFlag(text: string): Grant {
   const colon = text.lastIndexOf(':')
   const pattern = text.slice(0, colon)
   const actions = text.slice(colon + 1).split(',')

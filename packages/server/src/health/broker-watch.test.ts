@@ -29,7 +29,7 @@ describe('BrokerWatch', () => {
       broker: { name: 'rabbitmq', stats: () => STATS },
       address: 'amqp://host',
       hideSecrets: (text) => text.replaceAll('sesame', '***'),
-      log: logger,
+      logger,
       onChange: (change) => changes.push(change),
       now: () => Date.now(),
     })

@@ -28,7 +28,7 @@ export interface BrokerWatchContext {
   readonly address?: string
   /** Removes secrets from the errors of libraries. */
   readonly hideSecrets: (text: string) => string
-  readonly log: Pick<Logger, 'info' | 'warn'>
+  readonly logger: Pick<Logger, 'info' | 'warn'>
   readonly onChange: (change: BrokerChange) => void
   /** A clock that never goes back, in milliseconds. */
   readonly now?: () => number
@@ -113,13 +113,13 @@ export class BrokerWatch {
   #tellOfFirstAttempt(): void {
     if (this.#wasUp || this.#isLossLogged || this.#reason === undefined) return
     this.#isLossLogged = true
-    this.#context.log.warn(this.#fields(), 'the broker is not reached yet')
+    this.#context.logger.warn(this.#fields(), 'the broker is not reached yet')
   }
 
   #becomeUp(): void {
-    const { log, broker } = this.#context
+    const { logger, broker } = this.#context
     const nowMs = this.#now()
-    if (!this.#wasUp) log.info(this.#fields(), 'the broker is up')
+    if (!this.#wasUp) logger.info(this.#fields(), 'the broker is up')
     this.#wasUp = true
     if (this.#awaySinceMs === undefined) {
       this.#isLossLogged = false
@@ -132,7 +132,7 @@ export class BrokerWatch {
     if (!this.#isLossLogged) return
     this.#isLossLogged = false
     const { pendingCount } = broker.stats()
-    log.info({ ...this.#fields(), awayMs: Math.round(awayMs), waitingPublishes: pendingCount }, 'the broker is back')
+    logger.info({ ...this.#fields(), awayMs: Math.round(awayMs), waitingPublishes: pendingCount }, 'the broker is back')
   }
 
   #becomeAway(): void {
@@ -148,7 +148,7 @@ export class BrokerWatch {
 
   #logLoss(nowMs: number): void {
     const what = this.#status === 'down' ? 'the broker is lost' : 'the broker takes no messages for now'
-    this.#context.log.warn(this.#fields(), `${what}; publishes wait`)
+    this.#context.logger.warn(this.#fields(), `${what}; publishes wait`)
     this.#isLossLogged = true
     this.#quietUntilMs = nowMs + LOG_PAUSE_MS
   }
@@ -156,7 +156,7 @@ export class BrokerWatch {
   #logUntold(): void {
     this.#timer = undefined
     const fields = { ...this.#fields(), status: this.#status, moreLosses: this.#untoldLossCount }
-    this.#context.log.warn(fields, 'the broker comes and goes')
+    this.#context.logger.warn(fields, 'the broker comes and goes')
     this.#untoldLossCount = 0
     this.#isLossLogged = this.#status !== 'up'
     this.#quietUntilMs = this.#now() + LOG_PAUSE_MS

@@ -1,3 +1,4 @@
+import { within } from '../ports/within.js'
 import type { Session } from '../session/session.js'
 
 /** What {@link drain} works with. */
@@ -35,9 +36,7 @@ export async function drain(context: DrainContext, drainMs: number): Promise<voi
   logger.info({ connections: sessions.size, spreadMs: plannedMs }, 'draining')
   // Messages on their way to the broker are answered first. A slow broker does not extend the drain beyond `drainMs`.
   const settleLimitMs = Math.max(drainMs - plannedMs, drainMs / 2)
-  let timer: NodeJS.Timeout | undefined
-  await Promise.race([settled(), new Promise((resolve) => (timer = setTimeout(resolve, settleLimitMs)))])
-  clearTimeout(timer)
+  await within(settled(), settleLimitMs)
 
   const startedMs = performance.now()
   const elapsedMs = () => performance.now() - startedMs

@@ -19,6 +19,7 @@ import type { ResolvedOptions } from '../options/options.js'
 import { Router } from '../patterns/router.js'
 import type { Accepted, Broker, OutboundMessage } from '../ports/broker.js'
 import { secretHider, withoutPasswords } from '../ports/broker-address.js'
+import { deferred } from '../ports/deferred.js'
 import { andThen, isPromise, type MaybePromise } from '../ports/maybe-promise.js'
 import { formatPosition } from '../ports/position.js'
 import { isReserved } from '../ports/reserved-keys.js'
@@ -67,19 +68,12 @@ export class ServerNode {
   readonly #watch: BrokerWatch
   readonly #hideSecrets: (text: string) => string
   #drainRetryAfterMs: number | undefined
-  readonly #givenUp: Promise<never>
-  /** Aborts a start that waits for the broker. */
-  readonly giveUp: () => void
+  readonly #givenUp = deferred<never>()
 
   constructor(parts: ServerNodeParts) {
     this.#parts = parts
     const { options, transport, broker, verifier, logger, name, events } = parts
-    let giveUp: () => void = () => undefined
-    this.#givenUp = new Promise((_, reject) => {
-      giveUp = () => reject(new WebMQError('E_NOT_RUNNING', { detail: 'stopped before the broker was reached' }))
-    })
-    this.#givenUp.catch(() => undefined)
-    this.giveUp = giveUp
+    this.#givenUp.promise.catch(() => undefined)
     const liveBuffers = new LiveBuffers()
     const positions = new WirePositions()
     this.#localListeners = new LocalListeners(logger)
@@ -95,7 +89,7 @@ export class ServerNode {
       broker,
       ...(address === undefined || address === broker.name ? {} : { address: withoutPasswords(address) }),
       hideSecrets: this.#hideSecrets,
-      log: logger,
+      logger,
       onChange: (change) => events.emit('broker', change),
     })
     const { maxPayloadBytes, maxOutboxBytes, maxListensPerConnection, authTimeoutMs, handshakeTimeoutMs } = options
@@ -169,6 +163,11 @@ export class ServerNode {
     return this.#gateway
   }
 
+  /** Aborts a start that waits for the broker. */
+  giveUp(): void {
+    this.#givenUp.reject(new WebMQError('E_NOT_RUNNING', { detail: 'stopped before the broker was reached' }))
+  }
+
   /**
    * Starts the broker. Once this resolves, connections may come.
    * @throws {WebMQError} The errors of {@link Broker.start}, without secrets; the broker is then stopped.
@@ -193,7 +192,7 @@ export class ServerNode {
       },
     })
     try {
-      await Promise.race([this.#givenUp, started])
+      await Promise.race([this.#givenUp.promise, started])
     } catch (error) {
       this.#watch.stop()
       await broker.stop().catch((err: unknown) => logger.error({ err }, 'the broker could not be stopped'))

@@ -23,6 +23,7 @@ import type { Logger } from '../logger.js'
 import type { ResolvedOptions } from '../options/options.js'
 import type { Broker } from '../ports/broker.js'
 import { brokerNameOf } from '../ports/broker-address.js'
+import { deferred } from '../ports/deferred.js'
 import { isReserved } from '../ports/reserved-keys.js'
 import type { Transport } from '../ports/transport.js'
 import { Emitter } from './emitter.js'
@@ -65,6 +66,8 @@ export class Server implements WebMQServer {
 
   constructor(parts: ServerParts) {
     this.#parts = parts
+    // It rejects when the server stops, also when nobody waits for it.
+    this.#becameRunning.promise.catch(() => undefined)
     const { options, logger, demo } = parts
     this.#events = new Emitter((err, event) => logger.error({ err, event }, 'a handler of an event failed'))
     const metrics = new Metrics(() => this.#metricsSource())
@@ -249,21 +252,4 @@ function endpointUrl(host: string, port: number, { tls, path }: ResolvedOptions)
   const isAny = host === '0.0.0.0' || host === '::'
   const name = isAny ? 'localhost' : host.includes(':') ? `[${host}]` : host
   return `${tls === undefined ? 'ws' : 'wss'}://${name}:${port}${path}`
-}
-
-interface Deferred<T> {
-  readonly promise: Promise<T>
-  resolve(value: T): void
-  reject(error: unknown): void
-}
-
-function deferred<T>(): Deferred<T> {
-  let resolve: (value: T) => void = () => undefined
-  let reject: (error: unknown) => void = () => undefined
-  const promise = new Promise<T>((onResolve, onReject) => {
-    resolve = onResolve
-    reject = onReject
-  })
-  promise.catch(() => undefined)
-  return { promise, resolve, reject }
 }

@@ -1,7 +1,7 @@
 import { WebMQError } from 'webmq-client/protocol'
 
 /** Default port on which mesh nodes listen for each other. */
-export const MESH_DEFAULT_PORT = 7400
+const MESH_DEFAULT_PORT = 7400
 
 /** {@link MESH_DEFAULT_PORT} on loopback, which other machines cannot reach. */
 export const MESH_DEFAULT_LISTEN = `127.0.0.1:${MESH_DEFAULT_PORT}`
@@ -30,9 +30,9 @@ export function parseHostAndPort(text: string): HostAndPort | undefined {
  */
 export function parseMeshAddress(address: string): readonly HostAndPort[] | undefined {
   const list = /^mesh:\/\/([^/]+)\/?$/.exec(address)?.[1]?.split(',')
-  const places = list?.map(parseHostAndPort)
-  return places?.every((place) => place !== undefined && place.port > 0) === true
-    ? (places as readonly HostAndPort[])
+  const addresses = list?.map(parseHostAndPort)
+  return addresses?.every((address) => address !== undefined && address.port > 0) === true
+    ? (addresses as readonly HostAndPort[])
     : undefined
 }
 
@@ -46,8 +46,8 @@ export function meshPlacesOf(
   listen = MESH_DEFAULT_LISTEN,
 ): { readonly peers: readonly HostAndPort[]; readonly listen: HostAndPort } {
   const peers = parseMeshAddress(address)
-  const place = parseHostAndPort(listen)
-  if (peers !== undefined && place !== undefined) return { peers, listen: place }
+  const listenAddress = parseHostAndPort(listen)
+  if (peers !== undefined && listenAddress !== undefined) return { peers, listen: listenAddress }
   const detail =
     peers === undefined
       ? 'broker: not a mesh address; use mesh://host:port,host:port, or one name that resolves to all nodes'

@@ -85,7 +85,7 @@ export function describeRange({ min, max, unit }: IntegerOption): string {
 }
 
 /** Units in words. */
-export const UNIT_NAMES = { bytes: 'bytes', ms: 'milliseconds', s: 'seconds' } as const
+const UNIT_NAMES = { bytes: 'bytes', ms: 'milliseconds', s: 'seconds' } as const
 
 const FACTORS: Readonly<Record<string, Readonly<Record<string, number>>>> = {
   bytes: {

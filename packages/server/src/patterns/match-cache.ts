@@ -2,17 +2,17 @@ import type { GroupId } from '../ports/transport.js'
 
 /** Bounds of a {@link MatchCache}. */
 export interface MatchCacheOptions {
-  /** Keys that are remembered. */
+  /** Most keys to remember. */
   readonly maxKeys: number
-  /** Group ids that are remembered over all keys: a key that thousands of patterns match is dear to remember. */
+  /** Most group ids over all keys: a key that thousands of patterns match takes much memory. */
   readonly maxGroups: number
 }
 
 /**
  * Remembers which groups a key matches, within a bound of keys and of group ids.
  *
- * Two generations instead of a list in order of use: a hit costs one lookup and moves nothing. When the young
- * generation has half of what is allowed, the old one is forgotten and the young one becomes the old one.
+ * Two generations instead of an LRU list: a hit in the young generation costs one lookup and moves nothing. When the
+ * young generation has half of the limit, it replaces the old one.
  */
 export class MatchCache {
   readonly #maxYoungKeys: number
@@ -29,7 +29,7 @@ export class MatchCache {
     this.#maxYoungGroups = Math.max(1, Math.floor(options.maxGroups / 2))
   }
 
-  /** Keys that are remembered now. */
+  /** Number of remembered keys. */
   get size(): number {
     return this.#young.size + this.#old.size
   }

@@ -1,16 +1,16 @@
-/** A place in the trie of patterns; the words `*` and `#` are children like any other. */
+/** A node of the trie of patterns; the words `*` and `#` are children like any other. */
 interface IndexNode {
   readonly isHash: boolean
   readonly children: Map<string, IndexNode>
-  /** What ends here. */
+  /** The pattern that ends here. */
   pattern: string | undefined
 }
 
 /**
- * A set of patterns that tells which of them contain another, or are contained in it.
+ * A set of patterns that finds the ones that contain a given pattern, or are contained in it.
  *
- * It compares patterns as they are written, `*` and `#` as words: what it finds is so, and what it misses is one thing written in
- * two ways (`*.#` contains `#.a`, which does not show). For those whom a miss costs a little and no more.
+ * It compares patterns as written, with `*` and `#` as words. Every result is right, but some containments are missed:
+ * `*.#` contains `#.a`. Use it only where a miss is cheap.
  */
 export class PatternIndex {
   readonly #root = createNode('')
@@ -38,7 +38,7 @@ export class PatternIndex {
     node.pattern = pattern
   }
 
-  /** A pattern that is not there is left alone. */
+  /** Does nothing for a pattern that is not in the set. */
   delete(pattern: string): void {
     const words = pattern.split('.')
     const path = [this.#root]
@@ -58,25 +58,28 @@ export class PatternIndex {
     }
   }
 
-  /** One of the patterns that contains `inner`, and is not it; `undefined` when there is none. */
+  /** A pattern of the set that contains `inner` and is not `inner`; `undefined` if there is none. */
   containing(inner: string): string | undefined {
-    let reached = new Set<IndexNode>()
-    reach(this.#root, reached)
+    let active = new Set<IndexNode>()
+    enter(this.#root, active)
     for (const word of inner.split('.')) {
       const next = new Set<IndexNode>()
-      for (const node of reached) {
-        if (node.isHash) reach(node, next)
+      for (const node of active) {
+        if (node.isHash) enter(node, next)
         if (word === '#') continue
-        if (word !== '*') reach(node.children.get(word), next)
-        reach(node.children.get('*'), next)
+        if (word !== '*') enter(node.children.get(word), next)
+        enter(node.children.get('*'), next)
       }
-      reached = next
+      active = next
     }
-    for (const { pattern } of reached) if (pattern !== undefined && pattern !== inner) return pattern
+    for (const { pattern } of active) if (pattern !== undefined && pattern !== inner) return pattern
     return undefined
   }
 
-  /** The patterns that are contained in `outer`, and are not it. Cost: O(patterns that begin like the words before its first wildcard). */
+  /**
+   * The patterns of the set that `outer` contains, without `outer`. Cost: O(patterns that share the words before the
+   * first wildcard of `outer`).
+   */
   within(outer: string): string[] {
     const found: string[] = []
     collect(this.#root, outer.split('.'), new Set([0]), found)
@@ -88,45 +91,45 @@ function createNode(word: string): IndexNode {
   return { isHash: word === '#', children: new Map(), pattern: undefined }
 }
 
-/** Adds a node, and the `#` below it, which may stand for no word. */
-function reach(node: IndexNode | undefined, nodes: Set<IndexNode>): void {
+/** Adds a node, and the `#` below it, which may match no word. */
+function enter(node: IndexNode | undefined, nodes: Set<IndexNode>): void {
   while (node !== undefined && !nodes.has(node)) {
     nodes.add(node)
     node = node.children.get('#')
   }
 }
 
-/** @param places Where in the words of `outer` one may stand after the words that lead to `node`. */
-function collect(node: IndexNode, outer: readonly string[], places: Set<number>, found: string[]): void {
-  for (const place of places) if (outer[place] === '#') places.add(place + 1)
-  if (node.pattern !== undefined && places.has(outer.length)) found.push(node.pattern)
-  const only = onlyWord(outer, places)
+/** @param indexes Where in `outer` a match may continue after the words that lead to `node`. */
+function collect(node: IndexNode, outer: readonly string[], indexes: Set<number>, found: string[]): void {
+  for (const index of indexes) if (outer[index] === '#') indexes.add(index + 1)
+  if (node.pattern !== undefined && indexes.has(outer.length)) found.push(node.pattern)
+  const only = onlyWord(outer, indexes)
   if (only !== undefined) {
     const child = node.children.get(only)
-    if (child !== undefined) collect(child, outer, after(only, outer, places), found)
+    if (child !== undefined) collect(child, outer, after(only, outer, indexes), found)
     return
   }
   for (const [word, child] of node.children) {
-    const next = after(word, outer, places)
+    const next = after(word, outer, indexes)
     if (next.size > 0) collect(child, outer, next, found)
   }
 }
 
 /** The one word that can come next; `undefined` when several can. */
-function onlyWord(outer: readonly string[], places: ReadonlySet<number>): string | undefined {
-  if (places.size !== 1) return undefined
-  const [place = 0] = places
-  const word = outer[place]
+function onlyWord(outer: readonly string[], indexes: ReadonlySet<number>): string | undefined {
+  if (indexes.size !== 1) return undefined
+  const [index = 0] = indexes
+  const word = outer[index]
   return word === '*' || word === '#' ? undefined : word
 }
 
-/** Where one may stand after one more word, which may be a wildcard. */
-function after(word: string, outer: readonly string[], places: ReadonlySet<number>): Set<number> {
+/** Where a match may continue after one more word, which may be a wildcard. */
+function after(word: string, outer: readonly string[], indexes: ReadonlySet<number>): Set<number> {
   const next = new Set<number>()
-  for (const place of places) {
-    const expected = outer[place]
-    if (expected === '#') next.add(place)
-    else if (expected !== undefined && word !== '#' && (expected === word || expected === '*')) next.add(place + 1)
+  for (const index of indexes) {
+    const expected = outer[index]
+    if (expected === '#') next.add(index)
+    else if (expected !== undefined && word !== '#' && (expected === word || expected === '*')) next.add(index + 1)
   }
   return next
 }

@@ -4,30 +4,30 @@ import { WordFilter } from './word-filter.js'
 
 /** Bounds of a {@link Router}. */
 export interface RouterOptions {
-  /** Keys whose match is remembered; default 16,384. Keeps random keys from growing the memory. */
+  /** Most keys whose match is cached; default 16,384. Without a bound, random keys would fill the memory. */
   readonly maxCachedKeys?: number
-  /** Group ids remembered over all keys; default 1,048,576 (8 MiB). */
+  /** Most cached group ids over all keys; default 1,048,576 (8 MiB). */
   readonly maxCachedGroups?: number
 }
 
 const DEFAULT_MAX_CACHED_KEYS = 16_384
 const DEFAULT_MAX_CACHED_GROUPS = 1_048_576
-/** One for all keys that nothing matches: most of a cache of random keys. */
+/** Shared by all keys that no pattern matches: most keys, if keys are random. */
 const NO_GROUPS: readonly GroupId[] = []
 
-/** One place in the trie: the words of a pattern up to here, wildcards included. */
+/** A node of the trie: the words of a pattern up to here, wildcards included. */
 class TrieNode {
   readonly parent: TrieNode | undefined
   readonly word: string
-  /** The child by exact word, while there is but one: a map takes more memory than all the rest. */
+  /** The only child by exact word: a map would take more memory than the rest of the node. */
   only: TrieNode | undefined
-  /** Children by exact word, from the second one on. */
+  /** Children by exact word, if there are several. */
   children: Map<string, TrieNode> | undefined
   star: TrieNode | undefined
   hash: TrieNode | undefined
-  /** Patterns that end here. More than one only when they mean the same: `#.*` and `*.#`. */
+  /** Groups of the patterns that end here. Several only for patterns with the same meaning: `#.*` and `*.#`. */
   groups: GroupId[] | undefined
-  /** Number of the last step that entered this node: a node is visited once per word, whatever leads to it. */
+  /** The last step that entered this node: a match enters a node at most once per word. */
   step = 0
 
   constructor(parent: TrieNode | undefined, word: string) {
@@ -56,13 +56,13 @@ class TrieNode {
     if (this.children?.size === 0) this.children = undefined
   }
 
-  /** Leads to no pattern. */
+  /** No pattern ends here or below. */
   get isBarren(): boolean {
     return [this.groups, this.only, this.children, this.star, this.hash].every((part) => part === undefined)
   }
 }
 
-/** A pattern that is routed: one object for all who listen with it. */
+/** A routed pattern: one object for all its listeners. */
 export interface Route {
   readonly pattern: string
   readonly group: GroupId
@@ -76,10 +76,10 @@ interface Entry extends Route {
 /**
  * Finds the groups whose patterns match a key.
  *
- * A trie of words. `match` follows, word by word, only the nodes that match so far: patterns that do not match
- * cost nothing, and a node is entered at most once per word, so that patterns made to backtrack (`#.a.#.a…`) cost
- * at most words x nodes that match a part of the key. A filter knows most of the words that are in no pattern, which saves
- * looking for them in a large map. Answers are cached per key within a bound.
+ * A trie of words. `match` follows, word by word, only the nodes that match so far: patterns that do not match cost
+ * nothing. It enters a node at most once per word, so patterns made to backtrack (`#.a.#.a…`) cost at most words x
+ * nodes that match part of the key. A filter recognises most words that no pattern has, which saves lookups in a large
+ * map. Answers are cached per key within a bound.
  */
 export class Router {
   readonly #root = new TrieNode(undefined, '')
@@ -100,29 +100,29 @@ export class Router {
     })
   }
 
-  /** Patterns that are routed now. */
+  /** Number of routed patterns. */
   get patternCount(): number {
     return this.#entries.size
   }
 
-  /** What is routed now. */
+  /** All routes. */
   routes(): Iterable<Route> {
     return this.#entries.values()
   }
 
-  /** The route of a pattern; `undefined` when it is not routed now. */
+  /** The route of a pattern; `undefined` if it is not routed. */
   find(pattern: string): Route | undefined {
     return this.#entries.get(pattern)
   }
 
-  /** Whether the pattern is routed now. */
+  /** Whether the pattern is routed. */
   has(pattern: string): boolean {
     return this.#entries.has(pattern)
   }
 
   /**
-   * Routes a valid pattern, or counts one more reference to it.
-   * The number of a group is used again after its last reference is gone.
+   * Routes a valid pattern, or adds a reference to its route. Group numbers are reused after the last reference is
+   * removed.
    */
   add(pattern: string): Route {
     const known = this.#entries.get(pattern)
@@ -141,7 +141,7 @@ export class Router {
     return entry
   }
 
-  /** Takes one reference back; returns whether that was the last one. A pattern that is not routed is left alone. */
+  /** Removes one reference; returns whether it was the last. Does nothing for a pattern that is not routed. */
   remove(pattern: string): boolean {
     const entry = this.#entries.get(pattern)
     if (entry === undefined || --entry.references > 0) return false
@@ -155,7 +155,7 @@ export class Router {
     return true
   }
 
-  /** The groups whose patterns match the key, each once, in no order. The array is shared: it must not be changed. */
+  /** The groups whose patterns match the key, each once, in no order. The array is shared: do not change it. */
   match(key: string): readonly GroupId[] {
     const cached = this.#cache.get(key)
     if (cached !== undefined) return cached
@@ -207,7 +207,7 @@ export class Router {
     return child
   }
 
-  /** Takes nodes that lead to no pattern out of the trie, from the leaf up. */
+  /** Removes nodes without patterns, from the leaf up. */
   #prune(leaf: TrieNode): void {
     let node = leaf
     while (node.parent !== undefined && node.isBarren) {
@@ -222,14 +222,14 @@ export class Router {
     }
   }
 
-  /** A pattern without a wildcard changes the answer for one key alone. */
+  /** A pattern without a wildcard changes the answer for one key only. */
   #invalidate(pattern: string): void {
     if (pattern.includes('*') || pattern.includes('#')) this.#cache.clear()
     else this.#cache.delete(pattern)
   }
 }
 
-/** Adds a node, and the `#` below it (which may match no word at all), to the nodes that match so far. */
+/** Adds a node to the active nodes, and the `#` below it, which may match no word. */
 function enter(node: TrieNode | undefined, nodes: TrieNode[], step: number): void {
   while (node !== undefined && node.step !== step) {
     node.step = step
@@ -239,8 +239,8 @@ function enter(node: TrieNode | undefined, nodes: TrieNode[], step: number): voi
 }
 
 /**
- * The words of a pattern in the order of the trie: a run of wildcards keeps its `*`s and at most one `#`, last.
- * `#.#` means `#`, and `#.*` means `*.#`; without this, `#.#.#…` would make a chain of nodes that all match.
+ * The words of a pattern as the trie stores them: a run of wildcards becomes its `*`s and then at most one `#`. `#.#`
+ * means `#`, and `#.*` means `*.#`. Otherwise `#.#.#…` would make a chain of nodes that all match.
  */
 function triePath(pattern: string): string[] {
   const path: string[] = []
@@ -260,7 +260,7 @@ function triePath(pattern: string): string[] {
   return path
 }
 
-/** The exact words of all nodes below, each as often as it stands there. */
+/** The exact words of all nodes below, with repetitions. */
 function* wordsBelow(root: TrieNode): Generator<string> {
   const nodes = [root]
   for (let node = nodes.pop(); node !== undefined; node = nodes.pop()) {

@@ -1,10 +1,12 @@
 import type { GapReason } from 'webmq-client/protocol'
 
-/** A position in a broker's ordered log. On the wire and for applications it is the text `epoch:offset` (`position.ts`). */
+/**
+ * A position in a broker's ordered log. On the wire and for applications it is the text `epoch:offset` (`position.ts`).
+ */
 export interface Position {
   /**
-   * Names one life of a log: 1 to 52 characters of `[A-Za-z0-9_:.-]`. Offsets of different epochs cannot be compared. A log
-   * that outlives the process stores its epoch: the id of a stream, a token beside it.
+   * Identifies a log until it begins anew: 1 to 52 characters of `[A-Za-z0-9_:.-]`. Offsets of different epochs cannot
+   * be compared. A log that outlives the process stores its epoch.
    */
   readonly epoch: string
   /** A safe integer that grows with every message of the epoch; 0 stands before the first message. */
@@ -16,13 +18,13 @@ export interface BrokerCapabilities {
   /** Keeps messages of logged keys for `read`. */
   readonly history: boolean
   /**
-   * All nodes see the messages of a key in one order. Without it, nodes may interleave the messages of several publishing nodes
-   * differently. Messages of one node keep the order of its calls with every broker.
+   * All nodes see the messages of a key in one order. Without it, nodes may interleave the messages of several
+   * publishing nodes differently. Messages of one node keep the order of its calls with every broker.
    */
   readonly ordered: boolean
   /**
-   * All nodes read one log: a position of one node is good on every other. Without it each node keeps a log of its own, and
-   * answers a position of another node with `epoch-changed` and no messages.
+   * All nodes read one log: a position of one node is good on every other. Without it each node keeps a log of its own,
+   * and answers a position of another node with `epoch-changed` and no messages.
    */
   readonly sharedLog: boolean
   /** `publish` waits until the broker has accepted the message. */
@@ -86,15 +88,15 @@ export interface ReadResult {
   /** The log goes on after `position`. */
   readonly isPartial: boolean
   /**
-   * Set when messages of the range may be missing: the log no longer has them, or not all keys that the patterns match are
-   * logged (`no-history`). `messages` then has what the log has.
+   * Set when messages of the range may be missing: the log no longer has them, or not all keys that the patterns match
+   * are logged (`no-history`). `messages` then has what the log has.
    */
   readonly gap?: GapReason
 }
 
 /**
- * Whether a broker takes messages: `up`; `blocked`, reachable but refusing messages, as RabbitMQ does when its memory or disk runs
- * out; `down`, not reachable. While it is not `up`, publishes wait within their bounds.
+ * Whether a broker takes messages: `up`; `blocked`, reachable but refusing messages, as RabbitMQ does when its memory
+ * or disk runs out; `down`, not reachable. While it is not `up`, publishes wait within their bounds.
  */
 export type BrokerStatus = 'up' | 'blocked' | 'down'
 
@@ -107,8 +109,8 @@ export interface BrokerStats {
   /** Messages that came over the network, wanted or not. */
   readonly receivedCount: number
   /**
-   * Of those, duplicates, and messages that nobody on this node listened to: the cost of bindings that the broker cannot
-   * express. Every node gets the whole log, so unwanted messages of the log are not counted.
+   * Of those, duplicates, and messages that nobody on this node listened to: the cost of bindings that the broker
+   * cannot express. Every node gets the whole log, so unwanted messages of the log are not counted.
    */
   readonly surplusCount: number
   /** Messages of other programs whose key or payload is not valid for WebMQ. */
@@ -123,18 +125,18 @@ export interface BrokerStats {
 /** How a broker calls its node. */
 export interface BrokerSink {
   /**
-   * A message for the listeners of this node, in the order of the log over all keys: a client's position stands for all its
-   * patterns [P-8.7]. The broker may bring more than its bindings match: the node knows who listens. May be called from inside
-   * `publish`, so the sink MUST NOT call the broker.
-   * @returns Whether anyone on this node listened. A broker that carried the message in vain counts it as surplus, and may
-   *   forget it: nobody would notice if it came again.
+   * A message for the listeners of this node, in the order of the log over all keys: a client's position stands for all
+   * its patterns [P-8.7]. The broker may bring more than its bindings match: the node knows who listens. May be called
+   * from inside `publish`, so the sink MUST NOT call the broker.
+   * @returns Whether anyone on this node listened. A broker that carried the message in vain counts it as surplus, and
+   *   may forget it: nobody would notice if it came again.
    */
   deliver(message: InboundMessage): boolean
   /** Holds until the next call. The broker reports `down` before it tries again. */
   status(status: BrokerStatus, cause?: Error): void
   /**
-   * Messages may be missing before the next delivery; the node tells all listeners whose pattern is affected. Called as soon as
-   * the bindings are live again, before `up`.
+   * Messages may be missing before the next delivery; the node tells all listeners whose pattern is affected. Called as
+   * soon as the bindings are live again, before `up`.
    * @param isAffected Absent: all are.
    */
   gap(reason: GapReason, isAffected?: (pattern: string) => boolean): void
@@ -154,9 +156,10 @@ export interface Broker {
    */
   start(sink: BrokerSink): Promise<void>
   /**
-   * Starts interest in a pattern; live once it resolves. The node calls it exactly once per pattern until it calls `unbind`,
-   * so a broker need not count.
-   * @throws {WebMQError} `E_BROKER_UNAVAILABLE` (retryable) when the broker does not answer in time; the pattern is then not bound.
+   * Starts interest in a pattern; live once it resolves. The node calls it exactly once per pattern until it calls
+   * `unbind`, so a broker need not count.
+   * @throws {WebMQError} `E_BROKER_UNAVAILABLE` (retryable) when the broker does not answer in time; the pattern is
+   *   then not bound.
    */
   bind(pattern: string): void | Promise<void>
   /** Ends interest in a pattern that is bound; exactly once per bind. Messages under way may still be delivered. */
@@ -173,7 +176,8 @@ export interface Broker {
   publishBatch?(messages: readonly OutboundMessage[]): Promise<readonly Accepted[]>
   /**
    * Reads messages that match any of the patterns from the log. The rule of a key bounds reads by number or time.
-   * @throws {WebMQError} `E_UNSUPPORTED` without the `history` capability, `E_POSITION_INVALID` for a position that cannot be one of its.
+   * @throws {WebMQError} `E_UNSUPPORTED` without the `history` capability, `E_POSITION_INVALID` for a position that
+   *   cannot be one of its.
    */
   read(range: ReadRange, patterns: readonly string[]): ReadResult | Promise<ReadResult>
   /** The end of the log now; `undefined` without the `history` capability. */

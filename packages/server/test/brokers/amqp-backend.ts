@@ -1,7 +1,7 @@
 import { type Channel, connect } from 'amqplib'
 import { onTestFinished } from 'vitest'
 
-/** A service that speaks AMQP and knows nothing of WebMQ; until the test ends. */
+/** An AMQP connection of a program without WebMQ. It ends with the test. */
 export async function startBackend(url: string): Promise<Channel> {
   const model = await connect(url)
   onTestFinished(() => model.close())

@@ -1,7 +1,10 @@
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
 
-/** A TCP connection's way to a port of this machine that can be cut and mended; in this process, for tests that do so hundreds of times. */
+/**
+ * A TCP proxy to a port of this machine that can be cut and mended. It runs in this process, fast enough for hundreds
+ * of cuts.
+ */
 export class CutProxy {
   readonly #server: Server
   readonly #sockets = new Set<Socket>()
@@ -19,7 +22,7 @@ export class CutProxy {
         [onward, socket],
       ] as const) {
         this.#sockets.add(one)
-        // What breaks shows in the close that follows.
+        // The `close` event follows.
         one.on('error', () => undefined)
         one.on('close', () => {
           this.#sockets.delete(one)
@@ -35,7 +38,7 @@ export class CutProxy {
     return { host: '127.0.0.1', port: (this.#server.address() as AddressInfo).port }
   }
 
-  /** Breaks all connections, and lets no new ones through. */
+  /** Breaks all connections and refuses new ones. */
   cut(): void {
     this.#isCut = true
     for (const socket of this.#sockets) socket.destroy()

@@ -1,4 +1,4 @@
-// A node of a mesh in a process of its own: tells its port, then every message and gap it is told; publishes what it is asked to.
+// A node of a mesh in its own process. It prints its port, then every message and gap, and publishes on request.
 import { createMeshBroker } from '../../dist/brokers/mesh/broker.js'
 import { HistoryRules, parseHistoryRule } from '../../dist/ports/history-rules.js'
 

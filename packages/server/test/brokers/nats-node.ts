@@ -10,7 +10,7 @@ import { startNats } from 'webmq-services'
 import { createNatsBroker, type NatsBrokerOptions } from '../../src/brokers/nats/broker.js'
 import type { Broker, BrokerSink, BrokerStatus, OutboundMessage, Position } from '../../src/ports/broker.js'
 
-/** What a node of a test has beside its address and namespace. */
+/** Options of a node besides address and namespace. */
 const OPTIONS: Omit<NatsBrokerOptions, 'broker' | 'brokerNamespace'> = {
   brokerTimeoutMs: 5_000,
   brokerStartTimeoutMs: 5_000,
@@ -26,26 +26,26 @@ export function freshNamespace(): string {
   return `test-${randomBytes(6).toString('hex')}`
 }
 
-/** A folder of one test. */
+/** A folder that ends with the test. */
 export async function ownFolder(): Promise<string> {
   const folder = await mkdtemp(path.join(tmpdir(), 'webmq-nats-log-'))
   onTestFinished(() => rm(folder, { recursive: true }))
   return folder
 }
 
-/** A server of one test. */
+/** A server that ends with the test. */
 export async function privateNats(config: string): Promise<Service> {
   const server = await startNats({ config })
   onTestFinished(() => server.stop())
   return server
 }
 
-/** A sink that remembers. */
+/** A sink that records its calls. */
 export class RecordingSink implements BrokerSink {
   readonly messages: { readonly key: string; readonly text: string; readonly isBinary: boolean }[] = []
   readonly positions: (Position | undefined)[] = []
   readonly statuses: BrokerStatus[] = []
-  /** Those that are told to who listens to everything. */
+  /** Gaps that concern the pattern `#`. */
   readonly gaps: string[] = []
   /** Whether anyone on the node listens. */
   isListening = true
@@ -83,20 +83,20 @@ export function text(key: string, payload: string, more: Partial<OutboundMessage
   return { key, payload: Buffer.from(payload), isBinary: false, ...more }
 }
 
-/** What a node's log has, as text. */
+/** The messages of a node's log, as text. */
 export async function logged(broker: Broker, pattern = '#'): Promise<string[]> {
   const { messages } = await broker.read({ last: 100_000 }, [pattern])
   return messages.map(({ payload }) => Buffer.from(payload).toString())
 }
 
-/** Another program. */
+/** A connection of another program. */
 export async function plainClient(service: { readonly url: string }): Promise<NatsConnection> {
   const client = await connect({ servers: service.url })
   onTestFinished(() => client.close())
   return client
 }
 
-/** What JetStream answers to a request. */
+/** Sends a request to JetStream; resolves to the answer. */
 export async function askJetStream(
   service: { readonly url: string },
   name: string,

@@ -5,7 +5,7 @@ import type { Broker } from '../../src/ports/broker.js'
 
 let namespaceCount = 0
 
-/** One that no other test has. */
+/** A namespace that no other test uses. */
 export function newNamespace(): string {
   return `test-${process.pid}-${++namespaceCount}`
 }
@@ -30,7 +30,7 @@ export function nodeOptions(
   }
 }
 
-/** A message that came. */
+/** A received message. */
 export interface Received {
   readonly key: string
   readonly text: string
@@ -41,7 +41,7 @@ export interface Received {
 export interface RabbitmqNode {
   readonly broker: Broker
   readonly received: Received[]
-  /** `up`, `down: why`, `gap why`, in the order in which they were told. */
+  /** Reports in their order: `up`, `down: why`, `gap why`. */
   readonly events: string[]
 }
 

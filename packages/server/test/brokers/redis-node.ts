@@ -4,7 +4,7 @@ import { historyOf } from 'webmq-conformance'
 import { createRedisBroker, type RedisBrokerOptions } from '../../src/brokers/redis/broker.js'
 import type { BrokerSink, BrokerStatus, OutboundMessage, Position } from '../../src/ports/broker.js'
 
-/** What a node of a test has beside its address and namespace. */
+/** Options of a node besides address and namespace. */
 export const OPTIONS: Omit<RedisBrokerOptions, 'broker' | 'brokerNamespace'> = {
   brokerTimeoutMs: 5_000,
   brokerStartTimeoutMs: 5_000,
@@ -19,12 +19,12 @@ export function freshNamespace(): string {
   return `test-${randomBytes(6).toString('hex')}`
 }
 
-/** A sink that remembers. */
+/** A sink that records its calls. */
 export interface RecordingSink extends BrokerSink {
-  /** Their payloads as text. */
+  /** Payloads of the messages, as text. */
   readonly messages: { key: string; text: string; isBinary: boolean; position: Position | undefined }[]
   readonly statuses: BrokerStatus[]
-  /** Those that are for who listens with `#`. */
+  /** Gaps that concern the pattern `#`. */
   readonly gaps: string[]
 }
 

@@ -2,14 +2,14 @@ import { Readable, Writable } from 'node:stream'
 import { run } from '../../src/cli/run.js'
 import type { CliOptions } from './process.js'
 
-/** What a command line ended with. */
+/** The result of a command line. */
 export interface RunResult {
   readonly exitCode: number
   readonly stdout: string
   readonly stderr: string
 }
 
-/** Runs a command line in this process: a hundred times cheaper than one of its own, with nothing left out but the process. */
+/** Runs a command line in this process: a hundred times cheaper than a process, and otherwise the same. */
 export async function runInProcess(
   args: readonly string[],
   { env = {}, stdin = '' }: CliOptions = {},

@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url'
 
 const BIN = fileURLToPath(new URL('../../bin/webmq-server.js', import.meta.url))
 
-/** What a command line ended with. */
+/** The result of a command line. */
 export interface CliResult {
   readonly exitCode: number | null
   readonly signal: NodeJS.Signals | null
@@ -11,9 +11,9 @@ export interface CliResult {
   readonly stderr: string
 }
 
-/** How a command line is run. */
+/** Options of a command line. */
 export interface CliOptions {
-  /** Beside `PATH`, the whole environment: variables of whoever runs the tests must not decide them. */
+  /** The whole environment besides `PATH`: the caller's variables must not affect tests. */
   readonly env?: NodeJS.ProcessEnv
   readonly stdin?: string
   readonly cwd?: string
@@ -22,13 +22,13 @@ export interface CliOptions {
 /** A `webmq-server` process that runs. */
 export interface CliProcess {
   readonly child: ChildProcess
-  /** What was written so far. */
+  /** Output so far. */
   readonly output: { readonly stdout: string; readonly stderr: string }
-  /** Resolves when the process has ended and everything it wrote has arrived. */
+  /** Resolves when the process has ended and all its output has arrived. */
   readonly ended: Promise<CliResult>
 }
 
-/** Starts the real command line, built, as a process of its own. */
+/** Starts the built command line as a process. */
 export function startCli(args: readonly string[], { env = {}, stdin, cwd }: CliOptions = {}): CliProcess {
   const child = spawn(process.execPath, [BIN, ...args], {
     env: { PATH: process.env.PATH, ...env },

@@ -3,18 +3,18 @@ import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { onTestFinished } from 'vitest'
 
-/** What the clients of a {@link Crowd} have seen so far. */
+/** What the clients of a {@link Crowd} have received so far. */
 export interface CrowdReport {
   readonly openCount: number
   readonly receivedCount: number
-  /** Numbers that came after the same or a larger one. */
+  /** Count of numbers that arrived after the same or a larger one. */
   readonly reorderedCount: number
   readonly closeCodes: Readonly<Record<string, number>>
   /** How often each client got each number: at `client * numberCount + number`. */
   readonly counts: Uint8Array
 }
 
-/** Thousands of clients in a process of their own. Client `n` connects at the path `/n` and reads texts of numbers. */
+/** Thousands of clients in one other process. Client `n` connects at the path `/n` and reads texts of numbers. */
 export class Crowd {
   readonly #child: ChildProcess
 
@@ -43,7 +43,7 @@ export class Crowd {
     return (await answer)[0]
   }
 
-  /** Resolves once the clients have received so many messages together, or as many as they will: it never rejects. */
+  /** Resolves when the clients have received this many messages together, or no more arrive. Never rejects. */
   async received(count: number, timeoutMs: number): Promise<CrowdReport> {
     const deadline = performance.now() + timeoutMs
     for (;;) {

@@ -2,7 +2,7 @@ import type { LinkDelivery } from '../remote/link.js'
 import { SequenceWindows } from '../remote/sequence-windows.js'
 import { DedupeWindow } from './window.js'
 
-/** What tells a message from all others: its source, its id, or both. */
+/** What identifies a message: its source, its id, or both. */
 export type Identified = Pick<LinkDelivery, 'source' | 'messageId'>
 
 /** Options of {@link DuplicateFilter}; as in {@link ServerOptions}. */
@@ -12,10 +12,10 @@ export interface DuplicateFilterOptions {
 }
 
 /**
- * Finds messages that have come before: sent again by their node, or published again under their id.
+ * Finds messages that arrived before: sent again by their node, or published again under their id.
  *
- * To look and to note are two steps. A message that nobody on this node wants is looked up and not noted: otherwise the ids of
- * unwanted messages would push wanted ones out of the window before their time.
+ * `has` and `note` are two steps: a message that nobody on this node wants is not noted. Otherwise ids of unwanted
+ * messages would push wanted ones out of the window.
  */
 export class DuplicateFilter {
   readonly #sequences = new SequenceWindows()
@@ -31,7 +31,7 @@ export class DuplicateFilter {
     return messageId !== undefined && this.#ids.has(messageId, nowMs)
   }
 
-  /** Notes a message that is new, as {@link has} says. */
+  /** Notes a new message: one that {@link has} is false for. */
   note({ source, messageId }: Identified, nowMs: number): void {
     if (source !== undefined) this.#sequences.note(source.node, source.sequence)
     if (messageId !== undefined) this.#ids.remember(messageId, undefined, nowMs)

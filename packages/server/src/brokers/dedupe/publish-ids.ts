@@ -1,7 +1,9 @@
 import type { Accepted } from '../../ports/broker.js'
 import { DedupeWindow, type DedupeWindowOptions } from './window.js'
 
-/** Publishes a message id once within its window, also while the first publish is under way; one that failed may be tried again. */
+/**
+ * Publishes a message id once within its window, even while the first publish is pending. A failed one may be repeated.
+ */
 export class PublishIds {
   readonly #window: DedupeWindow
   readonly #isOff: boolean
@@ -12,7 +14,7 @@ export class PublishIds {
     this.#isOff = options.windowMs === 0 || options.maxIds === 0
   }
 
-  /** Calls `publish`, or answers as it has answered before. */
+  /** Calls `publish`, or returns the earlier answer as a duplicate. */
   once(messageId: string, publish: () => Promise<Accepted> | Accepted): Promise<Accepted> | Accepted {
     if (this.#isOff) return publish()
     const nowMs = performance.now()

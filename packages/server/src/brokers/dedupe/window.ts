@@ -2,20 +2,20 @@ import type { Position } from '../../ports/broker.js'
 
 /** Bounds of a {@link DedupeWindow}. */
 export interface DedupeWindowOptions {
-  /** Time for which an id is remembered. */
+  /** How long an id is remembered. */
   readonly windowMs: number
-  /** Ids that are remembered at most; the oldest go first. */
+  /** Most ids to remember; the oldest go first. */
   readonly maxIds: number
 }
 
-/** Remembers the ids of accepted messages for a time, and at most so many, with the position each was given. */
+/** Remembers ids of accepted messages and their positions, bounded in time and number. */
 export class DedupeWindow {
   readonly #windowMs: number
   readonly #maxIds: number
   readonly #positions = new Map<string, Position | undefined>()
   /**
-   * The ids in the order they came and the times they came at; those before `#head` are forgotten. Kept beside the map
-   * because taking the oldest entry out of a Map walks over every entry deleted before it.
+   * The ids in order of arrival, with `#timesMs`; those before `#head` are forgotten. A queue besides the map, because
+   * finding the oldest entry of a Map walks over all entries deleted before it.
    */
   #ids: string[] = []
   #timesMs: number[] = []
@@ -26,7 +26,7 @@ export class DedupeWindow {
     this.#maxIds = options.maxIds
   }
 
-  /** Ids that are remembered now. */
+  /** Number of remembered ids. */
   get size(): number {
     return this.#positions.size
   }
@@ -37,12 +37,12 @@ export class DedupeWindow {
     return this.#positions.has(messageId)
   }
 
-  /** The position that the message with this id was given. */
+  /** Position of the message with this id. */
   positionOf(messageId: string): Position | undefined {
     return this.#positions.get(messageId)
   }
 
-  /** Remembers an id that is not remembered yet. Cost: O(1), amortised. */
+  /** Remembers a new id. Amortised O(1). */
   remember(messageId: string, position: Position | undefined, nowMs: number): void {
     if (this.#maxIds === 0 || this.#windowMs === 0) return
     if (this.#positions.size >= this.#maxIds) this.#forgetOldest()

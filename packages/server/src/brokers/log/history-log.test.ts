@@ -88,7 +88,7 @@ describe('HistoryLog', () => {
     expect(read(log, { rewindMs: 0 }, ['k']).texts).toEqual([])
   })
 
-  it('says gap after a place, and over a time, in which it was interrupted', () => {
+  it('says gap after an offset, and over a time, in which it was interrupted', () => {
     const log = logOf(['#=100'])
     const since = (offset: number) => read(log, { since: { epoch: 'epoch', offset } }, ['k'])
     append(log, 'k', 'a')

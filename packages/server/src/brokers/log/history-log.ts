@@ -3,14 +3,14 @@ import type { InboundMessage, Position, ReadRange, ReadResult } from '../../port
 import type { HistoryOptions } from '../../ports/history-rules.js'
 import { SegmentedLog, type Wants } from './segmented-log.js'
 
-/** Whether these options ask for a log at all. */
+/** Whether these options ask for a log. */
 export function hasHistory({ history, historyMaxMessages, historyMaxBytes }: HistoryOptions): boolean {
   return !history.isEmpty && historyMaxMessages > 0 && historyMaxBytes > 0
 }
 
 /**
- * What a node keeps of a log: the newest messages, in memory. Every read is answered at once and joins live messages without a
- * gap or a duplicate. It starts anew, with another epoch, when the log of the broker does.
+ * The newest messages of a log, in memory. A read answers at once, and live messages continue from it without a gap or
+ * a duplicate. The log restarts with another epoch when the broker's log does.
  */
 export class HistoryLog {
   readonly #options: HistoryOptions
@@ -18,7 +18,7 @@ export class HistoryLog {
   readonly #now: () => number
   #epoch = ''
   #messages: SegmentedLog
-  /** Messages may be missing before this place, logged at this time or before. */
+  /** Messages may be missing at or before this offset: those logged up to `#interruptedAtMs`. */
   #completeAfter = 0
   #interruptedAtMs = 0
 
@@ -45,7 +45,7 @@ export class HistoryLog {
     return { epoch: this.#epoch, offset: this.#messages.lastOffset }
   }
 
-  /** Begins anew with nothing; what is appended stands after `offset`. */
+  /** Restarts as an empty log; the next message follows `offset`. */
   restart(epoch: string, offset = 0): void {
     this.#epoch = epoch
     this.#messages = this.#empty(offset)
@@ -54,8 +54,8 @@ export class HistoryLog {
   }
 
   /**
-   * Messages may be missing here. This takes a place in the log, so that a read says `broker-lost` after a place before it, or over
-   * the time of it, and says nothing after this place.
+   * Messages may be missing here. Takes an offset of the log: a read that covers this offset or time reports
+   * `broker-lost`, a later one does not.
    */
   interrupt(): void {
     this.#messages.skip()
@@ -63,7 +63,7 @@ export class HistoryLog {
     this.#interruptedAtMs = this.#now()
   }
 
-  /** Gives a message the next place. */
+  /** Adds a message at the next offset. */
   append(key: string, payload: Uint8Array, isBinary: boolean): Position {
     const offset = this.#messages.lastOffset + 1
     this.follow(offset, key, payload, isBinary, this.#now())
@@ -71,8 +71,8 @@ export class HistoryLog {
   }
 
   /**
-   * Takes in a message that has its place.
-   * @param offset Greater than that of any before.
+   * Adds a message at a given offset.
+   * @param offset Greater than any before.
    * @param payload Copied.
    * @param timeMs When it was logged, Unix time in milliseconds.
    */
@@ -109,15 +109,16 @@ export class HistoryLog {
     return reason === undefined ? result : { ...result, gap: reason }
   }
 
-  /** Where a read begins, and why something may be missing after that. */
+  /** The offset to read after, and why messages may be missing after it. */
   #start(range: ReadRange, patterns: readonly string[]): readonly [start: number, gap: GapReason | undefined] {
     const { since, rewindMs, last } = range
     const log = this.#messages
     let start = log.heldAfter
     let gap: GapReason | undefined
     if (since !== undefined) {
-      // Everything in this log came after a position of another epoch, and so did what an earlier log has lost. An offset
-      // that this log has not reached is not of this log, whatever it says.
+      // A position of another epoch is older than this whole log, and an earlier log may have lost messages after it.
+      // An
+      // offset beyond the end cannot belong to this log.
       if (since.epoch !== this.#epoch || since.offset > log.lastOffset) gap = 'epoch-changed'
       else if (since.offset < log.heldAfter) gap = 'history-expired'
       else {
@@ -129,19 +130,19 @@ export class HistoryLog {
       const fromMs = this.#now() - rewindMs
       const oldestGivenMs = this.#oldestGivenMs(patterns)
       const isMissed = (timeMs: number) => timeMs >= fromMs && timeMs > oldestGivenMs
-      if (isMissed(log.goneTimeMs)) gap ??= 'history-expired'
+      if (isMissed(log.droppedTimeMs)) gap ??= 'history-expired'
       if (isMissed(this.#interruptedAtMs)) gap ??= 'broker-lost'
-      start = Math.max(start, log.placeBefore(fromMs))
+      start = Math.max(start, log.offsetBefore(fromMs))
     }
     const maxMessages = since === undefined ? this.#maxMessages(patterns, last) : last
     if (maxMessages !== undefined) {
-      start = log.placeBeforeNewest(maxMessages, this.#wants(patterns), start)
+      start = log.offsetBeforeNewest(maxMessages, this.#wants(patterns), start)
     }
     const isLogged = patterns.every((pattern) => this.covers(pattern))
     return [start, gap ?? (isLogged ? undefined : 'no-history')]
   }
 
-  /** Of one key, no more than its rule says. */
+  /** For one key the limit of its rule, or `last` if that is lower. */
   #maxMessages(patterns: readonly string[], last: number | undefined): number | undefined {
     const [only = ''] = patterns
     const rule = patterns.length === 1 && isKeyPattern(only) ? this.#options.history.ruleOf(only) : undefined
@@ -149,7 +150,7 @@ export class HistoryLog {
     return last === undefined ? rule.maxMessages : Math.min(last, rule.maxMessages)
   }
 
-  /** Messages before this time are given to nobody, so that nobody misses them. */
+  /** Older messages are expired: reads never return them, so their loss is no gap. */
   #oldestGivenMs(patterns: readonly string[]): number {
     const [only = ''] = patterns
     const rule = patterns.length === 1 && isKeyPattern(only) ? this.#options.history.ruleOf(only) : undefined
@@ -157,7 +158,7 @@ export class HistoryLog {
     return maxAgeMs === undefined ? 0 : this.#now() - maxAgeMs
   }
 
-  /** @param onAged Called for a message that matches and is too old to be given. */
+  /** @param onAged Called for a matching message that is expired. */
   #wants(patterns: readonly string[], onAged?: () => void): Wants {
     const isMatch = matchedBy(patterns)
     const { history } = this.#options
@@ -182,7 +183,7 @@ function isKeyPattern(pattern: string): boolean {
   return !pattern.includes('*') && !pattern.includes('#')
 }
 
-/** Whether any of the patterns matches; asked for every message of a read, hence the short way for a pattern that is a key. */
+/** Whether any pattern matches. Called for every message of a read, so a pattern that is a key takes a fast path. */
 function matchedBy(patterns: readonly string[]): (key: string) => boolean {
   const [only] = patterns
   if (only !== undefined && patterns.length === 1) {

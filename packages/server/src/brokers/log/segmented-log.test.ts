@@ -34,12 +34,12 @@ describe('SegmentedLog', () => {
           const wanted = expected.filter(({ key }) => key === 'a')
           const isA = (key: string) => key === 'a'
           expect(log.after(0, isA, 100).messages.map(summary)).toEqual(wanted)
-          const place = log.placeBeforeNewest(3, isA, 0)
-          expect(log.after(place, isA, 100).messages.map(summary)).toEqual(wanted.slice(-3))
-          expect(log.placeBeforeNewest(100, all, 0)).toBe(held - 1)
+          const before = log.offsetBeforeNewest(3, isA, 0)
+          expect(log.after(before, isA, 100).messages.map(summary)).toEqual(wanted.slice(-3))
+          expect(log.offsetBeforeNewest(100, all, 0)).toBe(held - 1)
           // Times are one less than offsets.
           const middle = Math.max(held, Math.ceil(appended.length / 2))
-          expect(log.placeBefore(middle - 1)).toBe(Math.min(middle - 1, appended.length))
+          expect(log.offsetBefore(middle - 1)).toBe(Math.min(middle - 1, appended.length))
         },
       ),
       { numRuns: 300 },
@@ -50,8 +50,8 @@ describe('SegmentedLog', () => {
     const log = new SegmentedLog({ maxMessages: 10_000, maxBytes: 16 * 1_048_576 })
     for (let index = 0; index < 9_000; index++) log.append(index + 1, `key.${index}`, new Uint8Array(1_000), false, 0)
     expect(log.after(0, all, 10_000).messages).toHaveLength(9_000)
-    const place = log.placeBeforeNewest(5_000, all, 0)
-    expect(log.after(place, all, 10_000).messages.map(({ offset }) => offset)).toEqual(
+    const before = log.offsetBeforeNewest(5_000, all, 0)
+    expect(log.after(before, all, 10_000).messages.map(({ offset }) => offset)).toEqual(
       Array.from({ length: 5_000 }, (_, i) => i + 4_001),
     )
     expect(log.after(4_095, all, 1).messages[0]?.key).toBe('key.4095')
@@ -65,7 +65,7 @@ describe('SegmentedLog', () => {
     const second = log.after(first.endOffset, all, 2)
     expect(second).toMatchObject({ messages: [{ offset: 75 }, { offset: 90 }], endOffset: 90, isPartial: false })
     expect(log.after(74, all, 10).messages).toHaveLength(2)
-    expect(log.placeBefore(62)).toBe(61)
+    expect(log.offsetBefore(62)).toBe(61)
   })
 
   it('lets go of what is too old', () => {
@@ -73,6 +73,6 @@ describe('SegmentedLog', () => {
     for (let offset = 1; offset <= 5; offset++) log.append(offset, 'k', new Uint8Array(1), false, offset * 10)
     log.dropBefore(30)
     expect(log.after(0, all, 10).messages.map(({ offset }) => offset)).toEqual([3, 4, 5])
-    expect(log).toMatchObject({ heldAfter: 2, goneTimeMs: 20, count: 3, byteCount: 3 })
+    expect(log).toMatchObject({ heldAfter: 2, droppedTimeMs: 20, count: 3, byteCount: 3 })
   })
 })

@@ -1,8 +1,8 @@
 /** Bounds of a {@link SegmentedLog}. */
 export interface SegmentedLogOptions {
-  /** Messages that are kept. */
+  /** Most messages to keep. */
   readonly maxMessages: number
-  /** Bytes of payload that are kept, whichever limit comes first. */
+  /** Most bytes of payload to keep. */
   readonly maxBytes: number
 }
 
@@ -10,46 +10,48 @@ export interface SegmentedLogOptions {
 export interface LoggedMessage {
   readonly offset: number
   readonly key: string
-  /** A view of the log's own bytes, which are never written again: valid for as long as it is held. */
+  /** A view of the log's memory, which is never overwritten: always valid. */
   readonly payload: Uint8Array
   readonly isBinary: boolean
-  /** When it was logged, Unix time in milliseconds; never before that of the message before. */
+  /** When it was logged, Unix time in milliseconds. Never decreases from message to message. */
   readonly timeMs: number
 }
 
-/** Says whether a message is wanted. */
+/** Whether a read wants a message. */
 export type Wants = (key: string, timeMs: number) => boolean
 
-/** What {@link SegmentedLog.after} has found. */
+/** The result of {@link SegmentedLog.after}. */
 export interface LogPage {
   readonly messages: LoggedMessage[]
-  /** Place up to which they are complete. */
+  /** `messages` is complete up to this offset. */
   readonly endOffset: number
-  /** Whether the log goes on after that. */
+  /** Whether the log continues after `endOffset`. */
   readonly isPartial: boolean
 }
 
 /** Payloads share allocations of this size: an allocation per message would cost more than the rest of a publish. */
 const SEGMENT_BYTES = 1_048_576
-/** Messages of a segment, for which it has room from the start: payloads of 128 bytes fill it. */
+/** Most messages of a segment: with payloads of 128 bytes both limits are met. */
 const SEGMENT_MESSAGES = 8_192
-/** Messages that one read looks at, so that a pattern that few of them match holds nobody up: about a millisecond. */
+/**
+ * Most messages that one read looks at, about a millisecond: a pattern with few matches must not block the event loop.
+ */
 const MAX_LOOKED_AT = 50_000
 
-/** A run of messages whose payloads stand in one allocation, one after the other. Only ever appended to. */
+/** Consecutive messages whose payloads share one allocation. Append-only. */
 class Segment {
   readonly #bytes: Uint8Array
   readonly #keys = new Array<string>(SEGMENT_MESSAGES)
   readonly #offsets = new Float64Array(SEGMENT_MESSAGES)
   readonly #timesMs = new Float64Array(SEGMENT_MESSAGES)
-  /** Where each payload ends; it begins where the one before ends. */
+  /** End of each payload; the next one begins there. */
   readonly #ends = new Uint32Array(SEGMENT_MESSAGES)
   readonly #binary = new Uint8Array(SEGMENT_MESSAGES)
   #count = 0
   #usedBytes = 0
 
   constructor(capacityBytes: number) {
-    // Not filled with zeros: nobody sees more of it than what was written.
+    // Not zeroed: only written bytes are ever read.
     this.#bytes = new Uint8Array(Buffer.allocUnsafeSlow(capacityBytes).buffer)
   }
 
@@ -99,7 +101,7 @@ class Segment {
     }
   }
 
-  /** Index of the first message for which it is true; it stays true for all that come later. */
+  /** Index of the first message that `isIt` is true for. It MUST be true for all later messages too. */
   firstIndex(isIt: (index: number) => boolean): number {
     let low = 0
     let high = this.#count
@@ -117,24 +119,24 @@ class Segment {
 }
 
 /**
- * The newest messages of a log, in order, bounded in number and in bytes: offsets grow, and the oldest messages go first. Memory is
- * held in allocations of 1 MiB, freed when all their messages are gone.
+ * The newest messages of a log, in order of their offsets, bounded in number and bytes. The oldest are dropped first.
+ * Allocations of 1 MiB hold the payloads; one is freed when all its messages are dropped.
  */
 export class SegmentedLog {
   readonly #maxMessages: number
   readonly #maxBytes: number
   readonly #segmentBytes: number
   #segments: Segment[] = []
-  /** Messages of the first segment that are gone. */
-  #goneCount = 0
+  /** Dropped messages of the first segment. */
+  #droppedCount = 0
   #count = 0
   #byteCount = 0
   #heldAfter: number
   #lastOffset: number
   #lastTimeMs = 0
-  #goneTimeMs = 0
+  #droppedTimeMs = 0
 
-  /** @param startOffset Place that the first message comes after. */
+  /** @param startOffset The first message follows this offset. */
   constructor(options: SegmentedLogOptions, startOffset = 0) {
     this.#maxMessages = options.maxMessages
     this.#maxBytes = options.maxBytes
@@ -143,33 +145,33 @@ export class SegmentedLog {
     this.#lastOffset = startOffset
   }
 
-  /** Messages that are held. */
+  /** Number of messages. */
   get count(): number {
     return this.#count
   }
 
-  /** Bytes of payload that are held. */
+  /** Bytes of payload. */
   get byteCount(): number {
     return this.#byteCount
   }
 
-  /** Everything that was appended after this place is held. */
+  /** The log has everything that was appended after this offset. */
   get heldAfter(): number {
     return this.#heldAfter
   }
 
-  /** The last offset that was given to a message or skipped; the start before the first. */
+  /** The last offset that was used or skipped; at first the start offset. */
   get lastOffset(): number {
     return this.#lastOffset
   }
 
-  /** When the newest message was logged that is no longer held; 0 before there is one. */
-  get goneTimeMs(): number {
-    return this.#goneTimeMs
+  /** Log time of the newest dropped message; 0 while none was dropped. */
+  get droppedTimeMs(): number {
+    return this.#droppedTimeMs
   }
 
   /**
-   * Appends a message. One that is larger than the whole log is gone at once.
+   * Appends a message. A message larger than the whole log is dropped at once.
    * @param offset Greater than any before.
    * @param payload Copied.
    */
@@ -179,7 +181,7 @@ export class SegmentedLog {
       segment = new Segment(Math.max(this.#segmentBytes, payload.length))
       this.#segments.push(segment)
     }
-    // Clocks are set back now and then; a log is not.
+    // A clock may be set back; log times never decrease.
     if (timeMs > this.#lastTimeMs) this.#lastTimeMs = timeMs
     segment.append(offset, key, payload, isBinary, this.#lastTimeMs)
     this.#lastOffset = offset
@@ -188,18 +190,18 @@ export class SegmentedLog {
     while (this.#count > this.#maxMessages || this.#byteCount > this.#maxBytes) this.#dropOldest()
   }
 
-  /** Leaves the next offset without a message. */
+  /** Skips one offset. */
   skip(): void {
     this.#lastOffset++
   }
 
-  /** Lets go of what was logged before this time. */
+  /** Drops messages that were logged before this time. */
   dropBefore(timeMs: number): void {
-    while (this.#count > 0 && (this.#segments[0]?.timeAt(this.#goneCount) ?? timeMs) < timeMs) this.#dropOldest()
+    while (this.#count > 0 && (this.#segments[0]?.timeAt(this.#droppedCount) ?? timeMs) < timeMs) this.#dropOldest()
   }
 
   /**
-   * The messages after a place that are wanted, oldest first, `limit` of them at most.
+   * The wanted messages after an offset, oldest first, at most `limit`.
    * Cost: O(messages looked at), 50,000 at most, one call of `wants` each.
    */
   after(offset: number, wants: Wants, limit: number): LogPage {
@@ -208,7 +210,7 @@ export class SegmentedLog {
     for (let at = this.#segmentAfter(offset); at < this.#segments.length; at++) {
       const segment = this.#segments[at] as Segment
       const first = Math.max(
-        at === 0 ? this.#goneCount : 0,
+        at === 0 ? this.#droppedCount : 0,
         segment.firstIndex((index) => segment.offsetAt(index) > offset),
       )
       for (let index = first; index < segment.count; index++) {
@@ -225,39 +227,39 @@ export class SegmentedLog {
   }
 
   /**
-   * The place that the newest `count` wanted messages come after, not before `floor`.
-   * Cost: as far back as needed, one call of `wants` per message.
+   * The offset before the newest `count` wanted messages, but at least `floor`.
+   * Cost: one call of `wants` per message looked at.
    */
-  placeBeforeNewest(count: number, wants: Wants, floor: number): number {
-    let place = this.#lastOffset
+  offsetBeforeNewest(count: number, wants: Wants, floor: number): number {
+    let before = this.#lastOffset
     let leftCount = count
     for (let at = this.#segments.length - 1; at >= 0 && leftCount > 0; at--) {
       const segment = this.#segments[at] as Segment
-      const oldest = at === 0 ? this.#goneCount : 0
+      const oldest = at === 0 ? this.#droppedCount : 0
       for (let index = segment.count - 1; index >= oldest && leftCount > 0; index--) {
         const offset = segment.offsetAt(index)
-        if (offset <= floor) return Math.max(floor, place)
+        if (offset <= floor) return Math.max(floor, before)
         if (!wants(segment.keyAt(index), segment.timeAt(index))) continue
-        place = index === 0 ? this.#endOf(at - 1) : segment.offsetAt(index - 1)
+        before = index === 0 ? this.#endOf(at - 1) : segment.offsetAt(index - 1)
         leftCount--
       }
     }
-    return Math.max(floor, place)
+    return Math.max(floor, before)
   }
 
-  /** The place that everything comes after which was logged at this time or later. */
-  placeBefore(timeMs: number): number {
+  /** The offset before the first message that was logged at this time or later. */
+  offsetBefore(timeMs: number): number {
     for (let at = 0; at < this.#segments.length; at++) {
       const segment = this.#segments[at] as Segment
       const index = segment.firstIndex((index) => segment.timeAt(index) >= timeMs)
       if (index === segment.count) continue
-      const place = index === 0 ? this.#endOf(at - 1) : segment.offsetAt(index - 1)
-      return Math.max(this.#heldAfter, place)
+      const before = index === 0 ? this.#endOf(at - 1) : segment.offsetAt(index - 1)
+      return Math.max(this.#heldAfter, before)
     }
     return this.#lastOffset
   }
 
-  /** The first segment that has something after the place. */
+  /** Index of the first segment with a message after the offset. */
   #segmentAfter(offset: number): number {
     let low = 0
     let high = this.#segments.length
@@ -269,7 +271,7 @@ export class SegmentedLog {
     return low
   }
 
-  /** Offset of the last message of a segment; of the one before the first, what is held begins after. */
+  /** Offset of the last message of a segment; before the first segment, the offset that the log begins after. */
   #endOf(at: number): number {
     const segment = this.#segments[at]
     return segment === undefined ? this.#heldAfter : segment.offsetAt(segment.count - 1)
@@ -278,13 +280,13 @@ export class SegmentedLog {
   #dropOldest(): void {
     const segment = this.#segments[0]
     if (segment === undefined) return
-    this.#byteCount -= segment.byteCountAt(this.#goneCount)
-    this.#heldAfter = segment.offsetAt(this.#goneCount)
-    this.#goneTimeMs = segment.timeAt(this.#goneCount)
+    this.#byteCount -= segment.byteCountAt(this.#droppedCount)
+    this.#heldAfter = segment.offsetAt(this.#droppedCount)
+    this.#droppedTimeMs = segment.timeAt(this.#droppedCount)
     this.#count--
-    this.#goneCount++
-    if (this.#goneCount < segment.count) return
+    this.#droppedCount++
+    if (this.#droppedCount < segment.count) return
     this.#segments.shift()
-    this.#goneCount = 0
+    this.#droppedCount = 0
   }
 }

@@ -38,13 +38,10 @@ const NOTHING_ELSEWHERE: BrokerStats = {
   lostCount: 0,
 }
 
-/** 48 random bits: no position outlives a restart unnoticed, but for one in 280 million million. */
+/** 48 random bits: after a restart an old position is recognised, save one in 2.8e14. */
 const EPOCH_BYTES = 6
 
-/**
- * The embedded broker: one node, nothing to install, gone with the process. Answers synchronously, so that a publish
- * costs no promise.
- */
+/** The embedded broker: one node, nothing to install, nothing kept after the process. Answers synchronously. */
 export class MemoryBroker implements Broker {
   readonly name = 'memory'
   readonly capabilities: BrokerCapabilities

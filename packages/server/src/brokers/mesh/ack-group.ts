@@ -5,8 +5,8 @@ import { deferred } from '../../ports/deferred.js'
 export const ACCEPTED: Accepted = Object.freeze({ isDuplicate: false })
 
 /**
- * The calls of one turn that went to the same nodes share one answer. It resolves when each of these nodes has acknowledged all calls,
- * or was given up. One promise per turn costs a publisher of many messages far less than one per message.
+ * One answer for all calls of a turn that went to the same nodes. It resolves when each of these nodes has acknowledged
+ * all calls, or was given up. One promise per turn is much cheaper than one per message.
  */
 export class AckGroup {
   readonly #answer = deferred<Accepted>()
@@ -29,13 +29,13 @@ export class AckGroup {
     return this.#answer.promise
   }
 
-  /** No more calls join. */
+  /** No more calls join the group. */
   close(): void {
     this.#isOpen = false
     this.#settle()
   }
 
-  /** One of the nodes has acknowledged all calls, or was given up. */
+  /** A node has acknowledged all calls, or was given up. */
   answered(): void {
     this.waitingCount--
     this.#settle()

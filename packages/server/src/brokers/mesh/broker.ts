@@ -29,11 +29,11 @@ import { SendBatch } from './send-batch.js'
 
 /** Options of a {@link MeshBroker}; those of the same name as in {@link ServerOptions}. */
 export interface MeshBrokerOptions extends HistoryOptions {
-  /** Where other nodes reach this one; port 0 for a free one. */
+  /** Address for the other nodes; port 0 picks a free one. */
   readonly listen: MeshAddress
-  /** Where the other nodes are; this one may be among them. A name stands for all its addresses. */
+  /** Addresses of the other nodes; this node may be among them. A name stands for all its addresses. */
   readonly peers: readonly MeshAddress[]
-  /** Shared by all nodes of the mesh, and known to nobody else. */
+  /** Shared by all nodes of the mesh. Keep it secret. */
   readonly secret?: string | undefined
   readonly brokerNamespace: string
   readonly brokerTimeoutMs: number
@@ -44,11 +44,11 @@ export interface MeshBrokerOptions extends HistoryOptions {
   readonly dedupeWindowMs: number
   readonly dedupeMaxIds: number
   readonly logger: MeshLogger
-  /** Looks a name up; by default as the system does. */
+  /** Resolves a host name; default: the system's resolver. */
   readonly resolve?: ResolveHost
-  /** Interval at which names are looked up again; default 5,000. */
+  /** Interval at which names are resolved again; default 5,000. */
   readonly resolveIntervalMs?: number
-  /** Time that a lost link has to come back before both nodes tell `gap`; default 1,000. */
+  /** Time for a lost link to come back before both nodes report `gap`; default 1,000. */
   readonly relinkMs?: number
 }
 
@@ -56,44 +56,47 @@ const DEFAULT_RESOLVE_INTERVAL_MS = 5_000
 const DEFAULT_RELINK_MS = 1_000
 /** A node that stops waits this long for pending messages, or `brokerTimeoutMs` if that is shorter. */
 const MAX_DRAIN_MS = 2_000
-/** A longer message id does not travel: it is known to its own node alone. */
+/** A longer message id is not sent: only its own node knows it. */
 const MAX_MESSAGE_ID_BYTES = 255
 
 /**
- * Nodes that are linked to each other directly, over TCP, with nothing in between.
+ * Nodes that are linked directly, over TCP.
  *
- * A publish resolves when every node that wants the message has acknowledged it, or was given up. A lost link may come back within
- * `relinkMs` and goes on where it broke: nothing is missed, nothing comes twice. After that, or when a node leaves a message
- * unacknowledged for `brokerTimeoutMs`, the others give it up and go on without it. Both sides tell their listeners `gap`, then and
- * when they are linked again. So a message whose publish resolved has reached every live node that wanted it, or a gap follows there.
+ * A publish resolves when every node that wants the message has acknowledged it, or was given up. A link that comes
+ * back within `relinkMs` continues where it broke: no message is missing or duplicated. Otherwise the other nodes give
+ * the node up, as they do when it leaves a message unacknowledged for `brokerTimeoutMs`. Both sides then report `gap`
+ * to their listeners, and once more when they are linked again. So a message whose publish resolved has reached every
+ * live node that wanted it, or a gap follows on that node.
  *
- * Each node logs the messages that are published on it and those that come to it, in their order of arrival. It asks its peers for all keys that it logs,
- * whether or not somebody listens. A gap stands in its log too: a read from before it says so. Positions are good on their own node.
+ * Each node keeps its own log of the messages it publishes and receives, in order of arrival. It asks its peers for all
+ * logged keys, whether or not anyone listens. The log records gaps too: a read from before a gap reports it. A position
+ * is valid on its own node only.
  *
- * It is `up` once it listens: missing peers take nothing from its own clients. `lostCount` and the log of the server tell of them.
+ * The broker is `up` once it listens. Missing peers do not affect the node's own clients; `lostCount` and the server's
+ * log report them.
  */
 export class MeshBroker implements Broker {
   readonly name = 'mesh'
   readonly capabilities: BrokerCapabilities
   readonly #options: MeshBrokerOptions
   readonly #log: HistoryLog
-  /** Patterns that are bound. */
+  /** Bound patterns. */
   readonly #patterns = new Set<string>()
   readonly #ids: PublishIds
   readonly #keys = new KeyWriter()
   readonly #batch = new SendBatch()
   #node: MeshNode | undefined
-  /** Ids of messages that were published here, or have come. */
+  /** Ids of messages that were published or received here. */
   #knownIds: DedupeWindow
   #sink: BrokerSink | undefined
-  /** Publishes are accepted; until `stop` is called. */
+  /** Publishes are accepted: from the end of `start` until `stop`. */
   #isOpen = false
   #rejectedCount = 0
   #localCount = 0
   #receivedCount = 0
   #surplusCount = 0
   #malformedCount = 0
-  /** Of earlier starts. */
+  /** Losses of earlier starts. */
   #lostCount = 0
   #stopping: Promise<void> | undefined
 
@@ -113,12 +116,12 @@ export class MeshBroker implements Broker {
     }
   }
 
-  /** Where it listens for other nodes; `undefined` while it does not. */
+  /** Address it listens on for other nodes; `undefined` while it does not. */
   get address(): MeshAddress | undefined {
     return this.#node?.address
   }
 
-  /** Nodes that are linked now, in both directions. */
+  /** Number of nodes that are linked in both directions. */
   get linkCount(): number {
     let count = 0
     for (const peer of this.#node?.peers.all() ?? []) if (peer.link !== undefined && peer.isSettled) count++
@@ -126,7 +129,7 @@ export class MeshBroker implements Broker {
   }
 
   /**
-   * Resolves when it listens and has tried each peer once, after 2 s at the latest.
+   * Resolves when it listens and has tried each peer once, at the latest after 2 s.
    * @throws {WebMQError} `E_ADDRESS_IN_USE`, `E_ADDRESS_UNAVAILABLE`.
    */
   async start(sink: BrokerSink): Promise<void> {
@@ -191,7 +194,7 @@ export class MeshBroker implements Broker {
     if (this.#node === undefined) throw new WebMQError('E_BROKER_UNAVAILABLE', { detail: 'it is not started' })
     const { position } = this.#log
     const isForeign = range.since !== undefined && range.since.epoch !== position.epoch
-    // The log may hold messages from before a position of another node: replaying them would deliver them twice.
+    // The client may have received messages of this log on the other node: a replay would deliver them twice.
     if (isForeign && this.capabilities.history)
       return { messages: [], position, isPartial: false, gap: 'epoch-changed' }
     return this.#log.read(range, patterns)
@@ -249,7 +252,7 @@ export class MeshBroker implements Broker {
       if (!isDuplicate) this.#localCount++
       return answer
     }
-    // A duplicate goes out too: its first node may have been lost before it reached them all.
+    // A duplicate is sent too: the node that published it first may have failed before all nodes got it.
     const keyBytes = this.#keys.bytesOf(key)
     const idBytes = messageIdBytes(messageId)
     for (const { outbox } of peers) outbox.addMessage(keyBytes, payload, message.isBinary, idBytes)
@@ -271,7 +274,7 @@ export class MeshBroker implements Broker {
     return new WebMQError('E_BROKER_UNAVAILABLE', { detail })
   }
 
-  /** Resolves when all peers know. They know the patterns of the history rules from the start. */
+  /** Resolves when all peers know the change. They know the patterns of the history rules from the start. */
   #tell(pattern: string, isAdded: boolean): void | Promise<void> {
     if (this.#log.covers(pattern)) return
     const peers = [...(this.#node?.peers.all() ?? [])]
@@ -301,7 +304,7 @@ export class MeshBroker implements Broker {
     if (!isWanted && position === undefined) this.#surplusCount++
   }
 
-  /** Logs a message that is new, if its key is logged, and remembers its id. */
+  /** Logs a new message, if its key is logged, and remembers its id. */
   #record({ key, payload, isBinary }: PeerMessage, messageId: string | undefined, nowMs: number): Position | undefined {
     const position = this.#log.logs(key) ? this.#log.append(key, payload, isBinary) : undefined
     if (messageId !== undefined) this.#knownIds.remember(messageId, position, nowMs)
@@ -318,14 +321,14 @@ export class MeshBroker implements Broker {
   }
 }
 
-/** The id as it travels; `undefined` when it is too long. */
+/** The id in UTF-8; `undefined` when it is too long to be sent. */
 function messageIdBytes(messageId: string | undefined): Uint8Array | undefined {
   if (messageId === undefined) return undefined
   const bytes = Buffer.from(messageId)
   return bytes.length <= MAX_MESSAGE_ID_BYTES ? bytes : undefined
 }
 
-/** Makes a node of a mesh; it does nothing yet. */
+/** Creates a node of a mesh; `start` it. */
 export function createMeshBroker(options: MeshBrokerOptions): MeshBroker {
   return new MeshBroker(options)
 }

@@ -5,7 +5,7 @@ import { type Hello, MAX_HANDSHAKE_FRAME_BYTES } from './hello.js'
 import type { MeshLogger, Peers } from './peers.js'
 import { Wire } from './wire.js'
 
-/** Where a node of the mesh may be reached. */
+/** Address of a node of the mesh. */
 export interface MeshAddress {
   /** An IP address or a name, without brackets. */
   readonly host: string
@@ -19,30 +19,30 @@ export interface DialerContext {
   readonly logger: MeshLogger
   /** From the first packet until the other node is authenticated. */
   readonly handshakeTimeoutMs: number
-  /** Takes a connection whose other end is authenticated. */
+  /** Takes over an authenticated connection. */
   admit(wire: Wire, hello: Hello, isDialled: true): void
-  /** An attempt has ended; `isTried` may have changed. */
+  /** An attempt has ended: `isTried` may have changed. */
   tried(): void
 }
 
 const BACKOFF = { baseMs: 100, maxMs: 5_000 }
-/** How often it is looked whether a node that is linked over another connection still is. */
+/** Interval for checking that a node is still linked over another connection. */
 const RECHECK_MS = 1_000
 
-/** Sees to it that the node at one address is linked, as long as it is there. */
+/** Keeps the node at one address linked. */
 export class Dialer {
   readonly address: MeshAddress
   readonly #name: string
   readonly #context: DialerContext
   #wire: Wire | undefined
   #timer: NodeJS.Timeout | undefined
-  /** Whether the connection is no longer the dialer's to close. */
+  /** Whether someone else now owns the connection. */
   #isHandedOver = false
   #isStopped = false
   #failedCount = 0
   #hasEnded = false
   #isSelf = false
-  /** Of the node that has answered here last. */
+  /** Id of the node that answered last at this address. */
   #nodeId: string | undefined
   #lastFailure: string | undefined
 
@@ -52,13 +52,13 @@ export class Dialer {
     this.#context = context
   }
 
-  /** Whether the address was tried, and its node is linked in both directions if that is possible now. */
+  /** Whether an attempt has ended, and the node is either linked in both directions or not linked at all. */
   get isTried(): boolean {
     const peer = this.#nodeId === undefined ? undefined : this.#context.peers.get(this.#nodeId)
     return peer?.isSettled === true || (this.#hasEnded && peer?.link === undefined)
   }
 
-  /** Dials now, unless it does already, the node is linked, or is this one. */
+  /** Dials now, unless an attempt is running, the node is linked, or the address is this node's own. */
   dial(): void {
     if (this.#isStopped || this.#isSelf || this.#wire !== undefined) return
     clearTimeout(this.#timer)
@@ -84,14 +84,14 @@ export class Dialer {
     })
   }
 
-  /** The node has lost its link: dials soon if it was the one that answers here. */
+  /** A node has lost its link: dials soon if it is the node at this address. */
   unlinked(nodeId: string): void {
     if (nodeId !== this.#nodeId || this.#wire !== undefined) return
     this.#failedCount = 0
     this.#wait(fullJitterMs(1, BACKOFF))
   }
 
-  /** Dials no more. A link that it has made stays. */
+  /** Stops dialling. Existing links stay. */
   stop(): void {
     this.#isStopped = true
     clearTimeout(this.#timer)
@@ -110,7 +110,7 @@ export class Dialer {
     if (this.#isLinked) this.#failedCount = 0
   }
 
-  /** A reason is worth one warning, not one for every attempt. */
+  /** Warns once per reason, not once per attempt. */
   #failed(cause: Error): void {
     const { logger } = this.#context
     const level = cause.message === this.#lastFailure ? 'debug' : 'warn'

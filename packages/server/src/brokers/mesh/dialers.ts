@@ -5,18 +5,18 @@ import { Dialer, type DialerContext, type MeshAddress, nameOf } from './dialer.j
 /** All addresses of a name, IPv4 and IPv6. */
 export type ResolveHost = (host: string) => Promise<readonly string[]>
 
-/** How peers are found. */
+/** What {@link Dialers} work with. */
 export interface DialersOptions extends DialerContext {
   readonly peerAddresses: readonly MeshAddress[]
   readonly resolve: ResolveHost
-  /** Interval at which names are looked up again. */
+  /** Interval at which names are resolved again. */
   readonly resolveIntervalMs: number
 }
 
-/** Of a name; more than a mesh has nodes. */
+/** Most addresses per name; a mesh has fewer nodes. */
 const MAX_ADDRESSES = 256
 
-/** One {@link Dialer} for every address that the peers' names stand for now. */
+/** One {@link Dialer} per address that the peers' names currently resolve to. */
 export class Dialers {
   readonly #options: DialersOptions
   readonly #dialers = new Map<string, Dialer>()
@@ -29,7 +29,7 @@ export class Dialers {
     this.#options = options
   }
 
-  /** Whether every address was tried; see {@link Dialer.isTried}. */
+  /** Whether every address was tried. */
   get areTried(): boolean {
     return this.#isResolved && [...this.#dialers.values()].every(({ isTried }) => isTried)
   }
@@ -54,7 +54,7 @@ export class Dialers {
     const { peerAddresses, resolveIntervalMs } = this.#options
     const lists = await Promise.all(peerAddresses.map((address) => this.#addressesOf(address)))
     if (this.#isStopped) return
-    // What could not be looked up stays as it was.
+    // If a name could not be resolved, the addresses known so far stay.
     const isComplete = !lists.includes(undefined)
     this.#dial(
       lists.flatMap((list) => list ?? []),

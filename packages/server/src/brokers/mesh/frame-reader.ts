@@ -3,21 +3,20 @@ import { FRAME_HEAD_BYTES } from './frames.js'
 const LENGTH_BYTES = 4
 
 /**
- * Gets one whole frame: its type, and where its body lies.
- * @param bytes Lent for the time of the call.
+ * Receives one whole frame: its type, and where its body begins and ends.
+ * @param bytes Valid until the call returns.
  */
 export type OnFrame = (type: number, bytes: Buffer, start: number, end: number) => void
 
 /**
- * Finds frames in what comes from a socket. They are read where they lie; only one that is spread over several chunks is
- * put together in memory of its own.
+ * Finds frames in the chunks of a socket. Frames are read in place; only a frame that spans several chunks is copied.
  */
 export class FrameReader {
-  /** Bytes of the largest frame that is taken, its type included; a stranger gets no memory for what it merely announces. */
+  /** Largest allowed frame, type included. Unauthenticated peers cannot make the node allocate more. */
   maxFrameBytes: number
   readonly #onFrame: OnFrame
   #isStopped = false
-  /** The begin of a frame that is not complete, or of its length. */
+  /** Beginning of an incomplete frame, or of its length. */
   #partial: Buffer | undefined
   #filled = 0
 
@@ -26,14 +25,14 @@ export class FrameReader {
     this.#onFrame = onFrame
   }
 
-  /** Reads no further, not even in the chunk at hand. */
+  /** Stops at once, even within the current chunk. */
   stop(): void {
     this.#isStopped = true
     this.#partial = undefined
   }
 
   /**
-   * Hands on every frame that is complete.
+   * Hands on every complete frame.
    * @throws {RangeError} when a frame is empty, or larger than allowed.
    */
   push(chunk: Buffer): void {
@@ -50,7 +49,7 @@ export class FrameReader {
     if (!this.#isStopped && at < length) this.#keep(chunk, at)
   }
 
-  /** Adds to the frame that was not complete; returns where the next one begins. */
+  /** Completes the partial frame; returns where the next frame begins. */
   #complete(chunk: Buffer): number {
     let taken = 0
     while (this.#partial !== undefined && !this.#isStopped) {
@@ -71,7 +70,7 @@ export class FrameReader {
     return taken
   }
 
-  /** Keeps the begin of a frame until the rest of it comes. */
+  /** Keeps the beginning of a frame until the rest arrives. */
   #keep(chunk: Buffer, at: number): void {
     const rest = chunk.length - at
     const size = rest < LENGTH_BYTES ? LENGTH_BYTES : LENGTH_BYTES + this.#lengthAt(chunk, at)

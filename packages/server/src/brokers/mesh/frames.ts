@@ -1,42 +1,45 @@
-/** Version of what nodes say to each other; nodes of different versions do not link. */
+/** Version of the protocol between nodes. Nodes of different versions do not link. */
 export const MESH_VERSION = 3
 
 /**
- * A frame is its length (4 bytes, little endian, of what follows), its type (1 byte), and a body. Both sides count the frames from
- * 16 to 31: the number of a frame is its place in the stream from one node to another, and is never sent.
+ * A frame is its length (4 bytes, little endian, of the rest), its type (1 byte), and a body. Both sides count frames
+ * of the types 16 to 31. A frame's sequence number is its index in the stream between two nodes; it is never sent.
  */
 export const FRAME = {
   /** The sender's identity, and a nonce. */
   hello: 1,
-  /** Knowledge of the secret, over both hellos. */
+  /** Proof that the sender knows the secret, computed over both hellos. */
   proof: 2,
-  /** A reason why there is no link; see {@link REFUSAL}. */
+  /** The sender refuses a link, for a reason of {@link REFUSAL}. */
   refuse: 3,
-  /** From the node with the lower id: use this connection as the link from now on. */
+  /** From the node with the lower id: this connection is the link from now on. */
   start: 4,
-  /** The answer of the other node. */
+  /** The other node's answer to `start`. */
   started: 5,
 
-  /** A message with a payload in text. */
+  /** A message with a text payload. */
   text: 16,
   binary: 17,
-  /** The same with a message id. */
+  /** As above, with a message id. */
   textWithId: 18,
   binaryWithId: 19,
-  /** The sender wants what matches this pattern. */
+  /** The sender wants messages that match this pattern. */
   add: 20,
   remove: 21,
-  /** The sender has told all patterns that it had when the stream began. */
+  /** The sender has sent all patterns that it had when the stream began. */
   ready: 22,
-  /** The receiver's patterns are known: from now on it is sent what matches. One byte: 1 if the sender has accepted messages before. */
+  /**
+   * The sender knows the receiver's patterns and sends matching messages from now on. One byte: 1 if it accepted
+   * messages before.
+   */
   live: 23,
 
-  /** Counted frames up to this number have been taken in. */
+  /** The sender has received all counted frames up to this number. */
   ack: 32,
-  /** Answered with `pong`. */
+  /** The receiver answers with `pong`. */
   ping: 33,
   pong: 34,
-  /** The sender leaves; nothing follows. One byte: 1 if it has accepted messages without knowing the receiver's patterns. */
+  /** The sender leaves; its last frame. One byte: 1 if it accepted messages without knowing the receiver's patterns. */
   goodbye: 35,
 } as const
 
@@ -51,7 +54,7 @@ export function isCounted(type: number): boolean {
   return type >= FIRST_COUNTED && type <= LAST_COUNTED
 }
 
-/** Why a node refuses a link, as a number and in words. */
+/** Numbers of the reasons to refuse a link. */
 export const REFUSAL = {
   version: 1,
   namespace: 2,
@@ -63,7 +66,7 @@ export const REFUSAL = {
 /** A reason of {@link REFUSAL}. */
 export type Refusal = keyof typeof REFUSAL
 
-/** What a refusal means, for the log. */
+/** The reasons as text, for the server's log. */
 export const REFUSAL_TEXTS: Readonly<Record<Refusal, string>> = {
   version: `it speaks another version of the mesh protocol than ${MESH_VERSION}`,
   namespace: 'it belongs to another namespace (brokerNamespace)',
@@ -72,12 +75,12 @@ export const REFUSAL_TEXTS: Readonly<Record<Refusal, string>> = {
   busy: 'it has as many links as it may',
 }
 
-/** The reason that a number stands for; `undefined` for one of a later version. */
+/** The reason with this number; `undefined` for a reason of a later version. */
 export function refusalOf(code: number): Refusal | undefined {
   return (Object.keys(REFUSAL) as Refusal[]).find((reason) => REFUSAL[reason] === code)
 }
 
-/** A whole frame of a body. */
+/** Encodes a frame. */
 export function encodeFrame(type: number, body: Uint8Array = EMPTY): Buffer {
   const frame = Buffer.allocUnsafe(FRAME_HEAD_BYTES + body.length)
   frame.writeUInt32LE(1 + body.length, 0)

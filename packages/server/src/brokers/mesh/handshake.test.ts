@@ -28,7 +28,7 @@ function shake(socket: Socket, role: Role, identity: Identity, timeoutMs = TIMEO
 }
 
 /** Two ends of a TCP connection, and all that either end reads. */
-async function socketPair(): Promise<{ dialer: Socket; acceptor: Socket; heard: Record<Role, Buffer[]> }> {
+async function socketPair(): Promise<{ dialer: Socket; acceptor: Socket; received: Record<Role, Buffer[]> }> {
   const server = createServer()
   await once(server.listen(0, '127.0.0.1'), 'listening')
   const dialer = connect((server.address() as AddressInfo).port, '127.0.0.1')
@@ -38,19 +38,19 @@ async function socketPair(): Promise<{ dialer: Socket; acceptor: Socket; heard: 
     acceptor.destroy()
     server.close()
   })
-  const heard: Record<Role, Buffer[]> = { dialer: [], acceptor: [] }
+  const received: Record<Role, Buffer[]> = { dialer: [], acceptor: [] }
   for (const [role, socket] of Object.entries({ dialer, acceptor }) as [Role, Socket][]) {
     socket.on('error', () => undefined)
-    socket.on('data', (chunk: Buffer) => heard[role].push(Buffer.from(chunk)))
+    socket.on('data', (chunk: Buffer) => received[role].push(Buffer.from(chunk)))
   }
-  return { dialer, acceptor, heard }
+  return { dialer, acceptor, received }
 }
 
 async function shakeBoth(dialing: Identity, accepting: Identity) {
   const pair = await socketPair()
   const acceptorOutcome = shake(pair.acceptor, 'acceptor', accepting)
   const [dialer, acceptor] = await Promise.all([shake(pair.dialer, 'dialer', dialing), acceptorOutcome])
-  return { dialer, acceptor, heard: pair.heard }
+  return { dialer, acceptor, received: pair.received }
 }
 
 describe('the handshake of a mesh', () => {
@@ -84,8 +84,8 @@ describe('the handshake of a mesh', () => {
   it('never sends the secret, nor the same bytes twice', async () => {
     const all: string[] = []
     for (let round = 0; round < 2; round++) {
-      const { heard } = await shakeBoth(A, B)
-      const bytes = Buffer.concat([...heard.dialer, ...heard.acceptor])
+      const { received } = await shakeBoth(A, B)
+      const bytes = Buffer.concat([...received.dialer, ...received.acceptor])
       expect(bytes.includes(A.secret)).toBe(false)
       all.push(bytes.toString('hex'))
     }
@@ -93,13 +93,13 @@ describe('the handshake of a mesh', () => {
   })
 
   it('tells an acceptor that a stranger has dialled nothing but its hello', async () => {
-    const { dialer, acceptor, heard } = await socketPair()
+    const { dialer, acceptor, received } = await socketPair()
     const outcome = shake(acceptor, 'acceptor', A)
     dialer.write(encodeFrame(FRAME.hello, encodeHello(B, new Uint8Array(NONCE_BYTES))))
     dialer.write(encodeFrame(FRAME.proof, new Uint8Array(32)))
     expect(await outcome).toMatchObject({ refusal: 'secret' })
     await once(dialer, 'close')
-    const types = frameTypes(Buffer.concat(heard.dialer))
+    const types = frameTypes(Buffer.concat(received.dialer))
     expect(types).toEqual([FRAME.hello, FRAME.refuse])
   })
 
@@ -107,15 +107,15 @@ describe('the handshake of a mesh', () => {
     const recorded = await shakeBoth(A, B)
     const { dialer, acceptor } = await socketPair()
     const outcome = shake(acceptor, 'acceptor', B)
-    dialer.write(Buffer.concat(recorded.heard.acceptor))
+    dialer.write(Buffer.concat(recorded.received.acceptor))
     expect(await outcome).toMatchObject({ refusal: 'secret' })
   })
 
   it('does not take its own proof back', async () => {
-    const { dialer, acceptor, heard } = await socketPair()
+    const { dialer, acceptor, received } = await socketPair()
     const outcome = shake(dialer, 'dialer', A)
     acceptor.write(encodeFrame(FRAME.hello, encodeHello(B, new Uint8Array(NONCE_BYTES))))
-    const sent = () => Buffer.concat(heard.acceptor)
+    const sent = () => Buffer.concat(received.acceptor)
     await vi.waitFor(() => expect(frameTypes(sent())).toEqual([FRAME.hello, FRAME.proof]))
     acceptor.write(sent().subarray(4 + sent().readUInt32LE(0)))
     expect(await outcome).toMatchObject({ refusal: 'secret' })
@@ -127,14 +127,14 @@ describe('the handshake of a mesh', () => {
       [MESH_VERSION + 1, 100],
       [MESH_VERSION - 1, 0],
     ] as const) {
-      const { dialer, acceptor, heard } = await socketPair()
+      const { dialer, acceptor, received } = await socketPair()
       const outcome = shake(acceptor, 'acceptor', A)
       const hello = Buffer.concat([encodeHello(B, new Uint8Array(NONCE_BYTES)), Buffer.alloc(more)])
       hello.writeUInt16LE(version, 10)
       dialer.write(encodeFrame(FRAME.hello, hello))
       expect(await outcome).toMatchObject({ refusal: 'version' })
       await once(dialer, 'close')
-      expect(Buffer.concat(heard.dialer)).toEqual(encodeFrame(FRAME.refuse, Uint8Array.of(REFUSAL.version)))
+      expect(Buffer.concat(received.dialer)).toEqual(encodeFrame(FRAME.refuse, Uint8Array.of(REFUSAL.version)))
     }
   })
 

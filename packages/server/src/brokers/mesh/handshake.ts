@@ -4,29 +4,32 @@ import { encodeFrame, FRAME, REFUSAL, REFUSAL_TEXTS, type Refusal, refusalOf } f
 import { decodeHello, encodeHello, type Hello, isProof, NONCE_BYTES, proofOf, type Role } from './hello.js'
 import type { Wire, WireHandler } from './wire.js'
 
-/** Who this node is, and what it shares with the others. */
+/** This node's hello, and the secret of the mesh. */
 export interface Identity extends Hello {
-  /** Empty when there is none, which both sides must agree on. */
+  /** Empty for a mesh without a secret; both sides must agree. */
   readonly secret: string
 }
 
 /** How a handshake ends. */
 export interface HandshakeEvents {
   /**
-   * Asked when a dialer knows who has answered, before it proves anything; absent: yes. If not, the connection is closed and nothing is told:
-   * the other node has not taken it for one yet.
+   * Called on the dialer when it knows the other node, before it proves itself. `false` closes the connection without
+   * an event. Default: true.
    */
   isWanted?(hello: Hello): boolean
-  /** The other node knows the secret; the wire is handed over, without a handler. */
+  /** The other node knows the secret. The wire is handed over without a handler. */
   authenticated(wire: Wire, hello: Hello): void
-  /** There will be no link; the wire is closed. `E_BROKER_REFUSED` when one side refused the other; else it was lost, or is no mesh. */
+  /**
+   * No link; the wire is closed. `E_BROKER_REFUSED` when one side refused the other. Otherwise the connection was lost,
+   * or the other end is not a mesh.
+   */
   failed(cause: Error, refusal?: Refusal): void
 }
 
 /**
  * Finds out whether the other end of a connection belongs to the mesh.
  *
- * The one that has dialled speaks first, and proves first: who merely connects learns nothing that the secret went into.
+ * The dialer sends its hello and its proof first: a stranger that connects never receives a value made from the secret.
  */
 export class Handshake implements WireHandler {
   readonly #wire: Wire

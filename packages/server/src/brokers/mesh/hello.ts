@@ -3,23 +3,25 @@ import type { HistoryOptions } from '../../ports/history-rules.js'
 import { hasHistory } from '../log/history-log.js'
 import { MESH_VERSION } from './frames.js'
 
-/** Says that the other side is a mesh of WebMQ, of any version: it stands before the version. */
+/** Identifies a WebMQ mesh of any version: it precedes the version. */
 const MAGIC = Buffer.from('webmq.mesh')
 const VERSION_AT = MAGIC.length
 const NODE_ID_AT = VERSION_AT + 2
-/** Characters of a node's id. */
+/** Characters of a node id. */
 export const NODE_ID_CHARS = 16
 const NONCE_AT = NODE_ID_AT + NODE_ID_CHARS
-/** Bytes of a nonce: as many as the hash that it goes into. */
+/** Bytes of a nonce: as many as those of the hash it goes into. */
 export const NONCE_BYTES = 32
 const RULES_HASH_AT = NONCE_AT + NONCE_BYTES
 const RULES_HASH_CHARS = 16
 const NAMESPACE_AT = RULES_HASH_AT + RULES_HASH_CHARS
 
-/** Frames before a link is authenticated are not larger than this: room for the hello of a later version, to be told that it is one. */
+/**
+ * Largest frame before authentication. Leaves room for a longer hello of a later version, to recognise that version.
+ */
 export const MAX_HANDSHAKE_FRAME_BYTES = 512
 
-/** What a node says of itself. */
+/** How a node introduces itself. */
 export interface Hello {
   /** 16 characters of `[0-9a-f]`, different for every start of every node. */
   readonly nodeId: string
@@ -40,7 +42,7 @@ export function encodeHello({ nodeId, namespace, rulesHash }: Hello, nonce: Uint
   return body
 }
 
-/** What a `hello` says; `version` when it is of another version, `undefined` when it is no hello at all. */
+/** Decodes a `hello`: `version` if it is of another version, `undefined` if it is no hello. */
 export function decodeHello(body: Buffer): Hello | 'version' | undefined {
   if (body.length < NODE_ID_AT || MAGIC.compare(body, 0, VERSION_AT) !== 0) return undefined
   if (body.readUInt16LE(VERSION_AT) !== MESH_VERSION) return 'version'
@@ -54,7 +56,7 @@ export function decodeHello(body: Buffer): Hello | 'version' | undefined {
   }
 }
 
-/** Stands for the history rules of a node: 16 characters of ASCII. */
+/** A hash of a node's history rules: 16 ASCII characters. */
 export function rulesHashOf(options: HistoryOptions): string {
   if (!hasHistory(options)) return '-'.repeat(RULES_HASH_CHARS)
   return createHash('sha256').update(options.history.patterns.join('\n')).digest('base64').slice(0, RULES_HASH_CHARS)
@@ -64,8 +66,8 @@ export function rulesHashOf(options: HistoryOptions): string {
 export type Role = 'dialer' | 'acceptor'
 
 /**
- * Proves to know the secret without telling it. Both hellos, each with a fresh nonce, go in: a proof is good for this connection
- * alone; and the role, so that it cannot be sent back to the one who made it.
+ * Proves knowledge of the secret without sending it. It covers both hellos, each with a fresh nonce, so it is valid for
+ * one connection. It covers the role, so it cannot be reflected to its sender.
  */
 export function proofOf(secret: string, role: Role, dialerHello: Uint8Array, acceptorHello: Uint8Array): Buffer {
   return createHmac('sha256', secret)
@@ -76,7 +78,7 @@ export function proofOf(secret: string, role: Role, dialerHello: Uint8Array, acc
     .digest()
 }
 
-/** Takes the same time wherever they differ. */
+/** Compares in constant time. */
 export function isProof(given: Uint8Array, expected: Buffer): boolean {
   return given.length === expected.length && timingSafeEqual(given, expected)
 }

@@ -1,17 +1,17 @@
 import { isKey } from 'webmq-client/protocol'
 
-/** Keys whose bytes are remembered; one more begins anew. */
+/** Most cached keys; one more clears the cache. */
 const MAX_WRITTEN_KEYS = 4_096
-/** Places for keys that were read; a power of two. */
-const READ_PLACES = 1_024
+/** Cache slots for keys that were read; a power of two. */
+const READ_SLOTS = 1_024
 
-/** Turns keys into bytes; those that were seen lately are looked up. */
+/** Encodes keys; recent ones come from a cache. */
 export class KeyWriter {
   #known = new Map<string, Uint8Array>()
   #lastKey: string | undefined
   #lastBytes: Uint8Array = new Uint8Array(0)
 
-  /** The key in UTF-8; shared, not to be changed. */
+  /** The key in UTF-8. The array is shared: do not change it. */
   bytesOf(key: string): Uint8Array {
     if (key === this.#lastKey) return this.#lastBytes
     let bytes = this.#known.get(key)
@@ -28,24 +28,24 @@ export class KeyWriter {
 
 interface ReadKey {
   readonly bytes: Uint8Array
-  /** `undefined` when the bytes are no key. */
+  /** `undefined` if the bytes are not a key. */
   readonly key: string | undefined
 }
 
-/** Turns bytes into keys; those that were seen lately are compared, not decoded and checked again. */
+/** Decodes keys; recent ones are compared with a cache instead of decoded and checked again. */
 export class KeyReader {
-  readonly #places = new Array<ReadKey | undefined>(READ_PLACES).fill(undefined)
+  readonly #slots = new Array<ReadKey | undefined>(READ_SLOTS).fill(undefined)
 
-  /** The key, or `undefined` when the bytes are none. */
+  /** The key; `undefined` if the bytes are not a key. */
   keyOf(bytes: Uint8Array, start: number, end: number): string | undefined {
-    // FNV-1a; whoever makes keys collide makes them dearer to read, no more.
+    // FNV-1a. Keys that are made to collide cost a decode each, nothing more.
     let hash = 0x811c9dc5
     for (let index = start; index < end; index++) hash = Math.imul(hash ^ (bytes[index] as number), 0x01000193)
-    const place = (hash ^ (hash >>> 15)) & (READ_PLACES - 1)
-    const known = this.#places[place]
+    const slot = (hash ^ (hash >>> 15)) & (READ_SLOTS - 1)
+    const known = this.#slots[slot]
     if (known !== undefined && isSame(known.bytes, bytes, start, end)) return known.key
     const read = readKey(new Uint8Array(bytes.subarray(start, end)))
-    this.#places[place] = read
+    this.#slots[slot] = read
     return read.key
   }
 }
@@ -64,7 +64,7 @@ function readKey(bytes: Uint8Array): ReadKey {
     const key = decoder.decode(bytes)
     return { bytes, key: isKey(key) ? key : undefined }
   } catch {
-    // The one reason to throw is that they are not UTF-8.
+    // It throws only for bytes that are not UTF-8.
     return { bytes, key: undefined }
   }
 }

@@ -11,24 +11,24 @@ export interface LinkElectionContext {
   readonly nodeId: string
   readonly peers: Peers
   readonly logger: MeshLogger
-  /** Time that the other node has to start a link, or to follow. */
+  /** Time for the other node to start a link, or to answer a start. */
   readonly timeoutMs: number
 }
 
 /**
  * Decides which of the authenticated connections between two nodes is their link.
  *
- * The node with the lower id, the leader, decides alone: it starts a link, and the other node follows. While the leader has a link it
- * drops connections that it has dialled itself. It takes a connection that the follower has dialled: the follower proves itself only
- * while it has no link, so the old link is dead at its end. Starts carry growing numbers: the follower knows which of two is later, in
- * whatever order they arrive.
+ * The node with the lower id is the leader: it starts a link, and the other node, the follower, accepts it. While the
+ * leader has a link, it drops connections that it dialled itself. It accepts connections that the follower dialled: a
+ * follower authenticates only while it has no link, so the old link is dead at its end. Each start carries a
+ * generation, so the follower knows which of two starts is later, whatever their order of arrival.
  */
 export class LinkElection {
   readonly #context: LinkElectionContext
   #generation = 0
-  /** Ends each connection that may become a link. */
+  /** One function per connection that may become a link: ends it. */
   readonly #underWay = new Set<() => void>()
-  /** The same for those that this node has started, at most one per node. */
+  /** The same for connections that this node has started, at most one per node. */
   readonly #starting = new Map<string, () => void>()
 
   constructor(context: LinkElectionContext) {
@@ -61,7 +61,7 @@ export class LinkElection {
     const { peers } = this.#context
     this.#starting.get(hello.nodeId)?.()
     const known = peers.get(hello.nodeId)
-    // Closed when the other node has followed: it would take an earlier end for a lost link.
+    // Closed after the follower has accepted: it would take an earlier close for a lost link.
     const replaced = known === undefined ? undefined : peers.detach(known)
     const streamId = known?.streamId ?? randomBytes(STREAM_ID_BYTES).toString('hex')
     const generation = ++this.#generation
@@ -104,8 +104,9 @@ export class LinkElection {
   }
 
   /**
-   * Calls `next` with the body of the one frame that may come now. Returns what closes the connection instead.
-   * @param replaced Closed when either has happened.
+   * Waits for one frame of the expected type, then calls `next` with its body. Returns a function that closes the
+   * connection instead.
+   * @param replaced Closed in either case.
    */
   #await(wire: Wire, replaced: Wire | undefined, expected: number, next: (body: Buffer) => void): () => void {
     const { logger, timeoutMs } = this.#context

@@ -6,7 +6,7 @@ import type { Peer } from './peer.js'
 import { decodeSequence, encodeSequence } from './start-frames.js'
 import type { Wire, WireHandler } from './wire.js'
 
-/** A message of a peer. */
+/** A message from a peer. */
 export interface PeerMessage {
   readonly key: string
   /** Valid until the call returns. */
@@ -14,28 +14,28 @@ export interface PeerMessage {
   readonly isBinary: boolean
 }
 
-/** What a link tells. */
+/** What a link reports. */
 export interface LinkEvents {
   message(message: PeerMessage, messageId: string | undefined): void
-  /** A message without a valid key has come; it was dropped. */
+  /** A message without a valid key was dropped. */
   malformed(): void
-  /** The link has something to send at the end of the turn. */
+  /** The link has frames to send at the end of the turn. */
   dirty(peer: Peer): void
-  /** The peer has told all its patterns. */
+  /** The peer has sent all its patterns. */
   ready(peer: Peer): void
-  /** The peer knows the patterns of this node. @param mayHaveMissed It has accepted messages before. */
+  /** The peer knows the patterns of this node. @param mayHaveMissed It accepted messages before that. */
   live(peer: Peer, mayHaveMissed: boolean): void
-  /** The peer leaves. @param mayHaveMissed It has accepted messages without knowing the patterns of this node. */
+  /** The peer leaves. @param mayHaveMissed It accepted messages without knowing the patterns of this node. */
   goodbye(peer: Peer, mayHaveMissed: boolean): void
   /** The connection was lost without a goodbye. */
   lost(peer: Peer, cause: Error): void
 }
 
 const NO_BODY = new Uint8Array(0)
-/** While bytes come, a node shows this often that it is alive. */
+/** While bytes arrive, a node sends something at least this often, to show that it is alive. */
 const MAX_QUIET_MS = 100
 
-/** The connection that carries the streams of a {@link Peer} for now. */
+/** The connection that currently carries the streams of a {@link Peer}. */
 export class Link implements WireHandler {
   readonly wire: Wire
   readonly #peer: Peer
@@ -43,7 +43,7 @@ export class Link implements WireHandler {
   readonly #keys = new KeyReader()
   readonly #liveness: Liveness
   #isAckDue = false
-  /** A write is under way; frames that are added meanwhile go out with the next one. */
+  /** A write is pending; frames that are added now go out with the next write. */
   #isBusy = false
   #sentAtMs = performance.now()
 
@@ -61,7 +61,7 @@ export class Link implements WireHandler {
 
   received(): void {
     this.#liveness.alive()
-    // The ping of a peer may be queued behind a large frame: it must not take the wait for silence.
+    // The peer's ping may be queued behind a large frame. It must not mistake that delay for silence.
     if (performance.now() - this.#sentAtMs >= MAX_QUIET_MS) this.#send(FRAME.pong)
   }
 
@@ -117,12 +117,12 @@ export class Link implements WireHandler {
     this.#events.lost(this.#peer, cause)
   }
 
-  /** The link carries the streams no more; its connection is closed by the caller. */
+  /** The link no longer carries the streams. The caller closes the connection. */
   stop(): void {
     this.#liveness.stop()
   }
 
-  /** Writes pending frames, unless a write is under way: it then goes out after that. */
+  /** Writes pending frames, after the current write if there is one. */
   flush(): void {
     if (this.#isBusy || this.wire.isClosed) return
     const { outbox } = this.#peer
@@ -142,7 +142,7 @@ export class Link implements WireHandler {
     })
   }
 
-  /** Says, after all that is pending, that this node leaves. @param mayHaveMissed See {@link LinkEvents.goodbye}. */
+  /** Sends a goodbye behind all pending frames. @param mayHaveMissed See {@link LinkEvents.goodbye}. */
   leave(mayHaveMissed: boolean): void {
     this.#peer.outbox.add(FRAME.goodbye, Uint8Array.of(mayHaveMissed ? 1 : 0))
     this.flush()

@@ -1,5 +1,6 @@
 import { createServer, type Socket } from 'node:net'
 import { WebMQError } from 'webmq-client/protocol'
+import { deferred } from '../../ports/deferred.js'
 import { type MeshAddress, nameOf } from './dialer.js'
 import type { Refusal } from './frames.js'
 import { Handshake, type Identity } from './handshake.js'
@@ -12,16 +13,16 @@ export interface ListenerContext {
   readonly identity: Identity
   readonly logger: MeshLogger
   readonly handshakeTimeoutMs: number
-  /** Takes a connection whose other end is authenticated. */
+  /** Takes over an authenticated connection. */
   admit(wire: Wire, hello: Hello, isDialled: false): void
 }
 
-/** Connections of strangers at once. One more ends the oldest: a node of ours needs milliseconds, one that stalls loses its place. */
+/** Most unauthenticated connections. One more ends the oldest: a real node authenticates within milliseconds. */
 const MAX_STRANGERS = 64
-/** Strangers are warned of once in this time; whoever tries again and again does not fill the log. */
+/** At most one warning about strangers per interval, so that repeated attempts do not fill the log. */
 const WARN_INTERVAL_MS = 10_000
 
-/** Takes connections of other nodes. */
+/** Accepts connections from other nodes. */
 export class Listener {
   readonly #context: ListenerContext
   readonly #server = createServer((socket) => this.#accept(socket))
@@ -34,26 +35,28 @@ export class Listener {
   }
 
   /**
-   * Resolves to where it listens.
+   * Resolves to the address it listens on.
    * @throws {WebMQError} `E_ADDRESS_IN_USE`, `E_ADDRESS_UNAVAILABLE`.
    */
   start(address: MeshAddress): Promise<MeshAddress> {
-    return new Promise((resolve, reject) => {
-      this.#server.on('error', (cause: NodeJS.ErrnoException) => {
-        // Later ones are of connections that could not be accepted: no descriptor was free.
-        if (this.#server.listening)
-          return this.#context.logger.warn({ err: cause }, 'mesh connection could not be accepted')
-        const code = cause.code === 'EADDRINUSE' ? 'E_ADDRESS_IN_USE' : 'E_ADDRESS_UNAVAILABLE'
-        reject(new WebMQError(code, { detail: `mesh.listen: ${nameOf(address)}`, cause }))
-      })
-      this.#server.listen({ ...address, exclusive: true }, () => {
-        const bound = this.#server.address()
-        resolve(bound === null || typeof bound === 'string' ? address : { host: bound.address, port: bound.port })
-      })
+    const listening = deferred<MeshAddress>()
+    this.#server.on('error', (cause: NodeJS.ErrnoException) => {
+      // Later errors: a connection could not be accepted, because no descriptor was free.
+      if (this.#server.listening)
+        return this.#context.logger.warn({ err: cause }, 'mesh connection could not be accepted')
+      const code = cause.code === 'EADDRINUSE' ? 'E_ADDRESS_IN_USE' : 'E_ADDRESS_UNAVAILABLE'
+      listening.reject(new WebMQError(code, { detail: `mesh.listen: ${nameOf(address)}`, cause }))
     })
+    this.#server.listen({ ...address, exclusive: true }, () => {
+      const bound = this.#server.address()
+      listening.resolve(
+        bound === null || typeof bound === 'string' ? address : { host: bound.address, port: bound.port },
+      )
+    })
+    return listening.promise
   }
 
-  /** Takes no more, and ends those of strangers. Links stay. */
+  /** Accepts no more connections, and ends unauthenticated ones. Links stay. */
   stop(): void {
     if (this.#server.listening) this.#server.close()
     for (const wire of [...this.#strangers]) wire.destroy()
@@ -74,7 +77,7 @@ export class Listener {
       },
       failed: (cause, refusal) => {
         this.#strangers.delete(wire)
-        // Those who merely look whether somebody listens are no news, nor is this node itself.
+        // No warning for port scans and health checks, which connect and close, nor for this node itself.
         if (refusal !== 'self' && !(cause instanceof ClosedError)) this.#warn(wire, cause, refusal)
       },
     })

@@ -1,10 +1,12 @@
+import { deferred } from '../../ports/deferred.js'
+import { within } from '../../ports/within.js'
 import type { MeshAddress } from './dialer.js'
 import { Dialers, type ResolveHost } from './dialers.js'
 import { LinkElection } from './link-election.js'
 import { Listener } from './listener.js'
 import { Peers, type PeersContext } from './peers.js'
 
-/** What a {@link MeshNode} is made of. */
+/** Options of a {@link MeshNode}. */
 export interface MeshNodeOptions extends Omit<PeersContext, 'settled' | 'unlinked'> {
   /** Different for every start of every node. */
   readonly nodeId: string
@@ -14,17 +16,17 @@ export interface MeshNodeOptions extends Omit<PeersContext, 'settled' | 'unlinke
   readonly secret: string
   readonly resolve: ResolveHost
   readonly resolveIntervalMs: number
-  /** The bound of {@link MeshNode.start}. */
+  /** Time limit of {@link MeshNode.start}. */
   readonly startTimeoutMs: number
 }
 
 const HANDSHAKE_TIMEOUT_MS = 5_000
-/** A start waits no longer for missing peers. */
+/** `start` waits at most this long for missing peers. */
 const MAX_START_MS = 2_000
-/** Peers may take this long to close their end of a link after a goodbye. */
+/** Time for peers to close their end of a link after a goodbye. */
 const MAX_GOODBYE_MS = 1_000
 
-/** A node of a mesh from one start to the next stop: its listener, its dialers, its links. */
+/** A node of a mesh, from a start to the next stop: its listener, its dialers and its links. */
 export class MeshNode {
   readonly peers: Peers
   readonly #options: MeshNodeOptions
@@ -33,7 +35,7 @@ export class MeshNode {
   readonly #election: LinkElection
   #address: MeshAddress | undefined
   #isStopping = false
-  /** Called on every change that somebody may wait for. */
+  /** Called on every change that `#until` may wait for. */
   readonly #waiting = new Set<() => void>()
 
   constructor(options: MeshNodeOptions) {
@@ -61,13 +63,13 @@ export class MeshNode {
     this.#dialers = new Dialers({ ...context, peerAddresses: options.peers, resolve, resolveIntervalMs })
   }
 
-  /** Where it listens. */
+  /** Address it listens on. */
   get address(): MeshAddress | undefined {
     return this.#address
   }
 
   /**
-   * Resolves when it listens and has tried every peer once, within a bound.
+   * Resolves when it listens and has tried every peer once, within a time limit.
    * @throws {WebMQError} `E_ADDRESS_IN_USE`, `E_ADDRESS_UNAVAILABLE`.
    */
   async start(): Promise<void> {
@@ -79,7 +81,7 @@ export class MeshNode {
     await this.#until(() => this.#isStopping || this.#dialers.areTried, Math.min(startTimeoutMs, MAX_START_MS))
   }
 
-  /** Says goodbye to all peers, and ends everything. */
+  /** Says goodbye to all peers and ends everything. */
   async stop(): Promise<void> {
     this.#isStopping = true
     this.#changed()
@@ -92,21 +94,16 @@ export class MeshNode {
     this.#address = undefined
   }
 
-  /** Resolves when the condition holds, or the time is over. */
-  #until(condition: () => boolean, timeoutMs: number): Promise<void> {
-    return new Promise((resolve) => {
-      const done = () => {
-        clearTimeout(timer)
-        this.#waiting.delete(look)
-        resolve()
-      }
-      const look = () => {
-        if (condition()) done()
-      }
-      const timer = setTimeout(done, timeoutMs)
-      this.#waiting.add(look)
-      look()
-    })
+  /** Resolves when the condition holds, or after the time. */
+  async #until(condition: () => boolean, timeoutMs: number): Promise<void> {
+    if (condition()) return
+    const isMet = deferred()
+    const look = () => {
+      if (condition()) isMet.resolve()
+    }
+    this.#waiting.add(look)
+    await within(isMet.promise, timeoutMs)
+    this.#waiting.delete(look)
   }
 
   #changed(): void {

@@ -1,56 +1,55 @@
 import { FRAME, FRAME_HEAD_BYTES, isCounted } from './frames.js'
 
-/** Large enough that one write carries hundreds of small messages, small enough to stay in a core's cache. */
+/** Large enough for hundreds of small messages per write, small enough for a core's cache. */
 const CHUNK_BYTES = 64 * 1024
-/** A key or a message id has at most 255 bytes, after one byte for its length. */
+/** A key or message id: one byte for the length, then at most 255 bytes. */
 const MAX_TEXT_BYTES = 1 + 255
 const MAX_SPARE_CHUNKS = 4
-/** Shorter texts are copied faster by a loop than by a call. */
+/** Up to this length a loop copies faster than a call. */
 const MAX_LOOPED_BYTES = 48
 
 interface Chunk {
   readonly bytes: Buffer
-  /** Bytes that are filled. */
+  /** Bytes in use. */
   length: number
-  /** Number of the first counted frame in it, or of the next one. */
+  /** Sequence of its first counted frame; without one, of the next counted frame. */
   readonly firstSequence: number
-  /** Number of the last counted frame in it, or of the one before it. */
+  /** Sequence of its last counted frame; without one, of the counted frame before it. */
   lastSequence: number
 }
 
 /**
- * The stream of frames to one node. Every frame is written once, into chunks of contiguous bytes; what a write hands to the
- * socket is a range of a chunk. Counted frames stay until the other node has taken them in, so that a new link can go on
- * where the last one broke.
+ * The stream of frames to one node. Every frame is encoded once, into chunks; a write sends a range of a chunk. Counted
+ * frames stay until the other node acknowledges them, so that a new link can continue where the last one broke.
  */
 export class Outbox {
-  /** In order; the last one is being filled. */
+  /** In order. New frames go into the last one. */
   readonly #chunks: Chunk[] = []
   readonly #spares: Buffer[] = []
   #lastSequence = 0
   #ackedSequence = 0
-  /** The chunk to send from, and how much of it was handed out. */
+  /** The next bytes to send: index of the chunk, and offset in it. */
   #cursorChunk = 0
   #cursorAt = 0
-  /** Whether a range that `next` gave is still being written. */
+  /** Whether a range from `next` is still being written. */
   #isLent = false
 
-  /** Number of the last counted frame. */
+  /** Sequence of the last counted frame. */
   get lastSequence(): number {
     return this.#lastSequence
   }
 
-  /** Number of the last counted frame that the other node has taken in. */
+  /** Sequence of the last acknowledged frame. */
   get ackedSequence(): number {
     return this.#ackedSequence
   }
 
-  /** Bytes of the chunks that are kept. */
+  /** Memory of all chunks. */
   get keptBytes(): number {
     return this.#chunks.reduce((sum, { bytes }) => sum + bytes.length, 0)
   }
 
-  /** Whether the chunk that is being filled is nearly full: a good time to write. */
+  /** Whether a chunk is nearly full: a good time to write. */
   get isFull(): boolean {
     const chunk = this.#chunks[this.#chunks.length - 1]
     return chunk !== undefined && (this.#cursorChunk < this.#chunks.length - 1 || chunk.length * 4 > CHUNK_BYTES * 3)
@@ -75,7 +74,7 @@ export class Outbox {
     chunk.lastSequence = ++this.#lastSequence
   }
 
-  /** Adds any other frame. */
+  /** Adds a frame of any other type. */
   add(type: number, body: Uint8Array): void {
     const chunk = this.#room(FRAME_HEAD_BYTES + body.length)
     const at = writeHead(chunk.bytes, chunk.length, type, body.length)
@@ -84,7 +83,7 @@ export class Outbox {
     if (isCounted(type)) chunk.lastSequence = ++this.#lastSequence
   }
 
-  /** The next range to write; lent until `wrote`. `undefined` when there is none. */
+  /** The next range to write; do not reuse it before `wrote`. `undefined` if there is none. */
   next(): Buffer | undefined {
     for (;;) {
       const chunk = this.#chunks[this.#cursorChunk]
@@ -101,13 +100,13 @@ export class Outbox {
     }
   }
 
-  /** The range that `next` gave is written. */
+  /** The range from `next` was written. */
   wrote(): void {
     this.#isLent = false
     this.#free()
   }
 
-  /** The other node has all frames up to this one. Returns whether there are so many. */
+  /** The other node acknowledges all frames up to this one. Returns `false` if it was never sent. */
   acked(sequence: number): boolean {
     if (sequence > this.#lastSequence) return false
     if (sequence > this.#ackedSequence) {
@@ -117,7 +116,7 @@ export class Outbox {
     return true
   }
 
-  /** Begins to send anew, after this frame: on a new link. The range that was lent is given back. */
+  /** Continues after this frame, on a new link. A range from `next` is no longer in use. */
   rewind(sequence: number): void {
     this.#isLent = false
     this.#cursorChunk = this.#chunks.findIndex(({ lastSequence }) => lastSequence > sequence)
@@ -125,11 +124,11 @@ export class Outbox {
     if (chunk === undefined) {
       this.#cursorChunk = Math.max(0, this.#chunks.length - 1)
       this.#cursorAt = this.#chunks[this.#cursorChunk]?.length ?? 0
-    } else this.#cursorAt = placeAfter(chunk, sequence)
+    } else this.#cursorAt = endOf(chunk, sequence)
     this.#free()
   }
 
-  /** A chunk with room for so many bytes more. */
+  /** A chunk with room for this many bytes. */
   #room(size: number): Chunk {
     const last = this.#chunks[this.#chunks.length - 1]
     if (last !== undefined && last.length + size <= last.bytes.length) return last
@@ -139,7 +138,7 @@ export class Outbox {
     return chunk
   }
 
-  /** Gives chunks back that are written and taken in. */
+  /** Frees chunks that are written and acknowledged. */
   #free(): void {
     if (this.#isLent) return
     for (;;) {
@@ -163,7 +162,7 @@ function messageType(isBinary: boolean, hasId: boolean): number {
   return isBinary ? FRAME.binary : FRAME.text
 }
 
-/** Writes a text after its length; returns where the next thing goes. */
+/** Writes a length and a text; returns the end. */
 function writeText(bytes: Buffer, start: number, text: Uint8Array): number {
   const { length } = text
   let at = start
@@ -173,7 +172,7 @@ function writeText(bytes: Buffer, start: number, text: Uint8Array): number {
   return at + length
 }
 
-/** Writes length and type; returns where the body goes. */
+/** Writes length and type; returns where the body begins. */
 function writeHead(bytes: Buffer, at: number, type: number, bodyLength: number): number {
   const length = bodyLength + 1
   bytes[at] = length
@@ -184,8 +183,8 @@ function writeHead(bytes: Buffer, at: number, type: number, bodyLength: number):
   return at + FRAME_HEAD_BYTES
 }
 
-/** Where the frame begins that follows the counted frame of this number. */
-function placeAfter(chunk: Chunk, sequence: number): number {
+/** Offset in the chunk behind the counted frame with this sequence. */
+function endOf(chunk: Chunk, sequence: number): number {
   let at = 0
   let next = chunk.firstSequence
   while (next <= sequence) {

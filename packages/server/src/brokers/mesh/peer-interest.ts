@@ -1,41 +1,41 @@
 import { Router } from '../../patterns/router.js'
 import type { GroupId } from '../../ports/transport.js'
 
-/** What is asked of a peer here. */
+/** The part of a peer that is used here. */
 interface Named {
   /** Different for every peer. */
   readonly nodeId: string
 }
 
-/** Sets of peers that are kept; one more begins anew, which costs nothing but time. */
+/** Most cached sets of peers; one more clears the cache. */
 const MAX_KNOWN_SETS = 4_096
 
-/** Finds the peers that listen to a key: one pattern of the router stands for all peers that have told it. */
+/** Finds the peers that want a key. The router holds each pattern once for all peers that sent it. */
 export class PeerInterest<Peer extends Named> {
   readonly #router = new Router()
-  /** Who has told the pattern of a group. */
+  /** Peers by the group of their pattern. */
   readonly #members = new Map<GroupId, readonly Peer[]>()
-  /** Who has told any of several patterns, by the router's own array of their groups. */
+  /** Peers by the router's own array of groups. */
   #unions = new WeakMap<readonly GroupId[], readonly Peer[]>()
-  /** One array per set of peers, never changed, so that comparing arrays is comparing sets. */
+  /** One immutable array per set of peers, so that sets can be compared by identity. */
   #sets = new Map<string, readonly Peer[]>()
   readonly #nobody = this.#setOf([])
 
-  /** Patterns that are told by anyone. */
+  /** Number of different patterns. */
   get patternCount(): number {
     return this.#router.patternCount
   }
 
-  /** The peer listens with a pattern that it has not told before. */
+  /** The peer wants messages of a new pattern. */
   add(pattern: string, peer: Peer): void {
     const { group } = this.#router.add(pattern)
     this.#members.set(group, this.#setOf([...(this.#members.get(group) ?? []), peer]))
     this.#unions = new WeakMap()
   }
 
-  /** The peer no longer listens with a pattern that it has told. */
+  /** The peer no longer wants messages of a pattern that was added. */
   remove(pattern: string, peer: Peer): void {
-    // To add is to ask for the group; that reference goes back with the one that is removed.
+    // `add` returns the group but adds a reference, so there are two to remove.
     const { group } = this.#router.add(pattern)
     this.#router.remove(pattern)
     this.#router.remove(pattern)
@@ -45,7 +45,7 @@ export class PeerInterest<Peer extends Named> {
     this.#unions = new WeakMap()
   }
 
-  /** Peers that listen with at least one pattern that matches the key, each once. The same peers are the same array, mostly. */
+  /** Peers with at least one pattern that matches the key, each once. Equal sets are mostly the same array. */
   match(key: string): readonly Peer[] {
     const groups = this.#router.match(key)
     const [only] = groups
@@ -66,7 +66,7 @@ export class PeerInterest<Peer extends Named> {
     peers.sort((a, b) => (a.nodeId < b.nodeId ? -1 : 1))
     const name = peers.map(({ nodeId }) => nodeId).join()
     const known = this.#sets.get(name)
-    // A node that has come back is another peer of the same name.
+    // A node that came back is another peer with the same id.
     if (known?.every((peer, index) => peer === peers[index]) === true) return known
     if (this.#sets.size >= MAX_KNOWN_SETS) this.#sets = new Map()
     this.#sets.set(name, peers)

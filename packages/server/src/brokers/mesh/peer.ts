@@ -4,38 +4,38 @@ import type { Link } from './link.js'
 import { Outbox } from './outbox.js'
 import type { PeerInterest } from './peer-interest.js'
 
-/** More patterns than this end the link: no node of ours has so many listeners. */
+/** More patterns end the link: no real node has so many. */
 const MAX_PATTERNS = 1_000_000
-/** Looks at the oldest unacknowledged frame within the time that the peer has for it. */
+/** Checks of the oldest unacknowledged frame per timeout. */
 export const LOOKS_PER_TIMEOUT = 4
 
 /** A group that waits for this peer. */
 interface Pending {
   readonly group: AckGroup
-  /** Of the last frame that it waits for. */
+  /** Sequence of the last frame it waits for. */
   sequence: number
   bytes: number
 }
 
 /**
- * Another node, for as long as the streams to and from it go on, over any number of links: what it wants, what it has
- * not acknowledged, and how much has come from it.
+ * Another node, as long as the streams to and from it last, over any number of links. It knows the
+ * peer's patterns, the unacknowledged frames, and the number of received frames.
  */
 export class Peer {
   readonly nodeId: string
-  /** Names the streams; see {@link Start.streamId}. */
+  /** See {@link Start.streamId}. */
   readonly streamId: string
   readonly outbox = new Outbox()
   readonly #interest: PeerInterest<Peer>
-  /** The link that carries the streams; `undefined` while there is none. */
+  /** The current link, if any. */
   link: Link | undefined
-  /** Gives the peer up; runs while there is no link. */
+  /** Runs while there is no link; then the peer is given up. */
   relinkTimer: NodeJS.Timeout | undefined
-  /** Of the last link; see {@link Start.generation}. */
+  /** Generation of the last link; see {@link Start.generation}. */
   generation = 0
-  /** Counted frames that have come. */
+  /** Number of counted frames received. */
   receivedSequence = 0
-  /** Whether it takes part in the turn that is not over yet. */
+  /** Whether it has frames to send at the end of this turn. */
   isDirty = false
   #patterns = new Set<string>()
   #isReady = false
@@ -51,12 +51,12 @@ export class Peer {
     this.#interest = interest
   }
 
-  /** The patterns of the peer are known, and it is sent what matches them. */
+  /** The patterns of the peer are known: it is sent matching messages. */
   get isReady(): boolean {
     return this.#isReady
   }
 
-  /** Both nodes know the patterns of the other one. */
+  /** Each node knows the other's patterns. */
   get isSettled(): boolean {
     return this.#isReady && this.#isLive
   }
@@ -67,8 +67,9 @@ export class Peer {
   }
 
   /**
-   * Called {@link LOOKS_PER_TIMEOUT} times per timeout. Returns whether one frame was the oldest unacknowledged one for a timeout.
-   * It counts looks, not time: a node that was busy for long has not read the acknowledgements yet.
+   * Whether one frame was the oldest unacknowledged one for a whole timeout. Call it {@link LOOKS_PER_TIMEOUT} times
+   * per timeout. It counts looks, not time: after a long pause of this node, acknowledgements may be waiting to be
+   * read.
    */
   isOverdue(): boolean {
     const oldest = this.#pending[0]?.group
@@ -78,18 +79,18 @@ export class Peer {
     return this.#looksAtOldest >= LOOKS_PER_TIMEOUT
   }
 
-  /** Tells it, first of all, the patterns of this node. */
+  /** Sends the patterns of this node, before any message. */
   introduce(patterns: Iterable<string>): void {
     for (const pattern of patterns) this.outbox.add(FRAME.add, Buffer.from(pattern))
     this.outbox.add(FRAME.ready, new Uint8Array(0))
   }
 
-  /** Tells it that this node wants what matches a pattern, or no longer does. */
+  /** Tells the peer that this node wants messages of a pattern, or no longer does. */
   tell(pattern: string, isAdded: boolean): void {
     this.outbox.add(isAdded ? FRAME.add : FRAME.remove, Buffer.from(pattern))
   }
 
-  /** The group waits until the peer has acknowledged all that was added to the outbox. */
+  /** The group waits until the peer has acknowledged everything that is in the outbox now. */
   expect(group: AckGroup, bytes: number): void {
     const last = this.#pending[this.#pending.length - 1]
     this.#pendingBytes += bytes
@@ -102,7 +103,7 @@ export class Peer {
     this.#pending.push({ group, sequence: this.outbox.lastSequence, bytes })
   }
 
-  /** It has acknowledged all frames up to this one. Returns whether there are so many. */
+  /** The peer acknowledges all frames up to this one. Returns `false` if it was never sent. */
   acked(sequence: number): boolean {
     if (!this.outbox.acked(sequence)) return false
     for (
@@ -114,7 +115,7 @@ export class Peer {
     return true
   }
 
-  /** It wants what matches a pattern. Returns whether that is still within bounds. */
+  /** The peer wants messages of a pattern. Returns `false` if it has too many patterns. */
   add(pattern: string): boolean {
     if (this.#patterns.has(pattern)) return true
     if (this.#patterns.size >= MAX_PATTERNS) return false
@@ -127,7 +128,10 @@ export class Peer {
     if (this.#patterns.delete(pattern) && this.#isReady) this.#interest.remove(pattern, this)
   }
 
-  /** It has told all its patterns: from now on it is sent what matches, and told whether messages were accepted before. */
+  /**
+   * The peer has sent all its patterns: from now on it gets matching messages. It is told whether it may have missed
+   * some.
+   */
   ready(mayHaveMissed: boolean): void {
     if (this.#isReady) return
     this.#isReady = true
@@ -135,12 +139,12 @@ export class Peer {
     this.outbox.add(FRAME.live, Uint8Array.of(mayHaveMissed ? 1 : 0))
   }
 
-  /** It knows the patterns of this node. */
+  /** The peer knows the patterns of this node. */
   live(): void {
     this.#isLive = true
   }
 
-  /** The streams end: nothing more is sent to it, and nothing waits for it. */
+  /** The streams end: nothing more is sent, and pending groups no longer wait for the peer. */
   end(): void {
     if (this.#isReady) for (const pattern of this.#patterns) this.#interest.remove(pattern, this)
     this.#patterns = new Set()

@@ -5,14 +5,14 @@ import { LOOKS_PER_TIMEOUT, Peer } from './peer.js'
 import { PeerInterest } from './peer-interest.js'
 import type { Wire } from './wire.js'
 
-/** A node with so many peers warns that a real broker would serve it better. */
+/** From this number of peers on, a node warns that a broker would serve better. */
 const MANY_PEERS = 20
-/** Links at most: a mesh is not for so many nodes. */
+/** Most links of a node. */
 export const MAX_PEERS = 256
-/** The largest payload that any server can be set to take, with a key. */
+/** The largest payload that a server can be configured to take, with a key. */
 const MAX_FRAME_BYTES = 64 * 1024 * 1024 + 1_024
 
-/** Where a mesh writes what happens to its links; the logger of the server fits. */
+/** Logger of a mesh; the server's logger fits. */
 export interface MeshLogger {
   debug(fields: object, message: string): void
   info(fields: object, message: string): void
@@ -21,16 +21,16 @@ export interface MeshLogger {
 
 /** What {@link Peers} work with. */
 export interface PeersContext {
-  /** A link is lost when nothing comes over it for two of these. */
+  /** A link that is silent for two intervals is lost. */
   readonly heartbeatMs: number
-  /** Time that a peer has to acknowledge a frame. */
+  /** Time for a peer to acknowledge a frame. */
   readonly timeoutMs: number
-  /** Time that a lost link has to come back, before its peer is given up. */
+  /** Time for a lost link to come back before its peer is given up. */
   readonly relinkMs: number
   readonly logger: MeshLogger
   /** See {@link Hello.rulesHash}. */
   readonly rulesHash: string
-  /** Patterns of what this node wants. */
+  /** Patterns of the messages that this node wants. */
   wantedPatterns(): Iterable<string>
   /** Whether this node has accepted a message since its start. */
   hasPublished(): boolean
@@ -38,15 +38,15 @@ export interface PeersContext {
   malformed: LinkEvents['malformed']
   /** Messages of a peer may be missing. */
   gap(): void
-  /** There is something to send to a peer. */
+  /** There are frames to send to a peer. */
   dirty(peer: Peer): void
-  /** Both nodes know the patterns of the other one. */
+  /** This node and a peer know each other's patterns. */
   settled(): void
-  /** The peer has no link any more. */
+  /** The peer has lost its link. */
   unlinked(peer: Peer): void
 }
 
-/** The nodes that this node has streams to. Gives those up that do not answer, or whose links stay away. */
+/** The nodes that this node has streams with. Gives up nodes that do not answer, or whose link does not come back. */
 export class Peers implements LinkEvents {
   readonly interest = new PeerInterest<Peer>()
   readonly #context: PeersContext
@@ -60,7 +60,7 @@ export class Peers implements LinkEvents {
     this.#context = context
   }
 
-  /** Links that were lost without a goodbye. */
+  /** Number of links that were lost without a goodbye. */
   get lostCount(): number {
     return this.#lostCount
   }
@@ -81,7 +81,7 @@ export class Peers implements LinkEvents {
     return this.#peers.get(nodeId)?.link !== undefined
   }
 
-  /** Begins to look for peers that do not answer. */
+  /** Starts to check for peers that do not answer. */
   start(): void {
     this.#lookTimer = setInterval(() => this.#giveUpOverdue(), this.#context.timeoutMs / LOOKS_PER_TIMEOUT)
   }
@@ -106,7 +106,7 @@ export class Peers implements LinkEvents {
     return peer
   }
 
-  /** Takes the link away, which is replaced by another one. Frames that have come over it count. Returns its connection, to be closed. */
+  /** Detaches the link, which another one replaces. Returns its connection for the caller to close. */
   detach(peer: Peer): Wire | undefined {
     const { link } = peer
     if (link === undefined) return undefined
@@ -115,7 +115,10 @@ export class Peers implements LinkEvents {
     return link.wire
   }
 
-  /** The streams go on over this connection, after the frames that the peer has received. Returns whether it can be. */
+  /**
+   * Continues the streams over this connection, after the frames that the peer has received. Returns `false` if it
+   * claims too many.
+   */
   attach(peer: Peer, wire: Wire, received: number): boolean {
     if (!peer.acked(received)) return false
     clearTimeout(peer.relinkTimer)
@@ -127,7 +130,7 @@ export class Peers implements LinkEvents {
     return true
   }
 
-  /** Says goodbye to all; from then on a link may end. */
+  /** Says goodbye to all peers. Links that end from now on are not lost. */
   leave(): void {
     this.#isLeaving = true
     for (const { link, isReady } of this.#peers.values()) link?.leave(!isReady && this.#context.hasPublished())

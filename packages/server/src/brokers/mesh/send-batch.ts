@@ -1,26 +1,30 @@
 import type { Accepted } from '../../ports/broker.js'
+import { type Deferred, deferred } from '../../ports/deferred.js'
+import { within } from '../../ports/within.js'
 import { AckGroup } from './ack-group.js'
 import type { Peer } from './peer.js'
 
-/** Sends what is published and told in one turn of the event loop together, at its end, and answers it together. Counts messages. */
+/**
+ * Sends the messages and pattern changes of a turn together, at its end, and answers them together. Counts messages.
+ */
 export class SendBatch {
-  /** Messages that all their peers have acknowledged. */
+  /** Messages that all their nodes have acknowledged. */
   acceptedCount = 0
   /** Messages that were rejected because this node stopped. */
   rejectedCount = 0
   pendingCount = 0
   pendingBytes = 0
-  /** The last publishes, all to these peers. */
+  /** The latest publishes, all to `#peers`. */
   #group: AckGroup | undefined
   #peers: readonly Peer[] | undefined
-  /** Pattern changes that peers were told. */
+  /** Pattern changes of this turn. */
   #telling: AckGroup | undefined
   readonly #unsettled = new Set<AckGroup>()
   #dirty: Peer[] = []
   #immediate: NodeJS.Immediate | undefined
-  #onDrained: () => void = () => undefined
+  #drained: Deferred<void> | undefined
 
-  /** A message was added to the outboxes of these peers. Resolves when each of them has acknowledged it, or was given up. */
+  /** A message was added to the outboxes of these peers. Resolves when each has acknowledged it, or was given up. */
   published(peers: readonly Peer[], byteCount: number): Promise<Accepted> {
     const group = this.#group !== undefined && peers === this.#peers ? this.#group : this.#begin(peers)
     group.messageCount++
@@ -35,7 +39,7 @@ export class SendBatch {
     return group.promise
   }
 
-  /** Something was told to these peers. Resolves as above. */
+  /** A pattern change was added to the outboxes of these peers. Resolves as {@link published}. */
   async told(peers: readonly Peer[]): Promise<void> {
     this.#telling ??= this.#open()
     for (const peer of peers) {
@@ -45,7 +49,7 @@ export class SendBatch {
     await this.#telling.promise
   }
 
-  /** The peer has something to send. */
+  /** The peer has frames to send. */
   add(peer: Peer): void {
     if (peer.isDirty) return
     peer.isDirty = true
@@ -53,7 +57,7 @@ export class SendBatch {
     this.#immediate ??= setImmediate(() => this.end())
   }
 
-  /** Sends what there is, and begins the next turn. */
+  /** Sends everything and begins the next turn. */
   end(): void {
     clearImmediate(this.#immediate)
     this.#immediate = undefined
@@ -69,19 +73,14 @@ export class SendBatch {
     }
   }
 
-  /** Resolves when nothing is pending, or the time is over. */
-  drained(timeoutMs: number): Promise<void> {
-    if (this.#unsettled.size === 0) return Promise.resolve()
-    return new Promise((resolve) => {
-      const timer = setTimeout(resolve, timeoutMs)
-      this.#onDrained = () => {
-        clearTimeout(timer)
-        resolve()
-      }
-    })
+  /** Resolves when nothing is pending, or after the time. */
+  async drained(timeoutMs: number): Promise<void> {
+    if (this.#unsettled.size === 0) return
+    this.#drained = deferred()
+    await within(this.#drained.promise, timeoutMs)
   }
 
-  /** Rejects the messages that are pending. Pattern changes resolve when the streams end. */
+  /** Rejects pending messages. Pattern changes resolve when the streams end. */
   fail(error: Error): void {
     for (const group of [...this.#unsettled]) if (group.messageCount > 0) group.fail(error)
   }
@@ -106,6 +105,6 @@ export class SendBatch {
     this.pendingBytes -= messageBytes
     if (isAccepted) this.acceptedCount += messageCount
     else this.rejectedCount += messageCount
-    if (this.#unsettled.size === 0) this.#onDrained()
+    if (this.#unsettled.size === 0) this.#drained?.resolve()
   }
 }

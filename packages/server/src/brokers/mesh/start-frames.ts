@@ -5,19 +5,19 @@ const RECEIVED_AT = 1
 const GENERATION_AT = RECEIVED_AT + NUMBER_BYTES
 const STREAM_ID_AT = GENERATION_AT + NUMBER_BYTES
 
-/** What both `start` and `started` say of the streams between two nodes. */
+/** The body of a `started` frame; `start` begins with it. */
 export interface Started {
-  /** Whether the streams of the last link go on; otherwise they begin. */
+  /** Whether the streams of the last link continue; otherwise new ones begin. */
   readonly isResumed: boolean
-  /** Counted frames that the sender has taken in. */
+  /** Number of counted frames that the sender has received. */
   readonly received: number
 }
 
 /** The body of a `start` frame. */
 export interface Start extends Started {
-  /** Grows with every link that the sender starts, to any node: of two links the one with the higher number holds. */
+  /** Grows with every link that the sender starts, to any node. Of two links, the one with the higher number counts. */
   readonly generation: number
-  /** Names the streams between two nodes, from when they begin until one of the nodes gives the other up; 16 characters of `[0-9a-f]`. */
+  /** Identifies the streams between two nodes until one gives the other up: 16 characters of `[0-9a-f]`. */
   readonly streamId: string
 }
 
@@ -28,7 +28,7 @@ export function encodeStarted({ isResumed, received }: Started): Buffer {
   return body
 }
 
-/** @throws {RangeError} when it is too short. */
+/** @throws {RangeError} when the body is too short. */
 export function decodeStarted(body: Buffer): Started {
   return { isResumed: body[0] === 1, received: body.readUIntLE(RECEIVED_AT, NUMBER_BYTES) }
 }
@@ -40,7 +40,7 @@ export function encodeStart(start: Start): Buffer {
   return Buffer.concat([encodeStarted(start), rest])
 }
 
-/** @throws {RangeError} when it is too short. */
+/** @throws {RangeError} when the body is too short. */
 export function decodeStart(body: Buffer): Start {
   const generation = body.readUIntLE(GENERATION_AT, NUMBER_BYTES)
   return { ...decodeStarted(body), generation, streamId: body.toString('hex', STREAM_ID_AT) }
@@ -53,7 +53,7 @@ export function encodeSequence(sequence: number): Buffer {
   return body
 }
 
-/** @throws {RangeError} when it is too short. */
+/** @throws {RangeError} when the body is too short. */
 export function decodeSequence(bytes: Buffer, start: number): number {
   return bytes.readUIntLE(start, NUMBER_BYTES)
 }

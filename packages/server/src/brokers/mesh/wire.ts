@@ -1,15 +1,15 @@
 import type { Socket } from 'node:net'
 import { FrameReader, type OnFrame } from './frame-reader.js'
 
-/** Time for the last bytes of a connection that ends. */
+/** Time to send the last bytes of a connection. */
 const MAX_END_MS = 1_000
 
-/** Handles what comes over a {@link Wire}. */
+/** Handles the input of a {@link Wire}. */
 export interface WireHandler {
   readonly frame: OnFrame
-  /** Bytes have come, before their frames are handled. */
+  /** Bytes have arrived; their frames follow. */
   received?(): void
-  /** The socket is gone; nothing more comes. Once, and not after the handler has been taken off or has closed the wire itself. */
+  /** The connection has ended. Called once, unless the handler was removed or closed the wire itself. */
   closed(cause: Error): void
 }
 
@@ -20,14 +20,14 @@ export class ClosedError extends Error {
   }
 }
 
-/** A TCP connection as frames. Who handles them changes: first the handshake, then a link. */
+/** A TCP connection as frames. The handler changes: first the handshake, then a link. */
 export class Wire {
   readonly #socket: Socket
   readonly #reader: FrameReader
   #handler: WireHandler | undefined
   #error: Error | undefined
   #onEnd: (() => void) | undefined
-  /** The other end, for the log. */
+  /** The other end, for the server's log. */
   readonly remote: string
 
   /** @param remote Names the other end; by default its address. */
@@ -60,12 +60,12 @@ export class Wire {
     this.#reader.maxFrameBytes = bytes
   }
 
-  /** Called once, when the socket is gone, whoever has closed it. */
+  /** Called once when the socket has closed, whichever side closed it. */
   set onEnd(onEnd: () => void) {
     this.#onEnd = onEnd
   }
 
-  /** @param written Called when the bytes are the system's, and the memory is free again; not when the socket is gone before. */
+  /** @param written Called when the memory may be reused; never if the socket closes first. */
   write(bytes: Uint8Array, written?: () => void): void {
     if (written === undefined) this.#socket.write(bytes)
     else
@@ -74,25 +74,25 @@ export class Wire {
       })
   }
 
-  /** Sends what has been written, within a bound of time, then closes; tells nobody. */
+  /** Sends what was written, within a time limit, then closes. Does not call the handler. */
   end(): void {
     this.#detach()
     this.#socket.setTimeout(MAX_END_MS, () => this.#socket.destroy())
     this.#socket.destroySoon()
   }
 
-  /** Takes nothing more in, and tells nothing more; to be closed by the one who asks for it. */
+  /** Ignores all further input and removes the handler. The caller closes the wire. */
   mute(): void {
     this.#detach()
   }
 
-  /** Closes at once; tells nobody. */
+  /** Closes at once. Does not call the handler. */
   destroy(): void {
     this.#detach()
     this.#socket.destroy()
   }
 
-  /** Closes at once, and tells the handler. */
+  /** Closes at once and calls the handler's `closed`. */
   fail(cause: Error): void {
     this.#lost(cause)
     this.destroy()

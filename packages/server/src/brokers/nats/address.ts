@@ -1,15 +1,15 @@
 import { WebMQError } from 'webmq-client/protocol'
 
-/** Where a NATS system is, and as who. */
+/** The servers of a NATS system, and the credentials. */
 export interface NatsAddress {
-  /** At least one; any of them does. */
+  /** At least one; any of them will do. */
   readonly hosts: readonly NatsHost[]
-  /** Whether the connection must be encrypted; it is in any case when the server wants that. */
+  /** Whether the connection must be encrypted. A server can require it too. */
   readonly needsTls: boolean
   readonly identity: NatsIdentity
   /** PEM files. */
   readonly tlsFiles: { readonly ca?: string; readonly cert?: string; readonly key?: string }
-  /** Servers that are to have the stream of the log; `undefined` when it is not said. */
+  /** Number of servers that store the log's stream; `undefined` if the address does not say. */
   readonly replicaCount: number | undefined
   /** Without credentials, for log and errors. */
   readonly text: string
@@ -21,12 +21,12 @@ export interface NatsHost {
   readonly port: number
 }
 
-/** How a node shows who it is. Files are read whenever it connects, so that they may be renewed. */
+/** Credentials of a node. Files are read for every connection, so that they can be renewed. */
 export type NatsIdentity =
   | { readonly kind: 'nobody' }
   | { readonly kind: 'user'; readonly user: string; readonly password: string }
   | { readonly kind: 'token'; readonly token: string }
-  /** A file with a JWT and the seed of its key, as `nsc` makes it. */
+  /** A file with a JWT and the seed of its key, as `nsc` writes it. */
   | { readonly kind: 'creds'; readonly file: string }
   /** A file with the seed of an nkey. */
   | { readonly kind: 'nkey'; readonly file: string }
@@ -37,10 +37,11 @@ const HOST = /^(\[[\da-f:.%]+\]|[\w.-]+)(?::(\d{1,5}))?$/i
 const NEXT_SCHEME = /,(?:nats|tls):\/\//g
 
 /**
- * Reads `nats://[user:password@|token@]host[:port][,host[:port]…][?creds=file|nkey=file][&ca=file][&cert=file&key=file][&replicas=3]`, or the same with `tls://`.
- * Hosts may repeat scheme and credentials, which must then be the same for all.
+ * Reads
+ * `nats://[user:password@|token@]host[:port][,host[:port]…][?creds=file|nkey=file][&ca=file][&cert=file&key=file][&replicas=3]`,
+ * or the same with `tls://`. Each host may repeat the scheme and the credentials; they must be the same for all.
  *
- * @throws {WebMQError} `E_OPTION_INVALID`; its message holds no credentials.
+ * @throws {WebMQError} `E_OPTION_INVALID`; its message contains no credentials.
  */
 export function parseNatsAddress(address: string): NatsAddress {
   const match = /^(nats|tls):\/\/([^/?#]*)\/?(?:\?([^#]*))?$/.exec(address.replace(NEXT_SCHEME, ','))
@@ -65,7 +66,7 @@ export function parseNatsAddress(address: string): NatsAddress {
   }
 }
 
-/** The host as it is written in an address. */
+/** The host as text, for an address. */
 export function textOf({ name, port }: NatsHost): string {
   return `${name.includes(':') ? `[${name}]` : name}:${port}`
 }
@@ -73,7 +74,7 @@ export function textOf({ name, port }: NatsHost): string {
 function hostOf(text: string): NatsHost {
   const match = HOST.exec(text)
   const port = match?.[2] === undefined ? DEFAULT_PORT : Number(match[2])
-  // What is no host may be a part of a password with a comma in it.
+  // The detail does not repeat it: it may be part of a password with a comma.
   if (match?.[1] === undefined || port > 65_535)
     throw invalid('host or host:port behind the credentials, and between commas')
   return { name: match[1].replace(/^\[|\]$/g, ''), port }
@@ -102,7 +103,7 @@ function decoded(text: string): string {
   try {
     return decodeURIComponent(text)
   } catch {
-    // Its message would show the text.
+    // The cause is left out: its message would show the credentials.
     throw invalid('credentials that are percent-encoded')
   }
 }

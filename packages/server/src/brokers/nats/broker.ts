@@ -13,7 +13,7 @@ export interface NatsBrokerOptions extends RemoteBrokerOptions {
 }
 
 /**
- * A broker on NATS. Core NATS brings messages to the nodes that are subscribed now; JetStream keeps those that the rules of the history name.
+ * A broker on NATS. Core NATS delivers messages to current subscribers; JetStream stores the messages of logged keys.
  * @throws {WebMQError} `E_OPTION_INVALID` for the address; `E_BROKER_MISSING` when the library is not installed.
  */
 export async function createNatsBroker(options: NatsBrokerOptions): Promise<Broker> {

@@ -1,19 +1,19 @@
 const TOO_MANY_SUBSCRIPTIONS = /maximum subscriptions/i
 const VIOLATION = /^Permissions Violation for (Publish|Subscription) to "(.*?)"(?: using queue ".*")?$/i
-/** Characters that Go does not take for printable, as it writes them; subjects of keys have nothing else that Go escapes. */
+/** Go's escapes of unprintable characters. Subjects of keys contain nothing else that Go escapes. */
 const GO_ESCAPE = /\\(?:u([0-9a-f]{4})|U([0-9a-f]{8}))/g
 
-/** What a server complains of while the connection goes on. */
+/** An error of the server after which the connection stays up. */
 export type NatsComplaint =
-  /** The server did not take a message to this subject. */
+  /** The server rejected a message to this subject. */
   | { readonly kind: 'publish'; readonly subject: string }
-  /** The server did not make a subscription to this subject, or ended it. */
+  /** The server rejected or ended a subscription to this subject. */
   | { readonly kind: 'subscription'; readonly subject: string }
   | { readonly kind: 'too-many-subscriptions' }
 
 /**
- * Reads what a server complains of; `undefined` for a complaint after which the connection is of no use.
- * @param text The message of the library's error, which is the server's. The library's own reading keeps Go's escapes.
+ * Reads an error of the server; `undefined` if the connection is useless after it.
+ * @param text The message of the library's error: the server's text. The library's own fields keep Go's escapes.
  */
 export function complaintOf(text: string): NatsComplaint | undefined {
   if (TOO_MANY_SUBSCRIPTIONS.test(text)) return { kind: 'too-many-subscriptions' }

@@ -1,33 +1,35 @@
 import { isIP } from 'node:net'
 import type { Authenticator, NatsConnection, NodeConnectionOptions } from '@nats-io/transport-node'
 import { WebMQError } from 'webmq-client/protocol'
+import { deferred } from '../../ports/deferred.js'
 import { type NatsHost, textOf } from './address.js'
 import type { NatsCore } from './library.js'
 import { OpenedSockets } from './opened-sockets.js'
 
 /** How to connect to one server. */
 export interface ConnectOptions {
-  /** How the server's monitoring calls the connection. */
+  /** Name of the connection in the server's monitoring. */
   readonly name: string
   readonly authenticator: Authenticator
-  /** PEM texts; `undefined`: the connection is encrypted only if the server offers it. */
+  /** PEM texts. `undefined`: encrypted only if the server requires it. */
   readonly tls: Readonly<Record<string, string>> | undefined
-  /** What the subjects of answers begin with. */
+  /** Prefix of the subjects for answers. */
   readonly inboxPrefix: string
 }
 
-/** The library's own heartbeats and timeout stay out of the way: a link has a `Liveness`, an attempt has a signal. */
+/** Turns off the library's heartbeats and timeout: a link has a `Liveness`, an attempt has a signal. */
 const NEVER_MS = 2 ** 31 - 1
-/** Complaints that the same credentials will cause again. */
+/** Errors that the same credentials would cause again. */
 const REFUSALS = /authorization violation|authentication (?:expired|revoked)/i
 const HAS_NO_TLS = /does not support 'tls'/
 /** Codes of Node and OpenSSL for a certificate that is not trusted. */
 const CERTIFICATE_CODES = /CERT|UNABLE_TO_VERIFY/
 
 /**
- * Connects to one server, once; the connection is never mended.
- * @param signal Ends the attempt, which the library cannot: it leaves the socket to a silent server open.
- * @throws {WebMQError} `E_BROKER_REFUSED` for credentials and certificates that the server will refuse again. Anything else may pass.
+ * Connects to one server, once; the connection never reconnects.
+ * @param signal Ends the attempt. The library cannot: it leaves the socket to a silent server open.
+ * @throws {WebMQError} `E_BROKER_REFUSED` for credentials and certificates that would be refused again. After any other
+ *   error, another attempt may succeed.
  */
 export async function connectTo(
   core: NatsCore,
@@ -62,20 +64,18 @@ export async function connectTo(
     async (connection) => {
       if (signal.aborted) await connection.close()
     },
-    // The caller is told of it below.
+    // `Promise.race` below reports the error.
     () => undefined,
   )
   void settled.finally(() => sockets.end())
-  let abort: () => void = () => undefined
-  const aborted = new Promise<never>((_, reject) => {
-    abort = () => {
-      sockets.callOff()
-      reject(new Error(`no answer of ${textOf(host)} in time`))
-    }
-    signal.addEventListener('abort', abort, { once: true })
-  })
+  const aborted = deferred<never>()
+  const abort = () => {
+    sockets.callOff()
+    aborted.reject(new Error(`no answer of ${textOf(host)} in time`))
+  }
+  signal.addEventListener('abort', abort, { once: true })
   try {
-    return await Promise.race([connecting, aborted])
+    return await Promise.race([connecting, aborted.promise])
   } catch (cause) {
     sockets.callOff()
     throw credentialsError ?? (signal.aborted ? cause : explained(cause, host))
@@ -86,7 +86,7 @@ export async function connectTo(
 
 type TlsOptions = NonNullable<NodeConnectionOptions['tls']>
 
-/** Node checks a certificate against `host` when the address is an IP, which has no server name. */
+/** For an IP address Node checks the certificate against `host`: there is no server name. */
 function withHost(tls: Readonly<Record<string, string>>, { name }: NatsHost): TlsOptions {
   const options: TlsOptions & { host?: string } = isIP(name) === 0 ? { ...tls } : { ...tls, host: name }
   return options

@@ -5,8 +5,9 @@ import type { NatsIdentity } from './address.js'
 import type { NatsCore } from './library.js'
 
 /**
- * What shows the server who a node is. Reads the identity's file, if it has one.
- * @throws {WebMQError} `E_BROKER_REFUSED` when the file cannot be read; the returned function throws it when the file cannot be used.
+ * Makes the library's authenticator for an identity. Reads the identity's file, if there is one.
+ * @throws {WebMQError} `E_BROKER_REFUSED` if the file cannot be read. The authenticator throws it if the file is not
+ *   valid.
  */
 export async function readCredentials(identity: NatsIdentity, core: NatsCore): Promise<Authenticator> {
   switch (identity.kind) {
@@ -38,7 +39,7 @@ function trimmed(bytes: Uint8Array): Uint8Array {
   return Buffer.from(Buffer.from(bytes).toString().trim())
 }
 
-/** The library's error says what is wrong with the file, and shows nothing of it. */
+/** The library's error explains what is wrong with the file and reveals none of its content. */
 function sign(authenticator: Authenticator, nonce: string | undefined, file: string): Auth {
   try {
     return authenticator(nonce)

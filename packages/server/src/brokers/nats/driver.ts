@@ -17,15 +17,15 @@ import type { LogStreamOptions } from './log-stream.js'
 export interface NatsDriverOptions {
   readonly address: NatsAddress
   readonly core: NatsCore
-  /** The server must take messages of this size. */
+  /** The server must accept payloads of this size. */
   readonly maxPayloadBytes: number
-  /** Absent where nothing is logged. */
+  /** `undefined` without history. */
   readonly log: { readonly jetStream: NatsJetStream; readonly stream: LogStreamOptions } | undefined
 }
 
-/** Time for one host when there are others to try. */
+/** Time limit per host when there are several. */
 const HOST_TIMEOUT_MS = 3_000
-/** For an answer of JetStream: in a cluster the server that was asked may be gone, and nobody says so. */
+/** Time limit for JetStream's answers: if the asked server of a cluster is gone, nobody reports it. */
 const REQUEST_TIMEOUT_MS = 3_000
 
 /** Connects to any of the servers of a NATS system. */
@@ -44,7 +44,7 @@ export class NatsDriver implements LinkDriver {
     const { log } = options
     this.capabilities = {
       history: log !== undefined,
-      // Messages that are not logged go from server to server in any order.
+      // Core NATS keeps no common order between servers; only the log does.
       ordered: log?.stream.history.covers('#') === true,
       sharedLog: log !== undefined,
       confirms: true,
@@ -56,7 +56,7 @@ export class NatsDriver implements LinkDriver {
 
   async connect(context: LinkContext, events: LinkEvents, signal: AbortSignal): Promise<Link> {
     const { core, log } = this.#options
-    // One per link: a late answer for a lost link goes nowhere.
+    // One per link, so that late answers for a lost link are dropped.
     const inbox = `_INBOX.${context.node}${++this.#linkCount}`
     const connection = await this.#open(context, inbox, signal)
     const logContext =
@@ -85,7 +85,7 @@ export class NatsDriver implements LinkDriver {
     }
   }
 
-  /** Tries the hosts from a random one on, so that nodes spread over a cluster. */
+  /** Tries all hosts, beginning with a random one, so that nodes spread over a cluster. */
   async #open({ node, namespace }: LinkContext, inbox: string, signal: AbortSignal): Promise<NatsConnection> {
     const { address, core } = this.#options
     const files = await readTlsFiles(address.tlsFiles)

@@ -7,21 +7,21 @@ import type { LogState, LogStream } from './log-stream.js'
 export interface GenerationGuardContext {
   readonly stream: LogStream
   readonly lastSeen: LastSeen
-  /** Tells all nodes that follow the stream that this generation has begun. */
+  /** Tells all nodes that a generation has begun. */
   readonly announce: (generation: number) => void
 }
 
 /** Where to follow a stream from. */
 export interface LogStart {
-  /** Nothing after this position was lost; `undefined` when there is none, or when the stream no longer has all of it. */
+  /** The stream has everything after this position. `undefined` if it does not, or without a position. */
   readonly after: Position | undefined
-  /** The first message to ask for is the one behind this sequence. */
+  /** The first requested message is the one after this sequence. */
   readonly sequence: number
-  /** The first message is one that this node has seen, to compare it. */
+  /** The first message is one that this node already has, for a comparison. */
   readonly isCompared: boolean
 }
 
-/** The place in the log is no longer what it was; the next try finds another epoch. */
+/** The node's position in the log is no longer valid; the next link finds another epoch. */
 class LostEnd extends Error {
   constructor() {
     super('the log has lost its end, and begins anew')
@@ -29,8 +29,8 @@ class LostEnd extends Error {
 }
 
 /**
- * Finds out when a stream has lost its end: a server that comes back without its newest messages gives their places to others. Then
- * it begins another generation, and every node takes what is left for another log.
+ * Detects that a stream has lost its end: a server that restarts without its newest messages reuses their sequences.
+ * The guard then begins another generation, which every node takes for another log.
  */
 export class GenerationGuard {
   readonly #context: GenerationGuardContext
@@ -40,8 +40,9 @@ export class GenerationGuard {
   }
 
   /**
-   * Where to go on from a position. The last message that this node has seen comes once more, if the stream still has it.
-   * @throws {Error} When the stream ends before that position: another generation has begun.
+   * Where to continue after a position. The last message that this node has seen is requested again, if the stream has
+   * it.
+   * @throws {Error} when the stream ends before that position. Another generation has then begun.
    */
   async startAfter(position: Position | undefined, state: LogState): Promise<LogStart> {
     const { lastSeen } = this.#context
@@ -54,12 +55,12 @@ export class GenerationGuard {
     return { after: position, sequence: isCompared ? sequence - 1 : sequence, isCompared }
   }
 
-  /** Whether the message that stands where this node has seen one is that one. */
+  /** Whether a message at a known sequence is the one that this node has seen there. */
   isSame(message: JsMsg): boolean {
     return this.#context.lastSeen.is(message)
   }
 
-  /** Begins another generation; resolves with the reason to give the link up. */
+  /** Begins another generation; resolves to the reason to give up the link. */
   async end({ generation }: LogState): Promise<Error> {
     await this.#context.stream.beginGeneration(generation + 1)
     this.#context.announce(generation + 1)

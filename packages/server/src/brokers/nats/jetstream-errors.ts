@@ -2,7 +2,7 @@ import type { ServerInfo } from '@nats-io/transport-node'
 import { WebMQError } from 'webmq-client/protocol'
 import type { NatsJetStream } from './library.js'
 
-/** The numbers of JetStream's reasons that are looked at. */
+/** Error numbers of JetStream that are handled. */
 export const JETSTREAM_REASONS = {
   insufficientResources: 10_023,
   notEnabledForAccount: 10_039,
@@ -15,7 +15,7 @@ export const JETSTREAM_REASONS = {
   notEnabled: 10_076,
 } as const
 
-/** Trying again is of no use: somebody has to change something at the server. */
+/** Another attempt would fail too: somebody must change the server's configuration. */
 const FINAL_REASONS: ReadonlySet<number | undefined> = new Set([
   JETSTREAM_REASONS.insufficientResources,
   JETSTREAM_REASONS.notEnabledForAccount,
@@ -26,30 +26,30 @@ const FINAL_REASONS: ReadonlySet<number | undefined> = new Set([
   JETSTREAM_REASONS.notEnabled,
 ])
 
-/** Where a request was made, for the errors. */
-export interface JetStreamPlace {
+/** What error messages need to know about a request. */
+export interface RequestContext {
   readonly jetStream: NatsJetStream
-  /** Of the server at the other end. */
+  /** Info of the connected server. */
   readonly info: ServerInfo | undefined
-  /** What the subjects of the node's messages begin with. */
+  /** Prefix of the subjects of messages. */
   readonly prefix: string
 }
 
-/** The number of the reason, when it is JetStream that refuses. */
+/** The error number, if JetStream refused the request. */
 export function reasonOf(cause: unknown, { JetStreamApiError }: NatsJetStream): number | undefined {
   for (const error of causesOf(cause)) if (error instanceof JetStreamApiError) return error.code
   return undefined
 }
 
-/** What the failure of a request to JetStream means for a node: `E_BROKER_REFUSED` when the next try would fail, too. */
-export function explained(cause: unknown, { jetStream, info, prefix }: JetStreamPlace): Error {
+/** The error for a failed request to JetStream: `E_BROKER_REFUSED` if another attempt would fail too. */
+export function explained(cause: unknown, { jetStream, info, prefix }: RequestContext): Error {
   if (cause instanceof WebMQError) return cause
   const errors = causesOf(cause)
   const text = errors.at(-1)?.message ?? String(cause)
   if (errors.some(({ name }) => name === 'PermissionViolationError'))
     return refused(`${text}; ${neededBy(prefix)}`, cause)
   if (errors.some(({ name }) => name === 'NoResponders')) {
-    // In a cluster others may have it, and a leader may be missing for a while.
+    // In a cluster other servers may have it, and a leader may be missing for a while.
     if (info?.jetstream === true) return new Error('JetStream does not answer yet', { cause })
     const remedy = 'put `jetstream {}` into the configuration of nats-server, or start it with -js'
     return refused(`history needs JetStream, and it is not enabled: ${remedy}`, cause)
@@ -58,8 +58,8 @@ export function explained(cause: unknown, { jetStream, info, prefix }: JetStream
   return isFinal ? refused(`JetStream: ${text}`, cause) : new Error(`JetStream: ${text}`, { cause })
 }
 
-/** What the server's user must be allowed for a log. */
-export function neededBy(prefix: string): string {
+/** The permissions that a log needs. */
+function neededBy(prefix: string): string {
   return (
     `for history its user must be allowed to publish to $JS.API.>, $JS.FC.> and ${prefix}>, ` +
     `and to subscribe to _INBOX.> and ${prefix}>`
@@ -70,7 +70,7 @@ function refused(detail: string, cause: unknown): WebMQError {
   return new WebMQError('E_BROKER_REFUSED', { detail, cause })
 }
 
-/** An error, its cause, and so on. */
+/** An error and its chain of causes. */
 function causesOf(cause: unknown): readonly Error[] {
   const errors: Error[] = []
   for (let error = cause; error instanceof Error && !errors.includes(error); error = error.cause) errors.push(error)

@@ -1,7 +1,9 @@
 import type { Msg, NatsConnection, Status } from '@nats-io/transport-node'
 import { WebMQError } from 'webmq-client/protocol'
+import { deferred } from '../../ports/deferred.js'
+import { within } from '../../ports/within.js'
 import { decodeEnvelope, encodeEnvelope } from '../remote/envelope.js'
-import type { Link, LinkContext, LinkEvents, LinkMessage, LogFollower, LogPlace } from '../remote/link.js'
+import type { Link, LinkContext, LinkEvents, LinkMessage, LogFollower, LogPosition } from '../remote/link.js'
 import { Liveness } from '../remote/liveness.js'
 import { complaintOf } from './complaint.js'
 import { NatsLog, type NatsLogContext } from './log.js'
@@ -10,20 +12,23 @@ import { NatsRounds, type Round, type RoundWaiter } from './rounds.js'
 import { NatsSubjects } from './subjects.js'
 import { type NatsSubscription, NatsSubscriptions } from './subscriptions.js'
 
-/** The envelope has at most this many bytes before the message id. */
+/** Most bytes of an envelope without a message id. */
 export const ENVELOPE_BYTES = 20
-/** Pings under way at most, but for {@link MAX_UNCONFIRMED_BYTES}; the next one confirms what is sent meanwhile. */
+/**
+ * Most unanswered pings, except for {@link MAX_UNCONFIRMED_BYTES}. The next ping confirms everything sent until then.
+ */
 const MAX_PINGS = 64
-/** A ping follows after so many bytes, however many are under way: on a slow line their answers are the signs of life. */
+/** After this many bytes a ping follows in any case: on a slow connection its answer is the sign of life. */
 const MAX_UNCONFIRMED_BYTES = 262_144
-/** For the server to read what is left. */
+/** Time for the server to read the last bytes. */
 const CLOSE_TIMEOUT_MS = 2_000
 
 /**
  * One connection to a NATS server with the node's subscriptions.
  *
- * Core NATS says nothing to a message that it takes. It answers a ping once it has handed everything before it to all subscribers. So a ping
- * behind the messages of a turn confirms them, and the subscriptions of that turn. The stream confirms logged messages, and they come from there.
+ * Core NATS does not confirm messages. It answers a ping once it has passed everything before it to all subscribers. So
+ * a ping after the messages and subscriptions of a turn confirms them. Logged messages go through the stream, which
+ * confirms and delivers them.
  */
 export class NatsLink implements Link {
   readonly #connection: NatsConnection
@@ -38,13 +43,13 @@ export class NatsLink implements Link {
   /** Messages of this turn. */
   #queue: LinkMessage[] = []
   #isFlushScheduled = false
-  /** Since the last ping. */
+  /** Bytes sent since the last ping. */
   #unconfirmedBytes = 0
   #probe: RoundWaiter | undefined
-  /** Nothing more is told. */
+  /** No more events are reported. */
   #isOver = false
 
-  /** @param log Absent where nothing is logged. */
+  /** @param log Absent without history. */
   constructor(connection: NatsConnection, context: LinkContext, events: LinkEvents, log?: NatsLogContext) {
     this.#connection = connection
     this.#events = events
@@ -81,22 +86,22 @@ export class NatsLink implements Link {
   }
 
   /**
-   * Publishes and subscribes to a subject of the node's own, and opens the log; resolves when the server allows it.
-   * @throws {WebMQError} `E_BROKER_REFUSED` when it does not.
+   * Publishes and subscribes to the node's own subject, and opens the log. Resolves when the server allows it.
+   * @throws {WebMQError} `E_BROKER_REFUSED` when the server does not allow it.
    */
   async probe(): Promise<void> {
     const subscription = this.#connection.subscribe(this.#nodeSubject, { callback: () => undefined })
     this.#connection.publish(this.#nodeSubject)
-    await new Promise<void>((done, failed) => {
-      this.#probe = { done, failed }
-      this.#await(this.#probe)
-    })
+    const answer = deferred()
+    this.#probe = { done: () => answer.resolve(), failed: answer.reject }
+    this.#await(this.#probe)
+    await answer.promise
     this.#probe = undefined
     subscription.unsubscribe()
     await this.#log?.open()
   }
 
-  /** Messages that the rules cover come from the log alone. */
+  /** Messages of patterns that the log covers come from the log only. */
   async bind(pattern: string): Promise<void> {
     if (this.#log?.covers(pattern) !== true) await this.#subscriptions.bind(pattern)
   }
@@ -105,7 +110,7 @@ export class NatsLink implements Link {
     if (this.#log?.covers(pattern) !== true) await this.#subscriptions.unbind(pattern)
   }
 
-  async follow(after: LogPlace | undefined, follower: LogFollower): Promise<void> {
+  async follow(after: LogPosition | undefined, follower: LogFollower): Promise<void> {
     await this.#log?.follow(after, follower)
   }
 
@@ -129,7 +134,7 @@ export class NatsLink implements Link {
 
   lose(cause: Error): void {
     if (this.#isOver) return
-    // Before the probe is answered nobody has the link; the caller of the probe is told.
+    // Until the probe is answered, only its caller has the link, and it gets the error.
     const isTold = this.#probe === undefined
     this.#over(cause)
     void this.#connection.close()
@@ -144,15 +149,13 @@ export class NatsLink implements Link {
     this.#log?.fail(cause)
   }
 
-  /** The server answers once it has read everything. */
+  /** Waits until the server has read everything, within a time limit. */
   async #drain(): Promise<void> {
-    let timer: NodeJS.Timeout | undefined
-    const limit = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, CLOSE_TIMEOUT_MS)
-    })
-    // A connection that is lost has nothing left.
-    await Promise.race([this.#connection.flush().catch(() => undefined), limit])
-    clearTimeout(timer)
+    // An error means that the connection is lost: nothing is left to read.
+    await within(
+      this.#connection.flush().catch(() => undefined),
+      CLOSE_TIMEOUT_MS,
+    )
   }
 
   async #watch(): Promise<void> {
@@ -165,7 +168,7 @@ export class NatsLink implements Link {
     else if (status.type === 'error' && !this.#isAnswered(status.error.message)) this.lose(status.error)
   }
 
-  /** An error thrown here would end the library's reader. A refused subscription is an error, and a status that is told later. */
+  /** An error thrown here would end the library's reader. `#watch` handles the error of a refused subscription. */
   #guarded(error: Error | null, message: Msg, take: (message: Msg) => void): void {
     if (this.#isOver || error !== null) return
     try {
@@ -177,7 +180,7 @@ export class NatsLink implements Link {
 
   #deliver(subscription: NatsSubscription, message: Msg): void {
     const key = subscription.onlyKey ?? this.#keyOf(message.subject)
-    // A broader pattern brings it, too; it comes from the log.
+    // A broader pattern matches it too, but it comes from the log.
     if (key === undefined || this.#log?.logs(key) === true) return
     const delivery = decodeEnvelope(key, message.data)
     if (delivery === undefined) this.#events.malformed(`an envelope that is cut or of another version, for ${key}`)
@@ -192,7 +195,7 @@ export class NatsLink implements Link {
     return key
   }
 
-  /** Whether the caller whose request the server refused could be told. */
+  /** Whether the error belongs to a request, whose caller gets it. */
   #isAnswered(text: string): boolean {
     const complaint = complaintOf(text)
     if (complaint === undefined) return false
@@ -208,7 +211,7 @@ export class NatsLink implements Link {
     }
     if (this.#log?.isAnswered(kind, subject, text) === true) return true
     if (kind === 'publish') return this.#refuse(subject, text)
-    // A live subscription that the server ends is as good as a lost link: it brings nothing from then on.
+    // If the server ends a live subscription, messages are missing from then on: the link is lost.
     const subscription = this.#subscriptions.awaited(subject)
     return this.#fail(subscription === undefined ? [] : [subscription.waiter], text)
   }
@@ -232,7 +235,7 @@ export class NatsLink implements Link {
     }
   }
 
-  /** With an answer under way there is no haste: the rest of the turn goes along. */
+  /** While an answer is pending, it waits for the rest of the turn. */
   #schedule(): void {
     if (this.#isFlushScheduled || this.#isOver) return
     this.#isFlushScheduled = true
@@ -244,7 +247,7 @@ export class NatsLink implements Link {
     else setImmediate(flush)
   }
 
-  /** The library sends what it is given until the end of a microtask at once; its `flush` ends that with a ping. */
+  /** The library writes everything of one microtask together; its `flush` adds a ping. */
   #flush(): void {
     if (this.#isOver) return
     this.#sendQueue()
@@ -270,7 +273,7 @@ export class NatsLink implements Link {
         this.#rounds.sent(message)
       }
     } catch (cause) {
-      // What a closed connection did not take is sent again on the next link.
+      // If the connection is closed, the next link sends the message.
       if (!this.#connection.isClosed())
         this.#events.refused(message.sequence, cause instanceof Error ? cause : new Error(String(cause)))
     }
@@ -292,14 +295,14 @@ export class NatsLink implements Link {
     this.#rounds.close()
     this.#connection.flush().then(
       () => this.#answered(),
-      // `closed` tells of a lost connection.
+      // `closed` reports a lost connection.
       () => undefined,
     )
   }
 
   /**
-   * The server complains before it answers the ping behind, but the library tells of complaints some microtasks later: all
-   * of them are known when those are over.
+   * The server reports errors before it answers the next ping, but the library passes them on some microtasks later.
+   * They are all known in the next turn.
    */
   #answered(): void {
     this.#liveness.alive()
@@ -316,7 +319,7 @@ export class NatsLink implements Link {
     if (!this.#rounds.isOpenEmpty) this.#schedule()
   }
 
-  /** Where there is a log, its messages stand between others, and are not meant. */
+  /** With a log, the ping does not confirm logged messages in between, so the others are confirmed one by one. */
   #confirm({ lastSequence, messages }: Readonly<Round>): void {
     if (this.#log === undefined) this.#events.confirmed(lastSequence, true)
     else for (const message of messages) if (message !== undefined) this.#events.confirmed(message.sequence, false)

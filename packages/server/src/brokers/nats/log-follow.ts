@@ -1,5 +1,6 @@
 import type { JsMsg } from '@nats-io/jetstream'
 import type { Position } from '../../ports/broker.js'
+import { type Deferred, deferred } from '../../ports/deferred.js'
 import { decodeEnvelope } from '../remote/envelope.js'
 import type { LinkEvents, LogFollower } from '../remote/link.js'
 import type { GenerationGuard, LogStart } from './generation-guard.js'
@@ -18,35 +19,38 @@ export interface LogFollowContext {
   readonly events: LinkEvents
   /** Whether messages with this key are logged. */
   readonly logs: (key: string) => boolean
-  /** Whether messages with this key come by a subscription. */
+  /** Whether a live subscription brings messages with this key. */
   readonly isSubscribed: (key: string) => boolean
   readonly lose: (cause: Error) => void
 }
 
 const NS_PER_MS = 1_000_000
 
-/** Follows the stream as long as its link lives. A hole in the log ends the link; the next one goes on from the last message. */
+/**
+ * Follows the stream while its link is up. A hole in the log ends the link; the next one continues after the last
+ * message.
+ */
 export class LogFollow {
   readonly #context: LogFollowContext
   #follower: LogFollower | undefined
   #state: LogState | undefined
-  /** Where following began, until that is told. */
+  /** Where following begins, until the follower is told. */
   #start: LogStart | undefined
   #lastSequence = 0
-  /** Everything has come when this has. */
+  /** Everything that was logged before `follow` has arrived when this sequence has. */
   #targetSequence = 0
-  #waiter: { resolve(): void; reject(cause: Error): void } | undefined
+  #completion: Deferred<void> | undefined
 
   constructor(context: LogFollowContext) {
     this.#context = context
   }
 
-  /** Of what comes; empty before anything does. */
+  /** Epoch of the messages; empty before `follow`. */
   get epoch(): string {
     return this.#state?.epoch ?? ''
   }
 
-  /** Everything up to here has come. */
+  /** Everything up to this sequence has arrived. */
   get lastSequence(): number {
     return this.#lastSequence
   }
@@ -66,7 +70,8 @@ export class LogFollow {
     if (isContinued && !start.isCompared) this.#begin(start.sequence)
     else if (!isContinued && isEmpty) this.#begin(state.lastSequence)
     const isAllThere = isEmpty || (isContinued && start.sequence >= state.lastSequence)
-    const completion = isAllThere ? Promise.resolve() : this.#completion()
+    if (!isAllThere) this.#completion = deferred()
+    const completion = this.#completion?.promise
     await Promise.all([consumer.start(isContinued ? start.sequence + 1 : undefined), completion])
   }
 
@@ -87,7 +92,7 @@ export class LogFollow {
       }
     }
     if (sequence !== this.#lastSequence + 1 && !isAllDeleted(state, this.#lastSequence + 1, sequence)) {
-      this.#lose(`the stream has let go of messages after ${this.#lastSequence} before they were sent`)
+      this.#lose(`the stream has dropped messages after ${this.#lastSequence} before they were sent`)
       return
     }
     this.#lastSequence = sequence
@@ -96,10 +101,10 @@ export class LogFollow {
     this.#completeAt(message)
   }
 
-  /** The stream has sent all there is. */
+  /** JetStream has sent everything. */
   idle(): void {
     if (this.#state === undefined) return
-    if (this.#start?.after !== undefined) this.#lose('the stream has let go of the place to go on from')
+    if (this.#start?.after !== undefined) this.#lose('the stream has dropped the message to continue from')
     else if (this.#start !== undefined) this.#begin(this.#targetSequence)
     this.#complete()
   }
@@ -107,7 +112,7 @@ export class LogFollow {
   /** The link is over. */
   fail(cause: Error): void {
     this.#state = undefined
-    this.#waiter?.reject(cause)
+    this.#completion?.reject(cause)
   }
 
   #deliver(state: LogState, message: JsMsg): void {
@@ -119,12 +124,12 @@ export class LogFollow {
       else if (!subjects.isOwn(subject)) events.malformed(`the subject ${subject} is that of no key`)
       return
     }
-    // A stream may take more than the rules say: what is the server's own, or what NATS cannot tell apart.
+    // A stream may store more than the rules say: reserved keys, and keys that its subjects cannot exclude.
     const isLogged = logs(key)
     if (!isLogged && isSubscribed(key)) return
     const delivery = decodeEnvelope(key, message.data)
     if (delivery === undefined) events.malformed(`an envelope that is cut or of another version, for ${key}`)
-    // Of a node that does not log this key: it has one place for all its messages, and they cannot have one each.
+    // A bundle comes from a node that does not log this key. It has one offset for all its messages.
     else if (!isLogged || delivery.source?.isBundle === true) events.deliver(delivery)
     else {
       const { payload, isBinary, source, messageId } = delivery
@@ -133,7 +138,7 @@ export class LogFollow {
     }
   }
 
-  /** @param offset What follows stands after it. */
+  /** @param offset The next message follows it. */
   #begin(offset: number): void {
     const { after } = this.#start ?? {}
     this.#start = undefined
@@ -141,19 +146,13 @@ export class LogFollow {
     this.#follower?.begins(after ?? { epoch: this.epoch, offset }, after !== undefined)
   }
 
-  #completion(): Promise<void> {
-    return new Promise((resolve, reject) => {
-      this.#waiter = { resolve, reject }
-    })
-  }
-
   #completeAt({ seq, info }: JsMsg): void {
-    if (this.#waiter !== undefined && (seq >= this.#targetSequence || info.pending === 0)) this.#complete()
+    if (this.#completion !== undefined && (seq >= this.#targetSequence || info.pending === 0)) this.#complete()
   }
 
   #complete(): void {
-    this.#waiter?.resolve()
-    this.#waiter = undefined
+    this.#completion?.resolve()
+    this.#completion = undefined
   }
 
   #noteGeneration({ generation }: LogState, text: string): void {
@@ -172,7 +171,7 @@ export class LogFollow {
   }
 }
 
-/** Whether nothing else was between. */
+/** Whether somebody has deleted all messages in this range. */
 function isAllDeleted({ deleted }: LogState, from: number, to: number): boolean {
   if (to - from > deleted.size) return false
   for (let sequence = from; sequence < to; sequence++) if (!deleted.has(sequence)) return false

@@ -1,32 +1,35 @@
 import type { JetStreamManager, StreamConfig, StreamInfo } from '@nats-io/jetstream'
 import { WebMQError } from 'webmq-client/protocol'
 import type { HistoryRules } from '../../ports/history-rules.js'
-import { explained, JETSTREAM_REASONS, type JetStreamPlace, reasonOf } from './jetstream-errors.js'
+import { explained, JETSTREAM_REASONS, type RequestContext, reasonOf } from './jetstream-errors.js'
 import { disjointSubjects } from './stream-subjects.js'
-import { type NatsSubjects, reachesOf } from './subjects.js'
+import { type NatsSubjects, subscriptionPatternsOf } from './subjects.js'
 
-/** What the log of a system of nodes is to be like. */
+/** Options of the log's stream. */
 export interface LogStreamOptions {
   readonly history: HistoryRules
   readonly historyMaxMessages: number
-  /** Of the stream, with what it needs beside payloads. */
+  /** Size of the stream, payloads and overhead. */
   readonly historyMaxBytes: number
-  /** 0: ids are not looked at. */
+  /** 0: message ids are ignored. */
   readonly dedupeWindowMs: number
-  /** Servers of a cluster that have the stream; `undefined` leaves it as it is, and makes it on one. */
+  /**
+   * Servers of a cluster that store the stream. `undefined`: an existing stream stays as it is, a new one is on one
+   * server.
+   */
   readonly replicaCount: number | undefined
 }
 
-/** A stream at a moment. */
+/** The state of a stream. */
 export interface LogState {
-  /** Another one for another stream of the same name, and once a stream is known to have lost its end. */
+  /** Changes when the stream is created again, and when it has lost its end. */
   readonly epoch: string
-  /** How often it has. */
+  /** How often the stream has lost its end. */
   readonly generation: number
-  /** Of the oldest message; one more than the last when there is none. */
+  /** Sequence of the oldest message; `lastSequence + 1` if there is none. */
   readonly firstSequence: number
   readonly lastSequence: number
-  /** Messages in between that somebody has deleted. */
+  /** Sequences in between that somebody has deleted. */
   readonly deleted: ReadonlySet<number>
 }
 
@@ -34,52 +37,52 @@ export interface LogState {
 type LogConfig = Parameters<JetStreamManager['streams']['add']>[0]
 
 const NS_PER_MS = 1_000_000
-/** What JetStream allows at least. */
+/** JetStream's minimum. */
 const MIN_AGE_MS = 100
 const GENERATION = /generation (\d+)$/
-/** Another node may make or change the stream between two of our requests. */
+/** Another node may create or change the stream between two of our requests. */
 const MAX_TRIES = 4
 
-/** The stream that is the log of a namespace: made when it is not there, and fitted to the options. */
+/** The stream that is the log of a namespace. Created if missing, and adjusted to the options. */
 export class LogStream {
   readonly name: string
   readonly #manager: JetStreamManager
-  readonly #place: () => JetStreamPlace
+  readonly #requestContext: () => RequestContext
   readonly #subjects: NatsSubjects
   readonly #options: LogStreamOptions
 
-  /** @param place For errors. */
+  /** @param requestContext For error messages. */
   constructor(
     manager: JetStreamManager,
-    place: () => JetStreamPlace,
+    requestContext: () => RequestContext,
     namespace: string,
     subjects: NatsSubjects,
     options: LogStreamOptions,
   ) {
     this.name = `${namespace}-log`
     this.#manager = manager
-    this.#place = place
+    this.#requestContext = requestContext
     this.#subjects = subjects
     this.#options = options
   }
 
   /**
-   * Its state, once it is there and as it should be.
-   * @throws {WebMQError} `E_BROKER_REFUSED` when it cannot be made, or is none that could be a log.
+   * Creates or adjusts the stream; resolves to its state.
+   * @throws {WebMQError} `E_BROKER_REFUSED` if it cannot be created, or if an existing stream cannot be a log.
    */
   async open(): Promise<LogState> {
     for (let leftCount = MAX_TRIES; ; leftCount--) {
       try {
         return await this.#fit(await this.#find())
       } catch (cause) {
-        const reason = reasonOf(cause, this.#place().jetStream)
+        const reason = reasonOf(cause, this.#requestContext().jetStream)
         const isOvertaken = reason === JETSTREAM_REASONS.nameInUse || reason === JETSTREAM_REASONS.streamNotFound
-        if (!isOvertaken || leftCount === 1) throw explained(cause, this.#place())
+        if (!isOvertaken || leftCount === 1) throw explained(cause, this.#requestContext())
       }
     }
   }
 
-  /** Says that the stream is not what it was, so that no place of before is taken for one of now. */
+  /** Begins another epoch, so that old positions are not mistaken for new ones. */
   async beginGeneration(generation: number): Promise<void> {
     try {
       const found = await this.#find()
@@ -87,7 +90,7 @@ export class LogStream {
       const description = `${this.#description}, generation ${generation}`
       await this.#manager.streams.update(this.name, { description })
     } catch (cause) {
-      throw explained(cause, this.#place())
+      throw explained(cause, this.#requestContext())
     }
   }
 
@@ -106,13 +109,13 @@ export class LogStream {
     try {
       return await this.#manager.streams.info(this.name, { deleted_details: true })
     } catch (cause) {
-      if (reasonOf(cause, this.#place().jetStream) === JETSTREAM_REASONS.streamNotFound) return undefined
+      if (reasonOf(cause, this.#requestContext().jetStream) === JETSTREAM_REASONS.streamNotFound) return undefined
       throw cause
     }
   }
 
   #created(): LogConfig {
-    const { RetentionPolicy, StorageType } = this.#place().jetStream
+    const { RetentionPolicy, StorageType } = this.#requestContext().jetStream
     return {
       name: this.name,
       description: this.#description,
@@ -126,9 +129,9 @@ export class LogStream {
     }
   }
 
-  /** What to change; `undefined` when it may stay as it is. */
+  /** The changes to make; `undefined` without any. */
   #changed(config: StreamConfig): Partial<LogConfig> | undefined {
-    const { RetentionPolicy, StorageType } = this.#place().jetStream
+    const { RetentionPolicy, StorageType } = this.#requestContext().jetStream
     if (config.storage !== StorageType.File)
       throw unfit(this.name, `has the storage ${config.storage}, which a restart empties`)
     if (config.retention !== RetentionPolicy.Limits) throw unfit(this.name, `has the retention ${config.retention}`)
@@ -136,7 +139,7 @@ export class LogStream {
     const { replicaCount } = this.#options
     const current = config.subjects ?? []
     const wanted: Partial<LogConfig> = {
-      // Nodes whose rules are older or newer go on: what they log stays logged, until somebody edits the stream.
+      // Subjects are only added: nodes with other rules keep their log. An operator may remove subjects.
       subjects: this.#wantedSubjects(current),
       ...(replicaCount === undefined ? {} : { num_replicas: replicaCount }),
       ...this.#limits(),
@@ -152,7 +155,7 @@ export class LogStream {
     const maxAgeMs = history.maxAgeMs === undefined ? undefined : Math.max(MIN_AGE_MS, history.maxAgeMs)
     const windowMs = Math.min(Math.max(MIN_AGE_MS, dedupeWindowMs), maxAgeMs ?? Number.POSITIVE_INFINITY)
     return {
-      discard: this.#place().jetStream.DiscardPolicy.Old,
+      discard: this.#requestContext().jetStream.DiscardPolicy.Old,
       max_msgs: historyMaxMessages,
       max_bytes: historyMaxBytes,
       max_msgs_per_subject: -1,
@@ -161,23 +164,23 @@ export class LogStream {
     }
   }
 
-  /** Those of the rules, that of the system's own words, and what the stream has already. */
+  /** The subjects of the rules, the one for notes about the log, and those that the stream already has. */
   #wantedSubjects(current: readonly string[]): string[] {
-    const reaches = this.#options.history.patterns.flatMap(reachesOf)
+    const patterns = this.#options.history.patterns.flatMap(subscriptionPatternsOf)
     return disjointSubjects([
       ...current,
       this.#subjects.ofLog,
-      ...reaches.map((reach) => this.#subjects.ofReach(reach)),
+      ...patterns.map((pattern) => this.#subjects.ofSubscription(pattern)),
     ])
   }
 }
 
 function unfit(name: string, reason: string): WebMQError {
-  const detail = `the stream ${name} ${reason}; delete it (nats stream rm ${name}), and it is made as it should be, or take another --broker-namespace`
+  const detail = `the stream ${name} ${reason}; delete it (nats stream rm ${name}) so that a node creates it again, or use another --broker-namespace`
   return new WebMQError('E_BROKER_REFUSED', { detail })
 }
 
-/** @param details Has the messages that were deleted, where the answer to an update has not. */
+/** @param details Lists the deleted messages, which the answer to an update does not. */
 function stateOf({ config, created, state }: StreamInfo, details?: StreamInfo): LogState {
   const generation = generationOf(config)
   return {
@@ -189,7 +192,7 @@ function stateOf({ config, created, state }: StreamInfo, details?: StreamInfo): 
   }
 }
 
-/** When a stream was created, to the nanosecond, tells it from every other of its name. */
+/** The creation time in nanoseconds identifies a stream among all of its name. */
 function epochOf(created: string, generation: number): string {
   const [, seconds = '', fraction = ''] = /^([^.Z]+)(?:\.(\d{1,9}))?Z$/.exec(created) ?? []
   const ms = Date.parse(`${seconds}Z`)

@@ -1,6 +1,6 @@
 import type { JetStreamManager } from '@nats-io/jetstream'
 import type { Msg, NatsConnection } from '@nats-io/transport-node'
-import type { LinkContext, LinkEvents, LinkMessage, LogFollower, LogPlace } from '../remote/link.js'
+import type { LinkContext, LinkEvents, LinkMessage, LogFollower, LogPosition } from '../remote/link.js'
 import { GenerationGuard } from './generation-guard.js'
 import { explained } from './jetstream-errors.js'
 import type { LastSeen } from './last-seen.js'
@@ -19,27 +19,27 @@ export interface NatsLogContext {
   readonly connection: NatsConnection
   readonly manager: JetStreamManager
   readonly stream: LogStreamOptions
-  /** What the node knows of its log, over all its links. */
+  /** The node's, across all its links. */
   readonly lastSeen: LastSeen
-  /** What subjects for answers begin with, and no others. */
+  /** Prefix of the subjects for answers, and of no other subject. */
   readonly inbox: string
 }
 
-/** What a log may do with its link. */
+/** What a log needs of its link. */
 export interface NatsLogWire {
-  /** The link is of no use any more. */
+  /** Gives up the link. */
   lose(cause: Error): void
   /** The server has answered. */
   alive(): void
-  /** Whether messages with this key come by a live subscription. */
+  /** Whether a live subscription brings messages with this key. */
   isSubscribed(key: string): boolean
 }
 
-/** Nobody takes a message that wants an answer. */
+/** Status of the answer when nobody receives a request. */
 const NO_RESPONDERS = 503
 const API_PREFIX = '$JS.API.'
 
-/** The ordered log over one link: a stream of JetStream's. */
+/** The log over one link: a stream of JetStream. */
 export class NatsLog {
   readonly #context: NatsLogContext
   readonly #wire: NatsLogWire
@@ -49,7 +49,7 @@ export class NatsLog {
   readonly #consumer: OrderedConsumer
   readonly #follow: LogFollow
   readonly #acks: PublishAcks
-  /** Behind it stands the sequence of the message to acknowledge. */
+  /** The sequence of the acknowledged message follows it. */
   readonly #ackPrefix: string
   #isOpening = false
 
@@ -60,8 +60,8 @@ export class NatsLog {
     this.#events = events
     this.#subjects = subjects
     this.#ackPrefix = `${inbox}.p.`
-    const place = () => ({ jetStream, info: connection.info, prefix: subjects.prefix })
-    const stream = new LogStream(manager, place, link.namespace, subjects, log.stream)
+    const requestContext = () => ({ jetStream, info: connection.info, prefix: subjects.prefix })
+    const stream = new LogStream(manager, requestContext, link.namespace, subjects, log.stream)
     this.#stream = stream
     this.#acks = new PublishAcks(stream.name, events)
     this.#consumer = new OrderedConsumer({
@@ -77,7 +77,7 @@ export class NatsLog {
       },
       idle: () => this.#follow.idle(),
       lost: (cause) => wire.lose(cause),
-      explained: (cause) => explained(cause, place()),
+      explained: (cause) => explained(cause, requestContext()),
     })
     this.#follow = new LogFollow({
       stream,
@@ -96,7 +96,7 @@ export class NatsLog {
     })
   }
 
-  /** Makes sure that there is a stream, before anything depends on it. */
+  /** Creates or adjusts the stream. */
   async open(): Promise<void> {
     this.#isOpening = true
     this.#context.connection.subscribe(`${this.#ackPrefix}*`, {
@@ -108,7 +108,7 @@ export class NatsLog {
     this.#isOpening = false
   }
 
-  follow(after: LogPlace | undefined, follower: LogFollower): Promise<void> {
+  follow(after: LogPosition | undefined, follower: LogFollower): Promise<void> {
     return this.#follow.follow(after, follower)
   }
 
@@ -120,13 +120,13 @@ export class NatsLog {
     return this.#context.stream.history.covers(pattern)
   }
 
-  /** Whether messages wait for their acknowledgement. */
+  /** Whether messages wait for an acknowledgement. */
   get isWaiting(): boolean {
     return this.#acks.isWaiting
   }
 
   /**
-   * Sends a message; the stream answers. The library's own `publish` of JetStream makes a request of each message, which takes it
+   * Sends a message; the stream answers. The library's JetStream `publish` makes one request per message, which takes
    * four times as long.
    */
   publish(subject: string, bytes: Uint8Array, message: LinkMessage): void {
@@ -142,7 +142,7 @@ export class NatsLog {
     this.#acks.sent(message)
   }
 
-  /** Whether the caller whose request the server refused is told. */
+  /** Whether the error belongs to a request, whose caller gets it. */
   isAnswered(kind: 'publish' | 'subscription', subject: string, text: string): boolean {
     if (kind === 'publish') {
       const sequence = this.#acks.take((key) => this.#subjects.ofKey(key) === subject)
@@ -153,11 +153,11 @@ export class NatsLog {
       // The request fails by itself.
       return subject.startsWith(API_PREFIX)
     }
-    // The requests whose answers would come there fail by themselves.
+    // The requests that wait for answers there fail by themselves.
     return this.#isOpening && subject.startsWith(this.#context.inbox)
   }
 
-  /** The link is going to be closed. */
+  /** The link is about to be closed. */
   end(): void {
     this.#consumer.delete()
   }
@@ -175,7 +175,7 @@ export class NatsLog {
       const sequence = Number(message.subject.slice(this.#ackPrefix.length))
       const reason =
         message.headers?.code === NO_RESPONDERS
-          ? 'nobody takes what is logged: its stream is gone, or without a leader'
+          ? 'nobody stores logged messages: the stream is gone, or has no leader'
           : this.#acks.answered(sequence, message.json<PublishAnswer>(), this.#follow.epoch)
       if (reason !== undefined) this.#wire.lose(new Error(reason))
     } catch (cause) {

@@ -11,37 +11,37 @@ export interface OrderedConsumerContext {
   readonly stream: string
   /** Where JetStream sends the messages. */
   readonly deliverSubject: string
-  /** Of the link. */
+  /** The link's interval. */
   readonly heartbeatMs: number
-  /** The next message; none is missing on the way between it and the one before. */
+  /** The next message; none is missing before it. */
   readonly take: (message: JsMsg) => void
-  /** JetStream has sent all there is. */
+  /** JetStream has sent everything. */
   readonly idle: () => void
-  /** Messages are missing, or JetStream is silent. Nothing more is told. */
+  /** Messages are missing, or JetStream is silent. The last event. */
   readonly lost: (cause: Error) => void
-  /** What the failure of a request means. */
+  /** The error to throw for a failed request. */
   readonly explained: (cause: unknown) => Error
 }
 
-/** JetStream takes no shorter ones. */
+/** JetStream's minimum. */
 const MIN_HEARTBEAT_MS = 100
 const HEARTBEATS_PER_LINK_HEARTBEAT = 2
 const NS_PER_MS = 1_000_000
 
 /**
- * Brings the messages of a stream in order, without acknowledgements, with flow control: the least that JetStream does per message.
+ * Delivers the messages of a stream in order, with flow control and without acknowledgements: JetStream's cheapest way.
  *
- * The library's ordered consumer makes another consumer when a message is missing, and tells nobody what went by meanwhile. This
- * one ends; its link is lost, and the next one knows its place.
+ * When a message is missing, the library's ordered consumer makes another consumer and does not report it. This
+ * consumer ends; its link is lost, and the next link continues after the last message.
  */
 export class OrderedConsumer {
   readonly #context: OrderedConsumerContext
   readonly #liveness: Liveness
   #name: string | undefined
-  /** Of the last message. */
+  /** Delivery sequence of the last message. */
   #sequence = 0
   #pendingCount = 0
-  /** What `#sequence` was at the last heartbeat. */
+  /** `#sequence` at the last heartbeat. */
   #heartbeatSequence = -1
   #isOver = false
 
@@ -56,11 +56,11 @@ export class OrderedConsumer {
     this.#liveness.isPaused = true
   }
 
-  /** @param first Sequence of the stream; without it, from its beginning. */
+  /** @param first Sequence to begin with; default: the oldest message. */
   async start(first: number | undefined): Promise<void> {
     const { jetStream, connection, manager, stream, deliverSubject, heartbeatMs } = this.#context
     const { AckPolicy, DeliverPolicy, ReplayPolicy } = jetStream
-    // It listens before JetStream begins.
+    // Subscribes before JetStream begins to send.
     const consumer = await jetStream.jetstream(connection).consumers.getBoundPushConsumer({
       deliver_subject: deliverSubject,
     })
@@ -89,13 +89,13 @@ export class OrderedConsumer {
     this.#liveness.isPaused = false
   }
 
-  /** Tells nothing more. */
+  /** Reports nothing more. */
   stop(): void {
     this.#isOver = true
     this.#liveness.stop()
   }
 
-  /** Has JetStream forget it. Nobody waits for the answer: it would forget it by itself, some seconds later. */
+  /** Deletes the consumer at JetStream, without waiting: JetStream would delete it by itself some seconds later. */
   delete(): void {
     const { manager, stream } = this.#context
     if (this.#name !== undefined) manager.consumers.delete(stream, this.#name).catch(() => undefined)
@@ -110,7 +110,7 @@ export class OrderedConsumer {
     }
   }
 
-  /** The library swallows what is thrown here. */
+  /** The library ignores errors thrown here. */
   #guarded(message: JsMsg): void {
     if (this.#isOver) return
     this.#liveness.alive()
@@ -131,8 +131,8 @@ export class OrderedConsumer {
   }
 
   /**
-   * JetStream sends heartbeats while it sends no messages: because it has none, or because it waits for a word of flow control, which
-   * the library gives. A second heartbeat without a message in between tells the two apart.
+   * JetStream sends heartbeats while it sends no messages: it has none, or it waits for flow control, which the library
+   * answers. A second heartbeat without a message in between means that it has none.
    */
   #heartbeat(sentSequence: number): void {
     const isStill = this.#heartbeatSequence === this.#sequence

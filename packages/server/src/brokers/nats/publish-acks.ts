@@ -2,32 +2,32 @@ import type { ApiError, PubAck } from '@nats-io/jetstream'
 import type { Accepted } from '../../ports/broker.js'
 import type { LinkEvents, LinkMessage } from '../remote/link.js'
 
-/** What JetStream answers to a message. */
+/** JetStream's answer to a message. */
 export type PublishAnswer = PubAck & { readonly error?: ApiError }
 
-/** A message that the stream has taken. */
-interface Taken {
+/** A message that the stream has stored. */
+interface Stored {
   readonly sequence: number
   readonly accepted: Accepted
   readonly offset: number
 }
 
 /**
- * Logged messages that were sent, and what the stream has answered. A message is confirmed once this node has it from the stream, too:
- * a caller who is told a position can read up to there.
+ * Logged messages that were sent, and the stream's answers. A message is confirmed once this node has also received it
+ * from the stream: a caller that gets a position can read up to it.
  */
 export class PublishAcks {
   readonly #stream: string
   readonly #events: LinkEvents
   readonly #keys = new Map<number, string>()
   /** In the order of the answers. */
-  #taken: Taken[] = []
-  /** Those before it are confirmed; the array is cut when half of it is. */
+  #stored: Stored[] = []
+  /** Entries before it are confirmed; the array is cut when half of it is. */
   #head = 0
-  /** The stream has come to this node up to here. */
+  /** This node has the stream up to this offset. */
   #offset = 0
 
-  /** @param stream The only one whose answers count. */
+  /** @param stream Name of the log's stream. */
   constructor(stream: string, events: LinkEvents) {
     this.#stream = stream
     this.#events = events
@@ -42,8 +42,8 @@ export class PublishAcks {
   }
 
   /**
-   * @param epoch Of the stream.
-   * @returns why the answer is of no use: then the stream is not there any more
+   * @param epoch The epoch of the stream.
+   * @returns an error text if another stream has answered: the log's stream is gone
    */
   answered(
     sequence: number,
@@ -55,28 +55,28 @@ export class PublishAcks {
       this.#events.refused(sequence, new Error(`JetStream: ${error.description}`))
       return undefined
     }
-    if (stream !== this.#stream) return `the stream ${stream} takes what is for ${this.#stream}`
+    if (stream !== this.#stream) return `the stream ${stream} stores messages that belong to ${this.#stream}`
     const accepted = { position: { epoch, offset }, isDuplicate: duplicate === true }
-    this.#taken.push({ sequence, offset, accepted })
+    this.#stored.push({ sequence, offset, accepted })
     this.followed(this.#offset)
     return undefined
   }
 
-  /** The stream has come to this node up to this place. */
+  /** This node has the stream up to this offset. */
   followed(offset: number): void {
     this.#offset = offset
     for (;;) {
-      const next = this.#taken[this.#head]
+      const next = this.#stored[this.#head]
       if (next === undefined || next.offset > offset) break
       this.#head++
       this.#events.confirmed(next.sequence, false, next.accepted)
     }
-    if (this.#head === 0 || this.#head * 2 < this.#taken.length) return
-    this.#taken = this.#taken.slice(this.#head)
+    if (this.#head === 0 || this.#head * 2 < this.#stored.length) return
+    this.#stored = this.#stored.slice(this.#head)
     this.#head = 0
   }
 
-  /** Takes out the oldest message with such a key; its sequence. */
+  /** Removes the oldest message whose key `isIt` is true for; returns its sequence. */
   take(isIt: (key: string) => boolean): number | undefined {
     for (const [sequence, key] of this.#keys) {
       if (!isIt(key)) continue

@@ -1,6 +1,6 @@
 import type { LinkMessage } from '../remote/link.js'
 
-/** Waits until the server has done something. */
+/** Waits for the server's answer. */
 export interface RoundWaiter {
   done(): void
   failed(cause: Error): void
@@ -8,23 +8,23 @@ export interface RoundWaiter {
 
 /** What was sent between two pings. */
 export interface Round {
-  /** Refused ones are empty. */
+  /** Refused messages are `undefined`. */
   readonly messages: (LinkMessage | undefined)[]
   lastSequence: number
   readonly waiters: RoundWaiter[]
 }
 
 /**
- * What the server was sent and has not yet confirmed. Core NATS confirms nothing but a ping, and answers it after everything that came before.
- * So a ping ends each round. Several may be under way; no round waits for another.
+ * The messages and requests that the server has not confirmed. Core NATS answers only pings, each after everything
+ * before it. So a ping ends each round. Several rounds may be open; no round waits for another.
  */
 export class NatsRounds {
-  /** The last one is open. */
+  /** The last round is open: no ping has ended it. */
   #rounds: Round[] = [openRound()]
-  /** Of the oldest rounds: their pings are answered, and they are not settled. */
+  /** Number of the oldest rounds whose pings are answered but that are not settled. */
   #answeredCount = 0
 
-  /** Rounds that are not settled. */
+  /** Number of closed rounds that are not settled. */
   get pingCount(): number {
     return this.#rounds.length - 1
   }
@@ -50,19 +50,19 @@ export class NatsRounds {
     this.#rounds.push(openRound())
   }
 
-  /** The oldest ping without an answer is answered. */
+  /** The oldest unanswered ping is answered. */
   answered(): void {
     this.#answeredCount++
   }
 
-  /** Takes out the oldest answered round, once all complaints about it are known. */
+  /** Removes the oldest answered round. Call it when all errors of that round are known. */
   settled(): Readonly<Round> | undefined {
     if (this.#answeredCount === 0) return undefined
     this.#answeredCount--
     return this.#rounds.shift()
   }
 
-  /** Takes out the oldest message that `isIt` is true for. */
+  /** Removes the oldest message that `isIt` is true for. */
   take(isIt: (message: LinkMessage) => boolean): LinkMessage | undefined {
     for (const { messages } of this.#rounds) {
       const at = messages.findIndex((message) => message !== undefined && isIt(message))
@@ -75,8 +75,8 @@ export class NatsRounds {
   }
 
   /**
-   * Takes out the waiters that a complaint without a subject may mean: those of all answered rounds, else those of the oldest round
-   * that has any.
+   * Removes the waiters that an error without a subject may belong to: those of all answered rounds, or else those of
+   * the oldest round that has any.
    */
   takeOldestWaiters(): readonly RoundWaiter[] {
     const answered = this.#rounds.slice(0, this.#answeredCount).flatMap(({ waiters }) => waiters.splice(0))
@@ -84,7 +84,7 @@ export class NatsRounds {
     return this.#rounds.find(({ waiters }) => waiters.length > 0)?.waiters.splice(0) ?? []
   }
 
-  /** Takes out every waiter. */
+  /** Removes all waiters. */
   takeAllWaiters(): readonly RoundWaiter[] {
     return this.#rounds.flatMap(({ waiters }) => waiters.splice(0))
   }

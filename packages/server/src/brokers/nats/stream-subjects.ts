@@ -1,10 +1,10 @@
 /*
- * A stream takes each message once only if no two of its subjects match the same, and NATS refuses it otherwise.
+ * NATS refuses a stream if two of its subjects match the same message.
  */
 
 /**
- * Subjects of which no two match the same, and which together match all that the given ones do. They match more only where two of
- * those overlap and neither contains the other: `a.*` and `*.b` become `*.*`.
+ * Disjoint subjects that together match everything the given subjects match. They match more only where two given
+ * subjects overlap and neither contains the other: `a.*` and `*.b` become `*.*`.
  * @param subjects With `*`, and `>` at the end.
  */
 export function disjointSubjects(subjects: readonly string[]): string[] {
@@ -24,7 +24,7 @@ export function disjointSubjects(subjects: readonly string[]): string[] {
   return disjoint.sort()
 }
 
-/** Whether some subject is matched by both. */
+/** Whether both match some subject. */
 function overlap(one: string, other: string): boolean {
   const [words, others] = [one.split('.'), other.split('.')]
   for (let at = 0; at < words.length && at < others.length; at++) {
@@ -35,7 +35,7 @@ function overlap(one: string, other: string): boolean {
   return words.length === others.length
 }
 
-/** The narrowest that contains both of two that overlap. */
+/** The narrowest subject that contains two overlapping ones. */
 function join(one: string, other: string): string {
   const [words, others] = [one.split('.'), other.split('.')]
   const joined: string[] = []

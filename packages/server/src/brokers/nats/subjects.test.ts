@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { isKey, matches } from 'webmq-client/protocol'
-import { NatsSubjects, reachesOf } from './subjects.js'
+import { NatsSubjects, subscriptionPatternsOf } from './subjects.js'
 
 const subjects = new NatsSubjects('webmq')
 
@@ -121,7 +121,7 @@ function hasWordsBehindHash(pattern: string): boolean {
   return words.includes('#') && words.slice(words.indexOf('#')).some((word) => word !== '*' && word !== '#')
 }
 
-describe('reachesOf', () => {
+describe('subscriptionPatternsOf', () => {
   it.each([
     ['a.b', ['webmq.a.b']],
     ['a.*.c', ['webmq.a.*.c']],
@@ -135,16 +135,16 @@ describe('reachesOf', () => {
     ['.#', ['webmq.%', 'webmq.%.>']],
     ['>.*.#', ['webmq.%3E.>']],
   ])('of %s', (pattern, expected) => {
-    expect(reachesOf(pattern).map((reach) => subjects.ofReach(reach))).toEqual(expected)
+    expect(subscriptionPatternsOf(pattern).map((each) => subjects.ofSubscription(each))).toEqual(expected)
   })
 
   it('brings every key that the pattern matches, and no other without words behind a #', () => {
     fc.assert(
       fc.property(patterns, keys, (pattern, key) => {
-        const reaches = reachesOf(pattern)
-        const comes = reaches.filter((reach) => subjectMatches(subjects.ofReach(reach), subjects.ofKey(key)))
-        // What a reach says of itself is what its subject does.
-        expect(comes).toEqual(reaches.filter((reach) => matches(reach, key)))
+        const patterns = subscriptionPatternsOf(pattern)
+        const comes = patterns.filter((each) => subjectMatches(subjects.ofSubscription(each), subjects.ofKey(key)))
+        // A subscription pattern matches exactly the keys that its subject brings.
+        expect(comes).toEqual(patterns.filter((each) => matches(each, key)))
         expect(comes.length).toBeLessThanOrEqual(1)
         if (matches(pattern, key)) expect(comes.length).toBe(1)
         else if (!hasWordsBehindHash(pattern)) expect(comes.length).toBe(0)

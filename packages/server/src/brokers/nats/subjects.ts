@@ -1,24 +1,28 @@
 import { isKey } from 'webmq-client/protocol'
 
 /**
- * How keys are written as subjects: `<namespace>.<key>`, with what NATS does not take, or takes for something else, written as
- * `%` and two hexadecimal digits; a word that is empty is written as `%` alone. Most keys have nothing of that.
+ * The subject of a key is `<namespace>.<key>`. Characters that NATS does not allow or treats specially become `%` and
+ * two hexadecimal digits; an empty word becomes `%`. Most keys need no escape.
  *
- * A quote and a backslash are no harm to NATS, but its errors would quote them. A `$` at the front is free for subjects that no key can have.
+ * Quotes and backslashes are escaped because NATS quotes them in errors. A leading `$` is escaped because it marks
+ * subjects that are not keys.
  */
 const NEEDS_ESCAPE = /["%\\]|^\$|(?:^|\.)>?(?:\.|$)/
 const ESCAPED_CHARACTER = /["%\\]/g
 const ESCAPE = /%([0-9A-F]{2})/g
 const EMPTY_WORD = '%'
 
-/** Subjects whose keys are remembered. */
+/** Most cached subjects. */
 const MAX_CACHED_SUBJECTS = 16_384
 
-/** Translates between keys and patterns of one namespace and subjects of NATS. Different keys have different subjects. */
+/**
+ * Translates keys and patterns of one namespace to subjects of NATS, and subjects to keys. Different keys have
+ * different subjects.
+ */
 export class NatsSubjects {
-  /** What all subjects begin with. */
+  /** All subjects begin with it. */
   readonly prefix: string
-  /** What is said of the log to all who follow it; that of no key. */
+  /** Subject of notes to all nodes that follow the log; not the subject of any key. */
   readonly ofLog: string
   readonly #ownPrefix: string
   readonly #keys = new Map<string, string>()
@@ -30,38 +34,38 @@ export class NatsSubjects {
     this.#ownPrefix = `${namespace}.$`
   }
 
-  /** A subject for a node's own use, which is that of no key. Patterns that match everything bring its messages, too. */
+  /** A node's own subject, not the subject of any key. Patterns that match everything also match it. */
   ofNode(node: string): string {
     return `${this.prefix}$node.${node}`
   }
 
-  /** Whether a subject is for the use of nodes: {@link ofNode}, {@link ofLog}. */
+  /** Whether a subject is reserved for nodes: {@link ofNode}, {@link ofLog}. */
   isOwn(subject: string): boolean {
     return subject.startsWith(this.#ownPrefix)
   }
 
-  /** At most three times as long as the key, behind the namespace. */
+  /** The key's part is at most three times as long as the key. */
   ofKey(key: string): string {
     return this.prefix + escaped(key)
   }
 
   /**
-   * The subject that brings what a reach matches.
-   * @param reach One of {@link reachesOf}.
+   * The subject of a subscription.
+   * @param pattern One of {@link subscriptionPatternsOf}.
    */
-  ofReach(reach: string): string {
-    // `a.*.#` is at least one word after `a`, which is what `a.>` means.
-    if (reach === '*.#') return `${this.prefix}>`
-    return reach.endsWith('.*.#') ? `${this.ofKey(reach.slice(0, -4))}.>` : this.ofKey(reach)
+  ofSubscription(pattern: string): string {
+    // `a.*.#` needs at least one word after `a`, as `a.>` does.
+    if (pattern === '*.#') return `${this.prefix}>`
+    return pattern.endsWith('.*.#') ? `${this.ofKey(pattern.slice(0, -4))}.>` : this.ofKey(pattern)
   }
 
-  /** The key of a subject; `undefined` when it is that of none. */
+  /** The key of a subject; `undefined` if it has none. */
   keyOf(subject: string): string | undefined {
     const known = this.#keys.get(subject)
     if (known !== undefined) return known
     if (!subject.startsWith(this.prefix)) return undefined
     const key = unescaped(subject.slice(this.prefix.length))
-    // There is one way to write a key. Another does not reach those who listen with that key.
+    // A key has exactly one subject: other spellings of it are not delivered to listeners of the key.
     if (!isKey(key) || this.ofKey(key) !== subject) return undefined
     if (this.#keys.size >= MAX_CACHED_SUBJECTS) this.#keys.clear()
     this.#keys.set(subject, key)
@@ -70,10 +74,11 @@ export class NatsSubjects {
 }
 
 /**
- * What a pattern needs to be subscribed to, as patterns that NATS can express: no `#`, or one at the end behind a `*`. Together they
- * bring every key that the pattern matches. They bring more only when words follow a `#`: `a.#.b` needs all of `a.*.#`.
+ * The subscriptions that NATS needs for a pattern, each as a subscription pattern that NATS can express: no `#`, or one
+ * at the end after a `*`. Together they bring every key that the pattern matches. They bring more only if words follow
+ * a `#`: `a.#.b` needs `a.*.#`.
  */
-export function reachesOf(pattern: string): readonly string[] {
+export function subscriptionPatternsOf(pattern: string): readonly string[] {
   const words = pattern.split('.')
   const hashAt = words.indexOf('#')
   if (hashAt < 0) return [pattern]
@@ -82,7 +87,7 @@ export function reachesOf(pattern: string): readonly string[] {
   const atLeastOne = (stars: number) => [...before, ...new Array<string>(stars).fill('*'), '#'].join('.')
   if (leastAfter > 0) return [atLeastOne(leastAfter)]
   if (before.length === 0) return [atLeastOne(1)]
-  // A `*` before the `#` is the one word that there must be at least; without it, there may be none.
+  // A `*` before the `#` requires at least one word; without it, `#` may match none.
   return before.at(-1) === '*' ? [atLeastOne(0)] : [before.join('.'), atLeastOne(1)]
 }
 

@@ -1,57 +1,59 @@
 import type { Subscription } from '@nats-io/transport-node'
 import { Router } from '../../patterns/router.js'
+import { deferred } from '../../ports/deferred.js'
 import type { GroupId } from '../../ports/transport.js'
 import { SubscriptionCover } from '../remote/cover.js'
 import type { RoundWaiter } from './rounds.js'
-import { type NatsSubjects, reachesOf } from './subjects.js'
+import { type NatsSubjects, subscriptionPatternsOf } from './subjects.js'
 
-/** What a link subscribes to. */
+/** A subscription of a link. */
 export interface NatsSubscription {
-  /** Greater than that of any older one. */
+  /** Greater than the id of any older subscription. */
   readonly id: number
-  readonly reach: string
+  /** The subscription pattern: matches the keys that the subscription brings. */
+  readonly pattern: string
   readonly subject: string
-  /** The key, when it brings but one. */
+  /** The key, if the subscription brings only one. */
   readonly onlyKey: string | undefined
-  /** Waits for it to be live. */
+  /** Waits until the subscription is live. */
   readonly waiter: RoundWaiter
-  /** While the server is known to have it and has not been told to end it. */
+  /** Set while the subscription is live. */
   group: GroupId | undefined
 }
 
 /** What {@link NatsSubscriptions} needs of its link. */
 export interface SubscriptionWire {
-  /** Subscribes behind everything that was sent before; the messages are those of `subscription`. */
+  /** Subscribes, after everything that was sent before. Messages are delivered for `subscription`. */
   subscribe(subject: string, subscription: NatsSubscription): Subscription
-  /** Tells the waiter once the server has read what was sent before. */
+  /** Tells the waiter when the server has read everything that was sent before. */
   wait(waiter: RoundWaiter): void
 }
 
 interface Active {
   readonly subscription: NatsSubscription
-  /** The library's. */
+  /** The library's subscription. */
   readonly handle: Subscription
 }
 
-/** The subscriptions of one connection: those that a node's patterns need, and no others. */
+/** The subscriptions of one connection: those that the bound patterns need. */
 export class NatsSubscriptions {
   readonly #subjects: NatsSubjects
   readonly #wire: SubscriptionWire
   readonly #cover: SubscriptionCover
-  readonly #byReach = new Map<string, Active>()
-  readonly #liveReaches = new Router()
+  readonly #byPattern = new Map<string, Active>()
+  readonly #livePatterns = new Router()
   readonly #liveByGroup = new Map<GroupId, NatsSubscription>()
   #lastId = 0
-  /** Those that may bring messages: the server has them, or has not yet said that it has ended them. */
+  /** Number of subscriptions that may bring messages: not yet refused, or not yet ended by the server. */
   #openCount = 0
 
   constructor(subjects: NatsSubjects, wire: SubscriptionWire) {
     this.#subjects = subjects
     this.#wire = wire
     this.#cover = new SubscriptionCover({
-      subscriptionsOf: reachesOf,
-      subscribe: (reach) => this.#subscribe(reach),
-      unsubscribe: (reach) => this.#unsubscribe(reach),
+      subscriptionsOf: subscriptionPatternsOf,
+      subscribe: (pattern) => this.#subscribe(pattern),
+      unsubscribe: (pattern) => this.#unsubscribe(pattern),
     })
   }
 
@@ -63,57 +65,57 @@ export class NatsSubscriptions {
     return this.#cover.unbind(pattern)
   }
 
-  /** Whether one of them brings this key. */
+  /** Whether a live subscription brings this key. */
   isLive(key: string): boolean {
-    return this.#liveReaches.match(key).length > 0
+    return this.#livePatterns.match(key).length > 0
   }
 
-  /** The one of a subject that is not live yet. */
+  /** The subscription to this subject that is not live yet. */
   awaited(subject: string): NatsSubscription | undefined {
-    for (const { subscription } of this.#byReach.values()) {
+    for (const { subscription } of this.#byPattern.values()) {
       if (subscription.subject === subject && subscription.group === undefined) return subscription
     }
     return undefined
   }
 
   /**
-   * Whether this is the copy that counts of a message without a source, which tells no copies apart: that of the oldest live
-   * subscription. While subscriptions change, a second one may come.
+   * Whether this copy of a message counts: the one from the oldest live subscription. While subscriptions change,
+   * copies may arrive, and without a source they cannot be told apart.
    */
   isFirstCopy({ id }: NatsSubscription, key: string): boolean {
     if (this.#openCount === 1) return true
-    return !this.#liveReaches.match(key).some((group) => (this.#liveByGroup.get(group)?.id ?? id) < id)
+    return !this.#livePatterns.match(key).some((group) => (this.#liveByGroup.get(group)?.id ?? id) < id)
   }
 
-  #subscribe(reach: string): Promise<void> {
-    return new Promise((resolve, reject) => {
-      const subject = this.#subjects.ofReach(reach)
-      const isExact = !reach.includes('*') && !reach.includes('#')
-      const waiter: RoundWaiter = {
-        done: () => {
-          this.#goLive(subscription)
-          resolve()
-        },
-        failed: (cause) => {
-          this.#leave(subscription)
-          this.#openCount--
-          handle.unsubscribe()
-          reject(cause)
-        },
-      }
-      const id = ++this.#lastId
-      const onlyKey = isExact ? reach : undefined
-      const subscription: NatsSubscription = { id, reach, subject, onlyKey, waiter, group: undefined }
-      const handle = this.#wire.subscribe(subject, subscription)
-      this.#openCount++
-      this.#byReach.set(reach, { subscription, handle })
-      this.#wire.wait(waiter)
-    })
+  async #subscribe(pattern: string): Promise<void> {
+    const live = deferred()
+    const subject = this.#subjects.ofSubscription(pattern)
+    const isExact = !pattern.includes('*') && !pattern.includes('#')
+    const waiter: RoundWaiter = {
+      done: () => {
+        this.#goLive(subscription)
+        live.resolve()
+      },
+      failed: (cause) => {
+        this.#leave(subscription)
+        this.#openCount--
+        handle.unsubscribe()
+        live.reject(cause)
+      },
+    }
+    const id = ++this.#lastId
+    const onlyKey = isExact ? pattern : undefined
+    const subscription: NatsSubscription = { id, pattern, subject, onlyKey, waiter, group: undefined }
+    const handle = this.#wire.subscribe(subject, subscription)
+    this.#openCount++
+    this.#byPattern.set(pattern, { subscription, handle })
+    this.#wire.wait(waiter)
+    await live.promise
   }
 
-  /** Draining is to unsubscribe and to take in what comes until the server has read that. */
-  async #unsubscribe(reach: string): Promise<void> {
-    const active = this.#byReach.get(reach)
+  /** `drain` unsubscribes. Messages still arrive until the server has read that. */
+  async #unsubscribe(pattern: string): Promise<void> {
+    const active = this.#byPattern.get(pattern)
     if (active === undefined) return
     this.#leave(active.subscription)
     await active.handle.drain()
@@ -121,16 +123,17 @@ export class NatsSubscriptions {
   }
 
   #goLive(subscription: NatsSubscription): void {
-    // Refused meanwhile.
-    if (this.#byReach.get(subscription.reach)?.subscription !== subscription) return
-    subscription.group = this.#liveReaches.add(subscription.reach).group
+    // It may have been refused in the meantime.
+    if (this.#byPattern.get(subscription.pattern)?.subscription !== subscription) return
+    subscription.group = this.#livePatterns.add(subscription.pattern).group
     this.#liveByGroup.set(subscription.group, subscription)
   }
 
   #leave(subscription: NatsSubscription): void {
-    if (this.#byReach.get(subscription.reach)?.subscription === subscription) this.#byReach.delete(subscription.reach)
+    if (this.#byPattern.get(subscription.pattern)?.subscription === subscription)
+      this.#byPattern.delete(subscription.pattern)
     if (subscription.group === undefined) return
-    this.#liveReaches.remove(subscription.reach)
+    this.#livePatterns.remove(subscription.pattern)
     this.#liveByGroup.delete(subscription.group)
     subscription.group = undefined
   }

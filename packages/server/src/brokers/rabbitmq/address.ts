@@ -20,9 +20,9 @@ export interface RabbitmqTls {
   readonly isVerified: boolean
 }
 
-/** What an address says. */
+/** A parsed RabbitMQ address. */
 export interface RabbitmqAddress {
-  /** In the order in which they are tried; at least one. */
+  /** At least one, in the order of attempts. */
   readonly hosts: readonly RabbitmqHost[]
   readonly vhost: string
   /** `undefined` for `amqp:`. */
@@ -39,8 +39,8 @@ const HOST = /^(?:([^:@]*)(?::([^:@]*))?@)?(\[[\da-f:.]+\]|[^\s:@[\]]+)(?::(\d{1
 const PARAMETERS = ['cacertfile', 'certfile', 'keyfile', 'server_name_indication', 'verify'] as const
 
 /**
- * Reads `amqp[s]://user:password@host:port,host:port/vhost?cacertfile=…`. Only the host is required. Hosts without a user
- * of their own get the first user and password. Characters that are special in a URL are percent-encoded.
+ * Reads `amqp[s]://user:password@host:port,host:port/vhost?cacertfile=…`. Only the host is required. Hosts without a
+ * user of their own get the first user and password. Characters that are special in a URL are percent-encoded.
  *
  * @throws {WebMQError} `E_OPTION_INVALID`; its message repeats nothing of the address.
  */
@@ -60,13 +60,13 @@ export function parseAddress(address: string): RabbitmqAddress {
       password: password === undefined ? (user === undefined ? DEFAULT_USER : '') : decoded(password),
     }
   })
-  const places = hosts.map(({ hostname, port }) => `${hostname.includes(':') ? `[${hostname}]` : hostname}:${port}`)
+  const hostTexts = hosts.map(({ hostname, port }) => `${hostname.includes(':') ? `[${hostname}]` : hostname}:${port}`)
   return {
     hosts,
     // Empty means the default, as in amqplib: RabbitMQ has no virtual host with an empty name.
     vhost: vhost === '' ? '/' : decoded(vhost),
     tls: scheme === 'amqps' ? parseTls(query) : noTls(query),
-    text: `${scheme}://${places.join(',')}${vhost === '' ? '' : `/${vhost}`}`,
+    text: `${scheme}://${hostTexts.join(',')}${vhost === '' ? '' : `/${vhost}`}`,
   }
 }
 

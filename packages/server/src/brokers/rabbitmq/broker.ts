@@ -12,8 +12,8 @@ export interface RabbitmqBrokerOptions extends RemoteBrokerOptions {
 }
 
 /**
- * A node on a RabbitMQ; not started.
- * @throws {WebMQError} `E_OPTION_INVALID` for an address that is none.
+ * Creates a broker on RabbitMQ; `start` it.
+ * @throws {WebMQError} `E_OPTION_INVALID` for an invalid address.
  */
 export function createRabbitmqBroker(options: RabbitmqBrokerOptions): Broker {
   return new RemoteBroker(new RabbitmqDriver(options.broker, options, options.rabbitmqLimits), options)

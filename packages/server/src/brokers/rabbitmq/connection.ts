@@ -1,8 +1,8 @@
-import { once } from 'node:events'
 import { type Channel, type ChannelModel, type ConfirmChannel, connect } from 'amqplib'
+import { within } from '../../ports/within.js'
 import { type RabbitmqAddress, type RabbitmqHost, secureContextOf } from './address.js'
 
-/** RabbitMQ finds a lost node by these. Its guide calls less than 5 s prone to false alarms. */
+/** RabbitMQ detects lost nodes by heartbeats. Its guide warns of false alarms below 5 s. */
 const MIN_AMQP_HEARTBEAT_SECONDS = 5
 
 /** How to connect, and what the broker's list of connections shows. */
@@ -13,7 +13,7 @@ export interface ConnectionOptions {
   readonly closeTimeoutMs: number
 }
 
-/** One AMQP connection, from when it is established until it ends, once, for whatever reason. */
+/** One AMQP connection. It never reconnects. */
 export class AmqpConnection {
   readonly #model: ChannelModel
   /** Destroys the socket: amqplib has no call for that, but hands its socket options to Node. */
@@ -75,7 +75,7 @@ export class AmqpConnection {
     model.on('close', end)
   }
 
-  /** Reports when the broker stops and resumes taking messages from this connection. */
+  /** Reports when the broker stops taking messages from this connection, and when it resumes. */
   watchBlocked(onChange: (isBlocked: boolean, reason?: string) => void): void {
     this.#model.on('blocked', (reason) => onChange(true, reason))
     this.#model.on('unblocked', () => onChange(false))
@@ -89,19 +89,18 @@ export class AmqpConnection {
     return this.#model.createConfirmChannel()
   }
 
-  /** Ends it: in order if the broker answers in time, by force otherwise. Never rejects. */
+  /** Closes in order if the broker answers in time, by force otherwise. Never rejects. */
   async close(): Promise<void> {
     const isOpen = !this.#isEnded
     this.#isEnded = true
     if (isOpen) {
-      const timeout = AbortSignal.timeout(this.#closeTimeoutMs)
       // An error means that the connection has ended by itself.
-      await Promise.race([this.#model.close(), once(timeout, 'abort')]).catch(() => undefined)
+      await within(this.#model.close(), this.#closeTimeoutMs).catch(() => undefined)
     }
     this.destroy()
   }
 
-  /** Ends it at once: calls that wait for an answer reject. */
+  /** Ends the connection at once: pending calls reject. */
   destroy(): void {
     this.#isEnded = true
     this.#socket.abort(new Error('the connection was given up'))

@@ -7,7 +7,7 @@ import { parseAddress, type RabbitmqAddress } from './address.js'
 import { connectError } from './errors.js'
 import { DEFAULT_LIMITS, type RabbitmqLimits } from './limits.js'
 import { type LinkLog, RabbitmqLink } from './link.js'
-import { LogBookmark } from './log-bookmark.js'
+import { LogCursor } from './log-cursor.js'
 
 /**
  * Nodes meet at a durable topic exchange with the name of the namespace. Keys and patterns are those of AMQP 0-9-1, so
@@ -30,7 +30,7 @@ export class RabbitmqDriver implements LinkDriver {
   constructor(address: string, history: HistoryOptions, limits: Partial<RabbitmqLimits> = {}) {
     this.#address = parseAddress(address)
     this.address = this.#address.text
-    this.#log = { history, bookmark: new LogBookmark() }
+    this.#log = { history, cursor: new LogCursor() }
     this.#limits = { ...DEFAULT_LIMITS, ...limits }
     this.capabilities = {
       history: hasHistory(history),

@@ -1,6 +1,8 @@
 import { WebMQError } from 'webmq-client/protocol'
 
-/** ACCESS_REFUSED, PRECONDITION_FAILED (an exchange of another type), NOT_ALLOWED (a missing vhost), NOT_IMPLEMENTED. */
+/**
+ * ACCESS_REFUSED, PRECONDITION_FAILED (an exchange of another type), NOT_ALLOWED (a missing vhost), NOT_IMPLEMENTED.
+ */
 const REFUSALS = [403, 406, 530, 540]
 export const ACCESS_REFUSED = 403
 
@@ -13,12 +15,12 @@ export function replyCodeOf(error: unknown): number | undefined {
   return inWords === undefined ? undefined : Number(inWords)
 }
 
-/** Wraps what keeps a node from connecting. */
-export function connectError(cause: unknown, place: string): WebMQError {
+/** Wraps the error of an attempt to connect. */
+export function connectError(cause: unknown, host: string): WebMQError {
   if (cause instanceof WebMQError) return cause
   const text = cause instanceof Error ? cause.message || String((cause as NodeJS.ErrnoException).code) : String(cause)
   const code = isRefusal(cause, text) ? 'E_BROKER_REFUSED' : 'E_BROKER_UNAVAILABLE'
-  return new WebMQError(code, { detail: `rabbitmq at ${place}: ${explained(text)}`, cause })
+  return new WebMQError(code, { detail: `rabbitmq at ${host}: ${explained(text)}`, cause })
 }
 
 function isRefusal(cause: unknown, text: string): boolean {

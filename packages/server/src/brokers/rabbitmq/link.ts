@@ -1,22 +1,22 @@
 import { WebMQError } from 'webmq-client/protocol'
 import type { HistoryOptions } from '../../ports/history-rules.js'
 import { hasHistory } from '../log/history-log.js'
-import type { Link, LinkContext, LinkEvents, LinkMessage, LogFollower, LogPlace } from '../remote/link.js'
+import type { Link, LinkContext, LinkEvents, LinkMessage, LogFollower, LogPosition } from '../remote/link.js'
 import type { RabbitmqAddress, RabbitmqHost } from './address.js'
 import { AmqpConnection } from './connection.js'
 import { Consumer } from './consumer.js'
 import type { RabbitmqLimits } from './limits.js'
-import type { LogBookmark } from './log-bookmark.js'
+import type { LogCursor } from './log-cursor.js'
 import { LogFollow } from './log-follow.js'
 import { Publisher } from './publisher.js'
 
-/** The log, as far as a link needs to know it. */
+/** What a link needs to know of the log. */
 export interface LinkLog {
   readonly history: HistoryOptions
-  readonly bookmark: LogBookmark
+  readonly cursor: LogCursor
 }
 
-/** What a link connects to, and for whom. */
+/** Options of a {@link RabbitmqLink}. */
 export interface RabbitmqLinkOptions {
   readonly address: RabbitmqAddress
   readonly host: RabbitmqHost
@@ -53,7 +53,7 @@ export class RabbitmqLink implements Link {
       return link
     } catch (error) {
       await link.close()
-      // Calls that wait only say that there will be no answer.
+      // Pending calls only report that no answer will come.
       throw link.#lostCause ?? error
     } finally {
       signal.removeEventListener('abort', abort)
@@ -77,7 +77,7 @@ export class RabbitmqLink implements Link {
     this.#publisher?.publish(message)
   }
 
-  async follow(after: LogPlace | undefined, follower: LogFollower): Promise<void> {
+  async follow(after: LogPosition | undefined, follower: LogFollower): Promise<void> {
     await this.#follow?.follow(after, follower)
   }
 
@@ -95,11 +95,11 @@ export class RabbitmqLink implements Link {
     if (publishing === undefined || consuming === undefined) return
     const { deliver, malformed, surplus, confirmed, refused, blocked } = bound(this.#events)
     const lost = this.#lose
-    const { history, bookmark } = log
+    const { history, cursor } = log
     const logged = hasHistory(history) ? history.history : undefined
     this.#publisher = await Publisher.open(
       publishing,
-      { ...context, epoch: () => bookmark.epoch },
+      { ...context, epoch: () => cursor.epoch },
       { confirmed, refused, blocked, lost },
     )
     const { maxPatterns } = limits
@@ -111,7 +111,7 @@ export class RabbitmqLink implements Link {
     this.#consumer = consumer
     if (logged === undefined) return
     const alive = () => consumer.alive()
-    const options = { publishing, consuming, context, history, bookmark }
+    const options = { publishing, consuming, context, history, cursor }
     this.#follow = await LogFollow.open(options, { alive, deliver, malformed, surplus, lost })
   }
 

@@ -1,4 +1,5 @@
 import type { Channel, ConsumeMessage } from 'amqplib'
+import { deferred } from '../../ports/deferred.js'
 import { Acks, PREFETCH_COUNT } from './acks.js'
 import { type AmqpConnection, closeChannel, watchChannel } from './connection.js'
 import { type LogRecord, recordOf } from './log-record.js'
@@ -66,7 +67,7 @@ export class LogConsumer {
   }
 }
 
-/** The log that is read once. */
+/** Which log {@link readLog} reads. */
 export type LogReadOptions = Pick<LogConsumerOptions, 'queue' | 'lost'> & { readonly connection: AmqpConnection }
 
 /**
@@ -79,16 +80,16 @@ export function readLog<T>(
   find: (record: LogRecord) => T | undefined,
   started?: () => void,
 ): Promise<T> {
-  return new Promise((resolve, reject) => {
-    let isFound = false
-    const take = (record: LogRecord) => {
-      const found = isFound ? undefined : find(record)
-      if (found === undefined) return
-      isFound = true
-      resolve(found)
-      opening.then((consumer) => consumer.close()).catch(reject)
-    }
-    const opening = LogConsumer.open(connection, { queue, from, take, lost })
-    opening.then(started).catch(reject)
-  })
+  const { promise, resolve, reject } = deferred<T>()
+  let isFound = false
+  const take = (record: LogRecord) => {
+    const found = isFound ? undefined : find(record)
+    if (found === undefined) return
+    isFound = true
+    resolve(found)
+    opening.then((consumer) => consumer.close()).catch(reject)
+  }
+  const opening = LogConsumer.open(connection, { queue, from, take, lost })
+  opening.then(started).catch(reject)
+  return promise
 }

@@ -1,12 +1,13 @@
 import type { EpochRecord } from './epoch-record.js'
 
 /**
- * Which epoch a log is in, told by its own records: RabbitMQ does not name the lives of a queue, and a queue that is
+ * Which epoch a log is in, told by its own records: RabbitMQ does not identify a queue, and a queue that is
  * deleted and declared again begins at offset 0 again. All nodes read the same records and come to the same result.
  *
  * - A log that is read from its very beginning has the candidate of its first epoch record. Nothing else counts: nodes
  *   that have not noticed the end of the log before still name its epoch for a moment.
- * - A log whose beginning has aged out has the epoch that the first message or record names, or else the first candidate.
+ * - A log whose beginning has aged out has the epoch that the first message or record names, or else the first
+ *   candidate.
  * - A record that denies the epoch begins another, its candidate.
  */
 export class LogEpoch {

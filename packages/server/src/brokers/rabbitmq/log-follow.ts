@@ -1,12 +1,13 @@
 import type { Position } from '../../ports/broker.js'
+import { deferred } from '../../ports/deferred.js'
 import type { HistoryOptions } from '../../ports/history-rules.js'
 import { isReserved } from '../../ports/reserved-keys.js'
 import type { LinkContext, LinkDelivery, LogFollower } from '../remote/link.js'
 import type { AmqpConnection } from './connection.js'
 import { newEpoch } from './epoch-record.js'
 import { EpochWriter } from './epoch-writer.js'
-import type { LogBookmark } from './log-bookmark.js'
 import { LogConsumer, type LogReadOptions } from './log-consumer.js'
+import type { LogCursor } from './log-cursor.js'
 import { LogEpoch } from './log-epoch.js'
 import { declareLog, logQueueOf } from './log-queue.js'
 import type { LogRecord } from './log-record.js'
@@ -19,7 +20,7 @@ export interface LogFollowOptions {
   readonly context: LinkContext
   readonly history: HistoryOptions
   /** The node's, over all its links. */
-  readonly bookmark: LogBookmark
+  readonly cursor: LogCursor
 }
 
 /** What is reported besides the log itself. */
@@ -103,17 +104,16 @@ export class LogFollow {
       this.#nextOffset = start.offset
       follower.begins(after, true)
     }
-    const continued = new Promise<void>((done) => {
-      this.#state = { name: 'continuing', untilOffset, done }
-    })
+    const continued = deferred()
+    this.#state = { name: 'continuing', untilOffset, done: () => continued.resolve() }
     this.#consumer = await LogConsumer.open(this.#log.connection, {
       queue: this.#log.queue,
       from: start.offset,
       take: (record) => this.#take(record),
       lost: this.#log.lost,
     })
-    await continued
-    if (!start.isContinued) this.#writer.write({ epoch: this.#options.bookmark.epoch })
+    await continued.promise
+    if (!start.isContinued) this.#writer.write({ epoch: this.#options.cursor.epoch })
   }
 
   /** Takes nothing more. */
@@ -128,35 +128,35 @@ export class LogFollow {
 
   /** Writes an epoch record; everything that was logged before the call stands before it. */
   async #findStart(after: Position | undefined): Promise<{ start: LogStart; untilOffset: number }> {
-    const { bookmark } = this.#options
+    const { cursor } = this.#options
     const untilOffset = await this.#writer.writeAndLocate({ candidate: newEpoch() })
     const state = after === undefined ? 'unknown' : await this.#compare(after, untilOffset)
     if (state === 'same') {
-      const offset = bookmark.seenOffset + 1
-      const epoch = new LogEpoch(offset, bookmark.epoch)
+      const offset = cursor.seenOffset + 1
+      const epoch = new LogEpoch(offset, cursor.epoch)
       return { start: { offset, epoch, isContinued: true }, untilOffset }
     }
     if (state === 'unknown') return { start: await this.#begin(untilOffset, false), untilOffset }
-    const denied = await this.#writer.writeAndLocate({ candidate: newEpoch(), denies: bookmark.epoch })
+    const denied = await this.#writer.writeAndLocate({ candidate: newEpoch(), denies: cursor.epoch })
     return { start: await this.#begin(denied, true), untilOffset: denied }
   }
 
   async #begin(toOffset: number, isThorough: boolean): Promise<LogStart> {
     const { epoch, timeMs } = await scanLog(this.#log, toOffset, isThorough)
     const offset = epoch.sinceOffset
-    this.#options.bookmark.timeMs = timeMs
+    this.#options.cursor.timeMs = timeMs
     return { offset, epoch: new LogEpoch(offset, epoch.name), isContinued: false }
   }
 
-  /** Compares the log with the bookmark: the same log, another one, or unknown because the anchor has aged out. */
+  /** Compares the log with the cursor: the same log, another one, or unknown because the anchor has aged out. */
   async #compare(after: Position, untilOffset: number): Promise<'same' | 'unknown' | 'another'> {
-    const { bookmark } = this.#options
-    const { anchorOffset, epoch, seenOffset } = bookmark
+    const { cursor } = this.#options
+    const { anchorOffset, epoch, seenOffset } = cursor
     if (anchorOffset === undefined || epoch !== after.epoch) return 'unknown'
     if (untilOffset <= seenOffset) return 'another'
     const { offset, delivery, epochRecord } = await firstRecord(this.#log, anchorOffset)
     if (offset > anchorOffset) return 'unknown'
-    return bookmark.isAnchor(delivery?.source, epochRecord?.nonce) ? 'same' : 'another'
+    return cursor.isAnchor(delivery?.source, epochRecord?.nonce) ? 'same' : 'another'
   }
 
   #take(record: LogRecord): void {
@@ -166,14 +166,14 @@ export class LogFollow {
     if (!this.#isNext(offset)) return
     if (epochRecord !== undefined) {
       this.#epoch.recorded(epochRecord, offset)
-      if (this.#epoch.name !== this.#options.bookmark.epoch) this.#beginAt(offset + 1)
-      this.#options.bookmark.sawEpochRecord(offset, epochRecord.nonce)
+      if (this.#epoch.name !== this.#options.cursor.epoch) this.#beginAt(offset + 1)
+      this.#options.cursor.sawEpochRecord(offset, epochRecord.nonce)
     } else if (delivery !== undefined) this.#deliver(delivery, record)
     else {
-      this.#options.bookmark.saw(offset)
+      this.#options.cursor.saw(offset)
       this.#events.malformed('not sent to the exchange, or with a key or a text that is not valid')
     }
-    if (record.timeMs !== undefined) this.#options.bookmark.timeMs = record.timeMs
+    if (record.timeMs !== undefined) this.#options.cursor.timeMs = record.timeMs
     if (this.#state.name === 'continuing' && offset >= this.#state.untilOffset) {
       this.#state.done()
       this.#state = { name: 'following' }
@@ -181,17 +181,18 @@ export class LogFollow {
   }
 
   #deliver(delivery: LinkDelivery, { offset, timeMs = this.#estimatedTimeMs() }: LogRecord): void {
-    const { bookmark, history } = this.#options
+    const { cursor, history } = this.#options
     const { key, payload, isBinary, source, messageId } = delivery
-    if (source === undefined) bookmark.saw(offset)
-    else bookmark.sawMessage(offset, source)
+    if (source === undefined) cursor.saw(offset)
+    else cursor.sawMessage(offset, source)
     if (history.history.ruleOf(key) === undefined) this.#passOn(delivery)
     else this.#follower?.message({ key, payload, isBinary, source, messageId, offset: offset + 1, timeMs })
   }
 
   /**
    * A message that is not logged but bound to the log's queue. Listeners whose pattern the log covers get reserved
-   * keys only here. Other keys also come by the node's queue: bindings of former rules stay until somebody unbinds them.
+   * keys only here. Other keys also come by the node's queue: bindings of former rules stay until somebody unbinds
+   * them.
    */
   #passOn(delivery: LinkDelivery): void {
     if (isReserved(delivery.key)) this.#events.deliver(delivery)
@@ -203,7 +204,7 @@ export class LogFollow {
     if (this.#nextOffset === undefined) this.#beginAt(offset)
     else if (offset > this.#nextOffset + MAX_HOLE) {
       // Without the anchor the next link begins anew, instead of finding the same hole.
-      this.#options.bookmark.forget()
+      this.#options.cursor.forget()
       this.#events.lost(new Error(`the log no longer has what stood from ${this.#nextOffset} to ${offset - 1}`))
       return false
     }
@@ -213,12 +214,12 @@ export class LogFollow {
 
   #beginAt(nextOffset: number): void {
     const epoch = this.#epoch.name ?? ''
-    this.#options.bookmark.begin(epoch, nextOffset)
+    this.#options.cursor.begin(epoch, nextOffset)
     this.#follower?.begins({ epoch, offset: nextOffset }, false)
   }
 
   /** For a message that tells no time: now if it is live, else the time of the last one that did. */
   #estimatedTimeMs(): number {
-    return this.#state.name === 'following' ? Date.now() : this.#options.bookmark.timeMs
+    return this.#state.name === 'following' ? Date.now() : this.#options.cursor.timeMs
   }
 }

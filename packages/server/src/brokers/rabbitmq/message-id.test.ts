@@ -7,48 +7,48 @@ const NODE = '0123456789abcdef'
 interface Told {
   readonly sequence: number
   readonly key: string
-  readonly origin?: number | undefined
+  readonly publisher?: number | undefined
   readonly messageId?: string | undefined
 }
 
-function idOf(node: string, { sequence, key, origin, messageId }: Told): string {
+function idOf(node: string, { sequence, key, publisher, messageId }: Told): string {
   const payload = new Uint8Array(0)
-  return encodeMessageId(node, { sequence, key, payload, isBinary: false, origin, messageId, isLogged: false })
+  return encodeMessageId(node, { sequence, key, payload, isBinary: false, publisher, messageId, isLogged: false })
 }
 
 describe('the id of a message', () => {
   it('says who published it, whatever the numbers and the key', () => {
     const node = fc.constantFrom(NODE, 'fedcba9876543210', '0000000000000000')
     const sequence = fc.integer({ min: 1, max: Number.MAX_SAFE_INTEGER })
-    const origin = fc.option(fc.integer({ min: 0, max: 4_294_967_295 }), { nil: undefined })
+    const publisher = fc.option(fc.integer({ min: 0, max: 4_294_967_295 }), { nil: undefined })
     const messageId = fc.option(fc.stringMatching(/^[\w-]{1,64}$/), { nil: undefined })
     const key = fc.string({ minLength: 1, maxLength: 80 })
     fc.assert(
-      fc.property(node, sequence, origin, messageId, key, (node, sequence, origin, messageId, key) => {
-        const id = idOf(node, { sequence, key, origin, messageId })
-        expect(decodeMessageId(id, key)).toEqual({ source: { node, sequence, origin }, ownId: messageId })
+      fc.property(node, sequence, publisher, messageId, key, (node, sequence, publisher, messageId, key) => {
+        const id = idOf(node, { sequence, key, publisher, messageId })
+        expect(decodeMessageId(id, key)).toEqual({ source: { node, sequence, publisher }, ownId: messageId })
         expect(decodeMessageId(id, `${key}x`)).toBeUndefined()
       }),
     )
   })
 
   it('has room for any id of the publisher: a long one, or one that is not ASCII, is hashed', () => {
-    const most = { sequence: Number.MAX_SAFE_INTEGER, key: 'a', origin: 4_294_967_295 }
+    const most = { sequence: Number.MAX_SAFE_INTEGER, key: 'a', publisher: 4_294_967_295 }
     const ownIds = ['x'.repeat(128), 'x'.repeat(129), 'ü'.repeat(64), '編號'.repeat(40), '\r\n\0', 'a b', '']
     const ids = ownIds.map((messageId) => idOf(NODE, { ...most, messageId }))
     for (const id of ids) {
       expect(Buffer.byteLength(id)).toBeLessThanOrEqual(255)
-      expect(decodeMessageId(id, 'a')).toMatchObject({ source: { node: NODE, origin: 4_294_967_295 } })
+      expect(decodeMessageId(id, 'a')).toMatchObject({ source: { node: NODE, publisher: 4_294_967_295 } })
     }
     expect(new Set(ids).size).toBe(ids.length)
   })
 
   it('is nothing else that is written', () => {
-    const valid = idOf(NODE, { sequence: 12, key: 'a', origin: 3 })
-    const place = fc.nat(valid.length - 1)
+    const valid = idOf(NODE, { sequence: 12, key: 'a', publisher: 3 })
+    const index = fc.nat(valid.length - 1)
     const char = fc.constantFrom('-', '0', 'x', ' ', 'F', '\u{1f600}', '')
     fc.assert(
-      fc.property(place, char, (at, other) => {
+      fc.property(index, char, (at, other) => {
         const changed = valid.slice(0, at) + other + valid.slice(at + 1)
         // Other digits are another sequence or node; everything else is nobody.
         if (decodeMessageId(changed, 'a') !== undefined) expect(changed).toMatch(/^webmq-[\da-f]{16}-\d+-97(-\d+)?$/)

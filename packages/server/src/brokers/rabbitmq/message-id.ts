@@ -2,10 +2,10 @@ import { createHash } from 'node:crypto'
 import type { LinkMessage, LinkSource } from '../remote/link.js'
 
 /*
- * The AMQP message id of a node's message is `webmq-<node>-<sequence>-<key hash>[-<origin>][:<id>]`. `id` is the one that
- * the publisher gave, if any. It is the same each time the message is sent, so any consumer can find duplicates by it.
- * One short string is cheaper than a table of headers: 100,000 messages took 13.3 µs each with it, and 16.5 to 17.0 with
- * two headers (amqplib's encoder).
+ * The AMQP message id of a node's message is `webmq-<node>-<sequence>-<key hash>[-<publisher>][:<id>]`. `id` is the one
+ * that the publisher gave, if any. It is the same each time the message is sent, so any consumer can find duplicates by
+ * it. One short string is cheaper than a table of headers: 100,000 messages took 13.3 µs each with it, and 16.5 to 17.0
+ * with two headers (amqplib's encoder).
  *
  * The hash is for programs that publish a received message again, to another key and with all its properties: then it
  * does not match, and the message is theirs.
@@ -14,7 +14,7 @@ const MESSAGE_ID = /^webmq-([\da-f]{16})-(\d+)-(\d+)(?:-(\d+))?(?::(.+))?$/s
 /** A message id has at most 255 bytes, of which up to 57 are ours. A longer id is replaced by its hash. */
 const MAX_OWN_ID_CHARS = 128
 
-/** What a message id says. */
+/** A decoded message id. */
 export interface MessageId {
   readonly source: LinkSource
   /** The id that the publisher gave, or its hash. */
@@ -22,21 +22,21 @@ export interface MessageId {
 }
 
 /** Encodes the message id of a node's message: ASCII, at most 255 characters. */
-export function encodeMessageId(node: string, { sequence, key, origin, messageId }: LinkMessage): string {
+export function encodeMessageId(node: string, { sequence, key, publisher, messageId }: LinkMessage): string {
   const source = `webmq-${node}-${sequence}-${keyHash(key)}`
   const ownId = messageId === undefined ? '' : `:${shortened(messageId)}`
-  return origin === undefined ? source + ownId : `${source}-${origin}${ownId}`
+  return publisher === undefined ? source + ownId : `${source}-${publisher}${ownId}`
 }
 
 /** @returns `undefined` for a message that no node has published to this key. */
 export function decodeMessageId(id: unknown, key: string): MessageId | undefined {
   if (typeof id !== 'string') return undefined
-  const [, node, digits, hash, origin, ownId] = MESSAGE_ID.exec(id) ?? []
+  const [, node, digits, hash, publisher, ownId] = MESSAGE_ID.exec(id) ?? []
   const sequence = Number(digits)
   if (node === undefined || !Number.isSafeInteger(sequence) || sequence === 0 || Number(hash) !== keyHash(key)) {
     return undefined
   }
-  return { source: { node, sequence, origin: origin === undefined ? undefined : Number(origin) }, ownId }
+  return { source: { node, sequence, publisher: publisher === undefined ? undefined : Number(publisher) }, ownId }
 }
 
 /** Ids are only compared. Those that applications choose may be long or not ASCII. */

@@ -1,10 +1,11 @@
 import type { Channel } from 'amqplib'
 import { WebMQError } from 'webmq-client/protocol'
+import { type Deferred, deferred } from '../../ports/deferred.js'
 import type { PatternBinder } from './bounded-bindings.js'
 import { type AmqpConnection, watchChannel } from './connection.js'
 import { ACCESS_REFUSED, replyCodeOf } from './errors.js'
 
-/** Where a {@link QueueBindings} works. */
+/** What a {@link QueueBindings} works with. */
 export interface QueueBindingsOptions {
   readonly queue: string
   readonly exchange: string
@@ -13,12 +14,11 @@ export interface QueueBindingsOptions {
   readonly lost: (cause: Error) => void
 }
 
-/** A pattern to bind or unbind, and the promise of its caller. */
+/** A pattern to bind or unbind, and the caller's promise. */
 interface Change {
   readonly isBind: boolean
   readonly pattern: string
-  resolve(): void
-  reject(error: unknown): void
+  readonly made: Deferred<void>
 }
 
 /**
@@ -55,10 +55,10 @@ export class QueueBindings implements PatternBinder {
   }
 
   #change(isBind: boolean, pattern: string): Promise<void> {
-    return new Promise((resolve, reject) => {
-      this.#changes.push({ isBind, pattern, resolve, reject })
-      if (!this.#isMaking) this.#makeAll().catch(this.#options.lost)
-    })
+    const made = deferred()
+    this.#changes.push({ isBind, pattern, made })
+    if (!this.#isMaking) this.#makeAll().catch(this.#options.lost)
+    return made.promise
   }
 
   async #makeAll(): Promise<void> {
@@ -70,7 +70,7 @@ export class QueueBindings implements PatternBinder {
     this.#isMaking = false
   }
 
-  async #make({ isBind, pattern, resolve, reject }: Change): Promise<void> {
+  async #make({ isBind, pattern, made }: Change): Promise<void> {
     const { queue, exchange, alive } = this.#options
     this.#channel ??= await this.#open()
     try {
@@ -79,11 +79,11 @@ export class QueueBindings implements PatternBinder {
     } catch (cause) {
       if (replyCodeOf(cause) !== ACCESS_REFUSED) throw cause
       this.#channel = undefined
-      reject(new WebMQError('E_BROKER_REFUSED', { detail: `rabbitmq forbids ${pattern}`, cause }))
+      made.reject(new WebMQError('E_BROKER_REFUSED', { detail: `rabbitmq forbids ${pattern}`, cause }))
       return
     }
     alive()
-    resolve()
+    made.resolve()
   }
 
   async #open(): Promise<Channel> {

@@ -7,20 +7,20 @@ export interface RedisHost {
   readonly port: number
 }
 
-/** What an address of Redis says. */
+/** A parsed Redis address. */
 export interface RedisAddress {
-  /** One server; the master that sentinels tell; or the masters of a cluster. */
+  /** One server; the master that sentinels report; or the masters of a cluster. */
   readonly kind: 'single' | 'sentinel' | 'cluster'
   /** At least one: the server, some sentinels, or some servers of the cluster. */
   readonly hosts: readonly RedisHost[]
-  /** Of the servers, not of the sentinels. */
+  /** User of the servers, not of the sentinels. */
   readonly username: string | undefined
   readonly password: string | undefined
   readonly database: number
   readonly isTls: boolean
-  /** PEM files, by what TLS takes them for. */
+  /** PEM files by purpose. */
   readonly tlsFiles: { readonly ca?: string; readonly cert?: string; readonly key?: string }
-  /** Under which the sentinels know the master; empty unless there are some. */
+  /** Name of the master at the sentinels; empty without sentinels. */
   readonly masterName: string
   readonly sentinelUsername: string | undefined
   readonly sentinelPassword: string | undefined
@@ -35,9 +35,10 @@ const TLS_PARAMETERS = ['ca', 'cert', 'key']
 const SENTINEL_PARAMETERS = ['sentinelUsername', 'sentinelPassword']
 
 /**
- * Reads `redis://user:password@host:port/database`, `redis+sentinel://user:password@sentinel,sentinel/master/database` or
- * `redis+cluster://user:password@host,host`, with `rediss` for TLS. User, password and name of the master are percent-encoded. Parameters
- * are `sentinelUsername` and `sentinelPassword`, and with TLS the files `ca`, `cert` and `key`.
+ * Reads `redis://user:password@host:port/database`, `redis+sentinel://user:password@sentinel,sentinel/master/database`
+ * or `redis+cluster://user:password@host,host`, with `rediss` for TLS. User, password and name of the master are
+ * percent-encoded. Parameters are `sentinelUsername` and `sentinelPassword`, and with TLS the files `ca`, `cert` and
+ * `key`.
  *
  * @throws {WebMQError} `E_OPTION_INVALID`.
  */

@@ -8,7 +8,7 @@ export interface RedisBrokerOptions extends RemoteBrokerOptions {
   readonly broker: string
 }
 
-/** Publishes to, and is subscribed to, a Redis. */
+/** Creates a broker on Redis; `start` it. */
 export function createRedisBroker(options: RedisBrokerOptions): Broker {
   return new RemoteBroker(new RedisDriver(options.broker, options), options)
 }

@@ -1,6 +1,6 @@
 import { SubscriptionCover } from '../remote/cover.js'
 import { decodeEnvelope } from '../remote/envelope.js'
-import type { Link, LinkContext, LinkEvents, LinkMessage, LogFollower, LogPlace } from '../remote/link.js'
+import type { Link, LinkContext, LinkEvents, LinkMessage, LogFollower, LogPosition } from '../remote/link.js'
 import type { RedisAddress } from './address.js'
 import { bucketChannel, bucketOf, bucketsOf, type ClusterMaster, mastersOf } from './cluster-slots.js'
 import { RedisConnection } from './connection.js'
@@ -10,7 +10,7 @@ import { LogLink } from './log-link.js'
 import { RedisPair } from './pair.js'
 import type { ReceivedMessage } from './subscriber.js'
 
-/** What a {@link ClusterLink} is made of. */
+/** Options of a {@link ClusterLink}. */
 export interface ClusterLinkOptions {
   readonly address: RedisAddress
   readonly context: LinkContext
@@ -21,8 +21,9 @@ export interface ClusterLinkOptions {
 const CLOSE_TIMEOUT_MS = 500
 
 /**
- * A link to all masters of a Redis cluster (7 or later). Its shards have no globs: keys are spread over buckets by their first word, a
- * bucket is a channel, and the key travels with the message. When a bucket gets another master, the link is lost.
+ * A link to all masters of a Redis cluster (7 or later). Sharded channels have no globs. So keys are spread over
+ * buckets by their first word, each bucket is a channel, and the envelope holds the key. When a bucket moves to another
+ * master, the link is lost.
  */
 export class ClusterLink implements Link {
   readonly #events: LinkEvents
@@ -60,7 +61,7 @@ export class ClusterLink implements Link {
     return this.#cover.unbind(pattern)
   }
 
-  async follow(after: LogPlace | undefined, follower: LogFollower): Promise<void> {
+  async follow(after: LogPosition | undefined, follower: LogFollower): Promise<void> {
     await this.#log?.follow(after, follower)
   }
 
@@ -84,7 +85,7 @@ export class ClusterLink implements Link {
     const { context, log } = options
     const { namespace, node } = context
     const pair = await RedisPair.open(
-      // Beside the channels of keys, in a slot of this master.
+      // Not the channel of a bucket, but in a slot of this master.
       { ...options, host, isShard: true, heartbeatChannel: `${namespace}/${node}:{${buckets[0] ?? namespace}}` },
       {
         message: (message) => this.#deliver(message),
@@ -125,7 +126,7 @@ export class ClusterLink implements Link {
   }
 }
 
-/** From the first server that answers. */
+/** Asks the first server that answers. */
 async function askForMasters(
   { address, context, log, hideSecrets }: ClusterLinkOptions,
   signal: AbortSignal,

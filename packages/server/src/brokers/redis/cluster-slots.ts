@@ -1,16 +1,16 @@
 import type { RedisHost } from './address.js'
 
-/** Channels that all keys of a cluster are spread over. More would be more subscriptions for a pattern that begins with a wildcard. */
-export const BUCKET_COUNT = 256
+/** Number of channels for all keys of a cluster. A pattern that begins with a wildcard needs a subscription to each. */
+const BUCKET_COUNT = 256
 
 const SLOT_COUNT = 16_384
 
-/** The channel of a bucket: the braces make that its number alone tells the slot. */
+/** The channel of a bucket. Because of the braces only the number decides the slot. */
 export function bucketChannel(namespace: string, bucket: number): string {
   return `${namespace}:{${bucket}}`
 }
 
-/** FNV-1a over the first word, the same on all nodes: what begins alike is in one bucket, so most patterns need one alone. */
+/** FNV-1a over the first word, so most patterns need only one bucket. The same on all nodes. */
 export function bucketOf(key: string): number {
   let hash = 0x811c9dc5
   for (let at = 0; at < key.length; at++) {
@@ -28,7 +28,7 @@ export function bucketsOf(pattern: string): readonly number[] {
   return [bucketOf(pattern)]
 }
 
-/** The slot of what stands between the braces of a name: CRC-16/XMODEM, as the cluster specification says. */
+/** The slot of the text between the braces of a name: CRC-16/XMODEM, see the Redis cluster specification. */
 export function slotOf(tag: string): number {
   let crc = 0
   for (const char of tag) {
@@ -38,19 +38,19 @@ export function slotOf(tag: string): number {
   return (crc & 0xffff) % SLOT_COUNT
 }
 
-/** A master of a cluster, and the buckets that are its. */
+/** A master of a cluster and its buckets. */
 export interface ClusterMaster {
   readonly host: RedisHost
   readonly buckets: readonly number[]
-  /** Whether the log is one of its. */
+  /** Whether it stores the log. */
   readonly hasLog: boolean
 }
 
 /**
- * Which master has which buckets, by the reply to CLUSTER SLOTS; masters without any are left out.
- * @param asked Stands for a server that the reply names by nothing.
- * @param logTag Of the log, which is wherever its slot is; `undefined` without a log.
- * @throws when one of their slots has no master
+ * Maps buckets to masters, from the reply to CLUSTER SLOTS. Masters without buckets or log are left out.
+ * @param asked The server that replied; used where the reply has no host name.
+ * @param logTag The log's text between the braces; `undefined` without a log.
+ * @throws when a needed slot has no master
  */
 export function mastersOf(reply: unknown, asked: RedisHost, logTag?: string): readonly ClusterMaster[] {
   const ranges = Array.isArray(reply) ? reply.map((range) => rangeOf(range, asked)) : []

@@ -2,16 +2,17 @@ import { once } from 'node:events'
 import { isIP } from 'node:net'
 import type { ConnectionOptions } from 'node:tls'
 import { Redis } from 'ioredis'
+import { deferred } from '../../ports/deferred.js'
 import { readTlsFiles } from '../remote/tls-files.js'
 import type { RedisAddress, RedisHost } from './address.js'
 import { redisError } from './error.js'
 
-/** What a {@link RedisConnection} is made of. */
+/** Options of a {@link RedisConnection}. */
 export interface RedisConnectionOptions {
   readonly address: RedisAddress
-  /** One of a cluster's servers; else the address tells. */
+  /** A server of a cluster; default: from the address. */
   readonly host?: RedisHost
-  /** Shown by CLIENT LIST. */
+  /** Name in CLIENT LIST. */
   readonly name: string
   readonly hideSecrets: (text: string) => string
 }
@@ -37,7 +38,7 @@ export class RedisConnection {
       connectionName: name,
       connectTimeout: CONNECT_TIMEOUT_MS,
       lazyConnect: true,
-      // Only with sentinels, which may send to a server that is no longer the master.
+      // Only with sentinels, which may name a server that is no longer the master.
       enableReadyCheck: address.kind === 'sentinel',
       enableOfflineQueue: false,
       retryStrategy: () => null,
@@ -45,20 +46,21 @@ export class RedisConnection {
       autoResubscribe: false,
       autoResendUnfulfilledCommands: false,
       disableClientInfo: true,
-      // disconnect() then closes at once. It would wait for an answer to its FIN, which a half-open connection never gives.
+      // disconnect() closes at once. By default it waits for the other end's FIN, which a half-open connection never
+      // sends.
       disconnectTimeout: 0,
     })
     this.redis.on('error', (error) => {
       this.#lastError = error
     })
-    this.ended = new Promise((resolve) => {
-      this.redis.once('end', () => resolve(this.#failure(new Error('the connection was closed'))))
-    })
+    const ended = deferred<Error>()
+    this.ended = ended.promise
+    this.redis.once('end', () => ended.resolve(this.#failure(new Error('the connection was closed'))))
   }
 
   /**
-   * @param signal Gives up when it aborts.
-   * @throws {WebMQError} `E_BROKER_REFUSED`, or another error when it may go well the next time.
+   * @param signal Ends the attempt.
+   * @throws {WebMQError} `E_BROKER_REFUSED`, or another error if the next attempt may succeed.
    */
   static async open(options: RedisConnectionOptions, signal: AbortSignal): Promise<RedisConnection> {
     const connection = new RedisConnection(options, await readTlsFiles(options.address.tlsFiles))
@@ -76,7 +78,7 @@ export class RedisConnection {
     }
   }
 
-  /** Says QUIT and waits until the server has closed the connection, or for `limitMs`. */
+  /** Sends QUIT and waits until the server closes the connection, at most `limitMs`. */
   async close(limitMs: number): Promise<void> {
     if (this.redis.status === 'end') return
     const limit = new AbortController()
@@ -84,7 +86,7 @@ export class RedisConnection {
     try {
       await Promise.all([once(this.redis, 'end', { signal: limit.signal }), this.redis.quit()])
     } catch {
-      // The connection is gone already, or the server does not answer.
+      // The connection has ended already, or the server does not answer.
     } finally {
       clearTimeout(timer)
       limit.abort()
@@ -92,12 +94,12 @@ export class RedisConnection {
     }
   }
 
-  /** Ends it at once. */
+  /** Ends the connection at once. */
   destroy(): void {
     this.redis.disconnect()
   }
 
-  /** ioredis rejects with the fact that the connection has closed, and tells the cause by an event. */
+  /** ioredis rejects with "connection is closed" and reports the cause in an event. */
   #failure(error: unknown): Error {
     return redisError(this.#lastError ?? error, this.#hideSecrets)
   }

@@ -6,7 +6,7 @@ import { ClusterLink } from './cluster-link.js'
 import { RedisLink } from './link.js'
 import { RedisLog, type RedisLogOptions } from './log.js'
 
-/** Links to Redis: its publish and subscribe, which keeps nothing, and beside it a stream of what is logged. */
+/** Makes links to Redis. They use publish and subscribe, which stores nothing, and a stream for the log. */
 export class RedisDriver implements LinkDriver {
   readonly name = 'redis'
   readonly takesBundles = true
@@ -24,7 +24,7 @@ export class RedisDriver implements LinkDriver {
     const hasLog = this.#log !== undefined
     this.capabilities = {
       history: hasLog,
-      // Of a cluster too: a key has one place there.
+      // Also in a cluster: a key belongs to one master.
       ordered: true,
       sharedLog: hasLog,
       confirms: true,

@@ -1,6 +1,6 @@
 import { WebMQError } from 'webmq-client/protocol'
 
-/** Replies that say that this node or its configuration is not wanted: trying again is of no use. */
+/** Replies after which another attempt would fail too. */
 const REFUSALS = [
   /^(WRONGPASS|NOAUTH|NOPERM)\b/,
   /invalid password/i,
@@ -8,16 +8,17 @@ const REFUSALS = [
   /DB index is out of range|invalid DB index/i,
   /cluster support disabled/,
 ]
-/** Certificates of the server, by the codes of Node. */
+/** Node's error codes for certificates that are not trusted. */
 const UNTRUSTED = /^(CERT_|ERR_TLS_CERT|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_)/
 /**
- * Replies of a server that cannot now, or is no longer the one to ask: the link is lost, and the next one may do better. Before Redis 7 what a
- * script was told stands behind the place in it. Memory or disk that has run out refuses what would be stored, and nothing else.
+ * Replies of a server that cannot answer now, or is no longer the right one: the link is lost, and the next one may
+ * succeed. Before Redis 7 a script's error precedes the reply. Full memory or a full disk is not among them: it refuses
+ * writes only.
  */
 const PASSING =
   /^(?:ERR Error running script .*: -)?(LOADING|MASTERDOWN|READONLY|BUSY|CLUSTERDOWN|TRYAGAIN|MOVED|ASK|UNKILLABLE|NOSCRIPT)\b/
 
-/** What a failure of Redis means: `E_BROKER_REFUSED` when it will not change, any other error when it may. */
+/** Converts an error of Redis: `E_BROKER_REFUSED` if another attempt would fail too, else any other error. */
 export function redisError(cause: unknown, hideSecrets: (text: string) => string): Error {
   if (cause instanceof WebMQError) return cause
   const message = hideSecrets(cause instanceof Error ? cause.message : String(cause))
@@ -33,7 +34,7 @@ export function isReply(error: unknown): error is Error {
   return error instanceof Error && error.name === 'ReplyError'
 }
 
-/** Whether a server that answers so is not to be asked any more, for now. */
+/** Whether the reply means that the link is useless but the next one may not be. */
 export function isPassing({ message }: Error): boolean {
   return PASSING.test(message)
 }

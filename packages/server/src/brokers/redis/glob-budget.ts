@@ -1,11 +1,13 @@
 /**
- * Redis tries the globs of all nodes for each PUBLISH: 0.05 us for one that begins like `room.7.*`, 0.25 us for one like
- * `*.7`. A message that a node gets and does not want costs Redis and the node 2 us.
+ * Redis tries the globs of all nodes for each PUBLISH: 0.05 us for one that begins like `room.7.*`, 0.25 us for one
+ * like `*.7`. A message that a node gets and does not want costs Redis and the node 2 us.
  */
 const MAX_GLOBS = 64
-/** A broader glob replaces at least so many, unless no stem has that many. */
+/** A broader glob replaces at least this many, unless no stem has as many. */
 const MIN_REPLACED = 16
-/** With so few left, a broader glob is given up. Well below MIN_REPLACED, so that one pattern that comes and goes changes nothing. */
+/**
+ * A broader glob that covers this few is dropped. Well below MIN_REPLACED, so that a single change does not flip it.
+ */
 const MAX_KEPT_APART = 8
 
 /** The words that some globs begin with. */
@@ -15,9 +17,9 @@ interface Stem {
   readonly children: Map<string, Stem>
   /** Globs that were added here and below. */
   addedCount: number
-  /** Subscriptions that those need while the stem is not broadened itself. */
+  /** Subscriptions that these globs need while the stem is not broadened itself. */
   apartCount: number
-  /** Subscriptions that those need. */
+  /** Subscriptions that these globs need now. */
   madeCount: number
   isBroadened: boolean
 }
@@ -26,13 +28,13 @@ interface Stem {
 export interface GlobBudgetOptions {
   /** Subscribe to this pattern too: it contains many that were added. */
   broaden(pattern: string): void
-  /** End that subscription: it contains few by now. */
+  /** End that subscription: it contains few patterns by now. */
   narrow(pattern: string): void
 }
 
 /**
- * Keeps the number of a node's globs within a bound. When there are too many, one broader glob replaces those that begin
- * alike. It brings messages that nobody wants.
+ * Keeps the number of a node's globs within a bound. When there are too many, one broader glob replaces those with a
+ * common beginning. It brings unwanted messages too.
  *
  *     room.1.* … room.65.*   broaden('room.*.#')
  *     all but 8 are deleted  narrow('room.*.#')
@@ -50,7 +52,7 @@ export class GlobBudget {
     return this.#root.madeCount
   }
 
-  /** @param glob As a subscription pattern. */
+  /** @param glob A subscription pattern. */
   add(glob: string): void {
     let stem = this.#root
     for (const word of headOf(glob)) {
@@ -62,7 +64,7 @@ export class GlobBudget {
     if (this.#root.madeCount > MAX_GLOBS) this.#broaden()
   }
 
-  /** Only what was added. */
+  /** @param glob A pattern that was added. */
   delete(glob: string): void {
     let stem = this.#root
     for (const word of headOf(glob)) stem = stem.children.get(word) ?? stem

@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import { isKey } from 'webmq-client/protocol'
 import { decodeEnvelope } from '../remote/envelope.js'
-import type { Link, LinkEvents, LinkMessage, LogFollower, LogPlace } from '../remote/link.js'
+import type { Link, LinkEvents, LinkMessage, LogFollower, LogPosition } from '../remote/link.js'
 import { ForeignCopies } from './foreign-copies.js'
 import type { RedisLog } from './log.js'
 import { LogLink } from './log-link.js'
@@ -10,12 +10,12 @@ import { globOf, isExact } from './patterns.js'
 import type { ReceivedMessage, SubscriptionKind } from './subscriber.js'
 import { RedisSubscriptions } from './subscriptions.js'
 
-/** What a {@link RedisLink} is made of. */
+/** Options of a {@link RedisLink}. */
 export interface RedisLinkOptions extends Omit<RedisPairOptions, 'isShard' | 'heartbeatChannel'> {
   readonly log: RedisLog | undefined
 }
 
-/** A link to one Redis: a key is the channel `namespace:key`. */
+/** A link to one Redis server. The channel of a key is `namespace:key`. */
 export class RedisLink implements Link {
   readonly #events: LinkEvents
   readonly #prefix: string
@@ -37,7 +37,7 @@ export class RedisLink implements Link {
     const { log } = options
     const link = new RedisLink(namespace, events)
     const pair = await RedisPair.open(
-      // No key has this channel.
+      // Not the channel of any key.
       { ...options, isShard: false, heartbeatChannel: `${namespace}/${node}` },
       {
         message: (message) => link.#deliver(message),
@@ -61,7 +61,7 @@ export class RedisLink implements Link {
     return this.#subscriptions.unbind(pattern)
   }
 
-  async follow(after: LogPlace | undefined, follower: LogFollower): Promise<void> {
+  async follow(after: LogPosition | undefined, follower: LogFollower): Promise<void> {
     await this.#log?.follow(after, follower)
   }
 

@@ -1,4 +1,4 @@
-/** Consecutive messages of the log, as its channel brings them. */
+/** Consecutive messages of the log, as published on its channel. */
 export interface LogBatch {
   readonly epoch: string
   readonly firstOffset: number

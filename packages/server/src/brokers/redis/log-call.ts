@@ -2,23 +2,23 @@ import type { ChainableCommander, Redis } from 'ioredis'
 import type { Accepted } from '../../ports/broker.js'
 import type { LinkMessage } from '../remote/link.js'
 
-/** What all calls of a link have in common. */
+/** The constant part of a link's calls. */
 export interface LogCallOptions {
   /** SHA-1 of the script that appends. */
   readonly sha: string
   readonly keys: readonly string[]
-  /** The arguments that both scripts begin with. */
+  /** The first arguments of both scripts. */
   readonly leadArguments: readonly string[]
   readonly maxMessages: number
   readonly maxBytes: number
-  /** `undefined` when some messages are kept whatever their age. */
+  /** `undefined` if some messages have no maximum age. */
   readonly maxAgeMs: number | undefined
   /** 0: the log remembers no message ids. */
   readonly dedupeWindowMs: number
   readonly dedupeMaxIds: number
 }
 
-/** Messages of one call. Redis runs nothing else during a script, and each message takes 3 to 6 us of it. */
+/** Most messages of one call. A script blocks Redis, 3 to 6 us per message. */
 const MAX_MESSAGES = 64
 const MAX_BYTES = 262_144
 
@@ -48,7 +48,7 @@ export class LogCall {
   readonly #arguments: readonly string[]
   readonly #idArguments: readonly [windowMs: string, maxIds: string] | undefined
   readonly #sequences: number[] = []
-  /** Envelope and id of each message in turn. */
+  /** Envelope and id of each message, alternating. */
   readonly #messageArguments: (Buffer | string)[] = []
   #hasIds = false
   #byteCount = 0
@@ -69,7 +69,7 @@ export class LogCall {
     return this.#sequences.length < MAX_MESSAGES && this.#byteCount < MAX_BYTES
   }
 
-  /** Of all envelopes. */
+  /** Bytes of all envelopes. */
   get byteCount(): number {
     return this.#byteCount
   }

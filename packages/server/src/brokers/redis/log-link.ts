@@ -1,6 +1,6 @@
 import type { Accepted, Position } from '../../ports/broker.js'
 import { decodeEnvelope, sourceBytes } from '../remote/envelope.js'
-import type { LinkEvents, LinkMessage, LogFollower, LogPlace } from '../remote/link.js'
+import type { LinkEvents, LinkMessage, LogFollower, LogPosition } from '../remote/link.js'
 import type { RedisLog } from './log.js'
 import { decodeLogBatch, envelopesOf, type LogBatch } from './log-batches.js'
 import type { LogCalls } from './log-call.js'
@@ -17,26 +17,26 @@ export interface LogLinkContext {
   readonly events: Pick<LinkEvents, 'confirmed' | 'malformed'>
 }
 
-/** A message that was stored before under its id, at a place that this node has not come to yet. */
-interface HeldDuplicate {
+/** A message whose id the log already had, at an offset that this node has not read yet. */
+interface PendingDuplicate {
   readonly sequence: number
   readonly accepted: Accepted
   readonly offset: number
 }
 
-/** Entries of a page, which is to have about so many bytes. */
+/** Entries per page, adjusted so that a page has about `PAGE_BYTES`. */
 const FIRST_PAGE_COUNT = 16
 const MAX_PAGE_COUNT = 1_000
 const PAGE_BYTES = 1_048_576
-/** What comes live while pages are read waits in this much; when it is more, there will be more pages instead. */
+/** Most bytes of live messages that wait while pages are read. With more, they are dropped and read as pages. */
 const MAX_WAITING_BYTES = 8_388_608
 
-/** An entry of the stream, as XRANGE gives it: id, then fields and values. */
+/** An entry of the stream, as XRANGE returns it: id, then fields and values. */
 type Entry = readonly [id: Buffer, fields: readonly Buffer[]]
 
 /**
- * A link's part in the log: appends to it, and follows the stream up to its end, page by page, then the channel. The channel is subscribed to first, so that the end of
- * the one and the beginning of the other overlap.
+ * The log over one link. It appends messages. It follows the stream page by page up to the end, then the channel. It
+ * subscribes to the channel first, so that the pages and the live messages overlap.
  */
 export class LogLink {
   readonly #context: LogLinkContext
@@ -44,10 +44,10 @@ export class LogLink {
   #follower: LogFollower | undefined
   #calls: LogCalls | undefined
   #epoch = ''
-  /** Of the last message, or the place before the next. */
+  /** Offset of the last message; before the first one, the offset to read after. */
   #offset = 0
   #isLive = false
-  #held: HeldDuplicate[] = []
+  #pendingDuplicates: PendingDuplicate[] = []
   #waiting: LogBatch[] = []
   #waitingBytes = 0
 
@@ -57,7 +57,7 @@ export class LogLink {
   }
 
   /** As {@link Link.follow}. */
-  async follow(after: LogPlace | undefined, follower: LogFollower): Promise<void> {
+  async follow(after: LogPosition | undefined, follower: LogFollower): Promise<void> {
     const { log, pair, kind } = this.#context
     const [run] = await Promise.all([
       this.#askForRun(),
@@ -69,7 +69,7 @@ export class LogLink {
     this.#offset = start.offset
     this.#follower = follower
     follower.begins(start, isContinued)
-    // The seam is where nothing is missing between the last page and what waits.
+    // Repeat until nothing is missing between the last page and the waiting messages.
     do {
       await this.#readPages()
       this.#offset = Math.max(this.#offset, endOffset)
@@ -78,24 +78,24 @@ export class LogLink {
     this.#calls = log.calls(run)
   }
 
-  /** Sends a message into the log; once it is followed. */
+  /** Appends a message to the log. Only after `follow`. */
   append(message: LinkMessage): void {
     if (this.#calls !== undefined) this.#context.pair.publisher.append(this.#calls, message)
   }
 
   /**
-   * What the script has answered is told when this node has the message too, so that who was told of its place can read from there. A message
-   * that it has stored is confirmed by coming.
+   * Handles the script's answer. The message is confirmed when this node has read it, so that the publisher can read
+   * from its position. A new message is confirmed when it arrives on the channel.
    */
   accepted(sequence: number, accepted: Accepted): void {
     const { isDuplicate, position: { epoch, offset } = { epoch: '', offset: 0 } } = accepted
     const isThisLog = epoch === this.#epoch
     const isHere = isThisLog && offset <= this.#offset
     if (isHere || (isDuplicate && !isThisLog)) this.#context.events.confirmed(sequence, false, accepted)
-    else if (isDuplicate) this.#held.push({ sequence, accepted, offset })
+    else if (isDuplicate) this.#pendingDuplicates.push({ sequence, accepted, offset })
   }
 
-  /** Whether a message is of the log. */
+  /** Takes a message of the log's channel; returns `false` for any other message. */
   take({ channel, payload }: ReceivedMessage): boolean {
     if (channel.length !== this.#channel.length || !channel.equals(this.#channel)) return false
     const batch = decodeLogBatch(payload)
@@ -117,18 +117,18 @@ export class LogLink {
       const info = await this.#context.pair.ask((redis) => redis.info('server'))
       return /^run_id:(\w+)/m.exec(info)?.[1] ?? ''
     } catch (error) {
-      // Not everybody may ask: a lost end is then found by the messages alone.
+      // This user may not ask. A lost end is then found by comparing messages only.
       if (/\bNOPERM\b/.test(String(error))) return ''
       throw error
     }
   }
 
-  async #open(run: string, after: LogPlace | undefined) {
+  async #open(run: string, after: LogPosition | undefined) {
     const { log, pair } = this.#context
     const source = after?.source === undefined ? '' : sourceBytes(after.source)
-    const place = [after?.epoch ?? '', String(after?.offset ?? 0), source]
+    const position = [after?.epoch ?? '', String(after?.offset ?? 0), source]
     const reply = await pair.ask((redis) =>
-      redis.evalsha(openScript.sha, log.keys.length, ...log.keys, ...log.leadArguments(run), ...place),
+      redis.evalsha(openScript.sha, log.keys.length, ...log.keys, ...log.leadArguments(run), ...position),
     )
     const [epoch, offset, isContinued, endOffset] = Array.isArray(reply) ? reply.map(String) : []
     if (epoch === undefined) throw new Error('the log answers otherwise than expected')
@@ -136,7 +136,7 @@ export class LogLink {
     return { start, isContinued: isContinued === '1', endOffset: Number(endOffset) }
   }
 
-  /** Up to the end. */
+  /** Reads up to the end of the stream. */
   async #readPages(): Promise<void> {
     const { log, pair } = this.#context
     let count = FIRST_PAGE_COUNT
@@ -146,7 +146,7 @@ export class LogLink {
         redis.xrangeBuffer(log.stream, from, '+', 'COUNT', count),
       )
       const [first] = entries
-      if (first !== undefined && offsetOf(first) > this.#offset + 1) await this.#assertHeld()
+      if (first !== undefined && offsetOf(first) > this.#offset + 1) await this.#assertKept()
       let byteCount = 0
       for (const entry of entries) {
         const [id, [, envelope = Buffer.alloc(0)]] = entry
@@ -160,12 +160,12 @@ export class LogLink {
     }
   }
 
-  /** Offsets leap when the server has begun another life; else what is missing was dropped while it was read. */
-  async #assertHeld(): Promise<void> {
+  /** Offsets leap when the server restarts. Otherwise the missing messages were trimmed while they were read. */
+  async #assertKept(): Promise<void> {
     const { log, pair } = this.#context
     const [oldest]: readonly Entry[] = await pair.ask((redis) => redis.xrangeBuffer(log.stream, '-', '+', 'COUNT', 1))
     if (oldest === undefined || offsetOf(oldest) > this.#offset + 1)
-      throw new Error('the log drops more than is read of it')
+      throw new Error('the log is trimmed faster than it is read')
   }
 
   #wait(batch: LogBatch): void {
@@ -180,7 +180,7 @@ export class LogLink {
     this.#waitingBytes = 0
   }
 
-  /** Whether what waits goes on where the pages have ended; else there is more to be read. */
+  /** Takes the waiting messages. Returns `false` if there are messages to read before them. */
   #takeWaiting(): boolean {
     const waiting = this.#waiting
     this.#clearWaiting()
@@ -192,19 +192,19 @@ export class LogLink {
     return true
   }
 
-  /** Returns why the log cannot be followed any further over this link, if so. */
+  /** Returns an error if the log cannot be followed any further over this link. */
   #takeLive(batch: LogBatch): Error | undefined {
     const { epoch, firstOffset, timeMs } = batch
-    // Also when it was the one before: which of them is over is found out by asking anew.
+    // It may be an earlier epoch; the next link asks which one is current.
     if (epoch !== this.#epoch) return new Error('another epoch of the log has begun')
     let offset = firstOffset
     for (const envelope of envelopesOf(batch)) {
       if (offset > this.#offset + 1) return new Error(`the log has a hole before ${offset}`)
-      // Read with the pages already.
+      // Otherwise a page had it already.
       if (offset > this.#offset) this.#deliver(offset, timeMs, envelope)
       offset++
     }
-    if (this.#held.length > 0) this.#tellHeld()
+    if (this.#pendingDuplicates.length > 0) this.#confirmDuplicates()
     return undefined
   }
 
@@ -215,10 +215,10 @@ export class LogLink {
     else this.#follower?.message({ ...delivery, offset, timeMs })
   }
 
-  #tellHeld(): void {
-    const held = this.#held
-    this.#held = held.filter(({ offset }) => offset > this.#offset)
-    for (const { sequence, accepted, offset } of held)
+  #confirmDuplicates(): void {
+    const duplicates = this.#pendingDuplicates
+    this.#pendingDuplicates = duplicates.filter(({ offset }) => offset > this.#offset)
+    for (const { sequence, accepted, offset } of duplicates)
       if (offset <= this.#offset) this.#context.events.confirmed(sequence, false, accepted)
   }
 }

@@ -6,13 +6,13 @@ import { PRELUDE } from './prelude.lua.js'
 /** A script of the log, as it is loaded and called. */
 export interface LogScript {
   readonly source: string
-  /** What EVALSHA calls it by. */
+  /** SHA-1 for EVALSHA. */
   readonly sha: string
 }
 
 /** Appends messages to the log. */
 export const appendScript = scriptOf(APPEND)
-/** Says where a node reads on. */
+/** Finds where a node continues to read. */
 export const openScript = scriptOf(OPEN)
 
 function scriptOf(text: string): LogScript {

@@ -13,9 +13,9 @@ export interface RedisLogOptions extends HistoryOptions {
 
 const EPOCH_BYTES = 4
 
-/** The log at a Redis, as all links of a node have it. */
+/** Names and arguments of the log at a Redis; the same for all links of a node. */
 export class RedisLog {
-  /** `<namespace>/log`; in a cluster with the braces that put everything of a log into one slot. */
+  /** `<namespace>/log`. In a cluster it ends with braces that put all keys of the log into one slot. */
   readonly channel: string
   readonly stream: string
   /** In the order of KEYS in the scripts. */
@@ -39,14 +39,14 @@ export class RedisLog {
   }
 
   /**
-   * The arguments that both scripts begin with.
-   * @param run Of the server; see the scripts.
+   * The first arguments of both scripts.
+   * @param run The run id of the server; see the scripts.
    */
   leadArguments(run: string): readonly string[] {
     return [randomBytes(EPOCH_BYTES).toString('hex'), run, this.channel, this.#publishCommand]
   }
 
-  /** The calls of one link. */
+  /** Makes the calls of one link. */
   calls(run: string): LogCalls {
     const { history, historyMaxMessages, historyMaxBytes, dedupeWindowMs, dedupeMaxIds } = this.#options
     return new LogCalls({

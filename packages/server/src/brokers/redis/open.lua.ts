@@ -1,6 +1,6 @@
 /**
- * Says where a node reads on. Returns the epoch, the offset after which the node reads, '1' when that continues from the
- * node's position, and the end of the log.
+ * Finds where a node continues to read. Returns the epoch, the offset to read after, '1' if that is the node's
+ * position, and the end of the log.
  *
  * A log that lacks the message at the node's position, and has older ones, has lost its end. It ends here, and another
  * begins.

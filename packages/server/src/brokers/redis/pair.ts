@@ -1,5 +1,6 @@
 import type { Redis } from 'ioredis'
 import type { Accepted } from '../../ports/broker.js'
+import { deferred } from '../../ports/deferred.js'
 import type { LinkContext } from '../remote/link.js'
 import { Liveness } from '../remote/liveness.js'
 import type { RedisAddress, RedisHost } from './address.js'
@@ -8,19 +9,19 @@ import { isPassing, isReply, redisError } from './error.js'
 import { RedisPublisher } from './publisher.js'
 import { type ReceivedMessage, RedisSubscriber, type SubscriptionKind } from './subscriber.js'
 
-/** What a {@link RedisPair} is made of. */
+/** Options of a {@link RedisPair}. */
 export interface RedisPairOptions {
   readonly address: RedisAddress
   readonly host?: RedisHost
   readonly context: LinkContext
   readonly hideSecrets: (text: string) => string
-  /** The server is one of a cluster: channels are those of its shard. */
+  /** The server belongs to a cluster: channels are sharded. */
   readonly isShard: boolean
-  /** Where the heartbeats of this node go to. */
+  /** Channel for the heartbeats of this node. */
   readonly heartbeatChannel: string
 }
 
-/** What a {@link RedisPair} tells; nothing more once it has told that it is lost. */
+/** What a {@link RedisPair} reports. `lost` is the last report. */
 export interface RedisPairEvents {
   message(message: ReceivedMessage): void
   accepted(sequence: number): void
@@ -35,8 +36,8 @@ const CLOSE_TIMEOUT_MS = 1_500
 /**
  * The connections to one server. One publishes and the other subscribes, so that neither waits for the other's bytes.
  *
- * A heartbeat is published on one and must come back on the other. An answer to PING would prove less: the connection
- * may have no subscriptions, or lead to another server than the one that is published to.
+ * A heartbeat is published on one and must arrive on the other. An answer to PING would prove less: the connection may
+ * have lost its subscriptions, or lead to another server than the publishing one.
  */
 export class RedisPair {
   readonly #subscriber: RedisSubscriber
@@ -49,8 +50,9 @@ export class RedisPair {
   #publishingLiveness: Liveness | undefined
   #subscribedLiveness: Liveness | undefined
   #roleTimer: NodeJS.Timeout | undefined
-  #heartbeatArrived: () => void = () => undefined
-  /** False before the first heartbeat has come back, and after the pair is lost or closed. */
+  /** Resolves when the first heartbeat arrives. */
+  readonly #heartbeat = deferred()
+  /** Events are reported: from the first heartbeat until the pair is lost or closed. */
   #isTelling = false
 
   private constructor(
@@ -77,12 +79,12 @@ export class RedisPair {
       },
       refused: (sequence, reply) => this.#refused(sequence, reply),
     })
-    // The slot of a channel has moved to another server, and with it what is published there.
+    // A channel's slot has moved to another server, which now gets the messages.
     subscribed.redis.on('moved', () => this.lose(new Error('a slot of the cluster has moved')))
   }
 
   /**
-   * Resolves when a heartbeat of this node has come back.
+   * Resolves when a heartbeat of this node has arrived.
    * @throws as {@link LinkDriver.connect}
    */
   static async open(options: RedisPairOptions, events: RedisPairEvents, signal: AbortSignal): Promise<RedisPair> {
@@ -107,7 +109,7 @@ export class RedisPair {
     }
   }
 
-  /** Ends it within a bound of time; never rejects. Idempotent. */
+  /** Ends the pair, within a time limit. Never rejects. Idempotent. */
   async close(): Promise<void> {
     const wasLost = !this.#isTelling
     this.#stopTelling()
@@ -117,7 +119,7 @@ export class RedisPair {
 
   /**
    * Resolves when the subscription is live.
-   * @throws {WebMQError} `E_BROKER_REFUSED` when the server does not allow it; the pair goes on.
+   * @throws {WebMQError} `E_BROKER_REFUSED` when the server does not allow it; the pair stays up.
    */
   async subscribe(kind: SubscriptionKind, name: string): Promise<void> {
     await this.#answered(this.#subscriber.subscribe(kind, name))
@@ -128,7 +130,7 @@ export class RedisPair {
   }
 
   /**
-   * Sends a command over the connection that publishes.
+   * Sends a command over the publishing connection.
    * @throws as `subscribe`
    */
   async ask<T>(send: (redis: Redis) => Promise<T>): Promise<T> {
@@ -155,21 +157,17 @@ export class RedisPair {
 
   async #begin(signal: AbortSignal): Promise<void> {
     const { heartbeatChannel, isShard } = this.#options
-    const arrived = new Promise<void>((resolve) => {
-      this.#heartbeatArrived = resolve
-    })
-    const aborted = new Promise<never>((_, reject) => {
-      signal.addEventListener('abort', () => reject(signal.reason), { once: true })
-    })
+    const aborted = deferred<never>()
+    signal.addEventListener('abort', () => aborted.reject(signal.reason), { once: true })
     const ended = Promise.race([this.#publishing.ended, this.#subscribed.ended]).then((cause) => {
       throw cause
     })
     const begun = async () => {
       await this.#subscriber.subscribe(isShard ? 'shard' : 'channel', heartbeatChannel)
-      await Promise.all([this.#assertMaster(), this.#sendHeartbeat(), arrived])
+      await Promise.all([this.#assertMaster(), this.#sendHeartbeat(), this.#heartbeat.promise])
     }
-    for (const each of [aborted, ended]) each.catch(() => undefined)
-    await Promise.race([begun(), aborted, ended])
+    for (const each of [aborted.promise, ended]) each.catch(() => undefined)
+    await Promise.race([begun(), aborted.promise, ended])
     this.#isTelling = true
     for (const { ended } of [this.#publishing, this.#subscribed]) void ended.then((cause) => this.lose(cause))
     this.#watch()
@@ -194,7 +192,7 @@ export class RedisPair {
     await this.ask((redis) => (isShard ? redis.spublish(heartbeatChannel, '') : redis.publish(heartbeatChannel, '')))
   }
 
-  /** A replica takes messages, and keeps them from the nodes on its master. */
+  /** A replica accepts messages but does not pass them to the nodes on its master. */
   async #assertMaster(): Promise<void> {
     const role = await this.ask(roleOf)
     if (role === 'replica' || role === 'slave') throw new Error('the server is a replica')
@@ -203,7 +201,7 @@ export class RedisPair {
   #deliver(message: ReceivedMessage): void {
     this.#subscribedLiveness?.alive()
     const { channel, payload } = message
-    if (payload.length === 0 && channel.equals(this.#heartbeatChannel)) this.#heartbeatArrived()
+    if (payload.length === 0 && channel.equals(this.#heartbeatChannel)) this.#heartbeat.resolve()
     else if (this.#isTelling) this.#events.message(message)
   }
 
@@ -227,7 +225,7 @@ export class RedisPair {
   }
 }
 
-/** By HELLO, which needs no permission; `undefined` before Redis 6, which does not have it. */
+/** Asks with HELLO, which needs no permission. `undefined` before Redis 6, which lacks it. */
 async function roleOf(redis: Redis): Promise<string | undefined> {
   try {
     const fields = await redis.call('HELLO')

@@ -9,12 +9,12 @@ import { LogCall, type LogCalls } from './log-call.js'
 export interface RedisPublisherOptions {
   readonly redis: Redis
   readonly node: string
-  /** Publishes with SPUBLISH, as the shards of a cluster need it. */
+  /** Publishes with SPUBLISH, for a cluster. */
   readonly isShard: boolean
   /** The server has answered: a sign of life. */
   answered(): void
   accepted(sequence: number): void
-  /** The script of the log has stored a message, or knows its id. */
+  /** The script has stored a message, or knows its id. */
   logged(sequence: number, accepted: Accepted): void
   /** The server has refused a message, with this reply. */
   refused(sequence: number, reply: Error): void
@@ -32,7 +32,7 @@ type Outgoing = ChannelMessage | LogCall
 /** A pipeline joins its commands into one buffer before it writes them: this bounds the buffer. */
 const MAX_PIPELINE_BYTES = 262_144
 
-/** Publishes over one connection. The messages of one turn of the event loop go out in one pipeline, which is one write. */
+/** Publishes over one connection. All messages of a turn go out in one pipeline, which is one write. */
 export class RedisPublisher {
   readonly #options: RedisPublisherOptions
   #waiting: Outgoing[] = []
@@ -42,13 +42,13 @@ export class RedisPublisher {
     this.#options = options
   }
 
-  /** @param key Travels in the envelope where the channel does not tell it. */
+  /** @param key Given when the channel does not tell the key; the envelope then holds it. */
   publish(channel: string, message: LinkMessage, key?: string): void {
     const envelope = encodeEnvelope(this.#options.node, message, key)
     this.#add({ channel, envelope, sequence: message.sequence })
   }
 
-  /** Appends to the log. Messages that follow each other share a call of the script. */
+  /** Appends to the log. Consecutive messages share a call of the script. */
   append(calls: LogCalls, message: LinkMessage): void {
     const last = this.#waiting.at(-1)
     const call = last instanceof LogCall && last.hasRoom ? last : calls.create()
@@ -110,7 +110,7 @@ export class RedisPublisher {
     const [error, reply] = result
     if (error === null) this.#accepted(outgoing, reply)
     else if (isReply(error)) this.#refused(outgoing, error)
-    // Any other error is the end of the connection, which RedisConnection tells with its cause.
+    // Any other error ends the connection, which RedisConnection reports with its cause.
   }
 
   #accepted(outgoing: Outgoing, reply: unknown): void {

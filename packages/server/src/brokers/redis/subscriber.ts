@@ -1,4 +1,5 @@
 import type { Redis } from 'ioredis'
+import { type Deferred, deferred } from '../../ports/deferred.js'
 
 /** What a connection subscribes to: a channel, a glob, or a channel of a cluster's shard. */
 export type SubscriptionKind = 'channel' | 'glob' | 'shard'
@@ -19,8 +20,7 @@ type Command = (typeof SUBSCRIBE | typeof UNSUBSCRIBE)[SubscriptionKind]
 interface Request {
   readonly command: Command
   readonly name: string
-  resolve(): void
-  reject(error: Error): void
+  readonly reply: Deferred<void>
 }
 
 /** The subscriptions of one connection. The commands of one turn of the event loop go out in one pipeline. */
@@ -37,8 +37,8 @@ export class RedisSubscriber {
   }
 
   /**
-   * Resolves when it is live.
-   * @throws the server's reply, or what ended the connection
+   * Resolves when the subscription is live.
+   * @throws the server's error reply, or the error that ended the connection
    */
   subscribe(kind: SubscriptionKind, name: string): Promise<void> {
     return this.#request(SUBSCRIBE[kind], name)
@@ -49,10 +49,10 @@ export class RedisSubscriber {
   }
 
   #request(command: Command, name: string): Promise<void> {
-    return new Promise((resolve, reject) => {
-      if (this.#waiting.length === 0) setImmediate(this.#flush)
-      this.#waiting.push({ command, name, resolve, reject })
-    })
+    const reply = deferred()
+    if (this.#waiting.length === 0) setImmediate(this.#flush)
+    this.#waiting.push({ command, name, reply })
+    return reply.promise
   }
 
   async #send(): Promise<void> {
@@ -62,8 +62,8 @@ export class RedisSubscriber {
     for (const { command, name } of requests) pipeline[command](name)
     const results = (await pipeline.exec()) ?? []
     for (const [index, [error]] of results.entries()) {
-      if (error === null) requests[index]?.resolve()
-      else requests[index]?.reject(error)
+      if (error === null) requests[index]?.reply.resolve()
+      else requests[index]?.reply.reject(error)
     }
   }
 }

@@ -8,14 +8,14 @@ export interface RedisSubscriptionsOptions {
   unsubscribe(pattern: string): Promise<void>
 }
 
-/** The subscriptions at one Redis: those that the bound patterns need, and few globs. */
+/** The subscriptions at one Redis: those that the bound patterns need, with a bounded number of globs. */
 export class RedisSubscriptions {
   readonly #cover: SubscriptionCover
-  /** Broader patterns that stand for many globs; resolves to whether Redis allows them. */
+  /** Broader patterns that replace many globs. Each promise resolves to whether Redis allows the pattern. */
   readonly #broader = new Map<string, Promise<boolean>>()
   readonly #budget = new GlobBudget({
     broaden: (pattern) => {
-      // When it is refused or the link is lost, the narrower ones stay.
+      // If it is refused, or the link is lost, the narrower ones stay.
       const isBound = this.#cover.bind(pattern).then(
         () => true,
         () => false,
@@ -30,7 +30,7 @@ export class RedisSubscriptions {
   }
 
   /**
-   * Resolves when all that the pattern matches comes.
+   * Resolves when everything that the pattern matches arrives.
    * @throws {WebMQError} `E_BROKER_REFUSED` when Redis does not allow it; the pattern is then not bound.
    */
   async bind(pattern: string): Promise<void> {

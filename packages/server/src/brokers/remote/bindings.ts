@@ -1,34 +1,36 @@
 import { WebMQError } from 'webmq-client/protocol'
 import type { Link } from './link.js'
 
-/** A bind that has not been answered. */
+/** The caller of a bind that is not live yet. */
 interface Waiter {
   resolve(): void
   reject(error: unknown): void
 }
 
-/** A pattern of this node. */
+/** A bound pattern. */
 interface Binding {
   readonly pattern: string
-  /** Who waits for it to be live. */
+  /** Waits until the pattern is live. */
   waiter: Waiter | undefined
 }
 
 /**
- * The patterns that a node is bound to, over links that come and go: each link gets them all, and a bind resolves when the pattern
- * is live on the current link.
+ * The patterns of a node, kept across links. Each new link gets them all. A bind resolves when the pattern is live on
+ * the current link.
  */
 export class Bindings {
   readonly #timeoutMs: number
   readonly #byPattern = new Map<string, Binding>()
   #link: Link | undefined
 
-  /** @param timeoutMs Time that a bind may take, from when it is asked for. */
+  /** @param timeoutMs Time limit of a bind. */
   constructor(timeoutMs: number) {
     this.#timeoutMs = timeoutMs
   }
 
-  /** @throws {WebMQError} `E_BROKER_UNAVAILABLE` after the timeout, `E_BROKER_REFUSED`; the pattern is then not bound. */
+  /**
+   * @throws {WebMQError} `E_BROKER_UNAVAILABLE` after the timeout, `E_BROKER_REFUSED`; the pattern is then not bound.
+   */
   bind(pattern: string): Promise<void> {
     const binding: Binding = { pattern, waiter: undefined }
     this.#byPattern.set(pattern, binding)
@@ -37,28 +39,28 @@ export class Bindings {
     return live
   }
 
-  /** A pattern that is not bound is left alone. */
+  /** Does nothing for a pattern that is not bound. */
   unbind(pattern: string): void {
     if (!this.#byPattern.delete(pattern)) return
-    // A binding that cannot be ended goes with its link; its messages are surplus until then.
+    // If this fails, the binding ends with its link; its messages are surplus until then.
     this.#link?.unbind(pattern).catch(() => undefined)
   }
 
   /**
-   * Brings every pattern live on a new link; resolves when all are. Binds that come meanwhile go to the same link.
-   * @throws the link's error when it does not take one of them.
+   * Binds every pattern on a new link; resolves when all are live. Later binds use the same link.
+   * @throws the link's error when it refuses a pattern.
    */
   async moveTo(link: Link): Promise<void> {
     this.#link = link
     await Promise.all([...this.#byPattern.values()].map((binding) => this.#bindOn(link, binding)))
   }
 
-  /** The link is lost: nothing is live until the next. */
+  /** The link is lost: no pattern is live until the next link. */
   lose(): void {
     this.#link = undefined
   }
 
-  /** Ends all waiting. */
+  /** Rejects every bind that is not live yet. */
   refuseAll(error: WebMQError): void {
     for (const binding of [...this.#byPattern.values()]) binding.waiter?.reject(error)
   }
@@ -76,7 +78,7 @@ export class Bindings {
         },
         reject: (error: unknown) => {
           end()
-          // The pattern may have been unbound and bound again meanwhile.
+          // The pattern may have been unbound and bound again.
           if (this.#byPattern.get(binding.pattern) === binding) this.unbind(binding.pattern)
           reject(error)
         },
@@ -93,7 +95,7 @@ export class Bindings {
     try {
       await link.bind(binding.pattern)
     } catch (error) {
-      // After any other error the link is lost, or will be: the bind waits for the next link.
+      // After any other error the link is lost: the bind waits for the next link.
       if (error instanceof WebMQError && error.code === 'E_BROKER_REFUSED') binding.waiter?.reject(error)
       throw error
     }

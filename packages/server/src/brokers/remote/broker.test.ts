@@ -53,12 +53,12 @@ class TestLink implements Link {
   echo(at: number, more: Partial<LinkDelivery['source'] & object> = {}): void {
     const message = this.sent[at]
     if (message === undefined) throw new Error(`nothing was sent as number ${at}`)
-    const { key, payload, isBinary, sequence, origin } = message
+    const { key, payload, isBinary, sequence, publisher } = message
     this.events.deliver({
       key,
       payload,
       isBinary,
-      source: { node: this.context.node, sequence, origin, ...more },
+      source: { node: this.context.node, sequence, publisher, ...more },
     })
   }
 }

@@ -36,16 +36,22 @@ export interface RemoteBrokerOptions extends HistoryOptions {
 }
 
 const NODE_BYTES = 8
-/** What is pending when a node stops gets this long, or `brokerTimeoutMs` if that is shorter. */
+/** A stopping node waits this long for pending publishes, or `brokerTimeoutMs` if that is shorter. */
 const MAX_STOP_MS = 2_000
 const DUPLICATE: Accepted = { isDuplicate: true }
 
 /**
- * A broker that is reached over links which may be lost: everything that does not depend on which broker it is.
+ * A broker behind links that may be lost: everything that is the same for all such brokers.
  *
- * While there is no link, publishes and binds wait. A new link first gets all bindings. Then listeners are told of the gap, the log
- * is followed from where it was left, and messages that were not accepted are sent again, in order; receivers drop duplicates. So a
- * message whose publish resolved has reached every node that had its bindings live. All others get it from the log, or are told a gap.
+ * While there is no link, publishes and binds wait. Each new link takes these steps in order:
+ *
+ * 1. It gets all bindings.
+ * 2. Listeners are told of the gap.
+ * 3. The log is followed from where the last link left it.
+ * 4. Messages that were not accepted are sent again. Receivers drop duplicates.
+ *
+ * So a message whose publish resolved has reached every node whose bindings were live. The other nodes read it from the
+ * log, or tell their listeners of a gap.
  */
 export class RemoteBroker implements Broker {
   readonly name: string
@@ -57,13 +63,13 @@ export class RemoteBroker implements Broker {
   readonly #sender: LinkSender
   readonly #receiver: Receiver
   readonly #ids: PublishIds
-  /** Only with history. */
+  /** Absent without history. */
   readonly #log: LogReplica | undefined
   #keeper: LinkKeeper | undefined
   #sink: BrokerSink | undefined
-  /** The bindings of the current link are live, and listeners were told of the gap before. */
+  /** The bindings of the current link are live, and listeners were told of the gap before it. */
   #isReceiving = false
-  /** The last status that was told, in words. */
+  /** The last reported status, as text. */
   #status = 'not started'
   #lostCount = 0
 
@@ -142,7 +148,7 @@ export class RemoteBroker implements Broker {
         next = to
       }
     } catch (error) {
-      // Others are on their way and may fail too: all of them are awaited.
+      // The publishes before it are pending and may fail too: all are awaited.
       waiting.push(Promise.reject(error))
     }
     await Promise.all(waiting)
@@ -200,7 +206,7 @@ export class RemoteBroker implements Broker {
     return this.#sender.send(message, this.#isLogged(message.key))
   }
 
-  /** What one link tells; `isCurrent` says whether it is still the current one. */
+  /** Handles the events of one link; `isCurrent` tells whether it is still the current one. */
   #events(isCurrent: () => boolean): Omit<LinkEvents, 'lost'> {
     return {
       deliver: (delivery) => {
@@ -220,7 +226,7 @@ export class RemoteBroker implements Broker {
     }
   }
 
-  /** Messages that come before the bindings are live are dropped: they are a part of the gap that is told then. */
+  /** Messages that arrive before the bindings are live are dropped: they are part of the gap. */
   async #prepare(link: Link, isFirst: boolean): Promise<void> {
     await this.#bindings.moveTo(link)
     if (!isFirst) this.#sink?.gap('broker-lost', (pattern) => !this.#covers(pattern))
@@ -232,13 +238,13 @@ export class RemoteBroker implements Broker {
     return new LogReplica(options, {
       added: (delivery, position, wasDelivered) => {
         this.#receiver.countLogged(false)
-        // Before the sender would send it again.
+        // Before the sender can send it again.
         this.#confirmOwn(delivery.source, { position, isDuplicate: false })
         if (!wasDelivered) this.#receiver.deliverLogged(delivery, position)
       },
       duplicate: ({ source }) => {
         this.#receiver.countLogged(true)
-        // Either the same message that was sent again, or another that has its id.
+        // The same message, resent, or another message with its id.
         this.#confirmOwn(source, DUPLICATE)
       },
       gap: (reason) => this.#sink?.gap(reason, (pattern) => this.#covers(pattern)),
@@ -250,7 +256,7 @@ export class RemoteBroker implements Broker {
     if (this.#receiver.isOwn(source)) this.#pending.confirm(source.sequence, false, accepted)
   }
 
-  /** The status is told first: a publish that a handler of it makes queues behind those that wait. */
+  /** Reports the status first: a publish from its handler queues behind those that wait. */
   #established(link: Link): void {
     this.#tell(this.#sender.isBlocked ? 'blocked' : 'up')
     this.#sender.use(link)

@@ -1,16 +1,17 @@
 import type { InboundMessage, OutboundMessage } from '../../ports/broker.js'
 
 /*
- * For each message, in order: flags (1 byte, bit 0: binary), length of the payload (2 bytes, big-endian), the payload.
+ * A bundle is a run of messages. Each is: flags (1 byte, bit 0: binary), length of the payload (2 bytes, big-endian),
+ * and the payload.
  */
 const IS_BINARY = 1
 const HEAD_BYTES = 3
-/** A larger payload goes by itself: its own head is nothing beside it. */
+/** A larger payload travels alone: its envelope is small beside it. */
 const MAX_BUNDLED_PAYLOAD_BYTES = 4_096
-/** A broker passes a bundle on as one message; larger ones would save nothing more. */
+/** A broker handles a bundle as one message; a larger bundle saves no more. */
 const MAX_BUNDLE_BYTES = 16_384
 
-/** Where the run of messages ends that begins at `from` and may be one bundle: the same key, small, nothing of their own to be told. */
+/** End of the run of messages from `from` that fit into one bundle: same key, small, without an id or a publisher. */
 export function bundleEnd(messages: readonly OutboundMessage[], from: number): number {
   const key = messages[from]?.key
   let byteCount = 0
@@ -27,7 +28,7 @@ function isBundled({ payload, messageId, publisher }: OutboundMessage): boolean 
   return payload.length <= MAX_BUNDLED_PAYLOAD_BYTES && messageId === undefined && publisher === undefined
 }
 
-/** The payload that stands for a run of messages which {@link bundleEnd} has found; theirs are copied. */
+/** Encodes the run that {@link bundleEnd} has found; copies the payloads. */
 export function encodeBundle(messages: readonly OutboundMessage[], from: number, to: number): Uint8Array {
   let byteCount = 0
   for (let at = from; at < to; at++) byteCount += HEAD_BYTES + (messages[at]?.payload.length ?? 0)
@@ -44,7 +45,7 @@ export function encodeBundle(messages: readonly OutboundMessage[], from: number,
   return bytes
 }
 
-/** The messages of a bundle, their payloads views of its bytes; `undefined` when it is not one. */
+/** Decodes a bundle; payloads are views of its bytes. `undefined` if it is not a bundle. */
 export function decodeBundle(key: string, bytes: Uint8Array): readonly InboundMessage[] | undefined {
   const messages: InboundMessage[] = []
   const { buffer, byteOffset, length } = bytes

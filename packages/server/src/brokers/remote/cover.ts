@@ -3,8 +3,8 @@ import { PatternIndex } from '../../patterns/pattern-index.js'
 /** What a {@link SubscriptionCover} subscribes with. */
 export interface SubscriptionCoverOptions {
   /**
-   * The subscriptions that a bound pattern needs, each as a subscription pattern: a pattern that matches every key that
-   * the subscription brings. It has at most one `#`, with the `*`s of its run of wildcards before it.
+   * The subscriptions that a bound pattern needs. Each is given as a subscription pattern: a pattern that matches every
+   * key that the subscription brings. It has at most one `#`; in a run of wildcards the `*`s come first.
    */
   subscriptionsOf(pattern: string): readonly string[]
   /** Resolves when the subscription is live. Rejects when the broker does not allow it, or the link is lost. */
@@ -13,34 +13,34 @@ export interface SubscriptionCoverOptions {
   unsubscribe(subscription: string): Promise<void>
 }
 
-/** Kept while `ending` is `undefined`, else ending: it waits until narrower subscriptions can take over. */
+/** Kept while `ending` is `undefined`. Otherwise it ends as soon as narrower subscriptions are live. */
 interface Subscription {
   readonly live: Promise<void>
-  /** Names one attempt to end it. An attempt gives up when it finds another here, or none. */
+  /** Identifies one attempt to end it. An attempt gives up when it finds another one here, or none. */
   ending: symbol | undefined
 }
 
 /**
- * Makes the subscriptions that the bound patterns need, and none that another one contains: a broker sends a copy of a
- * message for each subscription that matches.
+ * Makes the subscriptions that the bound patterns need, and none that another one contains: a broker sends one copy of
+ * a message per matching subscription.
  *
  *     bind('a.b')     subscribes a.b
  *     bind('a.#')     subscribes a.#; when it is live, unsubscribes a.b
  *     bind('a.c')     subscribes nothing: a.# brings it
  *     unbind('a.#')   subscribes a.b and a.c; when they are live, unsubscribes a.#
  *
- * So no message is missed during a change. Copies come during a change, and where two subscriptions overlap and
- * neither contains the other (`a.*` and `*.b`).
+ * So a change misses no message. Copies arrive during a change, and where two subscriptions overlap and neither
+ * contains the other (`a.*` and `*.b`).
  *
- * Calls may overlap; those of one pattern alternate between `bind` and `unbind`.
+ * Calls may overlap. Calls for one pattern alternate between `bind` and `unbind`.
  */
 export class SubscriptionCover {
   readonly #options: SubscriptionCoverOptions
-  /** Needed subscriptions, with the number of bound patterns that need each. */
+  /** Number of bound patterns that need each subscription. */
   readonly #neededCounts = new Map<string, number>()
   /** The keys of `#neededCounts`. */
   readonly #needed = new PatternIndex()
-  /** Subscriptions that were asked for and not ended: they may still be on their way to being live. */
+  /** Subscriptions that were requested and not ended, live or not yet. */
   readonly #subscriptions = new Map<string, Subscription>()
   /** The keys of `#subscriptions` that are kept. */
   readonly #kept = new PatternIndex()
@@ -58,13 +58,13 @@ export class SubscriptionCover {
     try {
       await Promise.all(subscriptions.map((each) => this.#need(each)))
     } catch (error) {
-      // A failure of unbind would say nothing that `error` does not say.
+      // `error` is the cause; an error of unbind would add nothing.
       await this.unbind(pattern).catch(() => undefined)
       throw error
     }
   }
 
-  /** Resolves when nothing arrives any more because of this pattern alone. */
+  /** Resolves when no message arrives only because of this pattern. */
   async unbind(pattern: string): Promise<void> {
     await Promise.all(this.#options.subscriptionsOf(pattern).map((each) => this.#release(each)))
   }
@@ -86,7 +86,7 @@ export class SubscriptionCover {
     if (this.#kept.has(subscription)) await this.#end(subscription)
   }
 
-  /** Resolves when what the subscription would bring arrives, by itself or by a broader one. */
+  /** Resolves when this subscription is live, or a broader one. */
   async #cover(subscription: string): Promise<void> {
     const broader = this.#kept.containing(subscription)
     if (broader === undefined) return this.#keep(subscription)
@@ -118,12 +118,12 @@ export class SubscriptionCover {
     }
     if (!this.#kept.has(pattern)) return
     for (const narrower of this.#kept.within(pattern)) {
-      // Fails when the link is lost, which LinkEvents tells.
+      // Fails when the link is lost, which `LinkEvents.lost` reports.
       this.#end(narrower).catch(() => undefined)
     }
   }
 
-  /** Ends a subscription once other subscriptions bring everything that is still needed of it. */
+  /** Ends a subscription once other subscriptions bring everything that is still needed. */
   async #end(pattern: string): Promise<void> {
     const subscription = this.#subscriptions.get(pattern)
     if (subscription === undefined) return
@@ -151,7 +151,7 @@ export class SubscriptionCover {
   }
 }
 
-/** Those that may contain others first. */
+/** Sorts patterns that may contain others to the front. */
 function byBreadth(one: string, other: string): number {
   return Number(isExact(one)) - Number(isExact(other)) || one.length - other.length
 }

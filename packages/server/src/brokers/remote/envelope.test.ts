@@ -13,7 +13,7 @@ const messages: fc.Arbitrary<LinkMessage> = fc.record({
   key: keys,
   payload: fc.uint8Array({ maxLength: 300 }),
   isBinary: fc.boolean(),
-  origin: fc.option(fc.integer({ min: 0, max: 2 ** 32 - 1 }), { nil: undefined }),
+  publisher: fc.option(fc.integer({ min: 0, max: 2 ** 32 - 1 }), { nil: undefined }),
   isBundle: fc.boolean(),
   messageId: fc.option(keys, { nil: undefined }),
   isLogged: fc.constant(false),
@@ -25,15 +25,15 @@ function message(payload: Uint8Array, more: Partial<LinkMessage> = {}): LinkMess
     key: 'a',
     payload,
     isBinary: false,
-    origin: undefined,
+    publisher: undefined,
     messageId: undefined,
     isLogged: false,
     ...more,
   }
 }
 
-function expectedOf(node: string, { key, payload, isBinary, sequence, origin, isBundle, messageId }: LinkMessage) {
-  return { key, payload: Buffer.from(payload), isBinary, source: { node, sequence, origin, isBundle }, messageId }
+function expectedOf(node: string, { key, payload, isBinary, sequence, publisher, isBundle, messageId }: LinkMessage) {
+  return { key, payload: Buffer.from(payload), isBinary, source: { node, sequence, publisher, isBundle }, messageId }
 }
 
 describe('envelope', () => {
@@ -57,19 +57,25 @@ describe('envelope', () => {
   it('is read out of the middle of a larger buffer, and lends a view of it', () => {
     const envelope = encodeEnvelope(NODE, message(encoder.encode('"payload"')))
     const received = Buffer.concat([Buffer.from('before'), envelope, Buffer.from('after')])
-    const end = 6 + envelope.length
-    for (const delivery of [decodeEnvelope('a', received.subarray(6, end)), decodeEnvelope('a', received, 6, end)]) {
-      expect(delivery?.payload.toString()).toBe('"payload"')
-      expect(delivery?.payload.buffer).toBe(received.buffer)
-    }
+    const delivery = decodeEnvelope('a', received.subarray(6, 6 + envelope.length))
+    expect(delivery?.payload.toString()).toBe('"payload"')
+    expect(delivery?.payload.buffer).toBe(received.buffer)
   })
 
   it('has the bytes that other versions must keep', () => {
-    const small = message(Uint8Array.of(0xff), { sequence: 0x0102_0304_0506, isBinary: true, origin: 0xfffefdfc })
+    const small = message(Uint8Array.of(0xff), { sequence: 0x0102_0304_0506, isBinary: true, publisher: 0xfffefdfc })
     expect(encodeEnvelope(NODE, small).toString('hex')).toBe('00430123456789abcdef010203040506fffefdfcff')
     expect(encodeEnvelope(NODE, message(new Uint8Array()), 'é').toString('hex')).toBe(
       '00440123456789abcdef00000000000102c3a9',
     )
+  })
+
+  it('takes texts of up to 255 bytes, and refuses longer ones', () => {
+    const longest = 'é'.repeat(127)
+    const bytes = encodeEnvelope(NODE, message(new Uint8Array(), { messageId: `${longest}x` }), `${longest}y`)
+    expect(decodeEnvelope(undefined, bytes)).toMatchObject({ key: `${longest}y`, messageId: `${longest}x` })
+    const tooLong = message(new Uint8Array(), { messageId: 'é'.repeat(128) })
+    expect(() => encodeEnvelope(NODE, tooLong)).toThrow(expect.objectContaining({ code: 'E_MESSAGE_INVALID' }))
   })
 
   it('keeps apart nodes that differ in one bit', () => {
@@ -93,7 +99,7 @@ describe('envelope', () => {
   })
 
   it('refuses what is cut short, whatever its length', () => {
-    const bytes = encodeEnvelope(NODE, message(new Uint8Array(), { origin: 7 }), 'some.key')
+    const bytes = encodeEnvelope(NODE, message(new Uint8Array(), { publisher: 7 }), 'some.key')
     for (let length = 1; length < bytes.length; length++) {
       expect(decodeEnvelope(undefined, bytes.subarray(0, length))).toBeUndefined()
     }

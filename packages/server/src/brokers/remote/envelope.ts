@@ -1,80 +1,79 @@
 import { isUtf8 } from 'node:buffer'
+import { WebMQError } from 'webmq-client/protocol'
 import type { LinkDelivery, LinkMessage, LinkSource } from './link.js'
 
 /*
- * byte 0        0x00: JSON text cannot begin with it
+ * byte 0        0x00, which JSON text cannot begin with
  * byte 1        version (high two bits) and flags
  * bytes 2-9     node
  * bytes 10-15   sequence
- * then          origin, 4 bytes, with HAS_ORIGIN
+ * then          publisher, 4 bytes, with HAS_PUBLISHER
  * then          length of the key, 1 byte, and the key, with HAS_KEY
  * then          length of the message id, 1 byte, and the id, with HAS_ID
- * then          the payload; with IS_BUNDLE that of several messages (bundle.ts)
+ * then          the payload; with IS_BUNDLE a bundle of messages (bundle.ts)
  *
  * All numbers are big-endian.
  */
-const MARK = 0x00
+const MAGIC = 0x00
 const VERSION = 0x40
 const VERSION_MASK = 0xc0
 const IS_BINARY = 1
-const HAS_ORIGIN = 2
+const HAS_PUBLISHER = 2
 const HAS_KEY = 4
 const IS_BUNDLE = 8
 const HAS_ID = 16
 const HEAD_BYTES = 16
-const ORIGIN_BYTES = 4
+const PUBLISHER_BYTES = 4
+/** The length of a text is one byte. */
+const MAX_TEXT_BYTES = 255
 const SOURCE_BYTES = 14
 const SEQUENCE_HIGH = 2 ** 32
 
 /**
- * What a broker without properties of messages carries for a node: who published it, which of its messages it is, then the payload as it is.
+ * Encodes a message for a broker whose messages have no properties: its source, then the payload unchanged.
  *
  * @param node 16 characters of `[0-9a-f]`.
- * @param message Its `origin` fits into 32 bits.
- * @param key Travels in the envelope when the channel does not tell it: 1 to 255 bytes.
- * @returns bytes of their own, in one allocation
+ * @param message Its `publisher` fits into 32 bits.
+ * @param key Given when the channel does not tell the key: 1 to 255 bytes.
+ * @returns a new allocation
+ * @throws {WebMQError} `E_MESSAGE_INVALID` for a key or a message id of more than 255 bytes.
  */
 export function encodeEnvelope(node: string, message: LinkMessage, key?: string): Buffer {
-  const bytes = Buffer.allocUnsafe(envelopeLength(message, key))
-  writeEnvelope(bytes, 0, node, message, key)
-  return bytes
-}
-
-/** Bytes of what {@link encodeEnvelope} makes. */
-export function envelopeLength({ payload, origin, messageId }: LinkMessage, key?: string): number {
-  return (
-    HEAD_BYTES + (origin === undefined ? 0 : ORIGIN_BYTES) + textLength(key) + textLength(messageId) + payload.length
-  )
-}
-
-function textLength(text: string | undefined): number {
-  return text === undefined ? 0 : 1 + Buffer.byteLength(text)
-}
-
-/** {@link encodeEnvelope} in the middle of other bytes, which must have room for it; returns where it ends. */
-export function writeEnvelope(bytes: Buffer, start: number, node: string, message: LinkMessage, key?: string): number {
-  const { sequence, payload, isBinary, origin, isBundle, messageId } = message
-  bytes[start] = MARK
-  bytes[start + 1] =
+  const { sequence, payload, isBinary, publisher, isBundle, messageId } = message
+  const publisherBytes = publisher === undefined ? 0 : PUBLISHER_BYTES
+  const headBytes = HEAD_BYTES + publisherBytes + textLength(key) + textLength(messageId)
+  const bytes = Buffer.allocUnsafe(headBytes + payload.length)
+  bytes[0] = MAGIC
+  bytes[1] =
     VERSION |
     (isBinary ? IS_BINARY : 0) |
-    (origin === undefined ? 0 : HAS_ORIGIN) |
+    (publisher === undefined ? 0 : HAS_PUBLISHER) |
     (key === undefined ? 0 : HAS_KEY) |
     (isBundle === true ? IS_BUNDLE : 0) |
     (messageId === undefined ? 0 : HAS_ID)
-  writeSource(bytes, start + 2, node, sequence)
-  let at = start + HEAD_BYTES
-  if (origin !== undefined) {
-    writeUint32(bytes, at, origin)
-    at += ORIGIN_BYTES
+  writeSource(bytes, 2, node, sequence)
+  let at = HEAD_BYTES
+  if (publisher !== undefined) {
+    writeUint32(bytes, at, publisher)
+    at += PUBLISHER_BYTES
   }
   if (key !== undefined) at = writeText(bytes, at, key)
   if (messageId !== undefined) at = writeText(bytes, at, messageId)
   bytes.set(payload, at)
-  return at + payload.length
+  return bytes
 }
 
-/** Who published a message, and which of its messages it is, as it stands in the envelope from byte 2 on. */
+function textLength(text: string | undefined): number {
+  if (text === undefined) return 0
+  const byteCount = Buffer.byteLength(text)
+  if (byteCount > MAX_TEXT_BYTES) {
+    const detail = `a key or message id of ${byteCount} bytes, at most ${MAX_TEXT_BYTES} are allowed`
+    throw new WebMQError('E_MESSAGE_INVALID', { detail })
+  }
+  return 1 + byteCount
+}
+
+/** Node and sequence of a message, as the envelope holds them from byte 2 on. */
 export function sourceBytes({ node, sequence }: LinkSource): Buffer {
   const bytes = Buffer.allocUnsafe(SOURCE_BYTES)
   writeSource(bytes, 0, node, sequence)
@@ -98,34 +97,27 @@ function writeText(bytes: Buffer, start: number, text: string): number {
 }
 
 /**
- * What {@link encodeEnvelope} has made, or the bare message of somebody else: text if it is JSON, else binary.
+ * Decodes an envelope, or the bare message of another program: text if it is JSON, else binary.
  *
- * @param key From where the message came. Not checked here: only a message with a `source` had its key checked, by its node.
- *   `undefined` when the envelope must say it.
+ * @param key The key that the channel tells, or `undefined` when the envelope must hold it. Not checked here: only a
+ *   message with a `source` had its key checked, by its node.
  * @param bytes The payload is a view of them.
- * @param start Where it begins among them, and where it ends.
- * @returns `undefined` for what is neither: an envelope cut short, of another version, or without the key that it should have
+ * @returns `undefined` for an envelope that is cut short, of another version, or without its key
  */
-export function decodeEnvelope(
-  key: string | undefined,
-  bytes: Uint8Array,
-  start = 0,
-  end = bytes.length,
-): LinkDelivery | undefined {
-  if (start === end || bytes[start] !== MARK) {
-    return key === undefined ? undefined : bareMessage(key, viewOf(bytes, start, end))
-  }
-  const flags = bytes[start + 1] ?? 0
-  if (end < start + HEAD_BYTES || (flags & VERSION_MASK) !== VERSION) return undefined
-  const node = nodeText(readUint32(bytes, start + 2), readUint32(bytes, start + 6))
-  const sequenceHigh = ((bytes[start + 10] ?? 0) << 8) | (bytes[start + 11] ?? 0)
-  const sequence = sequenceHigh * SEQUENCE_HIGH + readUint32(bytes, start + 12)
-  let at = start + HEAD_BYTES
-  let origin: number | undefined
-  if ((flags & HAS_ORIGIN) !== 0) {
-    if (end < at + ORIGIN_BYTES) return undefined
-    origin = readUint32(bytes, at)
-    at += ORIGIN_BYTES
+export function decodeEnvelope(key: string | undefined, bytes: Uint8Array): LinkDelivery | undefined {
+  const end = bytes.length
+  if (bytes[0] !== MAGIC) return key === undefined ? undefined : bareMessage(key, viewOf(bytes, 0, end))
+  const flags = bytes[1] ?? 0
+  if (end < HEAD_BYTES || (flags & VERSION_MASK) !== VERSION) return undefined
+  const node = nodeText(readUint32(bytes, 2), readUint32(bytes, 6))
+  const sequenceHigh = ((bytes[10] ?? 0) << 8) | (bytes[11] ?? 0)
+  const sequence = sequenceHigh * SEQUENCE_HIGH + readUint32(bytes, 12)
+  let at = HEAD_BYTES
+  let publisher: number | undefined
+  if ((flags & HAS_PUBLISHER) !== 0) {
+    if (end < at + PUBLISHER_BYTES) return undefined
+    publisher = readUint32(bytes, at)
+    at += PUBLISHER_BYTES
   }
   let ownKey: string | undefined
   if ((flags & HAS_KEY) !== 0) {
@@ -147,14 +139,14 @@ export function decodeEnvelope(
     key: deliveryKey,
     payload: viewOf(bytes, at, end),
     isBinary: (flags & IS_BINARY) !== 0,
-    source: { node, sequence, origin, isBundle: (flags & IS_BUNDLE) !== 0 },
+    source: { node, sequence, publisher, isBundle: (flags & IS_BUNDLE) !== 0 },
     messageId,
   }
 }
 
-/** Where a text ends whose length stands before it; 0 when it is cut short. None is empty. */
+/** End of a text that begins with its length; 0 when it is cut short. No text is empty. */
 function endOfText(bytes: Uint8Array, start: number, end: number): number {
-  // A length of zero also stands for a byte that is not there.
+  // Zero also when the byte is missing.
   const length = bytes[start] ?? 0
   const textEnd = start + 1 + length
   return length === 0 || textEnd > end ? 0 : textEnd
@@ -170,12 +162,12 @@ function isJson(bytes: Buffer): boolean {
     JSON.parse(bytes.toString())
     return true
   } catch {
-    // The parser has no other way to say it.
+    // The parser throws for everything that is not JSON.
     return false
   }
 }
 
-/** `subarray` of a Uint8Array would not have the methods of a Buffer, and costs more. */
+/** `subarray` of a Uint8Array lacks the methods of a Buffer, and costs more. */
 function viewOf(bytes: Uint8Array, start: number, end: number): Buffer {
   return Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start)
 }
@@ -192,19 +184,19 @@ function readUint32(bytes: Uint8Array, at: number): number {
   return (high | ((bytes[at + 2] ?? 0) << 8) | (bytes[at + 3] ?? 0)) >>> 0
 }
 
-/** A node as it is written, and the two halves of its number. */
+/** A node id as text and as the two halves of its number. */
 interface NodeNumbers {
   readonly text: string
   readonly high: number
   readonly low: number
 }
 
-/** The node that sent last: mostly there is one in a process. */
+/** The node that sent last: a process mostly has one. */
 let ownNode: NodeNumbers = { text: '', high: 0, low: 0 }
 
-/** Nodes that were heard, by a few of their bits: those that fall together push each other out. A power of two. */
+/** Slots for known nodes; a power of two. Nodes that share a slot replace each other. */
 const SLOT_COUNT = 256
-const heardNodes = new Array<NodeNumbers | undefined>(SLOT_COUNT).fill(undefined)
+const knownNodes = new Array<NodeNumbers | undefined>(SLOT_COUNT).fill(undefined)
 
 function nodeNumbers(text: string): NodeNumbers {
   return { text, high: Number.parseInt(text.slice(0, 8), 16), low: Number.parseInt(text.slice(8), 16) }
@@ -212,9 +204,9 @@ function nodeNumbers(text: string): NodeNumbers {
 
 function nodeText(high: number, low: number): string {
   const slot = (high ^ low) & (SLOT_COUNT - 1)
-  const heard = heardNodes[slot]
-  if (heard !== undefined && heard.high === high && heard.low === low) return heard.text
+  const known = knownNodes[slot]
+  if (known !== undefined && known.high === high && known.low === low) return known.text
   const text = high.toString(16).padStart(8, '0') + low.toString(16).padStart(8, '0')
-  heardNodes[slot] = { text, high, low }
+  knownNodes[slot] = { text, high, low }
   return text
 }

@@ -2,7 +2,7 @@ import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { brokerOptions, historyOf, ListeningNode } from 'webmq-conformance'
 import type { BrokerSink, BrokerStatus, InboundMessage, Position } from '../../ports/broker.js'
 import { RemoteBroker } from './broker.js'
-import type { Link, LinkDriver, LinkEvents, LinkMessage, LogFollower, LogPlace } from './link.js'
+import type { Link, LinkDriver, LinkEvents, LinkMessage, LogFollower, LogPosition } from './link.js'
 
 /** A log that outlives its links. */
 interface TestLog {
@@ -17,7 +17,7 @@ class LogLink implements Link {
   readonly sent: LinkMessage[] = []
   readonly events: LinkEvents
   readonly node: string
-  readonly asked: (LogPlace | undefined)[] = []
+  readonly asked: (LogPosition | undefined)[] = []
   readonly #log: TestLog
   #follower: LogFollower | undefined
 
@@ -35,7 +35,7 @@ class LogLink implements Link {
     this.sent.push(message)
   }
 
-  async follow(after: LogPlace | undefined, follower: LogFollower): Promise<void> {
+  async follow(after: LogPosition | undefined, follower: LogFollower): Promise<void> {
     this.asked.push(after)
     this.#follower = follower
     const { epoch, start, entries } = this.#log
@@ -56,7 +56,7 @@ class LogLink implements Link {
   }
 
   #give({ offset, key, text, node, sequence, messageId }: TestLog['entries'][number]): void {
-    const source = { node, sequence, origin: undefined }
+    const source = { node, sequence, publisher: undefined }
     const payload = Buffer.from(text)
     this.#follower?.message({ key, payload, isBinary: false, source, offset, timeMs: Date.now(), messageId })
   }
@@ -159,7 +159,7 @@ describe('a RemoteBroker with history', () => {
     link.events.lost(new Error('cut'))
     log.entries.push({ ...(log.entries[0] as TestLog['entries'][number]), offset: 2, sequence: 2, text: 'missed' })
     const next = await linkAt(1)
-    expect(next.asked).toEqual([{ epoch: 'e', offset: 1, source: { node: 'of e', sequence: 1, origin: undefined } }])
+    expect(next.asked).toEqual([{ epoch: 'e', offset: 1, source: { node: 'of e', sequence: 1, publisher: undefined } }])
     next.append('b')
     expect(lines()).toEqual(['(down)', '(gap broker-lost: news #)', 'missed at e:2', '(up)', 'b at e:3'])
   })
@@ -173,13 +173,13 @@ describe('a RemoteBroker with history', () => {
     link.events.lost(new Error('cut'))
     Object.assign(log, logOf(epoch, offset, 'x', 'y'))
     await linkAt(1)
-    const place = (index: number) => `${epoch}:${offset + index}`
+    const position = (index: number) => `${epoch}:${offset + index}`
     expect(lines()).toEqual([
       '(down)',
       '(gap broker-lost: news #)',
       `(gap ${reason}: chat.1)`,
-      `x at ${place(1)}`,
-      `y at ${place(2)}`,
+      `x at ${position(1)}`,
+      `y at ${position(2)}`,
       '(up)',
     ])
     expect(await textsOf(broker, { since: { epoch: 'e', offset: 1 } }, ['chat.1'])).toEqual(['x', 'y', `(${reason})`])
@@ -201,7 +201,7 @@ describe('a RemoteBroker with history', () => {
     expect(await textsOf(broker, { last: 10 }, ['chat.1'])).toEqual(['b', 'c', 'd'])
   })
 
-  it('waits for the place that another node has told, before it says that it is of no log', async () => {
+  it('waits for a position that another node has given, before it reports a gap', async () => {
     const { broker, link } = await started(logOf('e', 0, 'a'))
     const since = { epoch: 'e', offset: 3 }
     const read = textsOf(broker, { since }, ['chat.1'])
@@ -250,7 +250,7 @@ describe('a RemoteBroker with history', () => {
     expect(broker.stats().surplusCount).toBe(2)
   })
 
-  it('resolves a publish with its place, and says which were duplicates', async () => {
+  it('resolves a publish with its position, and says which were duplicates', async () => {
     const { broker, link } = await started(logOf('e', 0))
     const payload = Buffer.from('a')
     const publishes = [1, 2].map(() => broker.publish({ key: 'chat.1', payload, isBinary: false }))

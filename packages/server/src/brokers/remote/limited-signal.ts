@@ -1,15 +1,15 @@
-/** A signal for something that may take some time and no longer. */
+/** A signal for a call with a time limit. */
 export interface LimitedSignal {
   readonly signal: AbortSignal
-  /** To be called when the thing has ended: lets go of the timer and of the other signal. */
+  /** Call it when the call has ended: clears the timer and leaves the parent signal. */
   release(): void
 }
 
 /**
- * A signal that aborts with another one, or after a time.
+ * A signal that aborts with its parent, or after a time.
  *
- * `AbortSignal.any([parent, AbortSignal.timeout(ms)])` looks the same and is not: in Node 20 nothing holds the inner signal, and once that is
- * garbage-collected its timer never fires.
+ * `AbortSignal.any([parent, AbortSignal.timeout(ms)])` does not work in Node 20: nothing keeps the inner signal alive,
+ * and once it is garbage-collected its timer never fires.
  */
 export function limitedSignal(parent: AbortSignal, limitMs: number): LimitedSignal {
   const controller = new AbortController()

@@ -24,8 +24,8 @@ export interface LinkKeeperContext {
 /** Limit for one attempt to connect and to bring all bindings live. */
 const MAX_ATTEMPT_MS = 30_000
 const BACKOFF = { baseMs: 100, maxMs: 5_000 }
-/** A link that lives shorter than this counts as a failed attempt: a broker that cuts at once is not dialled again at once. */
-const MIN_LIFE_MS = 1_000
+/** A link that lasts shorter than this counts as a failed attempt, so the backoff keeps growing. */
+const MIN_UPTIME_MS = 1_000
 
 /** Keeps one link at a time and replaces a lost one, until stopped. */
 export class LinkKeeper {
@@ -49,8 +49,8 @@ export class LinkKeeper {
     while (!this.#signal.aborted) {
       const leftMs = deadlineMs - performance.now()
       try {
-        const life = await this.#establish(Math.max(1, leftMs))
-        this.#running = this.#keep(life)
+        const managed = await this.#establish(Math.max(1, leftMs))
+        this.#running = this.#keep(managed)
         return
       } catch (cause) {
         const error = asError(cause)
@@ -64,7 +64,7 @@ export class LinkKeeper {
     throw new Error('stopped')
   }
 
-  /** Closes the link and makes no other. */
+  /** Closes the link and makes no more. */
   async stop(): Promise<void> {
     this.#stopping.abort()
     await this.#running
@@ -75,18 +75,18 @@ export class LinkKeeper {
   }
 
   /** Runs until stopped: waits for the loss of a link, then makes the next. */
-  async #keep(first: LinkLife): Promise<void> {
-    let life: LinkLife | undefined = first
-    while (life !== undefined) {
-      const cause = await Promise.race([life.lost, this.#stopped])
-      await life.close()
+  async #keep(first: ManagedLink): Promise<void> {
+    let managed: ManagedLink | undefined = first
+    while (managed !== undefined) {
+      const cause = await Promise.race([managed.lost, this.#stopped])
+      await managed.close()
       if (cause === undefined) return
-      if (performance.now() - life.sinceMs >= MIN_LIFE_MS) this.#failedCount = 0
-      life = await this.#next()
+      if (performance.now() - managed.sinceMs >= MIN_UPTIME_MS) this.#failedCount = 0
+      managed = await this.#next()
     }
   }
 
-  async #next(): Promise<LinkLife | undefined> {
+  async #next(): Promise<ManagedLink | undefined> {
     while (!this.#signal.aborted) {
       await this.#sleep(this.#nextWaitMs())
       if (this.#signal.aborted) break
@@ -99,35 +99,35 @@ export class LinkKeeper {
     return undefined
   }
 
-  async #establish(limitMs: number): Promise<LinkLife> {
+  async #establish(limitMs: number): Promise<ManagedLink> {
     const { signal, release } = limitedSignal(this.#signal, Math.min(limitMs, MAX_ATTEMPT_MS))
-    const life = new LinkLife(this.#context.lost)
-    const events = { ...this.#context.events(() => life.isCurrent), lost: (cause: Error) => life.lose(cause) }
+    const managed = new ManagedLink(this.#context.lost)
+    const events = { ...this.#context.events(() => managed.isCurrent), lost: (cause: Error) => managed.lose(cause) }
     const tooLate = aborted(signal).then(() => {
       throw this.#signal.aborted ? new Error('stopped') : new Error('no connection in time')
     })
     tooLate.catch(() => undefined)
-    const connecting = this.#context.connect(events, signal).then((link) => life.begin(link))
+    const connecting = this.#context.connect(events, signal).then((link) => managed.begin(link))
     try {
       const link = await Promise.race([connecting, tooLate])
       const isFirst = this.#isFirst
       this.#isFirst = false
-      const failed = life.lost.then((cause) => {
+      const failed = managed.lost.then((cause) => {
         throw cause
       })
       failed.catch(() => undefined)
       await Promise.race([this.#context.prepare(link, isFirst), failed, tooLate])
-      life.sinceMs = performance.now()
+      managed.sinceMs = performance.now()
       this.#context.established(link)
     } catch (error) {
-      // `life.begin` closes a link that comes too late.
+      // `managed.begin` closes a link that comes too late.
       connecting.catch(() => undefined)
-      await life.close()
+      await managed.close()
       throw error
     } finally {
       release()
     }
-    return life
+    return managed
   }
 
   #nextWaitMs(): number {
@@ -143,7 +143,7 @@ export class LinkKeeper {
 }
 
 /** One link, from the attempt to connect until its end. */
-class LinkLife {
+class ManagedLink {
   sinceMs = performance.now()
   readonly #lost = deferred<Error>()
   #link: Link | undefined

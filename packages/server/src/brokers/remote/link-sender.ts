@@ -3,15 +3,14 @@ import type { Link, LinkMessage } from './link.js'
 import type { PendingPublishes } from './pending-publishes.js'
 
 /**
- * Sends what waits in {@link PendingPublishes} over the current link, in order; holds it back while there is no link or the broker
- * is blocked.
+ * Sends pending publishes over the current link, in order. They wait while there is no link or the broker is blocked.
  */
 export class LinkSender {
   readonly #pending: PendingPublishes
-  /** `undefined` until its bindings are live and the log is caught up with. */
+  /** `undefined` until its bindings are live and the log is complete. */
   #link: Link | undefined
   #isBlocked = false
-  /** Sequence of the last message that was given to a link. */
+  /** Sequence of the last message that a link has sent. */
   #sentSequence = 0
 
   constructor(pending: PendingPublishes) {
@@ -22,22 +21,22 @@ export class LinkSender {
     return this.#link !== undefined
   }
 
-  /** Whether the broker takes no messages for now. Kept from before the link is used. */
+  /** Whether the broker refuses messages for now. A link may report it before it is used. */
   get isBlocked(): boolean {
     return this.#isBlocked
   }
 
-  /** Sends one message, or keeps it for later; resolves once the broker has accepted it. */
+  /** Sends one message, now or later. Resolves once the broker has accepted it. */
   send(outbound: OutboundMessage, isLogged: boolean): Promise<Accepted> {
     return this.#handOn(this.#pending.add(outbound, isLogged))
   }
 
-  /** The same with several messages of a key, encoded as one. */
+  /** As {@link send}, for several messages of one key that are encoded as a bundle. */
   sendBundle(key: string, payload: Uint8Array, messageCount: number): Promise<Accepted> {
     return this.#handOn(this.#pending.addBundle(key, payload, messageCount))
   }
 
-  /** Messages go over this link from now on; those that were not accepted are sent again first. */
+  /** Uses this link from now on. Messages that were not accepted are sent again first. */
   use(link: Link): void {
     this.#link = link
     if (!this.#isBlocked) this.#sendAfter(0)
@@ -49,7 +48,7 @@ export class LinkSender {
     this.#isBlocked = false
   }
 
-  /** The broker takes no messages for now, or takes them again. */
+  /** The broker refuses messages for now, or takes them again. */
   block(isBlocked: boolean): void {
     this.#isBlocked = isBlocked
     if (!isBlocked) this.#sendAfter(this.#sentSequence)

@@ -1,33 +1,33 @@
 import type { Accepted, BrokerCapabilities, Position } from '../../ports/broker.js'
 
-/** A message that waits to be accepted, as a {@link Link} gets it. */
+/** A message that the broker has not accepted yet, as a {@link Link} gets it. */
 export interface LinkMessage {
-  /** Counted from 1; a link sends in this order. One that a link did not confirm before it was lost is sent again on the next. */
+  /**
+   * Counts from 1. A link sends in this order. A message that a lost link did not confirm is sent again on the next
+   * link.
+   */
   readonly sequence: number
   readonly key: string
   /** Never written again: a link may hand it to its library without a copy. */
   readonly payload: Uint8Array
   readonly isBinary: boolean
-  /** Handed back on the publishing node alone; see {@link OutboundMessage.publisher}. */
-  readonly origin: number | undefined
-  /** The payload is that of several messages; only for drivers that take bundles. */
+  /** The publishing connection; see {@link OutboundMessage.publisher}. Other nodes ignore it. */
+  readonly publisher: number | undefined
+  /** The payload holds several messages (`bundle.ts`). Only for drivers that take bundles. */
   readonly isBundle?: boolean
-  /** Names the message over all nodes: who receives a second one with it drops it, unless the broker has. At most 255 bytes. */
+  /** Identifies the message on all nodes: receivers drop a second one with the same id. At most 255 bytes. */
   readonly messageId: string | undefined
-  /** It belongs into the log; only for drivers with `history`. */
+  /** The message goes into the log. Only for drivers with `history`. */
   readonly isLogged: boolean
 }
 
-/** A message that has come over a link. */
+/** A message that arrived over a link. */
 export interface LinkDelivery {
   readonly key: string
   /** Valid until the call returns. */
   readonly payload: Uint8Array
   readonly isBinary: boolean
-  /**
-   * Who published it, and which of its messages it is; `undefined` when it was not published by a WebMQ node. `node` is the
-   * {@link LinkContext.node} of that node.
-   */
+  /** Where the message comes from; `undefined` for a message of another program. */
   readonly source: LinkSource | undefined
   /** As in {@link LinkMessage}. */
   readonly messageId?: string | undefined
@@ -35,60 +35,66 @@ export interface LinkDelivery {
 
 /** A message of the log. */
 export interface LoggedDelivery extends LinkDelivery {
-  /** Its place: greater than that of any before. */
+  /** Greater than the offset of any earlier message. */
   readonly offset: number
   /** When it was logged, or published: Unix time in milliseconds. */
   readonly timeMs: number
 }
 
-/** A place in the log that a node has come to. */
-export interface LogPlace extends Position {
-  /** Who published the message that stands there, where that is known: tells a log that has lost its end from one that has not. */
+/** How far a node has read the log. */
+export interface LogPosition extends Position {
+  /** Source of the message at this position, if known. It shows whether the log has lost its end. */
   readonly source: LinkSource | undefined
 }
 
-/** Who follows a log. */
+/** Receives a log. */
 export interface LogFollower {
   /**
-   * Before the first message, and again, never as continued, when another log begins in its midst.
-   * @param start The place that what follows stands after; nothing is missing between it and the first message.
-   * @param isContinued It is the place that was asked for, and nothing of it was lost. Otherwise what follows is all there is.
+   * Called before the first message. Called again, with `isContinued` false, when another log begins.
+   * @param start The next message follows this position; nothing is missing in between.
+   * @param isContinued `start` is the requested position, and nothing after it was lost. Otherwise the messages that
+   *   follow are all the log has.
    */
   begins(start: Position, isContinued: boolean): void
-  /** In the order of the log, each once. A message that was sent again, or whose id has come before, may be among them. */
+  /**
+   * Called in log order, once per offset. The log may hold a message twice: resent, or published again under its id.
+   */
   message(delivery: LoggedDelivery): void
 }
 
-/** Where a message comes from that a WebMQ node has published. */
+/** Where a message of a WebMQ node comes from. */
 export interface LinkSource {
+  /** The {@link LinkContext.node} of the publishing node. */
   readonly node: string
+  /** Number of the message among those of that node. */
   readonly sequence: number
-  readonly origin: number | undefined
+  /** As in {@link LinkMessage}. */
+  readonly publisher: number | undefined
   /** As in {@link LinkMessage}. */
   readonly isBundle?: boolean
 }
 
-/** What a link tells; nothing more once it has told that it is lost. */
+/** What a link reports. `lost` is the last report. */
 export interface LinkEvents {
   /**
-   * A message that is not in the log, in the order of arrival. May be one that nobody wants; and, when it has a source, one that has
-   * come before, because several subscriptions match it or because it was sent again.
+   * A message that is not in the log, in the order of arrival. Nobody may want it. If it has a source, it may be a
+   * duplicate: several subscriptions match it, or its node sent it again.
    */
   deliver(delivery: LinkDelivery): void
   /**
-   * The broker has accepted this message, or all up to it.
-   * @param accepted What it has said of this one.
+   * The broker has accepted this message, or all messages up to it.
+   * @param accepted The broker's answer to this message.
    */
   confirmed(sequence: number, isCumulative: boolean, accepted?: Accepted): void
-  /** The broker has refused this message, and will again. */
+  /** The broker has refused this message and would refuse it again. */
   refused(sequence: number, cause: Error): void
-  /** Whether the broker takes messages for now. */
+  /** The broker stops taking messages, or takes them again. */
   blocked(isBlocked: boolean, reason?: string): void
-  /** A message came that is not one of WebMQ's; it was dropped. */
+  /** A message of another program was dropped: it is not valid for WebMQ. */
   malformed(detail: string): void
-  /** A message came that was not asked for, or that comes by the log; it was dropped. */
+  /** A message was dropped: nobody asked for it, or it also comes from the log. */
   surplus(): void
-  /** The broker is no longer reached over this link; `close` is called next. Once. */
+  /** The link no longer reaches the broker. Reported once; `close` is called next. */
   lost(cause: Error): void
 }
 
@@ -96,55 +102,59 @@ export interface LinkEvents {
 export interface LinkContext {
   /** 16 characters of `[0-9a-f]`, different for every start of every node. */
   readonly node: string
-  /** Under which nodes meet: the name of an exchange, the first word of channels and subjects. `[A-Za-z0-9_-]{1,64}`. */
+  /**
+   * Nodes of one namespace exchange messages. Names the exchange, or begins channels and subjects.
+   * `[A-Za-z0-9_-]{1,64}`.
+   */
   readonly namespace: string
-  /** Interval of heartbeats; a link that is silent for two of them is lost. */
+  /** Interval of heartbeats. A link that is silent for two intervals is lost. */
   readonly heartbeatMs: number
 }
 
 /**
- * One connection to a broker, from when it is established until it is lost or closed. Calls take effect in their order; what is
- * under way when it is lost stays unanswered, or rejects.
+ * One connection to a broker. It is never mended: when it is lost, a new link replaces it. Calls take effect in order.
+ * Calls that are pending when the link is lost reject or stay unanswered.
  */
 export interface Link {
   /**
-   * Starts interest in a pattern that has none; resolves when messages that are accepted from then on come over this link. Those of the
-   * log come by `follow`, whoever is interested in them.
-   * @throws {WebMQError} `E_BROKER_REFUSED` when the broker does not allow it; the link goes on.
+   * Starts interest in a pattern. Resolves when every message that the broker accepts from then on arrives. Messages of
+   * the log arrive through `follow` instead.
+   * @throws {WebMQError} `E_BROKER_REFUSED` when the broker does not allow it; the link stays up.
    */
   bind(pattern: string): Promise<void>
-  /** Ends it; maybe before the bind has resolved. */
+  /** Ends interest in a pattern. May be called before the bind has resolved. */
   unbind(pattern: string): Promise<void>
   /**
-   * Follows the log from the place after this one on, or, without one, from its beginning, until the link is lost: a hole in it is a lost link.
-   * Resolves when everything has come that was logged before the call. Called once at most, after all binds; only where there is history.
+   * Follows the log until the link is lost: from after this position, or from the beginning without one. A hole in the
+   * log ends the link. Resolves when everything that was logged before the call has arrived. Called at most once, after
+   * all binds, and only for drivers with history.
    */
-  follow?(after: LogPlace | undefined, follower: LogFollower): Promise<void>
-  /** Sends a message, together with others of the same turn; `confirmed` or `refused` answers. Does not throw. */
+  follow?(after: LogPosition | undefined, follower: LogFollower): Promise<void>
+  /** Sends a message; messages of one turn may share a write. `confirmed` or `refused` answers. Does not throw. */
   publish(message: LinkMessage): void
-  /** Ends the link and what was made for it at the broker, within a bound of time; never rejects. Idempotent. */
+  /** Ends the link and removes what it created at the broker, within a bound of time. Never rejects. Idempotent. */
   close(): Promise<void>
 }
 
-/** What an adapter is: how to get a {@link Link}. All else is done by {@link RemoteBroker}. */
+/** Makes links to one kind of broker. {@link RemoteBroker} does everything else. */
 export interface LinkDriver {
-  /** Of the adapter: `rabbitmq`. */
+  /** Name of the adapter, for example `rabbitmq`. */
   readonly name: string
   readonly capabilities: BrokerCapabilities
   /**
-   * Whether a logged message counts as accepted when it has come back by the log, and not by {@link LinkEvents.confirmed}: where the broker does not tell
-   * its place.
+   * A logged message counts as accepted when this node receives it from the log, not when {@link LinkEvents.confirmed}
+   * reports it. For brokers whose confirmation does not tell the offset.
    */
   readonly confirmsByLog?: boolean
-  /** Whether a message may stand for several of the same key. Not where other programs are to see bare payloads. */
+  /** Whether one message may carry several of the same key. `false` where other programs must see bare payloads. */
   readonly takesBundles: boolean
-  /** The broker's address for log and errors, without credentials. */
+  /** The broker's address for logs and errors, without credentials. */
   readonly address: string
   /**
    * Connects once.
-   * @param signal Aborts after the time that an attempt may take, and when the node stops.
-   * @throws {WebMQError} `E_BROKER_REFUSED` when trying again is of no use: credentials, permissions, a name that does not exist. Anything
-   *   else is tried again.
+   * @param signal Aborts when the attempt takes too long, and when the node stops.
+   * @throws {WebMQError} `E_BROKER_REFUSED` when another attempt would fail too: credentials, permissions, a missing
+   *   name. After any other error the caller tries again.
    */
   connect(context: LinkContext, events: LinkEvents, signal: AbortSignal): Promise<Link>
 }

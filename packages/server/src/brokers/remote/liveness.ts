@@ -1,6 +1,6 @@
 /** What a {@link Liveness} watches. */
 export interface LivenessOptions {
-  /** After two of these without a sign of life the other end counts as gone. */
+  /** The other end counts as gone after two intervals without a sign of life. */
   readonly intervalMs: number
   /** Asks the other end for an answer. Called after a quarter of an interval of silence, then once per interval. */
   readonly probe: () => void
@@ -9,14 +9,14 @@ export interface LivenessOptions {
 }
 
 const LOOKS_PER_INTERVAL = 4
-/** Signs of life fall between two looks: seven silent looks are between 1.75 and 2 intervals of silence. */
+/** A sign of life falls between two looks: seven silent looks mean 1.75 to 2 intervals of silence. */
 const MAX_SILENT_LOOKS = 7
 
 /**
- * Finds an end that is connected but does not answer, which TCP reports after minutes.
+ * Detects a peer that is connected but does not answer. TCP reports such a peer only after minutes.
  *
- * It counts looks, not time. A process that was busy or asleep for long finds that out in one late look, which counts
- * once, and then reads what has arrived meanwhile.
+ * It counts looks, not time: after a long pause of this process, one late look counts once, and then the process reads
+ * what has arrived.
  */
 export class Liveness {
   readonly #options: LivenessOptions

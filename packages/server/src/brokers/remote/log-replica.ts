@@ -11,16 +11,16 @@ export interface LogReplicaOptions extends HistoryOptions, DuplicateFilterOption
   readonly brokerTimeoutMs: number
 }
 
-/** What a {@link LogReplica} tells. */
+/** What a {@link LogReplica} reports. */
 export interface LogReplicaEvents {
   /**
    * A message was added.
-   * @param wasDelivered The log before this one had it too, so this node has delivered it.
+   * @param wasDelivered This node has delivered it from the previous log.
    */
   added(delivery: LoggedDelivery, position: Position, wasDelivered: boolean): void
-  /** A message came that the log has: its node sent it again, or it was published again under its id. */
+  /** A message arrived that the log already has: resent, or published again under its id. */
   duplicate(delivery: LoggedDelivery): void
-  /** Messages of logged patterns may be missing before the next. */
+  /** Messages of logged patterns may be missing before the next message. */
   gap(reason: GapReason): void
 }
 
@@ -28,7 +28,7 @@ export interface LogReplicaEvents {
 const MAX_ARRIVAL_MS = 2_000
 
 /**
- * This node's copy of the broker's log. It follows the log over links that come and go, drops duplicates, and answers reads from
+ * This node's copy of the broker's log. It follows the log across links, drops duplicates, and answers reads from
  * memory.
  */
 export class LogReplica implements LogFollower {
@@ -37,9 +37,9 @@ export class LogReplica implements LogFollower {
   readonly #log: HistoryLog
   readonly #arrivals = new LogArrivals()
   #duplicates: DuplicateFilter
-  /** What the log before this one had: its nodes may send some of that again, into this one. */
+  /** Messages of the previous log: their nodes may send some again into this one. */
   #formerDuplicates: DuplicateFilter | undefined
-  /** Source of the last message. */
+  /** The source of the last message. */
   #lastSource: LinkSource | undefined
   #hasBegun = false
 
@@ -50,7 +50,7 @@ export class LogReplica implements LogFollower {
     this.#duplicates = new DuplicateFilter(options)
   }
 
-  /** The end of the replica; `undefined` before it has followed the log for the first time. */
+  /** The end of the replica; `undefined` before it first follows the log. */
   get position(): Position | undefined {
     return this.#hasBegun ? this.#log.position : undefined
   }
@@ -65,12 +65,12 @@ export class LogReplica implements LogFollower {
     return this.#log.covers(pattern)
   }
 
-  /** The node starts: what is followed next is not continued from what it followed in an earlier life. */
+  /** The node starts: the next `follow` does not continue from before the last stop. */
   start(): void {
     this.#hasBegun = false
   }
 
-  /** Ends all waiting. */
+  /** Releases all waiting reads. */
   stop(): void {
     this.#arrivals.giveUp()
   }
@@ -101,7 +101,7 @@ export class LogReplica implements LogFollower {
     }
     this.#duplicates.note(delivery, timeMs)
     this.#log.follow(offset, key, payload, isBinary, timeMs)
-    this.#arrivals.reached(offset)
+    this.#arrivals.arrived(offset)
     this.#lastSource = source
     const wasDelivered = this.#formerDuplicates?.has(delivery, timeMs) === true
     this.#events.added(delivery, { epoch: this.#log.position.epoch, offset }, wasDelivered)
@@ -112,7 +112,7 @@ export class LogReplica implements LogFollower {
     const { since } = range
     const { epoch, offset } = this.#log.position
     if (since?.epoch !== epoch || since.offset <= offset) return this.#log.read(range, patterns)
-    // Another node was ahead of this one when it gave that position. Answering now would report a false gap.
+    // The position is from a node that is ahead of this one. Answering now would report a false gap.
     const waitMs = Math.min(MAX_ARRIVAL_MS, this.#options.brokerTimeoutMs)
     return this.#arrivals.until(since.offset, waitMs).then(() => this.#log.read(range, patterns))
   }

@@ -1,12 +1,12 @@
-/** Copies of small payloads are cut from blocks of this size. */
+/** Copies of small payloads share blocks of this size. */
 const BLOCK_BYTES = 65_536
-/** Larger ones get memory of their own, so that the end of a block is not wasted. */
+/** A larger payload gets its own memory, so that little of a block is wasted. */
 const MAX_SMALL_BYTES = 4_096
 
 /**
- * Copies payloads that wait for a while and go in about the order in which they came: a block is free again when the last one in it has gone. An
- * array of its own for each takes the engine several times as long as the rest of a publish, and Node's own pool would be held by what others cut
- * from it.
+ * Copies payloads of pending publishes into shared blocks. Payloads are released in about the order in which they came,
+ * so blocks are freed soon. An array per payload would cost several times as much as the rest of a publish. Node's own
+ * pool would stay alive as long as anyone else uses part of it.
  */
 export class PayloadCopier {
   #block = Buffer.alloc(0)

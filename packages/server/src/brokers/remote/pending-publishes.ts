@@ -17,7 +17,7 @@ export interface PendingPublishesOptions {
   readonly reason: () => string
 }
 
-/** A message that has been taken in. */
+/** A message that was added. */
 interface PendingPublish {
   readonly message: LinkMessage
   /** Settles with the broker's answer, or when the message has waited too long. */
@@ -26,7 +26,7 @@ interface PendingPublish {
 
 interface Pending {
   readonly message: LinkMessage
-  /** Messages in it: more than one in a bundle. */
+  /** More than one for a bundle. */
   readonly messageCount: number
   readonly byteCount: number
   readonly deadlineMs: number
@@ -34,17 +34,19 @@ interface Pending {
   reject(error: unknown): void
 }
 
-/** Memory of a message beside its payload, roughly. */
+/** Estimated memory of a message besides its payload. */
 const MESSAGE_OVERHEAD_BYTES = 256
 /** The envelope has one byte for the length of a message id. */
 const MAX_ID_BYTES = 255
 /** Shared by all publishes without a position. */
 const ACCEPTED: Accepted = { isDuplicate: false }
 
-/** Messages that the broker has not accepted yet, in the order of their sequences, bounded in number, bytes and time. */
+/**
+ * Messages that the broker has not accepted yet, in the order of their sequences, bounded in number, bytes and time.
+ */
 export class PendingPublishes {
   readonly #options: PendingPublishesOptions
-  /** From the oldest that waits; settled ones in between are empty. */
+  /** From the oldest pending one, at `#head`. Settled entries are `undefined`. */
   #entries: (Pending | undefined)[] = []
   readonly #payloads = new PayloadCopier()
   #head = 0
@@ -76,14 +78,14 @@ export class PendingPublishes {
     return this.#rejectedCount
   }
 
-  /** As {@link add}, with several messages of a key in one payload, which is kept, not copied. */
+  /** As {@link add}, for a bundle. @param payload Kept, not copied. */
   addBundle(key: string, payload: Uint8Array, messageCount: number): PendingPublish {
     const message = {
       sequence: this.#nextSequence(payload.length),
       key,
       payload,
       isBinary: true,
-      origin: undefined,
+      publisher: undefined,
       isBundle: true,
       messageId: undefined,
       isLogged: false,
@@ -92,23 +94,23 @@ export class PendingPublishes {
   }
 
   /**
-   * Takes a message in, under the next sequence.
+   * Adds a message under the next sequence.
    * @param message Its payload is copied.
    * @param isLogged See {@link LinkMessage}.
-   * @throws {WebMQError} `E_BROKER_UNAVAILABLE` when too much waits already.
+   * @throws {WebMQError} `E_BROKER_UNAVAILABLE` when too much is pending already.
    */
   add({ key, payload, isBinary, publisher, messageId: id }: OutboundMessage, isLogged: boolean): PendingPublish {
     const sequence = this.#nextSequence(payload.length)
     const messageId = id === undefined ? undefined : boundedId(id)
     const copy = this.#payloads.copy(payload)
-    const message = { sequence, key, payload: copy, isBinary, origin: publisher, isBundle: false, messageId, isLogged }
+    const message = { sequence, key, payload: copy, isBinary, publisher, isBundle: false, messageId, isLogged }
     return this.#add(message, 1)
   }
 
   #nextSequence(payloadBytes: number): number {
     const span = this.#entries.length - this.#head
     const isFull = this.#byteCount + payloadBytes + MESSAGE_OVERHEAD_BYTES > this.#options.maxBytes
-    // The first message is taken whatever its size: a limit below the largest message must not stop everything.
+    // The first message may have any size: a limit below the largest message must not stop everything.
     if (span >= MAX_PENDING_MESSAGES || (this.#count > 0 && isFull)) {
       this.#rejectedCount++
       throw this.#unavailable(`${this.#count} messages, ${this.#byteCount} bytes wait for it`)
@@ -130,8 +132,8 @@ export class PendingPublishes {
   }
 
   /**
-   * The broker has accepted a message, or all up to it. Has no effect on messages that no longer wait, or that wait for their
-   * position in the log.
+   * The broker has accepted a message, or all messages up to it. Does nothing for messages that are settled, or that
+   * wait for their position in the log.
    */
   confirm(sequence: number, isCumulative: boolean, accepted?: Accepted): void {
     const first = isCumulative ? this.#headSequence : sequence
@@ -157,19 +159,19 @@ export class PendingPublishes {
     this.#settled()
   }
 
-  /** Gives up everything that waits. */
+  /** Rejects everything that is pending. */
   refuseAll(detail: string): void {
     for (const pending of this.#waiting()) this.refuse(pending.message.sequence, this.#unavailable(detail))
     clearTimeout(this.#timer)
     this.#timer = undefined
   }
 
-  /** Messages that wait and come after this sequence, in order. */
+  /** Pending messages after this sequence, in order. */
   *messagesAfter(sequence: number): Generator<LinkMessage> {
     for (const { message } of this.#waiting()) if (message.sequence > sequence) yield message
   }
 
-  /** Resolves when nothing waits. */
+  /** Resolves when nothing is pending. */
   idle(): Promise<void> {
     if (this.#count === 0) return Promise.resolve()
     this.#idle ??= deferred()
@@ -196,7 +198,7 @@ export class PendingPublishes {
     return pending
   }
 
-  /** Forgets settled entries at the front; cuts the array when half of it is settled. Cost: O(1), amortised. */
+  /** Drops settled entries at the front; cuts the array when half of it is settled. Amortised O(1). */
   #settled(): void {
     while (this.#head < this.#entries.length && this.#entries[this.#head] === undefined) {
       this.#head++
@@ -233,7 +235,7 @@ export class PendingPublishes {
   }
 }
 
-/** A longer id travels as its hash: ids are only compared, and all nodes hash alike. */
+/** A longer id is sent as its hash: ids are only compared, and all nodes use the same hash. */
 function boundedId(id: string): string {
   return Buffer.byteLength(id) <= MAX_ID_BYTES ? id : createHash('sha256').update(id).digest('base64url')
 }

@@ -11,7 +11,7 @@ export interface ReceiverCounts {
   malformedCount: number
 }
 
-/** Hands each message that comes over the links to the node once, and counts what nobody wanted. */
+/** Delivers each message that arrives over the links once, and counts messages that nobody wanted. */
 export class Receiver {
   readonly #options: DuplicateFilterOptions
   readonly #counts: ReceiverCounts = { receivedCount: 0, surplusCount: 0, malformedCount: 0 }
@@ -28,14 +28,14 @@ export class Receiver {
     return this.#counts
   }
 
-  /** @param node Names this life of the node, as in {@link LinkContext}. */
+  /** @param node As in {@link LinkContext}. */
   start(node: string, sink: BrokerSink): void {
     this.#node = node
     this.#sink = sink
     this.#duplicates = new DuplicateFilter(this.#options)
   }
 
-  /** Nothing is delivered any more. */
+  /** Delivers nothing more. */
   stop(): void {
     this.#sink = undefined
   }
@@ -64,26 +64,26 @@ export class Receiver {
     this.#give(delivery, position)
   }
 
-  /** A message of the log has come, new or not. */
+  /** Counts a message of the log. */
   countLogged(isDuplicate: boolean): void {
     this.#counts.receivedCount++
     if (isDuplicate) this.#counts.surplusCount++
   }
 
-  /** A message came that a link has dropped. */
+  /** A link has dropped a message. */
   surplus(): void {
     this.#counts.receivedCount++
     this.#counts.surplusCount++
   }
 
-  /** Something came that is not a message of WebMQ. */
+  /** A message arrived that is not valid for WebMQ. */
   malformed(): void {
     this.#counts.malformedCount++
   }
 
   #give(delivery: LinkDelivery, position: Position | undefined): boolean {
     const { source } = delivery
-    const publisher = this.isOwn(source) ? source.origin : undefined
+    const publisher = this.isOwn(source) ? source.publisher : undefined
     return this.#sink?.deliver(inbound(delivery, position, publisher)) === true
   }
 

@@ -1,18 +1,18 @@
-/** Messages of one node that may be under way at once: a resent one is never further behind the newest than this. */
+/** Most pending messages of one node: a resent message is never further behind the newest one. */
 export const MAX_PENDING_MESSAGES = 131_072
-/** Nodes that are remembered: those that were heard of first are forgotten first. 1,024 nodes take at most 16 MiB. */
+/** Known nodes; the oldest is forgotten first. 1,024 nodes take at most 16 MiB. */
 const MAX_NODES = 1_024
 
 const WORD_BITS = 32
 /** One more, because the window begins and ends within a word. */
 const WORD_COUNT = MAX_PENDING_MESSAGES / WORD_BITS + 1
 
-/** Which of the newest messages of one node have come: a bit per sequence, in a ring. */
+/** The newest messages of one node: one bit per sequence, in a ring. */
 class SequenceWindow {
   readonly #words = new Uint32Array(WORD_COUNT)
   #newest = 0
 
-  /** Whether the sequence was noted. One that is older than the window counts as new: better twice than never. */
+  /** Whether the sequence was noted. A sequence older than the window counts as new: better twice than never. */
   has(sequence: number): boolean {
     if (sequence > this.#newest || sequence <= this.#newest - MAX_PENDING_MESSAGES) return false
     return ((this.#words[wordOf(sequence)] ?? 0) & bitOf(sequence)) !== 0
@@ -25,7 +25,7 @@ class SequenceWindow {
     this.#words[at] = (this.#words[at] ?? 0) | bitOf(sequence)
   }
 
-  /** Clears the words that the window moves on to. Cost: one step per 32 sequences, mostly none. */
+  /** Clears the words that enter the window. Cost: one step per 32 sequences, mostly none. */
   #advance(sequence: number): void {
     const from = Math.floor(this.#newest / WORD_BITS)
     const to = Math.floor(sequence / WORD_BITS)
@@ -43,10 +43,10 @@ function bitOf(sequence: number): number {
   return 1 << (sequence % WORD_BITS)
 }
 
-/** Finds messages that come a second time, by the node that published them and their sequence there. */
+/** Finds duplicate messages by their node and sequence. */
 export class SequenceWindows {
   readonly #byNode = new Map<string, SequenceWindow>()
-  /** Most messages come from the node of the message before. */
+  /** Cached: most messages come from the same node as the one before. */
   #lastNode = ''
   #last: SequenceWindow | undefined
 

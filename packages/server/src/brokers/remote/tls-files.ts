@@ -2,7 +2,8 @@ import { readFile } from 'node:fs/promises'
 import { WebMQError } from 'webmq-client/protocol'
 
 /**
- * The PEM files of a connection, by what they are for. Read at every connect, so that they can be renewed.
+ * Reads the PEM files of a connection. Called for every connection, so that files can be renewed.
+ * @param files Paths by purpose, for example `ca`.
  * @throws {WebMQError} `E_BROKER_REFUSED` when one cannot be read.
  */
 export async function readTlsFiles(files: Readonly<Record<string, string>>): Promise<Record<string, Buffer>> {

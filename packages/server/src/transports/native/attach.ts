@@ -7,17 +7,17 @@ import { errorOf } from './engine.js'
 const NOT_IMPLEMENTED = 'HTTP/1.1 501 Not Implemented\r\nConnection: close\r\nContent-Length: 0\r\n\r\n'
 
 /**
- * Gives the upgrades of a Node `http` server to the engine; returns a function that ends that.
- * @param failed Told about connections that cannot be given away.
+ * Hands the upgrades of a Node `http` server to the engine; returns a function that stops it.
+ * @param failed Called for connections that cannot be handed over.
  */
 export function attachEngine(engine: NativeEngine, server: Server, failed: (error: Error) => void): () => void {
   const upgrade = (request: IncomingMessage, socket: Duplex, head: Buffer) => {
     const isWebSocket = /\bwebsocket\b/i.test(request.headers.upgrade ?? '')
-    // Somebody else on the same server takes what is not for us.
+    // Another listener on the same server handles other upgrades.
     if (!isWebSocket && server.listenerCount('upgrade') > 1) return
     try {
       engine.attach(descriptorOf(socket), Buffer.concat([requestHead(request), head]))
-      // The engine has a descriptor of its own by now.
+      // The engine has its own descriptor.
       socket.destroy()
     } catch (error) {
       socket.end(NOT_IMPLEMENTED)
@@ -28,7 +28,7 @@ export function attachEngine(engine: NativeEngine, server: Server, failed: (erro
   return () => server.off('upgrade', upgrade)
 }
 
-/** A request as its client sent it, up to the empty line. Node has checked that no header has a line end in it. */
+/** The request as the client sent it, up to the empty line. Node has checked that no header contains a line end. */
 function requestHead({ method, url, httpVersion, rawHeaders }: IncomingMessage): Buffer {
   let head = `${method} ${url} HTTP/${httpVersion}\r\n`
   for (let index = 0; index < rawHeaders.length; index += 2)
@@ -36,7 +36,7 @@ function requestHead({ method, url, httpVersion, rawHeaders }: IncomingMessage):
   return Buffer.from(`${head}\r\n`, 'latin1')
 }
 
-/** @throws {WebMQError} `E_UNSUPPORTED` when the connection has no descriptor, or when what it carries is encrypted. */
+/** @throws {WebMQError} `E_UNSUPPORTED` if the connection has no descriptor or is encrypted. */
 function descriptorOf(socket: Duplex): number {
   const isEncrypted = 'encrypted' in socket && socket.encrypted === true
   const handle: unknown = '_handle' in socket ? socket._handle : undefined

@@ -1,11 +1,12 @@
-/** After this time the engine is asked again; its `backpressure.rs` has the rules and the limits. */
+import { type Deferred, deferred } from '../../ports/deferred.js'
+
+/** After this time the engine is asked again. Its `backpressure.rs` has the rules and limits. */
 const ASK_AGAIN_MS = 1_000
 
 /** Tells publishers when to wait for the engine. */
 export class NativeBackpressure {
   readonly #isWritable: () => boolean
-  #writable: Promise<void> | undefined
-  #resolve: (() => void) | undefined
+  #writable: Deferred<void> | undefined
   #timer: NodeJS.Timeout | undefined
 
   /** @param isWritable Asks the engine whether more may be published. */
@@ -13,18 +14,16 @@ export class NativeBackpressure {
     this.#isWritable = isWritable
   }
 
-  /** Resolves within a second: then ask again. `undefined`: more may be published now. */
+  /** Resolves within a second; then ask again. `undefined`: publish on. */
   get writable(): Promise<void> | undefined {
-    return this.#writable
+    return this.#writable?.promise
   }
 
   /** @param isWritable The latest answer of the engine. */
   note(isWritable: boolean): void {
     if (isWritable) this.#end()
     else if (this.#writable === undefined) {
-      this.#writable = new Promise((resolve) => {
-        this.#resolve = resolve
-      })
+      this.#writable = deferred()
       this.#timer = setTimeout(() => {
         this.#end()
         this.note(this.#isWritable())
@@ -35,7 +34,7 @@ export class NativeBackpressure {
   #end(): void {
     if (this.#writable === undefined) return
     clearTimeout(this.#timer)
+    this.#writable.resolve()
     this.#writable = undefined
-    this.#resolve?.()
   }
 }

@@ -1,9 +1,9 @@
 import type { AcceptOptions, ConnectionId, FrameData, GroupId, Rejection, UpgradeId } from '../../ports/transport.js'
 
-/** Commands wait in a buffer of this size; a turn that has more of them than a write carries is handed over in parts. */
+/** Size of the buffer for commands. A turn with more than `MAX_WAITING_BYTES` is submitted in parts. */
 const BUFFER_BYTES = 256 * 1024
 const MAX_WAITING_BYTES = 64 * 1024
-/** A payload from this size on travels alone: the engine can then refer to it instead of copying it. */
+/** A payload of this size or more is submitted alone: the engine then refers to it instead of copying it. */
 const LONE_PAYLOAD_BYTES = 64 * 1024
 /** kind, flags, number, length, id: see `crates/engine/src/bridge/command.rs`. */
 const HEADER_BYTES = 16
@@ -24,22 +24,22 @@ const FLAG_BINARY = 1
 const FLAG_EXCEPT = 2
 
 /**
- * Packs the commands of a turn of the event loop and hands them over together, at the latest when the turn ends.
+ * Packs the commands of a turn and submits them together, at the latest at the end of the turn.
  *
- * No object per command: everything is written into one buffer, which is copied once by the engine.
+ * There is no object per command: commands are written into one buffer, which the engine copies once.
  */
 export class NativeCommands {
   readonly #submit: (packed: Buffer, length: number) => void
-  /** Where commands are packed, but in a turn that has more of them. */
+  /** The usual buffer. A turn that needs more room gets a larger one. */
   readonly home = Buffer.allocUnsafeSlow(BUFFER_BYTES)
   #buffer = this.home
-  /** Of the same bytes: writes numbers in a fraction of the time of a Buffer's methods. */
+  /** A view of `#buffer`: writes numbers much faster than the methods of a Buffer. */
   #view = viewOf(this.#buffer)
   #length = 0
   #isScheduled = false
   #isHeld = false
 
-  /** @param submit Takes the first `length` bytes of `packed`, and has copied them when it returns. */
+  /** @param submit Gets the first `length` bytes of `packed`; MUST copy them before it returns. */
   constructor(submit: (packed: Buffer, length: number) => void) {
     this.#submit = submit
   }
@@ -101,7 +101,7 @@ export class NativeCommands {
     this.#end(start)
   }
 
-  /** Hands everything over now. */
+  /** Submits everything now. */
   flush(): void {
     const length = this.#length
     if (length === 0) return
@@ -111,7 +111,7 @@ export class NativeCommands {
     this.#submit(buffer, length)
   }
 
-  /** While held, the turn's end does not hand over: the holder calls {@link release}. */
+  /** Suspends submitting at the end of the turn, until {@link release}. */
   hold(): void {
     this.#isHeld = true
   }
@@ -121,7 +121,7 @@ export class NativeCommands {
     this.flush()
   }
 
-  /** Ends a {@link hold} and leaves what was packed at the start of {@link home}; returns its bytes. */
+  /** Ends a {@link hold}; the commands stay at the start of {@link home}. Returns their length in bytes. */
   releaseHome(): number {
     if (this.#buffer !== this.home) {
       this.release()
@@ -151,7 +151,7 @@ export class NativeCommands {
     else this.#schedule()
   }
 
-  /** After the microtasks of the turn: a handler that awaited something already done still shares the batch. */
+  /** Submits after the microtasks of the turn, so that handlers that awaited a settled promise share the batch. */
   #schedule(): void {
     if (this.#isScheduled || this.#isHeld) return
     this.#isScheduled = true
@@ -228,7 +228,7 @@ function viewOf(buffer: Buffer<ArrayBuffer>): DataView {
   return new DataView(buffer.buffer, buffer.byteOffset, buffer.length)
 }
 
-/** Bytes of a message; of a text, UTF-16 units. */
+/** Bytes of binary data, UTF-16 units of text. */
 function sizeOf(data: FrameData): number {
   return typeof data === 'string' ? data.length : data.byteLength
 }

@@ -56,7 +56,7 @@ export async function resolveAddress(host: string, port: number): Promise<string
   }
 }
 
-/** An error of the engine as one of the table. */
+/** Converts an error of the engine to a `WebMQError`. */
 export function errorOf(error: unknown): Error {
   if (error instanceof WebMQError) return error
   const detail = error instanceof Error ? error.message : String(error)

@@ -13,23 +13,23 @@ const QUIET = 6
 const ENDED = 7
 const FLAG_BINARY = 1
 
-/** What the engine has to say. */
+/** Handles the events of the engine. */
 export interface NativeEventHandlers {
   upgrade(request: UpgradeRequest): void
   /** @param data Borrowed: valid until the call returns. */
   message(connection: ConnectionId, data: Buffer, isBinary: boolean): void
-  /** Comes once for every upgrade that was not rejected, accepted or not; a connection keeps the number of its upgrade. */
+  /** Once per upgrade that was not rejected, accepted or not. A connection has the number of its upgrade. */
   closed(connection: ConnectionId, code: number, reason: string): void
-  /** @param read Borrowed: what was read from the socket. */
+  /** @param read Borrowed: the bytes that were read from the socket. */
   http(token: number, read: Buffer): void
   failed(what: string): void
-  /** A thread has stopped to accept. */
+  /** A thread no longer accepts connections. */
   quiet(thread: number): void
   /** The last event of a thread. */
   ended(thread: number): void
 }
 
-/** Hands out the packed events at the start of `packed`, in order. The handlers do not throw. */
+/** Calls the handlers for the first `length` bytes of packed events, in order. Handlers MUST NOT throw. */
 export function readEvents(packed: Buffer, length: number, handlers: NativeEventHandlers): void {
   let start = 0
   while (start < length) {

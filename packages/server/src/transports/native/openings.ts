@@ -2,15 +2,15 @@ import type { ConnectionId, UpgradeId, UpgradeRequest } from '../../ports/transp
 import type { NativeSinkCalls } from './sink-calls.js'
 
 /**
- * Upgrades on their way to an open connection. What is accepted is open at once: the sink says its first words in the turn
- * of the accept, and they leave in one write with the 101. The engine tells the end of every upgrade that was not
- * rejected, so that one which came to nothing is closed like any other.
+ * Upgrades that are not open connections yet. An accepted upgrade opens in the same turn: the first messages of the
+ * sink leave in one write with the 101. The engine reports the end of every upgrade that was not rejected, so one that
+ * failed is closed like any connection.
  */
 export class NativeOpenings {
   readonly #calls: NativeSinkCalls
-  /** Told to the sink, which has not decided yet. */
+  /** The sink has not decided about these yet. */
   readonly #undecided = new Set<UpgradeId>()
-  /** Accepted, and to be opened in this turn. */
+  /** Accepted; they open in this turn. */
   #accepted: UpgradeId[] = []
   #isUpgrading = false
 
@@ -26,22 +26,22 @@ export class NativeOpenings {
     this.#open()
   }
 
-  /** Whether the upgrade still waited for the decision. */
+  /** Returns `false` if the upgrade was decided about or has ended. */
   accept(upgrade: UpgradeId): boolean {
     if (!this.#undecided.delete(upgrade)) return false
-    // Never from inside of the call; before the commands of the turn are handed over, which is scheduled after this.
+    // Not from within this call, but before the commands of the turn are submitted, which is scheduled later.
     if (this.#accepted.push(upgrade) === 1 && !this.#isUpgrading) process.nextTick(this.#open)
     return true
   }
 
-  /** Whether the upgrade still waited for the decision. */
+  /** As {@link accept}. */
   reject(upgrade: UpgradeId): boolean {
     return this.#undecided.delete(upgrade)
   }
 
   closed(connection: ConnectionId, code: number, reason: string): void {
     if (this.#accepted.length > 0) this.#open()
-    // An upgrade that is over before it was decided about is nobody's business any more.
+    // The sink never hears of the end of an upgrade that it had not decided about.
     if (!this.#undecided.delete(connection as number as UpgradeId)) this.#calls.closed(connection, code, reason)
   }
 
@@ -49,7 +49,7 @@ export class NativeOpenings {
     const accepted = this.#accepted
     if (accepted.length === 0) return
     this.#accepted = []
-    // A connection keeps the number of its upgrade.
+    // A connection has the number of its upgrade.
     for (const upgrade of accepted) this.#calls.open(upgrade as number as ConnectionId, upgrade)
   }
 }

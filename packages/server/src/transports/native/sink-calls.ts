@@ -2,7 +2,7 @@ import { ERRORS, WebMQError } from 'webmq-client/protocol'
 import type { ConnectionId, TransportSink, UpgradeId, UpgradeRequest } from '../../ports/transport.js'
 import type { NativeCommands } from './commands.js'
 
-/** Calls the sink, and survives its throws: the connection in question is closed, and the bug is told. */
+/** Calls the sink and catches its errors: the connection is closed, and the error is reported. */
 export class NativeSinkCalls {
   readonly #sink: TransportSink
   readonly #commands: NativeCommands
@@ -12,7 +12,7 @@ export class NativeSinkCalls {
     this.#commands = commands
   }
 
-  /** Whether it did not throw; then the upgrade is refused. */
+  /** Returns `false` if the sink threw; the upgrade is then refused. */
   upgrade(request: UpgradeRequest): boolean {
     try {
       this.#sink.upgrade(request)

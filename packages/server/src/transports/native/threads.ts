@@ -1,19 +1,22 @@
-/** Counts down the engine's threads to none, for those who wait for that. */
+import { deferred } from '../../ports/deferred.js'
+
+/** Counts the engine's threads down to none. */
 export class ThreadCountdown {
-  readonly #resolvers: (() => void)[] = []
+  #over = deferred()
   #count = 0
 
   begin(count: number): void {
     this.#count = count
+    this.#over = deferred()
   }
 
   oneLess(): void {
     if (this.#count > 0) this.#count--
-    if (this.#count === 0) for (const resolve of this.#resolvers.splice(0)) resolve()
+    if (this.#count === 0) this.#over.resolve()
   }
 
-  /** Resolves when no thread is left to count down. */
+  /** Resolves when no thread is left. */
   async over(): Promise<void> {
-    if (this.#count > 0) await new Promise<void>((resolve) => this.#resolvers.push(resolve))
+    if (this.#count > 0) await this.#over.promise
   }
 }

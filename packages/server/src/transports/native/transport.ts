@@ -24,11 +24,11 @@ import { NativeOpenings } from './openings.js'
 import { NativeSinkCalls } from './sink-calls.js'
 import { ThreadCountdown } from './threads.js'
 
-/** Events are taken from the engine in portions of this size; a larger message gets a buffer of its own. */
+/** Size of the buffer for events. A larger message gets its own buffer. */
 const EVENT_BUFFER_BYTES = 256 * 1024
-/** The same for inline mode. */
+/** As above, in inline mode. */
 const INLINE_BUFFER_BYTES = 64 * 1024
-/** Portions that are handled before the rest of the event loop has its turn. */
+/** Portions of events to handle before other work of the event loop. */
 const MAX_PORTIONS = 8
 
 const NO_STATS: TransportStats = {
@@ -45,17 +45,19 @@ const NO_STATS: TransportStats = {
 }
 
 /**
- * The transport over WebMQ's own engine (Linux): its threads accept, parse, write and watch; the event loop sees only what
- * has to be decided, and does the threads' work itself while there is little of it. Publications that come faster than the engine can write them wait in the sockets of the connections
- * that publish: while 8 MiB of commands wait, no events are taken. Commands over 64 MiB block the event loop.
+ * The transport over WebMQ's own engine (Linux). Its threads accept, parse, write and watch; the event loop only
+ * decides. While there is little work, the event loop does the threads' work itself (inline mode).
+ *
+ * Backpressure: while 8 MiB of commands wait, no events are taken, so publications wait in the sockets of their
+ * connections. More than 64 MiB of commands block the event loop.
  */
 export function createNativeTransport(options: TransportOptions, tuning: NativeTuning = {}): Transport {
   return new NativeTransport(options, tuning)
 }
 
-/** What tests and measurements turn off. */
+/** Options for tests and measurements. */
 export interface NativeTuning {
-  /** Whether the event loop runs threads' work itself while there is little of it; default true. */
+  /** Whether the event loop does the threads' work while there is little of it; default true. */
   readonly isInline?: boolean
 }
 
@@ -186,7 +188,7 @@ class NativeTransport implements Transport {
     engine.close()
   }
 
-  /** The engine, started when it is first needed. */
+  /** The engine; started on the first call. */
   #run(sink: TransportSink): NativeEngine {
     if (this.#stopped !== undefined) throw new WebMQError('E_NOT_RUNNING')
     if (this.#engine !== undefined) {
@@ -211,8 +213,8 @@ class NativeTransport implements Transport {
   }
 
   /**
-   * Drains events portion by portion; the commands of a portion are submitted at its end. After a few portions it yields:
-   * Node runs up to 1,000 threadsafe-function calls in a row, which would starve timers.
+   * Drains events portion by portion; the commands of a portion are submitted at its end. After a few portions it
+   * yields: Node runs up to 1,000 threadsafe-function calls in a row, which would starve timers.
    */
   readonly #drain = (): void => {
     if (this.#isDrainScheduled) return

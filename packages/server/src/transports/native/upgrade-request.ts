@@ -1,16 +1,16 @@
 import type { UpgradeId, UpgradeRequest } from '../../ports/transport.js'
 
-/** An upgrade request as the engine tells it. Of its headers only those are cut out of the text that are asked for. */
+/** An upgrade request of the engine. Headers are parsed only when asked for. */
 export class NativeUpgradeRequest implements UpgradeRequest {
   readonly id: UpgradeId
   readonly remotePort: number
   readonly remoteAddress: string
   readonly path: string
   readonly query: string
-  /** A line `name:value` per header; a line end before the first one, too. */
+  /** One line `name:value` per header, with a line end before the first one. */
   readonly #headerLines: string
 
-  /** @param text Lines: address, path, query, then the headers. */
+  /** @param text Lines: address, path, query, and the headers. */
   constructor(id: UpgradeId, remotePort: number, text: string) {
     const addressEnd = text.indexOf('\n')
     const pathEnd = text.indexOf('\n', addressEnd + 1)

@@ -9,7 +9,7 @@ export interface UwsEvents {
   upgrade(head: RequestHead, response: UwsResponse, context: object): void
   open(connection: UwsConnection): void
   /** The client sent a message, a ping or a pong. */
-  heard(connection: UwsConnection): void
+  alive(connection: UwsConnection): void
   /** @param data Borrowed: valid until the call returns. */
   message(connection: UwsConnection, data: Uint8Array, isBinary: boolean): void
   closed(connection: UwsConnection, code: number, reason: string): void
@@ -62,11 +62,11 @@ export function uwsBehavior(
     },
     message: (socket, message, isBinary) => {
       const { connection } = socket.getUserData()
-      events.heard(connection)
+      events.alive(connection)
       events.message(connection, new Uint8Array(message), isBinary)
     },
-    ping: (socket) => events.heard(socket.getUserData().connection),
-    pong: (socket) => events.heard(socket.getUserData().connection),
+    ping: (socket) => events.alive(socket.getUserData().connection),
+    pong: (socket) => events.alive(socket.getUserData().connection),
     close: (socket, code, reason) => {
       const text = Buffer.from(reason).toString()
       const ownCode = code === 1006 ? CODES_BY_REASON[text] : undefined

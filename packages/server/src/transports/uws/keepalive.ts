@@ -44,7 +44,7 @@ export class UwsKeepalive {
   }
 
   /** Records activity of the connection. */
-  heard(connection: UwsConnection): void {
+  alive(connection: UwsConnection): void {
     connection.heardTick = this.#tick
     connection.pingTick = 0
   }

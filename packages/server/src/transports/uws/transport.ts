@@ -30,22 +30,24 @@ import { UwsUpgrades } from './upgrades.js'
 const GOING_AWAY = 1001
 
 /**
- * The transport over uWebSockets.js: for TLS inside the process and for platforms without the native engine. One thread.
+ * The transport over uWebSockets.js: for TLS inside the process and for platforms without the native engine. One
+ * thread.
  *
  * uWebSockets.js limits how well this transport can follow the port:
  * - A connection without a complete request head is dropped after 8 to 12 s, regardless of `handshakeTimeoutMs`, which
  *   counts from the complete head.
- * - After a close frame is sent, input of the client is ignored. `closed` follows at once with the sent code, and the client
- *   has 4 to 8 s to read the queue, regardless of `closeTimeoutMs`.
- * - A malformed frame, or a message of more than four times `maxMessageBytes`, ends the TCP connection without a close frame.
- *   The client sees 1006, the sink the proper code.
- * - A head that arrives in several parts may have 4 KiB, and any head at most 50 headers. Older releases answer 505 when the
- *   request line arrives in parts.
+ * - After a close frame is sent, input of the client is ignored. `closed` follows at once with the sent code, and the
+ *   client has 4 to 8 s to read the queue, regardless of `closeTimeoutMs`.
+ * - A malformed frame, or a message of more than four times `maxMessageBytes`, ends the TCP connection without a close
+ *   frame. The client sees 1006, the sink the proper code.
+ * - A head that arrives in several parts may have 4 KiB, and any head at most 50 headers. Older releases answer 505
+ *   when the request line arrives in parts.
  * - A frame without a mask is read as if it had one. The client's close codes 1012-1014 and 3000-3999 become 1006.
  * - `remotePort` is 0 in releases that do not provide it.
- * - A message is compressed once per receiver, even if it becomes larger. Bytes are counted before and after compression.
- *   Offers with `server_max_window_bits` are declined, because the answer could not contain it. Invalid DEFLATE data looks
- *   like a too large message, so the sink sees 1009 for both. A final block (BFINAL) counts as an error.
+ * - A message is compressed once per receiver, even if it becomes larger. Bytes are counted before and after
+ *   compression. Offers with `server_max_window_bits` are declined, because the answer could not contain it. Invalid
+ *   DEFLATE data looks like a too large message, so the sink sees 1009 for both. A final block (BFINAL) counts as an
+ *   error.
  *
  * @param importModule Replaceable for tests.
  */
@@ -213,10 +215,10 @@ class UwsTransport implements Transport {
       },
       open: (connection) => {
         this.#connections.set(connection.id, connection)
-        this.#keepalive.heard(connection)
+        this.#keepalive.alive(connection)
         calls.open(connection.id, connection.upgrade)
       },
-      heard: (connection) => this.#keepalive.heard(connection),
+      alive: (connection) => this.#keepalive.alive(connection),
       message: (connection, data, isBinary) => {
         if (data.byteLength > this.#options.maxMessageBytes) this.#closeWith(connection, 'E_MESSAGE_TOO_LARGE')
         else calls.message(connection.id, data, isBinary)

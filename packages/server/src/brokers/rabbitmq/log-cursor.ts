@@ -1,11 +1,11 @@
 import type { LinkSource } from '../remote/link.js'
 
 /**
- * Where a node is in the log, over all its links. It also keeps an anchor: a unique record at a known offset, to detect
- * that the log was replaced.
+ * How far a node has read the log, across all its links. It also keeps an anchor: a unique record at a known offset, to
+ * detect that the log was replaced.
  */
-export class LogBookmark {
-  /** Of the log that is followed; empty before that. */
+export class LogCursor {
+  /** Epoch of the followed log; empty before that. */
   epoch = ''
   /** Offset in the queue of the last record that was read; -1 before that. */
   seenOffset = -1
