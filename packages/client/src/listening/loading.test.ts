@@ -138,7 +138,8 @@ describe('load', () => {
   })
 
   it('reports a gap and runs again when too many messages wait', async () => {
-    const { client, server } = createTestClient()
+    // A pause of no length would begin the second attempt at once.
+    const { client, server } = createTestClient({ random: () => 0.5 })
     const gaps: Gap[] = []
     client.on('gap', (gap) => gaps.push(gap))
     const { load, requests, answers } = manualLoad()

@@ -3,6 +3,8 @@ import type { BrokerCapabilities } from 'webmq-server/ports'
 import { eventually } from '../transport/eventually.js'
 import { type BrokerHarness, deliveredUpTo, type RunningNode, text } from './harness.js'
 
+/** Asking an operator's tool what is left may take seconds each time. */
+const RESIDUE_TIMEOUT_MS = 40_000
 const MESSAGES_PER_NODE = 500
 const KEYS = ['order.0', 'order.1', 'order.2']
 
@@ -93,7 +95,7 @@ export function nodeTests(harness: () => BrokerHarness, expected: BrokerCapabili
       for (const node of nodes) for (const pattern of ['a', 'b.*', 'c.#']) await node.bind(pattern)
       if (system.residue !== undefined) expect(await system.residue()).not.toEqual([])
       await harness().stopNodes()
-      await eventually(async () => expect((await system.residue?.()) ?? []).toEqual([]))
+      await eventually(async () => expect((await system.residue?.()) ?? []).toEqual([]), RESIDUE_TIMEOUT_MS)
     })
 
     it('goes on for the others when a node stops', async () => {
