@@ -15,7 +15,7 @@ const resolve = {
 
 /** One group after the other. Tests with brokers mostly wait: for a broker that is started, a fault, a heartbeat. */
 const WAITING = {
-  maxWorkers: Math.max(5, availableParallelism()),
+  maxWorkers: Math.max(4, availableParallelism()),
   sequence: { groupOrder: 0 },
   // Programs such as rabbitmqctl take seconds when four files share two cores.
   testTimeout: 60_000,
