@@ -2,12 +2,10 @@ import {
   type ClientMessage,
   decodeServerMessage,
   encodeClientMessage,
-  PositionBase,
   type ServerMessage,
   type WirePayload,
 } from 'webmq-client/protocol'
 import type { Rejection } from 'webmq-server/ports'
-import { completeMessage } from './complete-message.js'
 
 /** The transport's side of a {@link FakeClient}. */
 export interface FakeClientLink {
@@ -24,7 +22,6 @@ export interface FakeClosure {
 /** The other end of a connection of a {@link FakeTransport}. */
 export class FakeClient {
   readonly #link: FakeClientLink
-  readonly #positions = new PositionBase()
   readonly #messages: ServerMessage[] = []
   /** All received messages, unparsed. */
   readonly frames: { readonly data: WirePayload; readonly isBinary: boolean }[] = []
@@ -40,7 +37,7 @@ export class FakeClient {
     this.#link = link
   }
 
-  /** All received messages, parsed; positions are in full, as applications see them. */
+  /** All received messages, parsed. */
   get messages(): ServerMessage[] {
     return [...this.#messages]
   }
@@ -48,7 +45,7 @@ export class FakeClient {
   /** Receives a message of the server. */
   take(data: WirePayload, isBinary: boolean): void {
     this.frames.push({ data, isBinary })
-    this.#messages.push(completeMessage(decodeServerMessage(data), this.#positions))
+    this.#messages.push(decodeServerMessage(data))
   }
 
   /** Received messages of one verb. */

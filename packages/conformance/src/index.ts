@@ -9,7 +9,6 @@ export {
   brokerFaultSuite,
 } from './broker-fault-suite.js'
 export { brokerSuite } from './broker-suite.js'
-export { completeMessage } from './complete-message.js'
 export { FakeClient, type FakeClosure } from './fake-client.js'
 export { FakeTransport, type FakeUpgrade } from './fake-transport.js'
 export { eventually } from './transport/eventually.js'

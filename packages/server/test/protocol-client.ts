@@ -1,13 +1,6 @@
 import { once } from 'node:events'
 import { vi } from 'vitest'
-import {
-  type ClientMessage,
-  decodeServerMessage,
-  encodeClientMessage,
-  PositionBase,
-  type ServerMessage,
-} from 'webmq-client/protocol'
-import { completeMessage } from 'webmq-conformance'
+import { type ClientMessage, decodeServerMessage, encodeClientMessage, type ServerMessage } from 'webmq-client/protocol'
 import { type ClientOptions, type RawData, WebSocket } from 'ws'
 
 /** How a {@link ProtocolClient} connects. */
@@ -19,18 +12,16 @@ export interface ConnectOptions extends ClientOptions {
 /** Speaks the protocol message by message, over a real socket. */
 export class ProtocolClient {
   readonly socket: WebSocket
-  /** Received messages; positions are full, as applications see them. */
+  /** Received messages. */
   readonly messages: ServerMessage[] = []
   closure: { readonly code: number; readonly reason: string } | undefined
   #nextId = 1
 
   private constructor(socket: WebSocket) {
     this.socket = socket
-    const positions = new PositionBase()
     socket.on('message', (data: RawData, isBinary: boolean) => {
       const bytes = data as Buffer
-      const message = decodeServerMessage(isBinary ? new Uint8Array(bytes) : bytes.toString())
-      this.messages.push(completeMessage(message, positions))
+      this.messages.push(decodeServerMessage(isBinary ? new Uint8Array(bytes) : bytes.toString()))
     })
     socket.on('close', (code, reason) => {
       this.closure = { code, reason: reason.toString() }

@@ -127,8 +127,7 @@ export class Listens {
   }
 
   /** Passes a message to each handler of each matching pattern, once. Cost for a known key: O(handlers). */
-  deliver({ key, payload: wirePayload, position: wirePosition, replayed }: From<'message'>): void {
-    const text = this.#replays.complete(wirePosition)
+  deliver({ key, payload: wirePayload, position: text, replayed }: From<'message'>): void {
     const position = parsePosition(text)
     const handOver = (targets: readonly ReplayTarget[]) => {
       if (targets.length === 0) return

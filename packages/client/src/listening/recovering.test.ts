@@ -46,7 +46,7 @@ describe('after a reconnect', () => {
     ])
   })
 
-  it('gives messages full positions, also when the log starts anew meanwhile [P-8.8]', async () => {
+  it('gives messages positions, also when the log starts anew meanwhile [P-8.1]', async () => {
     const { client, server } = createTestClient()
     const positions: unknown[] = []
     await client.listen('a', (_payload, { position }) => positions.push(position)).ready

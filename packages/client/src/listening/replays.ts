@@ -1,4 +1,4 @@
-import { PositionBase, type ServerMessage } from '../protocol/index.js'
+import type { ServerMessage } from '../protocol/index.js'
 import type { Message } from '../types.js'
 import type { ParsedPosition } from './position.js'
 
@@ -14,25 +14,18 @@ interface Replay {
   done(): void
 }
 
-/** Assigns replayed messages to their requests, and completes relative positions. Starts anew with each connection. */
+/** Assigns replayed messages to their requests. Starts anew with each connection. */
 export class Replays {
-  readonly #positions = new PositionBase()
   #replay: Replay | undefined
 
   /** The messages that follow this answer go to these targets; `done` is called after the last. */
   expect(
-    { position, replayed = 0 }: Extract<ServerMessage, { verb: 'ok' }>,
+    { replayed = 0 }: Extract<ServerMessage, { verb: 'ok' }>,
     targets: readonly ReplayTarget[],
     done: () => void,
   ): void {
-    this.#positions.note(position)
     if (replayed > 0) this.#replay = { targets, left: replayed, done }
     else done()
-  }
-
-  /** The full position of a message [P-8.8]. */
-  complete(position: string | undefined): string | undefined {
-    return this.#positions.complete(position)
   }
 
   /** Passes a message to its targets. Drops it if the answer came after its request had timed out. */
@@ -49,6 +42,5 @@ export class Replays {
   /** The connection is lost. */
   clear(): void {
     this.#replay = undefined
-    this.#positions.clear()
   }
 }

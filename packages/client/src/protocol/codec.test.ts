@@ -8,6 +8,7 @@ import { encodeMessageFrame } from './encode-message.js'
 import { WebMQError } from './errors.js'
 import { isKey, isPattern } from './keys.js'
 import type { ClientMessage } from './messages.js'
+import { formatOffset } from './offset.js'
 
 const encoder = new TextEncoder()
 
@@ -143,10 +144,7 @@ describe('codec', () => {
     fc.assert(
       fc.property(
         key,
-        fc.option(
-          position.filter((text) => text !== '-'),
-          { nil: undefined },
-        ),
+        fc.option(fc.record({ epoch: position, offset: fc.maxSafeNat() }), { nil: undefined }),
         fc.boolean(),
         payload,
         (...args) => {
@@ -154,7 +152,7 @@ describe('codec', () => {
           expect(decodeServerMessage(encodeMessageFrame(...args))).toEqual({
             verb: 'message',
             key: frameKey,
-            ...(framePosition === undefined ? {} : { position: framePosition }),
+            ...(framePosition && { position: `${framePosition.epoch}:${formatOffset(framePosition.offset)}` }),
             replayed,
             payload: bytes,
           })

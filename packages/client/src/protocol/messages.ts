@@ -131,7 +131,7 @@ export type ServerMessage =
   | {
       readonly verb: 'message'
       readonly key: string
-      /** As on the wire: full or, without a `:`, relative to the connection's last epoch [P-8.8]. */
+      /** Absent if the message is not in a log [P-6.3]. */
       readonly position?: string
       readonly replayed: boolean
       readonly payload: WirePayload
@@ -148,7 +148,7 @@ export type ServerMessage =
   | { readonly verb: 'expiring'; readonly inMs: number }
   | {
       readonly verb: 'pong'
-      /** Everything live up to this position that the connection listens to was sent before [P-9.7]. Always full. */
+      /** Everything live up to this position that the connection listens to was sent before [P-9.7]. */
       readonly position?: string
     }
   | { readonly verb: 'bye'; readonly code: number; readonly retryAfterMs?: number }

@@ -5,7 +5,6 @@ import {
   type ErrorCode,
   encodeMessageFrame,
   encodeServerMessage,
-  formatOffset,
   matches,
   type TextServerMessage,
   WebMQError,
@@ -46,8 +45,6 @@ export class TestSession implements ServerSide, TestWatcher {
   #isAuthenticated: boolean
   #userId: string | undefined
   #isMute = false
-  /** Epoch of the last full position on the connection: positions of the same epoch are relative [P-8.8]. */
-  #epoch: string | undefined
 
   constructor(context: TestSessionContext, socket: ServerEnd) {
     this.#context = context
@@ -212,7 +209,6 @@ export class TestSession implements ServerSide, TestWatcher {
   }
 
   #replay(id: string, { messages, position, more, gap }: Replayed, options: { readonly recovered?: true } = {}): void {
-    if (position !== undefined) this.#epoch = this.#context.log.epoch
     this.send({
       verb: 'ok',
       id,
@@ -226,19 +222,14 @@ export class TestSession implements ServerSide, TestWatcher {
   }
 
   #send({ key, payload, offset }: SentMessage, replayed: boolean): void {
-    const position = offset === undefined ? undefined : this.#positionOf(offset)
-    if (typeof payload === 'string')
-      this.send({ verb: 'message', key, replayed, payload, ...(position !== undefined && { position }) })
-    else this.#socket.send(encodeMessageFrame(key, position, replayed, payload))
-  }
-
-  #positionOf(offset: number): string | undefined {
     const { log } = this.#context
-    const position = log.position(offset)
-    if (position === undefined) return undefined
-    const isRelative = log.epoch === this.#epoch
-    this.#epoch = log.epoch
-    return isRelative ? formatOffset(offset) : position
+    const text = offset === undefined ? undefined : log.position(offset)
+    if (typeof payload === 'string') {
+      this.send({ verb: 'message', key, replayed, payload, ...positionOption(text) })
+      return
+    }
+    const position = offset === undefined || text === undefined ? undefined : { epoch: log.epoch, offset }
+    this.#socket.send(encodeMessageFrame(key, position, replayed, payload))
   }
 
   #refuse(

@@ -27,7 +27,6 @@ import type { Transport, TransportSink } from '../ports/transport.js'
 import { Presence } from '../presence/index.js'
 import { LiveBuffers } from '../replay/live-buffers.js'
 import { ReplaySender } from '../replay/sender.js'
-import { WirePositions } from '../replay/wire-positions.js'
 import { Delivery } from '../routing/delivery.js'
 import { Interest } from '../routing/interest.js'
 import { Dispatcher } from '../session/dispatcher.js'
@@ -75,14 +74,13 @@ export class ServerNode {
     const { options, transport, broker, verifier, logger, name, events } = parts
     this.#givenUp.promise.catch(() => undefined)
     const liveBuffers = new LiveBuffers()
-    const positions = new WirePositions()
     this.#localListeners = new LocalListeners(logger)
     this.#interest = new Interest(this.#router, broker, (err) =>
       logger.error({ err }, 'a pattern could not be unbound'),
     )
     this.#deadlines = new Deadlines({ onError: (err) => logger.error({ err }, 'a deadline failed') })
     const [router, localListeners] = [this.#router, this.#localListeners]
-    this.#delivery = new Delivery({ router, transport, liveBuffers, localListeners, positions })
+    this.#delivery = new Delivery({ router, transport, liveBuffers, localListeners })
     const address = typeof options.broker === 'string' ? options.broker : undefined
     this.#hideSecrets = address === undefined ? (text) => text : secretHider(address)
     this.#watch = new BrokerWatch({
@@ -130,8 +128,6 @@ export class ServerNode {
         broker,
         replays: new ReplaySender({
           transport,
-          broker,
-          positions,
           deadlines: this.#deadlines,
           maxReplayBytes,
           now: Date.now,

@@ -2,7 +2,6 @@ import { describe, expect, it } from 'vitest'
 import type { Position } from '../ports/broker.js'
 import type { ConnectionId } from '../ports/transport.js'
 import { ReplaySender } from './sender.js'
-import { WirePositions } from './wire-positions.js'
 
 const MESSAGE_BYTES = 1_000
 const CONNECTION = 1 as ConnectionId
@@ -16,8 +15,6 @@ function createSender() {
     transport: {
       send: (connection, data) => void sent.push(`${connection} ${Buffer.from(data as Uint8Array).toString()}`),
     },
-    broker: { capabilities: { history: true } as never },
-    positions: new WirePositions(),
     deadlines: { set: (atMs, fire) => ({ atMs, fire, index: waits.push(fire) }) },
     maxReplayBytes: MESSAGE_BYTES * 1.5,
     now: () => 0,

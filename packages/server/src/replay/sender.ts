@@ -1,17 +1,15 @@
 import { encodeMessageFrame, encodeServerMessage } from 'webmq-client/protocol'
 import type { Deadlines } from '../deadlines.js'
-import type { Broker, InboundMessage } from '../ports/broker.js'
+import type { InboundMessage } from '../ports/broker.js'
+import { formatPosition } from '../ports/position.js'
 import type { ConnectionId, Transport } from '../ports/transport.js'
 import { ReplayAllowance } from './allowance.js'
 import { ReplayPacer } from './pacer.js'
 import { isRangeAsked, limitNewest, limitReplay, type RangeOptions, type Replay } from './replay.js'
-import type { WirePositions } from './wire-positions.js'
 
 /** What a {@link ReplaySender} works with. */
 export interface ReplaySenderContext {
   readonly transport: Pick<Transport, 'send'>
-  readonly broker: Pick<Broker, 'capabilities'>
-  readonly positions: WirePositions
   readonly deadlines: Pick<Deadlines, 'set'>
   /** Replayed bytes that a connection may get at once, and again per second. */
   readonly maxReplayBytes: number
@@ -73,14 +71,13 @@ export class ReplaySender {
     const { messages, position, gap, hasMore } = limit(replay, (byteCount, isForced) =>
       this.#allowanceOf(connection).take(byteCount, this.#context.now(), isForced),
     )
-    const given = this.#give(position)
-    const next = hasMore ? given.position : undefined
-    const page = next === undefined ? undefined : pageOf(request.pattern, next)
+    const text = position === undefined ? undefined : formatPosition(position)
+    const page = hasMore && text !== undefined ? pageOf(request.pattern, text) : undefined
     this.#allowances.get(connection)?.endPage(page, this.#context.now())
     const ok = encodeServerMessage({
       verb: 'ok',
       id: request.id,
-      ...given,
+      ...(text === undefined ? undefined : { position: text }),
       ...(isRecovered ? { recovered: true } : undefined),
       ...(gap === undefined ? undefined : { gap }),
       ...(isRangeAsked(request) ? { replayed: messages.length } : undefined),
@@ -105,17 +102,9 @@ export class ReplaySender {
     return allowance
   }
 
-  #give(position: Replay['position']): { readonly position?: string } {
-    const { positions, broker } = this.#context
-    if (position !== undefined) return { position: positions.give(position) }
-    if (broker.capabilities.history) positions.giveNone()
-    return {}
-  }
-
   #sendMessage(connection: ConnectionId, { key, position, payload, isBinary }: InboundMessage): void {
-    const { positions, transport } = this.#context
     this.#pacer.sent()
-    transport.send(connection, encodeMessageFrame(key, positions.of(position), true, payload), isBinary)
+    this.#context.transport.send(connection, encodeMessageFrame(key, position, true, payload), isBinary)
   }
 }
 

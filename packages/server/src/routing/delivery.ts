@@ -4,7 +4,6 @@ import type { Route, Router } from '../patterns/router.js'
 import type { InboundMessage } from '../ports/broker.js'
 import type { ConnectionId, Transport } from '../ports/transport.js'
 import type { LiveBuffers } from '../replay/live-buffers.js'
-import type { WirePositions } from '../replay/wire-positions.js'
 import { GapAnnouncer } from './gap-announcer.js'
 
 /** What a {@link Delivery} works with. */
@@ -13,7 +12,6 @@ export interface DeliveryContext {
   readonly transport: Pick<Transport, 'multicast'>
   readonly liveBuffers: LiveBuffers
   readonly localListeners: LocalListeners
-  readonly positions: WirePositions
 }
 
 /** Sends the messages of the broker to their listeners on this node. */
@@ -50,13 +48,13 @@ export class Delivery {
    * @returns Whether anyone on this node listens, or has asked to.
    */
   deliver(message: InboundMessage): boolean {
-    const { router, transport, liveBuffers, localListeners, positions } = this.#context
+    const { router, transport, liveBuffers, localListeners } = this.#context
     liveBuffers.deliver(message)
     const groups = router.match(message.key)
     if (groups.length === 0) return false
     this.#gaps.beforeMessage(groups)
     this.#routedCount++
-    const frame = this.#frame.fill(message.key, positions.of(message.position), false, message.payload)
+    const frame = this.#frame.fill(message.key, message.position, false, message.payload)
     transport.multicast(groups, frame, message.isBinary, message.publisher as ConnectionId | undefined)
     localListeners.deliver(groups, message)
     return true

@@ -37,22 +37,18 @@ pub(super) struct Answer<'a> {
     pub(super) has_gap: bool,
 }
 
-/// A position [P-8.1], which may be relative [P-8.8].
+/// A position [P-8.1].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Place<'a> {
-    pub(super) epoch: Option<&'a [u8]>,
+    pub(super) epoch: &'a [u8],
     pub(super) offset: u64,
 }
 
 impl<'a> Place<'a> {
     fn parse(text: &'a [u8]) -> Option<Self> {
-        let colon = text.iter().rposition(|byte| *byte == b':');
-        let (epoch, digits) = match colon {
-            Some(at) => (Some(&text[..at]), &text[at + 1..]),
-            None => (None, text),
-        };
-        let offset = u64::from_str_radix(std::str::from_utf8(digits).ok()?, 36).ok()?;
-        Some(Self { epoch, offset })
+        let colon = text.iter().rposition(|byte| *byte == b':')?;
+        let offset = u64::from_str_radix(std::str::from_utf8(&text[colon + 1..]).ok()?, 36).ok()?;
+        Some(Self { epoch: &text[..colon], offset })
     }
 }
 
@@ -72,7 +68,10 @@ impl<'a> Incoming<'a> {
         let mut fields = line.split(|byte| *byte == b' ');
         match fields.next()? {
             b"message" => {
-                let place = Place::parse(fields.nth(1)?);
+                let place = match fields.nth(1)? {
+                    b"-" => None,
+                    position => Some(Place::parse(position)?),
+                };
                 let is_replay = fields.any(|option| option == b"replay");
                 let (sent_us, rest) = number_after(TS, body)?;
                 let (number, _) = number_after(CONTENT, rest)?;
@@ -119,23 +118,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_are_read_with_full_relative_and_no_position() {
+    fn messages_are_read_with_and_without_position() {
         let body = payload(1_234_567_890, 77, 3);
         let place = |text: &str| match Incoming::parse(format!("message bench.1 {text}\n{body}").as_bytes()) {
             Some(Incoming::Message { place, is_replay, sent_us: 1_234_567_890, number: 77 }) => {
-                (place.map(|place| (place.epoch.map(<[u8]>::to_vec), place.offset)), is_replay)
+                (place.map(|place| (place.epoch.to_vec(), place.offset)), is_replay)
             }
             other => panic!("{other:?}"),
         };
-        assert_eq!(place("m1:a-b:10"), (Some((Some(b"m1:a-b".to_vec()), 36)), false));
-        assert_eq!(place("zz replay"), (Some((None, 1_295)), true));
+        assert_eq!(place("m1:a-b:10"), (Some((b"m1:a-b".to_vec(), 36)), false));
+        assert_eq!(place("e:zz replay"), (Some((b"e".to_vec(), 1_295)), true));
         assert_eq!(place("-"), (None, false));
     }
 
     #[test]
     fn answers_are_read_with_their_options() {
         let parsed = Incoming::parse(b"ok h1 position=e:1 replayed=20 more");
-        let place = Some(Place { epoch: Some(b"e"), offset: 1 });
+        let place = Some(Place { epoch: b"e", offset: 1 });
         let answer = Answer { id: b"h1", place, position: b"e:1", replayed_count: 20, has_more: true, has_gap: false };
         assert_eq!(parsed, Some(Incoming::Ok(answer)));
         assert!(matches!(Incoming::parse(b"ok 1 gap=limit"), Some(Incoming::Ok(Answer { has_gap: true, .. }))));
@@ -149,6 +148,7 @@ mod tests {
     fn what_is_not_of_a_user_is_nothing() {
         assert_eq!(Incoming::parse(b"message bench.1 -\n{\"ts\":x}"), None);
         assert_eq!(Incoming::parse(b"message bench.1"), None);
+        assert_eq!(Incoming::parse(format!("message bench.1 zz\n{}", payload(1, 2, 3)).as_bytes()), None);
         assert_eq!(Incoming::parse(b"ok"), None);
     }
 }

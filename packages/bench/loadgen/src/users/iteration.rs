@@ -112,7 +112,7 @@ impl Crowd {
             channel: self.plan.channel_of(user.number()),
             since_us: now_us,
             until_us: None,
-            epoch: answer.place.and_then(|place| place.epoch).unwrap_or_default().to_vec(),
+            epoch: answer.place.map(|place| place.epoch).unwrap_or_default().to_vec(),
             history: None,
             live: Vec::new(),
         };
@@ -174,7 +174,7 @@ impl Crowd {
     ) {
         let state = &mut self.users[user.index()];
         let Some(session) = state.session.as_mut().filter(|_| state.phase != Phase::Leaving) else { return };
-        if let Some(epoch) = place.and_then(|place| place.epoch)
+        if let Some(epoch) = place.map(|place| place.epoch)
             && epoch != session.epoch
         {
             self.metrics.counts.epoch_changes += 1;

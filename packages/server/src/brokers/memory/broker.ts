@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto'
 import { WebMQError } from 'webmq-client/protocol'
 import type {
   Accepted,
@@ -14,6 +13,7 @@ import type {
 import type { HistoryOptions } from '../../ports/history-rules.js'
 import { accepted, inbound } from '../../ports/messages.js'
 import { DedupeWindow } from '../dedupe/window.js'
+import { newEpoch } from '../log/epoch.js'
 import { HistoryLog, hasHistory } from '../log/history-log.js'
 
 /** Options of a {@link MemoryBroker}. */
@@ -37,9 +37,6 @@ const NOTHING_ELSEWHERE: BrokerStats = {
   pendingBytes: 0,
   lostCount: 0,
 }
-
-/** 48 random bits: after a restart an old position is recognised, save one in 2.8e14. */
-const EPOCH_BYTES = 6
 
 /** The embedded broker: one node, nothing to install, nothing kept after the process. Answers synchronously. */
 export class MemoryBroker implements Broker {
@@ -70,7 +67,7 @@ export class MemoryBroker implements Broker {
 
   start(sink: BrokerSink): Promise<void> {
     this.#sink = sink
-    this.#log.restart(randomBytes(EPOCH_BYTES).toString('base64url'))
+    this.#log.restart(newEpoch())
     this.#dedupe = this.#createDedupe()
     sink.status('up')
     return Promise.resolve()

@@ -15,6 +15,7 @@ import type { HistoryOptions } from '../../ports/history-rules.js'
 import { accepted, inbound } from '../../ports/messages.js'
 import { PublishIds } from '../dedupe/publish-ids.js'
 import { DedupeWindow } from '../dedupe/window.js'
+import { newEpoch } from '../log/epoch.js'
 import { HistoryLog, hasHistory } from '../log/history-log.js'
 import { ACCEPTED } from './ack-group.js'
 import type { MeshAddress } from './dialer.js'
@@ -138,7 +139,7 @@ export class MeshBroker implements Broker {
     this.#stopping = undefined
     this.#knownIds = this.#createKnownIds()
     const nodeId = randomBytes(NODE_ID_CHARS / 2).toString('hex')
-    this.#log.restart(nodeId)
+    this.#log.restart(newEpoch())
     const node = new MeshNode({
       nodeId,
       rulesHash: rulesHashOf(options),

@@ -1,6 +1,7 @@
 import type { JetStreamManager, StreamConfig, StreamInfo } from '@nats-io/jetstream'
 import { WebMQError } from 'webmq-client/protocol'
 import type { HistoryRules } from '../../ports/history-rules.js'
+import { epochOfText } from '../log/epoch.js'
 import { explained, JETSTREAM_REASONS, type RequestContext, reasonOf } from './jetstream-errors.js'
 import { disjointSubjects } from './stream-subjects.js'
 import { type NatsSubjects, subscriptionPatternsOf } from './subjects.js'
@@ -198,7 +199,7 @@ function epochOf(created: string, generation: number): string {
   const ms = Date.parse(`${seconds}Z`)
   if (Number.isNaN(ms)) throw new Error(`JetStream says that the stream was created at ${JSON.stringify(created)}`)
   const nanoseconds = BigInt(ms) * BigInt(NS_PER_MS) + BigInt(fraction.padEnd(9, '0'))
-  return nanoseconds.toString(36) + (generation === 0 ? '' : `.${generation}`)
+  return epochOfText(String(nanoseconds)) + (generation === 0 ? '' : `.${generation}`)
 }
 
 function generationOf({ description }: StreamConfig): number {

@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto'
 import type { ConsumeMessage, Options } from 'amqplib'
 
 /**
@@ -18,7 +17,6 @@ export interface EpochRecord {
   readonly denies?: string | undefined
 }
 
-const EPOCH_BYTES = 8
 const TYPE = 'webmq-mark'
 
 /** Properties of the message that carries a record. */
@@ -26,11 +24,6 @@ export const EPOCH_RECORD_PROPERTIES: Options.Publish = {
   type: TYPE,
   contentType: 'application/json',
   persistent: true,
-}
-
-/** Names a new epoch: 16 characters of `[0-9a-f]`. */
-export function newEpoch(): string {
-  return randomBytes(EPOCH_BYTES).toString('hex')
 }
 
 export function encodeEpochRecord(record: EpochRecord): Buffer {
@@ -61,5 +54,5 @@ function isEpochRecord(value: unknown): value is EpochRecord {
 }
 
 function isEpoch(value: unknown): boolean {
-  return typeof value === 'string' && /^[\da-f]{16}$/.test(value)
+  return typeof value === 'string' && /^[\w-]{6,16}$/.test(value)
 }

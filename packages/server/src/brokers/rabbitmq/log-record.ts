@@ -42,6 +42,6 @@ export function recordOf(message: ConsumeMessage): LogRecord | undefined {
 }
 
 function decodeLogHeader(value: unknown): { readonly epoch: string; readonly timeMs: number } | undefined {
-  const [, epoch, timeMs] = typeof value === 'string' ? (/^([\da-f]{16})\.(\d{13})$/.exec(value) ?? []) : []
+  const [, epoch, timeMs] = typeof value === 'string' ? (/^([\w-]{6,16})\.(\d{13})$/.exec(value) ?? []) : []
   return epoch === undefined ? undefined : { epoch, timeMs: Number(timeMs) }
 }

