@@ -82,6 +82,15 @@ export interface SessionLimits {
   readonly maxPayloadBytes: number
   readonly maxKeyBytes: number
   readonly maxListensPerConnection: number
+  /**
+   * Publishes of this connection may wait for the broker up to this size in bytes; each counts its payload and 256 bytes
+   * [P-7.8].
+   */
+  readonly maxPendingPublishBytes: number
+  /** Time for which the server remembers message ids; 0: it ignores them [P-7.4]. */
+  readonly dedupeWindowMs: number
+  /** Message ids that the server remembers at most; 0: it ignores them [P-7.4]. */
+  readonly dedupeMaxIds: number
 }
 
 /** The JSON of `welcome`. */

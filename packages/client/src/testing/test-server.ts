@@ -26,6 +26,15 @@ export interface DropOptions {
   readonly retryAfterMs?: number
 }
 
+const LIMITS: SessionLimits = {
+  maxPayloadBytes: 262_144,
+  maxKeyBytes: 255,
+  maxListensPerConnection: 128,
+  maxPendingPublishBytes: 8_388_608,
+  dedupeWindowMs: 120_000,
+  dedupeMaxIds: 100_000,
+}
+
 type Decision = 'handle-unanswered' | 'ignore' | ErrorCode
 
 /**
@@ -81,7 +90,7 @@ export class TestServer {
         node: 'test',
         version: '0.0.0',
         heartbeatMs,
-        limits: { maxPayloadBytes: 262_144, maxKeyBytes: 255, maxListensPerConnection: 128, ...limits },
+        limits: { ...LIMITS, ...limits },
       })
       return session
     })

@@ -20,6 +20,8 @@ export interface GatewayContext extends UpgradePolicy {
   readonly node: string
   readonly version: string
   readonly heartbeatMs: number
+  /** How long and how many message ids are remembered, for `welcome`. */
+  readonly dedupe: Pick<Welcome['limits'], 'dedupeWindowMs' | 'dedupeMaxIds'>
   /** While draining: the time after which a refused client may try again. */
   readonly drainRetryAfterMs: () => number | undefined
 }
@@ -148,8 +150,14 @@ export class Gateway implements TransportSink {
   /** The `welcome` text that all sessions share, up to the session id. */
   #welcomeUpToSession(auth: Welcome['auth']): string {
     const { services, node, version, heartbeatMs } = this.#context
-    const { maxPayloadBytes, maxListensPerConnection } = services.limits
-    const limits = { maxPayloadBytes, maxKeyBytes: MAX_KEY_BYTES, maxListensPerConnection }
+    const { maxPayloadBytes, maxListensPerConnection, maxPendingPublishBytes } = services.limits
+    const limits = {
+      maxPayloadBytes,
+      maxKeyBytes: MAX_KEY_BYTES,
+      maxListensPerConnection,
+      maxPendingPublishBytes,
+      ...this.#context.dedupe,
+    }
     const shared = { protocol: 'webmq.v1', auth, node, version, heartbeatMs, limits } as const
     return encodeServerMessage({ verb: 'welcome', ...shared, session: '' }).slice(0, -'"}'.length)
   }

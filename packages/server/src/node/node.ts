@@ -122,6 +122,7 @@ export class ServerNode {
       node: name,
       version: VERSION,
       heartbeatMs: options.pingIntervalMs,
+      dedupe: { dedupeWindowMs: options.dedupeWindowMs, dedupeMaxIds: options.dedupeMaxIds },
       drainRetryAfterMs: () => this.#drainRetryAfterMs,
       services: {
         transport,
@@ -142,8 +143,8 @@ export class ServerNode {
         limits: {
           maxPayloadBytes,
           maxListensPerConnection,
-          maxPendingBytes: Math.max(
-            options.brokerMaxPendingBytes * PENDING_SHARE,
+          maxPendingPublishBytes: Math.max(
+            Math.floor(options.brokerMaxPendingBytes * PENDING_SHARE),
             maxPayloadBytes + MESSAGE_OVERHEAD_BYTES,
           ),
           authTimeoutMs,

@@ -11,7 +11,8 @@ afterEach(() => {
 
 describe('a connection', () => {
   it('is welcomed with what it may do', async () => {
-    const fake = await FakeServer.start({ maxPayloadBytes: 1_000, maxListensPerConnection: 7, pingIntervalMs: 12_000 })
+    const limits = { maxPayloadBytes: 1_000, maxListensPerConnection: 7, dedupeWindowMs: 5_000, dedupeMaxIds: 9 }
+    const fake = await FakeServer.start({ ...limits, brokerMaxPendingBytes: 80_001, pingIntervalMs: 12_000 })
     const client = await fake.connect()
     expect(client.messages).toEqual([
       {
@@ -22,7 +23,7 @@ describe('a connection', () => {
         node: expect.stringMatching(/^[0-9a-f]{12}$/),
         version: expect.stringMatching(/^\d+\.\d+\.\d+/),
         heartbeatMs: 12_000,
-        limits: { maxPayloadBytes: 1_000, maxKeyBytes: 255, maxListensPerConnection: 7 },
+        limits: { ...limits, maxKeyBytes: 255, maxPendingPublishBytes: 10_000 },
       },
     ])
   })

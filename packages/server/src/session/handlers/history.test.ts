@@ -44,6 +44,48 @@ describe('history', () => {
     expect((await ask({ reverse: true, since: positions[1] })).texts).toEqual(['d', 'c'])
   })
 
+  it('says more after a limit that was served in full while the log goes on; the next page may be empty [P-6.11]', async () => {
+    const { fake, ask, positions } = await start({}, 'a', 'b')
+    await fake.server.publish('other', '1')
+    const first = await ask({ since: positions[0], limit: 1 })
+    expect(first).toMatchObject({ ok: { position: positions[1], more: true }, texts: ['b'] })
+    const second = await ask({ since: first.ok?.position, limit: 1 })
+    expect(second.texts).toEqual([])
+    expect(second.ok).not.toHaveProperty('more')
+  })
+
+  it('continues the last N up to the end of the log of that moment, beyond N [P-6.11]', async () => {
+    const { fake, ask } = await start({}, ...Array.from({ length: 800 }, (_, index) => `${index}`))
+    const first = await ask({ last: 600 })
+    expect([first.texts[0], first.texts.length, first.ok?.more]).toEqual(['200', 500, true])
+    await fake.server.publish('k', 'later')
+    const second = await ask({ since: first.ok?.position })
+    expect([second.texts[0], second.texts.at(-1), second.texts.length]).toEqual(['700', 'later', 101])
+    expect(second.ok).not.toHaveProperty('more')
+  })
+
+  it('says more when reverse leaves older messages out, and names the end of the log [P-6.11]', async () => {
+    const { fake, ask } = await start({}, ...Array.from({ length: 800 }, (_, index) => `${index}`))
+    const position = (await fake.server.publish('other', '1')).position
+    const all = await ask({ reverse: true, last: 600 })
+    expect([all.texts[0], all.texts.length, all.ok?.more, all.ok?.position]).toEqual(['799', 500, true, position])
+    const page = await ask({ reverse: true, last: 500 })
+    expect([page.texts[0], page.texts.length, page.ok?.position]).toEqual(['799', 500, position])
+    expect(page.ok).not.toHaveProperty('more')
+  })
+
+  it('gives the newest first also when they lie behind more messages than one read looks at [P-6.11]', async () => {
+    // Symptom: the oldest of the last N, newest first. Cause: a read looks at 50,000 messages, then stops.
+    const history = ['#=1000000']
+    const { fake, ask, positions } = await start({ history, historyMaxMessages: 200_000 }, 'old')
+    await fake.server.publishBatch(Array.from({ length: 60_000 }, () => ({ key: 'other', payload: 0 })))
+    await fake.server.publish('k', 'new')
+    const { ok, texts } = await ask({ reverse: true, last: 2 })
+    expect(texts).toEqual(['new', 'old'])
+    expect(ok?.position).not.toBe(positions[0])
+    expect(ok).not.toHaveProperty('more')
+  })
+
   it('gives what was logged within a time', async () => {
     const { ask } = await start({}, 'a', 'b')
     expect((await ask({ rewindMs: 60_000 })).texts).toEqual(['a', 'b'])

@@ -1,8 +1,9 @@
 import { WebMQError } from 'webmq-client/protocol'
 import type { Broker } from '../../ports/broker.js'
-import { andThen } from '../../ports/maybe-promise.js'
+import { andThen, type MaybePromise } from '../../ports/maybe-promise.js'
+import { formatPosition } from '../../ports/position.js'
 import type { ConnectionId } from '../../ports/transport.js'
-import { MAX_PAGE_MESSAGES, type RangeOptions, readLog } from '../../replay/replay.js'
+import { MAX_PAGE_MESSAGES, type RangeOptions, type Replay, readLog } from '../../replay/replay.js'
 import type { ReplaySender } from '../../replay/sender.js'
 import type { Handler, HandlerContext, MessageOf } from './handler.js'
 
@@ -25,14 +26,43 @@ export const history: Handler<'history', HistoryContext> = (context, message) =>
   if (!context.mayListen(key)) throw new WebMQError('E_FORBIDDEN', { detail: `listen ${key}` })
   const request = { id, pattern: key, ...rangeOf(message) }
   return andThen(replays.turn(connection, request), () =>
-    andThen(readLog(broker, request, key), (page) => {
-      if (!context.isClosed) replays.send(connection, request, page, { isNewestFirst: message.reverse === true })
+    andThen(readLog(broker, request, key), (first) => {
+      const page = message.reverse === true ? readNewest(context, message, first) : first
+      return andThen(page, (page) => {
+        if (!context.isClosed) replays.send(connection, request, page, { isNewestFirst: message.reverse === true })
+      })
     }),
   )
 }
 
-function rangeOf({ since, rewindMs, last, limit, reverse }: MessageOf<'history'>): RangeOptions {
-  if (reverse === true) return { since, rewindMs, last: Math.min(last ?? limit ?? DEFAULT_LAST, MAX_PAGE_MESSAGES) }
+/** Reads on to the end of the log, because `reverse` cannot be continued [P-6.11]. `hasMore`: older ones are left out. */
+function readNewest(context: HistoryContext, message: MessageOf<'history'>, page: Replay): MaybePromise<Replay> {
+  const { messages, position, gap, hasMore } = page
+  if (hasMore && position !== undefined) {
+    const rest = readLog(context.broker, { since: formatPosition(position) }, message.key)
+    return andThen(rest, (rest) => {
+      const reason = gap ?? rest.gap
+      const both = {
+        ...rest,
+        messages: [...messages, ...rest.messages],
+        ...(reason === undefined ? {} : { gap: reason }),
+      }
+      return readNewest(context, message, both)
+    })
+  }
+  const wantedCount = newestCountOf(message)
+  const count = Math.min(wantedCount, MAX_PAGE_MESSAGES)
+  // Whether there are still older ones is not known.
+  return { ...page, messages: messages.slice(-count), hasMore: wantedCount > count && messages.length >= count }
+}
+
+function newestCountOf({ last, limit }: MessageOf<'history'>): number {
+  return last ?? limit ?? DEFAULT_LAST
+}
+
+function rangeOf(message: MessageOf<'history'>): RangeOptions {
+  const { since, rewindMs, last, limit, reverse } = message
+  if (reverse === true) return { since, rewindMs, last: Math.min(newestCountOf(message), MAX_PAGE_MESSAGES) }
   const isOpen = since === undefined && rewindMs === undefined && limit === undefined
   return { since, rewindMs, limit, last: last ?? (isOpen ? DEFAULT_LAST : undefined) }
 }

@@ -153,6 +153,27 @@ describe('listen', () => {
     expect(client.messages).toEqual([])
   })
 
+  it('keeps a live listen live between the pages of a later replay of its pattern [P-6.10]', async () => {
+    const fake = await FakeServer.start()
+    const texts = Array.from({ length: 600 }, (_, index) => `${index}`)
+    const [since = ''] = await publishAll(fake, ...texts)
+    const client = await fake.listener('k.*')
+    client.send({ verb: 'listen', id: 'first', pattern: 'k.*', since })
+    await fake.settled()
+    const [ok] = client.received('ok')
+    expect(ok).toMatchObject({ id: 'first', replayed: 500, more: true })
+    client.clear()
+    await publishAll(fake, 'live')
+    expect(client.received('message').map(({ payload, replayed }) => [payload, replayed])).toEqual([['"live"', false]])
+    client.clear()
+    client.send({ verb: 'listen', id: 'second', pattern: 'k.*', since: ok?.position ?? '' })
+    await fake.settled()
+    expect(client.received('ok')[0]).toMatchObject({ id: 'second', replayed: 100, recovered: true })
+    expect(payloads(client).at(-1)).toBe('"live"')
+    await publishAll(fake, 'later')
+    expect([payloads(client).at(-1), replayed(client).at(-1)]).toEqual(['"later"', false])
+  })
+
   it('refuses more listens than the limit, and takes another once one has ended', async () => {
     const fake = await FakeServer.start({ maxListensPerConnection: 2 })
     const client = await fake.listener('a', 'b')

@@ -65,6 +65,35 @@ describe('publish', () => {
     expect(other.received('message').map(({ payload }) => payload)).toEqual(['1', '2'])
   })
 
+  it('replays a message with noecho to its publisher, too [P-7.5]', async () => {
+    const fake = await FakeServer.start()
+    const publisher = await fake.listener('#')
+    publisher.send({ verb: 'publish', key: 'k', echo: false, payload: '1' })
+    await fake.settled()
+    expect(publisher.received('message')).toEqual([])
+    publisher.send({ verb: 'listen', id: 'again', pattern: '#', last: 1 })
+    publisher.send({ verb: 'history', id: 'h', key: 'k', last: 1 })
+    await fake.settled()
+    expect(publisher.received('message').map(({ payload, replayed }) => [payload, replayed])).toEqual([
+      ['1', true],
+      ['1', true],
+    ])
+  })
+
+  it('writes - for a message that is not in the log beside one that is [P-6.3]', async () => {
+    const fake = await FakeServer.start({ history: ['logged=10'] })
+    const listener = await fake.listener('#')
+    listener.send({ verb: 'publish', id: 'p', key: 'other', echo: true, payload: '1' })
+    listener.send({ verb: 'publish', key: 'logged', echo: true, payload: '2' })
+    await fake.settled()
+    expect(listener.received('ok')).toEqual([{ verb: 'ok', id: 'p' }])
+    const position = await fake.position()
+    expect(listener.frames.flatMap(({ data }) => (String(data).startsWith('message') ? [data] : []))).toEqual([
+      'message other -\n1',
+      `message logged ${position}\n2`,
+    ])
+  })
+
   it('delivers a message id once, from whichever connection the second one comes', async () => {
     const fake = await FakeServer.start()
     const listener = await fake.listener('#')

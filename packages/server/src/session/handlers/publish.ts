@@ -11,8 +11,8 @@ export interface PublishContext extends HandlerContext {
   readonly broker: Pick<Broker, 'publish'>
   readonly limits: {
     readonly maxPayloadBytes: number
-    /** Bytes of one connection that may wait for the broker, so that one connection cannot use up the whole budget. */
-    readonly maxPendingBytes: number
+    /** Bytes of one connection that may wait for the broker [P-7.8], so that none can use up the whole budget. */
+    readonly maxPendingPublishBytes: number
   }
   /** Bytes of this connection that wait for the broker. */
   pendingBytes: number
@@ -31,7 +31,7 @@ export const publish: Handler<'publish', PublishContext> = (context, message, is
   }
   if (!context.mayPublish(key)) throw new WebMQError('E_FORBIDDEN', { detail: `publish ${key}` })
   const byteCount = payload.length + PENDING_OVERHEAD_BYTES
-  if (context.pendingBytes + byteCount > context.limits.maxPendingBytes) {
+  if (context.pendingBytes + byteCount > context.limits.maxPendingPublishBytes) {
     throw new WebMQError('E_BROKER_UNAVAILABLE', { detail: 'too many messages of this connection wait for the broker' })
   }
   const accepted = context.broker.publish(
@@ -51,7 +51,7 @@ export const publish: Handler<'publish', PublishContext> = (context, message, is
   )
 }
 
-/** Memory of a waiting message beside its payload: key, promises, and entries in several lists. */
+/** Memory of a waiting message beside its payload [P-7.8]: key, promises, and entries in several lists. */
 const PENDING_OVERHEAD_BYTES = 256
 
 /** Message ids belong to their user [P-7.3]: guessing an id does not suppress another user's message. */
