@@ -52,7 +52,7 @@ export class Delivery {
     liveBuffers.deliver(message)
     const groups = router.match(message.key)
     if (groups.length === 0) return false
-    this.#gaps.beforeMessage(groups)
+    this.#gaps.beforeMessage(groups, message.position !== undefined)
     this.#routedCount++
     const frame = this.#frame.fill(message.key, message.position, false, message.payload)
     transport.multicast(groups, frame, message.isBinary, message.publisher as ConnectionId | undefined)

@@ -23,7 +23,7 @@ describe('GapAnnouncer', () => {
     await vi.waitFor(() => expect(told).toHaveLength(2_500))
     await turn()
     expect(new Set(told).size).toBe(2_500)
-    announcer.beforeMessage([1, 2_400] as never)
+    announcer.beforeMessage([1, 2_400] as never, false)
     expect(told).toHaveLength(2_500)
   })
 
@@ -32,10 +32,20 @@ describe('GapAnnouncer', () => {
     announcer.announce('broker-lost', () => true)
     const late = routes[2_400]
     if (late === undefined) throw new Error('no route')
-    announcer.beforeMessage([late.group])
+    announcer.beforeMessage([late.group], false)
     expect(told.at(-1)).toBe(`a.2400 ${late.group} broker-lost`)
     await vi.waitFor(() => expect(told).toHaveLength(2_500))
     expect(told.filter((line) => line.startsWith('a.2400 '))).toHaveLength(1)
+  })
+
+  it('tells everyone before a message with a position, which counts for all patterns of a connection [P-8.7]', () => {
+    const { told, routes, announcer } = announcerFor(2_500)
+    announcer.announce('history-expired', () => true)
+    const [first] = routes
+    if (first === undefined) throw new Error('no route')
+    announcer.beforeMessage([first.group], true)
+    expect(new Set(told).size).toBe(2_500)
+    expect(announcer.isTelling).toBe(false)
   })
 
   it('tells nobody who has begun to listen since, under the number of a group that is used again', async () => {
@@ -45,7 +55,7 @@ describe('GapAnnouncer', () => {
     router.remove('a.1401')
     const reused = router.add('new')
     router.add('a.1400')
-    announcer.beforeMessage([reused.group])
+    announcer.beforeMessage([reused.group], false)
     await vi.waitFor(() => expect(told).toHaveLength(1_498))
     await turn()
     expect(told.filter((line) => /^(new|a\.140[01]) /.test(line))).toEqual([])

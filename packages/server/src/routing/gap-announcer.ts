@@ -12,7 +12,10 @@ export interface GapAnnouncerContext {
   readonly tell: (route: Route, reason: GapReason) => void
 }
 
-/** Tells the listeners of every pattern that messages may be missing, over several turns, each before its next message. */
+/**
+ * Tells the listeners of every pattern that messages may be missing, over several turns, each before its next message.
+ * A message with a position ends that: it counts for all patterns of a connection [P-8.7], so all are told before it.
+ */
 export class GapAnnouncer {
   readonly #context: GapAnnouncerContext
   readonly #untold = new Map<GroupId, Route>()
@@ -38,10 +41,13 @@ export class GapAnnouncer {
     this.#tellSome()
   }
 
-  /** Tells these groups now: messages are about to go to them. Cost: one comparison, except in the turns after a gap. */
-  beforeMessage(groups: readonly GroupId[]): void {
+  /**
+   * A message is about to go to these groups. Cost: one comparison, except in the turns after a gap.
+   * @param hasPosition Tells everyone now, not only these groups.
+   */
+  beforeMessage(groups: readonly GroupId[], hasPosition: boolean): void {
     if (this.#untold.size === 0) return
-    for (const group of groups) this.#tell(group)
+    for (const group of hasPosition ? [...this.#untold.keys()] : groups) this.#tell(group)
   }
 
   /** Ends all announcements. */
