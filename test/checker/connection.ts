@@ -1,6 +1,5 @@
 import { WebSocket } from 'ws'
 import type { Answer, ConnectionRecord, NodeAddress, Received, RequestRecord, RunRecord } from './record.js'
-import { RelativePositions } from './relative-positions.js'
 import { Breach, parse, type ServerMessage } from './wire.js'
 
 const HANDSHAKE_TIMEOUT_MS = 2_000
@@ -55,7 +54,6 @@ export class Connection {
   readonly #socket: WebSocket
   readonly #waiting = new Map<string, Waiting>()
   readonly #pings: RequestRecord[] = []
-  readonly #relative = new RelativePositions()
   readonly #watch: NodeJS.Timeout
   #replay: { readonly handlers: AnswerHandlers; readonly answer: Answer; left: number } | undefined
   #lastId = 0
@@ -175,7 +173,7 @@ export class Connection {
         const { key, payload } = message
         const received = {
           key,
-          position: this.#relative.resolve(message.position),
+          position: message.position,
           id: idIn(payload),
           payloadBytes: Buffer.byteLength(payload),
         }
@@ -200,7 +198,6 @@ export class Connection {
 
   #ok(id: string, answer: Answer, isDuplicate: boolean): void {
     const { request, handlers } = this.#take(id)
-    if (request.verb !== 'publish') this.#relative.adopt(answer.position)
     handlers.ok(answer, isDuplicate)
     if (answer.replayed > 0) this.#replay = { handlers, answer, left: answer.replayed }
     else handlers.complete?.(answer)
