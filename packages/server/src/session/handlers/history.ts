@@ -1,8 +1,7 @@
 import { WebMQError } from 'webmq-client/protocol'
 import type { Broker } from '../../ports/broker.js'
-import { andThen } from '../../ports/maybe-promise.js'
 import type { ConnectionId } from '../../ports/transport.js'
-import { MAX_PAGE_MESSAGES, type RangeOptions, readLog } from '../../replay/replay.js'
+import { MAX_PAGE_MESSAGES, type RangeOptions, type Replay, readLog } from '../../replay/replay.js'
 import type { ReplaySender } from '../../replay/sender.js'
 import type { Handler, HandlerContext, MessageOf } from './handler.js'
 
@@ -10,7 +9,7 @@ import type { Handler, HandlerContext, MessageOf } from './handler.js'
 export interface HistoryContext extends HandlerContext {
   readonly connection: ConnectionId
   readonly broker: Pick<Broker, 'capabilities' | 'read' | 'position'>
-  readonly replays: Pick<ReplaySender, 'turn' | 'send'>
+  readonly replays: Pick<ReplaySender, 'read' | 'send'>
   mayListen(key: string): boolean
 }
 
@@ -22,13 +21,20 @@ export const history: Handler<'history', HistoryContext> = (context, message) =>
   const { broker, connection, replays } = context
   const { id, key } = message
   if (!broker.capabilities.history) throw new WebMQError('E_UNSUPPORTED', { detail: 'history' })
+  assertGranted(context, key)
+  const request = { id, ...rangeOf(message) }
+  const answer = { isNewestFirst: message.reverse === true }
+  const send = (page: Replay) => {
+    if (context.isClosed) return
+    // A new token may have come while the request waited.
+    assertGranted(context, key)
+    replays.send(connection, request, page, answer)
+  }
+  return replays.read(connection, () => readLog(broker, request, key), send, answer)
+}
+
+function assertGranted(context: HistoryContext, key: string): void {
   if (!context.mayListen(key)) throw new WebMQError('E_FORBIDDEN', { detail: `listen ${key}` })
-  const request = { id, pattern: key, ...rangeOf(message) }
-  return andThen(replays.turn(connection, request), () =>
-    andThen(readLog(broker, request, key), (page) => {
-      if (!context.isClosed) replays.send(connection, request, page, { isNewestFirst: message.reverse === true })
-    }),
-  )
 }
 
 function rangeOf({ since, rewindMs, last, limit, reverse }: MessageOf<'history'>): RangeOptions {
