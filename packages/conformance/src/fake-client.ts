@@ -11,6 +11,7 @@ import type { Rejection } from 'webmq-server/ports'
 export interface FakeClientLink {
   receive(data: Uint8Array, isBinary: boolean): void
   drop(code: number, reason: string): void
+  readOn(): void
 }
 
 /** How the server closed a connection. */
@@ -32,6 +33,7 @@ export class FakeClient {
   /** Set when the server closed the connection. */
   closure: FakeClosure | undefined
   isOpen = false
+  #isReading = true
 
   constructor(link: FakeClientLink) {
     this.#link = link
@@ -51,6 +53,20 @@ export class FakeClient {
   /** Received messages of one verb. */
   received<V extends ServerMessage['verb']>(verb: V): Extract<ServerMessage, { verb: V }>[] {
     return this.messages.filter((message): message is Extract<ServerMessage, { verb: V }> => message.verb === verb)
+  }
+
+  /** Whether what the server sends leaves its outbox. It is recorded in any case. */
+  get isReading(): boolean {
+    return this.#isReading
+  }
+
+  stopReading(): void {
+    this.#isReading = false
+  }
+
+  readOn(): void {
+    this.#isReading = true
+    this.#link.readOn()
   }
 
   /** Forgets the received messages. */

@@ -5,6 +5,7 @@ import type {
   ConnectionId,
   FrameData,
   GroupId,
+  OutboxLevel,
   Rejection,
   Transport,
   TransportAddress,
@@ -23,6 +24,8 @@ interface FakeConnection {
   readonly client: FakeClient
   readonly groups: Set<GroupId>
   isClosing: boolean
+  /** `notifyDrained` was called and is not answered. */
+  awaitsDrain: boolean
 }
 
 /**
@@ -62,6 +65,7 @@ export class FakeTransport implements Transport {
     const client: FakeClient = new FakeClient({
       receive: (data, isBinary) => this.#receive(upgrade, data, isBinary),
       drop: (code, reason) => this.#drop(upgrade, code, reason),
+      readOn: () => this.#answerDrain(upgrade),
     })
     this.#upgrades.set(upgrade, { client, connection: undefined })
     const header = (name: string) => headers[name]
@@ -74,7 +78,7 @@ export class FakeTransport implements Transport {
     const pending = this.#upgrades.get(upgrade)
     if (pending === undefined || pending.connection !== undefined) return
     const id = this.#nextId++ as ConnectionId
-    const connection = { client: pending.client, groups: new Set<GroupId>(), isClosing: false }
+    const connection = { client: pending.client, groups: new Set<GroupId>(), isClosing: false, awaitsDrain: false }
     pending.connection = connection
     pending.client.subprotocol = subprotocol
     this.#connections.set(id, connection)
@@ -113,6 +117,14 @@ export class FakeTransport implements Transport {
     this.#counts.delivered++
     const bytes = new Uint8Array(copyFrame(data))
     connection.client.take(isBinary ? bytes : new TextDecoder().decode(bytes), isBinary)
+  }
+
+  /** A client that has stopped to read is drained when it reads on; every other one is at once. */
+  notifyDrained(id: ConnectionId, _level: OutboxLevel): void {
+    const connection = this.#connections.get(id)
+    if (connection === undefined) return
+    connection.awaitsDrain = true
+    for (const [upgrade, pending] of this.#upgrades) if (pending.connection === connection) this.#answerDrain(upgrade)
   }
 
   close(id: ConnectionId, code: number, reason: string): void {
@@ -172,6 +184,17 @@ export class FakeTransport implements Transport {
         sink.failed(error instanceof Error ? error : new Error(String(error)))
       }
       data.fill(0)
+    })
+  }
+
+  #answerDrain(upgrade: UpgradeId): void {
+    this.#enqueue((sink) => {
+      const connection = this.#upgrades.get(upgrade)?.connection
+      const id = connection === undefined ? undefined : this.#idOf(connection)
+      if (connection === undefined || id === undefined || !connection.awaitsDrain || !connection.client.isReading)
+        return
+      connection.awaitsDrain = false
+      sink.drained(id)
     })
   }
 

@@ -138,6 +138,41 @@ export function limitTests(create: CreateTransport, traits: TransportTraits): vo
       await harness.expectToServe()
     })
 
+    it('tells when a connection has little or nothing left to read', { timeout: 60_000 }, async () => {
+      const maxOutboxBytes = 16 * 1024 * 1024
+      const harness = await Harness.start(create, { maxOutboxBytes })
+      const { transport, sink } = harness
+      const { client, connection } = await harness.connectRaw()
+      transport.join(connection, group(1))
+      const drainCount = async (count: number) => await eventually(() => expect(sink.drains).toHaveLength(count))
+      sink.calling(() => transport.notifyDrained(connection, 'empty'))
+      await drainCount(1)
+      client.socket.pause()
+      const payload = Buffer.alloc(64 * 1024)
+      // The kernel takes some megabytes before the outbox fills.
+      for (let index = 0; index < 1_000 && transport.stats().outboxBytes < maxOutboxBytes / 2; index++) {
+        transport.send(connection, payload, true)
+        await new Promise((resolve) => setTimeout(resolve, 1))
+      }
+      sink.calling(() => transport.notifyDrained(connection, 'low'))
+      transport.multicast([group(1)], 'later', false)
+      await harness.expectToServe()
+      expect(sink.drains).toHaveLength(1)
+      client.socket.resume()
+      await drainCount(2)
+      expect(transport.stats().outboxBytes).toBeLessThanOrEqual(maxOutboxBytes / 4)
+      sink.calling(() => transport.notifyDrained(connection, 'empty'))
+      await drainCount(3)
+      await eventually(() => expect(transport.stats().outboxBytes).toBe(0))
+      expect(new Set(sink.drains)).toEqual(new Set([connection]))
+      // One for a connection that is gone, or goes, is not answered.
+      client.destroy()
+      transport.notifyDrained(connection, 'empty')
+      await eventually(() => expect(sink.closureOf(connection)).toBeDefined())
+      transport.notifyDrained(connection, 'empty')
+      await harness.expectToServe()
+    })
+
     it('pings a silent peer after `pingIntervalMs`, and keeps it while it answers', async () => {
       const harness = await Harness.start(create, { pingIntervalMs: 60, pingTimeoutMs: 2_000 })
       const { client, connection } = await harness.connect()

@@ -23,6 +23,8 @@ export class RecordingSink implements TransportSink {
   readonly opened = new Map<ConnectionId, UpgradeId>()
   readonly messages: ReceivedMessage[] = []
   readonly closures: ClosedConnection[] = []
+  /** Answers to `notifyDrained`. */
+  readonly drains: ConnectionId[] = []
   readonly failures: Error[] = []
   /** Violations of the port's rules; empty when there are none. */
   readonly violations: string[] = []
@@ -73,6 +75,13 @@ export class RecordingSink implements TransportSink {
     if (!this.isOpen(connection)) this.violations.push(`a message of connection ${connection}, which is not open`)
     this.messages.push({ connection, data: Buffer.from(data), isBinary })
     this.#handlers.message?.(connection, data, isBinary)
+  }
+
+  drained(connection: ConnectionId): void {
+    this.#noteCall('drained')
+    if (!this.isOpen(connection)) this.violations.push(`connection ${connection} was drained, but is not open`)
+    this.drains.push(connection)
+    this.#handlers.drained?.(connection)
   }
 
   closed(connection: ConnectionId, code: number, reason: string): void {

@@ -96,6 +96,10 @@ export class Gateway implements TransportSink {
     if (session !== undefined) this.#context.dispatcher.receive(session, data, isBinary)
   }
 
+  drained(connection: ConnectionId): void {
+    this.#context.services.replays.drained(connection)
+  }
+
   closed(connection: ConnectionId, code: number, reason: string): void {
     const session = this.#context.sessions.remove(connection, code === NORMAL_CLOSURE)
     this.#context.services.logger.debug(

@@ -18,8 +18,9 @@ import type { Logger } from '../logger.js'
 import type { ResolvedOptions } from '../options/options.js'
 import { Router } from '../patterns/router.js'
 import type { Accepted, Broker, OutboundMessage } from '../ports/broker.js'
-import { secretHider, withoutPasswords } from '../ports/broker-address.js'
+import { brokerNameOf, secretHider, withoutPasswords } from '../ports/broker-address.js'
 import { deferred } from '../ports/deferred.js'
+import { historyRulesOf } from '../ports/history-rules.js'
 import { andThen, isPromise, type MaybePromise } from '../ports/maybe-promise.js'
 import { formatPosition } from '../ports/position.js'
 import { isReserved } from '../ports/reserved-keys.js'
@@ -91,8 +92,6 @@ export class ServerNode {
       onChange: (change) => events.emit('broker', change),
     })
     const { maxPayloadBytes, maxOutboxBytes, maxListensPerConnection, authTimeoutMs, handshakeTimeoutMs } = options
-    // Half of the outbox stays free for live messages; the largest message fits in any case.
-    const maxReplayBytes = Math.max(maxOutboxBytes / 2, maxPayloadBytes + MESSAGE_OVERHEAD_BYTES)
     this.#presence = new Presence({
       node: name,
       broker,
@@ -101,7 +100,7 @@ export class ServerNode {
         maxDataBytes: options.presenceMaxDataBytes,
         maxMembersPerKey: options.presenceMaxMembersPerKey,
         // One answer leaves room for live messages, as a replay does.
-        maxKeyBytes: maxReplayBytes,
+        maxKeyBytes: maxOutboxBytes / 2,
         maxKeysPerConnection: options.presenceMaxKeysPerConnection,
         maxMembers: options.presenceMaxMembers,
       },
@@ -127,12 +126,7 @@ export class ServerNode {
       services: {
         transport,
         broker,
-        replays: new ReplaySender({
-          transport,
-          deadlines: this.#deadlines,
-          maxReplayBytes,
-          now: Date.now,
-        }),
+        replays: new ReplaySender({ transport, maxOutboxBytes }),
         delivery: this.#delivery,
         presence: this.#presence,
         verifier,
@@ -149,6 +143,7 @@ export class ServerNode {
           ),
           authTimeoutMs,
         },
+        isLogged: isLoggedBy(broker, options),
         logger,
         now: Date.now,
       },
@@ -310,6 +305,13 @@ export class ServerNode {
     this.#delivery.stop()
     await broker.stop()
   }
+}
+
+/** Whether messages of a key are logged. A broker of the embedder does not tell, so none of its keys count. */
+function isLoggedBy(broker: Broker, options: ResolvedOptions): (key: string) => boolean {
+  if (!broker.capabilities.history || typeof options.broker !== 'string') return () => false
+  const rules = historyRulesOf(options, brokerNameOf(options.broker) === 'memory')
+  return (key) => rules.ruleOf(key) !== undefined
 }
 
 function resultOf({ position, isDuplicate }: Accepted): PublishResult {

@@ -19,6 +19,9 @@ export interface FrameSource {
 /** One message: text as a string, or bytes. */
 export type FrameData = string | Uint8Array | FrameSource
 
+/** Output that waits for one connection: none, or at most a quarter of `maxOutboxBytes`. */
+export type OutboxLevel = 'empty' | 'low'
+
 /** What a transport can do beside the port; each flag is asserted by the conformance suite. */
 export interface TransportCapabilities {
   /** Terminates TLS by itself. */
@@ -127,6 +130,8 @@ export interface TransportSink {
    * @param data Borrowed: valid until the call returns. Text is valid UTF-8.
    */
   message(connection: ConnectionId, data: Uint8Array, isBinary: boolean): void
+  /** The answer to {@link Transport.notifyDrained}. None comes for a connection that closes before. */
+  drained(connection: ConnectionId): void
   /** The connection is gone. Comes exactly once for every `open`, last. `code` is 1006 when no close frame arrived. */
   closed(connection: ConnectionId, code: number, reason: string): void
   /** The transport itself is in trouble (a thread died, the listening socket failed, the sink threw). */
@@ -195,6 +200,11 @@ export interface Transport {
   writable?(): Promise<void> | undefined
   /** Sends one message to one connection. `data` as in `multicast`. */
   send(connection: ConnectionId, data: FrameData, isBinary: boolean): void
+  /**
+   * Calls the sink's `drained` once, when no more output waits for the connection than `level` says. Frames sent before
+   * this call count. While a call is unanswered, the caller MUST NOT make another for the connection.
+   */
+  notifyDrained(connection: ConnectionId, level: OutboxLevel): void
   /** Sends what is queued, then a close frame, and waits for the peer's at most `closeTimeoutMs`. Frames sent later are dropped. */
   close(connection: ConnectionId, code: number, reason: string): void
   stats(): TransportStats

@@ -7,7 +7,7 @@ const MAX_REPLAYS_PER_TURN = 64
 export class ReplayPacer {
   #sentCount = 0
   #replayCount = 0
-  /** In order of arrival; at most one per connection, because later messages of that connection wait too. */
+  /** In order of arrival; at most one per connection, whose other pages wait in its flow. */
   #waiting: (() => void)[] = []
   #isScheduled = false
 

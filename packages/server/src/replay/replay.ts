@@ -53,6 +53,11 @@ export function readLog(
   }))
 }
 
+/** Estimated bytes of the message that a page begins with; 0 without messages. */
+export function firstByteCount({ messages }: Replay, isNewestFirst: boolean): number {
+  return messages.length === 0 ? 0 : byteCountOf(messages.at(isNewestFirst ? -1 : 0))
+}
+
 /** Appends the messages that arrived live while the log was read, so that nothing is missing before the next live message. */
 export function withLive(replay: Replay, buffer: LiveBuffer, isAsked: boolean): Replay {
   const { position, hasMore } = replay

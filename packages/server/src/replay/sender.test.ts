@@ -1,32 +1,40 @@
 import { describe, expect, it } from 'vitest'
 import type { Position } from '../ports/broker.js'
+import { deferred } from '../ports/deferred.js'
 import type { ConnectionId } from '../ports/transport.js'
-import { ReplaySender } from './sender.js'
+import type { Replay } from './replay.js'
+import { type ReplayRequest, ReplaySender } from './sender.js'
 
 const MESSAGE_BYTES = 1_000
 const CONNECTION = 1 as ConnectionId
 const OTHER = 2 as ConnectionId
 
-/** A sender that may send a connection one message and a half at once; what it sends, and what it waits for. */
+/** A sender that may send a connection two messages at once; what it sends, and which levels it waits for. */
 function createSender() {
   const sent: string[] = []
-  const waits: (() => void)[] = []
+  const awaited: string[] = []
   const sender = new ReplaySender({
     transport: {
       send: (connection, data) => void sent.push(`${connection} ${Buffer.from(data as Uint8Array).toString()}`),
+      notifyDrained: (connection, level) => void awaited.push(`${connection} ${level}`),
     },
-    deadlines: { set: (atMs, fire) => ({ atMs, fire, index: waits.push(fire) }) },
-    maxReplayBytes: MESSAGE_BYTES * 1.5,
-    now: () => 0,
+    maxOutboxBytes: MESSAGE_BYTES * 4,
   })
-  return { sender, sent, waits }
+  const answers = () => sent.filter((text) => text.includes(' ok ')).map((text) => text.split(' ok ')[1]?.split(' ')[0])
+  const ask = (connection: ConnectionId, id: string, replay: Replay, request: Partial<ReplayRequest> = {}) =>
+    sender.read(
+      connection,
+      () => replay,
+      (page) => void sender.send(connection, { id, last: 9, ...request }, page),
+    )
+  return { sender, sent, awaited, answers, ask }
 }
 
-function replayOf(count: number) {
+function replayOf(count: number, messageBytes = MESSAGE_BYTES): Replay {
   const position = (offset: number): Position => ({ epoch: 'e', offset })
   const messages = Array.from({ length: count }, (_, index) => ({
     key: 'k',
-    payload: new Uint8Array(MESSAGE_BYTES - 128).fill(0x30 + index),
+    payload: new Uint8Array(messageBytes - 128).fill(0x30 + index),
     isBinary: false,
     position: position(index + 1),
   }))
@@ -35,30 +43,66 @@ function replayOf(count: number) {
 
 describe('ReplaySender', () => {
   it('sends the answer, then as many messages as the connection may get, and says that there are more', () => {
-    const { sender, sent } = createSender()
-    expect(sender.send(CONNECTION, { id: 'a', pattern: 'k', last: 2 }, replayOf(2))).toBe(false)
-    expect(sent.length).toBe(2)
-    expect(sent[0]).toBe('1 ok a position=e:1 replayed=1 more')
+    const { sent, ask } = createSender()
+    void ask(CONNECTION, 'a', replayOf(3))
+    expect(sent.length).toBe(3)
+    expect(sent[0]).toBe('1 ok a position=e:2 replayed=2 more')
     expect(sent[1]).toContain('000')
   })
 
-  it('gives the allowance back when the next page of the same pattern is asked for', async () => {
-    const { sender, waits } = createSender()
-    const request = { id: 'a', pattern: 'k', last: 3 }
-    sender.send(CONNECTION, request, replayOf(3))
-    expect(sender.send(CONNECTION, { ...request, pattern: 'other' }, replayOf(3))).toBe(false)
-    expect(sender.turn(CONNECTION, { pattern: 'none', since: 'e:1' })).toBeInstanceOf(Promise)
-    expect(waits.length).toBe(1)
-    expect(sender.turn(CONNECTION, { pattern: 'k', since: 'e:1' })).toBeUndefined()
+  it('goes on when the outbox is low, in the order of the requests', () => {
+    const { sender, awaited, answers, ask } = createSender()
+    for (const id of ['a', 'b', 'c']) void ask(CONNECTION, id, replayOf(2))
+    expect([answers(), awaited]).toEqual([['a'], ['1 low']])
+    sender.drained(CONNECTION)
+    expect([answers(), awaited]).toEqual([
+      ['a', 'b'],
+      ['1 low', '1 low'],
+    ])
+    sender.drained(CONNECTION)
+    expect(answers()).toEqual(['a', 'b', 'c'])
+  })
+
+  it('sends a message that takes more than its share into an empty outbox', () => {
+    const { sender, sent, awaited, answers, ask } = createSender()
+    void ask(CONNECTION, 'a', replayOf(1))
+    void ask(CONNECTION, 'b', replayOf(2, 3 * MESSAGE_BYTES))
+    expect([answers(), awaited]).toEqual([['a'], ['1 empty']])
+    sender.drained(CONNECTION)
+    expect(answers()).toEqual(['a', 'b'])
+    expect(sent[2]).toBe('1 ok b position=e:1 replayed=1 more')
   })
 
   it('makes no connection wait for another, nor for one that had its id before', () => {
-    const { sender } = createSender()
-    sender.send(CONNECTION, { id: 'a', pattern: 'k', last: 3 }, replayOf(3))
-    sender.send(CONNECTION, { id: 'b', pattern: 'k', last: 3 }, replayOf(3))
-    expect(sender.turn(CONNECTION, { pattern: 'k' })).toBeInstanceOf(Promise)
-    expect(sender.turn(OTHER, { pattern: 'k' })).toBeUndefined()
+    const { sender, answers, ask } = createSender()
+    for (const id of ['a', 'b']) void ask(CONNECTION, id, replayOf(2))
+    void ask(OTHER, 'c', replayOf(2))
+    expect(answers()).toEqual(['a', 'c'])
     sender.release(CONNECTION)
-    expect(sender.turn(CONNECTION, { pattern: 'k' })).toBeUndefined()
+    void ask(CONNECTION, 'd', replayOf(2))
+    expect(answers()).toEqual(['a', 'c', 'b', 'd'])
+  })
+
+  it('holds nobody while the log is not there yet, and reads a page again that has to wait afterwards', async () => {
+    const { sender, answers, ask } = createSender()
+    const arrival = deferred<Replay>()
+    const reads: unknown[] = []
+    const late = sender.read(
+      CONNECTION,
+      () => {
+        reads.push(undefined)
+        if (reads.length > 1) return replayOf(1)
+        return arrival.promise
+      },
+      (page) => void sender.send(CONNECTION, { id: 'late', last: 1 }, page),
+    )
+    void ask(CONNECTION, 'b', replayOf(2))
+    expect(answers()).toEqual(['b'])
+    arrival.resolve(replayOf(1))
+    await new Promise((resolve) => setImmediate(resolve))
+    expect(answers()).toEqual(['b'])
+    sender.drained(CONNECTION)
+    await late
+    expect([answers(), reads.length]).toEqual([['b', 'late'], 2])
   })
 })

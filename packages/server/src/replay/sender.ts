@@ -1,27 +1,22 @@
 import { encodeMessageFrame, encodeServerMessage } from 'webmq-client/protocol'
-import type { Deadlines } from '../deadlines.js'
 import type { InboundMessage } from '../ports/broker.js'
+import { andThen, isPromise, type MaybePromise } from '../ports/maybe-promise.js'
 import { formatPosition } from '../ports/position.js'
-import type { ConnectionId, Transport } from '../ports/transport.js'
-import { ReplayAllowance } from './allowance.js'
+import type { ConnectionId, OutboxLevel, Transport } from '../ports/transport.js'
+import { ReplayFlow } from './flow.js'
 import { ReplayPacer } from './pacer.js'
-import { isRangeAsked, limitNewest, limitReplay, type RangeOptions, type Replay } from './replay.js'
+import { firstByteCount, isRangeAsked, limitNewest, limitReplay, type RangeOptions, type Replay } from './replay.js'
 
 /** What a {@link ReplaySender} works with. */
 export interface ReplaySenderContext {
-  readonly transport: Pick<Transport, 'send'>
-  readonly deadlines: Pick<Deadlines, 'set'>
-  /** Replayed bytes that a connection may get at once, and again per second. */
-  readonly maxReplayBytes: number
-  /** Unix time in milliseconds; the clock of the deadlines. */
-  readonly now: () => number
+  readonly transport: Pick<Transport, 'send' | 'notifyDrained'>
+  /** Limit of a connection's outbox. */
+  readonly maxOutboxBytes: number
 }
 
 /** A `listen` or a `history`. */
 export interface ReplayRequest extends RangeOptions {
   readonly id: string
-  /** The pattern of the `listen`, or the key of the `history`. */
-  readonly pattern: string
 }
 
 /** How an answer differs from that of other requests. */
@@ -35,29 +30,44 @@ export interface ReplayAnswer {
 /**
  * Answers requests for messages of the log; one per node.
  *
- * Call `turn` before you read the log, then `send` with what you read. The answer and its messages are sent in one go:
- * nothing comes in between.
+ * `read` reads a page in its turn, then `send` sends it. The answer and its messages are sent in one go: nothing comes in
+ * between.
  */
 export class ReplaySender {
   readonly #context: ReplaySenderContext
   readonly #pacer = new ReplayPacer()
-  /** Only of connections that were sent messages of the log: idle connections cost nothing here. */
-  readonly #allowances = new Map<ConnectionId, ReplayAllowance>()
+  /** Only of connections that asked for a replay: others cost nothing here. */
+  readonly #flows = new Map<ConnectionId, ReplayFlow>()
 
   constructor(context: ReplaySenderContext) {
     this.#context = context
   }
 
-  /** Resolves when the connection may get a page; `undefined` means now. */
-  turn(connection: ConnectionId, { pattern, since }: Pick<ReplayRequest, 'pattern' | 'since'>): void | Promise<void> {
-    const { now, deadlines } = this.#context
-    const allowance = this.#allowances.get(connection)
-    if (since !== undefined) allowance?.onAsked(pageOf(pattern, since), now())
-    const waitMs = allowance?.waitMs(now()) ?? 0
-    if (waitMs === 0) return this.#pacer.turn()
-    return new Promise<void>((resolve) => {
-      deadlines.set(now() + waitMs, resolve)
-    }).then(() => this.#pacer.turn())
+  /**
+   * Reads a page when the connection has room for one, and passes it to `use`, which sends it. Both run in one go if
+   * `readPage` answers at once. A wait for the log holds no turn.
+   * @param readPage May be called several times.
+   */
+  read<T>(
+    connection: ConnectionId,
+    readPage: () => MaybePromise<Replay>,
+    use: (page: Replay) => MaybePromise<T>,
+    { isNewestFirst = false }: ReplayAnswer = {},
+  ): MaybePromise<T> {
+    const flow = this.#flowOf(connection)
+    const inTurn = (page: Replay): MaybePromise<T> =>
+      flow.fits(firstByteCount(page, isNewestFirst)) ? use(page) : flow.page(() => andThen(readPage(), use), true)
+    return flow.page(() => {
+      const first = readPage()
+      if (!isPromise(first)) return inTurn(first)
+      return first.then((page) => {
+        // A page that waits holds no messages: there may be thousands when a log catches up.
+        let isLate = false
+        const result = flow.page(() => (isLate ? andThen(readPage(), inTurn) : inTurn(page)))
+        isLate = true
+        return result
+      })
+    })
   }
 
   /**
@@ -69,15 +79,12 @@ export class ReplaySender {
     const { isRecovered = false, isNewestFirst = false } = answer
     const limit = isNewestFirst ? limitNewest : limitReplay
     const { messages, position, gap, hasMore } = limit(replay, (byteCount, isForced) =>
-      this.#allowanceOf(connection).take(byteCount, this.#context.now(), isForced),
+      this.#flowOf(connection).take(byteCount, isForced),
     )
-    const text = position === undefined ? undefined : formatPosition(position)
-    const page = hasMore && text !== undefined ? pageOf(request.pattern, text) : undefined
-    this.#allowances.get(connection)?.endPage(page, this.#context.now())
     const ok = encodeServerMessage({
       verb: 'ok',
       id: request.id,
-      ...(text === undefined ? undefined : { position: text }),
+      ...(position === undefined ? undefined : { position: formatPosition(position) }),
       ...(isRecovered ? { recovered: true } : undefined),
       ...(gap === undefined ? undefined : { gap }),
       ...(isRangeAsked(request) ? { replayed: messages.length } : undefined),
@@ -88,27 +95,30 @@ export class ReplaySender {
     return !hasMore
   }
 
-  /** The connection has closed. */
-  release(connection: ConnectionId): void {
-    this.#allowances.delete(connection)
+  /** The outbox of the connection has fallen to the level that was asked for. */
+  drained(connection: ConnectionId): void {
+    this.#flows.get(connection)?.drained()
   }
 
-  #allowanceOf(connection: ConnectionId): ReplayAllowance {
-    let allowance = this.#allowances.get(connection)
-    if (allowance === undefined) {
-      allowance = new ReplayAllowance(this.#context.maxReplayBytes)
-      this.#allowances.set(connection, allowance)
+  /** The connection has closed. */
+  release(connection: ConnectionId): void {
+    this.#flows.get(connection)?.release()
+    this.#flows.delete(connection)
+  }
+
+  #flowOf(connection: ConnectionId): ReplayFlow {
+    let flow = this.#flows.get(connection)
+    if (flow === undefined) {
+      const { transport, maxOutboxBytes } = this.#context
+      const awaitLevel = (level: OutboxLevel) => transport.notifyDrained(connection, level)
+      flow = new ReplayFlow({ pacer: this.#pacer, maxOutboxBytes, awaitLevel })
+      this.#flows.set(connection, flow)
     }
-    return allowance
+    return flow
   }
 
   #sendMessage(connection: ConnectionId, { key, position, payload, isBinary }: InboundMessage): void {
     this.#pacer.sent()
     this.#context.transport.send(connection, encodeMessageFrame(key, position, true, payload), isBinary)
   }
-}
-
-/** Names a page by its request and its end; a pattern holds no space. */
-function pageOf(pattern: string, position: string): string {
-  return `${pattern} ${position}`
 }

@@ -7,7 +7,7 @@ import {
 } from 'webmq-client/protocol'
 import type { Handler } from './handlers/handler.js'
 import { handlers, type SessionContext } from './handlers/index.js'
-import { Inbox } from './inbox.js'
+import { Inbox, isReplay } from './inbox.js'
 import type { Session } from './session.js'
 
 /** Payload bytes of a connection that may wait behind an earlier message. */
@@ -16,12 +16,11 @@ const MAX_WAITING_BYTES = 1_048_576
 const MAX_UNVERIFIED_WAITING_BYTES = 65_536
 
 /**
- * Passes messages of connections to the handlers, in order per connection. While a message waits for the verifier or the
- * broker, later messages wait behind it, up to a limit. Nothing waits behind a `publish`, because the broker keeps the
- * order. A `ping` never waits.
+ * Passes messages of connections to the handlers, in order per connection. Which messages wait for an earlier one is
+ * decided by the connection's {@link Inbox}. A `ping` never waits.
  */
 export class Dispatcher {
-  /** Sessions with a message in progress that later messages wait for. */
+  /** Of sessions with a message in progress that later messages may wait for. */
   readonly #inboxes = new Map<Session, Inbox>()
   readonly #pending = new Set<Promise<void>>()
   readonly #refusedCounts: { [Code in ErrorCode]?: number } = {}
@@ -37,7 +36,7 @@ export class Dispatcher {
     return this.#receivedCount
   }
 
-  /** Resolves when all messages in progress have been answered. */
+  /** Resolves when all messages in progress have been answered, except replays, which wait for their client. */
   async settled(): Promise<void> {
     await Promise.all(this.#pending)
   }
@@ -55,8 +54,10 @@ export class Dispatcher {
       return
     }
     const inbox = this.#inboxes.size === 0 || message.verb === 'ping' ? undefined : this.#inboxes.get(session)
-    if (inbox === undefined) this.#handle(session, message, isBinary)
-    else if (!inbox.push(message, isBinary)) {
+    if (inbox === undefined || !inbox.holds(message)) this.#handle(session, message, isBinary)
+    else if (
+      !inbox.push(message, isBinary, session.state === 'active' ? MAX_WAITING_BYTES : MAX_UNVERIFIED_WAITING_BYTES)
+    ) {
       const code = session.state === 'authenticating' ? 'E_UNAUTHENTICATED' : 'E_BROKER_UNAVAILABLE'
       const error = new WebMQError(code, { detail: 'too many messages wait behind an earlier one' })
       this.#refuse(session, error, idOf(message))
@@ -83,34 +84,34 @@ export class Dispatcher {
   }
 
   #wait(session: Session, message: ClientMessage, pending: Promise<void>): void {
-    const holdsOthers = message.verb !== 'publish'
-    if (holdsOthers)
-      this.#inboxes.set(
-        session,
-        new Inbox(session.state === 'active' ? MAX_WAITING_BYTES : MAX_UNVERIFIED_WAITING_BYTES),
-      )
+    const isPublish = message.verb === 'publish'
+    const inbox = isPublish ? undefined : this.#inboxOf(session)
+    inbox?.began(message)
     const answered = pending
       .catch((error: unknown) => {
         if (!session.isClosed) this.#refuse(session, error, idOf(message))
       })
       .finally(() => {
         this.#pending.delete(answered)
-        if (holdsOthers) this.#resume(session)
+        if (inbox !== undefined) this.#resume(session, inbox, message)
       })
-    this.#pending.add(answered)
+    if (!isReplay(message)) this.#pending.add(answered)
   }
 
-  #resume(session: Session): void {
-    const inbox = this.#inboxes.get(session)
-    this.#inboxes.delete(session)
-    if (inbox === undefined) return
-    while (!session.isClosed && !this.#inboxes.has(session)) {
-      const next = inbox.shift()
-      if (next === undefined) return
-      this.#handle(session, next.message, next.isBinary)
+  #inboxOf(session: Session): Inbox {
+    let inbox = this.#inboxes.get(session)
+    if (inbox === undefined) {
+      inbox = new Inbox((key) => session.isLogged(key))
+      this.#inboxes.set(session, inbox)
     }
-    // The next message waits too, so the rest stays queued behind it.
-    if (this.#inboxes.has(session)) this.#inboxes.set(session, inbox)
+    return inbox
+  }
+
+  #resume(session: Session, inbox: Inbox, ended: ClientMessage): void {
+    inbox.ended(ended, ({ message, isBinary }) => {
+      if (!session.isClosed) this.#handle(session, message, isBinary)
+    })
+    if (inbox.isEmpty) this.#inboxes.delete(session)
   }
 }
 

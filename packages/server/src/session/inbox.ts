@@ -1,5 +1,6 @@
-import type { ClientMessage } from 'webmq-client/protocol'
+import { type ClientMessage, matches } from 'webmq-client/protocol'
 import { copyBytes } from '../ports/copy-bytes.js'
+import { isRangeAsked } from '../replay/replay.js'
 
 /** A message that waits for an earlier one of its connection. */
 export interface WaitingMessage {
@@ -7,35 +8,136 @@ export interface WaitingMessage {
   readonly isBinary: boolean
 }
 
+type ListenMessage = Extract<ClientMessage, { verb: 'listen' }>
+
 /** Most waiting messages. */
 const MAX_WAITING_MESSAGES = 1_024
+/** Replays in progress. Further requests for one wait. */
+const MAX_REPLAYS = 128
 
-/** Messages of a connection that wait behind one which waits for the verifier or the broker; in order, bounded. */
+/**
+ * The messages of a connection that are in progress or wait, in order and bounded. While the verifier or the broker
+ * takes its time over a message, all later ones wait. Two kinds hold less:
+ *
+ * - `publish` holds nothing, because the broker keeps the order.
+ * - A request for a replay, which may wait for the connection itself, holds only requests that name the same pattern or
+ *   key, and publishes that its listen would miss: those that are not logged.
+ */
 export class Inbox {
-  readonly #messages: WaitingMessage[] = []
-  readonly #maxBytes: number
+  readonly #isLogged: (key: string) => boolean
+  readonly #running = new Set<ClientMessage>()
+  #waiting: WaitingMessage[] = []
   #byteCount = 0
+  #ahead = new MessagesAhead()
 
-  /** @param maxBytes Most bytes of waiting payloads. */
-  constructor(maxBytes: number) {
-    this.#maxBytes = maxBytes
+  /** @param isLogged Whether a replay contains the messages of this key. */
+  constructor(isLogged: (key: string) => boolean) {
+    this.#isLogged = isLogged
   }
 
-  /** Keeps a message and copies its payload; `false` when there is no room. */
-  push(message: ClientMessage, isBinary: boolean): boolean {
-    const byteCount = message.verb === 'publish' ? message.payload.length : 0
-    if (this.#messages.length >= MAX_WAITING_MESSAGES || this.#byteCount + byteCount > this.#maxBytes) return false
+  /** Whether nothing is in progress and nothing waits. */
+  get isEmpty(): boolean {
+    return this.#running.size === 0 && this.#waiting.length === 0
+  }
+
+  /** Whether a message that has just arrived must wait. */
+  holds(message: ClientMessage): boolean {
+    if (isReplay(message) && this.#running.size >= MAX_REPLAYS) return true
+    return this.#ahead.hold(message, this.#isLogged)
+  }
+
+  /**
+   * Keeps a message and copies its payload; `false` when there is no room.
+   * @param maxBytes Most bytes of waiting payloads.
+   */
+  push(message: ClientMessage, isBinary: boolean, maxBytes: number): boolean {
+    const byteCount = byteCountOf(message)
+    if (this.#waiting.length >= MAX_WAITING_MESSAGES || this.#byteCount + byteCount > maxBytes) return false
     this.#byteCount += byteCount
-    this.#messages.push({ message: kept(message), isBinary })
+    this.#waiting.push({ message: kept(message), isBinary })
+    this.#ahead.add(message)
     return true
   }
 
-  /** Removes the oldest message. */
-  shift(): WaitingMessage | undefined {
-    const waiting = this.#messages.shift()
-    if (waiting?.message.verb === 'publish') this.#byteCount -= waiting.message.payload.length
-    return waiting
+  /** A message is in progress. */
+  began(message: ClientMessage): void {
+    this.#running.add(message)
+    this.#ahead.addRunning(message)
   }
+
+  /** A message is no longer in progress. Passes those that nothing holds any more to `handle`, in order. */
+  ended(message: ClientMessage, handle: (waiting: WaitingMessage) => void): void {
+    this.#running.delete(message)
+    this.#ahead = new MessagesAhead()
+    for (const running of this.#running) this.#ahead.addRunning(running)
+    const waiting = this.#waiting
+    this.#waiting = []
+    for (const next of waiting) {
+      if (this.holds(next.message)) {
+        this.#waiting.push(next)
+        this.#ahead.add(next.message)
+      } else {
+        this.#byteCount -= byteCountOf(next.message)
+        handle(next)
+      }
+    }
+  }
+}
+
+/** Summary of the earlier messages that a message may have to wait for. */
+class MessagesAhead {
+  #holdsAll = false
+  #holdsPublishes = false
+  readonly #names = new Set<string>()
+  readonly #listens: ListenMessage[] = []
+
+  add(message: ClientMessage): void {
+    const name = nameOf(message)
+    if (name !== undefined) this.#names.add(name)
+    if (message.verb === 'listen') this.#listens.push(message)
+    // Keeps publishes in order, and the cost of a check low.
+    else if (message.verb === 'publish') this.#holdsPublishes = true
+    else if (name === undefined) this.#holdsAll = true
+  }
+
+  addRunning(message: ClientMessage): void {
+    if (isReplay(message)) this.add(message)
+    else this.#holdsAll = true
+  }
+
+  hold(message: ClientMessage, isLogged: (key: string) => boolean): boolean {
+    if (this.#holdsAll) return true
+    if (message.verb === 'publish') return this.#holdsPublishes || this.#isMissed(message.key, isLogged)
+    const name = nameOf(message)
+    return name !== undefined && this.#names.has(name)
+  }
+
+  /** Whether a listen that has not begun would miss a publish to this key. */
+  #isMissed(key: string, isLogged: (key: string) => boolean): boolean {
+    return this.#listens.some((listen) => matches(listen.pattern, key) && !(isRangeAsked(listen) && isLogged(key)))
+  }
+}
+
+/** Whether a message asks for a replay. */
+export function isReplay(message: ClientMessage): boolean {
+  return message.verb === 'history' || (message.verb === 'listen' && isRangeAsked(message))
+}
+
+/** The pattern or key whose requests keep their order. */
+function nameOf(message: ClientMessage): string | undefined {
+  switch (message.verb) {
+    case 'listen':
+    case 'unlisten':
+      return message.pattern
+    case 'history':
+      return message.key
+    default:
+      return undefined
+  }
+}
+
+function byteCountOf(message: ClientMessage): number {
+  return message.verb === 'publish' ? message.payload.length : 0
 }
 
 function kept(message: ClientMessage): ClientMessage {

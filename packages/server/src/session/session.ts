@@ -40,6 +40,8 @@ export interface SessionServices extends ListensContext {
   readonly verifier: TokenVerifier | undefined
   readonly deadlines: Pick<Deadlines, 'set' | 'clear'>
   readonly limits: SessionLimits
+  /** Whether messages of this key are logged. */
+  readonly isLogged: (key: string) => boolean
   readonly logger: Logger
   /** Unix time in milliseconds. */
   readonly now: () => number
@@ -124,6 +126,10 @@ export class Session implements SessionContext {
     const identity = this.#identity
     if (isReserved(key)) return false
     return identity === ANONYMOUS || (identity !== undefined && mayPublish(identity, key))
+  }
+
+  isLogged(key: string): boolean {
+    return this.#services.isLogged(key)
   }
 
   reply(message: TextServerMessage): void {

@@ -44,6 +44,7 @@ async function start(create: CreateTransport, options: Partial<TransportOptions>
       for (const id of groupsOf(client)) transport.join(connection, group(id))
     },
     message: () => undefined,
+    drained: () => undefined,
     closed: (_connection, code) => void closeCodes.set(code, (closeCodes.get(code) ?? 0) + 1),
     failed: (error) => {
       throw error

@@ -12,7 +12,7 @@ export interface HandlerContext {
 
 /**
  * Answers one message. Throws, or rejects with, a WebMQError to refuse it; any other error is a bug.
- * Until a returned promise settles, later messages of the connection wait. `publish` and `ping` make nothing wait.
+ * Which later messages of the connection wait until a returned promise settles is decided by its `Inbox`.
  */
 export type Handler<V extends ClientVerb, Context extends HandlerContext = HandlerContext> = (
   context: Context,

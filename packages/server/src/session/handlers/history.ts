@@ -11,7 +11,7 @@ import type { Handler, HandlerContext, MessageOf } from './handler.js'
 export interface HistoryContext extends HandlerContext {
   readonly connection: ConnectionId
   readonly broker: Pick<Broker, 'capabilities' | 'read' | 'position'>
-  readonly replays: Pick<ReplaySender, 'turn' | 'send'>
+  readonly replays: Pick<ReplaySender, 'read' | 'send'>
   mayListen(key: string): boolean
 }
 
@@ -23,16 +23,24 @@ export const history: Handler<'history', HistoryContext> = (context, message) =>
   const { broker, connection, replays } = context
   const { id, key } = message
   if (!broker.capabilities.history) throw new WebMQError('E_UNSUPPORTED', { detail: 'history' })
+  assertGranted(context, key)
+  const request = { id, ...rangeOf(message) }
+  const answer = { isNewestFirst: message.reverse === true }
+  const send = (page: Replay) => {
+    if (context.isClosed) return
+    // A new token may have come while the request waited.
+    assertGranted(context, key)
+    replays.send(connection, request, page, answer)
+  }
+  const read = () => {
+    const first = readLog(broker, request, key)
+    return message.reverse === true ? andThen(first, (first) => readNewest(context, message, first)) : first
+  }
+  return replays.read(connection, read, send, answer)
+}
+
+function assertGranted(context: HistoryContext, key: string): void {
   if (!context.mayListen(key)) throw new WebMQError('E_FORBIDDEN', { detail: `listen ${key}` })
-  const request = { id, pattern: key, ...rangeOf(message) }
-  return andThen(replays.turn(connection, request), () =>
-    andThen(readLog(broker, request, key), (first) => {
-      const page = message.reverse === true ? readNewest(context, message, first) : first
-      return andThen(page, (page) => {
-        if (!context.isClosed) replays.send(connection, request, page, { isNewestFirst: message.reverse === true })
-      })
-    }),
-  )
 }
 
 /** Reads on to the end of the log, because `reverse` cannot be continued [P-6.11]. `hasMore`: older ones are left out. */

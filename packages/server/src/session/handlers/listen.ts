@@ -12,7 +12,7 @@ export interface ListenContext extends HandlerContext {
   readonly connection: ConnectionId
   readonly broker: Pick<Broker, 'capabilities' | 'read' | 'position'>
   readonly listens: Pick<Listens, 'has' | 'size' | 'open'>
-  readonly replays: Pick<ReplaySender, 'turn' | 'send'>
+  readonly replays: Pick<ReplaySender, 'read' | 'send'>
   readonly limits: { readonly maxListensPerConnection: number }
   mayListen(pattern: string): boolean
 }
@@ -23,18 +23,31 @@ export interface ListenContext extends HandlerContext {
  */
 export const listen: Handler<'listen', ListenContext> = (context, message) => {
   assertAllowed(context, message)
-  if (!isRangeAsked(message)) return begin(context, message, undefined)
-  return andThen(context.replays.turn(context.connection, message), () => {
-    const first = readLog(context.broker, message, message.pattern)
-    return andThen(first, (page) => {
-      if (page.hasMore) {
-        if (!context.isClosed) answer(context, message, page)
-        return
-      }
-      // A remote broker may log more messages before the pattern is bound, so `begin` reads the last page again.
-      return begin(context, message, isPromise(first) ? undefined : page)
-    })
+  // Without a log there is nothing to wait for.
+  if (!isRangeAsked(message) || !context.broker.capabilities.history) return begin(context, message)
+  return inTurn(context, message, (page, isCurrent) => {
+    if (context.isClosed) return
+    // A new token may have come while the request waited.
+    assertAllowed(context, message)
+    if (page.hasMore) answer(context, message, page)
+    // A remote broker may log more messages before the pattern is bound, so `begin` reads the last page again.
+    else return begin(context, message, isCurrent ? page : undefined)
   })
+}
+
+/** Reads a page when the connection may get one. @param use Its second argument: the page was read in this turn. */
+function inTurn(
+  context: ListenContext,
+  message: MessageOf<'listen'>,
+  use: (page: Replay, isCurrent: boolean) => MaybePromise<void>,
+): MaybePromise<void> {
+  let isCurrent = true
+  const readPage = () => {
+    const page = readLog(context.broker, message, message.pattern)
+    isCurrent = !isPromise(page)
+    return page
+  }
+  return context.replays.read(context.connection, readPage, (page) => use(page, isCurrent))
 }
 
 function assertAllowed(context: ListenContext, { pattern, group }: MessageOf<'listen'>): void {
@@ -49,22 +62,25 @@ function assertAllowed(context: ListenContext, { pattern, group }: MessageOf<'li
 }
 
 /** @param page The last page, if it was read in this turn. */
-function begin(context: ListenContext, message: MessageOf<'listen'>, page: Replay | undefined): MaybePromise<void> {
+function begin(context: ListenContext, message: MessageOf<'listen'>, page?: Replay): MaybePromise<void> {
+  const { broker, listens } = context
   const { pattern } = message
-  const opening = context.listens.open(pattern)
+  const opening = listens.open(pattern)
+  const live = (log: Replay) => goLive(context, message, opening, log)
   const fail = (error: unknown): never => {
     opening.abort()
     throw error
   }
   try {
-    const log = andThen(opening.bound, () => {
+    const done = andThen(opening.bound, () => {
       // A gap before the pattern was bound does not count: nobody was promised those messages.
       opening.buffer.gap = undefined
-      return page !== undefined && !isPromise(opening.bound) ? page : readLog(context.broker, message, pattern)
+      if (page !== undefined && !isPromise(opening.bound)) return live(page)
+      const isPlain = !isRangeAsked(message) || !broker.capabilities.history
+      return isPlain ? andThen(readLog(broker, message, pattern), live) : inTurn(context, message, live)
     })
     // With a broker that answers at once, all of this happens before any other message is handled.
-    if (isPromise(log)) return log.then((log) => goLive(context, message, opening, log)).catch(fail)
-    goLive(context, message, opening, log)
+    return isPromise(done) ? done.catch(fail) : done
   } catch (error) {
     fail(error)
   }
@@ -75,6 +91,7 @@ function goLive(context: ListenContext, message: MessageOf<'listen'>, opening: L
     opening.abort()
     return
   }
+  assertAllowed(context, message)
   const { buffer } = opening
   const replay = withLive(log, buffer, isRangeAsked(message))
   const gap = replay.gap ?? buffer.gap

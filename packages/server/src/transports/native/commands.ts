@@ -1,4 +1,12 @@
-import type { AcceptOptions, ConnectionId, FrameData, GroupId, Rejection, UpgradeId } from '../../ports/transport.js'
+import type {
+  AcceptOptions,
+  ConnectionId,
+  FrameData,
+  GroupId,
+  OutboxLevel,
+  Rejection,
+  UpgradeId,
+} from '../../ports/transport.js'
 
 /** Size of the buffer for commands. A turn with more than `MAX_WAITING_BYTES` is submitted in parts. */
 const BUFFER_BYTES = 256 * 1024
@@ -20,6 +28,7 @@ const LEAVE = 4
 const SEND = 5
 const MULTICAST = 6
 const CLOSE = 7
+const NOTIFY = 8
 const FLAG_BINARY = 1
 const FLAG_EXCEPT = 2
 
@@ -99,6 +108,10 @@ export class NativeCommands {
     const start = this.#begin(CLOSE, 0, code, connection)
     this.#text(reason)
     this.#end(start)
+  }
+
+  notifyDrained(connection: ConnectionId, level: OutboxLevel): void {
+    this.#end(this.#begin(NOTIFY, 0, level === 'empty' ? 0 : 1, connection))
   }
 
   /** Submits everything now. */

@@ -11,6 +11,7 @@ const HTTP = 4
 const FAILED = 5
 const QUIET = 6
 const ENDED = 7
+const DRAINED = 8
 const FLAG_BINARY = 1
 
 /** Handles the events of the engine. */
@@ -18,6 +19,7 @@ export interface NativeEventHandlers {
   upgrade(request: UpgradeRequest): void
   /** @param data Borrowed: valid until the call returns. */
   message(connection: ConnectionId, data: Buffer, isBinary: boolean): void
+  drained(connection: ConnectionId): void
   /** Once per upgrade that was not rejected, accepted or not. A connection has the number of its upgrade. */
   closed(connection: ConnectionId, code: number, reason: string): void
   /** @param read Borrowed: the bytes that were read from the socket. */
@@ -48,6 +50,9 @@ export function readEvents(packed: Buffer, length: number, handlers: NativeEvent
             packed.toString('latin1', body + 4, end),
           ),
         )
+        break
+      case DRAINED:
+        handlers.drained(id as ConnectionId)
         break
       case CLOSED:
         handlers.closed(id as ConnectionId, packed.readUInt16LE(start + 2), packed.toString('utf8', body, end))

@@ -42,6 +42,15 @@ export class NativeSinkCalls {
     }
   }
 
+  drained(connection: ConnectionId): void {
+    try {
+      this.#sink.drained(connection)
+    } catch (error) {
+      this.#close(connection)
+      this.#threw(error)
+    }
+  }
+
   closed(connection: ConnectionId, code: number, reason: string): void {
     try {
       this.#sink.closed(connection, code, reason)

@@ -6,6 +6,7 @@ import type {
   ConnectionId,
   FrameData,
   GroupId,
+  OutboxLevel,
   Rejection,
   Transport,
   TransportAddress,
@@ -150,6 +151,10 @@ class NativeTransport implements Transport {
     this.#commands.close(connection, code, reason)
   }
 
+  notifyDrained(connection: ConnectionId, level: OutboxLevel): void {
+    this.#commands.notifyDrained(connection, level)
+  }
+
   writable(): Promise<void> | undefined {
     return this.#backpressure.writable
   }
@@ -244,6 +249,7 @@ class NativeTransport implements Transport {
     return {
       upgrade: (request) => openings.upgrade(request),
       message: (connection, data, isBinary) => calls.message(connection, data, isBinary),
+      drained: (connection) => calls.drained(connection),
       closed: (connection, code, reason) => openings.closed(connection, code, reason),
       http: (token, read) => {
         try {

@@ -12,6 +12,8 @@ export interface UwsEvents {
   alive(connection: UwsConnection): void
   /** @param data Borrowed: valid until the call returns. */
   message(connection: UwsConnection, data: Uint8Array, isBinary: boolean): void
+  /** A part of the waiting output was written. */
+  drained(connection: UwsConnection): void
   closed(connection: UwsConnection, code: number, reason: string): void
 }
 
@@ -67,6 +69,7 @@ export function uwsBehavior(
     },
     ping: (socket) => events.alive(socket.getUserData().connection),
     pong: (socket) => events.alive(socket.getUserData().connection),
+    drain: (socket) => events.drained(socket.getUserData().connection),
     close: (socket, code, reason) => {
       const text = Buffer.from(reason).toString()
       const ownCode = code === 1006 ? CODES_BY_REASON[text] : undefined

@@ -1,4 +1,4 @@
-import type { ConnectionId, GroupId, UpgradeId } from '../../ports/transport.js'
+import type { ConnectionId, GroupId, OutboxLevel, UpgradeId } from '../../ports/transport.js'
 import type { UwsWebSocket } from './module.js'
 
 /** A message on its way; one object for all its receivers. */
@@ -19,6 +19,8 @@ export class UwsConnection {
   readonly frames: UwsFrame[] = []
   framesBytes = 0
   isDirty = false
+  /** The sink is told when the outbox has fallen to this level. */
+  awaitedLevel: OutboxLevel | undefined
   /** Whether it may get large frames, see `UwsOutbox`. */
   isSubscribed = false
   /** Ticks of `UwsKeepalive`: of the last received data, and of the unanswered ping (0: none). */

@@ -66,6 +66,7 @@ export interface UwsBehavior<Connection> {
   message(socket: UwsWebSocket<Connection>, message: ArrayBuffer, isBinary: boolean): void
   ping(socket: UwsWebSocket<Connection>): void
   pong(socket: UwsWebSocket<Connection>): void
+  drain(socket: UwsWebSocket<Connection>): void
   close(socket: UwsWebSocket<Connection>, code: number, reason: ArrayBuffer): void
 }
 

@@ -1,3 +1,4 @@
+import type { OutboxLevel } from '../../ports/transport.js'
 import type { UwsConnection, UwsFrame } from './connection.js'
 
 /**
@@ -14,6 +15,17 @@ const GATHER_BYTES = 64 * 1024
 const SHORT_CUT_BYTES = 16 * 1024
 const NO_TOPIC = 'none'
 
+/** Share of `maxOutboxBytes` of the level `low`. */
+const LOW_SHARE = 1 / 4
+
+/** Events of {@link UwsOutbox}. */
+export interface UwsOutboxEvents {
+  /** More than `maxOutboxBytes` wait for a connection; the caller closes it. */
+  overflow(connection: UwsConnection): void
+  /** No more waits than {@link UwsOutbox.await} was called for. */
+  drained(connection: UwsConnection): void
+}
+
 /** Options of {@link UwsOutbox}. */
 export interface UwsOutboxLimits {
   readonly maxOutboxBytes: number
@@ -27,16 +39,15 @@ export interface UwsOutboxLimits {
  */
 export class UwsOutbox {
   readonly #limits: UwsOutboxLimits
-  readonly #onOverflow: (connection: UwsConnection) => void
+  readonly #events: UwsOutboxEvents
   readonly #dirty: UwsConnection[] = []
   #turnEnd: NodeJS.Immediate | undefined
   #deliveredCount = 0
   #sentByteCount = 0
 
-  /** @param onOverflow Called when more than `maxOutboxBytes` wait for a connection; the caller closes it. */
-  constructor(limits: UwsOutboxLimits, onOverflow: (connection: UwsConnection) => void) {
+  constructor(limits: UwsOutboxLimits, events: UwsOutboxEvents) {
     this.#limits = limits
-    this.#onOverflow = onOverflow
+    this.#events = events
   }
 
   get deliveredCount(): number {
@@ -62,7 +73,7 @@ export class UwsOutbox {
     // A single frame is one write anyway and needs no cork.
     if (frames.length === 1) this.#sendAll(connection)
     else socket.cork(() => this.#sendAll(connection))
-    if (socket.getBufferedAmount() > this.#limits.maxOutboxBytes) this.#onOverflow(connection)
+    if (socket.getBufferedAmount() > this.#limits.maxOutboxBytes) this.#events.overflow(connection)
   }
 
   flushAll(): void {
@@ -71,8 +82,25 @@ export class UwsOutbox {
     for (const connection of this.#dirty) {
       connection.isDirty = false
       this.flush(connection)
+      this.checkLevel(connection)
     }
     this.#dirty.length = 0
+  }
+
+  /** Reports the connection once no more than this waits, at the earliest at the end of the turn. */
+  await(connection: UwsConnection, level: OutboxLevel): void {
+    connection.awaitedLevel = level
+    this.#markDirty(connection)
+  }
+
+  /** Something was written to a connection. */
+  checkLevel(connection: UwsConnection): void {
+    const { awaitedLevel, framesBytes, socket } = connection
+    if (awaitedLevel === undefined || socket === undefined) return
+    const maxBytes = awaitedLevel === 'empty' ? 0 : this.#limits.maxOutboxBytes * LOW_SHARE
+    if (framesBytes + socket.getBufferedAmount() > maxBytes) return
+    connection.awaitedLevel = undefined
+    this.#events.drained(connection)
   }
 
   /** Drops the collected frames of a closed connection. */

@@ -54,6 +54,10 @@ export class UwsSinkCalls {
     }
   }
 
+  drained(connection: ConnectionId): void {
+    queueMicrotask(() => this.#guard(connection, () => this.#sink.drained(connection)))
+  }
+
   closed(connection: ConnectionId, code: number, reason: string): void {
     queueMicrotask(() => this.#guard(connection, () => this.#sink.closed(connection, code, reason)))
   }

@@ -6,6 +6,7 @@ import type {
   ConnectionId,
   FrameData,
   GroupId,
+  OutboxLevel,
   Rejection,
   Transport,
   TransportAddress,
@@ -79,10 +80,16 @@ class UwsTransport implements Transport {
     this.#load = load
     const { maxOutboxBytes, maxHeaderBytes, handshakeTimeoutMs, httpServer } = options
     const compressFromBytes = options.compression?.thresholdBytes ?? Number.POSITIVE_INFINITY
-    this.#outbox = new UwsOutbox({ maxOutboxBytes, compressFromBytes }, (connection) => {
-      this.#slowConsumerCount++
-      this.#closeWith(connection, 'E_SLOW_CONSUMER')
-    })
+    this.#outbox = new UwsOutbox(
+      { maxOutboxBytes, compressFromBytes },
+      {
+        overflow: (connection) => {
+          this.#slowConsumerCount++
+          this.#closeWith(connection, 'E_SLOW_CONSUMER')
+        },
+        drained: (connection) => this.#sink?.drained(connection.id),
+      },
+    )
     this.#keepalive = new UwsKeepalive(options, this.#connections, (connection) =>
       this.#closeWith(connection, 'E_HEARTBEAT_TIMEOUT'),
     )
@@ -156,6 +163,11 @@ class UwsTransport implements Transport {
     if (connection !== undefined) this.#outbox.push(connection, createFrame(data, isBinary))
   }
 
+  notifyDrained(id: ConnectionId, level: OutboxLevel): void {
+    const connection = this.#connections.get(id)
+    if (connection !== undefined) this.#outbox.await(connection, level)
+  }
+
   close(id: ConnectionId, code: number, reason: string): void {
     const connection = this.#connections.get(id)
     if (connection !== undefined) this.#close(connection, code, reason)
@@ -223,6 +235,7 @@ class UwsTransport implements Transport {
         if (data.byteLength > this.#options.maxMessageBytes) this.#closeWith(connection, 'E_MESSAGE_TOO_LARGE')
         else calls.message(connection.id, data, isBinary)
       },
+      drained: (connection) => this.#outbox.checkLevel(connection),
       closed: (connection, code, reason) => this.#forget(connection, code, reason),
     })
     app.ws('/*', behavior)

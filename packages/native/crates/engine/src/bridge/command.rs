@@ -3,7 +3,7 @@
 //! ```text
 //! 0  u8   kind
 //! 1  u8   flags: 1 binary · 2 the connection is excluded
-//! 2  u16  number: status or close code; length of the subprotocol, 0xffff without one
+//! 2  u16  number: status or close code; length of the subprotocol, 0xffff without one; level of notify
 //! 4  u32  bytes of the command, these 16 included
 //! 8  f64  connection
 //! 16      accept     subprotocol, headers
@@ -12,6 +12,7 @@
 //!         send       gap of 10 bytes, payload
 //!         multicast  u32 count of groups, groups, gap of 10 bytes, payload
 //!         close      reason
+//!         notify     nothing; level 0: an empty outbox, 1: a low one
 //! headers: per header u32 bytes of the name, u32 bytes of the value, name, value
 //! ```
 //!
@@ -23,6 +24,7 @@ use std::sync::Arc;
 use webmq_websocket::{MAX_FRAME_HEADER_BYTES, Opcode};
 
 use crate::bridge::batch::{Batch, Frame};
+use crate::fanout::OutboxLevel;
 use crate::id::{ConnectionId, GroupId};
 
 const HEADER_BYTES: usize = 16;
@@ -37,6 +39,7 @@ const LEAVE: u8 = 4;
 const SEND: u8 = 5;
 const MULTICAST: u8 = 6;
 const CLOSE: u8 = 7;
+const NOTIFY: u8 = 8;
 
 /// A batch that was not packed as this module says: a bug of the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -52,6 +55,7 @@ pub(crate) enum Command<'a> {
     Send { id: ConnectionId, frame: Frame<'a> },
     Multicast { groups: Groups<'a>, frame: Frame<'a>, except: Option<ConnectionId> },
     Close { id: ConnectionId, code: u16, reason: &'a str },
+    Notify { id: ConnectionId, level: OutboxLevel },
 }
 
 /// The fixed part of a command, and where its variable part lies.
@@ -70,7 +74,7 @@ impl Fields {
         let header: &[u8; HEADER_BYTES] = bytes.get(start..).and_then(<[u8]>::first_chunk).ok_or(malformed)?;
         let [kind, flags, n0, n1, l0, l1, l2, l3, id @ ..] = *header;
         let len = u32::from_le_bytes([l0, l1, l2, l3]) as usize;
-        if len < HEADER_BYTES || bytes.len() - start < len || !(ACCEPT..=CLOSE).contains(&kind) {
+        if len < HEADER_BYTES || bytes.len() - start < len || !(ACCEPT..=NOTIFY).contains(&kind) {
             return Err(malformed);
         }
         let body = start + HEADER_BYTES..start + len;
@@ -152,7 +156,11 @@ impl<'a> Commands<'a> {
             }
             JOIN => Command::Join { id, group: GroupId(fields.u32(bytes)?) },
             LEAVE => Command::Leave { id, group: GroupId(fields.u32(bytes)?) },
-            _ => Command::Close { id, code: fields.number, reason: text(body)? },
+            CLOSE => Command::Close { id, code: fields.number, reason: text(body)? },
+            _ => {
+                let level = if fields.number == 0 { OutboxLevel::Empty } else { OutboxLevel::Low };
+                Command::Notify { id, level }
+            }
         })
     }
 
@@ -223,6 +231,7 @@ mod tests {
         let mut packer = Packer::default();
         packer.accept(1.0, Some("webmq.v1")).reject(2.0, 403, "no").join(3.0, 4).leave(3.0, 4);
         packer.send(5.0, b"data").multicast(&[6, 7], b"more", Some(8.0)).close(9.0, 4001, "bye");
+        packer.notify(10.0, OutboxLevel::Low);
         packer.0
     }
 
@@ -231,7 +240,7 @@ mod tests {
         let batch = Arc::new(Batch::new(&packed(), None).expect("well packed"));
         let commands: Vec<_> = batch.commands().map(|command| command.expect("well packed")).collect();
         let number = |id: ConnectionId| id.to_number();
-        assert_eq!(commands.len(), 7);
+        assert_eq!(commands.len(), 8);
         assert!(matches!(&commands[0], Command::Accept { id, subprotocol: Some("webmq.v1"), headers }
             if number(*id) == 1.0 && headers.clone().eq([("a", "bc")])));
         assert!(matches!(&commands[1], Command::Reject { status: 403, body: "no", .. }));
@@ -241,6 +250,7 @@ mod tests {
         assert!(matches!(&commands[5], Command::Multicast { groups, frame, except: Some(except) }
             if groups.clone().eq([GroupId(6), GroupId(7)]) && frame.bytes() == b"\x81\x04more" && number(*except) == 8.0));
         assert!(matches!(&commands[6], Command::Close { code: 4001, reason: "bye", .. }));
+        assert!(matches!(&commands[7], Command::Notify { level: OutboxLevel::Low, .. }));
     }
 
     #[test]

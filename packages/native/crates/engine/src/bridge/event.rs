@@ -14,6 +14,7 @@
 //!         failed     what happened
 //!         quiet      nothing: the shard has stopped accepting
 //!         ended      nothing: the shard's last event
+//!         drained    nothing: no more waits for the connection than `notify` asked for
 //! ```
 
 use std::net::SocketAddr;
@@ -31,6 +32,7 @@ const HTTP: u8 = 4;
 const FAILED: u8 = 5;
 const QUIET: u8 = 6;
 const ENDED: u8 = 7;
+const DRAINED: u8 = 8;
 
 /// Events of one shard turn.
 #[derive(Default)]
@@ -93,6 +95,11 @@ impl Events {
 
     pub(crate) fn ended(&mut self, shard: ShardId) {
         let start = self.begin(ENDED, 0, u16::from(shard.0), None);
+        self.end(start);
+    }
+
+    pub(crate) fn drained(&mut self, id: ConnectionId) {
+        let start = self.begin(DRAINED, 0, 0, Some(id));
         self.end(start);
     }
 

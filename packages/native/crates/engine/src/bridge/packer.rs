@@ -2,6 +2,8 @@
 
 use webmq_websocket::MAX_FRAME_HEADER_BYTES;
 
+use crate::fanout::OutboxLevel;
+
 #[derive(Default)]
 pub(crate) struct Packer(pub(crate) Vec<u8>);
 
@@ -46,5 +48,9 @@ impl Packer {
 
     pub(crate) fn close(&mut self, id: f64, code: u16, reason: &str) -> &mut Self {
         self.command(7, 0, code, id, &[reason.as_bytes()])
+    }
+
+    pub(crate) fn notify(&mut self, id: f64, level: OutboxLevel) -> &mut Self {
+        self.command(8, 0, u16::from(level == OutboxLevel::Low), id, &[])
     }
 }

@@ -1,12 +1,14 @@
 use super::Fanout;
 use super::chain::Piece;
 use super::cohort::Encoding;
-use super::member::State;
+use super::member::{OutboxLevel, State};
 use crate::bridge::batch::Frame;
 use crate::id::{GroupId, Slot};
 
 /// Bytes of frames that may wait for a flush that is held back, over all cohorts.
 const MAX_UNFLUSHED_BYTES: usize = 4 << 20;
+/// Share of an outbox that [`OutboxLevel::Low`] allows.
+const LOW_SHARE: u64 = 4;
 
 impl Fanout {
     /// Puts a frame into the outbox of every member of any of the groups except `except`. Returns their number.
@@ -100,11 +102,39 @@ impl Fanout {
         true
     }
 
-    /// Reports in [`Outcome::drained`](super::Outcome::drained) when nothing waits for the connection any more. It must be in
-    /// no group.
-    pub(crate) fn report_drained(&mut self, slot: Slot) {
-        self.members[slot.index()].reports_drained = true;
-        self.schedule(slot);
+    /// Reports in [`Outcome::drained`](super::Outcome::drained) when no more than this waits for the connection: after the
+    /// next flush, or whenever its socket has taken enough. Returns `true` instead if the socket is full and it is so now.
+    pub(crate) fn report_at(&mut self, slot: Slot, level: OutboxLevel) -> bool {
+        let member = &mut self.members[slot.index()];
+        member.reports_at = Some(level);
+        match member.state {
+            // No flush visits it.
+            State::Blocked { .. } => return self.take_level(slot),
+            // What waits for its whole cohort counts too.
+            State::CaughtUp if member.cohort.is_some() => self.close_range(slot),
+            State::CaughtUp | State::CatchingUp | State::Rejoining => self.schedule(slot),
+        }
+        false
+    }
+
+    /// Reports a connection if no more waits for it than it was asked for.
+    pub(super) fn report_level(&mut self, slot: Slot) {
+        if self.take_level(slot) {
+            self.outcome.drained.push(slot);
+        }
+    }
+
+    fn take_level(&mut self, slot: Slot) -> bool {
+        let max_bytes = match self.members[slot.index()].reports_at {
+            None => return false,
+            Some(OutboxLevel::Empty) => 0,
+            Some(OutboxLevel::Low) => self.max_outbox_bytes / LOW_SHARE,
+        };
+        let is_reached = self.waiting_bytes(slot) <= max_bytes;
+        if is_reached {
+            self.members[slot.index()].reports_at = None;
+        }
+        is_reached
     }
 
     /// Something was put into a member's chain.

@@ -11,7 +11,7 @@ pub(crate) struct Outcome {
     pub(crate) failed: Vec<Slot>,
     /// More output waits than the limit allows.
     pub(crate) slow: Vec<Slot>,
-    /// Nothing waits any more, as [`Fanout::report_drained`] asked.
+    /// No more waits than [`Fanout::report_at`] asked for.
     pub(crate) drained: Vec<Slot>,
 }
 

@@ -11,8 +11,16 @@ pub(crate) struct Member {
     pub(crate) state: State,
     /// Index in the cohort's list: `caught_up` or `behind`, as the state says.
     pub(crate) list_index: u32,
-    /// [`Outcome::drained`](super::Outcome::drained) reports when nothing waits any more.
-    pub(crate) reports_drained: bool,
+    /// [`Outcome::drained`](super::Outcome::drained) reports when no more than this waits.
+    pub(crate) reports_at: Option<OutboxLevel>,
+}
+
+/// Output that waits for one connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OutboxLevel {
+    Empty,
+    /// At most a quarter of an outbox.
+    Low,
 }
 
 /// Where a member is in its output. The table in [`fanout`](super) lists what holds in each state.

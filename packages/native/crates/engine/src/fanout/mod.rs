@@ -55,6 +55,7 @@ mod write_order_test;
 mod write_size_test;
 
 pub(crate) use flush::Outcome;
+pub(crate) use member::OutboxLevel;
 pub(crate) use write::{Wire, Written};
 
 use webmq_websocket::Deflater;

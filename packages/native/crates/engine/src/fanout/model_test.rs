@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use webmq_websocket::{Deflater, Opcode, encode_frame};
 
 use super::member::State;
-use super::{Fanout, Wire, Written};
+use super::{Fanout, OutboxLevel, Wire, Written};
 use crate::bridge::batch::{Batch, Frame};
 use crate::bridge::command::Command;
 use crate::bridge::packer::Packer;
@@ -250,7 +250,7 @@ impl Run {
         (peer.room, peer.is_full) = (usize::MAX, false);
         self.peers.0.insert(slot, peer);
         self.fanout.unblock(Slot(slot));
-        self.fanout.report_drained(Slot(slot));
+        assert!(!self.fanout.report_at(Slot(slot), OutboxLevel::Empty));
         while self.fanout.is_dirty() {
             self.fanout.flush(&mut self.peers);
         }

@@ -86,7 +86,7 @@ impl Fanout {
         *is_reported
     }
 
-    fn waiting_bytes(&self, slot: Slot) -> u64 {
+    pub(super) fn waiting_bytes(&self, slot: Slot) -> u64 {
         let member = &self.members[slot.index()];
         let in_log = member.behind_in().map_or(0, |id| {
             let cohort = self.index.cohort(id);

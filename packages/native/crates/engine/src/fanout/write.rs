@@ -101,8 +101,10 @@ impl Fanout {
 
     /// Writes the own output of a member that is catching up.
     pub(super) fn flush_member(&mut self, slot: Slot, wire: &mut impl Wire) {
-        if self.members.get(slot.index()).is_none_or(|member| member.state != State::CatchingUp) {
-            return;
+        let Some(member) = self.members.get(slot.index()) else { return };
+        if member.state != State::CatchingUp {
+            // It may have caught up with another cohort since it was listed.
+            return self.report_level(slot);
         }
         let mut budget = MAX_WRITE_BYTES;
         while let Some(run) = self.next_run(slot) {
@@ -115,6 +117,7 @@ impl Fanout {
                 Written::Part(count) => {
                     self.advance(slot, count);
                     self.set_state(slot, State::Blocked { is_reported: false });
+                    self.report_level(slot);
                     return self.check_limit(slot);
                 }
                 Written::Failed => return self.outcome.failed.push(slot),
@@ -125,6 +128,7 @@ impl Fanout {
             }
         }
         self.settle(slot);
+        self.report_level(slot);
     }
 
     /// The next contiguous bytes for a connection, at most [`MAX_WRITE_BYTES`] unless they are one piece.
@@ -176,9 +180,6 @@ impl Fanout {
         let Some(id) = member.behind_in() else {
             if has_chain {
                 return self.write_now.push(slot);
-            }
-            if mem::replace(&mut member.reports_drained, false) {
-                self.outcome.drained.push(slot);
             }
             return self.set_state(slot, State::CaughtUp);
         };

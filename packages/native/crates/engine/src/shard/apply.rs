@@ -115,6 +115,13 @@ impl Shard {
                     self.fanout.leave(slot, group);
                 }
             }
+            Command::Notify { id, level } => {
+                if let Some(slot) = self.find_open(id)
+                    && self.fanout.report_at(slot, level)
+                {
+                    self.events.drained(id);
+                }
+            }
             Command::Close { id, code, reason } => {
                 if let Some(slot) = self.find_open(id) {
                     self.begin_closing(slot, CloseCode::new(code), reason, Ending::abnormal());

@@ -4,6 +4,7 @@ use webmq_websocket::{CloseCode, encode_close};
 use super::Shard;
 use crate::bridge::batch::Frame;
 use crate::bridge::event::Events;
+use crate::fanout::OutboxLevel;
 use crate::id::{ConnectionId, Slot};
 use crate::shard::connection::{Connection, Ending, Phase};
 use crate::stats::Stats;
@@ -74,7 +75,9 @@ impl Shard {
     /// Writes what is queued, then closes.
     pub(super) fn linger(&mut self, slot: Slot, ending: Option<Ending>) {
         self.enter_ending(slot, Phase::Lingering, ending);
-        self.fanout.report_drained(slot);
+        if self.fanout.report_at(slot, OutboxLevel::Empty) {
+            self.finish_lingering(slot);
+        }
     }
 
     /// Like [`linger`](Self::linger), but JavaScript is told the end now: nothing that comes can change it, and the peer
@@ -90,9 +93,7 @@ impl Shard {
 
     /// Everything was written: the peer gets our FIN, and may send a little longer if it has not said that it will not.
     pub(super) fn finish_lingering(&mut self, slot: Slot) {
-        let Some(connection) = self.table.get(slot).filter(|connection| connection.phase == Phase::Lingering) else {
-            return;
-        };
+        let Some(connection) = self.table.get(slot) else { return };
         if connection.has_peer_closed || shutdown(&connection.socket, Shutdown::Write).is_err() {
             return self.drop_connection(slot);
         }

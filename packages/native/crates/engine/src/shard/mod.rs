@@ -312,7 +312,16 @@ impl Shard {
         let Outcome { failed, slow, drained } = self.fanout.take_outcome();
         failed.into_iter().for_each(|slot| self.drop_connection(slot));
         slow.into_iter().for_each(|slot| self.end_slow(slot));
-        drained.into_iter().for_each(|slot| self.finish_lingering(slot));
+        drained.into_iter().for_each(|slot| self.note_drained(slot));
+    }
+
+    /// No more waits for a connection than was asked for.
+    fn note_drained(&mut self, slot: Slot) {
+        match self.table.get(slot).map(|connection| connection.phase) {
+            Some(Phase::Open) => self.events.drained(self.table.id(slot)),
+            Some(Phase::Lingering) => self.finish_lingering(slot),
+            Some(Phase::Head | Phase::Deciding | Phase::Closing) | None => {}
+        }
     }
 
     /// Publishes the results of a turn, and wakes JavaScript if there are events.

@@ -3,6 +3,7 @@ use std::io::{Read, Write};
 use webmq_websocket::{Opcode, encode_masked_frame};
 
 use super::rig::{Rig, Told};
+use crate::fanout::OutboxLevel;
 use crate::{Engine, Options};
 
 #[test]
@@ -174,4 +175,47 @@ fn the_end_of_a_connection_is_seen_though_its_last_message_waits_to_be_read() {
     assert_eq!(rig.next(), Told::Message(filling, vec![b'.'; MAX_INBOUND_BYTES]));
     assert_eq!(rig.next(), Told::Message(id, b"last".to_vec()));
     assert_eq!(rig.next(), Told::Closed(id, 1006, String::new()));
+}
+
+#[test]
+fn an_outbox_is_reported_when_its_peer_has_read_enough() {
+    const MAX_OUTBOX_BYTES: usize = 64 << 20;
+    let mut rig = Rig::start(Options { max_outbox_bytes: MAX_OUTBOX_BYTES, ..Options::default() });
+    let (mut client, id) = rig.connect();
+    // Also a connection in a group, and one whose socket took everything.
+    rig.submit(|packer| {
+        packer.join(id, 1).multicast(&[1], &[b'm'; 1_000], None).notify(id, OutboxLevel::Empty);
+    });
+    assert_eq!(rig.next(), Told::Drained(id));
+    let frame = vec![b'x'; 1 << 20];
+    rig.submit(|packer| {
+        for _ in 0..40 {
+            packer.send(id, &frame);
+        }
+        packer.notify(id, OutboxLevel::Low).multicast(&[1], &[b'm'; 1_000], None);
+    });
+    assert_eq!(client.message(), [b'm'; 1_000]);
+    rig.until(|engine| engine.stats().outbox_bytes as usize > MAX_OUTBOX_BYTES / 4);
+    let mut read_count = 0;
+    let reader = std::thread::spawn(move || {
+        (0..40).for_each(|_| assert_eq!(client.message().len(), 1 << 20));
+        assert_eq!(client.message(), [b'm'; 1_000]);
+        read_count += 41;
+        (client, read_count)
+    });
+    assert_eq!(rig.next(), Told::Drained(id));
+    assert!(rig.engine.stats().outbox_bytes as usize <= MAX_OUTBOX_BYTES / 4 + (1 << 20));
+    let (client, read_count) = reader.join().expect("reads all");
+    assert_eq!(read_count, 41);
+    // Each request is answered once; one for a connection that is gone by its end alone.
+    rig.submit(|packer| {
+        packer.notify(id, OutboxLevel::Low);
+    });
+    assert_eq!(rig.next(), Told::Drained(id));
+    drop(client);
+    assert!(matches!(rig.next(), Told::Closed(closed, 1006, _) if closed == id));
+    rig.submit(|packer| {
+        packer.notify(id, OutboxLevel::Low);
+    });
+    rig.drain();
 }

@@ -22,6 +22,7 @@ pub(crate) enum Told {
     Failed(String),
     Quiet,
     Ended,
+    Drained(f64),
 }
 
 /// An engine and JavaScript's side of it. With `IS_INLINE`, the test's thread runs the inline shards.
@@ -172,6 +173,7 @@ impl<const IS_INLINE: bool> AnyRig<IS_INLINE> {
                 5 => Told::Failed(text()),
                 6 => Told::Quiet,
                 7 => Told::Ended,
+                8 => Told::Drained(id),
                 kind => panic!("unknown event {kind}"),
             });
         }
