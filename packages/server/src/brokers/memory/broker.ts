@@ -36,6 +36,7 @@ const NOTHING_ELSEWHERE: BrokerStats = {
   pendingCount: 0,
   pendingBytes: 0,
   lostCount: 0,
+  behindCount: 0,
 }
 
 /** 48 random bits: after a restart an old position is recognised, save one in 2.8e14. */
