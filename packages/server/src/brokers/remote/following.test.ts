@@ -9,7 +9,7 @@ interface TestLog {
   epoch: string
   /** What stands before the first entry. */
   start: number
-  /** What the broker answers when it is asked for the end. */
+  /** The end of the log, as the broker tells it; absent when it does not. */
   toldEnd?: Position
   entries: { offset: number; key: string; text: string; node: string; sequence: number; messageId?: string }[]
 }
