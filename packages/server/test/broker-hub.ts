@@ -140,7 +140,14 @@ export class HubBroker implements Broker {
   }
 
   stats(): BrokerStats {
-    const none = { rejectedCount: 0, receivedCount: 0, surplusCount: 0, malformedCount: 0, lostCount: 0 }
+    const none = {
+      rejectedCount: 0,
+      receivedCount: 0,
+      surplusCount: 0,
+      malformedCount: 0,
+      lostCount: 0,
+      behindCount: 0,
+    }
     return { ...none, acceptedCount: this.publishedCount, pendingCount: 0, pendingBytes: 0 }
   }
 

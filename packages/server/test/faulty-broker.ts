@@ -138,7 +138,7 @@ export class FaultyBroker implements Broker {
 
   stats(): BrokerStats {
     const pending = { pendingCount: this.#pendingCount, pendingBytes: this.#pendingBytes }
-    return { ...this.#counts, surplusCount: 0, malformedCount: 0, ...pending }
+    return { ...this.#counts, surplusCount: 0, malformedCount: 0, behindCount: 0, ...pending }
   }
 
   stop(): Promise<void> {

@@ -36,6 +36,7 @@ const CLIENT_ERRORS = {
   E_HEARTBEAT_TIMEOUT: { message: 'nothing arrived in time', source: 'network', retryable: true, closeCode: 4003 },
   E_SLOW_CONSUMER: { message: 'client reads too slowly', source: 'client', retryable: true, closeCode: 4008 },
   E_TOKEN_EXPIRED: { message: 'token has expired', source: 'client', retryable: true, closeCode: 4009 },
+  E_NODE_BEHIND: { message: 'node is behind', source: 'server', retryable: true, closeCode: 4012 },
   E_INTERNAL: { message: 'internal error', source: 'server', retryable: true, closeCode: 4011, status: 500 },
 
   // An error that ends the connection for good.
@@ -54,12 +55,12 @@ const CLIENT_ERRORS = {
 
   // Raised by the client library.
   E_TIMEOUT: { message: 'no answer in time', source: 'network', retryable: true },
-  E_DISCONNECTED: { message: 'connection was lost before the answer', source: 'network', retryable: true },
+  E_DISCONNECTED: { message: 'connection was lost', source: 'network', retryable: true },
   E_OFFLINE: { message: 'not connected, and queueing is off', source: 'network', retryable: true },
   E_QUEUE_FULL: { message: 'offline queue is full', source: 'client', retryable: true },
   E_CLOSED: { message: 'client is closed', source: 'client', retryable: false },
   E_ABORTED: { message: 'aborted by its signal', source: 'client', retryable: false },
-  E_BUFFER_OVERFLOW: { message: 'iterator reads slower than messages arrive', source: 'client', retryable: false },
+  E_BUFFER_OVERFLOW: { message: 'iterator reads too slowly', source: 'client', retryable: false },
   E_CONNECT_FAILED: { message: 'could not connect', source: 'network', retryable: true },
   E_TOKEN_UNAVAILABLE: { message: 'token() failed', source: 'client', retryable: true },
   E_PAYLOAD_INVALID: { message: 'payload cannot be encoded or decoded', source: 'client', retryable: false },

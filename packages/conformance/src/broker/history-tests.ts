@@ -115,6 +115,14 @@ export function historyTests(harness: () => BrokerHarness, expected: BrokerCapab
       expect(result).toMatchObject({ gap: 'epoch-changed', texts, position: last, isPartial: false })
     })
 
+    it('refuses a position of its epoch that nobody has given', async () => {
+      const [{ epoch, offset } = NOWHERE] = await publishAll('a')
+      const since = { epoch, offset: offset + 1_000 }
+      await expect(read({ since }, ['#'])).rejects.toMatchObject({ code: 'E_POSITION_INVALID' })
+      await publishAll('b')
+      await expect(read({ since }, ['key.a'])).rejects.toMatchObject({ code: 'E_POSITION_INVALID' })
+    })
+
     it(expected.durable ? 'keeps its log over a restart' : 'says gap after a restart that lost its log', async () => {
       const [first = NOWHERE] = await publishAll('a', 'b')
       await broker.stop()

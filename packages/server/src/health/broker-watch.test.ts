@@ -12,6 +12,7 @@ const STATS: BrokerStats = {
   pendingCount: 12,
   pendingBytes: 99,
   lostCount: 0,
+  behindCount: 0,
 }
 
 describe('BrokerWatch', () => {

@@ -100,6 +100,11 @@ export const METRICS: readonly MetricSpec[] = [
   ),
   counter('webmq_broker_lost_total', 'Lost connections to the broker.', ({ broker }) => broker.lostCount),
   counter(
+    'webmq_broker_behind_total',
+    'Replays refused because this node had not read the log that far; the clients went to other nodes.',
+    ({ broker }) => broker.behindCount,
+  ),
+  counter(
     'webmq_broker_away_seconds_total',
     'Time during which the broker was not up, since it first was.',
     ({ broker }) => broker.awayMs / 1_000,

@@ -120,6 +120,8 @@ export interface BrokerStats {
   readonly pendingBytes: number
   /** Times the broker was lost. */
   readonly lostCount: number
+  /** Reads that were refused with `E_NODE_BEHIND`. */
+  readonly behindCount: number
 }
 
 /** How a broker calls its node. */
@@ -176,8 +178,11 @@ export interface Broker {
   publishBatch?(messages: readonly OutboundMessage[]): Promise<readonly Accepted[]>
   /**
    * Reads messages that match any of the patterns from the log. The rule of a key bounds reads by number or time.
+   *
+   * A read from a position never returns messages at or before it. A position of the log's epoch beyond the end of the
+   * node's copy is one that another node has given: the read waits, within a bound.
    * @throws {WebMQError} `E_UNSUPPORTED` without the `history` capability, `E_POSITION_INVALID` for a position that
-   *   cannot be one of its.
+   *   cannot be one of its, `E_NODE_BEHIND` (retryable) when the node's copy does not reach the position in time.
    */
   read(range: ReadRange, patterns: readonly string[]): ReadResult | Promise<ReadResult>
   /** The end of the log now; `undefined` without the `history` capability. */

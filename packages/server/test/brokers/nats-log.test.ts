@@ -276,6 +276,23 @@ describe('log of nats, messages', () => {
     expect(await logged(later.broker)).toEqual(texts)
   })
 
+  // A node on a slow network was up with the beginning of the log. It took a pause of the flow control for the end.
+  it('is complete when a node is up, however slow its network is', async () => {
+    const brokerNamespace = ownNamespace()
+    const history = { ...historyOf('#=100000'), historyMaxMessages: 50_000, historyMaxBytes: 64 * 1_048_576 }
+    const first = await startNode({ broker: service.url, brokerNamespace, ...history })
+    const texts = Array.from({ length: 8_000 }, (_, index) => `${index} ${'x'.repeat(1_000)}`)
+    for (let from = 0; from < texts.length; from += 1_000)
+      await Promise.all(texts.slice(from, from + 1_000).map((body) => first.broker.publish(text('a', body))))
+    const proxy = await startFaultProxy(service)
+    onTestFinished(() => proxy.stop())
+    // A round trip of two heartbeats of the consumer and more.
+    await proxy.latency(250)
+    const options = { broker: proxy.url, brokerNamespace, brokerStartTimeoutMs: 30_000, ...history }
+    const later = await startNode({ ...options, brokerHeartbeatMs: 400 })
+    expect(await later.broker.position()).toEqual(await first.broker.position())
+  }, 60_000)
+
   it('leaves no consumer behind', async () => {
     const brokerNamespace = ownNamespace()
     const { broker } = await startNode({ broker: service.url, brokerNamespace })

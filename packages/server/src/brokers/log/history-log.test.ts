@@ -36,8 +36,70 @@ describe('HistoryLog', () => {
       texts: ['c', 'd', 'e'],
       gap: 'history-expired',
     })
-    expect(read(log, { since: { epoch: 'epoch', offset: 6 } }, ['k']).gap).toBe('epoch-changed')
     expect(read(log, { since: { epoch: 'other', offset: 3 } }, ['k']).gap).toBe('epoch-changed')
+  })
+
+  // A node that was behind called its own epoch another one, and replayed its whole log. Such an offset is no other log.
+  it('refuses a position of its epoch beyond its end', () => {
+    const log = logOf(['#=100'])
+    append(log, 'k', 'a')
+    for (const range of [{}, { last: 1 }, { rewindMs: 60_000 }])
+      expect(() => read(log, { ...range, since: { epoch: 'epoch', offset: 2 } }, ['k'])).toThrow(
+        expect.objectContaining({ code: 'E_POSITION_INVALID' }),
+      )
+  })
+
+  it('says gap to those whose position is among lost offsets, and to nobody else', () => {
+    const log = logOf(['#=100'], { historyMaxMessages: 3 })
+    const since = (offset: number) => read(log, { since: { epoch: 'epoch', offset } }, ['k'])
+    append(log, 'k', 'a')
+    log.skipTo(10, true)
+    log.skipTo(20, true)
+    log.follow(21, 'k', Buffer.from('b'), false, nowMs)
+    log.skipTo(25)
+    log.skipTo(22, true)
+    for (const offset of [2, 9, 19]) expect(since(offset)).toMatchObject({ texts: ['b'], gap: 'history-expired' })
+    for (const offset of [0, 1, 20, 21, 23, 25]) expect(since(offset).gap).toBeUndefined()
+    for (const text of ['c', 'd', 'e']) append(log, 'k', text)
+    expect(since(25)).toEqual({ texts: ['c', 'd', 'e'], position: log.position, isPartial: false })
+    log.restart('next', 0)
+    log.skipTo(5)
+    expect(read(log, { since: { epoch: 'next', offset: 3 } }, ['k']).gap).toBeUndefined()
+  })
+
+  it('gives nothing at or before a position of its epoch, whatever happened to the log', () => {
+    const step = fc.oneof(
+      fc.record({ name: fc.constant('append' as const) }),
+      fc.record({ name: fc.constant('interrupt' as const) }),
+      fc.record({ name: fc.constant('skip' as const), by: fc.nat(5), isLoss: fc.boolean() }),
+      fc.record({ name: fc.constant('restart' as const), by: fc.nat(5) }),
+    )
+    const narrowed = fc.record(
+      { last: fc.nat(8), limit: fc.integer({ min: 1, max: 8 }), rewindMs: fc.nat(10) },
+      { requiredKeys: [] },
+    )
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 40 }), fc.nat(80), narrowed, (steps, offset, range) => {
+        const log = logOf(['#=1000'], { historyMaxMessages: 5 })
+        for (const step of steps) {
+          nowMs++
+          const end = log.position.offset
+          if (step.name === 'append') append(log, 'k', 'x')
+          else if (step.name === 'interrupt') log.interrupt()
+          else if (step.name === 'skip') log.skipTo(end + step.by, step.isLoss)
+          else log.restart('epoch', end + step.by)
+        }
+        const ask = () => log.read({ ...range, since: { epoch: 'epoch', offset } }, ['#'])
+        if (offset > log.position.offset) {
+          expect(ask).toThrow()
+          return
+        }
+        const { messages, position, gap } = ask()
+        expect(gap).not.toBe('epoch-changed')
+        for (const { position } of messages) expect(position?.offset).toBeGreaterThan(offset)
+        expect(position.offset).toBeGreaterThanOrEqual(offset)
+      }),
+    )
   })
 
   it('says no-history for a pattern of which not everything is logged, and gives what is', () => {

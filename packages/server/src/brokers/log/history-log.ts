@@ -8,6 +8,12 @@ export function hasHistory({ history, historyMaxMessages, historyMaxBytes }: His
   return !history.isEmpty && historyMaxMessages > 0 && historyMaxBytes > 0
 }
 
+/** Offsets of lost messages: those between the two. */
+interface LostOffsets {
+  readonly after: number
+  readonly before: number
+}
+
 /**
  * The newest messages of a log, in memory. A read answers at once, and live messages continue from it without a gap or
  * a duplicate. The log restarts with another epoch when the broker's log does.
@@ -21,6 +27,8 @@ export class HistoryLog {
   /** Messages may be missing at or before this offset: those logged up to `#interruptedAtMs`. */
   #completeAfter = 0
   #interruptedAtMs = 0
+  /** In order. Fewer than messages, because a message stands between any two. */
+  #losses: LostOffsets[] = []
 
   /** @param now Unix time in milliseconds. */
   constructor(options: HistoryOptions, now: () => number = Date.now) {
@@ -51,6 +59,19 @@ export class HistoryLog {
     this.#messages = this.#empty(offset)
     this.#completeAfter = offset
     this.#interruptedAtMs = 0
+    this.#losses = []
+  }
+
+  /**
+   * No message has an offset after the end of the log, up to this one. Ignored when the log is longer.
+   * @param isLoss The offsets in between may be those of messages that were given out and then lost. A read from there
+   *   reports `history-expired`.
+   */
+  skipTo(offset: number, isLoss = false): void {
+    const { lastOffset } = this.#messages
+    if (offset <= lastOffset) return
+    if (isLoss) this.#lose(lastOffset, offset)
+    this.#messages.skipTo(offset)
   }
 
   /**
@@ -58,7 +79,7 @@ export class HistoryLog {
    * `broker-lost`, a later one does not.
    */
   interrupt(): void {
-    this.#messages.skip()
+    this.#messages.skipTo(this.#messages.lastOffset + 1)
     this.#completeAfter = this.#messages.lastOffset
     this.#interruptedAtMs = this.#now()
   }
@@ -82,7 +103,10 @@ export class HistoryLog {
     if (maxAgeMs !== undefined) this.#messages.dropBefore(this.#now() - maxAgeMs)
   }
 
-  /** As {@link Broker.read}. */
+  /**
+   * As {@link Broker.read}.
+   * @throws {WebMQError} `E_POSITION_INVALID` for a position of this epoch beyond the end of the log.
+   */
   read(range: ReadRange, patterns: readonly string[]): ReadResult {
     if (!this.#isOn) throw new WebMQError('E_UNSUPPORTED', { detail: 'this broker keeps no history' })
     const [start, gap] = this.#start(range, patterns)
@@ -117,13 +141,14 @@ export class HistoryLog {
     let gap: GapReason | undefined
     if (since !== undefined) {
       // A position of another epoch is older than this whole log, and an earlier log may have lost messages after it.
-      // An
-      // offset beyond the end cannot belong to this log.
-      if (since.epoch !== this.#epoch || since.offset > log.lastOffset) gap = 'epoch-changed'
+      if (since.epoch !== this.#epoch) gap = 'epoch-changed'
+      else if (since.offset > log.lastOffset)
+        throw new WebMQError('E_POSITION_INVALID', { detail: 'it is after the end of the log' })
       else if (since.offset < log.heldAfter) gap = 'history-expired'
       else {
         start = since.offset
         if (start < this.#completeAfter) gap = 'broker-lost'
+        else if (this.#isLost(start)) gap = 'history-expired'
       }
     }
     if (rewindMs !== undefined) {
@@ -140,6 +165,17 @@ export class HistoryLog {
     }
     const isLogged = patterns.every((pattern) => this.covers(pattern))
     return [start, gap ?? (isLogged ? undefined : 'no-history')]
+  }
+
+  #lose(after: number, before: number): void {
+    const losses = this.#losses.filter((loss) => loss.before > this.#messages.heldAfter)
+    const last = losses.at(-1)
+    const isAdjacent = last?.before === after
+    this.#losses = isAdjacent ? [...losses.slice(0, -1), { after: last.after, before }] : [...losses, { after, before }]
+  }
+
+  #isLost(offset: number): boolean {
+    return this.#losses.some(({ after, before }) => after < offset && offset < before)
   }
 
   /** For one key the limit of its rule, or `last` if that is lower. */

@@ -190,9 +190,9 @@ export class SegmentedLog {
     while (this.#count > this.#maxMessages || this.#byteCount > this.#maxBytes) this.#dropOldest()
   }
 
-  /** Skips one offset. */
-  skip(): void {
-    this.#lastOffset++
+  /** Skips the offsets up to this one, which is greater than any before. */
+  skipTo(offset: number): void {
+    this.#lastOffset = offset
   }
 
   /** Drops messages that were logged before this time. */

@@ -86,12 +86,6 @@ describe('MemoryBroker', () => {
     expect(broker.read({ since: large }, ['#'])).toEqual({ messages: [], isPartial: false, position: large })
   })
 
-  it('says gap for an offset of its epoch that it has not reached', async () => {
-    const broker = await started()
-    const { epoch } = broker.position() ?? nowhere
-    expect(broker.read({ since: { epoch, offset: 1 } }, ['#']).gap).toBe('epoch-changed')
-  })
-
   it('never lends bytes of its history that change later', async () => {
     const broker = await started({ historyMaxMessages: 2 })
     broker.publish({ key: 'a', payload, isBinary: false })

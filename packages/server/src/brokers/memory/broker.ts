@@ -36,6 +36,7 @@ const NOTHING_ELSEWHERE: BrokerStats = {
   pendingCount: 0,
   pendingBytes: 0,
   lostCount: 0,
+  behindCount: 0,
 }
 
 /** The embedded broker: one node, nothing to install, nothing kept after the process. Answers synchronously. */

@@ -215,6 +215,7 @@ export class MeshBroker implements Broker {
       pendingCount: this.#batch.pendingCount,
       pendingBytes: this.#batch.pendingBytes,
       lostCount: this.#lostCount + (this.#node?.peers.lostCount ?? 0),
+      behindCount: 0,
     }
   }
 

@@ -1,5 +1,6 @@
 import type { Msg, NatsConnection, Status } from '@nats-io/transport-node'
 import { WebMQError } from 'webmq-client/protocol'
+import type { Position } from '../../ports/broker.js'
 import { deferred } from '../../ports/deferred.js'
 import { within } from '../../ports/within.js'
 import { decodeEnvelope, encodeEnvelope } from '../remote/envelope.js'
@@ -112,6 +113,10 @@ export class NatsLink implements Link {
 
   async follow(after: LogPosition | undefined, follower: LogFollower): Promise<void> {
     await this.#log?.follow(after, follower)
+  }
+
+  async logEnd(): Promise<Position | undefined> {
+    return await this.#log?.logEnd()
   }
 
   publish(message: LinkMessage): void {

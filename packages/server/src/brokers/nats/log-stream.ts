@@ -83,6 +83,15 @@ export class LogStream {
     }
   }
 
+  /** The present state. */
+  async state(): Promise<LogState> {
+    try {
+      return stateOf(await this.#manager.streams.info(this.name))
+    } catch (cause) {
+      throw explained(cause, this.#requestContext())
+    }
+  }
+
   /** Begins another epoch, so that old positions are not mistaken for new ones. */
   async beginGeneration(generation: number): Promise<void> {
     try {

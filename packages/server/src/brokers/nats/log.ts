@@ -1,5 +1,6 @@
 import type { JetStreamManager } from '@nats-io/jetstream'
 import type { Msg, NatsConnection } from '@nats-io/transport-node'
+import type { Position } from '../../ports/broker.js'
 import type { LinkContext, LinkEvents, LinkMessage, LogFollower, LogPosition } from '../remote/link.js'
 import { GenerationGuard } from './generation-guard.js'
 import { explained } from './jetstream-errors.js'
@@ -110,6 +111,11 @@ export class NatsLog {
 
   follow(after: LogPosition | undefined, follower: LogFollower): Promise<void> {
     return this.#follow.follow(after, follower)
+  }
+
+  async logEnd(): Promise<Position> {
+    const { epoch, lastSequence } = await this.#stream.state()
+    return { epoch, offset: lastSequence }
   }
 
   logs(key: string): boolean {

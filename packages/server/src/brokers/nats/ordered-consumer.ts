@@ -43,6 +43,7 @@ export class OrderedConsumer {
   #pendingCount = 0
   /** `#sequence` at the last heartbeat. */
   #heartbeatSequence = -1
+  #isAsking = false
   #isOver = false
 
   constructor(context: OrderedConsumerContext) {
@@ -132,13 +133,34 @@ export class OrderedConsumer {
 
   /**
    * JetStream sends heartbeats while it sends no messages: it has none, or it waits for flow control, which the library
-   * answers. A second heartbeat without a message in between means that it has none.
+   * answers. Messages that were pending may also have expired: it is asked after a second heartbeat without a message.
    */
   #heartbeat(sentSequence: number): void {
     const isStill = this.#heartbeatSequence === this.#sequence
     this.#heartbeatSequence = this.#sequence
     if (sentSequence > this.#sequence) this.#lose('messages of the log are missing on the way')
-    else if (this.#pendingCount === 0 || isStill) this.#context.idle()
+    else if (this.#pendingCount === 0) this.#context.idle()
+    else if (isStill) this.#askForPending()
+  }
+
+  #askForPending(): void {
+    const { manager, stream, explained } = this.#context
+    if (this.#name === undefined || this.#isAsking) return
+    this.#isAsking = true
+    manager.consumers
+      .info(stream, this.#name)
+      .then(
+        (info) => {
+          const isAllHere = info.num_pending === 0 && info.delivered.consumer_seq === this.#sequence
+          if (this.#isOver || !isAllHere) return
+          this.#pendingCount = 0
+          this.#context.idle()
+        },
+        (cause: unknown) => this.#lose(explained(cause).message),
+      )
+      .finally(() => {
+        this.#isAsking = false
+      })
   }
 
   #lose(reason: string): void {

@@ -1,4 +1,5 @@
 import { WebMQError } from 'webmq-client/protocol'
+import type { Position } from '../../ports/broker.js'
 import type { HistoryOptions } from '../../ports/history-rules.js'
 import { hasHistory } from '../log/history-log.js'
 import type { Link, LinkContext, LinkEvents, LinkMessage, LogFollower, LogPosition } from '../remote/link.js'
@@ -79,6 +80,10 @@ export class RabbitmqLink implements Link {
 
   async follow(after: LogPosition | undefined, follower: LogFollower): Promise<void> {
     await this.#follow?.follow(after, follower)
+  }
+
+  async logEnd(): Promise<Position | undefined> {
+    return await this.#follow?.end()
   }
 
   close(): Promise<void> {

@@ -116,6 +116,12 @@ export class LogFollow {
     if (!start.isContinued) this.#writer.write({ epoch: this.#options.cursor.epoch })
   }
 
+  /** As {@link Link.logEnd}. Writes an epoch record: AMQP has no other way to find the end of a stream. */
+  async end(): Promise<Position> {
+    const offset = await this.#writer.writeAndLocate({ candidate: newEpoch() })
+    return { epoch: this.#options.cursor.epoch, offset: offset + 1 }
+  }
+
   /** Takes nothing more. */
   stop(): void {
     this.#state = { name: 'stopped' }

@@ -1,3 +1,4 @@
+import type { Position } from '../../ports/broker.js'
 import { SubscriptionCover } from '../remote/cover.js'
 import { decodeEnvelope } from '../remote/envelope.js'
 import type { Link, LinkContext, LinkEvents, LinkMessage, LogFollower, LogPosition } from '../remote/link.js'
@@ -63,6 +64,10 @@ export class ClusterLink implements Link {
 
   async follow(after: LogPosition | undefined, follower: LogFollower): Promise<void> {
     await this.#log?.follow(after, follower)
+  }
+
+  async logEnd(): Promise<Position | undefined> {
+    return await this.#log?.end()
   }
 
   publish(message: LinkMessage): void {

@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import { isKey } from 'webmq-client/protocol'
+import type { Position } from '../../ports/broker.js'
 import { decodeEnvelope } from '../remote/envelope.js'
 import type { Link, LinkEvents, LinkMessage, LogFollower, LogPosition } from '../remote/link.js'
 import { ForeignCopies } from './foreign-copies.js'
@@ -63,6 +64,10 @@ export class RedisLink implements Link {
 
   async follow(after: LogPosition | undefined, follower: LogFollower): Promise<void> {
     await this.#log?.follow(after, follower)
+  }
+
+  async logEnd(): Promise<Position | undefined> {
+    return await this.#log?.end()
   }
 
   publish(message: LinkMessage): void {

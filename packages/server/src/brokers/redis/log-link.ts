@@ -72,10 +72,17 @@ export class LogLink {
     // Repeat until nothing is missing between the last page and the waiting messages.
     do {
       await this.#readPages()
-      this.#offset = Math.max(this.#offset, endOffset)
+      this.#leapTo(endOffset)
     } while (!this.#takeWaiting())
     this.#isLive = true
     this.#calls = log.calls(run)
+  }
+
+  /** As {@link Link.logEnd}. */
+  async end(): Promise<Position> {
+    const { log, pair } = this.#context
+    const [epoch, end] = await pair.ask((redis) => redis.hmget(log.state, 'epoch', 'end'))
+    return { epoch: epoch ?? '', offset: Number(end ?? 0) }
   }
 
   /** Appends a message to the log. Only after `follow`. */
@@ -151,6 +158,7 @@ export class LogLink {
       for (const entry of entries) {
         const [id, [, envelope = Buffer.alloc(0)]] = entry
         byteCount += envelope.length
+        this.#leapTo(offsetOf(entry) - 1)
         const timeMs = Number(id.toString('latin1', id.indexOf('-') + 1))
         this.#deliver(offsetOf(entry), timeMs, envelope)
       }
@@ -158,6 +166,13 @@ export class LogLink {
       const average = Math.max(1, byteCount / entries.length)
       count = Math.min(MAX_PAGE_COUNT, Math.max(FIRST_PAGE_COUNT, Math.floor(PAGE_BYTES / average)))
     }
+  }
+
+  /** The server has restarted here. A message between was lost with the end of the log. */
+  #leapTo(offset: number): void {
+    if (offset <= this.#offset) return
+    this.#offset = offset
+    this.#follower?.skipped(offset, true)
   }
 
   /** Offsets leap when the server restarts. Otherwise the missing messages were trimmed while they were read. */

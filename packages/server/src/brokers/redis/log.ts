@@ -18,6 +18,8 @@ export class RedisLog {
   /** `<namespace>/log`. In a cluster it ends with braces that put all keys of the log into one slot. */
   readonly channel: string
   readonly stream: string
+  /** A hash: where the log ends, and its epoch. */
+  readonly state: string
   /** In the order of KEYS in the scripts. */
   readonly keys: readonly string[]
   readonly #publishCommand: 'PUBLISH' | 'SPUBLISH'
@@ -34,7 +36,8 @@ export class RedisLog {
     this.#options = options
     this.channel = name
     this.stream = name
-    this.keys = [name, `${name}/state`, `${name}/ids`, `${name}/ids-before`, `${name}/checkpoints`]
+    this.state = `${name}/state`
+    this.keys = [name, this.state, `${name}/ids`, `${name}/ids-before`, `${name}/checkpoints`]
     this.#publishCommand = isCluster ? 'SPUBLISH' : 'PUBLISH'
   }
 

@@ -174,6 +174,7 @@ export class RemoteBroker implements Broker {
       pendingCount: count,
       pendingBytes: byteCount,
       lostCount: this.#lostCount,
+      behindCount: this.#log?.behindCount ?? 0,
     }
   }
 

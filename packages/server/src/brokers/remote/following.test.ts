@@ -9,6 +9,8 @@ interface TestLog {
   epoch: string
   /** What stands before the first entry. */
   start: number
+  /** The end of the log, as the broker tells it; absent when it does not. */
+  toldEnd?: Position
   entries: { offset: number; key: string; text: string; node: string; sequence: number; messageId?: string }[]
 }
 
@@ -18,6 +20,8 @@ class LogLink implements Link {
   readonly events: LinkEvents
   readonly node: string
   readonly asked: (LogPosition | undefined)[] = []
+  /** How often it was asked for the end of the log. */
+  endAskCount = 0
   readonly #log: TestLog
   #follower: LogFollower | undefined
 
@@ -42,6 +46,15 @@ class LogLink implements Link {
     const isContinued = after?.epoch === epoch && after.offset >= start
     follower.begins({ epoch, offset: isContinued ? after.offset : start }, isContinued)
     for (const entry of entries) if (!isContinued || entry.offset > after.offset) this.#give(entry)
+  }
+
+  async logEnd(): Promise<Position | undefined> {
+    this.endAskCount++
+    return this.#log.toldEnd
+  }
+
+  skip(offset: number, isLoss: boolean): void {
+    this.#follower?.skipped(offset, isLoss)
   }
 
   append(text: string, more: Partial<TestLog['entries'][number]> = {}): void {
@@ -201,19 +214,78 @@ describe('a RemoteBroker with history', () => {
     expect(await textsOf(broker, { last: 10 }, ['chat.1'])).toEqual(['b', 'c', 'd'])
   })
 
-  it('waits for a position that another node has given, before it reports a gap', async () => {
+  // A node whose link stood still said `epoch-changed` after 2 s and replayed its log from the start, in the same epoch.
+  it('waits for a position that another node has given, and then says that the node is behind', async () => {
     const { broker, link } = await started(logOf('e', 0, 'a'))
-    const since = { epoch: 'e', offset: 3 }
-    const read = textsOf(broker, { since }, ['chat.1'])
+    const read = textsOf(broker, { since: { epoch: 'e', offset: 3 } }, ['chat.1'])
     link.append('b')
     link.append('c')
     expect(await read).toEqual([])
-    expect(await textsOf(broker, { since: { epoch: 'e', offset: 9 } }, ['chat.1'])).toEqual([
-      'a',
-      'b',
-      'c',
-      '(epoch-changed)',
-    ])
+    const since = { epoch: 'e', offset: 9 }
+    await expect(textsOf(broker, { since }, ['chat.1'])).rejects.toMatchObject({ code: 'E_NODE_BEHIND' })
+    expect(broker.stats().behindCount).toBe(1)
+    for (let offset = 4; offset <= 10; offset++) link.append(`${offset}`)
+    expect(await textsOf(broker, { since }, ['chat.1'])).toEqual(['10'])
+  })
+
+  it('refuses all reads that wait at the same time, and asks the broker once', async () => {
+    const { broker, link } = await started(logOf('e', 0, 'a'))
+    const reads = Array.from({ length: 50 }, (_, index) =>
+      textsOf(broker, { since: { epoch: 'e', offset: 2 + index } }, ['chat.1']),
+    )
+    const outcomes = await Promise.allSettled(reads)
+    expect(outcomes.map((outcome) => outcome.status === 'rejected' && outcome.reason.code)).toEqual(
+      reads.map(() => 'E_NODE_BEHIND'),
+    )
+    expect(link.endAskCount).toBe(1)
+  })
+
+  // Without it, every node would send the client on for ever, for the position never comes.
+  it('refuses a position that is after the end of the log for the broker too, once it has asked', async () => {
+    const log = logOf('e', 0, 'a')
+    const { broker, link } = await started(log)
+    const read = (offset: number) => textsOf(broker, { since: { epoch: 'e', offset } }, ['chat.1'])
+    for (const [toldEnd, code] of [
+      [{ epoch: 'e', offset: 1 }, 'E_POSITION_INVALID'],
+      [{ epoch: 'e', offset: 2 }, 'E_NODE_BEHIND'],
+      [{ epoch: 'f', offset: 0 }, 'E_NODE_BEHIND'],
+    ] as const) {
+      log.toldEnd = toldEnd
+      await expect(read(2)).rejects.toMatchObject({ code })
+    }
+    expect(link.endAskCount).toBe(3)
+  }, 10_000)
+
+  it('waits on when the log begins anew in the same epoch', async () => {
+    const log = logOf('e', 0, 'a')
+    const { broker, link, linkAt } = await started(log)
+    const read = textsOf(broker, { since: { epoch: 'e', offset: 7 } }, ['chat.1'])
+    link.events.lost(new Error('cut'))
+    Object.assign(log, logOf('e', 5, 'x', 'y', 'z'))
+    await linkAt(1)
+    expect(await read).toEqual(['z'])
+  })
+
+  it('is not behind where the log has no message: skipped offsets, and messages that are logged twice', async () => {
+    const { broker, link, lines } = await started(logOf('e', 0))
+    link.append('a', { node: 'one', sequence: 1 })
+    link.append('a', { node: 'one', sequence: 1 })
+    expect(await textsOf(broker, { since: { epoch: 'e', offset: 2 } }, ['chat.1'])).toEqual([])
+    link.skip(7, false)
+    expect(broker.position()).toEqual({ epoch: 'e', offset: 7 })
+    expect(await textsOf(broker, { since: { epoch: 'e', offset: 5 } }, ['chat.1'])).toEqual([])
+    link.skip(20, true)
+    expect(await textsOf(broker, { since: { epoch: 'e', offset: 15 } }, ['chat.1'])).toEqual(['(history-expired)'])
+    expect(lines()).toEqual(['a at e:1'])
+  })
+
+  it('continues after the last message, not after what was skipped', async () => {
+    const { link, linkAt } = await started(logOf('e', 0))
+    link.append('a', { node: 'one', sequence: 1 })
+    link.skip(1_000, true)
+    link.events.lost(new Error('cut'))
+    const source = { node: 'one', sequence: 1, publisher: undefined }
+    expect((await linkAt(1)).asked).toEqual([{ epoch: 'e', offset: 1, source }])
   })
 
   it('waits no longer when the log begins anew', async () => {

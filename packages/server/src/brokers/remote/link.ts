@@ -60,6 +60,11 @@ export interface LogFollower {
    * Called in log order, once per offset. The log may hold a message twice: resent, or published again under its id.
    */
   message(delivery: LoggedDelivery): void
+  /**
+   * No message has an offset after the last one, up to this one.
+   * @param isLoss The broker may have given out messages with these offsets and lost them.
+   */
+  skipped(offset: number, isLoss: boolean): void
 }
 
 /** Where a message of a WebMQ node comes from. */
@@ -130,6 +135,11 @@ export interface Link {
    * all binds, and only for drivers with history.
    */
   follow?(after: LogPosition | undefined, follower: LogFollower): Promise<void>
+  /**
+   * The end of the log, as the broker knows it: at or after every position that any node gave out before the call.
+   * `undefined` when it does not know. Rejects, or stays unanswered, when the link is lost. Only after `follow`.
+   */
+  logEnd?(): Promise<Position | undefined>
   /** Sends a message; messages of one turn may share a write. `confirmed` or `refused` answers. Does not throw. */
   publish(message: LinkMessage): void
   /** Ends the link and removes what it created at the broker, within a bound of time. Never rejects. Idempotent. */

@@ -8,7 +8,7 @@ import { within } from '../../ports/within.js'
 export class LogArrivals {
   readonly #offsets = new Map<Deferred<void>, number>()
 
-  /** Resolves when the copy has the offset, when another log begins, or after `timeoutMs`. */
+  /** Resolves when the copy has the offset, when another log begins, or after `timeoutMs`. The caller checks which. */
   async until(offset: number, timeoutMs: number): Promise<void> {
     const arrival = deferred()
     this.#offsets.set(arrival, offset)

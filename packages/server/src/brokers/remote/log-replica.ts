@@ -1,4 +1,4 @@
-import type { GapReason } from 'webmq-client/protocol'
+import { type GapReason, WebMQError } from 'webmq-client/protocol'
 import type { Position, ReadRange, ReadResult } from '../../ports/broker.js'
 import type { HistoryOptions } from '../../ports/history-rules.js'
 import { DuplicateFilter, type DuplicateFilterOptions } from '../dedupe/duplicate-filter.js'
@@ -24,8 +24,17 @@ export interface LogReplicaEvents {
   gap(reason: GapReason): void
 }
 
-/** Time that a read waits for the replica to reach the position it asks for. */
+/** Time that a read waits for the replica to reach the position it asks for. Then the client is sent to another node. */
 const MAX_ARRIVAL_MS = 2_000
+/** After this share of it, the broker is asked whether the position exists at all. */
+const ASK_SHARE = 1 / 2
+
+/** The end of the log, as the broker told it. */
+interface ToldEnd {
+  readonly askedAtMs: number
+  /** `undefined` when the broker did not tell. Never rejects. */
+  readonly end: Promise<Position | undefined>
+}
 
 /**
  * This node's copy of the broker's log. It follows the log across links, drops duplicates, and answers reads from
@@ -39,9 +48,13 @@ export class LogReplica implements LogFollower {
   #duplicates: DuplicateFilter
   /** Messages of the previous log: their nodes may send some again into this one. */
   #formerDuplicates: DuplicateFilter | undefined
-  /** The source of the last message. */
-  #lastSource: LinkSource | undefined
+  #link: Link | undefined
+  /** Offset and source of the last message; before the first one, the offset that the log begins after. */
+  #last: { readonly offset: number; readonly source: LinkSource | undefined } = { offset: 0, source: undefined }
   #hasBegun = false
+  #isStopped = false
+  #toldEnd: ToldEnd | undefined
+  #behindCount = 0
 
   constructor(options: LogReplicaOptions, events: LogReplicaEvents) {
     this.#options = options
@@ -53,6 +66,11 @@ export class LogReplica implements LogFollower {
   /** The end of the replica; `undefined` before it first follows the log. */
   get position(): Position | undefined {
     return this.#hasBegun ? this.#log.position : undefined
+  }
+
+  /** Reads that were refused because the replica was behind. */
+  get behindCount(): number {
+    return this.#behindCount
   }
 
   /** Whether messages of this key are logged. */
@@ -68,52 +86,108 @@ export class LogReplica implements LogFollower {
   /** The node starts: the next `follow` does not continue from before the last stop. */
   start(): void {
     this.#hasBegun = false
+    this.#isStopped = false
   }
 
   /** Releases all waiting reads. */
   stop(): void {
+    this.#isStopped = true
     this.#arrivals.giveUp()
   }
 
   /** Follows the log over this link, from the end of the replica on. Resolves when the replica is complete. */
   async follow(link: Link): Promise<void> {
-    const after = this.#hasBegun ? { ...this.#log.position, source: this.#lastSource } : undefined
+    const after = this.#hasBegun ? { epoch: this.#log.position.epoch, ...this.#last } : undefined
+    this.#link = link
     await link.follow?.(after, this)
   }
 
   begins(start: Position, isContinued: boolean): void {
     if (isContinued) return
-    const reason = start.epoch === this.#log.position.epoch ? 'history-expired' : 'epoch-changed'
+    const isSameEpoch = start.epoch === this.#log.position.epoch
+    const reason = isSameEpoch ? 'history-expired' : 'epoch-changed'
     this.#log.restart(start.epoch, start.offset)
-    this.#lastSource = undefined
+    this.#last = { offset: start.offset, source: undefined }
     this.#formerDuplicates = this.#hasBegun ? this.#duplicates : undefined
     this.#duplicates = new DuplicateFilter(this.#options)
-    this.#arrivals.giveUp()
+    // Positions of the same epoch may still come.
+    if (isSameEpoch) this.#arrivals.arrived(start.offset)
+    else this.#arrivals.giveUp()
     if (this.#hasBegun) this.#events.gap(reason)
     this.#hasBegun = true
   }
 
   message(delivery: LoggedDelivery): void {
     const { key, payload, isBinary, source, offset, timeMs } = delivery
+    this.#last = { offset, source }
     if (this.#duplicates.has(delivery, timeMs)) {
+      // To a node that never had the first copy, this is a message with a position.
+      this.skipped(offset, false)
       this.#events.duplicate(delivery)
       return
     }
     this.#duplicates.note(delivery, timeMs)
     this.#log.follow(offset, key, payload, isBinary, timeMs)
     this.#arrivals.arrived(offset)
-    this.#lastSource = source
     const wasDelivered = this.#formerDuplicates?.has(delivery, timeMs) === true
     this.#events.added(delivery, { epoch: this.#log.position.epoch, offset }, wasDelivered)
   }
 
-  /** As {@link Broker.read}. */
+  skipped(offset: number, isLoss: boolean): void {
+    this.#log.skipTo(offset, isLoss)
+    this.#arrivals.arrived(offset)
+  }
+
+  /**
+   * As {@link Broker.read}.
+   * @throws {WebMQError} `E_NODE_BEHIND` when the replica does not reach `since` in time.
+   */
   read(range: ReadRange, patterns: readonly string[]): ReadResult | Promise<ReadResult> {
     const { since } = range
-    const { epoch, offset } = this.#log.position
-    if (since?.epoch !== epoch || since.offset <= offset) return this.#log.read(range, patterns)
-    // The position is from a node that is ahead of this one. Answering now would report a false gap.
-    const waitMs = Math.min(MAX_ARRIVAL_MS, this.#options.brokerTimeoutMs)
-    return this.#arrivals.until(since.offset, waitMs).then(() => this.#log.read(range, patterns))
+    if (since === undefined || !this.#isAhead(since)) return this.#log.read(range, patterns)
+    return this.#catchUp(since).then(() => {
+      if (!this.#isAhead(since)) return this.#log.read(range, patterns)
+      this.#behindCount++
+      throw new WebMQError('E_NODE_BEHIND')
+    })
+  }
+
+  /** Whether a position of this log is after the end of the replica: another node, which is ahead, has given it. */
+  #isAhead({ epoch, offset }: Position): boolean {
+    const end = this.#log.position
+    return epoch === end.epoch && offset > end.offset
+  }
+
+  /**
+   * Waits, within the limit, until the replica has the position.
+   * @throws {WebMQError} `E_POSITION_INVALID` when the broker's log ends before it: it was made up, or the log has lost
+   *   its end. Otherwise every node would send the client on, for ever.
+   */
+  async #catchUp(since: Position): Promise<void> {
+    const beganMs = performance.now()
+    const limitMs = Math.min(MAX_ARRIVAL_MS, this.#options.brokerTimeoutMs)
+    const leftMs = () => Math.max(0, beganMs + limitMs - performance.now())
+    await this.#arrivals.until(since.offset, limitMs * ASK_SHARE)
+    if (this.#isStopped || !this.#isAhead(since)) return
+    let end: Position | undefined
+    const told = this.#endAskedSince(beganMs).then((position) => {
+      end = position
+    })
+    await Promise.race([told, this.#arrivals.until(since.offset, leftMs())])
+    if (this.#isStopped || !this.#isAhead(since)) return
+    if (end?.epoch === since.epoch && end.offset < since.offset)
+      throw new WebMQError('E_POSITION_INVALID', { detail: 'it is after the end of the log' })
+    await this.#arrivals.until(since.offset, leftMs())
+  }
+
+  /** Asks the broker. A read takes the answer of another read that asked after it began, so questions are rare. */
+  #endAskedSince(beganMs: number): Promise<Position | undefined> {
+    const told = this.#toldEnd
+    if (told !== undefined && told.askedAtMs >= beganMs) return told.end
+    const asked = this.#link?.logEnd?.() ?? Promise.resolve(undefined)
+    // A lost link does not tell. The reads then find that the replica is behind.
+    const end = asked.catch(() => undefined)
+    this.#toldEnd = { askedAtMs: performance.now(), end }
+    return end
   }
 }

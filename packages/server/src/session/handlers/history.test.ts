@@ -1,5 +1,9 @@
 import { describe, expect, it } from 'vitest'
+import { WebMQError } from 'webmq-client/protocol'
 import { FakeServer } from '../../../test/fake-server.js'
+import { memoryOptions } from '../../../test/memory-options.js'
+import { SlowBroker } from '../../../test/slow-broker.js'
+import { MemoryBroker } from '../../brokers/memory/broker.js'
 import type { ServerOptions } from '../../options/options.js'
 
 async function start(options: ServerOptions, ...texts: readonly string[]) {
@@ -96,6 +100,20 @@ describe('history', () => {
     expect(await ask({ since: positions[0] })).toMatchObject({ ok: { gap: 'history-expired' }, texts: ['c', 'd'] })
     const other = await start({ history: ['other=5'] }, 'a')
     expect(await other.ask({ last: 5 })).toMatchObject({ ok: { gap: 'no-history' }, texts: [] })
+  })
+
+  it('is refused while the node is behind, on a connection that stays', async () => {
+    const broker = new SlowBroker(new MemoryBroker(memoryOptions()))
+    const fake = await FakeServer.start({}, { broker })
+    const client = await fake.connect()
+    client.clear()
+    broker.failure = new WebMQError('E_NODE_BEHIND')
+    client.send({ verb: 'history', id: 'h', key: 'k', last: 1 })
+    await fake.settled()
+    broker.release()
+    await fake.settled()
+    expect(client.messages).toMatchObject([{ verb: 'error', id: 'h', code: 'E_NODE_BEHIND', retryable: true }])
+    expect(client.closure).toBeUndefined()
   })
 
   it('is refused where there is no log', async () => {

@@ -6,11 +6,13 @@ import { type ListenContext, listen } from './listen.js'
 import { type PingContext, ping } from './ping.js'
 import { type PresenceHandlerContext, presence } from './presence.js'
 import { type PublishContext, publish } from './publish.js'
+import { type SendOnContext, sendingOn } from './sending-on.js'
 import { type UnlistenContext, unlisten } from './unlisten.js'
 
 /** What a session gives to the handlers; each sees only its own part. */
 export type SessionContext = AuthContext &
   ListenContext &
+  SendOnContext &
   UnlistenContext &
   PublishContext &
   HistoryContext &
@@ -20,7 +22,7 @@ export type SessionContext = AuthContext &
 /** Every verb's handler; a missing verb does not compile. */
 export const handlers: { readonly [V in ClientVerb]: Handler<V, SessionContext> } = {
   auth,
-  listen,
+  listen: sendingOn<SessionContext>(listen),
   unlisten,
   publish,
   history,

@@ -1,4 +1,5 @@
 import { describe, expect, it, vi } from 'vitest'
+import { WebMQError } from 'webmq-client/protocol'
 import type { FakeClient } from 'webmq-conformance'
 import { FakeServer } from '../../../test/fake-server.js'
 import { memoryOptions } from '../../../test/memory-options.js'
@@ -292,6 +293,16 @@ describe('listen', () => {
     expect(fake.server.stats().patternCount).toBe(0)
   })
 
+  it('refuses a position beyond the end of the log, and gives nothing of the log', async () => {
+    const fake = await FakeServer.start()
+    const [first = ''] = await publishAll(fake, '1')
+    const client = await fake.connect()
+    client.clear()
+    client.send({ verb: 'listen', id: 'l', pattern: 'k.#', since: `${first.slice(0, first.indexOf(':'))}:zz` })
+    await fake.settled()
+    expect(client.messages).toMatchObject([{ verb: 'error', id: 'l', code: 'E_POSITION_INVALID' }])
+  })
+
   it('refuses a queue group that the broker does not have', async () => {
     const fake = await FakeServer.start()
     const client = await fake.connect()
@@ -385,6 +396,26 @@ describe('listen on a broker that takes its time', () => {
     expect(client.received('error')).toMatchObject([{ id: 'u1024', code: 'E_BROKER_UNAVAILABLE', retryable: true }])
     await release(2)
     expect(client.received('error')).toHaveLength(1_025)
+  })
+
+  it('sends the connection on when the node is behind, at the first look and at the second', async () => {
+    // At the second look the pattern is bound.
+    for (const releasedBefore of [0, 1]) {
+      const { broker, fake, publish, release, client } = await start()
+      const since = publish('1')
+      publish('2')
+      const behind = new WebMQError('E_NODE_BEHIND')
+      if (releasedBefore === 0) broker.failure = behind
+      client.send({ verb: 'listen', id: 'l', pattern: 'k', since })
+      client.send({ verb: 'listen', id: 'm', pattern: 'k.*', since })
+      await release(releasedBefore)
+      if (releasedBefore > 0) broker.failure = behind
+      await release(4)
+      expect(client.messages).toEqual([{ verb: 'bye', code: 4012, retryAfterMs: expect.any(Number) }])
+      expect(client.received('bye')[0]?.retryAfterMs).toBeLessThanOrEqual(500)
+      expect(client.closure?.code).toBe(4012)
+      expect(fake.server.stats().patternCount).toBe(0)
+    }
   })
 
   it('forgets the listen of a connection that has gone meanwhile', async () => {
