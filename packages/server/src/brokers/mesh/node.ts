@@ -43,7 +43,10 @@ export class MeshNode {
     const { nodeId, namespace, secret, rulesHash, logger, resolve, resolveIntervalMs } = options
     this.peers = new Peers({
       ...options,
-      settled: () => this.#changed(),
+      settled: ({ nodeId }) => {
+        this.#dialers.settled(nodeId)
+        this.#changed()
+      },
       unlinked: ({ nodeId }) => {
         this.#dialers.unlinked(nodeId)
         this.#changed()
@@ -51,8 +54,17 @@ export class MeshNode {
     })
     const { peers } = this
     this.#election = new LinkElection({ nodeId, peers, logger, timeoutMs: HANDSHAKE_TIMEOUT_MS })
+    const listenPort = () => this.#address?.port ?? 0
     const context = {
-      identity: { nodeId, namespace, secret, rulesHash },
+      identity: {
+        nodeId,
+        namespace,
+        secret,
+        rulesHash,
+        get listenPort() {
+          return listenPort()
+        },
+      },
       peers,
       logger,
       handshakeTimeoutMs: HANDSHAKE_TIMEOUT_MS,
