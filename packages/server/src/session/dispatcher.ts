@@ -23,7 +23,6 @@ const MAX_UNVERIFIED_WAITING_BYTES = 65_536
 export class Dispatcher {
   /** Sessions with a message in progress that later messages wait for. */
   readonly #inboxes = new Map<Session, Inbox>()
-  readonly #pending = new Set<Promise<void>>()
   readonly #refusedCounts: { [Code in ErrorCode]?: number } = {}
   #receivedCount = 0
 
@@ -35,11 +34,6 @@ export class Dispatcher {
   /** Protocol messages received from clients. */
   get receivedCount(): number {
     return this.#receivedCount
-  }
-
-  /** Resolves when all messages in progress have been answered. */
-  async settled(): Promise<void> {
-    await Promise.all(this.#pending)
   }
 
   /** @param data Borrowed for the duration of the call. */
@@ -89,15 +83,13 @@ export class Dispatcher {
         session,
         new Inbox(session.state === 'active' ? MAX_WAITING_BYTES : MAX_UNVERIFIED_WAITING_BYTES),
       )
-    const answered = pending
+    void pending
       .catch((error: unknown) => {
         if (!session.isClosed) this.#refuse(session, error, idOf(message))
       })
       .finally(() => {
-        this.#pending.delete(answered)
         if (holdsOthers) this.#resume(session)
       })
-    this.#pending.add(answered)
   }
 
   #resume(session: Session): void {
