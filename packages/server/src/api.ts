@@ -110,8 +110,8 @@ export interface WebMQServer {
   handleRequest(request: IncomingMessage, response: ServerResponse): void
   /**
    * Drains and stops. The server refuses new connections and closes the others with 4001 and a time to reconnect after,
-   * spread over at most `drainMs` (default `drainTimeoutMs`). Resolves when everything is closed. A second call resolves
-   * together with the first.
+   * spread over at most `drainMs` (default `drainTimeoutMs`). Resolves when everything is closed, within 2 s after that:
+   * anything that does not answer is ended by force, and logged. A second call resolves together with the first.
    */
   stop(options?: { readonly drainMs?: number }): Promise<void>
   /**

@@ -25,6 +25,10 @@ export class FakeVerifier implements TokenVerifier {
     throw new WebMQError('E_TOKEN_INVALID', { detail: 'signature' })
   }
 
+  close(): void {
+    this.release()
+  }
+
   /** Releases all waiting answers. */
   release(): void {
     for (const resolve of this.#waiting.splice(0)) resolve()

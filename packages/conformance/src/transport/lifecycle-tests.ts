@@ -114,6 +114,18 @@ export function lifecycleTests(create: CreateTransport): void {
       expect(client.close?.code).toBe(1001)
     })
 
+    it('destroys what is left after its limit, and tells of every end before it resolves', async () => {
+      const harness = await Harness.start(create, { closeTimeoutMs: 60_000 })
+      const { client, connection } = await harness.connectRaw()
+      const others = await harness.connectMany(3)
+      harness.transport.close(connection, 4001, '')
+      await eventually(() => expect(client.close?.code).toBe(4001))
+      await harness.transport.stop(100)
+      expect(harness.sink.closures).toHaveLength(1 + others.length)
+      expect(harness.transport.stats().connections).toBe(0)
+      await expect(RawClient.connect(harness.port)).rejects.toMatchObject({ code: 'ECONNREFUSED' })
+    })
+
     it('refuses upgrades that wait for a decision', async () => {
       const harness = await Harness.start(create, {}, () => ({ upgrade: () => undefined }))
       const client = await harness.connectSocket()

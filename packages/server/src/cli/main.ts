@@ -3,7 +3,7 @@ import { run } from './run.js'
 import { warn } from './terminal.js'
 
 /** Time for the process to end by itself after a command. Anything that takes longer is a bug and is ended. */
-const EXIT_GRACE_MS = 1000
+const EXIT_GRACE_MS = 500
 
 const { env, stdin, stdout, stderr } = process
 const terminal = { env, stdin, stdout, stderr }

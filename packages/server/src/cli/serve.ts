@@ -1,6 +1,6 @@
 import { WebMQError } from 'webmq-client/protocol'
 import type { WebMQServer } from '../api.js'
-import { createLogger } from '../logger.js'
+import { createLogger, type Logger } from '../logger.js'
 import { type ResolvedOptions, resolveOptions, type ServerOptions, warningsOf } from '../options/options.js'
 import { unknownVariables } from './environment.js'
 import { EXIT } from './exit-codes.js'
@@ -8,8 +8,8 @@ import { describeStart } from './start-message.js'
 import { StopSignals } from './stop-signals.js'
 import type { Terminal } from './terminal.js'
 
-/** Extra time beyond drain and close, after which a hanging stop ends the process. */
-const STOP_GRACE_MS = 5000
+/** Time beyond the drain, after which a stop that hangs because of a bug ends the process. */
+const STOP_GRACE_MS = 2_000
 
 /**
  * Runs a server until a signal stops it. The first signal drains: the server refuses new connections, and closes the
@@ -36,7 +36,7 @@ export async function serve(options: ServerOptions, terminal: Terminal): Promise
   const starting = server.start()
   // A signal may arrive while the server still waits for its broker.
   const isEarly = await Promise.race([signals.first.then(() => true), starting.then(ignore, ignore)])
-  if (isEarly === true) return await stopEarly(server, starting)
+  if (isEarly === true) return await stop(server, 0, logger)
   const address = await starting.catch((error: unknown) => {
     throw withHint(error, resolved)
   })
@@ -44,23 +44,22 @@ export async function serve(options: ServerOptions, terminal: Terminal): Promise
 
   const signal = await signals.first
   logger.info({ signal, drainTimeoutMs: resolved.drainTimeoutMs }, 'stopping; a second signal stops at once')
-  const deadlineMs = resolved.drainTimeoutMs + resolved.closeTimeoutMs + STOP_GRACE_MS
-  const deadline = setTimeout(() => {
-    logger.fatal({ deadlineMs }, 'the server did not stop in time')
-    process.exit(EXIT.FAILED)
-  }, deadlineMs)
-  await server.stop({ drainMs: resolved.drainTimeoutMs })
-  clearTimeout(deadline)
-  return EXIT.OK
+  return await stop(server, resolved.drainTimeoutMs, logger)
 }
 
 /** For outcomes that do not matter. */
 const ignore = (): undefined => undefined
 
-/** Stops a server that is still starting; its failed start is then no error. */
-async function stopEarly(server: WebMQServer, starting: Promise<unknown>): Promise<number> {
-  await server.stop({ drainMs: 0 })
-  await starting.catch(ignore)
+/** Stops a server, also one that is still starting, and ends the process if it takes too long. */
+async function stop(server: WebMQServer, drainMs: number, logger: Logger): Promise<number> {
+  const deadlineMs = drainMs + STOP_GRACE_MS
+  const deadline = setTimeout(() => {
+    const resources = process.getActiveResourcesInfo()
+    logger.fatal({ deadlineMs, resources }, 'the server did not stop in time; ending the process')
+    process.exit(EXIT.FAILED)
+  }, deadlineMs)
+  await server.stop({ drainMs })
+  clearTimeout(deadline)
   return EXIT.OK
 }
 

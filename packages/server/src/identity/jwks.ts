@@ -8,6 +8,7 @@ import {
 } from 'jose'
 import { WebMQError } from 'webmq-client/protocol'
 import type { Logger } from '../logger.js'
+import { limitedSignal } from '../ports/limited-signal.js'
 
 /** A set is fetched again after this time, so that removed keys stop working. */
 const FRESH_MS = 600_000
@@ -53,6 +54,7 @@ export class RemoteJwks {
   #pending: Promise<FetchedSet> | undefined
   #failure: { readonly error: unknown; readonly atMs: number } | undefined
   #unknownKeyFetchAtMs = Number.NEGATIVE_INFINITY
+  readonly #closing = new AbortController()
 
   constructor(url: string, { logger, now = Date.now }: JwksOptions = {}) {
     this.#url = url
@@ -76,6 +78,11 @@ export class RemoteJwks {
       if (newer === set) throw error
       return await newer.find(header, token)
     }
+  }
+
+  /** Ends a fetch that is under way; later ones fail. */
+  close(): void {
+    this.#closing.abort(new Error('the server stops'))
   }
 
   async #current(): Promise<FetchedSet> {
@@ -119,28 +126,32 @@ export class RemoteJwks {
 
   async #fetch(): Promise<FetchedSet> {
     const fetchedAtMs = this.#now()
+    const { signal, release } = limitedSignal(this.#closing.signal, FETCH_TIMEOUT_MS)
     try {
-      const set: FetchedSet = { find: createLocalJWKSet(await readSet(this.#url)), fetchedAtMs }
+      const set: FetchedSet = { find: createLocalJWKSet(await readSet(this.#url, signal)), fetchedAtMs }
       this.#set = set
       this.#failure = undefined
       return set
     } catch (error) {
       this.#failure = { error, atMs: this.#now() }
-      this.#logger?.warn(
-        { err: error, url: this.#url, hasOlderSet: this.#set !== undefined },
-        'cannot fetch the key set that verifies tokens',
-      )
+      if (!this.#closing.signal.aborted)
+        this.#logger?.warn(
+          { err: error, url: this.#url, hasOlderSet: this.#set !== undefined },
+          'cannot fetch the key set that verifies tokens',
+        )
       throw error
+    } finally {
+      release()
     }
   }
 }
 
-async function readSet(url: string): Promise<JSONWebKeySet> {
+async function readSet(url: string, signal: AbortSignal): Promise<JSONWebKeySet> {
   const response = await fetch(url, {
     headers: { accept: 'application/jwk-set+json, application/json' },
     // Keys decide who may connect, so they must come from the configured address.
     redirect: 'error',
-    signal: AbortSignal.timeout(FETCH_TIMEOUT_MS),
+    signal,
   })
   if (response.status !== 200) {
     await response.body?.cancel()

@@ -1,11 +1,10 @@
-import type { KeyObject } from 'node:crypto'
 import { errors, type JWTPayload, type JWTVerifyGetKey, type JWTVerifyOptions, jwtVerify } from 'jose'
 import { WebMQError } from 'webmq-client/protocol'
 import type { Logger } from '../logger.js'
 import type { MaybePromise } from '../ports/maybe-promise.js'
 import { parseGrants } from './grants.js'
 import type { Identity } from './identity.js'
-import { RemoteJwks } from './jwks.js'
+import { type JwksOptions, RemoteJwks } from './jwks.js'
 import { allowedAlgorithms, verificationKey } from './keys.js'
 import { createSharedSecretVerifier } from './shared-secret.js'
 
@@ -44,6 +43,8 @@ export interface TokenVerifier {
    *   reason; `E_INTERNAL` (retryable) when the keys cannot be fetched. No message contains the token.
    */
   verify(token: string): MaybePromise<Identity>
+  /** Ends a fetch of keys that is under way, so that it does not keep the process alive. */
+  close(): void
 }
 
 /**
@@ -62,11 +63,12 @@ export function createTokenVerifier(jwt: JwtOptions, options: TokenVerifierOptio
     ...(issuer === undefined ? {} : { issuer }),
     ...(audience === undefined ? {} : { audience }),
   }
-  const key = verificationKey(jwt)
-  const findKey = keyFinder(jwt, key, { logger, now })
+  const keys = verificationKey(jwt) ?? keySetOf(jwt, { logger, now })
+  const keySet = keys instanceof RemoteJwks ? keys : undefined
+  const findKey: JWTVerifyGetKey = keys instanceof RemoteJwks ? (header, token) => keys.find(header, token) : () => keys
   const verifyAtOnce =
-    key?.type === 'secret'
-      ? createSharedSecretVerifier(key, { algorithms, issuer, audience, clockToleranceS })
+    !(keys instanceof RemoteJwks) && keys.type === 'secret'
+      ? createSharedSecretVerifier(keys, { algorithms, issuer, audience, clockToleranceS })
       : undefined
   return {
     verify(token) {
@@ -78,6 +80,7 @@ export function createTokenVerifier(jwt: JwtOptions, options: TokenVerifierOptio
         identityOf(payload, nowMs, clockToleranceS),
       )
     },
+    close: () => keySet?.close(),
   }
 }
 
@@ -85,17 +88,11 @@ const DEFAULT_CLOCK_TOLERANCE_S = 5
 /** Far more than a token in a request head; limits how much a stranger can make the server decode. */
 const MAX_TOKEN_CHARS = 16_384
 
-function keyFinder(
-  jwt: JwtOptions,
-  key: KeyObject | undefined,
-  options: ConstructorParameters<typeof RemoteJwks>[1],
-): JWTVerifyGetKey {
-  if (key !== undefined) return () => key
-  if (jwt.jwksUrl === undefined) {
+function keySetOf({ jwksUrl }: JwtOptions, options: JwksOptions): RemoteJwks {
+  if (jwksUrl === undefined) {
     throw new WebMQError('E_OPTION_INVALID', { detail: 'jwt: needs one of secret, publicKey and jwksUrl' })
   }
-  const keySet = new RemoteJwks(jwt.jwksUrl, options)
-  return (header, token) => keySet.find(header, token)
+  return new RemoteJwks(jwksUrl, options)
 }
 
 async function verifyByJose(token: string, findKey: JWTVerifyGetKey, rules: JWTVerifyOptions): Promise<JWTPayload> {

@@ -1,13 +1,8 @@
-import { within } from '../ports/within.js'
 import type { Session } from '../session/session.js'
 
 /** What {@link drain} works with. */
 export interface DrainContext {
   readonly sessions: Iterable<Session> & { readonly size: number }
-  /** Resolves when all messages in progress have been answered. */
-  readonly settled: () => Promise<void>
-  /** Time for a client to answer a close frame. */
-  readonly closeTimeoutMs: number
   readonly logger: { info(fields: object, message: string): void }
   /** A random number in [0, 1); default `Math.random`. */
   readonly random?: () => number
@@ -16,6 +11,11 @@ export interface DrainContext {
 /** Clients that are sent away per second. Each costs another node a handshake and replays. */
 const CLOSES_PER_SECOND = 1_000
 const STEP_MS = 20
+/**
+ * Time for the broker to answer the publishes of a connection whose turn has come. The client publishes the others again,
+ * with the same ids, to another node.
+ */
+const ANSWER_MS = 600
 
 /**
  * Time over which the connections are closed: at a pace that the other nodes can take, at most `drainMs`.
@@ -27,29 +27,28 @@ export function drainSpreadMs(connectionCount: number, drainMs: number): number 
 
 /**
  * Closes every connection with 4001 and a random time to wait before reconnecting, spread over time against a stampede.
- * Resolves when all connections have closed, at the latest after `drainMs` and a close handshake.
+ * A connection is closed once its publishes are answered. Resolves when all connections have closed, or after the limit.
  */
-export async function drain(context: DrainContext, drainMs: number): Promise<void> {
-  const { sessions, settled, closeTimeoutMs, logger, random = Math.random } = context
-  const plannedMs = drainSpreadMs(sessions.size, drainMs)
-  const beganMs = performance.now()
-  logger.info({ connections: sessions.size, spreadMs: plannedMs }, 'draining')
-  // Messages on their way to the broker are answered first. A slow broker does not extend the drain beyond `drainMs`.
-  const settleLimitMs = Math.max(drainMs - plannedMs, drainMs / 2)
-  await within(settled(), settleLimitMs)
-
+export async function drain(context: DrainContext, spreadMs: number, limitMs: number): Promise<void> {
+  const { sessions, logger, random = Math.random } = context
+  const all = [...sessions]
+  logger.info({ connections: all.length, spreadMs }, 'draining')
   const startedMs = performance.now()
-  const elapsedMs = () => performance.now() - startedMs
-  const spreadMs = Math.max(0, Math.min(plannedMs, drainMs - (startedMs - beganMs)))
-  const total = sessions.size
-  let closedCount = 0
-  for (const session of [...sessions]) {
-    while (spreadMs > 0 && closedCount > (total * elapsedMs()) / spreadMs) await wait(STEP_MS)
-    session.end('E_DRAIN', Math.round(random() * spreadMs))
-    closedCount++
+  let next = 0
+  let closing: { readonly session: Session; readonly latestMs: number }[] = []
+  while (sessions.size > 0) {
+    const elapsedMs = performance.now() - startedMs
+    if (elapsedMs >= limitMs) return
+    const dueCount = elapsedMs < spreadMs ? Math.floor((all.length * elapsedMs) / spreadMs) + 1 : all.length
+    for (const session of all.slice(next, dueCount)) closing.push({ session, latestMs: elapsedMs + ANSWER_MS })
+    next = Math.max(next, dueCount)
+    closing = closing.filter(({ session, latestMs }) => {
+      const waits = session.pendingBytes > 0 && elapsedMs < latestMs
+      if (!waits) session.end('E_DRAIN', Math.round(random() * spreadMs))
+      return waits
+    })
+    await wait(STEP_MS)
   }
-  const deadlineMs = elapsedMs() + closeTimeoutMs
-  while (sessions.size > 0 && elapsedMs() < deadlineMs) await wait(STEP_MS)
 }
 
 function wait(timeMs: number): Promise<void> {

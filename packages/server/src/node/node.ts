@@ -25,6 +25,7 @@ import { andThen, isPromise, type MaybePromise } from '../ports/maybe-promise.js
 import { formatPosition } from '../ports/position.js'
 import { isReserved } from '../ports/reserved-keys.js'
 import type { Transport, TransportSink } from '../ports/transport.js'
+import { within } from '../ports/within.js'
 import { Presence } from '../presence/index.js'
 import { LiveBuffers } from '../replay/live-buffers.js'
 import { ReplaySender } from '../replay/sender.js'
@@ -49,6 +50,15 @@ export interface ServerNodeParts {
   readonly events: Pick<Emitter<ServerEvents>, 'emit'>
 }
 
+/**
+ * A stop takes this long beyond the time over which connections are closed, whatever does not answer. The promise is 2 s
+ * from the signal to the exit of the process, which needs some time of its own.
+ */
+const STOP_MS = 1_500
+/** Of that, so much is for the broker alone, after the last connection. */
+const BROKER_SHARE_MS = 500
+/** A broker that does not end by itself within its limit is left alone after this time. */
+const BROKER_GRACE_MS = 200
 /** Share of the pending bytes that one connection may use. */
 const PENDING_SHARE = 1 / 8
 
@@ -166,7 +176,7 @@ export class ServerNode {
    *   `E_NOT_RUNNING` after `giveUp`.
    */
   async start(): Promise<void> {
-    const { broker, events, logger } = this.#parts
+    const { broker, events } = this.#parts
     const started = broker.start({
       deliver: (message) => {
         // Messages between servers never reach a listener, whatever its pattern.
@@ -187,7 +197,7 @@ export class ServerNode {
       await Promise.race([this.#givenUp.promise, started])
     } catch (error) {
       this.#watch.stop()
-      await broker.stop().catch((err: unknown) => logger.error({ err }, 'the broker could not be stopped'))
+      await this.#stopBroker(STOP_MS)
       throw this.#withoutSecrets(error)
     }
   }
@@ -293,17 +303,39 @@ export class ServerNode {
 
   /** Drains and stops the node; see {@link WebMQServer.stop}. */
   async stop(drainMs: number): Promise<void> {
-    const { transport, broker, options, logger } = this.#parts
-    this.#drainRetryAfterMs = drainSpreadMs(this.#sessions.size, drainMs)
+    const { transport, broker, logger } = this.#parts
+    const sessions = this.#sessions
+    const spreadMs = drainSpreadMs(sessions.size, drainMs)
+    const endMs = performance.now() + spreadMs + STOP_MS
+    const leftMs = (reservedMs: number) => Math.max(0, endMs - reservedMs - performance.now())
+    this.#drainRetryAfterMs = spreadMs
     this.#watch.stop()
     await transport.stopAccepting()
-    const settled = () => this.#dispatcher.settled()
-    await drain({ sessions: this.#sessions, settled, closeTimeoutMs: options.closeTimeoutMs, logger }, drainMs)
-    await transport.stop()
+    await drain({ sessions, logger }, spreadMs, leftMs(BROKER_SHARE_MS))
+    const connections = sessions.size
+    await transport.stop(leftMs(BROKER_SHARE_MS))
     this.#presence.stop()
     this.#deadlines.stop()
     this.#delivery.stop()
-    await broker.stop()
+    const { rejectedCount } = broker.stats()
+    const hasBrokerAnswered = await this.#stopBroker(leftMs(0))
+    const publishes = broker.stats().rejectedCount - rejectedCount
+    if (connections === 0 && publishes === 0 && hasBrokerAnswered) return
+    logger.warn(
+      { connections, publishes, ...(hasBrokerAnswered ? {} : { broker: broker.name }) },
+      'stopped without the answers of these connections, publishes and broker',
+    )
+  }
+
+  /** Returns whether the broker has ended in order. */
+  async #stopBroker(limitMs: number): Promise<boolean> {
+    const { broker, logger } = this.#parts
+    const startedMs = performance.now()
+    const stopped = broker.stop(limitMs).catch((err: unknown) => {
+      logger.error({ err }, 'the broker could not be stopped')
+    })
+    const isStopped = await within(stopped, limitMs + BROKER_GRACE_MS)
+    return isStopped && performance.now() - startedMs < Math.max(1, limitMs)
   }
 }
 

@@ -212,6 +212,7 @@ export class Server implements WebMQServer {
     this.#becameRunning.reject(notRunning())
     this.#events.close()
     await this.#node?.stop(drainMs)
+    this.#parts.verifier?.close()
     for (const detach of this.#detaches) detach()
     this.#http.close()
     this.#address = undefined

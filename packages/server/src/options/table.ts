@@ -347,7 +347,7 @@ export const OPTIONS = [
     default: 25_000,
     help: 'Longest time over which connections are closed (4001, reconnect) when the server stops.',
     detail:
-      'Spreading the closes protects the other nodes from a stampede. The default is below the 30 s after which Kubernetes kills the process.',
+      'Spreading the closes protects the other nodes from a stampede. The process ends at most 2 s later, so the default is below the 30 s after which Kubernetes kills it.',
   },
   {
     name: 'history',

@@ -124,6 +124,9 @@ export interface BrokerStats {
   readonly behindCount: number
 }
 
+/** Default of {@link Broker.stop}: time for a broker that does not answer. */
+export const BROKER_STOP_MS = 1_500
+
 /** How a broker calls its node. */
 export interface BrokerSink {
   /**
@@ -188,6 +191,10 @@ export interface Broker {
   /** The end of the log now; `undefined` without the `history` capability. */
   position(): Position | undefined | Promise<Position | undefined>
   stats(): BrokerStats
-  /** Waits, within a bound, for pending publishes; leaves nothing of this node at the broker. Idempotent. */
-  stop(): Promise<void>
+  /**
+   * Waits for pending publishes, then ends the connections in order and leaves nothing of this node at the broker. After
+   * `limitMs` it rejects the publishes that still wait, and ends the rest by force. Idempotent.
+   * @param limitMs Default {@link BROKER_STOP_MS}.
+   */
+  stop(limitMs?: number): Promise<void>
 }

@@ -210,6 +210,11 @@ export interface Transport {
   stats(): TransportStats
   /** Closes the listening socket; connections go on. Idempotent. */
   stopAccepting(): Promise<void>
-  /** Ends every connection (1001), waits for the threads, frees everything. Idempotent; `closed` comes for every connection before it resolves. */
-  stop(): Promise<void>
+  /**
+   * Ends every connection (1001), waits for the threads, frees everything. Idempotent; `closed` comes for every connection
+   * before it resolves.
+   * @param limitMs After this time, connections whose peer has not answered are destroyed; default: `closeTimeoutMs` of
+   *   each decides alone.
+   */
+  stop(limitMs?: number): Promise<void>
 }

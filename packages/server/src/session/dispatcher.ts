@@ -7,7 +7,7 @@ import {
 } from 'webmq-client/protocol'
 import type { Handler } from './handlers/handler.js'
 import { handlers, type SessionContext } from './handlers/index.js'
-import { Inbox, isReplay } from './inbox.js'
+import { Inbox } from './inbox.js'
 import type { Session } from './session.js'
 
 /** Payload bytes of a connection that may wait behind an earlier message. */
@@ -22,7 +22,6 @@ const MAX_UNVERIFIED_WAITING_BYTES = 65_536
 export class Dispatcher {
   /** Of sessions with a message in progress that later messages may wait for. */
   readonly #inboxes = new Map<Session, Inbox>()
-  readonly #pending = new Set<Promise<void>>()
   readonly #refusedCounts: { [Code in ErrorCode]?: number } = {}
   #receivedCount = 0
 
@@ -34,11 +33,6 @@ export class Dispatcher {
   /** Protocol messages received from clients. */
   get receivedCount(): number {
     return this.#receivedCount
-  }
-
-  /** Resolves when all messages in progress have been answered, except replays, which wait for their client. */
-  async settled(): Promise<void> {
-    await Promise.all(this.#pending)
   }
 
   /** @param data Borrowed for the duration of the call. */
@@ -87,15 +81,13 @@ export class Dispatcher {
     const isPublish = message.verb === 'publish'
     const inbox = isPublish ? undefined : this.#inboxOf(session)
     inbox?.began(message)
-    const answered = pending
+    void pending
       .catch((error: unknown) => {
         if (!session.isClosed) this.#refuse(session, error, idOf(message))
       })
       .finally(() => {
-        this.#pending.delete(answered)
         if (inbox !== undefined) this.#resume(session, inbox, message)
       })
-    if (!isReplay(message)) this.#pending.add(answered)
   }
 
   #inboxOf(session: Session): Inbox {

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { eventually, historyOf } from 'webmq-conformance'
-import { type FaultProxy, obtainToxiproxy, startFaultProxy } from 'webmq-services'
+import { type FaultProxy, freePort, obtainToxiproxy, startFaultProxy } from 'webmq-services'
 import { createMeshBroker, type MeshBroker, type MeshBrokerOptions } from '../../src/brokers/mesh/broker.js'
 
 const BUILD_TIMEOUT_MS = 600_000
@@ -148,6 +148,29 @@ describe('a link of a mesh', () => {
 })
 
 describe('a node of a mesh', () => {
+  // A listen and a publish on another node took 1.0 s after a node was killed: a link that was refused because its process
+  // had ended was waited for like one that was cut.
+  it.each(['this node has dialled', 'the other node has dialled'])(
+    'that is killed is not waited for, when %s',
+    async (which) => {
+      const port = await freePort()
+      const listen = { host: '127.0.0.1', port }
+      const isFirst = which === 'this node has dialled'
+      const patience = { relinkMs: 60_000, brokerTimeoutMs: 60_000 }
+      const early = isFirst ? await forkNode({ ...patience, listen }) : undefined
+      const a = await startNode({ ...patience, peers: [listen] })
+      const peers = a.broker.address === undefined ? [] : [a.broker.address]
+      const peer = early ?? (await forkNode({ ...patience, listen, peers }))
+      await areLinked(a)
+      await publish(a, 'acknowledged')
+      peer.child.kill('SIGKILL')
+      await once(peer.child, 'exit')
+      await Promise.all([publish(a, 'published'), a.broker.bind('late')])
+      expect(a.told).toEqual(['acknowledged', 'published', 'gap'])
+      expect(a.broker.stats()).toMatchObject({ pendingCount: 0, lostCount: 1 })
+    },
+  )
+
   it('that is killed is given up, and what it had acknowledged it had', async () => {
     const a = await startNode({ relinkMs: SHORT_RELINK_MS })
     const peer = await forkNode({ peers: a.broker.address === undefined ? [] : [a.broker.address] })

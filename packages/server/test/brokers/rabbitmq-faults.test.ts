@@ -30,7 +30,6 @@ async function faultySystem(namespace: string, ...rules: readonly string[]) {
       createRabbitmqBroker(
         nodeOptions(proxyAt(index).url, namespace, {
           brokerHeartbeatMs: 400,
-          rabbitmqLimits: { closeTimeoutMs: 400 },
           ...historyOf(...rules),
         }),
       ),

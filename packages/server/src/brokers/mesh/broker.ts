@@ -1,15 +1,16 @@
 import { randomBytes } from 'node:crypto'
 import { WebMQError } from 'webmq-client/protocol'
-import type {
-  Accepted,
-  Broker,
-  BrokerCapabilities,
-  BrokerSink,
-  BrokerStats,
-  OutboundMessage,
-  Position,
-  ReadRange,
-  ReadResult,
+import {
+  type Accepted,
+  BROKER_STOP_MS,
+  type Broker,
+  type BrokerCapabilities,
+  type BrokerSink,
+  type BrokerStats,
+  type OutboundMessage,
+  type Position,
+  type ReadRange,
+  type ReadResult,
 } from '../../ports/broker.js'
 import type { HistoryOptions } from '../../ports/history-rules.js'
 import { accepted, inbound } from '../../ports/messages.js'
@@ -55,8 +56,8 @@ export interface MeshBrokerOptions extends HistoryOptions {
 
 const DEFAULT_RESOLVE_INTERVAL_MS = 5_000
 const DEFAULT_RELINK_MS = 1_000
-/** A node that stops waits this long for pending messages, or `brokerTimeoutMs` if that is shorter. */
-const MAX_DRAIN_MS = 2_000
+/** Share of its time in which a node that stops waits for acknowledgements. The rest is for goodbyes. */
+const ACKNOWLEDGE_SHARE = 2 / 3
 /** A longer message id is not sent: only its own node knows it. */
 const MAX_MESSAGE_ID_BYTES = 255
 
@@ -219,18 +220,19 @@ export class MeshBroker implements Broker {
     }
   }
 
-  stop(): Promise<void> {
-    this.#stopping ??= this.#stop()
+  stop(limitMs = BROKER_STOP_MS): Promise<void> {
+    this.#stopping ??= this.#stop(limitMs)
     return this.#stopping
   }
 
-  async #stop(): Promise<void> {
+  async #stop(limitMs: number): Promise<void> {
     this.#isOpen = false
     const node = this.#node
     if (node === undefined) return
-    await this.#batch.drained(Math.min(this.#options.brokerTimeoutMs, MAX_DRAIN_MS))
+    const endMs = performance.now() + limitMs
+    await this.#batch.drained(limitMs * ACKNOWLEDGE_SHARE)
     this.#batch.fail(new WebMQError('E_BROKER_UNAVAILABLE', { detail: 'the node stops' }))
-    await node.stop()
+    await node.stop(Math.max(0, endMs - performance.now()))
     this.#batch.end()
     this.#lostCount += node.peers.lostCount
     this.#node = undefined

@@ -42,7 +42,6 @@ export class Dialer {
   #failedCount = 0
   #hasEnded = false
   #isSelf = false
-  /** Id of the node that answered last at this address. */
   #nodeId: string | undefined
   #lastFailure: string | undefined
 
@@ -50,6 +49,11 @@ export class Dialer {
     this.address = address
     this.#name = nameOf(address)
     this.#context = context
+  }
+
+  /** Id of the node that answered last at this address. */
+  get nodeId(): string | undefined {
+    return this.#nodeId
   }
 
   /** Whether an attempt has ended, and the node is either linked in both directions or not linked at all. */
@@ -112,10 +116,12 @@ export class Dialer {
 
   /** Warns once per reason, not once per attempt. */
   #failed(cause: Error): void {
-    const { logger } = this.#context
+    const { logger, peers } = this.#context
     const level = cause.message === this.#lastFailure ? 'debug' : 'warn'
     this.#lastFailure = cause.message
     logger[level]({ address: this.#name, err: cause }, 'mesh peer cannot be linked')
+    const isRefused = 'code' in cause && cause.code === 'ECONNREFUSED'
+    if (isRefused && this.#nodeId !== undefined) peers.ended(this.#nodeId, this.address.port)
   }
 
   #ended(): void {

@@ -38,6 +38,15 @@ export class Dialers {
     void this.#resolve()
   }
 
+  /**
+   * A node is linked. If it dialled first, its address is found now: so that {@link Peers.ended} knows it when the node
+   * dies.
+   */
+  settled(nodeId: string): void {
+    const dialers = [...this.#dialers.values()]
+    if (dialers.every((dialer) => dialer.nodeId !== nodeId)) for (const dialer of dialers) dialer.dial()
+  }
+
   /** See {@link Dialer.unlinked}. */
   unlinked(nodeId: string): void {
     for (const dialer of this.#dialers.values()) dialer.unlinked(nodeId)

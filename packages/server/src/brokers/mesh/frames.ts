@@ -1,5 +1,5 @@
 /** Version of the protocol between nodes. Nodes of different versions do not link. */
-export const MESH_VERSION = 3
+export const MESH_VERSION = 4
 
 /**
  * A frame is its length (4 bytes, little endian, of the rest), its type (1 byte), and a body. Both sides count frames

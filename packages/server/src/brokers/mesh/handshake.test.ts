@@ -11,6 +11,7 @@ const A: Identity = {
   nodeId: 'a'.repeat(16),
   namespace: 'test',
   rulesHash: 'r'.repeat(16),
+  listenPort: 7_400,
   secret: 'correct horse',
 }
 const B: Identity = { ...A, nodeId: 'b'.repeat(16) }
@@ -56,8 +57,12 @@ async function shakeBoth(dialing: Identity, accepting: Identity) {
 describe('the handshake of a mesh', () => {
   it('tells both who the other one is', async () => {
     const { dialer, acceptor } = await shakeBoth(A, B)
-    expect(dialer).toEqual({ hello: { nodeId: B.nodeId, namespace: 'test', rulesHash: A.rulesHash } })
-    expect(acceptor).toEqual({ hello: { nodeId: A.nodeId, namespace: 'test', rulesHash: A.rulesHash } })
+    expect(dialer).toEqual({
+      hello: { nodeId: B.nodeId, namespace: 'test', rulesHash: A.rulesHash, listenPort: 7_400 },
+    })
+    expect(acceptor).toEqual({
+      hello: { nodeId: A.nodeId, namespace: 'test', rulesHash: A.rulesHash, listenPort: 7_400 },
+    })
   })
 
   it('works without a secret, if neither has one', async () => {

@@ -48,6 +48,8 @@ export class Handshake implements WireHandler {
     this.#events = events
     this.#hello = encodeHello(identity, randomBytes(NONCE_BYTES))
     this.#timer = setTimeout(() => wire.fail(new Error(`no handshake within ${timeoutMs} ms`)), timeoutMs)
+    // A wire that is destroyed does not tell, and must not keep the process alive.
+    this.#timer.unref()
     wire.handler = this
     if (role === 'dialer') wire.write(encodeFrame(FRAME.hello, this.#hello))
   }

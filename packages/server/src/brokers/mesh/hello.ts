@@ -14,7 +14,8 @@ const NONCE_AT = NODE_ID_AT + NODE_ID_CHARS
 export const NONCE_BYTES = 32
 const RULES_HASH_AT = NONCE_AT + NONCE_BYTES
 const RULES_HASH_CHARS = 16
-const NAMESPACE_AT = RULES_HASH_AT + RULES_HASH_CHARS
+const LISTEN_PORT_AT = RULES_HASH_AT + RULES_HASH_CHARS
+const NAMESPACE_AT = LISTEN_PORT_AT + 2
 
 /**
  * Largest frame before authentication. Leaves room for a longer hello of a later version, to recognise that version.
@@ -28,16 +29,19 @@ export interface Hello {
   readonly namespace: string
   /** Equal on nodes with the same history rules; see {@link rulesHashOf}. */
   readonly rulesHash: string
+  /** Port that it listens on. Others may reach it by another port, through a proxy. */
+  readonly listenPort: number
 }
 
 /** The body of a `hello` frame. */
-export function encodeHello({ nodeId, namespace, rulesHash }: Hello, nonce: Uint8Array): Buffer {
+export function encodeHello({ nodeId, namespace, rulesHash, listenPort }: Hello, nonce: Uint8Array): Buffer {
   const body = Buffer.alloc(NAMESPACE_AT + Buffer.byteLength(namespace))
   MAGIC.copy(body)
   body.writeUInt16LE(MESH_VERSION, VERSION_AT)
   body.write(nodeId, NODE_ID_AT, 'latin1')
   body.set(nonce, NONCE_AT)
   body.write(rulesHash, RULES_HASH_AT, RULES_HASH_CHARS, 'latin1')
+  body.writeUInt16LE(listenPort, LISTEN_PORT_AT)
   body.write(namespace, NAMESPACE_AT)
   return body
 }
@@ -52,7 +56,8 @@ export function decodeHello(body: Buffer): Hello | 'version' | undefined {
   return {
     nodeId,
     namespace: body.toString('utf8', NAMESPACE_AT),
-    rulesHash: body.toString('latin1', RULES_HASH_AT, NAMESPACE_AT),
+    rulesHash: body.toString('latin1', RULES_HASH_AT, LISTEN_PORT_AT),
+    listenPort: body.readUInt16LE(LISTEN_PORT_AT),
   }
 }
 

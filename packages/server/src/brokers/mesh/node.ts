@@ -23,8 +23,6 @@ export interface MeshNodeOptions extends Omit<PeersContext, 'settled' | 'unlinke
 const HANDSHAKE_TIMEOUT_MS = 5_000
 /** `start` waits at most this long for missing peers. */
 const MAX_START_MS = 2_000
-/** Time for peers to close their end of a link after a goodbye. */
-const MAX_GOODBYE_MS = 1_000
 
 /** A node of a mesh, from a start to the next stop: its listener, its dialers and its links. */
 export class MeshNode {
@@ -43,7 +41,10 @@ export class MeshNode {
     const { nodeId, namespace, secret, rulesHash, logger, resolve, resolveIntervalMs } = options
     this.peers = new Peers({
       ...options,
-      settled: () => this.#changed(),
+      settled: ({ nodeId }) => {
+        this.#dialers.settled(nodeId)
+        this.#changed()
+      },
       unlinked: ({ nodeId }) => {
         this.#dialers.unlinked(nodeId)
         this.#changed()
@@ -51,8 +52,17 @@ export class MeshNode {
     })
     const { peers } = this
     this.#election = new LinkElection({ nodeId, peers, logger, timeoutMs: HANDSHAKE_TIMEOUT_MS })
+    const listenPort = () => this.#address?.port ?? 0
     const context = {
-      identity: { nodeId, namespace, secret, rulesHash },
+      identity: {
+        nodeId,
+        namespace,
+        secret,
+        rulesHash,
+        get listenPort() {
+          return listenPort()
+        },
+      },
       peers,
       logger,
       handshakeTimeoutMs: HANDSHAKE_TIMEOUT_MS,
@@ -81,15 +91,15 @@ export class MeshNode {
     await this.#until(() => this.#isStopping || this.#dialers.areTried, Math.min(startTimeoutMs, MAX_START_MS))
   }
 
-  /** Says goodbye to all peers and ends everything. */
-  async stop(): Promise<void> {
+  /** Says goodbye to all peers, waits within the limit until they have read it, and ends everything. */
+  async stop(limitMs: number): Promise<void> {
     this.#isStopping = true
     this.#changed()
     this.#dialers.stop()
     this.#listener.stop()
     this.#election.stop()
     this.peers.leave()
-    await this.#until(() => [...this.peers.all()].every(({ link }) => link === undefined), MAX_GOODBYE_MS)
+    await this.#until(() => [...this.peers.all()].every(({ link }) => link === undefined), limitMs)
     this.peers.clear()
     this.#address = undefined
   }

@@ -1,5 +1,6 @@
 import type { AckGroup } from './ack-group.js'
 import { FRAME } from './frames.js'
+import type { Hello } from './hello.js'
 import type { Link } from './link.js'
 import { Outbox } from './outbox.js'
 import type { PeerInterest } from './peer-interest.js'
@@ -23,6 +24,8 @@ interface Pending {
  */
 export class Peer {
   readonly nodeId: string
+  /** See {@link Hello.listenPort}. */
+  readonly listenPort: number
   /** See {@link Start.streamId}. */
   readonly streamId: string
   readonly outbox = new Outbox()
@@ -45,8 +48,9 @@ export class Peer {
   #oldestGroup: AckGroup | undefined
   #looksAtOldest = 0
 
-  constructor(nodeId: string, streamId: string, interest: PeerInterest<Peer>) {
+  constructor({ nodeId, listenPort }: Hello, streamId: string, interest: PeerInterest<Peer>) {
     this.nodeId = nodeId
+    this.listenPort = listenPort
     this.streamId = streamId
     this.#interest = interest
   }

@@ -40,8 +40,8 @@ export interface PeersContext {
   gap(): void
   /** There are frames to send to a peer. */
   dirty(peer: Peer): void
-  /** This node and a peer know each other's patterns. */
-  settled(): void
+  /** This node and the peer know each other's patterns. */
+  settled(peer: Peer): void
   /** The peer has lost its link. */
   unlinked(peer: Peer): void
 }
@@ -87,11 +87,12 @@ export class Peers implements LinkEvents {
   }
 
   /** Begins streams with a node; earlier streams with it end. */
-  create({ nodeId, rulesHash }: Hello, streamId: string): Peer {
+  create(hello: Hello, streamId: string): Peer {
+    const { nodeId, rulesHash } = hello
     const { logger, wantedPatterns } = this.#context
     const old = this.#peers.get(nodeId)
     if (old !== undefined) this.#end(old)
-    const peer = new Peer(nodeId, streamId, this.interest)
+    const peer = new Peer(hello, streamId, this.interest)
     this.#peers.set(nodeId, peer)
     if (rulesHash !== this.#context.rulesHash)
       logger.warn({ peer: nodeId }, 'mesh peer has other history rules: its log has other messages')
@@ -156,13 +157,13 @@ export class Peers implements LinkEvents {
 
   ready(peer: Peer): void {
     peer.ready(this.#context.hasPublished())
-    if (peer.isSettled) this.#context.settled()
+    if (peer.isSettled) this.#context.settled(peer)
   }
 
   live(peer: Peer, mayHaveMissed: boolean): void {
     peer.live()
     if (mayHaveMissed) this.#context.gap()
-    if (peer.isSettled) this.#context.settled()
+    if (peer.isSettled) this.#context.settled(peer)
   }
 
   goodbye(peer: Peer, mayHaveMissed: boolean): void {
@@ -180,6 +181,16 @@ export class Peers implements LinkEvents {
       this.#context.logger.warn({ peer: peer.nodeId, err: cause }, 'mesh link is lost')
     }
     this.#context.unlinked(peer)
+  }
+
+  /**
+   * Nobody listens any more where the node listened: its process has ended, and its link will not come back. Nothing waits
+   * `relinkMs` for it then.
+   */
+  ended(nodeId: string, port: number): void {
+    const peer = this.#peers.get(nodeId)
+    // At another port a proxy refused the connection, and the node may be alive.
+    if (peer !== undefined && peer.link === undefined && peer.listenPort === port) this.#giveUp(peer)
   }
 
   #giveUpOverdue(): void {

@@ -66,7 +66,7 @@ function open(port: number): Socket {
 async function openPeer(port: number): Promise<Socket> {
   const socket = open(port)
   await new Promise<void>((resolve, reject) => {
-    const identity = { nodeId: STRANGER, namespace: 'test', rulesHash: '-'.repeat(16), secret: SECRET }
+    const identity = { nodeId: STRANGER, namespace: 'test', rulesHash: '-'.repeat(16), listenPort: 0, secret: SECRET }
     new Handshake(new Wire(socket, MAX_HANDSHAKE_FRAME_BYTES), 'dialer', identity, 5_000, {
       failed: reject,
       authenticated: (wire) => {

@@ -17,6 +17,12 @@ export interface ConnectOptions {
   readonly inboxPrefix: string
 }
 
+/** A connection, and how to end it at once: the library waits until its last bytes are written. */
+export interface OpenedConnection {
+  readonly connection: NatsConnection
+  readonly destroy: () => void
+}
+
 /** Turns off the library's heartbeats and timeout: a link has a `Liveness`, an attempt has a signal. */
 const NEVER_MS = 2 ** 31 - 1
 /** Errors that the same credentials would cause again. */
@@ -36,7 +42,7 @@ export async function connectTo(
   host: NatsHost,
   { authenticator, tls, ...options }: ConnectOptions,
   signal: AbortSignal,
-): Promise<NatsConnection> {
+): Promise<OpenedConnection> {
   signal.throwIfAborted()
   const sockets = new OpenedSockets()
   let credentialsError: unknown
@@ -60,24 +66,19 @@ export async function connectTo(
       },
     }),
   )
-  const settled = connecting.then(
-    async (connection) => {
-      if (signal.aborted) await connection.close()
-    },
-    // `Promise.race` below reports the error.
-    () => undefined,
-  )
-  void settled.finally(() => sockets.end())
+  // `Promise.race` below reports the error.
+  void connecting.catch(() => undefined).finally(() => sockets.end())
   const aborted = deferred<never>()
   const abort = () => {
-    sockets.callOff()
+    sockets.destroy()
     aborted.reject(new Error(`no answer of ${textOf(host)} in time`))
   }
   signal.addEventListener('abort', abort, { once: true })
   try {
-    return await Promise.race([connecting, aborted.promise])
+    const connection = await Promise.race([connecting, aborted.promise])
+    return { connection, destroy: () => sockets.destroy() }
   } catch (cause) {
-    sockets.callOff()
+    sockets.destroy()
     throw credentialsError ?? (signal.aborted ? cause : explained(cause, host))
   } finally {
     signal.removeEventListener('abort', abort)

@@ -2,11 +2,11 @@ import type { JetStreamManager } from '@nats-io/jetstream'
 import type { NatsConnection } from '@nats-io/transport-node'
 import { WebMQError } from 'webmq-client/protocol'
 import type { BrokerCapabilities } from '../../ports/broker.js'
-import { limitedSignal } from '../remote/limited-signal.js'
+import { limitedSignal } from '../../ports/limited-signal.js'
 import type { Link, LinkContext, LinkDriver, LinkEvents } from '../remote/link.js'
 import { readTlsFiles } from '../remote/tls-files.js'
 import { type NatsAddress, type NatsHost, textOf } from './address.js'
-import { connectTo } from './connect.js'
+import { connectTo, type OpenedConnection } from './connect.js'
 import { readCredentials } from './credentials.js'
 import { LastSeen } from './last-seen.js'
 import type { NatsCore, NatsJetStream } from './library.js'
@@ -58,7 +58,7 @@ export class NatsDriver implements LinkDriver {
     const { core, log } = this.#options
     // One per link, so that late answers for a lost link are dropped.
     const inbox = `_INBOX.${context.node}${++this.#linkCount}`
-    const connection = await this.#open(context, inbox, signal)
+    const { connection, destroy } = await this.#open(context, inbox, signal)
     const logContext =
       log === undefined
         ? undefined
@@ -70,7 +70,7 @@ export class NatsDriver implements LinkDriver {
             lastSeen: this.#lastSeen,
             inbox,
           }
-    const link = new NatsLink(connection, context, events, logContext)
+    const link = new NatsLink({ connection, destroy }, context, events, logContext)
     const abort = () => link.lose(new Error('no answer in time'))
     signal.addEventListener('abort', abort, { once: true })
     try {
@@ -78,7 +78,7 @@ export class NatsDriver implements LinkDriver {
       await link.probe()
       return link
     } catch (cause) {
-      await link.close()
+      link.destroy()
       throw cause
     } finally {
       signal.removeEventListener('abort', abort)
@@ -86,7 +86,7 @@ export class NatsDriver implements LinkDriver {
   }
 
   /** Tries all hosts, beginning with a random one, so that nodes spread over a cluster. */
-  async #open({ node, namespace }: LinkContext, inbox: string, signal: AbortSignal): Promise<NatsConnection> {
+  async #open({ node, namespace }: LinkContext, inbox: string, signal: AbortSignal): Promise<OpenedConnection> {
     const { address, core } = this.#options
     const files = await readTlsFiles(address.tlsFiles)
     const options = {

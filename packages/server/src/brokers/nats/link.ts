@@ -2,11 +2,11 @@ import type { Msg, NatsConnection, Status } from '@nats-io/transport-node'
 import { WebMQError } from 'webmq-client/protocol'
 import type { Position } from '../../ports/broker.js'
 import { deferred } from '../../ports/deferred.js'
-import { within } from '../../ports/within.js'
 import { decodeEnvelope, encodeEnvelope } from '../remote/envelope.js'
 import type { Link, LinkContext, LinkEvents, LinkMessage, LogFollower, LogPosition } from '../remote/link.js'
 import { Liveness } from '../remote/liveness.js'
 import { complaintOf } from './complaint.js'
+import type { OpenedConnection } from './connect.js'
 import { NatsLog, type NatsLogContext } from './log.js'
 import { headerBytesOf } from './message-id.js'
 import { NatsRounds, type Round, type RoundWaiter } from './rounds.js'
@@ -21,8 +21,6 @@ export const ENVELOPE_BYTES = 20
 const MAX_PINGS = 64
 /** After this many bytes a ping follows in any case: on a slow connection its answer is the sign of life. */
 const MAX_UNCONFIRMED_BYTES = 262_144
-/** Time for the server to read the last bytes. */
-const CLOSE_TIMEOUT_MS = 2_000
 
 /**
  * One connection to a NATS server with the node's subscriptions.
@@ -33,6 +31,7 @@ const CLOSE_TIMEOUT_MS = 2_000
  */
 export class NatsLink implements Link {
   readonly #connection: NatsConnection
+  readonly #destroy: () => void
   readonly #events: LinkEvents
   readonly #node: string
   readonly #nodeSubject: string
@@ -51,8 +50,14 @@ export class NatsLink implements Link {
   #isOver = false
 
   /** @param log Absent without history. */
-  constructor(connection: NatsConnection, context: LinkContext, events: LinkEvents, log?: NatsLogContext) {
+  constructor(
+    { connection, destroy }: OpenedConnection,
+    context: LinkContext,
+    events: LinkEvents,
+    log?: NatsLogContext,
+  ) {
     this.#connection = connection
+    this.#destroy = destroy
     this.#events = events
     this.#node = context.node
     this.#subjects = new NatsSubjects(context.namespace)
@@ -132,9 +137,15 @@ export class NatsLink implements Link {
       this.#sendQueue()
       this.#log?.end()
       this.#over(new Error('the link is closed'))
-      await this.#drain()
+      // The server has then read everything. An error means that the connection is lost: nothing is left to read.
+      await this.#connection.flush().catch(() => undefined)
     }
     await this.#connection.close()
+  }
+
+  destroy(): void {
+    if (!this.#isOver) this.#over(new Error('the link is closed'))
+    this.#destroy()
   }
 
   lose(cause: Error): void {
@@ -152,15 +163,6 @@ export class NatsLink implements Link {
     this.#liveness.stop()
     for (const waiter of this.#rounds.takeAllWaiters()) waiter.failed(cause)
     this.#log?.fail(cause)
-  }
-
-  /** Waits until the server has read everything, within a time limit. */
-  async #drain(): Promise<void> {
-    // An error means that the connection is lost: nothing is left to read.
-    await within(
-      this.#connection.flush().catch(() => undefined),
-      CLOSE_TIMEOUT_MS,
-    )
   }
 
   async #watch(): Promise<void> {

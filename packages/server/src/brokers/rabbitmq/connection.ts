@@ -1,5 +1,4 @@
 import { type Channel, type ChannelModel, type ConfirmChannel, connect } from 'amqplib'
-import { within } from '../../ports/within.js'
 import { type RabbitmqAddress, type RabbitmqHost, secureContextOf } from './address.js'
 
 /** RabbitMQ detects lost nodes by heartbeats. Its guide warns of false alarms below 5 s. */
@@ -9,8 +8,6 @@ const MIN_AMQP_HEARTBEAT_SECONDS = 5
 export interface ConnectionOptions {
   readonly name: string
   readonly heartbeatMs: number
-  /** Limit of an orderly end; after it the socket is destroyed. */
-  readonly closeTimeoutMs: number
 }
 
 /** One AMQP connection. It never reconnects. */
@@ -18,7 +15,6 @@ export class AmqpConnection {
   readonly #model: ChannelModel
   /** Destroys the socket: amqplib has no call for that, but hands its socket options to Node. */
   readonly #socket: AbortController
-  readonly #closeTimeoutMs: number
   #isEnded = false
 
   /**
@@ -50,21 +46,15 @@ export class AmqpConnection {
     }
     try {
       const model = await connect({ ...host, protocol, vhost, heartbeat }, socketOptions)
-      return new AmqpConnection(model, socket, options.closeTimeoutMs, onEnd)
+      return new AmqpConnection(model, socket, onEnd)
     } finally {
       signal.removeEventListener('abort', abort)
     }
   }
 
-  private constructor(
-    model: ChannelModel,
-    socket: AbortController,
-    closeTimeoutMs: number,
-    onEnd: (cause: Error) => void,
-  ) {
+  private constructor(model: ChannelModel, socket: AbortController, onEnd: (cause: Error) => void) {
     this.#model = model
     this.#socket = socket
-    this.#closeTimeoutMs = closeTimeoutMs
     const end = (cause?: Error) => {
       if (this.#isEnded) return
       this.#isEnded = true
@@ -89,14 +79,12 @@ export class AmqpConnection {
     return this.#model.createConfirmChannel()
   }
 
-  /** Closes in order if the broker answers in time, by force otherwise. Never rejects. */
+  /** Closes in order, once the broker has answered. Never rejects. */
   async close(): Promise<void> {
     const isOpen = !this.#isEnded
     this.#isEnded = true
-    if (isOpen) {
-      // An error means that the connection has ended by itself.
-      await within(this.#model.close(), this.#closeTimeoutMs).catch(() => undefined)
-    }
+    // An error means that the connection has ended by itself.
+    if (isOpen) await this.#model.close().catch(() => undefined)
     this.destroy()
   }
 

@@ -1,7 +1,7 @@
 import type { BrokerCapabilities } from '../../ports/broker.js'
 import type { HistoryOptions } from '../../ports/history-rules.js'
+import { limitedSignal } from '../../ports/limited-signal.js'
 import { hasHistory } from '../log/history-log.js'
-import { limitedSignal } from '../remote/limited-signal.js'
 import type { Link, LinkContext, LinkDriver, LinkEvents } from '../remote/link.js'
 import { parseAddress, type RabbitmqAddress } from './address.js'
 import { connectError } from './errors.js'

@@ -39,7 +39,7 @@ export class RabbitmqLink implements Link {
   #follow: LogFollow | undefined
   #isOpen = false
   #lostCause: Error | undefined
-  #closed: Promise<void> | undefined
+  #isClosed = false
 
   /** Connects to one host, and declares what a node needs. */
   static async open(options: RabbitmqLinkOptions, events: LinkEvents, signal: AbortSignal): Promise<RabbitmqLink> {
@@ -53,7 +53,7 @@ export class RabbitmqLink implements Link {
       link.#isOpen = true
       return link
     } catch (error) {
-      await link.close()
+      link.destroy()
       // Pending calls only report that no answer will come.
       throw link.#lostCause ?? error
     } finally {
@@ -86,9 +86,14 @@ export class RabbitmqLink implements Link {
     return await this.#follow?.end()
   }
 
-  close(): Promise<void> {
-    this.#closed ??= this.#close()
-    return this.#closed
+  async close(): Promise<void> {
+    this.#end()
+    await Promise.all(this.#connections.map((connection) => connection.close()))
+  }
+
+  destroy(): void {
+    this.#end()
+    for (const connection of this.#connections) connection.destroy()
   }
 
   async #open(signal: AbortSignal): Promise<void> {
@@ -121,17 +126,17 @@ export class RabbitmqLink implements Link {
   }
 
   async #connect(purpose: string, signal: AbortSignal): Promise<AmqpConnection> {
-    const { address, host, context, limits } = this.#options
+    const { address, host, context } = this.#options
     const { namespace, node, heartbeatMs } = context
     const name = `webmq-server ${namespace} ${node} ${purpose}`
-    const options = { name, heartbeatMs, closeTimeoutMs: limits.closeTimeoutMs }
+    const options = { name, heartbeatMs }
     const connection = await AmqpConnection.open(address, host, options, signal, this.#lose)
     this.#connections.push(connection)
     return connection
   }
 
   readonly #lose = (cause: Error): void => {
-    if (this.#lostCause !== undefined || this.#closed !== undefined) return
+    if (this.#lostCause !== undefined || this.#isClosed) return
     this.#lostCause = cause
     this.#stop()
     if (this.#isOpen) this.#events.lost(new WebMQError('E_BROKER_UNAVAILABLE', { detail: cause.message, cause }))
@@ -148,9 +153,9 @@ export class RabbitmqLink implements Link {
     this.#follow?.stop()
   }
 
-  async #close(): Promise<void> {
+  #end(): void {
+    this.#isClosed = true
     this.#stop()
-    await Promise.all(this.#connections.map((connection) => connection.close()))
   }
 }
 

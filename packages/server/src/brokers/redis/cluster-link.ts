@@ -19,8 +19,6 @@ export interface ClusterLinkOptions {
   readonly hideSecrets: (text: string) => string
 }
 
-const CLOSE_TIMEOUT_MS = 500
-
 /**
  * A link to all masters of a Redis cluster (7 or later). Sharded channels have no globs. So keys are spread over
  * buckets by their first word, each bucket is a channel, and the envelope holds the key. When a bucket moves to another
@@ -50,7 +48,7 @@ export class ClusterLink implements Link {
     const opened = await Promise.allSettled(masters.map((master) => link.#open(options, master, signal)))
     const failed = opened.find((result) => result.status === 'rejected')
     if (failed === undefined) return link
-    await link.close()
+    link.destroy()
     throw failed.reason
   }
 
@@ -81,8 +79,12 @@ export class ClusterLink implements Link {
   }
 
   async close(): Promise<void> {
+    this.destroy()
+  }
+
+  destroy(): void {
     this.#isOver = true
-    await Promise.all(this.#pairs.map((pair) => pair.close()))
+    for (const pair of this.#pairs) pair.destroy()
   }
 
   async #open(options: ClusterLinkOptions, master: ClusterMaster, signal: AbortSignal): Promise<void> {
@@ -148,7 +150,7 @@ async function askForMasters(
           log === undefined ? undefined : context.namespace,
         )
       } finally {
-        await connection.close(CLOSE_TIMEOUT_MS)
+        connection.destroy()
       }
     } catch (error) {
       failure = redisError(error, hideSecrets)

@@ -1,4 +1,3 @@
-import { once } from 'node:events'
 import { isIP } from 'node:net'
 import type { ConnectionOptions } from 'node:tls'
 import { Redis } from 'ioredis'
@@ -78,23 +77,7 @@ export class RedisConnection {
     }
   }
 
-  /** Sends QUIT and waits until the server closes the connection, at most `limitMs`. */
-  async close(limitMs: number): Promise<void> {
-    if (this.redis.status === 'end') return
-    const limit = new AbortController()
-    const timer = setTimeout(() => limit.abort(), limitMs)
-    try {
-      await Promise.all([once(this.redis, 'end', { signal: limit.signal }), this.redis.quit()])
-    } catch {
-      // The connection has ended already, or the server does not answer.
-    } finally {
-      clearTimeout(timer)
-      limit.abort()
-      this.destroy()
-    }
-  }
-
-  /** Ends the connection at once. */
+  /** Ends the connection at once. The server still executes the commands it was sent, then forgets the connection. */
   destroy(): void {
     this.redis.disconnect()
   }

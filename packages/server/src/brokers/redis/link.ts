@@ -76,7 +76,11 @@ export class RedisLink implements Link {
   }
 
   async close(): Promise<void> {
-    await this.#pair?.close()
+    this.destroy()
+  }
+
+  destroy(): void {
+    this.#pair?.destroy()
   }
 
   async #subscribe(pattern: string): Promise<void> {

@@ -31,8 +31,6 @@ export interface RedisPairEvents {
   lost(cause: Error): void
 }
 
-const CLOSE_TIMEOUT_MS = 1_500
-
 /**
  * The connections to one server. One publishes and the other subscribes, so that neither waits for the other's bytes.
  *
@@ -104,17 +102,16 @@ export class RedisPair {
       await pair.#begin(signal)
       return pair
     } catch (error) {
-      pair.#end()
+      pair.destroy()
       throw redisError(error, hideSecrets)
     }
   }
 
-  /** Ends the pair, within a time limit. Never rejects. Idempotent. */
-  async close(): Promise<void> {
-    const wasLost = !this.#isTelling
+  /** Ends the pair at once: Redis keeps nothing of it. Idempotent. */
+  destroy(): void {
     this.#stopTelling()
-    if (wasLost) this.#end()
-    else await Promise.all([this.#publishing.close(CLOSE_TIMEOUT_MS), this.#subscribed.close(CLOSE_TIMEOUT_MS)])
+    this.#publishing.destroy()
+    this.#subscribed.destroy()
   }
 
   /**
@@ -216,12 +213,6 @@ export class RedisPair {
     this.#publishingLiveness?.stop()
     this.#subscribedLiveness?.stop()
     clearInterval(this.#roleTimer)
-  }
-
-  #end(): void {
-    this.#stopTelling()
-    this.#publishing.destroy()
-    this.#subscribed.destroy()
   }
 }
 

@@ -15,6 +15,8 @@ class TestLink implements Link {
   readonly sent: LinkMessage[] = []
   readonly calls: string[] = []
   isClosed = false
+  isDestroyed = false
+  closeWaits: Promise<void> | undefined
   /** Binds wait while it is set. */
   bindsWait: Promise<void> | undefined
 
@@ -43,6 +45,11 @@ class TestLink implements Link {
 
   async close(): Promise<void> {
     this.isClosed = true
+    await this.closeWaits
+  }
+
+  destroy(): void {
+    this.isDestroyed = true
   }
 
   confirmAll(): void {
@@ -184,7 +191,7 @@ describe('RemoteBroker', () => {
     const next = await linkAt(1)
     await vi.waitFor(() => expect(next.texts).toEqual(['2', '3', '4']))
     expect(next.calls).toEqual(['bind a', 'bind b.#'])
-    expect(link.isClosed).toBe(true)
+    expect(link.isDestroyed).toBe(true)
     expect(sink.lines).toEqual(['(up)', '(down)', '(gap broker-lost)', '(up)'])
     next.confirmAll()
     await Promise.all([...publishes, later])
@@ -386,7 +393,15 @@ describe('RemoteBroker', () => {
     const second = publishInVain('2')
     silent.events.blocked(true)
     const rejected = expect(second).rejects.toMatchObject({ code: 'E_BROKER_UNAVAILABLE' })
-    await Promise.all([rejected, other.stop()])
+    await Promise.all([rejected, other.stop(100)])
+  })
+
+  it('destroys, when it stops, a link that does not close within the limit', async () => {
+    const { link, publish, broker } = await started()
+    link.closeWaits = new Promise(() => undefined)
+    const rejected = expect(publish('1')).rejects.toMatchObject({ code: 'E_BROKER_UNAVAILABLE' })
+    await Promise.all([rejected, broker.stop(50)])
+    expect(link).toMatchObject({ isClosed: true, isDestroyed: true })
   })
 
   it('stops while it tries to connect, within a moment', async () => {

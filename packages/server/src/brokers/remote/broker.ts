@@ -1,16 +1,17 @@
 import { randomBytes } from 'node:crypto'
 import { WebMQError } from 'webmq-client/protocol'
-import type {
-  Accepted,
-  Broker,
-  BrokerCapabilities,
-  BrokerSink,
-  BrokerStats,
-  BrokerStatus,
-  OutboundMessage,
-  Position,
-  ReadRange,
-  ReadResult,
+import {
+  type Accepted,
+  BROKER_STOP_MS,
+  type Broker,
+  type BrokerCapabilities,
+  type BrokerSink,
+  type BrokerStats,
+  type BrokerStatus,
+  type OutboundMessage,
+  type Position,
+  type ReadRange,
+  type ReadResult,
 } from '../../ports/broker.js'
 import type { HistoryOptions } from '../../ports/history-rules.js'
 import { within } from '../../ports/within.js'
@@ -36,8 +37,6 @@ export interface RemoteBrokerOptions extends HistoryOptions {
 }
 
 const NODE_BYTES = 8
-/** A stopping node waits this long for pending publishes, or `brokerTimeoutMs` if that is shorter. */
-const MAX_STOP_MS = 2_000
 const DUPLICATE: Accepted = { isDuplicate: true }
 
 /**
@@ -178,12 +177,13 @@ export class RemoteBroker implements Broker {
     }
   }
 
-  async stop(): Promise<void> {
+  async stop(limitMs = BROKER_STOP_MS): Promise<void> {
     const keeper = this.#keeper
     if (keeper === undefined) return
     this.#keeper = undefined
-    if (this.#sender.hasLink) await within(this.#pending.idle(), Math.min(MAX_STOP_MS, this.#options.brokerTimeoutMs))
-    await keeper.stop()
+    const endMs = performance.now() + limitMs
+    if (this.#sender.hasLink) await within(this.#pending.idle(), limitMs)
+    await keeper.stop(Math.max(0, endMs - performance.now()))
     this.#log?.stop()
     this.#sender.lose()
     this.#isReceiving = false

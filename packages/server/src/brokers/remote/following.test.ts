@@ -34,6 +34,7 @@ class LogLink implements Link {
   bind = () => Promise.resolve()
   unbind = () => Promise.resolve()
   close = () => Promise.resolve()
+  destroy = () => undefined
 
   publish(message: LinkMessage): void {
     this.sent.push(message)

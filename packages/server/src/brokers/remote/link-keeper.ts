@@ -1,8 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { WebMQError } from 'webmq-client/protocol'
 import { deferred } from '../../ports/deferred.js'
+import { limitedSignal } from '../../ports/limited-signal.js'
+import { within } from '../../ports/within.js'
 import { fullJitterMs } from './backoff.js'
-import { limitedSignal } from './limited-signal.js'
 import type { Link, LinkEvents } from './link.js'
 
 /** What a {@link LinkKeeper} works with. */
@@ -16,7 +17,7 @@ export interface LinkKeeperContext {
   readonly established: (link: Link) => void
   /** A link is lost, established or not. */
   readonly lost: (cause: Error) => void
-  /** An attempt has failed and its link, if any, is closed; another attempt follows. */
+  /** An attempt has failed and its link, if any, has ended; another attempt follows. */
   readonly failed: (cause: Error) => void
   readonly random?: () => number
 }
@@ -33,6 +34,8 @@ export class LinkKeeper {
   readonly #stopping = new AbortController()
   #failedCount = 0
   #isFirst = true
+  /** The current link, or the last one. */
+  #managed: ManagedLink | undefined
   #running: Promise<void> | undefined
   readonly #stopped = aborted(this.#stopping.signal)
 
@@ -49,8 +52,8 @@ export class LinkKeeper {
     while (!this.#signal.aborted) {
       const leftMs = deadlineMs - performance.now()
       try {
-        const managed = await this.#establish(Math.max(1, leftMs))
-        this.#running = this.#keep(managed)
+        await this.#establish(Math.max(1, leftMs))
+        this.#running = this.#keep()
         return
       } catch (cause) {
         const error = asError(cause)
@@ -64,9 +67,12 @@ export class LinkKeeper {
     throw new Error('stopped')
   }
 
-  /** Closes the link and makes no more. */
-  async stop(): Promise<void> {
+  /** Makes no more links, and ends the last one: in order within the limit, else by force. */
+  async stop(limitMs: number): Promise<void> {
+    const managed = this.#managed
     this.#stopping.abort()
+    if (managed?.isCurrent === true) await within(managed.close(), limitMs)
+    managed?.destroy()
     await this.#running
   }
 
@@ -75,14 +81,12 @@ export class LinkKeeper {
   }
 
   /** Runs until stopped: waits for the loss of a link, then makes the next. */
-  async #keep(first: ManagedLink): Promise<void> {
-    let managed: ManagedLink | undefined = first
-    while (managed !== undefined) {
+  async #keep(): Promise<void> {
+    for (let managed = this.#managed; managed !== undefined && !this.#signal.aborted; managed = await this.#next()) {
       const cause = await Promise.race([managed.lost, this.#stopped])
-      await managed.close()
       if (cause === undefined) return
+      managed.destroy()
       if (performance.now() - managed.sinceMs >= MIN_UPTIME_MS) this.#failedCount = 0
-      managed = await this.#next()
     }
   }
 
@@ -91,7 +95,8 @@ export class LinkKeeper {
       await this.#sleep(this.#nextWaitMs())
       if (this.#signal.aborted) break
       try {
-        return await this.#establish(MAX_ATTEMPT_MS)
+        await this.#establish(MAX_ATTEMPT_MS)
+        return this.#managed
       } catch (cause) {
         if (!this.#signal.aborted) this.#context.failed(asError(cause))
       }
@@ -99,7 +104,7 @@ export class LinkKeeper {
     return undefined
   }
 
-  async #establish(limitMs: number): Promise<ManagedLink> {
+  async #establish(limitMs: number): Promise<void> {
     const { signal, release } = limitedSignal(this.#signal, Math.min(limitMs, MAX_ATTEMPT_MS))
     const managed = new ManagedLink(this.#context.lost)
     const events = { ...this.#context.events(() => managed.isCurrent), lost: (cause: Error) => managed.lose(cause) }
@@ -118,16 +123,16 @@ export class LinkKeeper {
       failed.catch(() => undefined)
       await Promise.race([this.#context.prepare(link, isFirst), failed, tooLate])
       managed.sinceMs = performance.now()
+      this.#managed = managed
       this.#context.established(link)
     } catch (error) {
-      // `managed.begin` closes a link that comes too late.
+      // `managed.begin` ends a link that comes too late.
       connecting.catch(() => undefined)
-      await managed.close()
+      managed.destroy()
       throw error
     } finally {
       release()
     }
-    return managed
   }
 
   #nextWaitMs(): number {
@@ -166,7 +171,7 @@ class ManagedLink {
 
   begin(link: Link): Link {
     this.#link = link
-    if (!this.#isCurrent) void link.close()
+    if (!this.#isCurrent) link.destroy()
     return link
   }
 
@@ -179,6 +184,11 @@ class ManagedLink {
   async close(): Promise<void> {
     this.#isCurrent = false
     await this.#link?.close()
+  }
+
+  destroy(): void {
+    this.#isCurrent = false
+    this.#link?.destroy()
   }
 }
 

@@ -99,7 +99,7 @@ export interface LinkEvents {
   malformed(detail: string): void
   /** A message was dropped: nobody asked for it, or it also comes from the log. */
   surplus(): void
-  /** The link no longer reaches the broker. Reported once; `close` is called next. */
+  /** The link no longer reaches the broker. Reported once; `destroy` is called next. */
   lost(cause: Error): void
 }
 
@@ -142,8 +142,13 @@ export interface Link {
   logEnd?(): Promise<Position | undefined>
   /** Sends a message; messages of one turn may share a write. `confirmed` or `refused` answers. Does not throw. */
   publish(message: LinkMessage): void
-  /** Ends the link and removes what it created at the broker, within a bound of time. Never rejects. Idempotent. */
+  /**
+   * Ends the link in order, and removes what it created at the broker. Never rejects. It may wait for a broker that does
+   * not answer for as long as that lasts: the caller calls `destroy` then.
+   */
   close(): Promise<void>
+  /** Ends the link at once; the broker finds that its connections have ended. Idempotent, also after `close`. */
+  destroy(): void
 }
 
 /** Makes links to one kind of broker. {@link RemoteBroker} does everything else. */

@@ -15,6 +15,7 @@ import type {
   TransportStats,
   UpgradeId,
 } from '../../ports/transport.js'
+import { within } from '../../ports/within.js'
 import { attachEngine } from './attach.js'
 import { NativeBackpressure } from './backpressure.js'
 import { NativeCommands } from './commands.js'
@@ -171,18 +172,24 @@ class NativeTransport implements Transport {
     await this.#accepting.over()
   }
 
-  stop(): Promise<void> {
-    this.#stopped ??= this.#end()
+  stop(limitMs?: number): Promise<void> {
+    this.#stopped ??= this.#end(limitMs)
     return this.#stopped
   }
 
-  async #end(): Promise<void> {
+  async #end(limitMs?: number): Promise<void> {
     for (const detach of this.#detachers) detach()
     const engine = this.#engine
     if (engine === undefined) return
     this.#commands.flush()
     engine.shutDown()
-    await this.#running.over()
+    if (limitMs === undefined) await this.#running.over()
+    else if (!(await within(this.#running.over(), limitMs))) {
+      // The threads drop what is left; their last events follow.
+      engine.close()
+      this.#drain()
+      await this.#running.over()
+    }
     this.#backpressure.note(true)
     this.#http?.close()
     this.#lastStats = engine.stats()

@@ -38,7 +38,7 @@ const GOING_AWAY = 1001
  * - A connection without a complete request head is dropped after 8 to 12 s, regardless of `handshakeTimeoutMs`, which
  *   counts from the complete head.
  * - After a close frame is sent, input of the client is ignored. `closed` follows at once with the sent code, and the
- *   client has 4 to 8 s to read the queue, regardless of `closeTimeoutMs`.
+ *   client has 4 to 8 s to read the queue, regardless of `closeTimeoutMs`. So `stop` waits for nobody.
  * - A malformed frame, or a message of more than four times `maxMessageBytes`, ends the TCP connection without a close
  *   frame. The client sees 1006, the sink the proper code.
  * - A head that arrives in several parts may have 4 KiB, and any head at most 50 headers. Older releases answer 505
