@@ -93,6 +93,11 @@ export class SupervisedProcess {
     return this.#isRunning ? peakRssBytesOf(this.pid) : undefined
   }
 
+  /** Signals the program, not its children; has no effect when it has ended. */
+  signal(name: 'SIGSTOP' | 'SIGCONT'): void {
+    if (this.#isRunning) signal(this.pid, name)
+  }
+
   /** Sends SIGTERM, and SIGKILL after the timeout; resolves when all processes are gone. Idempotent. */
   async end(timeoutMs: number): Promise<void> {
     if (this.#isRunning) {
