@@ -1,0 +1,21 @@
+/** What the system of a run promises. Times without a fault in effect are measured, see {@link Rules.settleMs}. */
+export interface Rules {
+  /** Whether a rule of the log covers a key. */
+  readonly isLogged: (key: string) => boolean
+  /** `shared`: one log for all nodes. `per-node`: a mesh, and memory brokers. `none`: nothing is logged. */
+  readonly log: 'shared' | 'per-node' | 'none'
+  /** Whether the log survives a restart of what keeps it: of the broker, or of the node. */
+  readonly isDurable: boolean
+  /** What the log holds at least of its newest messages; beyond that a gap may be `history-expired`. */
+  readonly keeps: { readonly messageCount: number; readonly ageMs: number }
+  /** A second publish of an id within this time is a duplicate. */
+  readonly dedupe: { readonly windowMs: number; readonly maxIds: number; readonly coversUnlogged: boolean }
+  /** A publish is answered, with `ok` or `error`. */
+  readonly answerWithinMs: number
+  /** From `listen` to the last page of its replay. */
+  readonly liveWithinMs: number
+  /** From the `ok` of a publish to the message at every live listen that reads. */
+  readonly deliverWithinMs: number
+  /** What a fault has upset may take so long after it. */
+  readonly settleMs: number
+}
