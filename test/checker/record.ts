@@ -153,8 +153,9 @@ export interface Received {
   readonly key: string
   /** `epoch:offset`, or `-`. */
   readonly position: string
-  /** {@link MessageRecord.id}, from the payload. */
+  /** {@link MessageRecord.id}, from the payload. Empty if the payload is not that of a publisher. */
   readonly id: string
+  readonly payloadBytes: number
 }
 
 /** A read of the log that belongs to no listen: `history`, or `listen` with `since` of what is live already. */

@@ -1,7 +1,7 @@
 /** What the system of a run promises. Times without a fault in effect are measured, see {@link Rules.settleMs}. */
 export interface Rules {
-  /** Whether a rule of the log covers a key. */
-  readonly isLogged: (key: string) => boolean
+  /** Patterns of the keys that are logged: the rules of `--history`. */
+  readonly logged: readonly string[]
   /** `shared`: one log for all nodes. `per-node`: a mesh, and memory brokers. `none`: nothing is logged. */
   readonly log: 'shared' | 'per-node' | 'none'
   /** Whether the log survives a restart of what keeps it: of the broker, or of the node. */
@@ -9,7 +9,14 @@ export interface Rules {
   /** What the log holds at least of its newest messages; beyond that a gap may be `history-expired`. */
   readonly keeps: { readonly messageCount: number; readonly ageMs: number }
   /** A second publish of an id within this time is a duplicate. */
-  readonly dedupe: { readonly windowMs: number; readonly maxIds: number; readonly coversUnlogged: boolean }
+  readonly dedupe: {
+    readonly windowMs: number
+    readonly maxIds: number
+    /** Whether ids of keys that are not logged are known on all nodes. */
+    readonly coversUnlogged: boolean
+    /** Whether of two publishes at the same time, on two nodes, one is answered with `duplicate`. */
+    readonly isExact: boolean
+  }
   /** A publish is answered, with `ok` or `error`. */
   readonly answerWithinMs: number
   /** From `listen` to the last page of its replay. */
