@@ -1,5 +1,6 @@
-import type { ActorOptions } from './actor.js'
-import type { PublisherRecord } from './record.js'
+import { type ActorOptions, Reconnecting } from './actor.js'
+import type { Connection } from './connection.js'
+import type { AttemptRecord, MessageRecord, PublisherRecord } from './record.js'
 
 export interface PublisherOptions extends ActorOptions {
   /** It publishes to one after the other, in order; logged and unlogged ones alike. */
@@ -22,45 +23,235 @@ export interface PublisherOptions extends ActorOptions {
   readonly answerTimeoutMs?: number
 }
 
+const PING_INTERVAL_MS = 500
+const PONG_TIMEOUT_MS = 5_000
+/** Between a refusal and the next try. */
+const RETRY_DELAY_MS = 150
+/** `{"id":"","pad":""}` */
+const EMPTY_PAYLOAD_BYTES = 18
+
 /**
  * Publishes numbered messages until every one is answered, over connections that end. What was not answered is published
  * again, in its order and with its ids, on another node.
  */
 export class Publisher {
   readonly record: PublisherRecord
+  readonly #options: Required<Omit<PublisherOptions, keyof ActorOptions>> & ActorOptions
+  readonly #main: Reconnecting
+  /** To another node, for what is published twice. */
+  readonly #second: Reconnecting
+  /** To be published, in order: again after the end of a connection or a refusal. */
+  readonly #queue: MessageRecord[] = []
+  readonly #inFlight = new Map<MessageRecord, AttemptRecord>()
+  /** Attempts on the second connection. Nobody waits for them but a twin. */
+  readonly #onSecond = new Map<AttemptRecord, MessageRecord>()
+  /** A message that is published on two nodes goes alone: else a later one could overtake it [P-7.7]. */
+  #twin: MessageRecord | undefined
+  #refusedCount = 0
+  #timer: NodeJS.Timeout | undefined
+  #isStopped = false
 
   constructor(options: PublisherOptions) {
+    const defaults = { maxInFlight: 32, burstCount: 1, everyMs: 10, payloadBytes: [100, 100] as const }
+    const shares = { noechoShare: 0, twinShare: 0, againShare: 0, answerTimeoutMs: 10_000 }
+    this.#options = { ...defaults, ...shares, ...options }
     this.record = { name: options.name, messages: [] }
     options.record.publishers.push(this.record)
+    const patience = {
+      pingIntervalMs: PING_INTERVAL_MS,
+      pongTimeoutMs: PONG_TIMEOUT_MS,
+      answerTimeoutMs: this.#options.answerTimeoutMs,
+    }
+    const onMain = { opened: () => this.#send(), ended: () => this.#mainEnded() }
+    this.#main = new Reconnecting(this.#options, patience, onMain)
+    const chooseNode = () => options.chooseNode(this.#mainNode)
+    const onSecond = { opened: () => this.#send(), ended: () => this.#secondEnded() }
+    this.#second = new Reconnecting({ ...this.#options, chooseNode }, patience, onSecond)
   }
 
   /** Begins to publish. */
   start(): void {
-    throw new Error('not written yet')
+    const { everyMs, twinShare, againShare } = this.#options
+    this.#timer = setInterval(() => this.#burst(), everyMs)
+    this.#main.start()
+    if (twinShare > 0 || againShare > 0) this.#second.start()
   }
 
   /** Publishes nothing new. */
   pause(): void {
-    throw new Error('not written yet')
+    clearInterval(this.#timer)
   }
 
   /** Whether every message has been answered with `ok`, or with an error that is not retryable. */
   get isSettled(): boolean {
-    throw new Error('not written yet')
+    return (
+      this.#queue.length === 0 && this.#inFlight.size === 0 && this.#onSecond.size === 0 && this.#refusedCount === 0
+    )
   }
 
   /** Ends its connection without a close frame; it goes on on another node. */
   cut(): void {
-    throw new Error('not written yet')
+    this.#main.cut()
   }
 
   /** Does not read for some time. */
-  stall(_forMs: number): void {
-    throw new Error('not written yet')
+  stall(forMs: number): void {
+    this.#main.stall(forMs)
   }
 
-  /** Closes its connections. What was not answered stays `pending` or `unanswered`. */
+  /** Closes its connections. What was not answered stays `unanswered`. */
   async stop(): Promise<void> {
-    throw new Error('not written yet')
+    this.#isStopped = true
+    this.pause()
+    this.#main.stop()
+    this.#second.stop()
+  }
+
+  get #mainNode(): string | undefined {
+    return this.#main.open?.record.node
+  }
+
+  #burst(): void {
+    const { maxInFlight, burstCount } = this.#options
+    for (let count = 0; count < burstCount; count++) {
+      if (this.#main.open === undefined || this.#inFlight.size + this.#queue.length >= maxInFlight) break
+      this.#queue.push(this.#create())
+    }
+    this.#send()
+  }
+
+  #create(): MessageRecord {
+    const { keys, name, payloadBytes, noechoShare, random } = this.#options
+    const sequence = this.record.messages.length
+    const [min, max] = payloadBytes
+    const id = `${name.replace(/[^A-Za-z0-9_-]/g, '_')}-${sequence}`
+    const message: MessageRecord = {
+      id,
+      sequence,
+      key: keys[sequence % keys.length] ?? '',
+      payloadBytes: Math.max(EMPTY_PAYLOAD_BYTES + id.length, Math.floor(min + random() * (max - min + 1))),
+      isNoecho: random() < noechoShare,
+      attempts: [],
+    }
+    this.record.messages.push(message)
+    return message
+  }
+
+  #send(): void {
+    for (;;) {
+      const connection = this.#main.open
+      const [message] = this.#queue
+      if (this.#isStopped || connection === undefined || message === undefined) return
+      if (this.#twin !== undefined || this.#inFlight.size >= this.#options.maxInFlight) return
+      const second = this.#second.open
+      const isTwin = second !== undefined && message.attempts.length === 0 && this.#isChosen(message, 'twinShare')
+      if (isTwin && this.#inFlight.size > 0) return
+      this.#queue.shift()
+      this.#publishOnMain(connection, message)
+      if (isTwin) {
+        this.#twin = message
+        this.#publishOnSecond(second, message)
+      }
+    }
+  }
+
+  /** By the number of the message, so that asking twice gives the same answer. */
+  #isChosen(message: MessageRecord, share: 'twinShare' | 'againShare'): boolean {
+    const every = 1 / this.#options[share]
+    return Number.isFinite(every) && message.sequence % Math.round(every) === 0
+  }
+
+  #publishOnMain(connection: Connection, message: MessageRecord): void {
+    const attempt = this.#publish(connection, message, (isSettled) => {
+      this.#inFlight.delete(message)
+      if (isSettled) this.#answered(message)
+      else this.#retryLater(message)
+      this.#send()
+    })
+    this.#inFlight.set(message, attempt)
+  }
+
+  #publishOnSecond(connection: Connection, message: MessageRecord): void {
+    const attempt = this.#publish(connection, message, () => {
+      this.#onSecond.delete(attempt)
+      this.#endTwin()
+      this.#send()
+    })
+    this.#onSecond.set(attempt, message)
+  }
+
+  #publish(connection: Connection, message: MessageRecord, settled: (isSettled: boolean) => void): AttemptRecord {
+    const { nowMs } = this.#options
+    const { id, key, isNoecho, payloadBytes, attempts } = message
+    const attempt: AttemptRecord = {
+      connection: connection.record.number,
+      sentAtMs: nowMs(),
+      outcome: 'pending',
+    }
+    attempts.push(attempt)
+    const payload = `{"id":"${id}","pad":"${'x'.repeat(payloadBytes - EMPTY_PAYLOAD_BYTES - id.length)}"}`
+    connection.request('publish', `${key} id=${id}${isNoecho ? ' noecho' : ''}\n${payload}`, {
+      ok: ({ position }, isDuplicate) => {
+        const settledAtMs = nowMs()
+        Object.assign(attempt, {
+          outcome: 'ok',
+          isDuplicate,
+          settledAtMs,
+          ...(position === undefined ? {} : { position }),
+        })
+        settled(true)
+      },
+      refused: (code, isRetryable) => {
+        Object.assign(attempt, { outcome: 'refused', code, isRetryable, settledAtMs: nowMs() })
+        settled(!isRetryable)
+      },
+    })
+    return attempt
+  }
+
+  #answered(message: MessageRecord): void {
+    this.#endTwin()
+    const second = this.#second.open
+    if (second !== undefined && message.attempts.length === 1 && this.#isChosen(message, 'againShare')) {
+      this.#publishOnSecond(second, message)
+    }
+  }
+
+  /** Nothing else is published before both answers of a twin are there, or will not come. */
+  #endTwin(): void {
+    const twin = this.#twin
+    if (twin === undefined || this.#inFlight.has(twin) || this.#queue.includes(twin)) return
+    if (![...this.#onSecond.values()].includes(twin)) this.#twin = undefined
+  }
+
+  #retryLater(message: MessageRecord): void {
+    this.#refusedCount++
+    // It goes alone now, so that the others need not wait. Its place is that of the retry.
+    if (this.#twin === message) this.#twin = undefined
+    setTimeout(() => {
+      this.#refusedCount--
+      this.#queue.unshift(message)
+      this.#send()
+    }, RETRY_DELAY_MS)
+  }
+
+  #mainEnded(): void {
+    const messages = [...this.#inFlight.keys()]
+    for (const attempt of this.#inFlight.values()) {
+      Object.assign(attempt, { outcome: 'unanswered', settledAtMs: this.#options.nowMs() })
+    }
+    this.#inFlight.clear()
+    this.#twin = undefined
+    this.#queue.unshift(...messages)
+    this.#queue.sort((one, other) => one.sequence - other.sequence)
+  }
+
+  #secondEnded(): void {
+    for (const attempt of this.#onSecond.keys()) {
+      Object.assign(attempt, { outcome: 'unanswered', settledAtMs: this.#options.nowMs() })
+    }
+    this.#onSecond.clear()
+    this.#endTwin()
+    this.#send()
   }
 }
