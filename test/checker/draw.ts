@@ -33,7 +33,7 @@ const FAULT_SHARE = 0.75
 const MAX_PUBLISHERS = 3
 const MAX_LISTENERS = 4
 /** Of all publishers together: leaves room for four schedules on two cores. */
-const MESSAGES_PER_SECOND = 90
+const MESSAGES_PER_SECOND = 60
 const LISTEN_COUNT = [1, 4] as const
 const LOG_MESSAGES = 10_000
 

@@ -74,16 +74,13 @@ async function check(
 ): Promise<void> {
   const totals = createTotals()
   const failed: Played[] = []
-  const startedAtMs = performance.now()
-  let lastMs = startedAtMs
   await playSeries({
     broker,
     schedules,
     parallelCount,
-    played: (played) => {
+    played: (played, tookMs) => {
       addTo(totals, played)
-      say(lineOf(played, performance.now() - lastMs))
-      lastMs = performance.now()
+      say(lineOf(played, tookMs))
       if (played.violations.length === 0) return
       failed.push(played)
       say(violationsOf(played))

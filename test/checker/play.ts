@@ -30,7 +30,7 @@ const DELIVER_WITHIN_MS = 2_500
 const LIVE_WITHIN_MS = 10_000
 /** For everybody to be live and to get everything, when the last fault is over. */
 const SETTLE_TIMEOUT_MS = 25_000
-const POLL_INTERVAL_MS = 50
+const POLL_INTERVAL_MS = 150
 /** The server's defaults. */
 const DEDUPE = { windowMs: 120_000, maxIds: 100_000 }
 

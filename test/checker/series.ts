@@ -8,7 +8,7 @@ export interface SeriesOptions {
   /** Schedules that are played at the same time, each with a broker of its own. */
   readonly parallelCount: number
   /** Called for each schedule when it has been played. */
-  readonly played: (played: Played) => void | Promise<void>
+  readonly played: (played: Played, tookMs: number) => void
 }
 
 /** A broker that has kept what so many runs left behind is replaced by a new one. */
@@ -23,13 +23,15 @@ export async function playSeries({ broker, schedules, parallelCount, played }: S
     try {
       for (let schedule = left.shift(); schedule !== undefined; schedule = left.shift()) {
         stage ??= await Stage.start(broker)
+        const startedAtMs = performance.now()
         const result = await playOn(stage, schedule)
+        const tookMs = performance.now() - startedAtMs
         playCount++
         if (result.violations.length > 0 || playCount % PLAYS_PER_STAGE === 0) {
           await stage.stop()
           stage = undefined
         }
-        await played(result)
+        played(result, tookMs)
       }
     } finally {
       await stage?.stop()
