@@ -1,19 +1,30 @@
+import { examineAcks } from './judging/acks.js'
+import { examineConnections } from './judging/connections.js'
+import { Knowledge } from './judging/known.js'
+import { examineListener } from './judging/listens.js'
+import { examineRead } from './judging/reads.js'
+import type { Report, RuleName, Violation } from './judging/violation.js'
 import type { RunRecord } from './record.js'
 import type { Rules } from './rules.js'
 
-/** A promise that was not kept. */
-export interface Violation {
-  /** Name of the promise, such as `lost` or `twice`. */
-  readonly rule: RuleName
-  readonly atMs: number
-  /** Who saw it: the name of an actor. */
-  readonly owner: string
-  readonly text: string
-}
+export { RULES, type RuleName, type Violation } from './judging/violation.js'
 
-export type RuleName = string
+/** One defect shows thousands of times; the first few of each rule are enough to find it. */
+const MAX_PER_RULE = 20
 
-/** Holds what a run has seen against what the system promises. Pure. */
-export function judge(_record: RunRecord, _rules: Rules): Violation[] {
-  throw new Error('not written yet')
+/** Holds what a run has seen against what the system promises. Pure; the violations are in the order of their times. */
+export function judge(record: RunRecord, rules: Rules): Violation[] {
+  const violations: Violation[] = []
+  const counts = new Map<RuleName, number>()
+  const report: Report = (rule, atMs, owner, text) => {
+    const count = (counts.get(rule) ?? 0) + 1
+    counts.set(rule, count)
+    if (count <= MAX_PER_RULE) violations.push({ rule, atMs, owner, text })
+  }
+  const knowledge = new Knowledge(record, rules, report)
+  examineConnections(knowledge, report)
+  examineAcks(knowledge, report)
+  for (const listener of record.listeners) examineListener(listener, knowledge, report)
+  for (const read of record.reads) examineRead(read, knowledge, report)
+  return violations.sort((one, other) => one.atMs - other.atMs)
 }
