@@ -29,7 +29,8 @@ function examinePage(page: PageRecord, read: ReadRecord, knowledge: Knowledge, v
   }
   if (answer === undefined) return
   const since = placeOf(asked.since)
-  if (asked.since !== undefined && answer.isRecovered === (answer.gap !== undefined)) {
+  // [P-6.7]: the answer to `history` says a gap or nothing.
+  if (read.verb === 'listen' && asked.since !== undefined && answer.isRecovered === (answer.gap !== undefined)) {
     violate('neither-recovered-nor-gap', atMs, `since ${asked.since}`)
   }
   if (answer.isRecovered && since !== undefined && since.epoch !== placeOf(answer.position)?.epoch) {
