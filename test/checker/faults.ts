@@ -1,10 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { FaultProxy } from 'webmq-services'
 import type { Listener } from './listener.js'
 import type { Node } from './node.js'
 import type { Publisher } from './publisher.js'
 import type { FaultRecord, RunRecord, Touched } from './record.js'
-import type { LinkFault, Schedule, Step } from './schedule.js'
+import type { Schedule, Step } from './schedule.js'
 import { DRAIN_TIMEOUT_MS, type Stage } from './stage.js'
 
 /** What steps are done to. */
@@ -75,9 +74,9 @@ async function take(step: Step, cast: Cast, mishaps: Mishap[]): Promise<void> {
       const links = { 'broker-link': 'brokerLinks', 'client-link': 'clientLinks', 'peer-link': 'peerLinks' } as const
       const link = cast.stage[links[step.what]][step.link]
       if (link === undefined) return
-      await breakLink(link, step)
+      link.break(step)
       await sleep(step.forMs)
-      await link.heal()
+      link.heal()
       return note([`${step.what}s`], step.what === 'peer-link' ? undefined : step.link)
     }
     case 'kill-broker':
@@ -132,21 +131,6 @@ export async function stopNode(node: Node, nowMs: () => number): Promise<Mishap[
   if (exitCode !== 0) return [{ ...mishap, text: `SIGTERM ended it with exit code ${exitCode}\n${output}` }]
   if (tookMs <= boundMs) return []
   return [{ ...mishap, text: `it took ${Math.round(tookMs)} ms from SIGTERM to its end, not ${boundMs}` }]
-}
-
-async function breakLink(link: FaultProxy, step: LinkFault): Promise<void> {
-  switch (step.fault) {
-    case 'cut':
-      return await link.cut()
-    case 'stall':
-      return await link.stall(step.streams)
-    case 'swallow':
-      return await link.swallow(step.streams)
-    case 'latency':
-      return await link.latency(step.delayMs)
-    case 'throttle':
-      return await link.throttle(step.bytesPerSecond)
-  }
 }
 
 function takeActorStep(step: Extract<Step, { actor: number }>, { publishers, listeners }: Cast): void {

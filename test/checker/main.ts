@@ -3,6 +3,7 @@ import path from 'node:path'
 import { parseArgs } from 'node:util'
 import { BROKERS } from './brokers.js'
 import { drawSchedule } from './draw.js'
+import { pinnedFor } from './pinned.js'
 import type { Played } from './play.js'
 import { measureRecovery } from './recover.js'
 import { addTo, createTotals, lineOf, summaryOf, violationsOf } from './report.js'
@@ -10,6 +11,7 @@ import type { BrokerName, Schedule } from './schedule.js'
 import { playAlone, playSeries } from './series.js'
 import { shrink } from './shrink.js'
 
+const FOLDER = path.join('.cache', 'checker')
 const USAGE = `npm run check:outside -- [options]
 
   --broker <name,…>     ${Object.keys(BROKERS).join(', ')}, or all. Default: all.
@@ -17,13 +19,14 @@ const USAGE = `npm run check:outside -- [options]
   --seconds <number>    Length of a schedule. Default: 20.
   --seed <number>       Seed of the first schedule; the next ones follow. Default: 1.
   --parallel <number>   Schedules that are played at the same time. Default: 4.
+  --pinned              Play the schedules that have found a defect once, instead of random ones.
+  --keep                Write the schedules and records of all runs to ${FOLDER}, not only of those that fail.
   --no-shrink           Do not look for a smaller schedule that fails, too.
   --play <file>         Play the schedule of a file that a failed run has written.
   --times <number>      With --play and --recover: so often. Default: 1; with --recover 5.
   --recover             Measure times to recover instead.
 `
 
-const FOLDER = path.join('.cache', 'checker')
 const MAX_SHRINK_TRIES = 24
 const MAX_SHRINK_MS = 10 * 60_000
 
@@ -39,6 +42,8 @@ export async function main(args: readonly string[]): Promise<void> {
       seconds: { type: 'string', default: '20' },
       seed: { type: 'string', default: '1' },
       parallel: { type: 'string', default: '4' },
+      pinned: { type: 'boolean', default: false },
+      keep: { type: 'boolean', default: false },
       'no-shrink': { type: 'boolean', default: false },
       play: { type: 'string' },
       times: { type: 'string' },
@@ -57,12 +62,13 @@ export async function main(args: readonly string[]): Promise<void> {
       say(await measureRecovery(broker, numberOf(values.times ?? '5', 'times')))
     return
   }
+  const options = { shrinks: !values['no-shrink'], keepsAll: values.keep }
   if (values.play !== undefined) return await playFile(values.play, numberOf(values.times ?? '1', 'times'))
   const [count, seconds] = [numberOf(values.schedules, 'schedules'), numberOf(values.seconds, 'seconds')]
   const [seed, parallelCount] = [numberOf(values.seed, 'seed'), numberOf(values.parallel, 'parallel')]
   for (const broker of brokersOf(values.broker)) {
-    const schedules = Array.from({ length: count }, (_, index) => drawSchedule(broker, seed + index, seconds * 1_000))
-    await check(broker, schedules, parallelCount, !values['no-shrink'])
+    const drawn = () => Array.from({ length: count }, (_, index) => drawSchedule(broker, seed + index, seconds * 1_000))
+    await check(broker, values.pinned ? pinnedFor(broker) : drawn(), parallelCount, options)
   }
 }
 
@@ -70,7 +76,7 @@ async function check(
   broker: BrokerName,
   schedules: readonly Schedule[],
   parallelCount: number,
-  shrinks: boolean,
+  { shrinks, keepsAll }: { readonly shrinks: boolean; readonly keepsAll: boolean },
 ): Promise<void> {
   const totals = createTotals()
   const failed: Played[] = []
@@ -81,10 +87,11 @@ async function check(
     played: (played, tookMs) => {
       addTo(totals, played)
       say(lineOf(played, tookMs))
+      if (keepsAll) say(`  schedule and record: ${save(played)}`)
       if (played.violations.length === 0) return
       failed.push(played)
       say(violationsOf(played))
-      say(`  schedule and record: ${save(played)}`)
+      if (!keepsAll) say(`  schedule and record: ${save(played)}`)
     },
   })
   for (const played of shrinks ? failed.slice(0, 1) : []) await shrinkAndSay(played)
@@ -108,7 +115,7 @@ async function shrinkAndSay({ schedule, violations }: Played): Promise<void> {
 async function playFile(file: string, times: number): Promise<void> {
   const read = JSON.parse(readFileSync(file, 'utf8')) as Schedule | { readonly schedule: Schedule }
   const schedule = 'schedule' in read ? read.schedule : read
-  await check(schedule.broker, Array(times).fill(schedule), 1, false)
+  await check(schedule.broker, Array(times).fill(schedule), 1, { shrinks: false, keepsAll: true })
 }
 
 function save(played: Played): string {

@@ -47,7 +47,7 @@ export async function play(stage: Stage, schedule: Schedule): Promise<Played> {
     return await new Play(stage, schedule, nodes).run()
   } finally {
     await Promise.all(nodes.map((node) => node.kill()))
-    await stage.heal()
+    stage.heal()
   }
 }
 

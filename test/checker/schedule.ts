@@ -1,4 +1,4 @@
-import type { Stream } from 'webmq-services'
+import type { LinkFault } from './link.js'
 import type { Start } from './listener.js'
 
 /** The brokers that a schedule can be played on. */
@@ -60,13 +60,6 @@ export interface ReaderPlan extends Route {
   readonly keys: readonly string[]
   readonly everyMs: number
 }
-
-/** What a link does wrong. `stall` keeps the bytes and delivers them at the end; `swallow` loses them. */
-export type LinkFault =
-  | { readonly fault: 'cut' }
-  | { readonly fault: 'stall' | 'swallow'; readonly streams: readonly Stream[] }
-  | { readonly fault: 'latency'; readonly delayMs: number }
-  | { readonly fault: 'throttle'; readonly bytesPerSecond: number }
 
 /** A step begins at `atMs` and is over after `forMs`. */
 export type Step = { readonly atMs: number; readonly forMs: number } & (NodeStep | LinkStep | BrokerStep | ActorStep)

@@ -1,5 +1,6 @@
-import { type FaultProxies, type FaultProxy, freePort, type Service, startFaultProxies } from 'webmq-services'
+import { freePort, type Service } from 'webmq-services'
 import { BROKERS, type BrokerRow, type BrokerService } from './brokers.js'
+import { Link } from './link.js'
 import { Node } from './node.js'
 import type { NodeAddress } from './record.js'
 import { type BrokerName, LOGGED_PATTERNS, type Logged, type Schedule } from './schedule.js'
@@ -11,7 +12,7 @@ const RULE = '=100000'
 const HOST = '127.0.0.1'
 
 /**
- * What schedules of one broker are played on, one after another: its programs, and a fault proxy for every link. The
+ * What schedules of one broker are played on, one after another: its programs, and a {@link Link} in front of each. The
  * nodes belong to the schedules.
  */
 export class Stage {
@@ -19,46 +20,38 @@ export class Stage {
   readonly row: BrokerRow
   readonly #service: BrokerService | undefined
   readonly #ports: Ports
-  readonly #proxies: FaultProxies
   /** One per node. */
-  readonly clientLinks: readonly FaultProxy[]
+  readonly clientLinks: readonly Link[]
   /** One per node; none where the nodes are all there is, or find the broker's servers by themselves. */
-  readonly brokerLinks: readonly FaultProxy[]
+  readonly brokerLinks: readonly Link[]
   /** One per pair of nodes of a mesh: 0 and 1, 0 and 2, 1 and 2. */
-  readonly peerLinks: readonly FaultProxy[]
+  readonly peerLinks: readonly Link[]
 
-  private constructor(broker: BrokerName, service: BrokerService | undefined, ports: Ports, proxies: FaultProxies) {
+  private constructor(broker: BrokerName, service: BrokerService | undefined, ports: Ports, links: readonly Link[]) {
     this.broker = broker
     this.row = BROKERS[broker]
     this.#service = service
     this.#ports = ports
-    this.#proxies = proxies
-    const all = [...proxies.proxies]
+    const all = [...links]
     this.clientLinks = all.splice(0, ports.nodes.length)
     this.brokerLinks = all.splice(0, service?.hasLinks === true ? ports.nodes.length : 0)
     this.peerLinks = all
   }
 
-  /** @throws {Error} when the broker or the proxies cannot be started. */
+  /** @throws {Error} when the broker cannot be started. */
   static async start(broker: BrokerName): Promise<Stage> {
     const row = BROKERS[broker]
-    const ports = {
-      nodes: await freePorts(row.nodeCount),
-      peers: await freePorts(broker === 'mesh' ? row.nodeCount : 0),
-    }
+    const nodes = await freePorts(row.nodeCount)
+    const peers = await freePorts(broker === 'mesh' ? row.nodeCount : 0)
     const service = await row.startService?.()
-    try {
-      const { url = '', hasLinks = false } = service ?? {}
-      const upstreams = [
-        ...ports.nodes.map((port) => `ws://${HOST}:${port}/ws`),
-        ...(hasLinks ? ports.nodes.map(() => url) : []),
-        ...pairsOf(ports.peers).map(([answers]) => `mesh://${HOST}:${ports.peers[answers]}`),
-      ]
-      return new Stage(broker, service, ports, await startFaultProxies(upstreams.map((url) => ({ url }))))
-    } catch (error) {
-      await service?.stop()
-      throw error
-    }
+    const brokerPort = service?.hasLinks === true ? [Number(new URL(service.url).port)] : []
+    const targets = [
+      ...nodes,
+      ...nodes.flatMap(() => brokerPort),
+      ...pairsOf(peers).flatMap(([answers]) => peers[answers] ?? []),
+    ]
+    const links = await Promise.all(targets.map((port) => Link.start(port)))
+    return new Stage(broker, service, { nodes, peers }, links)
   }
 
   /** The programs of the broker; several for a cluster, none where the nodes are all there is. */
@@ -86,21 +79,25 @@ export class Stage {
     )
   }
 
-  /** Where clients reach a node, through its proxy. */
+  /** Where clients reach a node, through its link. */
   addressOf(node: number): NodeAddress {
-    const url = this.clientLinks[node]?.url
-    if (url === undefined) throw new Error(`there is no node ${node}`)
-    return { name: `node-${node}`, url }
+    const port = this.clientLinks[node]?.port
+    if (port === undefined) throw new Error(`there is no node ${node}`)
+    return { name: `node-${node}`, url: `ws://${HOST}:${port}/ws` }
   }
 
   /** Ends every fault of a link. */
-  async heal(): Promise<void> {
-    await Promise.all(this.#proxies.proxies.map((proxy) => proxy.heal()))
+  heal(): void {
+    for (const link of this.#links) link.heal()
   }
 
   async stop(): Promise<void> {
-    await this.#proxies.stop()
+    for (const link of this.#links) link.stop()
     await this.#service?.stop()
+  }
+
+  get #links(): readonly Link[] {
+    return [...this.clientLinks, ...this.brokerLinks, ...this.peerLinks]
   }
 
   #historyFlags(logged: Logged, maxMessages: number): string[] {
@@ -117,8 +114,10 @@ export class Stage {
       const addresses = [listen, ...links.map((link) => `${HOST}:${link?.port}`)]
       return ['--broker', `mesh://${addresses.join(',')}`, '--mesh-listen', listen]
     }
-    const broker = this.brokerLinks[node]?.url ?? this.#service?.url
-    return broker === undefined ? [] : ['--broker', broker]
+    const url = this.#service?.url
+    if (url === undefined) return []
+    const link = this.brokerLinks[node]
+    return ['--broker', link === undefined ? url : url.replace(new URL(url).host, `${HOST}:${link.port}`)]
   }
 }
 

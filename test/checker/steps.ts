@@ -1,5 +1,5 @@
-import type { Stream } from 'webmq-services'
-import type { ActorStep, BrokerName, BrokerStep, LinkFault, LinkStep, NodeStep, Step } from './schedule.js'
+import type { LinkFault, Stream } from './link.js'
+import type { ActorStep, BrokerName, BrokerStep, LinkStep, NodeStep, Step } from './schedule.js'
 import type { SeededRandom } from './seeded-random.js'
 
 /** What steps can be done to, and when. */

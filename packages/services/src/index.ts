@@ -1,5 +1,5 @@
 export { canInstallPackages, installPackage } from './debian-package.js'
-export { type FaultProxies, type FaultProxy, type Stream, startFaultProxies, startFaultProxy } from './fault-proxy.js'
+export { type FaultProxy, startFaultProxy } from './fault-proxy.js'
 export { freePort } from './free-port.js'
 export { type LoadBalancer, type LoadBalancerOptions, startLoadBalancer } from './load-balancer.js'
 export { type NatsOptions, startNats } from './nats.js'

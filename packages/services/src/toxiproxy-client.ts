@@ -3,18 +3,15 @@ import { ServiceError } from './service-error.js'
 /** A fault in one direction; `upstream` is towards the service. */
 export interface Toxic {
   readonly name: string
-  readonly type: 'timeout' | 'latency' | 'bandwidth'
+  readonly type: 'timeout' | 'latency'
   readonly stream: 'upstream' | 'downstream'
-  /** `timeout`: milliseconds until the link is closed, 0: never. `latency`: milliseconds. `rate`: KB per second. */
-  readonly attributes:
-    | { readonly timeout: number }
-    | { readonly latency: number; readonly jitter: number }
-    | { readonly rate: number }
+  /** `timeout`: milliseconds until the link is closed, 0: never. `latency`: milliseconds. */
+  readonly attributes: { readonly timeout: number } | { readonly latency: number; readonly jitter: number }
 }
 
 const REQUEST_TIMEOUT_MS = 5_000
 
-/** The part of toxiproxy's HTTP API that fault proxies need (toxiproxy 2.12, README "HTTP API"). */
+/** The part of toxiproxy's HTTP API that one proxy needs (toxiproxy 2.12, README "HTTP API"). */
 export class ToxiproxyClient {
   readonly #url: string
 
@@ -35,10 +32,6 @@ export class ToxiproxyClient {
   /** Off: no port is open and every link is closed. */
   async setEnabled(name: string, enabled: boolean): Promise<void> {
     await this.#request('POST', `/proxies/${name}`, { enabled })
-  }
-
-  async deleteProxy(name: string): Promise<void> {
-    await this.#request('DELETE', `/proxies/${name}`)
   }
 
   async addToxic(name: string, toxic: Toxic): Promise<void> {
