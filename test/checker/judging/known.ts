@@ -109,7 +109,7 @@ export class Knowledge {
       { id, key }: Pick<Received, 'id' | 'key'>,
     ) => {
       const place = placeOf(position)
-      if (place === undefined || position === undefined || id === '') return
+      if (place === undefined || position === undefined || id === '' || !this.isLogged(key)) return
       const known = byPosition.get(position)
       if (known !== undefined) {
         if (known.id !== id) report('position-reused', atMs, owner, `${id} is at ${position}, where ${known.id} is`)
@@ -118,9 +118,13 @@ export class Knowledge {
       const entry = { offset: place.offset, id, key, knownAtMs: atMs }
       byPosition.set(position, entry)
       const other = offsets.get(`${id} ${place.epoch}`)
-      const message = this.messages.get(id)
-      if (other !== undefined && (message === undefined || this.isWithinWindow(message))) {
-        report('position-moved', atMs, owner, `${id} is at ${position}, and at ${other}`)
+      if (other !== undefined) {
+        const message = this.messages.get(id)
+        if (message === undefined || this.isWithinWindow(message)) {
+          report('position-moved', atMs, owner, `${id} is at ${position}, and at ${other}`)
+        }
+        // The first copy has the place of the message; the second one would be out of order everywhere.
+        return
       }
       offsets.set(`${id} ${place.epoch}`, position)
       const log = logs.get(place.epoch)

@@ -29,12 +29,18 @@ function examinePage(page: PageRecord, read: ReadRecord, knowledge: Knowledge, v
   }
   if (answer === undefined) return
   const since = placeOf(asked.since)
-  // [P-6.7]: the answer to `history` says a gap or nothing.
-  if (read.verb === 'listen' && asked.since !== undefined && answer.isRecovered === (answer.gap !== undefined)) {
+  // `history` says only what may be missing: its answer has no `recovered` [P-6.7].
+  if (read.verb === 'history') {
+    if (answer.isRecovered) violate('recovered-untrue', atMs, 'recovered in an answer to history')
+  } else if (asked.since !== undefined && answer.isRecovered === (answer.gap !== undefined)) {
     violate('neither-recovered-nor-gap', atMs, `since ${asked.since}`)
   }
   if (answer.isRecovered && since !== undefined && since.epoch !== placeOf(answer.position)?.epoch) {
     violate('recovered-untrue', atMs, `${asked.since} became ${answer.position}`)
+  }
+  const end = placeOf(answer.position)
+  if (since !== undefined && end !== undefined && end.epoch !== since.epoch && answer.gap === undefined) {
+    violate('epoch-unannounced', atMs, `${asked.since} became ${answer.position}`)
   }
   if (answer.gap !== undefined) {
     const answered = { asked, position: answer.position }
