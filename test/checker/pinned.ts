@@ -36,15 +36,15 @@ export const PINNED: readonly Pinned[] = [
     found: 'a node whose link stands still says that the log has changed, and replays all of it',
     brokers: SHARED_LOG,
     schedule: {
-      lengthMs: 9_000,
+      lengthMs: 11_000,
       logged: 'all',
       server: SERVER,
       publishers: [PUBLISHER],
       listeners: [LISTENER, RESIDENT],
       readers: [],
       steps: [
-        { atMs: 2_000, forMs: 5_000, what: 'broker-link', link: 1, fault: 'stall', streams: ['downstream'] },
-        { atMs: 3_500, forMs: 0, what: 'move-listener', actor: 0 },
+        { atMs: 2_000, forMs: 7_000, what: 'broker-link', link: 1, fault: 'stall', streams: ['downstream'] },
+        { atMs: 3_000, forMs: 0, what: 'move-listener', actor: 0 },
       ],
     },
   },
@@ -52,7 +52,7 @@ export const PINNED: readonly Pinned[] = [
     found: 'a node that was frozen says that the log has changed, and replays all of it',
     brokers: SHARED_LOG,
     schedule: {
-      lengthMs: 9_000,
+      lengthMs: 11_000,
       logged: 'all',
       server: SERVER,
       publishers: [PUBLISHER],

@@ -13,8 +13,8 @@ export interface Totals {
   readonly failedSeeds: number[]
 }
 
-const MAX_VIOLATIONS_SHOWN = 8
-const MAX_EVENTS_SHOWN = 16
+const MAX_EVENTS_SHOWN = 8
+const MESSAGES_AROUND = 2
 /** Events this long before and after a violation are shown. */
 const BEFORE_MS = 3_000
 const AFTER_MS = 500
@@ -56,30 +56,32 @@ export function summaryOf(broker: string, totals: Totals): string {
   ].join('\n')
 }
 
-/** What was violated, with what its owner was sent around it, and the faults. */
+/** The first violation of each rule, with what its owner was sent around it, and the steps. */
 export function violationsOf({ schedule, record, violations }: Played): string {
-  const shown = violations
-    .slice(0, MAX_VIOLATIONS_SHOWN)
-    .flatMap(({ rule, atMs, owner, text }) => [
-      `  ${rule} at ${Math.round(atMs)} ms, ${owner}: ${text.slice(0, MAX_TEXT_CHARS)}`,
-      ...(record === undefined ? [] : sliceOf(record, owner, atMs)),
-    ])
-  const more = violations.length - MAX_VIOLATIONS_SHOWN
+  const first = new Map<string, Played['violations'][number]>()
+  for (const violation of violations) if (!first.has(violation.rule)) first.set(violation.rule, violation)
+  const shown = [...first.values()].flatMap(({ rule, atMs, owner, text }) => [
+    `  ${rule} at ${Math.round(atMs)} ms, ${owner}: ${text.slice(0, MAX_TEXT_CHARS)}`,
+    ...(record === undefined ? [] : sliceOf(record, owner, atMs)),
+  ])
   return [
     ...shown,
-    ...(more > 0 ? [`  and ${more} more`] : []),
     '  steps:',
     ...schedule.steps.map((step) => `    ${Math.round(step.atMs)} ms, for ${step.forMs} ms: ${nameOf(step)}`),
   ].join('\n')
 }
 
+/** The requests and answers of a listener around a time, and the nearest messages. */
 function sliceOf({ listeners }: RunRecord, owner: string, atMs: number): string[] {
   const events = listeners.find(({ name }) => name === owner)?.events ?? []
-  const around = events.filter((event) => event.atMs >= atMs - BEFORE_MS && event.atMs <= atMs + AFTER_MS)
-  const turning = around.filter(({ what }) => what !== 'message' && what !== 'pong')
-  const near = around.filter((event) => Math.abs(event.atMs - atMs) < 50)
-  const chosen = [...new Set([...turning, ...near])].sort((first, second) => first.atMs - second.atMs)
-  return chosen.slice(-MAX_EVENTS_SHOWN).map((event) => `    ${describe(event)}`)
+  const turning = events.filter(
+    (event) =>
+      !['message', 'pong'].includes(event.what) && event.atMs >= atMs - BEFORE_MS && event.atMs <= atMs + AFTER_MS,
+  )
+  const after = events.findIndex((event) => event.atMs >= atMs)
+  const near = after === -1 ? [] : events.slice(Math.max(0, after - MESSAGES_AROUND), after + MESSAGES_AROUND)
+  const chosen = new Set([...turning.slice(-MAX_EVENTS_SHOWN), ...near])
+  return events.filter((event) => chosen.has(event)).map((event) => `    ${describe(event)}`)
 }
 
 function describe({ atMs, connection, ...rest }: ListenerEvent): string {
