@@ -56,6 +56,14 @@ describe('the house', () => {
     expect(found).toEqual([])
   })
 
+  it('has a checker that knows nothing of the client and the server', () => {
+    const checker = files.filter((file) => file.startsWith('test/checker/') && file.endsWith('.ts'))
+    expect(checker.length).toBeGreaterThan(10)
+    const ours = /from '(webmq-(client|server|conformance|native)|[./]*packages\/)/
+    expect("import { matches } from 'webmq-client/protocol'").toMatch(ours)
+    expect(checker.filter((file) => ours.test(readText(file)))).toEqual([])
+  })
+
   it('says its licence, in every package', () => {
     expect(readText('LICENSE')).toMatch(/^MIT License\n/)
     const manifests = files.filter((file) => /(^|\/)package\.json$/.test(file))

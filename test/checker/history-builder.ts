@@ -39,7 +39,7 @@ export class HistoryBuilder {
     return this.nowMs
   }
 
-  /** Publishes a message with the next number of its publisher, which is named after the part of the id before `-`. */
+  /** Publishes a message with the next number of its publisher, and is answered. */
   publish(key: string, position?: string, publisher = 'p'): MessageRecord {
     let record = this.record.publishers.find(({ name }) => name === publisher)
     if (record === undefined) {

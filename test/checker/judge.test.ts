@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { HistoryBuilder, RULES } from './history-builder.js'
-import { judge, type RuleName } from './judge.js'
+import { judge, RULES as PROMISES, type RuleName } from './judge.js'
 import type { FaultRecord, Touched } from './record.js'
 import type { Rules } from './rules.js'
 
@@ -11,9 +11,14 @@ const fault = (fromMs: number, ...touches: Touched[]): FaultRecord => ({
   touches,
 })
 
+/** Every rule has a history here that breaks it; see the last test. */
+const shown = new Set<RuleName>()
+
 /** Names of the rules that were not kept, each once. */
 function broken(history: HistoryBuilder, rules: Partial<Rules> = {}): RuleName[] {
-  return [...new Set(judge(history.end(), { ...RULES, ...rules }).map(({ rule }) => rule))]
+  const names = [...new Set(judge(history.end(), { ...RULES, ...rules }).map(({ rule }) => rule))]
+  for (const name of names) shown.add(name)
+  return names
 }
 
 /** A listener that is live at `e:1`, and what follows: three messages of one key. */
@@ -594,4 +599,8 @@ describe('a connection', () => {
     history.record.connections[0]?.breaches.push({ atMs: 1, text: 'pong without ping' })
     expect(broken(history)).toEqual(['breach'])
   })
+})
+
+it('has shown every rule broken', () => {
+  expect([...shown].sort()).toEqual(Object.keys(PROMISES).sort())
 })

@@ -24,7 +24,6 @@ export const RULES = {
   'read-stale': 'a read of the log does not reach what was accepted before',
   'wrong-key': 'a message has a key that its pattern does not match, or not its own',
   alien: 'a message was never published, or its payload has changed',
-  echo: 'a message with `noecho` came to its publisher',
   'duplicate-untrue': '`duplicate` for the only publish of an id',
   'duplicate-untold': 'two publishes of an id were accepted as if each were the first',
   refused: 'a request was refused for good, though nothing is wrong with it',
