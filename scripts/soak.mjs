@@ -12,7 +12,7 @@ await runScript(async () => {
   await step('Looking for RabbitMQ, Redis, NATS, HAProxy and toxiproxy', findServices)
   const asked = process.argv.slice(2)
   const projects = ['--project', 'end-to-end', '--project', 'brokers']
-  const args = [...projects, ...(asked.length > 0 ? asked : ['test/history/', 'faults.test.ts'])]
+  const args = [...projects, ...(asked.length > 0 ? asked : ['test/history/', 'test/checker/', 'faults.test.ts'])]
   const env = { WEBMQ_TEST_RUNS: DEFAULT_RUNS, ...process.env }
   printCounts([await step('Playing the random schedules', () => runVitest(env, args))])
 })

@@ -24,6 +24,14 @@ export class GivenService implements Service {
     throw this.#refusal('killed')
   }
 
+  async freeze(): Promise<void> {
+    throw this.#refusal('frozen')
+  }
+
+  async thaw(): Promise<void> {
+    throw this.#refusal('thawed')
+  }
+
   async restart(): Promise<void> {
     throw this.#refusal('restarted')
   }

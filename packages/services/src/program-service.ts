@@ -69,7 +69,16 @@ export class ProgramService implements Service {
     await this.#process?.kill()
   }
 
+  async freeze(): Promise<void> {
+    this.#process?.signal('SIGSTOP')
+  }
+
+  async thaw(): Promise<void> {
+    this.#process?.signal('SIGCONT')
+  }
+
   async restart(): Promise<void> {
+    await this.thaw()
     await this.#process?.end(this.#program.stopTimeoutMs)
     if (this.#stopped !== undefined) throw new ServiceError(`${this.kind} has been stopped for good`)
     this.#pastCpuSeconds = this.cpuSeconds() ?? 0
@@ -88,6 +97,7 @@ export class ProgramService implements Service {
 
   async #end(): Promise<void> {
     try {
+      await this.thaw()
       await this.#process?.end(this.#program.stopTimeoutMs)
       await Promise.all((this.#program.companions ?? []).map((companion) => companion.kill()))
     } finally {

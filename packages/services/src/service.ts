@@ -33,6 +33,13 @@ export interface Service extends AsyncDisposable {
    */
   kill(): Promise<void>
   /**
+   * Stops its processor time (SIGSTOP): it stands still with all its connections, until `thaw`, `kill` or `stop`.
+   * @throws {ServiceError} when the service was given by URL.
+   */
+  freeze(): Promise<void>
+  /** Ends what `freeze` did. */
+  thaw(): Promise<void>
+  /**
    * Starts it again on the same port and data folder, after an orderly stop if it runs. Resolves when it accepts
    * connections.
    * @throws {ServiceError} when it does not come up, or was given by URL.

@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process'
+import { constants } from 'node:os'
 import type { Writable } from 'node:stream'
 import { cpuSecondsOf, isAlive, peakRssBytesOf, processTree } from './process-tree.js'
 import { ServiceError } from './service-error.js'
@@ -33,6 +34,7 @@ export class SupervisedProcess {
   readonly exited: Promise<void>
   readonly #child: ChildProcess
   #isRunning = true
+  #exitCode: number | undefined
   #output = ''
   /** The last known value: `/proc` forgets a process that has ended. */
   #cpuSeconds: number | undefined
@@ -61,7 +63,10 @@ export class SupervisedProcess {
         pipe?.destroy()
         resolve()
       }
-      child.once('exit', end)
+      child.once('exit', (code, signalName) => {
+        this.#exitCode = code ?? 128 + (signalName === null ? 0 : constants.signals[signalName])
+        end()
+      })
       child.once('error', (cause) => {
         take(String(cause))
         end()
@@ -91,6 +96,16 @@ export class SupervisedProcess {
   /** Largest memory of it and its children so far; `undefined` when it does not run, or where unknown. */
   peakRssBytes(): number | undefined {
     return this.#isRunning ? peakRssBytesOf(this.pid) : undefined
+  }
+
+  /** 128 and the number of the signal that ended it, as in a shell; `undefined` while it runs, or when it could not start. */
+  get exitCode(): number | undefined {
+    return this.#exitCode
+  }
+
+  /** Signals the program, not its children; has no effect when it has ended. */
+  signal(name: 'SIGSTOP' | 'SIGCONT' | 'SIGTERM'): void {
+    if (this.#isRunning) signal(this.pid, name)
   }
 
   /** Sends SIGTERM, and SIGKILL after the timeout; resolves when all processes are gone. Idempotent. */

@@ -13,6 +13,8 @@ describe('a service given by URL', () => {
     expect(given.cpuSeconds()).toBeUndefined()
     await expect(given.kill()).rejects.toMatchObject({ name: 'ServiceError' })
     await expect(given.restart()).rejects.toThrow('isPrivate')
+    await expect(given.freeze()).rejects.toThrow('isPrivate')
+    await expect(given.thaw()).rejects.toThrow('isPrivate')
     await given.stop()
     await pingRedis(Number(new URL(running.url).port))
   })

@@ -28,7 +28,7 @@ const TIMEOUT_MS = 120_000
 
 describe('a private service', () => {
   it.each(KINDS)(
-    '$kind answers, dies, comes back on its port, and leaves nothing behind',
+    '$kind answers, stands still, dies, comes back on its port, and leaves nothing behind',
     { timeout: TIMEOUT_MS },
     async ({ kind, start, ping }) => {
       const service = await start({ isPrivate: true })
@@ -39,6 +39,11 @@ describe('a private service', () => {
       await ping(port)
       const folder = dataFolderOf(kind)
       expect(processesOf(folder)).not.toEqual([])
+
+      await service.freeze()
+      await expect(ping(port)).rejects.toMatchObject({ name: 'ServiceError' })
+      await service.thaw()
+      await ping(port)
 
       await service.kill()
       // Erlang's name server runs on, with the shell that watches it.

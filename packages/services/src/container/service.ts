@@ -56,8 +56,18 @@ export class ContainerService implements Service {
     if ((await handle.inspect()).State.Running) await handle.kill()
   }
 
+  async freeze(): Promise<void> {
+    await (await this.#handle()).pause()
+  }
+
+  async thaw(): Promise<void> {
+    const handle = await this.#handle()
+    if ((await handle.inspect()).State.Paused) await handle.unpause()
+  }
+
   async restart(): Promise<void> {
     if (this.#isStopped) throw new ServiceError(`${this.kind} has been stopped for good`)
+    await this.thaw()
     const handle = await this.#handle()
     await handle.restart({ t: STOP_TIMEOUT_S })
     await this.waitUntilReady()

@@ -1,0 +1,137 @@
+import { BROKERS } from './brokers.js'
+import { matches } from './keys.js'
+import type { Start } from './listener.js'
+import {
+  type BrokerName,
+  KEYS,
+  type ListenerPlan,
+  LOGGED_PATTERNS,
+  type Logged,
+  PATTERNS,
+  type PublisherPlan,
+  type Route,
+  type Schedule,
+  type ServerPlan,
+} from './schedule.js'
+import { SeededRandom } from './seeded-random.js'
+import { drawActorSteps, type Scene } from './steps.js'
+import { THEMES } from './themes.js'
+
+/** What is left to chance by {@link drawSchedule} is not left to it where a theme says otherwise. */
+export interface Wishes {
+  readonly logged?: Logged
+  readonly server?: Partial<ServerPlan>
+  readonly publisher?: Partial<PublisherPlan>
+  /** Listens of each listener. */
+  readonly listenCount?: readonly [min: number, max: number]
+}
+
+/** Faults begin after this, when the first messages have come. */
+const LEAD_MS = 1_000
+/** The part of a run in which faults may be: the rest shows that everybody has recovered. */
+const FAULT_SHARE = 0.75
+const MAX_PUBLISHERS = 3
+const MAX_LISTENERS = 4
+/** Of all publishers together: leaves room for four schedules on two cores. */
+const MESSAGES_PER_SECOND = 60
+const LISTEN_COUNT = [1, 4] as const
+const LOG_MESSAGES = 10_000
+
+/** The schedule of a seed. */
+export function drawSchedule(broker: BrokerName, seed: number, lengthMs: number): Schedule {
+  const random = new SeededRandom(broker, seed)
+  const { nodeCount, log, startService } = BROKERS[broker]
+  const themes = THEMES.filter(
+    ({ needs }) =>
+      (needs !== 'log' || log !== false) &&
+      (needs !== 'broker' || startService !== undefined) &&
+      (needs !== 'nodes' || nodeCount > 1),
+  )
+  // Neighbouring seeds have different themes, so that few schedules have many of them.
+  const theme = themes[seed % themes.length]
+  if (theme === undefined) throw new Error(`no theme fits ${broker}`)
+  const wishes = theme.wishes?.(random) ?? {}
+  const logged = log === false ? 'none' : (wishes.logged ?? random.pick(['all', 'half', 'half', 'none'] as const))
+  const publisherCount = random.integer(1, MAX_PUBLISHERS)
+  const listenerCount = random.integer(2, MAX_LISTENERS)
+  const scene: Scene = {
+    random,
+    broker,
+    nodeCount,
+    partCount: broker === 'redis-cluster' ? 3 : startService === undefined ? 0 : 1,
+    hasBrokerLinks: startService !== undefined && broker !== 'redis-cluster',
+    publisherCount,
+    listenerCount,
+    fromMs: LEAD_MS,
+    untilMs: Math.max(LEAD_MS + 1_000, lengthMs * FAULT_SHARE),
+  }
+  const route = () => drawRoute(random, nodeCount)
+  return {
+    seed,
+    broker,
+    theme: theme.name,
+    lengthMs,
+    logged,
+    server: {
+      historyMaxMessages: LOG_MESSAGES,
+      brokerHeartbeatMs: random.pick([500, 1_000, 2_000]),
+      ...wishes.server,
+    },
+    publishers: repeat(publisherCount, () => ({
+      ...drawPublisher(random, publisherCount),
+      ...wishes.publisher,
+      ...route(),
+    })),
+    listeners: repeat(listenerCount, () => ({
+      ...drawListener(random, wishes.listenCount ?? LISTEN_COUNT),
+      ...route(),
+    })),
+    readers:
+      logged === 'none' || random.chance(0.4) ? [] : [{ keys: readKeys(random, logged), everyMs: 400, ...route() }],
+    steps: [...theme.steps(scene), ...drawActorSteps(scene, random.integer(0, 3))].sort(
+      (first, second) => first.atMs - second.atMs,
+    ),
+  }
+}
+
+function drawPublisher(random: SeededRandom, publisherCount: number): Omit<PublisherPlan, keyof Route> {
+  const burstCount = random.pick([1, 1, 2, 5, 12])
+  const perSecond = MESSAGES_PER_SECOND / publisherCount
+  return {
+    keys: random.sample(KEYS, random.integer(2, KEYS.length)),
+    burstCount,
+    everyMs: Math.round((burstCount * 1_000) / perSecond),
+    payloadBytes: random.pick([
+      [60, 60],
+      [60, 400],
+      [60, 3_000],
+    ] as const),
+    noechoShare: random.pick([0, 0.1]),
+    twinShare: random.pick([0, 0, 0.05, 0.2]),
+    againShare: random.pick([0, 0, 0.05, 0.2]),
+  }
+}
+
+function drawListener(random: SeededRandom, [min, max]: readonly [number, number]): Omit<ListenerPlan, keyof Route> {
+  const patterns = random.sample(PATTERNS, random.integer(min, max))
+  return { listens: patterns.map((pattern) => ({ pattern, start: drawStart(random) })) }
+}
+
+function drawStart(random: SeededRandom): Start {
+  return random.pick<Start>(['now', 'now', { last: random.integer(1, 50) }, { rewindMs: random.integer(1, 3_000) }])
+}
+
+function drawRoute(random: SeededRandom, nodeCount: number): Route {
+  return { nodes: [random.integer(0, nodeCount - 1)], isSticky: random.chance(0.3) }
+}
+
+function readKeys(random: SeededRandom, logged: Logged): string[] {
+  return random.sample(
+    KEYS.filter((key) => LOGGED_PATTERNS[logged].some((pattern) => matches(pattern, key))),
+    2,
+  )
+}
+
+function repeat<T>(count: number, make: () => T): T[] {
+  return Array.from({ length: count }, make)
+}

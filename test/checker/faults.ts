@@ -1,0 +1,170 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Listener } from './listener.js'
+import type { Node } from './node.js'
+import type { Publisher } from './publisher.js'
+import type { FaultRecord, RunRecord, Touched } from './record.js'
+import type { Schedule, Step } from './schedule.js'
+import { DRAIN_TIMEOUT_MS, type Stage } from './stage.js'
+
+/** What steps are done to. */
+export interface Cast {
+  readonly stage: Stage
+  readonly nodes: readonly Node[]
+  readonly publishers: readonly Publisher[]
+  readonly listeners: readonly Listener[]
+  readonly record: RunRecord
+  readonly nowMs: () => number
+}
+
+/** A node stops within its drain timeout and this, whatever does not answer. */
+export const STOP_GRACE_MS = 2_000
+
+/** How often a listener leaves in the middle of a replay. */
+const MOVE_COUNT = 2
+
+/** A step that could not be done, or showed a fault of a node. */
+export interface Mishap {
+  readonly rule: 'stop' | 'start' | 'settle' | 'died' | 'play'
+  readonly atMs: number
+  readonly owner: string
+  readonly text: string
+}
+
+/** Takes all steps of a schedule at their times. Resolves when the last one is over; returns what went wrong with nodes. */
+export async function takeSteps({ steps }: Schedule, cast: Cast): Promise<Mishap[]> {
+  const mishaps: Mishap[] = []
+  // Two steps at one thing follow each other, even when the first takes longer than planned.
+  const queues = new Map<string, Promise<void>>()
+  for (const step of [...steps].sort((first, second) => first.atMs - second.atMs)) {
+    const target = targetOf(step)
+    const previous = queues.get(target) ?? Promise.resolve()
+    queues.set(
+      target,
+      previous.then(() => take(step, cast, mishaps)),
+    )
+  }
+  await Promise.all(queues.values())
+  return mishaps
+}
+
+function targetOf(step: Step): string {
+  if ('node' in step) return `node-${step.node}`
+  if ('link' in step) return `${step.what}-${step.link}`
+  if ('part' in step) return `part-${step.part}`
+  return `${step.what}-${step.actor}`
+}
+
+async function take(step: Step, cast: Cast, mishaps: Mishap[]): Promise<void> {
+  const { nowMs, record } = cast
+  await sleep(Math.max(0, step.atMs - nowMs()))
+  const fromMs = nowMs()
+  const note = (touches: readonly Touched[], node?: number) => {
+    const fault: FaultRecord = { name: nameOf(step), fromMs, untilMs: nowMs(), touches }
+    record.faults.push(node === undefined ? fault : { ...fault, node: `node-${node}` })
+  }
+  switch (step.what) {
+    case 'kill-node':
+    case 'stop-node':
+    case 'freeze-node':
+      await takeNodeStep(step, cast, mishaps)
+      return note(['node'], step.node)
+    case 'broker-link':
+    case 'client-link':
+    case 'peer-link': {
+      const links = { 'broker-link': 'brokerLinks', 'client-link': 'clientLinks', 'peer-link': 'peerLinks' } as const
+      const link = cast.stage[links[step.what]][step.link]
+      if (link === undefined) return
+      link.break(step)
+      await sleep(step.forMs)
+      link.heal()
+      return note([`${step.what}s`], step.what === 'peer-link' ? undefined : step.link)
+    }
+    case 'kill-broker':
+    case 'restart-broker':
+    case 'freeze-broker': {
+      const part = cast.stage.parts[step.part]
+      if (part === undefined) return
+      if (step.what === 'freeze-broker') {
+        await part.freeze()
+        await sleep(step.forMs)
+        await part.thaw()
+      } else {
+        if (step.what === 'kill-broker') await part.kill()
+        await sleep(step.what === 'kill-broker' ? step.forMs : 0)
+        await part.restart()
+      }
+      return note(['broker'])
+    }
+    default:
+      takeActorStep(step, cast)
+  }
+}
+
+async function takeNodeStep(
+  step: Extract<Step, { what: 'kill-node' | 'stop-node' | 'freeze-node' }>,
+  { nodes, nowMs }: Cast,
+  mishaps: Mishap[],
+): Promise<void> {
+  const node = nodes[step.node]
+  if (node === undefined) return
+  if (step.what === 'freeze-node') {
+    node.freeze()
+    await sleep(step.forMs)
+    node.thaw()
+    return
+  }
+  if (step.what === 'kill-node') await node.kill()
+  else mishaps.push(...(await stopNode(node, nowMs)))
+  await sleep(step.forMs)
+  try {
+    await node.start()
+  } catch (error) {
+    mishaps.push({ rule: 'start', atMs: nowMs(), owner: node.name, text: String(error) })
+  }
+}
+
+/** Stops a node, and says so if that took too long. */
+export async function stopNode(node: Node, nowMs: () => number): Promise<Mishap[]> {
+  const { tookMs, exitCode, output } = await node.stop()
+  const boundMs = DRAIN_TIMEOUT_MS + STOP_GRACE_MS
+  const mishap = { rule: 'stop', atMs: nowMs(), owner: node.name } as const
+  if (exitCode !== 0) return [{ ...mishap, text: `SIGTERM ended it with exit code ${exitCode}\n${output}` }]
+  if (tookMs <= boundMs) return []
+  return [{ ...mishap, text: `it took ${Math.round(tookMs)} ms from SIGTERM to its end, not ${boundMs}` }]
+}
+
+function takeActorStep(step: Extract<Step, { actor: number }>, { publishers, listeners }: Cast): void {
+  const [listener, publisher] = [listeners[step.actor], publishers[step.actor]]
+  switch (step.what) {
+    case 'cut-listener':
+      listener?.cut()
+      break
+    case 'stall-listener':
+      listener?.stall(step.forMs)
+      break
+    case 'move-listener':
+      listener?.move()
+      break
+    case 'move-listener-during-replay':
+      listener?.moveDuringReplay(MOVE_COUNT)
+      listener?.cut()
+      break
+    case 'relisten':
+      listener?.relisten()
+      break
+    case 'cut-publisher':
+      publisher?.cut()
+      break
+    case 'stall-publisher':
+      publisher?.stall(step.forMs)
+  }
+}
+
+/** A step in words. */
+export function nameOf(step: Step): string {
+  const words = step.what.replaceAll('-', ' ')
+  if ('node' in step) return `${words} ${step.node}`
+  if ('link' in step) return `${step.fault} ${words} ${step.link}`
+  if ('part' in step) return step.part === 0 ? words : `${words} ${step.part}`
+  return `${words} ${step.actor}`
+}

@@ -1,0 +1,143 @@
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { parseArgs } from 'node:util'
+import { BROKERS } from './brokers.js'
+import { drawSchedule } from './draw.js'
+import { pinnedFor } from './pinned.js'
+import type { Played } from './play.js'
+import { measureRecovery } from './recover.js'
+import { addTo, createTotals, lineOf, summaryOf, violationsOf } from './report.js'
+import type { BrokerName, Schedule } from './schedule.js'
+import { playAlone, playSeries } from './series.js'
+import { shrink } from './shrink.js'
+
+const FOLDER = path.join('.cache', 'checker')
+const USAGE = `npm run check:outside -- [options]
+
+  --broker <name,…>     ${Object.keys(BROKERS).join(', ')}, or all. Default: all.
+  --schedules <number>  Schedules of each broker. Default: 10.
+  --seconds <number>    Length of a schedule. Default: 20.
+  --seed <number>       Seed of the first schedule; the next ones follow. Default: 1.
+  --parallel <number>   Schedules that are played at the same time. Default: 4.
+  --pinned              Play the schedules that have found a defect once, instead of random ones.
+  --keep                Write the schedules and records of all runs to ${FOLDER}, not only of those that fail.
+  --no-shrink           Do not look for a smaller schedule that fails, too.
+  --play <file>         Play the schedule of a file that a failed run has written.
+  --times <number>      With --play and --recover: so often. Default: 1; with --recover 5.
+  --recover             Measure times to recover instead.
+`
+
+const MAX_SHRINK_TRIES = 24
+const MAX_SHRINK_MS = 10 * 60_000
+
+const say = (text: string) => process.stdout.write(`${text}\n`)
+
+/** Prints the answer, and sets the exit code: 1 after a violation. */
+export async function main(args: readonly string[]): Promise<void> {
+  const { values } = parseArgs({
+    args: [...args],
+    options: {
+      broker: { type: 'string', default: 'all' },
+      schedules: { type: 'string', default: '10' },
+      seconds: { type: 'string', default: '20' },
+      seed: { type: 'string', default: '1' },
+      parallel: { type: 'string', default: '4' },
+      pinned: { type: 'boolean', default: false },
+      keep: { type: 'boolean', default: false },
+      'no-shrink': { type: 'boolean', default: false },
+      play: { type: 'string' },
+      times: { type: 'string' },
+      recover: { type: 'boolean', default: false },
+      help: { type: 'boolean', default: false },
+    },
+  })
+  // Programs that this process has started end with it.
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => process.exit(130))
+  if (values.help) {
+    say(USAGE)
+    return
+  }
+  if (values.recover) {
+    for (const broker of brokersOf(values.broker))
+      say(await measureRecovery(broker, numberOf(values.times ?? '5', 'times')))
+    return
+  }
+  const options = { shrinks: !values['no-shrink'], keepsAll: values.keep }
+  if (values.play !== undefined) return await playFile(values.play, numberOf(values.times ?? '1', 'times'))
+  const [count, seconds] = [numberOf(values.schedules, 'schedules'), numberOf(values.seconds, 'seconds')]
+  const [seed, parallelCount] = [numberOf(values.seed, 'seed'), numberOf(values.parallel, 'parallel')]
+  for (const broker of brokersOf(values.broker)) {
+    const drawn = () => Array.from({ length: count }, (_, index) => drawSchedule(broker, seed + index, seconds * 1_000))
+    await check(broker, values.pinned ? pinnedFor(broker) : drawn(), parallelCount, options)
+  }
+}
+
+async function check(
+  broker: BrokerName,
+  schedules: readonly Schedule[],
+  parallelCount: number,
+  { shrinks, keepsAll }: { readonly shrinks: boolean; readonly keepsAll: boolean },
+): Promise<void> {
+  const totals = createTotals()
+  const failed: Played[] = []
+  await playSeries({
+    broker,
+    schedules,
+    parallelCount,
+    played: (played, tookMs) => {
+      addTo(totals, played)
+      say(lineOf(played, tookMs))
+      if (keepsAll) say(`  schedule and record: ${save(played)}`)
+      if (played.violations.length === 0) return
+      failed.push(played)
+      say(violationsOf(played))
+      if (!keepsAll) say(`  schedule and record: ${save(played)}`)
+    },
+  })
+  for (const played of shrinks ? failed.slice(0, 1) : []) await shrinkAndSay(played)
+  say(summaryOf(broker, totals))
+  if (failed.length > 0) process.exitCode = 1
+}
+
+async function shrinkAndSay({ schedule, violations }: Played): Promise<void> {
+  const rules = new Set(violations.map(({ rule }) => rule))
+  say(`looking for a smaller schedule than that of seed ${schedule.seed}`)
+  const fails = async (candidate: Schedule) => {
+    const played = await playAlone(candidate)
+    const isFailing = played.violations.some(({ rule }) => rules.has(rule))
+    say(`  ${candidate.steps.length} steps, ${candidate.lengthMs} ms: ${isFailing ? 'fails' : 'passes'}`)
+    return isFailing
+  }
+  const smallest = await shrink(schedule, { fails, maxTries: MAX_SHRINK_TRIES, maxMs: MAX_SHRINK_MS })
+  say(`the smallest that fails:\n${JSON.stringify(smallest)}`)
+}
+
+async function playFile(file: string, times: number): Promise<void> {
+  const read = JSON.parse(readFileSync(file, 'utf8')) as Schedule | { readonly schedule: Schedule }
+  const schedule = 'schedule' in read ? read.schedule : read
+  await check(schedule.broker, Array(times).fill(schedule), 1, { shrinks: false, keepsAll: true })
+}
+
+function save(played: Played): string {
+  mkdirSync(FOLDER, { recursive: true })
+  const { broker, seed } = played.schedule
+  const file = path.join(FOLDER, `${broker}-${seed}.json`)
+  writeFileSync(file, JSON.stringify(played))
+  return file
+}
+
+function brokersOf(text: string): BrokerName[] {
+  const all = Object.keys(BROKERS) as BrokerName[]
+  const names = text === 'all' ? all : text.split(',')
+  return names.map((name) => {
+    const broker = all.find((each) => each === name)
+    if (broker === undefined) throw new Error(`there is no broker ${name}; there are ${all.join(', ')}`)
+    return broker
+  })
+}
+
+function numberOf(text: string, name: string): number {
+  const number = Number(text)
+  if (!Number.isInteger(number) || number < 0) throw new Error(`--${name} must be a whole number, not ${text}`)
+  return number
+}

@@ -1,0 +1,62 @@
+import { type Played, play } from './play.js'
+import type { BrokerName, Schedule } from './schedule.js'
+import { Stage } from './stage.js'
+
+export interface SeriesOptions {
+  readonly broker: BrokerName
+  readonly schedules: readonly Schedule[]
+  /** Schedules that are played at the same time, each with a broker of its own. */
+  readonly parallelCount: number
+  /** Called for each schedule when it has been played. */
+  readonly played: (played: Played, tookMs: number) => void
+}
+
+/** A broker that has kept what so many runs left behind is replaced by a new one. */
+const PLAYS_PER_STAGE = 20
+
+/** Plays all schedules. A broker serves several, one after another; after a violation it is replaced by a new one. */
+export async function playSeries({ broker, schedules, parallelCount, played }: SeriesOptions): Promise<void> {
+  const left = [...schedules]
+  const lane = async () => {
+    let stage: Stage | undefined
+    let playCount = 0
+    try {
+      for (let schedule = left.shift(); schedule !== undefined; schedule = left.shift()) {
+        stage ??= await Stage.start(broker)
+        const startedAtMs = performance.now()
+        const result = await playOn(stage, schedule)
+        const tookMs = performance.now() - startedAtMs
+        playCount++
+        if (result.violations.length > 0 || playCount % PLAYS_PER_STAGE === 0) {
+          await stage.stop()
+          stage = undefined
+        }
+        played(result, tookMs)
+      }
+    } finally {
+      await stage?.stop()
+    }
+  }
+  const lanes = await Promise.allSettled(Array.from({ length: Math.min(parallelCount, schedules.length) }, lane))
+  for (const each of lanes) if (each.status === 'rejected') throw each.reason
+}
+
+/** Plays a schedule on a stage of its own. */
+export async function playAlone(schedule: Schedule): Promise<Played> {
+  const stage = await Stage.start(schedule.broker)
+  try {
+    return await playOn(stage, schedule)
+  } finally {
+    await stage.stop()
+  }
+}
+
+/** A schedule that cannot be played has failed. */
+async function playOn(stage: Stage, schedule: Schedule): Promise<Played> {
+  try {
+    return await play(stage, schedule)
+  } catch (error) {
+    const text = error instanceof Error ? (error.stack ?? error.message) : String(error)
+    return { schedule, record: undefined, violations: [{ rule: 'play', atMs: 0, owner: 'stage', text }] }
+  }
+}
