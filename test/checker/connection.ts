@@ -197,7 +197,7 @@ export class Connection {
   }
 
   #ok(id: string, answer: Answer, isDuplicate: boolean): void {
-    const { request, handlers } = this.#take(id)
+    const { handlers } = this.#take(id)
     handlers.ok(answer, isDuplicate)
     if (answer.replayed > 0) this.#replay = { handlers, answer, left: answer.replayed }
     else handlers.complete?.(answer)

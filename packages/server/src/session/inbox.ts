@@ -119,7 +119,7 @@ class MessagesAhead {
 }
 
 /** Whether a message asks for a replay. */
-export function isReplay(message: ClientMessage): boolean {
+function isReplay(message: ClientMessage): boolean {
   return message.verb === 'history' || (message.verb === 'listen' && isRangeAsked(message))
 }
 

@@ -13,7 +13,7 @@ type Options = CommonBrokerOptions & { readonly broker: string }
 const KINDS: readonly (readonly [ServiceKind, (options: Options) => Broker | Promise<Broker>])[] = [
   ['redis', createRedisBroker],
   ['nats', (options) => createNatsBroker({ ...options, maxPayloadBytes: 262_144 })],
-  ['rabbitmq', (options) => createRabbitmqBroker({ ...options, rabbitmqLimits: { closeTimeoutMs: 400 } })],
+  ['rabbitmq', createRabbitmqBroker],
 ]
 
 for (const [kind, create] of KINDS) {
