@@ -14,8 +14,9 @@ import type {
 } from '../../ports/broker.js'
 import type { HistoryOptions } from '../../ports/history-rules.js'
 import { within } from '../../ports/within.js'
-import { PublishIds } from '../dedupe/publish-ids.js'
+import { duplicateOf, PublishIds } from '../dedupe/publish-ids.js'
 import { Bindings } from './bindings.js'
+import { boundedId } from './bounded-id.js'
 import { bundleEnd, encodeBundle } from './bundle.js'
 import type { Link, LinkDriver, LinkEvents, LinkSource } from './link.js'
 import { LinkKeeper } from './link-keeper.js'
@@ -38,7 +39,6 @@ export interface RemoteBrokerOptions extends HistoryOptions {
 const NODE_BYTES = 8
 /** A stopping node waits this long for pending publishes, or `brokerTimeoutMs` if that is shorter. */
 const MAX_STOP_MS = 2_000
-const DUPLICATE: Accepted = { isDuplicate: true }
 
 /**
  * A broker behind links that may be lost: everything that is the same for all such brokers.
@@ -130,9 +130,10 @@ export class RemoteBroker implements Broker {
 
   publish(message: OutboundMessage): Promise<Accepted> | Accepted {
     this.#assertStarted()
-    const { messageId } = message
-    if (messageId === undefined) return this.#send(message)
-    return this.#ids.once(messageId, () => this.#send(message))
+    if (message.messageId === undefined) return this.#send(message)
+    const messageId = this.#carriedId(message.messageId)
+    const carried = messageId === message.messageId ? message : { ...message, messageId }
+    return this.#ids.once(messageId, () => this.#inLog(messageId) ?? this.#send(carried))
   }
 
   async publishBatch(messages: readonly OutboundMessage[]): Promise<readonly Accepted[]> {
@@ -202,6 +203,19 @@ export class RemoteBroker implements Broker {
     return this.#sender.sendBundle(first.key, encodeBundle(messages, from, to), to - from)
   }
 
+  #carriedId(messageId: string): string {
+    return this.#driver.carriedId?.(messageId) ?? boundedId(messageId)
+  }
+
+  /**
+   * The answer to a message whose id is in this node's copy of the log. The broker may have forgotten the id, and does
+   * not have to be asked. A pending message of this node does not come here again when it is resent.
+   */
+  #inLog(messageId: string): Accepted | undefined {
+    const position = this.#log?.positionOf(messageId)
+    return position === undefined ? undefined : duplicateOf(position)
+  }
+
   #send(message: OutboundMessage): Promise<Accepted> {
     return this.#sender.send(message, this.#isLogged(message.key))
   }
@@ -242,10 +256,10 @@ export class RemoteBroker implements Broker {
         this.#confirmOwn(delivery.source, { position, isDuplicate: false })
         if (!wasDelivered) this.#receiver.deliverLogged(delivery, position)
       },
-      duplicate: ({ source }) => {
+      duplicate: ({ source }, position) => {
         this.#receiver.countLogged(true)
         // The same message, resent, or another message with its id.
-        this.#confirmOwn(source, DUPLICATE)
+        this.#confirmOwn(source, duplicateOf(position))
       },
       gap: (reason) => this.#sink?.gap(reason, (pattern) => this.#covers(pattern)),
     })
