@@ -203,13 +203,21 @@ export class RemoteBroker implements Broker {
     return this.#sender.sendBundle(first.key, encodeBundle(messages, from, to), to - from)
   }
 
+  /** Pending messages that clients have meanwhile published through other nodes are not sent. */
+  #confirmLogged(): void {
+    for (const { sequence, messageId } of this.#pending.messagesAfter(0)) {
+      const accepted = messageId === undefined ? undefined : this.#inLog(messageId)
+      if (accepted !== undefined) this.#pending.confirm(sequence, false, accepted)
+    }
+  }
+
   #carriedId(messageId: string): string {
     return this.#driver.carriedId?.(messageId) ?? boundedId(messageId)
   }
 
   /**
    * The answer to a message whose id is in this node's copy of the log. The broker may have forgotten the id, and does
-   * not have to be asked. A pending message of this node does not come here again when it is resent.
+   * not have to be asked.
    */
   #inLog(messageId: string): Accepted | undefined {
     const position = this.#log?.positionOf(messageId)
@@ -273,6 +281,7 @@ export class RemoteBroker implements Broker {
   /** Reports the status first: a publish from its handler queues behind those that wait. */
   #established(link: Link): void {
     this.#tell(this.#sender.isBlocked ? 'blocked' : 'up')
+    this.#confirmLogged()
     this.#sender.use(link)
   }
 
