@@ -257,12 +257,28 @@ describe('a RemoteBroker with history', () => {
     expect(link.sent).toEqual([])
   })
 
+  it.each([
+    ['knows ids of before when the same log has lost what was missed', 'e', { epoch: 'e', offset: 1 }],
+    ['knows no ids of another log', 'f', undefined],
+  ])('%s', async (_, epoch, position) => {
+    const log = logOf('e', 0)
+    const { broker, link, linkAt } = await started(log)
+    link.append('a', { messageId: 'id' })
+    link.events.lost(new Error('cut'))
+    Object.assign(log, logOf(epoch, 7, 'b'))
+    const next = await linkAt(1)
+    const message = { key: 'chat.1', payload: Buffer.from('a'), isBinary: false, messageId: 'id' }
+    const publish = broker.publish(message)
+    expect(next.sent).toHaveLength(position === undefined ? 1 : 0)
+    if (position !== undefined) expect(await publish).toEqual({ position, isDuplicate: true })
+    else void Promise.resolve(publish).catch(() => undefined)
+  })
+
   it('asks the broker about an id that has left the window', async () => {
     const { broker, link } = await started(logOf('e', 0))
     link.append('a', { messageId: 'id', timeMs: Date.now() - 61_000 })
-    void broker
-      .publish({ key: 'chat.1', payload: Buffer.from('a'), isBinary: false, messageId: 'id' })
-      .catch(() => undefined)
+    const message = { key: 'chat.1', payload: Buffer.from('a'), isBinary: false, messageId: 'id' }
+    void Promise.resolve(broker.publish(message)).catch(() => undefined)
     expect(link.sent).toHaveLength(1)
   })
 

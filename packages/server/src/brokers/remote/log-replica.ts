@@ -70,7 +70,10 @@ export class LogReplica implements LogFollower {
 
   /** Position of the logged message with this id, as drivers carry it, if it is within the window. */
   positionOf(messageId: string): Position | undefined {
-    return this.#duplicates.positionWithin(messageId, Date.now())
+    const nowMs = Date.now()
+    const position =
+      this.#duplicates.positionWithin(messageId, nowMs) ?? this.#formerDuplicates?.positionWithin(messageId, nowMs)
+    return position?.epoch === this.#log.position.epoch ? position : undefined
   }
 
   /** The node starts: the next `follow` does not continue from before the last stop. */
