@@ -3,6 +3,7 @@ import type { BrokerCapabilities } from 'webmq-server/ports'
 import { bindingTests } from './broker/binding-tests.js'
 import { BrokerHarness, type CreateBrokerSystem } from './broker/harness.js'
 import { historyTests } from './broker/history-tests.js'
+import { messageIdTests } from './broker/message-id-tests.js'
 import { messageTests } from './broker/message-tests.js'
 import { nodeTests } from './broker/node-tests.js'
 
@@ -39,5 +40,6 @@ export function brokerSuite(name: string, createSystem: CreateBrokerSystem, expe
     messageTests(harness, expected)
     nodeTests(harness, expected)
     historyTests(harness, expected)
+    messageIdTests(harness, expected)
   })
 }

@@ -1,5 +1,13 @@
 import type { GapReason } from 'webmq-client/protocol'
-import type { Broker, BrokerSink, BrokerStatus, InboundMessage, OutboundMessage, Position } from 'webmq-server/ports'
+import type {
+  Broker,
+  BrokerSink,
+  BrokerStatus,
+  HistoryOptions,
+  InboundMessage,
+  OutboundMessage,
+  Position,
+} from 'webmq-server/ports'
 import { eventually } from '../transport/eventually.js'
 import { ListeningNode } from './listening-node.js'
 
@@ -8,8 +16,9 @@ export interface BrokerSystem {
   /**
    * Makes a node, not started. With history, the log keeps at least 1,000 small messages. Message ids are remembered
    * for a minute.
+   * @param history In place of the system's own, for a broker that can keep a log.
    */
-  createNode(): Broker | Promise<Broker>
+  createNode(history?: HistoryOptions): Broker | Promise<Broker>
   /**
    * The queues, subscriptions and connections of this system at the broker, a line each. There must be some while nodes
    * run, and none after they have stopped. Absent for an in-process broker.
@@ -67,8 +76,9 @@ export class BrokerHarness {
     this.system = system
   }
 
-  async startNode(): Promise<RunningNode> {
-    const broker = await this.system.createNode()
+  /** @param history As for {@link BrokerSystem.createNode}. */
+  async startNode(history?: HistoryOptions): Promise<RunningNode> {
+    const broker = await this.system.createNode(history)
     const node = new ListeningNode(broker, new DeliveryRecorder())
     this.#brokers.push(broker)
     await node.start()

@@ -406,6 +406,7 @@ export const OPTIONS = [
     max: 10_000_000,
     default: 100_000,
     help: 'Most message ids that are remembered; the oldest are dropped first.',
+    detail: 'The stream of NATS holds at least so many messages, within `historyMaxBytes`.',
   },
   {
     ...presence,

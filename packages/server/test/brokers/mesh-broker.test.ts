@@ -38,12 +38,12 @@ const CAPABILITIES: Omit<BrokerCapabilities, 'history'> = {
 }
 
 /** Nodes that each know those that were there before. */
-function createSystem(history: HistoryOptions): BrokerSystem {
+function createSystem(options: HistoryOptions): BrokerSystem {
   const nodes: MeshBroker[] = []
   return {
-    createNode() {
+    createNode(history = options) {
       const peers = nodes.flatMap(({ address }) => (address === undefined ? [] : [address]))
-      const node = createMeshBroker({ ...DEFAULTS, ...history, peers })
+      const node = createMeshBroker({ ...DEFAULTS, ...(options.history.isEmpty ? options : history), peers })
       nodes.push(node)
       return node
     },

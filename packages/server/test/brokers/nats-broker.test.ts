@@ -154,18 +154,24 @@ function tokenOf(issuer: KeyPair, subject: KeyPair, nats: object): string {
 const message = (key: string, text: string) => ({ key, payload: Buffer.from(text), isBinary: false })
 
 /** Nodes of one namespace; their stream goes with them, which would otherwise stay. */
-function system(history: HistoryOptions) {
+function system(options: HistoryOptions) {
   return () => {
     const brokerNamespace = ownNamespace()
     return {
-      createNode: () => createNatsBroker({ ...DEFAULTS, ...history, broker: service.url, brokerNamespace }),
+      createNode: (history = options) =>
+        createNatsBroker({
+          ...DEFAULTS,
+          ...(hasHistory(options) ? history : options),
+          broker: service.url,
+          brokerNamespace,
+        }),
       residue: async () => [
         ...(await connectionsOf(brokerNamespace)).map(({ name = '' }) => name),
         ...(await subscriptionsOf(brokerNamespace)),
-        ...(hasHistory(history) ? await consumersOf(brokerNamespace) : []),
+        ...(hasHistory(options) ? await consumersOf(brokerNamespace) : []),
       ],
       end: async () => {
-        if (hasHistory(history)) await askJetStream(`STREAM.DELETE.${brokerNamespace}-log`)
+        if (hasHistory(options)) await askJetStream(`STREAM.DELETE.${brokerNamespace}-log`)
       },
     }
   }

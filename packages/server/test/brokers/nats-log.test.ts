@@ -56,6 +56,7 @@ describe('log of nats, its stream', () => {
       ...historyOf('chat.#=100,10m', 'news.*=10,1h'),
       historyMaxMessages: 500,
       historyMaxBytes: 100_000,
+      dedupeMaxIds: 500,
     }
     await startNode({ broker: service.url, brokerNamespace, ...history })
     const { config } = await streamOf(brokerNamespace)
@@ -80,6 +81,7 @@ describe('log of nats, its stream', () => {
       brokerNamespace,
       ...historyOf('b.#=10', 'b.x.*=10', '*.*.c=10'),
       historyMaxMessages: 77,
+      dedupeMaxIds: 0,
     })
     const { config } = await streamOf(brokerNamespace)
     expect(config).toMatchObject({ max_msgs: 77 })
@@ -264,6 +266,32 @@ describe('log of nats, messages', () => {
     expect(await logged(b.broker)).toEqual([payload])
   })
 
+  /*
+   * Symptom: after a restart of NATS, an id was stored a second time within its window.
+   * Cause: JetStream rebuilds its table of ids from the stream, and the first message had left the stream.
+   */
+  it('has a message id once over a restart of NATS, when the log no longer has its message', async () => {
+    const server = await privateNats(`jetstream { store_dir: "${await ownFolder()}" }`)
+    const options = { broker: server.url, brokerNamespace: 'webmq', historyMaxMessages: 50 }
+    const [a, b] = [await startNode(options), await startNode(options)]
+    const once = text('a', 'once', { messageId: 'id' })
+    const { position } = await a.broker.publish(once)
+    const later = Array.from({ length: 200 }, (_, number) => String(number))
+    for (const body of later) await a.broker.publish(text('a', body))
+    await server.kill()
+    // The node has the id in its copy of the log.
+    expect(await b.broker.publish(once)).toEqual({ position, isDuplicate: true })
+    await server.restart()
+    const fresh = await startNode(options)
+    const newest = await logged(fresh.broker)
+    // Some of the 50 are what nodes say when they connect.
+    expect(newest.length).toBeGreaterThan(40)
+    expect(newest).toEqual(later.slice(-newest.length))
+    // This node does not have it, and JetStream has.
+    expect(await fresh.broker.publish(once)).toEqual({ position, isDuplicate: true })
+    expect(await logged(fresh.broker)).toEqual(newest)
+  })
+
   it('is followed by a node that starts late, however long it is', async () => {
     const brokerNamespace = ownNamespace()
     const history = { ...historyOf('#=100000'), historyMaxMessages: 50_000, historyMaxBytes: 64 * 1_048_576 }
@@ -322,7 +350,7 @@ describe('log of nats, messages', () => {
     const brokerNamespace = ownNamespace()
     const proxy = await startFaultProxy(service)
     onTestFinished(() => proxy.stop())
-    const history = { ...historyOf('#=1000'), historyMaxMessages: 100 }
+    const history = { ...historyOf('#=1000'), historyMaxMessages: 100, dedupeMaxIds: 100 }
     const cutOff = await startNode({ broker: proxy.url, brokerNamespace, ...history })
     const other = await startNode({ broker: service.url, brokerNamespace, ...history })
     await cutOff.broker.bind('#')

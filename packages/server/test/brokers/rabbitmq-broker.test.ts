@@ -32,7 +32,7 @@ for (const { name, rules, hasHistory } of SYSTEMS) {
       const ofNodes = async () =>
         (await ctl('eval', LIST_ALL)).split('\n').filter((line) => line.includes(namespace) && !line.includes(log))
       return {
-        createNode: () =>
+        createNode: (history = historyOf(...rules)) =>
           createRabbitmqBroker({
             broker: url,
             brokerNamespace: namespace,
@@ -42,7 +42,7 @@ for (const { name, rules, hasHistory } of SYSTEMS) {
             brokerMaxPendingBytes: 67_108_864,
             dedupeWindowMs: 60_000,
             dedupeMaxIds: 1_000,
-            ...historyOf(...rules),
+            ...(hasHistory ? history : historyOf()),
           }),
         residue: ofNodes,
         end: async () => {

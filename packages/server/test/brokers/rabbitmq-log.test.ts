@@ -65,6 +65,22 @@ describe('the log of a rabbitmq and plain AMQP', () => {
   })
 })
 
+describe('message ids in the log of a rabbitmq', () => {
+  it('are known to a node that starts later, also those that its copy of the log no longer holds', async () => {
+    const { namespace } = await setUp()
+    const options = nodeOptions(service.url, namespace, { ...historyOf('log.#=1000'), historyMaxMessages: 50 })
+    const { broker } = await startNode(options)
+    const once = { key: 'log.a', payload: Buffer.from('"once"'), isBinary: false, messageId: 'ada 01J9' }
+    const { position } = await broker.publish(once)
+    for (let number = 0; number < 200; number++) await publishText(broker, 'log.a', `${number}`)
+    const fresh = await startNode(options)
+    expect(await textsOf(fresh.broker, '#')).toHaveLength(50)
+    expect(await fresh.broker.publish(once)).toEqual({ position, isDuplicate: true })
+    // RabbitMQ was not asked.
+    expect(fresh.broker.stats().acceptedCount).toBe(0)
+  })
+})
+
 describe('the bounds of the log of a rabbitmq', () => {
   it('hold under a flood, and a node that was away for longer is told, and goes on', async () => {
     const { namespace, channel } = await setUp()

@@ -66,7 +66,8 @@ brokerSuite(
   () => {
     const brokerNamespace = freshNamespace()
     return {
-      createNode: () => createRedisBroker({ ...OPTIONS, ...historyOf('#=1000'), broker: url, brokerNamespace }),
+      createNode: (history = historyOf('#=1000')) =>
+        createRedisBroker({ ...OPTIONS, ...history, broker: url, brokerNamespace }),
       residue: () => residueOf(plain, brokerNamespace),
     }
   },

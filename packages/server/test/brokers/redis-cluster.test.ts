@@ -58,7 +58,8 @@ describe('redis cluster', () => {
     () => {
       const brokerNamespace = freshNamespace()
       return {
-        createNode: () => createRedisBroker({ ...OPTIONS, ...historyOf('#=1000'), broker: address, brokerNamespace }),
+        createNode: (history = historyOf('#=1000')) =>
+          createRedisBroker({ ...OPTIONS, ...history, broker: address, brokerNamespace }),
         residue: async () => (await shardChannels(brokerNamespace)).flat(),
       }
     },

@@ -1,3 +1,4 @@
+import type { Position } from '../../ports/broker.js'
 import type { LinkDelivery } from '../remote/link.js'
 import { SequenceWindows } from '../remote/sequence-windows.js'
 import { DedupeWindow } from './window.js'
@@ -32,8 +33,18 @@ export class DuplicateFilter {
   }
 
   /** Notes a new message: one that {@link has} is false for. */
-  note({ source, messageId }: Identified, nowMs: number): void {
+  note({ source, messageId }: Identified, nowMs: number, position?: Position): void {
     if (source !== undefined) this.#sequences.note(source.node, source.sequence)
-    if (messageId !== undefined) this.#ids.remember(messageId, undefined, nowMs)
+    if (messageId !== undefined) this.#ids.remember(messageId, position, nowMs)
+  }
+
+  /** The position that was noted with this id. */
+  positionOf(messageId: string): Position | undefined {
+    return this.#ids.positionOf(messageId)
+  }
+
+  /** As {@link DedupeWindow.positionWithin}. */
+  positionWithin(messageId: string, nowMs: number): Position | undefined {
+    return this.#ids.positionWithin(messageId, nowMs)
   }
 }

@@ -42,6 +42,7 @@ export class PublishIds {
   }
 }
 
-function duplicateOf(position: Accepted['position']): Accepted {
+/** The answer to a duplicate of the message at this position. */
+export function duplicateOf(position: Accepted['position']): Accepted {
   return position === undefined ? { isDuplicate: true } : { position, isDuplicate: true }
 }

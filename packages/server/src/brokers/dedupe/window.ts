@@ -12,14 +12,18 @@ export interface DedupeWindowOptions {
 export class DedupeWindow {
   readonly #windowMs: number
   readonly #maxIds: number
-  readonly #positions = new Map<string, Position | undefined>()
+  /** The number of each id, counted from the first ever remembered. */
+  readonly #numbers = new Map<string, number>()
   /**
-   * The ids in order of arrival, with `#timesMs`; those before `#head` are forgotten. A queue besides the map, because
-   * finding the oldest entry of a Map walks over all entries deleted before it.
+   * The ids in order of arrival, with `#timesMs` and `#positions`; those before `#head` are forgotten. A queue besides
+   * the map, because finding the oldest entry of a Map walks over all entries deleted before it.
    */
   #ids: string[] = []
   #timesMs: number[] = []
+  #positions: (Position | undefined)[] = []
   #head = 0
+  /** Number of the first id of the queue. */
+  #firstNumber = 0
 
   constructor(options: DedupeWindowOptions) {
     this.#windowMs = options.windowMs
@@ -28,27 +32,40 @@ export class DedupeWindow {
 
   /** Number of remembered ids. */
   get size(): number {
-    return this.#positions.size
+    return this.#numbers.size
   }
 
   /** Whether the id was remembered within the window. */
   has(messageId: string, nowMs: number): boolean {
     this.#forget(nowMs)
-    return this.#positions.has(messageId)
+    return this.#numbers.has(messageId)
   }
 
   /** Position of the message with this id. */
   positionOf(messageId: string): Position | undefined {
-    return this.#positions.get(messageId)
+    const number = this.#numbers.get(messageId)
+    return number === undefined ? undefined : this.#positions[number - this.#firstNumber]
+  }
+
+  /**
+   * As {@link positionOf}, if the id is within the window. Forgets nothing: `nowMs` may be of another clock than the
+   * times of {@link remember}.
+   */
+  positionWithin(messageId: string, nowMs: number): Position | undefined {
+    const number = this.#numbers.get(messageId)
+    if (number === undefined) return undefined
+    const index = number - this.#firstNumber
+    return (this.#timesMs[index] ?? 0) > nowMs - this.#windowMs ? this.#positions[index] : undefined
   }
 
   /** Remembers a new id. Amortised O(1). */
   remember(messageId: string, position: Position | undefined, nowMs: number): void {
     if (this.#maxIds === 0 || this.#windowMs === 0) return
-    if (this.#positions.size >= this.#maxIds) this.#forgetOldest()
-    this.#positions.set(messageId, position)
+    if (this.#numbers.size >= this.#maxIds) this.#forgetOldest()
+    this.#numbers.set(messageId, this.#firstNumber + this.#ids.length)
     this.#ids.push(messageId)
     this.#timesMs.push(nowMs)
+    this.#positions.push(position)
   }
 
   #forget(nowMs: number): void {
@@ -59,11 +76,13 @@ export class DedupeWindow {
   #forgetOldest(): void {
     const oldest = this.#ids[this.#head]
     if (oldest === undefined) return
-    this.#positions.delete(oldest)
+    this.#numbers.delete(oldest)
     this.#head++
     if (this.#head * 2 > this.#ids.length) {
       this.#ids = this.#ids.slice(this.#head)
       this.#timesMs = this.#timesMs.slice(this.#head)
+      this.#positions = this.#positions.slice(this.#head)
+      this.#firstNumber += this.#head
       this.#head = 0
     }
   }

@@ -18,7 +18,7 @@ const CAPABILITIES: BrokerCapabilities = {
   manyNodes: false,
 }
 
-brokerSuite('memory', () => ({ createNode: () => new MemoryBroker(DEFAULTS) }), CAPABILITIES)
+brokerSuite('memory', () => ({ createNode: (history) => new MemoryBroker({ ...DEFAULTS, ...history }) }), CAPABILITIES)
 brokerSuite(
   'memory without history',
   () => ({ createNode: () => new MemoryBroker({ ...DEFAULTS, historyMaxMessages: 0 }) }),

@@ -72,7 +72,8 @@ export class LogFollow {
     const isAllThere = isEmpty || (isContinued && start.sequence >= state.lastSequence)
     if (!isAllThere) this.#completion = deferred()
     const completion = this.#completion?.promise
-    await Promise.all([consumer.start(isContinued ? start.sequence + 1 : undefined), completion])
+    const first = isContinued ? start.sequence + 1 : stream.oldestRead(state)
+    await Promise.all([consumer.start(first), completion])
   }
 
   /** The next message of the stream. */

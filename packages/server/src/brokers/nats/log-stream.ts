@@ -14,6 +14,7 @@ export interface LogStreamOptions {
   readonly historyMaxBytes: number
   /** 0: message ids are ignored. */
   readonly dedupeWindowMs: number
+  readonly dedupeMaxIds: number
   /**
    * Servers of a cluster that store the stream. `undefined`: an existing stream stays as it is, a new one is on one
    * server.
@@ -92,6 +93,11 @@ export class LogStream {
     }
   }
 
+  /** Sequence of the oldest message that a node reads when it does not continue from a position. */
+  oldestRead({ firstSequence, lastSequence }: LogState): number {
+    return Math.max(firstSequence, lastSequence + 1 - this.#options.historyMaxMessages)
+  }
+
   /** Begins another epoch, so that old positions are not mistaken for new ones. */
   async beginGeneration(generation: number): Promise<void> {
     try {
@@ -161,12 +167,13 @@ export class LogStream {
   }
 
   #limits(): Partial<LogConfig> {
-    const { history, historyMaxMessages, historyMaxBytes, dedupeWindowMs } = this.#options
+    const { history, historyMaxMessages, historyMaxBytes, dedupeWindowMs, dedupeMaxIds } = this.#options
     const maxAgeMs = history.maxAgeMs === undefined ? undefined : Math.max(MIN_AGE_MS, history.maxAgeMs)
     const windowMs = Math.min(Math.max(MIN_AGE_MS, dedupeWindowMs), maxAgeMs ?? Number.POSITIVE_INFINITY)
     return {
       discard: this.#requestContext().jetStream.DiscardPolicy.Old,
-      max_msgs: historyMaxMessages,
+      // A restarted JetStream knows the ids of the messages that the stream still has, and no others.
+      max_msgs: Math.max(historyMaxMessages, dedupeWindowMs === 0 ? 0 : dedupeMaxIds),
       max_bytes: historyMaxBytes,
       max_msgs_per_subject: -1,
       max_age: (maxAgeMs ?? 0) * NS_PER_MS,

@@ -57,8 +57,8 @@ export class OrderedConsumer {
     this.#liveness.isPaused = true
   }
 
-  /** @param first Sequence to begin with; default: the oldest message. */
-  async start(first: number | undefined): Promise<void> {
+  /** @param first Sequence to begin with. If the stream no longer has it, the oldest message comes first. */
+  async start(first: number): Promise<void> {
     const { jetStream, connection, manager, stream, deliverSubject, heartbeatMs } = this.#context
     const { AckPolicy, DeliverPolicy, ReplayPolicy } = jetStream
     // Subscribes before JetStream begins to send.
@@ -71,9 +71,8 @@ export class OrderedConsumer {
     const info = await manager.consumers
       .add(stream, {
         deliver_subject: deliverSubject,
-        ...(first === undefined
-          ? { deliver_policy: DeliverPolicy.All }
-          : { deliver_policy: DeliverPolicy.StartSequence, opt_start_seq: first }),
+        deliver_policy: DeliverPolicy.StartSequence,
+        opt_start_seq: first,
         ack_policy: AckPolicy.None,
         max_deliver: 1,
         replay_policy: ReplayPolicy.Instant,

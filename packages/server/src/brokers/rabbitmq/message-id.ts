@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { hashOf } from '../remote/bounded-id.js'
 import type { LinkMessage, LinkSource } from '../remote/link.js'
 
 /*
@@ -21,10 +21,13 @@ export interface MessageId {
   readonly ownId: string | undefined
 }
 
-/** Encodes the message id of a node's message: ASCII, at most 255 characters. */
+/**
+ * Encodes the message id of a node's message: ASCII, at most 255 characters.
+ * @param message Its id is as {@link carriedId} returns it.
+ */
 export function encodeMessageId(node: string, { sequence, key, publisher, messageId }: LinkMessage): string {
   const source = `webmq-${node}-${sequence}-${keyHash(key)}`
-  const ownId = messageId === undefined ? '' : `:${shortened(messageId)}`
+  const ownId = messageId === undefined ? '' : `:${messageId}`
   return publisher === undefined ? source + ownId : `${source}-${publisher}${ownId}`
 }
 
@@ -39,10 +42,9 @@ export function decodeMessageId(id: unknown, key: string): MessageId | undefined
   return { source: { node, sequence, publisher: publisher === undefined ? undefined : Number(publisher) }, ownId }
 }
 
-/** Ids are only compared. Those that applications choose may be long or not ASCII. */
-function shortened(messageId: string): string {
-  if (messageId.length <= MAX_OWN_ID_CHARS && /^[\w-]+$/.test(messageId)) return messageId
-  return createHash('sha256').update(messageId).digest('base64url')
+/** The id, or its hash: ids are only compared. Those that applications choose may be long or not ASCII. */
+export function carriedId(messageId: string): string {
+  return messageId.length <= MAX_OWN_ID_CHARS && /^[\w-]+$/.test(messageId) ? messageId : hashOf(messageId)
 }
 
 function keyHash(key: string): number {

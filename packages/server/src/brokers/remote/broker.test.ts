@@ -237,6 +237,17 @@ describe('RemoteBroker', () => {
     link.confirmAll()
   })
 
+  it('delivers a message that is sent again also behind later ones: nobody knows whether there was a first copy', async () => {
+    const { link, publish, sink, node } = await started()
+    await node.bind('a')
+    for (const text of ['1', '2', '3']) void publish(text)
+    // Bound between the first and the second, which the other node then sends again.
+    for (const at of [1, 2, 0, 1, 2]) link.echo(at, { node: 'another' })
+    expect(sink.lines.slice(-3)).toEqual(['2', '3', '1'])
+    expect(sink.messages).toHaveLength(3)
+    link.confirmAll()
+  })
+
   it('hands back the publisher on the node that has published, and nowhere else', async () => {
     const { link, publish, sink, node } = await started()
     await node.bind('a')

@@ -15,8 +15,9 @@ import {
 } from '../../ports/broker.js'
 import type { HistoryOptions } from '../../ports/history-rules.js'
 import { within } from '../../ports/within.js'
-import { PublishIds } from '../dedupe/publish-ids.js'
+import { duplicateOf, PublishIds } from '../dedupe/publish-ids.js'
 import { Bindings } from './bindings.js'
+import { boundedId } from './bounded-id.js'
 import { bundleEnd, encodeBundle } from './bundle.js'
 import type { Link, LinkDriver, LinkEvents, LinkSource } from './link.js'
 import { LinkKeeper } from './link-keeper.js'
@@ -37,7 +38,6 @@ export interface RemoteBrokerOptions extends HistoryOptions {
 }
 
 const NODE_BYTES = 8
-const DUPLICATE: Accepted = { isDuplicate: true }
 
 /**
  * A broker behind links that may be lost: everything that is the same for all such brokers.
@@ -129,9 +129,10 @@ export class RemoteBroker implements Broker {
 
   publish(message: OutboundMessage): Promise<Accepted> | Accepted {
     this.#assertStarted()
-    const { messageId } = message
-    if (messageId === undefined) return this.#send(message)
-    return this.#ids.once(messageId, () => this.#send(message))
+    if (message.messageId === undefined) return this.#send(message)
+    const messageId = this.#carriedId(message.messageId)
+    const carried = messageId === message.messageId ? message : { ...message, messageId }
+    return this.#ids.once(messageId, () => this.#inLog(messageId) ?? this.#send(carried))
   }
 
   async publishBatch(messages: readonly OutboundMessage[]): Promise<readonly Accepted[]> {
@@ -203,6 +204,27 @@ export class RemoteBroker implements Broker {
     return this.#sender.sendBundle(first.key, encodeBundle(messages, from, to), to - from)
   }
 
+  /** Pending messages that clients have meanwhile published through other nodes are not sent. */
+  #confirmLogged(): void {
+    for (const { sequence, messageId } of this.#pending.messagesAfter(0)) {
+      const accepted = messageId === undefined ? undefined : this.#inLog(messageId)
+      if (accepted !== undefined) this.#pending.confirm(sequence, false, accepted)
+    }
+  }
+
+  #carriedId(messageId: string): string {
+    return this.#driver.carriedId?.(messageId) ?? boundedId(messageId)
+  }
+
+  /**
+   * The answer to a message whose id is in this node's copy of the log. The broker may have forgotten the id, and does
+   * not have to be asked.
+   */
+  #inLog(messageId: string): Accepted | undefined {
+    const position = this.#log?.positionOf(messageId)
+    return position === undefined ? undefined : duplicateOf(position)
+  }
+
   #send(message: OutboundMessage): Promise<Accepted> {
     return this.#sender.send(message, this.#isLogged(message.key))
   }
@@ -243,10 +265,10 @@ export class RemoteBroker implements Broker {
         this.#confirmOwn(delivery.source, { position, isDuplicate: false })
         if (!wasDelivered) this.#receiver.deliverLogged(delivery, position)
       },
-      duplicate: ({ source }) => {
+      duplicate: ({ source }, position) => {
         this.#receiver.countLogged(true)
         // The same message, resent, or another message with its id.
-        this.#confirmOwn(source, DUPLICATE)
+        this.#confirmOwn(source, duplicateOf(position))
       },
       gap: (reason) => this.#sink?.gap(reason, (pattern) => this.#covers(pattern)),
     })
@@ -260,6 +282,7 @@ export class RemoteBroker implements Broker {
   /** Reports the status first: a publish from its handler queues behind those that wait. */
   #established(link: Link): void {
     this.#tell(this.#sender.isBlocked ? 'blocked' : 'up')
+    this.#confirmLogged()
     this.#sender.use(link)
   }
 

@@ -11,7 +11,15 @@ interface TestLog {
   start: number
   /** The end of the log, as the broker tells it; absent when it does not. */
   toldEnd?: Position
-  entries: { offset: number; key: string; text: string; node: string; sequence: number; messageId?: string }[]
+  entries: {
+    offset: number
+    key: string
+    text: string
+    node: string
+    sequence: number
+    messageId?: string
+    timeMs?: number
+  }[]
 }
 
 /** A link to a {@link TestLog}: it gives what was there when it is followed, and what is appended later. */
@@ -69,10 +77,10 @@ class LogLink implements Link {
     this.events.deliver({ key, payload: Buffer.from(text), isBinary: false, source: undefined })
   }
 
-  #give({ offset, key, text, node, sequence, messageId }: TestLog['entries'][number]): void {
+  #give({ offset, key, text, node, sequence, messageId, timeMs = Date.now() }: TestLog['entries'][number]): void {
     const source = { node, sequence, publisher: undefined }
     const payload = Buffer.from(text)
-    this.#follower?.message({ key, payload, isBinary: false, source, offset, timeMs: Date.now(), messageId })
+    this.#follower?.message({ key, payload, isBinary: false, source, offset, timeMs, messageId })
   }
 }
 
@@ -309,6 +317,55 @@ describe('a RemoteBroker with history', () => {
     const next = await linkAt(1)
     expect(next.sent).toEqual([])
     expect(await publish).toEqual({ position: { epoch: 'e', offset: 1 }, isDuplicate: false })
+  })
+
+  it('answers for an id that the log has without asking the broker, also while there is none', async () => {
+    const { broker, link } = await started(logOf('e', 0))
+    const publish = (messageId: string) =>
+      broker.publish({ key: 'chat.1', payload: Buffer.from('a'), isBinary: false, messageId })
+    for (const id of ['short', 'x'.repeat(255)]) link.append('a', { messageId: id })
+    expect(await publish('short')).toEqual({ position: { epoch: 'e', offset: 1 }, isDuplicate: true })
+    link.events.lost(new Error('cut'))
+    expect(await publish('x'.repeat(255))).toEqual({ position: { epoch: 'e', offset: 2 }, isDuplicate: true })
+    expect(link.sent).toEqual([])
+  })
+
+  it.each([
+    ['knows ids of before when the same log has lost what was missed', 'e', { epoch: 'e', offset: 1 }],
+    ['knows no ids of another log', 'f', undefined],
+  ])('%s', async (_, epoch, position) => {
+    const log = logOf('e', 0)
+    const { broker, link, linkAt } = await started(log)
+    link.append('a', { messageId: 'id' })
+    link.events.lost(new Error('cut'))
+    Object.assign(log, logOf(epoch, 7, 'b'))
+    const next = await linkAt(1)
+    const message = { key: 'chat.1', payload: Buffer.from('a'), isBinary: false, messageId: 'id' }
+    const publish = broker.publish(message)
+    expect(next.sent).toHaveLength(position === undefined ? 1 : 0)
+    if (position !== undefined) expect(await publish).toEqual({ position, isDuplicate: true })
+    else void Promise.resolve(publish).catch(() => undefined)
+  })
+
+  it('asks the broker about an id that has left the window', async () => {
+    const { broker, link } = await started(logOf('e', 0))
+    link.append('a', { messageId: 'id', timeMs: Date.now() - 61_000 })
+    const message = { key: 'chat.1', payload: Buffer.from('a'), isBinary: false, messageId: 'id' }
+    void Promise.resolve(broker.publish(message)).catch(() => undefined)
+    expect(link.sent).toHaveLength(1)
+  })
+
+  it('does not send again what a client has meanwhile published on another node', async () => {
+    const log = logOf('e', 0)
+    const { broker, link, linkAt } = await started(log)
+    const message = { key: 'chat.1', payload: Buffer.from('a'), isBinary: false, messageId: 'id' }
+    const publish = broker.publish(message)
+    link.events.lost(new Error('cut before it arrived'))
+    log.entries.push({ offset: 1, key: 'chat.1', text: 'a', node: 'other', sequence: 1, messageId: 'id' })
+    const next = await linkAt(1)
+    const answer = { position: { epoch: 'e', offset: 1 }, isDuplicate: true }
+    expect([await publish, await broker.publish(message)]).toEqual([answer, answer])
+    expect(next.sent).toEqual([])
   })
 
   it('drops what was logged twice: sent again by its node, or published again under its id on another', async () => {

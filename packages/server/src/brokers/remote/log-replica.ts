@@ -18,8 +18,11 @@ export interface LogReplicaEvents {
    * @param wasDelivered This node has delivered it from the previous log.
    */
   added(delivery: LoggedDelivery, position: Position, wasDelivered: boolean): void
-  /** A message arrived that the log already has: resent, or published again under its id. */
-  duplicate(delivery: LoggedDelivery): void
+  /**
+   * A message arrived that the log already has: resent, or published again under its id.
+   * @param position Of the first message with its id, if it has one.
+   */
+  duplicate(delivery: LoggedDelivery, position: Position | undefined): void
   /** Messages of logged patterns may be missing before the next message. */
   gap(reason: GapReason): void
 }
@@ -83,6 +86,14 @@ export class LogReplica implements LogFollower {
     return this.#log.covers(pattern)
   }
 
+  /** Position of the logged message with this id, as drivers carry it, if it is within the window. */
+  positionOf(messageId: string): Position | undefined {
+    const nowMs = Date.now()
+    const position =
+      this.#duplicates.positionWithin(messageId, nowMs) ?? this.#formerDuplicates?.positionWithin(messageId, nowMs)
+    return position?.epoch === this.#log.position.epoch ? position : undefined
+  }
+
   /** The node starts: the next `follow` does not continue from before the last stop. */
   start(): void {
     this.#hasBegun = false
@@ -118,19 +129,20 @@ export class LogReplica implements LogFollower {
   }
 
   message(delivery: LoggedDelivery): void {
-    const { key, payload, isBinary, source, offset, timeMs } = delivery
+    const { key, payload, isBinary, source, messageId, offset, timeMs } = delivery
     this.#last = { offset, source }
     if (this.#duplicates.has(delivery, timeMs)) {
       // To a node that never had the first copy, this is a message with a position.
       this.skipped(offset, false)
-      this.#events.duplicate(delivery)
+      this.#events.duplicate(delivery, messageId === undefined ? undefined : this.#duplicates.positionOf(messageId))
       return
     }
-    this.#duplicates.note(delivery, timeMs)
+    const position = { epoch: this.#log.position.epoch, offset }
+    this.#duplicates.note(delivery, timeMs, position)
     this.#log.follow(offset, key, payload, isBinary, timeMs)
     this.#arrivals.arrived(offset)
     const wasDelivered = this.#formerDuplicates?.has(delivery, timeMs) === true
-    this.#events.added(delivery, { epoch: this.#log.position.epoch, offset }, wasDelivered)
+    this.#events.added(delivery, position, wasDelivered)
   }
 
   skipped(offset: number, isLoss: boolean): void {

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto'
 import { WebMQError } from 'webmq-client/protocol'
 import type { Accepted, OutboundMessage } from '../../ports/broker.js'
 import { type Deferred, deferred } from '../../ports/deferred.js'
@@ -36,8 +35,6 @@ interface Pending {
 
 /** Estimated memory of a message besides its payload. */
 const MESSAGE_OVERHEAD_BYTES = 256
-/** The envelope has one byte for the length of a message id. */
-const MAX_ID_BYTES = 255
 /** Shared by all publishes without a position. */
 const ACCEPTED: Accepted = { isDuplicate: false }
 
@@ -95,13 +92,12 @@ export class PendingPublishes {
 
   /**
    * Adds a message under the next sequence.
-   * @param message Its payload is copied.
+   * @param message Its payload is copied. Its id is as {@link LinkDriver.carriedId} returns it.
    * @param isLogged See {@link LinkMessage}.
    * @throws {WebMQError} `E_BROKER_UNAVAILABLE` when too much is pending already.
    */
-  add({ key, payload, isBinary, publisher, messageId: id }: OutboundMessage, isLogged: boolean): PendingPublish {
+  add({ key, payload, isBinary, publisher, messageId }: OutboundMessage, isLogged: boolean): PendingPublish {
     const sequence = this.#nextSequence(payload.length)
-    const messageId = id === undefined ? undefined : boundedId(id)
     const copy = this.#payloads.copy(payload)
     const message = { sequence, key, payload: copy, isBinary, publisher, isBundle: false, messageId, isLogged }
     return this.#add(message, 1)
@@ -233,9 +229,4 @@ export class PendingPublishes {
   #unavailable(detail: string): WebMQError {
     return new WebMQError('E_BROKER_UNAVAILABLE', { detail: `${this.#options.reason()}; ${detail}` })
   }
-}
-
-/** A longer id is sent as its hash: ids are only compared, and all nodes use the same hash. */
-function boundedId(id: string): string {
-  return Buffer.byteLength(id) <= MAX_ID_BYTES ? id : createHash('sha256').update(id).digest('base64url')
 }
