@@ -3,11 +3,19 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
 /** Approximate seconds of the longest files, for a fresh clone without a last run. */
 const USUAL_SECONDS: Readonly<Record<string, number>> = {
-  'packages/server/test/brokers/rabbitmq-faults.test.ts': 150,
+  'packages/server/test/brokers/rabbitmq-faults.test.ts': 200,
   'packages/server/test/brokers/nats-faults.test.ts': 100,
   'packages/server/test/brokers/redis-faults.test.ts': 90,
   'packages/server/test/brokers/mesh-faults.test.ts': 30,
-  'packages/server/test/brokers/rabbitmq-operators.test.ts': 60,
+  'packages/server/test/brokers/rabbitmq-operators.test.ts': 110,
+  'packages/server/test/brokers/stopping.test.ts': 50,
+  'packages/server/test/brokers/nats-log.test.ts': 30,
+  'packages/server/test/brokers/rabbitmq-tls.test.ts': 25,
+  'packages/server/test/brokers/behind.test.ts': 22,
+  'packages/services/test/services.test.ts': 22,
+  'test/checker/checker.test.ts': 100,
+  'test/checker/smoke.test.ts': 15,
+  'test/checker/judge-mutations.test.ts': 13,
   'test/history/rabbitmq.test.ts': 60,
   'test/history/memory.test.ts': 50,
   'packages/server/test/brokers/rabbitmq-broker.test.ts': 45,
