@@ -19,4 +19,6 @@ await runScript(async () => {
   process.chdir(ROOT)
   const { main } = await import(pathToFileURL(outfile).href)
   await main(args)
+  // Node 20 does not end by itself after sockets were reset: it waits for their handles for ever.
+  process.exit()
 })
