@@ -89,16 +89,16 @@ class MessagesAhead {
   #holdsPublishes = false
   readonly #names = new Set<string>()
   /** Patterns of listens whose replay contains logged messages, up to the first wildcard. */
-  readonly #replayedPrefixes: string[] = []
+  readonly #replayedPrefixes = new Set<string>()
   /** The same of all others. */
-  readonly #livePrefixes: string[] = []
+  readonly #livePrefixes = new Set<string>()
 
   add(message: ClientMessage): void {
     const name = nameOf(message)
     if (name !== undefined) this.#names.add(name)
     if (message.verb === 'listen') {
       const prefixes = isRangeAsked(message) ? this.#replayedPrefixes : this.#livePrefixes
-      prefixes.push(beforeWildcard(message.pattern))
+      prefixes.add(beforeWildcard(message.pattern))
     }
     // Keeps publishes in order, and the cost of a check low.
     else if (message.verb === 'publish') this.#holdsPublishes = true
@@ -119,11 +119,20 @@ class MessagesAhead {
 
   /** Whether a listen that has not begun might miss a publish to this key. */
   #isMissed(key: string, isLogged: (key: string) => boolean): boolean {
-    // `a.#` matches `a` and `a.b`, but not `ab`: with an end of its own, each key begins with `a.` if it matches.
-    const ended = `${key}${END}`
-    const isBegun = (prefix: string) => ended.startsWith(prefix)
-    return this.#livePrefixes.some(isBegun) || (this.#replayedPrefixes.some(isBegun) && !isLogged(key))
+    return hasPrefixOf(key, this.#livePrefixes) || (hasPrefixOf(key, this.#replayedPrefixes) && !isLogged(key))
   }
+}
+
+/** Whether one of the prefixes, as of {@link beforeWildcard}, begins the key. Cost: O(words of the key). */
+function hasPrefixOf(key: string, prefixes: ReadonlySet<string>): boolean {
+  if (prefixes.size === 0) return false
+  // `a.#` matches `a` and `a.b`, but not `ab`: with an end of its own, each key begins with `a.` if it matches.
+  const ended = `${key}${END}`
+  if (prefixes.has('') || prefixes.has(ended)) return true
+  for (let dot = ended.indexOf('.'); dot >= 0; dot = ended.indexOf('.', dot + 1)) {
+    if (prefixes.has(ended.slice(0, dot + 1))) return true
+  }
+  return false
 }
 
 /** No key contains a line feed. */
