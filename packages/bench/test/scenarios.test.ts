@@ -207,6 +207,18 @@ describe('a scenario of targets and tiers', { timeout: RUN_TIMEOUT_MS }, () => {
     expect(row?.fullRssBytes).toBeGreaterThan(0)
   })
 
+  it('resumes several listens together, and publishes beside them', async () => {
+    const load = ['--tiers', '10', '--messages', '3000', '--duration', '0.5', '--rate', '100', '--windows', '1']
+    const rows = await rowsOf('replay', ...load, '--listens', '1,4')
+    expect(rows.map(({ listens }) => listens)).toEqual([1, 4])
+    for (const row of rows) {
+      expect(row).toMatchObject({ messages: 3_000, gapCount: 0, disorderCount: 0 })
+      expect(row.publishMs).toMatchObject({ p50: expect.any(Number), max: expect.any(Number) })
+    }
+    // Each listen has more than fits into one page.
+    expect(rows[1]?.pagesPerReplay).toBeGreaterThanOrEqual(8)
+  })
+
   it('goes on when a target cannot, and says so', async () => {
     // An outbox that no message fits into: the server refuses to start.
     const load = ['--tiers', '10', '--duration', '0.1', '--warmup', '0', '--max-outbox', '10']

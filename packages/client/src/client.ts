@@ -41,7 +41,6 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
   readonly #history: HistoryReads
   readonly #publishes: Publishes
   readonly #requests: Requests
-  readonly #lostAfterMs: number
   readonly #parts: ClientPart[] = []
   readonly #options: ResolvedOptions
   #waiting: ((error?: WebMQError) => void)[] = []
@@ -54,7 +53,6 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
   constructor(options: ClientOptions) {
     const resolved = resolveOptions(options)
     this.#options = resolved
-    this.#lostAfterMs = resolved.lostAfterMs
     this.#connection = new ConnectionManager(resolved, {
       onLive: ({ limits }) => {
         // In this order, so that an app gets the messages that it publishes and listens to.
@@ -223,12 +221,13 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
 
   #changed(change: StateChange, info?: ConnectedInfo): void {
     const { state, previous, error } = change
+    const { lostAfterMs } = this.#options
     if (info) clearTimeout(this.#lostTimer)
     else if (previous === 'connected' || previous === 'idle') {
       this.#lostTimer = setTimeout(() => {
         this.#isLost = true
-        this.#emitter.emit('lost', { afterMs: this.#lostAfterMs })
-      }, this.#lostAfterMs)
+        this.#emitter.emit('lost', { afterMs: lostAfterMs })
+      }, lostAfterMs)
     }
     if (state === 'closed') this.#ended(error)
     this.#emitter.emit('state', change)

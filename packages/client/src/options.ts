@@ -26,8 +26,18 @@ export function resolveOptions({
   heartbeatTimeoutMs = 10_000,
   lostAfterMs = 5_000,
 }: ClientOptions) {
-  const times = { minMs, maxMs, maxAgeMs, connectTimeoutMs, ackTimeoutMs, heartbeatTimeoutMs, lostAfterMs }
-  const numbers = { ...times, maxAttempts, maxMessages, maxBytes }
+  const numbers = {
+    minMs,
+    maxMs,
+    maxAgeMs,
+    connectTimeoutMs,
+    ackTimeoutMs,
+    heartbeatTimeoutMs,
+    lostAfterMs,
+    maxAttempts,
+    maxMessages,
+    maxBytes,
+  }
   for (const [name, value] of Object.entries(numbers)) if (!(value >= 0)) throw invalid(name)
   if (!socketClass) throw invalid("no WebSocket here; pass one, e.g. `WebSocket` of 'ws'")
   // An invalid URL is a mistake of the caller: throw now instead of retrying for ever.

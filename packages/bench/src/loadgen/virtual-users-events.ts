@@ -101,11 +101,15 @@ export interface VirtualUsersReport {
 export interface ReplayPlan {
   readonly port: number
   readonly path: string
-  readonly key: string
+  /** One listen each, sent together. */
+  readonly keys: readonly string[]
   /** Options of the first `listen`. */
   readonly first: string
-  /** The messages numbered from 1 to this must come. */
+  /** Of each key, the messages numbered from 1 to this must come. */
   readonly messages: number
+  /** Key of the messages that the client publishes beside. */
+  readonly publishKey: string
+  readonly publishEveryMs: number
   /** Replays repeat for this long; at least one runs. */
   readonly durationMs: number
   readonly timeoutMs: number
@@ -121,10 +125,12 @@ export interface ReplayReport {
   readonly disorders: number
   readonly gaps: number
   readonly durationUs: number
-  /** Of it, from the first `listen` of a replay to its last message. */
+  /** Of it, from the first `listen` of a replay to the last message of all its listens. */
   readonly replayedUs: number
   /** Per replay. */
   readonly replayUs: MicrosecondSummary | null
+  /** From a publish on the replaying connection to its `ok`. */
+  readonly publishUs: MicrosecondSummary | null
   readonly cpuUs: number
 }
 

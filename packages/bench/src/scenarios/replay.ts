@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { RunError } from '../exit-codes.js'
+import type { MicrosecondSummary } from '../loadgen/events.js'
 import type { ReplayReport } from '../loadgen/virtual-users-events.js'
 import { positiveInteger, positiveNumber } from '../options.js'
 import { JUDGEMENT_COLUMNS, percentileColumns, SERVER_COLUMNS } from '../results/columns.js'
@@ -8,20 +9,26 @@ import { createTrialScenario } from '../trials/create-trial-scenario.js'
 import { type FanOutWindow, measureFanOut, whyClosed, whyLate } from '../trials/fan-out.js'
 import { median } from '../trials/medians.js'
 import { latencyMs, type Trial, usageBetween } from '../trials/trial.js'
-import { checkTickSize, type TrialConfig } from '../trials/trial-options.js'
+import { checkTickSize, counts, type TrialConfig } from '../trials/trial-options.js'
 import { type Measured, per, type TrialContext, type TrialScenario } from '../trials/trial-scenario.js'
 import { judge } from '../trials/verdict.js'
 
 interface ReplayConfig extends TrialConfig {
   /** In the log. */
   readonly messages: number
+  /** Listens that the replaying client sends together; one condition each. */
+  readonly listens: readonly number[]
   /** Live messages per second. */
   readonly rate: number
   /** This many windows with a replay, and as many without. */
   readonly windows: number
 }
 
-const LOG_KEY = 'bench.log'
+/** Before the number of the listen. */
+const LOG_KEY_PREFIX = 'bench.log.'
+/** Nobody listens to it. */
+const BESIDE_KEY = 'bench.beside'
+const BESIDE_INTERVAL_MS = 20
 /** Longer than any run, so it covers the whole log. */
 const REWIND_MS = 3_600_000
 const FILL_PER_SECOND = 20_000
@@ -39,14 +46,19 @@ const replay: TrialScenario<ReplayConfig> = {
   examples: [
     ['', '100,000 messages, 200 live messages/s to 100 others'],
     ['--messages 1000000 --tiers 1000', 'a longer log, more connections'],
+    ['--messages 20000 --payload 300 --listens 1,5', 'one listen, and five that are resumed together'],
     ["--assert 'addedP99Ms < 5ms'", 'in CI'],
   ],
   abilities: ['fan-out', 'patterns'],
   defaults: { targets: ['webmq-native'], tiers: [100], repeat: 3, duration: 5, payload: 100 },
-  caseColumns: [{ key: 'messages', title: 'In the log', unit: '', format: 'count' }],
+  caseColumns: [
+    { key: 'messages', title: 'In the log', unit: '', format: 'count' },
+    { key: 'listens', title: 'Listens', unit: '', format: 'count' },
+  ],
   columns: [
     { key: 'replayedPerSecond', title: 'Replayed/s', unit: '1/s', format: 'rate', better: 'higher' },
     ...percentileColumns('replayMs', 'whole replay', ['p50', 'max']),
+    ...percentileColumns('publishMs', 'publish beside', ['p50', 'max']),
     { key: 'replayCount', title: 'Replays', unit: '', format: 'count' },
     { key: 'pagesPerReplay', title: 'pages', unit: '', format: 'count' },
     ...percentileColumns('quietMs', 'live without', ['p50', 'p99', 'max']),
@@ -70,6 +82,12 @@ const replay: TrialScenario<ReplayConfig> = {
   addOptions(command) {
     command
       .option('--messages <n>', 'messages in the log', positiveInteger, 100_000)
+      .option(
+        '--listens <counts>',
+        'listens that share the log and are resumed together, one condition each',
+        counts,
+        [1],
+      )
       .option('--rate <n>', 'live messages per second, to each of the others', positiveNumber, 200)
       .option('--windows <n>', 'windows of each kind: with a replay and without, in turn', positiveInteger, 3)
   },
@@ -78,14 +96,19 @@ const replay: TrialScenario<ReplayConfig> = {
     return {
       ...common,
       messages: Number(values.messages),
+      listens: values.listens as readonly number[],
       rate: Number(values.rate),
       windows: Number(values.windows),
     }
   },
-  cases: ({ tiers, messages }) => tiers.map((subscribers) => ({ mode: 'memory', subscribers, fields: { messages } })),
+  cases: ({ tiers, messages, listens }) =>
+    tiers.flatMap((subscribers) =>
+      listens.map((count) => ({ mode: 'memory', subscribers, fields: { messages, listens: count } })),
+    ),
   notes: ({ rate, duration, windows, payload }) => [
     `The log has messages of ${payload} bytes. One client asks for all of it, page by page, and begins anew as soon as it has it, for ${duration} s; beside it ${rate} messages/s are published to the others, from which latencies are. ${windows} such windows and ${windows} without a replay take turns on one server; percentiles are medians of them, maxima the largest.`,
-    'Replayed/s is of the time from the first listen of a replay to its last message; of the server CPU all that was used in the windows with a replay.',
+    `The listens of one client are of different keys, among which the log is divided evenly. Meanwhile it publishes on the same connection, every ${BESIDE_INTERVAL_MS} ms; a publish beside is the time until its ok.`,
+    'Replayed/s is of the time from the first listen of a replay to the last message of all; of the server CPU all that was used in the windows with a replay.',
   ],
   measure: measureReplay,
 }
@@ -93,6 +116,9 @@ const replay: TrialScenario<ReplayConfig> = {
 async function measureReplay(context: TrialContext<ReplayConfig>): Promise<Measured> {
   const { config, testCase, progress, startTrial } = context
   const { messages, windows, rate, duration, payload } = config
+  const listens = Number(testCase.fields.listens)
+  const keys = Array.from({ length: listens }, (_, index) => `${LOG_KEY_PREFIX}${index}`)
+  const messagesPerKey = Math.ceil(messages / listens)
   // Live messages are logged too.
   const maxMessages = messages + Math.ceil(rate * duration * 2 * windows) + messages
   const trial = await startTrial({
@@ -106,7 +132,7 @@ async function measureReplay(context: TrialContext<ReplayConfig>): Promise<Measu
   await trial.target.collect()
   const empty = await trial.mark()
   progress.phase('filling the log')
-  await progress.during(fill(trial, config))
+  await progress.during(fill(trial, keys, messagesPerKey, payload))
   await trial.target.collect()
   const full = await trial.mark()
 
@@ -122,9 +148,11 @@ async function measureReplay(context: TrialContext<ReplayConfig>): Promise<Measu
   const plan = {
     port: trial.target.port,
     path: '/ws',
-    key: LOG_KEY,
+    keys,
     first: `rewind=${REWIND_MS}`,
-    messages,
+    messages: messagesPerKey,
+    publishKey: BESIDE_KEY,
+    publishEveryMs: BESIDE_INTERVAL_MS,
     durationMs,
     timeoutMs: READ_TIMEOUT_MS,
   }
@@ -143,8 +171,8 @@ async function measureReplay(context: TrialContext<ReplayConfig>): Promise<Measu
   const total = (of: (report: ReplayReport) => number) => replays.reduce((sum, report) => sum + of(report), 0)
   const seconds = total(({ replayedUs }) => replayedUs) / 1_000_000
   const all = [...quiet, ...beside]
-  const quietMs = together(quiet)
-  const besideMs = together(beside)
+  const quietMs = together(quiet.map(({ counted }) => counted.latencyUs))
+  const besideMs = together(beside.map(({ counted }) => counted.latencyUs))
   const replayCount = total((report) => report.replays)
   const gaps = total((report) => report.gaps)
   const gapCount = total(({ misses }) => misses)
@@ -164,6 +192,7 @@ async function measureReplay(context: TrialContext<ReplayConfig>): Promise<Measu
         seconds,
       ),
       replayMs: latencyMs(replays.at(-1)?.replayUs),
+      publishMs: together(replays.map(({ publishUs }) => publishUs)),
       replayCount,
       pagesPerReplay: per(
         total(({ pages }) => pages),
@@ -191,18 +220,30 @@ async function measureReplay(context: TrialContext<ReplayConfig>): Promise<Measu
 }
 
 /**
- * Publishes the messages to replay, as a client; resolves when the server has accepted all of them.
+ * Publishes the messages to replay: a client for each key, all at once. Resolves when the server has accepted all of them.
  * @throws {RunError} when it does not.
  */
-async function fill(trial: Trial, { messages, payload }: ReplayConfig): Promise<void> {
-  const publisher = trial.addLoadgen()
-  await publisher.ready()
-  await trial.tryConnect({ count: 1 }, publisher)
-  const { receivedCount: before } = await trial.target.sample()
+async function fill(trial: Trial, keys: readonly string[], messagesPerKey: number, payload: number): Promise<void> {
+  const publishers = await Promise.all(
+    keys.map(async (key) => {
+      const publisher = trial.addLoadgen()
+      await publisher.ready()
+      await trial.tryConnect({ count: 1 }, publisher)
+      return { key, publisher }
+    }),
+  )
+  const messages = keys.length * messagesPerKey
+  const durationMs = Math.ceil((messages / FILL_PER_SECOND) * 1_000)
+  // The generator rounds up.
+  const perSecond = (messagesPerKey - 0.5) / (durationMs / 1_000)
   const text = '{"ts":$TS_US,"content":"message $SEQ of user 1"}'
-  const frame = `publish - ${LOG_KEY}\n${text.replace('}', `,"pad":"${'x'.repeat(Math.max(0, payload - text.length))}"}`)}`
-  const durationMs = (messages / FILL_PER_SECOND) * 1_000
-  await publisher.floodIn({ durationMs, frame, mode: 'paced', perSecond: FILL_PER_SECOND })
+  const body = text.replace('}', `,"pad":"${'x'.repeat(Math.max(0, payload - text.length))}"}`)
+  const { receivedCount: before } = await trial.target.sample()
+  await Promise.all(
+    publishers.map(({ key, publisher }) =>
+      publisher.floodIn({ durationMs, frame: `publish - ${key}\n${body}`, mode: 'paced', perSecond }),
+    ),
+  )
   const deadline = performance.now() + FILL_TIMEOUT_MS
   for (;;) {
     const { receivedCount } = await trial.target.sample()
@@ -215,8 +256,8 @@ async function fill(trial: Trial, { messages, payload }: ReplayConfig): Promise<
 }
 
 /** One distribution for several windows of the same kind. */
-function together(windows: readonly FanOutWindow[]): LatencyMs {
-  const each = windows.map(({ counted }) => latencyMs(counted.latencyUs)).filter((one) => one !== null)
+function together(windows: readonly (MicrosecondSummary | null | undefined)[]): LatencyMs {
+  const each = windows.map(latencyMs).filter((one) => one !== null)
   const middle = (of: 'p50' | 'p95' | 'p99') => median(each.map((one) => one[of]).filter((value) => value !== null))
   const maxima = each.map(({ max }) => max).filter((value) => value !== null)
   return {

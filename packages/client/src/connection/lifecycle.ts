@@ -23,7 +23,7 @@ export function watchLifecycle(context: LifecycleContext, environment: Lifecycle
   const { document } = environment
   const wake = () => context.onWake()
   const show = () => document?.visibilityState === 'visible' && wake()
-  const restore = (event: Event) => 'persisted' in event && event.persisted && context.onRestore()
+  const restore = (event: Event) => (event as PageTransitionEvent).persisted && context.onRestore()
   const controller = new AbortController()
   const on = (target: Partial<EventTarget> | undefined, event: string, listener: (event: Event) => unknown) =>
     target?.addEventListener?.(event, listener, { signal: controller.signal })

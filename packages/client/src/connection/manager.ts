@@ -54,7 +54,7 @@ export class ConnectionManager {
 
   /** Whether messages may be sent now. */
   get isLive(): boolean {
-    return this.#state !== 'closed' && (this.#connection?.isLive ?? false)
+    return this.#state !== 'closed' && !!this.#connection?.isLive
   }
 
   /** Bytes in the buffer of the socket. */
@@ -87,7 +87,6 @@ export class ConnectionManager {
 
   #connect(): void {
     clearTimeout(this.#timer)
-    this.#timer = undefined
     if (isDormant()) return
     const lifetime = new AbortController()
     this.#lifetime = lifetime
@@ -169,7 +168,7 @@ export class ConnectionManager {
     this.#change('reconnecting', { ...describe(closure), attempt: this.#failedAttempts, retryInMs })
   }
 
-  #mayRetry({ code, isFinal = false }: Closure): boolean {
+  #mayRetry({ code, isFinal }: Closure): boolean {
     const canRefresh = typeof this.#options.token === 'function'
     const wasRejected = this.#cause === 'rejected'
     if (code === TOKEN_INVALID && canRefresh && !wasRejected) {

@@ -2,7 +2,7 @@ import { backoffMs } from '../connection/backoff.js'
 import type { Sender } from '../connection/sender.js'
 import type { ClientError, Gap } from '../events/events.js'
 import type { ResolvedOptions } from '../options.js'
-import { type ServerMessage, validatePattern, WebMQError } from '../protocol/index.js'
+import { type GapReason, type ServerMessage, validatePattern, WebMQError } from '../protocol/index.js'
 import { decodePayload } from '../publishing/payload.js'
 import type { ListenOptions, Message, MessageHandler } from '../types.js'
 import { MatchCache } from './match-cache.js'
@@ -212,16 +212,16 @@ export class Listens {
     const { pattern } = listen
     const { recovered = false, replayed = 0, position, gap, more } = ok
     listen.failedAttempts = 0
-    let isGap = false
+    let reported: GapReason | undefined
     for (const subscription of targets) {
       if (subscription.state !== 'pending') continue
       // Without `recovered` and without a gap, the messages in between count as lost.
       const isResuming = since !== undefined || subscription.resume.wasLive
       const reason = gap ?? (isResuming && !recovered ? 'no-history' : undefined)
-      isGap ||= reason !== undefined
+      reported ??= reason
       subscription.accept({ recovered, replayed, position, gap: reason }, !more, this.#latest, since)
     }
-    if (isGap) this.#context.onGap({ pattern, reason: gap ?? 'no-history', since })
+    if (reported) this.#context.onGap({ pattern, reason: reported, since })
     this.#replays.expect(ok, targets, () => {
       const end = parsePosition(position)
       for (const { resume } of targets) resume.advance(end)

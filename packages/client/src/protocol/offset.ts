@@ -1,6 +1,7 @@
 /** Offsets are in base 36 [P-8.1]: every message carries one, and it is a third shorter than in decimal. */
 const RADIX = 36
-const DIGITS = Uint8Array.from('0123456789abcdefghijklmnopqrstuvwxyz', (char) => char.charCodeAt(0))
+// Pure: the client library never writes an offset, so its bundle goes without.
+const DIGITS = /* @__PURE__ */ Uint8Array.from('0123456789abcdefghijklmnopqrstuvwxyz', (char) => char.charCodeAt(0))
 /** Up to this value a digit needs integer arithmetic only, which is much cheaper. */
 const MAX_INT = 0x7fff_ffff
 

@@ -261,7 +261,7 @@ export const OPTIONS = [
     default: MIB,
     help: 'Bytes that may wait for one connection; a client that reads too slowly is closed with 4008.',
     detail:
-      'Without the limit, one slow client grows the memory of the server until it crashes. At least `maxPayloadBytes` + 4,096. Replays use half of it, and a single message all of it.',
+      'Without the limit, one slow client grows the memory of the server until it crashes. At least `maxPayloadBytes` + 4,096. Replays use half of it, and a single message all of it. Answers keep their place behind replayed messages: a slow client gets the `ok` of a publish once it has read those, at most half of this limit.',
   },
   {
     ...limit,

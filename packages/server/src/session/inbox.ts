@@ -1,4 +1,4 @@
-import { type ClientMessage, matches } from 'webmq-client/protocol'
+import type { ClientMessage } from 'webmq-client/protocol'
 import { copyBytes } from '../ports/copy-bytes.js'
 import { isRangeAsked } from '../replay/replay.js'
 
@@ -7,8 +7,6 @@ export interface WaitingMessage {
   readonly message: ClientMessage
   readonly isBinary: boolean
 }
-
-type ListenMessage = Extract<ClientMessage, { verb: 'listen' }>
 
 /** Most waiting messages. */
 const MAX_WAITING_MESSAGES = 1_024
@@ -21,7 +19,8 @@ const MAX_REPLAYS = 128
  *
  * - `publish` holds nothing, because the broker keeps the order.
  * - A request for a replay, which may wait for the connection itself, holds only requests that name the same pattern or
- *   key, and publishes that its listen would miss: those that are not logged.
+ *   key, and publishes that its listen might miss: those that are not logged. Of a pattern only the words before the
+ *   first wildcard count. Matching 1,024 keys with 128 patterns made to backtrack took 40 s.
  */
 export class Inbox {
   readonly #isLogged: (key: string) => boolean
@@ -89,12 +88,18 @@ class MessagesAhead {
   #holdsAll = false
   #holdsPublishes = false
   readonly #names = new Set<string>()
-  readonly #listens: ListenMessage[] = []
+  /** Patterns of listens whose replay contains logged messages, up to the first wildcard. */
+  readonly #replayedPrefixes = new Set<string>()
+  /** The same of all others. */
+  readonly #livePrefixes = new Set<string>()
 
   add(message: ClientMessage): void {
     const name = nameOf(message)
     if (name !== undefined) this.#names.add(name)
-    if (message.verb === 'listen') this.#listens.push(message)
+    if (message.verb === 'listen') {
+      const prefixes = isRangeAsked(message) ? this.#replayedPrefixes : this.#livePrefixes
+      prefixes.add(beforeWildcard(message.pattern))
+    }
     // Keeps publishes in order, and the cost of a check low.
     else if (message.verb === 'publish') this.#holdsPublishes = true
     else if (name === undefined) this.#holdsAll = true
@@ -112,10 +117,32 @@ class MessagesAhead {
     return name !== undefined && this.#names.has(name)
   }
 
-  /** Whether a listen that has not begun would miss a publish to this key. */
+  /** Whether a listen that has not begun might miss a publish to this key. */
   #isMissed(key: string, isLogged: (key: string) => boolean): boolean {
-    return this.#listens.some((listen) => matches(listen.pattern, key) && !(isRangeAsked(listen) && isLogged(key)))
+    return hasPrefixOf(key, this.#livePrefixes) || (hasPrefixOf(key, this.#replayedPrefixes) && !isLogged(key))
   }
+}
+
+/** Whether one of the prefixes, as of {@link beforeWildcard}, begins the key. Cost: O(words of the key). */
+function hasPrefixOf(key: string, prefixes: ReadonlySet<string>): boolean {
+  if (prefixes.size === 0) return false
+  // `a.#` matches `a` and `a.b`, but not `ab`: with an end of its own, each key begins with `a.` if it matches.
+  const ended = `${key}${END}`
+  if (prefixes.has('') || prefixes.has(ended)) return true
+  for (let dot = ended.indexOf('.'); dot >= 0; dot = ended.indexOf('.', dot + 1)) {
+    if (prefixes.has(ended.slice(0, dot + 1))) return true
+  }
+  return false
+}
+
+/** No key contains a line feed. */
+const END = '.\n'
+
+/** The words of a pattern before its first wildcard, each with a dot behind it; the whole pattern if it has none. */
+function beforeWildcard(pattern: string): string {
+  const ended = `${pattern}${END}`
+  const wildcardAt = /(?<=^|\.)[*#]\./.exec(ended)?.index
+  return wildcardAt === undefined ? ended : ended.slice(0, wildcardAt)
 }
 
 /** Whether a message asks for a replay. */

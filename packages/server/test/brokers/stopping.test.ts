@@ -108,6 +108,16 @@ async function listening(server: Server | ReturnType<typeof createTcpServer>): P
 }
 
 describe('a server that gets SIGTERM', () => {
+  it.each([
+    ['nothing connected', 0],
+    ['10 clients that answer', 10],
+  ])('ends at once with %s', async (what, count) => {
+    const node = await serve()
+    const clients = await Promise.all(Array.from({ length: count }, () => open(node)))
+    await stop(what, node)
+    for (const { closed } of clients) expect(await closed).toBe(4001)
+  })
+
   it.each(['native', 'uws'])('ends in time though clients of the %s transport do not answer', async (transport) => {
     const node = await serve('--transport', transport)
     const client = await open(node)

@@ -1,5 +1,7 @@
-//! One client that replays a whole log: its speed, and whether the replay is complete.
+//! One client that replays a whole log, by one listen or by several at once: its speed, whether the replay is complete, and
+//! how long publishes of the same client wait.
 
+use std::collections::VecDeque;
 use std::io::{Error, ErrorKind, Read, Result, Write};
 use std::net::{Ipv4Addr, SocketAddrV4, TcpStream};
 use std::ops::Range;
@@ -29,19 +31,23 @@ pub(super) struct ReplayPlan {
     /// At 127.0.0.1.
     port: u16,
     path: String,
-    key: String,
+    /// One listen each, sent together.
+    keys: Vec<String>,
     /// Options of the first `listen`: `rewind=600000`.
     first: String,
-    /// The messages numbered from 1 to this must come, in order.
+    /// Of each key, the messages numbered from 1 to this must come, in order.
     messages: u32,
+    /// Key of the messages that the client publishes beside.
+    publish_key: String,
+    publish_every_ms: u64,
     /// Replays repeat for this long; at least one runs.
     duration_ms: u64,
     /// Limit of each read.
     timeout_ms: u64,
 }
 
-#[derive(Default)]
-struct Counts {
+/// What all replays of a plan have had.
+struct Figures {
     replays: u64,
     messages: u64,
     pages: u64,
@@ -49,6 +55,9 @@ struct Counts {
     /// Messages that did not follow the one before: repeated or out of order.
     disorders: u64,
     gaps: u64,
+    replayed_us: u64,
+    replay: Latencies,
+    publish: Latencies,
 }
 
 /// Replays everything repeatedly, each time on a new connection.
@@ -57,67 +66,130 @@ struct Counts {
 /// A connection fails, or is silent for too long.
 pub(super) fn replay(plan: &ReplayPlan) -> Result<Value> {
     let (began_us, cpu_began_us) = (now_us(), thread_cpu_us());
-    let mut counts = Counts::default();
-    let mut durations = Latencies::new();
-    let mut replayed_us = 0;
-    while counts.replays == 0 || now_us() - began_us < plan.duration_ms * 1_000 {
-        let duration_us = replay_once(plan, &mut counts)?;
-        durations.record(duration_us);
-        replayed_us += duration_us;
+    let mut figures = Figures {
+        replays: 0,
+        messages: 0,
+        pages: 0,
+        misses: 0,
+        disorders: 0,
+        gaps: 0,
+        replayed_us: 0,
+        replay: Latencies::new(),
+        publish: Latencies::new(),
+    };
+    while figures.replays == 0 || now_us() - began_us < plan.duration_ms * 1_000 {
+        replay_once(plan, &mut figures)?;
     }
     Ok(json!({
-        "replays": counts.replays,
-        "messages": counts.messages,
-        "pages": counts.pages,
-        "misses": counts.misses,
-        "disorders": counts.disorders,
-        "gaps": counts.gaps,
+        "replays": figures.replays,
+        "messages": figures.messages,
+        "pages": figures.pages,
+        "misses": figures.misses,
+        "disorders": figures.disorders,
+        "gaps": figures.gaps,
         "durationUs": now_us() - began_us,
-        "replayedUs": replayed_us,
-        "replayUs": durations.summary(),
+        "replayedUs": figures.replayed_us,
+        "replayUs": figures.replay.summary(),
+        "publishUs": figures.publish.summary(),
         "cpuUs": thread_cpu_us() - cpu_began_us,
     }))
 }
 
-/// From the first listen to the last message of the last page.
-fn replay_once(plan: &ReplayPlan, counts: &mut Counts) -> Result<u64> {
+/// From the first listen to the last message of the last page of the last listen.
+fn replay_once(plan: &ReplayPlan, figures: &mut Figures) -> Result<()> {
     let mut client = Client::connect(plan)?;
+    let mut publishes = Publishes { sent_us: VecDeque::new(), next_us: 0 };
+    let mut last_numbers = vec![0; plan.keys.len()];
     let asked_us = now_us();
-    let mut options = plan.first.clone();
-    let mut last_number = 0;
-    for page in 0.. {
-        client.send(&format!("listen l{page} {} {options}", plan.key))?;
-        counts.pages += 1;
-        let (mut left, position) = loop {
-            let range = client.next_message()?;
-            match Incoming::parse(&client.buffer[range]) {
-                Some(Incoming::Ok(answer)) => {
-                    counts.gaps += u64::from(answer.has_gap);
-                    let position = String::from_utf8_lossy(answer.position).into_owned();
-                    break (answer.replayed_count, answer.has_more.then_some(position));
-                }
-                Some(Incoming::Error { code, .. }) => return Err(invalid(&String::from_utf8_lossy(code))),
-                _ => {}
-            }
-        };
-        while left > 0 {
-            let range = client.next_message()?;
-            if let Some(Incoming::Message { number, .. }) = Incoming::parse(&client.buffer[range]) {
-                left -= 1;
-                counts.messages += 1;
-                counts.misses += u64::from(number.saturating_sub(last_number).saturating_sub(1));
-                counts.disorders += u64::from(number <= last_number);
-                last_number = last_number.max(number);
-            }
+    for (index, key) in plan.keys.iter().enumerate() {
+        client.send(&format!("listen {index} {key} {}", plan.first))?;
+    }
+    figures.pages += plan.keys.len() as u64;
+    let mut live_count = 0;
+    while live_count < plan.keys.len() {
+        publishes.send_due(&mut client, plan)?;
+        let range = client.next_message()?;
+        let Some(Incoming::Ok(answer)) = checked(&client.buffer[range])? else { continue };
+        if answer.id == PUBLISH_ID {
+            publishes.answered(&mut figures.publish);
+            continue;
         }
-        let Some(position) = position else { break };
-        options = format!("since={position}");
+        let (index, count) = crate::digits::parse(answer.id);
+        let index = index as usize;
+        if count == 0 || index >= plan.keys.len() {
+            return Err(invalid("an answer to no request"));
+        }
+        figures.gaps += u64::from(answer.has_gap);
+        let next = answer.has_more.then(|| String::from_utf8_lossy(answer.position).into_owned());
+        // The replayed messages follow their answer with nothing in between [P-6.4].
+        for _ in 0..answer.replayed_count {
+            publishes.send_due(&mut client, plan)?;
+            let range = client.next_message()?;
+            let Some(Incoming::Message { number, .. }) = checked(&client.buffer[range])? else {
+                return Err(invalid("a replay with something in between"));
+            };
+            let last_number = &mut last_numbers[index];
+            figures.messages += 1;
+            figures.misses += u64::from(number.saturating_sub(*last_number).saturating_sub(1));
+            figures.disorders += u64::from(number <= *last_number);
+            *last_number = number.max(*last_number);
+        }
+        if let Some(position) = next {
+            client.send(&format!("listen {index} {} since={position}", plan.keys[index]))?;
+            figures.pages += 1;
+        } else {
+            live_count += 1;
+        }
     }
     let duration_us = now_us() - asked_us;
-    counts.misses += u64::from(plan.messages.saturating_sub(last_number));
-    counts.replays += 1;
-    client.close()?;
-    Ok(duration_us)
+    while !publishes.sent_us.is_empty() {
+        let range = client.next_message()?;
+        if matches!(checked(&client.buffer[range])?, Some(Incoming::Ok(_))) {
+            publishes.answered(&mut figures.publish);
+        }
+    }
+    figures.misses += last_numbers.iter().map(|last| u64::from(plan.messages.saturating_sub(*last))).sum::<u64>();
+    figures.replays += 1;
+    figures.replayed_us += duration_us;
+    figures.replay.record(duration_us);
+    client.close()
+}
+
+/// Reads a message of the server, which MUST refuse nothing.
+fn checked(bytes: &[u8]) -> Result<Option<Incoming<'_>>> {
+    match Incoming::parse(bytes) {
+        Some(Incoming::Error { code, .. }) => Err(invalid(&String::from_utf8_lossy(code))),
+        incoming => Ok(incoming),
+    }
+}
+
+/// Of every publish: a broker answers them in order.
+const PUBLISH_ID: &[u8] = b"p";
+
+/// Messages that the client publishes while it replays.
+struct Publishes {
+    /// When the unanswered ones were sent.
+    sent_us: VecDeque<u64>,
+    next_us: u64,
+}
+
+impl Publishes {
+    fn send_due(&mut self, client: &mut Client, plan: &ReplayPlan) -> Result<()> {
+        let now_us = now_us();
+        if now_us < self.next_us {
+            return Ok(());
+        }
+        client.send(&format!("publish p {}\n1", plan.publish_key))?;
+        self.sent_us.push_back(now_us);
+        self.next_us = now_us + plan.publish_every_ms * 1_000;
+        Ok(())
+    }
+
+    fn answered(&mut self, latencies: &mut Latencies) {
+        if let Some(sent_us) = self.sent_us.pop_front() {
+            latencies.record(now_us() - sent_us);
+        }
+    }
 }
 
 fn invalid(message: &str) -> Error {
