@@ -109,6 +109,11 @@ function drawPublisher(random: SeededRandom, publisherCount: number): Omit<Publi
     noechoShare: random.pick([0, 0.1]),
     twinShare: random.pick([0, 0, 0.05, 0.2]),
     againShare: random.pick([0, 0, 0.05, 0.2]),
+    againAfterMs: random.pick([
+      [0, 0],
+      [0, 0],
+      [100, 5_000],
+    ] as const),
   }
 }
 

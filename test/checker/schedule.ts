@@ -50,6 +50,8 @@ export interface PublisherPlan extends Route {
   readonly noechoShare: number
   readonly twinShare: number
   readonly againShare: number
+  /** Default: at once. */
+  readonly againAfterMs?: readonly [min: number, max: number]
 }
 
 export interface ListenerPlan extends Route {

@@ -80,7 +80,8 @@ export const THEMES: readonly Theme[] = [
     wishes: (random) => ({
       logged: random.pick(['all', 'half']),
       server: { historyMaxMessages: random.integer(50, 300) },
-      publisher: { againShare: 0.3, twinShare: 0.1 },
+      // The faults last up to six seconds.
+      publisher: { againShare: 0.3, twinShare: 0.1, againAfterMs: [500, random.pick([1_000, 4_000, 8_000])] },
     }),
     steps: (scene) => {
       const { random, nodeCount, partCount, publisherCount } = scene

@@ -49,11 +49,12 @@ function isFirstOf(other: AttemptRecord, attempt: AttemptRecord): boolean {
   return other !== attempt && wasSent && !(other.outcome === 'ok' && other.isDuplicate)
 }
 
-/** A log that begins anew knows no ids of the one before. */
+/** A log that begins anew knows no ids of the one before, and a node of a mesh none that it was cut off from. */
 function mayHaveForgotten({ attempts, firstSentAtMs }: Known, { rules, record }: Knowledge): boolean {
   const lastMs = attempts.at(-1)?.settledAtMs ?? Number.POSITIVE_INFINITY
   const forgets = (touches: readonly string[]) => {
-    return touches.includes('broker-data') || (!rules.isDurable && touches.includes('node'))
+    if (touches.includes('broker-data') || (!rules.isDurable && touches.includes('node'))) return true
+    return rules.log === 'per-node' && touches.includes('peer-links')
   }
   return record.faults.some(
     ({ touches, fromMs, untilMs }) => forgets(touches) && fromMs <= lastMs && untilMs + rules.settleMs >= firstSentAtMs,

@@ -129,8 +129,7 @@ export class ListenState {
   #acceptUnlogged(message: Received, atMs: number): void {
     const known = this.#knowledge.messages.get(message.id)
     if (known === undefined) return
-    // Where ids are not known everywhere, a second publish of one is a second message.
-    const mayComeAgain = !this.#knowledge.rules.dedupe.coversUnlogged && known.attempts.length > 1
+    const mayComeAgain = this.#knowledge.mayComeAgain(known)
     const stream = `${known.publisher} ${known.key}`
     const last = this.#unlogged.get(stream) ?? -1
     if (this.#unloggedIds.has(message.id)) {
