@@ -15,7 +15,7 @@ import {
 } from './schedule.js'
 import { SeededRandom } from './seeded-random.js'
 import { drawActorSteps, type Scene } from './steps.js'
-import { THEMES } from './themes.js'
+import { THEMES, type Theme } from './themes.js'
 
 /** What is left to chance by {@link drawSchedule} is not left to it where a theme says otherwise. */
 export interface Wishes {
@@ -41,12 +41,7 @@ const LOG_MESSAGES = 10_000
 export function drawSchedule(broker: BrokerName, seed: number, lengthMs: number): Schedule {
   const random = new SeededRandom(broker, seed)
   const { nodeCount, log, startService } = BROKERS[broker]
-  const themes = THEMES.filter(
-    ({ needs }) =>
-      (needs !== 'log' || log !== false) &&
-      (needs !== 'broker' || startService !== undefined) &&
-      (needs !== 'nodes' || nodeCount > 1),
-  )
+  const themes = themesFor(broker)
   // Neighbouring seeds have different themes, so that few schedules have many of them.
   const theme = themes[seed % themes.length]
   if (theme === undefined) throw new Error(`no theme fits ${broker}`)
@@ -92,6 +87,16 @@ export function drawSchedule(broker: BrokerName, seed: number, lengthMs: number)
       (first, second) => first.atMs - second.atMs,
     ),
   }
+}
+
+/** The themes that mean something with a broker. */
+export function themesFor(broker: BrokerName): Theme[] {
+  const { nodeCount, log, startService } = BROKERS[broker]
+  const has = { broker: startService !== undefined, nodes: nodeCount > 1, log: log !== false }
+  return THEMES.filter(({ needs }) => {
+    if (needs === 'broker-log') return has.broker && has.log
+    return needs === undefined || has[needs]
+  })
 }
 
 function drawPublisher(random: SeededRandom, publisherCount: number): Omit<PublisherPlan, keyof Route> {

@@ -1,9 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { Service } from 'webmq-services'
 import type { Listener } from './listener.js'
 import type { Node } from './node.js'
 import type { Publisher } from './publisher.js'
 import type { FaultRecord, RunRecord, Touched } from './record.js'
-import type { Schedule, Step } from './schedule.js'
+import type { BrokerStep, Schedule, Step } from './schedule.js'
 import { DRAIN_TIMEOUT_MS, type Stage } from './stage.js'
 
 /** What steps are done to. */
@@ -81,19 +82,12 @@ async function take(step: Step, cast: Cast, mishaps: Mishap[]): Promise<void> {
     }
     case 'kill-broker':
     case 'restart-broker':
-    case 'freeze-broker': {
+    case 'freeze-broker':
+    case 'wipe-broker': {
       const part = cast.stage.parts[step.part]
       if (part === undefined) return
-      if (step.what === 'freeze-broker') {
-        await part.freeze()
-        await sleep(step.forMs)
-        await part.thaw()
-      } else {
-        if (step.what === 'kill-broker') await part.kill()
-        await sleep(step.what === 'kill-broker' ? step.forMs : 0)
-        await part.restart()
-      }
-      return note(['broker'])
+      await takeBrokerStep(step, part)
+      return note(step.what === 'wipe-broker' ? ['broker', 'broker-data'] : ['broker'])
     }
     default:
       takeActorStep(step, cast)
@@ -121,6 +115,21 @@ async function takeNodeStep(
   } catch (error) {
     mishaps.push({ rule: 'start', atMs: nowMs(), owner: node.name, text: String(error) })
   }
+}
+
+async function takeBrokerStep({ what, forMs }: Step & BrokerStep, part: Service): Promise<void> {
+  if (what === 'freeze-broker') {
+    await part.freeze()
+    await sleep(forMs)
+    return await part.thaw()
+  }
+  if (what !== 'restart-broker') {
+    await part.kill()
+    await sleep(forMs)
+  }
+  if (what !== 'wipe-broker') return await part.restart()
+  if (part.wipe === undefined) throw new Error(`the data of this ${part.kind} cannot be deleted`)
+  await part.wipe()
 }
 
 /** Stops a node, and says so if that took too long. */

@@ -82,8 +82,11 @@ export type LinkStep = {
 } & LinkFault
 
 export interface BrokerStep {
-  /** SIGKILL, or an orderly end, and a new start with all its data at the end; SIGSTOP, and SIGCONT at the end. */
-  readonly what: 'kill-broker' | 'restart-broker' | 'freeze-broker'
+  /**
+   * SIGKILL, or an orderly end, and a new start with all its data at the end; SIGSTOP, and SIGCONT at the end.
+   * `wipe-broker`: SIGKILL, and a new start without its data.
+   */
+  readonly what: 'kill-broker' | 'restart-broker' | 'freeze-broker' | 'wipe-broker'
   /** One of the servers of a cluster. */
   readonly part: number
 }

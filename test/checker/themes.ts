@@ -18,7 +18,7 @@ import {
 export interface Theme {
   readonly name: string
   /** What the broker must have. Default: nothing. */
-  readonly needs?: 'broker' | 'nodes' | 'log'
+  readonly needs?: 'broker' | 'nodes' | 'log' | 'broker-log'
   readonly wishes?: (random: SeededRandom) => Wishes
   readonly steps: (scene: Scene) => Step[]
 }
@@ -144,6 +144,15 @@ export const THEMES: readonly Theme[] = [
     name: 'the broker breaks',
     needs: 'broker',
     steps: (scene) => [drawBrokerStep(scene), drawBrokerStep(scene), ...drawActorSteps(scene, 2)],
+  },
+  {
+    name: 'the broker loses its data',
+    needs: 'broker-log',
+    wishes: (random) => ({ logged: random.pick(['all', 'half']) }),
+    steps: (scene) => {
+      const [outer, inner] = drawPair(scene)
+      return [{ ...inner, what: 'wipe-broker', part: 0 }, ...moveAll(scene, outer), ...drawActorSteps(scene, 2)]
+    },
   },
   {
     name: 'a node is behind, and clients move to it',

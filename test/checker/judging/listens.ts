@@ -207,8 +207,10 @@ class ListenerExamination {
   #refused({ listen: number, code, isRetryable, atMs }: EventOf<'refused'>): void {
     const pattern = this.#listens[number]?.pattern
     const since = this.#requests[number]?.asked.since
-    if (code === 'E_POSITION_INVALID') this.#violate('position-refused', atMs, `${pattern} since ${since}`)
-    else if (!isRetryable) this.#violate('refused', atMs, `${pattern}: ${code}`)
+    // A log that was lost may end before the positions that it gave.
+    const isLost = this.#knowledge.hadFault(atMs, ['broker-data'])
+    if (code === 'E_POSITION_INVALID' && !isLost) this.#violate('position-refused', atMs, `${pattern} since ${since}`)
+    else if (!isRetryable && code !== 'E_POSITION_INVALID') this.#violate('refused', atMs, `${pattern}: ${code}`)
     if (code === 'E_NODE_BEHIND' && since === undefined)
       this.#violate('refused', atMs, `${pattern}: ${code} without since`)
   }
@@ -239,7 +241,20 @@ class ListenerExamination {
       } else if (this.#quietMs(this.#requests[number]?.beganAtMs ?? this.#downSinceMs, endedAtMs) > liveWithinMs) {
         this.#violate('not-live', endedAtMs, listen.pattern)
       }
+      this.#expectGaps(listen)
       examineStreams(listen, this.#record, this.#knowledge, this.#report)
+    }
+  }
+
+  /** Who was live before the log was lost is told so, whatever there was to get. */
+  #expectGaps({ pattern, begunAtMs, gaps, isLive }: ListenState): void {
+    const { record, rules } = this.#knowledge
+    if (rules.log !== 'shared' || !isLive || !this.#knowledge.isCovered(pattern)) return
+    for (const { touches, fromMs, untilMs, name } of record.faults) {
+      if (!touches.includes('broker-data') || begunAtMs >= fromMs) continue
+      if (this.#quietMs(untilMs, record.endedAtMs) <= rules.deliverWithinMs) continue
+      const isTold = gaps.some((index) => (this.#record.events[index]?.atMs ?? 0) >= fromMs)
+      if (!isTold) this.#violate('gap-untold', record.endedAtMs, `${pattern}: ${name}`)
     }
   }
 

@@ -25,7 +25,9 @@ function examinePage(page: PageRecord, read: ReadRecord, knowledge: Knowledge, v
   if (code !== undefined) {
     // A node that is behind, or without its broker, says so. Without a log there is nothing to read.
     const isUpset = ['E_NODE_BEHIND', 'E_BROKER_UNAVAILABLE'].includes(code)
-    if (!isUpset && !(code === 'E_UNSUPPORTED' && knowledge.rules.log === 'none')) violate('refused', atMs, code)
+    const isLost = code === 'E_POSITION_INVALID' && knowledge.hadFault(atMs, ['broker-data'])
+    if (!isUpset && !isLost && !(code === 'E_UNSUPPORTED' && knowledge.rules.log === 'none'))
+      violate('refused', atMs, code)
   }
   if (answer === undefined) return
   const since = placeOf(asked.since)
