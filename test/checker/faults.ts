@@ -7,9 +7,12 @@ import type { FaultRecord, RunRecord, Touched } from './record.js'
 import type { BrokerStep, Schedule, Step } from './schedule.js'
 import { DRAIN_TIMEOUT_MS, type Stage } from './stage.js'
 
+/** What can be broken beside the nodes. A step at what is not there does nothing. */
+export type Breakable = Pick<Stage, 'parts' | 'clientLinks' | 'brokerLinks' | 'peerLinks'>
+
 /** What steps are done to. */
 export interface Cast {
-  readonly stage: Stage
+  readonly breakable: Breakable
   readonly nodes: readonly Node[]
   readonly publishers: readonly Publisher[]
   readonly listeners: readonly Listener[]
@@ -73,7 +76,7 @@ async function take(step: Step, cast: Cast, mishaps: Mishap[]): Promise<void> {
     case 'client-link':
     case 'peer-link': {
       const links = { 'broker-link': 'brokerLinks', 'client-link': 'clientLinks', 'peer-link': 'peerLinks' } as const
-      const link = cast.stage[links[step.what]][step.link]
+      const link = cast.breakable[links[step.what]][step.link]
       if (link === undefined) return
       link.break(step)
       await sleep(step.forMs)
@@ -84,7 +87,7 @@ async function take(step: Step, cast: Cast, mishaps: Mishap[]): Promise<void> {
     case 'restart-broker':
     case 'freeze-broker':
     case 'wipe-broker': {
-      const part = cast.stage.parts[step.part]
+      const part = cast.breakable.parts[step.part]
       if (part === undefined) return
       await takeBrokerStep(step, part)
       return note(step.what === 'wipe-broker' ? ['broker', 'broker-data'] : ['broker'])

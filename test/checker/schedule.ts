@@ -8,7 +8,8 @@ export type BrokerName = 'memory' | 'redis' | 'redis-cluster' | 'nats' | 'rabbit
 export interface Schedule {
   /** Chance of the actors, too. */
   readonly seed: number
-  readonly broker: BrokerName
+  /** `given`: of an installation that was running already. */
+  readonly broker: BrokerName | 'given'
   /** What the draw had in mind, for people. */
   readonly theme: string
   /** Publishing and faults take so long. Everything is healed before. */

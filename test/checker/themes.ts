@@ -19,6 +19,8 @@ export interface Theme {
   readonly name: string
   /** What the broker must have. Default: nothing. */
   readonly needs?: 'broker' | 'nodes' | 'log' | 'broker-log'
+  /** Whether clients do it all by themselves, with the options that any server has. */
+  readonly isOfClients?: boolean
   readonly wishes?: (random: SeededRandom) => Wishes
   readonly steps: (scene: Scene) => Step[]
 }
@@ -44,7 +46,11 @@ function moveAll({ random, listenerCount }: Scene, { atMs, forMs }: { atMs: numb
 }
 
 export const THEMES: readonly Theme[] = [
-  { name: 'clients cut, stall and move', steps: (scene) => drawActorSteps(scene, scene.random.integer(5, 9)) },
+  {
+    name: 'clients cut, stall and move',
+    isOfClients: true,
+    steps: (scene) => drawActorSteps(scene, scene.random.integer(5, 9)),
+  },
   {
     name: 'a node is killed while another one is behind',
     needs: 'nodes',
@@ -71,6 +77,7 @@ export const THEMES: readonly Theme[] = [
   {
     name: 'listeners move twice during a replay',
     needs: 'log',
+    isOfClients: true,
     wishes: () => ({ logged: 'all', publisher: LARGE_PAYLOADS }),
     steps: (scene) => each(scene.listenerCount, (actor) => drawAbsence(scene, 'move-listener-during-replay', actor)),
   },
@@ -102,6 +109,7 @@ export const THEMES: readonly Theme[] = [
   },
   {
     name: 'many listens are resumed together',
+    isOfClients: true,
     wishes: () => ({ listenCount: [6, 10] }),
     steps: (scene) => each(scene.listenerCount, (actor) => drawAbsence(scene, 'cut-listener', actor)),
   },

@@ -55,9 +55,6 @@ describe('a private service', () => {
       expect(service.cpuSeconds()).toBeGreaterThanOrEqual(usedBefore)
       expect(dataFolderOf(kind)).toBe(folder)
 
-      await service.wipe?.()
-      await ping(port)
-
       await service.stop()
       await service.stop()
       expect(processesOf(folder)).toEqual([])

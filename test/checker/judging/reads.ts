@@ -150,8 +150,9 @@ function examineEnd(
   const from = since !== undefined && isSameEpoch(since, end) ? since.offset : -1
   const all = knowledge.logs.get(end.epoch) ?? []
   // What the log may have dropped is not owed.
-  const oldest = all.at(-keeps.messageCount)?.offset ?? -1
-  const held = log.filter(({ offset }) => offset > from && offset >= oldest && offset <= end.offset).length
+  const held = all.slice(Math.max(0, all.length - keeps.messageCount))
+  const oldest = held[0]?.offset ?? Number.POSITIVE_INFINITY
+  const owed = log.filter(({ offset }) => offset > from && offset >= oldest && offset <= end.offset).length
   const count = pages.reduce((sum, { messages }) => sum + messages.length, 0)
-  if (count < Math.min(asked.last, held)) violate('last-untrue', `${count} came, of at least ${held}`)
+  if (count < Math.min(asked.last, owed)) violate('last-untrue', `${count} came, of at least ${owed}`)
 }
