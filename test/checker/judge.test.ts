@@ -146,6 +146,16 @@ describe('a right history', () => {
     expect(broken(history)).toEqual([])
   })
 
+  it('of a log that was lost, in which a message that everybody has is published again', () => {
+    const { history, listener, one, two, three: last } = three()
+    listener.live(one, 'e:2').live(two, 'e:3').live(last, 'e:4')
+    history.record.faults.push(fault(history.nowMs, 'broker-data'))
+    listener.gap('epoch-changed').live(history.publish('a.x', 'f:1'), 'f:1')
+    history.attempt(one, { outcome: 'ok', isDuplicate: false, position: 'f:2' })
+    listener.live(history.publish('a.x', 'f:3'), 'f:3')
+    expect(broken(history)).toEqual([])
+  })
+
   it('in which a position of a log that was lost is called invalid, and the listener begins anew', () => {
     const { history, listener, one, two, three: last } = three()
     listener.live(one, 'e:2').live(two, 'e:3').live(last, 'e:4').cut()

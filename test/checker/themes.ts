@@ -156,7 +156,7 @@ export const THEMES: readonly Theme[] = [
   {
     name: 'the broker loses its data',
     needs: 'broker-log',
-    wishes: (random) => ({ logged: random.pick(['all', 'half']) }),
+    wishes: () => ({ logged: 'all' }),
     steps: (scene) => {
       const [outer, inner] = drawPair(scene)
       return [{ ...inner, what: 'wipe-broker', part: 0 }, ...moveAll(scene, outer), ...drawActorSteps(scene, 2)]
