@@ -7,7 +7,7 @@ import type { FaultRecord, RunRecord, Touched } from './record.js'
 import type { BrokerStep, Schedule, Step } from './schedule.js'
 import { DRAIN_TIMEOUT_MS, type Stage } from './stage.js'
 
-/** What can be broken beside the nodes. A step at what is not there does nothing. */
+/** Links and broker programs, which steps break. A step that names a missing one does nothing. */
 export type Breakable = Pick<Stage, 'parts' | 'clientLinks' | 'brokerLinks' | 'peerLinks'>
 
 /** What steps are done to. */

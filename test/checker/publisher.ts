@@ -224,7 +224,7 @@ export class Publisher {
     this.#again.push({ message, fromMs: nowMs() + min + random() * (max - min) })
   }
 
-  /** What is due waits for the second connection, over a restart of its node. */
+  /** Due messages wait for the second connection, over a restart of its node. */
   #publishAgain(): void {
     const now = this.#options.nowMs()
     for (const due of this.#again.filter(({ fromMs }) => fromMs <= now)) {

@@ -12,7 +12,7 @@ export interface ServiceProgram {
   readonly source: 'binary' | 'package'
   /** Its data folder; removed by `stop`. */
   readonly folder: string
-  /** Names in `folder` under which it stores what it is given; its settings are elsewhere. */
+  /** Files and folders in `folder` that hold its data, without its settings. */
   readonly stores: readonly string[]
   readonly process: ProcessSpec
   /** A program that runs as long as the service, across its restarts. */

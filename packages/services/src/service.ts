@@ -46,7 +46,7 @@ export interface Service extends AsyncDisposable {
    */
   restart(): Promise<void>
   /**
-   * Kills it, deletes what it has stored, and starts it again on the same port. Absent for a container or a URL.
+   * Kills it, deletes its data, and starts it again on the same port. Absent for a container or a URL.
    * @throws {ServiceError} when it does not come up.
    */
   wipe?(): Promise<void>

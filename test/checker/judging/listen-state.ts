@@ -100,7 +100,7 @@ export class ListenState {
     for (let at = firstAfter(entries, frontier.offset); at < entries.length; at++) {
       const entry = entries[at]
       if (entry === undefined || entry.offset >= before) return
-      // What the listen has had from a log that was lost need not come again from the next one.
+      // A message that the listen has had from a lost log need not come again from the next one.
       if (!this.matches(entry.key) || this.receipts.has(entry.id)) continue
       const where = `${frontier.epoch}:${entry.offset.toString(36)}`
       this.#report('lost', atMs, this.#owner, `${this.pattern}: ${entry.id} at ${where} is missing before ${source}`)

@@ -16,7 +16,7 @@ export class ListenerChecks {
     this.#report = report
   }
 
-  /** Who was live before the log was lost is told so, whatever there was to get. */
+  /** A listen that was live when the log was lost is told a gap, also when it has missed nothing. */
   expectGaps({ pattern, begunAtMs, gaps, isLive }: ListenState): void {
     const { record, rules } = this.#knowledge
     if (rules.log !== 'shared' || !isLive || !this.#knowledge.isCovered(pattern)) return
