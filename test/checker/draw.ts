@@ -15,7 +15,7 @@ import {
 } from './schedule.js'
 import { SeededRandom } from './seeded-random.js'
 import { drawActorSteps, type Scene } from './steps.js'
-import { THEMES } from './themes.js'
+import { THEMES, type Theme } from './themes.js'
 
 /** What is left to chance by {@link drawSchedule} is not left to it where a theme says otherwise. */
 export interface Wishes {
@@ -37,29 +37,60 @@ const MESSAGES_PER_SECOND = 60
 const LISTEN_COUNT = [1, 4] as const
 const LOG_MESSAGES = 10_000
 
+/** What is played on. */
+interface Setting extends Pick<Scene, 'broker' | 'nodeCount' | 'partCount' | 'hasBrokerLinks'> {
+  readonly themes: readonly Theme[]
+  /** Missing: left to chance. */
+  readonly logged?: Logged
+}
+
 /** The schedule of a seed. */
 export function drawSchedule(broker: BrokerName, seed: number, lengthMs: number): Schedule {
-  const random = new SeededRandom(broker, seed)
   const { nodeCount, log, startService } = BROKERS[broker]
-  const themes = THEMES.filter(
-    ({ needs }) =>
-      (needs !== 'log' || log !== false) &&
-      (needs !== 'broker' || startService !== undefined) &&
-      (needs !== 'nodes' || nodeCount > 1),
-  )
+  const setting: Setting = {
+    broker,
+    nodeCount,
+    themes: themesFor(broker),
+    partCount: broker === 'redis-cluster' ? 3 : startService === undefined ? 0 : 1,
+    hasBrokerLinks: startService !== undefined && broker !== 'redis-cluster',
+    ...(log === false ? { logged: 'none' } : {}),
+  }
+  return draw(setting, seed, lengthMs)
+}
+
+/** The schedule of a seed for an installation that is running already: nothing happens to its nodes and brokers. */
+export function drawVisit(nodeCount: number, logged: Logged, seed: number, lengthMs: number): Schedule {
+  const themes = THEMES.filter(({ isOfClients, needs }) => isOfClients && (needs !== 'log' || logged !== 'none'))
+  const setting: Setting = { broker: 'given', nodeCount, themes, partCount: 0, hasBrokerLinks: false, logged }
+  return draw(setting, seed, lengthMs)
+}
+
+/** The themes that mean something with a broker. */
+export function themesFor(broker: BrokerName): Theme[] {
+  const { nodeCount, log, startService } = BROKERS[broker]
+  const has = { broker: startService !== undefined, nodes: nodeCount > 1, log: log !== false }
+  return THEMES.filter(({ needs }) => {
+    if (needs === 'broker-log') return has.broker && has.log
+    return needs === undefined || has[needs]
+  })
+}
+
+function draw(setting: Setting, seed: number, lengthMs: number): Schedule {
+  const { broker, nodeCount, themes, partCount, hasBrokerLinks } = setting
+  const random = new SeededRandom(broker, seed)
   // Neighbouring seeds have different themes, so that few schedules have many of them.
   const theme = themes[seed % themes.length]
   if (theme === undefined) throw new Error(`no theme fits ${broker}`)
   const wishes = theme.wishes?.(random) ?? {}
-  const logged = log === false ? 'none' : (wishes.logged ?? random.pick(['all', 'half', 'half', 'none'] as const))
+  const logged = setting.logged ?? wishes.logged ?? random.pick(['all', 'half', 'half', 'none'] as const)
   const publisherCount = random.integer(1, MAX_PUBLISHERS)
   const listenerCount = random.integer(2, MAX_LISTENERS)
   const scene: Scene = {
     random,
     broker,
     nodeCount,
-    partCount: broker === 'redis-cluster' ? 3 : startService === undefined ? 0 : 1,
-    hasBrokerLinks: startService !== undefined && broker !== 'redis-cluster',
+    partCount,
+    hasBrokerLinks,
     publisherCount,
     listenerCount,
     fromMs: LEAD_MS,
@@ -109,6 +140,11 @@ function drawPublisher(random: SeededRandom, publisherCount: number): Omit<Publi
     noechoShare: random.pick([0, 0.1]),
     twinShare: random.pick([0, 0, 0.05, 0.2]),
     againShare: random.pick([0, 0, 0.05, 0.2]),
+    againAfterMs: random.pick([
+      [0, 0],
+      [0, 0],
+      [100, 5_000],
+    ] as const),
   }
 }
 

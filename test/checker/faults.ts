@@ -1,14 +1,18 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { Service } from 'webmq-services'
 import type { Listener } from './listener.js'
 import type { Node } from './node.js'
 import type { Publisher } from './publisher.js'
 import type { FaultRecord, RunRecord, Touched } from './record.js'
-import type { Schedule, Step } from './schedule.js'
+import type { BrokerStep, Schedule, Step } from './schedule.js'
 import { DRAIN_TIMEOUT_MS, type Stage } from './stage.js'
+
+/** Links and broker programs, which steps break. A step that names a missing one does nothing. */
+export type Breakable = Pick<Stage, 'parts' | 'clientLinks' | 'brokerLinks' | 'peerLinks'>
 
 /** What steps are done to. */
 export interface Cast {
-  readonly stage: Stage
+  readonly breakable: Breakable
   readonly nodes: readonly Node[]
   readonly publishers: readonly Publisher[]
   readonly listeners: readonly Listener[]
@@ -72,7 +76,7 @@ async function take(step: Step, cast: Cast, mishaps: Mishap[]): Promise<void> {
     case 'client-link':
     case 'peer-link': {
       const links = { 'broker-link': 'brokerLinks', 'client-link': 'clientLinks', 'peer-link': 'peerLinks' } as const
-      const link = cast.stage[links[step.what]][step.link]
+      const link = cast.breakable[links[step.what]][step.link]
       if (link === undefined) return
       link.break(step)
       await sleep(step.forMs)
@@ -81,19 +85,12 @@ async function take(step: Step, cast: Cast, mishaps: Mishap[]): Promise<void> {
     }
     case 'kill-broker':
     case 'restart-broker':
-    case 'freeze-broker': {
-      const part = cast.stage.parts[step.part]
+    case 'freeze-broker':
+    case 'wipe-broker': {
+      const part = cast.breakable.parts[step.part]
       if (part === undefined) return
-      if (step.what === 'freeze-broker') {
-        await part.freeze()
-        await sleep(step.forMs)
-        await part.thaw()
-      } else {
-        if (step.what === 'kill-broker') await part.kill()
-        await sleep(step.what === 'kill-broker' ? step.forMs : 0)
-        await part.restart()
-      }
-      return note(['broker'])
+      await takeBrokerStep(step, part)
+      return note(step.what === 'wipe-broker' ? ['broker', 'broker-data'] : ['broker'])
     }
     default:
       takeActorStep(step, cast)
@@ -121,6 +118,21 @@ async function takeNodeStep(
   } catch (error) {
     mishaps.push({ rule: 'start', atMs: nowMs(), owner: node.name, text: String(error) })
   }
+}
+
+async function takeBrokerStep({ what, forMs }: Step & BrokerStep, part: Service): Promise<void> {
+  if (what === 'freeze-broker') {
+    await part.freeze()
+    await sleep(forMs)
+    return await part.thaw()
+  }
+  if (what !== 'restart-broker') {
+    await part.kill()
+    await sleep(forMs)
+  }
+  if (what !== 'wipe-broker') return await part.restart()
+  if (part.wipe === undefined) throw new Error(`the data of this ${part.kind} cannot be deleted`)
+  await part.wipe()
 }
 
 /** Stops a node, and says so if that took too long. */

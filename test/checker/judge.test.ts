@@ -146,6 +146,47 @@ describe('a right history', () => {
     expect(broken(history)).toEqual([])
   })
 
+  it('of a log that was lost, in which a message that everybody has is published again', () => {
+    const { history, listener, one, two, three: last } = three()
+    listener.live(one, 'e:2').live(two, 'e:3').live(last, 'e:4')
+    history.record.faults.push(fault(history.nowMs, 'broker-data'))
+    listener.gap('epoch-changed').live(history.publish('a.x', 'f:1'), 'f:1')
+    history.attempt(one, { outcome: 'ok', isDuplicate: false, position: 'f:2' })
+    listener.live(history.publish('a.x', 'f:3'), 'f:3')
+    expect(broken(history)).toEqual([])
+  })
+
+  it('in which a position of a log that was lost is called invalid, and the listener begins anew', () => {
+    const { history, listener, one, two, three: last } = three()
+    listener.live(one, 'e:2').live(two, 'e:3').live(last, 'e:4').cut()
+    history.record.faults.push(fault(history.nowMs, 'broker-data'))
+    listener.asked({ since: 'e:4' }).refused('E_POSITION_INVALID', false)
+    listener.asked().ok({ position: 'f:1' }).live(history.publish('a.x', 'f:2'), 'f:2')
+    expect(broken(history)).toEqual([])
+  })
+
+  it('in which a second copy that is not logged comes late, after a gap', () => {
+    const history = new HistoryBuilder()
+    const listener = history.listener('l', 'b.x').listens()
+    const first = history.publish('b.x')
+    listener.live(first).cut()
+    history.publish('b.x')
+    listener.asked({ since: 'e:1' }).ok({ position: 'e:1', gap: 'no-history' })
+    history.attempt(first, { outcome: 'ok', isDuplicate: false })
+    listener.live(first).live(history.publish('b.x'))
+    expect(broken(history, { dedupe: { ...RULES.dedupe, coversUnlogged: false } })).toEqual([])
+  })
+
+  it('of a mesh: an id that a node was cut off from is new to it', () => {
+    const history = new HistoryBuilder()
+    history.record.faults.push(fault(history.nowMs, 'peer-links'))
+    history.attempt(history.publish('a.x', 'e:2'), { outcome: 'ok', isDuplicate: false, position: 'f:2' })
+    const mesh = { log: 'per-node', isDurable: false } as const
+    expect(broken(history, mesh)).toEqual([])
+    history.record.faults.length = 0
+    expect(broken(history, mesh)).toEqual(['duplicate-untold'])
+  })
+
   it('of reads with last, limit, reverse and more', () => {
     const { history, listener, one, two, three: last } = three()
     listener.live(one, 'e:2').live(two, 'e:3').live(last, 'e:4')
@@ -341,6 +382,15 @@ describe('a resumed listen', () => {
   it('that is told of another epoch, though the log survives everything', () => {
     const { history } = resumed({ position: 'f:1', gap: 'epoch-changed' })
     expect(broken(history)).toEqual(['gap-untrue'])
+  })
+
+  it('that is told nothing of the loss of the log', () => {
+    const { history, listener, one, two, three: last } = three()
+    listener.live(one, 'e:2').live(two, 'e:3').live(last, 'e:4')
+    history.record.faults.push(fault(history.nowMs, 'broker-data'))
+    expect(broken(history)).toEqual(['gap-untold'])
+    listener.gap('epoch-changed')
+    expect(broken(history)).toEqual([])
   })
 
   it('that is recovered from another epoch', () => {

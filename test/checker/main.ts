@@ -7,9 +7,11 @@ import { pinnedFor } from './pinned.js'
 import type { Played } from './play.js'
 import { measureRecovery } from './recover.js'
 import { addTo, createTotals, lineOf, summaryOf, violationsOf } from './report.js'
+import type { Rules } from './rules.js'
 import type { BrokerName, Schedule } from './schedule.js'
 import { playAlone, playSeries } from './series.js'
 import { shrink } from './shrink.js'
+import { visit } from './visit.js'
 
 const FOLDER = path.join('.cache', 'checker')
 const USAGE = `npm run check:outside -- [options]
@@ -25,7 +27,15 @@ const USAGE = `npm run check:outside -- [options]
   --play <file>         Play the schedule of a file that a failed run has written.
   --times <number>      With --play and --recover: so often. Default: 1; with --recover 5.
   --recover             Measure times to recover instead.
+
+An installation that is running already is checked as well. Clients are cut, stall and move; nodes and broker are left
+alone, and should be by others for that time. All keys contain a random word:
+
+  --url <url,…>         ws://… or wss://… of its nodes, or of a load balancer. May be given several times.
+  --log <kind>          shared: nodes have one log (Redis, NATS, RabbitMQ). per-node: memory, mesh. none. Default: shared.
+  --logged <pattern>    The keys that are logged: all, none, or a rule of --history such as 'chat.#'. Default: all.
 `
+const LOGS: readonly Rules['log'][] = ['shared', 'per-node', 'none']
 
 const MAX_SHRINK_TRIES = 24
 const MAX_SHRINK_MS = 10 * 60_000
@@ -48,6 +58,9 @@ export async function main(args: readonly string[]): Promise<void> {
       play: { type: 'string' },
       times: { type: 'string' },
       recover: { type: 'boolean', default: false },
+      url: { type: 'string', multiple: true, default: [] },
+      log: { type: 'string', default: 'shared' },
+      logged: { type: 'string', default: 'all' },
       help: { type: 'boolean', default: false },
     },
   })
@@ -66,36 +79,37 @@ export async function main(args: readonly string[]): Promise<void> {
   if (values.play !== undefined) return await playFile(values.play, numberOf(values.times ?? '1', 'times'))
   const [count, seconds] = [numberOf(values.schedules, 'schedules'), numberOf(values.seconds, 'seconds')]
   const [seed, parallelCount] = [numberOf(values.seed, 'seed'), numberOf(values.parallel, 'parallel')]
+  const urls = values.url.flatMap((text) => text.split(','))
+  if (urls.length > 0) {
+    const installation = { urls, log: logOf(values.log), logged: values.logged }
+    const drawn = { count, seed, lengthMs: seconds * 1_000 }
+    return await check('given', (played) => visit(installation, { ...drawn, played }), { ...options, shrinks: false })
+  }
   for (const broker of brokersOf(values.broker)) {
     const drawn = () => Array.from({ length: count }, (_, index) => drawSchedule(broker, seed + index, seconds * 1_000))
-    await check(broker, values.pinned ? pinnedFor(broker) : drawn(), parallelCount, options)
+    const schedules = values.pinned ? pinnedFor(broker) : drawn()
+    await check(broker, (played) => playSeries({ broker, schedules, parallelCount, played }), options)
   }
 }
 
 async function check(
-  broker: BrokerName,
-  schedules: readonly Schedule[],
-  parallelCount: number,
+  name: Schedule['broker'],
+  playAll: (played: (played: Played, tookMs: number) => void) => Promise<void>,
   { shrinks, keepsAll }: { readonly shrinks: boolean; readonly keepsAll: boolean },
 ): Promise<void> {
   const totals = createTotals()
   const failed: Played[] = []
-  await playSeries({
-    broker,
-    schedules,
-    parallelCount,
-    played: (played, tookMs) => {
-      addTo(totals, played)
-      say(lineOf(played, tookMs))
-      if (keepsAll) say(`  schedule and record: ${save(played)}`)
-      if (played.violations.length === 0) return
-      failed.push(played)
-      say(violationsOf(played))
-      if (!keepsAll) say(`  schedule and record: ${save(played)}`)
-    },
+  await playAll((played, tookMs) => {
+    addTo(totals, played)
+    say(lineOf(played, tookMs))
+    if (keepsAll) say(`  schedule and record: ${save(played)}`)
+    if (played.violations.length === 0) return
+    failed.push(played)
+    say(violationsOf(played))
+    if (!keepsAll) say(`  schedule and record: ${save(played)}`)
   })
   for (const played of shrinks ? failed.slice(0, 1) : []) await shrinkAndSay(played)
-  say(summaryOf(broker, totals))
+  say(summaryOf(name, totals))
   if (failed.length > 0) process.exitCode = 1
 }
 
@@ -115,7 +129,10 @@ async function shrinkAndSay({ schedule, violations }: Played): Promise<void> {
 async function playFile(file: string, times: number): Promise<void> {
   const read = JSON.parse(readFileSync(file, 'utf8')) as Schedule | { readonly schedule: Schedule }
   const schedule = 'schedule' in read ? read.schedule : read
-  await check(schedule.broker, Array(times).fill(schedule), 1, { shrinks: false, keepsAll: true })
+  const { broker } = schedule
+  if (broker === 'given') throw new Error('--play cannot repeat a run of --url: give its --seed')
+  const options = { broker, schedules: Array<Schedule>(times).fill(schedule), parallelCount: 1 }
+  await check(broker, (played) => playSeries({ ...options, played }), { shrinks: false, keepsAll: true })
 }
 
 function save(played: Played): string {
@@ -134,6 +151,12 @@ function brokersOf(text: string): BrokerName[] {
     if (broker === undefined) throw new Error(`there is no broker ${name}; there are ${all.join(', ')}`)
     return broker
   })
+}
+
+function logOf(text: string): Rules['log'] {
+  const log = LOGS.find((each) => each === text)
+  if (log === undefined) throw new Error(`--log must be one of ${LOGS.join(', ')}, not ${text}`)
+  return log
 }
 
 function numberOf(text: string, name: string): number {

@@ -114,6 +114,24 @@ export const PINNED: readonly Pinned[] = [
     },
   },
   {
+    found: 'an id is stored twice over a restart of NATS, when the log no longer has its message',
+    brokers: SHARED_LOG,
+    schedule: {
+      lengthMs: 12_000,
+      logged: 'all',
+      server: { ...SERVER, historyMaxMessages: 50 },
+      publishers: [{ ...PUBLISHER, againShare: 0.25, againAfterMs: [4_000, 6_000] }],
+      listeners: [LISTENER, RESIDENT],
+      readers: [],
+      steps: [
+        { atMs: 3_500, forMs: 500, what: 'kill-broker', part: 0 },
+        // They begin anew after the broker, and have never seen the ids that are published there again.
+        { atMs: 3_000, forMs: 2_000, what: 'kill-node', node: 1 },
+        { atMs: 3_000, forMs: 2_000, what: 'kill-node', node: 2 },
+      ],
+    },
+  },
+  {
     found: 'a node whose clients do not answer takes longer to stop than it may',
     brokers: ['memory'],
     schedule: {

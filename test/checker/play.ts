@@ -1,12 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Cast, type Mishap, stopNode, takeSteps } from './faults.js'
+import { type Breakable, type Cast, type Mishap, stopNode, takeSteps } from './faults.js'
 import { judge, type Violation } from './judge.js'
 import { Listener } from './listener.js'
 import type { Node } from './node.js'
 import { Publisher } from './publisher.js'
 import { Reader } from './reader.js'
 import { createRunRecord, type NodeAddress, type RunRecord } from './record.js'
-import type { Rules } from './rules.js'
+import { ANSWER_WITHIN_MS, DELIVER_WITHIN_MS, type Rules, rulesOf } from './rules.js'
 import type { Route, Schedule } from './schedule.js'
 import { SeededRandom } from './seeded-random.js'
 import { whatIsMissing } from './settled.js'
@@ -20,48 +20,62 @@ export interface Played {
   readonly violations: readonly (Violation | Mishap)[]
 }
 
-/** The server's default: a publish and a listen wait so long for the broker. */
-const BROKER_TIMEOUT_MS = 5_000
-/** A node that lost its broker waits at most so long between two attempts to reach it. */
-const MAX_RECONNECT_MS = 5_000
-/** What a machine that plays several schedules at once may add to a time. */
-const SLACK_MS = 3_000
-const DELIVER_WITHIN_MS = 2_500
-const LIVE_WITHIN_MS = 10_000
+/** Where a schedule is played. */
+export interface Site {
+  /** By the numbers of nodes in the schedule. */
+  readonly addresses: readonly NodeAddress[]
+  /** Whether a load balancer would send clients to a node. */
+  readonly isUp: (node: number) => boolean
+  /** Those that the play may stop and start, by the same numbers. */
+  readonly nodes: readonly Node[]
+  readonly breakable: Breakable
+  readonly rules: Rules
+  /** Begins the names of actors, and so the ids of messages. */
+  readonly prefix: string
+}
+
 /** For everybody to be live and to get everything, when the last fault is over. */
 const SETTLE_TIMEOUT_MS = 25_000
 const POLL_INTERVAL_MS = 150
-/** The server's defaults. */
-const DEDUPE = { windowMs: 120_000, maxIds: 100_000 }
-
 let playCount = 0
 
-/**
- * Plays a schedule: starts nodes and actors, takes the steps, heals everything, waits until every listener gets what is
- * published after that, and stops all of it. Then it judges. No process is left behind.
- */
+/** Plays a schedule with nodes of its own. No process is left behind. */
 export async function play(stage: Stage, schedule: Schedule): Promise<Played> {
   const nodes = stage.createNodes(schedule, `check-${process.pid}-${++playCount}`)
+  const site: Site = {
+    addresses: nodes.map((_, index) => stage.addressOf(index)),
+    isUp: (index) => nodes[index]?.isUp ?? false,
+    nodes,
+    breakable: stage,
+    rules: rulesOf(stage, schedule),
+    prefix: '',
+  }
   try {
     await Promise.all(nodes.map((node) => node.start()))
-    return await new Play(stage, schedule, nodes).run()
+    return await playAt(site, schedule)
   } finally {
     await Promise.all(nodes.map((node) => node.kill()))
     stage.heal()
   }
 }
 
+/**
+ * Plays a schedule where nodes run: starts actors, takes the steps, waits until every listener gets what is published
+ * after that, and stops all of it. Then it judges.
+ */
+export async function playAt(site: Site, schedule: Schedule): Promise<Played> {
+  return await new Play(site, schedule).run()
+}
+
 class Play {
-  readonly #stage: Stage
+  readonly #site: Site
   readonly #schedule: Schedule
-  readonly #nodes: readonly Node[]
   readonly #record = createRunRecord()
   readonly #beganAtMs = performance.now()
 
-  constructor(stage: Stage, schedule: Schedule, nodes: readonly Node[]) {
-    this.#stage = stage
+  constructor(site: Site, schedule: Schedule) {
+    this.#site = site
     this.#schedule = schedule
-    this.#nodes = nodes
   }
 
   async run(): Promise<Played> {
@@ -77,7 +91,8 @@ class Play {
     )
     const actors = [...listeners, ...publishers, ...readers]
     const record = this.#record
-    const cast: Cast = { stage: this.#stage, nodes: this.#nodes, publishers, listeners, record, nowMs: this.#nowMs }
+    const { nodes, breakable, rules } = this.#site
+    const cast: Cast = { breakable, nodes, publishers, listeners, record, nowMs: this.#nowMs }
     const mishaps: Mishap[] = []
     try {
       for (const actor of actors) actor.start()
@@ -88,11 +103,11 @@ class Play {
     } finally {
       await Promise.all(actors.map((actor) => actor.stop()))
     }
-    const stops = await Promise.all(this.#nodes.map((node) => stopNode(node, this.#nowMs)))
+    const stops = await Promise.all(nodes.map((node) => stopNode(node, this.#nowMs)))
     return {
       schedule,
       record,
-      violations: [...judge(record, this.#rules), ...mishaps, ...stops.flat(), ...this.#deaths()],
+      violations: [...judge(record, rules), ...mishaps, ...stops.flat(), ...this.#deaths()],
     }
   }
 
@@ -110,7 +125,7 @@ class Play {
     const late = missing()
     for (const publisher of publishers) publisher.pause()
     const unsettled = () => publishers.filter(({ isSettled }) => !isSettled)
-    while (unsettled().length > 0 && this.#nowMs() < deadlineMs + BROKER_TIMEOUT_MS) await sleep(POLL_INTERVAL_MS)
+    while (unsettled().length > 0 && this.#nowMs() < deadlineMs + ANSWER_WITHIN_MS) await sleep(POLL_INTERVAL_MS)
     late.push(...unsettled().map(({ record }) => ({ owner: record.name, text: 'has publishes that are not answered' })))
     // The last messages have their time, too.
     await sleep(DELIVER_WITHIN_MS)
@@ -123,26 +138,9 @@ class Play {
     }))
   }
 
-  get #rules(): Rules {
-    const { logged, server } = this.#schedule
-    const { log, isDurable } = this.#stage.row
-    const isShared = log === 'shared' && logged !== 'none'
-    return {
-      logged: this.#stage.loggedPatterns(logged),
-      log: log === false || logged === 'none' ? 'none' : log,
-      isDurable,
-      keeps: { messageCount: server.historyMaxMessages, ageMs: Number.POSITIVE_INFINITY },
-      dedupe: { ...DEDUPE, coversUnlogged: false, isExact: isShared },
-      answerWithinMs: BROKER_TIMEOUT_MS + SLACK_MS,
-      liveWithinMs: LIVE_WITHIN_MS,
-      deliverWithinMs: DELIVER_WITHIN_MS,
-      settleMs: 2 * server.brokerHeartbeatMs + MAX_RECONNECT_MS + SLACK_MS,
-    }
-  }
-
   #deaths(): Mishap[] {
     const atMs = this.#nowMs()
-    return this.#nodes.flatMap(({ name, deaths }) =>
+    return this.#site.nodes.flatMap(({ name, deaths }) =>
       deaths.map((text) => ({ rule: 'died' as const, atMs, owner: name, text: `it ended by itself: ${text}` })),
     )
   }
@@ -150,7 +148,7 @@ class Play {
   #actor(name: string, route: Route) {
     const random = new SeededRandom(this.#schedule.seed, name)
     return {
-      name,
+      name: `${this.#site.prefix}${name}`,
       record: this.#record,
       nowMs: this.#nowMs,
       random: random.next,
@@ -160,15 +158,16 @@ class Play {
 
   #chooser({ nodes: planned, isSticky }: Route, random: SeededRandom) {
     const left = [...planned]
+    const { addresses, isUp } = this.#site
     return (previous: string | undefined): NodeAddress | undefined => {
       const next = left.shift()
-      if (next !== undefined) return this.#stage.addressOf(next % this.#nodes.length)
-      const up = this.#nodes.flatMap((node, index) => (node.isUp ? [{ node, index }] : []))
-      const same = up.find(({ node }) => node.name === previous)
-      if (isSticky && same !== undefined) return this.#stage.addressOf(same.index)
+      if (next !== undefined) return addresses[next % addresses.length]
+      const up = addresses.filter((_, index) => isUp(index))
+      const same = up.find(({ name }) => name === previous)
+      if (isSticky && same !== undefined) return same
       const others = up.filter((each) => each !== same)
       const choices = others.length > 0 ? others : up
-      return choices.length === 0 ? undefined : this.#stage.addressOf(random.pick(choices).index)
+      return choices.length === 0 ? undefined : random.pick(choices)
     }
   }
 }

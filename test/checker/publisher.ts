@@ -19,6 +19,8 @@ export interface PublisherOptions extends ActorOptions {
   readonly twinShare?: number
   /** Share of messages that are published once more, on another node, after their `ok`. Default 0. */
   readonly againShare?: number
+  /** Bounds of the time from the `ok` to that. Default 0 to 0. */
+  readonly againAfterMs?: readonly [min: number, max: number]
   /** An answer that takes longer ends the connection. Default 10,000: longer than a node waits for its broker. */
   readonly answerTimeoutMs?: number
 }
@@ -45,6 +47,8 @@ export class Publisher {
   readonly #inFlight = new Map<MessageRecord, AttemptRecord>()
   /** Attempts on the second connection. Nobody waits for them but a twin. */
   readonly #onSecond = new Map<AttemptRecord, MessageRecord>()
+  /** To be published once more from a time on. */
+  readonly #again: { readonly message: MessageRecord; readonly fromMs: number }[] = []
   /** A message that is published on two nodes goes alone: else a later one could overtake it [P-7.7]. */
   #twin: MessageRecord | undefined
   #refusedCount = 0
@@ -53,8 +57,8 @@ export class Publisher {
 
   constructor(options: PublisherOptions) {
     const defaults = { maxInFlight: 32, burstCount: 1, everyMs: 10, payloadBytes: [100, 100] as const }
-    const shares = { noechoShare: 0, twinShare: 0, againShare: 0, answerTimeoutMs: 10_000 }
-    this.#options = { ...defaults, ...shares, ...options }
+    const shares = { noechoShare: 0, twinShare: 0, againShare: 0, againAfterMs: [0, 0] as const }
+    this.#options = { ...defaults, ...shares, answerTimeoutMs: 10_000, ...options }
     this.record = { name: options.name, messages: [] }
     options.record.publishers.push(this.record)
     const patience = {
@@ -72,12 +76,15 @@ export class Publisher {
   /** Begins to publish. */
   start(): void {
     const { everyMs, twinShare, againShare } = this.#options
-    this.#timer = setInterval(() => this.#burst(), everyMs)
+    this.#timer = setInterval(() => {
+      this.#burst()
+      this.#publishAgain()
+    }, everyMs)
     this.#main.start()
     if (twinShare > 0 || againShare > 0) this.#second.start()
   }
 
-  /** Publishes nothing new. */
+  /** Publishes nothing new, and nothing once more. */
   pause(): void {
     clearInterval(this.#timer)
   }
@@ -211,9 +218,20 @@ export class Publisher {
 
   #answered(message: MessageRecord): void {
     this.#endTwin()
-    const second = this.#second.open
-    if (second !== undefined && message.attempts.length === 1 && this.#isChosen(message, 'againShare')) {
-      this.#publishOnSecond(second, message)
+    if (message.attempts.length > 1 || !this.#isChosen(message, 'againShare')) return
+    const { nowMs, random, againAfterMs } = this.#options
+    const [min, max] = againAfterMs
+    this.#again.push({ message, fromMs: nowMs() + min + random() * (max - min) })
+  }
+
+  /** Due messages wait for the second connection, over a restart of its node. */
+  #publishAgain(): void {
+    const now = this.#options.nowMs()
+    for (const due of this.#again.filter(({ fromMs }) => fromMs <= now)) {
+      const second = this.#second.open
+      if (second === undefined) return
+      this.#again.splice(this.#again.indexOf(due), 1)
+      this.#publishOnSecond(second, due.message)
     }
   }
 

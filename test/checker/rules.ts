@@ -1,3 +1,6 @@
+import type { Schedule } from './schedule.js'
+import type { Stage } from './stage.js'
+
 /** What the system of a run promises. Times without a fault in effect are measured, see {@link Rules.settleMs}. */
 export interface Rules {
   /** Patterns of the keys that are logged: the rules of `--history`. */
@@ -25,4 +28,42 @@ export interface Rules {
   readonly deliverWithinMs: number
   /** What a fault has upset may take so long after it. */
   readonly settleMs: number
+}
+
+/** The server's default: a publish and a listen wait so long for the broker. */
+const BROKER_TIMEOUT_MS = 5_000
+/** A node that lost its broker waits at most so long between two attempts to reach it. */
+const MAX_RECONNECT_MS = 5_000
+/** What a machine that plays several schedules at once may add to a time. */
+const SLACK_MS = 3_000
+export const ANSWER_WITHIN_MS = BROKER_TIMEOUT_MS + SLACK_MS
+export const DELIVER_WITHIN_MS = 2_500
+const LIVE_WITHIN_MS = 10_000
+/** The server's defaults. */
+const DEDUPE = { windowMs: 120_000, maxIds: 100_000, coversUnlogged: false }
+
+/** What a broker promises in a schedule. */
+export function rulesOf(stage: Stage, { logged, server }: Schedule): Rules {
+  const { log, isDurable } = stage.row
+  return {
+    ...rulesOfLog(log === false || logged === 'none' ? 'none' : log, stage.loggedPatterns(logged)),
+    isDurable,
+    keeps: { messageCount: server.historyMaxMessages, ageMs: Number.POSITIVE_INFINITY },
+    settleMs: 2 * server.brokerHeartbeatMs + MAX_RECONNECT_MS + SLACK_MS,
+  }
+}
+
+/** What an installation promises in which nothing breaks, and of which nobody says how much its log holds. */
+export function rulesOfLog(log: Rules['log'], logged: readonly string[]): Rules {
+  return {
+    logged,
+    log,
+    isDurable: log === 'shared',
+    keeps: { messageCount: 0, ageMs: Number.POSITIVE_INFINITY },
+    dedupe: { ...DEDUPE, isExact: log === 'shared' },
+    answerWithinMs: ANSWER_WITHIN_MS,
+    liveWithinMs: LIVE_WITHIN_MS,
+    deliverWithinMs: DELIVER_WITHIN_MS,
+    settleMs: SLACK_MS,
+  }
 }

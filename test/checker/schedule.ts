@@ -8,7 +8,8 @@ export type BrokerName = 'memory' | 'redis' | 'redis-cluster' | 'nats' | 'rabbit
 export interface Schedule {
   /** Chance of the actors, too. */
   readonly seed: number
-  readonly broker: BrokerName
+  /** `given`: of an installation that was running already. */
+  readonly broker: BrokerName | 'given'
   /** What the draw had in mind, for people. */
   readonly theme: string
   /** Publishing and faults take so long. Everything is healed before. */
@@ -50,6 +51,8 @@ export interface PublisherPlan extends Route {
   readonly noechoShare: number
   readonly twinShare: number
   readonly againShare: number
+  /** Default: at once. */
+  readonly againAfterMs?: readonly [min: number, max: number]
 }
 
 export interface ListenerPlan extends Route {
@@ -80,8 +83,11 @@ export type LinkStep = {
 } & LinkFault
 
 export interface BrokerStep {
-  /** SIGKILL, or an orderly end, and a new start with all its data at the end; SIGSTOP, and SIGCONT at the end. */
-  readonly what: 'kill-broker' | 'restart-broker' | 'freeze-broker'
+  /**
+   * SIGKILL, or an orderly end, and a new start with all its data at the end; SIGSTOP, and SIGCONT at the end.
+   * `wipe-broker`: SIGKILL, and a new start without its data.
+   */
+  readonly what: 'kill-broker' | 'restart-broker' | 'freeze-broker' | 'wipe-broker'
   /** One of the servers of a cluster. */
   readonly part: number
 }

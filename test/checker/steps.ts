@@ -1,11 +1,11 @@
 import type { LinkFault, Stream } from './link.js'
-import type { ActorStep, BrokerName, BrokerStep, LinkStep, NodeStep, Step } from './schedule.js'
+import type { ActorStep, BrokerStep, LinkStep, NodeStep, Schedule, Step } from './schedule.js'
 import type { SeededRandom } from './seeded-random.js'
 
 /** What steps can be done to, and when. */
 export interface Scene {
   readonly random: SeededRandom
-  readonly broker: BrokerName
+  readonly broker: Schedule['broker']
   readonly nodeCount: number
   /** Servers of the broker; 0: there is none. */
   readonly partCount: number

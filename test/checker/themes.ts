@@ -18,7 +18,9 @@ import {
 export interface Theme {
   readonly name: string
   /** What the broker must have. Default: nothing. */
-  readonly needs?: 'broker' | 'nodes' | 'log'
+  readonly needs?: 'broker' | 'nodes' | 'log' | 'broker-log'
+  /** Whether clients do it all by themselves, with the options that any server has. */
+  readonly isOfClients?: boolean
   readonly wishes?: (random: SeededRandom) => Wishes
   readonly steps: (scene: Scene) => Step[]
 }
@@ -44,7 +46,11 @@ function moveAll({ random, listenerCount }: Scene, { atMs, forMs }: { atMs: numb
 }
 
 export const THEMES: readonly Theme[] = [
-  { name: 'clients cut, stall and move', steps: (scene) => drawActorSteps(scene, scene.random.integer(5, 9)) },
+  {
+    name: 'clients cut, stall and move',
+    isOfClients: true,
+    steps: (scene) => drawActorSteps(scene, scene.random.integer(5, 9)),
+  },
   {
     name: 'a node is killed while another one is behind',
     needs: 'nodes',
@@ -71,6 +77,7 @@ export const THEMES: readonly Theme[] = [
   {
     name: 'listeners move twice during a replay',
     needs: 'log',
+    isOfClients: true,
     wishes: () => ({ logged: 'all', publisher: LARGE_PAYLOADS }),
     steps: (scene) => each(scene.listenerCount, (actor) => drawAbsence(scene, 'move-listener-during-replay', actor)),
   },
@@ -80,7 +87,8 @@ export const THEMES: readonly Theme[] = [
     wishes: (random) => ({
       logged: random.pick(['all', 'half']),
       server: { historyMaxMessages: random.integer(50, 300) },
-      publisher: { againShare: 0.3, twinShare: 0.1 },
+      // The faults last up to six seconds.
+      publisher: { againShare: 0.3, twinShare: 0.1, againAfterMs: [500, random.pick([1_000, 4_000, 8_000])] },
     }),
     steps: (scene) => {
       const { random, nodeCount, partCount, publisherCount } = scene
@@ -101,6 +109,7 @@ export const THEMES: readonly Theme[] = [
   },
   {
     name: 'many listens are resumed together',
+    isOfClients: true,
     wishes: () => ({ listenCount: [6, 10] }),
     steps: (scene) => each(scene.listenerCount, (actor) => drawAbsence(scene, 'cut-listener', actor)),
   },
@@ -143,6 +152,15 @@ export const THEMES: readonly Theme[] = [
     name: 'the broker breaks',
     needs: 'broker',
     steps: (scene) => [drawBrokerStep(scene), drawBrokerStep(scene), ...drawActorSteps(scene, 2)],
+  },
+  {
+    name: 'the broker loses its data',
+    needs: 'broker-log',
+    wishes: () => ({ logged: 'all' }),
+    steps: (scene) => {
+      const [outer, inner] = drawPair(scene)
+      return [{ ...inner, what: 'wipe-broker', part: 0 }, ...moveAll(scene, outer), ...drawActorSteps(scene, 2)]
+    },
   },
   {
     name: 'a node is behind, and clients move to it',

@@ -42,6 +42,7 @@ export async function startNats(options: NatsOptions = {}): Promise<Service> {
       url: `nats://127.0.0.1:${port}`,
       source: origin.source,
       folder,
+      stores: ['jetstream'],
       process: {
         title: 'nats-server',
         command: origin.file,

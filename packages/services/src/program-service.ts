@@ -12,6 +12,8 @@ export interface ServiceProgram {
   readonly source: 'binary' | 'package'
   /** Its data folder; removed by `stop`. */
   readonly folder: string
+  /** Files and folders in `folder` that hold its data, without its settings. */
+  readonly stores: readonly string[]
   readonly process: ProcessSpec
   /** A program that runs as long as the service, across its restarts. */
   readonly companions?: readonly SupervisedProcess[]
@@ -84,6 +86,13 @@ export class ProgramService implements Service {
     this.#pastCpuSeconds = this.cpuSeconds() ?? 0
     this.#process = new SupervisedProcess({ ...this.#program.process, folder: this.#program.folder })
     await this.#waitUntilReady(this.#process)
+  }
+
+  async wipe(): Promise<void> {
+    const { folder, stores } = this.#program
+    await this.kill()
+    for (const name of stores) await rm(path.join(folder, name), { recursive: true, force: true, maxRetries: 5 })
+    await this.restart()
   }
 
   async stop(): Promise<void> {

@@ -58,6 +58,7 @@ export async function startRabbitmq(options: RabbitmqOptions = {}): Promise<Rabb
       url: `amqp://guest:guest@127.0.0.1:${port}`,
       source: origin.source,
       folder,
+      stores: ['mnesia'],
       process: { title: 'rabbitmq-server', command: origin.file, args: [], env },
       companions: [epmd],
       startTimeoutMs: START_TIMEOUT_MS,

@@ -26,6 +26,7 @@ export async function startRedisProgram(
       url: `redis://127.0.0.1:${port}`,
       source: origin.source,
       folder,
+      stores: ['appendonlydir', 'appendonly.aof', 'dump.rdb'],
       process: { title: 'redis-server', command: origin.file, args: await argsOf(port, folder) },
       startTimeoutMs: START_TIMEOUT_MS,
       stopTimeoutMs: STOP_TIMEOUT_MS,

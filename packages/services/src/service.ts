@@ -45,6 +45,11 @@ export interface Service extends AsyncDisposable {
    * @throws {ServiceError} when it does not come up, or was given by URL.
    */
   restart(): Promise<void>
+  /**
+   * Kills it, deletes its data, and starts it again on the same port. Absent for a container or a URL.
+   * @throws {ServiceError} when it does not come up.
+   */
+  wipe?(): Promise<void>
   /** Ends it and removes its data folder. A service given by URL keeps running. Idempotent. */
   stop(): Promise<void>
 }

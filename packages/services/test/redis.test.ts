@@ -3,7 +3,7 @@ import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { startRedis, startRedisCluster, startRedisSentinel } from '../src/index.js'
 
 describe('a private redis', () => {
-  it('keeps what was acknowledged over a kill when it is told to', async () => {
+  it('keeps what was acknowledged over a kill when it is told to, until it is wiped', async () => {
     const service = await startRedis({ args: ['--appendonly', 'yes', '--appendfsync', 'always'] })
     onTestFinished(() => service.stop())
     const before = connect(service.url)
@@ -11,7 +11,11 @@ describe('a private redis', () => {
     before.disconnect()
     await service.kill()
     await service.restart()
-    expect(await connect(service.url).get('key')).toBe('value')
+    const after = connect(service.url)
+    expect(await after.get('key')).toBe('value')
+    after.disconnect()
+    await service.wipe?.()
+    expect(await connect(service.url).get('key')).toBeNull()
   })
 
   it('is not alone: two run side by side', async () => {

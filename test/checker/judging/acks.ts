@@ -1,3 +1,4 @@
+import { placeOf } from '../place.js'
 import type { AttemptRecord } from '../record.js'
 import type { Knowledge, Known } from './known.js'
 import type { Report } from './violation.js'
@@ -49,11 +50,12 @@ function isFirstOf(other: AttemptRecord, attempt: AttemptRecord): boolean {
   return other !== attempt && wasSent && !(other.outcome === 'ok' && other.isDuplicate)
 }
 
-/** A log that begins anew knows no ids of the one before. */
+/** A log that begins anew knows no ids of the one before, and a node of a mesh none that it was cut off from. */
 function mayHaveForgotten({ attempts, firstSentAtMs }: Known, { rules, record }: Knowledge): boolean {
   const lastMs = attempts.at(-1)?.settledAtMs ?? Number.POSITIVE_INFINITY
   const forgets = (touches: readonly string[]) => {
-    return touches.includes('broker-data') || (!rules.isDurable && touches.includes('node'))
+    if (touches.includes('broker-data') || (!rules.isDurable && touches.includes('node'))) return true
+    return rules.log === 'per-node' && touches.includes('peer-links')
   }
   return record.faults.some(
     ({ touches, fromMs, untilMs }) => forgets(touches) && fromMs <= lastMs && untilMs + rules.settleMs >= firstSentAtMs,
@@ -66,7 +68,7 @@ function examineOrder(epoch: string, knowledge: Knowledge, report: Report): void
   for (const { id, offset, knownAtMs } of knowledge.logs.get(epoch) ?? []) {
     const message = knowledge.messages.get(id)
     // A refused publish that is tried again has the place of the retry: nobody knows which.
-    if (message === undefined || message.wasRefused) continue
+    if (message === undefined || message.wasRefused || isOfFormerLog(message, epoch, knowledge)) continue
     const stream = `${message.publisher} ${message.key}`
     const before = last.get(stream)
     if (before !== undefined && before.sequence > message.sequence) {
@@ -74,4 +76,11 @@ function examineOrder(epoch: string, knowledge: Knowledge, report: Report): void
       report('out-of-order', knownAtMs, message.publisher, `${id} stands at ${where}, after ${before.id}`)
     } else last.set(stream, message)
   }
+}
+
+/** Whether a log that was lost had the message first: the second copy has the place of the second publish. */
+function isOfFormerLog({ attempts }: Known, epoch: string, { rules }: Knowledge): boolean {
+  if (rules.log !== 'shared') return false
+  const first = attempts.find(({ position }) => position !== undefined)
+  return first !== undefined && placeOf(first.position)?.epoch !== epoch
 }

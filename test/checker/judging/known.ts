@@ -98,6 +98,11 @@ export class Knowledge {
     return spanMs < windowMs && this.messages.size <= maxIds
   }
 
+  /** Whether a second publish may be a second message: on a node that does not know ids of keys that are not logged. */
+  mayComeAgain({ key, attempts }: MessageRecord): boolean {
+    return attempts.length > 1 && !this.rules.dedupe.coversUnlogged && !this.isLogged(key)
+  }
+
   #readLogs(report: Report): void {
     const byPosition = new Map<string, Entry>()
     const offsets = new Map<string, string>()

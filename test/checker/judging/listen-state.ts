@@ -100,7 +100,8 @@ export class ListenState {
     for (let at = firstAfter(entries, frontier.offset); at < entries.length; at++) {
       const entry = entries[at]
       if (entry === undefined || entry.offset >= before) return
-      if (!this.matches(entry.key)) continue
+      // A message that the listen has had from a lost log need not come again from the next one.
+      if (!this.matches(entry.key) || this.receipts.has(entry.id)) continue
       const where = `${frontier.epoch}:${entry.offset.toString(36)}`
       this.#report('lost', atMs, this.#owner, `${this.pattern}: ${entry.id} at ${where} is missing before ${source}`)
     }
@@ -129,8 +130,7 @@ export class ListenState {
   #acceptUnlogged(message: Received, atMs: number): void {
     const known = this.#knowledge.messages.get(message.id)
     if (known === undefined) return
-    // Where ids are not known everywhere, a second publish of one is a second message.
-    const mayComeAgain = !this.#knowledge.rules.dedupe.coversUnlogged && known.attempts.length > 1
+    const mayComeAgain = this.#knowledge.mayComeAgain(known)
     const stream = `${known.publisher} ${known.key}`
     const last = this.#unlogged.get(stream) ?? -1
     if (this.#unloggedIds.has(message.id)) {

@@ -1,8 +1,8 @@
 import { isAfter, isSameEpoch, type Place, placeOf } from '../place.js'
-import type { AskedEvent, ListenerRecord, Received } from '../record.js'
-import { whyUntrue } from './gaps.js'
+import type { AskedEvent, ListenerRecord } from '../record.js'
 import type { Knowledge } from './known.js'
 import { type EventOf, ListenState } from './listen-state.js'
+import { ListenerChecks } from './listener-checks.js'
 import { examineStreams } from './streams.js'
 import type { Report } from './violation.js'
 
@@ -25,6 +25,7 @@ class ListenerExamination {
   readonly #record: ListenerRecord
   readonly #knowledge: Knowledge
   readonly #report: Report
+  readonly #checks: ListenerChecks
   readonly #listens: readonly ListenState[]
   readonly #requests: (Request | undefined)[]
   /** The last live position of this connection. */
@@ -35,6 +36,7 @@ class ListenerExamination {
     this.#record = record
     this.#knowledge = knowledge
     this.#report = report
+    this.#checks = new ListenerChecks(record, knowledge, report)
     this.#listens = record.patterns.map((pattern) => new ListenState(pattern, record.name, knowledge, report))
     this.#requests = record.patterns.map(() => undefined)
   }
@@ -103,7 +105,7 @@ class ListenerExamination {
       this.#violate('position-falls', atMs, `${listen.pattern}: ok at ${event.position} since ${request.asked.since}`)
     }
     if (gap !== undefined) {
-      this.#expectTrue(listen.pattern, gap, event, request.asked)
+      this.#checks.expectTrue(listen.pattern, gap, event, request.asked)
       listen.gap(index)
     }
     if (request.left === 0) this.#complete(event.listen, atMs)
@@ -121,7 +123,7 @@ class ListenerExamination {
     const [listen, request] = [this.#listens[number], this.#requests[number]]
     if (listen === undefined || request === undefined) return
     const { key, position, atMs, id } = event
-    this.#expectKnown(event, atMs)
+    this.#checks.expectKnown(event, atMs)
     if (!listen.matches(key)) this.#violate('wrong-key', atMs, `${listen.pattern} was replayed ${id} of ${key}`)
     if (--request.left < 0) {
       this.#violate('replayed-untrue', atMs, `${listen.pattern}: ${id} comes after all that were announced`)
@@ -160,13 +162,13 @@ class ListenerExamination {
     listen.isLive = true
     listen.liveAtMs = atMs
     listen.begunAtMs = Math.min(listen.begunAtMs, atMs)
-    this.#expectEnd(listen, beganAtMs, atMs)
+    this.#checks.expectEnd(listen, beganAtMs, atMs)
   }
 
   #live(event: EventOf<'message'>, index: number): void {
     const { key, id, position, atMs } = event
     const place = placeOf(position)
-    this.#expectKnown(event, atMs)
+    this.#checks.expectKnown(event, atMs)
     if ((place !== undefined) !== this.#knowledge.isLogged(key)) {
       this.#violate('position-missing', atMs, `${id} of ${key} came at ${position}`)
     }
@@ -188,7 +190,7 @@ class ListenerExamination {
       else if (!isForOneOfThem) listen.refuse(event, atMs)
     }
     this.#mark(place, atMs, id)
-    this.#expectSoon(event, matching)
+    this.#checks.expectSoon(event, matching)
   }
 
   /** What a live message at a place says to all listens that are live [P-8.7]. */
@@ -200,15 +202,17 @@ class ListenerExamination {
   #gap({ listen: number, reason, atMs }: EventOf<'gap'>, index: number): void {
     const listen = this.#listens[number]
     if (listen === undefined) return
-    this.#expectTrue(listen.pattern, reason, { atMs })
+    this.#checks.expectTrue(listen.pattern, reason, { atMs })
     listen.gap(index)
   }
 
   #refused({ listen: number, code, isRetryable, atMs }: EventOf<'refused'>): void {
     const pattern = this.#listens[number]?.pattern
     const since = this.#requests[number]?.asked.since
-    if (code === 'E_POSITION_INVALID') this.#violate('position-refused', atMs, `${pattern} since ${since}`)
-    else if (!isRetryable) this.#violate('refused', atMs, `${pattern}: ${code}`)
+    // A log that was lost may end before the positions that it gave.
+    const isLost = this.#knowledge.hadFault(atMs, ['broker-data'])
+    if (code === 'E_POSITION_INVALID' && !isLost) this.#violate('position-refused', atMs, `${pattern} since ${since}`)
+    else if (!isRetryable && code !== 'E_POSITION_INVALID') this.#violate('refused', atMs, `${pattern}: ${code}`)
     if (code === 'E_NODE_BEHIND' && since === undefined)
       this.#violate('refused', atMs, `${pattern}: ${code} without since`)
   }
@@ -216,7 +220,7 @@ class ListenerExamination {
   #ended(atMs: number): void {
     for (const [number, listen] of this.#listens.entries()) {
       const request = this.#requests[number]
-      if (request !== undefined) this.#expectEnd(listen, request.beganAtMs, atMs)
+      if (request !== undefined) this.#checks.expectEnd(listen, request.beganAtMs, atMs)
       this.#requests[number] = undefined
       listen.ended()
     }
@@ -231,71 +235,19 @@ class ListenerExamination {
       if (listen.isLive) {
         // What was known early enough before the end has had time to come.
         const entries = this.#knowledge.logs.get(listen.frontier?.epoch ?? '') ?? []
-        const due = entries.findLast(({ knownAtMs }) => this.#quietMs(knownAtMs, endedAtMs) > deliverWithinMs)
+        const due = entries.findLast(({ knownAtMs }) => this.#checks.quietMs(knownAtMs, endedAtMs) > deliverWithinMs)
         const epoch = listen.frontier?.epoch
-        if (due !== undefined && epoch !== undefined && !this.#isStalled) {
+        if (due !== undefined && epoch !== undefined && !this.#checks.isStalled) {
           listen.mark({ epoch, offset: due.offset }, endedAtMs, 'the end of the run')
         }
-      } else if (this.#quietMs(this.#requests[number]?.beganAtMs ?? this.#downSinceMs, endedAtMs) > liveWithinMs) {
+      } else if (
+        this.#checks.quietMs(this.#requests[number]?.beganAtMs ?? this.#downSinceMs, endedAtMs) > liveWithinMs
+      ) {
         this.#violate('not-live', endedAtMs, listen.pattern)
       }
+      this.#checks.expectGaps(listen)
       examineStreams(listen, this.#record, this.#knowledge, this.#report)
     }
-  }
-
-  get #isStalled(): boolean {
-    const last = this.#stalls.at(-1)
-    return last !== undefined && (last.untilMs === undefined || last.untilMs >= this.#knowledge.record.endedAtMs)
-  }
-
-  get #stalls() {
-    const { name } = this.#record
-    return this.#knowledge.record.connections.filter(({ owner }) => owner === name).flatMap(({ stalls }) => stalls)
-  }
-
-  /** Time without a fault in which the listener read. */
-  #quietMs(fromMs: number, untilMs: number): number {
-    const stalledMs = this.#stalls.reduce((sum, { fromMs: from, untilMs: until = untilMs }) => {
-      return sum + Math.max(0, Math.min(until, untilMs) - Math.max(from, fromMs))
-    }, 0)
-    return this.#knowledge.quietMs(fromMs, untilMs) - stalledMs
-  }
-
-  #expectEnd({ pattern }: ListenState, beganAtMs: number, atMs: number): void {
-    const tookMs = this.#quietMs(beganAtMs, atMs)
-    if (tookMs > this.#knowledge.rules.liveWithinMs) {
-      this.#violate('replay-endless', atMs, `${pattern} was asked for ${Math.round(tookMs)} ms before`)
-    }
-  }
-
-  #expectSoon({ id, atMs }: EventOf<'message'>, listens: readonly ListenState[]): void {
-    const known = this.#knowledge.messages.get(id)
-    if (known?.ackedAtMs === undefined) return
-    const fromMs = Math.max(known.ackedAtMs, ...listens.map(({ liveAtMs }) => liveAtMs))
-    const tookMs = this.#quietMs(fromMs, atMs)
-    if (tookMs > this.#knowledge.rules.deliverWithinMs) {
-      this.#violate('slow-delivery', atMs, `${id} came ${Math.round(tookMs)} ms after its ok`)
-    }
-  }
-
-  #expectKnown({ id, key, payloadBytes }: Received, atMs: number): void {
-    const known = this.#knowledge.messages.get(id)
-    if (known === undefined) this.#violate('alien', atMs, `${id || 'a message'} of ${key} was never published`)
-    else if (known.key !== key) this.#violate('wrong-key', atMs, `${id} of ${known.key} came as ${key}`)
-    else if (known.payloadBytes !== payloadBytes) this.#violate('alien', atMs, `${id} came with ${payloadBytes} bytes`)
-  }
-
-  #expectTrue(
-    pattern: string,
-    reason: string,
-    at: { readonly atMs: number; readonly position?: string | undefined },
-    asked?: AskedEvent,
-  ): void {
-    const answered = asked === undefined ? undefined : { asked, position: at.position }
-    const hasStalled = this.#stalls.some(({ fromMs }) => fromMs <= at.atMs)
-    const told = { reason, pattern, atMs: at.atMs, hasStalled, ...(answered === undefined ? {} : { answered }) }
-    const why = whyUntrue(told, this.#knowledge)
-    if (why !== undefined) this.#violate('gap-untrue', at.atMs, `${pattern}: ${reason}, but ${why}`)
   }
 
   #violate(rule: Parameters<Report>[0], atMs: number, text: string): void {

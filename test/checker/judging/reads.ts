@@ -25,7 +25,9 @@ function examinePage(page: PageRecord, read: ReadRecord, knowledge: Knowledge, v
   if (code !== undefined) {
     // A node that is behind, or without its broker, says so. Without a log there is nothing to read.
     const isUpset = ['E_NODE_BEHIND', 'E_BROKER_UNAVAILABLE'].includes(code)
-    if (!isUpset && !(code === 'E_UNSUPPORTED' && knowledge.rules.log === 'none')) violate('refused', atMs, code)
+    const isLost = code === 'E_POSITION_INVALID' && knowledge.hadFault(atMs, ['broker-data'])
+    if (!isUpset && !isLost && !(code === 'E_UNSUPPORTED' && knowledge.rules.log === 'none'))
+      violate('refused', atMs, code)
   }
   if (answer === undefined) return
   const since = placeOf(asked.since)
@@ -148,8 +150,9 @@ function examineEnd(
   const from = since !== undefined && isSameEpoch(since, end) ? since.offset : -1
   const all = knowledge.logs.get(end.epoch) ?? []
   // What the log may have dropped is not owed.
-  const oldest = all.at(-keeps.messageCount)?.offset ?? -1
-  const held = log.filter(({ offset }) => offset > from && offset >= oldest && offset <= end.offset).length
+  const held = all.slice(Math.max(0, all.length - keeps.messageCount))
+  const oldest = held[0]?.offset ?? Number.POSITIVE_INFINITY
+  const owed = log.filter(({ offset }) => offset > from && offset >= oldest && offset <= end.offset).length
   const count = pages.reduce((sum, { messages }) => sum + messages.length, 0)
-  if (count < Math.min(asked.last, held)) violate('last-untrue', `${count} came, of at least ${held}`)
+  if (count < Math.min(asked.last, owed)) violate('last-untrue', `${count} came, of at least ${owed}`)
 }

@@ -16,7 +16,15 @@ export function examineStreams(
   for (const stream of streams(listen, knowledge).values()) {
     for (const message of stream) {
       if (!isOwed(message, listen, knowledge) || listen.receipts.has(message.id)) continue
-      if (hasGap(message, stream, listen, record)) continue
+      if (
+        hasGap(
+          message,
+          stream.filter((each) => !knowledge.mayComeAgain(each)),
+          listen,
+          record,
+        )
+      )
+        continue
       report('lost', message.ackedAtMs ?? 0, record.name, `${listen.pattern}: ${message.id} never came`)
     }
   }

@@ -16,6 +16,7 @@ export const RULES = {
   'neither-recovered-nor-gap': 'the answer to `since` says neither or both',
   'recovered-untrue': '`recovered` for another epoch, or for a pattern that is not logged',
   'gap-untrue': 'the reason of a gap is not true',
+  'gap-untold': 'the log was lost, and a listener was told no gap',
   'replayed-untrue': 'more or fewer messages came than `replayed` says',
   'more-untrue': 'an answer says `more` without a position',
   'last-untrue': '`last` did not give the newest that the log holds',

@@ -1,0 +1,69 @@
+import { describe, expect, it } from 'vitest'
+import { BROKERS } from './brokers.js'
+import { drawSchedule, drawVisit, themesFor } from './draw.js'
+import { matches } from './keys.js'
+import type { BrokerName, Schedule } from './schedule.js'
+import { scoped, scopeOf } from './scope.js'
+
+const LENGTHS_MS = [5_000, 20_000]
+const SEEDS = Array.from({ length: 60 }, (_, index) => index)
+
+function expectPlayable({ steps, lengthMs, listeners, publishers }: Schedule, nodeCount: number): void {
+  for (const step of steps) {
+    expect(step.atMs).toBeGreaterThanOrEqual(0)
+    expect(step.atMs + step.forMs).toBeLessThanOrEqual(lengthMs)
+    if ('node' in step) expect(step.node).toBeLessThan(nodeCount)
+    if ('actor' in step) {
+      expect(step.actor).toBeLessThan((step.what.includes('publisher') ? publishers : listeners).length)
+    }
+  }
+}
+
+describe.each(Object.keys(BROKERS) as BrokerName[])('schedules of %s', (broker) => {
+  const { nodeCount } = BROKERS[broker]
+
+  it('are the same for the same seed', () => {
+    for (const seed of SEEDS) expect(drawSchedule(broker, seed, 20_000)).toEqual(drawSchedule(broker, seed, 20_000))
+    expect(drawSchedule(broker, 1, 20_000)).not.toEqual(drawSchedule(broker, 1 + themesFor(broker).length, 20_000))
+  })
+
+  it('have every theme that fits, on neighbouring seeds', () => {
+    const themes = themesFor(broker).map(({ name }) => name)
+    const drawn = themes.map((_, seed) => drawSchedule(broker, seed, 20_000).theme)
+    expect(drawn.sort()).toEqual(themes.sort())
+  })
+
+  it.each(LENGTHS_MS)('of %d ms are over in time, and name only what there is', (lengthMs) => {
+    for (const seed of SEEDS) expectPlayable(drawSchedule(broker, seed, lengthMs), nodeCount)
+  })
+})
+
+describe('schedules of an installation that is running already', () => {
+  it('are what clients do by themselves', () => {
+    for (const logged of ['all', 'half', 'none'] as const) {
+      for (const seed of SEEDS) {
+        const schedule = drawVisit(2, logged, seed, 10_000)
+        expect(schedule.logged).toBe(logged)
+        expect(schedule.steps.every((step) => 'actor' in step)).toBe(true)
+        expectPlayable(schedule, 2)
+      }
+    }
+  })
+
+  it.each(['all', 'none', 'chat.#', 'a.b.#'])('use no keys of others when %s is logged', (logged) => {
+    const scope = scopeOf(logged, 'word')
+    for (const seed of SEEDS) {
+      const { publishers, listeners, readers } = scoped(drawVisit(2, 'half', seed, 10_000), scope)
+      const keys = [...publishers, ...readers].flatMap((plan) => plan.keys)
+      const patterns = listeners.flatMap(({ listens }) => listens.map(({ pattern }) => pattern))
+      for (const name of [...keys, ...patterns]) expect(name.split('.')).toContain('word')
+      if (logged === 'all' || logged === 'none') continue
+      const reads = readers.flatMap((plan) => plan.keys)
+      expect(reads.every((key) => matches(logged, key))).toBe(true)
+    }
+  })
+
+  it('have rules of plain words and # only', () => {
+    expect(() => scopeOf('*.x', 'word')).toThrow('--logged must be')
+  })
+})
