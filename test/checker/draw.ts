@@ -105,7 +105,7 @@ function draw(setting: Setting, seed: number, lengthMs: number): Schedule {
     logged,
     server: {
       historyMaxMessages: LOG_MESSAGES,
-      brokerHeartbeatMs: random.pick([500, 1_000, 2_000]),
+      brokerHeartbeatMs: random.pick([1_000, 2_000]),
       ...wishes.server,
     },
     publishers: repeat(publisherCount, () => ({

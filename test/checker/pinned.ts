@@ -170,6 +170,31 @@ export const PINNED: readonly Pinned[] = [
       ],
     },
   },
+  {
+    found: 'a listen of a pattern that is logged in part is not told of a new log, if it has just gone live',
+    brokers: SHARED_LOG,
+    schedule: {
+      lengthMs: 7_000,
+      logged: 'half',
+      server: SERVER,
+      publishers: [{ ...PUBLISHER, keys: ['log.a.0', 'live.b.0'] }],
+      listeners: [0, 1, 2, 0].map((next) => ({
+        nodes: [0, next],
+        isSticky: true,
+        listens: [{ pattern: '*.*.*', start: 'now' as const }],
+      })),
+      readers: [],
+      steps: [
+        { atMs: 2_000, forMs: 1_500, what: 'wipe-broker', part: 0 },
+        ...[0, 1, 2, 3].map((actor) => ({
+          atMs: 2_300 + 300 * actor,
+          forMs: 0,
+          what: 'move-listener' as const,
+          actor,
+        })),
+      ],
+    },
+  },
 ]
 
 /** The pinned schedules of a broker. */

@@ -26,7 +26,7 @@ export interface Theme {
 }
 
 /** A message of the largest payload fits into the outbox, with room for few more. */
-const SMALL_OUTBOX = { maxPayloadBytes: 8_192, maxOutboxBytes: 16_384 }
+const SMALL_OUTBOX = { maxPayloadBytes: 8_192, maxOutboxBytes: 32_768 }
 const LARGE_PAYLOADS = { payloadBytes: [60, 3_000] } as const
 
 const each = (count: number, make: (index: number) => readonly Step[]): Step[] =>
@@ -156,7 +156,7 @@ export const THEMES: readonly Theme[] = [
   {
     name: 'the broker loses its data',
     needs: 'broker-log',
-    wishes: () => ({ logged: 'all' }),
+    wishes: (random) => ({ logged: random.pick(['all', 'half']) }),
     steps: (scene) => {
       const [outer, inner] = drawPair(scene)
       return [{ ...inner, what: 'wipe-broker', part: 0 }, ...moveAll(scene, outer), ...drawActorSteps(scene, 2)]

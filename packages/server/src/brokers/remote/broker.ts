@@ -270,7 +270,8 @@ export class RemoteBroker implements Broker {
         // The same message, resent, or another message with its id.
         this.#confirmOwn(source, duplicateOf(position))
       },
-      gap: (reason) => this.#sink?.gap(reason, (pattern) => this.#covers(pattern)),
+      // Also to patterns that are logged in part: some may have gone live after they were told of the lost link.
+      gap: (reason) => this.#sink?.gap(reason),
     })
   }
 
