@@ -149,9 +149,10 @@ function examineEnd(
   const since = placeOf(asked.since)
   const from = since !== undefined && isSameEpoch(since, end) ? since.offset : -1
   const all = knowledge.logs.get(end.epoch) ?? []
-  // What the log may have dropped is not owed.
+  // Messages that the log may have dropped are not owed. Some of a node's log may be known to nobody, but each message
+  // takes an offset.
   const held = all.slice(Math.max(0, all.length - keeps.messageCount))
-  const oldest = held[0]?.offset ?? Number.POSITIVE_INFINITY
+  const oldest = Math.max(held[0]?.offset ?? Number.POSITIVE_INFINITY, end.offset - keeps.messageCount + 1)
   const owed = log.filter(({ offset }) => offset > from && offset >= oldest && offset <= end.offset).length
   const count = pages.reduce((sum, { messages }) => sum + messages.length, 0)
   if (count < Math.min(asked.last, owed)) violate('last-untrue', `${count} came, of at least ${owed}`)
