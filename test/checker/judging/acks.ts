@@ -78,9 +78,12 @@ function examineOrder(epoch: string, knowledge: Knowledge, report: Report): void
   }
 }
 
-/** Whether a log that was lost had the message first: the second copy has the place of the second publish. */
+/**
+ * Whether another log had the message first: the second copy has the place of the second publish. Logs of single nodes
+ * differ anyway, so there it is the message that was published again after its `ok`.
+ */
 function isOfFormerLog({ attempts }: Known, epoch: string, { rules }: Knowledge): boolean {
-  if (rules.log !== 'shared') return false
   const first = attempts.find(({ position }) => position !== undefined)
-  return first !== undefined && placeOf(first.position)?.epoch !== epoch
+  if (first === undefined || placeOf(first.position)?.epoch === epoch) return false
+  return rules.log === 'shared' || attempts.some(({ sentAtMs }) => sentAtMs >= (first.settledAtMs ?? 0))
 }
