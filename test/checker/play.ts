@@ -94,6 +94,10 @@ class Play {
     const { nodes, breakable, rules } = this.#site
     const cast: Cast = { breakable, nodes, publishers, listeners, record, nowMs: this.#nowMs }
     const mishaps: Mishap[] = []
+    // Nodes of a mesh answer clients while they still look for each other, and say so by a gap when they have found one.
+    if (this.#rules.log === 'per-node') {
+      record.faults.push({ name: 'the nodes begin', fromMs: 0, untilMs: 0, touches: ['peer-links'] })
+    }
     try {
       for (const actor of actors) actor.start()
       mishaps.push(...(await takeSteps(schedule, cast)))

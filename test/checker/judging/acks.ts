@@ -80,10 +80,10 @@ function examineOrder(epoch: string, knowledge: Knowledge, report: Report): void
 
 /**
  * Whether another log had the message first: the second copy has the place of the second publish. Logs of single nodes
- * differ anyway, so there it is the message that was published again after its `ok`.
+ * differ anyway. There it may be any message that was published twice: a mesh has no order between two nodes.
  */
 function isOfFormerLog({ attempts }: Known, epoch: string, { rules }: Knowledge): boolean {
+  if (rules.log !== 'shared') return attempts.length > 1
   const first = attempts.find(({ position }) => position !== undefined)
-  if (first === undefined || placeOf(first.position)?.epoch === epoch) return false
-  return rules.log === 'shared' || attempts.some(({ sentAtMs }) => sentAtMs >= (first.settledAtMs ?? 0))
+  return first !== undefined && placeOf(first.position)?.epoch !== epoch
 }
