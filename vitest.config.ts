@@ -17,9 +17,9 @@ const resolve = {
 const WAITING = {
   maxWorkers: Math.max(4, availableParallelism()),
   sequence: { groupOrder: 0 },
-  // Programs such as rabbitmqctl take seconds when four files share two cores.
-  testTimeout: 60_000,
-  hookTimeout: 60_000,
+  // Programs such as rabbitmqctl take many seconds when four files and a build share two cores.
+  testTimeout: 180_000,
+  hookTimeout: 180_000,
 }
 /** On two cores vitest's default is one. */
 const COMPUTING = { maxWorkers: Math.max(2, availableParallelism() - 1), sequence: { groupOrder: 1 } }
