@@ -28,7 +28,7 @@ describe('readConfigFile', () => {
         drainTimeoutMs: 5000,
         insecure: true,
         origins: ['https://a.example'],
-        jwt: { secret: 'from the file', clockToleranceS: '1m' },
+        jwt: { secret: 'a secret from the file', clockToleranceS: '1m' },
       }),
     ).toEqual({
       port: 9000,
@@ -36,15 +36,15 @@ describe('readConfigFile', () => {
       drainTimeoutMs: 5000,
       insecure: true,
       origins: ['https://a.example'],
-      'jwt.secret': 'from the file',
+      'jwt.secret': 'a secret from the file',
       'jwt.clockToleranceS': 60,
     })
   })
 
   it('reads a secret from a file of its own', () => {
     const secretFile = join(folder, 'secret')
-    writeFileSync(secretFile, 'hunter2\n')
-    expect(read({ jwt: { secretFile } })).toEqual({ 'jwt.secret': 'hunter2' })
+    writeFileSync(secretFile, 'hunter2 hunter2 hunter2\n')
+    expect(read({ jwt: { secretFile } })).toEqual({ 'jwt.secret': 'hunter2 hunter2 hunter2' })
   })
 
   it.each([

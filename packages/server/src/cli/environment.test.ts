@@ -54,8 +54,8 @@ describe('readEnvironment', () => {
 
   it('reads a secret from the file that is named, without the line break at its end', () => {
     const file = join(folder, 'secret')
-    writeFileSync(file, 'two words \n')
-    expect(read({ WEBMQ_JWT_SECRET_FILE: file })).toEqual({ 'jwt.secret': 'two words ' })
+    writeFileSync(file, 'two words and a space \n')
+    expect(read({ WEBMQ_JWT_SECRET_FILE: file })).toEqual({ 'jwt.secret': 'two words and a space ' })
   })
 
   it('names the variable when the file cannot be read', () => {

@@ -1,6 +1,5 @@
 import { encodeServerMessage, MAX_KEY_BYTES, WebMQError, type Welcome } from 'webmq-client/protocol'
 import { ANONYMOUS, type Identity, type TokenVerifier } from '../identity/index.js'
-import { isPromise, type MaybePromise } from '../ports/maybe-promise.js'
 import type { ConnectionId, Transport, TransportSink, UpgradeId, UpgradeRequest } from '../ports/transport.js'
 import type { Dispatcher } from '../session/dispatcher.js'
 import { Session, type SessionServices } from '../session/session.js'
@@ -114,17 +113,10 @@ export class Gateway implements TransportSink {
 
   /** A bad token does not refuse the upgrade, because a page cannot see why. The open session tells it. */
   #verify(upgrade: UpgradeId, admissible: AdmissibleUpgrade, verifier: TokenVerifier, token: string): void {
-    const accept = (identity: Identity) => this.#accept(upgrade, admissible, identity, undefined)
-    const refuse = (refusal: unknown) => this.#accept(upgrade, admissible, undefined, refusal)
-    let identity: MaybePromise<Identity>
-    try {
-      identity = verifier.verify(token)
-    } catch (refusal) {
-      refuse(refusal)
-      return
-    }
-    if (isPromise(identity)) identity.then(accept, refuse)
-    else accept(identity)
+    verifier.verify(token).then(
+      (identity) => this.#accept(upgrade, admissible, identity, undefined),
+      (refusal: unknown) => this.#accept(upgrade, admissible, undefined, refusal),
+    )
   }
 
   #accept(

@@ -1,18 +1,19 @@
 import {
   type CryptoKey,
-  createLocalJWKSet,
+  createRemoteJWKSet,
+  customFetch,
   errors,
+  type FetchImplementation,
   type FlattenedJWSInput,
-  type JSONWebKeySet,
   type JWSHeaderParameters,
 } from 'jose'
 import { WebMQError } from 'webmq-client/protocol'
 import type { Logger } from '../logger.js'
 import { limitedSignal } from '../ports/limited-signal.js'
 
-/** A set is fetched again after this time, so that removed keys stop working. */
+/** After this time, the next token starts a fetch, so that removed keys stop working. */
 const FRESH_MS = 600_000
-/** An unknown key id triggers at most one refetch of the key set per interval, however many tokens carry it. */
+/** An unknown key id triggers at most one fetch of the key set per interval, however many tokens carry it. */
 const UNKNOWN_KEY_COOLDOWN_MS = 30_000
 /** After a failure, the address is not fetched again for this time. */
 const FAILURE_COOLDOWN_MS = 5000
@@ -30,19 +31,13 @@ export interface JwksOptions {
   readonly now?: (() => number) | undefined
 }
 
-/** Finds the key that a token names; compatible with jose's `JWTVerifyGetKey`. */
-export type KeyFinder = (header: JWSHeaderParameters, token: FlattenedJWSInput) => Promise<CryptoKey>
-
-/** A set and the time of its fetch. */
-interface FetchedSet {
-  readonly find: KeyFinder
-  readonly fetchedAtMs: number
-}
-
 /**
- * A key set behind an address (RFC 7517). It is fetched on first use and cached for 10 minutes.
+ * A key set behind an address (RFC 7517). jose fetches it, reads it and finds keys in it; this class decides when to
+ * fetch.
  *
- * - An unknown key id triggers one refetch, because keys rotate, and then none for 30 seconds.
+ * - The first token waits for the set. After 10 minutes a token starts a fetch and does not wait for it, so a slow
+ *   address delays nobody.
+ * - An unknown key id triggers one fetch, because keys rotate, and then none for 30 seconds.
  * - When the address fails, the last good set stays in use for a day, and is fetched again at most every 5 seconds.
  * - Concurrent callers share one request.
  */
@@ -50,16 +45,23 @@ export class RemoteJwks {
   readonly #url: string
   readonly #logger: Logger | undefined
   readonly #now: () => number
-  #set: FetchedSet | undefined
-  #pending: Promise<FetchedSet> | undefined
-  #failure: { readonly error: unknown; readonly atMs: number } | undefined
-  #unknownKeyFetchAtMs = Number.NEGATIVE_INFINITY
+  readonly #keys: ReturnType<typeof createRemoteJWKSet>
   readonly #closing = new AbortController()
+  #fetchedAtMs = Number.NEGATIVE_INFINITY
+  #unknownKeyFetchAtMs = Number.NEGATIVE_INFINITY
+  #failure: { readonly error: WebMQError; readonly atMs: number } | undefined
+  #pending: Promise<void> | undefined
 
   constructor(url: string, { logger, now = Date.now }: JwksOptions = {}) {
     this.#url = url
     this.#logger = logger
     this.#now = now
+    this.#keys = createRemoteJWKSet(new URL(url), {
+      // When to fetch is decided here, because jose lets tokens wait for a fetch although it holds a set.
+      cacheMaxAge: Number.POSITIVE_INFINITY,
+      cooldownDuration: Number.POSITIVE_INFINITY,
+      [customFetch]: (address, options) => this.#request(address, options),
+    })
   }
 
   /**
@@ -69,14 +71,15 @@ export class RemoteJwks {
    * @throws jose's `JWKSNoMatchingKey` when the set has no such key.
    */
   async find(header: JWSHeaderParameters, token: FlattenedJWSInput): Promise<CryptoKey> {
-    const set = await this.#current()
+    const ageMs = this.#now() - this.#fetchedAtMs
+    if (ageMs >= STALE_MS) await this.#refresh()
+    // A failure is logged, and told to nobody while the set is in use.
+    else if (ageMs >= FRESH_MS) this.#refresh().catch(() => undefined)
     try {
-      return await set.find(header, token)
+      return await this.#keys(header, token)
     } catch (error) {
-      if (!(error instanceof errors.JWKSNoMatchingKey)) throw error
-      const newer = await this.#afterUnknownKey(set)
-      if (newer === set) throw error
-      return await newer.find(header, token)
+      if (!(error instanceof errors.JWKSNoMatchingKey) || !(await this.#refreshForUnknownKey())) throw error
+      return await this.#keys(header, token)
     }
   }
 
@@ -85,94 +88,72 @@ export class RemoteJwks {
     this.#closing.abort(new Error('the server stops'))
   }
 
-  async #current(): Promise<FetchedSet> {
-    const set = this.#set
-    const ageMs = set === undefined ? Number.POSITIVE_INFINITY : this.#now() - set.fetchedAtMs
-    if (set !== undefined && ageMs < FRESH_MS) return set
-    const usable = ageMs < STALE_MS ? set : undefined
-    try {
-      return await this.#fetchShared()
-    } catch (error) {
-      if (usable === undefined) throw unavailable(error)
-      return usable
-    }
-  }
-
-  /** Fetches the set again, unless another unknown key triggered a fetch recently; then returns the same set. */
-  async #afterUnknownKey(set: FetchedSet): Promise<FetchedSet> {
-    // Another token has triggered a fetch meanwhile.
-    if (this.#set !== undefined && this.#set !== set) return this.#set
+  /** Fetches the set again, unless another unknown key triggered a fetch recently; returns whether it did. */
+  async #refreshForUnknownKey(): Promise<boolean> {
     if (this.#pending === undefined) {
-      if (this.#now() - this.#unknownKeyFetchAtMs < UNKNOWN_KEY_COOLDOWN_MS) return set
+      if (this.#now() - this.#unknownKeyFetchAtMs < UNKNOWN_KEY_COOLDOWN_MS) return false
       this.#unknownKeyFetchAtMs = this.#now()
     }
     try {
-      return await this.#fetchShared()
+      await this.#refresh()
     } catch (error) {
-      // The key may be valid, so the error is retryable and the next token may fetch at once.
+      // The key may be valid, so the error is retryable and the next token may trigger a fetch at once.
       this.#unknownKeyFetchAtMs = Number.NEGATIVE_INFINITY
-      throw unavailable(error)
+      throw error
     }
+    return true
   }
 
   /** Fetches the set once for all concurrent callers, but not right after a failure. */
-  async #fetchShared(): Promise<FetchedSet> {
+  async #refresh(): Promise<void> {
     if (this.#failure !== undefined && this.#now() - this.#failure.atMs < FAILURE_COOLDOWN_MS) throw this.#failure.error
     this.#pending ??= this.#fetch().finally(() => {
       this.#pending = undefined
     })
-    return await this.#pending
+    await this.#pending
   }
 
-  async #fetch(): Promise<FetchedSet> {
-    const fetchedAtMs = this.#now()
-    const { signal, release } = limitedSignal(this.#closing.signal, FETCH_TIMEOUT_MS)
+  async #fetch(): Promise<void> {
+    const startedAtMs = this.#now()
     try {
-      const set: FetchedSet = { find: createLocalJWKSet(await readSet(this.#url, signal)), fetchedAtMs }
-      this.#set = set
+      await this.#keys.reload()
+      this.#fetchedAtMs = startedAtMs
       this.#failure = undefined
-      return set
-    } catch (error) {
+    } catch (err) {
+      // The client does not learn the cause; the log does.
+      const error = new WebMQError('E_INTERNAL', {
+        detail: 'the keys that verify tokens are not available',
+        cause: err,
+      })
       this.#failure = { error, atMs: this.#now() }
       if (!this.#closing.signal.aborted)
         this.#logger?.warn(
-          { err: error, url: this.#url, hasOlderSet: this.#set !== undefined },
+          { err, url: this.#url, hasOlderSet: this.#keys.jwks() !== undefined },
           'cannot fetch the key set that verifies tokens',
         )
       throw error
+    }
+  }
+
+  /** As jose would fetch, but limited in bytes, and ended by {@link close}. */
+  async #request(url: string, { headers, redirect }: Parameters<FetchImplementation>[1]): Promise<Response> {
+    const { signal, release } = limitedSignal(this.#closing.signal, FETCH_TIMEOUT_MS)
+    try {
+      const response = await fetch(url, { headers, redirect, signal })
+      return new Response(await limitedText(response), { status: response.status })
     } finally {
       release()
     }
   }
 }
 
-async function readSet(url: string, signal: AbortSignal): Promise<JSONWebKeySet> {
-  const response = await fetch(url, {
-    headers: { accept: 'application/jwk-set+json, application/json' },
-    // Keys decide who may connect, so they must come from the configured address.
-    redirect: 'error',
-    signal,
-  })
-  if (response.status !== 200) {
-    await response.body?.cancel()
-    throw new Error(`${url} answered ${response.status}`)
-  }
-  // createLocalJWKSet checks the shape and throws when it is not a key set.
-  return JSON.parse(await readText(response, url)) as JSONWebKeySet
-}
-
-async function readText(response: Response, url: string): Promise<string> {
+async function limitedText(response: Response): Promise<string> {
   const chunks: Uint8Array[] = []
   let sizeBytes = 0
   for await (const chunk of response.body ?? []) {
     sizeBytes += chunk.byteLength
-    if (sizeBytes > MAX_SET_BYTES) throw new Error(`${url} answered with more than ${MAX_SET_BYTES} bytes`)
+    if (sizeBytes > MAX_SET_BYTES) throw new Error(`the answer has more than ${MAX_SET_BYTES} bytes`)
     chunks.push(chunk)
   }
   return Buffer.concat(chunks).toString('utf8')
-}
-
-/** The client does not learn the cause; the log does. */
-function unavailable(cause: unknown): WebMQError {
-  return new WebMQError('E_INTERNAL', { detail: 'the keys that verify tokens are not available', cause })
 }

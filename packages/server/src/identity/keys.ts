@@ -1,12 +1,33 @@
-import { createPublicKey, createSecretKey, type KeyObject } from 'node:crypto'
+import { createPublicKey, type KeyObject, webcrypto } from 'node:crypto'
+import type { CryptoKey, JWTVerifyGetKey } from 'jose'
 import { WebMQError } from 'webmq-client/protocol'
 import { algorithmsOf, HMAC_ALGORITHMS, PUBLIC_KEY_ALGORITHMS } from './algorithms.js'
 import type { JwtOptions } from './token-verifier.js'
 
-/** Reads the key that verifies tokens; `undefined` for a key set. */
-export function verificationKey({ secret, publicKey }: JwtOptions): KeyObject | undefined {
-  if (secret !== undefined) return createSecretKey(secret, 'utf8')
-  return publicKey === undefined ? undefined : parsePublicKey(publicKey)
+/**
+ * Finds the key that verifies a token; `undefined` for a key set.
+ *
+ * @throws {WebMQError} `E_OPTION_INVALID` when the key cannot be read.
+ */
+export function configuredKey({ secret, publicKey }: JwtOptions): JWTVerifyGetKey | undefined {
+  if (secret !== undefined) return secretKey(Buffer.from(secret))
+  if (publicKey === undefined) return undefined
+  const key = parsePublicKey(publicKey)
+  return () => key
+}
+
+/** WebCrypto wants a key per hash. Given the bytes, jose would import them for each token: twice the cost of a token. */
+function secretKey(secret: Uint8Array): JWTVerifyGetKey {
+  const keys = new Map<string, Promise<CryptoKey>>()
+  // jose asks only for allowed algorithms, so there are at most three.
+  return ({ alg: algorithm }) => {
+    const known = keys.get(algorithm)
+    if (known !== undefined) return known
+    const hash = algorithm.replace('HS', 'SHA-')
+    const key = webcrypto.subtle.importKey('raw', secret, { name: 'HMAC', hash }, false, ['verify'])
+    keys.set(algorithm, key)
+    return key
+  }
 }
 
 /**

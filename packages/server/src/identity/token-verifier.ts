@@ -1,12 +1,10 @@
 import { errors, type JWTPayload, type JWTVerifyGetKey, type JWTVerifyOptions, jwtVerify } from 'jose'
 import { WebMQError } from 'webmq-client/protocol'
 import type { Logger } from '../logger.js'
-import type { MaybePromise } from '../ports/maybe-promise.js'
 import { parseGrants } from './grants.js'
 import type { Identity } from './identity.js'
-import { type JwksOptions, RemoteJwks } from './jwks.js'
-import { allowedAlgorithms, verificationKey } from './keys.js'
-import { createSharedSecretVerifier } from './shared-secret.js'
+import { RemoteJwks } from './jwks.js'
+import { allowedAlgorithms, configuredKey } from './keys.js'
 
 /** How tokens are verified. Set exactly one of `secret`, `publicKey` and `jwksUrl`. */
 export interface JwtOptions {
@@ -37,12 +35,12 @@ export interface TokenVerifierOptions {
 /** Turns tokens into identities. */
 export interface TokenVerifier {
   /**
-   * Verifies the signature and the claims of a token; synchronously for a shared secret.
+   * Verifies the signature and the claims of a token (RFC 7515, RFC 7519), by jose.
    *
-   * @throws, or rejects with, {WebMQError} `E_TOKEN_EXPIRED` (retryable with a new token); `E_TOKEN_INVALID` with the
+   * @throws {WebMQError} `E_TOKEN_EXPIRED` (retryable with a new token); `E_TOKEN_INVALID` with the
    *   reason; `E_INTERNAL` (retryable) when the keys cannot be fetched. No message contains the token.
    */
-  verify(token: string): MaybePromise<Identity>
+  verify(token: string): Promise<Identity>
   /** Ends a fetch of keys that is under way, so that it does not keep the process alive. */
   close(): void
 }
@@ -63,22 +61,17 @@ export function createTokenVerifier(jwt: JwtOptions, options: TokenVerifierOptio
     ...(issuer === undefined ? {} : { issuer }),
     ...(audience === undefined ? {} : { audience }),
   }
-  const keys = verificationKey(jwt) ?? keySetOf(jwt, { logger, now })
-  const keySet = keys instanceof RemoteJwks ? keys : undefined
-  const findKey: JWTVerifyGetKey = keys instanceof RemoteJwks ? (header, token) => keys.find(header, token) : () => keys
-  const verifyAtOnce =
-    !(keys instanceof RemoteJwks) && keys.type === 'secret'
-      ? createSharedSecretVerifier(keys, { algorithms, issuer, audience, clockToleranceS })
-      : undefined
+  const keySet = jwt.jwksUrl === undefined ? undefined : new RemoteJwks(jwt.jwksUrl, { logger, now })
+  const findKey = configuredKey(jwt) ?? keySet?.find.bind(keySet)
+  if (findKey === undefined) {
+    throw new WebMQError('E_OPTION_INVALID', { detail: 'jwt: needs one of secret, publicKey and jwksUrl' })
+  }
   return {
-    verify(token) {
+    async verify(token) {
       if (token.length > MAX_TOKEN_CHARS) throw invalid(`longer than ${MAX_TOKEN_CHARS} characters`)
       const nowMs = now()
-      const payload = verifyAtOnce?.(token, nowMs)
-      if (payload !== undefined) return identityOf(payload, nowMs, clockToleranceS)
-      return verifyByJose(token, findKey, { ...rules, currentDate: new Date(nowMs) }).then((payload) =>
-        identityOf(payload, nowMs, clockToleranceS),
-      )
+      const payload = await verifyByJose(token, findKey, { ...rules, currentDate: new Date(nowMs) })
+      return identityOf(payload, nowMs, clockToleranceS)
     },
     close: () => keySet?.close(),
   }
@@ -87,13 +80,6 @@ export function createTokenVerifier(jwt: JwtOptions, options: TokenVerifierOptio
 const DEFAULT_CLOCK_TOLERANCE_S = 5
 /** Far more than a token in a request head; limits how much a stranger can make the server decode. */
 const MAX_TOKEN_CHARS = 16_384
-
-function keySetOf({ jwksUrl }: JwtOptions, options: JwksOptions): RemoteJwks {
-  if (jwksUrl === undefined) {
-    throw new WebMQError('E_OPTION_INVALID', { detail: 'jwt: needs one of secret, publicKey and jwksUrl' })
-  }
-  return new RemoteJwks(jwksUrl, options)
-}
 
 async function verifyByJose(token: string, findKey: JWTVerifyGetKey, rules: JWTVerifyOptions): Promise<JWTPayload> {
   try {

@@ -264,20 +264,20 @@ function invalid(detail: string): WebMQError {
 }
 
 /** RFC 7518 §3.2: an HS256 key is at least as long as its hash. */
-const MIN_SECRET_BYTES = 32
+const GOOD_SECRET_BYTES = 32
 
 /** Warnings about risky but allowed options; one sentence each. */
 export function warningsOf(options: ResolvedOptions): readonly string[] {
   const warnings: string[] = []
   const { host, jwt, mesh } = options
-  if (jwt?.secret !== undefined && Buffer.byteLength(jwt.secret) < MIN_SECRET_BYTES) {
+  if (jwt?.secret !== undefined && Buffer.byteLength(jwt.secret) < GOOD_SECRET_BYTES) {
     warnings.push(
-      `jwt.secret has fewer than ${MIN_SECRET_BYTES} bytes: anyone with a token can find it by trying; create one with openssl rand -base64 32`,
+      `jwt.secret has fewer than ${GOOD_SECRET_BYTES} bytes: anyone with a token can find it by trying; create one with openssl rand -base64 32`,
     )
   }
-  if (mesh?.secret !== undefined && Buffer.byteLength(mesh.secret) < MIN_SECRET_BYTES) {
+  if (mesh?.secret !== undefined && Buffer.byteLength(mesh.secret) < GOOD_SECRET_BYTES) {
     warnings.push(
-      `mesh.secret has fewer than ${MIN_SECRET_BYTES} bytes: it can be found by trying; create one with openssl rand -base64 32`,
+      `mesh.secret has fewer than ${GOOD_SECRET_BYTES} bytes: it can be found by trying; create one with openssl rand -base64 32`,
     )
   }
   if (jwt === undefined && !isLoopback(host)) {

@@ -9,6 +9,8 @@ import type { OptionSpec } from './spec.js'
 
 /** Node fires a timer at once when its delay exceeds 31 bits, a little more than 24 days. */
 const MAX_TIMER_MS = 24 * 86_400_000
+/** Shorter secrets can be found by trying. */
+const MIN_SECRET_BYTES = 16
 const MIB = 1024 ** 2
 const GIB = 1024 ** 3
 
@@ -212,10 +214,10 @@ export const OPTIONS = [
     placeholder: 'secret',
     isSecret: true,
     fromFile: 'file-flag',
-    check: notEmpty,
+    check: longEnough,
     help: 'Secret that all nodes of a mesh share; use 32 bytes or more.',
     detail:
-      'Required unless all nodes are on this machine, because a linked node may publish and receive everything. The secret is never sent; both sides prove that they know it. Prefer the file, because every user of the machine can see flags. `openssl rand -base64 32` creates a secret.',
+      'Required unless all nodes are on this machine, because a linked node may publish and receive everything. The secret is never sent; both sides prove that they know it. Prefer the file, because every user of the machine can see flags. `openssl rand -base64 32` creates a secret. Fewer than 16 bytes are refused.',
   },
   {
     name: 'compression',
@@ -504,13 +506,11 @@ export const OPTIONS = [
     placeholder: 'secret',
     isSecret: true,
     fromFile: 'file-flag',
-    check: (value) => {
-      if (value === '') return 'a text that is not empty'
-      return value.includes('-----BEGIN') ? 'a shared secret; use jwt.publicKey for a PEM key' : undefined
-    },
+    check: (value) =>
+      value.includes('-----BEGIN') ? 'a shared secret; use jwt.publicKey for a PEM key' : longEnough(value),
     help: 'Shared secret that signs tokens (HS256, HS384, HS512); use 32 bytes or more.',
     detail:
-      'With any key, connections may do nothing before they send a valid token. Prefer the file, because every user of the machine can see flags. `openssl rand -base64 32` creates a secret. Anyone with a token can find a short secret by trying.',
+      'With any key, connections may do nothing before they send a valid token. Prefer the file, because every user of the machine can see flags. `openssl rand -base64 32` creates a secret. Anyone with a token can find a short secret by trying, so fewer than 16 bytes are refused.',
   },
   {
     ...token,
@@ -529,7 +529,7 @@ export const OPTIONS = [
     check: (value) => (isHttpUrl(value) ? undefined : 'an http:// or https:// address'),
     help: 'Address of a JSON Web Key Set that verifies tokens.',
     detail:
-      'The set is fetched again every 10 minutes, and when a token names an unknown key, so keys can rotate. When the address does not answer, the last good set stays in use for a day.',
+      'The set is fetched again every 10 minutes, and when a token names an unknown key, so keys can rotate. Nobody waits for that while a set is in use. When the address does not answer, the last good set stays in use for a day.',
   },
   {
     ...token,
@@ -608,6 +608,10 @@ export type OptionName = (typeof OPTIONS)[number]['name']
 
 function notEmpty(value: string): string | undefined {
   return value === '' ? 'a text that is not empty' : undefined
+}
+
+function longEnough(secret: string): string | undefined {
+  return Buffer.byteLength(secret) < MIN_SECRET_BYTES ? `a secret of at least ${MIN_SECRET_BYTES} bytes` : undefined
 }
 
 function isHttpUrl(value: string): boolean {

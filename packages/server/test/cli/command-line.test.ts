@@ -7,6 +7,8 @@ import { OPTIONS } from '../../src/options/table.js'
 import { runInProcess } from './in-process.js'
 import { runCli, startCli } from './process.js'
 
+const SECRET = 'long enough to be one'
+
 let folder: string
 beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), 'webmq-cli-'))
@@ -95,8 +97,10 @@ describe('a command line', () => {
     [['--origin', 'http://a.example', '--origin', 'b'], '--origin: "b" is not'],
     [['--host', '0.0.0.0'], 'allow it with insecure (--insecure)'],
     [['--max-payload', '2MiB'], 'maxOutboxBytes: 1048576 is less than'],
-    [['--jwt-secret', 'a', '--jwt-secret-file', 'b'], 'are both given'],
-    [['--jwt-secret', 'a', '--jwks', 'https://a.example'], 'exactly one of'],
+    [['--jwt-secret', SECRET, '--jwt-secret-file', 'b'], 'are both given'],
+    [['--jwt-secret', SECRET, '--jwks', 'https://a.example'], 'exactly one of'],
+    [['--jwt-secret', 'hunter2'], 'a secret of at least 16 bytes'],
+    [['--mesh-secret', 'hunter2'], 'a secret of at least 16 bytes'],
     [['--jwt-secret-file', '/nowhere/secret'], '--jwt-secret-file: cannot read /nowhere/secret (ENOENT)'],
     [['--tls-cert', 'a', '--tls-key', 'b'], '--transport uws'],
     [['--config', '/nowhere/webmq.json'], 'config: cannot read /nowhere/webmq.json (ENOENT)'],
@@ -137,6 +141,7 @@ describe('webmq-server config', () => {
       'jwt.issuer': 'me',
       'jwt.audience': 'webmq',
       'jwt.algorithms': 'ES256',
+      'mesh.secret': SECRET,
       path: '/',
     }
     const specs = OPTIONS.map((spec): OptionSpec => spec).filter(({ name }) => !/^jwt\.(secret|publicKey)$/.test(name))
@@ -177,9 +182,9 @@ describe('webmq-server config', () => {
     const secretFile = join(folder, 'secret')
     writeFileSync(secretFile, 'hunter2 hunter2 hunter2 hunter2 hunter2\n')
     for (const [args, env] of [
-      [['--jwt-secret', 'hunter2'], {}],
+      [['--jwt-secret', 'hunter2 hunter2 hunter2'], {}],
       [['--jwt-secret-file', secretFile], {}],
-      [[], { WEBMQ_JWT_SECRET: 'hunter2' }],
+      [[], { WEBMQ_JWT_SECRET: 'hunter2 hunter2 hunter2' }],
       [[], { WEBMQ_JWT_SECRET_FILE: secretFile }],
     ] as const) {
       const { stdout, stderr } = await runInProcess(['config', 'print', ...args], { env })
@@ -223,7 +228,7 @@ describe('webmq-server config', () => {
   })
 
   it('print warns of variables that it does not know and of a short secret, and goes on', async () => {
-    const env = { WEBMQ_MAX_PAYLAOD: '1', WEBMQ_JWT_SECRET: 'short' }
+    const env = { WEBMQ_MAX_PAYLAOD: '1', WEBMQ_JWT_SECRET: 'a short secret ...' }
     const { exitCode, stderr } = await runInProcess(['config', 'print'], { env })
     expect(exitCode).toBe(0)
     expect(stderr).toContain('warning: unknown environment variable WEBMQ_MAX_PAYLAOD, did you mean WEBMQ_MAX_PAYLOAD?')

@@ -153,7 +153,7 @@ describe('webmq-server token inspect', () => {
   it('refuses, with 1, a token of another key, and then allows nothing', async () => {
     const token = await create(grants)
     const { exitCode, stdout } = await runInProcess(['token', 'inspect', token, '--can', 'publish chat.1'], {
-      env: { WEBMQ_JWT_SECRET: 'another secret' },
+      env: { WEBMQ_JWT_SECRET: 'another secret, long enough' },
     })
     expect(exitCode).toBe(1)
     expect(stdout).toContain('REFUSED (token is not valid: its signature does not match)')

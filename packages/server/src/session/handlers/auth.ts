@@ -1,5 +1,4 @@
 import type { Identity, TokenVerifier } from '../../identity/index.js'
-import { isPromise, type MaybePromise } from '../../ports/maybe-promise.js'
 import type { Handler, HandlerContext } from './handler.js'
 
 /** What `auth` may use. */
@@ -36,12 +35,5 @@ export const auth: Handler<'auth', AuthContext> = (context, { id, token }) => {
     context.reply({ verb: 'ok', id, result })
     context.revokeListens()
   }
-  const refuse = (error: unknown) => context.refuseToken(error, id)
-  let identity: MaybePromise<Identity>
-  try {
-    identity = verifier.verify(token)
-  } catch (error) {
-    return refuse(error)
-  }
-  return isPromise(identity) ? identity.then(accept, refuse) : accept(identity)
+  return verifier.verify(token).then(accept, (error: unknown) => context.refuseToken(error, id))
 }
