@@ -9,6 +9,7 @@ export const LIMITS: PresenceLimits = {
   maxMembersPerKey: 1_000,
   maxKeyBytes: 524_288,
   maxKeysPerConnection: 128,
+  maxMembersPerUser: 1000,
   maxMembers: 100_000,
 }
 

@@ -69,7 +69,7 @@ function parseQuestion(text: string): Question {
   const action = ACTIONS.find((known) => known === word)
   if (action === undefined || subject === undefined || rest.length > 0) {
     throw new WebMQError('E_OPTION_INVALID', {
-      detail: `--can: ${JSON.stringify(text)} is not 'publish <key>' or 'listen <pattern>'`,
+      detail: `--can: ${JSON.stringify(text)} is not 'publish <key>', 'listen <pattern>' or 'presence <key>'`,
     })
   }
   try {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { explainAccess, mayListen, mayPublish, parseGrants } from './grants.js'
+import { explainAccess, mayEnter, mayListen, mayPublish, parseGrants } from './grants.js'
 import { ANONYMOUS, type Identity } from './identity.js'
 
 const ALICE: Identity = {
@@ -8,6 +8,7 @@ const ALICE: Identity = {
     { keys: ['chat.*.#', 'news'], allow: ['listen', 'publish'] },
     { keys: ['prices.#'], allow: ['listen'] },
     { keys: ['orders.*'], allow: ['publish'] },
+    { keys: ['chat.1'], allow: ['presence'] },
   ],
 }
 
@@ -76,7 +77,7 @@ describe('explainAccess', () => {
     const { isAllowed, reason } = explainAccess(ALICE, 'publish', 'prices.eur')
     expect(isAllowed).toBe(false)
     expect(reason).toContain('none of chat.*.#, news, orders.*')
-    expect(reason).toContain('prices.# covers it, but allows listen only')
+    expect(reason).toContain('prices.# covers it, but does not allow publish')
   })
 
   it('says when nothing is granted at all', () => {
@@ -86,6 +87,7 @@ describe('explainAccess', () => {
   it.each(['chat.1', 'prices.eur', 'orders.1', 'x'])('agrees with what it explains for %s', (subject) => {
     expect(explainAccess(ALICE, 'publish', subject).isAllowed).toBe(mayPublish(ALICE, subject))
     expect(explainAccess(ALICE, 'listen', subject).isAllowed).toBe(mayListen(ALICE, subject))
+    expect(explainAccess(ALICE, 'presence', subject).isAllowed).toBe(mayEnter(ALICE, subject))
   })
 })
 

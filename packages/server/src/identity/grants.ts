@@ -44,6 +44,17 @@ export function mayPublish(identity: Identity, key: string): boolean {
   return answer
 }
 
+/**
+ * Whether an identity may be present at a key, which shows it to everybody who may listen there.
+ *
+ * @param key A valid key.
+ */
+export function mayEnter(identity: Identity, key: string): boolean {
+  return identity.grants.some(
+    ({ allow, keys }) => allow.includes('presence') && keys.some((granted) => matches(granted, key)),
+  )
+}
+
 function compile(identity: Identity): CompiledGrants {
   const known = compiledGrants.get(identity)
   if (known !== undefined) return known
@@ -67,20 +78,19 @@ export interface AccessExplanation {
 }
 
 /**
- * Explains the answers of {@link mayListen} and {@link mayPublish}.
+ * Explains the answers of {@link mayListen}, {@link mayPublish} and {@link mayEnter}.
  *
- * @param subject A valid pattern to listen to, or a valid key to publish to.
+ * @param subject A valid pattern to listen to, or a valid key to publish to or to be present at.
  */
 export function explainAccess(identity: Identity, action: Action, subject: string): AccessExplanation {
   const covers = action === 'listen' ? contains : matches
   const grantedBy = patternsFor(identity, action).find((granted) => covers(granted, subject))
   if (grantedBy !== undefined)
     return { isAllowed: true, grantedBy, reason: `the grant ${action} ${grantedBy} covers it` }
-  const other: Action = action === 'listen' ? 'publish' : 'listen'
   const patterns = patternsFor(identity, action)
   if (patterns.length === 0) return { isAllowed: false, reason: `no grant allows ${action} at all` }
-  const otherPattern = patternsFor(identity, other).find((granted) => covers(granted, subject))
-  const hint = otherPattern === undefined ? '' : `; ${otherPattern} covers it, but allows ${other} only`
+  const other = identity.grants.flatMap(({ keys }) => keys).find((granted) => covers(granted, subject))
+  const hint = other === undefined ? '' : `; ${other} covers it, but does not allow ${action}`
   const rule = action === 'listen' ? 'contains every key of that pattern' : 'matches that key'
   return { isAllowed: false, reason: `none of ${patterns.join(', ')} ${rule}${hint}` }
 }

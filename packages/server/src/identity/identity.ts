@@ -1,5 +1,5 @@
 /** Actions that a grant may allow. */
-export const ACTIONS = ['listen', 'publish'] as const
+export const ACTIONS = ['listen', 'publish', 'presence'] as const
 
 /** One of {@link ACTIONS}. */
 export type Action = (typeof ACTIONS)[number]

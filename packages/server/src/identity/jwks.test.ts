@@ -136,7 +136,7 @@ describe('tokens verified by a key set', () => {
   it('lets no token wait for an address that hangs, while it holds a good set', async () => {
     const token = await sign(old)
     await userOf(token)
-    answer = () => {}
+    answer = () => undefined
     nowMs += TEN_MINUTES_MS
     for (let round = 0; round < 20; round++) expect(await userOf(token)).toBe('old')
     await vi.waitFor(() => expect(requestCount).toBe(2))

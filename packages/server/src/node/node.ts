@@ -113,6 +113,7 @@ export class ServerNode {
         maxKeyBytes: maxOutboxBytes / 2,
         maxKeysPerConnection: options.presenceMaxKeysPerConnection,
         maxMembers: options.presenceMaxMembers,
+        maxMembersPerUser: options.presenceMaxMembersPerUser,
       },
       ttlMs: options.presenceTtlMs,
       lingerMs: options.presenceLingerMs,

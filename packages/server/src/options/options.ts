@@ -99,6 +99,8 @@ export interface ServerOptions {
   readonly presenceMaxMembersPerKey?: number | undefined
   /** Keys that a connection may enter, and may watch; default 128. */
   readonly presenceMaxKeysPerConnection?: number | undefined
+  /** Members of one user on this node; default 1,000. */
+  readonly presenceMaxMembersPerUser?: number | undefined
   /** Members of all keys and nodes; default 100,000. */
   readonly presenceMaxMembers?: number | undefined
   /** Origins whose pages may connect in addition to the server's own; default none. */

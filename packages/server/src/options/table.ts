@@ -468,6 +468,17 @@ export const OPTIONS = [
   },
   {
     ...presence,
+    name: 'presenceMaxMembersPerUser',
+    flag: 'presence-max-per-user',
+    min: 0,
+    max: 100_000_000,
+    default: 1000,
+    help: 'Members of one user (`sub` of the token) on this node; further ones are refused with `E_PRESENCE_LIMIT`.',
+    detail:
+      'So no user can fill `presenceMaxMembers`. Members that stay after a lost connection count. Anonymous clients have no user; for them the limit per connection applies.',
+  },
+  {
+    ...presence,
     name: 'presenceMaxMembers',
     flag: 'presence-max-members',
     min: 0,

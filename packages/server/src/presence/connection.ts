@@ -14,6 +14,8 @@ export interface PresenceLimits {
   readonly maxKeyBytes: number
   /** Keys that a connection may enter; it may watch the same number of keys. */
   readonly maxKeysPerConnection: number
+  /** Members of one user that this node holds, those whose connection was lost included. */
+  readonly maxMembersPerUser: number
   /** Members of all nodes that this node keeps. */
   readonly maxMembers: number
 }
@@ -59,6 +61,9 @@ export class ConnectionPresence implements Holder {
     if (present === undefined && this.#present.size >= limits.maxKeysPerConnection) {
       throw tooMuch(`${limits.maxKeysPerConnection} keys of a connection`)
     }
+    if (!localMembers.holds(key, id) && localMembers.countOf(userId) >= limits.maxMembersPerUser) {
+      throw tooMuch(`${limits.maxMembersPerUser} members of a user`)
+    }
     if (before === undefined) {
       if (members.sizeOf(key) >= limits.maxMembersPerKey) throw tooMuch(`${limits.maxMembersPerKey} members of a key`)
       if (members.entryCount >= limits.maxMembers) throw tooMuch(`${limits.maxMembers} members of all keys`)
@@ -68,7 +73,7 @@ export class ConnectionPresence implements Holder {
     begin()
     if (present !== undefined && present !== id) localMembers.leave(key, present)
     this.#present.set(key, id)
-    localMembers.put(key, member, this)
+    localMembers.put(key, member, userId, this)
     return id
   }
 
@@ -113,13 +118,12 @@ export class ConnectionPresence implements Holder {
   }
 
   /** Leaves and unwatches the keys that are no longer granted, and returns them. */
-  revoke(isGranted: (key: string) => boolean): string[] {
-    const keys = [...new Set([...this.#present.keys(), ...this.#watched])].filter((key) => !isGranted(key))
-    for (const key of keys) {
-      this.leave(key)
-      this.unwatch(key)
-    }
-    return keys
+  revoke(mayEnter: (key: string) => boolean, mayWatch: (key: string) => boolean): string[] {
+    const left = [...this.#present.keys()].filter((key) => !mayEnter(key))
+    const unwatched = [...this.#watched].filter((key) => !mayWatch(key))
+    for (const key of left) this.leave(key)
+    for (const key of unwatched) this.unwatch(key)
+    return [...new Set([...left, ...unwatched])]
   }
 
   /**

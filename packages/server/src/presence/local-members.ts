@@ -22,6 +22,8 @@ export interface LocalMembersContext {
 
 interface Held {
   entry: Entry
+  /** `undefined` for anonymous clients. */
+  readonly userId: string | undefined
   /** Absent while the member lingers. */
   holder: Holder | undefined
   linger: Deadline | undefined
@@ -31,6 +33,8 @@ interface Held {
 export class LocalMembers {
   readonly #context: LocalMembersContext
   readonly #byAddress = new Map<string, Held>()
+  /** Number of members by user. */
+  readonly #countByUser = new Map<string, number>()
   /** Lamport clock: later than every stamp that this node has written or seen. */
   #clock = 0
 
@@ -42,17 +46,28 @@ export class LocalMembers {
     return this.#byAddress.size
   }
 
+  holds(key: string, id: string): boolean {
+    return this.#byAddress.has(addressOf(key, id))
+  }
+
+  /** Members of a user, those that linger included; 0 for anonymous clients, who cannot be told apart. */
+  countOf(userId: string | undefined): number {
+    return userId === undefined ? 0 : (this.#countByUser.get(userId) ?? 0)
+  }
+
   /**
    * Sets a member and takes it over from its previous holder. Writes a new stamp even when nothing changed, so that this
    * entry outranks those of other nodes.
    */
-  put(key: string, member: Member, holder: Holder): void {
+  put(key: string, member: Member, userId: string | undefined, holder: Holder): void {
     const { node, members } = this.#context
     const address = addressOf(key, member.id)
     const known = this.#byAddress.get(address)
     const entry: Entry = { key, member, stamp: ++this.#clock, node }
-    if (known === undefined) this.#byAddress.set(address, { entry, holder, linger: undefined })
-    else {
+    if (known === undefined) {
+      this.#byAddress.set(address, { entry, userId, holder, linger: undefined })
+      this.#count(userId, 1)
+    } else {
       if (known.holder !== holder) known.holder?.lost(key, member.id)
       this.#stopLingering(known)
       known.entry = entry
@@ -103,8 +118,16 @@ export class LocalMembers {
     if (held === undefined) return
     this.#stopLingering(held)
     this.#byAddress.delete(address)
+    this.#count(held.userId, -1)
     this.#context.members.remove(this.#context.node, key, id)
     this.#context.sync.changed(key, id, stamp)
+  }
+
+  #count(userId: string | undefined, change: number): void {
+    if (userId === undefined) return
+    const count = this.countOf(userId) + change
+    if (count === 0) this.#countByUser.delete(userId)
+    else this.#countByUser.set(userId, count)
   }
 
   #stopLingering(held: Held): void {

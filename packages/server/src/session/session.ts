@@ -8,7 +8,7 @@ import {
   WebMQError,
 } from 'webmq-client/protocol'
 import type { Deadline, Deadlines } from '../deadlines.js'
-import { ANONYMOUS, type Identity, mayListen, mayPublish, type TokenVerifier } from '../identity/index.js'
+import { ANONYMOUS, type Identity, mayEnter, mayListen, mayPublish, type TokenVerifier } from '../identity/index.js'
 import type { Logger } from '../logger.js'
 import type { Broker } from '../ports/broker.js'
 import { isPromise } from '../ports/maybe-promise.js'
@@ -128,6 +128,12 @@ export class Session implements SessionContext {
     return identity === ANONYMOUS || (identity !== undefined && mayPublish(identity, key))
   }
 
+  mayEnter(key: string): boolean {
+    const identity = this.#identity
+    if (isReserved(key)) return false
+    return identity === ANONYMOUS || (identity !== undefined && mayEnter(identity, key))
+  }
+
   isLogged(key: string): boolean {
     return this.#services.isLogged(key)
   }
@@ -179,9 +185,11 @@ export class Session implements SessionContext {
   }
 
   revokeListens(): void {
-    const isGranted = (pattern: string) => this.mayListen(pattern)
-    for (const pattern of this.#listens?.revoke(isGranted) ?? []) this.#tellRevoked(`listen ${pattern}`, { pattern })
-    for (const key of this.#ownPresence?.revoke(isGranted) ?? []) this.#tellRevoked(`presence ${key}`, { key })
+    const mayListen = (pattern: string) => this.mayListen(pattern)
+    const mayEnter = (key: string) => this.mayEnter(key)
+    for (const pattern of this.#listens?.revoke(mayListen) ?? []) this.#tellRevoked(`listen ${pattern}`, { pattern })
+    for (const key of this.#ownPresence?.revoke(mayEnter, mayListen) ?? [])
+      this.#tellRevoked(`presence ${key}`, { key })
   }
 
   #tellRevoked(what: string, names: { readonly pattern: string } | { readonly key: string }): void {

@@ -146,7 +146,7 @@ describe('webmq-server token inspect', () => {
     const { exitCode, stdout } = await runInProcess(['token', 'inspect', token, '--can', 'publish prices.eur'], { env })
     expect(exitCode).toBe(1)
     expect(stdout).toContain(
-      'publish prices.eur: denied, none of chat.# matches that key; prices.* covers it, but allows listen only',
+      'publish prices.eur: denied, none of chat.# matches that key; prices.* covers it, but does not allow publish',
     )
   })
 

@@ -5,14 +5,18 @@ import { FakeServer } from '../../../test/fake-server.js'
 import { FakeVerifier } from '../../../test/fake-verifier.js'
 import type { Grant } from '../../identity/index.js'
 
-const ROOMS: readonly Grant[] = [{ keys: ['room.#'], allow: ['listen'] }]
-const ONE_ROOM: readonly Grant[] = [{ keys: ['room.1'], allow: ['listen'] }]
+const ROOMS: readonly Grant[] = [{ keys: ['room.#'], allow: ['listen', 'presence'] }]
+const ONE_ROOM: readonly Grant[] = [{ keys: ['room.1'], allow: ['listen', 'presence'] }]
+const WATCHED_ROOMS: readonly Grant[] = [{ keys: ['room.#'], allow: ['listen'] }]
+const ENTERED_ROOMS: readonly Grant[] = [{ keys: ['room.#'], allow: ['presence'] }]
 
 const verifier = () =>
   new FakeVerifier({
     ada: { userId: 'ada', grants: ROOMS },
     'ada-less': { userId: 'ada', grants: ONE_ROOM },
     bob: { userId: 'bob', grants: ROOMS },
+    watcher: { userId: 'ada', grants: WATCHED_ROOMS },
+    sensor: { userId: 'sensor', grants: ENTERED_ROOMS },
   })
 
 const offering = (token: string) => ({ subprotocols: ['webmq.v1', `webmq.bearer.${token}`] })
@@ -72,12 +76,19 @@ describe('presence', () => {
     expect(eve.messages).toMatchObject([{ verb: 'presence', leave: [expect.any(String)] }])
   })
 
-  it('is for those who may listen to the key [P-14.1]', async () => {
+  it('shows a key to those who may listen to it, and lets those enter who may be present there [P-14.1]', async () => {
     const fake = await FakeServer.start({}, { verifier: verifier() })
     const ada = await fake.connect(offering('ada'))
-    for (const what of [enter('m'), ...['leave', 'get', 'watch', 'unwatch'].map((op) => ({ op }))]) {
+    for (const what of [enter('m'), { op: 'get' }, { op: 'watch' }]) {
       expect(await ask(fake, ada, { key: 'other', ...what })).toBe('E_FORBIDDEN')
     }
+    const watcher = await fake.connect(offering('watcher'))
+    expect(await ask(fake, watcher, enter('m')), 'the right to listen is not enough').toBe('E_FORBIDDEN')
+    expect(await ask(fake, watcher, { op: 'watch' })).toEqual({ members: [] })
+    const sensor = await fake.connect(offering('sensor'))
+    expect(await ask(fake, sensor, { op: 'get' })).toBe('E_FORBIDDEN')
+    expect(await ask(fake, sensor, enter('m'))).toMatchObject({ id: expect.any(String) })
+    expect(await ask(fake, sensor, { op: 'leave' })).toBe('ok')
     expect(await ask(fake, ada, enter('m'))).toMatchObject({ id: expect.any(String) })
     const bob = await fake.connect(offering('bob'))
     expect(await ask(fake, bob, { op: 'get' })).toMatchObject({ members: [{ userId: 'ada' }] })
@@ -113,6 +124,37 @@ describe('presence', () => {
     await fake.settled()
     expect(((await ask(fake, eve, { op: 'get' })) as { members: unknown[] }).members).toHaveLength(1)
     await vi.waitFor(async () => expect(await fake.server.presence('room.1')).toEqual([]))
+  })
+
+  it('ends with the grant to be present, while a watch goes on [P-5.5]', async () => {
+    const fake = await FakeServer.start({}, { verifier: verifier() })
+    const ada = await fake.connect(offering('ada'))
+    await ask(fake, ada, enter('m'))
+    await ask(fake, ada, { op: 'watch' })
+    ada.clear()
+    ada.send({ verb: 'auth', id: 'a', token: 'watcher' })
+    await vi.waitFor(() =>
+      expect(ada.messages).toMatchObject([
+        { verb: 'ok', id: 'a' },
+        { verb: 'error', code: 'E_FORBIDDEN', key: 'room.1' },
+        { verb: 'presence', leave: [expect.any(String)] },
+      ]),
+    )
+  })
+
+  it('limits the members of a user over all connections, those of lost connections included [P-14.8]', async () => {
+    const fake = await FakeServer.start({ presenceMaxMembersPerUser: 3 }, { verifier: verifier() })
+    const [first, second] = [await fake.connect(offering('ada')), await fake.connect(offering('ada'))]
+    expect(await ask(fake, first, enter('m1'))).toMatchObject({ id: expect.any(String) })
+    expect(await ask(fake, first, { key: 'room.2', ...enter('m') })).toMatchObject({ id: expect.any(String) })
+    first.drop(1001)
+    expect(await ask(fake, second, enter('m2'))).toMatchObject({ id: expect.any(String) })
+    expect(await ask(fake, second, { key: 'room.3', ...enter('m') })).toBe('E_PRESENCE_LIMIT')
+    expect(await ask(fake, second, enter('m2', '1')), 'an update adds none').toMatchObject({ id: expect.any(String) })
+    const bob = await fake.connect(offering('bob'))
+    expect(await ask(fake, bob, enter('m'))).toMatchObject({ id: expect.any(String) })
+    expect(await ask(fake, second, { op: 'leave' })).toBe('ok')
+    expect(await ask(fake, second, { key: 'room.3', ...enter('m') })).toMatchObject({ id: expect.any(String) })
   })
 
   it('refuses what is too much, and what is no JSON [P-14.8]', async () => {

@@ -11,6 +11,7 @@ export interface PresenceHandlerContext extends HandlerContext {
   /** `undefined` for anonymous clients. */
   readonly userId: string | undefined
   mayListen(key: string): boolean
+  mayEnter(key: string): boolean
   /** Sends an answer that is already encoded. */
   replyText(text: string): void
 }
@@ -18,10 +19,10 @@ export interface PresenceHandlerContext extends HandlerContext {
 /** Enters, leaves, and lists the members of a key: once, or with every later change [P-14.1]. */
 export const presence: Handler<'presence', PresenceHandlerContext> = (context, message) => {
   const { id, key, op } = message
-  if (!context.mayListen(key)) throw new WebMQError('E_FORBIDDEN', { detail: `listen ${key}` })
   const { ownPresence } = context
   switch (op) {
     case 'enter': {
+      if (!context.mayEnter(key)) throw new WebMQError('E_FORBIDDEN', { detail: `presence ${key}` })
       const { member, data } = message
       const result = { id: ownPresence.enter(key, context.userId, member, data) }
       context.reply({ verb: 'ok', id, result })
@@ -36,10 +37,17 @@ export const presence: Handler<'presence', PresenceHandlerContext> = (context, m
       context.reply({ verb: 'ok', id })
       return
     case 'get':
+      assertMayWatch(context, key)
       return whenComplete(context, () => answer(context, id, key))
     case 'watch':
+      assertMayWatch(context, key)
       return whenComplete(context, () => ownPresence.watch(key, () => answer(context, id, key)))
   }
+}
+
+/** Who may listen to a key may see who is there. `leave` and `unwatch` give something up, so they need no grant. */
+function assertMayWatch(context: PresenceHandlerContext, key: string): void {
+  if (!context.mayListen(key)) throw new WebMQError('E_FORBIDDEN', { detail: `listen ${key}` })
 }
 
 /** A node that has just begun with presence asks the others first; its clients wait for that, up to a limit. */
