@@ -171,7 +171,8 @@ export interface Broker {
   unbind(pattern: string): void | Promise<void>
   /**
    * Resolves once the broker has accepted the message, not once anyone has received it.
-   * @throws {WebMQError} `E_BROKER_UNAVAILABLE` (retryable): it may or may not have been accepted.
+   * @throws {WebMQError} `E_BROKER_UNAVAILABLE` (retryable): it may or may not have been accepted. Its message may reach
+   *   clients unless it has a `cause`; what names hosts or users belongs in the cause.
    */
   publish(message: OutboundMessage): Accepted | Promise<Accepted>
   /**

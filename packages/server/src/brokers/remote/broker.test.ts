@@ -289,7 +289,8 @@ describe('RemoteBroker', () => {
     const first = publish('1')
     await expect(first).rejects.toMatchObject({
       code: 'E_BROKER_UNAVAILABLE',
-      message: expect.stringMatching(/test at nowhere is down \(\w+\); no answer within 50 ms/),
+      message: 'broker is unreachable: no answer within 50 ms',
+      cause: { message: expect.stringContaining('test at nowhere is down') },
     })
     driver.failures.length = 0
     const next = await linkAt(1)

@@ -227,6 +227,7 @@ export class PendingPublishes {
   }
 
   #unavailable(detail: string): WebMQError {
-    return new WebMQError('E_BROKER_UNAVAILABLE', { detail: `${this.#options.reason()}; ${detail}` })
+    // The reason names the broker's address, which the cause keeps from clients.
+    return new WebMQError('E_BROKER_UNAVAILABLE', { detail, cause: new Error(this.#options.reason()) })
   }
 }
