@@ -176,6 +176,8 @@ export class FakeTransport implements Transport {
       receivedByteCount: 0,
       deliveredCount: delivered,
       sentByteCount: 0,
+      partialBytes: 0,
+      restartedThreadCount: 0,
       outboxBytes: 0,
     }
   }

@@ -66,6 +66,11 @@ export interface TransportOptions {
   readonly maxConnections: number
   /** Time from accept to the end of the handshake, the decision of the sink included. */
   readonly handshakeTimeoutMs: number
+  /**
+   * Time from the first byte of a message to its last; a later one closes its connection with 4004. While the transport does
+   * not read, the time does not pass. Ignored without the `pause` capability; default 30,000.
+   */
+  readonly messageTimeoutMs?: number
   /** A WebSocket ping is sent after this time without a byte from the peer; 0 turns pings off. */
   readonly pingIntervalMs: number
   /** Time after the ping until a silent connection is dropped with 4003. */
@@ -158,6 +163,10 @@ export interface TransportStats {
   /** Frames put into outboxes, one per receiving connection. */
   readonly deliveredCount: number
   readonly sentByteCount: number
+  /** Memory for messages and request heads that are not complete; 0 if the transport cannot tell. */
+  readonly partialBytes: number
+  /** Threads that failed and were started again. */
+  readonly restartedThreadCount: number
   /** Bytes that wait for all connections; shared bytes count once. */
   readonly outboxBytes: number
 }
