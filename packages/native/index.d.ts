@@ -10,6 +10,8 @@ export interface NativeOptions {
   /** 0: as many as the limit of open files allows. */
   maxConnections: number
   handshakeTimeoutMs: number
+  /** Time from the first byte of a message to its last; 0: any; default 30,000. */
+  messageTimeoutMs?: number
   /** 0: no pings. */
   pingIntervalMs: number
   pingTimeoutMs: number
@@ -31,6 +33,10 @@ export interface NativeStats {
   receivedByteCount: number
   deliveredCount: number
   sentByteCount: number
+  /** Memory for input that is not complete or not decoded. */
+  partialBytes: number
+  /** Times that a thread was started again after a failure. */
+  restartCount: number
   outboxBytes: number
 }
 

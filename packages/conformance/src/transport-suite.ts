@@ -9,6 +9,7 @@ import { lifecycleTests } from './transport/lifecycle-tests.js'
 import { limitTests } from './transport/limit-tests.js'
 import { messageTests } from './transport/message-tests.js'
 import { multicastTests } from './transport/multicast-tests.js'
+import { readingTests } from './transport/reading-tests.js'
 import { STRICT_TRAITS, type TransportTraits } from './transport/traits.js'
 import { upgradeTests } from './transport/upgrade-tests.js'
 
@@ -38,6 +39,7 @@ export function transportSuite(name: string, create: CreateTransport, expected: 
     multicastTests(create)
     closingTests(create, traits)
     limitTests(create, traits)
+    readingTests(create, expected.capabilities)
     httpTests(create, traits)
     lifecycleTests(create)
     capabilityTests(create, expected.capabilities)

@@ -92,6 +92,7 @@ function transportOptionsOf(options: ResolvedOptions, httpServer: NodeHttpServer
     maxHeaderBytes: options.maxHeaderBytes,
     maxConnections: options.maxConnections,
     handshakeTimeoutMs: options.handshakeTimeoutMs,
+    messageTimeoutMs: options.messageTimeoutMs,
     pingIntervalMs: options.pingIntervalMs,
     pingTimeoutMs: options.pingTimeoutMs,
     closeTimeoutMs: options.closeTimeoutMs,

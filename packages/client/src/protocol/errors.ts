@@ -34,6 +34,7 @@ const CLIENT_ERRORS = {
   E_DRAIN: { message: 'server is draining', source: 'server', retryable: true, closeCode: 4001, status: 503 },
   E_AUTH_TIMEOUT: { message: 'no token arrived in time', source: 'client', retryable: true, closeCode: 4002 },
   E_HEARTBEAT_TIMEOUT: { message: 'nothing arrived in time', source: 'network', retryable: true, closeCode: 4003 },
+  E_MESSAGE_TIMEOUT: { message: 'message took too long', source: 'network', retryable: true, closeCode: 4004 },
   E_SLOW_CONSUMER: { message: 'client reads too slowly', source: 'client', retryable: true, closeCode: 4008 },
   E_TOKEN_EXPIRED: { message: 'token has expired', source: 'client', retryable: true, closeCode: 4009 },
   E_NODE_BEHIND: { message: 'node is behind', source: 'server', retryable: true, closeCode: 4012 },

@@ -190,6 +190,8 @@ export function lifecycleTests(create: CreateTransport): void {
           acceptedCount: 2,
           closedCount: 0,
           slowConsumerCount: 0,
+          partialBytes: 0,
+          restartedThreadCount: 0,
           receivedMessageCount: 1,
           deliveredCount: 3,
           outboxBytes: 0,

@@ -4,6 +4,8 @@
 //! connection.
 #![no_main]
 
+use std::ops::ControlFlow;
+
 use libfuzzer_sys::fuzz_target;
 use webmq_websocket::{
     DecodeError, Decoder, Deflater, Event, Inflater, MAX_CLOSE_REASON_BYTES, MAX_CONTROL_PAYLOAD_BYTES, MessageKind,
@@ -29,6 +31,7 @@ fuzz_target!(|data: &[u8]| {
     let whole = decode(setting, bytes, &[usize::MAX]);
     let pieces = decode(setting, bytes, &[*a, *b, *c].map(|size| usize::from(size).max(1)));
     assert_eq!(whole, pieces, "cutting changes nothing");
+    assert_eq!(whole, decode_one_by_one(setting, bytes), "and neither does breaking off after every event");
 
     let receiver = Setting { role: Role::Client, ..setting };
     let plain = decode(Setting { is_deflate_negotiated: false, ..receiver }, &whole.0, &[usize::MAX]);
@@ -85,6 +88,34 @@ fn decode(Setting { role, is_deflate_negotiated, limit }: Setting, bytes: &[u8],
         let growth = if is_deflate_negotiated { limit / 64 + 64 } else { 0 };
         assert!(decoder.allocated_bytes() <= (limit + growth) as usize + MAX_CONTROL_PAYLOAD_BYTES);
         rest = after;
+    }
+    (said, None, decoder.is_finished())
+}
+
+/// Breaks off after every event and goes on behind it.
+fn decode_one_by_one(Setting { role, is_deflate_negotiated, limit }: Setting, bytes: &[u8]) -> Outcome {
+    let mut decoder = Decoder::new(role, limit);
+    let mut inflater = is_deflate_negotiated.then(Inflater::default);
+    let mut said = Vec::new();
+    let mut rest = bytes.to_vec();
+    while !rest.is_empty() && !decoder.is_finished() {
+        let mut count = 0;
+        let mut on_event = |event: Event<'_>| {
+            count += 1;
+            write(event, limit, &mut said);
+            ControlFlow::Break(())
+        };
+        let decoded = decoder.decode_until(&mut rest, inflater.as_mut(), &mut on_event);
+        assert!(count <= 1, "it broke off");
+        match decoded {
+            Ok(consumed) => {
+                assert!(consumed > 0);
+                assert!(consumed == rest.len() || count == 1);
+                assert!(count == 0 || decoder.is_inside_message() || !decoder.is_inside());
+                rest.drain(..consumed);
+            }
+            Err(error) => return (said, Some(error), true),
+        }
     }
     (said, None, decoder.is_finished())
 }

@@ -162,6 +162,16 @@ export const METRICS: readonly MetricSpec[] = [
   ),
   counter('webmq_transport_sent_bytes_total', 'Sent bytes.', ({ transport }) => transport.sentByteCount),
   gauge(
+    'webmq_transport_partial_bytes',
+    'Bytes of messages and request heads that are not complete.',
+    ({ transport }) => transport.partialBytes,
+  ),
+  counter(
+    'webmq_transport_thread_restarts_total',
+    'I/O threads that failed and were started again; their connections were closed.',
+    ({ transport }) => transport.restartedThreadCount,
+  ),
+  gauge(
     'webmq_transport_outbox_bytes',
     'Bytes that wait for connections; shared bytes count once.',
     ({ transport }) => transport.outboxBytes,

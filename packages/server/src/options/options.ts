@@ -68,6 +68,8 @@ export interface ServerOptions {
   readonly handshakeTimeoutMs?: number | undefined
   /** Time for a client to send a required token; default 10,000. */
   readonly authTimeoutMs?: number | undefined
+  /** Time from the first byte of a message to its last; default 30,000. */
+  readonly messageTimeoutMs?: number | undefined
   /** Silence after which a ping is sent; default 25,000. */
   readonly pingIntervalMs?: number | undefined
   /** Silence after a ping until the connection is closed; default 10,000. */

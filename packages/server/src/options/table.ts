@@ -316,6 +316,15 @@ export const OPTIONS = [
   },
   {
     ...time,
+    name: 'messageTimeoutMs',
+    flag: 'message-timeout',
+    min: 100,
+    default: 30_000,
+    help: 'Time from the first byte of a message to its last; then the connection is closed with 4004.',
+    detail: 'Frees the memory of messages that are begun and never ended. The uws transport ignores it.',
+  },
+  {
+    ...time,
     name: 'pingIntervalMs',
     flag: 'ping-interval',
     min: 10,

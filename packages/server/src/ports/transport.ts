@@ -32,6 +32,8 @@ export interface TransportCapabilities {
   readonly threads: boolean
   /** Negotiates permessage-deflate (RFC 7692) when the options say so. */
   readonly compression: boolean
+  /** `pause` stops reading from a socket. */
+  readonly pause: boolean
 }
 
 /** How messages are compressed. A compressed message that is received is measured against `maxMessageBytes` as it is decompressed. */
@@ -64,6 +66,11 @@ export interface TransportOptions {
   readonly maxConnections: number
   /** Time from accept to the end of the handshake, the decision of the sink included. */
   readonly handshakeTimeoutMs: number
+  /**
+   * Time from the first byte of a message to its last; a later one closes its connection with 4004. While the transport does
+   * not read, the time does not pass. Ignored without the `pause` capability; default 30,000.
+   */
+  readonly messageTimeoutMs?: number
   /** A WebSocket ping is sent after this time without a byte from the peer; 0 turns pings off. */
   readonly pingIntervalMs: number
   /** Time after the ping until a silent connection is dropped with 4003. */
@@ -156,6 +163,10 @@ export interface TransportStats {
   /** Frames put into outboxes, one per receiving connection. */
   readonly deliveredCount: number
   readonly sentByteCount: number
+  /** Memory for messages and request heads that are not complete; 0 if the transport cannot tell. */
+  readonly partialBytes: number
+  /** Threads that failed and were started again. */
+  readonly restartedThreadCount: number
   /** Bytes that wait for all connections; shared bytes count once. */
   readonly outboxBytes: number
 }
@@ -205,6 +216,15 @@ export interface Transport {
    * this call count. While a call is unanswered, the caller MUST NOT make another for the connection.
    */
   notifyDrained(connection: ConnectionId, level: OutboxLevel): void
+  /**
+   * Stops reading from the connection's socket; what was read before still arrives. Idempotent. Frames and pings still go
+   * out. A paused connection is not dropped with 4003: its pong may wait unread. The transport notices a dead peer by a
+   * reset or after `resume`. The caller MUST resume or close every connection that it pauses: there is no time limit.
+   * `close` reads on by itself. Without the `pause` capability, this does nothing.
+   */
+  pause(connection: ConnectionId): void
+  /** Reads on after {@link pause}. Idempotent. */
+  resume(connection: ConnectionId): void
   /** Sends what is queued, then a close frame, and waits for the peer's at most `closeTimeoutMs`. Frames sent later are dropped. */
   close(connection: ConnectionId, code: number, reason: string): void
   stats(): TransportStats

@@ -39,6 +39,8 @@ pub struct NativeOptions {
     pub max_connections: u32,
     /// Time from accept to the end of the handshake.
     pub handshake_timeout_ms: f64,
+    /// Time from the first byte of a message to its last; 0: any; absent: 30 s.
+    pub message_timeout_ms: Option<f64>,
     /// Silence after which a ping is sent; 0: never.
     pub ping_interval_ms: f64,
     /// Time that a peer has to answer a ping.
@@ -72,6 +74,10 @@ pub struct NativeStats {
     pub delivered_count: f64,
     /// Bytes written.
     pub sent_byte_count: f64,
+    /// Memory for input that is not complete or not decoded.
+    pub partial_bytes: f64,
+    /// Times that a thread was started again after a failure.
+    pub restart_count: f64,
     /// Bytes that wait.
     pub outbox_bytes: f64,
 }
@@ -212,6 +218,8 @@ impl NativeEngine {
             received_byte_count: stats.received_byte_count as f64,
             delivered_count: stats.delivered_count as f64,
             sent_byte_count: stats.sent_byte_count as f64,
+            partial_bytes: stats.partial_bytes as f64,
+            restart_count: stats.restart_count as f64,
             outbox_bytes: stats.outbox_bytes as f64,
         }
     }
@@ -255,6 +263,7 @@ fn engine_options(options: &NativeOptions) -> Result<Options, ErrorCode> {
         max_header_bytes: options.max_header_bytes as usize,
         max_connections: options.max_connections as usize,
         handshake_timeout: duration(options.handshake_timeout_ms)?,
+        message_timeout: options.message_timeout_ms.map_or(Ok(defaults.message_timeout), duration)?,
         ping_interval: duration(options.ping_interval_ms)?,
         ping_timeout: duration(options.ping_timeout_ms)?,
         close_timeout: duration(options.close_timeout_ms)?,

@@ -175,14 +175,13 @@ impl Engine {
         if self.shared.backpressure.pauses_drain(&self.shared.shards) {
             return Drained::Bytes(0);
         }
-        let max_bytes = self.shared.options.max_inbound_bytes;
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         let mut copied = 0;
         let count = taken.ends.len();
         taken.first = (taken.first + 1) % count;
         for index in (taken.first..count).chain(0..taken.first) {
             let port = &self.shared.shards[index];
-            let drained = taken.ends[index].drain(&port.event_queue, max_bytes, &mut target[copied..]);
+            let drained = taken.ends[index].drain(&port.event_queue, &mut target[copied..]);
             copied += drained.bytes;
             if drained.wakes_shard {
                 port.mailbox.wake();

@@ -22,6 +22,9 @@ pub struct Options {
     pub max_inbound_bytes: usize,
     /// Time from accept to the end of the handshake.
     pub handshake_timeout: Duration,
+    /// Time from the first byte of a message to its last; zero: any. A later message closes its connection with 4004. The time
+    /// in which nothing is read from the connection does not count.
+    pub message_timeout: Duration,
     /// A ping is sent after this time without a byte from the peer; zero turns pings off.
     pub ping_interval: Duration,
     /// Time after the ping until a silent connection is dropped with 4003.
@@ -45,6 +48,7 @@ impl Default for Options {
             max_connections: 0,
             max_inbound_bytes: 8 << 20,
             handshake_timeout: Duration::from_secs(5),
+            message_timeout: Duration::from_secs(30),
             ping_interval: Duration::from_secs(25),
             ping_timeout: Duration::from_secs(10),
             close_timeout: Duration::from_secs(5),

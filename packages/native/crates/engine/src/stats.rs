@@ -51,6 +51,10 @@ counters! {
     delivered_count,
     /// Bytes written to sockets.
     sent_byte_count,
+    /// Memory for messages and heads that are not complete, and for bytes that are not decoded.
+    partial_bytes,
+    /// Times that a shard was started again after its thread had failed.
+    restart_count,
     /// Bytes that wait for all connections, those on their way to the shards included; shared ones count once.
     outbox_bytes,
 }

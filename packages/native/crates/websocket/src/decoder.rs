@@ -1,3 +1,6 @@
+use std::cell::Cell;
+use std::ops::ControlFlow;
+
 use crate::assembly::Assembly;
 use crate::close::parse_close;
 use crate::deflate::{Inflater, max_deflated_bytes};
@@ -76,7 +79,10 @@ impl Decoder {
     /// The peer violated RFC 6455 or the limit; events before the violation were passed on. A message over the limit is
     /// refused by its header, and a text by its first bad byte, before the rest arrives. The decoder is finished.
     pub fn decode(&mut self, input: &mut [u8], on_event: &mut impl FnMut(Event<'_>)) -> Result<usize, DecodeError> {
-        self.decode_all(input, None, on_event)
+        self.decode_until(input, None, &mut |event| {
+            on_event(event);
+            ControlFlow::Continue(())
+        })
     }
 
     /// [`decode`](Self::decode) for a connection that negotiated permessage-deflate without context takeover:
@@ -94,19 +100,30 @@ impl Decoder {
         inflater: &mut Inflater,
         on_event: &mut impl FnMut(Event<'_>),
     ) -> Result<usize, DecodeError> {
-        self.decode_all(input, Some(inflater), on_event)
+        self.decode_until(input, Some(inflater), &mut |event| {
+            on_event(event);
+            ControlFlow::Continue(())
+        })
     }
 
+    /// [`decode`](Self::decode), or [`decode_inflating`](Self::decode_inflating) with an inflater, until `on_event`
+    /// breaks off. Then it returns how many bytes were consumed up to the end of that event's frame; the caller passes the
+    /// others later.
+    ///
+    /// # Errors
+    /// As those.
     #[inline]
-    fn decode_all(
+    pub fn decode_until(
         &mut self,
         input: &mut [u8],
         mut inflater: Option<&mut Inflater>,
-        on_event: &mut impl FnMut(Event<'_>),
+        on_event: &mut impl FnMut(Event<'_>) -> ControlFlow<()>,
     ) -> Result<usize, DecodeError> {
         let mut consumed = 0;
-        while consumed < input.len() && self.state != State::Finished {
-            match self.decode_some(&mut input[consumed..], inflater.as_deref_mut(), on_event) {
+        let goes_on = Cell::new(true);
+        let mut on_event = |event: Event<'_>| goes_on.set(on_event(event).is_continue());
+        while consumed < input.len() && self.state != State::Finished && goes_on.get() {
+            match self.decode_some(&mut input[consumed..], inflater.as_deref_mut(), &mut on_event) {
                 Ok(count) => consumed += count,
                 Err(error) => {
                     self.finish();
@@ -121,6 +138,18 @@ impl Decoder {
     #[must_use]
     pub fn is_finished(&self) -> bool {
         self.state == State::Finished
+    }
+
+    /// A message has begun and not ended. Its next frame may not have begun.
+    #[must_use]
+    pub fn is_inside_message(&self) -> bool {
+        self.message.is_some()
+    }
+
+    /// A message or a frame has begun and not ended.
+    #[must_use]
+    pub fn is_inside(&self) -> bool {
+        self.message.is_some() || self.header_bytes > 0 || matches!(self.state, State::Data { .. } | State::Control(_))
     }
 
     /// Heap memory that the decoder holds now; 0 between messages.

@@ -1,5 +1,7 @@
 //! Properties that hold for any messages, any cuts and any bytes.
 
+use std::ops::ControlFlow;
+
 use proptest::prelude::*;
 use webmq_websocket::handshake::parse_request_head;
 use webmq_websocket::{
@@ -101,6 +103,34 @@ fn decode(role: Role, bytes: &[u8], sizes: &[usize]) -> (Vec<String>, Option<Dec
 }
 
 proptest! {
+    #[test]
+    fn breaking_off_after_every_event_changes_nothing(
+        sent in prop::collection::vec(sent(), 0..6),
+        mask: [u8; 4],
+        size in 1_usize..500,
+    ) {
+        let (bytes, expected) = wire(Role::Server, &sent, mask);
+        let mut decoder = Decoder::new(Role::Server, LIMIT);
+        let mut events = Vec::new();
+        for piece in bytes.chunks(size) {
+            let mut rest = piece.to_vec();
+            while !rest.is_empty() {
+                let before = events.len();
+                let consumed = decoder.decode_until(&mut rest, None, &mut |event| {
+                    events.push(line(event));
+                    ControlFlow::Break(())
+                });
+                rest.drain(..consumed.expect("valid"));
+                prop_assert!(events.len() == before + 1 || rest.is_empty());
+                if !rest.is_empty() {
+                    prop_assert!(decoder.is_inside_message() || !decoder.is_inside());
+                }
+            }
+        }
+        prop_assert_eq!(events, expected);
+        prop_assert!(!decoder.is_inside());
+    }
+
     #[test]
     fn messages_survive_any_fragmentation_any_cut_and_any_mask(
         sent in prop::collection::vec(sent(), 0..6),

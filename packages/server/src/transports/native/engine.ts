@@ -10,7 +10,7 @@ import type { TransportOptions } from '../../ports/transport.js'
  * @throws {WebMQError} `E_TRANSPORT_MISSING`, `E_OPTION_INVALID`, `E_TRANSPORT_FAILED`.
  */
 export function createEngine(options: TransportOptions, wake: () => void): NativeEngine {
-  const { compression } = options
+  const { compression, messageTimeoutMs } = options
   if (options.tls !== undefined) {
     throw new WebMQError('E_OPTION_INVALID', {
       detail: 'the native transport has no TLS; use the uws transport or a proxy',
@@ -27,6 +27,7 @@ export function createEngine(options: TransportOptions, wake: () => void): Nativ
         maxHeaderBytes: options.maxHeaderBytes,
         maxConnections: options.maxConnections,
         handshakeTimeoutMs: options.handshakeTimeoutMs,
+        ...(messageTimeoutMs === undefined ? undefined : { messageTimeoutMs }),
         pingIntervalMs: options.pingIntervalMs,
         pingTimeoutMs: options.pingTimeoutMs,
         closeTimeoutMs: options.closeTimeoutMs,

@@ -39,6 +39,7 @@ const GOING_AWAY = 1001
  *   counts from the complete head.
  * - After a close frame is sent, input of the client is ignored. `closed` follows at once with the sent code, and the
  *   client has 4 to 8 s to read the queue, regardless of `closeTimeoutMs`. So `stop` waits for nobody.
+ * - A partly sent message has no time limit: `messageTimeoutMs` is ignored.
  * - A malformed frame, or a message of more than four times `maxMessageBytes`, ends the TCP connection without a close
  *   frame. The client sees 1006, the sink the proper code.
  * - A head that arrives in several parts may have 4 KiB, and any head at most 50 headers. Older releases answer 505
@@ -58,7 +59,7 @@ export function createUwsTransport(options: TransportOptions, importModule?: () 
 
 class UwsTransport implements Transport {
   readonly name = 'uws'
-  readonly capabilities = { tls: true, attach: false, threads: false, compression: true }
+  readonly capabilities = { tls: true, attach: false, threads: false, compression: true, pause: false }
 
   readonly #options: TransportOptions
   readonly #load: () => Promise<UwsModule>
@@ -168,6 +169,14 @@ class UwsTransport implements Transport {
     if (connection !== undefined) this.#outbox.await(connection, level)
   }
 
+  pause(_id: ConnectionId): void {
+    // uWebSockets.js cannot stop reading from one connection.
+  }
+
+  resume(_id: ConnectionId): void {
+    // Nothing is paused.
+  }
+
   close(id: ConnectionId, code: number, reason: string): void {
     const connection = this.#connections.get(id)
     if (connection !== undefined) this.#close(connection, code, reason)
@@ -189,6 +198,8 @@ class UwsTransport implements Transport {
       receivedByteCount: this.#sink?.byteCount ?? 0,
       deliveredCount: this.#outbox.deliveredCount,
       sentByteCount: this.#outbox.sentByteCount,
+      partialBytes: 0,
+      restartedThreadCount: 0,
       outboxBytes,
     }
   }

@@ -13,6 +13,7 @@
 //!         multicast  u32 count of groups, groups, gap of 10 bytes, payload
 //!         close      reason
 //!         notify     nothing; level 0: an empty outbox, 1: a low one
+//!         pause      nothing              resume likewise
 //! headers: per header u32 bytes of the name, u32 bytes of the value, name, value
 //! ```
 //!
@@ -40,6 +41,8 @@ const SEND: u8 = 5;
 const MULTICAST: u8 = 6;
 const CLOSE: u8 = 7;
 const NOTIFY: u8 = 8;
+const PAUSE: u8 = 9;
+const RESUME: u8 = 10;
 
 /// A batch that was not packed as this module says: a bug of the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -56,6 +59,8 @@ pub(crate) enum Command<'a> {
     Multicast { groups: Groups<'a>, frame: Frame<'a>, except: Option<ConnectionId> },
     Close { id: ConnectionId, code: u16, reason: &'a str },
     Notify { id: ConnectionId, level: OutboxLevel },
+    Pause { id: ConnectionId },
+    Resume { id: ConnectionId },
 }
 
 /// The fixed part of a command, and where its variable part lies.
@@ -74,7 +79,7 @@ impl Fields {
         let header: &[u8; HEADER_BYTES] = bytes.get(start..).and_then(<[u8]>::first_chunk).ok_or(malformed)?;
         let [kind, flags, n0, n1, l0, l1, l2, l3, id @ ..] = *header;
         let len = u32::from_le_bytes([l0, l1, l2, l3]) as usize;
-        if len < HEADER_BYTES || bytes.len() - start < len || !(ACCEPT..=NOTIFY).contains(&kind) {
+        if len < HEADER_BYTES || bytes.len() - start < len || !(ACCEPT..=RESUME).contains(&kind) {
             return Err(malformed);
         }
         let body = start + HEADER_BYTES..start + len;
@@ -157,10 +162,12 @@ impl<'a> Commands<'a> {
             JOIN => Command::Join { id, group: GroupId(fields.u32(bytes)?) },
             LEAVE => Command::Leave { id, group: GroupId(fields.u32(bytes)?) },
             CLOSE => Command::Close { id, code: fields.number, reason: text(body)? },
-            _ => {
+            NOTIFY => {
                 let level = if fields.number == 0 { OutboxLevel::Empty } else { OutboxLevel::Low };
                 Command::Notify { id, level }
             }
+            PAUSE => Command::Pause { id },
+            _ => Command::Resume { id },
         })
     }
 
@@ -231,7 +238,7 @@ mod tests {
         let mut packer = Packer::default();
         packer.accept(1.0, Some("webmq.v1")).reject(2.0, 403, "no").join(3.0, 4).leave(3.0, 4);
         packer.send(5.0, b"data").multicast(&[6, 7], b"more", Some(8.0)).close(9.0, 4001, "bye");
-        packer.notify(10.0, OutboxLevel::Low);
+        packer.notify(10.0, OutboxLevel::Low).pause(11.0).resume(12.0);
         packer.0
     }
 
@@ -240,7 +247,7 @@ mod tests {
         let batch = Arc::new(Batch::new(&packed(), None).expect("well packed"));
         let commands: Vec<_> = batch.commands().map(|command| command.expect("well packed")).collect();
         let number = |id: ConnectionId| id.to_number();
-        assert_eq!(commands.len(), 8);
+        assert_eq!(commands.len(), 10);
         assert!(matches!(&commands[0], Command::Accept { id, subprotocol: Some("webmq.v1"), headers }
             if number(*id) == 1.0 && headers.clone().eq([("a", "bc")])));
         assert!(matches!(&commands[1], Command::Reject { status: 403, body: "no", .. }));
@@ -251,6 +258,8 @@ mod tests {
             if groups.clone().eq([GroupId(6), GroupId(7)]) && frame.bytes() == b"\x81\x04more" && number(*except) == 8.0));
         assert!(matches!(&commands[6], Command::Close { code: 4001, reason: "bye", .. }));
         assert!(matches!(&commands[7], Command::Notify { level: OutboxLevel::Low, .. }));
+        assert!(matches!(&commands[8], Command::Pause { id } if number(*id) == 11.0));
+        assert!(matches!(&commands[9], Command::Resume { id } if number(*id) == 12.0));
     }
 
     #[test]

@@ -38,11 +38,18 @@ const DRAINED: u8 = 8;
 #[derive(Default)]
 pub(crate) struct Events {
     pub(crate) bytes: Vec<u8>,
+    /// Bytes of all earlier turns.
+    pub(crate) published_bytes: u64,
 }
 
 impl Events {
     pub(crate) fn len(&self) -> usize {
         self.bytes.len()
+    }
+
+    /// Bytes of all events so far: where the last one ends in the stream of the shard's events.
+    pub(crate) fn position(&self) -> u64 {
+        self.published_bytes + self.bytes.len() as u64
     }
 
     pub(crate) fn upgrade(&mut self, id: ConnectionId, peer: SocketAddr, head: &RequestHead<'_>) {

@@ -1,4 +1,4 @@
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::bridge::event::{Events, event_len};
@@ -34,29 +34,42 @@ impl Waker {
     }
 }
 
+/// Nobody waits.
+const NO_POSITION: u64 = u64::MAX;
+
 /// Events on their way from one shard to JavaScript.
-#[derive(Default)]
 pub(crate) struct EventQueue {
     queue: Mutex<Vec<u8>>,
-    /// Bytes that JavaScript has not read.
-    undrained_bytes: AtomicUsize,
-    /// The shard waits for `undrained_bytes` to fall.
-    is_awaited: AtomicBool,
+    /// Position in the stream of the shard's events up to which JavaScript has read.
+    read_position: AtomicU64,
+    /// The shard waits until `read_position` is here.
+    awaited_position: AtomicU64,
+}
+
+impl Default for EventQueue {
+    fn default() -> Self {
+        Self {
+            queue: Mutex::default(),
+            read_position: AtomicU64::new(0),
+            awaited_position: AtomicU64::new(NO_POSITION),
+        }
+    }
 }
 
 impl EventQueue {
-    pub(crate) fn undrained_bytes(&self) -> usize {
-        self.undrained_bytes.load(Ordering::SeqCst)
+    /// Position up to which JavaScript has read.
+    pub(crate) fn read_position(&self) -> u64 {
+        self.read_position.load(Ordering::SeqCst)
     }
 
-    /// Requests a wake-up of the shard when half of the room is free again.
-    pub(crate) fn await_room(&self) {
-        self.is_awaited.store(true, Ordering::SeqCst);
+    /// Requests a wake-up of the shard when JavaScript has read up to here. The earliest of several positions counts.
+    pub(crate) fn await_position(&self, position: u64) {
+        self.awaited_position.fetch_min(position, Ordering::SeqCst);
     }
 
     /// Appends the events of a turn.
     pub(crate) fn put(&self, events: &mut Events) {
-        self.undrained_bytes.fetch_add(events.len(), Ordering::SeqCst);
+        events.published_bytes = events.position();
         let mut queue = self.lock();
         if queue.is_empty() {
             std::mem::swap(&mut *queue, &mut events.bytes);
@@ -70,9 +83,10 @@ impl EventQueue {
     }
 
     /// Notes that `bytes` were read; `true` when the shard waits for that.
-    fn note_read(&self, bytes: usize, max_bytes: usize) -> bool {
-        let left = self.undrained_bytes.fetch_sub(bytes, Ordering::SeqCst) - bytes;
-        left <= max_bytes / 2 && self.is_awaited.swap(false, Ordering::SeqCst)
+    fn note_read(&self, bytes: usize) -> bool {
+        let position = self.read_position.fetch_add(bytes as u64, Ordering::SeqCst) + bytes as u64;
+        self.awaited_position.load(Ordering::SeqCst) <= position
+            && self.awaited_position.swap(NO_POSITION, Ordering::SeqCst) != NO_POSITION
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<u8>> {
@@ -99,7 +113,7 @@ pub(crate) struct Drained {
 
 impl EventReader {
     /// Copies as many whole events into `target` as fit.
-    pub(crate) fn drain(&mut self, queue: &EventQueue, max_bytes: usize, target: &mut [u8]) -> Drained {
+    pub(crate) fn drain(&mut self, queue: &EventQueue, target: &mut [u8]) -> Drained {
         let mut copied = 0;
         let mut next_bytes = None;
         loop {
@@ -120,7 +134,7 @@ impl EventReader {
                 break;
             }
         }
-        let wakes_shard = copied > 0 && queue.note_read(copied, max_bytes);
+        let wakes_shard = copied > 0 && queue.note_read(copied);
         Drained { bytes: copied, next_bytes, wakes_shard }
     }
 
@@ -167,31 +181,32 @@ mod tests {
         queue.put(&mut events(2, b"defg"));
         let (mut reader, mut target, mut all) = (EventReader::default(), [0; 45], Vec::new());
         loop {
-            let drained = reader.drain(&queue, 1_000, &mut target);
+            let drained = reader.drain(&queue, &mut target);
             all.extend_from_slice(&target[..drained.bytes]);
             if drained.bytes == 0 {
                 break;
             }
         }
         assert_eq!(all, [events(3, b"abc").bytes, events(2, b"defg").bytes].concat());
-        assert_eq!(queue.undrained_bytes(), 0);
+        assert_eq!(queue.read_position(), all.len() as u64);
     }
 
     #[test]
     fn an_event_that_does_not_fit_says_how_much_it_needs() {
         let queue = EventQueue::default();
         queue.put(&mut events(1, &[0; 100]));
-        let drained = EventReader::default().drain(&queue, 1_000, &mut [0; 50]);
+        let drained = EventReader::default().drain(&queue, &mut [0; 50]);
         assert_eq!((drained.bytes, drained.next_bytes), (0, Some(116)));
     }
 
     #[test]
-    fn a_shard_that_waits_is_woken_when_half_of_the_room_is_free() {
+    fn a_shard_that_waits_for_a_position_is_woken_once_when_it_is_read() {
         let queue = EventQueue::default();
         queue.put(&mut events(4, &[0; 9]));
-        queue.await_room();
+        queue.await_position(75);
+        queue.await_position(50);
         let (mut reader, mut target) = (EventReader::default(), [0; 25]);
-        let woken: Vec<bool> = (0..4).map(|_| reader.drain(&queue, 100, &mut target).wakes_shard).collect();
+        let woken: Vec<bool> = (0..4).map(|_| reader.drain(&queue, &mut target).wakes_shard).collect();
         assert_eq!(woken, [false, true, false, false]);
     }
 }

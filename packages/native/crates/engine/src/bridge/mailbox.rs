@@ -1,3 +1,4 @@
+use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -193,15 +194,25 @@ impl Mailbox {
     }
 
     /// Moves all mail to the end of `mails`.
-    pub(crate) fn take(&self, mails: &mut Vec<Mail>) {
+    pub(crate) fn take(&self, mails: &mut VecDeque<Mail>) {
         let mut queue = self.lock();
-        mails.append(&mut queue.mails);
+        mails.extend(queue.mails.drain(..));
         (queue.held_bytes, queue.is_urgent) = (0, false);
     }
 
     /// Notes that a batch was applied.
     pub(crate) fn applied(&self, bytes: usize) {
         self.batch_bytes.fetch_sub(bytes, Ordering::SeqCst);
+        self.room.notify_all();
+    }
+
+    /// Counts only the batches that were not taken: the others are lost.
+    pub(crate) fn forget_taken_batches(&self) {
+        let queue = self.lock();
+        let waiting =
+            queue.mails.iter().map(|mail| if let Mail::Batch(batch) = mail { batch.bytes().len() } else { 0 });
+        self.batch_bytes.store(waiting.sum(), Ordering::SeqCst);
+        drop(queue);
         self.room.notify_all();
     }
 

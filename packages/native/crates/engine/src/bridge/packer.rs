@@ -53,4 +53,12 @@ impl Packer {
     pub(crate) fn notify(&mut self, id: f64, level: OutboxLevel) -> &mut Self {
         self.command(8, 0, u16::from(level == OutboxLevel::Low), id, &[])
     }
+
+    pub(crate) fn pause(&mut self, id: f64) -> &mut Self {
+        self.command(9, 0, 0, id, &[])
+    }
+
+    pub(crate) fn resume(&mut self, id: f64) -> &mut Self {
+        self.command(10, 0, 0, id, &[])
+    }
 }

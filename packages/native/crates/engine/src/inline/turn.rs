@@ -71,6 +71,7 @@ impl Shard {
     fn is_at_rest(&self) -> bool {
         self.batches.is_empty()
             && self.readable.is_empty()
+            && self.held.is_empty()
             && !self.fanout.is_dirty()
             && self.fanout.blocked_count() == 0
     }
@@ -129,7 +130,9 @@ impl Shard {
     }
 
     fn is_open(&self, slot: Slot) -> bool {
-        self.table.get(slot).is_some_and(|connection| connection.phase == Phase::Open && connection.opening.is_none())
+        self.table.get(slot).is_some_and(|connection| {
+            connection.phase == Phase::Open && connection.opening.is_none() && !connection.is_paused
+        })
     }
 
     /// Applies commands of the event loop. Returns who goes on, and whether there are events.

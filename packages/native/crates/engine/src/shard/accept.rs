@@ -82,12 +82,9 @@ impl Shard {
     pub(super) fn adopt(&mut self, adopted: Adopted) {
         let Adopted { socket, head, is_attached } = adopted;
         let connection = Connection::new(socket, self.shared.options.max_message_bytes);
-        let slot = match self.table.insert(connection) {
-            Ok(slot) => slot,
-            Err(_) => {
-                self.handle().mailbox.load.fetch_sub(1, Ordering::AcqRel);
-                return self.events.failed("a shard has no connection ids left");
-            }
+        let Some(slot) = self.table.insert(connection) else {
+            self.handle().mailbox.load.fetch_sub(1, Ordering::AcqRel);
+            return self.events.failed("a shard has no connection ids left");
         };
         self.fanout.insert(slot);
         if self.is_shutting_down {

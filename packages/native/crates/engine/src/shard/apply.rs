@@ -12,9 +12,10 @@ use crate::shard::connection::{Ending, Phase};
 impl Shard {
     /// Takes the mail of other threads.
     pub(super) fn take_mail(&mut self) {
-        let mut mails = std::mem::take(&mut self.mails);
-        self.handle().mailbox.take(&mut mails);
-        for mail in mails.drain(..) {
+        let Self { shared, mails, id, .. } = self;
+        shared.shards[id.index()].mailbox.take(mails);
+        // One by one: if one makes the shard panic, the others are not lost.
+        while let Some(mail) = self.mails.pop_front() {
             match mail {
                 Mail::Batch(batch) => {
                     if !batch.is_small() {
@@ -38,7 +39,6 @@ impl Shard {
                 Mail::Panic => panic!("as the test wishes"),
             }
         }
-        self.mails = mails;
     }
 
     /// Applies commands in order, until sockets should have their turn: after some megabytes of commands, or as much output
@@ -122,6 +122,16 @@ impl Shard {
                     self.events.drained(id);
                 }
             }
+            Command::Pause { id } => {
+                if let Some(slot) = self.find_open(id) {
+                    self.set_paused(slot, true);
+                }
+            }
+            Command::Resume { id } => {
+                if let Some(slot) = self.find_open(id) {
+                    self.set_paused(slot, false);
+                }
+            }
             Command::Close { id, code, reason } => {
                 if let Some(slot) = self.find_open(id) {
                     self.begin_closing(slot, CloseCode::new(code), reason, Ending::abnormal());
@@ -161,6 +171,7 @@ impl Shard {
         let id = self.table.id(slot);
         let Some(mut connection) = self.table.remove(slot) else { return };
         self.fanout.remove(slot);
+        self.stats.partial_bytes -= connection.partial_bytes as u64;
         self.handle().mailbox.load.fetch_sub(1, Ordering::AcqRel);
         if connection.is_admitted {
             self.shared.release();

@@ -25,10 +25,10 @@ pub(crate) enum Phase {
     Lingering,
 }
 
-/// What a connection needs until it is open, and until what came before that is decoded.
+/// What a connection needs until it is open, and bytes that were received and not decoded.
 #[derive(Default)]
 pub(crate) struct Opening {
-    /// What was received of the head; after it, what followed the head.
+    /// What was received of the head; after it, what is to be decoded before more is read.
     pub(crate) received: Vec<u8>,
     pub(crate) accept_key: Option<AcceptKey>,
     pub(crate) deflate: Option<AcceptedDeflate>,
@@ -58,7 +58,7 @@ impl Ending {
     }
 }
 
-/// One socket of a shard. About 100 bytes, and nothing on the heap while it idles.
+/// One socket of a shard. About 150 bytes, and nothing on the heap while it idles.
 pub(crate) struct Connection {
     pub(crate) socket: OwnedFd,
     pub(crate) phase: Phase,
@@ -73,16 +73,26 @@ pub(crate) struct Connection {
     pub(crate) owes_closed: bool,
     /// Counts as a connection in the statistics.
     pub(crate) was_open: bool,
-    /// Is in the list of connections to read from.
+    /// Is in one of the lists of connections to read from.
     pub(crate) is_readable: bool,
     /// The peer will send nothing more, or is gone: epoll said it, and says it once. What it has sent is still to be read.
     pub(crate) has_hung_up: bool,
-    /// Something came while JavaScript decided, and is read once it has.
+    /// Something came while JavaScript decided or while the connection was paused, and is read afterwards.
     pub(crate) has_more: bool,
     /// The peer's close frame has come: it sends nothing more.
     pub(crate) has_peer_closed: bool,
     /// A ping was sent and nothing has come since.
     pub(crate) awaits_pong: bool,
+    /// JavaScript wants nothing to be read.
+    pub(crate) is_paused: bool,
+    /// Bytes of its events up to `events_end`; none of them counts once JavaScript has read up to there.
+    pub(crate) unread_bytes: usize,
+    /// Where its last events end in the stream of the shard's events.
+    pub(crate) events_end: u64,
+    /// When the message or frame began that has not ended.
+    pub(crate) message_began_ms: Option<u64>,
+    /// Its share of the statistics' `partial_bytes`.
+    pub(crate) partial_bytes: usize,
 }
 
 impl Connection {
@@ -102,6 +112,16 @@ impl Connection {
             has_more: false,
             has_peer_closed: false,
             awaits_pong: false,
+            is_paused: false,
+            unread_bytes: 0,
+            events_end: 0,
+            message_began_ms: None,
+            partial_bytes: 0,
         }
+    }
+
+    /// Heap memory for input that is not complete or not decoded.
+    pub(crate) fn held_input_bytes(&self) -> usize {
+        self.decoder.allocated_bytes() + self.opening.as_ref().map_or(0, |opening| opening.received.capacity())
     }
 }

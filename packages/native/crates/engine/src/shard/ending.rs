@@ -1,3 +1,5 @@
+use std::sync::atomic::Ordering;
+
 use rustix::net::{Shutdown, shutdown};
 use webmq_websocket::{CloseCode, encode_close};
 
@@ -13,6 +15,8 @@ use crate::stats::Stats;
 const SLOW_CONSUMER: (u16, &str) = (4008, "E_SLOW_CONSUMER");
 /// Nothing came after a ping.
 const SILENT: (u16, &str) = (4003, "E_HEARTBEAT_TIMEOUT");
+/// A message was begun and not ended in time.
+const LATE_MESSAGE: (u16, &str) = (4004, "E_MESSAGE_TIMEOUT");
 /// The shard's thread died.
 const THREAD_DIED: (u16, &str) = (4011, "E_INTERNAL");
 /// Time in which a peer to whom everything was said may go on sending.
@@ -60,6 +64,14 @@ impl Shard {
             // Has a deadline already, and nothing is added to its outbox any more.
             Phase::Head | Phase::Deciding | Phase::Closing | Phase::Lingering => {}
         }
+    }
+
+    /// Closes a connection whose message takes too long.
+    pub(super) fn end_late(&mut self, slot: Slot) {
+        let (code, reason) = LATE_MESSAGE;
+        self.fanout.leave_all(slot);
+        self.send_close(slot, CloseCode::new(code), reason);
+        self.linger_told(slot, Ending { code, reason: reason.to_owned() });
     }
 
     /// Drops a peer that did not answer a ping. It gets a close frame if its socket takes one right now.
@@ -120,6 +132,14 @@ impl Shard {
     /// Tells JavaScript the end of whatever is left, after the loop.
     pub(super) fn end(&mut self, failure: Option<&str>) {
         self.listener = None;
+        self.end_connections(failure);
+        self.events.quiet(self.id);
+        self.events.ended(self.id);
+        self.report();
+    }
+
+    /// Tells JavaScript of a failure and of the end of every connection.
+    pub(super) fn end_connections(&mut self, failure: Option<&str>) {
         self.events.drop_unfinished();
         if let Some(failure) = failure {
             self.events.failed(failure);
@@ -127,6 +147,7 @@ impl Shard {
         for slot in self.table.slots() {
             let id = self.table.id(slot);
             let Some(mut connection) = self.table.remove(slot) else { continue };
+            self.handle().mailbox.load.fetch_sub(1, Ordering::AcqRel);
             if connection.is_admitted {
                 self.shared.release();
             }
@@ -136,9 +157,6 @@ impl Shard {
             }
             report_closed(id, &mut connection, &mut self.events, &mut self.stats);
         }
-        self.events.quiet(self.id);
-        self.events.ended(self.id);
-        self.report();
     }
 
     fn send_close(&mut self, slot: Slot, code: Option<CloseCode>, reason: &str) {
@@ -153,8 +171,13 @@ impl Shard {
         if let Some(ending) = ending {
             connection.ending = Some(Box::new(ending));
         }
+        let was_paused = std::mem::take(&mut connection.is_paused);
         let deadline_ms = self.now_ms + self.shared.options.close_timeout.as_millis() as u64;
         self.table.set_deadline(slot, Some(deadline_ms));
+        if was_paused {
+            // For the peer's close frame.
+            self.read_on(slot);
+        }
     }
 }
 

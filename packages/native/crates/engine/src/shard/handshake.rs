@@ -26,9 +26,18 @@ impl Shard {
         let Some(connection) = self.table.get_mut(slot) else { return };
         let mut opening = connection.opening.take().unwrap_or_default();
         // Nearly always the head comes in one piece and is parsed where it was read.
-        let received = std::mem::take(&mut opening.received);
-        let joined = if received.is_empty() { None } else { Some([&received, fresh].concat()) };
-        let all = joined.as_deref().unwrap_or(fresh);
+        let mut received = std::mem::take(&mut opening.received);
+        let is_first = received.is_empty();
+        if !is_first {
+            received.extend_from_slice(fresh);
+            // A peer that sends byte by byte costs one parse per line.
+            if !fresh.contains(&b'\n') && received.len() <= self.shared.options.max_header_bytes {
+                opening.received = received;
+                connection.opening = Some(opening);
+                return self.count_partial_bytes(slot);
+            }
+        }
+        let all = if is_first { fresh } else { &received };
         let id = self.table.id(slot);
         let verdict = match parse_request_head(all, self.shared.options.max_header_bytes) {
             Ok(ParsedHead::Incomplete) => {
@@ -61,6 +70,7 @@ impl Shard {
         if let Some(connection) = self.table.get_mut(slot) {
             connection.opening = Some(opening);
         }
+        self.count_partial_bytes(slot);
         match verdict {
             Verdict::Incomplete => {}
             Verdict::Upgrade => {
@@ -106,6 +116,7 @@ impl Shard {
         if !received.is_empty() {
             connection.opening = Some(Box::new(Opening { received, ..Opening::default() }));
         }
+        self.count_partial_bytes(slot);
         self.stats.accepted_count += 1;
         self.stats.connections += 1;
         if deflate.is_some() {
@@ -148,6 +159,7 @@ impl Shard {
         if let Some(connection) = self.table.get_mut(slot) {
             connection.opening = None;
             report_closed(id, connection, &mut self.events, &mut self.stats);
+            self.count_partial_bytes(slot);
             self.fanout.send_raw(slot, response.into());
             self.linger(slot, None);
             // What the peer still sends is thrown away.
@@ -159,6 +171,7 @@ impl Shard {
     fn give_to_node(&mut self, slot: Slot, read: &[u8]) {
         let Some(connection) = self.table.remove(slot) else { return };
         self.fanout.remove(slot);
+        self.stats.partial_bytes -= connection.partial_bytes as u64;
         self.handle().mailbox.load.fetch_sub(1, std::sync::atomic::Ordering::AcqRel);
         self.unwatch(&connection.socket);
         let token = self.shared.http_sockets.put(connection.socket);

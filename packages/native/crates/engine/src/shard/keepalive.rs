@@ -22,7 +22,8 @@ pub(super) struct Ticker {
 
 impl Ticker {
     pub(super) fn new(options: &Options) -> Self {
-        let timeouts = [options.handshake_timeout, options.ping_interval, options.ping_timeout, options.close_timeout];
+        let Options { handshake_timeout, message_timeout, ping_interval, ping_timeout, close_timeout, .. } = *options;
+        let timeouts = [handshake_timeout, message_timeout, ping_interval, ping_timeout, close_timeout];
         let shortest = timeouts.into_iter().filter(|timeout| !timeout.is_zero()).min().unwrap_or(Duration::MAX);
         let interval_ms = u64::try_from((shortest / TICKS_PER_TIMEOUT).as_millis()).unwrap_or(u64::MAX);
         Self { interval_ms: interval_ms.clamp(MIN_TICK_MS, MAX_TICK_MS), next_ms: 0, due: Vec::new() }
@@ -52,36 +53,67 @@ impl Shard {
         let Some(connection) = self.table.get_mut(slot) else { return };
         connection.awaits_pong = false;
         let interval = self.shared.options.ping_interval;
-        let deadline_ms = (!interval.is_zero()).then(|| self.now_ms + interval.as_millis() as u64);
-        self.table.set_deadline(slot, deadline_ms);
+        self.set_open_deadline(slot, (!interval.is_zero()).then(|| self.now_ms + interval.as_millis() as u64));
+    }
+
+    /// Sets the deadline of an open connection: the next one of its keepalive, or that of its message.
+    fn set_open_deadline(&mut self, slot: Slot, keepalive_ms: Option<u64>) {
+        let began_ms = self.table.get(slot).and_then(|connection| connection.message_began_ms);
+        let message_timeout = self.shared.options.message_timeout;
+        let message_ms = began_ms.and_then(|began_ms| message_ends_ms(message_timeout, began_ms));
+        self.table.set_deadline(slot, keepalive_ms.into_iter().chain(message_ms).min());
     }
 
     /// The peer has taken bytes that it had refused. A ping may wait behind a megabyte of output, so it is given more time.
     pub(super) fn note_progress(&mut self, slot: Slot) {
         if self.table.get(slot).is_some_and(|connection| connection.phase == Phase::Open && connection.awaits_pong) {
             let deadline_ms = self.now_ms + self.shared.options.ping_timeout.as_millis() as u64;
-            self.table.set_deadline(slot, Some(deadline_ms));
+            self.set_open_deadline(slot, Some(deadline_ms));
         }
     }
 
     fn deadline_came(&mut self, slot: Slot) {
+        let now_ms = self.now_ms;
+        let message_timeout = self.shared.options.message_timeout;
         let Some(connection) = self.table.get_mut(slot) else { return };
+        let ends_ms = connection.message_began_ms.and_then(|began_ms| message_ends_ms(message_timeout, began_ms));
         match connection.phase {
             Phase::Head | Phase::Deciding => {
                 self.refuse(slot, 408, "E_HANDSHAKE_TIMEOUT", "handshake took too long");
             }
+            // Nothing is read, so nothing can be late.
+            Phase::Open if connection.is_paused => {
+                connection.restart_message_time(now_ms);
+                self.note_alive(slot);
+                if !self.shared.options.ping_interval.is_zero() {
+                    self.ping(slot);
+                }
+            }
             // Something has come and waits to be read, because JavaScript is behind.
-            Phase::Open if connection.is_readable => self.note_alive(slot),
+            Phase::Open if connection.is_readable => {
+                connection.restart_message_time(now_ms);
+                self.note_alive(slot);
+            }
+            Phase::Open if ends_ms.is_some_and(|ends_ms| ends_ms <= now_ms) => self.end_late(slot),
             Phase::Open if connection.awaits_pong => self.end_silent(slot),
             Phase::Open => {
                 connection.awaits_pong = true;
-                let deadline_ms = self.now_ms + self.shared.options.ping_timeout.as_millis() as u64;
-                self.table.set_deadline(slot, Some(deadline_ms));
-                let mut ping = Vec::new();
-                encode_frame(Opcode::Ping, &[], &mut ping);
-                self.fanout.send(slot, &Frame::copied(&ping));
+                let deadline_ms = now_ms + self.shared.options.ping_timeout.as_millis() as u64;
+                self.set_open_deadline(slot, Some(deadline_ms));
+                self.ping(slot);
             }
             Phase::Closing | Phase::Lingering => self.drop_connection(slot),
         }
     }
+
+    fn ping(&mut self, slot: Slot) {
+        let mut ping = Vec::new();
+        encode_frame(Opcode::Ping, &[], &mut ping);
+        self.fanout.send(slot, &Frame::copied(&ping));
+    }
+}
+
+/// When a message that began then must have ended; `None`: never.
+fn message_ends_ms(timeout: Duration, began_ms: u64) -> Option<u64> {
+    (!timeout.is_zero()).then(|| began_ms + timeout.as_millis() as u64)
 }

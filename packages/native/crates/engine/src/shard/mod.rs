@@ -11,6 +11,7 @@ mod flush_pacer;
 mod handshake;
 mod keepalive;
 mod receive;
+mod restart;
 pub(crate) mod table;
 
 use std::collections::VecDeque;
@@ -42,9 +43,10 @@ use crate::stats::Stats;
 use accept::Listener;
 use flush_pacer::FlushPacer;
 use keepalive::Ticker;
+use restart::Restarts;
 
 /// Bytes that are read from one connection at a time, into the one buffer that all connections of the shard share.
-const READ_BUFFER_BYTES: usize = 256 << 10;
+const READ_BUFFER_BYTES: usize = receive::MAX_UNREAD_BYTES;
 /// Readiness events that are taken per turn.
 const MAX_READY: usize = 1_024;
 /// Bytes of commands that are applied before sockets get their turn again.
@@ -67,13 +69,17 @@ pub(crate) struct Shard {
     pub(crate) inline: InlineState,
     /// Why the shard ended early.
     failure: Option<String>,
+    restarts: Restarts,
     pub(crate) events: Events,
     stats: Stats,
     read_buffer: Box<[u8]>,
     /// Decompresses for all connections, one message at a time.
     inflater: Inflater,
     pub(crate) readable: VecDeque<Slot>,
-    mails: Vec<Mail>,
+    /// Connections to read from when JavaScript has read up to a position of the events.
+    pub(crate) held: VecDeque<(Slot, u64)>,
+    /// Taken, and still to be done.
+    mails: VecDeque<Mail>,
     /// Batches to apply, and where to go on in each.
     pub(crate) batches: VecDeque<(Arc<Batch>, usize)>,
     pub(crate) now_ms: u64,
@@ -87,9 +93,14 @@ impl Shard {
     pub(crate) fn new(id: ShardId, shared: &Arc<Shared>) -> Result<Self, Errno> {
         let ShardHandle { epoll, mailbox, .. } = &shared.shards[id.index()];
         epoll::add(epoll, mailbox.event(), EventData::new_u64(WAKE_UP), EventFlags::IN | EventFlags::ET)?;
-        Ok(Self {
+        Ok(Self::unwatched(id, shared))
+    }
+
+    /// A shard whose epoll does not watch the mailbox yet, or does already.
+    fn unwatched(id: ShardId, shared: &Arc<Shared>) -> Self {
+        Self {
             id,
-            epoll: Arc::clone(epoll),
+            epoll: Arc::clone(&shared.shards[id.index()].epoll),
             ready: Vec::with_capacity(MAX_READY),
             listener: None,
             table: Table::new(id),
@@ -99,41 +110,48 @@ impl Shard {
             grace: ReaderGrace::default(),
             inline: InlineState::new(),
             failure: None,
+            restarts: Restarts::default(),
             events: Events::default(),
             stats: Stats::default(),
             read_buffer: vec![0; READ_BUFFER_BYTES].into(),
             inflater: Inflater::default(),
             readable: VecDeque::new(),
-            mails: Vec::new(),
+            held: VecDeque::new(),
+            mails: VecDeque::new(),
             batches: VecDeque::new(),
             now_ms: 0,
             is_shutting_down: false,
             is_aborted: false,
             shared: Arc::clone(shared),
-        })
-    }
-
-    /// Runs on the shard's thread until it goes inline (`true`) or ends.
-    pub(crate) fn run_until_inline(&mut self) -> bool {
-        self.look_at_clock();
-        self.inline.policy.taken_back(self.now_ms);
-        let is_inline = self.failure.is_none()
-            && self.guarded(|shard| {
-                while !shard.is_done() {
-                    shard.turn()?;
-                    if shard.hand_over() {
-                        return Ok(true);
-                    }
-                }
-                Ok(false)
-            }) == Some(true);
-        if !is_inline {
-            self.conclude();
         }
-        is_inline
     }
 
-    /// Runs code that may panic. A panic ends the shard and is reported; it does not unwind further. `None`: it has failed.
+    /// Runs on the shard's thread until it goes inline (`true`) or ends. Starts again after a failure.
+    pub(crate) fn run_until_inline(&mut self) -> bool {
+        loop {
+            self.look_at_clock();
+            self.inline.policy.taken_back(self.now_ms);
+            let is_inline = self.failure.is_none()
+                && self.guarded(|shard| {
+                    while !shard.is_done() {
+                        shard.turn()?;
+                        if shard.hand_over() {
+                            return Ok(true);
+                        }
+                    }
+                    Ok(false)
+                }) == Some(true);
+            if is_inline {
+                return true;
+            }
+            if !self.restart() {
+                self.conclude();
+                return false;
+            }
+        }
+    }
+
+    /// Runs code that may panic. A panic is noted and does not unwind further. `None`: the shard has failed.
     pub(crate) fn guarded<R>(&mut self, act: impl FnOnce(&mut Self) -> Result<R, Errno>) -> Option<R> {
         let failure = match catch_unwind(AssertUnwindSafe(|| act(self))) {
             Ok(Ok(done)) => return Some(done),
@@ -272,6 +290,10 @@ impl Shard {
         let has_hung_up = flags.intersects(EventFlags::HUP | EventFlags::ERR | EventFlags::RDHUP);
         connection.has_hung_up |= has_hung_up;
         if connection.phase == Phase::Deciding && has_hung_up {
+            return self.drop_connection(slot);
+        }
+        // A reset. Without a pause, reading would tell.
+        if connection.is_paused && flags.intersects(EventFlags::HUP | EventFlags::ERR) {
             return self.drop_connection(slot);
         }
         if flags.contains(EventFlags::OUT) && self.fanout.unblock(slot) {

@@ -1,14 +1,25 @@
+use std::ops::ControlFlow;
+
 use rustix::io::Errno;
 use webmq_websocket::{Event, MAX_CONTROL_PAYLOAD_BYTES, MAX_FRAME_HEADER_BYTES, MessageKind, Opcode, encode_frame};
 
 use super::Shard;
 use crate::bridge::batch::Frame;
+use crate::fanout::Fanout;
 use crate::id::Slot;
-use crate::shard::connection::Phase;
+use crate::shard::connection::{Connection, Phase};
 use crate::socket;
 
-/// Bytes that are decoded at a time of a connection with compression: they can become a thousand times as many (RFC 1951
-/// §3.2.5), and the room for events is asked for only before they are decoded.
+/// Bytes of events of one connection that may wait for JavaScript, and one event more. The rest stays in its socket, so that
+/// the events of others wait behind this much of it and no more.
+pub(crate) const MAX_UNREAD_BYTES: usize = 64 << 10;
+/// Least bytes that are asked of a socket. Less would cost a system call for next to nothing.
+const MIN_READ_BYTES: usize = 4 << 10;
+/// Pings of one read that are answered each. Of those that follow, the last is answered (RFC 6455 §5.5.3), so that a flood
+/// of pings costs little.
+const MAX_PONGS: u32 = 16;
+/// Bytes that are read at a time of a connection with compression: they can become a thousand times as many (RFC 1951
+/// §3.2.5), and what there is no room for is kept.
 const MAX_DEFLATED_BYTES: usize = 16 << 10;
 /// Bytes that an inline turn reads from one connection. If more comes, the shard's thread takes over.
 const MAX_INLINE_READ_BYTES: usize = 16 << 10;
@@ -19,24 +30,46 @@ impl Shard {
     pub(super) fn queue_receive(&mut self, slot: Slot) {
         let Some(connection) = self.table.get_mut(slot) else { return };
         // What comes before the decision is looked at after it.
-        if connection.phase == Phase::Deciding {
+        if connection.phase == Phase::Deciding || connection.is_paused {
             connection.has_more = true;
         } else if !std::mem::replace(&mut connection.is_readable, true) {
             self.readable.push_back(slot);
         }
     }
 
+    /// Stops or continues to read from an open connection.
+    pub(super) fn set_paused(&mut self, slot: Slot, is_paused: bool) {
+        let Some(connection) = self.table.get_mut(slot) else { return };
+        let was_paused = std::mem::replace(&mut connection.is_paused, is_paused);
+        if was_paused && !is_paused {
+            connection.restart_message_time(self.now_ms);
+            // Its pong may wait in the socket.
+            self.note_alive(slot);
+            self.read_on(slot);
+        }
+    }
+
+    /// Reads what came during a pause.
+    pub(super) fn read_on(&mut self, slot: Slot) {
+        if self.table.get_mut(slot).is_some_and(|connection| std::mem::take(&mut connection.has_more)) {
+            self.queue_receive(slot);
+        }
+    }
+
     /// Something can be read, and JavaScript has room for it.
     pub(super) fn can_receive(&self) -> bool {
-        !self.readable.is_empty() && self.has_inbound_room()
+        let is_held_over = self.held.front().is_some_and(|(_, position)| *position <= self.read_position());
+        is_held_over || (!self.readable.is_empty() && self.has_inbound_room())
     }
 
     /// Reads from each connection that has something, once.
     pub(crate) fn receive_all(&mut self) {
+        self.release_held();
         for _ in 0..self.readable.len() {
             if !self.has_inbound_room() {
                 // Asked again after the promise to be woken, for JavaScript may have drained in between.
-                self.handle().event_queue.await_room();
+                let max_bytes = self.shared.options.max_inbound_bytes as u64;
+                self.handle().event_queue.await_position(self.events.position().saturating_sub(max_bytes / 2));
                 if !self.has_inbound_room() {
                     return;
                 }
@@ -47,7 +80,36 @@ impl Shard {
     }
 
     pub(crate) fn has_inbound_room(&self) -> bool {
-        self.events.len() + self.handle().event_queue.undrained_bytes() < self.shared.options.max_inbound_bytes
+        self.events.position() - self.read_position() < self.shared.options.max_inbound_bytes as u64
+    }
+
+    fn read_position(&self) -> u64 {
+        self.handle().event_queue.read_position()
+    }
+
+    /// Reads from a connection only when JavaScript has read its events.
+    fn hold(&mut self, slot: Slot) {
+        let Some(connection) = self.table.get_mut(slot) else { return };
+        connection.is_readable = true;
+        let position = connection.events_end;
+        self.held.push_back((slot, position));
+        self.handle().event_queue.await_position(position);
+    }
+
+    /// Puts held connections whose events JavaScript has read back among those to read from. The first one decides: it may
+    /// delay others, but not for ever.
+    fn release_held(&mut self) {
+        if self.held.is_empty() {
+            return;
+        }
+        let read_position = self.read_position();
+        while let Some(&(slot, position)) = self.held.front() {
+            if position > read_position {
+                return self.handle().event_queue.await_position(position);
+            }
+            self.held.pop_front();
+            self.readable.push_back(slot);
+        }
     }
 
     pub(crate) fn receive(&mut self, slot: Slot) {
@@ -56,8 +118,16 @@ impl Shard {
         connection.is_readable = false;
         let phase = connection.phase;
         let has_hung_up = connection.has_hung_up;
+        if connection.is_paused {
+            connection.has_more = true;
+            return;
+        }
+        let room = connection.unread_room(self.shared.shards[self.id.index()].event_queue.read_position());
+        if room == 0 && phase == Phase::Open {
+            return self.hold(slot);
+        }
         if matches!(phase, Phase::Open | Phase::Closing) && connection.opening.is_some() {
-            return self.decode_early(slot);
+            return self.decode_rest(slot, room);
         }
         let limit = match phase {
             Phase::Head => {
@@ -67,7 +137,7 @@ impl Shard {
             _ if connection.has_deflate && self.inline.is_running => MAX_INLINE_DEFLATED_BYTES,
             _ if connection.has_deflate => MAX_DEFLATED_BYTES,
             _ if self.inline.is_running => MAX_INLINE_READ_BYTES,
-            _ => self.read_buffer.len(),
+            _ => room.clamp(MIN_READ_BYTES, self.read_buffer.len()),
         };
         let mut buffer = std::mem::take(&mut self.read_buffer);
         match socket::receive(&connection.socket, &mut buffer[..limit]) {
@@ -79,7 +149,7 @@ impl Shard {
                     Phase::Deciding | Phase::Lingering => {}
                     Phase::Open | Phase::Closing => {
                         self.stats.received_byte_count += count as u64;
-                        self.decode(slot, &mut buffer[..count]);
+                        self.decode(slot, &mut buffer[..count], room);
                     }
                 }
                 // Of a socket that gave less than was asked for, epoll tells when there is more; of the end it has told.
@@ -93,48 +163,69 @@ impl Shard {
         self.read_buffer = buffer;
     }
 
-    /// Decodes what came before the connection was open; it is read from again when nothing of that is left.
-    fn decode_early(&mut self, slot: Slot) {
-        let Some(connection) = self.table.get_mut(slot) else { return };
-        let Some(mut opening) = connection.opening.take() else { return };
-        let rest = opening.received.split_off(opening.received.len().min(MAX_DEFLATED_BYTES));
-        let mut early = std::mem::replace(&mut opening.received, rest);
-        if !opening.received.is_empty() {
-            connection.opening = Some(opening);
-        }
+    /// Decodes what was received before; it is read from again when nothing of that is left.
+    fn decode_rest(&mut self, slot: Slot, room: usize) {
+        let Some(opening) = self.table.get_mut(slot).and_then(|connection| connection.opening.take()) else { return };
+        let mut rest = opening.received;
+        self.decode(slot, &mut rest, room);
         self.queue_receive(slot);
-        self.decode(slot, &mut early);
     }
 
-    /// Decodes received bytes and does what they say.
-    fn decode(&mut self, slot: Slot, received: &mut [u8]) {
+    /// Decodes received bytes and does what they say, until their events fill the room. Keeps the bytes that are left.
+    fn decode(&mut self, slot: Slot, received: &mut [u8], room: usize) {
         let id = self.table.id(slot);
         let Self { table, fanout, events, stats, inflater, .. } = self;
         let Some(connection) = table.get_mut(slot) else { return };
         let is_open = connection.phase == Phase::Open;
+        let (begin, message_count) = (events.len(), stats.received_message_count);
+        let mut ping_count = 0;
+        let mut last_ping = Vec::new();
+        let mut has_event = false;
         let mut close = None;
-        let mut on_event = |event: Event<'_>| match event {
-            Event::Message { kind, data } if is_open => {
-                stats.received_message_count += 1;
-                events.message(id, data, kind == MessageKind::Binary);
+        let mut on_event = |event: Event<'_>| {
+            has_event = true;
+            match event {
+                Event::Message { kind, data } if is_open => {
+                    stats.received_message_count += 1;
+                    events.message(id, data, kind == MessageKind::Binary);
+                    if events.len() - begin >= room {
+                        return ControlFlow::Break(());
+                    }
+                }
+                Event::Ping(payload) if is_open => {
+                    ping_count += 1;
+                    if ping_count <= MAX_PONGS {
+                        send_pong(fanout, slot, payload);
+                    } else {
+                        last_ping.clear();
+                        last_ping.extend_from_slice(payload);
+                    }
+                }
+                Event::Message { .. } | Event::Ping(_) | Event::Pong(_) => {}
+                Event::Close { code, reason } => close = Some((code, reason.to_owned())),
             }
-            Event::Ping(payload) if is_open => {
-                let mut pong = Vec::with_capacity(MAX_FRAME_HEADER_BYTES + MAX_CONTROL_PAYLOAD_BYTES);
-                encode_frame(Opcode::Pong, payload, &mut pong);
-                fanout.send(slot, &Frame::copied(&pong));
-            }
-            Event::Message { .. } | Event::Ping(_) | Event::Pong(_) => {}
-            Event::Close { code, reason } => close = Some((code, reason.to_owned())),
+            ControlFlow::Continue(())
         };
-        let decoder = &mut connection.decoder;
-        let decoded = if connection.has_deflate {
-            decoder.decode_inflating(received, inflater, &mut on_event)
-        } else {
-            decoder.decode(received, &mut on_event)
-        };
+        let inflater = connection.has_deflate.then_some(inflater);
+        let decoded = connection.decoder.decode_until(received, inflater, &mut on_event);
+        if ping_count > MAX_PONGS {
+            send_pong(fanout, slot, &last_ping);
+        }
+        if events.len() > begin {
+            connection.unread_bytes += events.len() - begin;
+            connection.events_end = events.position();
+        }
         match (decoded, close) {
             (_, Some((code, reason))) => self.answer_close(slot, code, &reason),
-            (Ok(_), None) if is_open => self.note_alive(slot),
+            (Ok(consumed), None) if is_open => {
+                let has_message = stats.received_message_count > message_count;
+                connection.note_message_time(has_message, has_event, self.now_ms);
+                if consumed < received.len() {
+                    connection.keep_received(&received[consumed..]);
+                    self.queue_receive(slot);
+                }
+                self.note_alive(slot);
+            }
             (Ok(_), None) => {}
             (Err(error), None) if is_open => {
                 self.fail_connection(slot, error.close_code(), &format!("{}: {error}", error.code()));
@@ -142,5 +233,52 @@ impl Shard {
             // It was told to close and answers with something that is no frame.
             (Err(_), None) => self.drop_connection(slot),
         }
+        self.count_partial_bytes(slot);
     }
+
+    /// Brings the statistics up to date with the input that a connection holds.
+    pub(super) fn count_partial_bytes(&mut self, slot: Slot) {
+        let Some(connection) = self.table.get_mut(slot) else { return };
+        let held_bytes = connection.held_input_bytes();
+        if held_bytes != connection.partial_bytes {
+            self.stats.partial_bytes = self.stats.partial_bytes - connection.partial_bytes as u64 + held_bytes as u64;
+            connection.partial_bytes = held_bytes;
+        }
+    }
+}
+
+impl Connection {
+    /// Bytes of events that it may add, when JavaScript has read up to `read_position`.
+    fn unread_room(&mut self, read_position: u64) -> usize {
+        if self.events_end <= read_position {
+            self.unread_bytes = 0;
+        }
+        MAX_UNREAD_BYTES.saturating_sub(self.unread_bytes)
+    }
+
+    /// Notes when the message or frame began that the received bytes ended in.
+    fn note_message_time(&mut self, has_message: bool, has_event: bool, now_ms: u64) {
+        // A control frame between the fragments of a message does not end it.
+        let is_new = has_message || (has_event && !self.decoder.is_inside_message());
+        if !self.decoder.is_inside() {
+            self.message_began_ms = None;
+        } else if is_new || self.message_began_ms.is_none() {
+            self.message_began_ms = Some(now_ms);
+        }
+    }
+
+    /// Gives the rest of a message its whole time again, after a time in which nothing was read.
+    pub(super) fn restart_message_time(&mut self, now_ms: u64) {
+        self.message_began_ms = self.message_began_ms.map(|_| now_ms);
+    }
+
+    fn keep_received(&mut self, received: &[u8]) {
+        self.opening.get_or_insert_default().received = received.to_vec();
+    }
+}
+
+fn send_pong(fanout: &mut Fanout, slot: Slot, payload: &[u8]) {
+    let mut pong = Vec::with_capacity(MAX_FRAME_HEADER_BYTES + MAX_CONTROL_PAYLOAD_BYTES);
+    encode_frame(Opcode::Pong, payload, &mut pong);
+    fanout.send(slot, &Frame::copied(&pong));
 }

@@ -15,6 +15,8 @@ pub(crate) struct Table {
     deadlines: Vec<u64>,
     free: Vec<Slot>,
     len: usize,
+    /// Generation of the first holder of a slot.
+    first_generation: u32,
 }
 
 struct Entry {
@@ -24,27 +26,33 @@ struct Entry {
 
 impl Table {
     pub(crate) fn new(shard: ShardId) -> Self {
-        Self { shard, entries: Vec::new(), deadlines: Vec::new(), free: Vec::new(), len: 0 }
+        Self { shard, entries: Vec::new(), deadlines: Vec::new(), free: Vec::new(), len: 0, first_generation: 0 }
+    }
+
+    /// An empty table that gives no id that this one has given.
+    pub(crate) fn successor(&self) -> Self {
+        let last = self.entries.iter().map(|entry| entry.generation).max();
+        Self { first_generation: last.map_or(self.first_generation, |last| last + 1), ..Self::new(self.shard) }
     }
 
     pub(crate) fn len(&self) -> usize {
         self.len
     }
 
-    /// Takes a connection in; gives it back when there are no ids left.
-    pub(crate) fn insert(&mut self, connection: Connection) -> Result<Slot, Connection> {
+    /// Takes a connection in; drops it when there are no ids left.
+    pub(crate) fn insert(&mut self, connection: Connection) -> Option<Slot> {
         let slot = match self.free.pop() {
             Some(slot) => slot,
-            None if self.entries.len() < MAX_SLOTS => {
-                self.entries.push(Entry { generation: 0, connection: None });
+            None if self.entries.len() < MAX_SLOTS && self.first_generation <= MAX_GENERATION => {
+                self.entries.push(Entry { generation: self.first_generation, connection: None });
                 self.deadlines.push(NEVER);
                 Slot(self.entries.len() as u32 - 1)
             }
-            None => return Err(connection),
+            None => return None,
         };
         self.entries[slot.index()].connection = Some(connection);
         self.len += 1;
-        Ok(slot)
+        Some(slot)
     }
 
     pub(crate) fn remove(&mut self, slot: Slot) -> Option<Connection> {
@@ -110,20 +118,24 @@ mod tests {
     #[test]
     fn an_id_names_one_connection_only() {
         let mut table = Table::new(ShardId(3));
-        let Ok(slot) = table.insert(connection()) else { panic!("full") };
+        let Some(slot) = table.insert(connection()) else { panic!("full") };
         let first = table.id(slot);
         assert_eq!(table.find(first), Some(slot));
         assert!(table.remove(slot).is_some());
         assert_eq!(table.find(first), None);
-        let Ok(again) = table.insert(connection()) else { panic!("full") };
+        let Some(again) = table.insert(connection()) else { panic!("full") };
         assert_eq!(again, slot, "slots are reused");
         assert_ne!(table.id(again), first, "ids are not");
+        let mut successor = table.successor().successor();
+        let Some(slot) = successor.insert(connection()) else { panic!("full") };
+        assert_eq!(slot, again);
+        assert!([first, table.id(again)].into_iter().all(|id| successor.find(id).is_none()));
     }
 
     #[test]
     fn deadlines_are_due_from_their_time_on_and_go_with_their_connection() {
         let mut table = Table::new(ShardId(0));
-        let Ok(slot) = table.insert(connection()) else { panic!("full") };
+        let Some(slot) = table.insert(connection()) else { panic!("full") };
         let due_at = |table: &Table, now_ms| {
             let mut due = Vec::new();
             table.due(now_ms, &mut due);

@@ -86,9 +86,8 @@ fn a_bomb_and_what_is_no_deflate_end_their_connections() {
 
 #[test]
 fn many_messages_that_grow_a_thousandfold_wait_in_their_socket() {
-    const MAX_INBOUND_BYTES: usize = 1 << 20;
     let message = vec![0; 256 << 10];
-    let mut rig = Rig::start(Options { max_inbound_bytes: MAX_INBOUND_BYTES, ..options() });
+    let mut rig = Rig::start(options());
     let (client, id) = rig.connect_deflating();
     let bytes = compressed(&message).repeat(600);
     let sender = std::thread::spawn({
@@ -98,8 +97,7 @@ fn many_messages_that_grow_a_thousandfold_wait_in_their_socket() {
     // Nothing is drained; what was received then stays what it is.
     rig.until(|engine| engine.stats().received_message_count > 0);
     std::thread::sleep(std::time::Duration::from_millis(300));
-    let count = rig.engine.stats().received_message_count as usize;
-    assert!(count * message.len() < MAX_INBOUND_BYTES + 1_032 * (16 << 10), "{count} messages wait");
+    assert_eq!(rig.engine.stats().received_message_count, 1);
     for _ in 0..600 {
         assert_eq!(rig.next(), Told::Message(id, message.clone()));
     }

@@ -6,6 +6,8 @@ mod backpressure;
 mod connections;
 #[path = "deflate.rs"]
 mod deflate;
+#[path = "inbound.rs"]
+mod inbound;
 #[path = "lifecycle.rs"]
 mod lifecycle;
 
