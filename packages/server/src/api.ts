@@ -1,10 +1,11 @@
 import type { IncomingMessage, Server as NodeHttpServer, ServerResponse } from 'node:http'
 import type { ErrorCode, GapReason, PresenceMember } from 'webmq-client/protocol'
 import type { BrokerChange } from './health/broker-watch.js'
+import type { HttpStats } from './http/connections.js'
 import type { LocalGap, LocalHandler } from './in-process/listeners.js'
 import type { HistoryQuery, HistoryResult } from './in-process/read-history.js'
 import type { BrokerStats, BrokerStatus } from './ports/broker.js'
-import type { TransportStats } from './ports/transport.js'
+import type { TransportAddress, TransportStats } from './ports/transport.js'
 import type { PresenceStats } from './presence/index.js'
 
 /** The address of a listening server. */
@@ -85,12 +86,16 @@ export interface ServerStats {
   readonly presence: PresenceStats
   readonly broker: ServerBrokerStats
   readonly transport: TransportStats
+  /** Plain HTTP connections on the public port. */
+  readonly http: HttpStats
 }
 
 /** A WebMQ server: one node. */
 export interface WebMQServer {
   /** The address; `undefined` while the server does not listen. */
   readonly address: ServerAddress | undefined
+  /** Where `adminPort` listens; `undefined` without the option, and while the server does not run. */
+  readonly adminAddress: TransportAddress | undefined
   /**
    * Binds the port. Resolves once the server accepts connections; a second call resolves to the same address.
    * @throws {WebMQError} `E_ADDRESS_IN_USE`, `E_ADDRESS_UNAVAILABLE`, `E_TRANSPORT_MISSING`, `E_BROKER_UNAVAILABLE` (after

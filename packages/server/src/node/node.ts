@@ -15,6 +15,7 @@ import type { TokenVerifier } from '../identity/index.js'
 import { type LocalHandler, LocalListeners } from '../in-process/listeners.js'
 import { type HistoryQuery, type HistoryResult, readHistory } from '../in-process/read-history.js'
 import type { Logger } from '../logger.js'
+import { originPolicyOf } from '../options/access.js'
 import type { ResolvedOptions } from '../options/options.js'
 import { Router } from '../patterns/router.js'
 import type { Accepted, Broker, OutboundMessage } from '../ports/broker.js'
@@ -121,9 +122,7 @@ export class ServerNode {
     })
     this.#gateway = new Gateway({
       path: options.path,
-      origins: options.origins,
-      // Without tokens only the loopback address protects the server, and foreign pages run on this machine too.
-      ownHosts: options.jwt === undefined && !options.insecure ? 'loopback' : 'all',
+      ...originPolicyOf(options),
       transport,
       sessions: this.#sessions,
       dispatcher: this.#dispatcher,
@@ -284,7 +283,7 @@ export class ServerNode {
     }
   }
 
-  stats(): ServerStats {
+  stats(): Omit<ServerStats, 'http'> {
     const { broker, transport } = this.#parts
     const { status, awayMs, lastAwayMs } = this.#watch
     return {
