@@ -83,6 +83,8 @@ export interface ServerStats {
   readonly refusedCounts: Readonly<Partial<Record<ErrorCode, number>>>
   /** Gaps reported to listeners, one per pattern, by reason. */
   readonly gapCounts: Readonly<Partial<Record<GapReason, number>>>
+  /** Connections refused with `E_CONNECTION_LIMIT`: those of an address, and of a user. */
+  readonly connectionLimitCounts: { readonly address: number; readonly user: number }
   readonly presence: PresenceStats
   readonly broker: ServerBrokerStats
   readonly transport: TransportStats
@@ -105,7 +107,9 @@ export interface WebMQServer {
   start(): Promise<ServerAddress>
   /**
    * Accepts WebSocket upgrades of your own Node `http` server (Express, Fastify), instead of `start` or in addition to
-   * it. Resolves, once connections are accepted, to a function that detaches the server.
+   * it. Resolves, once connections are accepted, to a function that detaches the server. Upgrades of other paths are left
+   * to the other listeners of your server, if it has any. Without tokens or `insecure`, only clients of this machine may
+   * connect, and none through a proxy that adds a header such as `X-Forwarded-For`.
    * @throws {WebMQError} `E_UNSUPPORTED` when the transport does not support it; the errors of `start`.
    */
   attach(httpServer: NodeHttpServer): Promise<() => void>

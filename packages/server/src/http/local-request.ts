@@ -1,17 +1,6 @@
 import type { IncomingMessage } from 'node:http'
-import { unmapped } from '../identity/client-address.js'
+import { isFromThisMachine } from '../identity/client-address.js'
 import { isLoopback } from '../identity/loopback.js'
-
-/** Headers that proxies add. Such a request comes from the proxy's address, but from another client. */
-const FORWARDING_HEADERS = ['forwarded', 'x-forwarded-for', 'x-real-ip', 'via'] as const
-
-/**
- * Whether a request comes from this machine: from a loopback address, and not through a proxy that says so.
- * @param header Returns one header, by its name in lower case.
- */
-export function isFromThisMachine(remoteAddress: string, header: (name: string) => unknown): boolean {
-  return isLoopback(unmapped(remoteAddress)) && FORWARDING_HEADERS.every((name) => header(name) === undefined)
-}
 
 /**
  * Whether a request comes from this machine and asks for a name of this machine. This excludes pages that point their own

@@ -166,6 +166,12 @@ export const METRICS: readonly MetricSpec[] = [
     'Bytes that wait for connections; shared bytes count once.',
     ({ transport }) => transport.outboxBytes,
   ),
+  labelled(
+    'webmq_connection_limit_total',
+    'Connections refused because their address or their user has too many, by reason.',
+    'reason',
+    ({ connectionLimitCounts }) => connectionLimitCounts,
+  ),
   gauge(
     'webmq_http_connections',
     'Open plain HTTP connections on the public port.',

@@ -1,4 +1,5 @@
 import { BlockList, isIP, isIPv4 } from 'node:net'
+import { isLoopback } from './loopback.js'
 
 /** Addresses of proxies and of machines of one's own: RFC 1918, RFC 6598, RFC 3927, RFC 4193, RFC 4291 §2.5.6. */
 const near = new BlockList()
@@ -19,6 +20,17 @@ const PREFIX_GROUPS = 4
 export function unmapped(address: string): string {
   const [, mapped] = /^::ffff:([\d.]+)$/i.exec(address) ?? []
   return mapped !== undefined && isIPv4(mapped) ? mapped : address
+}
+
+/** Headers that proxies add. Such a request comes from the proxy's address, but from another client. */
+const FORWARDING_HEADERS = ['forwarded', 'x-forwarded-for', 'x-real-ip', 'via'] as const
+
+/**
+ * Whether a request comes from this machine: from a loopback address, and not through a proxy that says so.
+ * @param header Returns one header, by its name in lower case.
+ */
+export function isFromThisMachine(remoteAddress: string, header: (name: string) => unknown): boolean {
+  return isLoopback(unmapped(remoteAddress)) && FORWARDING_HEADERS.every((name) => header(name) === undefined)
 }
 
 /**

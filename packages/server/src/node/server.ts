@@ -111,8 +111,8 @@ export class Server implements WebMQServer {
   }
 
   async attach(httpServer: NodeHttpServer): Promise<() => void> {
-    const { node, transport } = await this.#run()
-    const end = transport.attach(httpServer, node.sink)
+    const { node } = await this.#run()
+    const end = node.attach(httpServer)
     const detach = () => {
       if (this.#detaches.delete(detach)) end()
     }
