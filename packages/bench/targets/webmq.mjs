@@ -12,7 +12,8 @@ const server = createServer({
   transport,
   logLevel: 'error',
   ...options,
-  ...(jwtSecret === undefined ? {} : { jwt: { secret: jwtSecret } }),
+  // All connections of a run are those of one user.
+  ...(jwtSecret === undefined ? {} : { jwt: { secret: jwtSecret }, maxConnectionsPerUser: 10_000_000 }),
 })
 const { port } = await server.start()
 const failed = (error) => {

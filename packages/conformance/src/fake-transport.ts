@@ -18,7 +18,7 @@ import { copyFrame } from 'webmq-server/ports'
 import { FakeClient } from './fake-client.js'
 
 /** An upgrade request to a {@link FakeTransport}; absent fields are those of a plain client. */
-export type FakeUpgrade = Partial<Pick<UpgradeRequest, 'path' | 'query' | 'headers' | 'subprotocols'>>
+export type FakeUpgrade = Partial<Pick<UpgradeRequest, 'path' | 'query' | 'headers' | 'subprotocols' | 'remoteAddress'>>
 
 interface FakeConnection {
   readonly client: FakeClient
@@ -61,7 +61,8 @@ export class FakeTransport implements Transport {
   }
 
   /** Requests a connection, as a client would. The client shows the outcome. */
-  connect({ path = '/ws', query = '', headers = {}, subprotocols = ['webmq.v1'] }: FakeUpgrade = {}): FakeClient {
+  connect(request: FakeUpgrade = {}): FakeClient {
+    const { path = '/ws', query = '', headers = {}, subprotocols = ['webmq.v1'], remoteAddress = '127.0.0.1' } = request
     if (!this.#isAccepting) throw new WebMQError('E_CONNECT_FAILED')
     const upgrade = this.#nextId++ as UpgradeId
     const client: FakeClient = new FakeClient({
@@ -71,7 +72,7 @@ export class FakeTransport implements Transport {
     })
     this.#upgrades.set(upgrade, { client, connection: undefined })
     const header = (name: string) => headers[name]
-    const peer = { remoteAddress: '127.0.0.1', remotePort: 50_000 }
+    const peer = { remoteAddress, remotePort: 50_000 }
     this.#enqueue((sink) => sink.upgrade({ id: upgrade, path, query, headers, header, subprotocols, ...peer }))
     return client
   }

@@ -1,10 +1,11 @@
 import type { IncomingMessage, Server as NodeHttpServer, ServerResponse } from 'node:http'
 import type { ErrorCode, GapReason, PresenceMember } from 'webmq-client/protocol'
 import type { BrokerChange } from './health/broker-watch.js'
+import type { HttpStats } from './http/connections.js'
 import type { LocalGap, LocalHandler } from './in-process/listeners.js'
 import type { HistoryQuery, HistoryResult } from './in-process/read-history.js'
 import type { BrokerStats, BrokerStatus } from './ports/broker.js'
-import type { TransportStats } from './ports/transport.js'
+import type { TransportAddress, TransportStats } from './ports/transport.js'
 import type { PresenceStats } from './presence/index.js'
 
 /** The address of a listening server. */
@@ -82,15 +83,21 @@ export interface ServerStats {
   readonly refusedCounts: Readonly<Partial<Record<ErrorCode, number>>>
   /** Gaps reported to listeners, one per pattern, by reason. */
   readonly gapCounts: Readonly<Partial<Record<GapReason, number>>>
+  /** Connections refused with `E_CONNECTION_LIMIT`: those of an address, and of a user. */
+  readonly connectionLimitCounts: { readonly address: number; readonly user: number }
   readonly presence: PresenceStats
   readonly broker: ServerBrokerStats
   readonly transport: TransportStats
+  /** Plain HTTP connections on the public port. */
+  readonly http: HttpStats
 }
 
 /** A WebMQ server: one node. */
 export interface WebMQServer {
   /** The address; `undefined` while the server does not listen. */
   readonly address: ServerAddress | undefined
+  /** Where `adminPort` listens; `undefined` without the option, and while the server does not run. */
+  readonly adminAddress: TransportAddress | undefined
   /**
    * Binds the port. Resolves once the server accepts connections; a second call resolves to the same address.
    * @throws {WebMQError} `E_ADDRESS_IN_USE`, `E_ADDRESS_UNAVAILABLE`, `E_TRANSPORT_MISSING`, `E_BROKER_UNAVAILABLE` (after
@@ -100,7 +107,9 @@ export interface WebMQServer {
   start(): Promise<ServerAddress>
   /**
    * Accepts WebSocket upgrades of your own Node `http` server (Express, Fastify), instead of `start` or in addition to
-   * it. Resolves, once connections are accepted, to a function that detaches the server.
+   * it. Resolves, once connections are accepted, to a function that detaches the server. Upgrades of other paths are left
+   * to the other listeners of your server, if it has any. Without tokens or `insecure`, only clients of this machine may
+   * connect, and none through a proxy that adds a header such as `X-Forwarded-For`.
    * @throws {WebMQError} `E_UNSUPPORTED` when the transport does not support it; the errors of `start`.
    */
   attach(httpServer: NodeHttpServer): Promise<() => void>

@@ -38,6 +38,13 @@ const CLIENT_ERRORS = {
   E_SLOW_CONSUMER: { message: 'client reads too slowly', source: 'client', retryable: true, closeCode: 4008 },
   E_TOKEN_EXPIRED: { message: 'token has expired', source: 'client', retryable: true, closeCode: 4009 },
   E_NODE_BEHIND: { message: 'node is behind', source: 'server', retryable: true, closeCode: 4012 },
+  E_CONNECTION_LIMIT: {
+    message: 'server holds as many connections as it may',
+    source: 'server',
+    retryable: true,
+    closeCode: 4013,
+    status: 503,
+  },
   E_INTERNAL: { message: 'internal error', source: 'server', retryable: true, closeCode: 4011, status: 500 },
 
   // An error that ends the connection for good.
@@ -89,15 +96,9 @@ const SERVER_ERRORS = {
   E_PATH_NOT_FOUND: { message: 'no WebSocket endpoint at this path', source: 'client', retryable: false, status: 404 },
   E_HANDSHAKE_TIMEOUT: { message: 'handshake took too long', source: 'network', retryable: true, status: 408 },
   E_HEADERS_TOO_LARGE: { message: 'request headers exceed the limit', source: 'client', retryable: false, status: 431 },
-  E_CONNECTION_LIMIT: {
-    message: 'server holds as many connections as it may',
-    source: 'server',
-    retryable: true,
-    status: 503,
-  },
 
   // Raised by the server to the process that runs it.
-  E_INSECURE: { message: 'refusing an insecure configuration', source: 'operator', retryable: false },
+  E_INSECURE: { message: 'refusing an insecure configuration', source: 'operator', retryable: false, status: 403 },
   E_ADDRESS_IN_USE: { message: 'address is in use', source: 'operator', retryable: true },
   E_ADDRESS_UNAVAILABLE: { message: 'address cannot be bound', source: 'operator', retryable: false },
   E_TRANSPORT_MISSING: { message: 'transport module is not installed', source: 'operator', retryable: false },

@@ -69,6 +69,31 @@ export function capabilityTests(create: CreateTransport, expected: TransportCapa
       expect(attach).toThrow(expect.objectContaining({ code: 'E_UNSUPPORTED' }))
     })
 
+    it.runIf(expected.attach)('leaves upgrades of other paths to the other listeners of the server', async () => {
+      const server = createServer()
+      await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+      onTestFinished(() => void server.close())
+      const { port } = server.address() as AddressInfo
+      const others: string[] = []
+      server.on('upgrade', ({ url = '' }, socket) => {
+        if (socket.destroyed) return
+        others.push(url)
+        socket.end('HTTP/1.1 409 Conflict\r\nContent-Length: 0\r\n\r\n')
+      })
+      const transport = create(DEFAULT_OPTIONS)
+      onTestFinished(() => transport.stop())
+      const sink = new RecordingSink({ upgrade: ({ id }) => transport.accept(id) })
+      transport.attach(server, sink, '/ws')
+
+      const member = await WebSocketClient.open(`ws://127.0.0.1:${port}/ws?a=/b`)
+      onTestFinished(() => member.destroy())
+      for (const path of ['/', '/ws/', '/wss', '/other?/ws']) {
+        await expect(WebSocketClient.open(`ws://127.0.0.1:${port}${path}`)).rejects.toThrow()
+      }
+      expect(others).toEqual(['/', '/ws/', '/wss', '/other?/ws'])
+      expect(sink.upgrades.map(({ path }) => path)).toEqual(['/ws'])
+    })
+
     it.runIf(expected.attach)('takes the upgrades of an http server, until it is told to stop', async () => {
       const server = createServer((_incoming, response) => response.end('http'))
       await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))

@@ -2,6 +2,7 @@ import { WebMQError } from 'webmq-client/protocol'
 import type { WebMQServer } from '../api.js'
 import { createLogger, type Logger } from '../logger.js'
 import { type ResolvedOptions, resolveOptions, type ServerOptions, warningsOf } from '../options/options.js'
+import type { TransportAddress } from '../ports/transport.js'
 import { unknownVariables } from './environment.js'
 import { EXIT } from './exit-codes.js'
 import { describeStart } from './start-message.js'
@@ -40,11 +41,17 @@ export async function serve(options: ServerOptions, terminal: Terminal): Promise
   const address = await starting.catch((error: unknown) => {
     throw withHint(error, resolved)
   })
-  terminal.stdout.write(describeStart(address.url, resolved, terminal))
+  const { adminAddress } = server
+  const adminUrl = adminAddress === undefined ? undefined : httpUrlOf(adminAddress)
+  terminal.stdout.write(describeStart(address.url, resolved, terminal, adminUrl))
 
   const signal = await signals.first
   logger.info({ signal, drainTimeoutMs: resolved.drainTimeoutMs }, 'stopping; a second signal stops at once')
   return await stop(server, resolved.drainTimeoutMs, logger)
+}
+
+function httpUrlOf({ host, port }: TransportAddress): string {
+  return `http://${host.includes(':') ? `[${host}]` : host}:${port}`
 }
 
 /** For outcomes that do not matter. */
@@ -66,6 +73,8 @@ async function stop(server: WebMQServer, drainMs: number, logger: Logger): Promi
 /** Adds advice to the most common start error. */
 function withHint(error: unknown, { host, port }: ResolvedOptions): unknown {
   if (!(error instanceof WebMQError) || error.code !== 'E_ADDRESS_IN_USE') return error
+  // Another port of this server is taken, and the error names it.
+  if (error.message.includes('adminPort')) return error
   const other = port < 65_535 ? port + 1 : port - 1
   return new WebMQError('E_ADDRESS_IN_USE', {
     detail: `another process listens on port ${port} of ${host}; stop it, or use another port: --port ${other}, or --port 0 for any free one`,

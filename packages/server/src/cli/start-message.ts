@@ -1,5 +1,6 @@
 import { isLoopback } from '../identity/loopback.js'
 import { VERSION } from '../node/version.js'
+import { isForThisMachineOnly } from '../options/access.js'
 import type { ResolvedOptions } from '../options/options.js'
 import { brokerNameOf, withoutPasswords } from '../ports/broker-address.js'
 import { paint, type Terminal } from './terminal.js'
@@ -9,8 +10,14 @@ import { paint, type Terminal } from './terminal.js'
  * ends with the address, then optional lines for a remote broker and the demo page.
  *
  * @param url Address of the WebSocket endpoint, `ws://127.0.0.1:8080/ws`.
+ * @param adminUrl Address of the admin port, `http://127.0.0.1:9090`.
  */
-export function describeStart(url: string, options: ResolvedOptions, { stdout, env }: Terminal): string {
+export function describeStart(
+  url: string,
+  options: ResolvedOptions,
+  { stdout, env }: Terminal,
+  adminUrl?: string,
+): string {
   const httpUrl = new URL(url.replace(/^ws/, 'http'))
   const demoUrl = options.demo ? new URL('/', httpUrl).href : undefined
   if (stdout.isTTY !== true) {
@@ -20,7 +27,7 @@ export function describeStart(url: string, options: ResolvedOptions, { stdout, e
   const lines: readonly (readonly [string, string])[] = [
     ['WebSocket', paint(url, 'cyan', stdout, env)],
     ...(demoUrl === undefined ? [] : [['Demo', paint(demoUrl, 'cyan', stdout, env)] as const]),
-    ['Health', new URL('/health', httpUrl).href],
+    ['Health', new URL('/health', adminUrl ?? httpUrl).href],
     ['Broker', describeBroker(options)],
     ['Access', describeAccess(options)],
     ['Pages', describeOrigins(options)],
@@ -41,8 +48,9 @@ function describeAccess({ host, jwt }: ResolvedOptions): string {
   return `no tokens: ${who} may listen and publish anything`
 }
 
-function describeOrigins({ origins }: ResolvedOptions): string {
+function describeOrigins(options: ResolvedOptions): string {
+  const { origins } = options
   if (origins.includes('*')) return 'of any origin'
   const others = origins.length === 0 ? ' (--origin allows others)' : `, and ${origins.join(', ')}`
-  return `of this server${others}`
+  return `of ${isForThisMachineOnly(options) ? 'this machine' : 'this server'}${others}`
 }

@@ -1,6 +1,9 @@
 import { encodeServerMessage, MAX_KEY_BYTES, WebMQError, type Welcome } from 'webmq-client/protocol'
+import type { Deadline } from '../deadlines.js'
+import { countedAddress } from '../identity/client-address.js'
 import { ANONYMOUS, type Identity, type TokenVerifier } from '../identity/index.js'
 import type { ConnectionId, Transport, TransportSink, UpgradeId, UpgradeRequest } from '../ports/transport.js'
+import type { ConnectionCounts } from '../session/connection-counts.js'
 import type { Dispatcher } from '../session/dispatcher.js'
 import { Session, type SessionServices } from '../session/session.js'
 import type { SessionTable } from '../session/table.js'
@@ -13,7 +16,9 @@ export interface GatewayContext extends UpgradePolicy {
   readonly services: SessionServices
   readonly sessions: SessionTable
   readonly dispatcher: Pick<Dispatcher, 'receive'>
-  /** An accepted upgrade that takes longer than this never opens. */
+  /** Connections and upgrades per client address. */
+  readonly addresses: Pick<ConnectionCounts, 'enter' | 'leave'>
+  /** An upgrade that takes longer than this never opens. */
   readonly handshakeTimeoutMs: number
   /** Name of this node in `welcome`. */
   readonly node: string
@@ -25,14 +30,21 @@ export interface GatewayContext extends UpgradePolicy {
   readonly drainRetryAfterMs: () => number | undefined
 }
 
-/** An accepted upgrade whose connection is not open yet. */
+/** An upgrade that passed the checks, and whose connection is not open yet. */
 interface Admission {
+  /** What it is counted under; `undefined` when it is not counted. */
+  readonly address: string | undefined
   /** Absent while the server waits for a token. */
-  readonly identity: Identity | undefined
+  identity: Identity | undefined
   /** Why the token was refused. The session tells the client with a close code, which browsers can see. */
-  readonly refusal: unknown
-  readonly acceptedAtMs: number
+  refusal: unknown
+  sinceMs: number
 }
+
+/** The transport ends an upgrade at most this much after `handshakeTimeoutMs`. */
+const TRANSPORT_DELAY_MS = 1_000
+/** An attached server may get any number of requests from beyond this machine. */
+const OUTSIDER_REPORT_MS = 60_000
 
 /** The client is done (RFC 6455 §7.4.1). A page that is left sends 1001 instead, and may come back with a reload. */
 const NORMAL_CLOSURE = 1000
@@ -41,8 +53,12 @@ const NORMAL_CLOSURE = 1000
 export class Gateway implements TransportSink {
   readonly #context: GatewayContext
   readonly #refusedOrigins: RefusedOrigins
-  /** Accepted upgrades that are not open yet, oldest first. */
+  /** Upgrades that are not open yet, oldest first. */
   readonly #admissions = new Map<UpgradeId, Admission>()
+  /** Addresses of the open connections that are counted. */
+  readonly #addresses = new Map<ConnectionId, string>()
+  #expiry: Deadline | undefined
+  #reportedOutsiderAtMs = Number.NEGATIVE_INFINITY
   readonly #welcomes: { [auth in Welcome['auth']]?: string } = {}
 
   constructor(context: GatewayContext) {
@@ -56,6 +72,7 @@ export class Gateway implements TransportSink {
     try {
       if (retryAfterMs !== undefined) throw new WebMQError('E_DRAIN')
       const admissible = examineUpgrade(request, this.#context)
+      this.#admit(request)
       const { verifier } = services
       if (verifier === undefined) this.#accept(request.id, admissible, ANONYMOUS, undefined)
       else if (admissible.token === undefined) this.#accept(request.id, admissible, undefined, undefined)
@@ -66,6 +83,7 @@ export class Gateway implements TransportSink {
         { code: error.code, path: request.path, remoteAddress: request.remoteAddress },
         'upgrade refused',
       )
+      if (error.code === 'E_INSECURE') this.#reportOutsider(request.remoteAddress)
       if (error.code === 'E_ORIGIN_FORBIDDEN') this.#refusedOrigins.report(request.header('origin'))
       const retryAfter = retryAfterMs === undefined ? {} : { 'retry-after': `${Math.ceil(retryAfterMs / 1_000)}` }
       transport.reject(request.id, rejectionOf(error, retryAfter))
@@ -77,13 +95,16 @@ export class Gateway implements TransportSink {
     this.#admissions.delete(upgrade)
     const session = new Session(connection, this.#context.services)
     this.#context.sessions.add(session)
-    const { identity, refusal } = admission ?? { identity: undefined, refusal: new WebMQError('E_INTERNAL') }
-    if (refusal !== undefined) {
-      session.refuseToken(refusal, undefined)
+    const { identity, refusal, address } = admission ?? { refusal: new WebMQError('E_INTERNAL') }
+    if (address !== undefined) this.#addresses.set(connection, address)
+    try {
+      if (refusal !== undefined) throw refusal
+      if (identity === undefined) session.awaitToken()
+      else session.authenticate(identity)
+    } catch (error) {
+      session.refuseToken(error, undefined)
       return
     }
-    if (identity === undefined) session.awaitToken()
-    else session.authenticate(identity)
     this.#context.services.transport.send(connection, this.#welcome(session), false)
     // The upgrade was accepted before the drain began.
     const retryAfterMs = this.#context.drainRetryAfterMs()
@@ -101,6 +122,9 @@ export class Gateway implements TransportSink {
 
   closed(connection: ConnectionId, code: number, reason: string): void {
     const session = this.#context.sessions.remove(connection, code === NORMAL_CLOSURE)
+    const address = this.#addresses.get(connection)
+    if (address !== undefined) this.#context.addresses.leave(address)
+    this.#addresses.delete(connection)
     this.#context.services.logger.debug(
       { session: session?.id, user: session?.userId, code, reason },
       'connection closed',
@@ -125,14 +149,57 @@ export class Gateway implements TransportSink {
     identity: Identity | undefined,
     refusal: unknown,
   ): void {
-    const nowMs = this.#context.services.now()
-    // A client that went away before the accept never opens. Its entry is removed by a later accept.
-    for (const [id, { acceptedAtMs }] of this.#admissions) {
-      if (nowMs - acceptedAtMs < this.#context.handshakeTimeoutMs) break
-      this.#admissions.delete(id)
-    }
-    this.#admissions.set(upgrade, { identity, refusal, acceptedAtMs: nowMs })
+    const admission = this.#admissions.get(upgrade)
+    // The token took so long that the transport has ended the upgrade.
+    if (admission === undefined) return
+    admission.identity = identity
+    admission.refusal = refusal
+    admission.sinceMs = this.#context.services.now()
+    // Last in the order of expiry.
+    this.#admissions.delete(upgrade)
+    this.#admissions.set(upgrade, admission)
     this.#context.transport.accept(upgrade, subprotocol === undefined ? {} : { subprotocol })
+  }
+
+  /** @throws {WebMQError} `E_CONNECTION_LIMIT` */
+  #admit({ id, remoteAddress }: UpgradeRequest): void {
+    this.#expire()
+    const address = countedAddress(remoteAddress)
+    if (address !== undefined) this.#context.addresses.enter(address)
+    const sinceMs = this.#context.services.now()
+    this.#admissions.set(id, { address, identity: undefined, refusal: undefined, sinceMs })
+    this.#expireLater()
+  }
+
+  /** Removes upgrades whose clients went away: nobody tells of the end of one that was not accepted. */
+  #expire(): void {
+    const { handshakeTimeoutMs, addresses, services } = this.#context
+    const latestMs = services.now() - handshakeTimeoutMs - TRANSPORT_DELAY_MS
+    for (const [id, { sinceMs, address }] of this.#admissions) {
+      if (sinceMs > latestMs) return
+      this.#admissions.delete(id)
+      if (address !== undefined) addresses.leave(address)
+    }
+  }
+
+  #expireLater(): void {
+    const { handshakeTimeoutMs, services } = this.#context
+    this.#expiry ??= services.deadlines.set(services.now() + handshakeTimeoutMs + TRANSPORT_DELAY_MS, () => {
+      this.#expiry = undefined
+      this.#expire()
+      if (this.#admissions.size > 0) this.#expireLater()
+    })
+  }
+
+  #reportOutsider(remoteAddress: string): void {
+    const { logger, now } = this.#context.services
+    if (now() - this.#reportedOutsiderAtMs < OUTSIDER_REPORT_MS) return
+    this.#reportedOutsiderAtMs = now()
+    logger.warn(
+      { remoteAddress },
+      'without tokens, only clients of this machine may connect, and none behind a proxy; set a key for tokens ' +
+        '(jwt.secret, jwt.publicKey or jwt.jwksUrl), or allow everyone with insecure',
+    )
   }
 
   #welcome(session: Session): string {

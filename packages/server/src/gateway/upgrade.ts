@@ -17,6 +17,8 @@ export interface UpgradePolicy {
   readonly origins: readonly string[]
   /** Host names under which the server's own pages may connect; default `all`. */
   readonly ownHosts?: OwnHosts
+  /** Whether only clients of this machine may connect, and this request is not from one; default: never. */
+  readonly isOutsider?: (request: UpgradeRequest) => boolean
 }
 
 /** An upgrade request that passed all checks. */
@@ -29,12 +31,15 @@ export interface AdmissibleUpgrade {
 
 /**
  * Checks an upgrade request, cheapest check first.
- * @throws {WebMQError} Errors with an HTTP status in their table row: `E_PATH_NOT_FOUND`, `E_ORIGIN_FORBIDDEN`,
- *   `E_SUBPROTOCOL_UNSUPPORTED`.
+ * @throws {WebMQError} Errors with an HTTP status in their table row: `E_PATH_NOT_FOUND`, `E_INSECURE`,
+ *   `E_ORIGIN_FORBIDDEN`, `E_SUBPROTOCOL_UNSUPPORTED`.
  */
 export function examineUpgrade(request: UpgradeRequest, policy: UpgradePolicy): AdmissibleUpgrade {
   const { path, subprotocols } = request
   if (path !== policy.path) throw new WebMQError('E_PATH_NOT_FOUND', { detail: `the endpoint is ${policy.path}` })
+  if (policy.isOutsider?.(request) === true) {
+    throw new WebMQError('E_INSECURE', { detail: 'without tokens, only clients of this machine may connect' })
+  }
   const origin = request.header('origin')
   if (origin !== undefined && !isOriginAllowed(origin, request.header('host'), policy.origins, policy.ownHosts)) {
     throw new WebMQError('E_ORIGIN_FORBIDDEN')

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { recordingLogger } from '../../test/fake-server.js'
 import type { Health } from '../health/readiness.js'
+import { isOriginAllowed } from '../identity/origin.js'
 import type { MetricsAudience } from '../options/options.js'
 import { HttpFrontend } from './frontend.js'
 
@@ -16,6 +17,8 @@ const HEALTH: Health = {
   connections: 2,
   broker: { name: 'memory', status: 'up', sinceMs: 4 },
 }
+
+const ENDPOINT = { server: 'webmq', path: '/ws', originAllowed: true }
 
 describe('HttpFrontend', () => {
   let folder: string
@@ -36,13 +39,16 @@ describe('HttpFrontend', () => {
     await writeFile(join(folder, 'client', 'protocol', 'index.js'), 'export {}')
     health = () => HEALTH
     metricsAudience = 'local'
+    page = onePage
     frontend = new HttpFrontend({
       path: '/ws',
       health: () => health(),
+      isOriginAllowed: (origin, host) => isOriginAllowed(origin, host, ['https://app.example.com'], 'loopback'),
       metrics,
       get metricsAudience() {
         return metricsAudience
       },
+      hasEndpoint: true,
       demo: { pageFolder: join(folder, 'page'), clientFolder: join(folder, 'client') },
       logger,
     })
@@ -57,7 +63,9 @@ describe('HttpFrontend', () => {
     await rm(folder, { recursive: true })
   })
 
-  const metrics = () => Promise.resolve({ contentType: 'text/plain; version=0.0.4', text: 'webmq_connections 2\n' })
+  const onePage = () => Promise.resolve({ contentType: 'text/plain; version=0.0.4', text: 'webmq_connections 2\n' })
+  let page = onePage
+  const metrics = () => page()
 
   function listening({ server }: HttpFrontend): Promise<number> {
     return new Promise((resolve) => {
@@ -68,26 +76,28 @@ describe('HttpFrontend', () => {
   const get = (path: string, init?: RequestInit) => fetch(`http://127.0.0.1:${port}${path}`, init)
 
   /** `fetch` tidies a path up before it asks; this asks for exactly what it is told. */
-  function statusOf(path: string, method = 'GET', headers: readonly string[] = ['Host: localhost']): Promise<number> {
-    return new Promise((resolve, reject) => {
-      const socket = connect(port, '127.0.0.1', () => {
-        socket.write([`${method} ${path} HTTP/1.1`, ...headers, 'Connection: close', '', ''].join('\r\n'))
-      })
-      let answer = ''
-      socket.setEncoding('latin1')
-      socket.on('data', (chunk: string) => {
-        answer += chunk
-      })
-      socket.on('end', () => resolve(Number(answer.split(' ')[1])))
-      socket.on('error', reject)
-    })
+  async function exchange(
+    path: string,
+    method = 'GET',
+    headers: readonly string[] = ['Host: localhost'],
+    rest = '',
+  ): Promise<{ status: number; head: string; body: string }> {
+    const socket = connect(port, '127.0.0.1')
+    socket.write([`${method} ${path} HTTP/1.1`, ...headers, 'Connection: close', '', rest].join('\r\n'))
+    let answer = ''
+    socket.setEncoding('latin1')
+    for await (const chunk of socket) answer += chunk
+    const [head = '', body = ''] = answer.split('\r\n\r\n')
+    return { status: Number(head.split(' ')[1]), head, body }
   }
+
+  const statusOf = async (...request: Parameters<typeof exchange>) => (await exchange(...request)).status
 
   it('says how it is', async () => {
     const response = await get('/health?from=probe')
     expect(response.status).toBe(200)
     expect(response.headers.get('cache-control')).toBe('no-store')
-    expect(await response.json()).toEqual({ ...HEALTH, path: '/ws' })
+    expect(await response.json()).toEqual({ ...HEALTH, ...ENDPOINT })
   })
 
   it.each([
@@ -104,27 +114,46 @@ describe('HttpFrontend', () => {
       health = () => ({ ...HEALTH, status, broker })
       const answers = [await get('/health'), await get('/ready')]
       expect(answers.map((answer) => answer.status)).toEqual([healthStatus, readyStatus])
-      expect(await answers[0]?.json()).toEqual({ ...HEALTH, status, broker, path: '/ws' })
+      expect(await answers[0]?.json()).toEqual({ ...HEALTH, status, broker, ...ENDPOINT })
       expect(await answers[1]?.json()).toEqual({ status: readiness, broker })
     },
   )
 
-  it('says why the broker is away to those on this machine, or to all when the metrics are for all', async () => {
-    const reason = 'connect ECONNREFUSED 10.0.0.5:5672'
-    health = () => ({ ...HEALTH, broker: { name: 'rabbitmq', status: 'down', reason, sinceMs: 7 } })
-    for (const path of ['/health', '/ready']) {
-      for (const [audience, local, forwarded] of [
-        ['local', reason, undefined],
-        ['all', reason, reason],
-        ['off', undefined, undefined],
-      ] as const) {
-        metricsAudience = audience
-        const told = async (headers = {}) =>
-          ((await (await get(path, { headers })).json()) as { broker: { reason?: string } }).broker.reason
-        expect(await told()).toBe(local)
-        expect(await told({ 'x-forwarded-for': '203.0.113.7' })).toBe(forwarded)
+  it('tells strangers its state alone, and all the rest to those who may read the metrics', async () => {
+    health = () => ({ ...HEALTH, broker: { name: 'rabbitmq', status: 'down', reason: '10.0.0.5', sinceMs: 7 } })
+    const stranger = { 'x-forwarded-for': '203.0.113.7' }
+    const told = async (path: string, headers = {}) => (await get(path, { headers })).json()
+    for (const [audience, isToldHere, isToldThere] of [
+      ['local', true, false],
+      ['all', true, true],
+      ['off', false, false],
+    ] as const) {
+      metricsAudience = audience
+      for (const [headers, isTold] of [[{}, isToldHere] as const, [stranger, isToldThere] as const]) {
+        const { broker } = health()
+        expect(await told('/health', headers)).toEqual({ ...(isTold ? health() : { status: 'ok' }), ...ENDPOINT })
+        expect(await told('/ready', headers)).toEqual({ status: 'broker-down', ...(isTold ? { broker } : {}) })
       }
     }
+  })
+
+  it('tells a page whether it may connect', async () => {
+    const allowed = async (headers: Readonly<Record<string, string>>) => {
+      const lines = Object.entries({ host: 'localhost:8080', ...headers }).map(([name, value]) => `${name}: ${value}`)
+      const { body, head } = await exchange('/health', 'GET', lines)
+      expect(head).toMatch(/^access-control-allow-origin: \*\r$/im)
+      return (JSON.parse(body) as { originAllowed: boolean }).originAllowed
+    }
+    expect(await allowed({})).toBe(true)
+    expect(await allowed({ origin: 'https://app.example.com' })).toBe(true)
+    expect(await allowed({ origin: 'http://localhost:8080' })).toBe(true)
+    expect(await allowed({ origin: 'https://evil.example' })).toBe(false)
+    expect(await allowed({ origin: 'null' })).toBe(false)
+    // Without an origin, as browsers ask for what is on the host of the page.
+    expect(await allowed({ 'sec-fetch-site': 'same-origin' })).toBe(true)
+    expect(await allowed({ 'sec-fetch-site': 'same-origin', host: 'app.example.com' })).toBe(true)
+    expect(await allowed({ 'sec-fetch-site': 'same-origin', host: 'evil.example' })).toBe(false)
+    expect(await allowed({ 'sec-fetch-site': 'none', host: 'evil.example' })).toBe(true)
   })
 
   it('shows metrics to those on this machine, to all, or to nobody', async () => {
@@ -212,13 +241,54 @@ describe('HttpFrontend', () => {
     expect(await statusOf('/ws')).toBe(426)
   })
 
-  it('serves no page unless it is asked to', async () => {
-    const bare = new HttpFrontend({ path: '/ws', health, metrics, metricsAudience, logger })
+  it('serves no page and no endpoint unless it is asked to', async () => {
+    const isOriginAllowed = () => true
+    const bare = new HttpFrontend({
+      path: '/ws',
+      health,
+      isOriginAllowed,
+      metrics,
+      metricsAudience,
+      hasEndpoint: false,
+      logger,
+    })
     const barePort = await listening(bare)
-    const response = await fetch(`http://127.0.0.1:${barePort}/`)
-    expect(response.status).toBe(404)
+    for (const path of ['/', '/ws']) expect((await fetch(`http://127.0.0.1:${barePort}${path}`)).status).toBe(404)
     bare.close()
     bare.server.close()
+  })
+
+  it.each([
+    ['a body that does not come', 'GET', ['Host: localhost', 'Content-Length: 5'], ''],
+    ['a body without an end', 'GET', ['Host: localhost', 'Transfer-Encoding: chunked'], ''],
+    ['a body that is announced', 'GET', ['Host: localhost', 'Content-Length: 5', 'Expect: 100-continue'], ''],
+    ['a long query', 'GET', ['Host: localhost'], '', `/health?${'q'.repeat(8_000)}`],
+  ] as const)(
+    'answers a request with %s, and waits for no more of it',
+    async (_, method, headers, rest, path?: string) => {
+      const lines = [...headers, 'Connection: keep-alive']
+      expect(await statusOf(path ?? '/health', method, lines, rest)).toBe(200)
+    },
+  )
+
+  it.each([
+    ['CONNECT', 'localhost:80', 0],
+    ['TRACE', '/health', 405],
+    ['GET', 'http://localhost/health', 404],
+    ['GET', `/health?${'q'.repeat(20_000)}`, 431],
+    ['BREW', '/health', 400],
+  ])('does not serve %s %.30s', async (method, path, status) => {
+    const answer = await statusOf(path, method)
+    expect(Number.isNaN(answer) ? 0 : answer).toBe(status)
+  })
+
+  it('renders a page of metrics once for those who ask at the same time', async () => {
+    let count = 0
+    metricsAudience = 'all'
+    page = async () => ({ contentType: 'text/plain', text: `${++count}` })
+    const pages = await Promise.all(Array.from({ length: 20 }, async () => (await get('/metrics')).text()))
+    expect(new Set(pages).size).toBe(count)
+    expect(count).toBeLessThan(10)
   })
 
   it('reveals nothing of a bug', async () => {

@@ -4,7 +4,9 @@ import { WebMQError } from 'webmq-client/protocol'
 import { type Health, readinessOf } from '../health/readiness.js'
 import type { Logger } from '../logger.js'
 import type { MetricsAudience } from '../options/options.js'
-import { isLocalRequest } from './local-request.js'
+import { HttpConnections, type HttpLimits, type HttpStats } from './connections.js'
+import { isLocalRequest, isLoopbackHost } from './local-request.js'
+import { sendError, sendFile, sendJson, sendText } from './responses.js'
 import { findStaticFile, type StaticFile } from './static-files.js'
 
 /** What an {@link HttpFrontend} works with. */
@@ -12,12 +14,18 @@ export interface HttpContext {
   /** Path of the WebSocket endpoint. */
   readonly path: string
   readonly health: () => Health
+  /** Whether a page of this origin may connect. */
+  readonly isOriginAllowed: (origin: string | undefined, host: string | undefined) => boolean
   /** The content of `/metrics`. */
   readonly metrics: () => Promise<MetricsPage>
   readonly metricsAudience: MetricsAudience
+  /** Whether the WebSocket endpoint is on this port too. */
+  readonly hasEndpoint: boolean
   /** Folders of the demo page and of the client library; absent without a demo page. */
   readonly demo?: { readonly pageFolder: string; readonly clientFolder: string }
   readonly logger: Logger
+  /** Replace the usual limits. */
+  readonly limits?: Partial<HttpLimits>
 }
 
 /** Metrics in the text format of Prometheus. */
@@ -26,43 +34,34 @@ export interface MetricsPage {
   readonly text: string
 }
 
-/** Allows only files of this server and no inline scripts, so that text in keys and payloads never runs. */
-const CONTENT_SECURITY_POLICY = [
-  "default-src 'none'",
-  "script-src 'self'",
-  "style-src 'self'",
-  "img-src 'self' data:",
-  "connect-src 'self'",
-  "base-uri 'none'",
-  "form-action 'none'",
-  "frame-ancestors 'none'",
-].join('; ')
-
-const COMMON_HEADERS = { 'x-content-type-options': 'nosniff', 'referrer-policy': 'no-referrer' }
-
-/** Limits for plain HTTP, which serves only probes and the demo page. Further and older connections are closed. */
-const MAX_HTTP_CONNECTIONS = 1_024
-const MAX_HTTP_CONNECTION_AGE_MS = 60_000
 const KEEP_ALIVE_MS = 5_000
+const MAX_REQUESTS_PER_CONNECTION = 100
+/** A page of metrics costs milliseconds of the event loop, so those who ask within this time share one. */
+const METRICS_SHARED_MS = 100
 
-/** Answers plain HTTP requests on the server's port. */
+/** Answers plain HTTP requests. */
 export class HttpFrontend {
-  /** Never listens by itself; the transport hands over connections. */
+  /** Gets the connections of the transport, or listens. */
   readonly server: Server
   readonly #context: HttpContext
-  /** Kept here, because a Node server that does not listen neither tracks connections nor times out slow ones. */
-  readonly #connections = new Set<Duplex>()
+  readonly #connections: HttpConnections
+  #metrics: { readonly atMs: number; readonly page: Promise<MetricsPage> } | undefined
 
   constructor(context: HttpContext) {
     this.#context = context
+    this.#connections = new HttpConnections(context.limits)
     this.server = createServer({ keepAliveTimeout: KEEP_ALIVE_MS }, (request, response) =>
       this.handle(request, response),
     )
-    this.server.on('connection', (connection: Duplex) => this.#track(connection))
+    this.server.maxRequestsPerSocket = MAX_REQUESTS_PER_CONNECTION
+    // Without a `100 Continue`, the client does not send the body.
+    this.server.on('checkContinue', (request, response) => this.handle(request, response))
+    this.server.on('connection', (connection: Duplex) => this.#connections.open(connection))
   }
 
   /** Answers one request; a bug is logged and answered with 500. */
   handle(request: IncomingMessage, response: ServerResponse): void {
+    if (!this.#connections.begin(request.socket, response)) return
     this.#respond(request, response).catch((error: unknown) => {
       this.#context.logger.error({ err: error, path: request.url }, 'an HTTP request could not be answered')
       if (response.headersSent) response.destroy()
@@ -70,27 +69,28 @@ export class HttpFrontend {
     })
   }
 
+  stats(): HttpStats {
+    return this.#connections.stats()
+  }
+
   /** Closes all connections. */
   close(): void {
-    for (const connection of this.#connections) connection.destroy()
+    this.#connections.close()
   }
 
   async #respond(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const { path: endpoint } = this.#context
+    const { path: wanted, hasEndpoint } = this.#context
+    const endpoint = hasEndpoint ? wanted : undefined
     const [path = '/'] = (request.url ?? '/').split('?')
+    // No body is wanted, so none is waited for.
+    if (hasBody(request)) response.shouldKeepAlive = false
     if (request.method !== 'GET' && request.method !== 'HEAD') {
       response.setHeader('allow', 'GET, HEAD')
       const code = path === endpoint ? 'E_HANDSHAKE_INVALID' : 'E_UNSUPPORTED'
       return sendError(response, request, 405, new WebMQError(code, { detail: `method ${request.method}` }))
     }
-    if (path === '/health') {
-      const health = this.#health(request)
-      return sendJson(response, request, health.status === 'stopped' ? 503 : 200, { ...health, path: endpoint })
-    }
-    if (path === '/ready') {
-      const readiness = readinessOf(this.#health(request))
-      return sendJson(response, request, readiness.status === 'ready' ? 200 : 503, readiness)
-    }
+    if (path === '/health') return this.#sendHealth(request, response)
+    if (path === '/ready') return this.#sendReadiness(request, response)
     if (path === '/metrics') return await this.#sendMetrics(request, response)
     if (path === endpoint) {
       response.setHeader('upgrade', 'websocket').setHeader('connection', 'upgrade, close')
@@ -101,23 +101,44 @@ export class HttpFrontend {
     sendError(response, request, 404, new WebMQError('E_PATH_NOT_FOUND'))
   }
 
-  /** Hides the reason of a broker outage from strangers, because it may name hosts and users. */
-  #health(request: IncomingMessage): Health {
-    const { health, metricsAudience } = this.#context
+  /** Pages of every origin may read the answer: after a failed upgrade, it is all that a browser can learn. */
+  #sendHealth(request: IncomingMessage, response: ServerResponse): void {
+    const { health, isOriginAllowed, path } = this.#context
     const report = health()
-    if (metricsAudience === 'all' || (metricsAudience === 'local' && isLocalRequest(request))) return report
-    const { reason: _, ...broker } = report.broker
-    return { ...report, broker }
+    const { host } = request.headers
+    response.setHeader('access-control-allow-origin', '*')
+    sendJson(response, request, report.status === 'stopped' ? 503 : 200, {
+      ...(this.#isTold(request) ? report : { status: report.status }),
+      server: 'webmq',
+      path,
+      originAllowed: isOriginAllowed(originOf(request), host),
+    })
+  }
+
+  #sendReadiness(request: IncomingMessage, response: ServerResponse): void {
+    const readiness = readinessOf(this.#context.health())
+    const { status } = readiness
+    sendJson(response, request, status === 'ready' ? 200 : 503, this.#isTold(request) ? readiness : { status })
+  }
+
+  /** Whether the version, the load and the reason of an outage, which may name hosts and users, are for this request. */
+  #isTold(request: IncomingMessage): boolean {
+    const { metricsAudience } = this.#context
+    return metricsAudience === 'all' || (metricsAudience === 'local' && isLocalRequest(request))
   }
 
   async #sendMetrics(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { metrics, metricsAudience } = this.#context
     if (metricsAudience === 'off') return sendError(response, request, 404, new WebMQError('E_PATH_NOT_FOUND'))
-    if (metricsAudience === 'local' && !isLocalRequest(request)) {
+    if (!this.#isTold(request)) {
       const detail = 'metrics are for this machine only; set the option metrics to allow others'
       return sendError(response, request, 403, new WebMQError('E_FORBIDDEN', { detail }))
     }
-    const { contentType, text } = await metrics()
+    const nowMs = performance.now()
+    if (this.#metrics === undefined || nowMs - this.#metrics.atMs >= METRICS_SHARED_MS) {
+      this.#metrics = { atMs: nowMs, page: metrics() }
+    }
+    const { contentType, text } = await this.#metrics.page
     sendText(response, request, 200, contentType, text)
   }
 
@@ -127,58 +148,18 @@ export class HttpFrontend {
     if (path.startsWith('/client/')) return findStaticFile(demo.clientFolder, path.slice('/client/'.length))
     return findStaticFile(demo.pageFolder, path === '/' ? 'index.html' : path.slice(1))
   }
-
-  #track(connection: Duplex): void {
-    if (this.#connections.size >= MAX_HTTP_CONNECTIONS) {
-      connection.destroy()
-      return
-    }
-    this.#connections.add(connection)
-    const age = setTimeout(() => connection.destroy(), MAX_HTTP_CONNECTION_AGE_MS).unref()
-    connection.once('close', () => {
-      clearTimeout(age)
-      this.#connections.delete(connection)
-    })
-  }
 }
 
-async function sendFile(response: ServerResponse, request: IncomingMessage, file: StaticFile): Promise<void> {
-  const headers = { ...COMMON_HEADERS, etag: file.etag, 'cache-control': 'no-cache' }
-  if (request.headers['if-none-match'] === file.etag) {
-    response.writeHead(304, headers).end()
-    return
-  }
-  const body = request.method === 'HEAD' ? undefined : await file.read()
-  response.writeHead(200, {
-    ...headers,
-    'content-type': file.contentType,
-    'content-length': body?.length ?? file.byteCount,
-    'content-security-policy': CONTENT_SECURITY_POLICY,
-  })
-  response.end(body)
+/**
+ * Browsers send no `Origin` with a GET to the page's own host. They say that it is one, if the page came over https or
+ * from this machine.
+ */
+function originOf({ headers }: IncomingMessage): string | undefined {
+  const { origin, host } = headers
+  if (origin !== undefined || headers['sec-fetch-site'] !== 'same-origin') return origin
+  return `${isLoopbackHost(host) ? 'http' : 'https'}://${host}`
 }
 
-function sendError(response: ServerResponse, request: IncomingMessage, status: number, error: WebMQError): void {
-  const { code, message, docs } = error
-  sendJson(response, request, status, { code, message, docs })
-}
-
-function sendJson(response: ServerResponse, request: IncomingMessage, status: number, json: object): void {
-  sendText(response, request, status, 'application/json; charset=utf-8', `${JSON.stringify(json)}\n`)
-}
-
-function sendText(
-  response: ServerResponse,
-  request: IncomingMessage,
-  status: number,
-  contentType: string,
-  body: string,
-): void {
-  response.writeHead(status, {
-    ...COMMON_HEADERS,
-    'content-type': contentType,
-    'content-length': Buffer.byteLength(body),
-    'cache-control': 'no-store',
-  })
-  response.end(request.method === 'HEAD' ? undefined : body)
+function hasBody({ headers }: IncomingMessage): boolean {
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) !== 0
 }

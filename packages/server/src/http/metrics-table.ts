@@ -176,6 +176,23 @@ export const METRICS: readonly MetricSpec[] = [
     'Bytes that wait for connections; shared bytes count once.',
     ({ transport }) => transport.outboxBytes,
   ),
+  labelled(
+    'webmq_connection_limit_total',
+    'Connections refused because their address or their user has too many, by reason.',
+    'reason',
+    ({ connectionLimitCounts }) => connectionLimitCounts,
+  ),
+  gauge(
+    'webmq_http_connections',
+    'Open plain HTTP connections on the public port.',
+    ({ http }) => http.connectionCount,
+  ),
+  labelled(
+    'webmq_http_dropped_total',
+    'Plain HTTP connections that were ended: evicted, timeout, pipelining; or refused: full.',
+    'reason',
+    ({ http }) => http.droppedCounts,
+  ),
 ]
 
 function gauge(name: string, help: string, read: (stats: ServerStats) => number): MetricSpec {

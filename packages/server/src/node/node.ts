@@ -1,3 +1,4 @@
+import type { Server as NodeHttpServer } from 'node:http'
 import { MESSAGE_OVERHEAD_BYTES, type PresenceMember, WebMQError } from 'webmq-client/protocol'
 import type {
   BatchMessage,
@@ -11,10 +12,12 @@ import { Deadlines } from '../deadlines.js'
 import { Gateway } from '../gateway/gateway.js'
 import { BrokerWatch } from '../health/broker-watch.js'
 import type { Health } from '../health/readiness.js'
+import { isFromThisMachine } from '../identity/client-address.js'
 import type { TokenVerifier } from '../identity/index.js'
 import { type LocalHandler, LocalListeners } from '../in-process/listeners.js'
 import { type HistoryQuery, type HistoryResult, readHistory } from '../in-process/read-history.js'
 import type { Logger } from '../logger.js'
+import { isForThisMachineOnly, originPolicyOf } from '../options/access.js'
 import type { ResolvedOptions } from '../options/options.js'
 import { Router } from '../patterns/router.js'
 import type { Accepted, Broker, OutboundMessage } from '../ports/broker.js'
@@ -24,13 +27,14 @@ import { historyRulesOf } from '../ports/history-rules.js'
 import { andThen, isPromise, type MaybePromise } from '../ports/maybe-promise.js'
 import { formatPosition } from '../ports/position.js'
 import { isReserved } from '../ports/reserved-keys.js'
-import type { Transport, TransportSink } from '../ports/transport.js'
+import type { Transport, TransportSink, UpgradeRequest } from '../ports/transport.js'
 import { within } from '../ports/within.js'
 import { Presence } from '../presence/index.js'
 import { LiveBuffers } from '../replay/live-buffers.js'
 import { ReplaySender } from '../replay/sender.js'
 import { Delivery } from '../routing/delivery.js'
 import { Interest } from '../routing/interest.js'
+import { ConnectionCounts } from '../session/connection-counts.js'
 import { Dispatcher } from '../session/dispatcher.js'
 import { SessionTable } from '../session/table.js'
 import { drain, drainSpreadMs } from './drain.js'
@@ -77,6 +81,9 @@ export class ServerNode {
   readonly #startedMs = performance.now()
   readonly #watch: BrokerWatch
   readonly #hideSecrets: (text: string) => string
+  readonly #addresses: ConnectionCounts
+  readonly #users: ConnectionCounts
+  #isAttached = false
   #drainRetryAfterMs: number | undefined
   readonly #givenUp = deferred<never>()
 
@@ -120,11 +127,13 @@ export class ServerNode {
       maxPayloadBytes,
       logger,
     })
+    this.#addresses = new ConnectionCounts(options.maxConnectionsPerAddress, 'maxConnectionsPerAddress')
+    this.#users = new ConnectionCounts(options.maxConnectionsPerUser, 'maxConnectionsPerUser')
     this.#gateway = new Gateway({
       path: options.path,
-      origins: options.origins,
-      // Without tokens only the loopback address protects the server, and foreign pages run on this machine too.
-      ownHosts: options.jwt === undefined && !options.insecure ? 'loopback' : 'all',
+      ...originPolicyOf(options),
+      isOutsider: (request) => isForThisMachineOnly(options) && !this.#isFromThisMachine(request),
+      addresses: this.#addresses,
       transport,
       sessions: this.#sessions,
       dispatcher: this.#dispatcher,
@@ -141,6 +150,7 @@ export class ServerNode {
         delivery: this.#delivery,
         presence: this.#presence,
         verifier,
+        users: this.#users,
         interest: this.#interest,
         liveBuffers,
         maxLiveBufferBytes: maxOutboxBytes,
@@ -161,9 +171,21 @@ export class ServerNode {
     })
   }
 
+  /** Takes upgrades of a server of the embedder too, whose address is unknown and which may be behind a proxy. */
+  attach(server: NodeHttpServer): () => void {
+    const { transport, options } = this.#parts
+    this.#isAttached = true
+    return transport.attach(server, this.sink, options.path)
+  }
+
   /** Takes the events of the transport. */
   get sink(): TransportSink {
     return this.#gateway
+  }
+
+  /** On the node's own port, a proxy on this machine may add headers. */
+  #isFromThisMachine(request: UpgradeRequest): boolean {
+    return isFromThisMachine(request.remoteAddress, (name) => (this.#isAttached ? request.header(name) : undefined))
   }
 
   /** Aborts a start that waits for the broker. */
@@ -285,7 +307,7 @@ export class ServerNode {
     }
   }
 
-  stats(): ServerStats {
+  stats(): Omit<ServerStats, 'http'> {
     const { broker, transport } = this.#parts
     const { status, awayMs, lastAwayMs } = this.#watch
     return {
@@ -296,6 +318,7 @@ export class ServerNode {
       localDroppedCount: this.#localListeners.droppedCount,
       refusedCounts: this.#dispatcher.refusedCounts,
       gapCounts: this.#delivery.gapCounts,
+      connectionLimitCounts: { address: this.#addresses.refusedCount, user: this.#users.refusedCount },
       presence: this.#presence.stats(),
       broker: { ...broker.stats(), status, awayMs, lastAwayMs },
       transport: transport.stats(),

@@ -13,19 +13,22 @@ import type {
   WebMQServer,
 } from '../api.js'
 import type { Health } from '../health/readiness.js'
+import { AdminServer } from '../http/admin-server.js'
 import { HttpFrontend } from '../http/frontend.js'
 import { Metrics } from '../http/metrics.js'
 import type { MetricsSource } from '../http/metrics-table.js'
 import type { TokenVerifier } from '../identity/index.js'
+import { isOriginAllowed } from '../identity/origin.js'
 import type { LocalHandler } from '../in-process/listeners.js'
 import type { HistoryQuery, HistoryResult } from '../in-process/read-history.js'
 import type { Logger } from '../logger.js'
+import { originPolicyOf } from '../options/access.js'
 import type { ResolvedOptions } from '../options/options.js'
 import type { Broker } from '../ports/broker.js'
 import { brokerNameOf } from '../ports/broker-address.js'
 import { deferred } from '../ports/deferred.js'
 import { isReserved } from '../ports/reserved-keys.js'
-import type { Transport } from '../ports/transport.js'
+import type { Transport, TransportAddress } from '../ports/transport.js'
 import { Emitter } from './emitter.js'
 import { ServerNode } from './node.js'
 import { VERSION } from './version.js'
@@ -52,6 +55,7 @@ const NODE_NAME_BYTES = 6
 export class Server implements WebMQServer {
   readonly #parts: ServerParts
   readonly #http: HttpFrontend
+  readonly #admin: AdminServer | undefined
   readonly #name = randomBytes(NODE_NAME_BYTES).toString('hex')
   readonly #becameRunning = deferred<ServerNode>()
   readonly #detaches = new Set<() => void>()
@@ -61,6 +65,7 @@ export class Server implements WebMQServer {
   #running: Promise<Running> | undefined
   #node: ServerNode | undefined
   #address: ServerAddress | undefined
+  #adminAddress: TransportAddress | undefined
   #starting: Promise<ServerAddress> | undefined
   #stopping: Promise<void> | undefined
 
@@ -71,18 +76,32 @@ export class Server implements WebMQServer {
     const { options, logger, demo } = parts
     this.#events = new Emitter((err, event) => logger.error({ err, event }, 'a handler of an event failed'))
     const metrics = new Metrics(() => this.#metricsSource())
-    this.#http = new HttpFrontend({
+    const { adminPort, adminHost } = options
+    const { origins, ownHosts } = originPolicyOf(options)
+    const probes = {
       path: options.path,
       health: () => this.#node?.health() ?? this.#healthWithoutNode(),
+      isOriginAllowed: (origin: string | undefined, host: string | undefined) =>
+        isOriginAllowed(origin, host, origins, ownHosts),
       metrics: () => metrics.page(),
       metricsAudience: options.metrics,
       logger,
+    }
+    this.#admin = adminPort === undefined ? undefined : new AdminServer({ ...probes, host: adminHost, port: adminPort })
+    this.#http = new HttpFrontend({
+      ...probes,
+      ...(this.#admin === undefined ? undefined : { metricsAudience: 'off' }),
+      hasEndpoint: true,
       ...(demo === undefined ? undefined : { demo }),
     })
   }
 
   get address(): ServerAddress | undefined {
     return this.#address
+  }
+
+  get adminAddress(): TransportAddress | undefined {
+    return this.#adminAddress
   }
 
   start(): Promise<ServerAddress> {
@@ -92,8 +111,8 @@ export class Server implements WebMQServer {
   }
 
   async attach(httpServer: NodeHttpServer): Promise<() => void> {
-    const { node, transport } = await this.#run()
-    const end = transport.attach(httpServer, node.sink)
+    const { node } = await this.#run()
+    const end = node.attach(httpServer)
     const detach = () => {
       if (this.#detaches.delete(detach)) end()
     }
@@ -155,7 +174,7 @@ export class Server implements WebMQServer {
   }
 
   stats(): ServerStats {
-    return this.#assertRunning().stats()
+    return { ...this.#assertRunning().stats(), http: this.#http.stats() }
   }
 
   async #start(): Promise<ServerAddress> {
@@ -184,6 +203,11 @@ export class Server implements WebMQServer {
     const { options, logger, verifier, createTransport, createBroker } = this.#parts
     const transport = await createTransport(options, this.#http.server)
     try {
+      // Before the broker, so that probes are told what the start waits for.
+      if (this.#admin !== undefined) {
+        this.#adminAddress = await this.#admin.listen()
+        logger.info({ ...this.#adminAddress }, 'the admin port listens')
+      }
       const broker = await createBroker(options)
       const events = this.#events
       const node = new ServerNode({ options, transport, broker, verifier, logger, name: this.#name, events })
@@ -215,7 +239,9 @@ export class Server implements WebMQServer {
     this.#parts.verifier?.close()
     for (const detach of this.#detaches) detach()
     this.#http.close()
+    this.#admin?.close()
     this.#address = undefined
+    this.#adminAddress = undefined
     this.#node = undefined
     this.#parts.logger.info({ node: this.#name }, 'stopped')
   }
@@ -228,7 +254,7 @@ export class Server implements WebMQServer {
   #metricsSource(): MetricsSource | undefined {
     const node = this.#node
     if (node === undefined) return undefined
-    return { node: this.#name, version: VERSION, broker: node.health().broker.name, stats: node.stats() }
+    return { node: this.#name, version: VERSION, broker: node.health().broker.name, stats: this.stats() }
   }
 
   #healthWithoutNode(): Health {

@@ -22,6 +22,10 @@ export interface ServerOptions {
   readonly port?: number | undefined
   /** Path of the WebSocket endpoint; default `/ws`. */
   readonly path?: string | undefined
+  /** Second port, for `/health`, `/ready` and `/metrics` alone, 0 for a free one; default off. */
+  readonly adminPort?: number | undefined
+  /** Address to bind `adminPort` to; default `127.0.0.1`. */
+  readonly adminHost?: string | undefined
   /** Serves the demo page at `/`; default false. */
   readonly demo?: boolean | undefined
   /** PEM files, to serve `wss://`; needs the `uws` transport. */
@@ -62,6 +66,10 @@ export interface ServerOptions {
   readonly maxHeaderBytes?: number | undefined
   /** Most open connections, 0 for as many as the descriptor limit allows; default 0. */
   readonly maxConnections?: number | undefined
+  /** Open connections and handshakes of one address that is neither loopback nor private; default 1,000. */
+  readonly maxConnectionsPerAddress?: number | undefined
+  /** Open connections of one user to this node; default 100. */
+  readonly maxConnectionsPerUser?: number | undefined
   /** Patterns per connection; default 128. */
   readonly maxListensPerConnection?: number | undefined
   /** Time from accept to the end of the handshake; default 5,000. */
@@ -143,7 +151,7 @@ export type MetricsAudience = 'local' | 'all' | 'off'
 export type TransportName = 'native' | 'uws'
 
 /** Options that may stay absent. */
-type AbsentOption = 'jwt' | 'tls' | 'mesh' | 'logger'
+type AbsentOption = 'jwt' | 'tls' | 'mesh' | 'logger' | 'adminPort'
 
 /** {@link ServerOptions} with all defaults filled in and all checks passed. */
 export type ResolvedOptions = {

@@ -33,8 +33,9 @@ export interface IntegerOption extends OptionBase {
   readonly unit?: 'bytes' | 'ms' | 's'
   readonly min: number
   readonly max: number
-  readonly default: number | (() => number)
-  /** Shown instead of a default that depends on the machine. */
+  /** Absent: without a value, the option is off. */
+  readonly default?: number | (() => number)
+  /** Shown instead of a default that is absent or depends on the machine. */
   readonly defaultText?: string
 }
 

@@ -32,7 +32,7 @@ export const OPTIONS = [
     type: 'text',
     placeholder: 'address',
     default: '127.0.0.1',
-    check: (value) => (/^[^\s/]+$/.test(value) ? undefined : 'an IP address or a host name'),
+    check: checkHost,
     help: 'Address to bind; `0.0.0.0` or `::` binds every address.',
     detail: 'The default accepts connections from this machine only, so a first try exposes nothing.',
   },
@@ -57,6 +57,29 @@ export const OPTIONS = [
     default: '/ws',
     check: (value) => (/^\/[^\s?#]*$/.test(value) ? undefined : 'a path that starts with / and has no query'),
     help: 'Path of the WebSocket endpoint; upgrades to other paths get a 404.',
+  },
+  {
+    name: 'adminPort',
+    section: 'Address',
+    flag: 'admin-port',
+    type: 'integer',
+    min: 0,
+    max: 65_535,
+    defaultText: 'off',
+    help: 'Second port, for `/health`, `/ready` and `/metrics` alone; `0` picks a free one.',
+    detail:
+      'It has sockets and limits of its own, so clients cannot keep probes out, and it answers while the server waits for its broker and while it drains. The public port then serves no `/metrics`, and only the short form of `/health` and `/ready`.',
+  },
+  {
+    name: 'adminHost',
+    section: 'Address',
+    flag: 'admin-host',
+    type: 'text',
+    placeholder: 'address',
+    default: '127.0.0.1',
+    check: checkHost,
+    help: 'Address to bind `adminPort` to.',
+    detail: 'Everyone who can reach an address beyond loopback may read the metrics there, unless `metrics` is `off`.',
   },
   {
     name: 'demo',
@@ -288,6 +311,27 @@ export const OPTIONS = [
   },
   {
     ...limit,
+    name: 'maxConnectionsPerAddress',
+    flag: 'max-per-address',
+    min: 1,
+    max: 10_000_000,
+    default: 1000,
+    help: 'Open connections and handshakes of one client address; further ones are refused with 503.',
+    detail:
+      'Otherwise one machine could take all connections. An IPv6 address counts as its /64. Loopback and private addresses are not counted, because behind them is usually a proxy; count there instead. Raise it if your proxy has a public address.',
+  },
+  {
+    ...limit,
+    name: 'maxConnectionsPerUser',
+    flag: 'max-per-user',
+    min: 1,
+    max: 10_000_000,
+    default: 100,
+    help: 'Open connections of one user (`sub` of the token) to this node; further ones are closed with 4013.',
+    detail: 'Otherwise one user, or a bug in a page, could take all connections. Anonymous clients are not counted.',
+  },
+  {
+    ...limit,
     name: 'maxListensPerConnection',
     flag: 'max-listens',
     min: 0,
@@ -503,11 +547,11 @@ export const OPTIONS = [
     flag: 'origin',
     type: 'list',
     placeholder: 'origin',
-    defaultText: 'same origin',
+    defaultText: 'same origin; without tokens also pages of this machine',
     check: (value) => (isOriginPattern(value) ? undefined : describeAllowedOrigin()),
     help: 'Origins whose pages may connect: `https://app.example.com`, `https://*.example.com`, or `*` for all.',
     detail:
-      'Without this check, any page that a user visits could act in the name of that user. Pages of the server itself are always allowed. Without tokens this holds only for names of this machine such as `localhost`, because any page can point its own name at this machine. Clients other than browsers send no `Origin` and are always allowed. `https://*.example.com` allows one or more labels before `example.com`, but not `example.com` itself; `http://localhost:*` allows any port; `null` allows sandboxed frames and files.',
+      'Without this check, any page that a user visits could act in the name of that user. Pages of the server itself are always allowed. An anonymous server on loopback allows `http://localhost`, `http://127.0.0.1` and `http://[::1]` on every port, for development servers, but no other name of its own, because any page can point its own name at this machine. Clients other than browsers send no `Origin` and are always allowed. `https://*.example.com` allows one or more labels before `example.com`, but not `example.com` itself; `http://localhost:*` allows any port; `null` allows sandboxed frames and files.',
   },
   {
     name: 'insecure',
@@ -625,6 +669,10 @@ export const OPTIONS = [
 
 /** Name of an option, `jwt.secret` for nested ones. */
 export type OptionName = (typeof OPTIONS)[number]['name']
+
+function checkHost(value: string): string | undefined {
+  return /^[^\s/]+$/.test(value) ? undefined : 'an IP address or a host name'
+}
 
 function notEmpty(value: string): string | undefined {
   return value === '' ? 'a text that is not empty' : undefined

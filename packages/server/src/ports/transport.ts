@@ -189,9 +189,11 @@ export interface Transport {
   /**
    * Takes the upgrades of a Node `http` server that the caller owns, instead of or beside an own port.
    * Returns a function that stops taking them.
+   * @param path Upgrades of other paths MUST be left to the other listeners of the server, if it has any when one
+   *   arrives; absent: all WebSocket upgrades are taken.
    * @throws {WebMQError} `E_UNSUPPORTED` without the `attach` capability.
    */
-  attach(server: Server, sink: TransportSink): () => void
+  attach(server: Server, sink: TransportSink, path?: string): () => void
   accept(upgrade: UpgradeId, options?: AcceptOptions): void
   reject(upgrade: UpgradeId, rejection: Rejection): void
   /** Adds a connection to a group. Joining twice is a no-op. */

@@ -19,6 +19,7 @@ import type { ConnectionPresence, Presence } from '../presence/index.js'
 import type { ReplaySender } from '../replay/sender.js'
 import type { Delivery } from '../routing/delivery.js'
 import { Listens, type ListensContext } from '../routing/listens.js'
+import type { ConnectionCounts } from './connection-counts.js'
 import type { SessionContext } from './handlers/index.js'
 import { createSessionId } from './id.js'
 
@@ -38,6 +39,8 @@ export interface SessionServices extends ListensContext {
   readonly delivery: Pick<Delivery, 'isTellingGap'>
   readonly presence: Presence
   readonly verifier: TokenVerifier | undefined
+  /** Connections per user. */
+  readonly users: Pick<ConnectionCounts, 'enter' | 'leave'>
   readonly deadlines: Pick<Deadlines, 'set' | 'clear'>
   readonly limits: SessionLimits
   /** Whether messages of this key are logged. */
@@ -166,6 +169,8 @@ export class Session implements SessionContext {
     if (this.#identity !== undefined && this.#identity.userId !== identity.userId) {
       throw new WebMQError('E_FORBIDDEN', { detail: 'the token belongs to another user' })
     }
+    // Counted once; `release` ends it.
+    if (this.#identity === undefined && identity.userId !== undefined) this.#services.users.enter(identity.userId)
     this.#identity = identity
     this.#state = 'active'
     this.#clearDeadline()
@@ -245,6 +250,7 @@ export class Session implements SessionContext {
   release(isWanted: boolean): void {
     this.#state = 'closed'
     this.#clearDeadline()
+    if (this.userId !== undefined) this.#services.users.leave(this.userId)
     this.#services.replays.release(this.connection)
     this.#listens?.close()
     this.#ownPresence?.close(isWanted)

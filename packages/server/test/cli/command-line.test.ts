@@ -137,6 +137,7 @@ describe('webmq-server config', () => {
       'tls.certFile': 'cert.pem',
       'tls.keyFile': 'key.pem',
       transport: 'uws',
+      adminPort: '9090',
       'jwt.jwksUrl': 'https://id.example/jwks.json',
       'jwt.issuer': 'me',
       'jwt.audience': 'webmq',

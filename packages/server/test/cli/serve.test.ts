@@ -314,6 +314,26 @@ describe('webmq-server and browser pages', () => {
     })
   })
 
+  it('lets in pages of development servers on this machine, unless there are tokens', async () => {
+    const open = await serve()
+    for (const page of ['http://localhost:5173', 'http://127.0.0.1:3000', 'http://[::1]:4321', 'http://localhost']) {
+      expect([page, await statusFor(open.url, page)]).toEqual([page, 101])
+    }
+    for (const page of [
+      'http://localhost.evil.com:5173',
+      'http://evil.com:5173',
+      'http://127.0.0.1.evil.com',
+      'http://app.localhost:5173',
+      'http://localhost@evil.com',
+    ]) {
+      expect([page, await statusFor(open.url, page)]).toEqual([page, 403])
+    }
+    for (const env of [{ WEBMQ_JWT_SECRET: SECRET }, { WEBMQ_HOST: '0.0.0.0', WEBMQ_INSECURE: 'on' }]) {
+      const { port } = await serve([], { env })
+      expect(await statusFor(`ws://127.0.0.1:${port}/ws`, 'http://localhost:5173')).toBe(403)
+    }
+  })
+
   it('lets in no page of another name for this machine, unless there are tokens', async () => {
     const open = await serve()
     const page = `http://evil.example:${open.port}`

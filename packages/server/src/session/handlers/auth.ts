@@ -1,3 +1,4 @@
+import { WebMQError } from 'webmq-client/protocol'
 import type { Identity, TokenVerifier } from '../../identity/index.js'
 import type { Handler, HandlerContext } from './handler.js'
 
@@ -7,7 +8,7 @@ export interface AuthContext extends HandlerContext {
   readonly verifier: TokenVerifier | undefined
   /**
    * Continues the session with this identity.
-   * @throws {WebMQError} `E_FORBIDDEN` when the session belongs to another user.
+   * @throws {WebMQError} `E_FORBIDDEN` when the session belongs to another user, `E_CONNECTION_LIMIT`.
    */
   authenticate(identity: Identity): void
   /** Time until the session's token expires; `undefined` when it never does. */
@@ -25,7 +26,12 @@ export const auth: Handler<'auth', AuthContext> = (context, { id, token }) => {
   if (verifier === undefined) return context.reply({ verb: 'ok', id, result: {} })
   const accept = (identity: Identity) => {
     if (context.isClosed) return
-    context.authenticate(identity)
+    try {
+      context.authenticate(identity)
+    } catch (error) {
+      if (!(error instanceof WebMQError) || error.code !== 'E_CONNECTION_LIMIT') throw error
+      return context.refuseToken(error, id)
+    }
     const { userId } = identity
     const expiresInMs = context.expiresInMs()
     const result = {

@@ -6,15 +6,26 @@ import { errorOf } from './engine.js'
 
 const NOT_IMPLEMENTED = 'HTTP/1.1 501 Not Implemented\r\nConnection: close\r\nContent-Length: 0\r\n\r\n'
 
+/** What a listener of this module takes; other listeners are the embedder's. */
+const wanted = new WeakMap<object, (request: IncomingMessage) => boolean>()
+
 /**
  * Hands the upgrades of a Node `http` server to the engine; returns a function that stops it.
+ * @param path Upgrades of other paths are left to other listeners; absent: all are taken.
  * @param failed Called for connections that cannot be handed over.
  */
-export function attachEngine(engine: NativeEngine, server: Server, failed: (error: Error) => void): () => void {
+export function attachEngine(
+  engine: NativeEngine,
+  server: Server,
+  path: string | undefined,
+  failed: (error: Error) => void,
+): () => void {
+  const isWanted = ({ headers, url = '' }: IncomingMessage) =>
+    /\bwebsocket\b/i.test(headers.upgrade ?? '') && (path === undefined || url.split('?', 1)[0] === path)
   const upgrade = (request: IncomingMessage, socket: Duplex, head: Buffer) => {
-    const isWebSocket = /\bwebsocket\b/i.test(request.headers.upgrade ?? '')
-    // Another listener on the same server handles other upgrades.
-    if (!isWebSocket && server.listenerCount('upgrade') > 1) return
+    // Another listener has taken or answered it.
+    if (socket.destroyed || socket.writableEnded) return
+    if (!isWanted(request) && isOfOthers(server, request)) return
     try {
       engine.attach(descriptorOf(socket), Buffer.concat([requestHead(request), head]))
       // The engine has its own descriptor.
@@ -24,8 +35,18 @@ export function attachEngine(engine: NativeEngine, server: Server, failed: (erro
       failed(errorOf(error))
     }
   }
-  server.on('upgrade', upgrade)
+  wanted.set(upgrade, isWanted)
+  // First: endpoints of `ws` answer every path that is not theirs with 400.
+  server.prependListener('upgrade', upgrade)
   return () => server.off('upgrade', upgrade)
+}
+
+/**
+ * Whether another listener may take an upgrade. It stays open then, as Node leaves it: other endpoints, such as the
+ * hot reload of Vite or Next, may answer later.
+ */
+function isOfOthers(server: Server, request: IncomingMessage): boolean {
+  return server.listeners('upgrade').some((listener) => wanted.get(listener)?.(request) ?? true)
 }
 
 /** The request as the client sent it, up to the empty line. Node has checked that no header contains a line end. */

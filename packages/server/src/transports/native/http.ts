@@ -21,7 +21,7 @@ export class NativeHttp {
     socket.once('close', () => this.#sockets.delete(socket))
     this.#server.emit('connection', socket)
     // After the server has attached its listeners, before the event loop reads more.
-    socket.unshift(Buffer.from(read))
+    if (!socket.destroyed) socket.unshift(Buffer.from(read))
   }
 
   /** Ends all connections; pending answers are cut off. */

@@ -116,8 +116,8 @@ class NativeTransport implements Transport {
     }
   }
 
-  attach(server: Server, sink: TransportSink): () => void {
-    const stopTaking = attachEngine(this.#run(sink), server, (error) => this.#calls?.failed(error))
+  attach(server: Server, sink: TransportSink, path?: string): () => void {
+    const stopTaking = attachEngine(this.#run(sink), server, path, (error) => this.#calls?.failed(error))
     const detach = () => {
       stopTaking()
       this.#detachers.delete(detach)

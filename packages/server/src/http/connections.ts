@@ -1,0 +1,180 @@
+import type { ServerResponse } from 'node:http'
+import type { Duplex } from 'node:stream'
+import { countedAddress, unmapped } from '../identity/client-address.js'
+import { isLoopback } from '../identity/loopback.js'
+
+/** Why a connection was ended: room for others, too long without a request, too many requests at once, no room. */
+export type HttpDropReason = 'evicted' | 'timeout' | 'pipelining' | 'full'
+
+/** Limits for plain HTTP connections, which serve only probes, metrics and the demo page. */
+export interface HttpLimits {
+  readonly maxConnections: number
+  /** Of these, places that only connections from this machine get. */
+  readonly reservedForLoopback: number
+  /** For addresses that are neither loopback nor private: behind those is a proxy. */
+  readonly maxPerAddress: number
+  /** Time without a complete request, at the start and between requests. */
+  readonly maxIdleMs: number
+  readonly maxAgeMs: number
+  /** Requests of one connection that are answered at the same time. Browsers and probes send one. */
+  readonly maxPipelined: number
+}
+
+const LIMITS: HttpLimits = {
+  maxConnections: 1_024,
+  reservedForLoopback: 64,
+  maxPerAddress: 64,
+  maxIdleMs: 5_000,
+  maxAgeMs: 60_000,
+  maxPipelined: 8,
+}
+
+const SWEEP_MS = 500
+
+/** Counters since the start; gauges at the time of the call. */
+export interface HttpStats {
+  readonly connectionCount: number
+  readonly droppedCounts: Readonly<Partial<Record<HttpDropReason, number>>>
+}
+
+interface Tracked {
+  readonly socket: Duplex
+  readonly pool: Pool
+  readonly neighbours: Set<Tracked> | undefined
+  readonly openedMs: number
+  idleSinceMs: number
+  pendingCount: number
+}
+
+/** Connections of strangers, or of this machine. Sets keep their order, so the first one is the oldest. */
+class Pool {
+  readonly idle = new Set<Tracked>()
+  readonly busy = new Set<Tracked>()
+
+  get size(): number {
+    return this.idle.size + this.busy.size
+  }
+}
+
+/**
+ * The plain HTTP connections of a server. A new one always gets a place: when there is none, the one that has been idle
+ * for longest is closed, and one with a request in progress only when none is idle. Strangers never take the last places,
+ * so probes of this machine get through.
+ *
+ * A Node server that does not listen neither tracks connections nor times out slow ones.
+ */
+export class HttpConnections {
+  readonly #limits: HttpLimits
+  readonly #tracked = new Map<Duplex, Tracked>()
+  readonly #strangers = new Pool()
+  readonly #local = new Pool()
+  readonly #byAddress = new Map<string, Set<Tracked>>()
+  readonly #droppedCounts: { [Reason in HttpDropReason]?: number } = {}
+  #sweeper: NodeJS.Timeout | undefined
+
+  constructor(limits: Partial<HttpLimits> = {}) {
+    this.#limits = { ...LIMITS, ...limits }
+  }
+
+  stats(): HttpStats {
+    return { connectionCount: this.#tracked.size, droppedCounts: { ...this.#droppedCounts } }
+  }
+
+  /** Takes a connection in, or destroys it. */
+  open(socket: Duplex): void {
+    const remoteAddress = 'remoteAddress' in socket ? String(socket.remoteAddress ?? '') : ''
+    const isLocal = isLoopback(unmapped(remoteAddress))
+    const address = countedAddress(remoteAddress)
+    const neighbours = address === undefined ? undefined : (this.#byAddress.get(address) ?? new Set<Tracked>())
+    if (neighbours !== undefined && neighbours.size >= this.#limits.maxPerAddress) {
+      const [oldest] = neighbours
+      this.#drop([...neighbours].find(({ pendingCount }) => pendingCount === 0) ?? oldest, 'evicted')
+    }
+    if (!this.#makeRoom(isLocal)) {
+      this.#count('full')
+      socket.destroy()
+      return
+    }
+    const nowMs = performance.now()
+    const pool = isLocal ? this.#local : this.#strangers
+    const tracked: Tracked = { socket, pool, neighbours, openedMs: nowMs, idleSinceMs: nowMs, pendingCount: 0 }
+    this.#tracked.set(socket, tracked)
+    pool.idle.add(tracked)
+    if (address !== undefined && neighbours !== undefined) this.#byAddress.set(address, neighbours.add(tracked))
+    socket.once('close', () => {
+      this.#forget(tracked)
+      if (address !== undefined && neighbours?.size === 0 && this.#byAddress.get(address) === neighbours) {
+        this.#byAddress.delete(address)
+      }
+    })
+    this.#sweeper ??= setInterval(() => this.#sweep(), SWEEP_MS).unref()
+  }
+
+  /** A request begins. Returns whether to answer it; otherwise its connection is destroyed. */
+  begin(socket: Duplex, response: ServerResponse): boolean {
+    const tracked = this.#tracked.get(socket)
+    // A connection of a server that the embedder owns.
+    if (tracked === undefined) return !socket.destroyed
+    if (tracked.pendingCount >= this.#limits.maxPipelined) {
+      this.#drop(tracked, 'pipelining')
+      return false
+    }
+    tracked.pendingCount++
+    tracked.pool.idle.delete(tracked)
+    tracked.pool.busy.add(tracked)
+    response.once('close', () => {
+      if (--tracked.pendingCount > 0 || !tracked.pool.busy.delete(tracked)) return
+      tracked.idleSinceMs = performance.now()
+      tracked.pool.idle.add(tracked)
+    })
+    return true
+  }
+
+  /** Destroys all connections. */
+  close(): void {
+    for (const socket of this.#tracked.keys()) socket.destroy()
+  }
+
+  #makeRoom(isLocal: boolean): boolean {
+    const { maxConnections, reservedForLoopback } = this.#limits
+    const [strangers, local] = [this.#strangers, this.#local]
+    const evict = ([oldest]: Set<Tracked>) => this.#drop(oldest, 'evicted')
+    if (!isLocal && strangers.size >= maxConnections - reservedForLoopback) {
+      return evict(strangers.idle) || evict(strangers.busy)
+    }
+    if (this.#tracked.size < maxConnections) return true
+    return evict(strangers.idle) || evict(local.idle) || evict(strangers.busy) || (isLocal && evict(local.busy))
+  }
+
+  #sweep(): void {
+    const nowMs = performance.now()
+    const { maxAgeMs, maxIdleMs } = this.#limits
+    for (const tracked of this.#tracked.values()) {
+      const isIdle = tracked.pendingCount === 0 && nowMs - tracked.idleSinceMs >= maxIdleMs
+      if (isIdle || nowMs - tracked.openedMs >= maxAgeMs) this.#drop(tracked, 'timeout')
+    }
+  }
+
+  /** Returns whether there was one. */
+  #drop(tracked: Tracked | undefined, reason: HttpDropReason): boolean {
+    if (tracked === undefined) return false
+    this.#count(reason)
+    this.#forget(tracked)
+    tracked.socket.destroy()
+    return true
+  }
+
+  #forget(tracked: Tracked): void {
+    if (!this.#tracked.delete(tracked.socket)) return
+    tracked.pool.idle.delete(tracked)
+    tracked.pool.busy.delete(tracked)
+    tracked.neighbours?.delete(tracked)
+    if (this.#tracked.size > 0) return
+    clearInterval(this.#sweeper)
+    this.#sweeper = undefined
+  }
+
+  #count(reason: HttpDropReason): void {
+    this.#droppedCounts[reason] = (this.#droppedCounts[reason] ?? 0) + 1
+  }
+}

@@ -1,0 +1,26 @@
+import type { OwnHosts } from '../identity/origin.js'
+import type { ResolvedOptions } from './options.js'
+
+/** Which pages may connect. */
+export interface OriginPolicy {
+  /** Origins that may connect in addition to the server's own. */
+  readonly origins: readonly string[]
+  /** Host names under which the server's own pages may connect. */
+  readonly ownHosts: OwnHosts
+}
+
+/** Pages of development servers on this machine. Names that only resolve to it are others' (DNS rebinding). */
+const LOOPBACK_PAGES = ['http://localhost:*', 'http://127.0.0.1:*', 'http://[::1]:*']
+
+/** Whether nothing but the loopback address protects the server: anonymous clients of this machine alone may connect. */
+export function isForThisMachineOnly({ jwt, insecure }: Pick<ResolvedOptions, 'jwt' | 'insecure'>): boolean {
+  return jwt === undefined && !insecure
+}
+
+/** The pages that these options let in. */
+export function originPolicyOf(options: Pick<ResolvedOptions, 'jwt' | 'insecure' | 'origins'>): OriginPolicy {
+  const { origins } = options
+  return isForThisMachineOnly(options)
+    ? { origins: [...origins, ...LOOPBACK_PAGES], ownHosts: 'loopback' }
+    : { origins, ownHosts: 'all' }
+}
