@@ -26,6 +26,8 @@ interface FakeConnection {
   isClosing: boolean
   /** `notifyDrained` was called and is not answered. */
   awaitsDrain: boolean
+  /** Messages that wait for `resume`; `undefined`: the connection is not paused. */
+  held: ((sink: TransportSink) => void)[] | undefined
 }
 
 /**
@@ -35,7 +37,7 @@ interface FakeConnection {
  */
 export class FakeTransport implements Transport {
   readonly name = 'fake'
-  readonly capabilities = { tls: false, attach: true, threads: false, compression: false }
+  readonly capabilities = { tls: false, attach: true, threads: false, compression: false, pause: true }
   readonly #upgrades = new Map<UpgradeId, { client: FakeClient; connection: FakeConnection | undefined }>()
   readonly #connections = new Map<ConnectionId, FakeConnection>()
   readonly #queue: (() => void)[] = []
@@ -78,7 +80,13 @@ export class FakeTransport implements Transport {
     const pending = this.#upgrades.get(upgrade)
     if (pending === undefined || pending.connection !== undefined) return
     const id = this.#nextId++ as ConnectionId
-    const connection = { client: pending.client, groups: new Set<GroupId>(), isClosing: false, awaitsDrain: false }
+    const connection: FakeConnection = {
+      client: pending.client,
+      groups: new Set(),
+      isClosing: false,
+      awaitsDrain: false,
+      held: undefined,
+    }
     pending.connection = connection
     pending.client.subprotocol = subprotocol
     this.#connections.set(id, connection)
@@ -127,6 +135,27 @@ export class FakeTransport implements Transport {
     for (const [upgrade, pending] of this.#upgrades) if (pending.connection === connection) this.#answerDrain(upgrade)
   }
 
+  /** Messages that the client sends from now on wait until {@link resume}. */
+  pause(id: ConnectionId): void {
+    const connection = this.#connections.get(id)
+    if (connection !== undefined) connection.held ??= []
+  }
+
+  resume(id: ConnectionId): void {
+    const connection = this.#connections.get(id)
+    const held = connection?.held
+    if (connection === undefined || held === undefined) return
+    connection.held = undefined
+    for (const event of held) this.#enqueue(event)
+  }
+
+  /** Whether the connection of this client is paused. */
+  isPaused(client: FakeClient): boolean {
+    for (const connection of this.#connections.values())
+      if (connection.client === client) return connection.held !== undefined
+    return false
+  }
+
   close(id: ConnectionId, code: number, reason: string): void {
     const connection = this.#connections.get(id)
     if (connection === undefined || connection.isClosing) return
@@ -172,19 +201,24 @@ export class FakeTransport implements Transport {
   }
 
   #receive(upgrade: UpgradeId, data: Uint8Array, isBinary: boolean): void {
-    this.#enqueue((sink) => {
-      const connection = this.#upgrades.get(upgrade)?.connection
-      const id = connection === undefined ? undefined : this.#idOf(connection)
-      if (id === undefined || connection?.isClosing) return
-      this.#counts.received++
-      try {
-        sink.message(id, data, isBinary)
-      } catch (error) {
-        this.close(id, 4011, 'internal error')
-        sink.failed(error instanceof Error ? error : new Error(String(error)))
-      }
-      data.fill(0)
-    })
+    const held = this.#upgrades.get(upgrade)?.connection?.held
+    const receive = (sink: TransportSink) => this.#deliver(sink, upgrade, data, isBinary)
+    if (held === undefined) this.#enqueue(receive)
+    else held.push(receive)
+  }
+
+  #deliver(sink: TransportSink, upgrade: UpgradeId, data: Uint8Array, isBinary: boolean): void {
+    const connection = this.#upgrades.get(upgrade)?.connection
+    const id = connection === undefined ? undefined : this.#idOf(connection)
+    if (id === undefined || connection?.isClosing) return
+    this.#counts.received++
+    try {
+      sink.message(id, data, isBinary)
+    } catch (error) {
+      this.close(id, 4011, 'internal error')
+      sink.failed(error instanceof Error ? error : new Error(String(error)))
+    }
+    data.fill(0)
   }
 
   #answerDrain(upgrade: UpgradeId): void {

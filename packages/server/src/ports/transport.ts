@@ -32,6 +32,8 @@ export interface TransportCapabilities {
   readonly threads: boolean
   /** Negotiates permessage-deflate (RFC 7692) when the options say so. */
   readonly compression: boolean
+  /** `pause` stops reading from a socket. */
+  readonly pause: boolean
 }
 
 /** How messages are compressed. A compressed message that is received is measured against `maxMessageBytes` as it is decompressed. */
@@ -205,6 +207,15 @@ export interface Transport {
    * this call count. While a call is unanswered, the caller MUST NOT make another for the connection.
    */
   notifyDrained(connection: ConnectionId, level: OutboxLevel): void
+  /**
+   * Stops reading from the connection's socket; what was read before still arrives. Idempotent. Frames and pings still go
+   * out. A paused connection is not dropped with 4003: its pong may wait unread. The transport notices a dead peer by a
+   * reset or after `resume`. The caller MUST resume or close every connection that it pauses: there is no time limit.
+   * `close` reads on by itself. Without the `pause` capability, this does nothing.
+   */
+  pause(connection: ConnectionId): void
+  /** Reads on after {@link pause}. Idempotent. */
+  resume(connection: ConnectionId): void
   /** Sends what is queued, then a close frame, and waits for the peer's at most `closeTimeoutMs`. Frames sent later are dropped. */
   close(connection: ConnectionId, code: number, reason: string): void
   stats(): TransportStats

@@ -14,11 +14,11 @@ interface ExpressApp extends RequestListener {
 }
 
 transportSuite('native', createNativeTransport, {
-  capabilities: { tls: false, attach: true, threads: true, compression: true },
+  capabilities: { tls: false, attach: true, threads: true, compression: true, pause: true },
 })
 
 transportSuite('native, all by its threads', (options) => createNativeTransport(options, { isInline: false }), {
-  capabilities: { tls: false, attach: true, threads: true, compression: true },
+  capabilities: { tls: false, attach: true, threads: true, compression: true, pause: true },
 })
 
 describe('native transport inside a framework', () => {

@@ -3,7 +3,7 @@ import { DEFAULT_OPTIONS, RecordingSink, transportSuite } from 'webmq-conformanc
 import { createUwsTransport } from '../../src/transports/uws/transport.js'
 
 transportSuite('uws', createUwsTransport, {
-  capabilities: { tls: true, attach: false, threads: false, compression: true },
+  capabilities: { tls: true, attach: false, threads: false, compression: true, pause: false },
   traits: {
     violationCloseFrames: false,
     checksMasking: false,

@@ -29,6 +29,8 @@ const SEND = 5
 const MULTICAST = 6
 const CLOSE = 7
 const NOTIFY = 8
+const PAUSE = 9
+const RESUME = 10
 const FLAG_BINARY = 1
 const FLAG_EXCEPT = 2
 
@@ -112,6 +114,14 @@ export class NativeCommands {
 
   notifyDrained(connection: ConnectionId, level: OutboxLevel): void {
     this.#end(this.#begin(NOTIFY, 0, level === 'empty' ? 0 : 1, connection))
+  }
+
+  pause(connection: ConnectionId): void {
+    this.#end(this.#begin(PAUSE, 0, 0, connection))
+  }
+
+  resume(connection: ConnectionId): void {
+    this.#end(this.#begin(RESUME, 0, 0, connection))
   }
 
   /** Submits everything now. */

@@ -65,7 +65,7 @@ export interface NativeTuning {
 
 class NativeTransport implements Transport {
   readonly name = 'native'
-  readonly capabilities = { tls: false, attach: true, threads: true, compression: true }
+  readonly capabilities = { tls: false, attach: true, threads: true, compression: true, pause: true }
 
   readonly #options: TransportOptions
   readonly #isInline: boolean
@@ -146,6 +146,14 @@ class NativeTransport implements Transport {
 
   send(connection: ConnectionId, data: FrameData, isBinary: boolean): void {
     this.#commands.send(connection, data, isBinary)
+  }
+
+  pause(connection: ConnectionId): void {
+    this.#commands.pause(connection)
+  }
+
+  resume(connection: ConnectionId): void {
+    this.#commands.resume(connection)
   }
 
   close(connection: ConnectionId, code: number, reason: string): void {

@@ -58,7 +58,7 @@ export function createUwsTransport(options: TransportOptions, importModule?: () 
 
 class UwsTransport implements Transport {
   readonly name = 'uws'
-  readonly capabilities = { tls: true, attach: false, threads: false, compression: true }
+  readonly capabilities = { tls: true, attach: false, threads: false, compression: true, pause: false }
 
   readonly #options: TransportOptions
   readonly #load: () => Promise<UwsModule>
@@ -166,6 +166,14 @@ class UwsTransport implements Transport {
   notifyDrained(id: ConnectionId, level: OutboxLevel): void {
     const connection = this.#connections.get(id)
     if (connection !== undefined) this.#outbox.await(connection, level)
+  }
+
+  pause(_id: ConnectionId): void {
+    // uWebSockets.js cannot stop reading from one connection.
+  }
+
+  resume(_id: ConnectionId): void {
+    // Nothing is paused.
   }
 
   close(id: ConnectionId, code: number, reason: string): void {
