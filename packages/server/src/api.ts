@@ -67,6 +67,16 @@ export interface LocalSubscription extends Disposable {
   unlisten(): void
 }
 
+/** Connections that wait because they have caused too much work. Counters since the start; gauges at the time of the call. */
+export interface WorkStats {
+  /** Connections that are not being read at present. */
+  readonly pausedCount: number
+  /** How often reading from a connection was paused. */
+  readonly pauseCount: number
+  /** Memory of messages that wait for the turn of their connection. */
+  readonly backlogBytes: number
+}
+
 /** Counters since the start; gauges at the time of the call. */
 export interface ServerStats {
   readonly connectionCount: number
@@ -83,6 +93,7 @@ export interface ServerStats {
   /** Gaps reported to listeners, one per pattern, by reason. */
   readonly gapCounts: Readonly<Partial<Record<GapReason, number>>>
   readonly presence: PresenceStats
+  readonly work: WorkStats
   readonly broker: ServerBrokerStats
   readonly transport: TransportStats
 }

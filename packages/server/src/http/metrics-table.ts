@@ -49,6 +49,21 @@ export const METRICS: readonly MetricSpec[] = [
     'code',
     ({ refusedCounts }) => refusedCounts,
   ),
+  gauge(
+    'webmq_paused_connections',
+    'Connections that are not being read, because they have caused too much work.',
+    ({ work }) => work.pausedCount,
+  ),
+  counter(
+    'webmq_pauses_total',
+    'How often reading from a connection was paused, because it has caused too much work.',
+    ({ work }) => work.pauseCount,
+  ),
+  gauge(
+    'webmq_backlog_bytes',
+    'Memory of messages that wait for the turn of their connection.',
+    ({ work }) => work.backlogBytes,
+  ),
   counter(
     'webmq_routed_total',
     'Messages with a listener on this node, each counted once.',

@@ -67,7 +67,7 @@ export class ServerNode {
   readonly #parts: ServerNodeParts
   readonly #router = new Router()
   readonly #sessions = new SessionTable()
-  readonly #dispatcher = new Dispatcher()
+  readonly #dispatcher: Dispatcher
   readonly #localListeners: LocalListeners
   readonly #interest: Interest
   readonly #deadlines: Deadlines
@@ -102,6 +102,12 @@ export class ServerNode {
       onChange: (change) => events.emit('broker', change),
     })
     const { maxPayloadBytes, maxOutboxBytes, maxListensPerConnection, authTimeoutMs, handshakeTimeoutMs } = options
+    this.#dispatcher = new Dispatcher({
+      transport,
+      limits: options,
+      maxMessageBytes: maxPayloadBytes + MESSAGE_OVERHEAD_BYTES,
+      onError: (err) => logger.error({ err }, 'messages that waited could not be handled'),
+    })
     this.#presence = new Presence({
       node: name,
       broker,
@@ -139,6 +145,7 @@ export class ServerNode {
         replays: new ReplaySender({ transport, maxOutboxBytes }),
         delivery: this.#delivery,
         presence: this.#presence,
+        turns: this.#dispatcher.turns,
         verifier,
         interest: this.#interest,
         liveBuffers,
@@ -152,6 +159,8 @@ export class ServerNode {
             maxPayloadBytes + MESSAGE_OVERHEAD_BYTES,
           ),
           authTimeoutMs,
+          workPerSecond: options.workPerSecond,
+          workBurst: options.workBurst,
         },
         isLogged: isLoggedBy(broker, options),
         logger,
@@ -296,6 +305,7 @@ export class ServerNode {
       refusedCounts: this.#dispatcher.refusedCounts,
       gapCounts: this.#delivery.gapCounts,
       presence: this.#presence.stats(),
+      work: this.#dispatcher.turns.stats(),
       broker: { ...broker.stats(), status, awayMs, lastAwayMs },
       transport: transport.stats(),
     }
@@ -315,6 +325,7 @@ export class ServerNode {
     const connections = sessions.size
     await transport.stop(leftMs(BROKER_SHARE_MS))
     this.#presence.stop()
+    this.#dispatcher.turns.stop()
     this.#deadlines.stop()
     this.#delivery.stop()
     const { rejectedCount } = broker.stats()

@@ -2,6 +2,9 @@ import { type GapReason, matches } from 'webmq-client/protocol'
 import type { InboundMessage } from '../ports/broker.js'
 import { copyBytes } from '../ports/copy-bytes.js'
 
+/** Memory of a message beside its key and payload: two objects, a position, and their places. */
+const OVERHEAD_BYTES = 256
+
 /** Live messages of one pattern that arrive while its listen reads the log; oldest first. */
 export class LiveBuffer {
   readonly pattern: string
@@ -25,9 +28,10 @@ export class LiveBuffer {
   /** Keeps a copy, and drops the oldest messages that no longer fit. */
   push(message: InboundMessage): void {
     this.messages.push({ ...message, payload: copyBytes(message.payload) })
-    this.#byteCount += message.payload.length
+    this.#byteCount += byteCountOf(message)
     while (this.#byteCount > this.#maxBytes) {
-      this.#byteCount -= this.messages.shift()?.payload.length ?? this.#byteCount
+      const oldest = this.messages.shift()
+      this.#byteCount -= oldest === undefined ? this.#byteCount : byteCountOf(oldest)
       this.#hasOverflowed = true
     }
   }
@@ -40,7 +44,7 @@ export class LiveBuffer {
 export class LiveBuffers {
   readonly #open = new Set<LiveBuffer>()
 
-  /** Starts to buffer live messages of the pattern, at most `maxBytes` of payload. */
+  /** Starts to buffer live messages of the pattern, at most `maxBytes` of memory. */
   start(pattern: string, maxBytes: number): LiveBuffer {
     const buffer = new LiveBuffer(pattern, maxBytes)
     this.#open.add(buffer)
@@ -62,4 +66,9 @@ export class LiveBuffers {
     if (this.#open.size === 0) return
     for (const buffer of this.#open) if (matches(buffer.pattern, message.key)) buffer.push(message)
   }
+}
+
+/** A character of a key takes one or two bytes; two are counted. */
+function byteCountOf({ key, payload }: InboundMessage): number {
+  return 2 * key.length + payload.length + OVERHEAD_BYTES
 }

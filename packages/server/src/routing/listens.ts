@@ -9,7 +9,7 @@ export interface ListensContext {
   readonly transport: Pick<Transport, 'join' | 'leave'>
   readonly interest: Pick<Interest, 'retain' | 'release'>
   readonly liveBuffers: LiveBuffers
-  /** Bytes of payload kept for a listen that waits for the broker. */
+  /** Memory of live messages kept for a listen that waits for the broker. */
   readonly maxLiveBufferBytes: number
 }
 

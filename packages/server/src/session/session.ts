@@ -21,12 +21,14 @@ import type { Delivery } from '../routing/delivery.js'
 import { Listens, type ListensContext } from '../routing/listens.js'
 import type { SessionContext } from './handlers/index.js'
 import { createSessionId } from './id.js'
+import type { WorkAccount, WorkLimits } from './work/account.js'
+import type { Turns } from './work/turns.js'
 
 /** `authenticating` until the session has an identity, then `active`; `closed` once the server or the client has ended it. */
 export type SessionState = 'authenticating' | 'active' | 'closed'
 
 /** Limits of a session. */
-export interface SessionLimits extends Readonly<SessionContext['limits']> {
+export interface SessionLimits extends Readonly<SessionContext['limits']>, WorkLimits {
   readonly authTimeoutMs: number
 }
 
@@ -37,6 +39,7 @@ export interface SessionServices extends ListensContext {
   readonly replays: ReplaySender
   readonly delivery: Pick<Delivery, 'isTellingGap'>
   readonly presence: Presence
+  readonly turns: Pick<Turns<Session>, 'accountOf' | 'release'>
   readonly verifier: TokenVerifier | undefined
   readonly deadlines: Pick<Deadlines, 'set' | 'clear'>
   readonly limits: SessionLimits
@@ -91,6 +94,11 @@ export class Session implements SessionContext {
 
   get userId(): string | undefined {
     return this.#identity?.userId
+  }
+
+  /** Use it at once, do not keep it. */
+  get work(): WorkAccount<Session> {
+    return this.#services.turns.accountOf(this)
   }
 
   get listens(): Listens {
@@ -237,6 +245,7 @@ export class Session implements SessionContext {
   release(isWanted: boolean): void {
     this.#state = 'closed'
     this.#clearDeadline()
+    this.#services.turns.release(this)
     this.#services.replays.release(this.connection)
     this.#listens?.close()
     this.#ownPresence?.close(isWanted)
