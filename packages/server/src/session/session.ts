@@ -97,7 +97,7 @@ export class Session implements SessionContext {
   }
 
   /** Use it at once, do not keep it. */
-  get work(): WorkAccount<Session> {
+  get meter(): WorkAccount<Session> {
     return this.#services.turns.accountOf(this)
   }
 

@@ -9,7 +9,7 @@ export interface HandlerContext {
   /** Whether the session has ended. A handler that has waited MUST check this, and MUST NOT answer when it is set. */
   readonly isClosed: boolean
   /** Counts work beyond the usual of the verb: see `work/costs.ts`. Use it at once, do not keep it. */
-  readonly work: WorkMeter & {
+  readonly meter: WorkMeter & {
     /** As `spend`, for the last work of a request: nothing waits for it. */
     charge(units: number): void
   }

@@ -53,5 +53,5 @@ function whenComplete(context: PresenceHandlerContext, next: () => void): void |
 function answer(context: PresenceHandlerContext, id: string, key: string): void {
   const members = context.presence.membersJson(key)
   context.replyText(`ok ${id}\n{"members":${members}}`)
-  context.work.charge(sendingUnits(members.length))
+  context.meter.charge(sendingUnits(members.length))
 }
