@@ -1,5 +1,5 @@
 import { WebMQError } from 'webmq-client/protocol'
-import type { Broker } from '../../ports/broker.js'
+import type { Broker, Reader } from '../../ports/broker.js'
 import { andThen, isPromise, type MaybePromise } from '../../ports/maybe-promise.js'
 import type { ConnectionId } from '../../ports/transport.js'
 import { isRangeAsked, type Replay, readLog, withLive } from '../../replay/replay.js'
@@ -8,7 +8,7 @@ import type { ListenOpening, Listens } from '../../routing/listens.js'
 import type { Handler, HandlerContext, MessageOf } from './handler.js'
 
 /** What `listen` may use. */
-export interface ListenContext extends HandlerContext {
+export interface ListenContext extends HandlerContext, Reader {
   readonly connection: ConnectionId
   readonly broker: Pick<Broker, 'capabilities' | 'read' | 'position'>
   readonly listens: Pick<Listens, 'has' | 'size' | 'open'>
@@ -30,7 +30,7 @@ export const listen: Handler<'listen', ListenContext> = (context, message) => {
     // A new token may have come while the request waited.
     assertAllowed(context, message)
     if (page.hasMore) answer(context, message, page)
-    // A remote broker may log more messages before the pattern is bound, so `begin` reads the last page again.
+    // More messages may be logged before the pattern is bound, so `begin` reads a last page again that took time.
     else return begin(context, message, isCurrent ? page : undefined)
   })
 }
@@ -43,7 +43,7 @@ function inTurn(
 ): MaybePromise<void> {
   let isCurrent = true
   const readPage = () => {
-    const page = readLog(context.broker, message, message.pattern)
+    const page = readLog(context.broker, message, message.pattern, context)
     isCurrent = !isPromise(page)
     return page
   }
