@@ -1,5 +1,6 @@
 import type { GroupId } from '../ports/transport.js'
 import { MatchCache } from './match-cache.js'
+import { trieWords } from './trie-words.js'
 import { WordFilter } from './word-filter.js'
 
 /** Bounds of a {@link Router}. */
@@ -131,7 +132,7 @@ export class Router {
       return known
     }
     let node = this.#root
-    for (const word of triePath(pattern)) node = this.#childOf(node, word)
+    for (const word of trieWords(pattern)) node = this.#childOf(node, word)
     const group = this.#freeGroups.pop() ?? (this.#groupCount++ as GroupId)
     if (node.groups === undefined) node.groups = [group]
     else node.groups.push(group)
@@ -236,28 +237,6 @@ function enter(node: TrieNode | undefined, nodes: TrieNode[], step: number): voi
     nodes.push(node)
     node = node.hash
   }
-}
-
-/**
- * The words of a pattern as the trie stores them: a run of wildcards becomes its `*`s and then at most one `#`. `#.#`
- * means `#`, and `#.*` means `*.#`. Otherwise `#.#.#…` would make a chain of nodes that all match.
- */
-function triePath(pattern: string): string[] {
-  const path: string[] = []
-  let hashWaits = false
-  for (const word of pattern.split('.')) {
-    if (word === '#') {
-      hashWaits = true
-      continue
-    }
-    if (hashWaits && word !== '*') {
-      path.push('#')
-      hashWaits = false
-    }
-    path.push(word)
-  }
-  if (hashWaits) path.push('#')
-  return path
 }
 
 /** The exact words of all nodes below, with repetitions. */

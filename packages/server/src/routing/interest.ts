@@ -54,6 +54,11 @@ export class Interest {
     }
   }
 
+  /** The route of a pattern that someone listens with, or has asked to. */
+  routeOf(pattern: string): Route | undefined {
+    return this.#router.find(pattern)
+  }
+
   /** Counts one listener less. Call it only after {@link retain} has been answered. */
   release(pattern: string): void {
     if (!this.#router.remove(pattern)) return
