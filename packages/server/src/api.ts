@@ -82,6 +82,8 @@ export interface ServerStats {
   readonly connectionCount: number
   /** Patterns that clients or handlers of this node listen to. */
   readonly patternCount: number
+  /** Estimated memory of these patterns. */
+  readonly patternBytes: number
   /** Protocol messages received from clients. */
   readonly receivedCount: number
   /** Messages with a listener on this node, each counted once. */

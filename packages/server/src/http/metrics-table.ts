@@ -38,6 +38,7 @@ export const METRICS: readonly MetricSpec[] = [
   },
   gauge('webmq_connections', 'Open connections.', ({ connectionCount }) => connectionCount),
   gauge('webmq_patterns', 'Patterns with a listener on this node.', ({ patternCount }) => patternCount),
+  gauge('webmq_pattern_bytes', 'Estimated memory of these patterns.', ({ patternBytes }) => patternBytes),
   counter(
     'webmq_client_messages_total',
     'Protocol messages received from clients: publishes, listens and all others.',

@@ -86,9 +86,12 @@ export class ServerNode {
     this.#givenUp.promise.catch(() => undefined)
     const liveBuffers = new LiveBuffers()
     this.#localListeners = new LocalListeners(logger)
-    this.#interest = new Interest(this.#router, broker, (err) =>
-      logger.error({ err }, 'a pattern could not be unbound'),
-    )
+    this.#interest = new Interest({
+      router: this.#router,
+      broker,
+      maxPatternBytes: options.maxPatternBytes,
+      onError: (err) => logger.error({ err }, 'a pattern could not be unbound'),
+    })
     this.#deadlines = new Deadlines({ onError: (err) => logger.error({ err }, 'a deadline failed') })
     const [router, localListeners] = [this.#router, this.#localListeners]
     this.#delivery = new Delivery({ router, transport, liveBuffers, localListeners })
@@ -299,6 +302,7 @@ export class ServerNode {
     return {
       connectionCount: this.#sessions.size,
       patternCount: this.#router.patternCount,
+      patternBytes: this.#router.byteCount,
       receivedCount: this.#dispatcher.receivedCount,
       routedCount: this.#delivery.routedCount,
       localDroppedCount: this.#localListeners.droppedCount,

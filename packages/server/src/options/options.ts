@@ -68,7 +68,7 @@ export interface ServerOptions {
   readonly workPerSecond?: number | undefined
   /** Work that one connection may cause at once after it was idle; default 500,000. */
   readonly workBurst?: number | undefined
-  /** Memory of the patterns that a node routes; default 512 MiB. */
+  /** Estimated memory of the patterns that a node routes; default 1 GiB. */
   readonly maxPatternBytes?: number | undefined
   /** Time from accept to the end of the handshake; default 5,000. */
   readonly handshakeTimeoutMs?: number | undefined

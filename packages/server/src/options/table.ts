@@ -322,10 +322,10 @@ export const OPTIONS = [
     unit: 'bytes',
     min: 65_536,
     max: 64 * GIB,
-    default: 512 * MIB,
-    help: 'Memory of the patterns that a node routes; new ones are then refused with `E_LISTEN_LIMIT`.',
+    default: GIB,
+    help: 'Estimated memory of the patterns that a node routes; new ones are then refused with `E_LISTEN_LIMIT`.',
     detail:
-      'Listeners of one pattern share its memory. A million patterns such as `orders.4711.status` take about 300 MiB. Without the limit, many connections with long patterns could fill the memory of the node.',
+      'Listeners of one pattern share its memory. A million patterns such as `orders.4711.status` count as 660 MiB. Without the limit, many connections with long patterns could fill the memory of the node.',
   },
   {
     ...time,
