@@ -68,11 +68,23 @@ export interface LocalSubscription extends Disposable {
   unlisten(): void
 }
 
+/** Connections that wait because they have caused too much work. Counters since the start; gauges at the time of the call. */
+export interface WorkStats {
+  /** Connections that are not being read at present. */
+  readonly pausedCount: number
+  /** How often reading from a connection was paused. */
+  readonly pauseCount: number
+  /** Memory of messages that wait for the turn of their connection. */
+  readonly backlogBytes: number
+}
+
 /** Counters since the start; gauges at the time of the call. */
 export interface ServerStats {
   readonly connectionCount: number
   /** Patterns that clients or handlers of this node listen to. */
   readonly patternCount: number
+  /** Estimated memory of these patterns. */
+  readonly patternBytes: number
   /** Protocol messages received from clients. */
   readonly receivedCount: number
   /** Messages with a listener on this node, each counted once. */
@@ -86,6 +98,7 @@ export interface ServerStats {
   /** Connections refused with `E_CONNECTION_LIMIT`: those of an address, and of a user. */
   readonly connectionLimitCounts: { readonly address: number; readonly user: number }
   readonly presence: PresenceStats
+  readonly work: WorkStats
   readonly broker: ServerBrokerStats
   readonly transport: TransportStats
   /** Plain HTTP connections on the public port. */

@@ -90,12 +90,17 @@ export class FakeServer {
     return client
   }
 
-  /** Resolves when everything that was sent is handled, except for calls that wait. */
+  /** Resolves when everything that was sent is handled, except for calls that wait and connections that are paused. */
   async settled(): Promise<void> {
-    await this.transport.settled()
-    await new Promise((resolve) => {
-      setImmediate(resolve)
-    })
-    await this.transport.settled()
+    const { server, transport } = this
+    for (let turns = 0; turns < 1_000; turns++) {
+      await transport.settled()
+      await new Promise((resolve) => {
+        setImmediate(resolve)
+      })
+      await transport.settled()
+      const { backlogBytes, pausedCount } = server.stats().work
+      if (backlogBytes === 0 || pausedCount > 0) return
+    }
   }
 }

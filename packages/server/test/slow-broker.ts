@@ -6,6 +6,7 @@ import type {
   BrokerStats,
   OutboundMessage,
   Position,
+  Reader,
   ReadRange,
   ReadResult,
 } from '../src/ports/broker.js'
@@ -53,8 +54,8 @@ export class SlowBroker implements Broker {
     return this.#later(() => this.#inner.publish(message))
   }
 
-  read(range: ReadRange, patterns: readonly string[]): Promise<ReadResult> {
-    return this.#later(() => this.#inner.read(range, patterns))
+  read(range: ReadRange, patterns: readonly string[], reader?: Reader): Promise<ReadResult> {
+    return this.#later(() => this.#inner.read(range, patterns, reader))
   }
 
   position(): Promise<Position | undefined> {

@@ -4,6 +4,7 @@ import { isGroup, isId, isMemberName, isMessageId, isPosition, parseCount } from
 import { keyDefect, patternDefect } from './keys.js'
 import { MAX_HEADER_BYTES, MAX_TOKEN_BYTES } from './limits.js'
 import type { ClientMessage, ClientVerb, PresenceOp } from './messages.js'
+import { ownText } from './own-text.js'
 import { decodeUtf8 } from './utf8.js'
 
 const NEWLINE = 0x0a
@@ -21,7 +22,7 @@ type Decoder<V extends ClientVerb> = (raw: RawMessage) => Extract<ClientMessage,
 
 /**
  * Decodes one client message. The kind of frame does not matter for headers and is ignored. The payload of a `publish`
- * is a view of `data`, not a copy, and is neither parsed nor checked.
+ * is a view of `data`, not a copy, and is neither parsed nor checked. All texts may be kept: none holds its header.
  * @throws {WebMQError} `E_MESSAGE_INVALID`, `E_VERB_UNKNOWN`, `E_KEY_INVALID`, `E_PATTERN_INVALID`,
  * `E_POSITION_INVALID`, with `requestId` if the message had a readable one. It throws nothing else, whatever the bytes.
  */
@@ -62,7 +63,13 @@ const decoders: { readonly [V in ClientVerb]: Decoder<V> } = {
     const group = options.get('group')
     if (group !== undefined && !isGroup(group)) throw refusal(raw, 'E_MESSAGE_INVALID', 'group')
     assertAtMostOne(raw, options, 'since', 'last', 'rewind')
-    return { verb: 'listen', id, pattern, ...readRange(raw, options), ...(group === undefined ? {} : { group }) }
+    return {
+      verb: 'listen',
+      id,
+      pattern,
+      ...readRange(raw, options),
+      ...(group === undefined ? {} : { group: ownText(group) }),
+    }
   },
   unlisten(raw) {
     const message = { verb: 'unlisten', id: requireId(raw), pattern: requirePattern(raw) } as const
@@ -82,7 +89,7 @@ const decoders: { readonly [V in ClientVerb]: Decoder<V> } = {
       verb: 'publish',
       ...(id === undefined ? {} : { id }),
       key,
-      ...(messageId === undefined ? {} : { messageId }),
+      ...(messageId === undefined ? {} : { messageId: ownText(messageId) }),
       echo: !isSilent,
       payload: body,
     }
@@ -112,7 +119,7 @@ const decoders: { readonly [V in ClientVerb]: Decoder<V> } = {
     const member = options.get('member')
     if (op !== 'enter') throw refusal(raw, 'E_MESSAGE_INVALID', 'op')
     if (member === undefined || !isMemberName(member)) throw refusal(raw, 'E_MESSAGE_INVALID', 'member')
-    const message = { verb: 'presence', id, key, op, member } as const
+    const message = { verb: 'presence', id, key, op, member: ownText(member) } as const
     if (raw.body === undefined) return message
     const data = decodeUtf8(raw.body)
     if (data === undefined) throw refusal(raw, 'E_MESSAGE_INVALID', 'body is not UTF-8')
@@ -158,14 +165,14 @@ function requireKey(raw: RawMessage): string {
   const [, , key = ''] = raw.fields
   const defect = keyDefect(key)
   if (defect !== undefined) throw refusal(raw, 'E_KEY_INVALID', defect)
-  return key
+  return ownText(key)
 }
 
 function requirePattern(raw: RawMessage): string {
   const [, , pattern = ''] = raw.fields
   const defect = patternDefect(pattern)
   if (defect !== undefined) throw refusal(raw, 'E_PATTERN_INVALID', defect)
-  return pattern
+  return ownText(pattern)
 }
 
 /** The value of an option without a value. */
@@ -195,7 +202,7 @@ function readRange(
   const last = readCount(raw, options, 'last')
   const rewindMs = readCount(raw, options, 'rewind')
   return {
-    ...(since === undefined ? {} : { since }),
+    ...(since === undefined ? {} : { since: ownText(since) }),
     ...(last === undefined ? {} : { last }),
     ...(rewindMs === undefined ? {} : { rewindMs }),
   }

@@ -87,6 +87,10 @@ export interface SessionLimits {
    * [P-7.8].
    */
   readonly maxPendingPublishBytes: number
+  /** Work that this connection may cause per second, in units of about a microsecond [P-10.6]. */
+  readonly workPerSecond: number
+  /** Work that this connection may cause at once after it was idle [P-10.6]. */
+  readonly workBurst: number
   /** Time for which the server remembers message ids; 0: it ignores them [P-7.4]. */
   readonly dedupeWindowMs: number
   /** Message ids that the server remembers at most; 0: it ignores them [P-7.4]. */

@@ -31,6 +31,8 @@ const LIMITS: SessionLimits = {
   maxKeyBytes: 255,
   maxListensPerConnection: 128,
   maxPendingPublishBytes: 8_388_608,
+  workPerSecond: 500_000,
+  workBurst: 500_000,
   dedupeWindowMs: 120_000,
   dedupeMaxIds: 100_000,
 }

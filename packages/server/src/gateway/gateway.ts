@@ -213,12 +213,15 @@ export class Gateway implements TransportSink {
   /** The `welcome` text that all sessions share, up to the session id. */
   #welcomeUpToSession(auth: Welcome['auth']): string {
     const { services, node, version, heartbeatMs } = this.#context
-    const { maxPayloadBytes, maxListensPerConnection, maxPendingPublishBytes } = services.limits
+    const { maxPayloadBytes, maxListensPerConnection, maxPendingPublishBytes, workPerSecond, workBurst } =
+      services.limits
     const limits = {
       maxPayloadBytes,
       maxKeyBytes: MAX_KEY_BYTES,
       maxListensPerConnection,
       maxPendingPublishBytes,
+      workPerSecond,
+      workBurst,
       ...this.#context.dedupe,
     }
     const shared = { protocol: 'webmq.v1', auth, node, version, heartbeatMs, limits } as const

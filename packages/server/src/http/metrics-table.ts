@@ -38,6 +38,7 @@ export const METRICS: readonly MetricSpec[] = [
   },
   gauge('webmq_connections', 'Open connections.', ({ connectionCount }) => connectionCount),
   gauge('webmq_patterns', 'Patterns with a listener on this node.', ({ patternCount }) => patternCount),
+  gauge('webmq_pattern_bytes', 'Estimated memory of these patterns.', ({ patternBytes }) => patternBytes),
   counter(
     'webmq_client_messages_total',
     'Protocol messages received from clients: publishes, listens and all others.',
@@ -48,6 +49,21 @@ export const METRICS: readonly MetricSpec[] = [
     'Protocol messages that were answered with an error, by error code.',
     'code',
     ({ refusedCounts }) => refusedCounts,
+  ),
+  gauge(
+    'webmq_paused_connections',
+    'Connections that are not being read, because they have caused too much work.',
+    ({ work }) => work.pausedCount,
+  ),
+  counter(
+    'webmq_pauses_total',
+    'How often reading from a connection was paused, because it has caused too much work.',
+    ({ work }) => work.pauseCount,
+  ),
+  gauge(
+    'webmq_backlog_bytes',
+    'Memory of messages that wait for the turn of their connection.',
+    ({ work }) => work.backlogBytes,
   ),
   counter(
     'webmq_routed_total',

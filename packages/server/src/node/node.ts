@@ -71,7 +71,7 @@ export class ServerNode {
   readonly #parts: ServerNodeParts
   readonly #router = new Router()
   readonly #sessions = new SessionTable()
-  readonly #dispatcher = new Dispatcher()
+  readonly #dispatcher: Dispatcher
   readonly #localListeners: LocalListeners
   readonly #interest: Interest
   readonly #deadlines: Deadlines
@@ -93,9 +93,12 @@ export class ServerNode {
     this.#givenUp.promise.catch(() => undefined)
     const liveBuffers = new LiveBuffers()
     this.#localListeners = new LocalListeners(logger)
-    this.#interest = new Interest(this.#router, broker, (err) =>
-      logger.error({ err }, 'a pattern could not be unbound'),
-    )
+    this.#interest = new Interest({
+      router: this.#router,
+      broker,
+      maxPatternBytes: options.maxPatternBytes,
+      onError: (err) => logger.error({ err }, 'a pattern could not be unbound'),
+    })
     this.#deadlines = new Deadlines({ onError: (err) => logger.error({ err }, 'a deadline failed') })
     const [router, localListeners] = [this.#router, this.#localListeners]
     this.#delivery = new Delivery({ router, transport, liveBuffers, localListeners })
@@ -109,6 +112,12 @@ export class ServerNode {
       onChange: (change) => events.emit('broker', change),
     })
     const { maxPayloadBytes, maxOutboxBytes, maxListensPerConnection, authTimeoutMs, handshakeTimeoutMs } = options
+    this.#dispatcher = new Dispatcher({
+      transport,
+      limits: options,
+      maxMessageBytes: maxPayloadBytes + MESSAGE_OVERHEAD_BYTES,
+      onError: (err) => logger.error({ err }, 'messages that waited could not be handled'),
+    })
     this.#presence = new Presence({
       node: name,
       broker,
@@ -149,6 +158,7 @@ export class ServerNode {
         replays: new ReplaySender({ transport, maxOutboxBytes }),
         delivery: this.#delivery,
         presence: this.#presence,
+        turns: this.#dispatcher.turns,
         verifier,
         users: this.#users,
         interest: this.#interest,
@@ -163,6 +173,8 @@ export class ServerNode {
             maxPayloadBytes + MESSAGE_OVERHEAD_BYTES,
           ),
           authTimeoutMs,
+          workPerSecond: options.workPerSecond,
+          workBurst: options.workBurst,
         },
         isLogged: isLoggedBy(broker, options),
         logger,
@@ -313,6 +325,7 @@ export class ServerNode {
     return {
       connectionCount: this.#sessions.size,
       patternCount: this.#router.patternCount,
+      patternBytes: this.#router.byteCount,
       receivedCount: this.#dispatcher.receivedCount,
       routedCount: this.#delivery.routedCount,
       localDroppedCount: this.#localListeners.droppedCount,
@@ -320,6 +333,7 @@ export class ServerNode {
       gapCounts: this.#delivery.gapCounts,
       connectionLimitCounts: { address: this.#addresses.refusedCount, user: this.#users.refusedCount },
       presence: this.#presence.stats(),
+      work: this.#dispatcher.turns.stats(),
       broker: { ...broker.stats(), status, awayMs, lastAwayMs },
       transport: transport.stats(),
     }
@@ -339,6 +353,7 @@ export class ServerNode {
     const connections = sessions.size
     await transport.stop(leftMs(BROKER_SHARE_MS))
     this.#presence.stop()
+    this.#dispatcher.turns.stop()
     this.#deadlines.stop()
     this.#delivery.stop()
     const { rejectedCount } = broker.stats()

@@ -72,6 +72,12 @@ export interface ServerOptions {
   readonly maxConnectionsPerUser?: number | undefined
   /** Patterns per connection; default 128. */
   readonly maxListensPerConnection?: number | undefined
+  /** Work that one connection may cause per second, in units of about a microsecond; default 500,000. */
+  readonly workPerSecond?: number | undefined
+  /** Work that one connection may cause at once after it was idle; default 500,000. */
+  readonly workBurst?: number | undefined
+  /** Estimated memory of the patterns that a node routes; default 1 GiB. */
+  readonly maxPatternBytes?: number | undefined
   /** Time from accept to the end of the handshake; default 5,000. */
   readonly handshakeTimeoutMs?: number | undefined
   /** Time for a client to send a required token; default 10,000. */

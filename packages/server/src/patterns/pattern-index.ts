@@ -1,7 +1,8 @@
 /** A node of the trie of patterns; the words `*` and `#` are children like any other. */
 interface IndexNode {
   readonly isHash: boolean
-  readonly children: Map<string, IndexNode>
+  /** {@link NO_CHILDREN} at the end of a pattern: a map takes more memory than the rest of a node. */
+  children: Map<string, IndexNode>
   /** The pattern that ends here. */
   pattern: string | undefined
 }
@@ -31,6 +32,7 @@ export class PatternIndex {
     let node = this.#root
     for (const word of pattern.split('.')) {
       const child = node.children.get(word) ?? createNode(word)
+      if (node.children === NO_CHILDREN) node.children = new Map()
       node.children.set(word, child)
       node = child
     }
@@ -87,8 +89,11 @@ export class PatternIndex {
   }
 }
 
+/** Never changed. */
+const NO_CHILDREN: Map<string, IndexNode> = new Map()
+
 function createNode(word: string): IndexNode {
-  return { isHash: word === '#', children: new Map(), pattern: undefined }
+  return { isHash: word === '#', children: NO_CHILDREN, pattern: undefined }
 }
 
 /** Adds a node, and the `#` below it, which may match no word. */

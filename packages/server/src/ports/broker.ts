@@ -1,4 +1,5 @@
 import type { GapReason } from 'webmq-client/protocol'
+import type { WorkMeter } from './work-meter.js'
 
 /**
  * A position in a broker's ordered log. On the wire and for applications it is the text `epoch:offset` (`position.ts`).
@@ -77,6 +78,14 @@ export interface ReadRange {
   readonly last?: number
   /** At most so many per read, the oldest first; the result says where to read on. Default: all. */
   readonly limit?: number
+}
+
+/** Who reads, for reads that take long. */
+export interface Reader {
+  /** Nobody waits for the result any more: the read ends early, with a partial result. */
+  readonly isClosed: boolean
+  /** Pays for the messages that the read looks at. */
+  readonly meter?: WorkMeter | undefined
 }
 
 /** The answer of a broker's log. */
@@ -185,10 +194,15 @@ export interface Broker {
    *
    * A read from a position never returns messages at or before it. A position of the log's epoch beyond the end of the
    * node's copy is one that another node has given: the read waits, within a bound.
+   *
+   * A read may take several turns of the event loop. It gives the messages up to where the log ended when it began:
+   * messages that arrive meanwhile follow as live ones. Without a limit the result is not partial, unless its reader
+   * was closed.
+   * @param reader Reads of one reader take turns with those of others. Default: the process itself.
    * @throws {WebMQError} `E_UNSUPPORTED` without the `history` capability, `E_POSITION_INVALID` for a position that
    *   cannot be one of its, `E_NODE_BEHIND` (retryable) when the node's copy does not reach the position in time.
    */
-  read(range: ReadRange, patterns: readonly string[]): ReadResult | Promise<ReadResult>
+  read(range: ReadRange, patterns: readonly string[], reader?: Reader): ReadResult | Promise<ReadResult>
   /** The end of the log now; `undefined` without the `history` capability. */
   position(): Position | undefined | Promise<Position | undefined>
   stats(): BrokerStats

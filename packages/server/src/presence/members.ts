@@ -17,6 +17,8 @@ interface KeyMembers {
   /** Entries by member id; newest first. */
   readonly entries: Map<string, readonly Entry[]>
   byteLength: number
+  /** The members as a JSON array, until one changes. */
+  json: string | undefined
 }
 
 const NOBODY: readonly Member[] = []
@@ -67,6 +69,16 @@ export class Members {
     return entries === undefined ? NOBODY : Array.from(entries, ([first]) => (first as Entry).member)
   }
 
+  /** The same as a JSON array, in the form that clients get. Kept until the next change of the key. */
+  jsonOf(key: string): string {
+    const known = this.#byKey.get(key)
+    if (known === undefined) return '[]'
+    known.json ??= `[${this.of(key)
+      .map(({ json }) => json)
+      .join()}]`
+    return known.json
+  }
+
   /** The entries of one node, by {@link addressOf}. A live view. */
   entriesOf(node: string): ReadonlyMap<string, Entry> {
     return this.#byNode.get(node) ?? NO_ENTRIES
@@ -104,7 +116,7 @@ export class Members {
   }
 
   #replace(key: string, id: string, node: string, entry: Entry | undefined): void {
-    const members = this.#byKey.get(key) ?? { entries: new Map<string, readonly Entry[]>(), byteLength: 0 }
+    const members = this.#byKey.get(key) ?? newKey()
     const known = members.entries.get(id) ?? []
     const next = known.filter((other) => other.node !== node)
     if (entry !== undefined) {
@@ -118,8 +130,13 @@ export class Members {
     members.byteLength += (after?.byteLength ?? 0) - (before?.byteLength ?? 0)
     if (members.entries.size === 0) this.#byKey.delete(key)
     else this.#byKey.set(key, members)
+    members.json = undefined
     if (before?.json !== after?.json) this.#onChange(key, id, before, after)
   }
+}
+
+function newKey(): KeyMembers {
+  return { entries: new Map(), byteLength: 0, json: undefined }
 }
 
 const NO_ENTRIES: ReadonlyMap<string, Entry> = new Map()

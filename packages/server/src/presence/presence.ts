@@ -135,9 +135,7 @@ export class Presence {
 
   /** The same as a JSON array, in the form that clients get. */
   membersJson(key: string): string {
-    return `[${this.members(key)
-      .map(({ json }) => json)
-      .join()}]`
+    return this.#members.jsonOf(key)
   }
 
   /** Begins to take part; a no-op after the first call. */

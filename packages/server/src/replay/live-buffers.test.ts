@@ -1,13 +1,28 @@
 import { expect, it } from 'vitest'
+import type { GroupId } from '../ports/transport.js'
 import { LiveBuffers } from './live-buffers.js'
+
+const GROUP = 1 as GroupId
+const OTHER = 2 as GroupId
 
 // A listen replayed the bytes of later messages. The native transport lends a Buffer, whose `slice` copies nothing.
 it('keep what was delivered though it was lent as a Buffer', () => {
   const buffers = new LiveBuffers()
-  const buffer = buffers.start('a.*', 1_000)
+  const buffer = buffers.start({ pattern: 'a.*', group: GROUP }, 1_000)
   const lent = Buffer.from('first')
-  buffers.deliver({ key: 'a.b', payload: lent, isBinary: false })
-  buffers.deliver({ key: 'other', payload: lent, isBinary: false })
+  buffers.deliver([OTHER, GROUP], { key: 'a.b', payload: lent, isBinary: false })
+  buffers.deliver([OTHER], { key: 'other', payload: lent, isBinary: false })
   lent.fill(0)
   expect(buffer.messages).toEqual([{ key: 'a.b', payload: new TextEncoder().encode('first'), isBinary: false }])
+})
+
+// Symptom: a client with 128 long reads doubled the memory of each message 128 times. Cause: a copy per buffer.
+it('share one copy of a message', () => {
+  const buffers = new LiveBuffers()
+  const [first, second] = [GROUP, OTHER].map((group) => buffers.start({ pattern: `${group}`, group }, 1_000))
+  buffers.deliver([GROUP, OTHER], { key: 'a', payload: new Uint8Array(100), isBinary: true })
+  expect(first?.messages[0]).toBe(second?.messages[0])
+  if (first !== undefined) buffers.end(GROUP, first)
+  buffers.deliver([GROUP, OTHER], { key: 'a', payload: new Uint8Array(100), isBinary: true })
+  expect([first?.messages.length, second?.messages.length]).toEqual([1, 2])
 })

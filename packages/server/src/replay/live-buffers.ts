@@ -1,6 +1,10 @@
-import { type GapReason, matches } from 'webmq-client/protocol'
+import type { GapReason } from 'webmq-client/protocol'
 import type { InboundMessage } from '../ports/broker.js'
 import { copyBytes } from '../ports/copy-bytes.js'
+import type { GroupId } from '../ports/transport.js'
+
+/** Memory of a message beside its key and payload: two objects, a position, and their places. */
+const OVERHEAD_BYTES = 256
 
 /** Live messages of one pattern that arrive while its listen reads the log; oldest first. */
 export class LiveBuffer {
@@ -22,12 +26,13 @@ export class LiveBuffer {
     return this.#hasOverflowed
   }
 
-  /** Keeps a copy, and drops the oldest messages that no longer fit. */
+  /** @param message Kept: the buffers of a message share one copy. Drops the oldest messages that no longer fit. */
   push(message: InboundMessage): void {
-    this.messages.push({ ...message, payload: copyBytes(message.payload) })
-    this.#byteCount += message.payload.length
+    this.messages.push(message)
+    this.#byteCount += byteCountOf(message)
     while (this.#byteCount > this.#maxBytes) {
-      this.#byteCount -= this.messages.shift()?.payload.length ?? this.#byteCount
+      const oldest = this.messages.shift()
+      this.#byteCount -= oldest === undefined ? this.#byteCount : byteCountOf(oldest)
       this.#hasOverflowed = true
     }
   }
@@ -35,31 +40,47 @@ export class LiveBuffer {
 
 /**
  * Buffers live messages while a listen reads the broker's log, so that nothing is missed between the log and live.
- * A broker that answers at once needs no buffer.
+ * A listen that is answered at once needs no buffer.
  */
 export class LiveBuffers {
-  readonly #open = new Set<LiveBuffer>()
+  readonly #byGroup = new Map<GroupId, Set<LiveBuffer>>()
 
-  /** Starts to buffer live messages of the pattern, at most `maxBytes` of payload. */
-  start(pattern: string, maxBytes: number): LiveBuffer {
+  /** Starts to buffer live messages of a routed pattern, at most `maxBytes` of memory. */
+  start({ pattern, group }: { readonly pattern: string; readonly group: GroupId }, maxBytes: number): LiveBuffer {
     const buffer = new LiveBuffer(pattern, maxBytes)
-    this.#open.add(buffer)
+    const buffers = this.#byGroup.get(group)
+    if (buffers === undefined) this.#byGroup.set(group, new Set([buffer]))
+    else buffers.add(buffer)
     return buffer
   }
 
   /** Stops buffering; the buffer keeps its messages. */
-  end(buffer: LiveBuffer): void {
-    this.#open.delete(buffer)
+  end(group: GroupId, buffer: LiveBuffer): void {
+    const buffers = this.#byGroup.get(group)
+    if (buffers?.delete(buffer) && buffers.size === 0) this.#byGroup.delete(group)
   }
 
   /** Live messages of the affected patterns may be missing before the next one. */
   gap(reason: GapReason, isAffected: (pattern: string) => boolean): void {
-    for (const buffer of this.#open) if (isAffected(buffer.pattern)) buffer.gap = reason
+    for (const buffers of this.#byGroup.values()) {
+      for (const buffer of buffers) if (isAffected(buffer.pattern)) buffer.gap = reason
+    }
   }
 
-  /** A message is being delivered. Cost: O(open buffers), usually none. */
-  deliver(message: InboundMessage): void {
-    if (this.#open.size === 0) return
-    for (const buffer of this.#open) if (matches(buffer.pattern, message.key)) buffer.push(message)
+  /** A message is being delivered to these groups. Cost: O(groups) while a buffer is open, usually none. */
+  deliver(groups: readonly GroupId[], message: InboundMessage): void {
+    if (this.#byGroup.size === 0) return
+    let copy: InboundMessage | undefined
+    for (const group of groups) {
+      for (const buffer of this.#byGroup.get(group) ?? []) {
+        copy ??= { ...message, payload: copyBytes(message.payload) }
+        buffer.push(copy)
+      }
+    }
   }
+}
+
+/** A character of a key takes one or two bytes; two are counted. */
+function byteCountOf({ key, payload }: InboundMessage): number {
+  return 2 * key.length + payload.length + OVERHEAD_BYTES
 }

@@ -1,5 +1,5 @@
 import type { GapReason } from 'webmq-client/protocol'
-import type { Broker, InboundMessage, Position, ReadRange } from '../ports/broker.js'
+import type { Broker, InboundMessage, Position, Reader, ReadRange } from '../ports/broker.js'
 import { andThen, type MaybePromise } from '../ports/maybe-promise.js'
 import { isAfter, parsePosition } from '../ports/position.js'
 import type { LiveBuffer } from './live-buffers.js'
@@ -38,6 +38,7 @@ export function readLog(
   broker: Pick<Broker, 'capabilities' | 'read' | 'position'>,
   options: RangeOptions,
   pattern: string,
+  reader?: Reader,
 ): MaybePromise<Replay> {
   if (!broker.capabilities.history)
     return isRangeAsked(options)
@@ -47,7 +48,7 @@ export function readLog(
     return andThen(broker.position(), (position) =>
       position === undefined ? { messages: [], hasMore: false } : { messages: [], position, hasMore: false },
     )
-  return andThen(broker.read(rangeOf(options), [pattern]), ({ isPartial, ...result }) => ({
+  return andThen(broker.read(rangeOf(options), [pattern], reader), ({ isPartial, ...result }) => ({
     ...result,
     hasMore: isPartial,
   }))

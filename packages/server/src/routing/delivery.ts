@@ -49,9 +49,9 @@ export class Delivery {
    */
   deliver(message: InboundMessage): boolean {
     const { router, transport, liveBuffers, localListeners } = this.#context
-    liveBuffers.deliver(message)
     const groups = router.match(message.key)
     if (groups.length === 0) return false
+    liveBuffers.deliver(groups, message)
     this.#gaps.beforeMessage(groups, message.position !== undefined)
     this.#routedCount++
     const frame = this.#frame.fill(message.key, message.position, false, message.payload)

@@ -1,6 +1,17 @@
+import { WebMQError } from 'webmq-client/protocol'
 import type { Route, Router } from '../patterns/router.js'
 import type { Broker } from '../ports/broker.js'
 import { isPromise, type MaybePromise } from '../ports/maybe-promise.js'
+
+/** What {@link Interest} works with. */
+export interface InterestContext {
+  readonly router: Router
+  readonly broker: Pick<Broker, 'bind' | 'unbind'>
+  /** Memory that routed patterns may take, as the router estimates it; default: any. */
+  readonly maxPatternBytes?: number
+  /** Called when an unbind fails: nobody waits for its answer. */
+  readonly onError: (error: unknown) => void
+}
 
 /** A bind that the broker has not answered yet. */
 interface Binding {
@@ -20,24 +31,29 @@ interface Binding {
 export class Interest {
   readonly #router: Router
   readonly #broker: Pick<Broker, 'bind' | 'unbind'>
+  readonly #maxPatternBytes: number
   readonly #onError: (error: unknown) => void
   /** Further listeners of a pattern wait for the same answer. */
   readonly #binding = new Map<string, Binding>()
   readonly #unbinding = new Map<string, Promise<void>>()
 
-  /** @param onError Called when an unbind fails: nobody waits for its answer. */
-  constructor(router: Router, broker: Pick<Broker, 'bind' | 'unbind'>, onError: (error: unknown) => void) {
+  constructor({ router, broker, maxPatternBytes = Number.POSITIVE_INFINITY, onError }: InterestContext) {
     this.#router = router
     this.#broker = broker
+    this.#maxPatternBytes = maxPatternBytes
     this.#onError = onError
   }
 
   /**
    * Counts one more listener. The pattern is live when this returns or resolves.
-   * @throws {WebMQError} `E_BROKER_UNAVAILABLE`; the listener is then not counted.
+   * @throws {WebMQError} `E_BROKER_UNAVAILABLE`, or `E_LISTEN_LIMIT` when the patterns of this node take too much memory;
+   *   the listener is then not counted.
    */
   retain(pattern: string): MaybePromise<Route> {
     const isFirst = !this.#router.has(pattern)
+    if (isFirst && this.#router.byteCount >= this.#maxPatternBytes) {
+      throw new WebMQError('E_LISTEN_LIMIT', { detail: 'the patterns of this server take as much memory as they may' })
+    }
     const route = this.#router.add(pattern)
     if (!isFirst) {
       const binding = this.#binding.get(pattern)
@@ -52,6 +68,11 @@ export class Interest {
       this.#router.remove(pattern)
       throw error
     }
+  }
+
+  /** The route of a pattern that someone listens with, or has asked to. */
+  routeOf(pattern: string): Route | undefined {
+    return this.#router.find(pattern)
   }
 
   /** Counts one listener less. Call it only after {@link retain} has been answered. */

@@ -1,5 +1,5 @@
 import type { Route } from '../patterns/router.js'
-import { andThen, type MaybePromise } from '../ports/maybe-promise.js'
+import { andThen, isPromise, type MaybePromise } from '../ports/maybe-promise.js'
 import type { ConnectionId, Transport } from '../ports/transport.js'
 import type { LiveBuffer, LiveBuffers } from '../replay/live-buffers.js'
 import type { Interest } from './interest.js'
@@ -7,9 +7,9 @@ import type { Interest } from './interest.js'
 /** What {@link Listens} works with; one per node. */
 export interface ListensContext {
   readonly transport: Pick<Transport, 'join' | 'leave'>
-  readonly interest: Pick<Interest, 'retain' | 'release'>
+  readonly interest: Pick<Interest, 'retain' | 'release' | 'routeOf'>
   readonly liveBuffers: LiveBuffers
-  /** Bytes of payload kept for a listen that waits for the broker. */
+  /** Memory of live messages kept for a listen that waits for the broker. */
   readonly maxLiveBufferBytes: number
 }
 
@@ -53,33 +53,36 @@ export class Listens {
    */
   open(pattern: string): ListenOpening {
     const { liveBuffers, interest, maxLiveBufferBytes } = this.#context
-    const isNew = !this.has(pattern)
-    const buffer = liveBuffers.start(pattern, maxLiveBufferBytes)
-    let route: Route | undefined
+    const own = this.#find(pattern)
+    const retained = own ?? interest.retain(pattern)
+    const bound = andThen(retained, () => undefined)
+    // Routed already: messages that arrive before it is bound are buffered, too.
+    const route = isPromise(retained) ? interest.routeOf(pattern) : retained
+    if (route === undefined) throw new TypeError('a retained pattern has a route')
+    const buffer = liveBuffers.start(route, maxLiveBufferBytes)
+    let isBound = !isPromise(bound)
+    if (isPromise(bound)) {
+      bound.then(
+        () => {
+          isBound = true
+        },
+        () => undefined,
+      )
+    }
     let isOver = false
     const end = () => {
       isOver = true
-      liveBuffers.end(buffer)
-    }
-    const retained = (retainedRoute: Route) => {
-      route = retainedRoute
-    }
-    let bound: MaybePromise<void>
-    try {
-      bound = isNew ? andThen(interest.retain(pattern), retained) : undefined
-    } catch (error) {
-      end()
-      throw error
+      liveBuffers.end(route.group, buffer)
     }
     const abort = () => {
       if (isOver) return
       end()
-      if (route !== undefined) interest.release(pattern)
+      if (own === undefined && isBound) interest.release(pattern)
     }
     const commit = () => {
       if (this.#isClosed) return abort()
       end()
-      if (route === undefined) return
+      if (own !== undefined) return
       this.#add(route)
       this.#context.transport.join(this.#connection, route.group)
     }

@@ -9,21 +9,41 @@ import type { Handler } from './handlers/handler.js'
 import { handlers, type SessionContext } from './handlers/index.js'
 import { Inbox } from './inbox.js'
 import type { Session } from './session.js'
+import type { WorkAccount } from './work/account.js'
+import { handlingUnits, REFUSAL_UNITS, receivingUnits } from './work/costs.js'
+import { Turns, type TurnsContext } from './work/turns.js'
 
-/** Payload bytes of a connection that may wait behind an earlier message. */
+/** Memory of messages of a connection that wait behind an earlier one. */
 const MAX_WAITING_BYTES = 1_048_576
 /** The same while its token is still being verified. */
 const MAX_UNVERIFIED_WAITING_BYTES = 65_536
 
+/** What a {@link Dispatcher} works with. */
+export type DispatcherContext = Pick<TurnsContext<Session>, 'transport' | 'limits' | 'maxMessageBytes' | 'onError'>
+
 /**
- * Passes messages of connections to the handlers, in order per connection. Which messages wait for an earlier one is
- * decided by the connection's {@link Inbox}. A `ping` never waits.
+ * Passes messages of connections to the handlers, in order per connection. A connection that has used up its turn waits
+ * behind the others, see {@link Turns}. Which messages wait for an earlier one is decided by the connection's
+ * {@link Inbox}; a `ping` never waits there.
  */
 export class Dispatcher {
   /** Of sessions with a message in progress that later messages may wait for. */
   readonly #inboxes = new Map<Session, Inbox>()
   readonly #refusedCounts: { [Code in ErrorCode]?: number } = {}
+  /** The work of the connections, and their turns. */
+  readonly turns: Turns<Session>
   #receivedCount = 0
+
+  constructor(context: DispatcherContext) {
+    this.turns = new Turns<Session>({
+      ...context,
+      handle: (account, data, isBinary) => this.#take(account, data, isBinary),
+      begin: ({ owner }) => {
+        const inbox = this.#inboxes.get(owner)
+        if (inbox !== undefined) this.#release(owner, inbox)
+      },
+    })
+  }
 
   /** Protocol messages that were answered with an error, by error code. */
   get refusedCounts(): Readonly<Partial<Record<ErrorCode, number>>> {
@@ -39,6 +59,14 @@ export class Dispatcher {
   receive(session: Session, data: Uint8Array, isBinary: boolean): void {
     if (session.isClosed) return
     this.#receivedCount++
+    const account = this.turns.accountOf(session)
+    if (account.backlog.isEmpty && !account.isOver) this.#take(account, data, isBinary)
+    else if (!this.turns.defer(account, data, isBinary)) this.#refuseExcess(session, data, isBinary)
+  }
+
+  #take(account: WorkAccount<Session>, data: Uint8Array, isBinary: boolean): void {
+    const session = account.owner
+    account.charge(receivingUnits(data.length))
     let message: ClientMessage
     try {
       message = decodeClientMessage(data, isBinary)
@@ -48,7 +76,7 @@ export class Dispatcher {
       return
     }
     const inbox = this.#inboxes.size === 0 || message.verb === 'ping' ? undefined : this.#inboxes.get(session)
-    if (inbox === undefined || !inbox.holds(message)) this.#handle(session, message, isBinary)
+    if (inbox === undefined || !inbox.holds(message)) this.#handle(session, account, message, isBinary)
     else if (
       !inbox.push(message, isBinary, session.state === 'active' ? MAX_WAITING_BYTES : MAX_UNVERIFIED_WAITING_BYTES)
     ) {
@@ -58,7 +86,20 @@ export class Dispatcher {
     }
   }
 
-  #handle(session: Session, message: ClientMessage, isBinary: boolean): void {
+  /** The transport cannot leave messages in the socket, and there is no room to keep them. */
+  #refuseExcess(session: Session, data: Uint8Array, isBinary: boolean): void {
+    let id: string | undefined
+    try {
+      id = idOf(decodeClientMessage(data, isBinary))
+    } catch (error) {
+      // A malformed message is refused like the others.
+      id = error instanceof WebMQError ? error.requestId : undefined
+    }
+    this.#refuse(session, new WebMQError('E_RATE_LIMIT'), id)
+  }
+
+  #handle(session: Session, account: WorkAccount<Session>, message: ClientMessage, isBinary: boolean): void {
+    account.charge(handlingUnits(message))
     try {
       if (session.state === 'authenticating' && message.verb !== 'auth' && message.verb !== 'ping') {
         throw new WebMQError('E_UNAUTHENTICATED')
@@ -73,6 +114,7 @@ export class Dispatcher {
   }
 
   #refuse(session: Session, error: unknown, id: string | undefined): void {
+    this.turns.accountOf(session).charge(REFUSAL_UNITS)
     const { code } = session.refuse(error, id)
     this.#refusedCounts[code] = (this.#refusedCounts[code] ?? 0) + 1
   }
@@ -100,9 +142,20 @@ export class Dispatcher {
   }
 
   #resume(session: Session, inbox: Inbox, ended: ClientMessage): void {
-    inbox.ended(ended, ({ message, isBinary }) => {
-      if (!session.isClosed) this.#handle(session, message, isBinary)
-    })
+    inbox.ended(ended)
+    this.#release(session, inbox)
+  }
+
+  /** Handles waiting messages that nothing holds any more, as many as the turn of the session allows. */
+  #release(session: Session, inbox: Inbox): void {
+    const account = this.turns.accountOf(session)
+    const isReleased = inbox.release(
+      ({ message, isBinary }) => {
+        if (!session.isClosed) this.#handle(session, account, message, isBinary)
+      },
+      () => !account.isOver || session.isClosed,
+    )
+    if (!isReleased) this.turns.enqueue(account)
     if (inbox.isEmpty) this.#inboxes.delete(session)
   }
 }

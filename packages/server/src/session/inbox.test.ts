@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { type ClientMessage, matches } from 'webmq-client/protocol'
 import { Inbox } from './inbox.js'
 
-const MAX_BYTES = 1_000
+const MAX_BYTES = 1_048_576
 
 const listen = (pattern: string, range: object = { last: 1 }): ClientMessage => ({
   verb: 'listen',
@@ -25,7 +25,11 @@ function inboxWith(...running: ClientMessage[]): Inbox {
 
 function ended(inbox: Inbox, message: ClientMessage): ClientMessage[] {
   const released: ClientMessage[] = []
-  inbox.ended(message, (next) => released.push(next.message))
+  inbox.ended(message)
+  inbox.release(
+    (next) => released.push(next.message),
+    () => true,
+  )
   return released
 }
 
@@ -111,7 +115,12 @@ describe('Inbox', () => {
         }
         const end = (index: number) => {
           const [message] = running.splice(index % running.length, 1)
-          if (message !== undefined) inbox.ended(message, (next) => begin(next.message))
+          if (message === undefined) return
+          inbox.ended(message)
+          // Turns end at any message; the rest is released in a later one.
+          let left = index
+          const mayGoOn = () => left-- > 0
+          while (!inbox.release((next) => begin(next.message), mayGoOn)) left = index + 1
         }
         for (const step of steps) {
           if (typeof step === 'number') {

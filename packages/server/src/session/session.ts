@@ -22,12 +22,14 @@ import { Listens, type ListensContext } from '../routing/listens.js'
 import type { ConnectionCounts } from './connection-counts.js'
 import type { SessionContext } from './handlers/index.js'
 import { createSessionId } from './id.js'
+import type { WorkAccount, WorkLimits } from './work/account.js'
+import type { Turns } from './work/turns.js'
 
 /** `authenticating` until the session has an identity, then `active`; `closed` once the server or the client has ended it. */
 export type SessionState = 'authenticating' | 'active' | 'closed'
 
 /** Limits of a session. */
-export interface SessionLimits extends Readonly<SessionContext['limits']> {
+export interface SessionLimits extends Readonly<SessionContext['limits']>, WorkLimits {
   readonly authTimeoutMs: number
 }
 
@@ -38,6 +40,7 @@ export interface SessionServices extends ListensContext {
   readonly replays: ReplaySender
   readonly delivery: Pick<Delivery, 'isTellingGap'>
   readonly presence: Presence
+  readonly turns: Pick<Turns<Session>, 'accountOf' | 'release'>
   readonly verifier: TokenVerifier | undefined
   /** Connections per user. */
   readonly users: Pick<ConnectionCounts, 'enter' | 'leave'>
@@ -94,6 +97,11 @@ export class Session implements SessionContext {
 
   get userId(): string | undefined {
     return this.#identity?.userId
+  }
+
+  /** Use it at once, do not keep it. */
+  get meter(): WorkAccount<Session> {
+    return this.#services.turns.accountOf(this)
   }
 
   get listens(): Listens {
@@ -251,6 +259,7 @@ export class Session implements SessionContext {
     this.#state = 'closed'
     this.#clearDeadline()
     if (this.userId !== undefined) this.#services.users.leave(this.userId)
+    this.#services.turns.release(this)
     this.#services.replays.release(this.connection)
     this.#listens?.close()
     this.#ownPresence?.close(isWanted)

@@ -1,6 +1,10 @@
-import { type GapReason, matches, WebMQError } from 'webmq-client/protocol'
-import type { InboundMessage, Position, ReadRange, ReadResult } from '../../ports/broker.js'
+import { type GapReason, WebMQError } from 'webmq-client/protocol'
+import { PatternMatcher, type StepBudget } from '../../patterns/pattern-matcher.js'
+import type { Position, Reader, ReadRange, ReadResult } from '../../ports/broker.js'
 import type { HistoryOptions } from '../../ports/history-rules.js'
+import { andThen, type MaybePromise } from '../../ports/maybe-promise.js'
+import { LogRead } from './log-read.js'
+import { ReadTurns } from './read-turns.js'
 import { SegmentedLog, type Wants } from './segmented-log.js'
 
 /** Whether these options ask for a log. */
@@ -15,8 +19,8 @@ interface LostOffsets {
 }
 
 /**
- * The newest messages of a log, in memory. A read answers at once, and live messages continue from it without a gap or
- * a duplicate. The log restarts with another epoch when the broker's log does.
+ * The newest messages of a log, in memory. Live messages continue from a read without a gap or a duplicate: a read ends
+ * where the log ended when it began. The log restarts with another epoch when the broker's log does.
  */
 export class HistoryLog {
   readonly #options: HistoryOptions
@@ -29,6 +33,7 @@ export class HistoryLog {
   #interruptedAtMs = 0
   /** In order. Fewer than messages, because a message stands between any two. */
   #losses: LostOffsets[] = []
+  readonly #turns = new ReadTurns()
 
   /** @param now Unix time in milliseconds. */
   constructor(options: HistoryOptions, now: () => number = Date.now) {
@@ -104,46 +109,31 @@ export class HistoryLog {
   }
 
   /**
-   * As {@link Broker.read}.
+   * As {@link Broker.read}. Answers at once, unless the read is long.
    * @throws {WebMQError} `E_POSITION_INVALID` for a position of this epoch beyond the end of the log.
    */
-  read(range: ReadRange, patterns: readonly string[]): ReadResult {
+  read(range: ReadRange, patterns: readonly string[], reader?: Reader): MaybePromise<ReadResult> {
     if (!this.#isOn) throw new WebMQError('E_UNSUPPORTED', { detail: 'this broker keeps no history' })
-    const [start, gap] = this.#start(range, patterns)
-    let hasAged = false
-    const wants = this.#wants(patterns, () => {
-      hasAged = true
-    })
-    const limit = range.limit ?? Number.POSITIVE_INFINITY
-    const { messages, endOffset, isPartial } = this.#messages.after(start, wants, limit)
-    const epoch = this.#epoch
-    const result = {
-      messages: messages.map(
-        ({ key, payload, isBinary, offset }): InboundMessage => ({
-          key,
-          payload,
-          isBinary,
-          position: { epoch, offset },
-        }),
-      ),
-      position: { epoch, offset: endOffset },
-      isPartial,
+    let read = this.#begin(range, patterns, 'E_POSITION_INVALID')
+    const slice = (budget: StepBudget) => {
+      // The log was restarted meanwhile. It may end before a position that was good when the read began.
+      if (read.log !== this.#messages) read = this.#begin(range, patterns, 'E_NODE_BEHIND')
+      return read.advance(budget)
     }
-    const reason = gap ?? (hasAged && range.since !== undefined ? 'history-expired' : undefined)
-    return reason === undefined ? result : { ...result, gap: reason }
+    return andThen(this.#turns.run(slice, reader), () => read.result())
   }
 
-  /** The offset to read after, and why messages may be missing after it. */
-  #start(range: ReadRange, patterns: readonly string[]): readonly [start: number, gap: GapReason | undefined] {
-    const { since, rewindMs, last } = range
+  /** @param errorCode For a position after the end of the log. */
+  #begin(range: ReadRange, patterns: readonly string[], errorCode: 'E_POSITION_INVALID' | 'E_NODE_BEHIND'): LogRead {
+    const { since, rewindMs, last, limit = Number.POSITIVE_INFINITY } = range
     const log = this.#messages
+    if (since !== undefined && this.isAfterEnd(since))
+      throw new WebMQError(errorCode, { detail: 'it is after the end of the log' })
     let start = log.heldAfter
     let gap: GapReason | undefined
     if (since !== undefined) {
       // A position of another epoch is older than this whole log, and an earlier log may have lost messages after it.
       if (since.epoch !== this.#epoch) gap = 'epoch-changed'
-      else if (since.offset > log.lastOffset)
-        throw new WebMQError('E_POSITION_INVALID', { detail: 'it is after the end of the log' })
       else if (since.offset < log.heldAfter) gap = 'history-expired'
       else {
         start = since.offset
@@ -159,12 +149,24 @@ export class HistoryLog {
       if (isMissed(this.#interruptedAtMs)) gap ??= 'broker-lost'
       start = Math.max(start, log.offsetBefore(fromMs))
     }
-    const maxMessages = since === undefined ? this.#maxMessages(patterns, last) : last
-    if (maxMessages !== undefined) {
-      start = log.offsetBeforeNewest(maxMessages, this.#wants(patterns), start)
-    }
     const isLogged = patterns.every((pattern) => this.covers(pattern))
-    return [start, gap ?? (isLogged ? undefined : 'no-history')]
+    const isMatch = matchedBy(patterns)
+    return new LogRead({
+      log,
+      epoch: this.#epoch,
+      start,
+      newestCount: since === undefined ? this.#maxMessages(patterns, last) : last,
+      limit,
+      wants: (onAged) => this.#wants(isMatch, onAged),
+      gap: gap ?? (isLogged ? undefined : 'no-history'),
+      isSince: since !== undefined,
+      isContinuous: since !== undefined || rewindMs !== undefined,
+    })
+  }
+
+  /** Whether a position of this log's epoch is after its end. */
+  isAfterEnd({ epoch, offset }: Position): boolean {
+    return epoch === this.#epoch && offset > this.#messages.lastOffset
   }
 
   #lose(after: number, before: number): void {
@@ -195,13 +197,12 @@ export class HistoryLog {
   }
 
   /** @param onAged Called for a matching message that is expired. */
-  #wants(patterns: readonly string[], onAged?: () => void): Wants {
-    const isMatch = matchedBy(patterns)
+  #wants(isMatch: Wants, onAged?: () => void): Wants {
     const { history } = this.#options
     if (!history.hasAges) return isMatch
     const nowMs = this.#now()
-    return (key, timeMs) => {
-      if (!isMatch(key)) return false
+    return (key, timeMs, budget) => {
+      if (!isMatch(key, timeMs, budget)) return false
       const maxAgeMs = history.ruleOf(key)?.maxAgeMs
       const isGiven = maxAgeMs === undefined || timeMs >= nowMs - maxAgeMs
       if (!isGiven) onAged?.()
@@ -219,13 +220,11 @@ function isKeyPattern(pattern: string): boolean {
   return !pattern.includes('*') && !pattern.includes('#')
 }
 
-/** Whether any pattern matches. Called for every message of a read, so a pattern that is a key takes a fast path. */
-function matchedBy(patterns: readonly string[]): (key: string) => boolean {
-  const [only] = patterns
-  if (only !== undefined && patterns.length === 1) {
-    if (only === '#') return () => true
-    if (isKeyPattern(only)) return (key) => key === only
-    return (key) => matches(only, key)
-  }
-  return (key) => patterns.some((pattern) => matches(pattern, key))
+/** Whether any pattern matches. */
+function matchedBy(patterns: readonly string[]): Wants {
+  if (patterns.length === 1 && patterns[0] === '#') return () => true
+  const matchers = patterns.map((pattern) => new PatternMatcher(pattern))
+  const [only] = matchers
+  if (only !== undefined && matchers.length === 1) return (key, _timeMs, budget) => only.matches(key, budget)
+  return (key, _timeMs, budget) => matchers.some((matcher) => matcher.matches(key, budget))
 }

@@ -1,8 +1,23 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { SegmentedLog } from './segmented-log.js'
+import { type LoggedMessage, SegmentedLog, type Wants } from './segmented-log.js'
 
 const all = () => true
+const unbounded = () => ({ left: Number.POSITIVE_INFINITY })
+
+function readAfter(log: SegmentedLog, offset: number, wants: Wants, limit: number) {
+  const messages: LoggedMessage[] = []
+  const upTo = log.lastOffset
+  const endOffset = log.collect({ after: offset, upTo, wants, limit }, messages, unbounded())
+  return { messages, endOffset, isPartial: endOffset < upTo }
+}
+
+function offsetBeforeNewest(log: SegmentedLog, count: number, wants: Wants, floor: number): number {
+  const upTo = log.lastOffset
+  const { before = upTo, lookedAfter } = log.newest({ floor, upTo, wants, count }, unbounded())
+  expect(lookedAfter).toBe(floor)
+  return Math.max(before, log.heldAfter)
+}
 
 describe('SegmentedLog', () => {
   it('holds exactly the newest messages that fit, like a list that is cut from the front', () => {
@@ -28,15 +43,15 @@ describe('SegmentedLog', () => {
           expect(log.heldAfter).toBe(held - 1)
           expect(log.count).toBe(expected.length)
           expect(log.lastOffset).toBe(appended.length)
-          const page = log.after(0, all, 3)
+          const page = readAfter(log, 0, all, 3)
           expect(page.messages.map(summary)).toEqual(expected.slice(0, 3))
           expect(page.isPartial).toBe(expected.length > 3)
           const wanted = expected.filter(({ key }) => key === 'a')
           const isA = (key: string) => key === 'a'
-          expect(log.after(0, isA, 100).messages.map(summary)).toEqual(wanted)
-          const before = log.offsetBeforeNewest(3, isA, 0)
-          expect(log.after(before, isA, 100).messages.map(summary)).toEqual(wanted.slice(-3))
-          expect(log.offsetBeforeNewest(100, all, 0)).toBe(held - 1)
+          expect(readAfter(log, 0, isA, 100).messages.map(summary)).toEqual(wanted)
+          const before = offsetBeforeNewest(log, 3, isA, 0)
+          expect(readAfter(log, before, isA, 100).messages.map(summary)).toEqual(wanted.slice(-3))
+          expect(offsetBeforeNewest(log, 100, all, 0)).toBe(held - 1)
           // Times are one less than offsets.
           const middle = Math.max(held, Math.ceil(appended.length / 2))
           expect(log.offsetBefore(middle - 1)).toBe(Math.min(middle - 1, appended.length))
@@ -49,22 +64,22 @@ describe('SegmentedLog', () => {
   it('reads over the border of its allocations', () => {
     const log = new SegmentedLog({ maxMessages: 10_000, maxBytes: 16 * 1_048_576 })
     for (let index = 0; index < 9_000; index++) log.append(index + 1, `key.${index}`, new Uint8Array(1_000), false, 0)
-    expect(log.after(0, all, 10_000).messages).toHaveLength(9_000)
-    const before = log.offsetBeforeNewest(5_000, all, 0)
-    expect(log.after(before, all, 10_000).messages.map(({ offset }) => offset)).toEqual(
+    expect(readAfter(log, 0, all, 10_000).messages).toHaveLength(9_000)
+    const before = offsetBeforeNewest(log, 5_000, all, 0)
+    expect(readAfter(log, before, all, 10_000).messages.map(({ offset }) => offset)).toEqual(
       Array.from({ length: 5_000 }, (_, i) => i + 4_001),
     )
-    expect(log.after(4_095, all, 1).messages[0]?.key).toBe('key.4095')
+    expect(readAfter(log, 4_095, all, 1).messages[0]?.key).toBe('key.4095')
   })
 
   it('reads on where a read has ended, and knows offsets that are not next to each other', () => {
     const log = new SegmentedLog({ maxMessages: 100, maxBytes: 1_000 }, 50)
     for (const offset of [60, 61, 75, 90]) log.append(offset, 'k', new Uint8Array(1), false, offset)
-    const first = log.after(50, all, 2)
+    const first = readAfter(log, 50, all, 2)
     expect(first).toMatchObject({ messages: [{ offset: 60 }, { offset: 61 }], endOffset: 61, isPartial: true })
-    const second = log.after(first.endOffset, all, 2)
+    const second = readAfter(log, first.endOffset, all, 2)
     expect(second).toMatchObject({ messages: [{ offset: 75 }, { offset: 90 }], endOffset: 90, isPartial: false })
-    expect(log.after(74, all, 10).messages).toHaveLength(2)
+    expect(readAfter(log, 74, all, 10).messages).toHaveLength(2)
     expect(log.offsetBefore(62)).toBe(61)
   })
 
@@ -72,7 +87,7 @@ describe('SegmentedLog', () => {
     const log = new SegmentedLog({ maxMessages: 100, maxBytes: 1_000 })
     for (let offset = 1; offset <= 5; offset++) log.append(offset, 'k', new Uint8Array(1), false, offset * 10)
     log.dropBefore(30)
-    expect(log.after(0, all, 10).messages.map(({ offset }) => offset)).toEqual([3, 4, 5])
+    expect(readAfter(log, 0, all, 10).messages.map(({ offset }) => offset)).toEqual([3, 4, 5])
     expect(log).toMatchObject({ heldAfter: 2, droppedTimeMs: 20, count: 3, byteCount: 3 })
   })
 })

@@ -1,3 +1,5 @@
+import type { StepBudget } from '../../patterns/pattern-matcher.js'
+
 /** Bounds of a {@link SegmentedLog}. */
 export interface SegmentedLogOptions {
   /** Most messages to keep. */
@@ -17,26 +19,25 @@ export interface LoggedMessage {
   readonly timeMs: number
 }
 
-/** Whether a read wants a message. */
-export type Wants = (key: string, timeMs: number) => boolean
+/** Whether a read wants a message. To find out may take steps of the budget. */
+export type Wants = (key: string, timeMs: number, budget: StepBudget) => boolean
 
-/** The result of {@link SegmentedLog.after}. */
-export interface LogPage {
-  readonly messages: LoggedMessage[]
-  /** `messages` is complete up to this offset. */
-  readonly endOffset: number
-  /** Whether the log continues after `endOffset`. */
-  readonly isPartial: boolean
+/** The result of {@link SegmentedLog.newest}. */
+export interface NewestFound {
+  /** The offset before the oldest message found; `undefined` when none was found. */
+  readonly before: number | undefined
+  /** Messages that were not found. */
+  readonly leftCount: number
+  /** Nothing after this offset is left to look at; `floor` at the end of the search. */
+  readonly lookedAfter: number
 }
 
 /** Payloads share allocations of this size: an allocation per message would cost more than the rest of a publish. */
 const SEGMENT_BYTES = 1_048_576
 /** Most messages of a segment: with payloads of 128 bytes both limits are met. */
 const SEGMENT_MESSAGES = 8_192
-/**
- * Most messages that one read looks at, about a millisecond: a pattern with few matches must not block the event loop.
- */
-const MAX_LOOKED_AT = 50_000
+/** Steps to look at a message: its key is rarely in a cache of the processor. */
+export const LOOK_STEPS = 8
 
 /** Consecutive messages whose payloads share one allocation. Append-only. */
 class Segment {
@@ -201,50 +202,60 @@ export class SegmentedLog {
   }
 
   /**
-   * The wanted messages after an offset, oldest first, at most `limit`.
-   * Cost: O(messages looked at), 50,000 at most, one call of `wants` each.
+   * Appends to `found` the wanted messages after an offset and up to another, oldest first, until `found` has `limit`
+   * or the budget is used up. Looks at one message at least.
+   * @returns `found` is complete up to this offset. It is `upTo` when, and only when, nothing is left to look at.
    */
-  after(offset: number, wants: Wants, limit: number): LogPage {
-    const messages: LoggedMessage[] = []
-    let leftCount = MAX_LOOKED_AT
-    for (let at = this.#segmentAfter(offset); at < this.#segments.length; at++) {
+  collect(
+    { after, upTo, wants, limit }: { after: number; upTo: number; wants: Wants; limit: number },
+    found: LoggedMessage[],
+    budget: StepBudget,
+  ): number {
+    let end = after
+    for (let at = this.#segmentAfter(after); at < this.#segments.length; at++) {
       const segment = this.#segments[at] as Segment
       const first = Math.max(
         at === 0 ? this.#droppedCount : 0,
-        segment.firstIndex((index) => segment.offsetAt(index) > offset),
+        segment.firstIndex((index) => segment.offsetAt(index) > after),
       )
       for (let index = first; index < segment.count; index++) {
-        if (messages.length >= limit || leftCount-- === 0) {
-          const endOffset = index === 0 ? this.#endOf(at - 1) : segment.offsetAt(index - 1)
-          return { messages, endOffset: Math.max(endOffset, offset), isPartial: true }
-        }
-        if (wants(segment.keyAt(index), segment.timeAt(index))) {
-          messages.push(segment.messageAt(index))
-        }
+        const offset = segment.offsetAt(index)
+        if (offset > upTo) return upTo
+        if (found.length >= limit || (budget.left <= 0 && end > after)) return end
+        budget.left -= LOOK_STEPS
+        if (wants(segment.keyAt(index), segment.timeAt(index), budget)) found.push(segment.messageAt(index))
+        end = offset
       }
     }
-    return { messages, endOffset: this.#lastOffset, isPartial: false }
+    return upTo
   }
 
   /**
-   * The offset before the newest `count` wanted messages, but at least `floor`.
-   * Cost: one call of `wants` per message looked at.
+   * Looks for the newest `count` wanted messages after `floor` and up to `upTo`, newest first, until the budget is used
+   * up. Looks at one message at least.
    */
-  offsetBeforeNewest(count: number, wants: Wants, floor: number): number {
-    let before = this.#lastOffset
+  newest(
+    { floor, upTo, wants, count }: { floor: number; upTo: number; wants: Wants; count: number },
+    budget: StepBudget,
+  ): NewestFound {
+    let before: number | undefined
+    let lookedAfter = upTo
     let leftCount = count
-    for (let at = this.#segments.length - 1; at >= 0 && leftCount > 0; at--) {
+    for (let at = Math.min(this.#segmentAfter(upTo), this.#segments.length - 1); at >= 0; at--) {
       const segment = this.#segments[at] as Segment
       const oldest = at === 0 ? this.#droppedCount : 0
-      for (let index = segment.count - 1; index >= oldest && leftCount > 0; index--) {
-        const offset = segment.offsetAt(index)
-        if (offset <= floor) return Math.max(floor, before)
-        if (!wants(segment.keyAt(index), segment.timeAt(index))) continue
-        before = index === 0 ? this.#endOf(at - 1) : segment.offsetAt(index - 1)
+      const end = segment.firstIndex((index) => segment.offsetAt(index) > upTo)
+      for (let index = end - 1; index >= oldest; index--) {
+        if (segment.offsetAt(index) <= floor || leftCount === 0) return { before, leftCount, lookedAfter: floor }
+        if (budget.left <= 0 && lookedAfter < upTo) return { before, leftCount, lookedAfter }
+        budget.left -= LOOK_STEPS
+        lookedAfter = index === 0 ? this.#endOf(at - 1) : segment.offsetAt(index - 1)
+        if (!wants(segment.keyAt(index), segment.timeAt(index), budget)) continue
+        before = lookedAfter
         leftCount--
       }
     }
-    return Math.max(floor, before)
+    return { before, leftCount, lookedAfter: floor }
   }
 
   /** The offset before the first message that was logged at this time or later. */

@@ -7,10 +7,12 @@ import type {
   BrokerStats,
   OutboundMessage,
   Position,
+  Reader,
   ReadRange,
   ReadResult,
 } from '../../ports/broker.js'
 import type { HistoryOptions } from '../../ports/history-rules.js'
+import type { MaybePromise } from '../../ports/maybe-promise.js'
 import { accepted, inbound } from '../../ports/messages.js'
 import { DedupeWindow } from '../dedupe/window.js'
 import { newEpoch } from '../log/epoch.js'
@@ -39,7 +41,7 @@ const NOTHING_ELSEWHERE: BrokerStats = {
   behindCount: 0,
 }
 
-/** The embedded broker: one node, nothing to install, nothing kept after the process. Answers synchronously. */
+/** The embedded broker: one node, nothing to install, nothing kept after the process. Only long reads take time. */
 export class MemoryBroker implements Broker {
   readonly name = 'memory'
   readonly capabilities: BrokerCapabilities
@@ -96,9 +98,9 @@ export class MemoryBroker implements Broker {
     return accepted(position, false)
   }
 
-  read(range: ReadRange, patterns: readonly string[]): ReadResult {
+  read(range: ReadRange, patterns: readonly string[], reader?: Reader): MaybePromise<ReadResult> {
     this.#assertStarted()
-    return this.#log.read(range, patterns)
+    return this.#log.read(range, patterns, reader)
   }
 
   position(): Position | undefined {

@@ -9,10 +9,12 @@ import {
   type BrokerStats,
   type OutboundMessage,
   type Position,
+  type Reader,
   type ReadRange,
   type ReadResult,
 } from '../../ports/broker.js'
 import type { HistoryOptions } from '../../ports/history-rules.js'
+import type { MaybePromise } from '../../ports/maybe-promise.js'
 import { accepted, inbound } from '../../ports/messages.js'
 import { PublishIds } from '../dedupe/publish-ids.js'
 import { DedupeWindow } from '../dedupe/window.js'
@@ -192,14 +194,14 @@ export class MeshBroker implements Broker {
     return messageId === undefined ? this.#publish(message) : this.#ids.once(messageId, () => this.#publish(message))
   }
 
-  read(range: ReadRange, patterns: readonly string[]): ReadResult {
+  read(range: ReadRange, patterns: readonly string[], reader?: Reader): MaybePromise<ReadResult> {
     if (this.#node === undefined) throw new WebMQError('E_BROKER_UNAVAILABLE', { detail: 'it is not started' })
     const { position } = this.#log
     const isForeign = range.since !== undefined && range.since.epoch !== position.epoch
     // The client may have received messages of this log on the other node: a replay would deliver them twice.
     if (isForeign && this.capabilities.history)
       return { messages: [], position, isPartial: false, gap: 'epoch-changed' }
-    return this.#log.read(range, patterns)
+    return this.#log.read(range, patterns, reader)
   }
 
   position(): Position | undefined {

@@ -10,6 +10,7 @@ import {
   type BrokerStatus,
   type OutboundMessage,
   type Position,
+  type Reader,
   type ReadRange,
   type ReadResult,
 } from '../../ports/broker.js'
@@ -155,10 +156,10 @@ export class RemoteBroker implements Broker {
     return results
   }
 
-  read(range: ReadRange, patterns: readonly string[]): ReadResult | Promise<ReadResult> {
+  read(range: ReadRange, patterns: readonly string[], reader?: Reader): ReadResult | Promise<ReadResult> {
     if (this.#log === undefined) throw new WebMQError('E_UNSUPPORTED', { detail: `history with ${this.name}` })
     this.#assertStarted()
-    return this.#log.read(range, patterns)
+    return this.#log.read(range, patterns, reader)
   }
 
   position(): Position | undefined {

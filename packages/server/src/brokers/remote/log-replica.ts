@@ -1,5 +1,5 @@
 import { type GapReason, WebMQError } from 'webmq-client/protocol'
-import type { Position, ReadRange, ReadResult } from '../../ports/broker.js'
+import type { Position, Reader, ReadRange, ReadResult } from '../../ports/broker.js'
 import type { HistoryOptions } from '../../ports/history-rules.js'
 import { DuplicateFilter, type DuplicateFilterOptions } from '../dedupe/duplicate-filter.js'
 import { HistoryLog } from '../log/history-log.js'
@@ -154,20 +154,14 @@ export class LogReplica implements LogFollower {
    * As {@link Broker.read}.
    * @throws {WebMQError} `E_NODE_BEHIND` when the replica does not reach `since` in time.
    */
-  read(range: ReadRange, patterns: readonly string[]): ReadResult | Promise<ReadResult> {
+  read(range: ReadRange, patterns: readonly string[], reader?: Reader): ReadResult | Promise<ReadResult> {
     const { since } = range
-    if (since === undefined || !this.#isAhead(since)) return this.#log.read(range, patterns)
+    if (since === undefined || !this.#log.isAfterEnd(since)) return this.#log.read(range, patterns, reader)
     return this.#catchUp(since).then(() => {
-      if (!this.#isAhead(since)) return this.#log.read(range, patterns)
+      if (!this.#log.isAfterEnd(since)) return this.#log.read(range, patterns, reader)
       this.#behindCount++
       throw new WebMQError('E_NODE_BEHIND')
     })
-  }
-
-  /** Whether a position of this log is after the end of the replica: another node, which is ahead, has given it. */
-  #isAhead({ epoch, offset }: Position): boolean {
-    const end = this.#log.position
-    return epoch === end.epoch && offset > end.offset
   }
 
   /**
@@ -180,13 +174,13 @@ export class LogReplica implements LogFollower {
     const limitMs = Math.min(MAX_ARRIVAL_MS, this.#options.brokerTimeoutMs)
     const leftMs = () => Math.max(0, beganMs + limitMs - performance.now())
     await this.#arrivals.until(since.offset, limitMs * ASK_SHARE)
-    if (this.#isStopped || !this.#isAhead(since)) return
+    if (this.#isStopped || !this.#log.isAfterEnd(since)) return
     let end: Position | undefined
     const told = this.#endAskedSince(beganMs).then((position) => {
       end = position
     })
     await Promise.race([told, this.#arrivals.until(since.offset, leftMs())])
-    if (this.#isStopped || !this.#isAhead(since)) return
+    if (this.#isStopped || !this.#log.isAfterEnd(since)) return
     if (end?.epoch === since.epoch && end.offset < since.offset)
       throw new WebMQError('E_POSITION_INVALID', { detail: 'it is after the end of the log' })
     await this.#arrivals.until(since.offset, leftMs())

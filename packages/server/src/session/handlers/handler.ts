@@ -1,4 +1,5 @@
 import type { ClientMessage, ClientVerb, TextServerMessage } from 'webmq-client/protocol'
+import type { WorkMeter } from '../../ports/work-meter.js'
 
 /** The message of one verb. */
 export type MessageOf<V extends ClientVerb> = Extract<ClientMessage, { verb: V }>
@@ -7,6 +8,11 @@ export type MessageOf<V extends ClientVerb> = Extract<ClientMessage, { verb: V }
 export interface HandlerContext {
   /** Whether the session has ended. A handler that has waited MUST check this, and MUST NOT answer when it is set. */
   readonly isClosed: boolean
+  /** Counts work beyond the usual of the verb: see `work/costs.ts`. Use it at once, do not keep it. */
+  readonly meter: WorkMeter & {
+    /** As `spend`, for the last work of a request: nothing waits for it. */
+    charge(units: number): void
+  }
   reply(message: TextServerMessage): void
 }
 

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { WebMQError } from 'webmq-client/protocol'
 import { FakeServer } from '../../../test/fake-server.js'
 import { memoryOptions } from '../../../test/memory-options.js'
@@ -14,7 +14,7 @@ async function start(options: ServerOptions, ...texts: readonly string[]) {
   const ask = async (range: object) => {
     client.clear()
     client.send({ verb: 'history', id: 'h', key: 'k', ...range })
-    await fake.settled()
+    await vi.waitFor(() => expect(client.received('ok')).toHaveLength(1))
     const [ok] = client.received('ok')
     const messages = client.received('message')
     expect(client.messages.map(({ verb }) => verb)).toEqual(['ok', ...messages.map(() => 'message')])
@@ -78,8 +78,8 @@ describe('history', () => {
     expect(page.ok).not.toHaveProperty('more')
   })
 
-  it('gives the newest first also when they lie behind more messages than one read looks at [P-6.11]', async () => {
-    // Symptom: the oldest of the last N, newest first. Cause: a read looks at 50,000 messages, then stops.
+  it('gives the newest first also when they lie behind more messages than one turn looks at [P-6.11]', async () => {
+    // Symptom: the oldest of the last N, newest first. Cause: a read looked at 50,000 messages, then stopped.
     const history = ['#=1000000']
     const { fake, ask, positions } = await start({ history, historyMaxMessages: 200_000 }, 'old')
     await fake.server.publishBatch(Array.from({ length: 60_000 }, () => ({ key: 'other', payload: 0 })))

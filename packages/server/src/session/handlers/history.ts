@@ -1,7 +1,6 @@
 import { WebMQError } from 'webmq-client/protocol'
 import type { Broker } from '../../ports/broker.js'
-import { andThen, type MaybePromise } from '../../ports/maybe-promise.js'
-import { formatPosition } from '../../ports/position.js'
+import { andThen } from '../../ports/maybe-promise.js'
 import type { ConnectionId } from '../../ports/transport.js'
 import { MAX_PAGE_MESSAGES, type RangeOptions, type Replay, readLog } from '../../replay/replay.js'
 import type { ReplaySender } from '../../replay/sender.js'
@@ -33,8 +32,8 @@ export const history: Handler<'history', HistoryContext> = (context, message) =>
     replays.send(connection, request, page, answer)
   }
   const read = () => {
-    const first = readLog(broker, request, key)
-    return message.reverse === true ? andThen(first, (first) => readNewest(context, message, first)) : first
+    const page = readLog(broker, request, key, context)
+    return message.reverse === true ? andThen(page, (page) => newestOf(message, page)) : page
   }
   return replays.read(connection, read, send, answer)
 }
@@ -43,25 +42,11 @@ function assertGranted(context: HistoryContext, key: string): void {
   if (!context.mayListen(key)) throw new WebMQError('E_FORBIDDEN', { detail: `listen ${key}` })
 }
 
-/** Reads on to the end of the log, because `reverse` cannot be continued [P-6.11]. `hasMore`: older ones are left out. */
-function readNewest(context: HistoryContext, message: MessageOf<'history'>, page: Replay): MaybePromise<Replay> {
-  const { messages, position, gap, hasMore } = page
-  if (hasMore && position !== undefined) {
-    const rest = readLog(context.broker, { since: formatPosition(position) }, message.key)
-    return andThen(rest, (rest) => {
-      const reason = gap ?? rest.gap
-      const both = {
-        ...rest,
-        messages: [...messages, ...rest.messages],
-        ...(reason === undefined ? {} : { gap: reason }),
-      }
-      return readNewest(context, message, both)
-    })
-  }
+/** `hasMore`: older messages may be left out. `reverse` cannot be continued [P-6.11]. */
+function newestOf(message: MessageOf<'history'>, page: Replay): Replay {
   const wantedCount = newestCountOf(message)
   const count = Math.min(wantedCount, MAX_PAGE_MESSAGES)
-  // Whether there are still older ones is not known.
-  return { ...page, messages: messages.slice(-count), hasMore: wantedCount > count && messages.length >= count }
+  return { ...page, hasMore: wantedCount > count && page.messages.length >= count }
 }
 
 function newestCountOf({ last, limit }: MessageOf<'history'>): number {

@@ -30,7 +30,7 @@ export const listen: Handler<'listen', ListenContext> = (context, message) => {
     // A new token may have come while the request waited.
     assertAllowed(context, message)
     if (page.hasMore) answer(context, message, page)
-    // A remote broker may log more messages before the pattern is bound, so `begin` reads the last page again.
+    // More messages may be logged before the pattern is bound, so `begin` reads a last page again that took time.
     else return begin(context, message, isCurrent ? page : undefined)
   })
 }
@@ -43,7 +43,7 @@ function inTurn(
 ): MaybePromise<void> {
   let isCurrent = true
   const readPage = () => {
-    const page = readLog(context.broker, message, message.pattern)
+    const page = readLog(context.broker, message, message.pattern, context)
     isCurrent = !isPromise(page)
     return page
   }

@@ -47,6 +47,7 @@ describe('ping', () => {
     for (let index = 0; index < 1_001; index++) {
       client.send({ verb: 'listen', id: `l${index}`, pattern: `k.${index}` })
     }
+    await vi.waitFor(() => expect(client.received('ok')).toHaveLength(1_001))
     await fake.server.publish('k.1', 1)
     await fake.settled()
     client.clear()

@@ -1,6 +1,7 @@
 import { WebMQError } from 'webmq-client/protocol'
 import { andThen } from '../../ports/maybe-promise.js'
 import type { ConnectionPresence, Presence } from '../../presence/index.js'
+import { sendingUnits } from '../work/costs.js'
 import type { Handler, HandlerContext } from './handler.js'
 
 /** What `presence` may use. */
@@ -58,5 +59,7 @@ function whenComplete(context: PresenceHandlerContext, next: () => void): void |
 }
 
 function answer(context: PresenceHandlerContext, id: string, key: string): void {
-  context.replyText(`ok ${id}\n{"members":${context.presence.membersJson(key)}}`)
+  const members = context.presence.membersJson(key)
+  context.replyText(`ok ${id}\n{"members":${members}}`)
+  context.meter.charge(sendingUnits(members.length))
 }

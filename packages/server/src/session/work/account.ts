@@ -1,0 +1,113 @@
+import type { MaybePromise } from '../../ports/maybe-promise.js'
+import type { ConnectionId } from '../../ports/transport.js'
+import type { WorkMeter } from '../../ports/work-meter.js'
+import { Backlog } from './backlog.js'
+
+/** A connection whose work is counted. */
+export interface WorkOwner {
+  readonly connection: ConnectionId
+  readonly isClosed: boolean
+}
+
+/** How much work each connection may cause. */
+export interface WorkLimits {
+  /** Units that a connection gets back per second. */
+  readonly workPerSecond: number
+  /** Units that a connection may use at once after it was idle. */
+  readonly workBurst: number
+}
+
+/** Units of one turn, about half a millisecond. Behind it, the messages of the connection wait for everybody else's. */
+export const TURN_UNITS = 500
+
+/**
+ * The work of one connection: its token bucket, its turn, and what waits for either. The clock is read once per turn, not
+ * per message: 500 units of a turn are counted before they are taken out of the bucket.
+ */
+export class WorkAccount<Owner extends WorkOwner = WorkOwner> implements WorkMeter {
+  readonly owner: Owner
+  readonly backlog = new Backlog()
+  /** Whether reading from the connection is paused. */
+  isPaused = false
+  readonly #limits: WorkLimits
+  readonly #enqueue: (account: WorkAccount<Owner>) => void
+  readonly #waiters: (() => void)[] = []
+  /** Units in the bucket; negative for work that was more than expected. */
+  #tokens: number
+  #settledMs: number
+  /** Units of this turn, not yet taken out of the bucket. */
+  #usedUnits = 0
+
+  /** @param enqueue Called when something waits for the next turn of this account. */
+  constructor(owner: Owner, limits: WorkLimits, nowMs: number, enqueue: (account: WorkAccount<Owner>) => void) {
+    this.owner = owner
+    this.#limits = limits
+    this.#enqueue = enqueue
+    this.#tokens = limits.workBurst
+    this.#settledMs = nowMs
+  }
+
+  /** Units used in this turn. */
+  get usedUnits(): number {
+    return this.#usedUnits
+  }
+
+  /** Whether the turn is used up, or the bucket was empty when the turn should have begun. */
+  get isOver(): boolean {
+    return this.#usedUnits >= TURN_UNITS || this.#tokens <= 0
+  }
+
+  /** Whether the bucket was empty when the last turn should have begun. */
+  get isExhausted(): boolean {
+    return this.#tokens <= 0
+  }
+
+  /** Whether a message or a request waits for a turn. */
+  get isWaiting(): boolean {
+    return !this.backlog.isEmpty || this.#waiters.length > 0
+  }
+
+  /** Counts work that was done. */
+  charge(units: number): void {
+    this.#usedUnits += units
+  }
+
+  spend(units: number): MaybePromise<void> {
+    this.#usedUnits += units
+    if (!this.isOver || this.owner.isClosed) return
+    const turn = new Promise<void>((resolve) => {
+      this.#waiters.push(resolve)
+    })
+    this.#enqueue(this)
+    return turn
+  }
+
+  /** Begins a turn, unless the bucket {@link isExhausted}: then returns the time until it is not, otherwise 0. */
+  beginTurn(nowMs: number): number {
+    const { workPerSecond, workBurst } = this.#limits
+    const gained = ((nowMs - this.#settledMs) * workPerSecond) / 1_000
+    this.#tokens = Math.min(workBurst, this.#tokens + gained) - this.#usedUnits
+    this.#settledMs = nowMs
+    this.#usedUnits = 0
+    return this.#tokens > 0 ? 0 : Math.ceil(((1 - this.#tokens) * 1_000) / workPerSecond)
+  }
+
+  /** Lets the oldest request go on that waits for this turn, after the present call. Returns whether there was one. */
+  resumeOne(): boolean {
+    const resume = this.#waiters.shift()
+    resume?.()
+    return resume !== undefined
+  }
+
+  /** Whether nothing waits and the bucket is full: a new account would be the same. */
+  isFresh(nowMs: number): boolean {
+    const gained = ((nowMs - this.#settledMs) * this.#limits.workPerSecond) / 1_000
+    return !this.isWaiting && !this.isPaused && this.#tokens + gained - this.#usedUnits >= this.#limits.workBurst
+  }
+
+  /** The connection has closed: drops its messages, and lets every request go on. */
+  close(): void {
+    this.backlog.clear()
+    for (const resume of this.#waiters.splice(0)) resume()
+  }
+}

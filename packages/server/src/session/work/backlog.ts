@@ -1,0 +1,52 @@
+/** A message as it arrived. */
+export interface RawMessage {
+  readonly data: Uint8Array
+  readonly isBinary: boolean
+}
+
+/** Memory of a message beside its bytes: two objects and their places. Measured: 150 to 190 bytes in Node 20. */
+const OVERHEAD_BYTES = 192
+
+/** Messages of one connection that wait for its turn, in order. Whoever adds to it keeps it bounded. */
+export class Backlog {
+  #messages: RawMessage[] = []
+  #head = 0
+  #byteCount = 0
+
+  /** Memory that the messages take. */
+  get byteCount(): number {
+    return this.#byteCount
+  }
+
+  get isEmpty(): boolean {
+    return this.#head === this.#messages.length
+  }
+
+  /** Adds a copy of the message. */
+  push(data: Uint8Array, isBinary: boolean): void {
+    // Not from the pool of `Buffer.from`: a small message would keep a whole slab in memory.
+    this.#messages.push({ data: new Uint8Array(data), isBinary })
+    this.#byteCount += data.length + OVERHEAD_BYTES
+  }
+
+  /** Takes the oldest message. Amortised O(1). */
+  shift(): RawMessage | undefined {
+    const message = this.#messages[this.#head]
+    if (message === undefined) return undefined
+    this.#head++
+    this.#byteCount -= message.data.length + OVERHEAD_BYTES
+    if (this.#head === this.#messages.length) this.clear()
+    else if (this.#head * 2 > this.#messages.length) {
+      this.#messages = this.#messages.slice(this.#head)
+      this.#head = 0
+    }
+    return message
+  }
+
+  /** Drops all messages. */
+  clear(): void {
+    this.#messages = []
+    this.#head = 0
+    this.#byteCount = 0
+  }
+}

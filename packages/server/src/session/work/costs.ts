@@ -1,0 +1,46 @@
+import type { ClientMessage } from 'webmq-client/protocol'
+
+/** Receiving and decoding a message. */
+const RECEIVE_UNITS = 0.5
+/** Bytes that are received, decoded and copied per unit. */
+const BYTES_IN_PER_UNIT = 2_000
+/** Bytes of an answer that are copied and sent per unit. */
+const BYTES_OUT_PER_UNIT = 1_000
+/** An error is created with its stack, and its answer is encoded. */
+export const REFUSAL_UNITS = 15
+
+/** Units of work, about a microsecond each, per verb without what depends on its size. The answer is included. */
+const VERB_UNITS: { readonly [V in ClientMessage['verb']]: number } = {
+  // A signature: 20 us with a shared secret, 60 us with RSA, 200 us with a curve.
+  auth: 100,
+  // A route, a group, and a binding at the broker.
+  listen: 10,
+  unlisten: 6,
+  publish: 1,
+  history: 10,
+  // The id of a member is a hash.
+  presence: 10,
+  ping: 1,
+}
+
+/** A listen with a wildcard ends the answers that the router remembers. */
+const WILDCARD_UNITS = 10
+
+/** Units of receiving a message. */
+export function receivingUnits(byteCount: number): number {
+  return RECEIVE_UNITS + byteCount / BYTES_IN_PER_UNIT
+}
+
+/** Units of handling a message, without what its handler counts by itself. */
+export function handlingUnits(message: ClientMessage): number {
+  const units = VERB_UNITS[message.verb]
+  if (message.verb !== 'listen' && message.verb !== 'unlisten') return units
+  const { pattern } = message
+  // One node of each trie per word, and a word has two characters or more, with its dot.
+  return units + pattern.length / 4 + (pattern.includes('*') || pattern.includes('#') ? WILDCARD_UNITS : 0)
+}
+
+/** Units of sending an answer. @param length Characters or bytes. */
+export function sendingUnits(length: number): number {
+  return length / BYTES_OUT_PER_UNIT
+}

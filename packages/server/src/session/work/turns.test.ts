@@ -1,0 +1,171 @@
+import fc from 'fast-check'
+import { describe, expect, it, vi } from 'vitest'
+import type { ConnectionId } from '../../ports/transport.js'
+import type { WorkAccount, WorkOwner } from './account.js'
+import { Turns } from './turns.js'
+
+const MAX_MESSAGE_BYTES = 1_000
+/** Memory that may wait of one connection, as `work/turns.ts` bounds it. */
+const MAX_BACKLOG_BYTES = 1_048_576 + MAX_MESSAGE_BYTES + 192
+
+/** A connection that asks for little. */
+const BYSTANDER = 9
+
+interface Owner extends WorkOwner {
+  isClosed: boolean
+}
+
+function start({ workPerSecond = 500_000, workBurst = 500_000, pause = true, units = 100 } = {}) {
+  let nowMs = 0
+  const handled: string[] = []
+  const calls: string[] = []
+  const turns = new Turns<Owner>({
+    transport: {
+      capabilities: { tls: false, attach: false, threads: false, compression: false, pause },
+      pause: (connection) => calls.push(`pause ${connection}`),
+      resume: (connection) => calls.push(`resume ${connection}`),
+    },
+    limits: { workPerSecond, workBurst },
+    maxMessageBytes: MAX_MESSAGE_BYTES,
+    handle: (account, data) => handle(account, `${account.owner.connection}:${Buffer.from(data).toString()}`),
+    begin: () => undefined,
+    onError: (error) => {
+      throw error
+    },
+    now: () => nowMs,
+  })
+  const handle = (account: WorkAccount<Owner>, text: string) => {
+    account.charge(account.owner.connection === BYSTANDER ? 1 : units)
+    handled.push(text)
+  }
+  const receive = (owner: Owner, text: string): boolean => {
+    const account = turns.accountOf(owner)
+    if (!account.backlog.isEmpty || account.isOver) return turns.defer(account, Buffer.from(text), false)
+    handle(account, `${owner.connection}:${text}`)
+    return true
+  }
+  const owner = (number: number): Owner => ({ connection: number as ConnectionId, isClosed: false })
+  const advance = (ms: number) => {
+    nowMs += ms
+  }
+  return { turns, handled, calls, receive, owner, advance }
+}
+
+const loop = () => new Promise<void>((resolve) => setImmediate(resolve))
+
+describe('Turns', () => {
+  it('lets what is beyond a turn wait behind everybody else, in order', async () => {
+    const { handled, receive, owner } = start()
+    const [flood, other] = [owner(1), owner(2)]
+    for (let index = 0; index < 12; index++) receive(flood, `${index}`)
+    receive(other, 'ping')
+    expect(handled).toEqual(['1:0', '1:1', '1:2', '1:3', '1:4', '2:ping'])
+    await loop()
+    expect(handled.slice(6)).toEqual(['1:5', '1:6', '1:7', '1:8', '1:9', '1:10', '1:11'])
+  })
+
+  it('gives several floods turns of the same length, and looks at the sockets in between', async () => {
+    const { handled, receive, owner } = start()
+    const owners = [owner(1), owner(2), owner(3)]
+    for (const each of owners) for (let index = 0; index < 20; index++) receive(each, 'x')
+    await loop()
+    // Four turns of five messages fill one round of the event loop.
+    expect(handled.slice(15).join()).toBe(
+      [1, 2, 3, 1].flatMap((number) => Array.from({ length: 5 }, () => `${number}:x`)).join(),
+    )
+  })
+
+  it('does not read a connection whose work is used up, until it has some again', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    const { turns, handled, calls, receive, owner, advance } = start({ workPerSecond: 1_000, workBurst: 1_000 })
+    const flood = owner(1)
+    for (let index = 0; index < 20; index++) receive(flood, 'x')
+    await loop()
+    expect(handled).toHaveLength(10)
+    expect(calls).toEqual(['pause 1'])
+    expect(turns.stats()).toMatchObject({ pausedCount: 1, pauseCount: 1 })
+    receive(flood, 'read before the pause')
+    expect(handled).toHaveLength(10)
+    for (let second = 0; second < 10; second++) {
+      advance(200)
+      vi.advanceTimersByTime(200)
+      await loop()
+    }
+    expect(handled).toHaveLength(21)
+    expect(calls.at(-1)).toBe('resume 1')
+    expect(turns.stats()).toMatchObject({ pausedCount: 0, backlogBytes: 0 })
+    vi.useRealTimers()
+  })
+
+  it('refuses what it cannot keep when the transport cannot pause', () => {
+    const { calls, receive, owner, turns } = start({ pause: false })
+    const flood = owner(1)
+    let count = 0
+    while (receive(flood, 'x'.repeat(500))) count++
+    expect(turns.stats().backlogBytes).toBeLessThanOrEqual(MAX_BACKLOG_BYTES)
+    expect(count).toBeGreaterThan(1_000)
+    expect(calls).toEqual([])
+  })
+
+  it('lets a request go on in a later turn, one at a time, and all of them when the connection closes', async () => {
+    const { turns, owner } = start()
+    const reader = owner(1)
+    const order: string[] = []
+    const read = async (name: string) => {
+      for (let part = 0; part < 3; part++) {
+        await turns.accountOf(reader).spend(600)
+        order.push(name)
+      }
+    }
+    const reads = [read('a'), read('b')]
+    expect(order).toEqual([])
+    await loop()
+    expect(order).toEqual(['a'])
+    await loop()
+    expect(order).toEqual(['a', 'b'])
+    reader.isClosed = true
+    turns.release(reader)
+    await Promise.all(reads)
+    expect(order).toHaveLength(6)
+  })
+
+  it('forgets the accounts of connections that are idle', () => {
+    const { turns, owner, advance } = start()
+    const idle = owner(1)
+    const account = turns.accountOf(idle)
+    for (let second = 0; second < 3; second++) {
+      advance(1_001)
+      turns.accountOf(owner(2 + second))
+    }
+    expect(turns.accountOf(idle)).not.toBe(account)
+  })
+
+  it('keeps the order of each connection, bounds what waits, and answers the others within a turn', async () => {
+    const message = fc.record({ from: fc.nat({ max: 3 }), length: fc.nat({ max: MAX_MESSAGE_BYTES - 10 }) })
+    const batches = fc.array(fc.array(message, { maxLength: 60 }), { maxLength: 8 })
+    await fc.assert(
+      fc.asyncProperty(batches, fc.boolean(), fc.integer({ min: 1, max: 700 }), async (batches, pause, units) => {
+        const { turns, handled, receive, owner } = start({ pause, units, workPerSecond: 1e9, workBurst: 1e9 })
+        const owners = [owner(0), owner(1), owner(2), owner(3)]
+        const bystander = owner(BYSTANDER)
+        const sent = new Map<number, string[]>()
+        for (const [round, batch] of batches.entries()) {
+          for (const { from, length } of batch) {
+            const text = `${sent.get(from)?.length ?? 0}`.padEnd(length, '.')
+            if (!receive(owners[from] as Owner, text)) continue
+            sent.set(from, [...(sent.get(from) ?? []), `${from}:${text}`])
+          }
+          expect(turns.stats().backlogBytes).toBeLessThanOrEqual(owners.length * MAX_BACKLOG_BYTES)
+          receive(bystander, `${round}`)
+          await loop()
+          expect(handled).toContain(`${BYSTANDER}:${round}`)
+        }
+        while (turns.stats().backlogBytes > 0) await loop()
+        for (const [from, texts] of sent) {
+          expect(handled.filter((text) => text.startsWith(`${from}:`))).toEqual(texts)
+        }
+      }),
+      { numRuns: 60 },
+    )
+  })
+})

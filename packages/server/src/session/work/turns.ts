@@ -1,0 +1,206 @@
+import type { WorkStats } from '../../api.js'
+import { Deadlines } from '../../deadlines.js'
+import type { Transport } from '../../ports/transport.js'
+import { TURN_UNITS, WorkAccount, type WorkLimits, type WorkOwner } from './account.js'
+
+/** What {@link Turns} works with. */
+export interface TurnsContext<Owner extends WorkOwner> {
+  readonly transport: Pick<Transport, 'capabilities' | 'pause' | 'resume'>
+  readonly limits: WorkLimits
+  /** Largest message that a transport passes on. */
+  readonly maxMessageBytes: number
+  /** Handles a message that has waited. */
+  readonly handle: (account: WorkAccount<Owner>, data: Uint8Array, isBinary: boolean) => void
+  /** Called at the beginning of each turn of an account, for what waits elsewhere. */
+  readonly begin: (account: WorkAccount<Owner>) => void
+  readonly onError: (error: unknown) => void
+  /** A monotonic clock, in milliseconds. */
+  readonly now?: () => number
+}
+
+/** Units of all connections between two looks at the sockets, about two milliseconds. */
+const LOOP_UNITS = 2_000
+/** Reading is paused when more waits. Copies of 64 KiB are cheaper than reading that stops and starts again. */
+const PAUSE_BYTES = 65_536
+/** Reading goes on when less waits, before there is nothing left to do. */
+const RESUME_BYTES = 16_384
+/** What may wait of one connection beside its largest message: the transport hands over what it has read before a pause. */
+const MAX_BACKLOG_BYTES = 1_048_576
+/** Accounts that were not used for this time are looked at, and dropped if they are as good as new. */
+const MIN_GENERATION_MS = 1_000
+
+/**
+ * Lets connections take turns. A connection that has used up its turn waits behind everybody else; one that has used up
+ * its work is not read until it has some again. An account exists only for connections that did something lately.
+ */
+export class Turns<Owner extends WorkOwner = WorkOwner> {
+  readonly #context: TurnsContext<Owner>
+  readonly #now: () => number
+  readonly #deadlines: Deadlines
+  readonly #generationMs: number
+  #young = new Map<Owner, WorkAccount<Owner>>()
+  #old = new Map<Owner, WorkAccount<Owner>>()
+  #generationStartMs: number
+  /** Accounts that wait for a turn, in order. */
+  readonly #ready = new Set<WorkAccount<Owner>>()
+  /** Accounts that wait for work to come back. */
+  readonly #exhausted = new Set<WorkAccount<Owner>>()
+  #immediate: NodeJS.Immediate | undefined
+  #pausedCount = 0
+  #pauseCount = 0
+  #backlogBytes = 0
+
+  constructor(context: TurnsContext<Owner>) {
+    this.#context = context
+    this.#now = context.now ?? (() => performance.now())
+    this.#deadlines = new Deadlines({ now: this.#now, onError: context.onError })
+    const { workPerSecond, workBurst } = context.limits
+    this.#generationMs = Math.max(MIN_GENERATION_MS, (workBurst * 1_000) / workPerSecond)
+    this.#generationStartMs = this.#now()
+  }
+
+  /** The account of a connection; call it again instead of keeping the account. */
+  accountOf(owner: Owner): WorkAccount<Owner> {
+    return this.#young.get(owner) ?? this.#rejuvenated(owner)
+  }
+
+  /**
+   * Keeps a copy of a message until the turn of its connection comes. Pauses reading when too much waits.
+   * Returns `false` when there is no room, as without the capability `pause`.
+   */
+  defer(account: WorkAccount<Owner>, data: Uint8Array, isBinary: boolean): boolean {
+    const { backlog } = account
+    if (backlog.byteCount + data.length > MAX_BACKLOG_BYTES + this.#context.maxMessageBytes) return false
+    const before = backlog.byteCount
+    backlog.push(data, isBinary)
+    this.#backlogBytes += backlog.byteCount - before
+    this.enqueue(account)
+    if (account.isExhausted || backlog.byteCount > PAUSE_BYTES) this.#pause(account)
+    return true
+  }
+
+  /** Something waits for the next turn of the account. */
+  readonly enqueue = (account: WorkAccount<Owner>): void => {
+    if (this.#exhausted.has(account)) return
+    this.#ready.add(account)
+    this.#immediate ??= setImmediate(() => this.#run())
+  }
+
+  /** The connection has closed: nothing of it waits any more. */
+  release(owner: Owner): void {
+    const account = this.#young.get(owner) ?? this.#old.get(owner)
+    if (account === undefined) return
+    this.#young.delete(owner)
+    this.#old.delete(owner)
+    this.#drop(account)
+  }
+
+  stats(): WorkStats {
+    return { pausedCount: this.#pausedCount, pauseCount: this.#pauseCount, backlogBytes: this.#backlogBytes }
+  }
+
+  /** Nothing waits any more. */
+  stop(): void {
+    clearImmediate(this.#immediate)
+    this.#immediate = undefined
+    this.#deadlines.stop()
+    for (const account of [...this.#ready, ...this.#exhausted]) this.#drop(account)
+  }
+
+  /** Gives turns in order, until {@link LOOP_UNITS} are used. Then the sockets come first. */
+  #run(): void {
+    this.#immediate = undefined
+    const nowMs = this.#now()
+    const resumed: WorkAccount<Owner>[] = []
+    let units = 0
+    for (const account of this.#ready) {
+      if (units >= LOOP_UNITS) break
+      this.#ready.delete(account)
+      let isResumed = false
+      try {
+        isResumed = this.#turn(account, nowMs)
+      } catch (error) {
+        this.#context.onError(error)
+      }
+      if (isResumed) {
+        // The request goes on after this call, and uses about one turn.
+        resumed.push(account)
+        units += TURN_UNITS
+      } else if (account.isWaiting && !this.#exhausted.has(account)) this.#ready.add(account)
+      units += account.usedUnits + 1
+    }
+    for (const account of resumed) if (account.isWaiting) this.#ready.add(account)
+    if (this.#ready.size > 0) this.#immediate ??= setImmediate(() => this.#run())
+  }
+
+  /** Returns whether a request goes on after this call. */
+  #turn(account: WorkAccount<Owner>, nowMs: number): boolean {
+    const { backlog, owner } = account
+    if (owner.isClosed) {
+      this.#drop(account)
+      return false
+    }
+    const missingMs = account.beginTurn(nowMs)
+    if (missingMs > 0) {
+      this.#exhausted.add(account)
+      if (!backlog.isEmpty) this.#pause(account)
+      this.#deadlines.set(nowMs + missingMs, () => {
+        if (this.#exhausted.delete(account)) this.enqueue(account)
+      })
+      return false
+    }
+    const isResumed = account.resumeOne()
+    this.#context.begin(account)
+    while (!account.isOver && !owner.isClosed) {
+      const before = backlog.byteCount
+      const message = backlog.shift()
+      if (message === undefined) break
+      this.#backlogBytes -= before - backlog.byteCount
+      this.#context.handle(account, message.data, message.isBinary)
+    }
+    if (account.isPaused && backlog.byteCount <= RESUME_BYTES) this.#resume(account)
+    return isResumed
+  }
+
+  #pause(account: WorkAccount<Owner>): void {
+    const { transport } = this.#context
+    if (account.isPaused || !transport.capabilities.pause) return
+    account.isPaused = true
+    this.#pausedCount++
+    this.#pauseCount++
+    transport.pause(account.owner.connection)
+  }
+
+  #resume(account: WorkAccount<Owner>): void {
+    account.isPaused = false
+    this.#pausedCount--
+    this.#context.transport.resume(account.owner.connection)
+  }
+
+  #drop(account: WorkAccount<Owner>): void {
+    this.#ready.delete(account)
+    this.#exhausted.delete(account)
+    this.#backlogBytes -= account.backlog.byteCount
+    if (account.isPaused) this.#resume(account)
+    account.close()
+  }
+
+  /** Two generations instead of a timer per account: one that was not used for a whole generation is looked at. */
+  #rejuvenated(owner: Owner): WorkAccount<Owner> {
+    const nowMs = this.#now()
+    if (nowMs - this.#generationStartMs >= this.#generationMs) {
+      const old = this.#old
+      this.#old = this.#young
+      this.#young = new Map()
+      this.#generationStartMs = nowMs
+      for (const [other, account] of old) if (!account.isFresh(nowMs)) this.#young.set(other, account)
+    }
+    const account =
+      this.#young.get(owner) ??
+      this.#old.get(owner) ??
+      new WorkAccount(owner, this.#context.limits, nowMs, this.enqueue)
+    this.#old.delete(owner)
+    this.#young.set(owner, account)
+    return account
+  }
+}
