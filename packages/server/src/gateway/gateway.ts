@@ -155,10 +155,14 @@ export class Gateway implements TransportSink {
   #welcomeUpToSession(auth: Welcome['auth']): string {
     const { services, node, version, heartbeatMs } = this.#context
     const { maxPayloadBytes, maxListensPerConnection, maxPendingPublishBytes } = services.limits
+    const { maxWords, maxHashes, maxSearchListensPerConnection } = services.limits
     const limits = {
       maxPayloadBytes,
       maxKeyBytes: MAX_KEY_BYTES,
+      maxWords,
+      maxHashes,
       maxListensPerConnection,
+      maxSearchListensPerConnection,
       maxPendingPublishBytes,
       ...this.#context.dedupe,
     }

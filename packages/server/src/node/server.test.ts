@@ -11,7 +11,15 @@ afterEach(() => {
 
 describe('a connection', () => {
   it('is welcomed with what it may do', async () => {
-    const limits = { maxPayloadBytes: 1_000, maxListensPerConnection: 7, dedupeWindowMs: 5_000, dedupeMaxIds: 9 }
+    const limits = {
+      maxPayloadBytes: 1_000,
+      maxListensPerConnection: 7,
+      maxSearchListensPerConnection: 3,
+      maxWords: 20,
+      maxHashes: 2,
+      dedupeWindowMs: 5_000,
+      dedupeMaxIds: 9,
+    }
     const fake = await FakeServer.start({ ...limits, brokerMaxPendingBytes: 80_001, pingIntervalMs: 12_000 })
     const client = await fake.connect()
     expect(client.messages).toEqual([
