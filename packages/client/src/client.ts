@@ -194,6 +194,7 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
   }
 
   #receive(message: ServerMessage): void {
+    this.#requests.received()
     switch (message.verb) {
       case 'message':
         this.#listens.deliver(message)

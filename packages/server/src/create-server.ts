@@ -27,7 +27,7 @@ export function createServer(options: ServerOptions = {}): WebMQServer {
   return new Server({
     options: resolved,
     logger,
-    verifier: jwt === undefined ? undefined : createTokenVerifier(jwt, { logger }),
+    verifier: jwt === undefined ? undefined : createTokenVerifier(jwt, { logger, wordLimits: resolved }),
     demo: demo ? demoFolders() : undefined,
     createTransport,
     createBroker: (options) => createBroker(options, logger),

@@ -37,6 +37,7 @@ export class Requests {
   readonly #timeoutMs: number
   readonly #waiting = new Map<string, (answer: Reply) => void>()
   #lastId = 0
+  #receivedCount = 0
 
   constructor(sender: Sender, timeoutMs: number) {
     this.#sender = sender
@@ -51,10 +52,25 @@ export class Requests {
       this.#waiting.delete(id)
       onReply(answer)
     }
-    const timer = setTimeout(() => settle(new WebMQError('E_TIMEOUT')), this.#timeoutMs)
+    let timer: ReturnType<typeof setTimeout>
+    const wait = (receivedCount: number) => {
+      timer = setTimeout(() => {
+        if (receivedCount === this.#receivedCount) settle(new WebMQError('E_TIMEOUT'))
+        else wait(this.#receivedCount)
+      }, this.#timeoutMs)
+    }
+    wait(this.#receivedCount)
     this.#waiting.set(id, settle)
     // The encoder leaves out options that are `undefined`.
     this.#sender.send({ ...request, id } as ClientMessage)
+  }
+
+  /**
+   * A message has arrived. An answer keeps its place behind others, so a slow reader waits longer for it than for a
+   * server that is gone: a request times out when nothing at all arrives in its time.
+   */
+  received(): void {
+    this.#receivedCount++
   }
 
   /** Handles an answer of the server. Returns whether it belongs to one of these requests. */

@@ -81,7 +81,13 @@ export type GapReason = 'history-expired' | 'epoch-changed' | 'no-history' | 'li
 export interface SessionLimits {
   readonly maxPayloadBytes: number
   readonly maxKeyBytes: number
+  /** Words of a key or a pattern [P-3.7]. */
+  readonly maxWords: number
+  /** `#` in a pattern [P-3.7]. */
+  readonly maxHashes: number
   readonly maxListensPerConnection: number
+  /** Listens with a `#` before the last word of the pattern [P-6.2]. */
+  readonly maxSearchListensPerConnection: number
   /**
    * Publishes of this connection may wait for the broker up to this size in bytes; each counts its payload and 256 bytes
    * [P-7.8].

@@ -29,7 +29,10 @@ export interface DropOptions {
 const LIMITS: SessionLimits = {
   maxPayloadBytes: 262_144,
   maxKeyBytes: 255,
+  maxWords: 32,
+  maxHashes: 3,
   maxListensPerConnection: 128,
+  maxSearchListensPerConnection: 16,
   maxPendingPublishBytes: 8_388_608,
   workPerSecond: 500_000,
   workBurst: 500_000,

@@ -215,10 +215,14 @@ export class Gateway implements TransportSink {
     const { services, node, version, heartbeatMs } = this.#context
     const { maxPayloadBytes, maxListensPerConnection, maxPendingPublishBytes, workPerSecond, workBurst } =
       services.limits
+    const { maxWords, maxHashes, maxSearchListensPerConnection } = services.limits
     const limits = {
       maxPayloadBytes,
       maxKeyBytes: MAX_KEY_BYTES,
+      maxWords,
+      maxHashes,
       maxListensPerConnection,
+      maxSearchListensPerConnection,
       maxPendingPublishBytes,
       workPerSecond,
       workBurst,

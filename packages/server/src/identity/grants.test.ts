@@ -125,6 +125,8 @@ describe('parseGrants', () => {
     [{ grants: [{ keys: ['a'], allow: ['read'] }] }, 'webmq.grants[0].allow[0] is not one of listen, publish'],
     [{ grants: [{ keys: ['a'], allow: ['Listen'] }] }, 'webmq.grants[0].allow[0] is not one of'],
     [{ grants: [{ keys: ['a'], allow: ['toString'] }] }, 'webmq.grants[0].allow[0] is not one of'],
+    [{ grants: [{ keys: [`${'a.'.repeat(32)}a`], allow: [] }] }, '33 words, at most 32 (maxWords)'],
+    [{ grants: [{ keys: ['#.a.#.a.#.a.#'], allow: [] }] }, '4 #, at most 3 (maxHashes)'],
     [{ grants: [{ keys: Array.from({ length: 1001 }, () => 'a'), allow: [] }] }, 'contains 1001 patterns'],
   ])('does not obey half of the malformed claim %j', (claim, detail) => {
     expect(() => parseGrants(claim)).toThrow(expect.objectContaining({ code: 'E_TOKEN_INVALID' }))

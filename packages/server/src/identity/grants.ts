@@ -1,6 +1,9 @@
 import { contains, matches, validatePattern, WebMQError } from 'webmq-client/protocol'
+import { patternWordsDefect, type WordLimits } from '../patterns/word-limits.js'
 import { ACTIONS, type Action, type Grant, type Identity } from './identity.js'
 
+/** The defaults of the options. */
+const DEFAULT_WORD_LIMITS: WordLimits = { maxWords: 32, maxHashes: 3 }
 /** More patterns in one token would make every check of that connection expensive. */
 const MAX_GRANTED_PATTERNS = 1000
 /** Cached answers per identity; publishers use few keys again and again. */
@@ -101,11 +104,13 @@ export function explainAccess(identity: Identity, action: Action, subject: strin
  *
  * @throws {WebMQError} `E_TOKEN_INVALID` with the malformed part; a claim is never accepted in part.
  */
-export function parseGrants(claim: unknown): readonly Grant[] {
+export function parseGrants(claim: unknown, limits: WordLimits = DEFAULT_WORD_LIMITS): readonly Grant[] {
   if (claim === undefined) return []
   const { grants } = asObject(claim, 'webmq')
   if (grants === undefined) return []
-  const parsed = asArray(grants, 'webmq.grants').map((grant, index) => parseGrant(grant, `webmq.grants[${index}]`))
+  const parsed = asArray(grants, 'webmq.grants').map((grant, index) =>
+    parseGrant(grant, `webmq.grants[${index}]`, limits),
+  )
   const patternCount = parsed.reduce((count, grant) => count + grant.keys.length, 0)
   if (patternCount > MAX_GRANTED_PATTERNS) {
     throw malformed(`webmq.grants contains ${patternCount} patterns, more than ${MAX_GRANTED_PATTERNS}`)
@@ -113,21 +118,23 @@ export function parseGrants(claim: unknown): readonly Grant[] {
   return parsed
 }
 
-function parseGrant(value: unknown, where: string): Grant {
+function parseGrant(value: unknown, where: string, limits: WordLimits): Grant {
   const { keys, allow } = asObject(value, where)
   return {
-    keys: asArray(keys, `${where}.keys`).map((key, index) => parsePattern(key, `${where}.keys[${index}]`)),
+    keys: asArray(keys, `${where}.keys`).map((key, index) => parsePattern(key, `${where}.keys[${index}]`, limits)),
     allow: asArray(allow, `${where}.allow`).map((action, index) => parseAction(action, `${where}.allow[${index}]`)),
   }
 }
 
-function parsePattern(value: unknown, where: string): string {
+function parsePattern(value: unknown, where: string, limits: WordLimits): string {
   if (typeof value !== 'string') throw malformed(`${where} is not a text`)
   try {
     validatePattern(value)
   } catch (cause) {
     throw malformed(`${where}: ${cause instanceof Error ? cause.message : String(cause)}`, cause)
   }
+  const defect = patternWordsDefect(value, limits)
+  if (defect !== undefined) throw malformed(`${where}: ${defect}`)
   return value
 }
 

@@ -1,6 +1,7 @@
 import { errors, type JWTPayload, type JWTVerifyGetKey, type JWTVerifyOptions, jwtVerify } from 'jose'
 import { WebMQError } from 'webmq-client/protocol'
 import type { Logger } from '../logger.js'
+import type { WordLimits } from '../patterns/word-limits.js'
 import { parseGrants } from './grants.js'
 import type { Identity } from './identity.js'
 import { RemoteJwks } from './jwks.js'
@@ -30,6 +31,8 @@ export interface TokenVerifierOptions {
   readonly logger?: Logger
   /** The clock, Unix time in milliseconds. */
   readonly now?: () => number
+  /** Limits of granted patterns; default: those of the options. */
+  readonly wordLimits?: WordLimits | undefined
 }
 
 /** Turns tokens into identities. */
@@ -51,7 +54,7 @@ export interface TokenVerifier {
  * @throws {WebMQError} `E_OPTION_INVALID` when the key cannot be read, or when an algorithm does not fit it.
  */
 export function createTokenVerifier(jwt: JwtOptions, options: TokenVerifierOptions = {}): TokenVerifier {
-  const { logger, now = Date.now } = options
+  const { logger, now = Date.now, wordLimits } = options
   const { audience, clockToleranceS = DEFAULT_CLOCK_TOLERANCE_S, issuer } = jwt
   // The key decides about algorithms, never the token (RFC 8725 §3.1).
   const algorithms = [...allowedAlgorithms(jwt)]
@@ -71,7 +74,7 @@ export function createTokenVerifier(jwt: JwtOptions, options: TokenVerifierOptio
       if (token.length > MAX_TOKEN_CHARS) throw invalid(`longer than ${MAX_TOKEN_CHARS} characters`)
       const nowMs = now()
       const payload = await verifyByJose(token, findKey, { ...rules, currentDate: new Date(nowMs) })
-      return identityOf(payload, nowMs, clockToleranceS)
+      return identityOf(payload, nowMs, clockToleranceS, wordLimits)
     },
     close: () => keySet?.close(),
   }
@@ -91,9 +94,14 @@ async function verifyByJose(token: string, findKey: JWTVerifyGetKey, rules: JWTV
 }
 
 /** The identity in a verified token. */
-function identityOf({ exp, sub, webmq }: JWTPayload, nowMs: number, clockToleranceS: number): Identity {
+function identityOf(
+  { exp, sub, webmq }: JWTPayload,
+  nowMs: number,
+  clockToleranceS: number,
+  wordLimits: WordLimits | undefined,
+): Identity {
   if (sub !== undefined && (typeof sub !== 'string' || sub === '')) throw invalid('claim sub is not a text')
-  const grants = parseGrants(webmq)
+  const grants = parseGrants(webmq, wordLimits)
   // Written out because it runs for every connection.
   if (exp === undefined) return sub === undefined ? { grants } : { userId: sub, grants }
   // JSON allows 1e999, which becomes Infinity.

@@ -1,4 +1,5 @@
 import { type GapReason, validateKey } from 'webmq-client/protocol'
+import { assertKeyWords, type WordLimits } from '../patterns/word-limits.js'
 import type { Broker, InboundMessage } from '../ports/broker.js'
 import { copyBytes } from '../ports/copy-bytes.js'
 import { andThen, type MaybePromise } from '../ports/maybe-promise.js'
@@ -42,8 +43,10 @@ export function readHistory(
   broker: Pick<Broker, 'read'>,
   key: string,
   { limit = DEFAULT_LIMIT, since, rewindMs, reverse = false }: HistoryQuery,
+  limits: Pick<WordLimits, 'maxWords'>,
 ): MaybePromise<HistoryResult> {
   validateKey(key)
+  assertKeyWords(key, limits)
   const isNewest = reverse || (since === undefined && rewindMs === undefined)
   const range = {
     ...(since === undefined ? undefined : { since: parsePosition(since) }),

@@ -20,6 +20,7 @@ import type { Logger } from '../logger.js'
 import { isForThisMachineOnly, originPolicyOf } from '../options/access.js'
 import type { ResolvedOptions } from '../options/options.js'
 import { Router } from '../patterns/router.js'
+import { assertKeyWords } from '../patterns/word-limits.js'
 import type { Accepted, Broker, OutboundMessage } from '../ports/broker.js'
 import { brokerNameOf, secretHider, withoutPasswords } from '../ports/broker-address.js'
 import { deferred } from '../ports/deferred.js'
@@ -111,7 +112,7 @@ export class ServerNode {
       logger,
       onChange: (change) => events.emit('broker', change),
     })
-    const { maxPayloadBytes, maxOutboxBytes, maxListensPerConnection, authTimeoutMs, handshakeTimeoutMs } = options
+    const { maxPayloadBytes, maxOutboxBytes, authTimeoutMs, handshakeTimeoutMs } = options
     this.#dispatcher = new Dispatcher({
       transport,
       limits: options,
@@ -167,7 +168,10 @@ export class ServerNode {
         deadlines: this.#deadlines,
         limits: {
           maxPayloadBytes,
-          maxListensPerConnection,
+          maxListensPerConnection: options.maxListensPerConnection,
+          maxSearchListensPerConnection: options.maxSearchListensPerConnection,
+          maxWords: options.maxWords,
+          maxHashes: options.maxHashes,
           maxPendingPublishBytes: Math.max(
             Math.floor(options.brokerMaxPendingBytes * PENDING_SHARE),
             maxPayloadBytes + MESSAGE_OVERHEAD_BYTES,
@@ -247,14 +251,14 @@ export class ServerNode {
 
   /** See {@link WebMQServer.publish}. */
   publish(key: string, payload: unknown, { id }: PublishOptions): MaybePromise<PublishResult> {
-    const message = outbound(key, payload, id, this.#parts.options.maxPayloadBytes)
+    const message = outbound(key, payload, id, this.#parts.options)
     return this.#whenWritable(andThen(this.#parts.broker.publish(message), resultOf))
   }
 
   /** See {@link WebMQServer.publishBatch}. Waits for all confirmations of a remote broker at once. */
   publishBatch(batch: readonly BatchMessage[]): MaybePromise<readonly PublishResult[]> {
     const { broker, options } = this.#parts
-    const messages = outboundBatch(batch, options.maxPayloadBytes)
+    const messages = outboundBatch(batch, options)
     if (broker.publishBatch !== undefined) {
       return this.#whenWritable(broker.publishBatch(messages).then((accepted) => accepted.map(resultOf)))
     }
@@ -286,7 +290,7 @@ export class ServerNode {
 
   /** See {@link WebMQServer.history}. */
   history(key: string, query: HistoryQuery): MaybePromise<HistoryResult> {
-    return readHistory(this.#parts.broker, key, query)
+    return readHistory(this.#parts.broker, key, query, this.#parts.options)
   }
 
   /** Adds an in-process handler. Resolves, once it is live, to a function that removes it. */
@@ -303,6 +307,7 @@ export class ServerNode {
 
   /** See {@link WebMQServer.presence}. */
   presence(key: string): MaybePromise<readonly PresenceMember[]> {
+    assertKeyWords(key, this.#parts.options)
     const read = () => JSON.parse(this.#presence.membersJson(key)) as PresenceMember[]
     return andThen(this.#presence.whenComplete(), read)
   }

@@ -1,14 +1,20 @@
 import { isMessageId, validateKey, WebMQError } from 'webmq-client/protocol'
 import type { BatchMessage } from '../api.js'
+import { assertKeyWords, type WordLimits } from '../patterns/word-limits.js'
 import type { OutboundMessage } from '../ports/broker.js'
 import { isReserved } from '../ports/reserved-keys.js'
 
+/** Limits of a message that the process publishes. */
+export interface OutboundLimits extends Pick<WordLimits, 'maxWords'> {
+  readonly maxPayloadBytes: number
+}
+
 /** @throws {WebMQError} The errors of {@link WebMQServer.publishBatch}. */
-export function outboundBatch(batch: readonly BatchMessage[], maxPayloadBytes: number): OutboundMessage[] {
+export function outboundBatch(batch: readonly BatchMessage[], limits: OutboundLimits): OutboundMessage[] {
   const messages = new Array<OutboundMessage>(batch.length)
   let index = 0
   try {
-    for (const { key, payload, id } of batch) messages[index++] = outbound(key, payload, id, maxPayloadBytes)
+    for (const { key, payload, id } of batch) messages[index++] = outbound(key, payload, id, limits)
   } catch (error) {
     if (!(error instanceof WebMQError)) throw error
     throw new WebMQError(error.code, { message: `message ${index - 1} of the batch: ${error.message}`, cause: error })
@@ -24,7 +30,7 @@ export function outbound(
   key: string,
   payload: unknown,
   id: string | undefined,
-  maxPayloadBytes: number,
+  limits: OutboundLimits,
 ): OutboundMessage {
   if (key !== validKey) {
     validateKey(key)
@@ -32,9 +38,11 @@ export function outbound(
       throw new WebMQError('E_KEY_INVALID', { detail: 'keys that begin with $ are reserved for servers' })
     validKey = key
   }
+  assertKeyWords(key, limits)
   if (id !== undefined && !isMessageId(id)) throw new WebMQError('E_MESSAGE_INVALID', { detail: 'message id' })
   const isBinary = payload instanceof Uint8Array
   const bytes = isBinary ? payload : encodeJson(payload)
+  const { maxPayloadBytes } = limits
   if (bytes.length > maxPayloadBytes) {
     throw new WebMQError('E_PAYLOAD_TOO_LARGE', { detail: `${bytes.length} bytes, at most ${maxPayloadBytes}` })
   }

@@ -15,6 +15,9 @@ describe('a connection', () => {
     const limits = {
       maxPayloadBytes: 1_000,
       maxListensPerConnection: 7,
+      maxSearchListensPerConnection: 3,
+      maxWords: 20,
+      maxHashes: 2,
       ...work,
       dedupeWindowMs: 5_000,
       dedupeMaxIds: 9,

@@ -78,6 +78,12 @@ export interface ServerOptions {
   readonly workBurst?: number | undefined
   /** Estimated memory of the patterns that a node routes; default 1 GiB. */
   readonly maxPatternBytes?: number | undefined
+  /** Patterns per connection with a `#` before their last word; default 16. */
+  readonly maxSearchListensPerConnection?: number | undefined
+  /** Words of a key, and of a pattern of a client; default 32. */
+  readonly maxWords?: number | undefined
+  /** `#` in a pattern of a client; default 3. */
+  readonly maxHashes?: number | undefined
   /** Time from accept to the end of the handshake; default 5,000. */
   readonly handshakeTimeoutMs?: number | undefined
   /** Time for a client to send a required token; default 10,000. */

@@ -342,6 +342,38 @@ export const OPTIONS = [
   },
   {
     ...limit,
+    name: 'maxSearchListensPerConnection',
+    flag: 'max-search-listens',
+    min: 0,
+    max: 1_000_000,
+    default: 16,
+    help: 'Patterns with a `#` before their last word that one connection may listen to.',
+    detail:
+      'Such patterns (`#.error`, `a.#.b`) have to be searched in every key, so they are the dearest to match. Further ones are refused with `E_LISTEN_LIMIT`. Listeners in the process do not count.',
+  },
+  {
+    ...limit,
+    name: 'maxWords',
+    flag: 'max-words',
+    min: 1,
+    max: 128,
+    default: 32,
+    help: 'Most words of a key, and of a pattern of a client or a token.',
+    detail:
+      'Matching costs time for each word. Longer keys are refused with `E_KEY_INVALID`, longer patterns with `E_PATTERN_INVALID`; a token with a longer pattern is refused with `E_TOKEN_INVALID`. Messages from other programs at the broker may have more words.',
+  },
+  {
+    ...limit,
+    name: 'maxHashes',
+    flag: 'max-hashes',
+    min: 1,
+    max: 128,
+    default: 3,
+    help: 'Most `#` in a pattern of a client or a token.',
+    detail: 'Every `#` multiplies the places where the rest of a pattern may begin. Refused as longer patterns are.',
+  },
+  {
+    ...limit,
     name: 'workPerSecond',
     flag: 'work-per-second',
     min: 1000,

@@ -1,4 +1,5 @@
 import type { Route } from '../patterns/router.js'
+import { isSearch } from '../patterns/word-limits.js'
 import { andThen, isPromise, type MaybePromise } from '../ports/maybe-promise.js'
 import type { ConnectionId, Transport } from '../ports/transport.js'
 import type { LiveBuffer, LiveBuffers } from '../replay/live-buffers.js'
@@ -32,6 +33,7 @@ export class Listens {
   #only: Route | undefined
   /** All listens, from the second one on. */
   #routes: Map<string, Route> | undefined
+  #searchCount = 0
   #isClosed = false
 
   constructor(connection: ConnectionId, context: ListensContext) {
@@ -41,6 +43,11 @@ export class Listens {
 
   get size(): number {
     return this.#routes?.size ?? (this.#only === undefined ? 0 : 1)
+  }
+
+  /** Patterns with a `#` before their last word. */
+  get searchCount(): number {
+    return this.#searchCount
   }
 
   has(pattern: string): boolean {
@@ -95,6 +102,7 @@ export class Listens {
     if (route === undefined) return false
     this.#only = undefined
     this.#routes?.delete(pattern)
+    if (isSearch(pattern)) this.#searchCount--
     this.#context.transport.leave(this.#connection, route.group)
     this.#context.interest.release(pattern)
     return true
@@ -111,6 +119,7 @@ export class Listens {
     for (const pattern of this.#patterns()) this.#context.interest.release(pattern)
     this.#only = undefined
     this.#routes = undefined
+    this.#searchCount = 0
   }
 
   #find(pattern: string): Route | undefined {
@@ -118,6 +127,7 @@ export class Listens {
   }
 
   #add(route: Route): void {
+    if (isSearch(route.pattern)) this.#searchCount++
     if (this.#only === undefined && this.#routes === undefined) {
       this.#only = route
       return

@@ -1,4 +1,5 @@
 import { WebMQError } from 'webmq-client/protocol'
+import { assertKeyWords, type WordLimits } from '../../patterns/word-limits.js'
 import type { Broker } from '../../ports/broker.js'
 import { andThen } from '../../ports/maybe-promise.js'
 import type { ConnectionId } from '../../ports/transport.js'
@@ -11,6 +12,7 @@ export interface HistoryContext extends HandlerContext {
   readonly connection: ConnectionId
   readonly broker: Pick<Broker, 'capabilities' | 'read' | 'position'>
   readonly replays: Pick<ReplaySender, 'read' | 'send'>
+  readonly limits: Pick<WordLimits, 'maxWords'>
   mayListen(key: string): boolean
 }
 
@@ -22,6 +24,7 @@ export const history: Handler<'history', HistoryContext> = (context, message) =>
   const { broker, connection, replays } = context
   const { id, key } = message
   if (!broker.capabilities.history) throw new WebMQError('E_UNSUPPORTED', { detail: 'history' })
+  assertKeyWords(key, context.limits)
   assertGranted(context, key)
   const request = { id, ...rangeOf(message) }
   const answer = { isNewestFirst: message.reverse === true }

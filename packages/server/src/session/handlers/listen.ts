@@ -1,4 +1,5 @@
 import { WebMQError } from 'webmq-client/protocol'
+import { assertPatternWords, isSearch, type WordLimits } from '../../patterns/word-limits.js'
 import type { Broker } from '../../ports/broker.js'
 import { andThen, isPromise, type MaybePromise } from '../../ports/maybe-promise.js'
 import type { ConnectionId } from '../../ports/transport.js'
@@ -11,9 +12,13 @@ import type { Handler, HandlerContext, MessageOf } from './handler.js'
 export interface ListenContext extends HandlerContext {
   readonly connection: ConnectionId
   readonly broker: Pick<Broker, 'capabilities' | 'read' | 'position'>
-  readonly listens: Pick<Listens, 'has' | 'size' | 'open'>
+  readonly listens: Pick<Listens, 'has' | 'size' | 'searchCount' | 'open'>
   readonly replays: Pick<ReplaySender, 'read' | 'send'>
-  readonly limits: { readonly maxListensPerConnection: number }
+  readonly limits: WordLimits & {
+    readonly maxListensPerConnection: number
+    /** Of these, patterns with a `#` before their last word. */
+    readonly maxSearchListensPerConnection: number
+  }
   mayListen(pattern: string): boolean
 }
 
@@ -55,9 +60,16 @@ function assertAllowed(context: ListenContext, { pattern, group }: MessageOf<'li
   if (group !== undefined && !broker.capabilities.queueGroups) {
     throw new WebMQError('E_UNSUPPORTED', { detail: 'queue groups' })
   }
+  assertPatternWords(pattern, limits)
   if (!context.mayListen(pattern)) throw new WebMQError('E_FORBIDDEN', { detail: `listen ${pattern}` })
-  if (!listens.has(pattern) && listens.size >= limits.maxListensPerConnection) {
+  if (listens.has(pattern)) return
+  if (listens.size >= limits.maxListensPerConnection) {
     throw new WebMQError('E_LISTEN_LIMIT', { detail: `at most ${limits.maxListensPerConnection}` })
+  }
+  const { maxSearchListensPerConnection: maxSearches } = limits
+  if (listens.searchCount >= maxSearches && isSearch(pattern)) {
+    const detail = `at most ${maxSearches} with a # before the last word (maxSearchListensPerConnection)`
+    throw new WebMQError('E_LISTEN_LIMIT', { detail })
   }
 }
 

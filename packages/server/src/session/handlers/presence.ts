@@ -1,4 +1,5 @@
 import { WebMQError } from 'webmq-client/protocol'
+import { assertKeyWords, type WordLimits } from '../../patterns/word-limits.js'
 import { andThen } from '../../ports/maybe-promise.js'
 import type { ConnectionPresence, Presence } from '../../presence/index.js'
 import { sendingUnits } from '../work/costs.js'
@@ -11,6 +12,7 @@ export interface PresenceHandlerContext extends HandlerContext {
   readonly ownPresence: Pick<ConnectionPresence, 'enter' | 'leave' | 'watch' | 'unwatch'>
   /** `undefined` for anonymous clients. */
   readonly userId: string | undefined
+  readonly limits: Pick<WordLimits, 'maxWords'>
   mayListen(key: string): boolean
   mayEnter(key: string): boolean
   /** Sends an answer that is already encoded. */
@@ -20,6 +22,7 @@ export interface PresenceHandlerContext extends HandlerContext {
 /** Enters, leaves, and lists the members of a key: once, or with every later change [P-14.1]. */
 export const presence: Handler<'presence', PresenceHandlerContext> = (context, message) => {
   const { id, key, op } = message
+  assertKeyWords(key, context.limits)
   const { ownPresence } = context
   switch (op) {
     case 'enter': {

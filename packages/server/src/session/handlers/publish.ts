@@ -1,4 +1,5 @@
 import { WebMQError } from 'webmq-client/protocol'
+import { assertKeyWords, type WordLimits } from '../../patterns/word-limits.js'
 import type { Accepted, Broker, OutboundMessage } from '../../ports/broker.js'
 import { isPromise } from '../../ports/maybe-promise.js'
 import { formatPosition } from '../../ports/position.js'
@@ -9,7 +10,7 @@ import type { Handler, HandlerContext } from './handler.js'
 export interface PublishContext extends HandlerContext {
   readonly connection: ConnectionId
   readonly broker: Pick<Broker, 'publish'>
-  readonly limits: {
+  readonly limits: Pick<WordLimits, 'maxWords'> & {
     readonly maxPayloadBytes: number
     /** Bytes of one connection that may wait for the broker [P-7.8], so that none can use up the whole budget. */
     readonly maxPendingPublishBytes: number
@@ -29,6 +30,7 @@ export const publish: Handler<'publish', PublishContext> = (context, message, is
   if (payload.length > maxPayloadBytes) {
     throw new WebMQError('E_PAYLOAD_TOO_LARGE', { detail: `${payload.length} bytes, at most ${maxPayloadBytes}` })
   }
+  assertKeyWords(key, context.limits)
   if (!context.mayPublish(key)) throw new WebMQError('E_FORBIDDEN', { detail: `publish ${key}` })
   const byteCount = payload.length + PENDING_OVERHEAD_BYTES
   if (context.pendingBytes + byteCount > context.limits.maxPendingPublishBytes) {
