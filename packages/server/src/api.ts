@@ -17,7 +17,7 @@ export interface ServerAddress {
 
 /** Options of {@link WebMQServer.publish}. */
 export interface PublishOptions {
-  /** Message id, 1 to 64 characters of `[A-Za-z0-9_-]`. A second message with the same id within the dedupe window is not delivered. */
+  /** Message id, 1 to 64 characters of `[A-Za-z0-9_-]`. A second message of any server to the same key with the same id within the dedupe window is not delivered. */
   readonly id?: string
 }
 

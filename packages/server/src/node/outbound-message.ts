@@ -2,6 +2,7 @@ import { isMessageId, validateKey, WebMQError } from 'webmq-client/protocol'
 import type { BatchMessage } from '../api.js'
 import type { OutboundMessage } from '../ports/broker.js'
 import { isReserved } from '../ports/reserved-keys.js'
+import { brokerMessageId } from '../routing/message-id.js'
 
 /** @throws {WebMQError} The errors of {@link WebMQServer.publishBatch}. */
 export function outboundBatch(batch: readonly BatchMessage[], maxPayloadBytes: number): OutboundMessage[] {
@@ -38,7 +39,8 @@ export function outbound(
   if (bytes.length > maxPayloadBytes) {
     throw new WebMQError('E_PAYLOAD_TOO_LARGE', { detail: `${bytes.length} bytes, at most ${maxPayloadBytes}` })
   }
-  return id === undefined ? { key, payload: bytes, isBinary } : { key, payload: bytes, isBinary, messageId: id }
+  if (id === undefined) return { key, payload: bytes, isBinary }
+  return { key, payload: bytes, isBinary, messageId: brokerMessageId('server', key, id) }
 }
 
 function encodeJson(payload: unknown): Uint8Array {

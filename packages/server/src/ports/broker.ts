@@ -43,7 +43,11 @@ export interface OutboundMessage {
   readonly payload: Uint8Array
   /** Whether the payload came in a binary frame. */
   readonly isBinary: boolean
-  /** The message's own id, for de-duplication within a window. */
+  /**
+   * A second message with the same id within the window is a duplicate. ASCII, 22 characters of `[A-Za-z0-9_-]`: the node
+   * derives it from the publisher, the key and the publisher's id. A broker refuses any other form with
+   * `E_MESSAGE_INVALID`.
+   */
   readonly messageId?: string
   /** The connection that published it: comes back with the delivery on this node, which leaves that connection out. */
   readonly publisher?: number

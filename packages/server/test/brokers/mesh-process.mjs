@@ -22,7 +22,12 @@ process.on('message', async (message) => {
     // Nothing of the broker is left to keep the process alive.
     process.disconnect()
   } else {
-    await broker.publish({ key: 'a', payload: Buffer.from(message), isBinary: false, messageId: message })
+    await broker.publish({
+      key: 'a',
+      payload: Buffer.from(message),
+      isBinary: false,
+      messageId: message.padEnd(22, '_'),
+    })
     process.send({ accepted: message })
   }
 })

@@ -13,6 +13,7 @@ import {
   type ReadResult,
 } from '../../ports/broker.js'
 import type { HistoryOptions } from '../../ports/history-rules.js'
+import { assertMessageId } from '../../ports/message-id.js'
 import { accepted, inbound } from '../../ports/messages.js'
 import { PublishIds } from '../dedupe/publish-ids.js'
 import { DedupeWindow } from '../dedupe/window.js'
@@ -58,8 +59,6 @@ const DEFAULT_RESOLVE_INTERVAL_MS = 5_000
 const DEFAULT_RELINK_MS = 1_000
 /** Share of its time in which a node that stops waits for acknowledgements. The rest is for goodbyes. */
 const ACKNOWLEDGE_SHARE = 2 / 3
-/** A longer message id is not sent: only its own node knows it. */
-const MAX_MESSAGE_ID_BYTES = 255
 
 /**
  * Nodes that are linked directly, over TCP.
@@ -189,7 +188,9 @@ export class MeshBroker implements Broker {
 
   publish(message: OutboundMessage): Accepted | Promise<Accepted> {
     const { messageId } = message
-    return messageId === undefined ? this.#publish(message) : this.#ids.once(messageId, () => this.#publish(message))
+    if (messageId === undefined) return this.#publish(message)
+    assertMessageId(messageId)
+    return this.#ids.once(messageId, () => this.#publish(message))
   }
 
   read(range: ReadRange, patterns: readonly string[]): ReadResult {
@@ -258,7 +259,7 @@ export class MeshBroker implements Broker {
     }
     // A duplicate is sent too: the node that published it first may have failed before all nodes got it.
     const keyBytes = this.#keys.bytesOf(key)
-    const idBytes = messageIdBytes(messageId)
+    const idBytes = messageId === undefined ? undefined : Buffer.from(messageId, 'latin1')
     for (const { outbox } of peers) outbox.addMessage(keyBytes, payload, message.isBinary, idBytes)
     const published = this.#batch.published(peers, payload.length)
     return answer === ACCEPTED ? published : published.then(() => answer)
@@ -323,13 +324,6 @@ export class MeshBroker implements Broker {
     this.#log.interrupt()
     if (this.#patterns.size > 0) this.#sink?.gap('broker-lost')
   }
-}
-
-/** The id in UTF-8; `undefined` when it is too long to be sent. */
-function messageIdBytes(messageId: string | undefined): Uint8Array | undefined {
-  if (messageId === undefined) return undefined
-  const bytes = Buffer.from(messageId)
-  return bytes.length <= MAX_MESSAGE_ID_BYTES ? bytes : undefined
 }
 
 /** Creates a node of a mesh; `start` it. */

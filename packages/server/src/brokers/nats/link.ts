@@ -8,13 +8,14 @@ import { Liveness } from '../remote/liveness.js'
 import { complaintOf } from './complaint.js'
 import type { OpenedConnection } from './connect.js'
 import { NatsLog, type NatsLogContext } from './log.js'
-import { headerBytesOf } from './message-id.js'
 import { NatsRounds, type Round, type RoundWaiter } from './rounds.js'
 import { NatsSubjects } from './subjects.js'
 import { type NatsSubscription, NatsSubscriptions } from './subscriptions.js'
 
 /** Most bytes of an envelope without a message id. */
 export const ENVELOPE_BYTES = 20
+/** `NATS/1.0`, the header with the message id, and line ends. */
+const ID_HEADER_BYTES = 49
 /**
  * Most unanswered pings, except for {@link MAX_UNCONFIRMED_BYTES}. The next ping confirms everything sent until then.
  */
@@ -290,8 +291,7 @@ export class NatsLink implements Link {
     const maxBytes = this.#connection.info?.max_payload
     if (maxBytes === undefined) return
     let byteCount = payload.length + ENVELOPE_BYTES
-    if (messageId !== undefined)
-      byteCount += 1 + Buffer.byteLength(messageId) + (isLogged ? headerBytesOf(messageId) : 0)
+    if (messageId !== undefined) byteCount += 1 + messageId.length + (isLogged ? ID_HEADER_BYTES : 0)
     if (byteCount <= maxBytes) return
     const detail = `${byteCount} bytes with its envelope, and the NATS server takes ${maxBytes}`
     throw new WebMQError('E_PAYLOAD_TOO_LARGE', { detail })

@@ -14,10 +14,10 @@ import {
   type ReadResult,
 } from '../../ports/broker.js'
 import type { HistoryOptions } from '../../ports/history-rules.js'
+import { assertMessageId } from '../../ports/message-id.js'
 import { within } from '../../ports/within.js'
 import { duplicateOf, PublishIds } from '../dedupe/publish-ids.js'
 import { Bindings } from './bindings.js'
-import { boundedId } from './bounded-id.js'
 import { bundleEnd, encodeBundle } from './bundle.js'
 import type { Link, LinkDriver, LinkEvents, LinkSource } from './link.js'
 import { LinkKeeper } from './link-keeper.js'
@@ -129,10 +129,10 @@ export class RemoteBroker implements Broker {
 
   publish(message: OutboundMessage): Promise<Accepted> | Accepted {
     this.#assertStarted()
-    if (message.messageId === undefined) return this.#send(message)
-    const messageId = this.#carriedId(message.messageId)
-    const carried = messageId === message.messageId ? message : { ...message, messageId }
-    return this.#ids.once(messageId, () => this.#inLog(messageId) ?? this.#send(carried))
+    const { messageId } = message
+    if (messageId === undefined) return this.#send(message)
+    assertMessageId(messageId)
+    return this.#ids.once(messageId, () => this.#inLog(messageId) ?? this.#send(message))
   }
 
   async publishBatch(messages: readonly OutboundMessage[]): Promise<readonly Accepted[]> {
@@ -210,10 +210,6 @@ export class RemoteBroker implements Broker {
       const accepted = messageId === undefined ? undefined : this.#inLog(messageId)
       if (accepted !== undefined) this.#pending.confirm(sequence, false, accepted)
     }
-  }
-
-  #carriedId(messageId: string): string {
-    return this.#driver.carriedId?.(messageId) ?? boundedId(messageId)
   }
 
   /**

@@ -15,7 +15,7 @@ export interface LinkMessage {
   readonly publisher: number | undefined
   /** The payload holds several messages (`bundle.ts`). Only for drivers that take bundles. */
   readonly isBundle?: boolean
-  /** As {@link LinkDriver.carriedId} returns it. Receivers drop a second message with the same id. */
+  /** As in {@link OutboundMessage}. Receivers drop a second message with the same id. */
   readonly messageId: string | undefined
   /** The message goes into the log. Only for drivers with `history`. */
   readonly isLogged: boolean
@@ -165,11 +165,6 @@ export interface LinkDriver {
   readonly takesBundles: boolean
   /** The broker's address for logs and errors, without credentials. */
   readonly address: string
-  /**
-   * The form in which links of this driver carry a message id: the same for the same id on all nodes. Default: the id,
-   * or its hash if it has more than 255 bytes.
-   */
-  carriedId?(messageId: string): string
   /**
    * Connects once.
    * @param signal Aborts when the attempt takes too long, and when the node stops.

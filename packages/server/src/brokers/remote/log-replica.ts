@@ -86,7 +86,7 @@ export class LogReplica implements LogFollower {
     return this.#log.covers(pattern)
   }
 
-  /** Position of the logged message with this id, as drivers carry it, if it is within the window. */
+  /** Position of the logged message with this id, if it is within the window. */
   positionOf(messageId: string): Position | undefined {
     const nowMs = Date.now()
     const position =
