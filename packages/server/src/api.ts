@@ -3,7 +3,7 @@ import type { ErrorCode, GapReason, PresenceMember } from 'webmq-client/protocol
 import type { BrokerChange } from './health/broker-watch.js'
 import type { LocalGap, LocalHandler } from './in-process/listeners.js'
 import type { HistoryQuery, HistoryResult } from './in-process/read-history.js'
-import type { BrokerStats, BrokerStatus } from './ports/broker.js'
+import type { BrokerStats, BrokerStatus, RefusalReason } from './ports/broker.js'
 import type { TransportStats } from './ports/transport.js'
 import type { PresenceStats } from './presence/index.js'
 
@@ -82,6 +82,8 @@ export interface ServerStats {
   readonly refusedCounts: Readonly<Partial<Record<ErrorCode, number>>>
   /** Gaps reported to listeners, one per pattern, by reason. */
   readonly gapCounts: Readonly<Partial<Record<GapReason, number>>>
+  /** Messages of the broker that no listener got, by reason. */
+  readonly refusedMessageCounts: Readonly<Record<RefusalReason, number>>
   readonly presence: PresenceStats
   readonly broker: ServerBrokerStats
   readonly transport: TransportStats

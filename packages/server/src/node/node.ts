@@ -17,7 +17,7 @@ import { type HistoryQuery, type HistoryResult, readHistory } from '../in-proces
 import type { Logger } from '../logger.js'
 import type { ResolvedOptions } from '../options/options.js'
 import { Router } from '../patterns/router.js'
-import type { Accepted, Broker, OutboundMessage } from '../ports/broker.js'
+import type { Accepted, Broker, InboundMessage, OutboundMessage } from '../ports/broker.js'
 import { brokerNameOf, secretHider, withoutPasswords } from '../ports/broker-address.js'
 import { deferred } from '../ports/deferred.js'
 import { historyRulesOf } from '../ports/history-rules.js'
@@ -31,6 +31,7 @@ import { LiveBuffers } from '../replay/live-buffers.js'
 import { ReplaySender } from '../replay/sender.js'
 import { Delivery } from '../routing/delivery.js'
 import { Interest } from '../routing/interest.js'
+import { RefusedMessages } from '../routing/refused-messages.js'
 import { Dispatcher } from '../session/dispatcher.js'
 import { SessionTable } from '../session/table.js'
 import { drain, drainSpreadMs } from './drain.js'
@@ -72,6 +73,7 @@ export class ServerNode {
   readonly #interest: Interest
   readonly #deadlines: Deadlines
   readonly #delivery: Delivery
+  readonly #refused: RefusedMessages
   readonly #presence: Presence
   readonly #gateway: Gateway
   readonly #startedMs = performance.now()
@@ -102,6 +104,7 @@ export class ServerNode {
       onChange: (change) => events.emit('broker', change),
     })
     const { maxPayloadBytes, maxOutboxBytes, maxListensPerConnection, authTimeoutMs, handshakeTimeoutMs } = options
+    this.#refused = new RefusedMessages({ maxPayloadBytes, delivery: this.#delivery, logger })
     this.#presence = new Presence({
       node: name,
       broker,
@@ -177,17 +180,17 @@ export class ServerNode {
    */
   async start(): Promise<void> {
     const { broker, events } = this.#parts
+    const deliver = (message: InboundMessage) =>
+      // Messages between servers never reach a listener, whatever its pattern.
+      isReserved(message.key) ? this.#presence.receive(message) : this.#delivery.deliver(message)
     const started = broker.start({
-      deliver: (message) => {
-        // Messages between servers never reach a listener, whatever its pattern.
-        if (isReserved(message.key)) return this.#presence.receive(message)
-        return this.#delivery.deliver(message)
-      },
+      deliver: (message) => this.#refused.deliver(message, deliver),
       gap: (reason, isAffected) => {
         this.#delivery.gap(reason, isAffected)
         this.#presence.gap()
         events.emit('gap', { reason })
       },
+      refused: (message) => this.#refused.add(message),
       status: (status, cause) => {
         this.#watch.change(status, cause)
         this.#presence.status(status)
@@ -295,6 +298,7 @@ export class ServerNode {
       localDroppedCount: this.#localListeners.droppedCount,
       refusedCounts: this.#dispatcher.refusedCounts,
       gapCounts: this.#delivery.gapCounts,
+      refusedMessageCounts: this.#refused.counts,
       presence: this.#presence.stats(),
       broker: { ...broker.stats(), status, awayMs, lastAwayMs },
       transport: transport.stats(),

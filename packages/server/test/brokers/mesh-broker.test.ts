@@ -73,6 +73,7 @@ async function startNode(options: Partial<MeshBrokerOptions> = {}): Promise<Node
   await node.broker.start({
     deliver: ({ payload }) => node.texts.push(Buffer.from(payload).toString()) > 0,
     gap: (reason) => node.gaps.push(reason),
+    refused: () => undefined,
     status: () => undefined,
   })
   return node
@@ -298,6 +299,7 @@ describe('MeshBroker', () => {
     await b.start({
       deliver: ({ payload }) => received.push({ byteCount: payload.length, last: payload.at(-1) }) > 0,
       gap: () => undefined,
+      refused: () => undefined,
       status: () => undefined,
     })
     await b.bind('#')
@@ -314,7 +316,12 @@ describe('MeshBroker', () => {
       { peers: [{ host: 'nowhere.internal', port: 1 }], resolve: () => new Promise(() => undefined) },
       () => undefined,
     )
-    const started = broker.start({ deliver: () => false, gap: () => undefined, status: () => undefined })
+    const started = broker.start({
+      deliver: () => false,
+      gap: () => undefined,
+      refused: () => undefined,
+      status: () => undefined,
+    })
     await eventually(() => expect(broker.address).toBeDefined())
     await broker.stop()
     await expect(started).rejects.toMatchObject({ code: 'E_BROKER_UNAVAILABLE' })

@@ -52,6 +52,7 @@ async function startNode(options: Partial<MeshBrokerOptions> = {}): Promise<Node
   await node.broker.start({
     deliver: ({ payload }) => node.texts.push(decoder.decode(payload)) > 0,
     gap: (reason) => node.gaps.push(reason),
+    refused: () => undefined,
     status: () => undefined,
   })
   await node.broker.bind('#')

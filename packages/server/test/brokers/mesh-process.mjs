@@ -12,6 +12,7 @@ const broker = createMeshBroker({
 await broker.start({
   deliver: ({ payload, position }) => process.send({ text: Buffer.from(payload).toString(), position }),
   gap: () => process.send({ gap: true }),
+  refused: () => undefined,
   status: () => undefined,
 })
 await broker.bind('#')

@@ -93,6 +93,7 @@ class Recorder implements BrokerSink {
   readonly received: { readonly key: string; readonly text: string; readonly isBinary: boolean }[] = []
   readonly events: string[] = []
   readonly causes: Error[] = []
+  refusedCount = 0
 
   get texts(): string[] {
     return this.received.map(({ text }) => text)
@@ -110,6 +111,10 @@ class Recorder implements BrokerSink {
 
   gap(): void {
     this.events.push('gap')
+  }
+
+  refused(): void {
+    this.refusedCount++
   }
 }
 

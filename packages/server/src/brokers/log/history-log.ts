@@ -14,6 +14,16 @@ interface LostOffsets {
   readonly before: number
 }
 
+/** A message that has an offset, and is not in the log: it was refused. */
+interface Refusal {
+  readonly offset: number
+  /** Its key, or a pattern of the keys that it may have. */
+  readonly pattern: string
+}
+
+/** With more of them, reads across the oldest ones report a gap whatever their patterns. */
+const MAX_REFUSALS = 1_000
+
 /**
  * The newest messages of a log, in memory. A read answers at once, and live messages continue from it without a gap or
  * a duplicate. The log restarts with another epoch when the broker's log does.
@@ -29,6 +39,10 @@ export class HistoryLog {
   #interruptedAtMs = 0
   /** In order. Fewer than messages, because a message stands between any two. */
   #losses: LostOffsets[] = []
+  /** In order of their offsets. */
+  #refusals: Refusal[] = []
+  /** Messages of any key may have been refused at or before this offset. */
+  #refusedUpTo = 0
 
   /** @param now Unix time in milliseconds. */
   constructor(options: HistoryOptions, now: () => number = Date.now) {
@@ -60,6 +74,8 @@ export class HistoryLog {
     this.#completeAfter = offset
     this.#interruptedAtMs = 0
     this.#losses = []
+    this.#refusals = []
+    this.#refusedUpTo = 0
   }
 
   /**
@@ -72,6 +88,18 @@ export class HistoryLog {
     if (offset <= lastOffset) return
     if (isLoss) this.#lose(lastOffset, offset)
     this.#messages.skipTo(offset)
+  }
+
+  /**
+   * The message at this offset was refused: reads across it whose patterns match report `refused`.
+   * @param offset Greater than any before.
+   * @param pattern Its key, or `#` when it does not tell its key.
+   */
+  refuse(offset: number, pattern: string): void {
+    this.#messages.skipTo(offset)
+    const held = this.#refusals.filter((refusal) => refusal.offset > this.#messages.heldAfter)
+    this.#refusals = [...held, { offset, pattern }]
+    if (this.#refusals.length > MAX_REFUSALS) this.#refusedUpTo = this.#refusals.shift()?.offset ?? offset
   }
 
   /**
@@ -129,7 +157,8 @@ export class HistoryLog {
       position: { epoch, offset: endOffset },
       isPartial,
     }
-    const reason = gap ?? (hasAged && range.since !== undefined ? 'history-expired' : undefined)
+    const expired = hasAged && range.since !== undefined ? 'history-expired' : undefined
+    const reason = gap ?? expired ?? (this.#hasRefused(start, endOffset, patterns) ? 'refused' : undefined)
     return reason === undefined ? result : { ...result, gap: reason }
   }
 
@@ -165,6 +194,15 @@ export class HistoryLog {
     }
     const isLogged = patterns.every((pattern) => this.covers(pattern))
     return [start, gap ?? (isLogged ? undefined : 'no-history')]
+  }
+
+  /** Whether a message that the patterns may match was refused between these offsets. */
+  #hasRefused(after: number, upTo: number, patterns: readonly string[]): boolean {
+    if (after < this.#refusedUpTo) return true
+    return this.#refusals.some(
+      ({ offset, pattern }) =>
+        offset > after && offset <= upTo && (pattern === '#' || patterns.some((each) => matches(each, pattern))),
+    )
   }
 
   #lose(after: number, before: number): void {

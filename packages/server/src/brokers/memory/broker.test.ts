@@ -25,7 +25,12 @@ brokerSuite(
   { ...CAPABILITIES, history: false, sharedLog: false },
 )
 
-const quietSink: BrokerSink = { deliver: () => true, status: () => undefined, gap: () => undefined }
+const quietSink: BrokerSink = {
+  deliver: () => true,
+  status: () => undefined,
+  gap: () => undefined,
+  refused: () => undefined,
+}
 const payload = new TextEncoder().encode('0123456789')
 const nowhere = { epoch: 'nowhere', offset: 0 }
 

@@ -13,6 +13,7 @@ import {
   type ReadResult,
 } from '../../ports/broker.js'
 import type { HistoryOptions } from '../../ports/history-rules.js'
+import { inboundDefect, refusedMessage } from '../../ports/inbound-check.js'
 import { assertMessageId } from '../../ports/message-id.js'
 import { accepted, inbound } from '../../ports/messages.js'
 import { PublishIds } from '../dedupe/publish-ids.js'
@@ -160,6 +161,7 @@ export class MeshBroker implements Broker {
       malformed: () => {
         this.#receivedCount++
         this.#malformedCount++
+        this.#sink?.refused({ reason: 'malformed', pattern: undefined, detail: 'a key that is not valid' })
       },
       gap: () => this.#gap(),
       dirty: (peer) => this.#batch.add(peer),
@@ -295,13 +297,18 @@ export class MeshBroker implements Broker {
 
   #received(message: PeerMessage, messageId: string | undefined): void {
     this.#receivedCount++
-    if (message.payload.length > this.#options.maxPayloadBytes) {
-      this.#malformedCount++
-      return
-    }
     const nowMs = messageId === undefined ? 0 : performance.now()
     if (messageId !== undefined && this.#knownIds.has(messageId, nowMs)) {
       this.#surplusCount++
+      return
+    }
+    const { maxPayloadBytes } = this.#options
+    const defect = inboundDefect(message.key, message.payload, maxPayloadBytes)
+    if (defect !== undefined) {
+      const { key, payload } = message
+      if (messageId !== undefined) this.#knownIds.remember(messageId, undefined, nowMs)
+      if (this.#log.logs(key)) this.#log.refuse(this.#log.position.offset + 1, key)
+      this.#sink?.refused(refusedMessage(defect, key, payload, maxPayloadBytes))
       return
     }
     const position = this.#record(message, messageId, nowMs)

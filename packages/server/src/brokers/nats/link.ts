@@ -167,7 +167,11 @@ export class NatsLink implements Link {
   }
 
   async #watch(): Promise<void> {
-    for await (const status of this.#connection.status()) this.#note(status)
+    try {
+      for await (const status of this.#connection.status()) this.#note(status)
+    } catch (cause) {
+      this.lose(cause instanceof Error ? cause : new Error(String(cause)))
+    }
   }
 
   #note(status: Status): void {
@@ -191,7 +195,7 @@ export class NatsLink implements Link {
     // A broader pattern matches it too, but it comes from the log.
     if (key === undefined || this.#log?.logs(key) === true) return
     const delivery = decodeEnvelope(key, message.data)
-    if (delivery === undefined) this.#events.malformed(`an envelope that is cut or of another version, for ${key}`)
+    if (delivery === undefined) this.#events.malformed(`an envelope that is cut or of another version, for ${key}`, key)
     else if (delivery.source !== undefined || this.#subscriptions.isFirstCopy(subscription, key))
       this.#events.deliver(delivery)
   }

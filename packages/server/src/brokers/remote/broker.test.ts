@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { WebMQError } from 'webmq-client/protocol'
 import { brokerOptions, ListeningNode, messageIdOf } from 'webmq-conformance'
-import type { BrokerSink, BrokerStatus, InboundMessage } from '../../ports/broker.js'
+import type { BrokerSink, BrokerStatus, InboundMessage, RefusedMessage } from '../../ports/broker.js'
 import { RemoteBroker, type RemoteBrokerOptions } from './broker.js'
 import type { Link, LinkContext, LinkDelivery, LinkDriver, LinkEvents, LinkMessage } from './link.js'
 
@@ -115,6 +115,10 @@ class Diary implements BrokerSink {
 
   gap(reason: string): void {
     this.lines.push(`(gap ${reason})`)
+  }
+
+  refused({ reason, pattern }: RefusedMessage): void {
+    this.lines.push(`(refused ${pattern}: ${reason})`)
   }
 }
 

@@ -35,6 +35,7 @@ export interface RemoteBrokerOptions extends HistoryOptions {
   readonly brokerMaxPendingBytes: number
   readonly dedupeWindowMs: number
   readonly dedupeMaxIds: number
+  readonly maxPayloadBytes: number
 }
 
 const NODE_BYTES = 8
@@ -240,7 +241,9 @@ export class RemoteBroker implements Broker {
       blocked: (isBlocked, reason) => {
         if (isCurrent()) this.#setBlocked(isBlocked, reason)
       },
-      malformed: () => this.#receiver.malformed(),
+      malformed: (detail, pattern) => {
+        if (isCurrent()) this.#receiver.malformed(detail, pattern)
+      },
       surplus: () => this.#receiver.surplus(),
     }
   }
@@ -265,6 +268,11 @@ export class RemoteBroker implements Broker {
         this.#receiver.countLogged(true)
         // The same message, resent, or another message with its id.
         this.#confirmOwn(source, duplicateOf(position))
+      },
+      refused: (message, position, source) => {
+        this.#receiver.countLogged(false)
+        this.#confirmOwn(source, { position, isDuplicate: false })
+        this.#receiver.refused(message)
       },
       // Also to patterns that are logged in part: some may have gone live after they were told of the lost link.
       gap: (reason) => this.#sink?.gap(reason),

@@ -1,6 +1,6 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { brokerOptions, historyOf, ListeningNode, messageIdOf } from 'webmq-conformance'
-import type { BrokerSink, BrokerStatus, InboundMessage, Position } from '../../ports/broker.js'
+import type { BrokerSink, BrokerStatus, InboundMessage, Position, RefusedMessage } from '../../ports/broker.js'
 import { RemoteBroker } from './broker.js'
 import type { Link, LinkDriver, LinkEvents, LinkMessage, LogFollower, LogPosition } from './link.js'
 
@@ -77,6 +77,10 @@ class LogLink implements Link {
     this.events.deliver({ key, payload: Buffer.from(text), isBinary: false, source: undefined })
   }
 
+  malformed(offset: number, key?: string): void {
+    this.#follower?.malformed(offset, 'no envelope', key)
+  }
+
   #give({ offset, key, text, node, sequence, messageId, timeMs = Date.now() }: TestLog['entries'][number]): void {
     const source = { node, sequence, publisher: undefined }
     const payload = Buffer.from(text)
@@ -101,6 +105,10 @@ class Diary implements BrokerSink {
 
   gap(reason: string, isAffected: (pattern: string) => boolean = () => true): void {
     this.lines.push(`(gap ${reason}: ${['chat.1', 'news', '#'].filter(isAffected).join(' ')})`)
+  }
+
+  refused({ reason, pattern }: RefusedMessage): void {
+    this.lines.push(`(refused ${pattern}: ${reason})`)
   }
 }
 
@@ -379,6 +387,30 @@ describe('a RemoteBroker with history', () => {
     expect(lines()).toEqual(['a at e:1', 'b at e:3', 'c at e:5'])
     expect(await textsOf(broker, { last: 10 }, ['chat.1'])).toEqual(['a', 'b', 'c'])
     expect(broker.stats().surplusCount).toBe(2)
+  })
+
+  // A message of another node with a larger limit closed every listener with 4008, and again on every resume.
+  it('refuses what is too large, has no valid key, or is no message; positions go on, and replays say so', async () => {
+    const { broker, link, lines } = await started(logOf('e', 0))
+    link.append('a')
+    link.append('x'.repeat(1_048_577))
+    link.append('b', { key: 'chat.1\nmessage chat.2 -' })
+    link.malformed(4, 'chat.2')
+    link.malformed(5)
+    link.append('c', { offset: 6 })
+    expect(lines()).toEqual([
+      'a at e:1',
+      '(refused chat.1: too-large)',
+      '(refused undefined: malformed)',
+      '(refused chat.2: malformed)',
+      '(refused #: malformed)',
+      'c at e:6',
+    ])
+    const since = (offset: number) => ({ since: { epoch: 'e', offset } })
+    expect(await textsOf(broker, since(1), ['chat.1'])).toEqual(['c', '(refused)'])
+    expect(await textsOf(broker, since(3), ['chat.2'])).toEqual(['(refused)'])
+    expect(await textsOf(broker, since(5), ['chat.1'])).toEqual(['c'])
+    expect(broker.stats()).toMatchObject({ malformedCount: 3, lostCount: 0 })
   })
 
   it('resolves a publish with its position, and says which were duplicates', async () => {

@@ -61,6 +61,11 @@ export interface LogFollower {
    */
   message(delivery: LoggedDelivery): void
   /**
+   * In place of {@link message}: the message at this offset is not valid for WebMQ.
+   * @param key Its key; `undefined` when it does not tell one, so that it may be of any key.
+   */
+  malformed(offset: number, detail: string, key?: string): void
+  /**
    * No message has an offset after the last one, up to this one.
    * @param isLoss The broker may have given out messages with these offsets and lost them.
    */
@@ -95,8 +100,12 @@ export interface LinkEvents {
   refused(sequence: number, cause: Error): void
   /** The broker stops taking messages, or takes them again. */
   blocked(isBlocked: boolean, reason?: string): void
-  /** A message of another program was dropped: it is not valid for WebMQ. */
-  malformed(detail: string): void
+  /**
+   * A message of another program was dropped: it is not valid for WebMQ.
+   * @param pattern Its key, or `#` when it does not tell its key: listeners are told that they miss a message. Absent
+   *   when it has no valid key.
+   */
+  malformed(detail: string, pattern?: string): void
   /** A message was dropped: nobody asked for it, or it also comes from the log. */
   surplus(): void
   /** The link no longer reaches the broker. Reported once; `destroy` is called next. */
