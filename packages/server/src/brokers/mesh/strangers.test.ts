@@ -16,6 +16,8 @@ const STRANGER = 'f'.repeat(16)
 interface Node {
   readonly broker: MeshBroker
   readonly keys: string[]
+  /** Reason and pattern of each refused message. */
+  readonly refusals: string[]
   readonly log: string[]
   readonly port: number
 }
