@@ -1,6 +1,7 @@
 export type { BrokerSystem, CreateBrokerSystem } from './broker/harness.js'
 export { historyOf } from './broker/history-of.js'
 export { ListeningNode } from './broker/listening-node.js'
+export { messageIdOf } from './broker/message-id-of.js'
 export { brokerOptions, type CommonBrokerOptions } from './broker/options.js'
 export { type BrokerBehindSystem, brokerBehindSuite } from './broker-behind-suite.js'
 export {

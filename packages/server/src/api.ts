@@ -4,7 +4,7 @@ import type { BrokerChange } from './health/broker-watch.js'
 import type { HttpStats } from './http/connections.js'
 import type { LocalGap, LocalHandler } from './in-process/listeners.js'
 import type { HistoryQuery, HistoryResult } from './in-process/read-history.js'
-import type { BrokerStats, BrokerStatus } from './ports/broker.js'
+import type { BrokerStats, BrokerStatus, RefusalReason } from './ports/broker.js'
 import type { TransportAddress, TransportStats } from './ports/transport.js'
 import type { PresenceStats } from './presence/index.js'
 
@@ -18,7 +18,7 @@ export interface ServerAddress {
 
 /** Options of {@link WebMQServer.publish}. */
 export interface PublishOptions {
-  /** Message id, 1 to 64 characters of `[A-Za-z0-9_-]`. A second message with the same id within the dedupe window is not delivered. */
+  /** Message id, 1 to 64 characters of `[A-Za-z0-9_-]`. A second message of any server to the same key with the same id within the dedupe window is not delivered. */
   readonly id?: string
 }
 
@@ -97,6 +97,8 @@ export interface ServerStats {
   readonly gapCounts: Readonly<Partial<Record<GapReason, number>>>
   /** Connections refused with `E_CONNECTION_LIMIT`: those of an address, and of a user. */
   readonly connectionLimitCounts: { readonly address: number; readonly user: number }
+  /** Messages of the broker that no listener got, by reason. */
+  readonly refusedMessageCounts: Readonly<Record<RefusalReason, number>>
   readonly presence: PresenceStats
   readonly work: WorkStats
   readonly broker: ServerBrokerStats

@@ -94,6 +94,7 @@ export class PresenceNode {
     void this.broker.start({
       deliver: (message) => this.presence.receive(message),
       gap: () => this.presence.gap(),
+      refused: () => undefined,
       status: (status) => this.presence.status(status),
     })
   }

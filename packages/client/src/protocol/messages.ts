@@ -75,7 +75,14 @@ export interface PresenceMember {
 export type ClientVerb = ClientMessage['verb']
 
 /** Why messages may be missing [P-8.4]. */
-export type GapReason = 'history-expired' | 'epoch-changed' | 'no-history' | 'limit' | 'slow-consumer' | 'broker-lost'
+export type GapReason =
+  | 'history-expired'
+  | 'epoch-changed'
+  | 'no-history'
+  | 'limit'
+  | 'slow-consumer'
+  | 'broker-lost'
+  | 'refused'
 
 /** Limits that the server enforces, sent in `welcome`. */
 export interface SessionLimits {

@@ -188,12 +188,14 @@ export class TestServer {
 
   #publish(message: Extract<ClientMessage, { verb: 'publish' }>, from?: TestSession) {
     const { key, payload, messageId, echo } = message
-    if (messageId !== undefined && this.#positions.has(messageId)) {
-      return { position: this.#positions.get(messageId), duplicate: true }
+    // No key contains a space [P-3.1].
+    const messageName = messageId === undefined ? undefined : `${key} ${messageId}`
+    if (messageName !== undefined && this.#positions.has(messageName)) {
+      return { position: this.#positions.get(messageName), duplicate: true }
     }
     const logged = this.#log.append(key, copyOf(payload))
     const position = this.#log.position(logged.offset)
-    if (messageId !== undefined) this.#positions.set(messageId, position)
+    if (messageName !== undefined) this.#positions.set(messageName, position)
     for (const session of this.#sessions) if (echo || session !== from) session.deliver(logged)
     return { position, duplicate: false }
   }

@@ -41,6 +41,7 @@ export class FaultNode {
       gap: (_, isAffected = () => true) => {
         if (this.#patterns.some(isAffected)) this.diary.push('gap')
       },
+      refused: () => this.diary.push('gap'),
       status: (status) => {
         this.status = status
       },

@@ -7,6 +7,7 @@ import type {
   InboundMessage,
   OutboundMessage,
   Position,
+  RefusedMessage,
 } from 'webmq-server/ports'
 import { eventually } from '../transport/eventually.js'
 import { ListeningNode } from './listening-node.js'
@@ -45,6 +46,7 @@ export class DeliveryRecorder implements BrokerSink {
   readonly deliveries: Delivery[] = []
   readonly statuses: BrokerStatus[] = []
   readonly gaps: GapReason[] = []
+  readonly refusals: RefusedMessage[] = []
 
   get texts(): string[] {
     return this.deliveries.map(({ text }) => text)
@@ -61,6 +63,10 @@ export class DeliveryRecorder implements BrokerSink {
 
   gap(reason: GapReason): void {
     this.gaps.push(reason)
+  }
+
+  refused(message: RefusedMessage): void {
+    this.refusals.push(message)
   }
 }
 

@@ -11,6 +11,7 @@ import {
   type RunningNode,
   text,
 } from './harness.js'
+import { messageIdOf } from './message-id-of.js'
 
 /** The content of a log, and how it joins live messages. */
 export function historyTests(harness: () => BrokerHarness, expected: BrokerCapabilities): void {
@@ -221,8 +222,8 @@ export function historyTests(harness: () => BrokerHarness, expected: BrokerCapab
     it('has a message id once, whichever nodes it was published to', async () => {
       const [a, b] = [await harness().startNode(), await harness().startNode()]
       await b.bind('#')
-      await a.broker.publish(text('a', 'first', { messageId: 'id' }))
-      await b.broker.publish(text('a', 'again', { messageId: 'id' }))
+      await a.broker.publish(text('a', 'first', { messageId: messageIdOf('id') }))
+      await b.broker.publish(text('a', 'again', { messageId: messageIdOf('id') }))
       await b.broker.publish(text('a', 'end'))
       expect(await deliveredUpTo(b.sink, 'end')).toEqual(['first', 'end'])
       for (const { broker } of [a, b])

@@ -21,6 +21,7 @@ export class ListeningNode<B extends Broker, S extends BrokerSink> {
       deliver: (message) => this.#isListening(message.key) && this.sink.deliver(message),
       status: (status, cause) => this.sink.status(status, cause),
       gap: (reason, isAffected) => this.sink.gap(reason, isAffected),
+      refused: (message) => this.sink.refused(message),
     })
   }
 

@@ -9,6 +9,7 @@ import {
   type RunningNode,
   text,
 } from './harness.js'
+import { messageIdOf } from './message-id-of.js'
 
 const encoder = new TextEncoder()
 /** Sizes around the limits of length fields, up to the largest payload that a server accepts by default. */
@@ -89,7 +90,7 @@ export function messageTests(harness: () => BrokerHarness, expected: BrokerCapab
       const batch = Array.from({ length: 300 }, (_, index) => {
         const payload = encoder.encode(index % 50 === 0 ? 'x'.repeat(5_000) : `batch ${index}`)
         const message = { key: index % 40 < 30 ? 'batch' : `batch.${index % 2}`, payload, isBinary: index % 3 === 0 }
-        return index % 70 === 69 ? { ...message, messageId: `id-${Math.floor(index / 140)}` } : message
+        return index % 70 === 69 ? { ...message, messageId: messageIdOf(`id-${Math.floor(index / 140)}`) } : message
       })
       const accepted = await broker.publishBatch(batch)
       const ids = new Set<string>()
@@ -123,11 +124,11 @@ export function messageTests(harness: () => BrokerHarness, expected: BrokerCapab
 
     it('delivers a message id once within its window, also while the first is under way', async () => {
       const both = await Promise.all([
-        broker.publish(text('a', 'first', { messageId: 'id-1' })),
-        broker.publish(text('a', 'meanwhile', { messageId: 'id-1' })),
+        broker.publish(text('a', 'first', { messageId: messageIdOf('id-1') })),
+        broker.publish(text('a', 'meanwhile', { messageId: messageIdOf('id-1') })),
       ])
-      const again = await broker.publish(text('a', 'again', { messageId: 'id-1' }))
-      const other = await broker.publish(text('a', 'other', { messageId: 'id-2' }))
+      const again = await broker.publish(text('a', 'again', { messageId: messageIdOf('id-1') }))
+      const other = await broker.publish(text('a', 'other', { messageId: messageIdOf('id-2') }))
       expect([...both, again, other].map(({ isDuplicate }) => isDuplicate)).toEqual([false, true, true, false])
       expect(again.position).toEqual(both[0]?.position)
       expect(await deliveredUpTo(sink, 'other')).toEqual(['first', 'other'])

@@ -11,6 +11,7 @@ export interface CommonBrokerOptions extends HistoryOptions {
   readonly brokerMaxPendingBytes: number
   readonly dedupeWindowMs: number
   readonly dedupeMaxIds: number
+  readonly maxPayloadBytes: number
 }
 
 /** Options for a broker under test: a namespace that no other test has, limits that no test reaches, no history. */
@@ -23,6 +24,7 @@ export function brokerOptions<T extends object>(more: T): CommonBrokerOptions & 
     brokerMaxPendingBytes: 64 * 1_048_576,
     dedupeWindowMs: 60_000,
     dedupeMaxIds: 1_000,
+    maxPayloadBytes: 1_048_576,
     ...historyOf(),
     ...more,
   }

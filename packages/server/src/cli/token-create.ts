@@ -3,7 +3,7 @@ import { Command } from 'commander'
 import { SignJWT } from 'jose'
 import { validatePattern, WebMQError } from 'webmq-client/protocol'
 import { algorithmsOf, HMAC_ALGORITHMS } from '../identity/algorithms.js'
-import { ACTIONS, type Action, type Grant, type JwtOptions } from '../identity/index.js'
+import { ACTIONS, type Action, claimDefect, type Grant, type JwtOptions } from '../identity/index.js'
 import type { OptionSpec } from '../options/spec.js'
 import { parseQuantity } from '../options/values.js'
 import { describeGrants } from './describe-grants.js'
@@ -109,6 +109,8 @@ async function createToken(flags: CreateFlags, jwt: JwtOptions, grants: readonly
     .setProtectedHeader({ alg: algorithm, typ: 'JWT', ...(flags.kid === undefined ? {} : { kid: flags.kid }) })
     .setIssuedAt(issuedAtS)
     .setExpirationTime(expiresAtS)
+  const defect = flags.user === undefined ? undefined : claimDefect(flags.user)
+  if (defect !== undefined) throw invalid(`--user: it ${defect}`)
   if (flags.user !== undefined) signer.setSubject(flags.user)
   if (jwt.issuer !== undefined) signer.setIssuer(jwt.issuer)
   if (jwt.audience !== undefined) signer.setAudience(jwt.audience)

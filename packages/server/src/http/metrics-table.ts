@@ -109,10 +109,11 @@ export const METRICS: readonly MetricSpec[] = [
     'Messages that the broker sent to this node without a listener, or twice.',
     ({ broker }) => broker.surplusCount,
   ),
-  counter(
-    'webmq_broker_malformed_total',
-    'Messages from the broker that were not valid WebMQ messages, and were dropped.',
-    ({ broker }) => broker.malformedCount,
+  labelled(
+    'webmq_broker_refused_messages_total',
+    'Messages from the broker that no listener got, by reason: malformed, too-large (above maxPayloadBytes), failed.',
+    'reason',
+    ({ refusedMessageCounts }) => refusedMessageCounts,
   ),
   counter('webmq_broker_lost_total', 'Lost connections to the broker.', ({ broker }) => broker.lostCount),
   counter(

@@ -166,6 +166,14 @@ describe('claims', () => {
     [{ ...good, exp: 'soon' as unknown as number }, 'claim exp is malformed'],
     [{ ...good, sub: 12 as unknown as string }, 'claim sub'],
     [{ ...good, sub: '' }, 'claim sub is not a text'],
+    [{ ...good, sub: ['alice'] as unknown as string }, 'claim sub is not a text'],
+    [{ ...good, sub: null as unknown as string }, 'claim sub is not a text'],
+    [{ ...good, sub: '消'.repeat(86) }, 'claim sub has 258 bytes, at most 255 are allowed'],
+    [{ ...good, sub: 'x'.repeat(256) }, 'claim sub has 256 bytes'],
+    [{ ...good, sub: 'a\r\nNats-Rollup: all' }, 'claim sub contains a control character'],
+    [{ ...good, sub: 'a\u0000' }, 'claim sub contains a control character'],
+    [{ ...good, sub: 'a\u0085' }, 'claim sub contains a control character'],
+    [{ ...good, sub: 'a\ud800' }, 'claim sub contains a control character or half a surrogate pair'],
     [{ ...good, webmq: { grants: 'all' } }, 'webmq.grants is not a list'],
   ])('%j are refused: %s', async (payload, detail) => {
     const error = await errorOf(verifier, await signHs(payload))
@@ -173,8 +181,15 @@ describe('claims', () => {
     expect(error.message).toContain(detail)
   })
 
-  it('are refused when they expire at no time that can be told', async () => {
-    const body = [{ alg: 'HS256' }, good].map((part) => JSON.stringify(part).replace('"iss"', '"exp":1e999,"iss"'))
+  it.each(['消'.repeat(85), 'x'.repeat(255), 'josé \u{1f600}', '\u2028', '__proto__'])(
+    'may name the user %j',
+    async (sub) => {
+      expect(await verifier.verify(await signHs({ ...good, sub }))).toEqual({ userId: sub, grants: [] })
+    },
+  )
+
+  it.each(['1e999', '1e306'])('are refused when they expire at no time that can be told: %s', async (exp) => {
+    const body = [{ alg: 'HS256' }, good].map((part) => JSON.stringify(part).replace('"iss"', `"exp":${exp},"iss"`))
     const text = body.map((part) => Buffer.from(part).toString('base64url')).join('.')
     const token = `${text}.${createHmac('sha256', SECRET).update(text).digest('base64url')}`
     expect(await errorOf(verifier, token)).toMatchObject({

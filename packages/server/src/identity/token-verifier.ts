@@ -2,6 +2,7 @@ import { errors, type JWTPayload, type JWTVerifyGetKey, type JWTVerifyOptions, j
 import { WebMQError } from 'webmq-client/protocol'
 import type { Logger } from '../logger.js'
 import type { WordLimits } from '../patterns/word-limits.js'
+import { claimDefect } from './claim-text.js'
 import { parseGrants } from './grants.js'
 import type { Identity } from './identity.js'
 import { RemoteJwks } from './jwks.js'
@@ -100,12 +101,13 @@ function identityOf(
   clockToleranceS: number,
   wordLimits: WordLimits | undefined,
 ): Identity {
-  if (sub !== undefined && (typeof sub !== 'string' || sub === '')) throw invalid('claim sub is not a text')
+  const defect = sub === undefined ? undefined : claimDefect(sub)
+  if (defect !== undefined) throw invalid(`claim sub ${defect}`)
   const grants = parseGrants(webmq, wordLimits)
   // Written out because it runs for every connection.
   if (exp === undefined) return sub === undefined ? { grants } : { userId: sub, grants }
-  // JSON allows 1e999, which becomes Infinity.
-  if (!Number.isFinite(exp)) throw invalid('claim exp is malformed')
+  // JSON allows 1e999, which becomes Infinity, as 1e306 does in milliseconds.
+  if (!Number.isFinite(exp * 1000)) throw invalid('claim exp is malformed')
   const expiresAtMs = expiryMs(exp, nowMs, clockToleranceS)
   return sub === undefined ? { grants, expiresAtMs } : { userId: sub, grants, expiresAtMs }
 }

@@ -21,7 +21,7 @@ import { isForThisMachineOnly, originPolicyOf } from '../options/access.js'
 import type { ResolvedOptions } from '../options/options.js'
 import { Router } from '../patterns/router.js'
 import { assertKeyWords } from '../patterns/word-limits.js'
-import type { Accepted, Broker, OutboundMessage } from '../ports/broker.js'
+import type { Accepted, Broker, InboundMessage, OutboundMessage } from '../ports/broker.js'
 import { brokerNameOf, secretHider, withoutPasswords } from '../ports/broker-address.js'
 import { deferred } from '../ports/deferred.js'
 import { historyRulesOf } from '../ports/history-rules.js'
@@ -35,6 +35,7 @@ import { LiveBuffers } from '../replay/live-buffers.js'
 import { ReplaySender } from '../replay/sender.js'
 import { Delivery } from '../routing/delivery.js'
 import { Interest } from '../routing/interest.js'
+import { RefusedMessages } from '../routing/refused-messages.js'
 import { ConnectionCounts } from '../session/connection-counts.js'
 import { Dispatcher } from '../session/dispatcher.js'
 import { SessionTable } from '../session/table.js'
@@ -77,6 +78,7 @@ export class ServerNode {
   readonly #interest: Interest
   readonly #deadlines: Deadlines
   readonly #delivery: Delivery
+  readonly #refused: RefusedMessages
   readonly #presence: Presence
   readonly #gateway: Gateway
   readonly #startedMs = performance.now()
@@ -119,6 +121,7 @@ export class ServerNode {
       maxMessageBytes: maxPayloadBytes + MESSAGE_OVERHEAD_BYTES,
       onError: (err) => logger.error({ err }, 'messages that waited could not be handled'),
     })
+    this.#refused = new RefusedMessages({ maxPayloadBytes, delivery: this.#delivery, logger })
     this.#presence = new Presence({
       node: name,
       broker,
@@ -216,17 +219,17 @@ export class ServerNode {
    */
   async start(): Promise<void> {
     const { broker, events } = this.#parts
+    const deliver = (message: InboundMessage) =>
+      // Messages between servers never reach a listener, whatever its pattern.
+      isReserved(message.key) ? this.#presence.receive(message) : this.#delivery.deliver(message)
     const started = broker.start({
-      deliver: (message) => {
-        // Messages between servers never reach a listener, whatever its pattern.
-        if (isReserved(message.key)) return this.#presence.receive(message)
-        return this.#delivery.deliver(message)
-      },
+      deliver: (message) => this.#refused.deliver(message, deliver),
       gap: (reason, isAffected) => {
         this.#delivery.gap(reason, isAffected)
         this.#presence.gap()
         events.emit('gap', { reason })
       },
+      refused: (message) => this.#refused.add(message),
       status: (status, cause) => {
         this.#watch.change(status, cause)
         this.#presence.status(status)
@@ -337,6 +340,7 @@ export class ServerNode {
       refusedCounts: this.#dispatcher.refusedCounts,
       gapCounts: this.#delivery.gapCounts,
       connectionLimitCounts: { address: this.#addresses.refusedCount, user: this.#users.refusedCount },
+      refusedMessageCounts: this.#refused.counts,
       presence: this.#presence.stats(),
       work: this.#dispatcher.turns.stats(),
       broker: { ...broker.stats(), status, awayMs, lastAwayMs },

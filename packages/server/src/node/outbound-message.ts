@@ -3,6 +3,7 @@ import type { BatchMessage } from '../api.js'
 import { assertKeyWords, type WordLimits } from '../patterns/word-limits.js'
 import type { OutboundMessage } from '../ports/broker.js'
 import { isReserved } from '../ports/reserved-keys.js'
+import { brokerMessageId } from '../routing/message-id.js'
 
 /** Limits of a message that the process publishes. */
 export interface OutboundLimits extends Pick<WordLimits, 'maxWords'> {
@@ -46,7 +47,8 @@ export function outbound(
   if (bytes.length > maxPayloadBytes) {
     throw new WebMQError('E_PAYLOAD_TOO_LARGE', { detail: `${bytes.length} bytes, at most ${maxPayloadBytes}` })
   }
-  return id === undefined ? { key, payload: bytes, isBinary } : { key, payload: bytes, isBinary, messageId: id }
+  if (id === undefined) return { key, payload: bytes, isBinary }
+  return { key, payload: bytes, isBinary, messageId: brokerMessageId('server', key, id) }
 }
 
 function encodeJson(payload: unknown): Uint8Array {

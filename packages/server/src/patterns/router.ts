@@ -93,6 +93,7 @@ export class Router {
   /** Words of the trie's nodes, wildcards left out. */
   #words = WordFilter.empty()
   readonly #entries = new Map<string, Entry>()
+  readonly #byGroup: (Entry | undefined)[] = []
   readonly #cache: MatchCache
   readonly #freeGroups: GroupId[] = []
   #groupCount = 0
@@ -139,6 +140,11 @@ export class Router {
     return this.#entries.get(pattern)
   }
 
+  /** The route with this group; `undefined` if there is none. */
+  routeOf(group: GroupId): Route | undefined {
+    return this.#byGroup[group]
+  }
+
   /** Whether the pattern is routed. */
   has(pattern: string): boolean {
     return this.#entries.has(pattern)
@@ -162,6 +168,7 @@ export class Router {
     else node.groups.push(group)
     const entry = { pattern, group, node, references: 1 }
     this.#entries.set(pattern, entry)
+    this.#byGroup[group] = entry
     this.#invalidate(pattern)
     return entry
   }
@@ -176,6 +183,7 @@ export class Router {
     const rest = node.groups?.filter((other) => other !== group) ?? []
     node.groups = rest.length > 0 ? rest : undefined
     this.#prune(node)
+    this.#byGroup[group] = undefined
     this.#freeGroups.push(group)
     this.#invalidate(pattern)
     return true

@@ -44,7 +44,11 @@ export interface OutboundMessage {
   readonly payload: Uint8Array
   /** Whether the payload came in a binary frame. */
   readonly isBinary: boolean
-  /** The message's own id, for de-duplication within a window. */
+  /**
+   * A second message with the same id within the window is a duplicate. ASCII, 22 characters of `[A-Za-z0-9_-]`: the node
+   * derives it from the publisher, the key and the publisher's id. A broker refuses any other form with
+   * `E_MESSAGE_INVALID`.
+   */
   readonly messageId?: string
   /** The connection that published it: comes back with the delivery on this node, which leaves that connection out. */
   readonly publisher?: number
@@ -136,13 +140,32 @@ export interface BrokerStats {
 /** Default of {@link Broker.stop}: time for a broker that does not answer. */
 export const BROKER_STOP_MS = 1_500
 
+/**
+ * Why a message of a broker is refused: it is not valid for WebMQ, larger than `maxPayloadBytes`, or the node failed to
+ * deliver it, which is a bug.
+ */
+export type RefusalReason = 'malformed' | 'too-large' | 'failed'
+
+/** A message of a broker that no listener gets. */
+export interface RefusedMessage {
+  readonly reason: RefusalReason
+  /**
+   * Pattern of the keys that the message may have: its key, or `#` when it does not tell its key. `undefined` when it
+   * has no valid key, so that nobody can have listened to it.
+   */
+  readonly pattern: string | undefined
+  /** For the log of the server. */
+  readonly detail: string
+}
+
 /** How a broker calls its node. */
 export interface BrokerSink {
   /**
    * A message for the listeners of this node, in the order of the log over all keys: a client's position stands for all
    * its patterns [P-8.7]. The broker may bring more than its bindings match: the node knows who listens. May be called
    * from inside `publish`, so the sink MUST NOT call the broker.
-   * @returns Whether anyone on this node listened. A broker that carried the message in vain counts it as surplus, and
+   * The node refuses a message with an invalid key or a payload above `maxPayloadBytes`, as {@link BrokerSink.refused}.
+   * @returns Whether anyone on this node listened, or the message was refused. A broker that carried the message in vain counts it as surplus, and
    *   may forget it: nobody would notice if it came again.
    */
   deliver(message: InboundMessage): boolean
@@ -154,6 +177,11 @@ export interface BrokerSink {
    * @param isAffected Absent: all are.
    */
   gap(reason: GapReason, isAffected?: (pattern: string) => boolean): void
+  /**
+   * The broker does not deliver this message, and keeps its position if it is logged. The node counts and logs it, and
+   * tells listeners whose pattern matches a `gap` (`refused`).
+   */
+  refused(message: RefusedMessage): void
 }
 
 /**

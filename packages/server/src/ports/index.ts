@@ -2,6 +2,7 @@
 export type * from './broker.js'
 export { copyBytes, copyFrame } from './copy-bytes.js'
 export { type HistoryOptions, type HistoryRule, HistoryRules, parseHistoryRule } from './history-rules.js'
+export { assertMessageId } from './message-id.js'
 export { formatPosition, parsePosition } from './position.js'
 export type * from './transport.js'
 export type { WorkMeter } from './work-meter.js'

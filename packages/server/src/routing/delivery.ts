@@ -1,4 +1,4 @@
-import { encodeServerMessage, type GapReason, MessageFrame } from 'webmq-client/protocol'
+import { encodeServerMessage, type GapReason, isKey, MessageFrame, matches } from 'webmq-client/protocol'
 import type { LocalListeners } from '../in-process/listeners.js'
 import type { Route, Router } from '../patterns/router.js'
 import type { InboundMessage } from '../ports/broker.js'
@@ -67,6 +67,21 @@ export class Delivery {
   gap(reason: GapReason, isAffected: (pattern: string) => boolean = () => true): void {
     this.#context.liveBuffers.gap(reason, isAffected)
     this.#gaps.announce(reason, isAffected)
+  }
+
+  /**
+   * Messages with these keys were refused: listeners whose pattern matches are told before their next message, once per
+   * turn of the event loop. Cost: one lookup for a key; every pattern for `#`.
+   * @param keys A key, or `#`.
+   */
+  refused(keys: string): void {
+    if (!isKey(keys)) {
+      this.gap('refused')
+      return
+    }
+    const { router, liveBuffers } = this.#context
+    liveBuffers.gap('refused', (pattern) => matches(pattern, keys))
+    this.#gaps.announceTo(router.match(keys), 'refused')
   }
 
   /** Ends all announcements. */

@@ -27,6 +27,18 @@ describe('GapAnnouncer', () => {
     expect(told).toHaveLength(2_500)
   })
 
+  it('tells some groups at the end of the turn, once, and before their next message', async () => {
+    const { told, routes, announcer } = announcerFor(3)
+    const [first, second] = routes.map(({ group }) => group)
+    if (first === undefined || second === undefined) throw new Error('no routes')
+    for (const groups of [[first], [first, second], [first]]) announcer.announceTo(groups, 'refused')
+    expect(told).toEqual([])
+    announcer.beforeMessage([second], false)
+    expect(told).toEqual([`a.1 ${second} refused`])
+    await turn()
+    expect(told).toEqual([`a.1 ${second} refused`, `a.0 ${first} refused`])
+  })
+
   it('tells those who are to get a message before it, out of turn, and only once', async () => {
     const { told, routes, announcer } = announcerFor(2_500)
     announcer.announce('broker-lost', () => true)

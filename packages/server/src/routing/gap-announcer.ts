@@ -7,9 +7,19 @@ const PATTERNS_PER_TURN = 1_000
 
 /** What a {@link GapAnnouncer} works with. */
 export interface GapAnnouncerContext {
-  readonly router: { routes(): Iterable<Route>; find(pattern: string): Route | undefined }
+  readonly router: {
+    routes(): Iterable<Route>
+    find(pattern: string): Route | undefined
+    routeOf(group: GroupId): Route | undefined
+  }
   /** Tells the listeners of one pattern. */
   readonly tell: (route: Route, reason: GapReason) => void
+}
+
+/** Listeners that have not been told yet. */
+interface Untold {
+  readonly route: Route
+  readonly reason: GapReason
 }
 
 /**
@@ -18,8 +28,7 @@ export interface GapAnnouncerContext {
  */
 export class GapAnnouncer {
   readonly #context: GapAnnouncerContext
-  readonly #untold = new Map<GroupId, Route>()
-  #reason: GapReason = 'broker-lost'
+  readonly #untold = new Map<GroupId, Untold>()
   #timer: NodeJS.Immediate | undefined
 
   constructor(context: GapAnnouncerContext) {
@@ -33,12 +42,23 @@ export class GapAnnouncer {
 
   /** Begins to tell all current listeners of the affected patterns. */
   announce(reason: GapReason, isAffected: (pattern: string) => boolean): void {
-    // Two announcements at once come from the same outage, so the later reason is good for both.
-    this.#reason = reason
     for (const route of this.#context.router.routes()) {
-      if (isAffected(route.pattern)) this.#untold.set(route.group, route)
+      if (isAffected(route.pattern)) this.#untold.set(route.group, { route, reason })
     }
     this.#tellSome()
+  }
+
+  /**
+   * As {@link announce}, for the listeners of these groups, at the end of the turn: however many messages are missing,
+   * they are told once. Cost: O(groups).
+   */
+  announceTo(groups: readonly GroupId[], reason: GapReason): void {
+    for (const group of groups) {
+      const route = this.#context.router.routeOf(group)
+      if (route !== undefined && !this.#untold.has(group)) this.#untold.set(group, { route, reason })
+    }
+    clearImmediate(this.#timer)
+    this.#timer = setImmediate(() => this.#tellSome())
   }
 
   /**
@@ -69,9 +89,11 @@ export class GapAnnouncer {
   }
 
   #tell(group: GroupId): void {
-    const route = this.#untold.get(group)
+    const untold = this.#untold.get(group)
+    if (untold === undefined) return
+    this.#untold.delete(group)
+    const { route, reason } = untold
     // Group numbers are reused; the current owner did not miss anything.
-    if (route === undefined || !this.#untold.delete(group) || this.#context.router.find(route.pattern) !== route) return
-    this.#context.tell(route, this.#reason)
+    if (this.#context.router.find(route.pattern) === route) this.#context.tell(route, reason)
   }
 }

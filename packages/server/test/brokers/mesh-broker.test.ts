@@ -4,7 +4,7 @@ import { pipeline } from 'node:stream'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { GapReason } from 'webmq-client/protocol'
 import type { BrokerSystem } from 'webmq-conformance'
-import { brokerSuite, eventually, historyOf } from 'webmq-conformance'
+import { brokerSuite, eventually, historyOf, messageIdOf } from 'webmq-conformance'
 import { freePort } from 'webmq-services'
 import { createMeshBroker, type MeshBroker, type MeshBrokerOptions } from '../../src/brokers/mesh/broker.js'
 import type { MeshAddress } from '../../src/brokers/mesh/dialer.js'
@@ -73,6 +73,7 @@ async function startNode(options: Partial<MeshBrokerOptions> = {}): Promise<Node
   await node.broker.start({
     deliver: ({ payload }) => node.texts.push(Buffer.from(payload).toString()) > 0,
     gap: (reason) => node.gaps.push(reason),
+    refused: () => undefined,
     status: () => undefined,
   })
   return node
@@ -107,7 +108,7 @@ describe('MeshBroker', () => {
     const a = await startNode()
     const b = await startNode({ peers: [addressOf(a)] })
     await b.broker.bind('b')
-    const one = { ...message('one'), messageId: 'one' }
+    const one = { ...message('one'), messageId: messageIdOf('one') }
     expect(a.broker.publish(message('one'))).toEqual({ isDuplicate: false })
     expect([a.broker.publish(one), a.broker.publish(one)]).toEqual([{ isDuplicate: false }, { isDuplicate: true }])
     expect(a.broker.publish(message('two', 'b'))).toBeInstanceOf(Promise)
@@ -298,6 +299,7 @@ describe('MeshBroker', () => {
     await b.start({
       deliver: ({ payload }) => received.push({ byteCount: payload.length, last: payload.at(-1) }) > 0,
       gap: () => undefined,
+      refused: () => undefined,
       status: () => undefined,
     })
     await b.bind('#')
@@ -314,7 +316,12 @@ describe('MeshBroker', () => {
       { peers: [{ host: 'nowhere.internal', port: 1 }], resolve: () => new Promise(() => undefined) },
       () => undefined,
     )
-    const started = broker.start({ deliver: () => false, gap: () => undefined, status: () => undefined })
+    const started = broker.start({
+      deliver: () => false,
+      gap: () => undefined,
+      refused: () => undefined,
+      status: () => undefined,
+    })
     await eventually(() => expect(broker.address).toBeDefined())
     await broker.stop()
     await expect(started).rejects.toMatchObject({ code: 'E_BROKER_UNAVAILABLE' })
@@ -325,8 +332,8 @@ describe('MeshBroker', () => {
     const a = await startNode({ brokerMaxPendingBytes: 1_024 })
     const b = await startNode({ peers: [addressOf(a)] })
     await b.broker.bind('#')
-    const first = a.broker.publish({ ...message('x'.repeat(1_000)), messageId: 'first' })
-    const refused = async () => a.broker.publish({ ...message('y'.repeat(1_000)), messageId: 'second' })
+    const first = a.broker.publish({ ...message('x'.repeat(1_000)), messageId: messageIdOf('first') })
+    const refused = async () => a.broker.publish({ ...message('y'.repeat(1_000)), messageId: messageIdOf('second') })
     await expect(refused()).rejects.toMatchObject({ code: 'E_BROKER_UNAVAILABLE' })
     await first
     expect(await refused()).toEqual({ isDuplicate: false })

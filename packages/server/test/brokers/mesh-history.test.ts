@@ -2,7 +2,7 @@ import { type ChildProcess, fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { GapReason } from 'webmq-client/protocol'
-import { eventually, historyOf } from 'webmq-conformance'
+import { eventually, historyOf, messageIdOf } from 'webmq-conformance'
 import { createMeshBroker, type MeshBroker, type MeshBrokerOptions } from '../../src/brokers/mesh/broker.js'
 import type { Position } from '../../src/ports/broker.js'
 import { CutProxy } from './cut-proxy.js'
@@ -52,6 +52,7 @@ async function startNode(options: Partial<MeshBrokerOptions> = {}): Promise<Node
   await node.broker.start({
     deliver: ({ payload }) => node.texts.push(decoder.decode(payload)) > 0,
     gap: (reason) => node.gaps.push(reason),
+    refused: () => undefined,
     status: () => undefined,
   })
   await node.broker.bind('#')
@@ -204,8 +205,8 @@ describe('the log of a node of a mesh', () => {
       const starts = [a, b].map(({ broker }) => broker.position() ?? NOWHERE)
       const toldCounts = [a, b].map(({ texts }) => texts.length)
       await Promise.all([
-        publish(a, `a ${round}`, { messageId: `${round}` }),
-        publish(b, `b ${round}`, { messageId: `${round}` }),
+        publish(a, `a ${round}`, { messageId: messageIdOf(`${round}`) }),
+        publish(b, `b ${round}`, { messageId: messageIdOf(`${round}`) }),
       ])
       await publish(a, `end ${round}`)
       await eventually(() => expect([a, b].map(({ texts }) => texts.at(-1))).toEqual([`end ${round}`, `end ${round}`]))
@@ -234,7 +235,7 @@ describe('the log of a node of a mesh', () => {
     const missingCount = 50 - b.texts.length
     const answers = await Promise.all(
       a.texts.map((text) =>
-        a.broker.publish({ key: 'a', payload: Buffer.from(text), isBinary: false, messageId: text }),
+        a.broker.publish({ key: 'a', payload: Buffer.from(text), isBinary: false, messageId: messageIdOf(text) }),
       ),
     )
     expect(answers.every(({ isDuplicate }) => isDuplicate)).toBe(true)

@@ -40,6 +40,7 @@ async function startNode(options: Partial<MeshBrokerOptions> = {}): Promise<Node
   await broker.start({
     deliver: ({ payload }) => told.push(Buffer.from(payload).toString()) > 0,
     gap: () => told.push('gap'),
+    refused: () => undefined,
     status: () => undefined,
   })
   await broker.bind('#')

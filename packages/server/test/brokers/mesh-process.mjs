@@ -12,6 +12,7 @@ const broker = createMeshBroker({
 await broker.start({
   deliver: ({ payload, position }) => process.send({ text: Buffer.from(payload).toString(), position }),
   gap: () => process.send({ gap: true }),
+  refused: () => undefined,
   status: () => undefined,
 })
 await broker.bind('#')
@@ -22,7 +23,12 @@ process.on('message', async (message) => {
     // Nothing of the broker is left to keep the process alive.
     process.disconnect()
   } else {
-    await broker.publish({ key: 'a', payload: Buffer.from(message), isBinary: false, messageId: message })
+    await broker.publish({
+      key: 'a',
+      payload: Buffer.from(message),
+      isBinary: false,
+      messageId: message.padEnd(22, '_'),
+    })
     process.send({ accepted: message })
   }
 })

@@ -93,6 +93,7 @@ class Recorder implements BrokerSink {
   readonly received: { readonly key: string; readonly text: string; readonly isBinary: boolean }[] = []
   readonly events: string[] = []
   readonly causes: Error[] = []
+  refusedCount = 0
 
   get texts(): string[] {
     return this.received.map(({ text }) => text)
@@ -110,6 +111,10 @@ class Recorder implements BrokerSink {
 
   gap(): void {
     this.events.push('gap')
+  }
+
+  refused(): void {
+    this.refusedCount++
   }
 }
 
@@ -272,35 +277,6 @@ describe('broker nats, with plain clients', () => {
     await vi.waitFor(() => expect(received).toHaveLength(1))
     expect(received[0]?.startsWith('\0')).toBe(true)
     expect(received[0]?.slice(16)).toBe('{"x": 1}')
-  })
-})
-
-describe('broker nats, message ids', () => {
-  // A token with a `sub` that is not ASCII cut its node's link, or ended the process: it is a part of the message id.
-  // The writer took the UTF-16 length of an id for its length in bytes.
-  it.each([
-    ['without a log', historyOf()],
-    ['with a log', historyOf('#=100')],
-  ])('may have any characters, %s', async (_, history) => {
-    const brokerNamespace = ownNamespace()
-    if (hasHistory(history))
-      onTestFinished(async () => void (await askJetStream(`STREAM.DELETE.${brokerNamespace}-log`)))
-    const [one, two] = [
-      await startNode({ brokerNamespace, ...history }),
-      await startNode({ brokerNamespace, ...history }),
-    ]
-    for (const { broker } of [one, two]) await broker.bind('#')
-    const long = ['消'.repeat(85), '消'.repeat(86), 'x'.repeat(600)]
-    const ids = ['plain', 'josé', '消息', 'a b', 'a\r\n\r\nPUB x 0\r\n', '\u{1f600}', ...long, 'last']
-    for (const { broker } of [one, two])
-      await Promise.all(ids.map((messageId) => broker.publish({ ...message('a', messageId), messageId })))
-    await two.broker.publish(message('a', 'end'))
-    for (const { broker, sink } of [one, two]) {
-      await vi.waitFor(() => expect(sink.texts.at(-1)).toBe('end'))
-      expect(sink.texts).toEqual([...ids, 'end'])
-      expect(sink.events).toEqual(['up'])
-      expect(broker.stats().lostCount).toBe(0)
-    }
   })
 })
 

@@ -3,7 +3,7 @@ import path from 'node:path'
 import { Worker } from 'node:worker_threads'
 import { headers } from '@nats-io/transport-node'
 import { beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
-import { historyOf } from 'webmq-conformance'
+import { historyOf, messageIdOf } from 'webmq-conformance'
 import { type SharedService, sharedService, startFaultProxy } from 'webmq-services'
 import {
   askJetStream,
@@ -242,7 +242,7 @@ describe('log of nats, with others', () => {
     for (const { broker } of [older, newer]) await broker.bind('a.#')
     await older.broker.publish(text('a.1', 'one'))
     await older.broker.publishBatch?.(['two', 'three'].map((body) => text('a.2', body)))
-    await newer.broker.publish(text('a.3', 'four', { messageId: 'id' }))
+    await newer.broker.publish(text('a.3', 'four', { messageId: messageIdOf('id') }))
     for (const { sink } of [older, newer])
       await vi.waitFor(() => expect(sink.texts).toEqual(['one', 'two', 'three', 'four']))
     expect(older.sink.messages).toEqual(newer.sink.messages)
@@ -256,7 +256,7 @@ describe('log of nats, messages', () => {
       await startNode({ broker: service.url, brokerNamespace }),
       await startNode({ broker: service.url, brokerNamespace }),
     ]
-    const messageId = 'x'.repeat(64)
+    const messageId = messageIdOf('id')
     const payload = 'x'.repeat(262_144)
     const first = await a.broker.publish(text('größe>.a%"', payload, { messageId }))
     const again = await b.broker.publish(text('größe>.a%"', payload, { messageId }))
@@ -274,7 +274,7 @@ describe('log of nats, messages', () => {
     const server = await privateNats(`jetstream { store_dir: "${await ownFolder()}" }`)
     const options = { broker: server.url, brokerNamespace: 'webmq', historyMaxMessages: 50 }
     const [a, b] = [await startNode(options), await startNode(options)]
-    const once = text('a', 'once', { messageId: 'id' })
+    const once = text('a', 'once', { messageId: messageIdOf('id') })
     const { position } = await a.broker.publish(once)
     const later = Array.from({ length: 200 }, (_, number) => String(number))
     for (const body of later) await a.broker.publish(text('a', body))

@@ -8,7 +8,14 @@ import { historyOf } from 'webmq-conformance'
 import type { Service } from 'webmq-services'
 import { startNats } from 'webmq-services'
 import { createNatsBroker, type NatsBrokerOptions } from '../../src/brokers/nats/broker.js'
-import type { Broker, BrokerSink, BrokerStatus, OutboundMessage, Position } from '../../src/ports/broker.js'
+import type {
+  Broker,
+  BrokerSink,
+  BrokerStatus,
+  OutboundMessage,
+  Position,
+  RefusedMessage,
+} from '../../src/ports/broker.js'
 
 /** Options of a node besides address and namespace. */
 const OPTIONS: Omit<NatsBrokerOptions, 'broker' | 'brokerNamespace'> = {
@@ -47,6 +54,7 @@ export class RecordingSink implements BrokerSink {
   readonly statuses: BrokerStatus[] = []
   /** Gaps that concern the pattern `#`. */
   readonly gaps: string[] = []
+  readonly refusals: RefusedMessage[] = []
   /** Whether anyone on the node listens. */
   isListening = true
 
@@ -67,6 +75,10 @@ export class RecordingSink implements BrokerSink {
 
   gap(reason: string, isAffected: (pattern: string) => boolean = () => true): void {
     if (isAffected('#')) this.gaps.push(reason)
+  }
+
+  refused(message: RefusedMessage): void {
+    this.refusals.push(message)
   }
 }
 

@@ -42,6 +42,7 @@ for (const { name, rules, hasHistory } of SYSTEMS) {
             brokerMaxPendingBytes: 67_108_864,
             dedupeWindowMs: 60_000,
             dedupeMaxIds: 1_000,
+            maxPayloadBytes: 1_048_576,
             ...(hasHistory ? history : historyOf()),
           }),
         residue: ofNodes,

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
-import { historyOf } from 'webmq-conformance'
+import { historyOf, messageIdOf } from 'webmq-conformance'
 import { type SharedRabbitmq, sharedService, startFaultProxy } from 'webmq-services'
 import type { Broker } from '../../src/ports/broker.js'
 import { startBackend } from './amqp-backend.js'
@@ -70,7 +70,7 @@ describe('message ids in the log of a rabbitmq', () => {
     const { namespace } = await setUp()
     const options = nodeOptions(service.url, namespace, { ...historyOf('log.#=1000'), historyMaxMessages: 50 })
     const { broker } = await startNode(options)
-    const once = { key: 'log.a', payload: Buffer.from('"once"'), isBinary: false, messageId: 'ada 01J9' }
+    const once = { key: 'log.a', payload: Buffer.from('"once"'), isBinary: false, messageId: messageIdOf('01J9') }
     const { position } = await broker.publish(once)
     for (let number = 0; number < 200; number++) await publishText(broker, 'log.a', `${number}`)
     const fresh = await startNode(options)

@@ -25,6 +25,7 @@ export function nodeOptions(
     brokerMaxPendingBytes: 67_108_864,
     dedupeWindowMs: 60_000,
     dedupeMaxIds: 1_000,
+    maxPayloadBytes: 1_048_576,
     ...historyOf(),
     ...more,
   }
@@ -59,6 +60,7 @@ export async function startNode(
       isListening(key) && received.push({ key, text: new TextDecoder().decode(payload), isBinary }) > 0,
     status: (status, cause) => events.push(cause === undefined ? status : `${status}: ${cause.message}`),
     gap: (reason) => events.push(`gap ${reason}`),
+    refused: () => undefined,
   })
   return { broker, received, events }
 }

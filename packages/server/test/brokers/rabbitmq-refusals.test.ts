@@ -15,7 +15,7 @@ describe('rabbitmq that says no', () => {
     const node = createRabbitmqBroker(nodeOptions(broker, namespace))
     onTestFinished(() => node.stop())
     return await Promise.resolve(
-      node.start({ deliver: () => true, status: () => undefined, gap: () => undefined }),
+      node.start({ deliver: () => true, status: () => undefined, gap: () => undefined, refused: () => undefined }),
     ).then(
       () => 'started',
       (error: unknown) => error,

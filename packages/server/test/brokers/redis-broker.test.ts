@@ -22,6 +22,7 @@ const OPTIONS: Omit<RedisBrokerOptions, 'broker' | 'brokerNamespace'> = {
   brokerMaxPendingBytes: 64 * 1_048_576,
   dedupeWindowMs: 60_000,
   dedupeMaxIds: 1_000,
+  maxPayloadBytes: 1_048_576,
   ...historyOf(),
 }
 

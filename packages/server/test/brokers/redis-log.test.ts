@@ -1,6 +1,6 @@
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
-import { historyOf } from 'webmq-conformance'
+import { historyOf, messageIdOf } from 'webmq-conformance'
 import { type Service, startFaultProxy, startRedis } from 'webmq-services'
 import type { RedisBrokerOptions } from '../../src/brokers/redis/broker.js'
 import type { Position } from '../../src/ports/broker.js'
@@ -88,7 +88,7 @@ describe('the log of a redis', () => {
     for (let at = 0; at < 5_000; at += 100)
       await Promise.all(
         Array.from({ length: 100 }, (_, index) =>
-          node.broker.publish(text('log.a', 'x', { messageId: `id-${at + index}` })),
+          node.broker.publish(text('log.a', 'x', { messageId: messageIdOf(`id-${at + index}`) })),
         ),
       )
     const [ids, before] = await Promise.all(

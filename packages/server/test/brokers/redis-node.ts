@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { onTestFinished } from 'vitest'
 import { historyOf } from 'webmq-conformance'
 import { createRedisBroker, type RedisBrokerOptions } from '../../src/brokers/redis/broker.js'
-import type { BrokerSink, BrokerStatus, OutboundMessage, Position } from '../../src/ports/broker.js'
+import type { BrokerSink, BrokerStatus, OutboundMessage, Position, RefusedMessage } from '../../src/ports/broker.js'
 
 /** Options of a node besides address and namespace. */
 export const OPTIONS: Omit<RedisBrokerOptions, 'broker' | 'brokerNamespace'> = {
@@ -12,6 +12,7 @@ export const OPTIONS: Omit<RedisBrokerOptions, 'broker' | 'brokerNamespace'> = {
   brokerMaxPendingBytes: 64 * 1_048_576,
   dedupeWindowMs: 60_000,
   dedupeMaxIds: 1_000,
+  maxPayloadBytes: 1_048_576,
   ...historyOf(),
 }
 
@@ -26,6 +27,7 @@ export interface RecordingSink extends BrokerSink {
   readonly statuses: BrokerStatus[]
   /** Gaps that concern the pattern `#`. */
   readonly gaps: string[]
+  readonly refusals: RefusedMessage[]
 }
 
 /** @param isListening Whether anyone on the node listens to a key. */
@@ -33,16 +35,19 @@ export function createSink(isListening: (key: string) => boolean = () => true): 
   const messages: RecordingSink['messages'] = []
   const statuses: BrokerStatus[] = []
   const gaps: string[] = []
+  const refusals: RefusedMessage[] = []
   return {
     messages,
     statuses,
     gaps,
+    refusals,
     deliver: ({ key, payload, isBinary, position }) =>
       isListening(key) && messages.push({ key, text: Buffer.from(payload).toString(), isBinary, position }) > 0,
     status: (status) => statuses.push(status),
     gap: (reason, isAffected = () => true) => {
       if (isAffected('#')) gaps.push(reason)
     },
+    refused: (message) => refusals.push(message),
   }
 }
 

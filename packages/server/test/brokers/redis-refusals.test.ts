@@ -1,6 +1,6 @@
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
-import { historyOf } from 'webmq-conformance'
+import { historyOf, messageIdOf } from 'webmq-conformance'
 import { type Service, startRedis } from 'webmq-services'
 import { createRedisBroker, type RedisBrokerOptions } from '../../src/brokers/redis/broker.js'
 import type { Broker } from '../../src/ports/broker.js'
@@ -89,7 +89,7 @@ describe('redis broker with a server of its own', () => {
     const options = { broker: at('logging:log1'), brokerNamespace: 'log', ...historyOf('#=1000'), ...bounds }
     const { broker, sink } = await startNode(options)
     await broker.bind('a')
-    for (let id = 0; id < 20; id++) await broker.publish(text('a', `${id}`, { messageId: `${id}` }))
+    for (let id = 0; id < 20; id++) await broker.publish(text('a', `${id}`, { messageId: messageIdOf(`${id}`) }))
     await vi.waitFor(() => expect(sink.messages).toHaveLength(20))
     expect(await admin.xlen('log/log')).toBeLessThan(10)
     expect(await admin.exists('log/log/ids-before', 'log/log/checkpoints')).toBe(2)

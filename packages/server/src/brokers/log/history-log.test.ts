@@ -52,6 +52,33 @@ function longLog(count = LONG): HistoryLog {
 }
 
 describe('HistoryLog', () => {
+  it('says refused for reads across a refused message, to patterns that its key matches', () => {
+    const log = logOf(['#=100'])
+    for (const text of ['a', 'b']) append(log, 'k', text)
+    log.refuse(3, 'k')
+    append(log, 'other', 'c')
+    const since = (offset: number) => ({ since: { epoch: 'epoch', offset } })
+    expect(read(log, since(1), ['k'])).toMatchObject({ texts: ['b'], gap: 'refused', position: { offset: 4 } })
+    expect(read(log, since(2), ['#'])).toMatchObject({ texts: ['c'], gap: 'refused' })
+    expect(read(log, since(2), ['other']).gap).toBeUndefined()
+    // Its position is one like any other.
+    expect(read(log, since(3), ['#'])).toMatchObject({ texts: ['c'], position: { offset: 4 } })
+    expect(read(log, since(3), ['#']).gap).toBeUndefined()
+    expect(read(log, { ...since(0), limit: 1 }, ['#']).gap).toBeUndefined()
+    log.refuse(5, '#')
+    expect(read(log, since(4), ['other'])).toMatchObject({ gap: 'refused', position: { offset: 5 } })
+    log.restart('next')
+    expect(read(log, { since: { epoch: 'next', offset: 0 } }, ['#']).gap).toBeUndefined()
+  })
+
+  it('says refused to everybody when too many messages were refused to remember each', () => {
+    const log = logOf(['#=100'])
+    for (let offset = 1; offset <= 1_001; offset++) log.refuse(offset, 'k')
+    expect(read(log, { since: { epoch: 'epoch', offset: 0 } }, ['other']).gap).toBe('refused')
+    expect(read(log, { since: { epoch: 'epoch', offset: 1 } }, ['other']).gap).toBeUndefined()
+    expect(read(log, { since: { epoch: 'epoch', offset: 1 } }, ['k']).gap).toBe('refused')
+  })
+
   it('says gap when, and only when, something after the position is gone', () => {
     const log = logOf(['#=100'], { historyMaxMessages: 3 })
     for (const text of ['a', 'b', 'c', 'd', 'e']) append(log, 'k', text)

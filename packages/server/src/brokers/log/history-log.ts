@@ -18,6 +18,16 @@ interface LostOffsets {
   readonly before: number
 }
 
+/** A message that has an offset, and is not in the log: it was refused. */
+interface Refusal {
+  readonly offset: number
+  /** Its key, or a pattern of the keys that it may have. */
+  readonly pattern: string
+}
+
+/** With more of them, reads across the oldest ones report a gap whatever their patterns. */
+const MAX_REFUSALS = 1_000
+
 /**
  * The newest messages of a log, in memory. Live messages continue from a read without a gap or a duplicate: a read ends
  * where the log ended when it began. The log restarts with another epoch when the broker's log does.
@@ -34,6 +44,10 @@ export class HistoryLog {
   /** In order. Fewer than messages, because a message stands between any two. */
   #losses: LostOffsets[] = []
   readonly #turns = new ReadTurns()
+  /** In order of their offsets. */
+  #refusals: Refusal[] = []
+  /** Messages of any key may have been refused at or before this offset. */
+  #refusedUpTo = 0
 
   /** @param now Unix time in milliseconds. */
   constructor(options: HistoryOptions, now: () => number = Date.now) {
@@ -65,6 +79,8 @@ export class HistoryLog {
     this.#completeAfter = offset
     this.#interruptedAtMs = 0
     this.#losses = []
+    this.#refusals = []
+    this.#refusedUpTo = 0
   }
 
   /**
@@ -77,6 +93,18 @@ export class HistoryLog {
     if (offset <= lastOffset) return
     if (isLoss) this.#lose(lastOffset, offset)
     this.#messages.skipTo(offset)
+  }
+
+  /**
+   * The message at this offset was refused: reads across it whose patterns match report `refused`.
+   * @param offset Greater than any before.
+   * @param pattern Its key, or `#` when it does not tell its key.
+   */
+  refuse(offset: number, pattern: string): void {
+    this.#messages.skipTo(offset)
+    const held = this.#refusals.filter((refusal) => refusal.offset > this.#messages.heldAfter)
+    this.#refusals = [...held, { offset, pattern }]
+    if (this.#refusals.length > MAX_REFUSALS) this.#refusedUpTo = this.#refusals.shift()?.offset ?? offset
   }
 
   /**
@@ -159,6 +187,7 @@ export class HistoryLog {
       limit,
       wants: (onAged) => this.#wants(isMatch, onAged),
       gap: gap ?? (isLogged ? undefined : 'no-history'),
+      hasRefused: (after, upTo) => this.#hasRefused(after, upTo, isMatch),
       isSince: since !== undefined,
       isContinuous: since !== undefined || rewindMs !== undefined,
     })
@@ -167,6 +196,16 @@ export class HistoryLog {
   /** Whether a position of this log's epoch is after its end. */
   isAfterEnd({ epoch, offset }: Position): boolean {
     return epoch === this.#epoch && offset > this.#messages.lastOffset
+  }
+
+  /** Whether a message that the patterns may match was refused between these offsets. */
+  #hasRefused(after: number, upTo: number, isMatch: Wants): boolean {
+    if (after < this.#refusedUpTo) return true
+    const budget = { left: Number.POSITIVE_INFINITY }
+    return this.#refusals.some(
+      ({ offset, pattern }) =>
+        offset > after && offset <= upTo && (pattern === '#' || isMatch(pattern, Number.POSITIVE_INFINITY, budget)),
+    )
   }
 
   #lose(after: number, before: number): void {

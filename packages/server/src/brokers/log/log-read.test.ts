@@ -43,6 +43,7 @@ it('reads in slices what it reads at once, whatever is logged in between, or say
           limit,
           wants: () => isWanted,
           gap: undefined,
+          hasRefused: () => false,
           isContinuous: true,
           isSince: true,
         }

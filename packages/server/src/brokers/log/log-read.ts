@@ -16,6 +16,8 @@ export interface LogReadOptions {
   readonly wants: (onAged?: () => void) => Wants
   /** Why messages may be missing. */
   readonly gap: GapReason | undefined
+  /** Whether a wanted message between these offsets was refused. */
+  readonly hasRefused: (after: number, upTo: number) => boolean
   /** It asks for all messages after a position or a time. Those that the log drops or has expired are a gap. */
   readonly isContinuous: boolean
   /** It asks for all messages after a position. */
@@ -45,7 +47,9 @@ export class LogRead {
   readonly #wants: Wants
   /** Absent once the start is found. */
   #search: Search | undefined
-  /** Found messages are complete up to this offset. */
+  /** Found messages are complete after this offset, */
+  #from: number
+  /** up to this one. */
   #at: number
   #hasAged = false
   #hasDropped = false
@@ -55,6 +59,7 @@ export class LogRead {
     this.log = log
     this.#options = options
     this.#upTo = log.lastOffset
+    this.#from = start
     this.#at = start
     // A read that cannot exceed its limit reads to the end of the log.
     this.#limit = newestCount !== undefined && newestCount <= limit ? Number.POSITIVE_INFINITY : limit
@@ -77,9 +82,10 @@ export class LogRead {
 
   /** What was read. It is partial when the limit is reached, and when the read was not ended. */
   result(): ReadResult {
-    const { epoch, isContinuous, isSince } = this.#options
+    const { epoch, isContinuous, isSince, hasRefused } = this.#options
     const isExpired = (this.#hasDropped && isContinuous) || (this.#hasAged && isSince)
-    const gap = this.#options.gap ?? (isExpired ? 'history-expired' : undefined)
+    const refused = hasRefused(this.#from, this.#at) ? 'refused' : undefined
+    const gap = this.#options.gap ?? (isExpired ? 'history-expired' : refused)
     const result = {
       messages: this.#found.map(
         ({ key, payload, isBinary, offset }): InboundMessage => ({
@@ -107,6 +113,7 @@ export class LogRead {
     }
     this.#search = undefined
     this.#at = Math.max(floor, before)
+    this.#from = this.#at
     return true
   }
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { brokerOptions, brokerSuite, historyOf } from 'webmq-conformance'
+import { brokerOptions, brokerSuite, historyOf, messageIdOf } from 'webmq-conformance'
 import type { BrokerCapabilities, BrokerSink } from '../../ports/broker.js'
 import { MemoryBroker, type MemoryBrokerOptions } from './broker.js'
 
@@ -25,7 +25,12 @@ brokerSuite(
   { ...CAPABILITIES, history: false, sharedLog: false },
 )
 
-const quietSink: BrokerSink = { deliver: () => true, status: () => undefined, gap: () => undefined }
+const quietSink: BrokerSink = {
+  deliver: () => true,
+  status: () => undefined,
+  gap: () => undefined,
+  refused: () => undefined,
+}
 const payload = new TextEncoder().encode('0123456789')
 const nowhere = { epoch: 'nowhere', offset: 0 }
 
@@ -98,7 +103,8 @@ describe('MemoryBroker', () => {
   it('forgets a message id when its window has passed', async () => {
     let nowMs = 0
     const broker = await started({ dedupeWindowMs: 100, now: () => nowMs })
-    const publish = () => broker.publish({ key: 'a', payload, isBinary: false, messageId: 'id' }).isDuplicate
+    const publish = () =>
+      broker.publish({ key: 'a', payload, isBinary: false, messageId: messageIdOf('id') }).isDuplicate
     const answers = [0, 99, 100, 199].map((time) => {
       nowMs = time
       return publish()
@@ -108,13 +114,15 @@ describe('MemoryBroker', () => {
 
   it('forgets the oldest message id when there are too many', async () => {
     const broker = await started({ dedupeMaxIds: 2 })
-    const publish = (messageId: string) => broker.publish({ key: 'a', payload, isBinary: false, messageId }).isDuplicate
+    const publish = (name: string) =>
+      broker.publish({ key: 'a', payload, isBinary: false, messageId: messageIdOf(name) }).isDuplicate
     expect(['1', '2', '3', '2', '3', '1', '2'].map(publish)).toEqual([false, false, false, true, true, false, false])
   })
 
   it.each([{ dedupeMaxIds: 0 }, { dedupeWindowMs: 0 }])('takes every message as new with %j', async (options) => {
     const broker = await started(options)
-    const publish = () => broker.publish({ key: 'a', payload, isBinary: false, messageId: 'id' }).isDuplicate
+    const publish = () =>
+      broker.publish({ key: 'a', payload, isBinary: false, messageId: messageIdOf('id') }).isDuplicate
     expect([publish(), publish()]).toEqual([false, false])
   })
 })

@@ -13,6 +13,7 @@ import type {
 } from '../../ports/broker.js'
 import type { HistoryOptions } from '../../ports/history-rules.js'
 import type { MaybePromise } from '../../ports/maybe-promise.js'
+import { assertMessageId } from '../../ports/message-id.js'
 import { accepted, inbound } from '../../ports/messages.js'
 import { DedupeWindow } from '../dedupe/window.js'
 import { newEpoch } from '../log/epoch.js'
@@ -87,6 +88,7 @@ export class MemoryBroker implements Broker {
   publish(message: OutboundMessage): Accepted {
     this.#assertStarted()
     const { key, payload, isBinary, messageId, publisher } = message
+    if (messageId !== undefined) assertMessageId(messageId)
     const nowMs = messageId === undefined ? 0 : this.#now()
     if (messageId !== undefined && this.#dedupe.has(messageId, nowMs)) {
       return accepted(this.#dedupe.positionOf(messageId), true)

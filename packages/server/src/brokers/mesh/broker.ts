@@ -14,7 +14,9 @@ import {
   type ReadResult,
 } from '../../ports/broker.js'
 import type { HistoryOptions } from '../../ports/history-rules.js'
+import { inboundDefect, refusedMessage } from '../../ports/inbound-check.js'
 import type { MaybePromise } from '../../ports/maybe-promise.js'
+import { assertMessageId } from '../../ports/message-id.js'
 import { accepted, inbound } from '../../ports/messages.js'
 import { PublishIds } from '../dedupe/publish-ids.js'
 import { DedupeWindow } from '../dedupe/window.js'
@@ -60,8 +62,6 @@ const DEFAULT_RESOLVE_INTERVAL_MS = 5_000
 const DEFAULT_RELINK_MS = 1_000
 /** Share of its time in which a node that stops waits for acknowledgements. The rest is for goodbyes. */
 const ACKNOWLEDGE_SHARE = 2 / 3
-/** A longer message id is not sent: only its own node knows it. */
-const MAX_MESSAGE_ID_BYTES = 255
 
 /**
  * Nodes that are linked directly, over TCP.
@@ -163,6 +163,7 @@ export class MeshBroker implements Broker {
       malformed: () => {
         this.#receivedCount++
         this.#malformedCount++
+        this.#sink?.refused({ reason: 'malformed', pattern: undefined, detail: 'a key that is not valid' })
       },
       gap: () => this.#gap(),
       dirty: (peer) => this.#batch.add(peer),
@@ -191,7 +192,9 @@ export class MeshBroker implements Broker {
 
   publish(message: OutboundMessage): Accepted | Promise<Accepted> {
     const { messageId } = message
-    return messageId === undefined ? this.#publish(message) : this.#ids.once(messageId, () => this.#publish(message))
+    if (messageId === undefined) return this.#publish(message)
+    assertMessageId(messageId)
+    return this.#ids.once(messageId, () => this.#publish(message))
   }
 
   read(range: ReadRange, patterns: readonly string[], reader?: Reader): MaybePromise<ReadResult> {
@@ -260,7 +263,7 @@ export class MeshBroker implements Broker {
     }
     // A duplicate is sent too: the node that published it first may have failed before all nodes got it.
     const keyBytes = this.#keys.bytesOf(key)
-    const idBytes = messageIdBytes(messageId)
+    const idBytes = messageId === undefined ? undefined : Buffer.from(messageId, 'latin1')
     for (const { outbox } of peers) outbox.addMessage(keyBytes, payload, message.isBinary, idBytes)
     const published = this.#batch.published(peers, payload.length)
     return answer === ACCEPTED ? published : published.then(() => answer)
@@ -296,13 +299,18 @@ export class MeshBroker implements Broker {
 
   #received(message: PeerMessage, messageId: string | undefined): void {
     this.#receivedCount++
-    if (message.payload.length > this.#options.maxPayloadBytes) {
-      this.#malformedCount++
-      return
-    }
     const nowMs = messageId === undefined ? 0 : performance.now()
     if (messageId !== undefined && this.#knownIds.has(messageId, nowMs)) {
       this.#surplusCount++
+      return
+    }
+    const { maxPayloadBytes } = this.#options
+    const defect = inboundDefect(message.key, message.payload, maxPayloadBytes)
+    if (defect !== undefined) {
+      const { key, payload } = message
+      if (messageId !== undefined) this.#knownIds.remember(messageId, undefined, nowMs)
+      if (this.#log.logs(key)) this.#log.refuse(this.#log.position.offset + 1, key)
+      this.#sink?.refused(refusedMessage(defect, key, payload, maxPayloadBytes))
       return
     }
     const position = this.#record(message, messageId, nowMs)
@@ -325,13 +333,6 @@ export class MeshBroker implements Broker {
     this.#log.interrupt()
     if (this.#patterns.size > 0) this.#sink?.gap('broker-lost')
   }
-}
-
-/** The id in UTF-8; `undefined` when it is too long to be sent. */
-function messageIdBytes(messageId: string | undefined): Uint8Array | undefined {
-  if (messageId === undefined) return undefined
-  const bytes = Buffer.from(messageId)
-  return bytes.length <= MAX_MESSAGE_ID_BYTES ? bytes : undefined
 }
 
 /** Creates a node of a mesh; `start` it. */

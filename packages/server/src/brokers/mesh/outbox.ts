@@ -59,7 +59,7 @@ export class Outbox {
    * Adds a message.
    * @param key At most 255 bytes.
    * @param payload Copied.
-   * @param messageId At most 255 bytes.
+   * @param messageId As in {@link OutboundMessage}, in ASCII.
    */
   addMessage(key: Uint8Array, payload: Uint8Array, isBinary: boolean, messageId?: Uint8Array): void {
     const chunk = this.#room(FRAME_HEAD_BYTES + 2 * MAX_TEXT_BYTES + payload.length)

@@ -16,6 +16,8 @@ const STRANGER = 'f'.repeat(16)
 interface Node {
   readonly broker: MeshBroker
   readonly keys: string[]
+  /** Reason and pattern of each refused message. */
+  readonly refusals: string[]
   readonly log: string[]
   readonly port: number
 }
@@ -25,6 +27,7 @@ async function startNode(
   isWanted: (key: string) => boolean = () => true,
 ): Promise<Node> {
   const keys: string[] = []
+  const refusals: string[] = []
   const log: string[] = []
   const write = (fields: object, message: string) => {
     log.push(`${message} ${(fields as { err?: Error }).err?.message ?? ''}`)
@@ -48,9 +51,10 @@ async function startNode(
   await broker.start({
     deliver: ({ key }) => isWanted(key) && keys.push(key) > 0,
     gap: () => undefined,
+    refused: ({ reason, pattern }) => refusals.push(`${reason} ${pattern}`),
     status: () => undefined,
   })
-  return { broker, keys, log, port: broker.address?.port ?? 0 }
+  return { broker, keys, log, refusals, port: broker.address?.port ?? 0 }
 }
 
 function open(port: number): Socket {
@@ -145,7 +149,8 @@ describe('a peer that breaks the rules', () => {
     peer.write(textFrame('too.large', 'x'.repeat(1_001)))
     peer.write(textFrame('fine.too', 'x'.repeat(1_000)))
     await eventually(() => expect(a.keys).toEqual(['fine', 'fine.too']))
-    expect(a.broker.stats()).toMatchObject({ receivedCount: 6, malformedCount: 4, surplusCount: 0 })
+    expect(a.broker.stats()).toMatchObject({ receivedCount: 6, malformedCount: 3, surplusCount: 0 })
+    expect(a.refusals).toEqual([...Array.from({ length: 3 }, () => 'malformed undefined'), 'too-large too.large'])
   })
 
   it('has messages counted that nobody listens to', async () => {

@@ -8,13 +8,14 @@ import { Liveness } from '../remote/liveness.js'
 import { complaintOf } from './complaint.js'
 import type { OpenedConnection } from './connect.js'
 import { NatsLog, type NatsLogContext } from './log.js'
-import { headerBytesOf } from './message-id.js'
 import { NatsRounds, type Round, type RoundWaiter } from './rounds.js'
 import { NatsSubjects } from './subjects.js'
 import { type NatsSubscription, NatsSubscriptions } from './subscriptions.js'
 
 /** Most bytes of an envelope without a message id. */
 export const ENVELOPE_BYTES = 20
+/** `NATS/1.0`, the header with the message id, and line ends. */
+const ID_HEADER_BYTES = 49
 /**
  * Most unanswered pings, except for {@link MAX_UNCONFIRMED_BYTES}. The next ping confirms everything sent until then.
  */
@@ -166,7 +167,11 @@ export class NatsLink implements Link {
   }
 
   async #watch(): Promise<void> {
-    for await (const status of this.#connection.status()) this.#note(status)
+    try {
+      for await (const status of this.#connection.status()) this.#note(status)
+    } catch (cause) {
+      this.lose(cause instanceof Error ? cause : new Error(String(cause)))
+    }
   }
 
   #note(status: Status): void {
@@ -190,7 +195,7 @@ export class NatsLink implements Link {
     // A broader pattern matches it too, but it comes from the log.
     if (key === undefined || this.#log?.logs(key) === true) return
     const delivery = decodeEnvelope(key, message.data)
-    if (delivery === undefined) this.#events.malformed(`an envelope that is cut or of another version, for ${key}`)
+    if (delivery === undefined) this.#events.malformed(`an envelope that is cut or of another version, for ${key}`, key)
     else if (delivery.source !== undefined || this.#subscriptions.isFirstCopy(subscription, key))
       this.#events.deliver(delivery)
   }
@@ -290,8 +295,7 @@ export class NatsLink implements Link {
     const maxBytes = this.#connection.info?.max_payload
     if (maxBytes === undefined) return
     let byteCount = payload.length + ENVELOPE_BYTES
-    if (messageId !== undefined)
-      byteCount += 1 + Buffer.byteLength(messageId) + (isLogged ? headerBytesOf(messageId) : 0)
+    if (messageId !== undefined) byteCount += 1 + messageId.length + (isLogged ? ID_HEADER_BYTES : 0)
     if (byteCount <= maxBytes) return
     const detail = `${byteCount} bytes with its envelope, and the NATS server takes ${maxBytes}`
     throw new WebMQError('E_PAYLOAD_TOO_LARGE', { detail })

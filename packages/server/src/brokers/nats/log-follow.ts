@@ -130,7 +130,9 @@ export class LogFollow {
     const isLogged = logs(key)
     if (!isLogged && isSubscribed(key)) return
     const delivery = decodeEnvelope(key, message.data)
-    if (delivery === undefined) events.malformed(`an envelope that is cut or of another version, for ${key}`)
+    const defect = `an envelope that is cut or of another version, for ${key}`
+    if (delivery === undefined && isLogged) this.#follower?.malformed(message.seq, defect, key)
+    else if (delivery === undefined) events.malformed(defect, key)
     // A bundle comes from a node that does not log this key. It has one offset for all its messages.
     else if (!isLogged || delivery.source?.isBundle === true) events.deliver(delivery)
     else {

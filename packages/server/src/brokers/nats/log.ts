@@ -8,7 +8,6 @@ import type { LastSeen } from './last-seen.js'
 import type { NatsCore, NatsJetStream } from './library.js'
 import { LogFollow } from './log-follow.js'
 import { LogStream, type LogStreamOptions } from './log-stream.js'
-import { headerValueOf } from './message-id.js'
 import { OrderedConsumer } from './ordered-consumer.js'
 import { PublishAcks, type PublishAnswer } from './publish-acks.js'
 import type { NatsSubjects } from './subjects.js'
@@ -142,7 +141,7 @@ export class NatsLog {
     if (messageId === undefined) connection.publish(subject, bytes, { reply })
     else {
       const headers = core.headers()
-      headers.set(jetStream.PubHeaders.MsgIdHdr, headerValueOf(messageId))
+      headers.set(jetStream.PubHeaders.MsgIdHdr, messageId)
       connection.publish(subject, bytes, { reply, headers })
     }
     this.#acks.sent(message)

@@ -102,11 +102,15 @@ export class OrderedConsumer {
   }
 
   async #watch(notes: AsyncIterable<ConsumerNotification>): Promise<void> {
-    for await (const note of notes) {
-      if (this.#isOver) return
-      this.#liveness.alive()
-      if (note.type === 'heartbeat') this.#heartbeat(note.lastConsumerSequence)
-      else if (note.type === 'consumer_deleted') this.#lose('the consumer of the log was deleted')
+    try {
+      for await (const note of notes) {
+        if (this.#isOver) return
+        this.#liveness.alive()
+        if (note.type === 'heartbeat') this.#heartbeat(note.lastConsumerSequence)
+        else if (note.type === 'consumer_deleted') this.#lose('the consumer of the log was deleted')
+      }
+    } catch (cause) {
+      this.#lose(cause instanceof Error ? cause.message : String(cause))
     }
   }
 

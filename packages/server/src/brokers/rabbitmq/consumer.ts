@@ -6,7 +6,7 @@ import { Liveness } from '../remote/liveness.js'
 import { Acks, PREFETCH_COUNT } from './acks.js'
 import { BoundedBindings, type PatternBinder } from './bounded-bindings.js'
 import { type AmqpConnection, watchChannel } from './connection.js'
-import { deliveryOf } from './message-properties.js'
+import { deliveryOf, keyOf } from './message-properties.js'
 import { QueueBindings } from './queue-bindings.js'
 
 /** What a consumer needs to know of its node. */
@@ -20,7 +20,7 @@ export interface ConsumerContext extends LinkContext {
 /** What a consumer reports. */
 export interface ConsumerEvents {
   deliver(delivery: LinkDelivery): void
-  malformed(detail: string): void
+  malformed(detail: string, key?: string): void
   /** A message arrived that also comes from the log. */
   surplus(): void
   lost(cause: Error): void
@@ -129,9 +129,16 @@ export class Consumer {
     this.#acks.add(message)
     const delivery = deliveryOf(message)
     if (delivery === undefined) {
-      this.#events.malformed(`${JSON.stringify(message.fields.routingKey)} is no key, or its text not valid UTF-8`)
-    } else if (this.#logged?.ruleOf(delivery.key) !== undefined) this.#events.surplus()
+      const key = keyOf(message)
+      const text = JSON.stringify(message.fields.routingKey)
+      this.#events.malformed(`${text} is no key, or its text not valid UTF-8`, this.#isLogged(key) ? undefined : key)
+    } else if (this.#isLogged(delivery.key)) this.#events.surplus()
     else this.#events.deliver(delivery)
+  }
+
+  /** Messages of this key come from the log. */
+  #isLogged(key: string | undefined): boolean {
+    return key !== undefined && this.#logged?.ruleOf(key) !== undefined
   }
 
   #probe(queue: string): void {

@@ -8,7 +8,6 @@ import { connectError } from './errors.js'
 import { DEFAULT_LIMITS, type RabbitmqLimits } from './limits.js'
 import { type LinkLog, RabbitmqLink } from './link.js'
 import { LogCursor } from './log-cursor.js'
-import { carriedId } from './message-id.js'
 
 /**
  * Nodes meet at a durable topic exchange with the name of the namespace. Keys and patterns are those of AMQP 0-9-1, so
@@ -19,7 +18,6 @@ export class RabbitmqDriver implements LinkDriver {
   readonly takesBundles = false
   /** A confirm of RabbitMQ does not tell the offset. */
   readonly confirmsByLog = true
-  readonly carriedId = carriedId
   readonly capabilities: BrokerCapabilities
   readonly address: string
   readonly #address: RabbitmqAddress

@@ -165,7 +165,7 @@ function bound(events: LinkEvents): LinkEvents {
     confirmed: (sequence, isCumulative) => events.confirmed(sequence, isCumulative),
     refused: (sequence, cause) => events.refused(sequence, cause),
     blocked: (isBlocked, reason) => events.blocked(isBlocked, reason),
-    malformed: (detail) => events.malformed(detail),
+    malformed: (detail, pattern) => events.malformed(detail, pattern),
     surplus: () => events.surplus(),
     lost: (cause) => events.lost(cause),
   }

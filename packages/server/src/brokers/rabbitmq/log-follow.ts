@@ -175,15 +175,21 @@ export class LogFollow {
       if (this.#epoch.name !== this.#options.cursor.epoch) this.#beginAt(offset + 1)
       this.#options.cursor.sawEpochRecord(offset, epochRecord.nonce)
     } else if (delivery !== undefined) this.#deliver(delivery, record)
-    else {
-      this.#options.cursor.saw(offset)
-      this.#events.malformed('not sent to the exchange, or with a key or a text that is not valid')
-    }
+    else this.#refuse(record)
     if (record.timeMs !== undefined) this.#options.cursor.timeMs = record.timeMs
     if (this.#state.name === 'continuing' && offset >= this.#state.untilOffset) {
       this.#state.done()
       this.#state = { name: 'following' }
     }
+  }
+
+  #refuse({ offset, malformedKey }: LogRecord): void {
+    const { cursor, history } = this.#options
+    const detail = 'not sent to the exchange, or with a key or a text that is not valid'
+    cursor.saw(offset)
+    const isLogged = malformedKey !== undefined && history.history.ruleOf(malformedKey) !== undefined
+    if (isLogged) this.#follower?.malformed(offset + 1, detail, malformedKey)
+    else this.#events.malformed(detail)
   }
 
   #deliver(delivery: LinkDelivery, { offset, timeMs = this.#estimatedTimeMs() }: LogRecord): void {

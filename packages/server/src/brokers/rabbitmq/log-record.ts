@@ -1,7 +1,7 @@
 import type { ConsumeMessage } from 'amqplib'
 import type { LinkDelivery } from '../remote/link.js'
 import { decodeEpochRecord, type EpochRecord } from './epoch-record.js'
-import { deliveryOf } from './message-properties.js'
+import { deliveryOf, keyOf } from './message-properties.js'
 
 /** Header of a node's message for the log: the epoch that the node knows, a dot, and the Unix time in milliseconds. */
 export const LOG_HEADER = 'webmq-log'
@@ -18,6 +18,8 @@ export interface LogRecord {
   /** An epoch record, a message, or neither. */
   readonly epochRecord: EpochRecord | undefined
   readonly delivery: LinkDelivery | undefined
+  /** Key of a record that is neither, if it is valid. */
+  readonly malformedKey?: string | undefined
 }
 
 export function encodeLogHeader(epoch: string, timeMs: number): string {
@@ -38,7 +40,8 @@ export function recordOf(message: ConsumeMessage): LogRecord | undefined {
   // A message that was sent straight to the queue has no key.
   const delivery = fields.exchange === '' ? undefined : deliveryOf(message)
   const own = delivery?.source === undefined ? undefined : decodeLogHeader(headers[LOG_HEADER])
-  return { offset, timeMs: own?.timeMs, epoch: own?.epoch, epochRecord: undefined, delivery }
+  const malformedKey = delivery === undefined ? keyOf(message) : undefined
+  return { offset, timeMs: own?.timeMs, epoch: own?.epoch, epochRecord: undefined, delivery, malformedKey }
 }
 
 function decodeLogHeader(value: unknown): { readonly epoch: string; readonly timeMs: number } | undefined {

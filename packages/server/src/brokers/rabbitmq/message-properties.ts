@@ -8,6 +8,11 @@ import { decodeMessageId } from './message-id.js'
 export const TEXT_TYPE = 'application/json'
 export const BINARY_TYPE = 'application/octet-stream'
 
+/** The key of a message that was sent to the exchange, if it is valid. */
+export function keyOf({ fields }: ConsumeMessage): string | undefined {
+  return fields.exchange !== '' && isKey(fields.routingKey) ? fields.routingKey : undefined
+}
+
 /** Reads a message of a node or of another program; `undefined` if it cannot be a message of WebMQ. */
 export function deliveryOf({ fields, properties, content }: ConsumeMessage): LinkDelivery | undefined {
   const key = fields.routingKey

@@ -113,7 +113,7 @@ export class ClusterLink implements Link {
     const { channel, payload } = message
     const delivery = decodeEnvelope(undefined, payload)
     if (delivery?.source !== undefined) this.#events.deliver(delivery)
-    else this.#events.malformed(`a message without its key, to ${channel}`)
+    else this.#events.malformed(`a message without its key, to ${channel}`, '#')
   }
 
   #lose(cause: Error): void {

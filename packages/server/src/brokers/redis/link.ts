@@ -101,9 +101,10 @@ export class RedisLink implements Link {
     const { channel, payload } = message
     const key = channel.toString('utf8', this.#prefix.length)
     const delivery = decodeEnvelope(key, payload)
-    if (delivery === undefined) this.#events.malformed(`an envelope that is cut short or of another version, to ${key}`)
-    else if (delivery.source !== undefined) this.#events.deliver(delivery)
+    if (delivery?.source !== undefined) this.#events.deliver(delivery)
     else if (!isUtf8(channel) || !isKey(key)) this.#events.malformed(`no key: ${key}`)
+    else if (delivery === undefined)
+      this.#events.malformed(`an envelope that is cut short or of another version, to ${key}`, key)
     else if (this.#foreignCopies.isFirst(message)) this.#events.deliver(delivery)
   }
 }

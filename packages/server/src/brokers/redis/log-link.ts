@@ -226,7 +226,8 @@ export class LogLink {
   #deliver(offset: number, timeMs: number, envelope: Buffer): void {
     this.#offset = offset
     const delivery = decodeEnvelope(undefined, envelope)
-    if (delivery === undefined) this.#context.events.malformed(`an entry of the log that is no message, at ${offset}`)
+    if (delivery === undefined)
+      this.#follower?.malformed(offset, `an entry of the log that is no message, at ${offset}`)
     else this.#follower?.message({ ...delivery, offset, timeMs })
   }
 

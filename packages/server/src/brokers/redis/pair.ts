@@ -63,12 +63,17 @@ export class RedisPair {
     this.#publishing = publishing
     this.#subscribed = subscribed
     this.#heartbeatChannel = Buffer.from(options.heartbeatChannel)
-    this.#subscriber = new RedisSubscriber(subscribed.redis, (message) => this.#deliver(message))
+    this.#subscriber = new RedisSubscriber(
+      subscribed.redis,
+      (message) => this.#deliver(message),
+      (cause) => this.lose(cause),
+    )
     this.publisher = new RedisPublisher({
       redis: publishing.redis,
       node: options.context.node,
       isShard: options.isShard,
       answered: () => this.#publishingLiveness?.alive(),
+      failed: (cause) => this.lose(cause),
       accepted: (sequence) => {
         if (this.#isTelling) events.accepted(sequence)
       },

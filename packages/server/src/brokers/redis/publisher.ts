@@ -16,6 +16,8 @@ export interface RedisPublisherOptions {
   accepted(sequence: number): void
   /** The script has stored a message, or knows its id. */
   logged(sequence: number, accepted: Accepted): void
+  /** An answer that nobody expects, or an error of the library: the messages stay unanswered. */
+  failed(cause: unknown): void
   /** The server has refused a message, with this reply. */
   refused(sequence: number, reply: Error): void
 }
@@ -70,11 +72,16 @@ export class RedisPublisher {
       batch.push(outgoing)
       byteCount += outgoing instanceof LogCall ? outgoing.byteCount : outgoing.envelope.length
       if (byteCount < MAX_PIPELINE_BYTES) continue
-      void this.#sendBatch(batch)
+      this.#sendGuarded(batch)
       batch = []
       byteCount = 0
     }
-    if (batch.length > 0) void this.#sendBatch(batch)
+    if (batch.length > 0) this.#sendGuarded(batch)
+  }
+
+  /** A rejection that nobody handles would end the process. */
+  #sendGuarded(batch: readonly Outgoing[]): void {
+    this.#sendBatch(batch).catch((cause: unknown) => this.#options.failed(cause))
   }
 
   async #sendBatch(batch: readonly Outgoing[]): Promise<void> {

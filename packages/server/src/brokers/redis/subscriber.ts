@@ -27,13 +27,22 @@ interface Request {
 export class RedisSubscriber {
   readonly #redis: Redis
   #waiting: Request[] = []
-  readonly #flush = () => void this.#send()
+  readonly #flush: () => void
 
-  constructor(redis: Redis, deliver: (message: ReceivedMessage) => void) {
+  /** @param failed `deliver` has thrown, or the library has: thrown on, either would end the process. */
+  constructor(redis: Redis, deliver: (message: ReceivedMessage) => void, failed: (cause: unknown) => void) {
     this.#redis = redis
-    redis.on('messageBuffer', (channel, payload) => deliver({ channel, payload, glob: undefined }))
-    redis.on('smessageBuffer', (channel: Buffer, payload: Buffer) => deliver({ channel, payload, glob: undefined }))
-    redis.on('pmessageBuffer', (glob, channel, payload) => deliver({ channel, payload, glob }))
+    this.#flush = () => void this.#send().catch(failed)
+    const take = (message: ReceivedMessage) => {
+      try {
+        deliver(message)
+      } catch (cause) {
+        failed(cause)
+      }
+    }
+    redis.on('messageBuffer', (channel, payload) => take({ channel, payload, glob: undefined }))
+    redis.on('smessageBuffer', (channel: Buffer, payload: Buffer) => take({ channel, payload, glob: undefined }))
+    redis.on('pmessageBuffer', (glob, channel, payload) => take({ channel, payload, glob }))
   }
 
   /**

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { WebMQError } from 'webmq-client/protocol'
-import { brokerOptions, ListeningNode } from 'webmq-conformance'
-import type { BrokerSink, BrokerStatus, InboundMessage } from '../../ports/broker.js'
+import { brokerOptions, ListeningNode, messageIdOf } from 'webmq-conformance'
+import type { BrokerSink, BrokerStatus, InboundMessage, RefusedMessage } from '../../ports/broker.js'
 import { RemoteBroker, type RemoteBrokerOptions } from './broker.js'
 import type { Link, LinkContext, LinkDelivery, LinkDriver, LinkEvents, LinkMessage } from './link.js'
 
@@ -115,6 +115,10 @@ class Diary implements BrokerSink {
 
   gap(reason: string): void {
     this.lines.push(`(gap ${reason})`)
+  }
+
+  refused({ reason, pattern }: RefusedMessage): void {
+    this.lines.push(`(refused ${pattern}: ${reason})`)
   }
 }
 
@@ -316,15 +320,15 @@ describe('RemoteBroker', () => {
 
   it('answers a message id that is under way like the first, and forgets one that failed', async () => {
     const { link, publish } = await started()
-    const first = publish('1', { messageId: 'id' })
-    const again = publish('1', { messageId: 'id' })
+    const first = publish('1', { messageId: messageIdOf('id') })
+    const again = publish('1', { messageId: messageIdOf('id') })
     expect(link.texts).toEqual(['1'])
     link.events.refused(1, new Error('nack'))
     for (const refused of [first, again]) await expect(refused).rejects.toMatchObject({ code: 'E_BROKER_UNAVAILABLE' })
-    const retried = publish('1', { messageId: 'id' })
+    const retried = publish('1', { messageId: messageIdOf('id') })
     link.confirmAll()
     expect(await retried).toEqual({ isDuplicate: false })
-    expect(await publish('1', { messageId: 'id' })).toEqual({ isDuplicate: true })
+    expect(await publish('1', { messageId: messageIdOf('id') })).toEqual({ isDuplicate: true })
   })
 
   it('lets binds wait for the next link, and gives up those that wait too long', async () => {

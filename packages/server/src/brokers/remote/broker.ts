@@ -15,10 +15,10 @@ import {
   type ReadResult,
 } from '../../ports/broker.js'
 import type { HistoryOptions } from '../../ports/history-rules.js'
+import { assertMessageId } from '../../ports/message-id.js'
 import { within } from '../../ports/within.js'
 import { duplicateOf, PublishIds } from '../dedupe/publish-ids.js'
 import { Bindings } from './bindings.js'
-import { boundedId } from './bounded-id.js'
 import { bundleEnd, encodeBundle } from './bundle.js'
 import type { Link, LinkDriver, LinkEvents, LinkSource } from './link.js'
 import { LinkKeeper } from './link-keeper.js'
@@ -36,6 +36,7 @@ export interface RemoteBrokerOptions extends HistoryOptions {
   readonly brokerMaxPendingBytes: number
   readonly dedupeWindowMs: number
   readonly dedupeMaxIds: number
+  readonly maxPayloadBytes: number
 }
 
 const NODE_BYTES = 8
@@ -130,10 +131,10 @@ export class RemoteBroker implements Broker {
 
   publish(message: OutboundMessage): Promise<Accepted> | Accepted {
     this.#assertStarted()
-    if (message.messageId === undefined) return this.#send(message)
-    const messageId = this.#carriedId(message.messageId)
-    const carried = messageId === message.messageId ? message : { ...message, messageId }
-    return this.#ids.once(messageId, () => this.#inLog(messageId) ?? this.#send(carried))
+    const { messageId } = message
+    if (messageId === undefined) return this.#send(message)
+    assertMessageId(messageId)
+    return this.#ids.once(messageId, () => this.#inLog(messageId) ?? this.#send(message))
   }
 
   async publishBatch(messages: readonly OutboundMessage[]): Promise<readonly Accepted[]> {
@@ -213,10 +214,6 @@ export class RemoteBroker implements Broker {
     }
   }
 
-  #carriedId(messageId: string): string {
-    return this.#driver.carriedId?.(messageId) ?? boundedId(messageId)
-  }
-
   /**
    * The answer to a message whose id is in this node's copy of the log. The broker may have forgotten the id, and does
    * not have to be asked.
@@ -245,7 +242,9 @@ export class RemoteBroker implements Broker {
       blocked: (isBlocked, reason) => {
         if (isCurrent()) this.#setBlocked(isBlocked, reason)
       },
-      malformed: () => this.#receiver.malformed(),
+      malformed: (detail, pattern) => {
+        if (isCurrent()) this.#receiver.malformed(detail, pattern)
+      },
       surplus: () => this.#receiver.surplus(),
     }
   }
@@ -270,6 +269,11 @@ export class RemoteBroker implements Broker {
         this.#receiver.countLogged(true)
         // The same message, resent, or another message with its id.
         this.#confirmOwn(source, duplicateOf(position))
+      },
+      refused: (message, position, source) => {
+        this.#receiver.countLogged(false)
+        this.#confirmOwn(source, { position, isDuplicate: false })
+        this.#receiver.refused(message)
       },
       // Also to patterns that are logged in part: some may have gone live after they were told of the lost link.
       gap: (reason) => this.#sink?.gap(reason),

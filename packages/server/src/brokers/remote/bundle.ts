@@ -45,8 +45,9 @@ export function encodeBundle(messages: readonly OutboundMessage[], from: number,
   return bytes
 }
 
-/** Decodes a bundle; payloads are views of its bytes. `undefined` if it is not a bundle. */
+/** Decodes a bundle; payloads are views of its bytes. `undefined` if it is not a bundle that a node has made. */
 export function decodeBundle(key: string, bytes: Uint8Array): readonly InboundMessage[] | undefined {
+  if (bytes.length > MAX_BUNDLE_BYTES) return undefined
   const messages: InboundMessage[] = []
   const { buffer, byteOffset, length } = bytes
   let at = 0

@@ -1,6 +1,6 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import { brokerOptions, historyOf, ListeningNode } from 'webmq-conformance'
-import type { BrokerSink, BrokerStatus, InboundMessage, Position } from '../../ports/broker.js'
+import { brokerOptions, historyOf, ListeningNode, messageIdOf } from 'webmq-conformance'
+import type { BrokerSink, BrokerStatus, InboundMessage, Position, RefusedMessage } from '../../ports/broker.js'
 import { RemoteBroker } from './broker.js'
 import type { Link, LinkDriver, LinkEvents, LinkMessage, LogFollower, LogPosition } from './link.js'
 
@@ -77,6 +77,10 @@ class LogLink implements Link {
     this.events.deliver({ key, payload: Buffer.from(text), isBinary: false, source: undefined })
   }
 
+  malformed(offset: number, key?: string): void {
+    this.#follower?.malformed(offset, 'no envelope', key)
+  }
+
   #give({ offset, key, text, node, sequence, messageId, timeMs = Date.now() }: TestLog['entries'][number]): void {
     const source = { node, sequence, publisher: undefined }
     const payload = Buffer.from(text)
@@ -101,6 +105,10 @@ class Diary implements BrokerSink {
 
   gap(reason: string, isAffected: (pattern: string) => boolean = () => true): void {
     this.lines.push(`(gap ${reason}: ${['chat.1', 'news', '#'].filter(isAffected).join(' ')})`)
+  }
+
+  refused({ reason, pattern }: RefusedMessage): void {
+    this.lines.push(`(refused ${pattern}: ${reason})`)
   }
 }
 
@@ -212,12 +220,12 @@ describe('a RemoteBroker with history', () => {
     const log = logOf('e', 0, 'a')
     const { broker, link, linkAt, lines } = await started(log)
     link.append('b', { node: 'one', sequence: 7 })
-    link.append('c', { node: 'one', sequence: 8, messageId: 'id' })
+    link.append('c', { node: 'one', sequence: 8, messageId: messageIdOf('id') })
     link.events.lost(new Error('cut'))
     Object.assign(log, logOf('f', 0))
     const next = await linkAt(1)
     next.append('b', { node: 'one', sequence: 7 })
-    next.append('c', { node: 'two', sequence: 1, messageId: 'id' })
+    next.append('c', { node: 'two', sequence: 1, messageId: messageIdOf('id') })
     next.append('d', { node: 'one', sequence: 9 })
     const delivered = lines().filter((line) => !line.startsWith('('))
     expect(delivered).toEqual(['b at e:2', 'c at e:3', 'd at f:3'])
@@ -322,12 +330,12 @@ describe('a RemoteBroker with history', () => {
 
   it('answers for an id that the log has without asking the broker, also while there is none', async () => {
     const { broker, link } = await started(logOf('e', 0))
-    const publish = (messageId: string) =>
-      broker.publish({ key: 'chat.1', payload: Buffer.from('a'), isBinary: false, messageId })
-    for (const id of ['short', 'x'.repeat(255)]) link.append('a', { messageId: id })
-    expect(await publish('short')).toEqual({ position: { epoch: 'e', offset: 1 }, isDuplicate: true })
+    const publish = (name: string) =>
+      broker.publish({ key: 'chat.1', payload: Buffer.from('a'), isBinary: false, messageId: messageIdOf(name) })
+    for (const name of ['one', 'two']) link.append('a', { messageId: messageIdOf(name) })
+    expect(await publish('one')).toEqual({ position: { epoch: 'e', offset: 1 }, isDuplicate: true })
     link.events.lost(new Error('cut'))
-    expect(await publish('x'.repeat(255))).toEqual({ position: { epoch: 'e', offset: 2 }, isDuplicate: true })
+    expect(await publish('two')).toEqual({ position: { epoch: 'e', offset: 2 }, isDuplicate: true })
     expect(link.sent).toEqual([])
   })
 
@@ -337,11 +345,11 @@ describe('a RemoteBroker with history', () => {
   ])('%s', async (_, epoch, position) => {
     const log = logOf('e', 0)
     const { broker, link, linkAt } = await started(log)
-    link.append('a', { messageId: 'id' })
+    link.append('a', { messageId: messageIdOf('id') })
     link.events.lost(new Error('cut'))
     Object.assign(log, logOf(epoch, 7, 'b'))
     const next = await linkAt(1)
-    const message = { key: 'chat.1', payload: Buffer.from('a'), isBinary: false, messageId: 'id' }
+    const message = { key: 'chat.1', payload: Buffer.from('a'), isBinary: false, messageId: messageIdOf('id') }
     const publish = broker.publish(message)
     expect(next.sent).toHaveLength(position === undefined ? 1 : 0)
     if (position !== undefined) expect(await publish).toEqual({ position, isDuplicate: true })
@@ -350,8 +358,8 @@ describe('a RemoteBroker with history', () => {
 
   it('asks the broker about an id that has left the window', async () => {
     const { broker, link } = await started(logOf('e', 0))
-    link.append('a', { messageId: 'id', timeMs: Date.now() - 61_000 })
-    const message = { key: 'chat.1', payload: Buffer.from('a'), isBinary: false, messageId: 'id' }
+    link.append('a', { messageId: messageIdOf('id'), timeMs: Date.now() - 61_000 })
+    const message = { key: 'chat.1', payload: Buffer.from('a'), isBinary: false, messageId: messageIdOf('id') }
     void Promise.resolve(broker.publish(message)).catch(() => undefined)
     expect(link.sent).toHaveLength(1)
   })
@@ -359,10 +367,10 @@ describe('a RemoteBroker with history', () => {
   it('does not send again what a client has meanwhile published on another node', async () => {
     const log = logOf('e', 0)
     const { broker, link, linkAt } = await started(log)
-    const message = { key: 'chat.1', payload: Buffer.from('a'), isBinary: false, messageId: 'id' }
+    const message = { key: 'chat.1', payload: Buffer.from('a'), isBinary: false, messageId: messageIdOf('id') }
     const publish = broker.publish(message)
     link.events.lost(new Error('cut before it arrived'))
-    log.entries.push({ offset: 1, key: 'chat.1', text: 'a', node: 'other', sequence: 1, messageId: 'id' })
+    log.entries.push({ offset: 1, key: 'chat.1', text: 'a', node: 'other', sequence: 1, messageId: messageIdOf('id') })
     const next = await linkAt(1)
     const answer = { position: { epoch: 'e', offset: 1 }, isDuplicate: true }
     expect([await publish, await broker.publish(message)]).toEqual([answer, answer])
@@ -373,12 +381,36 @@ describe('a RemoteBroker with history', () => {
     const { broker, link, lines } = await started(logOf('e', 0))
     link.append('a', { node: 'one', sequence: 1 })
     link.append('a', { node: 'one', sequence: 1 })
-    link.append('b', { node: 'one', sequence: 2, messageId: 'id' })
-    link.append('b', { node: 'two', sequence: 1, messageId: 'id' })
+    link.append('b', { node: 'one', sequence: 2, messageId: messageIdOf('id') })
+    link.append('b', { node: 'two', sequence: 1, messageId: messageIdOf('id') })
     link.append('c', { node: 'two', sequence: 2 })
     expect(lines()).toEqual(['a at e:1', 'b at e:3', 'c at e:5'])
     expect(await textsOf(broker, { last: 10 }, ['chat.1'])).toEqual(['a', 'b', 'c'])
     expect(broker.stats().surplusCount).toBe(2)
+  })
+
+  // A message of another node with a larger limit closed every listener with 4008, and again on every resume.
+  it('refuses what is too large, has no valid key, or is no message; positions go on, and replays say so', async () => {
+    const { broker, link, lines } = await started(logOf('e', 0))
+    link.append('a')
+    link.append('x'.repeat(1_048_577))
+    link.append('b', { key: 'chat.1\nmessage chat.2 -' })
+    link.malformed(4, 'chat.2')
+    link.malformed(5)
+    link.append('c', { offset: 6 })
+    expect(lines()).toEqual([
+      'a at e:1',
+      '(refused chat.1: too-large)',
+      '(refused undefined: malformed)',
+      '(refused chat.2: malformed)',
+      '(refused #: malformed)',
+      'c at e:6',
+    ])
+    const since = (offset: number) => ({ since: { epoch: 'e', offset } })
+    expect(await textsOf(broker, since(1), ['chat.1'])).toEqual(['c', '(refused)'])
+    expect(await textsOf(broker, since(3), ['chat.2'])).toEqual(['(refused)'])
+    expect(await textsOf(broker, since(5), ['chat.1'])).toEqual(['c'])
+    expect(broker.stats()).toMatchObject({ malformedCount: 3, lostCount: 0 })
   })
 
   it('resolves a publish with its position, and says which were duplicates', async () => {

@@ -65,6 +65,11 @@ export class LinkSender {
 
   #give(link: Link, message: LinkMessage): void {
     this.#sentSequence = Math.max(this.#sentSequence, message.sequence)
-    link.publish(message)
+    try {
+      link.publish(message)
+    } catch (cause) {
+      // It must not throw. If it does, its bug costs this message alone.
+      this.#pending.refuse(message.sequence, cause instanceof Error ? cause : new Error(String(cause)))
+    }
   }
 }

@@ -15,7 +15,7 @@ export interface LinkMessage {
   readonly publisher: number | undefined
   /** The payload holds several messages (`bundle.ts`). Only for drivers that take bundles. */
   readonly isBundle?: boolean
-  /** As {@link LinkDriver.carriedId} returns it. Receivers drop a second message with the same id. */
+  /** As in {@link OutboundMessage}. Receivers drop a second message with the same id. */
   readonly messageId: string | undefined
   /** The message goes into the log. Only for drivers with `history`. */
   readonly isLogged: boolean
@@ -61,6 +61,11 @@ export interface LogFollower {
    */
   message(delivery: LoggedDelivery): void
   /**
+   * In place of {@link message}: the message at this offset is not valid for WebMQ.
+   * @param key Its key; `undefined` when it does not tell one, so that it may be of any key.
+   */
+  malformed(offset: number, detail: string, key?: string): void
+  /**
    * No message has an offset after the last one, up to this one.
    * @param isLoss The broker may have given out messages with these offsets and lost them.
    */
@@ -95,8 +100,12 @@ export interface LinkEvents {
   refused(sequence: number, cause: Error): void
   /** The broker stops taking messages, or takes them again. */
   blocked(isBlocked: boolean, reason?: string): void
-  /** A message of another program was dropped: it is not valid for WebMQ. */
-  malformed(detail: string): void
+  /**
+   * A message of another program was dropped: it is not valid for WebMQ.
+   * @param pattern Its key, or `#` when it does not tell its key: listeners are told that they miss a message. Absent
+   *   when it has no valid key.
+   */
+  malformed(detail: string, pattern?: string): void
   /** A message was dropped: nobody asked for it, or it also comes from the log. */
   surplus(): void
   /** The link no longer reaches the broker. Reported once; `destroy` is called next. */
@@ -165,11 +174,6 @@ export interface LinkDriver {
   readonly takesBundles: boolean
   /** The broker's address for logs and errors, without credentials. */
   readonly address: string
-  /**
-   * The form in which links of this driver carry a message id: the same for the same id on all nodes. Default: the id,
-   * or its hash if it has more than 255 bytes.
-   */
-  carriedId?(messageId: string): string
   /**
    * Connects once.
    * @param signal Aborts when the attempt takes too long, and when the node stops.

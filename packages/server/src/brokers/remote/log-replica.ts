@@ -1,6 +1,7 @@
 import { type GapReason, WebMQError } from 'webmq-client/protocol'
-import type { Position, Reader, ReadRange, ReadResult } from '../../ports/broker.js'
+import type { Position, Reader, ReadRange, ReadResult, RefusedMessage } from '../../ports/broker.js'
 import type { HistoryOptions } from '../../ports/history-rules.js'
+import { inboundDefect, refusedMessage } from '../../ports/inbound-check.js'
 import { DuplicateFilter, type DuplicateFilterOptions } from '../dedupe/duplicate-filter.js'
 import { HistoryLog } from '../log/history-log.js'
 import type { Link, LinkSource, LogFollower, LoggedDelivery } from './link.js'
@@ -8,6 +9,7 @@ import { LogArrivals } from './log-arrivals.js'
 
 /** Options of a {@link LogReplica}; as in {@link ServerOptions}. */
 export interface LogReplicaOptions extends HistoryOptions, DuplicateFilterOptions {
+  readonly maxPayloadBytes: number
   readonly brokerTimeoutMs: number
 }
 
@@ -23,6 +25,11 @@ export interface LogReplicaEvents {
    * @param position Of the first message with its id, if it has one.
    */
   duplicate(delivery: LoggedDelivery, position: Position | undefined): void
+  /**
+   * A message was not added: no listener may get it.
+   * @param source Of the message, if it has one.
+   */
+  refused(message: RefusedMessage, position: Position, source: LinkSource | undefined): void
   /** Messages of logged patterns may be missing before the next message. */
   gap(reason: GapReason): void
 }
@@ -86,7 +93,7 @@ export class LogReplica implements LogFollower {
     return this.#log.covers(pattern)
   }
 
-  /** Position of the logged message with this id, as drivers carry it, if it is within the window. */
+  /** Position of the logged message with this id, if it is within the window. */
   positionOf(messageId: string): Position | undefined {
     const nowMs = Date.now()
     const position =
@@ -139,10 +146,22 @@ export class LogReplica implements LogFollower {
     }
     const position = { epoch: this.#log.position.epoch, offset }
     this.#duplicates.note(delivery, timeMs, position)
+    const { maxPayloadBytes } = this.#options
+    const defect = inboundDefect(key, payload, maxPayloadBytes)
+    if (defect !== undefined) {
+      this.#refuse(refusedMessage(defect, key, payload, maxPayloadBytes), position, source)
+      return
+    }
     this.#log.follow(offset, key, payload, isBinary, timeMs)
     this.#arrivals.arrived(offset)
     const wasDelivered = this.#formerDuplicates?.has(delivery, timeMs) === true
     this.#events.added(delivery, position, wasDelivered)
+  }
+
+  malformed(offset: number, detail: string, key?: string): void {
+    this.#last = { offset, source: undefined }
+    const position = { epoch: this.#log.position.epoch, offset }
+    this.#refuse({ reason: 'malformed', pattern: key ?? '#', detail }, position, undefined)
   }
 
   skipped(offset: number, isLoss: boolean): void {
@@ -162,6 +181,14 @@ export class LogReplica implements LogFollower {
       this.#behindCount++
       throw new WebMQError('E_NODE_BEHIND')
     })
+  }
+
+  #refuse(message: RefusedMessage, position: Position, source: LinkSource | undefined): void {
+    // With an invalid key, nobody can have listened to it.
+    if (message.pattern === undefined) this.#log.skipTo(position.offset)
+    else this.#log.refuse(position.offset, message.pattern)
+    this.#arrivals.arrived(position.offset)
+    this.#events.refused(message, position, source)
   }
 
   /**

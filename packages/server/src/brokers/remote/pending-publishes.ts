@@ -92,7 +92,7 @@ export class PendingPublishes {
 
   /**
    * Adds a message under the next sequence.
-   * @param message Its payload is copied. Its id is as {@link LinkDriver.carriedId} returns it.
+   * @param message Its payload is copied.
    * @param isLogged See {@link LinkMessage}.
    * @throws {WebMQError} `E_BROKER_UNAVAILABLE` when too much is pending already.
    */

@@ -1,4 +1,4 @@
-import type { BrokerSink, Position } from '../../ports/broker.js'
+import type { BrokerSink, Position, RefusedMessage } from '../../ports/broker.js'
 import { inbound } from '../../ports/messages.js'
 import { DuplicateFilter, type DuplicateFilterOptions } from '../dedupe/duplicate-filter.js'
 import { decodeBundle } from './bundle.js'
@@ -76,9 +76,15 @@ export class Receiver {
     this.#counts.surplusCount++
   }
 
-  /** A message arrived that is not valid for WebMQ. */
-  malformed(): void {
-    this.#counts.malformedCount++
+  /** As {@link LinkEvents.malformed}. */
+  malformed(detail: string, pattern?: string): void {
+    this.refused({ reason: 'malformed', pattern, detail })
+  }
+
+  /** A message arrived that no listener may get. */
+  refused(message: RefusedMessage): void {
+    if (message.reason === 'malformed') this.#counts.malformedCount++
+    this.#sink?.refused(message)
   }
 
   #give(delivery: LinkDelivery, position: Position | undefined): boolean {
@@ -91,7 +97,7 @@ export class Receiver {
     const messages = decodeBundle(key, payload)
     this.#counts.receivedCount += messages?.length ?? 1
     if (messages === undefined) {
-      this.#counts.malformedCount++
+      this.malformed('a bundle that is cut short, or too large', key)
       return
     }
     let wantedCount = 0

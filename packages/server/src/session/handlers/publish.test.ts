@@ -108,6 +108,32 @@ describe('publish', () => {
     expect(listener.received('message')).toHaveLength(1)
   })
 
+  // An anonymous client that may publish to chat.# suppressed what the server published to prices.usd.
+  // Ids of the server and of anonymous clients were compared with each other, whatever the key.
+  it('delivers the same message id of another owner, or to another key [P-7.3]', async () => {
+    const fake = await FakeServer.start()
+    const listener = await fake.listener('#')
+    const client = await fake.connect()
+    const publish = async (key: string) => {
+      client.send({ verb: 'publish', id: 'p', key, messageId: 'tick-4711', echo: true, payload: '"client"' })
+      await fake.settled()
+    }
+    await publish('chat.x')
+    expect(await fake.server.publish('prices.usd', 'server', { id: 'tick-4711' })).toMatchObject({ duplicate: false })
+    await publish('prices.usd')
+    expect(await fake.server.publish('chat.x', 'server', { id: 'tick-4711' })).toMatchObject({ duplicate: false })
+    expect(client.received('ok').map(({ duplicate }) => duplicate)).not.toContain(true)
+    expect(listener.received('message').map(({ key, payload }) => [key, payload])).toEqual([
+      ['chat.x', '"client"'],
+      ['prices.usd', '"server"'],
+      ['prices.usd', '"client"'],
+      ['chat.x', '"server"'],
+    ])
+    await publish('chat.x')
+    expect(await fake.server.publish('prices.usd', 'server', { id: 'tick-4711' })).toMatchObject({ duplicate: true })
+    expect(listener.received('message')).toHaveLength(4)
+  })
+
   it('keeps the order of one connection, its own listens included', async () => {
     const fake = await FakeServer.start()
     const listener = await fake.listener('#')

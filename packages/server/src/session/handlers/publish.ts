@@ -4,6 +4,7 @@ import type { Accepted, Broker, OutboundMessage } from '../../ports/broker.js'
 import { isPromise } from '../../ports/maybe-promise.js'
 import { formatPosition } from '../../ports/position.js'
 import type { ConnectionId } from '../../ports/transport.js'
+import { brokerMessageId, clientOwner } from '../../routing/message-id.js'
 import type { Handler, HandlerContext } from './handler.js'
 
 /** What `publish` may use. */
@@ -36,8 +37,9 @@ export const publish: Handler<'publish', PublishContext> = (context, message, is
   if (context.pendingBytes + byteCount > context.limits.maxPendingPublishBytes) {
     throw new WebMQError('E_BROKER_UNAVAILABLE', { detail: 'too many messages of this connection wait for the broker' })
   }
+  const brokerId = messageId === undefined ? undefined : brokerMessageId(clientOwner(context.userId), key, messageId)
   const accepted = context.broker.publish(
-    outbound(key, payload, isBinary, idOfUser(context.userId, messageId), echo ? undefined : context.connection),
+    outbound(key, payload, isBinary, brokerId, echo ? undefined : context.connection),
   )
   if (!isPromise(accepted)) return acknowledge(context, id, accepted)
   context.pendingBytes += byteCount
@@ -55,11 +57,6 @@ export const publish: Handler<'publish', PublishContext> = (context, message, is
 
 /** Memory of a waiting message beside its payload [P-7.8]: key, promises, and entries in several lists. */
 const PENDING_OVERHEAD_BYTES = 256
-
-/** Message ids belong to their user [P-7.3]: guessing an id does not suppress another user's message. */
-function idOfUser(userId: string | undefined, messageId: string | undefined): string | undefined {
-  return userId === undefined || messageId === undefined ? messageId : `${userId} ${messageId}`
-}
 
 /** Written out: spreading optional members costs more than the rest of the handler. */
 function outbound(
