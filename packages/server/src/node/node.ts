@@ -137,7 +137,11 @@ export class ServerNode {
       services: {
         transport,
         broker,
-        replays: new ReplaySender({ transport, maxOutboxBytes }),
+        replays: new ReplaySender({
+          transport,
+          maxOutboxBytes,
+          maxMessageBytes: maxPayloadBytes + MESSAGE_OVERHEAD_BYTES,
+        }),
         delivery: this.#delivery,
         presence: this.#presence,
         verifier,
