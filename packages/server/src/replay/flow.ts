@@ -73,7 +73,7 @@ export class ReplayFlow {
     return this.#unreadBytes === 0 || this.#unreadBytes + byteCount <= this.#maxBytes
   }
 
-  /** Whether the largest live message fits into the outbox, behind what may still wait there. */
+  /** Whether the outbox has room for the largest live message, behind the replayed bytes that may still wait. */
   get hasRoomForLive(): boolean {
     const { maxOutboxBytes, maxMessageBytes } = this.#options
     return this.#unreadBytes + maxMessageBytes <= maxOutboxBytes
