@@ -159,7 +159,11 @@ export class ServerNode {
       services: {
         transport,
         broker,
-        replays: new ReplaySender({ transport, maxOutboxBytes }),
+        replays: new ReplaySender({
+          transport,
+          maxOutboxBytes,
+          maxMessageBytes: maxPayloadBytes + MESSAGE_OVERHEAD_BYTES,
+        }),
         delivery: this.#delivery,
         presence: this.#presence,
         turns: this.#dispatcher.turns,

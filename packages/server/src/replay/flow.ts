@@ -7,6 +7,8 @@ export interface ReplayFlowOptions {
   readonly pacer: Pick<ReplayPacer, 'turn'>
   /** Limit of the connection's outbox. */
   readonly maxOutboxBytes: number
+  /** Bytes of the largest live message. */
+  readonly maxMessageBytes: number
   /** Asks for a call of {@link ReplayFlow.drained}. */
   readonly awaitLevel: (level: OutboxLevel) => void
 }
@@ -69,6 +71,12 @@ export class ReplayFlow {
   /** Whether a message of this size may be the first of a page. In an empty outbox any message may. */
   fits(byteCount: number): boolean {
     return this.#unreadBytes === 0 || this.#unreadBytes + byteCount <= this.#maxBytes
+  }
+
+  /** Whether the outbox has room for the largest live message, behind the replayed bytes that may still wait. */
+  get hasRoomForLive(): boolean {
+    const { maxOutboxBytes, maxMessageBytes } = this.#options
+    return this.#unreadBytes + maxMessageBytes <= maxOutboxBytes
   }
 
   /** Takes bytes that are about to be sent; `false` when too many wait already, unless forced. */

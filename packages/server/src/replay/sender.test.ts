@@ -10,7 +10,7 @@ const CONNECTION = 1 as ConnectionId
 const OTHER = 2 as ConnectionId
 
 /** A sender that may send a connection two messages at once; what it sends, and which levels it waits for. */
-function createSender() {
+function createSender(maxMessageBytes = 0) {
   const sent: string[] = []
   const awaited: string[] = []
   const sender = new ReplaySender({
@@ -19,13 +19,14 @@ function createSender() {
       notifyDrained: (connection, level) => void awaited.push(`${connection} ${level}`),
     },
     maxOutboxBytes: MESSAGE_BYTES * 4,
+    maxMessageBytes,
   })
   const answers = () => sent.filter((text) => text.includes(' ok ')).map((text) => text.split(' ok ')[1]?.split(' ')[0])
   const ask = (connection: ConnectionId, id: string, replay: Replay, request: Partial<ReplayRequest> = {}) =>
     sender.read(
       connection,
       () => replay,
-      (page) => void sender.send(connection, { id, last: 9, ...request }, page),
+      (page) => void sender.send(connection, { id, last: 9, ...request }, page, { becomesLive: true }),
     )
   return { sender, sent, awaited, answers, ask }
 }
@@ -48,6 +49,20 @@ describe('ReplaySender', () => {
     expect(sent.length).toBe(3)
     expect(sent[0]).toBe('1 ok a position=e:2 replayed=2 more')
     expect(sent[1]).toContain('000')
+  })
+
+  // Symptom: a slow client came back every 6 s and was closed with 4008 each time. Cause: its listen went live behind a
+  // replayed message that filled the outbox, and the next live message closed the connection before that was read.
+  it('says that there is more while the outbox has no room for a live message', () => {
+    const { sender, answers, sent, ask } = createSender(2 * MESSAGE_BYTES)
+    void ask(CONNECTION, 'a', replayOf(1, 3 * MESSAGE_BYTES))
+    expect(sent[0]).toBe('1 ok a position=e:1 replayed=1 more')
+    void ask(CONNECTION, 'b', { messages: [], position: { epoch: 'e', offset: 1 }, hasMore: false })
+    expect(answers()).toEqual(['a'])
+    sender.drained(CONNECTION)
+    expect(sent.at(-1)).toBe('1 ok b position=e:1 replayed=0')
+    void ask(OTHER, 'c', replayOf(2))
+    expect(sent.find((text) => text.includes(' ok c'))).toBe('2 ok c position=e:2 replayed=2')
   })
 
   it('goes on when the outbox is low, in the order of the requests', () => {

@@ -12,6 +12,8 @@ export interface ReplaySenderContext {
   readonly transport: Pick<Transport, 'send' | 'notifyDrained'>
   /** Limit of a connection's outbox. */
   readonly maxOutboxBytes: number
+  /** Bytes of the largest live message; default 0. */
+  readonly maxMessageBytes?: number
 }
 
 /** A `listen` or a `history`. */
@@ -23,6 +25,8 @@ export interface ReplayRequest extends RangeOptions {
 export interface ReplayAnswer {
   /** The answer says `recovered`: nothing after `since` is missing. */
   readonly isRecovered?: boolean
+  /** Live messages follow the last page. */
+  readonly becomesLive?: boolean
   /** Sends the newest messages first, and drops the oldest when they are too many. */
   readonly isNewestFirst?: boolean
 }
@@ -76,11 +80,15 @@ export class ReplaySender {
    */
   send(connection: ConnectionId, request: ReplayRequest, replay: Replay, answer: ReplayAnswer = {}): boolean {
     const { transport } = this.#context
-    const { isRecovered = false, isNewestFirst = false } = answer
+    const { isRecovered = false, becomesLive = false, isNewestFirst = false } = answer
     const limit = isNewestFirst ? limitNewest : limitReplay
-    const { messages, position, gap, hasMore } = limit(replay, (byteCount, isForced) =>
-      this.#flowOf(connection).take(byteCount, isForced),
-    )
+    const flow = this.#flowOf(connection)
+    const limited = limit(replay, (byteCount, isForced) => flow.take(byteCount, isForced))
+    const { messages, position, gap } = limited
+    // A live message behind replayed ones that fill the outbox would close the connection. The client asks again when it
+    // has read them.
+    const isCrowded = becomesLive && messages.length > 0 && position !== undefined && !flow.hasRoomForLive
+    const hasMore = limited.hasMore || isCrowded
     const ok = encodeServerMessage({
       verb: 'ok',
       id: request.id,
@@ -109,9 +117,9 @@ export class ReplaySender {
   #flowOf(connection: ConnectionId): ReplayFlow {
     let flow = this.#flows.get(connection)
     if (flow === undefined) {
-      const { transport, maxOutboxBytes } = this.#context
+      const { transport, maxOutboxBytes, maxMessageBytes = 0 } = this.#context
       const awaitLevel = (level: OutboxLevel) => transport.notifyDrained(connection, level)
-      flow = new ReplayFlow({ pacer: this.#pacer, maxOutboxBytes, awaitLevel })
+      flow = new ReplayFlow({ pacer: this.#pacer, maxOutboxBytes, maxMessageBytes, awaitLevel })
       this.#flows.set(connection, flow)
     }
     return flow

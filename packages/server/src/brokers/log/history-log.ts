@@ -3,9 +3,9 @@ import { PatternMatcher, type StepBudget } from '../../patterns/pattern-matcher.
 import type { Position, Reader, ReadRange, ReadResult } from '../../ports/broker.js'
 import type { HistoryOptions } from '../../ports/history-rules.js'
 import { andThen, type MaybePromise } from '../../ports/maybe-promise.js'
-import { LogRead } from './log-read.js'
 import { ReadTurns } from './read-turns.js'
 import { SegmentedLog, type Wants } from './segmented-log.js'
+import { SlicedRead } from './sliced-read.js'
 
 /** Whether these options ask for a log. */
 export function hasHistory({ history, historyMaxMessages, historyMaxBytes }: HistoryOptions): boolean {
@@ -152,7 +152,7 @@ export class HistoryLog {
   }
 
   /** @param errorCode For a position after the end of the log. */
-  #begin(range: ReadRange, patterns: readonly string[], errorCode: 'E_POSITION_INVALID' | 'E_NODE_BEHIND'): LogRead {
+  #begin(range: ReadRange, patterns: readonly string[], errorCode: 'E_POSITION_INVALID' | 'E_NODE_BEHIND'): SlicedRead {
     const { since, rewindMs, last, limit = Number.POSITIVE_INFINITY } = range
     const log = this.#messages
     if (since !== undefined && this.isAfterEnd(since))
@@ -179,7 +179,7 @@ export class HistoryLog {
     }
     const isLogged = patterns.every((pattern) => this.covers(pattern))
     const isMatch = matchedBy(patterns)
-    return new LogRead({
+    return new SlicedRead({
       log,
       epoch: this.#epoch,
       start,

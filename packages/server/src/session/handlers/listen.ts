@@ -115,5 +115,5 @@ function goLive(context: ListenContext, message: MessageOf<'listen'>, opening: L
 /** Sends a page; returns whether it was the last one. */
 function answer({ connection, replays }: ListenContext, message: MessageOf<'listen'>, replay: Replay): boolean {
   const isRecovered = message.since !== undefined && replay.gap === undefined
-  return replays.send(connection, message, replay, { isRecovered })
+  return replays.send(connection, message, replay, { isRecovered, becomesLive: true })
 }

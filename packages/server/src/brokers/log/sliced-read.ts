@@ -3,8 +3,8 @@ import type { StepBudget } from '../../patterns/pattern-matcher.js'
 import type { InboundMessage, ReadResult } from '../../ports/broker.js'
 import type { LoggedMessage, SegmentedLog, Wants } from './segmented-log.js'
 
-/** What a {@link LogRead} reads. */
-export interface LogReadOptions {
+/** What a {@link SlicedRead} reads. */
+export interface SlicedReadOptions {
   readonly log: SegmentedLog
   readonly epoch: string
   /** Reads after this offset, which the log holds. */
@@ -38,9 +38,9 @@ interface Search {
  * One read of a log, in slices. It reads up to where the log ended when it began: live messages continue from there.
  * Messages that the log drops before they were looked at are a gap.
  */
-export class LogRead {
+export class SlicedRead {
   readonly log: SegmentedLog
-  readonly #options: LogReadOptions
+  readonly #options: SlicedReadOptions
   readonly #upTo: number
   readonly #limit: number
   readonly #found: LoggedMessage[] = []
@@ -54,7 +54,7 @@ export class LogRead {
   #hasAged = false
   #hasDropped = false
 
-  constructor(options: LogReadOptions) {
+  constructor(options: SlicedReadOptions) {
     const { log, start, newestCount, limit, wants } = options
     this.log = log
     this.#options = options

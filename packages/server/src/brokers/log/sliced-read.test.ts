@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { PatternMatcher } from '../../patterns/pattern-matcher.js'
-import { LogRead } from './log-read.js'
 import { SegmentedLog, type Wants } from './segmented-log.js'
+import { SlicedRead } from './sliced-read.js'
 
 const MAX_MESSAGES = 40
 
@@ -47,7 +47,7 @@ it('reads in slices what it reads at once, whatever is logged in between, or say
           isContinuous: true,
           isSince: true,
         }
-        const begin = () => new LogRead(options)
+        const begin = () => new SlicedRead(options)
         const atOnce = begin()
         expect(atOnce.advance({ left: Number.POSITIVE_INFINITY })).toBe(true)
         const expected = atOnce.result()
