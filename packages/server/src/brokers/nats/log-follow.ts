@@ -99,7 +99,7 @@ export class LogFollow {
     this.#lastSequence = sequence
     lastSeen.note(state.epoch, message)
     this.#deliver(state, message)
-    this.#follower?.skipped(sequence, false)
+    this.#follower?.skipped(sequence)
     this.#completeAt(message)
   }
 
