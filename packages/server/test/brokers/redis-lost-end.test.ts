@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { historyOf } from 'webmq-conformance'
@@ -147,6 +148,9 @@ describe('a log of a redis that loses its end', () => {
     const gone = await startLogging(service.url, { brokerNamespace })
     await publish(behind, 0, 3)
     await proxy.cut()
+    await vi.waitFor(() => expect(behind.sink.statuses.at(-1)).toBe('down'))
+    // What comes at once could have been under way to it.
+    await setTimeout(1_200)
     await publish(gone, 3, 5)
     await gone.broker.stop()
     await service.kill()

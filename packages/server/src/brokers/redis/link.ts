@@ -47,7 +47,10 @@ export class RedisLink implements Link {
         accepted: (sequence) => events.confirmed(sequence, false),
         logged: (sequence, accepted) => link.#log?.accepted(sequence, accepted),
         refused: (sequence, cause) => events.refused(sequence, cause),
-        lost: (cause) => events.lost(cause),
+        lost: (cause) => {
+          link.#log?.stop()
+          events.lost(cause)
+        },
       },
       signal,
     )

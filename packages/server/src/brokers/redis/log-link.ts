@@ -92,6 +92,12 @@ export class LogLink {
     this.#calls = log.calls(reign)
   }
 
+  /** The link is over. */
+  stop(): void {
+    if (this.#isLive) this.#context.log.followedUntilMs = performance.now()
+    this.#isLive = false
+  }
+
   /** As {@link Link.logEnd}. */
   async end(): Promise<Position> {
     const { log, pair } = this.#context
@@ -129,7 +135,7 @@ export class LogLink {
   #takeNow(batch: LogBatch): void {
     const broken = this.#takeLive(batch)
     if (broken === undefined) return
-    this.#isLive = false
+    this.stop()
     this.#context.pair.lose(broken)
   }
 
@@ -150,11 +156,12 @@ export class LogLink {
     const source = after?.source === undefined ? '' : sourceBytes(after.source)
     const position = [after?.epoch ?? '', String(after?.offset ?? 0), source]
     const lead = [...log.keys, ...log.leadArguments, ...position]
-    const { publishScript } = log
+    const { publishScript, followedUntilMs } = log
+    const awayMs = () => (followedUntilMs === undefined ? '' : Math.ceil(performance.now() - followedUntilMs))
     for (let leftMs = MAX_VOUCH_MS; ; leftMs -= VOUCH_POLL_MS) {
       const isLastCall = leftMs <= 0 ? '1' : '0'
       const reply = await pair.ask((redis) =>
-        redis.evalsha(openScript.sha, log.keys.length, ...lead, isLastCall, publishScript),
+        redis.evalsha(openScript.sha, log.keys.length, ...lead, awayMs(), isLastCall, publishScript),
       )
       const [epoch, offset, isContinued, reign] = Array.isArray(reply) ? reply.map(String) : []
       if (epoch !== undefined && reign !== undefined)

@@ -23,6 +23,8 @@ export class RedisLog {
   readonly state: string
   /** In the order of KEYS in the scripts. */
   readonly keys: readonly string[]
+  /** When a link of this node last stopped to follow the log, by `performance.now()`. */
+  followedUntilMs: number | undefined
   readonly #publishCommand: 'PUBLISH' | 'SPUBLISH'
   readonly #options: RedisLogOptions
 

@@ -3,8 +3,8 @@
  * position, and the reign. Returns nothing when the node is to ask again.
  *
  * The first call in a reign puts a fence into the log. The fence says whether messages may be missing before it: nothing
- * is missing if the node has read the log up to its very end. A node that cannot say that asks again for a while, to
- * let others come first.
+ * is missing if the node followed the log until the server went, and the log has what it has read. A node that cannot
+ * say that asks again for a while, to let others come first.
  *
  * A log that lacks the message at the node's position, and has older ones, has lost its end. A fence says so.
  */
@@ -14,16 +14,21 @@ local NODE_EPOCH = ARGV[4]
 local NODE_OFFSET = ARGV[5]
 -- Source of the message at that position, as its envelope has it; '' when the node does not know.
 local NODE_SOURCE = ARGV[6]
+-- For so long the node has not followed the log, in ms; '' when it never has.
+local NODE_AWAY_MS = tonumber(ARGV[7])
 -- '1' when the node has let others come first.
-local IS_LAST_CALL = ARGV[7]
+local IS_LAST_CALL = ARGV[8]
 -- The script for other programs.
-local PUBLISH_SCRIPT = ARGV[8]
+local PUBLISH_SCRIPT = ARGV[9]
 
 -- Lost offsets are not given again: behind a fence they go on from a random place. A million messages that were given
 -- out and lost are hit with a chance of one in 1.7e7. An epoch has room for a thousand fences.
 local MIN_LEAP = 2 ^ 24
 local RANDOM_DIGITS = 11
 local MAX_OFFSET = 2 ^ 52
+
+-- A server that is killed may have logged messages that it has sent to no node.
+local MAX_UNSENT_MS = 1000
 
 local state = redis.call('HMGET', STATE, 'epoch', 'end', 'reign', 'publish')
 local epoch, last, knownReign = state[1], tonumber(state[2]), state[3]
@@ -70,10 +75,18 @@ if NODE_EPOCH == epoch then
   isContinued = not isEndLost and (entry or offset == start)
 end
 
+-- Whether the node followed the log until nothing more was logged.
+local function hasSeenEnd()
+  if tonumber(NODE_OFFSET) == last then return true end
+  local newest = redis.call('XREVRANGE', STREAM, '+', '-', 'COUNT', 1)[1]
+  if not newest or not NODE_AWAY_MS then return false end
+  return tonumber(string.match(newest[1], '%d+$')) <= nowMs() - NODE_AWAY_MS + MAX_UNSENT_MS
+end
+
 if isEndLost then
   fence('0')
 elseif knownReign ~= reign then
-  if isContinued and tonumber(NODE_OFFSET) == last then
+  if isContinued and hasSeenEnd() then
     fence('1')
   elseif IS_LAST_CALL == '1' then
     fence('0')
