@@ -39,10 +39,17 @@ describe('the log of a rabbitmq and plain AMQP', () => {
     channel.publish(namespace, 'other.1', Buffer.from('"not logged"'))
     await vi.waitFor(() => expect(a.received.map(({ text }) => text)).toEqual(['"one"']))
     await publishText(a.broker, 'log.2', '"two"')
+    channel.publish(namespace, 'log.3', Buffer.from('"three"'))
+    await vi.waitFor(() => expect(a.received.at(-1)?.text).toBe('"three"'))
     const b = await startNode(options)
-    const wanted = ['log.1 "one"', 'log.2 "two"']
+    const wanted = ['log.1 "one"', 'log.2 "two"', 'log.3 "three"']
     for (const { broker } of [a, b]) expect(await textsOf(broker, '#')).toEqual(wanted)
     expect(await b.broker.position()).toEqual(await a.broker.position())
+    const [first] = (await a.broker.read({ last: 3 }, ['log.#'])).messages
+    for (const { broker } of [a, b]) {
+      const { messages, gap } = await broker.read({ since: first?.position ?? { epoch: '', offset: 0 } }, ['log.#'])
+      expect([messages.length, gap]).toEqual([2, undefined])
+    }
     expect([...a.events, ...b.events]).toEqual(['up', 'up'])
   })
 

@@ -53,6 +53,20 @@ describe('redis cluster', () => {
     },
   )
 
+  it('takes what other programs publish with the script of the log', async () => {
+    const brokerNamespace = freshNamespace()
+    const { broker, sink } = await startNode({ ...historyOf('a.#=9'), broker: address, brokerNamespace })
+    await broker.bind('a.b')
+    const log = `${brokerNamespace}/log:{${brokerNamespace}}`
+    const answers = await Promise.allSettled(
+      plain.map(async (each) => each.eval((await each.hget(`${log}/state`, 'publish')) ?? '', 1, log, 'a.b', '"hi"')),
+    )
+    // The other masters answer with MOVED.
+    expect(answers.filter(({ status }) => status === 'fulfilled')).toHaveLength(1)
+    await vi.waitFor(() => expect(sink.messages).toMatchObject([{ key: 'a.b', text: '"hi"', isBinary: false }]))
+    expect(sink.messages[0]?.position?.offset).toBe(1)
+  })
+
   brokerSuite(
     'redis cluster with history',
     () => {
@@ -140,7 +154,8 @@ describe('redis cluster', () => {
     await sent
     await vi.waitFor(() => expect(textsOf(listener)).toEqual(['1', '2', '3', '4']), RECOVERY)
     expect(listener.sink.gaps).toEqual([])
-    expect(await plain[target]?.xlen(log)).toBe(4)
+    // And the fence of the other master.
+    expect(await plain[target]?.xlen(log)).toBe(5)
   })
 
   it('is lost while a master is, and comes back with it', async () => {

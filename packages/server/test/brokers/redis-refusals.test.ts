@@ -94,6 +94,9 @@ describe('redis broker with a server of its own', () => {
     expect(await admin.xlen('log/log')).toBeLessThan(10)
     expect(await admin.exists('log/log/ids-before', 'log/log/checkpoints')).toBe(2)
     await admin.call('ACL', 'SETUSER', 'logging', '-info')
+    // A restart of the server would go unnoticed, and with it a lost end of the log.
+    expect((await startError(options.broker, options)).code).toBe('E_BROKER_REFUSED')
+    await admin.call('ACL', 'SETUSER', 'logging', '+info')
     expect(await (await startNode(options)).broker.position()).toEqual(await broker.position())
     await admin.call('ACL', 'SETUSER', 'logging', '-xadd')
     await expect(broker.publish(text('a', '3'))).rejects.toMatchObject({ code: 'E_BROKER_UNAVAILABLE' })

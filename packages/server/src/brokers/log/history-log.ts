@@ -83,16 +83,22 @@ export class HistoryLog {
     this.#refusedUpTo = 0
   }
 
+  /** No message has an offset after the end of the log, up to this one. Ignored when the log is longer. */
+  skipTo(offset: number): void {
+    if (offset > this.#messages.lastOffset) this.#messages.skipTo(offset)
+  }
+
   /**
-   * No message has an offset after the end of the log, up to this one. Ignored when the log is longer.
-   * @param isLoss The offsets in between may be those of messages that were given out and then lost. A read from there
-   *   reports `history-expired`.
+   * The log goes on after this offset. Those in between may be the offsets of messages that were given out and then
+   * lost: a read from there reports `history-expired`. Ignored when the log is longer.
+   * @param isComplete Otherwise messages may be missing here: a read from any place before reports `broker-lost`.
    */
-  skipTo(offset: number, isLoss = false): void {
+  fence(offset: number, timeMs: number, isComplete: boolean): void {
     const { lastOffset } = this.#messages
     if (offset <= lastOffset) return
-    if (isLoss) this.#lose(lastOffset, offset)
+    if (isComplete) this.#lose(lastOffset, offset)
     this.#messages.skipTo(offset)
+    if (!isComplete) this.#incompleteBefore(timeMs)
   }
 
   /**
@@ -113,8 +119,7 @@ export class HistoryLog {
    */
   interrupt(): void {
     this.#messages.skipTo(this.#messages.lastOffset + 1)
-    this.#completeAfter = this.#messages.lastOffset
-    this.#interruptedAtMs = this.#now()
+    this.#incompleteBefore(this.#now())
   }
 
   /** Adds a message at the next offset. */
@@ -206,6 +211,11 @@ export class HistoryLog {
       ({ offset, pattern }) =>
         offset > after && offset <= upTo && (pattern === '#' || isMatch(pattern, Number.POSITIVE_INFINITY, budget)),
     )
+  }
+
+  #incompleteBefore(timeMs: number): void {
+    this.#completeAfter = this.#messages.lastOffset
+    this.#interruptedAtMs = timeMs
   }
 
   #lose(after: number, before: number): void {

@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises'
 import type { JsMsg } from '@nats-io/jetstream'
 import type { Position } from '../../ports/broker.js'
 import type { LastSeen } from './last-seen.js'
@@ -10,6 +11,10 @@ export interface GenerationGuardContext {
   /** Tells all nodes that a generation has begun. */
   readonly announce: (generation: number) => void
 }
+
+/** Time that a node gives others to say that the stream is whole, when it cannot say so itself. */
+const MAX_VOUCH_MS = 1_000
+const VOUCH_POLL_MS = 50
 
 /** Where to follow a stream from. */
 export interface LogStart {
@@ -53,6 +58,29 @@ export class GenerationGuard {
     if (state.firstSequence > sequence + 1) return { after: undefined, sequence, isCompared: false }
     const isCompared = isSeen && state.firstSequence <= sequence && !state.deleted.has(sequence)
     return { after: position, sequence: isCompared ? sequence - 1 : sequence, isCompared }
+  }
+
+  /**
+   * The state of the stream, and where to continue after a position. In a new run of the server, some node must have
+   * found what it has seen; otherwise another generation begins, because the end may be lost.
+   * @throws as {@link startAfter}
+   */
+  async open(position: Position | undefined): Promise<{ readonly state: LogState; readonly start: LogStart }> {
+    const { stream } = this.#context
+    for (let leftMs = MAX_VOUCH_MS; ; leftMs -= VOUCH_POLL_MS) {
+      const state = await stream.open()
+      const start = await this.startAfter(position, state)
+      const isVouching = start.after !== undefined
+      if (isVouching || !stream.isNewRun(state)) return { state, start }
+      if (leftMs <= 0) await this.end(state)
+      else await setTimeout(VOUCH_POLL_MS)
+    }
+  }
+
+  /** This node has found what it has seen. */
+  async vouch(state: LogState): Promise<void> {
+    const { stream } = this.#context
+    if (stream.isNewRun(state)) await stream.confirmRun()
   }
 
   /** Whether a message at a known sequence is the one that this node has seen there. */

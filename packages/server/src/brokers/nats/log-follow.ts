@@ -58,8 +58,7 @@ export class LogFollow {
   /** As `Link.follow`. */
   async follow(position: Position | undefined, follower: LogFollower): Promise<void> {
     const { stream, consumer, guard } = this.#context
-    const state = await stream.open()
-    const start = await guard.startAfter(position, state)
+    const { state, start } = await guard.open(position)
     const isContinued = start.after !== undefined
     const isEmpty = state.firstSequence > state.lastSequence
     this.#follower = follower
@@ -74,6 +73,7 @@ export class LogFollow {
     const completion = this.#completion?.promise
     const first = isContinued ? start.sequence + 1 : stream.oldestRead(state)
     await Promise.all([consumer.start(first), completion])
+    if (isContinued) await guard.vouch(state)
   }
 
   /** The next message of the stream. */
@@ -99,7 +99,7 @@ export class LogFollow {
     this.#lastSequence = sequence
     lastSeen.note(state.epoch, message)
     this.#deliver(state, message)
-    this.#follower?.skipped(sequence, false)
+    this.#follower?.skipped(sequence)
     this.#completeAt(message)
   }
 

@@ -26,8 +26,10 @@ export interface LogStreamOptions {
 export interface LogState {
   /** Changes when the stream is created again, and when it has lost its end. */
   readonly epoch: string
-  /** How often the stream has lost its end. */
+  /** How often the stream has lost its end, or may have. */
   readonly generation: number
+  /** The run of the server in which a node has last said that the stream is whole; '' when none has. */
+  readonly run: string
   /** Sequence of the oldest message; `lastSequence + 1` if there is none. */
   readonly firstSequence: number
   readonly lastSequence: number
@@ -41,7 +43,10 @@ type LogConfig = Parameters<JetStreamManager['streams']['add']>[0]
 const NS_PER_MS = 1_000_000
 /** JetStream's minimum. */
 const MIN_AGE_MS = 100
-const GENERATION = /generation (\d+)$/
+const GENERATION = /, generation (\d+)(\.[\w-]+)?/
+/** Of the run in which a generation began: a stream that loses its end twice in one way counts to the same number. */
+const RUN_TAG_CHARS = 4
+const RUN = /, run (\w+)$/
 /** Another node may create or change the stream between two of our requests. */
 const MAX_TRIES = 4
 
@@ -98,16 +103,40 @@ export class LogStream {
     return Math.max(firstSequence, lastSequence + 1 - this.#options.historyMaxMessages)
   }
 
+  /**
+   * Whether the server was restarted since a node has last said that the stream is whole. A server without a cluster has
+   * another id in each run. In a cluster nobody tells which server holds the stream, and whether it was restarted.
+   */
+  isNewRun({ run }: LogState): boolean {
+    return this.#run !== '' && this.#run !== run
+  }
+
   /** Begins another epoch, so that old positions are not mistaken for new ones. */
   async beginGeneration(generation: number): Promise<void> {
+    const { server_id: run = '' } = this.#requestContext().info ?? {}
+    const name = `, generation ${generation}.${epochOfText(run).slice(0, RUN_TAG_CHARS)}`
+    await this.#describe((found) => (generationOf(found) < generation ? name : generationNameOf(found)))
+  }
+
+  /** A node has seen that this run of the server has the stream as it was. */
+  async confirmRun(): Promise<void> {
+    await this.#describe(generationNameOf)
+  }
+
+  async #describe(generationName: (found: StreamConfig) => string): Promise<void> {
     try {
       const found = await this.#find()
-      if (found === undefined || generationOf(found.config) >= generation) return
-      const description = `${this.#description}, generation ${generation}`
-      await this.#manager.streams.update(this.name, { description })
+      if (found === undefined) return
+      const description = this.#description(generationName(found.config))
+      if (description !== found.config.description) await this.#manager.streams.update(this.name, { description })
     } catch (cause) {
       throw explained(cause, this.#requestContext())
     }
+  }
+
+  get #run(): string {
+    const { info } = this.#requestContext()
+    return info?.jetstream === true && info.cluster === undefined ? info.server_id : ''
   }
 
   async #fit(found: StreamInfo | undefined): Promise<LogState> {
@@ -117,8 +146,9 @@ export class LogStream {
     return stateOf(changed === undefined ? found : await streams.update(this.name, changed), found)
   }
 
-  get #description(): string {
-    return `WebMQ: what was published under ${this.#subjects.prefix}`
+  #description(generationName: string): string {
+    const about = `WebMQ: what was published under ${this.#subjects.prefix}`
+    return about + generationName + (this.#run === '' ? '' : `, run ${this.#run}`)
   }
 
   async #find(): Promise<StreamInfo | undefined> {
@@ -134,7 +164,7 @@ export class LogStream {
     const { RetentionPolicy, StorageType } = this.#requestContext().jetStream
     return {
       name: this.name,
-      description: this.#description,
+      description: this.#description(''),
       subjects: this.#wantedSubjects([]),
       retention: RetentionPolicy.Limits,
       storage: StorageType.File,
@@ -199,10 +229,10 @@ function unfit(name: string, reason: string): WebMQError {
 
 /** @param details Lists the deleted messages, which the answer to an update does not. */
 function stateOf({ config, created, state }: StreamInfo, details?: StreamInfo): LogState {
-  const generation = generationOf(config)
   return {
-    epoch: epochOf(created, generation),
-    generation,
+    epoch: epochOf(created, config),
+    generation: generationOf(config),
+    run: RUN.exec(config.description ?? '')?.[1] ?? '',
     firstSequence: state.messages === 0 ? state.last_seq + 1 : state.first_seq,
     lastSequence: state.last_seq,
     deleted: new Set(details?.state.deleted),
@@ -210,14 +240,20 @@ function stateOf({ config, created, state }: StreamInfo, details?: StreamInfo): 
 }
 
 /** The creation time in nanoseconds identifies a stream among all of its name. */
-function epochOf(created: string, generation: number): string {
+function epochOf(created: string, config: StreamConfig): string {
   const [, seconds = '', fraction = ''] = /^([^.Z]+)(?:\.(\d{1,9}))?Z$/.exec(created) ?? []
   const ms = Date.parse(`${seconds}Z`)
   if (Number.isNaN(ms)) throw new Error(`JetStream says that the stream was created at ${JSON.stringify(created)}`)
   const nanoseconds = BigInt(ms) * BigInt(NS_PER_MS) + BigInt(fraction.padEnd(9, '0'))
-  return epochOfText(String(nanoseconds)) + (generation === 0 ? '' : `.${generation}`)
+  const [, generation, tag = ''] = GENERATION.exec(config.description ?? '') ?? []
+  return epochOfText(String(nanoseconds)) + (generation === undefined ? '' : `.${generation}${tag}`)
 }
 
 function generationOf({ description }: StreamConfig): number {
   return Number(GENERATION.exec(description ?? '')?.[1] ?? 0)
+}
+
+/** As the description has it; '' for the first one. */
+function generationNameOf({ description }: StreamConfig): string {
+  return GENERATION.exec(description ?? '')?.[0] ?? ''
 }

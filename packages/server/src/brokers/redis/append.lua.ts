@@ -5,6 +5,8 @@
  * the offset of the first message with its id, or nothing.
  */
 export const APPEND = /* lua */ `
+-- The reign in which the caller has opened the log.
+local REIGN = ARGV[4]
 local MAX_MESSAGES = ARGV[5]
 local MAX_BYTES = tonumber(ARGV[6])
 -- '' for any age.
@@ -19,17 +21,18 @@ local FIRST_MESSAGE = 10
 local CHECKPOINTS_PER_BOUND = 64
 local MIN_CHECKPOINT_MS = 100
 
-local state = redis.call('HMGET', STATE, 'epoch', 'end', 'bytes', 'checkpoint', 'checkpointTime', 'ids')
+local state = redis.call('HMGET', STATE, 'epoch', 'end', 'bytes', 'checkpoint', 'checkpointTime', 'ids', 'reign')
 local epoch, last = state[1], tonumber(state[2])
 if not epoch then
-  epoch, last, state = beginEpoch(), 0, {}
+  epoch, last, state = beginEpoch(REIGN), 0, {}
+elseif state[7] ~= REIGN then
+  return redis.error_reply('REIGN no node has opened the log since this server became the master')
 end
 local bytes = tonumber(state[3]) or 0
 local checkpoint = tonumber(state[4]) or 0
 local checkpointTime = tonumber(state[5]) or 0
 local idsBegan = tonumber(state[6]) or 0
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local now = nowMs()
 
 -- Ids live for one to two windows: in this hash, then in the one before.
 local hasNewIds = false

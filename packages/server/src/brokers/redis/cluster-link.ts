@@ -119,6 +119,7 @@ export class ClusterLink implements Link {
   #lose(cause: Error): void {
     if (this.#isOver) return
     this.#isOver = true
+    this.#log?.stop()
     this.#events.lost(cause)
   }
 

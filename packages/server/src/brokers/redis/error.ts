@@ -13,10 +13,10 @@ const UNTRUSTED = /^(CERT_|ERR_TLS_CERT|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_)/
 /**
  * Replies of a server that cannot answer now, or is no longer the right one: the link is lost, and the next one may
  * succeed. Before Redis 7 a script's error precedes the reply. Full memory or a full disk is not among them: it refuses
- * writes only.
+ * writes only. `REIGN` is from the log's own script.
  */
 const PASSING =
-  /^(?:ERR Error running script .*: -)?(LOADING|MASTERDOWN|READONLY|BUSY|CLUSTERDOWN|TRYAGAIN|MOVED|ASK|UNKILLABLE|NOSCRIPT)\b/
+  /^(?:ERR Error running script .*: -)?(LOADING|MASTERDOWN|READONLY|BUSY|CLUSTERDOWN|TRYAGAIN|MOVED|ASK|UNKILLABLE|NOSCRIPT|REIGN)\b/
 
 /** Converts an error of Redis: `E_BROKER_REFUSED` if another attempt would fail too, else any other error. */
 export function redisError(cause: unknown, hideSecrets: (text: string) => string): Error {

@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import { isKey } from 'webmq-client/protocol'
 import type { Position } from '../../ports/broker.js'
 import { decodeEnvelope } from '../remote/envelope.js'
-import type { Link, LinkEvents, LinkMessage, LogFollower, LogPosition } from '../remote/link.js'
+import type { Link, LinkDelivery, LinkEvents, LinkMessage, LogFollower, LogPosition } from '../remote/link.js'
 import { ForeignCopies } from './foreign-copies.js'
 import type { RedisLog } from './log.js'
 import { LogLink } from './log-link.js'
@@ -25,18 +25,20 @@ export class RedisLink implements Link {
     subscribe: (pattern) => this.#subscribe(pattern),
     unsubscribe: (pattern) => this.#unsubscribe(pattern),
   })
+  readonly #logged: RedisLog | undefined
   #pair: RedisPair | undefined
   #log: LogLink | undefined
 
-  private constructor(namespace: string, events: LinkEvents) {
+  private constructor(namespace: string, log: RedisLog | undefined, events: LinkEvents) {
     this.#prefix = `${namespace}:`
+    this.#logged = log
     this.#events = events
   }
 
   static async open(options: RedisLinkOptions, events: LinkEvents, signal: AbortSignal): Promise<RedisLink> {
     const { namespace, node } = options.context
     const { log } = options
-    const link = new RedisLink(namespace, events)
+    const link = new RedisLink(namespace, log, events)
     const pair = await RedisPair.open(
       // Not the channel of any key.
       { ...options, isShard: false, heartbeatChannel: `${namespace}/${node}` },
@@ -45,7 +47,10 @@ export class RedisLink implements Link {
         accepted: (sequence) => events.confirmed(sequence, false),
         logged: (sequence, accepted) => link.#log?.accepted(sequence, accepted),
         refused: (sequence, cause) => events.refused(sequence, cause),
-        lost: (cause) => events.lost(cause),
+        lost: (cause) => {
+          link.#log?.stop()
+          events.lost(cause)
+        },
       },
       signal,
     )
@@ -105,6 +110,13 @@ export class RedisLink implements Link {
     else if (!isUtf8(channel) || !isKey(key)) this.#events.malformed(`no key: ${key}`)
     else if (delivery === undefined)
       this.#events.malformed(`an envelope that is cut short or of another version, to ${key}`, key)
-    else if (this.#foreignCopies.isFirst(message)) this.#events.deliver(delivery)
+    else if (this.#foreignCopies.isFirst(message)) this.#deliverForeign(delivery)
+  }
+
+  /** To a logged key it would reach the present listeners, and nobody who resumes: neither replayed nor told. */
+  #deliverForeign(delivery: LinkDelivery): void {
+    const { key } = delivery
+    if (this.#logged?.logs(key) !== true) this.#events.deliver(delivery)
+    else this.#events.malformed(`PUBLISH to ${key}, which is logged: the log's own script publishes there`)
   }
 }

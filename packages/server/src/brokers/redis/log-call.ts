@@ -7,12 +7,8 @@ export interface LogCallOptions {
   /** SHA-1 of the script that appends. */
   readonly sha: string
   readonly keys: readonly string[]
-  /** The first arguments of both scripts. */
-  readonly leadArguments: readonly string[]
-  readonly maxMessages: number
-  readonly maxBytes: number
-  /** `undefined` if some messages have no maximum age. */
-  readonly maxAgeMs: number | undefined
+  /** The arguments that are the same for all calls, without those about ids. */
+  readonly constantArguments: readonly string[]
   /** 0: the log remembers no message ids. */
   readonly dedupeWindowMs: number
   readonly dedupeMaxIds: number
@@ -25,19 +21,16 @@ const MAX_BYTES = 262_144
 /** Makes the calls of one link that append to the log. */
 export class LogCalls {
   readonly #options: LogCallOptions
-  readonly #arguments: readonly string[]
 
   constructor(options: LogCallOptions) {
-    const { leadArguments, maxMessages, maxBytes, maxAgeMs } = options
     this.#options = options
-    this.#arguments = [...leadArguments, ...[maxMessages, maxBytes, maxAgeMs ?? ''].map(String)]
   }
 
   create(): LogCall {
-    const { sha, keys, dedupeWindowMs, dedupeMaxIds } = this.#options
+    const { sha, keys, constantArguments, dedupeWindowMs, dedupeMaxIds } = this.#options
     const isDeduplicating = dedupeWindowMs > 0 && dedupeMaxIds > 0
     const idArguments = isDeduplicating ? ([String(dedupeWindowMs), String(dedupeMaxIds)] as const) : undefined
-    return new LogCall(sha, keys, this.#arguments, idArguments)
+    return new LogCall(sha, keys, constantArguments, idArguments)
   }
 }
 

@@ -1,8 +1,10 @@
+import { setTimeout } from 'node:timers/promises'
+import { isKey, WebMQError } from 'webmq-client/protocol'
 import type { Accepted, Position } from '../../ports/broker.js'
 import { decodeEnvelope, sourceBytes } from '../remote/envelope.js'
 import type { LinkEvents, LinkMessage, LogFollower, LogPosition } from '../remote/link.js'
 import type { RedisLog } from './log.js'
-import { decodeLogBatch, envelopesOf, type LogBatch } from './log-batches.js'
+import { decodeFence, decodeLogBatch, envelopesOf, type LogBatch, type LogFence } from './log-batches.js'
 import type { LogCalls } from './log-call.js'
 import { appendScript, openScript } from './log-scripts.js'
 import type { RedisPair } from './pair.js'
@@ -31,6 +33,18 @@ const PAGE_BYTES = 1_048_576
 /** Most bytes of live messages that wait while pages are read. With more, they are dropped and read as pages. */
 const MAX_WAITING_BYTES = 8_388_608
 
+/** Time that a node gives others to say that the log has its end, when it cannot say so itself. */
+const MAX_VOUCH_MS = 1_000
+const VOUCH_POLL_MS = 50
+const FENCE_FIELD = 'f'
+
+/** Where a link begins, as the script says. */
+interface LogStart {
+  readonly start: Position
+  readonly isContinued: boolean
+  readonly reign: string
+}
+
 /** An entry of the stream, as XRANGE returns it: id, then fields and values. */
 type Entry = readonly [id: Buffer, fields: readonly Buffer[]]
 
@@ -46,6 +60,8 @@ export class LogLink {
   #epoch = ''
   /** Offset of the last message; before the first one, the offset to read after. */
   #offset = 0
+  /** The last offset that came by a page, not over the channel. */
+  #pagesEnd = 0
   #isLive = false
   #pendingDuplicates: PendingDuplicate[] = []
   #waiting: LogBatch[] = []
@@ -59,23 +75,27 @@ export class LogLink {
   /** As {@link Link.follow}. */
   async follow(after: LogPosition | undefined, follower: LogFollower): Promise<void> {
     const { log, pair, kind } = this.#context
-    const [run] = await Promise.all([
-      this.#askForRun(),
+    await Promise.all([
+      this.#assertRunId(),
       pair.subscribe(kind, log.channel),
       ...[appendScript, openScript].map(({ source }) => pair.ask((redis) => redis.script('LOAD', source))),
     ])
-    const { start, isContinued, endOffset } = await this.#open(run, after)
+    const { start, isContinued, reign } = await this.#open(after)
     this.#epoch = start.epoch
     this.#offset = start.offset
     this.#follower = follower
     follower.begins(start, isContinued)
     // Repeat until nothing is missing between the last page and the waiting messages.
-    do {
-      await this.#readPages()
-      this.#leapTo(endOffset)
-    } while (!this.#takeWaiting())
+    do await this.#readPages()
+    while (!this.#takeWaiting())
     this.#isLive = true
-    this.#calls = log.calls(run)
+    this.#calls = log.calls(reign)
+  }
+
+  /** The link is over. */
+  stop(): void {
+    if (this.#isLive) this.#context.log.followedUntilMs = performance.now()
+    this.#isLive = false
   }
 
   /** As {@link Link.logEnd}. */
@@ -115,32 +135,40 @@ export class LogLink {
   #takeNow(batch: LogBatch): void {
     const broken = this.#takeLive(batch)
     if (broken === undefined) return
-    this.#isLive = false
+    this.stop()
     this.#context.pair.lose(broken)
   }
 
-  async #askForRun(): Promise<string> {
-    try {
-      const info = await this.#context.pair.ask((redis) => redis.info('server'))
-      return /^run_id:(\w+)/m.exec(info)?.[1] ?? ''
-    } catch (error) {
-      // This user may not ask. A lost end is then found by comparing messages only.
-      if (/\bNOPERM\b/.test(String(error))) return ''
-      throw error
-    }
+  /**
+   * Without it, nobody could see that the log may have lost its end.
+   * @throws {WebMQError} `E_BROKER_REFUSED`
+   */
+  async #assertRunId(): Promise<void> {
+    const info = await this.#context.pair.ask((redis) => redis.info('server'))
+    if (/^run_id:\w+/m.test(info)) return
+    const detail = 'a Redis whose INFO has no run_id cannot hold a log: a restart would go unnoticed'
+    throw new WebMQError('E_BROKER_REFUSED', { detail })
   }
 
-  async #open(run: string, after: LogPosition | undefined) {
+  /** Asks where to begin, until this node or another has put up the fence of this reign. */
+  async #open(after: LogPosition | undefined): Promise<LogStart> {
     const { log, pair } = this.#context
     const source = after?.source === undefined ? '' : sourceBytes(after.source)
     const position = [after?.epoch ?? '', String(after?.offset ?? 0), source]
-    const reply = await pair.ask((redis) =>
-      redis.evalsha(openScript.sha, log.keys.length, ...log.keys, ...log.leadArguments(run), ...position),
-    )
-    const [epoch, offset, isContinued, endOffset] = Array.isArray(reply) ? reply.map(String) : []
-    if (epoch === undefined) throw new Error('the log answers otherwise than expected')
-    const start: Position = { epoch, offset: Number(offset) }
-    return { start, isContinued: isContinued === '1', endOffset: Number(endOffset) }
+    const lead = [...log.keys, ...log.leadArguments, ...position]
+    const { publishScript, followedUntilMs } = log
+    const awayMs = () => (followedUntilMs === undefined ? '' : Math.ceil(performance.now() - followedUntilMs))
+    for (let leftMs = MAX_VOUCH_MS; ; leftMs -= VOUCH_POLL_MS) {
+      const isLastCall = leftMs <= 0 ? '1' : '0'
+      const reply = await pair.ask((redis) =>
+        redis.evalsha(openScript.sha, log.keys.length, ...lead, awayMs(), isLastCall, publishScript),
+      )
+      const [epoch, offset, isContinued, reign] = Array.isArray(reply) ? reply.map(String) : []
+      if (epoch !== undefined && reign !== undefined)
+        return { start: { epoch, offset: Number(offset) }, isContinued: isContinued === '1', reign }
+      if (isLastCall === '1') throw new Error('the log answers otherwise than expected')
+      await setTimeout(VOUCH_POLL_MS)
+    }
   }
 
   /** Reads up to the end of the stream. */
@@ -152,35 +180,23 @@ export class LogLink {
       const entries: readonly Entry[] = await pair.ask((redis) =>
         redis.xrangeBuffer(log.stream, from, '+', 'COUNT', count),
       )
-      const [first] = entries
-      if (first !== undefined && offsetOf(first) > this.#offset + 1) await this.#assertKept()
       let byteCount = 0
-      for (const entry of entries) {
-        const [id, [, envelope = Buffer.alloc(0)]] = entry
-        byteCount += envelope.length
-        this.#leapTo(offsetOf(entry) - 1)
-        const timeMs = Number(id.toString('latin1', id.indexOf('-') + 1))
-        this.#deliver(offsetOf(entry), timeMs, envelope)
-      }
+      for (const entry of entries) byteCount += this.#takeEntry(entry)
+      this.#pagesEnd = this.#offset
       isEnd = entries.length < count
       const average = Math.max(1, byteCount / entries.length)
       count = Math.min(MAX_PAGE_COUNT, Math.max(FIRST_PAGE_COUNT, Math.floor(PAGE_BYTES / average)))
     }
   }
 
-  /** The server has restarted here. A message between was lost with the end of the log. */
-  #leapTo(offset: number): void {
-    if (offset <= this.#offset) return
-    this.#offset = offset
-    this.#follower?.skipped(offset, true)
-  }
-
-  /** Offsets leap when the server restarts. Otherwise the missing messages were trimmed while they were read. */
-  async #assertKept(): Promise<void> {
-    const { log, pair } = this.#context
-    const [oldest]: readonly Entry[] = await pair.ask((redis) => redis.xrangeBuffer(log.stream, '-', '+', 'COUNT', 1))
-    if (oldest === undefined || offsetOf(oldest) > this.#offset + 1)
-      throw new Error('the log is trimmed faster than it is read')
+  /** Returns the bytes of the entry. */
+  #takeEntry([id, [field, value = Buffer.alloc(0)]]: Entry): number {
+    const [offset = 0, timeMs = 0] = id.toString('latin1').split('-').map(Number)
+    const fence = field?.toString() === FENCE_FIELD ? decodeFence(value.toString('latin1')) : undefined
+    if ((fence?.after ?? offset - 1) > this.#offset) throw new Error('the log is trimmed faster than it is read')
+    if (fence === undefined) this.#deliver(offset, timeMs, value)
+    else this.#fenced(offset, timeMs, fence)
+    return value.length
   }
 
   #wait(batch: LogBatch): void {
@@ -209,13 +225,20 @@ export class LogLink {
 
   /** Returns an error if the log cannot be followed any further over this link. */
   #takeLive(batch: LogBatch): Error | undefined {
-    const { epoch, firstOffset, timeMs } = batch
+    const { epoch, firstOffset, timeMs, fence } = batch
     // It may be an earlier epoch; the next link asks which one is current.
     if (epoch !== this.#epoch) return new Error('another epoch of the log has begun')
+    // A page had it already.
+    const isOld = firstOffset <= this.#offset
+    if (isOld && firstOffset > this.#pagesEnd) return new Error(`the log has another message at ${firstOffset}`)
+    if (fence !== undefined) {
+      if (fence.after > this.#offset) return new Error(`the log has a hole before ${firstOffset}`)
+      if (!isOld) this.#fenced(firstOffset, timeMs, fence)
+      return undefined
+    }
     let offset = firstOffset
     for (const envelope of envelopesOf(batch)) {
       if (offset > this.#offset + 1) return new Error(`the log has a hole before ${offset}`)
-      // Otherwise a page had it already.
       if (offset > this.#offset) this.#deliver(offset, timeMs, envelope)
       offset++
     }
@@ -231,14 +254,15 @@ export class LogLink {
     else this.#follower?.message({ ...delivery, offset, timeMs })
   }
 
+  #fenced(offset: number, timeMs: number, { isComplete }: LogFence): void {
+    this.#offset = offset
+    this.#follower?.fenced({ offset, timeMs, isComplete })
+  }
+
   #confirmDuplicates(): void {
     const duplicates = this.#pendingDuplicates
     this.#pendingDuplicates = duplicates.filter(({ offset }) => offset > this.#offset)
     for (const { sequence, accepted, offset } of duplicates)
       if (offset <= this.#offset) this.#context.events.confirmed(sequence, false, accepted)
   }
-}
-
-function offsetOf([id]: Entry): number {
-  return Number.parseInt(id.toString('latin1'), 10)
 }

@@ -3,6 +3,7 @@ import type { HistoryOptions } from '../../ports/history-rules.js'
 import { hasHistory } from '../log/history-log.js'
 import { LogCalls } from './log-call.js'
 import { appendScript } from './log-scripts.js'
+import { publishScriptOf } from './publish.lua.js'
 
 /** Options of a {@link RedisLog}; as in {@link ServerOptions}. */
 export interface RedisLogOptions extends HistoryOptions {
@@ -22,6 +23,8 @@ export class RedisLog {
   readonly state: string
   /** In the order of KEYS in the scripts. */
   readonly keys: readonly string[]
+  /** When a link of this node last stopped to follow the log, by `performance.now()`. */
+  followedUntilMs: number | undefined
   readonly #publishCommand: 'PUBLISH' | 'SPUBLISH'
   readonly #options: RedisLogOptions
 
@@ -41,26 +44,44 @@ export class RedisLog {
     this.#publishCommand = isCluster ? 'SPUBLISH' : 'PUBLISH'
   }
 
-  /**
-   * The first arguments of both scripts.
-   * @param run The run id of the server; see the scripts.
-   */
-  leadArguments(run: string): readonly string[] {
-    return [randomBytes(EPOCH_BYTES).toString('hex'), run, this.channel, this.#publishCommand]
+  /** The first arguments of both scripts. */
+  get leadArguments(): readonly string[] {
+    return [randomBytes(EPOCH_BYTES).toString('hex'), this.channel, this.#publishCommand]
   }
 
-  /** Makes the calls of one link. */
-  calls(run: string): LogCalls {
-    const { history, historyMaxMessages, historyMaxBytes, dedupeWindowMs, dedupeMaxIds } = this.#options
+  /** The script with which other programs publish. */
+  get publishScript(): string {
+    const { dedupeWindowMs, dedupeMaxIds } = this.#options
+    const ids = dedupeWindowMs > 0 && dedupeMaxIds > 0 ? [dedupeWindowMs, dedupeMaxIds] : ['', '']
+    return publishScriptOf({
+      channel: this.channel,
+      publishCommand: this.#publishCommand,
+      bounds: [...this.#bounds, ...ids.map(String)],
+    })
+  }
+
+  /** Whether messages of this key go into the log. */
+  logs(key: string): boolean {
+    return this.#options.history.ruleOf(key) !== undefined
+  }
+
+  /**
+   * Makes the calls of one link.
+   * @param reign In which the link has opened the log; see the scripts.
+   */
+  calls(reign: string): LogCalls {
+    const { dedupeWindowMs, dedupeMaxIds } = this.#options
     return new LogCalls({
       sha: appendScript.sha,
       keys: this.keys,
-      leadArguments: this.leadArguments(run),
-      maxMessages: historyMaxMessages,
-      maxBytes: historyMaxBytes,
-      maxAgeMs: history.maxAgeMs,
+      constantArguments: [...this.leadArguments, reign, ...this.#bounds],
       dedupeWindowMs,
       dedupeMaxIds,
     })
+  }
+
+  get #bounds(): readonly string[] {
+    const { history, historyMaxMessages, historyMaxBytes } = this.#options
+    return [historyMaxMessages, historyMaxBytes, history.maxAgeMs ?? ''].map(String)
   }
 }

@@ -1,14 +1,16 @@
 /**
- * Both scripts of the log begin with this.
+ * All scripts of the log begin with this.
  *
  * A message to the channel is `<epoch> <first offset> <Unix time in ms>\n`, then the length of each envelope in 4 bytes
- * and the envelope. A message without envelopes says that another epoch has begun.
+ * and the envelope. A message without envelopes says that another epoch has begun, or, with two more numbers in its
+ * head, that a fence stands at the offset.
  */
 export const PRELUDE = /* lua */ `
--- The stream: one entry per message, its id is <offset>-<Unix time in ms>, its field m the envelope.
+-- The stream: one entry per message or fence. Its id is <offset>-<Unix time in ms>. The field m of a message is the
+-- envelope. The field f of a fence is what follows the time in the head of its message to the channel.
 local STREAM = KEYS[1]
--- A hash: epoch, end (the last offset), bytes (of all envelopes so far), run (of the server), ids (when the ids were
--- begun), checkpoint and checkpointTime (bytes and time at the last checkpoint).
+-- A hash: epoch, end (the last offset), bytes (of all envelopes so far), reign (see below), publish (the script for
+-- other programs), ids (when the ids were begun), checkpoint and checkpointTime (bytes and time at the last checkpoint).
 local STATE = KEYS[2]
 -- Two hashes that map message ids to offsets; they take turns.
 local IDS = KEYS[3]
@@ -18,23 +20,45 @@ local CHECKPOINTS = KEYS[5]
 
 -- Makes an epoch unlike those before.
 local EPOCH_SEED = ARGV[1]
--- The run of the server; '' when it does not tell.
-local RUN = ARGV[2]
-local CHANNEL = ARGV[3]
+local CHANNEL = ARGV[2]
 -- 'PUBLISH', in a cluster 'SPUBLISH'.
-local PUBLISH = ARGV[4]
+local PUBLISH = ARGV[3]
 
 -- All digits: tostring would give 1e+15.
 local function digits(number)
   return string.format('%.0f', number)
 end
 
-local function beginEpoch()
+local function nowMs()
   local time = redis.call('TIME')
+  return time[1] * 1000 + math.floor(time[2] / 1000)
+end
+
+-- Hexadecimal.
+local function randomText()
+  local time = redis.call('TIME')
+  return redis.sha1hex(EPOCH_SEED .. time[1] .. '.' .. time[2])
+end
+
+local function infoOf(section, name)
+  return string.match(redis.call('INFO', section), name .. ':(%w+)') or ''
+end
+
+-- A reign is the time from when a server starts, or becomes the master, until it ends or is replaced. Only a change of
+-- the reign can lose the end of the log. The run id changes when the server starts, and master_replid2 when it becomes
+-- the master. The latter turns to zeros when the server has had no replica for an hour.
+local function currentReign(known)
+  local run, promotion = infoOf('server', 'run_id'), infoOf('replication', 'master_replid2')
+  if string.match(promotion, '^0*$') then promotion = '' end
+  if promotion == '' and known and string.sub(known, 1, #run + 1) == run .. '.' then return known end
+  return run .. '.' .. string.sub(promotion, 1, 8)
+end
+
+local function beginEpoch(reign)
   -- 32 bits: a client mistakes this log for the one it knows with a chance of one in 4.3e9.
-  local epoch = string.sub(redis.sha1hex(EPOCH_SEED .. time[1] .. '.' .. time[2]), 1, 8)
+  local epoch = string.sub(randomText(), 1, 8)
   redis.call('DEL', STREAM, STATE, IDS, IDS_BEFORE, CHECKPOINTS)
-  redis.call('HSET', STATE, 'epoch', epoch, 'end', '0', 'run', RUN)
+  redis.call('HSET', STATE, 'epoch', epoch, 'end', '0', 'reign', reign)
   return epoch
 end
 `

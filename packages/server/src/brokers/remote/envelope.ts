@@ -6,7 +6,7 @@ import type { LinkDelivery, LinkMessage, LinkSource } from './link.js'
  * byte 0        0x00, which JSON text cannot begin with
  * byte 1        version (high two bits) and flags
  * bytes 2-9     node
- * bytes 10-15   sequence
+ * bytes 10-15   sequence; 0 for a message of another program in the log of a Redis
  * then          publisher, 4 bytes, with HAS_PUBLISHER
  * then          length of the key, 1 byte, and the key, with HAS_KEY
  * then          length of the message id, 1 byte, and the id, with HAS_ID
@@ -135,9 +135,11 @@ export function decodeEnvelope(key: string | undefined, bytes: Uint8Array): Link
   }
   const deliveryKey = ownKey ?? key
   if (deliveryKey === undefined) return undefined
+  const payload = viewOf(bytes, at, end)
+  if (sequence === 0) return { ...bareMessage(deliveryKey, payload), messageId }
   return {
     key: deliveryKey,
-    payload: viewOf(bytes, at, end),
+    payload,
     isBinary: (flags & IS_BINARY) !== 0,
     source: { node, sequence, publisher, isBundle: (flags & IS_BUNDLE) !== 0 },
     messageId,

@@ -62,8 +62,12 @@ class LogLink implements Link {
     return this.#log.toldEnd
   }
 
-  skip(offset: number, isLoss: boolean): void {
-    this.#follower?.skipped(offset, isLoss)
+  skip(offset: number): void {
+    this.#follower?.skipped(offset)
+  }
+
+  fence(offset: number, isComplete: boolean): void {
+    this.#follower?.fenced({ offset, timeMs: Date.now(), isComplete })
   }
 
   append(text: string, more: Partial<TestLog['entries'][number]> = {}): void {
@@ -289,21 +293,37 @@ describe('a RemoteBroker with history', () => {
     link.append('a', { node: 'one', sequence: 1 })
     link.append('a', { node: 'one', sequence: 1 })
     expect(await textsOf(broker, { since: { epoch: 'e', offset: 2 } }, ['chat.1'])).toEqual([])
-    link.skip(7, false)
+    link.skip(7)
     expect(broker.position()).toEqual({ epoch: 'e', offset: 7 })
     expect(await textsOf(broker, { since: { epoch: 'e', offset: 5 } }, ['chat.1'])).toEqual([])
-    link.skip(20, true)
+    link.fence(20, true)
     expect(await textsOf(broker, { since: { epoch: 'e', offset: 15 } }, ['chat.1'])).toEqual(['(history-expired)'])
     expect(lines()).toEqual(['a at e:1'])
   })
 
-  it('continues after the last message, not after what was skipped', async () => {
+  it('continues after a fence, and after what was skipped', async () => {
     const { link, linkAt } = await started(logOf('e', 0))
     link.append('a', { node: 'one', sequence: 1 })
-    link.skip(1_000, true)
+    link.fence(1_000, true)
     link.events.lost(new Error('cut'))
-    const source = { node: 'one', sequence: 1, publisher: undefined }
-    expect((await linkAt(1)).asked).toEqual([{ epoch: 'e', offset: 1, source }])
+    const next = await linkAt(1)
+    expect(next.asked).toEqual([{ epoch: 'e', offset: 1_000, source: undefined }])
+    next.skip(1_001)
+    next.events.lost(new Error('cut'))
+    expect((await linkAt(2)).asked).toEqual([{ epoch: 'e', offset: 1_001, source: undefined }])
+  })
+
+  it('tells a gap at a fence behind which messages may be missing, and none at another', async () => {
+    const { broker, link, lines } = await started(logOf('e', 0))
+    link.append('a')
+    link.fence(100, true)
+    link.append('b', { offset: 101 })
+    link.fence(200, false)
+    link.append('c', { offset: 201 })
+    expect(lines()).toEqual(['a at e:1', 'b at e:101', '(gap broker-lost: chat.1 news #)', 'c at e:201'])
+    const since = (offset: number) => textsOf(broker, { since: { epoch: 'e', offset } }, ['chat.1'])
+    expect(await since(101)).toEqual(['c', '(broker-lost)'])
+    expect(await since(200)).toEqual(['c'])
   })
 
   it('waits no longer when the log begins anew', async () => {

@@ -43,7 +43,7 @@ export interface LoggedDelivery extends LinkDelivery {
 
 /** How far a node has read the log. */
 export interface LogPosition extends Position {
-  /** Source of the message at this position, if known. It shows whether the log has lost its end. */
+  /** Source of the message at this position, if known. It shows whether the log is the same. */
   readonly source: LinkSource | undefined
 }
 
@@ -65,11 +65,22 @@ export interface LogFollower {
    * @param key Its key; `undefined` when it does not tell one, so that it may be of any key.
    */
   malformed(offset: number, detail: string, key?: string): void
-  /**
-   * No message has an offset after the last one, up to this one.
-   * @param isLoss The broker may have given out messages with these offsets and lost them.
-   */
-  skipped(offset: number, isLoss: boolean): void
+  /** No message has an offset after the last one, up to this one. */
+  skipped(offset: number): void
+  /** The log goes on behind a fence. Called in log order. */
+  fenced(fence: Fence): void
+}
+
+/**
+ * Stands in the log where its server was restarted or replaced. The offsets between the message before and the fence may
+ * have been those of messages that were given out and then lost.
+ */
+export interface Fence {
+  readonly offset: number
+  /** When it was put up: Unix time in milliseconds. */
+  readonly timeMs: number
+  /** A node had read the log up to its end, and nothing of that was lost. Otherwise messages may be missing here. */
+  readonly isComplete: boolean
 }
 
 /** Where a message of a WebMQ node comes from. */

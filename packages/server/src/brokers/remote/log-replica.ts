@@ -4,7 +4,7 @@ import type { HistoryOptions } from '../../ports/history-rules.js'
 import { inboundDefect, refusedMessage } from '../../ports/inbound-check.js'
 import { DuplicateFilter, type DuplicateFilterOptions } from '../dedupe/duplicate-filter.js'
 import { HistoryLog } from '../log/history-log.js'
-import type { Link, LinkSource, LogFollower, LoggedDelivery } from './link.js'
+import type { Fence, Link, LinkSource, LogFollower, LoggedDelivery } from './link.js'
 import { LogArrivals } from './log-arrivals.js'
 
 /** Options of a {@link LogReplica}; as in {@link ServerOptions}. */
@@ -59,7 +59,7 @@ export class LogReplica implements LogFollower {
   /** Messages of the previous log: their nodes may send some again into this one. */
   #formerDuplicates: DuplicateFilter | undefined
   #link: Link | undefined
-  /** Offset and source of the last message; before the first one, the offset that the log begins after. */
+  /** What was read last: offset, and source of a message. At first, the offset that the log begins after. */
   #last: { readonly offset: number; readonly source: LinkSource | undefined } = { offset: 0, source: undefined }
   #hasBegun = false
   #isStopped = false
@@ -140,7 +140,7 @@ export class LogReplica implements LogFollower {
     this.#last = { offset, source }
     if (this.#duplicates.has(delivery, timeMs)) {
       // To a node that never had the first copy, this is a message with a position.
-      this.skipped(offset, false)
+      this.#skipTo(offset)
       this.#events.duplicate(delivery, messageId === undefined ? undefined : this.#duplicates.positionOf(messageId))
       return
     }
@@ -164,9 +164,16 @@ export class LogReplica implements LogFollower {
     this.#refuse({ reason: 'malformed', pattern: key ?? '#', detail }, position, undefined)
   }
 
-  skipped(offset: number, isLoss: boolean): void {
-    this.#log.skipTo(offset, isLoss)
+  skipped(offset: number): void {
+    this.#last = { offset, source: undefined }
+    this.#skipTo(offset)
+  }
+
+  fenced({ offset, timeMs, isComplete }: Fence): void {
+    this.#last = { offset, source: undefined }
+    this.#log.fence(offset, timeMs, isComplete)
     this.#arrivals.arrived(offset)
+    if (!isComplete) this.#events.gap('broker-lost')
   }
 
   /**
@@ -181,6 +188,11 @@ export class LogReplica implements LogFollower {
       this.#behindCount++
       throw new WebMQError('E_NODE_BEHIND')
     })
+  }
+
+  #skipTo(offset: number): void {
+    this.#log.skipTo(offset)
+    this.#arrivals.arrived(offset)
   }
 
   #refuse(message: RefusedMessage, position: Position, source: LinkSource | undefined): void {
