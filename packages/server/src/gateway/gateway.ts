@@ -64,7 +64,7 @@ export class Gateway implements TransportSink {
 
   constructor(context: GatewayContext) {
     this.#context = context
-    this.#refusedOrigins = new RefusedOrigins(context.services.logger)
+    this.#refusedOrigins = new RefusedOrigins(context.services.logger, context.services.now)
   }
 
   upgrade(request: UpgradeRequest): void {
