@@ -1,7 +1,6 @@
 import type { IncomingMessage, Server as NodeHttpServer, ServerResponse } from 'node:http'
 import type { ErrorCode, GapReason, PresenceMember } from 'webmq-client/protocol'
 import type { BrokerChange } from './health/broker-watch.js'
-import type { HttpStats } from './http/connections.js'
 import type { LocalGap, LocalHandler } from './in-process/listeners.js'
 import type { HistoryQuery, HistoryResult } from './in-process/read-history.js'
 import type { BrokerStats, BrokerStatus, RefusalReason } from './ports/broker.js'
@@ -76,6 +75,15 @@ export interface WorkStats {
   readonly pauseCount: number
   /** Memory of messages that wait for the turn of their connection. */
   readonly backlogBytes: number
+}
+
+/** Why a plain HTTP connection was ended: room for others, no request for too long, too many at once, no room. */
+export type HttpDropReason = 'evicted' | 'timeout' | 'pipelining' | 'full'
+
+/** Plain HTTP connections: open ones, and those that were ended or refused since the start. */
+export interface HttpStats {
+  readonly connectionCount: number
+  readonly droppedCounts: Readonly<Partial<Record<HttpDropReason, number>>>
 }
 
 /** Counters since the start; gauges at the time of the call. */

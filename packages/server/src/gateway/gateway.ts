@@ -32,7 +32,7 @@ export interface GatewayContext extends UpgradePolicy {
 
 /** An upgrade that passed the checks, and whose connection is not open yet. */
 interface Admission {
-  /** What it is counted under; `undefined` when it is not counted. */
+  /** See {@link countedAddress}. */
   readonly address: string | undefined
   /** Absent while the server waits for a token. */
   identity: Identity | undefined
@@ -63,7 +63,7 @@ export class Gateway implements TransportSink {
 
   constructor(context: GatewayContext) {
     this.#context = context
-    this.#refusedOrigins = new RefusedOrigins(context.services.logger)
+    this.#refusedOrigins = new RefusedOrigins(context.services.logger, context.services.now)
   }
 
   upgrade(request: UpgradeRequest): void {

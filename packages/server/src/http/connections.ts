@@ -1,10 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
-import { countedAddress, unmapped } from '../identity/client-address.js'
-import { isLoopback } from '../identity/loopback.js'
-
-/** Why a connection was ended: room for others, too long without a request, too many requests at once, no room. */
-export type HttpDropReason = 'evicted' | 'timeout' | 'pipelining' | 'full'
+import type { HttpDropReason, HttpStats } from '../api.js'
+import { countedAddress, isLoopbackAddress } from '../identity/client-address.js'
 
 /** Limits for plain HTTP connections, which serve only probes, metrics and the demo page. */
 export interface HttpLimits {
@@ -30,12 +27,6 @@ const LIMITS: HttpLimits = {
 }
 
 const SWEEP_MS = 500
-
-/** Counters since the start; gauges at the time of the call. */
-export interface HttpStats {
-  readonly connectionCount: number
-  readonly droppedCounts: Readonly<Partial<Record<HttpDropReason, number>>>
-}
 
 interface Tracked {
   readonly socket: Duplex
@@ -83,7 +74,7 @@ export class HttpConnections {
   /** Takes a connection in, or destroys it. */
   open(socket: Duplex): void {
     const remoteAddress = 'remoteAddress' in socket ? String(socket.remoteAddress ?? '') : ''
-    const isLocal = isLoopback(unmapped(remoteAddress))
+    const isLocal = isLoopbackAddress(remoteAddress)
     const address = countedAddress(remoteAddress)
     const neighbours = address === undefined ? undefined : (this.#byAddress.get(address) ?? new Set<Tracked>())
     if (neighbours !== undefined && neighbours.size >= this.#limits.maxPerAddress) {

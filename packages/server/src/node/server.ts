@@ -203,7 +203,7 @@ export class Server implements WebMQServer {
     const { options, logger, verifier, createTransport, createBroker } = this.#parts
     const transport = await createTransport(options, this.#http.server)
     try {
-      // Before the broker, so that probes are told what the start waits for.
+      // Before the broker, so that probes get `starting` while the server waits for it.
       if (this.#admin !== undefined) {
         this.#adminAddress = await this.#admin.listen()
         logger.info({ ...this.#adminAddress }, 'the admin port listens')

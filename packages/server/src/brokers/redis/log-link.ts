@@ -1,5 +1,5 @@
 import { setTimeout } from 'node:timers/promises'
-import { isKey, WebMQError } from 'webmq-client/protocol'
+import { WebMQError } from 'webmq-client/protocol'
 import type { Accepted, Position } from '../../ports/broker.js'
 import { decodeEnvelope, sourceBytes } from '../remote/envelope.js'
 import type { LinkEvents, LinkMessage, LogFollower, LogPosition } from '../remote/link.js'
