@@ -6,7 +6,7 @@ import { type CreateTransport, Harness } from './harness.js'
 
 const text = (payload: string): Buffer => clientFrame(OPCODE.text, payload)
 /** More than the sockets of a connection take. */
-const FLOOD_MESSAGES = 200
+const FLOOD_MESSAGES = 100
 const FLOOD_MESSAGE_BYTES = 100_000
 
 /** Pausing a connection, and messages that are begun and never ended. */
