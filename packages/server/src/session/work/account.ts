@@ -17,12 +17,15 @@ export interface WorkLimits {
   readonly workBurst: number
 }
 
-/** Units of one turn, about half a millisecond. Behind it, the messages of the connection wait for everybody else's. */
-export const TURN_UNITS = 500
+/** The length of turns, which all accounts share. */
+export interface Pace {
+  /** Units of one turn. Behind it, the messages of the connection wait for everybody else's. */
+  turnUnits: number
+}
 
 /**
  * The work of one connection: its token bucket, its turn, and what waits for either. The clock is read once per turn, not
- * per message: 500 units of a turn are counted before they are taken out of the bucket.
+ * per message: the units of a turn are counted before they are taken out of the bucket.
  */
 export class WorkAccount<Owner extends WorkOwner = WorkOwner> implements WorkMeter {
   readonly owner: Owner
@@ -30,6 +33,7 @@ export class WorkAccount<Owner extends WorkOwner = WorkOwner> implements WorkMet
   /** Whether reading from the connection is paused. */
   isPaused = false
   readonly #limits: WorkLimits
+  readonly #pace: Readonly<Pace>
   readonly #enqueue: (account: WorkAccount<Owner>) => void
   readonly #waiters: (() => void)[] = []
   /** Units in the bucket; negative for work that was more than expected. */
@@ -39,9 +43,16 @@ export class WorkAccount<Owner extends WorkOwner = WorkOwner> implements WorkMet
   #usedUnits = 0
 
   /** @param enqueue Called when something waits for the next turn of this account. */
-  constructor(owner: Owner, limits: WorkLimits, nowMs: number, enqueue: (account: WorkAccount<Owner>) => void) {
+  constructor(
+    owner: Owner,
+    limits: WorkLimits,
+    pace: Readonly<Pace>,
+    nowMs: number,
+    enqueue: (account: WorkAccount<Owner>) => void,
+  ) {
     this.owner = owner
     this.#limits = limits
+    this.#pace = pace
     this.#enqueue = enqueue
     this.#tokens = limits.workBurst
     this.#settledMs = nowMs
@@ -54,7 +65,7 @@ export class WorkAccount<Owner extends WorkOwner = WorkOwner> implements WorkMet
 
   /** Whether the turn is used up, or the bucket was empty when the turn should have begun. */
   get isOver(): boolean {
-    return this.#usedUnits >= TURN_UNITS || this.#tokens <= 0
+    return this.#usedUnits >= this.#pace.turnUnits || this.#tokens <= 0
   }
 
   /** Whether the bucket was empty when the last turn should have begun. */

@@ -113,7 +113,7 @@ describe('Turns', () => {
     const order: string[] = []
     const read = async (name: string) => {
       for (let part = 0; part < 3; part++) {
-        await turns.accountOf(reader).spend(600)
+        await turns.accountOf(reader).spend(2_500)
         order.push(name)
       }
     }
