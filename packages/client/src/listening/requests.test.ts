@@ -9,7 +9,7 @@ afterEach(() => {
 })
 
 function start() {
-  const requests = new Requests({ isLive: true, send: () => undefined }, 10_000)
+  const requests = new Requests({ isLive: true, bufferedBytes: 0, send: () => undefined }, 10_000)
   const replies: Reply[] = []
   requests.send({ verb: 'listen', pattern: 'a' }, (reply) => replies.push(reply))
   return { requests, replies }

@@ -1,5 +1,5 @@
 import { contains, matches, validatePattern, WebMQError } from 'webmq-client/protocol'
-import { patternWordsDefect, type WordLimits } from '../patterns/word-limits.js'
+import { patternWordsDefect, type WordLimits } from '../ports/word-limits.js'
 import { ACTIONS, type Action, type Grant, type Identity } from './identity.js'
 
 /** The defaults of the options. */

@@ -1,7 +1,7 @@
 import { errors, type JWTPayload, type JWTVerifyGetKey, type JWTVerifyOptions, jwtVerify } from 'jose'
 import { WebMQError } from 'webmq-client/protocol'
 import type { Logger } from '../logger.js'
-import type { WordLimits } from '../patterns/word-limits.js'
+import type { WordLimits } from '../ports/word-limits.js'
 import { claimDefect } from './claim-text.js'
 import { parseGrants } from './grants.js'
 import type { Identity } from './identity.js'

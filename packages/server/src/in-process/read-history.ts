@@ -1,9 +1,9 @@
 import { type GapReason, validateKey } from 'webmq-client/protocol'
-import { assertKeyWords, type WordLimits } from '../patterns/word-limits.js'
 import type { Broker, InboundMessage } from '../ports/broker.js'
 import { copyBytes } from '../ports/copy-bytes.js'
 import { andThen, type MaybePromise } from '../ports/maybe-promise.js'
 import { formatPosition, parsePosition } from '../ports/position.js'
+import { assertKeyWords, type WordLimits } from '../ports/word-limits.js'
 import type { LocalMessage } from './listeners.js'
 import { parseJson } from './parse-json.js'
 

@@ -1,8 +1,8 @@
 import { isMessageId, validateKey, WebMQError } from 'webmq-client/protocol'
 import type { BatchMessage } from '../api.js'
-import { assertKeyWords, type WordLimits } from '../patterns/word-limits.js'
 import type { OutboundMessage } from '../ports/broker.js'
 import { isReserved } from '../ports/reserved-keys.js'
+import { assertKeyWords, type WordLimits } from '../ports/word-limits.js'
 import { brokerMessageId } from '../routing/message-id.js'
 
 /** Limits of a message that the process publishes. */

@@ -1,7 +1,7 @@
 import { ownText } from 'webmq-client/protocol'
 import type { GroupId } from '../ports/transport.js'
+import { trieWords } from '../ports/trie-words.js'
 import { MatchCache } from './match-cache.js'
-import { trieWords } from './trie-words.js'
 import { WordFilter } from './word-filter.js'
 
 /** Bounds of a {@link Router}. */

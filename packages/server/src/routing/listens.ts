@@ -1,7 +1,7 @@
 import type { Route } from '../patterns/router.js'
-import { isSearch } from '../patterns/word-limits.js'
 import { andThen, isPromise, type MaybePromise } from '../ports/maybe-promise.js'
 import type { ConnectionId, Transport } from '../ports/transport.js'
+import { isSearch } from '../ports/word-limits.js'
 import type { LiveBuffer, LiveBuffers } from '../replay/live-buffers.js'
 import type { Interest } from './interest.js'
 

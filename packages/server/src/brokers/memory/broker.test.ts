@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { brokerOptions, brokerSuite, historyOf, messageIdOf } from 'webmq-conformance'
-import type { BrokerCapabilities, BrokerSink } from '../../ports/broker.js'
+import type { BrokerCapabilities, BrokerSink, ReadResult } from '../../ports/broker.js'
 import { MemoryBroker, type MemoryBrokerOptions } from './broker.js'
 
 const DEFAULTS: MemoryBrokerOptions = brokerOptions({
@@ -47,7 +47,7 @@ describe('MemoryBroker', () => {
       position: broker.position(),
       isDuplicate: false,
     })
-    expect(broker.read({ last: 1 }, ['a']).messages).toHaveLength(1)
+    expect((broker.read({ last: 1 }, ['a']) as ReadResult).messages).toHaveLength(1)
   })
 
   it('delivers before publish returns, so that all listeners see the order of the calls', async () => {
@@ -70,7 +70,7 @@ describe('MemoryBroker', () => {
       () => broker.publish({ key: 'a', payload, isBinary: false }).position ?? nowhere,
     )
     const gaps = [start, ...positions].map((since) => {
-      const { gap, messages } = broker.read({ since }, ['#'])
+      const { gap, messages } = broker.read({ since }, ['#']) as ReadResult
       return [gap, messages.length]
     })
     expect(gaps).toEqual([
@@ -94,7 +94,7 @@ describe('MemoryBroker', () => {
   it('never lends bytes of its history that change later', async () => {
     const broker = await started({ historyMaxMessages: 2 })
     broker.publish({ key: 'a', payload, isBinary: false })
-    const [held] = broker.read({ last: 1 }, ['a']).messages
+    const [held] = (broker.read({ last: 1 }, ['a']) as ReadResult).messages
     for (let index = 0; index < 10_000; index++)
       broker.publish({ key: 'a', payload: new Uint8Array(10), isBinary: false })
     expect(held?.payload).toEqual(payload)

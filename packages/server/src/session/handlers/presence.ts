@@ -1,6 +1,6 @@
 import { WebMQError } from 'webmq-client/protocol'
-import { assertKeyWords, type WordLimits } from '../../patterns/word-limits.js'
 import { andThen } from '../../ports/maybe-promise.js'
+import { assertKeyWords, type WordLimits } from '../../ports/word-limits.js'
 import type { ConnectionPresence, Presence } from '../../presence/index.js'
 import { sendingUnits } from '../work/costs.js'
 import type { Handler, HandlerContext } from './handler.js'

@@ -1,9 +1,9 @@
 import { WebMQError } from 'webmq-client/protocol'
-import { assertKeyWords, type WordLimits } from '../../patterns/word-limits.js'
 import type { Accepted, Broker, OutboundMessage } from '../../ports/broker.js'
 import { isPromise } from '../../ports/maybe-promise.js'
 import { formatPosition } from '../../ports/position.js'
 import type { ConnectionId } from '../../ports/transport.js'
+import { assertKeyWords, type WordLimits } from '../../ports/word-limits.js'
 import { brokerMessageId, clientOwner } from '../../routing/message-id.js'
 import type { Handler, HandlerContext } from './handler.js'
 
