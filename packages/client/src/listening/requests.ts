@@ -53,8 +53,13 @@ export class Requests {
     }
     const timer = setTimeout(() => settle(new WebMQError('E_TIMEOUT')), this.#timeoutMs)
     this.#waiting.set(id, settle)
-    // The encoder leaves out options that are `undefined`.
-    this.#sender.send({ ...request, id } as ClientMessage)
+    try {
+      // The encoder leaves out options that are `undefined`.
+      this.#sender.send({ ...request, id } as ClientMessage)
+    } catch (cause) {
+      // One request that cannot be sent must not keep others from being sent.
+      settle(cause instanceof WebMQError ? cause : new WebMQError('E_MESSAGE_INVALID', { cause }))
+    }
   }
 
   /** Handles an answer of the server. Returns whether it belongs to one of these requests. */

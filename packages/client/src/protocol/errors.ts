@@ -28,6 +28,7 @@ const CLIENT_ERRORS = {
   E_NOT_LISTENING: { message: 'connection does not listen with this pattern', source: 'client', retryable: false },
   E_PRESENCE_LIMIT: { message: 'presence limit exceeded', source: 'client', retryable: true },
   E_UNSUPPORTED: { message: 'not supported by this server or its broker', source: 'client', retryable: false },
+  E_RATE_LIMIT: { message: 'connection asks for too much at once', source: 'client', retryable: true },
   E_BROKER_UNAVAILABLE: { message: 'broker is unreachable', source: 'broker', retryable: true },
 
   // An error that ends the connection, after which the client reconnects.
