@@ -96,7 +96,7 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
     return this.#connection.state
   }
 
-  /** What the client is doing now: frozen, and the same object until something changes. */
+  /** The present state for display: frozen, and the same object until something changes. */
   get status(): ClientStatus {
     const status: ClientStatus = {
       ...this.#connection.status,

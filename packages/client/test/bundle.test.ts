@@ -5,7 +5,7 @@ import { expect, it } from 'vitest'
 /** Size for apps: everything but `webmq-client/testing` and the server's half of the protocol. */
 const MAX_GZIP_BYTES = 12_288
 
-/** What is loaded when it is needed, and imports nothing. */
+/** Modules that are loaded when they are needed, and import nothing. */
 const LATER = ['refusal', 'token-defect']
 
 const MAX_LATER_GZIP_BYTES = 1_024
@@ -32,7 +32,9 @@ async function bundle(): Promise<Bundled> {
     outdir: '/bundle',
     chunkNames: '[name]',
   })
-  const contents = new Map(outputFiles.map(({ path, contents }) => [/(\w[\w-]*)\.js$/.exec(path)?.[1] ?? path, contents]))
+  const contents = new Map(
+    outputFiles.map(({ path, contents }) => [/(\w[\w-]*)\.js$/.exec(path)?.[1] ?? path, contents]),
+  )
   const entry = contents.get('index')
   if (!entry) throw new Error('esbuild made no entry')
   contents.delete('index')

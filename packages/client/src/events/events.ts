@@ -24,7 +24,7 @@ export interface StateChange {
   readonly error?: WebMQError | undefined
 }
 
-/** What a client is doing now, for display. Frozen, and the same object until something changes. */
+/** The present state of a client, for display. Frozen, and the same object until something changes. */
 export interface ClientStatus {
   readonly state: State
   /** While `reconnecting`: as in {@link StateChange}. */

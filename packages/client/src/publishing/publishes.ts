@@ -200,7 +200,7 @@ export class Publishes {
     }
   }
 
-  /** The server wants no more for now. What follows waits behind it, so that the order is kept. */
+  /** The server wants no more for now. Later messages wait behind it, so that the order is kept. */
   #pause(pending: Pending): void {
     this.#wait(pending)
     if (this.#isPaused) return
