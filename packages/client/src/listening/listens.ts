@@ -317,6 +317,8 @@ export class Listens {
     }
     const { pattern } = listen
     if (error.code === 'E_LISTEN_LIMIT') {
+      // The app has ended it meanwhile.
+      if (this.#listens.get(pattern) !== listen) return
       // At the end of the queue, because another one may fit.
       this.#held.delete(listen)
       this.#held.add(listen)
@@ -336,8 +338,11 @@ export class Listens {
 
   /** Tries the listen that has waited longest for room. */
   #takeUp(): void {
+    clearTimeout(this.#heldTimer)
     const [listen] = this.#held
-    if (listen && this.#sender.isLive) this.#listen(listen)
+    if (!listen || !this.#sender.isLive) return
+    this.#heldTimer = setTimeout(() => this.#takeUp(), this.#options.maxMs)
+    this.#listen(listen)
   }
 
   #end(pattern: string, subscriptions: readonly LiveSubscription[], error: WebMQError): void {

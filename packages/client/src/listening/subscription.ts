@@ -161,7 +161,7 @@ export class LiveSubscription implements Subscription<unknown> {
 
   /** There is no room for it now: `ready` rejects, another one follows. Returns whether that is new to the app. */
   hold(error: WebMQError): boolean {
-    if (this.#isHeld) return false
+    if (this.#isHeld || this.state !== 'pending') return false
     this.#isHeld = true
     this.#ready.reject(error)
     this.reopen()

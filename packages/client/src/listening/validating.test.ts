@@ -94,6 +94,24 @@ describe('a listen for which the server has no room', () => {
     expect(vi.getTimerCount()).toBe(0)
   })
 
+  it('stays ended when the app has ended it before the answer', async () => {
+    const server = createTestServer({ limits: { maxListensPerConnection: 1 } })
+    const { client } = createTestClient({ server })
+    const errors: unknown[] = []
+    client.on('error', ({ error }) => errors.push(error))
+    const first = client.listen('a', () => undefined)
+    await first.ready
+    const ended = client.listen('b', () => undefined)
+    const waiting = client.listen('c', () => undefined)
+    void ended.unlisten()
+    await vi.advanceTimersByTimeAsync(0)
+    expect(ended.state).toBe('closed')
+    expect(errors).toHaveLength(1)
+    await first.unlisten()
+    await waiting.ready
+    expect([ended.state, waiting.state, server.patterns]).toEqual(['closed', 'active', ['c']])
+  })
+
   it('takes turns with others, and is tried again without a release too', async () => {
     const { client, server } = createTestClient({ random: () => 0.5 })
     client.on('error', () => undefined)
