@@ -1,25 +1,8 @@
-import { execFileSync } from 'node:child_process'
-import { type Browser, chromium, type Page } from 'playwright-core'
+import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { freePort } from 'webmq-services'
+import { startChromium } from './chromium.js'
 import { type ServerProcess, startServerProcess } from './server-process.js'
-
-/** Keeps Chromium from calling home; sandboxing is off because tests may run as root. */
-const CHROMIUM_FLAGS = [
-  '--no-sandbox',
-  '--disable-gpu',
-  '--disable-quic',
-  '--no-first-run',
-  '--disable-background-networking',
-  '--disable-component-update',
-  '--disable-sync',
-]
-
-function chromiumPath(): string {
-  const given = process.env.WEBMQ_TEST_CHROMIUM
-  if (given !== undefined) return given
-  return execFileSync('which', ['chromium'], { encoding: 'utf8' }).trim()
-}
 
 describe('the demo page', () => {
   let browser: Browser
@@ -31,7 +14,7 @@ describe('the demo page', () => {
   beforeAll(async () => {
     port = await freePort()
     server = await startServerProcess(port, ['--demo'])
-    browser = await chromium.launch({ executablePath: chromiumPath(), args: CHROMIUM_FLAGS })
+    browser = await startChromium()
   })
 
   afterAll(async () => {

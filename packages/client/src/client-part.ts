@@ -15,7 +15,7 @@ export interface ClientPart {
   down(): void
   /** A message for parts: `presence`, or an `error` with a key. */
   receive(message: ServerMessage): void
-  /** The client is closed. */
+  /** The client is closed; `up` follows if it is opened again. */
   close(error: WebMQError): void
 }
 
@@ -24,5 +24,7 @@ export interface ClientCore {
   readonly options: ResolvedOptions
   readonly sender: Sender
   readonly requests: Requests
+  /** Why the client is closed; `undefined` if it is not. */
+  closedBy(): WebMQError | undefined
   report(error: ClientError): void
 }

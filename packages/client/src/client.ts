@@ -2,16 +2,17 @@ import type { ClientOptions } from './client-options.js'
 import type { ClientCore, ClientPart } from './client-part.js'
 import { ConnectionManager } from './connection/manager.js'
 import { errorOfServer } from './connection/server-error.js'
+import { callSafely } from './events/call-safely.js'
 import { Emitter } from './events/emitter.js'
-import type { ClientError, ClientEvents, ConnectedInfo, State, StateChange } from './events/events.js'
+import type { ClientError, ClientEvents, ClientStatus, ConnectedInfo, State, StateChange } from './events/events.js'
 import { HistoryReads } from './listening/history.js'
 import { Listens } from './listening/listens.js'
 import { Replays } from './listening/replays.js'
 import { Requests } from './listening/requests.js'
 import { type ResolvedOptions, resolveOptions } from './options.js'
-import { type ServerMessage, WebMQError } from './protocol/index.js'
+import type { ServerMessage, WebMQError } from './protocol/index.js'
 import { Publishes } from './publishing/publishes.js'
-import type { KnownTopic, Payload, Topics } from './topics.js'
+import type { KnownKey, KnownTopic, Payload, Topics } from './topics.js'
 import type {
   HistoryOptions,
   HistoryResult,
@@ -48,6 +49,8 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
   #isLost = false
   #wasConnected = false
   #isClosing = false
+  #openCount = 0
+  #status: ClientStatus | undefined
 
   /** @throws {WebMQError} `E_OPTION_INVALID`, naming the option. */
   constructor(options: ClientOptions) {
@@ -56,10 +59,12 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
     this.#connection = new ConnectionManager(resolved, {
       onLive: ({ limits }) => {
         // In this order, so that an app gets the messages that it publishes and listens to.
-        this.#listens.up()
-        this.#history.up()
-        for (const part of this.#parts) part.up()
-        this.#publishes.up(limits)
+        const steps = [this.#listens, this.#history, ...this.#parts, { up: () => this.#publishes.up(limits) }]
+        for (const step of steps)
+          callSafely(
+            () => step.up(),
+            (error) => this.#report({ error }),
+          )
       },
       onDown: () => {
         this.#listens.down()
@@ -91,47 +96,88 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
     return this.#connection.state
   }
 
+  /** The present state for display: frozen, and the same object until something changes. */
+  get status(): ClientStatus {
+    const status: ClientStatus = {
+      ...this.#connection.status,
+      lost: this.#isLost,
+      queueLength: this.#publishes.waitingCount,
+    }
+    const isSame = Object.entries(status).every(([name, value]) => this.#status?.[name as keyof ClientStatus] === value)
+    if (!isSame || !this.#status) this.#status = Object.freeze(status)
+    return this.#status
+  }
+
   /**
-   * Connects if necessary, and resolves when connected. `listen` and `publish` do not need it.
+   * Connects if necessary, and resolves when connected. `listen` and `publish` do not need it. You may ignore the
+   * promise: its rejection does not crash the process.
    * @throws {WebMQError} The error that closed the client: `E_CLOSED`, `E_TOKEN_INVALID`, … A lost connection does not
    * reject the promise.
    */
   connect(): Promise<void> {
-    return new Promise((resolve, reject) => {
+    const connected = new Promise<void>((resolve, reject) => {
       this.#start()
       if (this.state === 'connected') resolve()
       else this.#waiting.push((error) => (error ? reject(error) : resolve()))
     })
+    connected.catch(() => undefined)
+    return connected
   }
 
   /**
-   * Delivers every message whose key matches `pattern`, across reconnects, until you end the subscription. The same
-   * handler with the same pattern is one subscription, however often you add it. Without a handler, iterate over the
-   * subscription.
-   * @throws {WebMQError} `E_PATTERN_INVALID`, `E_CLOSED`. If the server refuses the listen, `ready` rejects.
+   * Opens a closed client again, whatever has closed it, and resolves when connected. Subscriptions with a handler
+   * continue from where they stopped, except those that the app has ended. Publishes that were rejected are not sent.
+   */
+  open(): Promise<void> {
+    this.#isClosing = false
+    this.#openCount++
+    if (this.state === 'closed') {
+      this.#listens.open()
+      this.#connection.start()
+    }
+    return this.connect()
+  }
+
+  /**
+   * Calls `token()` and sends the new token now, for example after the user's rights have changed. Resolves when the
+   * server has accepted it. Without a connection, the next one gets a new token.
+   * @throws {WebMQError} `E_TOKEN_UNAVAILABLE`, `E_TOKEN_INVALID`: the connection keeps its token.
+   */
+  async refreshToken(): Promise<void> {
+    this.#start()
+    await (this.#connection.isLive ? this.#connection.renew() : this.connect())
+  }
+
+  /**
+   * Delivers every message whose key matches `pattern`, across reconnects, until you end the subscription. Each call
+   * makes a subscription. Without a handler, iterate over the subscription.
+   *
+   * If the server refuses the listen, or the client is closed, `ready` rejects and the `error` event tells why.
+   * @throws {WebMQError} `E_PATTERN_INVALID`, `E_OPTION_INVALID`, `E_POSITION_INVALID`.
    */
   listen<const K extends string>(
-    pattern: K & KnownTopic<T, K>,
+    pattern: KnownTopic<T, K>,
     handler: MessageHandler<Payload<T, K>>,
     options?: ListenOptions,
   ): Subscription<Payload<T, K>>
-  listen<const K extends string>(pattern: K & KnownTopic<T, K>, options?: ListenOptions): Subscription<Payload<T, K>>
+  listen<const K extends string>(pattern: KnownTopic<T, K>, options?: ListenOptions): Subscription<Payload<T, K>>
   listen<const K extends string>(
     pattern: K,
     ...rest: readonly [(MessageHandler<Payload<T, K>> | ListenOptions)?, ListenOptions?]
   ): Subscription<Payload<T, K>> {
-    this.#start()
     const [first, options] = rest
+    const closedBy = this.#refusal()
     const subscription =
       typeof first === 'function'
-        ? this.#listens.add(pattern, first as MessageHandler<unknown>, options)
-        : this.#listens.add(pattern, undefined, first)
+        ? this.#listens.add(pattern, first as MessageHandler<unknown>, options, closedBy)
+        : this.#listens.add(pattern, undefined, first, closedBy)
+    if (!closedBy) this.#connection.start()
     return subscription as Subscription<Payload<T, K>>
   }
 
   /**
-   * Ends the subscription of this handler, or all subscriptions of the pattern. Resolves when the server has confirmed
-   * it, or when there is no connection.
+   * Ends the last subscription of this handler, or all subscriptions of the pattern. Resolves when the server has
+   * confirmed it, or when there is no connection.
    */
   unlisten(pattern: string, handler?: (...event: never[]) => unknown): Promise<void> {
     return this.#listens.unlisten(pattern, handler)
@@ -146,7 +192,7 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
    * retryable with the same id: `E_TIMEOUT`, `E_QUEUE_FULL`, `E_OFFLINE`, `E_DISCONNECTED`, `E_BROKER_UNAVAILABLE`.
    */
   async publish<const K extends string>(
-    key: K & KnownTopic<T, K>,
+    key: KnownKey<T, K>,
     payload: Payload<T, K>,
     options: PublishOptions = {},
   ): Promise<PublishResult> {
@@ -162,7 +208,7 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
    * `E_UNSUPPORTED` if nothing is logged; retryable: `E_TIMEOUT`, `E_QUEUE_FULL`, `E_BROKER_UNAVAILABLE`.
    */
   async history<const K extends string>(
-    key: K & KnownTopic<T, K>,
+    key: KnownKey<T, K>,
     options?: HistoryOptions,
   ): Promise<HistoryResult<Payload<T, K>>> {
     this.#start()
@@ -175,13 +221,15 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
   }
 
   /**
-   * Waits up to `flushMs` (default 1,000) for acknowledgements, then ends the client for good. Pending publishes reject
-   * with `E_CLOSED`, loops over subscriptions end, and no timer or socket remains. New calls are refused at once.
+   * Waits up to `flushMs` (default 1,000) for acknowledgements, then closes the client. Pending publishes reject with
+   * `E_CLOSED`, loops over subscriptions end, and no timer or socket remains. New calls are refused at once, until
+   * {@link open}.
    */
   async close({ flushMs = FLUSH_MS }: { readonly flushMs?: number } = {}): Promise<void> {
     this.#isClosing = true
+    const openCount = this.#openCount
     if (flushMs > 0) await this.#publishes.idle(flushMs)
-    this.#connection.stop()
+    if (this.#openCount === openCount) this.#connection.stop()
   }
 
   [Symbol.asyncDispose](): Promise<void> {
@@ -189,8 +237,14 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
   }
 
   #start(): void {
-    if (this.#isClosing || this.state === 'closed') throw new WebMQError('E_CLOSED')
+    const closedBy = this.#refusal()
+    if (closedBy) throw closedBy
     this.#connection.start()
+  }
+
+  /** Why new calls are refused. */
+  #refusal(): WebMQError | undefined {
+    return this.#isClosing || this.state === 'closed' ? this.#connection.closedError() : undefined
   }
 
   #receive(message: ServerMessage): void {
@@ -224,7 +278,7 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
     const { state, previous, error } = change
     const { lostAfterMs } = this.#options
     if (info) clearTimeout(this.#lostTimer)
-    else if (previous === 'connected' || previous === 'idle') {
+    else if (previous === 'connected' || state === 'connecting') {
       this.#lostTimer = setTimeout(() => {
         this.#isLost = true
         this.#emitter.emit('lost', { afterMs: lostAfterMs })
@@ -249,20 +303,31 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
 
   #ended(error: WebMQError | undefined): void {
     clearTimeout(this.#lostTimer)
-    const reason = error ?? new WebMQError('E_CLOSED')
+    const reason = error ?? this.#connection.closedError()
+    const waiting = this.#waiting.splice(0)
+    if (error) this.#report({ error })
     this.#requests.down()
-    this.#listens.close(error)
+    this.#listens.close(reason, !error)
     this.#history.close(reason)
     this.#publishes.close(reason)
     for (const part of this.#parts) part.close(reason)
-    for (const settle of this.#waiting.splice(0)) settle(reason)
+    for (const settle of waiting) settle(reason)
+  }
+
+  /** @internal Takes the subscriptions of a client that it replaces, and closes it. */
+  replace(previous: WebMQClient): void {
+    previous.#requests.down()
+    this.#listens.adopt(previous.#listens)
+    void previous.close()
+    if (!this.#listens.isEmpty) this.#connection.start()
   }
 
   /** @internal For modules that extend the client; see {@link ClientPart}. */
   add(part: ClientPart): ClientCore {
-    this.#start()
+    if (!this.#refusal()) this.#connection.start()
     this.#parts.push(part)
     return {
+      closedBy: () => this.#refusal(),
       options: this.#options,
       sender: this.#connection,
       requests: this.#requests,

@@ -44,3 +44,30 @@ it('closes the previous client when it is set up again', async () => {
   expect([first.state, second.state]).toEqual(['closed', 'connected'])
   await second.close()
 })
+
+/** Hot module replacement sets up again: the listens of components that were not loaded again ended silently. */
+it('moves the subscriptions to the new client when it is set up again', async () => {
+  const { listen, setup } = await import('./index.js')
+  const server = createTestServer()
+  const first = setup({ url: server.url, WebSocket: server.WebSocket })
+  const handled: unknown[] = []
+  const subscription = listen('a', (payload) => handled.push(payload))
+  const pending = listen('b', (payload) => handled.push(payload))
+  await subscription.ready
+  const waiting = listen('c', (payload) => handled.push(payload))
+  const second = setup({ url: server.url, WebSocket: server.WebSocket })
+  server.publish('a', 1)
+  const { ready } = subscription
+  expect(await ready).toMatchObject({ recovered: true, replayed: 1 })
+  await Promise.all([pending.ready, waiting.ready])
+  for (const key of ['a', 'b', 'c']) server.publish(key, key)
+  await vi.waitFor(() => expect(handled).toEqual([1, 'a', 'b', 'c']))
+  expect([first.state, server.connectionCount]).toEqual(['closed', 1])
+  await subscription.unlisten()
+  await vi.waitFor(() => expect(server.patterns).toEqual(['b', 'c']))
+  await second.close()
+  const third = setup({ url: server.url, WebSocket: server.WebSocket })
+  await pending.ready
+  expect([third.state, subscription.state, pending.state]).toEqual(['connected', 'closed', 'active'])
+  await third.close()
+})

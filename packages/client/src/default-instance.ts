@@ -7,13 +7,14 @@ let instance: WebMQClient | undefined
 
 /**
  * Makes the client that `listen`, `unlisten`, `publish`, `history` and `close` use, and returns it. Closes the previous
- * one.
+ * one; its subscriptions continue with the new client.
  * @throws {WebMQError} `E_OPTION_INVALID`, naming the option.
  */
 export function setup<T = Topics>(options: ClientOptions): WebMQClient<T> {
   const client = new WebMQClient<T>(options)
-  void close()
-  instance = client as unknown as WebMQClient
+  const next = client as unknown as WebMQClient
+  if (instance) next.replace(instance)
+  instance = next
   return client
 }
 

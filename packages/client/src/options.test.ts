@@ -2,10 +2,12 @@ import { afterEach, describe, expect, it, vi } from 'vitest'
 import type { ClientOptions } from './client-options.js'
 import { WebMQClient } from './index.js'
 import { webSocketUrl } from './options.js'
+import { presence } from './presence/index.js'
 import { createTestServer } from './testing/index.js'
 
 afterEach(() => {
   vi.unstubAllGlobals()
+  vi.restoreAllMocks()
 })
 
 const { WebSocket, url } = createTestServer()
@@ -28,11 +30,53 @@ describe('options', () => {
     expect(codeOf(options)).toBe(message)
   })
 
-  it('need a WebSocket where the runtime has none, and use the runtime’s own', () => {
+  it('need a WebSocket at the first connection, and use the runtime’s own', async () => {
     vi.stubGlobal('WebSocket', undefined)
-    expect(codeOf({ url })).toBe("option is not valid: no WebSocket here; pass one, e.g. `WebSocket` of 'ws'")
+    vi.spyOn(console, 'error').mockReturnValue()
+    const client = new WebMQClient({ url })
+    await expect(client.connect()).rejects.toThrow(
+      "option is not valid: no WebSocket here; pass one, e.g. `WebSocket` of 'ws'",
+    )
+    expect(client.state).toBe('closed')
     vi.stubGlobal('WebSocket', WebSocket)
-    expect(codeOf({ url })).toBe('idle')
+    await client.open()
+    expect(client.state).toBe('connected')
+    await client.close()
+  })
+
+  // A server that renders pages has neither a location nor, with Node 20, a WebSocket: `setup` threw at import.
+  it('may be relative to a page that is not there yet', async () => {
+    vi.stubGlobal('WebSocket', undefined)
+    vi.spyOn(console, 'error').mockReturnValue()
+    expect(codeOf({ url: '/ws' })).toBe('idle')
+    const client = new WebMQClient({ url: '/ws', WebSocket })
+    await expect(client.connect()).rejects.toThrow('option is not valid: url /ws')
+    expect(client.state).toBe('closed')
+  })
+
+  // React Native's URL throws in its setters, and appends a slash to every path. It has no `crypto`.
+  it('work without setters of URL and without crypto', async () => {
+    const server = createTestServer()
+    class NativeUrl {
+      readonly #url: string
+      constructor(url: string) {
+        this.#url = url
+      }
+      get href() {
+        return `${this.#url}/`
+      }
+      set protocol(_value: string) {
+        throw new Error('not implemented')
+      }
+    }
+    vi.stubGlobal('URL', NativeUrl)
+    vi.stubGlobal('crypto', undefined)
+    expect(webSocketUrl('https://example.com/ws')).toBe('wss://example.com/ws')
+    const client = new WebMQClient({ url: server.url, WebSocket: server.WebSocket })
+    const results = await Promise.all([client.publish('a', 1), client.publish('a', 2)])
+    expect(new Set(results.map(({ id }) => id)).size).toBe(2)
+    await presence(client, 'room').enter()
+    await client.close()
   })
 })
 
@@ -40,7 +84,8 @@ describe('webSocketUrl', () => {
   it.each([
     ['wss://example.com/ws', 'wss://example.com/ws'],
     ['https://example.com/ws?x=1#part', 'wss://example.com/ws?x=1'],
-    ['http://localhost:8080', 'ws://localhost:8080/'],
+    ['http://localhost:8080', 'ws://localhost:8080'],
+    ['HTTP://localhost:8080/ws', 'ws://localhost:8080/ws'],
     [new URL('ws://localhost/ws'), 'ws://localhost/ws'],
   ])('of %s is %s', (given, expected) => {
     expect(webSocketUrl(given)).toBe(expected)

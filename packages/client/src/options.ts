@@ -18,7 +18,7 @@ export function resolveOptions({
   whenOffline = 'queue',
   resume = false,
   random = Math.random,
-  WebSocket: socketClass = globalThis.WebSocket,
+  WebSocket: socketClass,
   reconnect: { minMs = 500, maxMs = 20_000, maxAttempts = Number.POSITIVE_INFINITY } = {},
   offlineQueue: { maxMessages = 1_000, maxBytes = 1_048_576, maxAgeMs = 60_000 } = {},
   connectTimeoutMs = 10_000,
@@ -39,9 +39,8 @@ export function resolveOptions({
     maxBytes,
   }
   for (const [name, value] of Object.entries(numbers)) if (!(value >= 0)) throw invalid(name)
-  if (!socketClass) throw invalid("no WebSocket here; pass one, e.g. `WebSocket` of 'ws'")
-  // An invalid URL is a mistake of the caller: throw now instead of retrying for ever.
-  if (typeof url !== 'function') webSocketUrl(url)
+  // A server that renders the page has no location: a relative URL waits for the first connection.
+  if (typeof url !== 'function') webSocketUrl(url, globalThis.location?.href ?? 'http://localhost')
   return {
     url,
     token,
@@ -49,7 +48,7 @@ export function resolveOptions({
     whenOffline,
     resume,
     random,
-    socketClass: socketClass as WebSocketConstructor,
+    socketClass,
     ...numbers,
   }
 }
@@ -58,17 +57,28 @@ export function resolveOptions({
  * Converts an app's URL to a `ws:` or `wss:` URL.
  * @throws {WebMQError} `E_OPTION_INVALID` if it is not a URL, or has another scheme.
  */
-export function webSocketUrl(url: string | URL): string {
+export function webSocketUrl(url: string | URL, base = globalThis.location?.href): string {
   let cause: unknown
   try {
-    const resolved = new URL(url, globalThis.location?.href)
-    resolved.protocol = resolved.protocol.replace(/^http/, 'ws')
-    resolved.hash = ''
-    if (/^wss?:$/.test(resolved.protocol)) return resolved.href
+    // Only to resolve and to check: React Native's `URL` has no setters, and changes paths.
+    const { href } = new URL(url, base)
+    const absolute = /^\w+:/.test(`${url}`) ? `${url}` : href
+    const result = absolute.replace(/^http/i, 'ws').replace(/#.*/, '')
+    if (url && /^wss?:/i.test(result)) return result
   } catch (error) {
     cause = error
   }
   throw invalid(`url ${url}`, cause)
+}
+
+/**
+ * The WebSocket class to use.
+ * @throws {WebMQError} `E_OPTION_INVALID` if there is none.
+ */
+export function socketClassOf({ socketClass }: Pick<ResolvedOptions, 'socketClass'>): WebSocketConstructor {
+  const found = socketClass ?? globalThis.WebSocket
+  if (!found) throw invalid("no WebSocket here; pass one, e.g. `WebSocket` of 'ws'")
+  return found as WebSocketConstructor
 }
 
 function invalid(detail: string, cause?: unknown): WebMQError {

@@ -1,5 +1,5 @@
 import { expectTypeOf } from 'vitest'
-import type { KnownTopic, Payload, WebMQClient } from './index.js'
+import type { KnownKey, KnownTopic, Payload, WebMQClient } from './index.js'
 
 interface App {
   'chat.*.message': { text: string }
@@ -32,9 +32,13 @@ expectTypeOf<Payload<object, 'a.b'>>().toEqualTypeOf<unknown>()
 // What cannot be meant
 expectTypeOf<Payload<App, 'chat'>>().toEqualTypeOf<never>()
 expectTypeOf<Payload<App, 'chat.1.message.2'>>().toEqualTypeOf<never>()
-expectTypeOf<KnownTopic<App, 'nope'>>().toEqualTypeOf<'no topic has a key in common with nope'>()
+expectTypeOf<KnownTopic<App, 'nope'>>().toEqualTypeOf<"'nope' is not a known topic">()
 expectTypeOf<KnownTopic<App, 'orders.1'>>().toEqualTypeOf<'orders.1'>()
 expectTypeOf<KnownTopic<object, 'nope'>>().toEqualTypeOf<'nope'>()
+expectTypeOf<KnownKey<App, 'nope'>>().toEqualTypeOf<"'nope' is not a known topic">()
+expectTypeOf<KnownKey<App, 'orders.#'>>().toEqualTypeOf<"'orders.#' is a pattern, not a key">()
+expectTypeOf<KnownKey<object, 'a.*'>>().toEqualTypeOf<"'a.*' is a pattern, not a key">()
+expectTypeOf<KnownKey<App, `chat.${string}.message`>>().toEqualTypeOf<`chat.${string}.message`>()
 
 export async function typed(client: WebMQClient<App>, untyped: WebMQClient, room: string, key: string): Promise<void> {
   client.listen('chat.*.message', (payload, message) => {
@@ -56,6 +60,12 @@ export async function typed(client: WebMQClient<App>, untyped: WebMQClient, room
   await client.publish('chat.42.message', { text: 'hi' })
   await client.publish(`chat.${room}.message`, { text: 'hi' }, { ack: 'none' })
   await client.publish(key, { id: 1 })
+  // @ts-expect-error a pattern
+  await client.publish('chat.*.message', { text: 'hi' })
+  // @ts-expect-error a pattern
+  await untyped.publish('any.#', 1)
+  // @ts-expect-error a pattern
+  await client.history('orders.#')
   // @ts-expect-error payload of another topic
   await client.publish('chat.42.message', { id: 1 })
   // @ts-expect-error no topic can be meant

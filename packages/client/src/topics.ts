@@ -68,5 +68,10 @@ export type Payload<T, K extends string> = [keyof T] extends [never] ? unknown :
 export type KnownTopic<T, K extends string> = [keyof T] extends [never]
   ? K
   : [Meeting<T, K>] extends [never]
-    ? `no topic has a key in common with ${K}`
+    ? `'${K}' is not a known topic`
     : K
+
+/** `K` itself if it is a key for which a topic of `T` fits; otherwise, as for a pattern, a text for the compiler. */
+export type KnownKey<T, K extends string> = K extends `${string}${'*' | '#'}${string}`
+  ? `'${K}' is a pattern, not a key`
+  : KnownTopic<T, K>

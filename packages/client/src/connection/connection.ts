@@ -28,7 +28,9 @@ export interface Closure {
   /** The server asks the client not to return earlier. */
   readonly retryAfterMs?: number | undefined
   /** `true`: do not reconnect, whatever the code. */
-  readonly isFinal?: boolean
+  readonly isFinal?: boolean | undefined
+  /** Whether the server's answer to the upgrade request was not a WebSocket, or there was no answer. */
+  readonly isRefused?: boolean
 }
 
 /** Options of a connection, and the receiver of its events. */
@@ -41,7 +43,9 @@ export interface ConnectionContext {
   onLive(info: ConnectedInfo, welcome: Welcome): void
   /** A message that the connection does not handle itself. */
   onMessage(message: ServerMessage): void
-  onExpiring(): void
+  onExpiring(inMs: number): void
+  /** The server has answered to a token that was sent on the live connection; with an error, the old one counts. */
+  onRenewed(error?: WebMQError): void
   /** Called exactly once, unless the constructor throws. No callback follows it. */
   onClosed(closure: Closure): void
   onError(error: unknown): void
@@ -124,7 +128,7 @@ export class Connection {
   #end({ code, retryAfterMs }: Pick<Closure, 'code' | 'retryAfterMs'>, reason: string): void {
     const name = errorOfCloseCode(code) ?? (this.#welcome ? 'E_DISCONNECTED' : 'E_CONNECT_FAILED')
     const error = new WebMQError(name, { detail: `${reason || 'closed'} (${code})` })
-    this.close({ code, reason, error, retryAfterMs })
+    this.close({ code, reason, error, retryAfterMs, isRefused: name === 'E_CONNECT_FAILED' })
   }
 
   #receive(data: string | ArrayBuffer): void {
@@ -145,7 +149,7 @@ export class Connection {
         this.#bye = message
         return
       case 'expiring':
-        this.#context.onExpiring()
+        this.#context.onExpiring(message.inMs)
         return
       case 'ok':
       case 'error':
@@ -173,9 +177,10 @@ export class Connection {
     const error = answer.verb === 'error' ? errorOfServer(answer) : undefined
     if (!error || this.#welcome?.auth === 'none') {
       this.#authResult = (answer.verb === 'ok' && answer.result) || {}
-      this.#goLive()
+      if (this.#isLive) this.#context.onRenewed()
+      else this.#goLive()
     } else if (this.#isLive && closeCodeOf(error.code) === undefined && error.code !== 'E_FORBIDDEN') {
-      this.#context.onError(error)
+      this.#context.onRenewed(error)
     } else {
       // A token of another user (`E_FORBIDDEN`) needs a new connection.
       this.fail(error)

@@ -86,3 +86,17 @@ it('leaves no timer when it is stopped', () => {
   heartbeat.stop()
   expect(vi.getTimerCount()).toBe(0)
 })
+
+// A system clock that was set pinged at once, or not for as long as it had been set back.
+it.each([-86_400_000, 86_400_000])('does not notice that the clock of the system is set: %i ms', (jumpMs) => {
+  let pings = 0
+  const heartbeat = new Heartbeat(25_000, 10_000, { sendPing: () => pings++, onTimeout: () => undefined })
+  vi.advanceTimersByTime(20_000)
+  heartbeat.sent()
+  vi.setSystemTime(Date.now() + jumpMs)
+  heartbeat.alive()
+  vi.advanceTimersByTime(24_999)
+  expect(pings).toBe(0)
+  vi.advanceTimersByTime(1)
+  expect(pings).toBe(1)
+})

@@ -1,4 +1,5 @@
 import { MAX_TIMER_MS } from '../options.js'
+import { nowMs } from './clock.js'
 
 /** The heartbeat's access to its connection. */
 export interface HeartbeatContext {
@@ -18,8 +19,8 @@ export class Heartbeat {
   readonly #intervalMs: number
   readonly #timeoutMs: number
   #timer: ReturnType<typeof setTimeout> | undefined
-  #sentAtMs = Date.now()
-  #aliveAtMs = Date.now()
+  #sentAtMs = nowMs()
+  #aliveAtMs = nowMs()
   #isWaiting = false
 
   constructor(intervalMs: number, timeoutMs: number, context: HeartbeatContext) {
@@ -32,12 +33,12 @@ export class Heartbeat {
 
   /** The client has sent a message. */
   sent(): void {
-    this.#sentAtMs = Date.now()
+    this.#sentAtMs = nowMs()
   }
 
   /** A message has arrived: the connection is alive. */
   alive(): void {
-    this.#aliveAtMs = Date.now()
+    this.#aliveAtMs = nowMs()
     if (this.#isWaiting) {
       this.#isWaiting = false
       this.#check()
@@ -55,7 +56,7 @@ export class Heartbeat {
 
   #check(): void {
     clearTimeout(this.#timer)
-    const dueMs = Math.min(this.#sentAtMs, this.#aliveAtMs) + this.#intervalMs - Date.now()
+    const dueMs = Math.min(this.#sentAtMs, this.#aliveAtMs) + this.#intervalMs - nowMs()
     if (dueMs <= 0) this.#ping(this.#timeoutMs)
     else if (dueMs <= MAX_TIMER_MS) this.#timer = setTimeout(() => this.#check(), dueMs)
   }

@@ -1,11 +1,20 @@
 import type { TokenCause } from '../client-options.js'
-import type { ConnectedInfo, State, StateChange } from '../events/events.js'
-import { MAX_TIMER_MS, type ResolvedOptions, webSocketUrl } from '../options.js'
-import { type ClientMessage, isReconnectable, type ServerMessage, WebMQError, type Welcome } from '../protocol/index.js'
+import type { ClientStatus, ConnectedInfo, State, StateChange } from '../events/events.js'
+import { MAX_TIMER_MS, type ResolvedOptions, socketClassOf, webSocketUrl } from '../options.js'
+import {
+  type ClientMessage,
+  closeCodeOf,
+  isReconnectable,
+  type ServerMessage,
+  WebMQError,
+  type Welcome,
+} from '../protocol/index.js'
 import { backoffMs } from './backoff.js'
+import { nowMs } from './clock.js'
 import { type Closure, Connection } from './connection.js'
 import { isDormant, watchLifecycle } from './lifecycle.js'
 import { askForToken } from './token.js'
+import { TokenRenewal } from './token-renewal.js'
 
 /** A shorter connection counts as a failed attempt, so that we do not flood a server that our messages crash. */
 const LASTING_MS = 5_000
@@ -32,29 +41,46 @@ export interface ConnectionManagerContext {
 export class ConnectionManager {
   readonly #options: ResolvedOptions
   readonly #context: ConnectionManagerContext
-  #state: State = 'idle'
+  readonly #renewal: TokenRenewal
+  #last: StateChange = { state: 'idle', previous: 'idle' }
   #connection: Connection | undefined
   /** Aborted when the attempt fails or its connection ends. */
   #lifetime: AbortController | undefined
   #timer: ReturnType<typeof setTimeout> | undefined
   #unwatch: (() => void) | undefined
+  #url = ''
   #failedAttempts = 0
-  #liveSinceMs = 0
+  #liveSinceMs: number | undefined
   #notBeforeMs = 0
   #cause: TokenCause = 'initial'
+  #limits: ClientStatus['limits']
+  #lastError: ClientStatus['lastError']
+  /** Ends the search for the reason of a refused upgrade. */
+  #search: AbortController | undefined
+  /** The reason of the refused upgrades, if one was found. */
+  #found: string | undefined
 
   constructor(options: ResolvedOptions, context: ConnectionManagerContext) {
     this.#options = options
     this.#context = context
+    this.#renewal = new TokenRenewal(options, {
+      send: (token) => this.#connection?.authenticate(token),
+      onError: (error) => this.#report(error),
+    })
   }
 
   get state(): State {
-    return this.#state
+    return this.#last.state
+  }
+
+  get status(): Omit<ClientStatus, 'lost' | 'queueLength'> {
+    const { state, attempt, retryInMs } = this.#last
+    return { state, attempt, retryInMs, limits: this.#limits, lastError: this.#lastError }
   }
 
   /** Whether messages may be sent now. */
   get isLive(): boolean {
-    return this.#state !== 'closed' && !!this.#connection?.isLive
+    return this.state !== 'closed' && !!this.#connection?.isLive
   }
 
   /** Bytes in the buffer of the socket. */
@@ -67,22 +93,42 @@ export class ConnectionManager {
     this.#connection?.send(message)
   }
 
-  /** Connects; does nothing after the first call. */
+  /** Connects, if the client is idle or closed. */
   start(): void {
-    if (this.#state !== 'idle') return
+    if (this.state !== 'idle' && this.state !== 'closed') return
+    this.#failedAttempts = this.#notBeforeMs = 0
+    this.#cause = 'initial'
     this.#unwatch = watchLifecycle({ onWake: () => this.#wake(), onRestore: () => this.#restore() })
-    this.#change('connecting')
+    this.#become('connecting')
     this.#connect()
   }
 
-  /** Ends the connection for good. A closure is the reason to give up. */
+  /** Renews the token. The connection must be live. */
+  renew(): Promise<void> {
+    return this.#renewal.renew(this.#lifetime?.signal)
+  }
+
+  /** Ends the connection. A closure is the reason to give up. */
   stop(closure?: Closure): void {
-    if (this.#state === 'closed') return
-    this.#change('closed', closure && { ...describe(closure), terminal: true })
+    if (this.state === 'closed') return
+    const previous = this.state
+    this.#last = { ...(closure && { ...describe(closure), terminal: true }), state: 'closed', previous }
     this.#unwatch?.()
     clearTimeout(this.#timer)
+    this.#renewal.down()
     this.#lifetime?.abort()
+    this.#search?.abort()
     this.#connection?.close({ code: 1000, error: new WebMQError('E_CLOSED') })
+    this.#renewal.settle(this.closedError())
+    // Last: the app may open the client again.
+    this.#context.onState(this.#last)
+  }
+
+  /** The error of calls to a closed client. */
+  closedError(): WebMQError {
+    const { error, code, terminal } = this.#last
+    const why = terminal && error ? `${code} ${error.code}, ${error.message}` : 'by close()'
+    return new WebMQError('E_CLOSED', { detail: `${why}; open() opens it again`, cause: error })
   }
 
   #connect(): void {
@@ -90,34 +136,38 @@ export class ConnectionManager {
     if (isDormant()) return
     const lifetime = new AbortController()
     this.#lifetime = lifetime
-    const fail = (error: WebMQError) => {
+    const fail = (error: WebMQError, isFinal = false) => {
       if (this.#connection) this.#connection.fail(error)
-      else this.#closed({ code: 1006, reason: error.message, error })
+      else this.#closed({ code: closeCodeOf(error.code) ?? 1006, reason: error.message, error, isFinal })
     }
     this.#timer = setTimeout(() => {
       fail(new WebMQError('E_CONNECT_FAILED', { detail: `not within ${this.#options.connectTimeoutMs} ms` }))
     }, this.#options.connectTimeoutMs)
     this.#open(lifetime.signal).catch((cause: unknown) => {
       if (lifetime.signal.aborted) return
-      // The app's own token() or url() failed: report the error in addition to the state change.
-      this.#context.onError(cause)
-      fail(cause instanceof WebMQError ? cause : new WebMQError('E_CONNECT_FAILED', { cause }))
+      const error = cause instanceof WebMQError ? cause : new WebMQError('E_CONNECT_FAILED', { cause })
+      // A wrong option stays wrong; a function may return something else.
+      fail(error, error.code === 'E_OPTION_INVALID' && typeof this.#options.url !== 'function')
+      // The app's own token() or url() failed: report it. The error that closes the client is reported by itself.
+      if (this.state !== 'closed') this.#context.onError(cause)
     })
   }
 
   async #open(signal: AbortSignal): Promise<void> {
-    const { url, token: source, socketClass, heartbeatTimeoutMs } = this.#options
+    const { url, token: source, heartbeatTimeoutMs } = this.#options
+    const socketClass = socketClassOf(this.#options)
     const token = await askForToken(source, this.#cause, signal)
-    const href = webSocketUrl(typeof url === 'function' ? await url() : url)
+    this.#url = webSocketUrl(typeof url === 'function' ? await url() : url)
     if (signal.aborted) return
     this.#connection = new Connection({
-      url: href,
+      url: this.#url,
       token,
       socketClass,
       heartbeatTimeoutMs,
       onLive: (info, welcome) => this.#live(info, welcome),
       onMessage: (message) => this.#context.onMessage(message),
-      onExpiring: () => void this.#refresh(signal),
+      onExpiring: (inMs) => void this.#renewal.renewWithin(inMs, signal),
+      onRenewed: (error) => this.#renewal.settle(error),
       onClosed: (closure) => this.#closed(closure),
       onError: (error) => this.#context.onError(error),
     })
@@ -125,36 +175,33 @@ export class ConnectionManager {
 
   #live(info: ConnectedInfo, welcome: Welcome): void {
     clearTimeout(this.#timer)
-    this.#liveSinceMs = Date.now()
+    this.#search?.abort()
+    this.#found = this.#lastError = undefined
+    this.#liveSinceMs = nowMs()
     this.#cause = 'initial'
+    this.#limits = Object.freeze(welcome.limits)
     this.#context.onLive(welcome)
-    this.#change('connected', undefined, info)
-  }
-
-  /**
-   * Renews the token within the connection. If that fails, the connection expires and the next one gets a new token.
-   */
-  async #refresh(signal: AbortSignal): Promise<void> {
-    if (typeof this.#options.token !== 'function') return
-    try {
-      const token = await askForToken(this.#options.token, 'expiring', signal)
-      if (token !== undefined && !signal.aborted) this.#connection?.authenticate(token)
-    } catch (error) {
-      this.#context.onError(error)
-    }
+    this.#renewal.settle()
+    this.#become('connected', undefined, info)
   }
 
   #closed(closure: Closure): void {
     clearTimeout(this.#timer)
+    this.#renewal.down()
     this.#lifetime?.abort()
     this.#connection = undefined
-    if (this.#state === 'closed') return
-    if (this.#state === 'connected') {
-      if (Date.now() - this.#liveSinceMs >= LASTING_MS) this.#failedAttempts = 0
+    if (this.state === 'closed') return
+    if (this.state === 'connected') {
+      if (nowMs() - (this.#liveSinceMs ?? 0) >= LASTING_MS) this.#failedAttempts = 0
       this.#context.onDown()
     }
-    if (this.#mayRetry(closure)) this.#retry(closure)
-    else this.stop(closure)
+    const { isRefused } = closure
+    const error = isRefused ? this.#explained(closure.error) : closure.error
+    this.#remember(error)
+    if (this.#mayRetry(closure)) this.#retry({ ...closure, error })
+    else this.stop({ ...closure, error })
+    // Not after the first failure of a lasting connection: a server that restarts has enough to do.
+    if (isRefused && (this.#liveSinceMs === undefined || this.#failedAttempts > 1)) this.#searchReason(closure.error)
   }
 
   #retry(closure: Closure): void {
@@ -163,9 +210,9 @@ export class ConnectionManager {
     const retryInMs =
       retryAfterMs === undefined ? backoffMs(this.#failedAttempts, this.#options) : retryAfterMs + random() * minMs
     this.#failedAttempts++
-    this.#notBeforeMs = Date.now() + (retryAfterMs ?? 0)
+    this.#notBeforeMs = nowMs() + (retryAfterMs ?? 0)
     this.#retryIn(retryInMs)
-    this.#change('reconnecting', { ...describe(closure), attempt: this.#failedAttempts, retryInMs })
+    this.#become('reconnecting', { ...describe(closure), attempt: this.#failedAttempts, retryInMs })
   }
 
   #mayRetry({ code, isFinal }: Closure): boolean {
@@ -189,7 +236,7 @@ export class ConnectionManager {
     if (this.#connection?.isLive) this.#connection.probe(PROBE_TIMEOUT_MS)
     else if (this.#lifetime?.signal.aborted ?? true) {
       const { random, minMs } = this.#options
-      this.#retryIn(Math.max(this.#notBeforeMs - Date.now(), random() * minMs))
+      this.#retryIn(Math.max(this.#notBeforeMs - nowMs(), random() * minMs))
     }
   }
 
@@ -198,10 +245,42 @@ export class ConnectionManager {
     else this.#wake()
   }
 
-  #change(state: State, details?: Partial<StateChange>, info?: ConnectedInfo): void {
-    const previous = this.#state
-    this.#state = state
-    this.#context.onState({ ...details, state, previous }, info)
+  /** Browsers do not tell why an upgrade failed: asks the server's `/health`, beside the next attempts. */
+  #searchReason(error: WebMQError): void {
+    this.#search?.abort()
+    this.#search = new AbortController()
+    const { signal } = this.#search
+    import('./refusal.js')
+      .then(({ findReason }) => findReason(this.#url, signal))
+      .then(
+        (detail) => {
+          if (signal.aborted) return
+          this.#found = detail
+          this.#remember(this.#explained(error))
+        },
+        // The page could not load the explanation; `E_CONNECT_FAILED` was reported.
+        () => undefined,
+      )
+  }
+
+  #explained(error: WebMQError): WebMQError {
+    return this.#found === undefined
+      ? error
+      : new WebMQError(error.code, { message: `${error.message}: ${this.#found}` })
+  }
+
+  #report(error: unknown): void {
+    if (error instanceof WebMQError) this.#remember(error)
+    this.#context.onError(error)
+  }
+
+  #remember({ code, message }: WebMQError): void {
+    this.#lastError = Object.freeze({ code, message })
+  }
+
+  #become(state: State, details?: Partial<StateChange>, info?: ConnectedInfo): void {
+    this.#last = { ...details, state, previous: this.state }
+    this.#context.onState(this.#last, info)
   }
 }
 

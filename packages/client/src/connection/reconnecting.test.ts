@@ -73,7 +73,9 @@ describe('reconnecting', () => {
     expect(changes.at(-1)).toMatchObject({ state: 'closed', terminal: true, code })
     await Promise.all([publish, next])
     expect(subscription.state).toBe('closed')
-    expect(() => client.listen('b', () => undefined)).toThrow(expect.objectContaining({ code: 'E_CLOSED' }))
+    const refused = client.listen('b', () => undefined)
+    expect(refused.state).toBe('closed')
+    await expect(refused.ready).rejects.toMatchObject({ code: 'E_CLOSED' })
     expect(vi.getTimerCount()).toBe(0)
   })
 

@@ -114,7 +114,12 @@ describe('close', () => {
     const subscription = client.listen('a', () => undefined)
     const result = client.publish('a', 1)
     const closed = client.close()
-    expect(() => client.listen('b', () => undefined)).toThrow(expect.objectContaining({ code: 'E_CLOSED' }))
+    const errors: unknown[] = []
+    client.on('error', ({ error, pattern }) => errors.push([error, pattern]))
+    const refused = client.listen('b', () => undefined)
+    expect(refused.state).toBe('closed')
+    await expect(refused.ready).rejects.toMatchObject({ code: 'E_CLOSED' })
+    expect(errors).toEqual([[expect.objectContaining({ code: 'E_CLOSED' }), 'b']])
     await expect(client.publish('a', 2)).rejects.toMatchObject({ code: 'E_CLOSED' })
     await closed
     expect(await result).toMatchObject({ duplicate: false })

@@ -1,19 +1,33 @@
 import type { TokenCause, TokenSource } from '../client-options.js'
 import { WebMQError } from '../protocol/index.js'
 
+/** Visible ASCII, at most so many characters [P-5.2]. A page, an object or a text in JSON is an answer, not a token. */
+const TOKEN = /^(?![<{["])[!-~]{1,8192}$/
+
 /**
  * Gets a token from the app; `undefined` for an anonymous connection.
- * @throws {WebMQError} `E_TOKEN_UNAVAILABLE` with the app's error as its cause.
+ * @throws {WebMQError} `E_TOKEN_UNAVAILABLE` with the app's error as its cause; `E_TOKEN_INVALID` for what cannot be a
+ * token, such as an error page.
  */
 export async function askForToken(
   source: string | TokenSource | undefined,
   cause: TokenCause,
   signal: AbortSignal,
 ): Promise<string | undefined> {
-  if (typeof source !== 'function') return source
-  try {
-    return (await source({ cause, signal })) || undefined
-  } catch (error) {
-    throw new WebMQError('E_TOKEN_UNAVAILABLE', { cause: error })
+  let token: unknown = source
+  if (typeof source === 'function') {
+    try {
+      token = await source({ cause, signal })
+    } catch (error) {
+      throw new WebMQError('E_TOKEN_UNAVAILABLE', { cause: error })
+    }
   }
+  if (!token) return undefined
+  if (typeof token === 'string' && TOKEN.test(token)) return token
+  const detail = await import('./token-defect.js').then(
+    ({ tokenDefect }) => tokenDefect(token),
+    // The page could not load the explanation.
+    () => undefined,
+  )
+  throw new WebMQError('E_TOKEN_INVALID', { ...(detail !== undefined && { detail }) })
 }

@@ -150,6 +150,91 @@ describe('token', () => {
     expect(client.state).toBe('connected')
   })
 
+  // One failed call of token() ended the connection at the expiry, though there was time to try again.
+  it('is called again, with growing pauses, until the expiry when it fails', async () => {
+    const server = createTestServer({ verifyToken })
+    let calls = 0
+    const { client } = watched({
+      server,
+      token: ({ cause }) => {
+        if (cause === 'expiring' && ++calls < 3) throw new Error('503')
+        return `good-${cause}`
+      },
+    })
+    const errors: unknown[] = []
+    client.on('error', ({ error }) => errors.push((error as { code: string }).code))
+    await client.connect()
+    server.expireTokens(30_000)
+    await settle()
+    expect([calls, client.status.lastError?.code]).toEqual([1, 'E_TOKEN_UNAVAILABLE'])
+    await vi.advanceTimersByTimeAsync(250 + 500)
+    expect(calls).toBe(3)
+    expect(tokensOf(server)).toEqual(['good-initial', 'good-expiring'])
+    expect(errors).toEqual(['E_TOKEN_UNAVAILABLE', 'E_TOKEN_UNAVAILABLE'])
+    expect(server.connectionCount).toBe(1)
+  })
+
+  it('is not called any more after the expiry, or on another connection', async () => {
+    const server = createTestServer({ verifyToken })
+    let calls = 0
+    const { client } = watched({
+      server,
+      token: ({ cause }) => {
+        if (cause === 'expiring') {
+          calls++
+          throw new Error('503')
+        }
+        return 'good'
+      },
+    })
+    client.on('error', () => undefined)
+    await client.connect()
+    server.expireTokens(2_000)
+    await vi.advanceTimersByTimeAsync(60_000)
+    expect(calls).toBe(4)
+    server.expireTokens(30_000)
+    await settle()
+    server.drop()
+    await vi.advanceTimersByTimeAsync(60_000)
+    expect(calls).toBe(5)
+    await client.close()
+    expect(vi.getTimerCount()).toBe(0)
+  })
+
+  // An error page was sent as a token, for ever: `fetch` resolves for a status of 500 too.
+  it.each<[string, unknown, string]>([
+    ['a page', '<!DOCTYPE html><html>secret', 'token() gave a page, starting with "<!DOCTYPE html><"'],
+    ['JSON', '{"token":"s3cret-s3cret"}', 'token() gave JSON, starting with "{\\"token\\""'],
+    ['a text', 'Internal\tServer Error', 'text with a space or a newline, starting with "Internal\\tServer "'],
+    ['a token with a newline', 's3cret-s3cret\n', 'token() gave text with a space or a newline; '],
+    ['a JWT with its scheme', 'Bearer eyJhbGciOi', 'token() gave text with a space or a newline; '],
+    ['a JWT in quotes', '"eyJhbGciOi"', 'token() gave JSON; '],
+    ['an object', { token: 's3cret' }, 'token() gave a object, not a string'],
+  ])('is refused at once when it is %s, and called once more only', async (_what, token, detail) => {
+    vi.useRealTimers()
+    const server = createTestServer({ verifyToken })
+    const causes: TokenCause[] = []
+    const errors: Error[] = []
+    const { client } = watched({
+      server,
+      random: () => 0,
+      token: ({ cause }) => {
+        causes.push(cause)
+        return token as string
+      },
+    })
+    client.on('error', ({ error }) => errors.push(error as Error))
+    await expect(client.connect()).rejects.toMatchObject({ code: 'E_TOKEN_INVALID' })
+    expect(causes).toEqual(['initial', 'rejected'])
+    expect(client.state).toBe('closed')
+    expect(errors).toHaveLength(2)
+    for (const { message } of errors) {
+      expect(message).toContain(detail)
+      expect(message).not.toMatch(/s3cret|eyJ/)
+    }
+    expect(server.received).toEqual([])
+  })
+
   it('may be null for an anonymous connection', async () => {
     const { client, server } = watched({ token: () => null })
     await client.connect()
@@ -164,5 +249,60 @@ describe('token', () => {
     server.expireTokens(1_000)
     await vi.advanceTimersByTimeAsync(600)
     expect(changes.map(({ state }) => state)).toEqual(['connecting', 'connected', 'reconnecting', 'connected'])
+  })
+})
+
+describe('refreshToken', () => {
+  const verifyToken = (token: string) => (token.startsWith('good') ? { userId: 'ann' } : undefined)
+
+  it('sends a new token on the same connection, and resolves when the server has accepted it', async () => {
+    const server = createTestServer({ verifyToken })
+    let count = 0
+    const { client } = watched({ server, token: ({ cause }) => `good-${cause}-${++count}` })
+    await client.connect()
+    await Promise.all([client.refreshToken(), client.refreshToken()])
+    await client.refreshToken()
+    expect(tokensOf(server)).toEqual(['good-initial-1', 'good-expiring-2', 'good-expiring-3'])
+    expect(server.connectionCount).toBe(1)
+  })
+
+  it('rejects when token() fails, and the connection keeps its token', async () => {
+    const server = createTestServer({ verifyToken })
+    const { client } = watched({
+      server,
+      token: ({ cause }) => (cause === 'initial' ? 'good' : Promise.reject(new Error('401'))),
+    })
+    await client.connect()
+    await expect(client.refreshToken()).rejects.toMatchObject({ code: 'E_TOKEN_UNAVAILABLE', cause: new Error('401') })
+    expect(client.state).toBe('connected')
+    server.refuse('auth', 'E_BROKER_UNAVAILABLE')
+    await client.close()
+    await expect(client.refreshToken()).rejects.toMatchObject({ code: 'E_CLOSED' })
+  })
+
+  it('resolves with the next connection when this one is lost, or there is none', async () => {
+    const server = createTestServer({ verifyToken })
+    const { client } = watched({ server, token: () => 'good' })
+    await client.refreshToken()
+    server.ignore('auth')
+    const renewed = client.refreshToken()
+    await settle()
+    server.drop()
+    await vi.advanceTimersByTimeAsync(600)
+    await renewed
+    expect(tokensOf(server)).toEqual(['good', 'good', 'good'])
+    server.ignore('auth')
+    const left = expect(client.refreshToken()).rejects.toMatchObject({ code: 'E_CLOSED' })
+    await client.close()
+    await left
+  })
+
+  it('rejects with the answer of the server', async () => {
+    const server = createTestServer({ verifyToken })
+    const { client } = watched({ server, token: () => 'good' })
+    await client.connect()
+    server.refuse('auth', 'E_BROKER_UNAVAILABLE')
+    await expect(client.refreshToken()).rejects.toMatchObject({ code: 'E_BROKER_UNAVAILABLE' })
+    expect(client.state).toBe('connected')
   })
 })

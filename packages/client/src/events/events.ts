@@ -1,8 +1,8 @@
-import type { GapReason, WebMQError } from '../protocol/index.js'
+import type { ErrorCode, GapReason, SessionLimits, WebMQError } from '../protocol/index.js'
 
 /**
  * `idle`: not used yet. `connecting`: the first attempt. `connected`: authenticated and live. `reconnecting`: waiting
- * for, or in, another attempt. `closed`: for good.
+ * for, or in, another attempt. `closed`: until `open()`.
  */
 export type State = 'idle' | 'connecting' | 'connected' | 'reconnecting' | 'closed'
 
@@ -22,6 +22,22 @@ export interface StateChange {
   readonly terminal?: boolean | undefined
   /** The error that ended the connection. */
   readonly error?: WebMQError | undefined
+}
+
+/** The present state of a client, for display. Frozen, and the same object until something changes. */
+export interface ClientStatus {
+  readonly state: State
+  /** While `reconnecting`: as in {@link StateChange}. */
+  readonly attempt?: number | undefined
+  readonly retryInMs?: number | undefined
+  /** Whether there has been no connection for `lostAfterMs`. */
+  readonly lost: boolean
+  /** Number of publishes that wait for a connection. */
+  readonly queueLength: number
+  /** Limits of the server; those of the last connection while there is none. */
+  readonly limits?: Readonly<SessionLimits> | undefined
+  /** The last problem of the connection or of its token since it was live. */
+  readonly lastError?: { readonly code: ErrorCode; readonly message: string } | undefined
 }
 
 /** A new live connection. */

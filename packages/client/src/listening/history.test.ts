@@ -111,7 +111,8 @@ it.each([
   ['a', { limit: -1 }, 'E_OPTION_INVALID'],
   ['a', { rewind: 'soon' }, 'E_OPTION_INVALID'],
   ['a', { since: 'e 1' }, 'E_POSITION_INVALID'],
-  ['a', { since: 'e:1', rewind: 1 }, 'E_MESSAGE_INVALID'],
+  ['a', { since: 'e:1', rewind: 1 }, 'E_OPTION_INVALID'],
+  ['a', { since: '' }, 'E_POSITION_INVALID'],
 ])('refuses invalid arguments: %s %j', async (key, options, code) => {
   const { client } = createTestClient()
   await expect(client.history(key, options)).rejects.toMatchObject({ code })

@@ -1,7 +1,7 @@
 import type { Sender } from '../connection/sender.js'
-import { isPosition, validateKey, WebMQError } from '../protocol/index.js'
+import { validateKey, WebMQError } from '../protocol/index.js'
 import type { HistoryOptions, HistoryResult, Message } from '../types.js'
-import { parseDuration } from './duration.js'
+import { isCount, rangeOf } from './duration.js'
 import type { Replays } from './replays.js'
 import type { Request, Requests } from './requests.js'
 
@@ -33,7 +33,7 @@ export class HistoryReads {
   async read(key: string, options: HistoryOptions = {}): Promise<HistoryResult<unknown>> {
     const { sender, timeoutMs, maxReads } = this.#context
     const request = requestOf(key, options)
-    if (this.#reads.size >= maxReads) throw new WebMQError('E_QUEUE_FULL')
+    if (this.#reads.size >= maxReads) throw new WebMQError('E_QUEUE_FULL', { detail: `${maxReads} history reads wait` })
     return new Promise((resolve, reject) => {
       const read: Read = {
         request,
@@ -77,11 +77,10 @@ export class HistoryReads {
 
 function requestOf(key: string, { limit = 100, since, rewind, reverse }: HistoryOptions): Request {
   validateKey(key)
-  if (!Number.isSafeInteger(limit) || limit < 0) throw new WebMQError('E_OPTION_INVALID', { detail: `limit ${limit}` })
-  if (since !== undefined && !isPosition(since)) throw new WebMQError('E_POSITION_INVALID', { detail: since })
-  const rewindMs = rewind === undefined ? undefined : parseDuration(rewind)
+  if (!isCount(limit)) throw new WebMQError('E_OPTION_INVALID', { detail: `limit ${limit}` })
+  const start = rangeOf({ since, rewind })
   // A read with a start goes forward from there; without one, it returns the newest messages.
-  const isForward = !reverse && (since ?? rewindMs) !== undefined
+  const isForward = !reverse && (since ?? rewind) !== undefined
   const share = isForward ? { limit } : { last: limit }
-  return { verb: 'history', key, since, rewindMs, ...share, reverse: reverse || undefined }
+  return { verb: 'history', key, ...start, ...share, reverse: reverse || undefined }
 }

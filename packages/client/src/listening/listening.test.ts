@@ -72,18 +72,25 @@ describe('listen', () => {
     expect(listensSent(server)).toHaveLength(1)
   })
 
-  it('returns the same subscription for the same pattern and handler', async () => {
+  // One component that unmounted ended the subscription of another one: both shared it, as they shared the handler.
+  it('makes a subscription of its own for each call, also with the same pattern and handler', async () => {
     const { client, server } = createTestClient()
     const handler = vi.fn()
     const first = client.listen('a', handler)
-    expect(client.listen('a', handler)).toBe(first)
-    await first.ready
+    const second = client.listen('a', handler)
+    expect(second).not.toBe(first)
+    await second.ready
+    await first.unlisten()
+    expect([first.state, second.state]).toEqual(['closed', 'active'])
     server.publish('a', 1)
     await settle()
     expect(handler).toHaveBeenCalledTimes(1)
+    const third = client.listen('a', handler)
     await client.unlisten('a', handler)
-    expect(first.state).toBe('closed')
-    expect(client.listen('a', handler)).not.toBe(first)
+    expect([second.state, third.state]).toEqual(['active', 'closed'])
+    expect(server.patterns).toEqual(['a'])
+    await client.unlisten('a', handler)
+    expect(server.patterns).toEqual([])
   })
 
   it('handles no message after unlisten was called', async () => {

@@ -10,7 +10,7 @@ import { isSeen, type ParsedPosition, parsePosition } from './position.js'
 import type { Replays, ReplayTarget } from './replays.js'
 import type { Requests, Start } from './requests.js'
 import { SavedPositions } from './saved-positions.js'
-import { LiveSubscription } from './subscription.js'
+import { LiveSubscription, type SubscriptionContext } from './subscription.js'
 
 type From<V extends ServerMessage['verb']> = Extract<ServerMessage, { verb: V }>
 
@@ -44,6 +44,9 @@ export class Listens {
   /** Position of the last live message. Earlier messages of a listen that was live before it have arrived [P-8.7]. */
   #latest: ParsedPosition | undefined
   #downCount = 0
+  /** Listens for which the server has no room, in the order in which they are tried again. */
+  readonly #held = new Set<Listen>()
+  #heldTimer: ReturnType<typeof setTimeout> | undefined
 
   constructor(options: ResolvedOptions, sender: Sender, requests: Requests, replays: Replays, context: ListensContext) {
     this.#options = options
@@ -63,36 +66,82 @@ export class Listens {
   }
 
   /**
-   * Adds a subscription, or returns the existing one with this pattern and handler.
-   * @throws {WebMQError} `E_PATTERN_INVALID`.
+   * Adds a subscription.
+   * @param closedBy Why the client is closed. The subscription begins when it is opened.
+   * @throws {WebMQError} `E_PATTERN_INVALID`, `E_OPTION_INVALID`, `E_POSITION_INVALID`; then nothing was added.
    */
-  add(pattern: string, handler: MessageHandler<unknown> | undefined, options: ListenOptions = {}): LiveSubscription {
+  add(
+    pattern: string,
+    handler: MessageHandler<unknown> | undefined,
+    options: ListenOptions = {},
+    closedBy?: WebMQError,
+  ): LiveSubscription {
     validatePattern(pattern)
-    const listen = this.#listens.get(pattern) ?? { pattern, subscriptions: [], failedAttempts: 0 }
-    const present = handler && listen.subscriptions.find((subscription) => subscription.handler === handler)
-    if (present) return present
-    const subscription = new LiveSubscription(pattern, handler, options, {
+    const subscription = new LiveSubscription(pattern, handler, options, this.#contextOf(pattern))
+    if (subscription.state === 'closed') return subscription
+    if (closedBy) {
+      this.#context.onError({ error: closedBy, pattern })
+      if (!subscription.shut(closedBy, false)) return subscription
+    }
+    // The first subscription of a pattern continues where the previous page stopped. Later ones join it.
+    if (
+      isLive(subscription.start) &&
+      !this.#listens.get(pattern)?.subscriptions.some(({ state }) => state === 'active')
+    ) {
+      subscription.resume.advance(parsePosition(this.#saved?.get(pattern)))
+    }
+    this.#insert(subscription)
+    return subscription
+  }
+
+  /** Takes the subscriptions of another client. They continue from where they stopped. */
+  adopt(others: Listens): void {
+    for (const subscription of others.#release()) {
+      subscription.context = this.#contextOf(subscription.pattern)
+      if (subscription.state === 'closed') subscription.reopen()
+      this.#insert(subscription)
+    }
+  }
+
+  get isEmpty(): boolean {
+    return this.#listens.size === 0
+  }
+
+  #release(): readonly LiveSubscription[] {
+    const subscriptions = [...this.#subscriptions()]
+    this.down()
+    this.#saved?.close()
+    // Requests that are answered later find nothing here.
+    for (const listen of this.#listens.values()) listen.subscriptions = []
+    this.#listens.clear()
+    this.#cache.clear()
+    return subscriptions
+  }
+
+  #contextOf(pattern: string): SubscriptionContext {
+    return {
       remove: (gone) => this.#remove(gone),
       onError: (error, message) => this.#context.onError({ error, pattern, key: message?.key }),
       onGap: (gap) => this.#context.onGap(gap),
       backoffMs: (attempt) => backoffMs(attempt, this.#options),
-    })
-    if (subscription.state === 'closed') return subscription
-    // The first subscription of a pattern continues where the previous page stopped. Later ones join it.
-    if (isLive(subscription.start) && !listen.subscriptions.some(({ state }) => state === 'active')) {
-      subscription.resume.advance(parsePosition(this.#saved?.get(pattern)))
     }
+  }
+
+  #insert(subscription: LiveSubscription): void {
+    const { pattern } = subscription
+    const listen = this.#listens.get(pattern) ?? { pattern, subscriptions: [], failedAttempts: 0 }
     listen.subscriptions = [...listen.subscriptions, subscription]
     this.#listens.set(pattern, listen)
     this.#cache.clear()
     if (this.#sender.isLive) this.#join(listen, subscription)
-    return subscription
   }
 
-  /** Ends the subscription of this handler, or all of the pattern. Resolves when the server knows. */
+  /** Ends the last subscription of this handler, or all of the pattern. Resolves when the server knows. */
   async unlisten(pattern: string, handler?: unknown): Promise<void> {
     const subscriptions = this.#listens.get(pattern)?.subscriptions ?? []
-    const gone = subscriptions.filter((subscription) => !handler || subscription.handler === handler)
+    const gone = handler
+      ? subscriptions.filter((subscription) => subscription.handler === handler).slice(-1)
+      : subscriptions
     await Promise.all(gone.map((subscription) => subscription.unlisten()))
   }
 
@@ -105,19 +154,22 @@ export class Listens {
   down(): void {
     this.#downCount++
     this.#replays.clear()
+    this.#held.clear()
+    clearTimeout(this.#heldTimer)
     for (const listen of this.#listens.values()) {
       clearTimeout(listen.timer)
       for (const subscription of listen.subscriptions) subscription.suspend(this.#latest)
     }
   }
 
-  /** Ends every subscription. */
-  close(error?: WebMQError): void {
-    this.down()
-    this.#saved?.close()
-    const listens = [...this.#listens.values()]
-    this.#listens.clear()
-    for (const { subscriptions } of listens) for (const subscription of subscriptions) subscription.close(error)
+  /** The client is closed. Loops end; subscriptions with handlers wait for {@link Listens.open}. */
+  close(error: WebMQError, isWanted: boolean): void {
+    for (const subscription of this.#release()) if (subscription.shut(error, isWanted)) this.#insert(subscription)
+  }
+
+  /** The client is opened again. */
+  open(): void {
+    for (const subscription of this.#subscriptions()) subscription.reopen()
   }
 
   /** Every live message up to this position has arrived [P-9.7]. */
@@ -212,6 +264,7 @@ export class Listens {
     const { pattern } = listen
     const { recovered = false, replayed = 0, position, gap, more } = ok
     listen.failedAttempts = 0
+    if (this.#held.delete(listen)) this.#takeUp()
     let reported: GapReason | undefined
     for (const subscription of targets) {
       if (subscription.state !== 'pending') continue
@@ -263,6 +316,17 @@ export class Listens {
       return
     }
     const { pattern } = listen
+    if (error.code === 'E_LISTEN_LIMIT') {
+      // The app has ended it meanwhile.
+      if (this.#listens.get(pattern) !== listen) return
+      // At the end of the queue, because another one may fit.
+      this.#held.delete(listen)
+      this.#held.add(listen)
+      for (const subscription of targets) if (subscription.hold(error)) this.#context.onError({ error, pattern })
+      clearTimeout(this.#heldTimer)
+      this.#heldTimer = setTimeout(() => this.#takeUp(), this.#options.maxMs)
+      return
+    }
     if (error.code === 'E_POSITION_INVALID' && targets.some(({ resume }) => resume.position)) {
       // The broker was replaced and cannot read positions of the previous one: continue, with a gap.
       for (const { resume } of targets) resume.lose()
@@ -270,6 +334,15 @@ export class Listens {
       return
     }
     this.#end(pattern, targets, error)
+  }
+
+  /** Tries the listen that has waited longest for room. */
+  #takeUp(): void {
+    clearTimeout(this.#heldTimer)
+    const [listen] = this.#held
+    if (!listen || !this.#sender.isLive) return
+    this.#heldTimer = setTimeout(() => this.#takeUp(), this.#options.maxMs)
+    this.#listen(listen)
   }
 
   #end(pattern: string, subscriptions: readonly LiveSubscription[], error: WebMQError): void {
@@ -288,6 +361,7 @@ export class Listens {
     this.#cache.clear()
     if (listen.subscriptions.length > 0) return false
     clearTimeout(listen.timer)
+    this.#held.delete(listen)
     return this.#listens.delete(listen.pattern)
   }
 
@@ -298,6 +372,7 @@ export class Listens {
     if (subscription.resume.wasLive) this.#saved?.forget(pattern)
     if (!this.#sender.isLive) return
     await new Promise((resolve) => this.#requests.send({ verb: 'unlisten', pattern }, resolve))
+    this.#takeUp()
   }
 }
 

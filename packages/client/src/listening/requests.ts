@@ -61,8 +61,13 @@ export class Requests {
     }
     wait(this.#receivedCount)
     this.#waiting.set(id, settle)
-    // The encoder leaves out options that are `undefined`.
-    this.#sender.send({ ...request, id } as ClientMessage)
+    try {
+      // The encoder leaves out options that are `undefined`.
+      this.#sender.send({ ...request, id } as ClientMessage)
+    } catch (cause) {
+      // One request that cannot be sent must not keep others from being sent.
+      settle(cause instanceof WebMQError ? cause : new WebMQError('E_MESSAGE_INVALID', { cause }))
+    }
   }
 
   /**

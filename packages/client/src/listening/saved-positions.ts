@@ -30,8 +30,6 @@ export class SavedPositions {
   constructor(context: SavedPositionsContext) {
     this.#context = context
     this.#item = `webmq:${context.name}`
-    // Not `beforeunload` or `unload`: a page with such handlers loses the back/forward cache.
-    globalThis.addEventListener?.('pagehide', this.#write)
   }
 
   /** Position at which the previous page stopped. */
@@ -41,7 +39,10 @@ export class SavedPositions {
 
   /** A position has moved. */
   touch(): void {
-    this.#timer ??= setTimeout(this.#write, WRITE_INTERVAL_MS)
+    if (this.#timer !== undefined) return
+    this.#timer = setTimeout(this.#write, WRITE_INTERVAL_MS)
+    // Not `beforeunload` or `unload`: a page with such handlers loses the back/forward cache.
+    globalThis.addEventListener?.('pagehide', this.#write)
   }
 
   /** The app has ended its last subscription of the pattern. */
@@ -51,7 +52,6 @@ export class SavedPositions {
 
   /** Writes pending changes. */
   close(): void {
-    globalThis.removeEventListener?.('pagehide', this.#write)
     if (this.#timer !== undefined) this.#write()
   }
 
@@ -67,6 +67,7 @@ export class SavedPositions {
   readonly #write = (): void => {
     clearTimeout(this.#timer)
     this.#timer = undefined
+    globalThis.removeEventListener?.('pagehide', this.#write)
     const positions = this.#read()
     for (const [pattern, position] of this.#context.collect()) {
       if (positions.get(pattern) === position) continue

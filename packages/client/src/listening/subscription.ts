@@ -10,7 +10,7 @@ import type {
   Subscription,
   SubscriptionEvents,
 } from '../types.js'
-import { parseDuration } from './duration.js'
+import { rangeOf } from './duration.js'
 import { Loader } from './loader.js'
 import { MessageBuffer } from './message-buffer.js'
 import { isSeen, type ParsedPosition, parsePosition } from './position.js'
@@ -40,12 +40,17 @@ const BUFFER_MAX_MESSAGES = 16_384
 export class LiveSubscription implements Subscription<unknown> {
   readonly pattern: string
   readonly handler: MessageHandler<unknown> | undefined
-  readonly #context: SubscriptionContext
+  /** Replaced when the subscription moves to another client. */
+  context: SubscriptionContext
   readonly #options: ListenOptions
   readonly #emitter: Emitter<SubscriptionEvents>
-  readonly #rewindMs: number | undefined
+  readonly #start: Start
   readonly #loader: Loader | undefined
   #ready = deferred()
+  /** Whether the app was told that there is no room for this listen. */
+  #isHeld = false
+  /** Whether `load` was running when the client was closed. */
+  #wasLoading = false
   /** Sum of the replay's pages so far, between the first and the last page [P-6.9]. */
   #pages: ListenResult | undefined
   #buffer: MessageBuffer<Message<unknown>> | undefined
@@ -64,10 +69,10 @@ export class LiveSubscription implements Subscription<unknown> {
     this.pattern = pattern
     this.handler = handler
     this.#options = options
-    this.#context = context
-    this.#emitter = new Emitter((error) => context.onError(error))
+    this.context = context
+    this.#emitter = new Emitter((error) => this.context.onError(error))
+    this.#start = startOf(options)
     this.resume = new ResumePoint(parsePosition(options.since))
-    this.#rewindMs = options.rewind === undefined ? undefined : parseDuration(options.rewind)
     if (options.load) this.#loader = this.#createLoader(options.load)
     if (!handler) this.#createBuffer()
     const { signal } = options
@@ -79,7 +84,7 @@ export class LiveSubscription implements Subscription<unknown> {
   get start(): Start {
     const { position, wasLive } = this.resume
     if (position) return { since: position.text }
-    return wasLive ? {} : { last: this.#options.last, rewindMs: this.#rewindMs }
+    return wasLive ? {} : this.#start
   }
 
   get isLoading(): boolean {
@@ -92,7 +97,7 @@ export class LiveSubscription implements Subscription<unknown> {
 
   unlisten(): Promise<void> {
     this.close()
-    return this.#context.remove(this)
+    return this.context.remove(this)
   }
 
   // In runtimes without `Symbol.dispose`, this is a method named "undefined" that nobody calls.
@@ -117,7 +122,8 @@ export class LiveSubscription implements Subscription<unknown> {
    */
   accept(page: ListenResult, isLast: boolean, latest: ParsedPosition | undefined, since?: string): void {
     const { gap } = page
-    const isFirst = !this.#pages && !this.resume.wasLive
+    const isFirst = this.#wasLoading || (!this.#pages && !this.resume.wasLive)
+    this.#isHeld = this.#wasLoading = false
     const before = this.#pages ?? { ...page, replayed: 0 }
     const sum = { ...page, recovered: before.recovered && page.recovered, gap: before.gap ?? gap }
     const result = { ...sum, replayed: before.replayed + page.replayed }
@@ -143,9 +149,45 @@ export class LiveSubscription implements Subscription<unknown> {
   suspend(latest: ParsedPosition | undefined): void {
     if (this.state !== 'active') return
     this.resume.advance(this.resume.at(latest))
+    this.reopen()
+  }
+
+  /** It waits, again, for the server to accept it. */
+  reopen(): void {
     this.state = 'pending'
     this.#ready = deferred()
     this.ready = this.#ready.promise
+  }
+
+  /** There is no room for it now: `ready` rejects, another one follows. Returns whether that is new to the app. */
+  hold(error: WebMQError): boolean {
+    if (this.#isHeld || this.state !== 'pending') return false
+    this.#isHeld = true
+    this.#ready.reject(error)
+    this.reopen()
+    this.#emitter.emit('error', error)
+    return true
+  }
+
+  /**
+   * The client is closed. Loops end; a handler gets messages again when the client is opened.
+   * @returns Whether it can be taken up again.
+   */
+  shut(error: WebMQError, isWanted: boolean): boolean {
+    if (!this.handler) this.close(error, isWanted)
+    if (this.state === 'closed') return false
+    this.state = 'closed'
+    this.#ready.reject(error)
+    this.#wasLoading ||= this.isLoading
+    this.#loader?.stop()
+    this.#buffer?.end(isWanted ? undefined : error)
+    this.#buffer = this.#pages = undefined
+    // The app that called `listen` has no handlers yet.
+    queueMicrotask(() => {
+      if (!isWanted) this.#emitter.emit('error', error)
+      this.#emitter.emit('closed', undefined)
+    })
+    return true
   }
 
   /** Position up to which everything was handled, or taken by a reader; `undefined` if unknown. */
@@ -171,9 +213,9 @@ export class LiveSubscription implements Subscription<unknown> {
 
   /** Ends the subscription. Readers get the buffered messages, then the error, unless the app itself ended it. */
   close(error?: WebMQError, isWanted = !error): void {
+    this.#options.signal?.removeEventListener('abort', this.#onAbort)
     if (this.state === 'closed') return
     this.state = 'closed'
-    this.#options.signal?.removeEventListener('abort', this.#onAbort)
     this.#ready.reject(error ?? new WebMQError('E_CLOSED', { detail: this.pattern }))
     this.#buffer?.end(isWanted ? undefined : error)
     this.#loader?.stop()
@@ -183,7 +225,7 @@ export class LiveSubscription implements Subscription<unknown> {
 
   readonly #onAbort = (): void => {
     this.close(new WebMQError('E_ABORTED'), true)
-    void this.#context.remove(this)
+    void this.context.remove(this)
   }
 
   #handOver(message: Message<unknown>): void {
@@ -191,15 +233,15 @@ export class LiveSubscription implements Subscription<unknown> {
     if (handler)
       callSafely(
         () => handler(message.payload, message),
-        (error) => this.#context.onError(error, message),
+        (error) => this.context.onError(error, message),
       )
     const kept = this.#buffer?.push(message)
     if (kept === 'dropped') this.droppedCount++
     else if (kept === 'full') {
       const error = new WebMQError('E_BUFFER_OVERFLOW', { detail: this.pattern })
       this.close(error)
-      this.#context.onError(error, message)
-      void this.#context.remove(this)
+      this.context.onError(error, message)
+      void this.context.remove(this)
     }
   }
 
@@ -208,8 +250,8 @@ export class LiveSubscription implements Subscription<unknown> {
     const { bufferMaxMessages: maxMessages = BUFFER_MAX_MESSAGES } = this.#options
     return new Loader(load, {
       maxMessages,
-      backoffMs: (attempt) => this.#context.backoffMs(attempt),
-      onError: (error) => this.#context.onError(error),
+      backoffMs: (attempt) => this.context.backoffMs(attempt),
+      onError: (error) => this.context.onError(error),
       onLoaded: (buffered, text) => {
         const loaded = parsePosition(text)
         for (const message of buffered) {
@@ -220,7 +262,7 @@ export class LiveSubscription implements Subscription<unknown> {
       onOverflow: () => {
         const gap: Gap = { pattern, reason: 'limit' }
         this.#emitter.emit('gap', gap)
-        this.#context.onGap(gap)
+        this.context.onGap(gap)
         return gap
       },
     })
@@ -233,6 +275,14 @@ export class LiveSubscription implements Subscription<unknown> {
     this.#buffer = buffer
     return buffer
   }
+}
+
+/** @throws {WebMQError} `E_OPTION_INVALID`, `E_POSITION_INVALID`, naming the option. */
+function startOf(options: ListenOptions): Start {
+  const { bufferMaxMessages = 1, overflow = 'close' } = options
+  if (!(bufferMaxMessages >= 1)) throw new WebMQError('E_OPTION_INVALID', { detail: 'bufferMaxMessages' })
+  if (!/^(close|drop-(old|new)est)$/.test(overflow)) throw new WebMQError('E_OPTION_INVALID', { detail: 'overflow' })
+  return rangeOf(options)
 }
 
 function deferred(): Deferred {

@@ -12,7 +12,7 @@ const parts = new WeakMap<object, { readonly rooms: Rooms; readonly report: (err
  * Returns a handle for the presence at a key, over all nodes. Each call returns a new handle; the client is present
  * once, whatever the number of handles.
  *
- * @throws {WebMQError} `E_KEY_INVALID`, `E_CLOSED`.
+ * @throws {WebMQError} `E_KEY_INVALID`.
  */
 export function presence<D = unknown>(client: Pick<WebMQClient, 'add'>, key: string): Presence<D> {
   validateKey(key)

@@ -1,5 +1,5 @@
 import { Emitter } from '../events/emitter.js'
-import { WebMQError } from '../protocol/index.js'
+import { encodeJson } from '../publishing/payload.js'
 import type { PresenceEvent } from './difference.js'
 import type { Room, Watcher } from './room.js'
 import type { Member, Presence, PresenceEvents, User } from './types.js'
@@ -29,10 +29,9 @@ export class LivePresence implements Presence, Watcher {
   enter(data?: unknown): Promise<void> {
     let saying: string | undefined
     try {
-      saying = JSON.stringify(data)
-      if (saying === undefined && data !== undefined) throw new TypeError(`${typeof data} has no JSON`)
-    } catch (cause) {
-      return Promise.reject(new WebMQError('E_PAYLOAD_INVALID', { detail: this.key, cause }))
+      if (data !== undefined) saying = encodeJson(data)
+    } catch (error) {
+      return Promise.reject(error)
     }
     const entered = this.#room.enter(this, saying)
     // The promise is optional: the event `error` reports the same.

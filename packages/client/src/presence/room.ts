@@ -51,7 +51,9 @@ export class Room {
     this.#sayings.delete(holder)
     this.#sayings.set(holder, saying)
     const entered = new Promise<void>((resolve, reject) => {
-      this.#entering.add({ resolve, reject })
+      const closedBy = this.#core.closedBy()
+      if (closedBy) reject(closedBy)
+      else this.#entering.add({ resolve, reject })
     })
     if (this.#core.sender.isLive) this.#sendEnter()
     return entered
@@ -70,6 +72,8 @@ export class Room {
 
   get(): Promise<readonly Member[]> {
     if (this.#isSynced) return Promise.resolve([...this.#members.values()])
+    const closedBy = this.#core.closedBy()
+    if (closedBy) return Promise.reject(closedBy)
     return new Promise((resolve, reject) => {
       const { sender, options } = this.#core
       const settle = () => {

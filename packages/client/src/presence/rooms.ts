@@ -1,18 +1,14 @@
 import type { ClientCore, ClientPart } from '../client-part.js'
 import { errorOfServer } from '../connection/server-error.js'
 import { type ServerMessage, WebMQError } from '../protocol/index.js'
+import { randomName } from '../publishing/random-name.js'
 import { Room } from './room.js'
-
-/** Bytes of a name that nobody can guess. */
-const NAME_BYTES = 16
 
 /** The presence of one client, by key. */
 export class Rooms implements ClientPart {
   readonly #byKey = new Map<string, Room>()
   /** One name per client: after a reconnect it is the same member. */
-  readonly #name = Array.from(crypto.getRandomValues(new Uint8Array(NAME_BYTES)), (byte) =>
-    byte.toString(16).padStart(2, '0'),
-  ).join('')
+  readonly #name = randomName()
   #core: ClientCore | undefined
 
   /** Call it before anything else. */

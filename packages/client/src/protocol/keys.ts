@@ -5,7 +5,7 @@ import { MAX_KEY_BYTES } from './limits.js'
  * Characters that no key and no pattern may contain [P-3.1]. A lone surrogate would become U+FFFD on the wire, and so
  * another key.
  */
-const FORBIDDEN = /[^!-~\u{a0}-\u{10ffff}]|\p{Surrogate}/u
+const FORBIDDEN = /[^!-~\u{a0}-\u{d7ff}\u{e000}-\u{10ffff}]/u
 const WILDCARD = /[*#]/
 const WILDCARD_IN_WORD = /[*#][^.]|[^.][*#]/
 

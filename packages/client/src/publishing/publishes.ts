@@ -1,4 +1,6 @@
 import type { WhenOffline } from '../client-options.js'
+import { backoffMs } from '../connection/backoff.js'
+import { nowMs } from '../connection/clock.js'
 import type { Sender } from '../connection/sender.js'
 import { errorOfServer } from '../connection/server-error.js'
 import { MAX_TIMER_MS, type ResolvedOptions } from '../options.js'
@@ -13,8 +15,8 @@ import {
   type WirePayload,
 } from '../protocol/index.js'
 import type { PublishOptions, PublishResult } from '../types.js'
-import { createMessageIds } from './message-id.js'
 import { encodePayload, wireBytes } from './payload.js'
+import { randomName } from './random-name.js'
 
 type PublishMessage = Extract<ClientMessage, { verb: 'publish' }>
 
@@ -51,7 +53,11 @@ export class Publishes {
   readonly #options: ResolvedOptions
   readonly #sender: Sender
   readonly #pending = new Map<string, Pending>()
-  readonly #createMessageId = createMessageIds()
+  /** Part of every message id; not made before the first, because a server that renders pages needs none. */
+  #name: string | undefined
+  #isPaused = false
+  #pauseTimer: ReturnType<typeof setTimeout> | undefined
+  #pauses = 0
   #onIdle: (() => void) | undefined
   #limits: SessionLimits | undefined
   #waitingCount = 0
@@ -63,6 +69,11 @@ export class Publishes {
   constructor(options: ResolvedOptions, sender: Sender) {
     this.#options = options
     this.#sender = sender
+  }
+
+  /** Number of publishes that wait for a connection. */
+  get waitingCount(): number {
+    return this.#waitingCount
   }
 
   /** Resolves when no publish is pending, or after `maxMs`. */
@@ -83,9 +94,10 @@ export class Publishes {
   publish(key: string, payload: unknown, options: PublishOptions): Promise<PublishResult> {
     return new Promise((resolve, reject) => {
       validateKey(key)
-      const { id = this.#createMessageId(), echo = true, signal } = options
+      const { id = this.#createId(), echo = true, signal } = options
       if (!isMessageId(id)) throw new WebMQError('E_OPTION_INVALID', { detail: `id ${id}` })
       const { whenOffline = this.#options.whenOffline, timeoutMs = this.#options.ackTimeoutMs } = options
+      if (!(timeoutMs >= 0)) throw new WebMQError('E_OPTION_INVALID', { detail: `timeoutMs ${timeoutMs}` })
       const requestId = `p${++this.#lastId}`
       const message: PublishMessage = {
         verb: 'publish',
@@ -101,7 +113,7 @@ export class Publishes {
         message,
         whenOffline,
         timeoutMs,
-        createdAtMs: Date.now(),
+        createdAtMs: nowMs(),
         bytes: 0,
         isSent: true,
         deadlineMs: 0,
@@ -120,9 +132,11 @@ export class Publishes {
       }
       signal?.addEventListener('abort', abort)
       this.#pending.set(requestId, pending)
-      if (!this.#sender.isLive) this.#enqueue(pending)
-      else if (this.#pending.size > MAX_IN_FLIGHT || this.#sender.bufferedBytes > MAX_SOCKET_BYTES) {
-        pending.settle(new WebMQError('E_QUEUE_FULL', { detail: 'await earlier publishes' }))
+      if (!this.#sender.isLive || (this.#isPaused && whenOffline === 'queue')) this.#enqueue(pending)
+      else if (this.#pending.size > MAX_IN_FLIGHT) {
+        pending.settle(full(`${MAX_IN_FLIGHT} publishes wait for answers: await earlier ones`))
+      } else if (this.#sender.bufferedBytes > MAX_SOCKET_BYTES) {
+        pending.settle(full(`${MAX_SOCKET_BYTES} bytes wait for the network: await earlier publishes`))
       } else this.#send(pending)
     })
   }
@@ -130,11 +144,13 @@ export class Publishes {
   /** A connection is live and listens again: send the waiting messages, in order. */
   up(limits: SessionLimits): void {
     this.#limits = limits
-    for (const pending of this.#pending.values()) if (!pending.isSent) this.#send(pending)
+    this.#pauses = 0
+    this.#flush()
   }
 
   /** The connection is lost: unacknowledged messages are sent again later, unless their caller chose otherwise. */
   down(): void {
+    this.#resume()
     for (const pending of this.#pending.values()) {
       if (!pending.isSent) continue
       if (pending.whenOffline === 'queue') this.#wait(pending)
@@ -146,15 +162,20 @@ export class Publishes {
   close(error: WebMQError): void {
     for (const pending of this.#pending.values()) pending.settle(error)
     clearTimeout(this.#timer)
+    this.#timerAtMs = Number.POSITIVE_INFINITY
+    this.#resume()
   }
 
   /** Handles an answer. Returns whether it belongs to a publish. */
   answer(message: Extract<ServerMessage, { verb: 'ok' | 'error' }>): boolean {
     const pending = this.#pending.get(message.id ?? '')
     if (!pending) return false
-    if (message.verb === 'error') pending.settle(errorOfServer(message))
-    else {
+    if (message.verb === 'error') {
+      if (message.code === 'E_RATE_LIMIT' && pending.whenOffline === 'queue') this.#pause(pending)
+      else pending.settle(errorOfServer(message))
+    } else {
       const { duplicate = false, position } = message
+      this.#pauses = 0
       pending.settle({ id: pending.id, duplicate, position })
     }
     return true
@@ -167,10 +188,41 @@ export class Publishes {
     else {
       this.#wait(pending)
       const { maxMessages, maxBytes } = this.#options
-      if (this.#waitingCount > maxMessages || this.#waitingBytes > maxBytes) {
-        pending.settle(new WebMQError('E_QUEUE_FULL', { detail: `${maxMessages} messages, ${maxBytes} bytes` }))
+      const limit =
+        this.#waitingCount > maxMessages
+          ? `maxMessages ${maxMessages}`
+          : this.#waitingBytes > maxBytes && `maxBytes ${maxBytes}`
+      if (limit) {
+        const [oldest = pending] = this.#pending.values()
+        const seconds = Math.round((nowMs() - oldest.createdAtMs) / 1_000)
+        pending.settle(full(`${limit}, the first has waited for ${seconds} s`))
       }
     }
+  }
+
+  /** The server wants no more for now. Later messages wait behind it, so that the order is kept. */
+  #pause(pending: Pending): void {
+    this.#wait(pending)
+    if (this.#isPaused) return
+    this.#isPaused = true
+    // At least half of the limit: an immediate attempt would be refused too.
+    const { minMs } = this.#options
+    this.#pauseTimer = setTimeout(() => this.#flush(), minMs / 2 + backoffMs(this.#pauses++, this.#options))
+  }
+
+  #resume(): void {
+    this.#isPaused = false
+    clearTimeout(this.#pauseTimer)
+  }
+
+  #flush(): void {
+    this.#resume()
+    for (const pending of this.#pending.values()) if (!pending.isSent) this.#send(pending)
+  }
+
+  #createId(): string {
+    this.#name ??= randomName()
+    return `${this.#name}-${++this.#lastId}`
   }
 
   #wait(pending: Pending): void {
@@ -199,9 +251,15 @@ export class Publishes {
       return
     }
     this.#stopWaiting(pending)
-    this.#sender.send(message)
+    try {
+      this.#sender.send(message)
+    } catch (cause) {
+      // One message that cannot be sent must not keep others from being sent.
+      pending.settle(cause instanceof WebMQError ? cause : new WebMQError('E_MESSAGE_INVALID', { cause }))
+      return
+    }
     if (message.id === undefined) pending.settle({ id, duplicate: false })
-    else this.#expire(pending, Date.now() + timeoutMs)
+    else this.#expire(pending, nowMs() + timeoutMs)
   }
 
   /** One timer for all, set to the earliest deadline known at that time. */
@@ -210,21 +268,25 @@ export class Publishes {
     if (deadlineMs >= this.#timerAtMs) return
     clearTimeout(this.#timer)
     this.#timerAtMs = deadlineMs
-    this.#timer = setTimeout(() => this.#sweep(), Math.min(deadlineMs - Date.now(), MAX_TIMER_MS))
+    this.#timer = setTimeout(() => this.#sweep(), Math.min(deadlineMs - nowMs(), MAX_TIMER_MS))
   }
 
   #sweep(): void {
     this.#timerAtMs = Number.POSITIVE_INFINITY
-    const nowMs = Date.now()
+    const now = nowMs()
     for (const pending of this.#pending.values()) {
       const { id, deadlineMs, isSent } = pending
-      if (deadlineMs > nowMs) this.#expire(pending, deadlineMs)
+      if (deadlineMs > now) this.#expire(pending, deadlineMs)
       else {
         const detail = `${id} ${isSent ? 'was not acknowledged' : 'found no connection'}`
         pending.settle(new WebMQError('E_TIMEOUT', { detail }))
       }
     }
   }
+}
+
+function full(detail: string): WebMQError {
+  return new WebMQError('E_QUEUE_FULL', { detail })
 }
 
 /** A UTF-16 unit takes at most three bytes: bytes are counted only near the limit. */

@@ -182,6 +182,60 @@ describe('publish', () => {
   })
 })
 
+/** The server refused what came too fast; the publish failed, though the same one would have passed a second later. */
+describe('a server that wants no more for now', () => {
+  it('gets the messages again after a pause, in order', async () => {
+    const { client, server } = createTestClient({ random: () => 0.5 })
+    await client.connect()
+    for (let count = 0; count < 3; count++) server.refuse('publish', 'E_RATE_LIMIT')
+    const early = [1, 2].map((n) => client.publish('a', n))
+    await settle()
+    const late = client.publish('a', 3)
+    expect(client.status.queueLength).toBe(3)
+    await vi.advanceTimersByTimeAsync(500)
+    await vi.advanceTimersByTimeAsync(750)
+    expect(await Promise.all([...early, late])).toMatchObject([1, 2, 3].map(() => ({ duplicate: false })))
+    const tries = published(server)
+    expect(tries.slice(0, 3)).toEqual([1, 2, 1])
+    expect(tries.slice(-1)).toEqual([1])
+    await client.close()
+    expect(vi.getTimerCount()).toBe(0)
+  })
+
+  it('is not waited for by messages that must not wait', async () => {
+    const { client, server } = createTestClient()
+    server.refuse('publish', 'E_RATE_LIMIT')
+    await client.connect()
+    expect(await outcomeOf(client.publish('a', 1, { whenOffline: 'reject' }))).toBe('E_RATE_LIMIT')
+  })
+
+  it('is waited for as long as for a connection', async () => {
+    const { client, server } = createTestClient({ offlineQueue: { maxAgeMs: 5_000 } })
+    await client.connect()
+    for (let count = 0; count < 100; count++) server.refuse('publish', 'E_RATE_LIMIT')
+    const result = outcomeOf(client.publish('a', 1))
+    await vi.advanceTimersByTimeAsync(5_000)
+    expect(await result).toBe('E_TIMEOUT')
+  })
+})
+
+/** A clock that was set forward expired every publish, and one that was set back stalled them. */
+it.each([-86_400_000, 86_400_000])('counts time by a clock that nobody sets: %i ms', async (jumpMs) => {
+  const { client, server } = createTestClient({ ackTimeoutMs: 1_000 })
+  server.isUp = false
+  const waiting = outcomeOf(client.publish('a', 1))
+  vi.setSystemTime(Date.now() + jumpMs)
+  await vi.advanceTimersByTimeAsync(1_000)
+  server.isUp = true
+  await vi.advanceTimersByTimeAsync(20_000)
+  expect(await waiting).toMatchObject({ duplicate: false })
+  server.ignore('publish')
+  const unanswered = outcomeOf(client.publish('a', 2))
+  vi.setSystemTime(Date.now() + jumpMs)
+  await vi.advanceTimersByTimeAsync(1_000)
+  expect(await unanswered).toBe('E_TIMEOUT')
+})
+
 describe('without a connection', () => {
   it('keeps messages and sends them in order, after authentication and after listening', async () => {
     const server = createTestServer({ verifyToken: () => ({ userId: 'ann' }) })
@@ -222,8 +276,12 @@ describe('without a connection', () => {
     server.isUp = false
     const results = [1, 2, 3].map((n) => outcomeOf(client.publish('a', n)))
     expect(await results[2]).toBe('E_QUEUE_FULL')
+    await vi.advanceTimersByTimeAsync(12_000)
+    await expect(client.publish('a', 4)).rejects.toThrow(
+      'offline queue is full: maxMessages 2, the first has waited for 12 s',
+    )
     server.isUp = true
-    await reconnect()
+    await vi.advanceTimersByTimeAsync(20_000)
     expect(await Promise.all(results.slice(0, 2))).toMatchObject([{ duplicate: false }, { duplicate: false }])
     expect(published(server)).toEqual([1, 2])
   })

@@ -71,12 +71,14 @@ export class TestServer {
     const { heartbeatMs = 25_000, historyMaxMessages = 1_000, verifyToken, limits } = options
     const { replayPageMessages = Number.POSITIVE_INFINITY } = options
     this.#log = new TestLog(historyMaxMessages)
+    const allLimits = { ...LIMITS, ...limits }
     this.WebSocket = createTestWebSocket((socket) => {
       if (!this.isUp) return undefined
       const session = new TestSession(
         {
           log: this.#log,
           replayPageMessages,
+          maxListens: allLimits.maxListensPerConnection,
           verifyToken,
           intercept: (message) => this.#intercept(message),
           publish: (message, from) => this.#publish(message, from),
@@ -95,7 +97,7 @@ export class TestServer {
         node: 'test',
         version: '0.0.0',
         heartbeatMs,
-        limits: { ...LIMITS, ...limits },
+        limits: allLimits,
       })
       return session
     })

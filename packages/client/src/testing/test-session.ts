@@ -24,6 +24,7 @@ export interface TestSessionContext {
   readonly log: TestLog
   /** Messages per page of a replay. */
   readonly replayPageMessages: number
+  readonly maxListens: number
   /** Returns the token's user; `undefined`: the token is not valid. Absent: no token is required. */
   readonly verifyToken?: ((token: string) => { readonly userId?: string } | undefined) | undefined
   /** Decides whether a message is handled. */
@@ -174,9 +175,13 @@ export class TestSession implements ServerSide, TestWatcher {
   }
 
   #listen({ id, pattern, since, last, rewindMs }: From<'listen'>): void {
-    const { log, isRevoked, replayPageMessages: limit } = this.#context
+    const { log, isRevoked, maxListens, replayPageMessages: limit } = this.#context
     if (isRevoked(pattern)) {
       this.#refuse(id, 'E_FORBIDDEN')
+      return
+    }
+    if (!this.#patterns.has(pattern) && this.#patterns.size >= maxListens) {
+      this.#refuse(id, 'E_LISTEN_LIMIT')
       return
     }
     const isAsked = (since ?? last ?? rewindMs) !== undefined

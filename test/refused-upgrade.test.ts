@@ -1,0 +1,134 @@
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { build } from 'esbuild'
+import type { Browser, Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { WebMQClient } from 'webmq-client'
+import { freePort } from 'webmq-services'
+import { startChromium } from './chromium.js'
+
+const PAGE = `<!doctype html><title>app</title>
+<script type="module">import { WebMQClient } from '/index.js'; globalThis.WebMQClient = WebMQClient</script>`
+
+interface AppGlobals {
+  readonly WebMQClient: typeof WebMQClient
+}
+
+/** The client as an app bundles it: one file, and others that it loads when it needs them. */
+async function bundleClient(): Promise<ReadonlyMap<string, string>> {
+  const { outputFiles } = await build({
+    entryPoints: [new URL('../packages/client/src/index.ts', import.meta.url).pathname],
+    bundle: true,
+    splitting: true,
+    format: 'esm',
+    platform: 'browser',
+    target: 'es2022',
+    write: false,
+    outdir: '/',
+  })
+  return new Map(outputFiles.map(({ path, text }) => [path, text]))
+}
+
+/** Browsers tell a script 1006 and nothing else; the client asks `/health` of the same host. */
+describe('a page whose upgrade is refused', () => {
+  const servers: Server[] = []
+  let browser: Browser
+  let origin: string
+  /** Answers `/health` as WebMQ does, and refuses every upgrade. */
+  let webmq: string
+  let foreign: string
+
+  async function listen(server: Server): Promise<string> {
+    servers.push(server)
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    return `127.0.0.1:${(server.address() as AddressInfo).port}`
+  }
+
+  beforeAll(async () => {
+    const files = await bundleClient()
+    origin = `http://${await listen(
+      createServer(({ url = '' }, response) => {
+        const file = files.get(url)
+        response.setHeader('content-type', file === undefined ? 'text/html' : 'text/javascript')
+        response.end(file ?? PAGE)
+      }),
+    )}`
+    webmq = await listen(
+      createServer(({ url, headers }, response) => {
+        response.setHeader('access-control-allow-origin', '*')
+        response.setHeader('content-type', 'application/json')
+        const originAllowed = headers.origin !== origin
+        response.end(
+          JSON.stringify(url === '/health' ? { status: 'ok', server: 'webmq', path: '/ws', originAllowed } : {}),
+        )
+      }).on('upgrade', (_request, socket) => socket.end('HTTP/1.1 403 Forbidden\r\ncontent-length: 0\r\n\r\n')),
+    )
+    foreign = await listen(createServer((_request, response) => response.end('<html>another server</html>')))
+    browser = await startChromium()
+  })
+
+  afterAll(async () => {
+    await browser?.close()
+    for (const server of servers) server.close()
+  })
+
+  async function open(): Promise<{ readonly page: Page; readonly warnings: string[] }> {
+    const page = await browser.newPage()
+    const warnings: string[] = []
+    page.on('console', (message) => {
+      // Chromium has lines of its own.
+      if (message.text().startsWith('webmq')) warnings.push(message.text())
+    })
+    await page.goto(origin)
+    return { page, warnings }
+  }
+
+  /** The last error of a client of that URL, once a reason was found. */
+  function reasonOf(page: Page, url: string): Promise<string> {
+    return page.evaluate(async (clientUrl) => {
+      const { WebMQClient } = globalThis as unknown as AppGlobals
+      const client = new WebMQClient({ url: clientUrl, reconnect: { minMs: 50, maxMs: 50 } })
+      client.listen('a', () => undefined)
+      for (let tries = 0; tries < 400; tries++) {
+        const { lastError, attempt } = client.status
+        // The browser's own text ends with the code; a later attempt tells the reason too.
+        if (lastError && !lastError.message.endsWith('(1006)') && (attempt ?? 0) > 2) break
+        await new Promise((resolve) => setTimeout(resolve, 25))
+      }
+      const message = client.status.lastError?.message ?? ''
+      await client.close()
+      return message
+    }, url)
+  }
+
+  it.each<[string, () => Promise<string> | string, () => string]>([
+    ['its origin', () => `ws://${webmq}/ws`, () => `origin not allowed: start the server with --origin ${origin}`],
+    ['its path', () => `ws://${webmq}/live`, () => 'wrong path: the endpoint is /ws'],
+    ['another server', () => `ws://${foreign}/ws`, () => 'not a WebMQ server'],
+    ['nobody', async () => `ws://127.0.0.1:${await freePort()}/ws`, () => 'nothing answers at'],
+  ])('is told that it is because of %s, in one line', async (_what, url, reason) => {
+    const { page, warnings } = await open()
+    expect(await reasonOf(page, await url())).toContain(reason())
+    expect(warnings).toEqual([expect.stringContaining(reason())])
+    await page.close()
+  })
+
+  it('cannot publish what JSON cannot say', async () => {
+    const { page } = await open()
+    const messages = await page.evaluate(async (url) => {
+      const { WebMQClient } = globalThis as unknown as AppGlobals
+      const client = new WebMQClient({ url })
+      const payloads = [document.body, { file: new Blob(['x']) }, [new FormData()]]
+      const refused = payloads.map((payload) => client.publish('a', payload).catch(({ message }: Error) => message))
+      const results = await Promise.all(refused)
+      await client.close({ flushMs: 0 })
+      return results
+    }, `ws://${webmq}/ws`)
+    expect(messages).toEqual(
+      ['payload is a HTMLBodyElement', 'payload.file is a Blob', 'payload[0] is a FormData'].map((text) =>
+        expect.stringContaining(text),
+      ),
+    )
+    await page.close()
+  })
+})
