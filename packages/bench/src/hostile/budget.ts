@@ -8,6 +8,8 @@ export interface BudgetLimits {
 
 /** A client that was late may catch up this much. */
 const BURST_S = 0.02
+/** Shortest pause: a timer per message would cost the attacker more of the processor than its messages do. */
+const MIN_PAUSE_MS = 10
 
 /**
  * Paces one client, so that an attack measures the server and not the share of the processor that the attacker gets.
@@ -33,7 +35,7 @@ export class Budget {
     if (this.#waitMs() <= 0) return
     this.#refill()
     for (let waitMs = this.#waitMs(); waitMs > 0; waitMs = this.#waitMs()) {
-      await sleep(waitMs, undefined, { signal: this.#signal })
+      await sleep(Math.max(MIN_PAUSE_MS, waitMs), undefined, { signal: this.#signal })
       this.#refill()
     }
   }

@@ -92,7 +92,7 @@ export class Prober {
     meter.stop()
     const { user, system } = process.cpuUsage(start)
     await this.#answered(window)
-    // Once everything else is answered, so that whoever has this one has had all that will come.
+    // After all other answers: a listener that receives this message has received all that will come.
     this.#publish(seq)
     await this.#answered(window)
     if (window.waiting.size > 0) window.refusals.unanswered = window.waiting.size

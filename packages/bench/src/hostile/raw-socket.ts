@@ -2,7 +2,7 @@ import { connect, type Socket } from 'node:net'
 import { setImmediate as turn } from 'node:timers/promises'
 import type { Tally } from './tally.js'
 
-/** The connection has ended; what ended it is in the tally. */
+/** The connection has ended; the tally has the reason. */
 export class SocketEnded extends Error {
   override readonly name = 'SocketEnded'
 }

@@ -63,7 +63,8 @@ export const frameCases: readonly HostileCase[] = [
     attack: async (client) =>
       await client.hold(HELD_MESSAGES, async () => {
         const connection = await client.open()
-        await client.sendFrame(connection, Buffer.alloc(HELD_BYTES, 'x'), { announcedBytes: MAX_PAYLOAD_BYTES })
+        const shape = { opcode: OPCODE.binary, announcedBytes: MAX_PAYLOAD_BYTES }
+        await client.sendFrame(connection, Buffer.alloc(HELD_BYTES), shape)
         while (!connection.hasEnded) {
           await client.sleep(HELD_STEP_MS)
           await connection.sendBytes(Buffer.from('x'))

@@ -6,6 +6,11 @@ import { flood, repeating } from './messages.js'
 const MAX_LISTENS = 128
 const RETAINING_CONNECTIONS = 20
 const WIDE_WORDS = 100
+/** What a server that bounds words and `#` still takes. */
+const BOUNDED_WORDS = 32
+const SEARCHING_LISTENS = 16
+/** Over all clients, more than the log keeps by default. */
+const LOGGED_MESSAGES = 1_200
 /** Makes a header of about two kilobytes. */
 const RETAINED_OPTION = `x=${'y'.repeat(1_850)}`
 
@@ -29,6 +34,18 @@ export const listenCases: readonly HostileCase[] = [
           await client.send(connection, `listen h${place} #.a.#.a.#.a.#.b${client.index}x${place}.#`)
         }
         await flood(client, connection, (place) => `publish - ${'a.'.repeat(30)}k${place % 100}\n{}`)
+      }),
+  },
+  {
+    name: 'bounded-hash-patterns',
+    does: 'listens to 16 patterns with three # and 32 words, and publishes to keys that match almost',
+    attack: async (client) =>
+      await client.repeat(async () => {
+        const connection = await client.open()
+        for (let place = 0; place < SEARCHING_LISTENS; place++) {
+          await client.send(connection, `listen h${place} #${'.a'.repeat(14)}.#${'.a'.repeat(13)}.b${place}.#`)
+        }
+        await flood(client, connection, (place) => `publish - ${'a.'.repeat(BOUNDED_WORDS - 1)}k${place}\n{}`)
       }),
   },
   {
@@ -96,6 +113,25 @@ export const listenCases: readonly HostileCase[] = [
           await client.send(connection, `publish - ${key}\n{}`)
         }
         await flood(client, connection, (place) => `listen s${place} #${'.a'.repeat(60)}.b${place}.# last=1`)
+      })
+    },
+  },
+  {
+    name: 'bounded-searches',
+    does: 'logs messages under keys of 32 words, then listens to #.a.#.a…b.# with last=1, again and again',
+    attack: async (client) => {
+      const key = `e${'.a'.repeat(BOUNDED_WORDS - 1)}`
+      await client.repeat(async () => {
+        const connection = await client.open()
+        for (let place = 0; place < LOGGED_MESSAGES && !connection.hasEnded; place++) {
+          await client.send(connection, `publish - ${key}\n{}`)
+        }
+        await flood(client, connection, (place) => {
+          const pattern = `#${'.a'.repeat(14)}.#${'.a'.repeat(13)}.b${Math.floor(place / 2) % SEARCHING_LISTENS}.#`
+          return place % 2 === 0
+            ? `listen s${place % 1_000} ${pattern} last=1`
+            : `unlisten u${place % 1_000} ${pattern}`
+        })
       })
     },
   },

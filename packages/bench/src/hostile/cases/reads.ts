@@ -96,10 +96,7 @@ export const readCases: readonly HostileCase[] = [
       })
       const publishing = client.repeat(async () => {
         const connection = await client.open()
-        while (!connection.hasEnded) {
-          await client.send(connection, `publish - evil.slow.${client.index}\n${RESUMED_PAYLOAD}`)
-          await client.sleep(400)
-        }
+        await flood(client, connection, () => `publish - evil.slow.${client.index}\n${RESUMED_PAYLOAD}`)
       })
       await Promise.all([listening, publishing])
     },
