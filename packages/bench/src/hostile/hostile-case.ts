@@ -1,5 +1,8 @@
 import type { HostileClient } from './hostile-client.js'
 
+/** A part of the server's memory that has a bound of its own. */
+export type FilledPart = 'outbox' | 'inbox' | 'message' | 'log' | 'messageIds'
+
 /** One way to misuse a server. */
 export interface HostileCase {
   /** As given to `--case`. */
@@ -10,6 +13,8 @@ export interface HostileCase {
   readonly needs?: 'compression' | 'tokens'
   /** Most connections that one hostile client holds; default 1. */
   readonly connections?: number
+  /** Parts of the server's memory that it may fill up to their bounds; everything else has to stay small. */
+  readonly fills: readonly FilledPart[]
   /** Plays one client until `client.isOver`. */
   attack(client: HostileClient): Promise<void>
 }

@@ -37,6 +37,7 @@ export const frameCases: readonly HostileCase[] = [
   {
     name: 'tiny-fragments',
     does: 'sends one message as fragments of one byte, without end',
+    fills: ['message'],
     attack: async (client) =>
       await client.repeat(async () => {
         const connection = await client.open()
@@ -48,6 +49,7 @@ export const frameCases: readonly HostileCase[] = [
   {
     name: 'empty-fragments',
     does: 'sends one message as empty fragments, without end',
+    fills: ['message'],
     attack: async (client) =>
       await client.repeat(async () => {
         const connection = await client.open()
@@ -59,6 +61,7 @@ export const frameCases: readonly HostileCase[] = [
   {
     name: 'held-messages',
     does: 'holds 20 messages of 256 KiB that lack their end, with a byte per second',
+    fills: ['message'],
     connections: HELD_MESSAGES,
     attack: async (client) =>
       await client.hold(HELD_MESSAGES, async () => {
@@ -74,6 +77,7 @@ export const frameCases: readonly HostileCase[] = [
   {
     name: 'ping-flood',
     does: 'sends WebSocket pings of 125 bytes and never reads a pong',
+    fills: ['outbox'],
     attack: async (client) =>
       await client.repeat(async () => {
         const connection = await client.open()
@@ -85,6 +89,7 @@ export const frameCases: readonly HostileCase[] = [
   {
     name: 'broken-frames',
     does: 'sends a frame that RFC 6455 forbids, or text that is not UTF-8, and comes back',
+    fills: [],
     attack: async (client) => {
       let place = client.index
       await client.repeat(async () => {
@@ -99,6 +104,7 @@ export const frameCases: readonly HostileCase[] = [
   {
     name: 'oversized-messages',
     does: 'sends messages above the limit of the server and comes back',
+    fills: ['message'],
     attack: async (client) => {
       const message = Buffer.alloc(MAX_PAYLOAD_BYTES * 2, 'x')
       await client.repeat(async () => {
@@ -111,6 +117,7 @@ export const frameCases: readonly HostileCase[] = [
   {
     name: 'compression-bomb',
     does: 'sends 64 KiB that inflate to 64 MiB and comes back',
+    fills: ['message'],
     needs: 'compression',
     attack: async (client) => {
       const bomb = deflated(Buffer.alloc(BOMB_BYTES))
@@ -124,6 +131,7 @@ export const frameCases: readonly HostileCase[] = [
   {
     name: 'compressed-publishes',
     does: 'publishes messages of 300 bytes that inflate to the largest payload',
+    fills: ['inbox', 'message', 'log'],
     needs: 'compression',
     attack: async (client) => {
       const message = deflated(Buffer.from(`publish - evil.zeros\n${'0'.repeat(MAX_PAYLOAD_BYTES)}`))
@@ -136,6 +144,7 @@ export const frameCases: readonly HostileCase[] = [
   {
     name: 'compressed-fragments',
     does: 'sends a compressed message as fragments of one byte, without end',
+    fills: ['message'],
     needs: 'compression',
     attack: async (client) =>
       await client.repeat(async () => {
@@ -152,6 +161,7 @@ export const frameCases: readonly HostileCase[] = [
   {
     name: 'never-closing',
     does: 'makes the server close 20 connections and ignores the close frame',
+    fills: [],
     connections: UNCLOSED_CONNECTIONS,
     attack: async (client) =>
       await client.hold(UNCLOSED_CONNECTIONS, async () => {

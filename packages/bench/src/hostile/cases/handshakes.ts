@@ -17,6 +17,7 @@ export const handshakeCases: readonly HostileCase[] = [
   {
     name: 'connect-flood',
     does: 'connects with eight sockets, with and without a handshake, and resets, again and again',
+    fills: [],
     connections: FLOODING_SOCKETS,
     attack: async (client) =>
       await client.hold(FLOODING_SOCKETS, async (place) => {
@@ -27,6 +28,7 @@ export const handshakeCases: readonly HostileCase[] = [
   {
     name: 'half-handshakes',
     does: 'holds 20 handshakes whose head comes one byte every 250 ms',
+    fills: [],
     connections: DRIPPING_SOCKETS,
     attack: async (client) =>
       await client.hold(DRIPPING_SOCKETS, async () => {
@@ -41,6 +43,7 @@ export const handshakeCases: readonly HostileCase[] = [
   {
     name: 'endless-head',
     does: 'sends header lines without end',
+    fills: [],
     attack: async (client) =>
       await client.repeat(async () => {
         const socket = await client.openSocket()
@@ -51,6 +54,7 @@ export const handshakeCases: readonly HostileCase[] = [
   {
     name: 'idle-sockets',
     does: 'holds 110 connections that never send a byte',
+    fills: [],
     connections: IDLE_SOCKETS,
     attack: async (client) =>
       await client.hold(IDLE_SOCKETS, async () => {
@@ -61,6 +65,7 @@ export const handshakeCases: readonly HostileCase[] = [
   {
     name: 'kept-alive-sockets',
     does: 'holds 110 connections that ask for /health once a second',
+    fills: [],
     connections: IDLE_SOCKETS,
     attack: async (client) =>
       await client.hold(IDLE_SOCKETS, async () => {
@@ -74,12 +79,14 @@ export const handshakeCases: readonly HostileCase[] = [
   {
     name: 'pipelined-requests',
     does: 'pipelines requests for /health without waiting',
+    fills: [],
     attack: async (client) =>
       await client.repeat(async () => await pipeline(client, await client.openSocket(), '/health')),
   },
   {
     name: 'unread-metrics',
     does: 'pipelines requests for /metrics and never reads an answer',
+    fills: [],
     attack: async (client) =>
       await client.repeat(async () => {
         const socket = await client.openSocket()
@@ -90,6 +97,7 @@ export const handshakeCases: readonly HostileCase[] = [
   {
     name: 'bad-requests',
     does: 'sends wrong paths, versions, origins and subprotocols, heads of 64 KiB, and random bytes',
+    fills: [],
     attack: async (client) => {
       const right = upgradeRequest(client.port)
       const wrong = [

@@ -19,6 +19,7 @@ export const listenCases: readonly HostileCase[] = [
   {
     name: 'listen-churn',
     does: 'listens and stops listening, one pattern after the other',
+    fills: ['inbox'],
     attack: repeating((place) => {
       const verb = place % 2 === 0 ? 'listen' : 'unlisten'
       return `${verb} c${place % 1_000} evil.churn.${Math.floor(place / 2) % 64}.*.#`
@@ -27,6 +28,7 @@ export const listenCases: readonly HostileCase[] = [
   {
     name: 'hash-patterns',
     does: 'listens to 128 patterns with several # and publishes to keys of many words',
+    fills: ['inbox', 'log'],
     attack: async (client) =>
       await client.repeat(async () => {
         const connection = await client.open()
@@ -39,6 +41,7 @@ export const listenCases: readonly HostileCase[] = [
   {
     name: 'bounded-hash-patterns',
     does: 'listens to 16 patterns with three # and 32 words, and publishes to keys that match almost',
+    fills: ['inbox', 'log'],
     attack: async (client) =>
       await client.repeat(async () => {
         const connection = await client.open()
@@ -51,6 +54,7 @@ export const listenCases: readonly HostileCase[] = [
   {
     name: 'hash-patterns-of-others',
     does: 'listens to 128 patterns with several # and leaves publishing to the honest clients',
+    fills: [],
     attack: async (client) =>
       await client.repeat(async () => {
         const connection = await client.open()
@@ -63,6 +67,7 @@ export const listenCases: readonly HostileCase[] = [
   {
     name: 'distinct-patterns',
     does: 'listens to new patterns of 255 bytes until it is refused, and comes back',
+    fills: ['inbox'],
     attack: async (client) => {
       let round = 0
       await client.repeat(async () => {
@@ -78,6 +83,7 @@ export const listenCases: readonly HostileCase[] = [
   {
     name: 'retained-headers',
     does: 'holds 20 connections with 128 listens whose headers have 2 kB each',
+    fills: [],
     connections: RETAINING_CONNECTIONS,
     attack: async (client) =>
       await client.hold(RETAINING_CONNECTIONS, async (holding) => {
@@ -91,6 +97,7 @@ export const listenCases: readonly HostileCase[] = [
   {
     name: 'wide-listens',
     does: 'holds 20 connections with 128 listens of 120 words each',
+    fills: [],
     connections: RETAINING_CONNECTIONS,
     attack: async (client) =>
       await client.hold(RETAINING_CONNECTIONS, async (holding) => {
@@ -104,6 +111,7 @@ export const listenCases: readonly HostileCase[] = [
   {
     name: 'search-reads',
     does: 'logs 2 MB under keys of 100 words, then listens to #.a.a…b.# with last=1',
+    fills: ['inbox', 'log'],
     attack: async (client) => {
       const key = `e${'.a'.repeat(WIDE_WORDS - 1)}`
       await client.repeat(async () => {
@@ -119,6 +127,7 @@ export const listenCases: readonly HostileCase[] = [
   {
     name: 'bounded-searches',
     does: 'logs messages under keys of 32 words, then listens to #.a.#.a…b.# with last=1, again and again',
+    fills: ['inbox', 'log'],
     attack: async (client) => {
       const key = `e${'.a'.repeat(BOUNDED_WORDS - 1)}`
       await client.repeat(async () => {
@@ -138,6 +147,7 @@ export const listenCases: readonly HostileCase[] = [
   {
     name: 'echo-storm',
     does: 'listens to # and publishes, so that all of them get everything',
+    fills: ['inbox', 'outbox', 'log'],
     attack: async (client) =>
       await client.repeat(async () => {
         const connection = await client.open()

@@ -25,21 +25,25 @@ export const messageCases: readonly HostileCase[] = [
   {
     name: 'malformed-messages',
     does: 'sends malformed messages until the server closes, and comes back',
+    fills: ['inbox'],
     attack: repeating((place) => MALFORMED[place % MALFORMED.length] ?? ''),
   },
   {
     name: 'unknown-verbs',
     does: 'sends verbs that do not exist',
+    fills: ['inbox'],
     attack: repeating((place) => `dance d${place % 1_000} some.key\nbody`),
   },
   {
     name: 'binary-verbs',
     does: 'sends the verbs of text as binary frames',
+    fills: ['inbox'],
     attack: repeating((place) => Buffer.from([`listen b a.b`, `unlisten b a.b`, 'ping', 'auth b\nx'][place % 4] ?? '')),
   },
   {
     name: 'long-headers',
     does: 'sends requests with 180 unknown options, some with ids of 64 KiB, and comes back',
+    fills: ['inbox'],
     attack: repeating((place) =>
       place % 50 === 49 ? `listen ${LONG_ID} a` : `unlisten u${place % 1_000} evil.none ${LONG_OPTIONS}`,
     ),
@@ -47,6 +51,7 @@ export const messageCases: readonly HostileCase[] = [
   {
     name: 'verb-ping-flood',
     does: 'sends the verb ping and reads the answers',
+    fills: ['inbox'],
     attack: repeating(() => 'ping'),
   },
 ]

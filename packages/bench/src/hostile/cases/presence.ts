@@ -13,6 +13,7 @@ export const presenceCases: readonly HostileCase[] = [
   {
     name: 'presence-churn',
     does: 'enters and leaves one key after the other',
+    fills: ['inbox'],
     attack: repeating((place) => {
       const key = `evil.room.${Math.floor(place / 2) % 64}`
       return place % 2 === 0 ? `presence e${place % 1_000} ${key} op=enter member=m` : `presence l ${key} op=leave`
@@ -21,11 +22,13 @@ export const presenceCases: readonly HostileCase[] = [
   {
     name: 'presence-members',
     does: 'enters the same key under ever new names',
+    fills: ['inbox'],
     attack: repeating((place) => `presence m${place % 1_000} evil.room op=enter member=m${place}\n{"n":${place}}`),
   },
   {
     name: 'presence-get',
     does: 'enters a key with 20 members of 4 kB and asks for all members',
+    fills: ['inbox', 'outbox'],
     connections: MEMBERS_PER_CLIENT + 1,
     attack: async (client) => {
       const members = client.hold(MEMBERS_PER_CLIENT, async (place) => {
@@ -40,6 +43,7 @@ export const presenceCases: readonly HostileCase[] = [
   {
     name: 'presence-watchers',
     does: 'watches 16 keys with 20 connections that all change their data',
+    fills: ['outbox'],
     connections: MEMBERS_PER_CLIENT,
     attack: async (client) =>
       await client.hold(MEMBERS_PER_CLIENT, async (holding) => {
@@ -56,6 +60,7 @@ export const presenceCases: readonly HostileCase[] = [
   {
     name: 'presence-huge-data',
     does: 'enters with data of 250 kB, which are refused',
+    fills: ['inbox', 'message'],
     attack: repeating((place) => `presence h${place % 1_000} evil.room op=enter member=m\n${HUGE_DATA}`),
   },
 ]

@@ -16,6 +16,7 @@ export const readCases: readonly HostileCase[] = [
   {
     name: 'history-flood',
     does: 'fills the log and asks for its newest and its oldest messages, reversed and not',
+    fills: ['inbox', 'outbox', 'log'],
     attack: reading((place) => {
       const options = ['last=10000', 'limit=10000 reverse', 'rewind=600000', 'last=1'][place % 4]
       return `history h${place % 1_000} evil.log ${options}`
@@ -24,16 +25,19 @@ export const readCases: readonly HostileCase[] = [
   {
     name: 'history-of-nothing',
     does: 'fills the log and asks for the history of keys that are not in it',
+    fills: ['inbox', 'outbox', 'log'],
     attack: reading((place) => `history n${place % 1_000} evil.none.${place} last=1`),
   },
   {
     name: 'replay-loop',
     does: 'fills the log and listens to 128 patterns from the start of it, again and again',
+    fills: ['inbox', 'outbox', 'log'],
     attack: reading((place) => `listen l${place % LISTENS} evil.*.${place % LISTENS}.# rewind=600000`),
   },
   {
     name: 'resume-loop',
     does: 'fills the log and listens to 128 patterns since an old position, again and again',
+    fills: ['inbox', 'outbox', 'log'],
     attack: async (client) =>
       await client.repeat(async () => {
         let position = ''
@@ -51,6 +55,7 @@ export const readCases: readonly HostileCase[] = [
   {
     name: 'unread-subscriber',
     does: 'listens to a key that it publishes large messages to on another connection, and never reads',
+    fills: ['inbox', 'outbox', 'log'],
     connections: 2,
     attack: async (client) => {
       const listening = client.repeat(async () => {
@@ -66,6 +71,7 @@ export const readCases: readonly HostileCase[] = [
   {
     name: 'unread-answers',
     does: 'asks for history and presence and never reads an answer',
+    fills: ['inbox', 'outbox', 'log'],
     attack: async (client) =>
       await client.repeat(async () => {
         const connection = await client.open()
@@ -81,6 +87,7 @@ export const readCases: readonly HostileCase[] = [
   {
     name: 'slow-resume',
     does: 'reads 200 kB per second of messages that come faster, and resumes whenever it is closed',
+    fills: ['inbox', 'outbox', 'log'],
     connections: 2,
     attack: async (client) => {
       let position = ''

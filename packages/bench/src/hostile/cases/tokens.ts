@@ -11,6 +11,7 @@ export const tokenCases: readonly HostileCase[] = [
   {
     name: 'auth-flood',
     does: 'sends tokens of 8 KiB of garbage and comes back',
+    fills: ['inbox'],
     needs: 'tokens',
     attack: async (client) =>
       await client.repeat(async () => {
@@ -22,6 +23,7 @@ export const tokenCases: readonly HostileCase[] = [
   {
     name: 'forged-tokens',
     does: 'comes with tokens of other keys, algorithms and issuers, in the upgrade and in auth',
+    fills: [],
     needs: 'tokens',
     attack: async (client) => {
       const tokens = forgedTokens(client.jwtSecret)
@@ -38,6 +40,7 @@ export const tokenCases: readonly HostileCase[] = [
   {
     name: 'strange-users',
     does: 'publishes with valid tokens whose sub is long, not ASCII, or has line breaks',
+    fills: ['log', 'messageIds'],
     needs: 'tokens',
     attack: async (client) => {
       let place = client.index
@@ -56,6 +59,7 @@ export const tokenCases: readonly HostileCase[] = [
   {
     name: 'no-token',
     does: 'holds 20 connections without a token that send requests all the time',
+    fills: [],
     needs: 'tokens',
     connections: SILENT_CONNECTIONS,
     attack: async (client) =>
@@ -67,6 +71,7 @@ export const tokenCases: readonly HostileCase[] = [
   {
     name: 'token-renewals',
     does: 'renews a valid token all the time',
+    fills: ['inbox'],
     needs: 'tokens',
     attack: async (client) => {
       const token = tokenOf(client.jwtSecret, claimsOf(`eve-${client.index}`))
@@ -76,6 +81,7 @@ export const tokenCases: readonly HostileCase[] = [
   {
     name: 'reconnect-storm',
     does: 'connects, listens to 64 patterns with last=100, and resets, again and again',
+    fills: ['outbox'],
     attack: async (client) =>
       await client.repeat(async () => {
         const connection = await client.open()

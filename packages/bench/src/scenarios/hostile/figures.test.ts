@@ -13,9 +13,12 @@ describe('the verdict on a hostile case', () => {
     expect(shareOfAllowed(p99, baseline)).toBe(share)
   })
 
-  it('lets memory grow with every connection that the clients hold', () => {
-    const hostileCase = { name: 'a', does: 'b', attack: async () => undefined }
-    const one = memoryBoundBytes(hostileCase, 10)
-    expect(memoryBoundBytes({ ...hostileCase, connections: 2 }, 10) - one).toBe(one - memoryBoundBytes(hostileCase, 0))
+  it('lets memory grow by what the connections of the case may fill', () => {
+    const quiet = { name: 'a', does: 'b', fills: [], attack: async () => undefined }
+    const none = memoryBoundBytes(quiet, 0)
+    const bare = memoryBoundBytes(quiet, 10) - none
+    expect(memoryBoundBytes({ ...quiet, connections: 20 }, 10) - none).toBe(20 * bare)
+    expect(memoryBoundBytes({ ...quiet, fills: ['outbox'] }, 10) - none - bare).toBe(10 * 1024 ** 2)
+    expect(memoryBoundBytes({ ...quiet, fills: ['log'] }, 10) - none - bare).toBe(32 * 1024 ** 2)
   })
 })

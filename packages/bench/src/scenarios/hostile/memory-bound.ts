@@ -1,31 +1,33 @@
-import type { HostileCase } from '../../hostile/hostile-case.js'
+import type { FilledPart, HostileCase } from '../../hostile/hostile-case.js'
 
 const MIB = 1024 ** 2
 
-/**
- * Bytes that one connection may hold by the server's defaults: its outbox, the messages that wait to be handled, one
- * that is not complete, and a share for listens, presence and buffers.
- */
-const CONNECTION_BYTES = {
+/** Bytes that the server's defaults allow for each connection. */
+const CONNECTION_BYTES: Partial<Readonly<Record<FilledPart, number>>> = {
+  /** `maxOutboxBytes`. */
   outbox: MIB,
+  /** Messages that wait until they are handled. */
   inbox: 2 * MIB,
+  /** One incomplete message: `maxPayloadBytes` and its header. */
   message: 256 * 1024 + 4_096,
-  rest: 128 * 1024,
-} as const
+}
+/** The connection itself, with 128 listens of half a kilobyte. */
+const BARE_CONNECTION_BYTES = 64 * 1024 + 8_192
 
-/** Bytes that a node may hold for all connections together, by the server's defaults. */
-const NODE_BYTES = {
+/** Bytes that the server's defaults allow for all connections together. */
+const NODE_BYTES: Partial<Readonly<Record<FilledPart, number>>> = {
   /** `historyMaxBytes`, and as much again for the keys and objects of 10,000 messages. */
   log: 2 * 16 * MIB,
   /** `dedupeMaxIds` of about 160 bytes. */
   messageIds: 16 * MIB,
-  /** Garbage that V8 has not collected: its young generation at full size, and as much of the old one. */
-  garbage: 64 * MIB,
-} as const
+}
+/** Garbage that V8 has not collected: its young generation at full size, and a step of the old one. */
+const GARBAGE_BYTES = 64 * MIB
 
-/** Most that the server may grow in a case, in bytes. Every hostile connection counts with all that it may hold. */
-export function memoryBoundBytes({ connections = 1 }: HostileCase, clientCount: number): number {
-  const each = Object.values(CONNECTION_BYTES).reduce((sum, bytes) => sum + bytes, 0)
-  const node = Object.values(NODE_BYTES).reduce((sum, bytes) => sum + bytes, 0)
-  return node + connections * clientCount * each
+/** Most that the server may grow in a case. Every hostile connection counts with all that the case may fill of it. */
+export function memoryBoundBytes({ connections = 1, fills }: HostileCase, clientCount: number): number {
+  const sumOf = (parts: Partial<Readonly<Record<FilledPart, number>>>) =>
+    fills.reduce((sum, part) => sum + (parts[part] ?? 0), 0)
+  const each = BARE_CONNECTION_BYTES + sumOf(CONNECTION_BYTES)
+  return GARBAGE_BYTES + sumOf(NODE_BYTES) + connections * clientCount * each
 }
