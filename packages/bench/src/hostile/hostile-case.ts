@@ -1,7 +1,7 @@
 import type { HostileClient } from './hostile-client.js'
 
 /** A part of the server's memory that has a bound of its own. */
-export type FilledPart = 'outbox' | 'inbox' | 'message' | 'log' | 'messageIds'
+export type FilledPart = 'outbox' | 'inbox' | 'message' | 'presence' | 'log' | 'messageIds'
 
 /** One way to misuse a server. */
 export interface HostileCase {

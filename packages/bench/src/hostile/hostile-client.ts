@@ -11,6 +11,16 @@ export const OPERATIONS_PER_CONNECT = 10
 const RETURN_MS = 50
 const STATUS_LINE = /HTTP\/1\.1 (\d{3})/g
 
+/** Time to read the close frame of a connection that was never read. */
+const LAST_READ_MS = 300
+
+/** A connection of either kind. */
+interface Ending {
+  readonly ended: Promise<void>
+  resume(): void
+  destroy(): void
+}
+
 /** What all hostile clients of a case share. */
 export interface HostileSettings {
   readonly port: number
@@ -30,7 +40,7 @@ export class HostileClient {
   readonly jwtSecret: string
   readonly #settings: HostileSettings
   readonly #budget: Budget
-  readonly #open = new Set<{ destroy(): void; readonly ended: Promise<void> }>()
+  readonly #open = new Set<Ending>()
 
   constructor(index: number, settings: HostileSettings) {
     this.index = index
@@ -110,8 +120,10 @@ export class HostileClient {
     )
   }
 
-  /** Ends all connections; resolves when their bytes are counted. */
+  /** Reads what unread connections were told, ends all of them, and resolves when their bytes are counted. */
   async end(): Promise<void> {
+    for (const one of this.#open) one.resume()
+    await sleep(this.#open.size > 0 ? LAST_READ_MS : 0)
     for (const one of this.#open) one.destroy()
     await Promise.all([...this.#open].map(({ ended }) => ended))
   }
@@ -121,7 +133,7 @@ export class HostileClient {
     this.tally.operationCount++
   }
 
-  #keep<Kind extends { destroy(): void; readonly ended: Promise<void> }>(one: Kind): Kind {
+  #keep<Kind extends Ending>(one: Kind): Kind {
     this.#open.add(one)
     if (this.isOver) one.destroy()
     void one.ended.then(() => this.#open.delete(one))

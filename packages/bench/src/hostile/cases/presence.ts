@@ -7,6 +7,8 @@ const DATA = JSON.stringify({ filler: 'd'.repeat(4_000) })
 /** As large as a message may be: refused, but handed over whole. */
 const HUGE_DATA = JSON.stringify({ filler: 'd'.repeat(250_000) })
 const WATCHED_KEYS = 16
+/** As many as one connection may enter by default. */
+const ENTERED_KEYS = 128
 
 /** Presence: coming and going, large answers, and watching each other. */
 export const presenceCases: readonly HostileCase[] = [
@@ -24,6 +26,21 @@ export const presenceCases: readonly HostileCase[] = [
     does: 'enters the same key under ever new names',
     fills: ['inbox'],
     attack: repeating((place) => `presence m${place % 1_000} evil.room op=enter member=m${place}\n{"n":${place}}`),
+  },
+  {
+    name: 'presence-fill',
+    does: 'holds 20 connections that enter 128 keys each, with data of 4 kB',
+    fills: ['presence'],
+    connections: MEMBERS_PER_CLIENT,
+    attack: async (client) =>
+      await client.hold(MEMBERS_PER_CLIENT, async (holding) => {
+        const connection = await client.open()
+        for (let place = 0; place < ENTERED_KEYS; place++) {
+          const key = `evil.f${client.index}x${holding}.${place}`
+          await client.send(connection, `presence f${place} ${key} op=enter member=m\n${DATA}`)
+        }
+        await connection.ended
+      }),
   },
   {
     name: 'presence-get',

@@ -45,9 +45,9 @@ export const tokenCases: readonly HostileCase[] = [
     attack: async (client) => {
       let place = client.index
       await client.repeat(async () => {
-        const user = STRANGE_USERS[place++ % STRANGE_USERS.length] ?? ''
-        const connection = await client.open()
-        await client.send(connection, `auth s\n${tokenOf(client.jwtSecret, claimsOf(user))}`)
+        const token = tokenOf(client.jwtSecret, claimsOf(STRANGE_USERS[place++ % STRANGE_USERS.length] ?? ''))
+        const connection = await client.open(place % 2 === 0 ? { token } : {})
+        await client.send(connection, `auth s\n${token}`)
         await client.send(connection, 'listen l evil.users')
         for (let id = 0; id < 20; id++) await client.send(connection, `publish p${id} evil.users id=u-${id}\n{}`)
         await client.send(connection, 'presence e evil.users op=enter member=m')

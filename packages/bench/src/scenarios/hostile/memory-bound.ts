@@ -10,6 +10,8 @@ const CONNECTION_BYTES: Partial<Readonly<Record<FilledPart, number>>> = {
   inbox: 2 * MIB,
   /** One incomplete message: `maxPayloadBytes` and its header. */
   message: 256 * 1024 + 4_096,
+  /** Members at 128 keys, with data of 4,096 bytes. */
+  presence: 128 * 5 * 1024,
 }
 /** The connection itself, with 128 listens of half a kilobyte. */
 const BARE_CONNECTION_BYTES = 64 * 1024 + 8_192
