@@ -120,7 +120,7 @@ export class HostileClient {
     )
   }
 
-  /** Reads what unread connections were told, ends all of them, and resolves when their bytes are counted. */
+  /** Reads the last answers of unread connections, ends all connections, and resolves when their bytes are counted. */
   async end(): Promise<void> {
     for (const one of this.#open) one.resume()
     await sleep(this.#open.size > 0 ? LAST_READ_MS : 0)

@@ -26,7 +26,7 @@ const hostile: TrialScenario<HostileConfig> = {
   name: 'hostile',
   summary: 'a catalogue of hostile clients, 1 % of the connections: what they do to the others and to the server',
   examples: [
-    ['--json hostile.json --html hostile.html', 'the whole catalogue: about nine minutes'],
+    ['--json hostile.json --html hostile.html', 'the whole catalogue: about ten minutes'],
     ['--case search-reads,presence-get', 'two cases'],
     ['--case publish-flood --connections 200 --hostile 20 --duration 10', 'more of them, for longer'],
   ],
@@ -58,7 +58,7 @@ const hostile: TrialScenario<HostileConfig> = {
     fault('refusedCount', 'Refused'),
     fault('honestClosedCount', 'Closed'),
     fault('healthFailedCount', '/health failed'),
-    fault('diedCount', 'Died'),
+    fault('diedCount', 'Died or stuck'),
     bytes('serverPeakRssBytes', 'Server peak RSS'),
     bytes('rssGrowthBytes', 'Growth'),
     share('memoryShare', 'of bound'),
