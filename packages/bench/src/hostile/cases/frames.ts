@@ -1,6 +1,6 @@
 import { constants, deflateRawSync } from 'node:zlib'
+import type { AttackCase } from '../attack-case.js'
 import { type FrameShape, OPCODE } from '../frames.js'
-import type { HostileCase } from '../hostile-case.js'
 
 const MAX_PAYLOAD_BYTES = 262_144
 const HELD_MESSAGES = 20
@@ -33,7 +33,7 @@ const BROKEN: readonly (readonly [payload: Buffer, shape: FrameShape])[] = [
 ]
 
 /** Frames of RFC 6455 and 7692, allowed and not. */
-export const frameCases: readonly HostileCase[] = [
+export const frameCases: readonly AttackCase[] = [
   {
     name: 'tiny-fragments',
     does: 'sends one message as fragments of one byte, without end',

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
-import type { HostileCase } from '../hostile-case.js'
-import type { HostileClient } from '../hostile-client.js'
+import type { AttackCase } from '../attack-case.js'
+import type { Attacker } from '../attacker.js'
 import { upgradeRequest } from '../raw-connection.js'
 import type { RawSocket } from '../raw-socket.js'
 
@@ -13,7 +13,7 @@ const HEADER_LINE = `X-Filler: ${'x'.repeat(100)}\r\n`
 const OVERSIZED_HEAD_BYTES = 65_536
 
 /** Before and beside WebSocket: TCP, HTTP and the handshake. */
-export const handshakeCases: readonly HostileCase[] = [
+export const handshakeCases: readonly AttackCase[] = [
   {
     name: 'connect-flood',
     does: 'connects with eight sockets, with and without a handshake, and resets, again and again',
@@ -118,6 +118,6 @@ export const handshakeCases: readonly HostileCase[] = [
   },
 ]
 
-async function pipeline(client: HostileClient, socket: RawSocket, path: string): Promise<void> {
+async function pipeline(client: Attacker, socket: RawSocket, path: string): Promise<void> {
   while (!socket.hasEnded) await client.write(socket, `GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`)
 }

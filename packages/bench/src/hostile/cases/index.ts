@@ -1,4 +1,4 @@
-import type { HostileCase } from '../hostile-case.js'
+import type { AttackCase } from '../attack-case.js'
 import { frameCases } from './frames.js'
 import { handshakeCases } from './handshakes.js'
 import { listenCases } from './listens.js'
@@ -9,7 +9,7 @@ import { readCases } from './reads.js'
 import { tokenCases } from './tokens.js'
 
 /** The catalogue: every way to misuse a server that is measured. */
-export const hostileCases: readonly HostileCase[] = [
+export const hostileCases: readonly AttackCase[] = [
   ...handshakeCases,
   ...frameCases,
   ...messageCases,

@@ -1,5 +1,5 @@
-import type { HostileCase } from '../hostile-case.js'
-import type { HostileClient } from '../hostile-client.js'
+import type { AttackCase } from '../attack-case.js'
+import type { Attacker } from '../attacker.js'
 import { flood, repeating } from './messages.js'
 
 /** As many patterns as one connection may have by default. */
@@ -15,7 +15,7 @@ const LOGGED_MESSAGES = 1_200
 const RETAINED_OPTION = `x=${'y'.repeat(1_850)}`
 
 /** Listens: many, dear, and coming and going. */
-export const listenCases: readonly HostileCase[] = [
+export const listenCases: readonly AttackCase[] = [
   {
     name: 'listen-churn',
     does: 'listens and stops listening, one pattern after the other',
@@ -157,6 +157,6 @@ export const listenCases: readonly HostileCase[] = [
   },
 ]
 
-function longPattern(client: HostileClient, round: number, place: number): string {
+function longPattern(client: Attacker, round: number, place: number): string {
   return `${client.index}.${round}.${place}.`.padEnd(253, 'p').concat('.*').slice(-255)
 }

@@ -1,5 +1,5 @@
-import type { HostileCase } from '../hostile-case.js'
-import type { HostileClient } from '../hostile-client.js'
+import type { AttackCase } from '../attack-case.js'
+import type { Attacker } from '../attacker.js'
 import type { RawConnection } from '../raw-connection.js'
 
 const LONG_ID = 'x'.repeat(65_536)
@@ -21,7 +21,7 @@ const MALFORMED: readonly (string | Buffer)[] = [
 ]
 
 /** Messages that break the protocol. */
-export const messageCases: readonly HostileCase[] = [
+export const messageCases: readonly AttackCase[] = [
   {
     name: 'malformed-messages',
     does: 'sends malformed messages until the server closes, and comes back',
@@ -57,7 +57,7 @@ export const messageCases: readonly HostileCase[] = [
 ]
 
 /** Sends one message after the other on one connection, and opens another one when it ends. */
-export function repeating(messageOf: (place: number) => string | Buffer): (client: HostileClient) => Promise<void> {
+export function repeating(messageOf: (place: number) => string | Buffer): (client: Attacker) => Promise<void> {
   return async (client) =>
     await client.repeat(async () => {
       await flood(client, await client.open(), messageOf)
@@ -66,7 +66,7 @@ export function repeating(messageOf: (place: number) => string | Buffer): (clien
 
 /** Sends one message after the other until the connection ends. */
 export async function flood(
-  client: HostileClient,
+  client: Attacker,
   connection: RawConnection,
   messageOf: (place: number) => string | Buffer,
 ): Promise<void> {

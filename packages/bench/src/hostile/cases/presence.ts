@@ -1,4 +1,4 @@
-import type { HostileCase } from '../hostile-case.js'
+import type { AttackCase } from '../attack-case.js'
 import { flood, repeating } from './messages.js'
 
 const MEMBERS_PER_CLIENT = 20
@@ -11,7 +11,7 @@ const WATCHED_KEYS = 16
 const ENTERED_KEYS = 128
 
 /** Presence: coming and going, large answers, and watching each other. */
-export const presenceCases: readonly HostileCase[] = [
+export const presenceCases: readonly AttackCase[] = [
   {
     name: 'presence-churn',
     does: 'enters and leaves one key after the other',

@@ -1,4 +1,4 @@
-import type { HostileCase } from '../hostile-case.js'
+import type { AttackCase } from '../attack-case.js'
 import { repeating } from './messages.js'
 
 const MAX_PAYLOAD_BYTES = 262_144
@@ -8,7 +8,7 @@ const GUESSED_IDS = 2_000
 const FIRST_HONEST_SEQ = 100_000_001
 
 /** Publishes: many, large, and with the ids of others. */
-export const publishCases: readonly HostileCase[] = [
+export const publishCases: readonly AttackCase[] = [
   {
     name: 'publish-flood',
     does: 'publishes messages of two bytes and reads the answers',

@@ -1,5 +1,5 @@
-import type { HostileCase } from '../hostile-case.js'
-import type { HostileClient } from '../hostile-client.js'
+import type { AttackCase } from '../attack-case.js'
+import type { Attacker } from '../attacker.js'
 import type { RawConnection } from '../raw-connection.js'
 import { flood, repeating } from './messages.js'
 
@@ -12,7 +12,7 @@ const SLOW_BYTES_PER_SECOND = 200_000
 const SLOW_STEP_MS = 50
 
 /** Reads of the log, and readers that do not read. */
-export const readCases: readonly HostileCase[] = [
+export const readCases: readonly AttackCase[] = [
   {
     name: 'history-flood',
     does: 'fills the log and asks for its newest and its oldest messages, reversed and not',
@@ -111,7 +111,7 @@ export const readCases: readonly HostileCase[] = [
 ]
 
 /** Fills the log, then sends one request after the other. */
-function reading(messageOf: (place: number) => string): (client: HostileClient) => Promise<void> {
+function reading(messageOf: (place: number) => string): (client: Attacker) => Promise<void> {
   return async (client) =>
     await client.repeat(async () => {
       const connection = await client.open()
@@ -120,14 +120,14 @@ function reading(messageOf: (place: number) => string): (client: HostileClient) 
     })
 }
 
-async function fillLog(client: HostileClient, connection: RawConnection): Promise<void> {
+async function fillLog(client: Attacker, connection: RawConnection): Promise<void> {
   for (let place = 0; place < LOGGED_MESSAGES && !connection.hasEnded; place++) {
     await client.send(connection, `publish - evil.log${place % 4 === 0 ? '' : `.${place % LISTENS}`}\n{"n":${place}}`)
   }
 }
 
 /** Reads in turns that are as far apart as the rate asks for. */
-async function readSlowly(client: HostileClient, connection: RawConnection): Promise<void> {
+async function readSlowly(client: Attacker, connection: RawConnection): Promise<void> {
   let allowedBytes = connection.receivedBytes
   while (!connection.hasEnded) {
     connection.pause()

@@ -1,4 +1,4 @@
-import type { HostileCase } from '../hostile-case.js'
+import type { AttackCase } from '../attack-case.js'
 import { claimsOf, forgedTokens, STRANGE_USERS, tokenOf } from '../tokens.js'
 import { flood, repeating } from './messages.js'
 
@@ -7,7 +7,7 @@ const SILENT_CONNECTIONS = 20
 const LISTENS = 64
 
 /** Tokens, on a server that asks for them; and clients that never settle. */
-export const tokenCases: readonly HostileCase[] = [
+export const tokenCases: readonly AttackCase[] = [
   {
     name: 'auth-flood',
     does: 'sends tokens of 8 KiB of garbage and comes back',

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import { startBroker } from '../../brokers/running-broker.js'
 import { RunError } from '../../exit-codes.js'
+import type { AttackCase } from '../../hostile/attack-case.js'
 import { hostileCases } from '../../hostile/cases/index.js'
-import type { HostileCase } from '../../hostile/hostile-case.js'
 import type { Attacked, Probed } from '../../hostile/messages.js'
 import { claimsOf, tokenOf } from '../../hostile/tokens.js'
 import type { Counted } from '../../loadgen/events.js'
@@ -36,7 +36,7 @@ export interface HonestWindow {
 
 /** Everything that was observed of one case. */
 export interface HostileObservation {
-  readonly hostileCase: HostileCase
+  readonly hostileCase: AttackCase
   readonly baseline: HonestWindow
   readonly attack: HonestWindow
   readonly attacked: Attacked
@@ -84,7 +84,7 @@ export async function measureHostile(context: TrialContext<HostileConfig>): Prom
 
 interface RunParts {
   readonly context: TrialContext<HostileConfig>
-  readonly hostileCase: HostileCase
+  readonly hostileCase: AttackCase
   readonly programs: HostilePrograms
   readonly trial: Trial
   readonly memory: MemoryWatch

@@ -1,4 +1,4 @@
-import type { FilledPart, HostileCase } from '../../hostile/hostile-case.js'
+import type { AttackCase, FilledPart } from '../../hostile/attack-case.js'
 
 const MIB = 1024 ** 2
 
@@ -27,7 +27,7 @@ const NODE_BYTES: Partial<Readonly<Record<FilledPart, number>>> = {
 const GARBAGE_BYTES = 64 * MIB
 
 /** Most that the server may grow in a case. Every hostile connection counts with all that the case may fill of it. */
-export function memoryBoundBytes({ connections = 1, fills }: HostileCase, clientCount: number): number {
+export function memoryBoundBytes({ connections = 1, fills }: AttackCase, clientCount: number): number {
   const sumOf = (parts: Partial<Readonly<Record<FilledPart, number>>>) =>
     fills.reduce((sum, part) => sum + (parts[part] ?? 0), 0)
   const each = BARE_CONNECTION_BYTES + sumOf(CONNECTION_BYTES)

@@ -10,7 +10,7 @@ const ANSWER_MARGIN_MS = 40_000
 /** The processes beside the load generator: honest clients that ask, and hostile clients. */
 export class HostilePrograms {
   readonly #prober = processOf('the prober', 'prober-process.js')
-  readonly #hostile = processOf('the process of hostile clients', 'hostile-process.js')
+  readonly #hostile = processOf('the process of hostile clients', 'attack-process.js')
 
   async ready(): Promise<void> {
     await Promise.all([this.#prober, this.#hostile].map((program) => program.next('ready', READY_TIMEOUT_MS)))

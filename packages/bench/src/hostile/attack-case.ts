@@ -1,10 +1,10 @@
-import type { HostileClient } from './hostile-client.js'
+import type { Attacker } from './attacker.js'
 
 /** A part of the server's memory that has a bound of its own. */
 export type FilledPart = 'outbox' | 'inbox' | 'message' | 'presence' | 'log' | 'messageIds'
 
 /** One way to misuse a server. */
-export interface HostileCase {
+export interface AttackCase {
   /** As given to `--case`. */
   readonly name: string
   /** What each hostile client does, as a sentence without a subject. */
@@ -16,5 +16,5 @@ export interface HostileCase {
   /** Parts of the server's memory that it may fill up to their bounds; everything else has to stay small. */
   readonly fills: readonly FilledPart[]
   /** Plays one client until `client.isOver`. */
-  attack(client: HostileClient): Promise<void>
+  attack(client: Attacker): Promise<void>
 }

@@ -22,7 +22,7 @@ interface Ending {
 }
 
 /** What all hostile clients of a case share. */
-export interface HostileSettings {
+export interface AttackSettings {
   readonly port: number
   readonly limits: BudgetLimits
   /** Secret with which the server checks tokens; only cases about tokens have one. */
@@ -33,16 +33,16 @@ export interface HostileSettings {
 }
 
 /** One attacker: everything it sends is paced by its budget and ends with the attack. */
-export class HostileClient {
+export class Attacker {
   /** From 0. */
   readonly index: number
   readonly port: number
   readonly jwtSecret: string
-  readonly #settings: HostileSettings
+  readonly #settings: AttackSettings
   readonly #budget: Budget
   readonly #open = new Set<Ending>()
 
-  constructor(index: number, settings: HostileSettings) {
+  constructor(index: number, settings: AttackSettings) {
     this.index = index
     this.port = settings.port
     this.jwtSecret = settings.jwtSecret ?? ''

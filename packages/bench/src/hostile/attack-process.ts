@@ -1,7 +1,7 @@
 import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { Attacker, type AttackSettings } from './attacker.js'
 import { hostileCases } from './cases/index.js'
-import { HostileClient, type HostileSettings } from './hostile-client.js'
 import type { AttackCommand, Attacked } from './messages.js'
 import { SocketEnded } from './raw-socket.js'
 import { Tally } from './tally.js'
@@ -22,14 +22,14 @@ async function attack(command: AttackCommand): Promise<Attacked> {
   const { port, operationsPerSecond, bytesPerSecond, jwtSecret, durationMs } = command
   const tally = new Tally()
   const over = new AbortController()
-  const settings: HostileSettings = {
+  const settings: AttackSettings = {
     port,
     limits: { operationsPerSecond, bytesPerSecond },
     signal: over.signal,
     tally,
     ...(jwtSecret === undefined ? {} : { jwtSecret }),
   }
-  const clients = Array.from({ length: command.clients }, (_, index) => new HostileClient(index, settings))
+  const clients = Array.from({ length: command.clients }, (_, index) => new Attacker(index, settings))
   const bugs: Record<string, number> = {}
   const start = process.cpuUsage()
   const attacks = clients.map(async (client) => {
