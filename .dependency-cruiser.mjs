@@ -32,7 +32,7 @@ const FLOORS = {
     ['run-progress'],
     ['report'],
     ['results'],
-    ['backends', 'generator', 'options', 'scenario', 'targets'],
+    ['backends', 'generator', 'hostile', 'options', 'scenario', 'targets'],
     ['assertions', 'brokers', 'loadgen', 'measure'],
     ['exit-codes', 'load', 'progress'],
   ],

@@ -5,6 +5,7 @@ import { fanOutScenario } from './fanout.js'
 import { formatsScenario } from './formats.js'
 import { historyScenario } from './history/history.js'
 import { holdScenario } from './hold.js'
+import { hostileScenario } from './hostile/hostile.js'
 import { idleScenario } from './idle.js'
 import { limitScenario } from './limit.js'
 import { matrixScenario } from './matrix.js'
@@ -33,6 +34,7 @@ export const scenarios: readonly Scenario[] = [
   limitScenario,
   wildcardScenario,
   slowScenario,
+  hostileScenario,
   idleScenario,
 ]
 

@@ -19,7 +19,7 @@ export function createTrialScenario<Config extends TrialConfig>(scenario: TrialS
     examples,
     assertHelp: `Conditions for --assert: ${ROW_ASSERTION_FORM}
   without a target every row has to meet it; with two, their ratio. Columns:
-  ${columns.map(({ key, unit }) => (unit === '' ? key : `${key} (${unit})`)).join(', ')}`,
+  ${columns.map(({ key, unit }) => (unit === '' ? key : `${key} (${unit})`)).join(', ')}${builtInHelp(scenario.assertions)}`,
     addOptions(command) {
       addTrialOptions(command, defaults, abilities, scenario.tiersHelp)
       scenario.addOptions?.(command)
@@ -27,7 +27,9 @@ export function createTrialScenario<Config extends TrialConfig>(scenario: TrialS
     prepare(values: OptionValues): ScenarioRun {
       const config = scenario.readConfig(readTrialConfig(values, abilities), values)
       const labels = config.targets.map(({ label }) => label)
-      const assertions = ((values.assert ?? []) as string[]).map((text) => parseRowAssertion(text, columns, labels))
+      const assertions = [...(scenario.assertions ?? []), ...((values.assert ?? []) as string[])].map((text) =>
+        parseRowAssertion(text, columns, labels),
+      )
       return {
         config: describeConfig(config),
         notes: [],
@@ -44,6 +46,10 @@ export function createTrialScenario<Config extends TrialConfig>(scenario: TrialS
       }
     },
   }
+}
+
+function builtInHelp(assertions: readonly string[] = []): string {
+  return assertions.length === 0 ? '' : `\nConditions of every run: ${assertions.join(', ')}`
 }
 
 function heading(config: TrialConfig): string {

@@ -20,10 +20,10 @@ export interface TrialConfig {
   readonly generatorThreads: number
 }
 
-/** Defaults of a scenario; an absent one removes its flag. */
+/** Defaults of a scenario; an absent one removes its flag, and without tiers the scenario's own config has them. */
 export interface TrialDefaults {
   readonly targets: readonly string[]
-  readonly tiers: readonly number[]
+  readonly tiers?: readonly number[]
   /** Absent: 3. */
   readonly repeat?: number
   readonly duration?: number
@@ -47,7 +47,6 @@ export function addTrialOptions(
   const able = targetsWith(abilities).join(', ')
   command
     .option('--target <names>', `what to measure, interleaved: ${able}`, names, defaults.targets)
-    .option('--tiers <counts>', tiersHelp, counts, defaults.tiers)
     .option(
       '--repeat <n>',
       'measurements of each; the table shows medians',
@@ -55,7 +54,8 @@ export function addTrialOptions(
       defaults.repeat ?? DEFAULT_REPEAT,
     )
     .option('--generator-threads <n>', 'I/O threads of the load generator', positiveInteger, 1)
-  const { duration, warmup, payload } = defaults
+  const { tiers, duration, warmup, payload } = defaults
+  if (tiers !== undefined) command.option('--tiers <counts>', tiersHelp, counts, tiers)
   if (duration !== undefined) command.option('--duration <s>', 'seconds of each measurement', positiveNumber, duration)
   if (warmup !== undefined) {
     command.option('--warmup <s>', 'seconds of the same load before, not counted', nonNegativeNumber, warmup)
@@ -80,7 +80,7 @@ export function readTrialConfig(values: OptionValues, abilities: readonly Target
   }
   const doubled = given.target.find((label, index) => given.target.indexOf(label) !== index)
   if (doubled !== undefined) throw new UsageError(`--target names '${doubled}' twice`)
-  const { tiers, repeat, duration = 0, warmup = 0, payload = 0, generatorThreads } = given
+  const { tiers = [], repeat, duration = 0, warmup = 0, payload = 0, generatorThreads } = given
   return { targets, tiers, repeat, duration, warmup, payload, generatorThreads }
 }
 

@@ -1,0 +1,21 @@
+import type { AttackCase } from '../attack-case.js'
+import { frameCases } from './frames.js'
+import { handshakeCases } from './handshakes.js'
+import { listenCases } from './listens.js'
+import { messageCases } from './messages.js'
+import { presenceCases } from './presence.js'
+import { publishCases } from './publishes.js'
+import { readCases } from './reads.js'
+import { tokenCases } from './tokens.js'
+
+/** The catalogue: every way to misuse a server that is measured. */
+export const hostileCases: readonly AttackCase[] = [
+  ...handshakeCases,
+  ...frameCases,
+  ...messageCases,
+  ...listenCases,
+  ...publishCases,
+  ...readCases,
+  ...presenceCases,
+  ...tokenCases,
+]
