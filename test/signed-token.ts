@@ -10,7 +10,7 @@ export function signedToken(userId: string, lifeS: number, keys: readonly string
     sub: userId,
     iat: Math.floor(nowS),
     exp: nowS + lifeS,
-    webmq: { grants: [{ keys, allow: ['listen', 'publish'] }] },
+    webmq: { grants: [{ keys, allow: ['listen', 'publish', 'presence'] }] },
   }
   const signed = `${base64url({ alg: 'HS256', typ: 'JWT' })}.${base64url(claims)}`
   return `${signed}.${createHmac('sha256', TOKEN_SECRET).update(signed).digest('base64url')}`
