@@ -12,7 +12,7 @@ export function parseDuration(duration: number | string): number {
   const [, count, unit] = /^(\d{1,15})(ms|[smhd])$/.exec(`${duration}`) ?? []
   const ms = unit ? Number(count) * UNITS[unit as keyof typeof UNITS] : duration
   if (isCount(ms)) return ms
-  throw invalid(`rewind ${duration}: milliseconds, or a string such as '2m'`)
+  throw invalid(`rewind ${duration}`)
 }
 
 /** Whether it is a count that fits into a header: at most 15 digits [P-2.6]. */

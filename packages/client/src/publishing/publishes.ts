@@ -278,7 +278,7 @@ export class Publishes {
       const { id, deadlineMs, isSent } = pending
       if (deadlineMs > now) this.#expire(pending, deadlineMs)
       else {
-        const detail = `${id} ${isSent ? 'was not acknowledged' : 'found no connection'}`
+        const detail = `${id} ${isSent ? 'unanswered' : 'unsent'}`
         pending.settle(new WebMQError('E_TIMEOUT', { detail }))
       }
     }
