@@ -1,6 +1,6 @@
 import { WebMQClient } from './client.js'
 import type { ClientOptions } from './client-options.js'
-import { WebMQError } from './protocol/index.js'
+import { invalid } from './options.js'
 import type { Topics } from './topics.js'
 
 let instance: WebMQClient | undefined
@@ -34,6 +34,6 @@ export const history: WebMQClient['history'] = async (...args) => current().hist
 export const close: WebMQClient['close'] = async (options) => instance?.close(options)
 
 function current(): WebMQClient {
-  if (!instance) throw new WebMQError('E_OPTION_INVALID', { detail: 'call setup({ url }) first' })
+  if (!instance) throw invalid('call setup({ url }) first')
   return instance
 }

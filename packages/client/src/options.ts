@@ -7,50 +7,44 @@ export type ResolvedOptions = ReturnType<typeof resolveOptions>
 /** `setTimeout` fires at once for larger values. */
 export const MAX_TIMER_MS = 2 ** 31 - 1
 
+/** Options that are numbers of at least 0, with their defaults. */
+const DEFAULTS = {
+  minMs: 500,
+  maxMs: 20_000,
+  maxAttempts: Number.POSITIVE_INFINITY,
+  maxMessages: 1_000,
+  maxBytes: 1_048_576,
+  maxAgeMs: 60_000,
+  connectTimeoutMs: 10_000,
+  ackTimeoutMs: 10_000,
+  heartbeatTimeoutMs: 10_000,
+  lostAfterMs: 5_000,
+}
+
 /**
  * Fills in the defaults.
  * @throws {WebMQError} `E_OPTION_INVALID`, naming the option.
  */
-export function resolveOptions({
-  url,
-  token,
-  codec,
-  whenOffline = 'queue',
-  resume = false,
-  random = Math.random,
-  WebSocket: socketClass,
-  reconnect: { minMs = 500, maxMs = 20_000, maxAttempts = Number.POSITIVE_INFINITY } = {},
-  offlineQueue: { maxMessages = 1_000, maxBytes = 1_048_576, maxAgeMs = 60_000 } = {},
-  connectTimeoutMs = 10_000,
-  ackTimeoutMs = 10_000,
-  heartbeatTimeoutMs = 10_000,
-  lostAfterMs = 5_000,
-}: ClientOptions) {
-  const numbers = {
-    minMs,
-    maxMs,
-    maxAgeMs,
-    connectTimeoutMs,
-    ackTimeoutMs,
-    heartbeatTimeoutMs,
-    lostAfterMs,
-    maxAttempts,
-    maxMessages,
-    maxBytes,
-  }
-  for (const [name, value] of Object.entries(numbers)) if (!(value >= 0)) throw invalid(name)
-  // A server that renders the page has no location: a relative URL waits for the first connection.
-  if (typeof url !== 'function') webSocketUrl(url, globalThis.location?.href ?? 'http://localhost')
-  return {
+export function resolveOptions(options: ClientOptions) {
+  const {
     url,
     token,
     codec,
-    whenOffline,
-    resume,
-    random,
-    socketClass,
-    ...numbers,
+    whenOffline = 'queue',
+    resume = false,
+    random = Math.random,
+    WebSocket: socketClass,
+  } = options
+  const given: Partial<typeof DEFAULTS> = { ...options, ...options.reconnect, ...options.offlineQueue }
+  const numbers = { ...DEFAULTS }
+  for (const name of Object.keys(DEFAULTS) as (keyof typeof DEFAULTS)[]) {
+    const value = given[name] ?? DEFAULTS[name]
+    if (!(value >= 0)) throw invalid(name)
+    numbers[name] = value
   }
+  // A server that renders the page has no location: a relative URL waits for the first connection.
+  if (typeof url !== 'function') webSocketUrl(url, globalThis.location?.href ?? 'http://localhost')
+  return { url, token, codec, whenOffline, resume, random, socketClass, ...numbers }
 }
 
 /**
@@ -81,6 +75,7 @@ export function socketClassOf({ socketClass }: Pick<ResolvedOptions, 'socketClas
   return found as WebSocketConstructor
 }
 
-function invalid(detail: string, cause?: unknown): WebMQError {
+/** The error of an option that is not valid. */
+export function invalid(detail: string, cause?: unknown): WebMQError {
   return new WebMQError('E_OPTION_INVALID', { detail, cause })
 }

@@ -1,5 +1,13 @@
 import { describe, expect, it } from 'vitest'
-import { closeCodeOf, ERRORS, type ErrorCode, type ErrorSpec, isReconnectable } from '../src/protocol/index.js'
+import {
+  closeCodeOf,
+  ERRORS,
+  type ErrorCode,
+  type ErrorSpec,
+  isErrorCode,
+  isReconnectable,
+  OUTCOMES,
+} from '../src/protocol/index.js'
 import { findSources, readSource, type SourceFile } from './source-files.js'
 
 /** Codes that nothing raises yet, with the reason to keep them. */
@@ -84,6 +92,19 @@ describe('the error table', () => {
       const closeCode = closeCodeOf(code)
       if (closeCode !== undefined) expect([code, isReconnectable(closeCode)]).toEqual([code, ERRORS[code].retryable])
     }
+  })
+
+  it('agrees with what clients have of it', () => {
+    const expected = codes.filter(isErrorCode).map((code) => {
+      const { closeCode, retryable }: ErrorSpec = ERRORS[code]
+      return [code, closeCode ?? Number(retryable)]
+    })
+    expect(Object.entries(OUTCOMES)).toEqual(expected)
+  })
+
+  it('has a close code only for errors that clients know', () => {
+    const unknown = codes.filter((code) => !isErrorCode(code)).map((code): ErrorSpec => ERRORS[code])
+    expect(unknown.filter(({ closeCode }) => closeCode !== undefined)).toEqual([])
   })
 
   it('has no close code twice', () => {

@@ -1,3 +1,4 @@
+import { invalid } from '../options.js'
 import { isPosition, WebMQError } from '../protocol/index.js'
 import type { Start } from './requests.js'
 
@@ -11,7 +12,7 @@ export function parseDuration(duration: number | string): number {
   const [, count, unit] = /^(\d{1,15})(ms|[smhd])$/.exec(`${duration}`) ?? []
   const ms = unit ? Number(count) * UNITS[unit as keyof typeof UNITS] : duration
   if (isCount(ms)) return ms
-  throw new WebMQError('E_OPTION_INVALID', { detail: `rewind ${duration}: milliseconds, or a string such as '2m'` })
+  throw invalid(`rewind ${duration}`)
 }
 
 /** Whether it is a count that fits into a header: at most 15 digits [P-2.6]. */
@@ -32,11 +33,11 @@ interface RangeOptions {
  */
 export function rangeOf({ since, last, rewind }: RangeOptions): Start {
   if ([since, last, rewind].filter((option) => option !== undefined).length > 1) {
-    throw new WebMQError('E_OPTION_INVALID', { detail: 'at most one of since, last and rewind' })
+    throw invalid('at most one of since, last and rewind')
   }
   if (since !== undefined && !isPosition(since)) {
     throw new WebMQError('E_POSITION_INVALID', { detail: `since '${since}'` })
   }
-  if (last !== undefined && !isCount(last)) throw new WebMQError('E_OPTION_INVALID', { detail: `last ${last}` })
+  if (last !== undefined && !isCount(last)) throw invalid(`last ${last}`)
   return { since, last, rewindMs: rewind === undefined ? undefined : parseDuration(rewind) }
 }

@@ -1,4 +1,5 @@
 import type { Sender } from '../connection/sender.js'
+import { invalid } from '../options.js'
 import { validateKey, WebMQError } from '../protocol/index.js'
 import type { HistoryOptions, HistoryResult, Message } from '../types.js'
 import { isCount, rangeOf } from './duration.js'
@@ -77,7 +78,7 @@ export class HistoryReads {
 
 function requestOf(key: string, { limit = 100, since, rewind, reverse }: HistoryOptions): Request {
   validateKey(key)
-  if (!isCount(limit)) throw new WebMQError('E_OPTION_INVALID', { detail: `limit ${limit}` })
+  if (!isCount(limit)) throw invalid(`limit ${limit}`)
   const start = rangeOf({ since, rewind })
   // A read with a start goes forward from there; without one, it returns the newest messages.
   const isForward = !reverse && (since ?? rewind) !== undefined

@@ -1,6 +1,7 @@
 import { callSafely } from '../events/call-safely.js'
 import { Emitter } from '../events/emitter.js'
 import type { Gap } from '../events/events.js'
+import { invalid } from '../options.js'
 import { WebMQError } from '../protocol/index.js'
 import type {
   ListenOptions,
@@ -280,8 +281,8 @@ export class LiveSubscription implements Subscription<unknown> {
 /** @throws {WebMQError} `E_OPTION_INVALID`, `E_POSITION_INVALID`, naming the option. */
 function startOf(options: ListenOptions): Start {
   const { bufferMaxMessages = 1, overflow = 'close' } = options
-  if (!(bufferMaxMessages >= 1)) throw new WebMQError('E_OPTION_INVALID', { detail: 'bufferMaxMessages' })
-  if (!/^(close|drop-(old|new)est)$/.test(overflow)) throw new WebMQError('E_OPTION_INVALID', { detail: 'overflow' })
+  if (!(bufferMaxMessages >= 1)) throw invalid('bufferMaxMessages')
+  if (!/^(close|drop-(old|new)est)$/.test(overflow)) throw invalid('overflow')
   return rangeOf(options)
 }
 

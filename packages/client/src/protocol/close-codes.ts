@@ -1,5 +1,3 @@
-import { type ErrorCode, errorCodes, specOf } from './errors.js'
-
 /** RFC 6455 §7.4.1 codes for peers that do not understand each other: the same bytes would fail again. */
 const TERMINAL_STANDARD_CODES: readonly number[] = [1002, 1003, 1007, 1009, 1010]
 
@@ -9,14 +7,4 @@ const TERMINAL_STANDARD_CODES: readonly number[] = [1002, 1003, 1007, 1009, 1010
  */
 export function isReconnectable(closeCode: number): boolean {
   return !(closeCode >= 4500 && closeCode <= 4999) && !TERMINAL_STANDARD_CODES.includes(closeCode)
-}
-
-/** The close code of an error; `undefined` for an error that does not end the connection. */
-export function closeCodeOf(code: ErrorCode): number | undefined {
-  return specOf(code).closeCode
-}
-
-/** The error of a close code, to report a close like any error; `undefined` for codes that are not in the table. */
-export function errorOfCloseCode(closeCode: number): ErrorCode | undefined {
-  return errorCodes().find((code) => closeCodeOf(code) === closeCode)
 }

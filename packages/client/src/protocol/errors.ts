@@ -1,3 +1,5 @@
+import { isReconnectable } from './close-codes.js'
+
 /** Who must solve the problem. */
 export type ErrorSource = 'client' | 'server' | 'broker' | 'network' | 'operator'
 
@@ -13,8 +15,63 @@ export interface ErrorSpec {
   readonly status?: number
 }
 
-/** Errors that a client raises, receives, or is closed with. */
-const CLIENT_ERRORS = {
+/**
+ * What a client needs of each error that it raises, receives, or is closed with: the close code or, without one,
+ * whether the error is retryable (1) or not (0). A test holds it to {@link ERRORS}.
+ */
+export const OUTCOMES: Readonly<Record<string, number>> = {
+  E_MESSAGE_INVALID: 0,
+  E_VERB_UNKNOWN: 0,
+  E_KEY_INVALID: 0,
+  E_PATTERN_INVALID: 0,
+  E_POSITION_INVALID: 0,
+  E_PAYLOAD_TOO_LARGE: 0,
+  E_UNAUTHENTICATED: 0,
+  E_FORBIDDEN: 0,
+  E_LISTEN_LIMIT: 0,
+  E_NOT_LISTENING: 0,
+  E_PRESENCE_LIMIT: 1,
+  E_UNSUPPORTED: 0,
+  E_RATE_LIMIT: 1,
+  E_BROKER_UNAVAILABLE: 1,
+  E_DRAIN: 4001,
+  E_AUTH_TIMEOUT: 4002,
+  E_HEARTBEAT_TIMEOUT: 4003,
+  E_MESSAGE_TIMEOUT: 4004,
+  E_SLOW_CONSUMER: 4008,
+  E_TOKEN_EXPIRED: 4009,
+  E_NODE_BEHIND: 4012,
+  E_CONNECTION_LIMIT: 4013,
+  E_INTERNAL: 4011,
+  E_PROTOCOL_VIOLATION: 4500,
+  E_TOKEN_INVALID: 4501,
+  E_FRAME_INVALID: 1002,
+  E_UTF8_INVALID: 1007,
+  E_MESSAGE_TOO_LARGE: 1009,
+  E_TIMEOUT: 1,
+  E_DISCONNECTED: 1,
+  E_OFFLINE: 1,
+  E_QUEUE_FULL: 1,
+  E_CLOSED: 0,
+  E_ABORTED: 0,
+  E_BUFFER_OVERFLOW: 0,
+  E_CONNECT_FAILED: 1,
+  E_TOKEN_UNAVAILABLE: 1,
+  E_PAYLOAD_INVALID: 0,
+  E_OPTION_INVALID: 0,
+}
+
+/** The rows for lookups at run time: in a bundle for browsers, none. */
+let table: Readonly<Record<string, ErrorSpec>> = {}
+
+/**
+ * Every error of WebMQ, by code. Code, docs, wire and the native engine share this table.
+ *
+ * "Pure" is for bundlers only: a bundle that does not read the table, as for a browser, omits this call and its rows.
+ */
+export const ERRORS = /* @__PURE__ */ complete({
+  // Errors that a client raises, receives, or is closed with.
+
   // A refused protocol message; the connection stays open.
   E_MESSAGE_INVALID: { message: 'protocol message is malformed', source: 'client', retryable: false },
   E_VERB_UNKNOWN: { message: 'verb is not known', source: 'client', retryable: false },
@@ -76,10 +133,9 @@ const CLIENT_ERRORS = {
 
   // Raised by client and server to their operator.
   E_OPTION_INVALID: { message: 'option is not valid', source: 'operator', retryable: false },
-} as const satisfies Record<string, ErrorSpec>
 
-/** Errors that clients never see as such: a browser does not tell scripts why an upgrade was refused. */
-const SERVER_ERRORS = {
+  // Errors that clients never see as such: a browser does not tell scripts why an upgrade was refused.
+
   // A refused upgrade request.
   E_HANDSHAKE_INVALID: {
     message: 'request is not a WebSocket handshake',
@@ -107,38 +163,30 @@ const SERVER_ERRORS = {
   E_BROKER_MISSING: { message: 'broker module is not installed', source: 'operator', retryable: false },
   E_BROKER_REFUSED: { message: 'broker refuses this server', source: 'operator', retryable: false },
   E_NOT_RUNNING: { message: 'server is not running', source: 'operator', retryable: false },
-} as const satisfies Record<string, ErrorSpec>
+})
 
-/** The rows for lookups at run time. Starts with those that clients need. */
-const specs: Record<string, ErrorSpec> = { ...CLIENT_ERRORS }
-
-/**
- * Every error of WebMQ, by code. Code, docs, wire and the native engine share this table.
- *
- * "Pure" is for bundlers only: a bundle that does not read the table, as for a browser, omits this call and its rows.
- */
-export const ERRORS = /* @__PURE__ */ complete()
-
-function complete(): typeof CLIENT_ERRORS & typeof SERVER_ERRORS {
-  return Object.assign(specs, CLIENT_ERRORS, SERVER_ERRORS)
+function complete<const T extends Record<string, ErrorSpec>>(rows: T): T {
+  table = rows
+  return rows
 }
 
 /** A code of the error table. */
-export type ErrorCode = keyof typeof CLIENT_ERRORS | keyof typeof SERVER_ERRORS
+export type ErrorCode = keyof typeof ERRORS
 
-/** Whether this version knows the code. */
+/** Whether clients of this version know the code. */
 export function isErrorCode(code: string): code is ErrorCode {
-  return Object.hasOwn(specs, code)
+  return Object.hasOwn(OUTCOMES, code)
 }
 
-/** The row of a code. */
-export function specOf(code: ErrorCode): ErrorSpec {
-  return specs[code] ?? CLIENT_ERRORS.E_INTERNAL
+/** The close code of an error; `undefined` for an error that does not end the connection. */
+export function closeCodeOf(code: ErrorCode): number | undefined {
+  const outcome = OUTCOMES[code] ?? 0
+  return outcome > 1 ? outcome : undefined
 }
 
-/** All codes; in a bundle for browsers, only those of clients. */
-export function errorCodes(): readonly ErrorCode[] {
-  return Object.keys(specs) as ErrorCode[]
+/** The error of a close code, to report a close like any error; `undefined` for codes that are not in the table. */
+export function errorOfCloseCode(closeCode: number): ErrorCode | undefined {
+  return (Object.keys(OUTCOMES) as ErrorCode[]).find((code) => closeCodeOf(code) === closeCode)
 }
 
 /** Options of a {@link WebMQError}. */
@@ -162,7 +210,8 @@ export class WebMQError extends Error {
 
   constructor(code: ErrorCode, options: WebMQErrorOptions = {}) {
     const { detail, message, cause, requestId } = options
-    const { message: general } = specOf(code)
+    // Without the table, `E_KEY_INVALID` is "key invalid".
+    const general = table[code]?.message ?? code.slice(2).toLowerCase().replaceAll('_', ' ')
     const text = message ?? (detail === undefined ? general : `${general}: ${detail}`)
     super(text, cause === undefined ? undefined : { cause })
     this.code = code
@@ -171,7 +220,8 @@ export class WebMQError extends Error {
 
   /** Whether the same call may succeed later without any change. */
   get retryable(): boolean {
-    return specOf(this.code).retryable
+    const outcome = OUTCOMES[this.code]
+    return table[this.code]?.retryable ?? (!!outcome && isReconnectable(outcome))
   }
 
   /** Link to the cause and the fix. */

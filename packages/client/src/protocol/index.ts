@@ -1,4 +1,4 @@
-export { closeCodeOf, errorOfCloseCode, isReconnectable } from './close-codes.js'
+export { isReconnectable } from './close-codes.js'
 export { contains } from './containment.js'
 export { decodeClientMessage } from './decode-client.js'
 export { decodeServerMessage } from './decode-server.js'

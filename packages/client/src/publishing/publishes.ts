@@ -3,7 +3,7 @@ import { backoffMs } from '../connection/backoff.js'
 import { nowMs } from '../connection/clock.js'
 import type { Sender } from '../connection/sender.js'
 import { errorOfServer } from '../connection/server-error.js'
-import { MAX_TIMER_MS, type ResolvedOptions } from '../options.js'
+import { invalid, MAX_TIMER_MS, type ResolvedOptions } from '../options.js'
 import {
   type ClientMessage,
   type ErrorCode,
@@ -95,9 +95,9 @@ export class Publishes {
     return new Promise((resolve, reject) => {
       validateKey(key)
       const { id = this.#createId(), echo = true, signal } = options
-      if (!isMessageId(id)) throw new WebMQError('E_OPTION_INVALID', { detail: `id ${id}` })
+      if (!isMessageId(id)) throw invalid(`id ${id}`)
       const { whenOffline = this.#options.whenOffline, timeoutMs = this.#options.ackTimeoutMs } = options
-      if (!(timeoutMs >= 0)) throw new WebMQError('E_OPTION_INVALID', { detail: `timeoutMs ${timeoutMs}` })
+      if (!(timeoutMs >= 0)) throw invalid(`timeoutMs ${timeoutMs}`)
       const requestId = `p${++this.#lastId}`
       const message: PublishMessage = {
         verb: 'publish',
@@ -134,7 +134,7 @@ export class Publishes {
       this.#pending.set(requestId, pending)
       if (!this.#sender.isLive || (this.#isPaused && whenOffline === 'queue')) this.#enqueue(pending)
       else if (this.#pending.size > MAX_IN_FLIGHT) {
-        pending.settle(full(`${MAX_IN_FLIGHT} publishes wait for answers: await earlier ones`))
+        pending.settle(full(`${MAX_IN_FLIGHT} wait for answers: await earlier publishes`))
       } else if (this.#sender.bufferedBytes > MAX_SOCKET_BYTES) {
         pending.settle(full(`${MAX_SOCKET_BYTES} bytes wait for the network: await earlier publishes`))
       } else this.#send(pending)
@@ -278,7 +278,7 @@ export class Publishes {
       const { id, deadlineMs, isSent } = pending
       if (deadlineMs > now) this.#expire(pending, deadlineMs)
       else {
-        const detail = `${id} ${isSent ? 'was not acknowledged' : 'found no connection'}`
+        const detail = `${id} ${isSent ? 'unanswered' : 'unsent'}`
         pending.settle(new WebMQError('E_TIMEOUT', { detail }))
       }
     }

@@ -4,7 +4,6 @@
  */
 export function randomName(): string {
   const bits = new Uint32Array(4)
-  if (typeof globalThis.crypto?.getRandomValues === 'function') crypto.getRandomValues(bits)
-  else for (let index = 0; index < 4; index++) bits[index] = Math.random() * 2 ** 32
-  return Array.from(bits, (word) => word.toString(16).padStart(8, '0')).join('')
+  const words = globalThis.crypto?.getRandomValues?.(bits) ?? bits.map(() => Math.random() * 2 ** 32)
+  return Array.from(words, (word) => word.toString(16).padStart(8, '0')).join('')
 }
