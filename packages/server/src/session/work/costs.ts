@@ -58,6 +58,8 @@ export function decodingUnits(message: ClientMessage, byteCount: number): number
     case 'auth':
       // Each character of a token is checked.
       return byteCount / HEADER_BYTES_PER_UNIT
+    case 'presence':
+      return headerUnits(byteCount - (message.op === 'enter' ? (message.data?.length ?? 0) : 0))
     default:
       return headerUnits(byteCount)
   }
