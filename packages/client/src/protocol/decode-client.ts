@@ -1,10 +1,11 @@
 import { decodePlainPublish } from './decode-publish.js'
-import { type ErrorCode, WebMQError } from './errors.js'
+import type { ErrorCode, WebMQError } from './errors.js'
 import { isGroup, isId, isMemberName, isMessageId, isPosition, parseCount } from './fields.js'
 import { keyDefect, patternDefect } from './keys.js'
 import { MAX_HEADER_BYTES, MAX_TOKEN_BYTES } from './limits.js'
 import type { ClientMessage, ClientVerb, PresenceOp } from './messages.js'
 import { ownText } from './own-text.js'
+import { refusalOf } from './refusal.js'
 import { decodeUtf8 } from './utf8.js'
 
 const NEWLINE = 0x0a
@@ -238,5 +239,5 @@ function isVisibleAscii(byte: number): boolean {
 }
 
 function refusal({ id }: Pick<RawMessage, 'id'>, code: ErrorCode, detail?: string): WebMQError {
-  return new WebMQError(code, { ...(detail === undefined ? {} : { detail }), requestId: id })
+  return refusalOf(code, { ...(detail === undefined ? {} : { detail }), requestId: id })
 }

@@ -116,6 +116,7 @@ export class ServerNode {
     })
     const { maxPayloadBytes, maxOutboxBytes, authTimeoutMs, handshakeTimeoutMs } = options
     this.#dispatcher = new Dispatcher({
+      router,
       transport,
       limits: options,
       maxMessageBytes: maxPayloadBytes + MESSAGE_OVERHEAD_BYTES,

@@ -1,4 +1,4 @@
-import { WebMQError } from 'webmq-client/protocol'
+import { type ErrorCode, type refusalOf, WebMQError, type WebMQErrorOptions } from 'webmq-client/protocol'
 import { trieWords } from './trie-words.js'
 
 /** Limits of keys and patterns that come from clients. To match a pattern costs words of the key x words of the pattern. */
@@ -11,20 +11,34 @@ export interface WordLimits {
 
 /**
  * Checks the words of a valid key.
+ * @param createError `refusalOf` for a key of a client; by default, the error has a stack.
  * @throws {WebMQError} `E_KEY_INVALID`; its message names the limit.
  */
-export function assertKeyWords(key: string, { maxWords }: Pick<WordLimits, 'maxWords'>): void {
+export function assertKeyWords(
+  key: string,
+  { maxWords }: Pick<WordLimits, 'maxWords'>,
+  createError: typeof refusalOf = createWithStack,
+): void {
   const detail = wordsDefect(key, maxWords)
-  if (detail !== undefined) throw new WebMQError('E_KEY_INVALID', { detail })
+  if (detail !== undefined) throw createError('E_KEY_INVALID', { detail })
 }
 
 /**
  * Checks the words of a valid pattern.
+ * @param createError As for {@link assertKeyWords}.
  * @throws {WebMQError} `E_PATTERN_INVALID`; its message names the limit.
  */
-export function assertPatternWords(pattern: string, limits: WordLimits): void {
+export function assertPatternWords(
+  pattern: string,
+  limits: WordLimits,
+  createError: typeof refusalOf = createWithStack,
+): void {
   const detail = patternWordsDefect(pattern, limits)
-  if (detail !== undefined) throw new WebMQError('E_PATTERN_INVALID', { detail })
+  if (detail !== undefined) throw createError('E_PATTERN_INVALID', { detail })
+}
+
+function createWithStack(code: ErrorCode, options?: WebMQErrorOptions): WebMQError {
+  return new WebMQError(code, options)
 }
 
 /** Which limit a valid pattern exceeds. */

@@ -3,14 +3,23 @@ import {
   type ClientVerb,
   decodeClientMessage,
   type ErrorCode,
+  refusalOf,
   WebMQError,
 } from 'webmq-client/protocol'
+import type { Router } from '../patterns/router.js'
 import type { Handler } from './handlers/handler.js'
 import { handlers, type SessionContext } from './handlers/index.js'
 import { Inbox } from './inbox.js'
 import type { Session } from './session.js'
 import type { WorkAccount } from './work/account.js'
-import { handlingUnits, REFUSAL_UNITS, receivingUnits } from './work/costs.js'
+import {
+  decodingUnits,
+  handlingUnits,
+  headerUnits,
+  matchingUnits,
+  REFUSAL_UNITS,
+  receivingUnits,
+} from './work/costs.js'
 import { Turns, type TurnsContext } from './work/turns.js'
 
 /** Memory of messages of a connection that wait behind an earlier one. */
@@ -19,7 +28,10 @@ const MAX_WAITING_BYTES = 1_048_576
 const MAX_UNVERIFIED_WAITING_BYTES = 65_536
 
 /** What a {@link Dispatcher} works with. */
-export type DispatcherContext = Pick<TurnsContext<Session>, 'transport' | 'limits' | 'maxMessageBytes' | 'onError'>
+export interface DispatcherContext
+  extends Pick<TurnsContext<Session>, 'transport' | 'limits' | 'maxMessageBytes' | 'onError'> {
+  readonly router: Pick<Router, 'stepCount'>
+}
 
 /**
  * Passes messages of connections to the handlers, in order per connection. A connection that has used up its turn waits
@@ -29,12 +41,14 @@ export type DispatcherContext = Pick<TurnsContext<Session>, 'transport' | 'limit
 export class Dispatcher {
   /** Of sessions with a message in progress that later messages may wait for. */
   readonly #inboxes = new Map<Session, Inbox>()
+  readonly #router: DispatcherContext['router']
   readonly #refusedCounts: { [Code in ErrorCode]?: number } = {}
   /** The work of the connections, and their turns. */
   readonly turns: Turns<Session>
   #receivedCount = 0
 
   constructor(context: DispatcherContext) {
+    this.#router = context.router
     this.turns = new Turns<Session>({
       ...context,
       handle: (account, data, isBinary) => this.#take(account, data, isBinary),
@@ -71,17 +85,19 @@ export class Dispatcher {
     try {
       message = decodeClientMessage(data, isBinary)
     } catch (error) {
+      account.charge(headerUnits(data.length))
       this.#refuse(session, error, error instanceof WebMQError ? error.requestId : undefined)
       if (error instanceof WebMQError && error.code === 'E_MESSAGE_INVALID') session.countMalformed()
       return
     }
+    account.charge(decodingUnits(message, data.length))
     const inbox = this.#inboxes.size === 0 || message.verb === 'ping' ? undefined : this.#inboxes.get(session)
     if (inbox === undefined || !inbox.holds(message)) this.#handle(session, account, message, isBinary)
     else if (
       !inbox.push(message, isBinary, session.state === 'active' ? MAX_WAITING_BYTES : MAX_UNVERIFIED_WAITING_BYTES)
     ) {
       const code = session.state === 'authenticating' ? 'E_UNAUTHENTICATED' : 'E_BROKER_UNAVAILABLE'
-      const error = new WebMQError(code, { detail: 'too many messages wait behind an earlier one' })
+      const error = refusalOf(code, { detail: 'too many messages wait behind an earlier one' })
       this.#refuse(session, error, idOf(message))
     }
   }
@@ -95,14 +111,16 @@ export class Dispatcher {
       // A malformed message is refused like the others.
       id = error instanceof WebMQError ? error.requestId : undefined
     }
-    this.#refuse(session, new WebMQError('E_RATE_LIMIT'), id)
+    this.#refuse(session, refusalOf('E_RATE_LIMIT'), id)
   }
 
   #handle(session: Session, account: WorkAccount<Session>, message: ClientMessage, isBinary: boolean): void {
     account.charge(handlingUnits(message))
+    // Only a broker that delivers at once matches the key here. The messages of others belong to nobody.
+    const stepCount = message.verb === 'publish' ? this.#router.stepCount : undefined
     try {
       if (session.state === 'authenticating' && message.verb !== 'auth' && message.verb !== 'ping') {
-        throw new WebMQError('E_UNAUTHENTICATED')
+        throw refusalOf('E_UNAUTHENTICATED')
       }
       // The table pairs every verb with its handler, but the compiler cannot infer that from an index.
       const handler = handlers[message.verb] as Handler<ClientVerb, SessionContext>
@@ -111,6 +129,7 @@ export class Dispatcher {
     } catch (error) {
       this.#refuse(session, error, idOf(message))
     }
+    if (stepCount !== undefined) account.charge(matchingUnits(this.#router.stepCount - stepCount))
   }
 
   #refuse(session: Session, error: unknown, id: string | undefined): void {

@@ -1,4 +1,4 @@
-import { WebMQError } from 'webmq-client/protocol'
+import { refusalOf } from 'webmq-client/protocol'
 import type { Broker } from '../../ports/broker.js'
 import { andThen } from '../../ports/maybe-promise.js'
 import type { ConnectionId } from '../../ports/transport.js'
@@ -23,8 +23,8 @@ const DEFAULT_LAST = 100
 export const history: Handler<'history', HistoryContext> = (context, message) => {
   const { broker, connection, replays } = context
   const { id, key } = message
-  if (!broker.capabilities.history) throw new WebMQError('E_UNSUPPORTED', { detail: 'history' })
-  assertKeyWords(key, context.limits)
+  if (!broker.capabilities.history) throw refusalOf('E_UNSUPPORTED', { detail: 'history' })
+  assertKeyWords(key, context.limits, refusalOf)
   assertGranted(context, key)
   const request = { id, ...rangeOf(message) }
   const answer = { isNewestFirst: message.reverse === true }
@@ -42,7 +42,7 @@ export const history: Handler<'history', HistoryContext> = (context, message) =>
 }
 
 function assertGranted(context: HistoryContext, key: string): void {
-  if (!context.mayListen(key)) throw new WebMQError('E_FORBIDDEN', { detail: `listen ${key}` })
+  if (!context.mayListen(key)) throw refusalOf('E_FORBIDDEN', { detail: `listen ${key}` })
 }
 
 /** `hasMore`: older messages may be left out. `reverse` cannot be continued [P-6.11]. */

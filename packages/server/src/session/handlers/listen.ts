@@ -1,4 +1,4 @@
-import { WebMQError } from 'webmq-client/protocol'
+import { refusalOf } from 'webmq-client/protocol'
 import type { Broker } from '../../ports/broker.js'
 import { andThen, isPromise, type MaybePromise } from '../../ports/maybe-promise.js'
 import type { ConnectionId } from '../../ports/transport.js'
@@ -58,18 +58,18 @@ function inTurn(
 function assertAllowed(context: ListenContext, { pattern, group }: MessageOf<'listen'>): void {
   const { listens, limits, broker } = context
   if (group !== undefined && !broker.capabilities.queueGroups) {
-    throw new WebMQError('E_UNSUPPORTED', { detail: 'queue groups' })
+    throw refusalOf('E_UNSUPPORTED', { detail: 'queue groups' })
   }
-  assertPatternWords(pattern, limits)
-  if (!context.mayListen(pattern)) throw new WebMQError('E_FORBIDDEN', { detail: `listen ${pattern}` })
+  assertPatternWords(pattern, limits, refusalOf)
+  if (!context.mayListen(pattern)) throw refusalOf('E_FORBIDDEN', { detail: `listen ${pattern}` })
   if (listens.has(pattern)) return
   if (listens.size >= limits.maxListensPerConnection) {
-    throw new WebMQError('E_LISTEN_LIMIT', { detail: `at most ${limits.maxListensPerConnection}` })
+    throw refusalOf('E_LISTEN_LIMIT', { detail: `at most ${limits.maxListensPerConnection}` })
   }
   const { maxSearchListensPerConnection: maxSearches } = limits
   if (listens.searchCount >= maxSearches && isSearch(pattern)) {
     const detail = `at most ${maxSearches} with a # before the last word (maxSearchListensPerConnection)`
-    throw new WebMQError('E_LISTEN_LIMIT', { detail })
+    throw refusalOf('E_LISTEN_LIMIT', { detail })
   }
 }
 

@@ -1,4 +1,4 @@
-import { WebMQError } from 'webmq-client/protocol'
+import { refusalOf } from 'webmq-client/protocol'
 import type { Accepted, Broker, OutboundMessage } from '../../ports/broker.js'
 import { isPromise } from '../../ports/maybe-promise.js'
 import { formatPosition } from '../../ports/position.js'
@@ -29,13 +29,13 @@ export const publish: Handler<'publish', PublishContext> = (context, message, is
   if (typeof payload === 'string') throw new TypeError('a decoded payload is bytes')
   const { maxPayloadBytes } = context.limits
   if (payload.length > maxPayloadBytes) {
-    throw new WebMQError('E_PAYLOAD_TOO_LARGE', { detail: `${payload.length} bytes, at most ${maxPayloadBytes}` })
+    throw refusalOf('E_PAYLOAD_TOO_LARGE', { detail: `${payload.length} bytes, at most ${maxPayloadBytes}` })
   }
-  assertKeyWords(key, context.limits)
-  if (!context.mayPublish(key)) throw new WebMQError('E_FORBIDDEN', { detail: `publish ${key}` })
+  assertKeyWords(key, context.limits, refusalOf)
+  if (!context.mayPublish(key)) throw refusalOf('E_FORBIDDEN', { detail: `publish ${key}` })
   const byteCount = payload.length + PENDING_OVERHEAD_BYTES
   if (context.pendingBytes + byteCount > context.limits.maxPendingPublishBytes) {
-    throw new WebMQError('E_BROKER_UNAVAILABLE', { detail: 'too many messages of this connection wait for the broker' })
+    throw refusalOf('E_BROKER_UNAVAILABLE', { detail: 'too many messages of this connection wait for the broker' })
   }
   const brokerId = messageId === undefined ? undefined : brokerMessageId(clientOwner(context.userId), key, messageId)
   const accepted = context.broker.publish(

@@ -1,4 +1,4 @@
-import { WebMQError } from 'webmq-client/protocol'
+import { refusalOf } from 'webmq-client/protocol'
 import type { Listens } from '../../routing/listens.js'
 import type { Handler, HandlerContext } from './handler.js'
 
@@ -9,6 +9,6 @@ export interface UnlistenContext extends HandlerContext {
 
 /** Ends a listen. No message of the pattern follows the answer, unless another pattern of the connection matches it. */
 export const unlisten: Handler<'unlisten', UnlistenContext> = (context, { id, pattern }) => {
-  if (!context.listens.end(pattern)) throw new WebMQError('E_NOT_LISTENING', { detail: pattern })
+  if (!context.listens.end(pattern)) throw refusalOf('E_NOT_LISTENING', { detail: pattern })
   context.reply({ verb: 'ok', id })
 }

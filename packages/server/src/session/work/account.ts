@@ -17,11 +17,18 @@ export interface WorkLimits {
   readonly workBurst: number
 }
 
-/** The length of turns, which all accounts share. */
+/** What all accounts share. */
 export interface Pace {
   /** Units of one turn. Behind it, the messages of the connection wait for everybody else's. */
   turnUnits: number
+  /** Units that all accounts have used in this round. */
+  roundUnits: number
 }
+
+/** Units of all connections in one round, between two looks at the sockets: about two milliseconds. */
+export const ROUND_UNITS = 2_000
+/** A connection that has used less does not wait, even when the others have used up the round. */
+const MIN_TURN_UNITS = 50
 
 /**
  * The work of one connection: its token bucket, its turn, and what waits for either. The clock is read once per turn, not
@@ -33,7 +40,7 @@ export class WorkAccount<Owner extends WorkOwner = WorkOwner> implements WorkMet
   /** Whether reading from the connection is paused. */
   isPaused = false
   readonly #limits: WorkLimits
-  readonly #pace: Readonly<Pace>
+  readonly #pace: Pace
   readonly #enqueue: (account: WorkAccount<Owner>) => void
   readonly #waiters: (() => void)[] = []
   /** Units in the bucket; negative for work that was more than expected. */
@@ -46,7 +53,7 @@ export class WorkAccount<Owner extends WorkOwner = WorkOwner> implements WorkMet
   constructor(
     owner: Owner,
     limits: WorkLimits,
-    pace: Readonly<Pace>,
+    pace: Pace,
     nowMs: number,
     enqueue: (account: WorkAccount<Owner>) => void,
   ) {
@@ -63,9 +70,11 @@ export class WorkAccount<Owner extends WorkOwner = WorkOwner> implements WorkMet
     return this.#usedUnits
   }
 
-  /** Whether the turn is used up, or the bucket was empty when the turn should have begun. */
+  /** Whether the turn or the round is used up, or the bucket was empty when the turn should have begun. */
   get isOver(): boolean {
-    return this.#usedUnits >= this.#pace.turnUnits || this.#tokens <= 0
+    const { turnUnits, roundUnits } = this.#pace
+    const allowedUnits = roundUnits < ROUND_UNITS ? turnUnits : MIN_TURN_UNITS
+    return this.#usedUnits >= allowedUnits || this.#tokens <= 0
   }
 
   /** Whether the bucket was empty when the last turn should have begun. */
@@ -81,10 +90,11 @@ export class WorkAccount<Owner extends WorkOwner = WorkOwner> implements WorkMet
   /** Counts work that was done. */
   charge(units: number): void {
     this.#usedUnits += units
+    this.#pace.roundUnits += units
   }
 
   spend(units: number): MaybePromise<void> {
-    this.#usedUnits += units
+    this.charge(units)
     if (!this.isOver || this.owner.isClosed) return
     const turn = new Promise<void>((resolve) => {
       this.#waiters.push(resolve)

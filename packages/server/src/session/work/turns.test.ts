@@ -64,6 +64,19 @@ describe('Turns', () => {
     expect(handled.slice(6)).toEqual(['1:5', '1:6', '1:7', '1:8', '1:9', '1:10', '1:11'])
   })
 
+  it('shares one round among many floods, however many there are', async () => {
+    // Symptom: a turn of the event loop of ten quanta. Cause: only the rest of the messages had a common bound.
+    const { handled, receive, owner } = start()
+    const floods = Array.from({ length: 40 }, (_, number) => owner(100 + number))
+    for (const flood of floods) for (let index = 0; index < 5; index++) receive(flood, 'x')
+    receive(owner(BYSTANDER), 'ping')
+    // Four whole turns, one message of each other flood, and the bystander without a wait.
+    expect(handled).toHaveLength(4 * 5 + 36 + 1)
+    expect(handled.at(-1)).toBe(`${BYSTANDER}:ping`)
+    for (let round = 0; round < 20; round++) await loop()
+    expect(handled).toHaveLength(40 * 5 + 1)
+  })
+
   it('gives several floods turns of the same length, and looks at the sockets in between', async () => {
     const { handled, receive, owner } = start()
     const owners = [owner(1), owner(2), owner(3)]

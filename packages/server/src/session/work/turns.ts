@@ -1,7 +1,7 @@
 import type { WorkStats } from '../../api.js'
 import { Deadlines } from '../../deadlines.js'
 import type { Transport } from '../../ports/transport.js'
-import { type Pace, WorkAccount, type WorkLimits, type WorkOwner } from './account.js'
+import { type Pace, ROUND_UNITS, WorkAccount, type WorkLimits, type WorkOwner } from './account.js'
 
 /** What {@link Turns} works with. */
 export interface TurnsContext<Owner extends WorkOwner> {
@@ -20,8 +20,6 @@ export interface TurnsContext<Owner extends WorkOwner> {
 
 /** Units of one turn, about half a millisecond. */
 const TURN_UNITS = 500
-/** Units of all connections between two looks at the sockets, about two milliseconds. */
-const LOOP_UNITS = 2_000
 /** Reading is paused when more waits. Copies of 64 KiB are cheaper than reading that stops and starts again. */
 const PAUSE_BYTES = 65_536
 /** Reading goes on when less waits, before there is nothing left to do. */
@@ -47,7 +45,7 @@ export class Turns<Owner extends WorkOwner = WorkOwner> {
   #old = new Map<Owner, WorkAccount<Owner>>()
   #generationStartMs: number
   /** A connection that is alone has one long turn instead of several: its messages need not be copied. */
-  readonly #pace: Pace = { turnUnits: TURN_UNITS }
+  readonly #pace: Pace = { turnUnits: TURN_UNITS, roundUnits: 0 }
   /** What was looked up last, and how often this changed since the last turns. */
   #lastAccount: WorkAccount<Owner> | undefined
   #changeCount = 0
@@ -122,16 +120,17 @@ export class Turns<Owner extends WorkOwner = WorkOwner> {
     for (const account of [...this.#ready, ...this.#exhausted]) this.#drop(account)
   }
 
-  /** Gives turns in order, until {@link LOOP_UNITS} are used. Then the sockets come first. */
+  /** Gives turns in order, until {@link ROUND_UNITS} are used. Then the sockets come first. */
   #run(): void {
     this.#immediate = undefined
     const nowMs = this.#now()
-    this.#pace.turnUnits = this.#changeCount === 0 && this.#ready.size === 1 ? LOOP_UNITS : TURN_UNITS
+    this.#pace.turnUnits = this.#changeCount === 0 && this.#ready.size === 1 ? ROUND_UNITS : TURN_UNITS
+    this.#pace.roundUnits = 0
     this.#changeCount = 0
     const resumed: WorkAccount<Owner>[] = []
     let units = 0
     for (const account of this.#ready) {
-      if (units >= LOOP_UNITS) break
+      if (units >= ROUND_UNITS) break
       this.#ready.delete(account)
       let isResumed = false
       try {
