@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { MESSAGE_OVERHEAD_BYTES, WebMQError } from 'webmq-client/protocol'
 import type { WebMQServer } from './api.js'
-import { createTokenVerifier } from './identity/index.js'
+import { createTokenVerifier, PacedVerifier } from './identity/index.js'
 import { createLogger, type Logger } from './logger.js'
 import { Server } from './node/server.js'
 import { meshPlacesOf } from './options/mesh-address.js'
@@ -27,7 +27,10 @@ export function createServer(options: ServerOptions = {}): WebMQServer {
   return new Server({
     options: resolved,
     logger,
-    verifier: jwt === undefined ? undefined : createTokenVerifier(jwt, { logger, wordLimits: resolved }),
+    verifier:
+      jwt === undefined
+        ? undefined
+        : new PacedVerifier(createTokenVerifier(jwt, { logger, wordLimits: resolved }), resolved.handshakeTimeoutMs),
     demo: demo ? demoFolders() : undefined,
     createTransport,
     createBroker: (options) => createBroker(options, logger),

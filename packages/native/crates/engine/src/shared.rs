@@ -11,8 +11,8 @@ use crate::id::ShardId;
 use crate::options::Options;
 use crate::stats::SharedStats;
 
-/// Connections beyond the limit that are held just long enough to tell them so with a 503.
-const REFUSED_AT_ONCE: usize = 128;
+/// Sockets beyond the limit of connections: their requests are read, or they are refused or go to Node.
+pub(crate) const MAX_NEWCOMERS: usize = 256;
 
 /// What the other threads see of one shard.
 pub(crate) struct ShardHandle {
@@ -69,9 +69,10 @@ impl Shared {
         self.admitted.fetch_sub(1, Ordering::AcqRel);
     }
 
-    /// The shard with the fewest sockets, `own` among equals; counts one more there. `None`: there are too many.
+    /// The shard with the fewest sockets, `own` among equals; counts one more there. `None`: there are too many,
+    /// those on their way to Node included.
     pub(crate) fn assign(&self, own: ShardId) -> Option<ShardId> {
-        let mut total = 0;
+        let mut total = self.http_sockets.len();
         let mut best = (usize::MAX, own);
         for (index, port) in self.shards.iter().enumerate().filter(|(_, port)| !port.mailbox.is_closed()) {
             let load = port.mailbox.load.load(Ordering::Acquire);
@@ -81,7 +82,7 @@ impl Shared {
                 best = (load, shard);
             }
         }
-        if total >= self.options.max_connections + REFUSED_AT_ONCE {
+        if total >= self.options.max_connections + MAX_NEWCOMERS {
             return None;
         }
         self.shards[best.1.index()].mailbox.load.fetch_add(1, Ordering::AcqRel);

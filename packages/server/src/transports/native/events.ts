@@ -14,6 +14,12 @@ const ENDED = 7
 const DRAINED = 8
 const FLAG_BINARY = 1
 
+/**
+ * Work of an event beyond its bytes, in bytes of events: about 100 per microsecond. An upgrade costs 100 us with its session
+ * and its `welcome`, an end 40 us.
+ */
+const WORK: Readonly<Record<number, number>> = { [UPGRADE]: 8_192, [MESSAGE]: 128, [CLOSED]: 4_096, [HTTP]: 512 }
+
 /** Handles the events of the engine. */
 export interface NativeEventHandlers {
   upgrade(request: UpgradeRequest): void
@@ -31,10 +37,25 @@ export interface NativeEventHandlers {
   ended(thread: number): void
 }
 
-/** Calls the handlers for the first `length` bytes of packed events, in order. Handlers MUST NOT throw. */
-export function readEvents(packed: Buffer, length: number, handlers: NativeEventHandlers): void {
-  let start = 0
-  while (start < length) {
+/** Packed events, and which of them are still to be handled. */
+export interface EventPortion {
+  packed: Buffer
+  /** Where the next event begins, in bytes. */
+  start: number
+  end: number
+}
+
+/**
+ * Calls the handlers for the events of a portion, in order, until all are handled or the work is done. Handlers MUST NOT
+ * throw.
+ * @param maxWork In bytes of events. An event counts as its bytes and those of `WORK`.
+ * @returns The work that was done.
+ */
+export function readEvents(portion: EventPortion, handlers: NativeEventHandlers, maxWork: number): number {
+  const { packed } = portion
+  let work = 0
+  while (portion.start < portion.end && work < maxWork) {
+    const { start } = portion
     const end = start + packed.readUInt32LE(start + 4)
     const body = start + HEADER_BYTES
     const id = packed.readDoubleLE(start + 8)
@@ -72,6 +93,8 @@ export function readEvents(packed: Buffer, length: number, handlers: NativeEvent
       default:
         handlers.failed(`event of unknown kind ${packed[start]}`)
     }
-    start = end
+    work += end - start + (WORK[packed[start] ?? 0] ?? 0)
+    portion.start = end
   }
+  return work
 }

@@ -1,31 +1,66 @@
 import type { Server } from 'node:http'
 import { Socket } from 'node:net'
+import { TurnQueue } from '../../ports/turn-queue.js'
+
+/** A connection and its first answer cost up to 300 us of the event loop. */
+const SOCKETS_PER_TURN = 4
+/** As many as the engine keeps: `MAX_WAITING` in `crates/engine/src/bridge/http_sockets.rs`. */
+const MAX_WAITING = 1_024
+
+interface Waiting {
+  readonly token: number
+  readonly read: Buffer
+}
 
 /** Sockets of plain HTTP requests on the engine's port. */
 export class NativeHttp {
   readonly #server: Server
+  readonly #takeSocket: (token: number) => number
+  readonly #failed: (error: unknown) => void
   readonly #sockets = new Set<Socket>()
+  /** The engine closes the oldest of too many that wait; their tokens are void then. */
+  readonly #queue = new TurnQueue<Waiting>(SOCKETS_PER_TURN, (waiting) => this.#start(waiting), MAX_WAITING)
 
-  constructor(server: Server) {
+  /**
+   * @param takeSocket Returns the descriptor of a socket, -1 when the engine has closed it.
+   * @param failed Called when a socket cannot be served.
+   */
+  constructor(server: Server, takeSocket: (token: number) => number, failed: (error: unknown) => void) {
     this.#server = server
+    this.#takeSocket = takeSocket
+    this.#failed = failed
   }
 
   /**
-   * Hands a connection to the HTTP server, which serves it from the first byte, with keep-alive and bodies.
-   * @param fd Owned by this object from now on.
+   * Hands a connection to the HTTP server, which serves it from the first byte, with keep-alive and bodies. Few per turn of
+   * the event loop; the others stay in the engine.
    * @param read The bytes that the engine has read; copied.
    */
-  serve(fd: number, read: Uint8Array): void {
+  serve(token: number, read: Uint8Array): void {
+    this.#queue.push({ token, read: Buffer.from(read) })
+  }
+
+  /** Ends all connections; pending answers are cut off. */
+  close(): void {
+    this.#queue.clear()
+    for (const socket of this.#sockets) socket.destroy()
+  }
+
+  #start({ token, read }: Waiting): void {
+    try {
+      const fd = this.#takeSocket(token)
+      if (fd >= 0) this.#serve(fd, read)
+    } catch (error) {
+      this.#failed(error)
+    }
+  }
+
+  #serve(fd: number, read: Buffer): void {
     const socket = new Socket({ fd, readable: true, writable: true, allowHalfOpen: true })
     this.#sockets.add(socket)
     socket.once('close', () => this.#sockets.delete(socket))
     this.#server.emit('connection', socket)
     // After the server has attached its listeners, before the event loop reads more.
-    if (!socket.destroyed) socket.unshift(Buffer.from(read))
-  }
-
-  /** Ends all connections; pending answers are cut off. */
-  close(): void {
-    for (const socket of this.#sockets) socket.destroy()
+    if (!socket.destroyed) socket.unshift(read)
   }
 }

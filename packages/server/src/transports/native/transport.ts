@@ -20,7 +20,7 @@ import { attachEngine } from './attach.js'
 import { NativeBackpressure } from './backpressure.js'
 import { NativeCommands } from './commands.js'
 import { createEngine, errorOf, resolveAddress } from './engine.js'
-import { type NativeEventHandlers, readEvents } from './events.js'
+import { type EventPortion, type NativeEventHandlers, readEvents } from './events.js'
 import { NativeHttp } from './http.js'
 import { NativeOpenings } from './openings.js'
 import { NativeSinkCalls } from './sink-calls.js'
@@ -28,8 +28,8 @@ import { ThreadCountdown } from './threads.js'
 
 /** Size of the buffer for events. A larger message gets its own buffer. */
 const EVENT_BUFFER_BYTES = 128 * 1024
-/** Bytes of events to handle before other work of the event loop. */
-const MAX_TURN_BYTES = 192 * 1024
+/** Work to do before other work of the event loop: about 2 ms, see `WORK` in `events.ts`. */
+const MAX_TURN_WORK = 192 * 1024
 /** Size of the buffer in inline mode. */
 const INLINE_BUFFER_BYTES = 64 * 1024
 
@@ -79,7 +79,7 @@ class NativeTransport implements Transport {
   readonly #accepting = new ThreadCountdown()
   readonly #running = new ThreadCountdown()
   readonly #inlineEvents = Buffer.allocUnsafeSlow(INLINE_BUFFER_BYTES)
-  #events = Buffer.allocUnsafeSlow(EVENT_BUFFER_BYTES)
+  readonly #events: EventPortion = { packed: Buffer.allocUnsafeSlow(EVENT_BUFFER_BYTES), start: 0, end: 0 }
   #engine: NativeEngine | undefined
   #calls: NativeSinkCalls | undefined
   #openings: NativeOpenings | undefined
@@ -95,7 +95,10 @@ class NativeTransport implements Transport {
     this.#commands = new NativeCommands((packed, length) => {
       if (this.#engine !== undefined) this.#backpressure.note(this.#engine.submit(packed, length))
     })
-    this.#http = options.httpServer === undefined ? undefined : new NativeHttp(options.httpServer)
+    const { httpServer } = options
+    const takeSocket = (token: number) => this.#engine?.takeSocket(token) ?? -1
+    const failed = (error: unknown) => this.#calls?.failed(errorOf(error))
+    this.#http = httpServer === undefined ? undefined : new NativeHttp(httpServer, takeSocket, failed)
   }
 
   async start(sink: TransportSink): Promise<TransportAddress> {
@@ -230,37 +233,41 @@ class NativeTransport implements Transport {
   readonly #turn = (length: number): number => {
     if (this.#handlers === undefined) return 0
     this.#commands.hold()
-    readEvents(this.#inlineEvents, length, this.#handlers)
+    // The engine puts little into an inline turn.
+    readEvents({ packed: this.#inlineEvents, start: 0, end: length }, this.#handlers, Number.POSITIVE_INFINITY)
     return this.#commands.releaseHome()
   }
 
   /**
-   * Drains events portion by portion; the commands of a portion are submitted at its end. After `MAX_TURN_BYTES` other work
+   * Drains events portion by portion; the commands of a portion are submitted at its end. After `MAX_TURN_WORK` other work
    * of the event loop comes first: timers, HTTP and inline shards do not wait behind a flood. Node alone would not see to
    * that: it runs up to 1,000 threadsafe-function calls in a row.
    */
   readonly #drain = (): void => {
     if (this.#isDrainScheduled) return
     if (this.#backpressure.writable !== undefined) this.#backpressure.note(this.#engine?.isWritable() ?? true)
-    for (let handledBytes = 0; handledBytes < MAX_TURN_BYTES; ) {
-      const length = this.#drainInto()
-      if (length === 0 || this.#handlers === undefined) return
+    for (let work = 0; work < MAX_TURN_WORK; ) {
+      if (!this.#drainMore() || this.#handlers === undefined) return
       this.#commands.hold()
-      readEvents(this.#events, length, this.#handlers)
+      work += readEvents(this.#events, this.#handlers, MAX_TURN_WORK - work)
       this.#commands.release()
-      if (this.#events.length > EVENT_BUFFER_BYTES) this.#events = Buffer.allocUnsafeSlow(EVENT_BUFFER_BYTES)
-      handledBytes += length
     }
     this.#isDrainScheduled = true
     setImmediate(this.#drainOn)
   }
 
-  /** Takes events; makes room for an event that is larger than the buffer. Returns their length in bytes. */
-  #drainInto(): number {
-    const length = this.#engine?.drain(this.#events) ?? 0
-    if (length >= 0) return length
-    this.#events = Buffer.allocUnsafeSlow(-length)
-    return Math.max(0, this.#engine?.drain(this.#events) ?? 0)
+  /** Takes events, unless some are left; makes room for one that is larger than the buffer. `false`: there are none. */
+  #drainMore(): boolean {
+    const events = this.#events
+    if (events.start < events.end) return true
+    if (events.packed.length > EVENT_BUFFER_BYTES) events.packed = Buffer.allocUnsafeSlow(EVENT_BUFFER_BYTES)
+    events.start = 0
+    events.end = this.#engine?.drain(events.packed) ?? 0
+    if (events.end < 0) {
+      events.packed = Buffer.allocUnsafeSlow(-events.end)
+      events.end = Math.max(0, this.#engine?.drain(events.packed) ?? 0)
+    }
+    return events.end > 0
   }
 
   readonly #drainOn = (): void => {
@@ -274,14 +281,7 @@ class NativeTransport implements Transport {
       message: (connection, data, isBinary) => calls.message(connection, data, isBinary),
       drained: (connection) => calls.drained(connection),
       closed: (connection, code, reason) => openings.closed(connection, code, reason),
-      http: (token, read) => {
-        try {
-          const fd = this.#engine?.takeSocket(token) ?? -1
-          if (fd >= 0) this.#http?.serve(fd, read)
-        } catch (error) {
-          calls.failed(errorOf(error))
-        }
-      },
+      http: (token, read) => this.#http?.serve(token, read),
       failed: (detail) => calls.failed(new WebMQError('E_TRANSPORT_FAILED', { detail })),
       quiet: () => this.#accepting.oneLess(),
       ended: () => this.#running.oneLess(),

@@ -92,6 +92,7 @@ impl Shard {
         }
         let data = EventData::new_u64(self.table.id(slot).to_number() as u64);
         let flags = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
+        self.newcomers.push(self.table.id(slot), &self.table);
         let Some(connection) = self.table.get_mut(slot) else { return };
         if let Err(errno) = epoll::add(&self.epoll, &connection.socket, data, flags) {
             self.events.failed(&format!("epoll refuses a connection: {errno}"));
@@ -109,11 +110,15 @@ impl Shard {
     }
 
     fn assign(&mut self, socket: OwnedFd) {
-        // Dropped without a word when there are far too many: words would cost a descriptor.
-        let Some(shard) = self.shared.assign(self.id) else {
+        let mut assigned = self.shared.assign(self.id);
+        if assigned.is_none() {
+            // Without a word: words would cost a descriptor.
             self.stats.refused_count += 1;
-            return;
-        };
+            if self.make_room() {
+                assigned = self.shared.assign(self.id);
+            }
+        }
+        let Some(shard) = assigned else { return };
         let adopted = Adopted { socket, head: Vec::new(), is_attached: false };
         if shard == self.id {
             self.adopt(adopted);

@@ -10,6 +10,7 @@ mod ending;
 mod flush_pacer;
 mod handshake;
 mod keepalive;
+mod newcomers;
 mod receive;
 mod restart;
 pub(crate) mod table;
@@ -43,6 +44,7 @@ use crate::stats::Stats;
 use accept::Listener;
 use flush_pacer::FlushPacer;
 use keepalive::Ticker;
+use newcomers::Newcomers;
 use restart::Restarts;
 
 /// Bytes that are read from one connection at a time, into the one buffer that all connections of the shard share.
@@ -62,6 +64,7 @@ pub(crate) struct Shard {
     pub(crate) ready: Vec<(EventFlags, u64)>,
     listener: Option<Listener>,
     pub(crate) table: Table,
+    newcomers: Newcomers,
     pub(crate) fanout: Fanout,
     ticker: Ticker,
     pacer: FlushPacer,
@@ -104,6 +107,7 @@ impl Shard {
             ready: Vec::with_capacity(MAX_READY),
             listener: None,
             table: Table::new(id),
+            newcomers: Newcomers::default(),
             fanout: Fanout::new(shared.options.max_outbox_bytes),
             ticker: Ticker::new(&shared.options),
             pacer: FlushPacer::new(shared.options.flush_interval),
@@ -209,7 +213,9 @@ impl Shard {
     fn wait(&mut self) -> Result<(), Errno> {
         let mailbox = &self.shared.shards[self.id.index()].mailbox;
         let hold = self.hold_time();
-        let is_busy = !self.batches.is_empty()
+        // Mail is left over by a turn that panicked.
+        let is_busy = !self.mails.is_empty()
+            || !self.batches.is_empty()
             || self.fanout.is_urgent()
             || (hold.is_none() && self.fanout.is_dirty())
             || self.can_receive();

@@ -136,6 +136,50 @@ fn each_of_many_connections_in_ten_groups_of_its_own_choice_gets_a_multicast_onc
 }
 
 #[test]
+fn a_complete_request_is_served_while_somebody_holds_any_number_of_sockets_without_one() {
+    // Symptom: /health failed while a stranger held sockets. Cause: newcomers were dropped until the old ones timed out.
+    let mut rig = Rig::start(Options { max_connections: 10, hands_http_over: true, ..Options::default() });
+    let hold = |count: usize| -> Vec<TcpStream> {
+        (0..count).map(|_| TcpStream::connect(rig.address).expect("connects")).collect()
+    };
+    let mut held = hold(500);
+    held.iter_mut().take(250).for_each(|socket| drop(socket.write_all(b"GET / HTTP/1.1\r\n")));
+    let address = rig.address;
+    for _ in 0..10 {
+        let mut probe = TcpStream::connect(address).expect("connects");
+        probe.write_all(b"GET /health HTTP/1.1\r\n\r\n").expect("sends");
+        let Told::Http(token, _) = rig.next() else { panic!("not a request") };
+        assert!(rig.engine.take_socket(token).is_some());
+        let (client, id) = rig.connect();
+        drop(client);
+        assert_eq!(rig.next(), Told::Closed(id, 1006, String::new()));
+    }
+}
+
+#[test]
+fn requests_that_nobody_takes_give_way_too() {
+    let mut rig = Rig::start(Options { max_connections: 10, hands_http_over: true, ..Options::default() });
+    let _ignored: Vec<TcpStream> = (0..600)
+        .map(|_| {
+            let mut socket = TcpStream::connect(rig.address).expect("connects");
+            socket.write_all(b"GET /ignored HTTP/1.1\r\n\r\n").expect("sends");
+            socket
+        })
+        .collect();
+    let mut tokens = Vec::new();
+    while tokens.len() < 600 {
+        let Told::Http(token, _) = rig.next() else { panic!("not a request") };
+        tokens.push(token);
+    }
+    let mut probe = TcpStream::connect(rig.address).expect("connects");
+    probe.write_all(b"GET /health HTTP/1.1\r\n\r\n").expect("sends");
+    let Told::Http(token, _) = rig.next() else { panic!("not a request") };
+    assert!(rig.engine.take_socket(token).is_some());
+    let waiting = tokens.into_iter().filter(|token| rig.engine.take_socket(*token).is_some()).count();
+    assert!((60..=266).contains(&waiting), "{waiting} sockets wait");
+}
+
+#[test]
 fn a_plain_request_leaves_the_engine_with_everything_that_was_read() {
     let mut rig = Rig::start(Options { hands_http_over: true, ..Options::default() });
     let mut client = TcpStream::connect(rig.address).expect("connects");

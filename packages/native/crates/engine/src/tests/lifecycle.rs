@@ -121,7 +121,8 @@ fn a_shard_that_fails_again_and_again_stays_down() {
     let mut id = clients.remove(0).1;
     for _ in 0..5 {
         rig.engine.panic_shard_of(id);
-        assert!(matches!(rig.next(), Told::Failed(failure) if failure.ends_with("it is started again")));
+        let told = rig.next();
+        assert!(matches!(&told, Told::Failed(failure) if failure.ends_with("it is started again")), "{told:?}");
         assert!(matches!(rig.next(), Told::Closed(closed, 4011, _) if closed == id));
         let (client, next) = rig.connect();
         clients.push((client, next));

@@ -1,0 +1,46 @@
+import { WebMQError } from 'webmq-client/protocol'
+import { TurnQueue } from '../ports/turn-queue.js'
+import type { Identity } from './identity.js'
+import type { TokenVerifier } from './token-verifier.js'
+
+/** A verification costs up to 100 us of the event loop. */
+const TOKENS_PER_TURN = 8
+
+interface Waiting {
+  readonly token: string
+  readonly sinceMs: number
+  readonly resolve: (identity: Identity | Promise<Identity>) => void
+  readonly reject: (error: WebMQError) => void
+}
+
+/**
+ * Starts few verifications per turn of the event loop. The others wait, oldest first: a flood of tokens delays tokens, not
+ * messages. Tokens that wait for a key to be fetched hold up no others.
+ */
+export class PacedVerifier implements TokenVerifier {
+  readonly #verifier: TokenVerifier
+  readonly #maxWaitMs: number
+  readonly #queue = new TurnQueue<Waiting>(TOKENS_PER_TURN, (waiting) => this.#start(waiting))
+
+  /** @param maxWaitMs A token that has waited longer is refused: its client has given up. */
+  constructor(verifier: TokenVerifier, maxWaitMs: number) {
+    this.#verifier = verifier
+    this.#maxWaitMs = maxWaitMs
+  }
+
+  /** @throws {WebMQError} As the verifier; `E_RATE_LIMIT` (retryable) for a token that has waited too long. */
+  verify(token: string): Promise<Identity> {
+    return new Promise((resolve, reject) => {
+      this.#queue.push({ token, sinceMs: performance.now(), resolve, reject })
+    })
+  }
+
+  close(): void {
+    this.#verifier.close()
+  }
+
+  #start({ token, sinceMs, resolve, reject }: Waiting): void {
+    if (performance.now() - sinceMs <= this.#maxWaitMs) resolve(this.#verifier.verify(token))
+    else reject(new WebMQError('E_RATE_LIMIT', { detail: 'too many tokens wait to be verified' }))
+  }
+}
