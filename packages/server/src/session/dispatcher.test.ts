@@ -17,7 +17,7 @@ it('answers a ping before the dear requests that others sent earlier', async () 
       flood.send({ verb: 'presence', id: 'e', key: `room.${key}`, op: 'enter', member: `m${index}`, data })
     }
   }
-  await fake.settled()
+  for (const flood of floods) await vi.waitFor(() => expect(flood.received('ok')).toHaveLength(100))
   for (const client of [...floods, bystander]) client.clear()
   for (const flood of floods) {
     for (let count = 0; count < 500; count++) {

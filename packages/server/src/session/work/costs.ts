@@ -4,8 +4,6 @@ import type { ClientMessage } from 'webmq-client/protocol'
 const RECEIVE_UNITS = 0.5
 /** Bytes that are received, decoded and copied per unit. */
 const BYTES_IN_PER_UNIT = 2_000
-/** Bytes of an answer that are copied and sent per unit. */
-const BYTES_OUT_PER_UNIT = 1_000
 /** An error is created with its stack, and its answer is encoded. */
 export const REFUSAL_UNITS = 15
 
@@ -40,7 +38,23 @@ export function handlingUnits(message: ClientMessage): number {
   return units + pattern.length / 4 + (pattern.includes('*') || pattern.includes('#') ? WILDCARD_UNITS : 0)
 }
 
-/** Units of sending an answer. @param length Characters or bytes. */
-export function sendingUnits(length: number): number {
-  return length / BYTES_OUT_PER_UNIT
+/** A member is stored at its key and for its node, with a new stamp. */
+const ENTER_UNITS = 10
+/** Bytes of data that are parsed and written again per unit. */
+const DATA_BYTES_PER_UNIT = 100
+/** Bytes of the members of a key that are encoded, copied and sent per unit: no answer is larger. */
+const MEMBER_BYTES_PER_UNIT = 400
+/** Bytes of a member in a difference, beside its data. */
+export const MEMBER_BYTES = 60
+/** The same of one that has left. */
+export const DEPARTURE_BYTES = 40
+
+/** Units of entering, beside those of the verb. @param length Of the data. */
+export function enteringUnits(length: number): number {
+  return ENTER_UNITS + length / DATA_BYTES_PER_UNIT
+}
+
+/** Units of answering with the members of a key. */
+export function membersUnits(byteCount: number): number {
+  return byteCount / MEMBER_BYTES_PER_UNIT
 }
