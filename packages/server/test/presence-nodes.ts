@@ -11,6 +11,7 @@ export const LIMITS: PresenceLimits = {
   maxKeysPerConnection: 128,
   maxMembersPerUser: 1000,
   maxMembers: 100_000,
+  maxBytes: 268_435_456,
 }
 
 export const TTL_MS = 15_000

@@ -134,6 +134,7 @@ export class ServerNode {
         maxKeyBytes: maxOutboxBytes / 2,
         maxKeysPerConnection: options.presenceMaxKeysPerConnection,
         maxMembers: options.presenceMaxMembers,
+        maxBytes: options.presenceMaxBytes,
         maxMembersPerUser: options.presenceMaxMembersPerUser,
       },
       ttlMs: options.presenceTtlMs,

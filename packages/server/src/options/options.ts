@@ -125,6 +125,8 @@ export interface ServerOptions {
   readonly presenceMaxMembersPerUser?: number | undefined
   /** Members of all keys and nodes; default 100,000. */
   readonly presenceMaxMembers?: number | undefined
+  /** Bytes of the members of all keys and nodes; default 256 MiB. */
+  readonly presenceMaxBytes?: number | undefined
   /** Origins whose pages may connect in addition to the server's own; default none. */
   readonly origins?: readonly string[] | undefined
   /** Allows anonymous access beyond loopback; default false. */

@@ -607,6 +607,18 @@ export const OPTIONS = [
       'Every participating node keeps all members in memory. Members that enter on several nodes at once may exceed the limit; a node never keeps more than twice as many.',
   },
   {
+    ...presence,
+    name: 'presenceMaxBytes',
+    flag: 'presence-max-bytes',
+    unit: 'bytes',
+    min: 0,
+    max: 16 * GIB,
+    default: 256 * MIB,
+    help: 'Bytes of the members of all keys and all nodes; further ones are refused with `E_PRESENCE_LIMIT`.',
+    detail:
+      'A member counts as the JSON that clients get. Members that enter on several nodes at once may exceed the limit; a node takes no new member of another node beyond twice the limit.',
+  },
+  {
     name: 'origins',
     section: 'Security',
     flag: 'origin',

@@ -18,12 +18,14 @@ export interface PresenceLimits {
   readonly maxMembersPerUser: number
   /** Members of all nodes that this node keeps. */
   readonly maxMembers: number
+  /** Bytes of all members of all nodes that this node keeps. */
+  readonly maxBytes: number
 }
 
 /** What a {@link ConnectionPresence} works with; one per node. */
 export interface ConnectionPresenceContext {
   readonly transport: Pick<Transport, 'join' | 'leave'>
-  readonly members: Pick<Members, 'find' | 'sizeOf' | 'bytesOf' | 'entryCount'>
+  readonly members: Pick<Members, 'find' | 'sizeOf' | 'bytesOf' | 'entryCount' | 'byteLength'>
   readonly localMembers: LocalMembers
   readonly watchers: Watchers
   readonly limits: PresenceLimits
@@ -70,6 +72,9 @@ export class ConnectionPresence implements Holder {
     }
     const bytes = members.bytesOf(key) - (before?.byteLength ?? 0) + member.byteLength
     if (bytes > limits.maxKeyBytes) throw tooMuch(`${limits.maxKeyBytes} bytes of all members of a key`)
+    if (members.byteLength - (before?.byteLength ?? 0) + member.byteLength > limits.maxBytes) {
+      throw tooMuch(`${limits.maxBytes} bytes of the members of all keys`)
+    }
     begin()
     if (present !== undefined && present !== id) localMembers.leave(key, present)
     this.#present.set(key, id)
@@ -77,12 +82,13 @@ export class ConnectionPresence implements Holder {
     return id
   }
 
-  /** Leaves a key; a no-op when the connection is not present. */
-  leave(key: string): void {
+  /** Leaves a key; returns whether the connection was present there. */
+  leave(key: string): boolean {
     const id = this.#present.get(key)
-    if (id === undefined) return
+    if (id === undefined) return false
     this.#present.delete(key)
     this.#context.localMembers.leave(key, id)
+    return true
   }
 
   lost(key: string, id: string): void {
@@ -91,21 +97,31 @@ export class ConnectionPresence implements Holder {
 
   /**
    * Begins to watch a key. Calls `answer` at the point from which all later changes reach the connection.
+   * @returns The units of what other watchers had to be told first.
    * @throws {WebMQError} `E_PRESENCE_LIMIT`.
    */
-  watch(key: string, answer: () => void): void {
+  watch(key: string, answer: () => void): number {
     const { watchers, limits, transport } = this.#context
-    if (this.#watched.has(key)) {
-      // Pending changes go out first, because the answer contains them too.
-      watchers.flush(key)
-      answer()
-      return
+    const isKnown = this.#watched.has(key)
+    if (!isKnown && this.#watched.size >= limits.maxKeysPerConnection) {
+      throw tooMuch(`${limits.maxKeysPerConnection} watched keys`)
     }
-    if (this.#watched.size >= limits.maxKeysPerConnection) throw tooMuch(`${limits.maxKeysPerConnection} watched keys`)
+    // Pending changes go out first, because the answer contains them too.
+    const units = watchers.flush(key)
+    if (isKnown) {
+      answer()
+      return units
+    }
     const group = watchers.watch(key)
     this.#watched.add(key)
     answer()
     transport.join(this.#connection, group)
+    return units
+  }
+
+  /** Units of telling the watchers of a key that so many bytes changed. */
+  tellingUnits(key: string, byteCount: number): number {
+    return this.#context.watchers.unitsOf(key, byteCount)
   }
 
   /** Ends a watch; a no-op without one. */

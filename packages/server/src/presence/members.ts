@@ -17,11 +17,12 @@ interface KeyMembers {
   /** Entries by member id; newest first. */
   readonly entries: Map<string, readonly Entry[]>
   byteLength: number
-  /** The members as a JSON array, until one changes. */
-  json: string | undefined
+  /** The members as a JSON array in UTF-8, until one changes. */
+  encoded: Buffer | undefined
 }
 
 const NOBODY: readonly Member[] = []
+const NOBODY_ENCODED = Buffer.from('[]')
 
 /**
  * All members that this node knows, by key and by the node that holds them. All nodes agree on which of two entries of
@@ -34,6 +35,7 @@ export class Members {
   readonly #byKey = new Map<string, KeyMembers>()
   readonly #byNode = new Map<string, Map<string, Entry>>()
   #entryCount = 0
+  #byteLength = 0
 
   constructor(onChange: OnMemberChange) {
     this.#onChange = onChange
@@ -42,6 +44,11 @@ export class Members {
   /** Entries of all nodes. A member that two nodes hold counts twice. */
   get entryCount(): number {
     return this.#entryCount
+  }
+
+  /** Bytes of the members of all entries. */
+  get byteLength(): number {
+    return this.#byteLength
   }
 
   /** Number of keys with a member. */
@@ -69,14 +76,16 @@ export class Members {
     return entries === undefined ? NOBODY : Array.from(entries, ([first]) => (first as Entry).member)
   }
 
-  /** The same as a JSON array, in the form that clients get. Kept until the next change of the key. */
-  jsonOf(key: string): string {
+  /** The same as a JSON array in UTF-8, in the form that clients get. Kept until the next change of the key. Read-only. */
+  encodedOf(key: string): Buffer {
     const known = this.#byKey.get(key)
-    if (known === undefined) return '[]'
-    known.json ??= `[${this.of(key)
-      .map(({ json }) => json)
-      .join()}]`
-    return known.json
+    if (known === undefined) return NOBODY_ENCODED
+    known.encoded ??= Buffer.from(
+      `[${this.of(key)
+        .map(({ json }) => json)
+        .join()}]`,
+    )
+    return known.encoded
   }
 
   /** The entries of one node, by {@link addressOf}. A live view. */
@@ -89,7 +98,9 @@ export class Members {
     const { key, member, node } = entry
     const address = addressOf(key, member.id)
     const ofNode = this.#byNode.get(node) ?? new Map<string, Entry>()
-    if (!ofNode.has(address)) this.#entryCount++
+    const known = ofNode.get(address)
+    if (known === undefined) this.#entryCount++
+    this.#byteLength += member.byteLength - (known?.member.byteLength ?? 0)
     ofNode.set(address, entry)
     this.#byNode.set(node, ofNode)
     this.#replace(key, member.id, node, entry)
@@ -98,8 +109,12 @@ export class Members {
   /** Removes a node's entry of a member; a no-op when there is none. */
   remove(node: string, key: string, id: string): void {
     const ofNode = this.#byNode.get(node)
-    if (ofNode?.delete(addressOf(key, id)) !== true) return
+    const address = addressOf(key, id)
+    const known = ofNode?.get(address)
+    if (ofNode === undefined || known === undefined) return
+    ofNode.delete(address)
     this.#entryCount--
+    this.#byteLength -= known.member.byteLength
     if (ofNode.size === 0) this.#byNode.delete(node)
     this.#replace(key, id, node, undefined)
   }
@@ -130,13 +145,13 @@ export class Members {
     members.byteLength += (after?.byteLength ?? 0) - (before?.byteLength ?? 0)
     if (members.entries.size === 0) this.#byKey.delete(key)
     else this.#byKey.set(key, members)
-    members.json = undefined
+    members.encoded = undefined
     if (before?.json !== after?.json) this.#onChange(key, id, before, after)
   }
 }
 
 function newKey(): KeyMembers {
-  return { entries: new Map(), byteLength: 0, json: undefined }
+  return { entries: new Map(), byteLength: 0, encoded: undefined }
 }
 
 const NO_ENTRIES: ReadonlyMap<string, Entry> = new Map()

@@ -326,6 +326,23 @@ describe('limits', () => {
     expect(a.membersOf('room')).toHaveLength(2)
   })
 
+  it('hold for the bytes of all members, and are given back', async () => {
+    const [a, b, c] = await joined(['a', 'b', 'c'], { limits: { maxBytes: 200 } })
+    const connection = a.connect()
+    const data = `"${'x'.repeat(100)}"`
+    connection.enter('x', undefined, 'm', data)
+    expect(() => connection.enter('y', undefined, 'm', data)).toThrow('200 bytes of the members of all keys')
+    connection.enter('x', undefined, 'm', data)
+    for (const node of [b, c]) node.connect().enter(node.broker.name, undefined, 'm', data)
+    await spread()
+    expect(a.presence.stats()).toMatchObject({ memberCount: 2, droppedCount: 1 })
+    expect(() => connection.enter('x', undefined, 'm', `"${'x'.repeat(200)}"`)).toThrow('200 bytes')
+    connection.enter('x', undefined, 'm', '1')
+    await spread()
+    connection.leave('x')
+    expect(a.presence.stats().memberCount).toBe(1)
+  })
+
   it('hold for the keys of a connection', async () => {
     const [a] = await joined(['a'], { limits: { maxKeysPerConnection: 1 } })
     const connection = a.connect()

@@ -89,7 +89,7 @@ export class Presence {
     const now = this.#now
     const deadlines = new Deadlines({ now, onError: (err) => logger.warn({ err }, 'a deadline of presence failed') })
     this.#deadlines = deadlines
-    const watchers = new Watchers({ transport, find: (key, id) => this.#members.find(key, id) })
+    const watchers = new Watchers({ transport, now, find: (key, id) => this.#members.find(key, id) })
     const members = new Members((key, id, before) => watchers.changed(key, id, before))
     const sync = new PresenceSync({
       node,
@@ -135,7 +135,12 @@ export class Presence {
 
   /** The same as a JSON array, in the form that clients get. */
   membersJson(key: string): string {
-    return this.#members.jsonOf(key)
+    return this.#members.encodedOf(key).toString()
+  }
+
+  /** The same, encoded as UTF-8. Read-only. */
+  encodedMembers(key: string): Uint8Array {
+    return this.#members.encodedOf(key)
   }
 
   /** Begins to take part; a no-op after the first call. */
@@ -264,7 +269,11 @@ export class Presence {
 
   #take(entry: Entry): void {
     const { key, member, node } = entry
-    const isFull = this.#members.entryCount >= this.#context.limits.maxMembers * OVERSHOOT
+    const { maxMembers, maxBytes } = this.#context.limits
+    const isFull =
+      this.#members.entryCount >= maxMembers * OVERSHOOT ||
+      this.#members.byteLength + member.byteLength > maxBytes * OVERSHOOT
+    // The new data of a known member are always taken: without them, nodes would not agree.
     if (isFull && !this.#members.entriesOf(node).has(addressOf(key, member.id))) {
       this.#droppedCount++
       return

@@ -19,6 +19,7 @@ it('answers a ping before the dear requests that others sent earlier', async () 
   }
   do await fake.settled()
   while (fake.server.stats().work.backlogBytes > 0)
+  for (const flood of floods) await vi.waitFor(() => expect(flood.received('ok')).toHaveLength(100))
   for (const client of [...floods, bystander]) client.clear()
   for (const flood of floods) {
     for (let count = 0; count < 500; count++) {

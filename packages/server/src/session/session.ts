@@ -14,7 +14,7 @@ import type { Broker } from '../ports/broker.js'
 import { isPromise } from '../ports/maybe-promise.js'
 import { formatPosition } from '../ports/position.js'
 import { isReserved } from '../ports/reserved-keys.js'
-import type { ConnectionId, Transport } from '../ports/transport.js'
+import type { ConnectionId, FrameData, Transport } from '../ports/transport.js'
 import type { ConnectionPresence, Presence } from '../presence/index.js'
 import type { ReplaySender } from '../replay/sender.js'
 import type { Delivery } from '../routing/delivery.js'
@@ -150,11 +150,11 @@ export class Session implements SessionContext {
   }
 
   reply(message: TextServerMessage): void {
-    this.replyText(encodeServerMessage(message))
+    this.replyEncoded(encodeServerMessage(message))
   }
 
-  replyText(text: string): void {
-    this.#services.transport.send(this.connection, text, false)
+  replyEncoded(data: FrameData): void {
+    this.#services.transport.send(this.connection, data, false)
   }
 
   get livePosition(): string | undefined {

@@ -76,6 +76,25 @@ describe('presence', () => {
     expect(eve.messages).toMatchObject([{ verb: 'presence', leave: [expect.any(String)] }])
   })
 
+  it('is paid for by who causes it: members that are told, and answers with all of them', async () => {
+    const fake = await FakeServer.start({ workPerSecond: 1_000, workBurst: 1_000 })
+    const [ada, bob, eve] = [await fake.connect(), await fake.connect(), await fake.connect()]
+    const watchers = await Promise.all(Array.from({ length: 60 }, () => fake.connect()))
+    for (const watcher of watchers) await ask(fake, watcher, { op: 'watch' })
+    const data = JSON.stringify('x'.repeat(4_000))
+    // 4 kB for 60 watchers are about 240 units: a few changes use up what the connection has.
+    for (let count = 0; count < 10; count++) {
+      ada.send({ verb: 'presence', id: `${count}`, key: 'room.1', op: 'enter', member: 'a', data })
+      bob.send({ verb: 'presence', id: `${count}`, key: 'room.2', op: 'enter', member: 'b', data })
+    }
+    await fake.settled()
+    expect(ada.received('ok').length).toBeLessThan(6)
+    expect(bob.received('ok').length, 'nobody watches this key').toBe(10)
+    eve.send({ verb: 'ping' })
+    await fake.settled()
+    expect(eve.received('pong')).toHaveLength(1)
+  })
+
   it('shows a key to those who may listen to it, and lets those enter who may be present there [P-14.1]', async () => {
     const fake = await FakeServer.start({}, { verifier: verifier() })
     const ada = await fake.connect(offering('ada'))

@@ -4,8 +4,6 @@ import { type ClientMessage, MAX_HEADER_BYTES } from 'webmq-client/protocol'
 const RECEIVE_UNITS = 0.5
 /** Bytes that are received, decoded and copied per unit. */
 const BYTES_IN_PER_UNIT = 2_000
-/** Bytes of an answer that are copied and sent per unit. */
-const BYTES_OUT_PER_UNIT = 1_000
 /** Bytes of a header that the general decoder reads per unit. Measured: 180 options, 1.9 kB, take 40 to 75 us. */
 const HEADER_BYTES_PER_UNIT = 40
 /** A longer header of a publish is not a plain one, or has a key that costs as much. */
@@ -89,7 +87,23 @@ function patternUnits(pattern: string): number {
   return pattern.length / PATTERN_CHARS_PER_UNIT + (pattern.includes('*') || pattern.includes('#') ? WILDCARD_UNITS : 0)
 }
 
-/** Units of sending an answer. @param length Characters or bytes. */
-export function sendingUnits(length: number): number {
-  return length / BYTES_OUT_PER_UNIT
+/** A member is stored at its key and for its node, with a new stamp. */
+const ENTER_UNITS = 10
+/** Bytes of data that are parsed and written again per unit. */
+const DATA_BYTES_PER_UNIT = 100
+/** Bytes of the members of a key that are encoded, copied and sent per unit: no answer is larger. */
+const MEMBER_BYTES_PER_UNIT = 400
+/** Bytes of a member in a difference, beside its data. */
+export const MEMBER_BYTES = 60
+/** The same of one that has left. */
+export const DEPARTURE_BYTES = 40
+
+/** Units of entering, beside those of the verb. @param length Of the data. */
+export function enteringUnits(length: number): number {
+  return ENTER_UNITS + length / DATA_BYTES_PER_UNIT
+}
+
+/** Units of answering with the members of a key. */
+export function membersUnits(byteCount: number): number {
+  return byteCount / MEMBER_BYTES_PER_UNIT
 }
