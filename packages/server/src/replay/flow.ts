@@ -4,7 +4,7 @@ import type { ReplayPacer } from './pacer.js'
 
 /** Options of {@link ReplayFlow}. */
 export interface ReplayFlowOptions {
-  readonly pacer: Pick<ReplayPacer, 'turn'>
+  readonly pacer: Pick<ReplayPacer, 'take' | 'wait'>
   /** Limit of the connection's outbox. */
   readonly maxOutboxBytes: number
   /** Bytes of the largest live message. */
@@ -50,11 +50,8 @@ export class ReplayFlow {
    */
   page<T>(send: () => MaybePromise<T>, needsEmpty = false): MaybePromise<T> {
     if (this.#isReleased) return send()
-    if (this.#waiting.length === 0 && !this.#isWaiting && this.#hasRoom(needsEmpty)) {
-      const turn = this.#options.pacer.turn()
-      if (turn === undefined) return send()
-      this.#wait(turn)
-    }
+    const isFree = this.#waiting.length === 0 && !this.#isWaiting && this.#hasRoom(needsEmpty)
+    if (isFree && this.#options.pacer.take()) return send()
     return new Promise((resolve, reject) => {
       const settle = () => {
         try {
@@ -119,15 +116,14 @@ export class ReplayFlow {
         this.#options.awaitLevel(this.#awaited)
         return
       }
-      const turn = this.#options.pacer.turn()
-      if (turn === undefined) this.#waiting.shift()?.send()
-      else this.#wait(turn)
+      if (this.#options.pacer.take()) this.#waiting.shift()?.send()
+      else this.#waitForTurn()
     }
   }
 
-  #wait(turn: Promise<void>): void {
+  #waitForTurn(): void {
     this.#isWaiting = true
-    void turn.then(() => {
+    this.#options.pacer.wait(() => {
       this.#isWaiting = false
       this.#waiting.shift()?.send()
       this.#advance()

@@ -1,31 +1,31 @@
-/** Replayed messages that are sent in one turn of the event loop, about a millisecond. Then timers and other connections run. */
-const MAX_MESSAGES_PER_TURN = 500
-/** Waiting replays that start in one turn when replays are short. */
-const MAX_REPLAYS_PER_TURN = 64
+/** Units of work of all replays in one turn of the event loop: about a millisecond. */
+const UNITS_PER_TURN = 1_000
+/** A page without its messages: a read that begins, and an answer. */
+const PAGE_UNITS = 10
 
 /** Shares the event loop between replays and everything else, so that large replays do not delay other connections. */
 export class ReplayPacer {
-  #sentCount = 0
-  #replayCount = 0
+  #usedUnits = 0
   /** In order of arrival; at most one per connection, whose other pages wait in its flow. */
-  #waiting: (() => void)[] = []
+  readonly #waiting: (() => void)[] = []
   #isScheduled = false
 
-  /** Resolves when a page may be replayed: at once, unless this turn is used up. */
-  turn(): void | Promise<void> {
-    if (this.#waiting.length === 0 && this.#sentCount < MAX_MESSAGES_PER_TURN) {
-      this.#replayCount++
-      return
-    }
-    return new Promise((resolve) => {
-      this.#waiting.push(resolve)
-      this.#schedule()
-    })
+  /** Takes a turn for a page, if this turn of the event loop has one left and nobody waits. */
+  take(): boolean {
+    if (this.#waiting.length > 0 || this.#usedUnits >= UNITS_PER_TURN) return false
+    this.spend(PAGE_UNITS)
+    return true
   }
 
-  /** A replayed message is being sent. */
-  sent(): void {
-    this.#sentCount++
+  /** Calls `run` when a page may be replayed, in a later turn of the event loop. */
+  wait(run: () => void): void {
+    this.#waiting.push(run)
+    this.#schedule()
+  }
+
+  /** Notes work for replays in this turn of the event loop. */
+  spend(units: number): void {
+    this.#usedUnits += units
     this.#schedule()
   }
 
@@ -35,16 +35,16 @@ export class ReplayPacer {
     setImmediate(() => this.#nextTurn())
   }
 
-  /** Starts as many replays as fill a turn, if they are as long as those of the last turn. */
   #nextTurn(): void {
     this.#isScheduled = false
-    const messagesPerReplay = Math.max(1, this.#sentCount / Math.max(1, this.#replayCount))
-    const count = Math.min(MAX_REPLAYS_PER_TURN, Math.max(1, Math.floor(MAX_MESSAGES_PER_TURN / messagesPerReplay)))
-    const next = this.#waiting.slice(0, count)
-    this.#waiting = this.#waiting.slice(count)
-    this.#sentCount = 0
-    this.#replayCount = next.length
-    for (const resolve of next) resolve()
-    if (this.#waiting.length > 0) this.#schedule()
+    // More was done than planned when pages were large: the next turns make up for it.
+    this.#usedUnits = Math.max(0, this.#usedUnits - UNITS_PER_TURN)
+    while (this.#usedUnits < UNITS_PER_TURN) {
+      const next = this.#waiting.shift()
+      if (next === undefined) break
+      this.spend(PAGE_UNITS)
+      next()
+    }
+    if (this.#waiting.length > 0 || this.#usedUnits > 0) this.#schedule()
   }
 }

@@ -21,14 +21,19 @@ function createSender(maxMessageBytes = 0) {
     maxOutboxBytes: MESSAGE_BYTES * 4,
     maxMessageBytes,
   })
+  const charged: number[] = []
+  const to = (connection: ConnectionId) => ({
+    connection,
+    meter: { charge: (units: number) => void charged.push(units) },
+  })
   const answers = () => sent.filter((text) => text.includes(' ok ')).map((text) => text.split(' ok ')[1]?.split(' ')[0])
   const ask = (connection: ConnectionId, id: string, replay: Replay, request: Partial<ReplayRequest> = {}) =>
     sender.read(
       connection,
       () => replay,
-      (page) => void sender.send(connection, { id, last: 9, ...request }, page, { becomesLive: true }),
+      (page) => void sender.send(to(connection), { id, last: 9, ...request }, page, { becomesLive: true }),
     )
-  return { sender, sent, awaited, answers, ask }
+  return { sender, sent, awaited, answers, ask, charged, to }
 }
 
 function replayOf(count: number, messageBytes = MESSAGE_BYTES): Replay {
@@ -99,7 +104,7 @@ describe('ReplaySender', () => {
   })
 
   it('holds nobody while the log is not there yet, and reads a page again that has to wait afterwards', async () => {
-    const { sender, answers, ask } = createSender()
+    const { sender, answers, ask, to } = createSender()
     const arrival = deferred<Replay>()
     const reads: unknown[] = []
     const late = sender.read(
@@ -109,7 +114,7 @@ describe('ReplaySender', () => {
         if (reads.length > 1) return replayOf(1)
         return arrival.promise
       },
-      (page) => void sender.send(CONNECTION, { id: 'late', last: 1 }, page),
+      (page) => void sender.send(to(CONNECTION), { id: 'late', last: 1 }, page),
     )
     void ask(CONNECTION, 'b', replayOf(2))
     expect(answers()).toEqual(['b'])
@@ -119,5 +124,29 @@ describe('ReplaySender', () => {
     sender.drained(CONNECTION)
     await late
     expect([answers(), reads.length]).toEqual([['b', 'late'], 2])
+  })
+
+  it('reads a page only once that is empty', async () => {
+    const { sender, answers, ask, to } = createSender()
+    let readCount = 0
+    const late = sender.read(
+      CONNECTION,
+      async () => {
+        readCount++
+        return await Promise.resolve(replayOf(0))
+      },
+      (page) => void sender.send(to(CONNECTION), { id: 'late', last: 1 }, page),
+    )
+    void ask(CONNECTION, 'b', replayOf(2))
+    await new Promise((resolve) => setImmediate(resolve))
+    sender.drained(CONNECTION)
+    await late
+    expect([answers(), readCount]).toEqual([['b', 'late'], 1])
+  })
+
+  it('charges the receiver for the messages and bytes that it gets, not for those that wait', () => {
+    const { ask, charged } = createSender()
+    void ask(CONNECTION, 'a', replayOf(3))
+    expect(charged).toEqual([2 * (1.5 + 0.872)])
   })
 })

@@ -16,6 +16,18 @@ export interface ReplaySenderContext {
   readonly maxMessageBytes?: number
 }
 
+/** Who gets a replay. */
+export interface ReplayReceiver {
+  readonly connection: ConnectionId
+  /** Pays for the messages that are sent. */
+  readonly meter: { charge(units: number): void }
+}
+
+/** Units of work of a replayed message beside its bytes: its frame is created, and passed to the transport. */
+const MESSAGE_UNITS = 1.5
+/** Bytes that are encoded and passed to the transport per unit. */
+const BYTES_PER_UNIT = 1_000
+
 /** A `listen` or a `history`. */
 export interface ReplayRequest extends RangeOptions {
   readonly id: string
@@ -66,20 +78,21 @@ export class ReplaySender {
       if (!isPromise(first)) return inTurn(first)
       return first.then((page) => {
         // A page that waits holds no messages: there may be thousands when a log catches up.
-        let isLate = false
-        const result = flow.page(() => (isLate ? andThen(readPage(), inTurn) : inTurn(page)))
-        isLate = true
+        let held: Replay | undefined = page
+        const result = flow.page(() => (held === undefined ? andThen(readPage(), inTurn) : inTurn(held)))
+        if (page.messages.length > 0) held = undefined
         return result
       })
     })
   }
 
   /**
-   * Sends the answer and as many of the messages as the connection may get now. The connection MUST be open.
+   * Sends the answer and as many of the messages as the receiver may get now. Its connection MUST be open.
    * Returns whether this was the last page; otherwise the client asks for the next one.
    */
-  send(connection: ConnectionId, request: ReplayRequest, replay: Replay, answer: ReplayAnswer = {}): boolean {
+  send(receiver: ReplayReceiver, request: ReplayRequest, replay: Replay, answer: ReplayAnswer = {}): boolean {
     const { transport } = this.#context
+    const { connection, meter } = receiver
     const { isRecovered = false, becomesLive = false, isNewestFirst = false } = answer
     const limit = isNewestFirst ? limitNewest : limitReplay
     const flow = this.#flowOf(connection)
@@ -99,7 +112,13 @@ export class ReplaySender {
       ...(hasMore ? { more: true } : undefined),
     })
     transport.send(connection, ok, false)
-    for (const message of isNewestFirst ? messages.toReversed() : messages) this.#sendMessage(connection, message)
+    let units = 0
+    for (const message of isNewestFirst ? messages.toReversed() : messages) {
+      this.#sendMessage(connection, message)
+      units += MESSAGE_UNITS + message.payload.length / BYTES_PER_UNIT
+    }
+    meter.charge(units)
+    this.#pacer.spend(units)
     return !hasMore
   }
 
@@ -126,7 +145,6 @@ export class ReplaySender {
   }
 
   #sendMessage(connection: ConnectionId, { key, position, payload, isBinary }: InboundMessage): void {
-    this.#pacer.sent()
     this.#context.transport.send(connection, encodeMessageFrame(key, position, true, payload), isBinary)
   }
 }

@@ -54,8 +54,9 @@ export class Dispatcher {
       handle: (account, data, isBinary) => this.#take(account, data, isBinary),
       begin: ({ owner }) => {
         const inbox = this.#inboxes.get(owner)
-        if (inbox !== undefined) this.#release(owner, inbox)
+        if (inbox?.isDue) this.#release(owner, inbox)
       },
+      released: (session) => this.#inboxes.delete(session),
     })
   }
 
@@ -162,18 +163,27 @@ export class Dispatcher {
 
   #resume(session: Session, inbox: Inbox, ended: ClientMessage): void {
     inbox.ended(ended)
-    this.#release(session, inbox)
+    if (session.isClosed) {
+      this.#inboxes.delete(session)
+      return
+    }
+    // A thousand messages may wait, and a hundred requests may end in one turn of the event loop. One look serves them all.
+    const account = this.turns.accountOf(session)
+    if (account.isOver && !inbox.isEmpty) this.turns.enqueue(account)
+    else this.#release(session, inbox)
   }
 
   /** Handles waiting messages that nothing holds any more, as many as the turn of the session allows. */
   #release(session: Session, inbox: Inbox): void {
     const account = this.turns.accountOf(session)
+    const { releaseUnits } = inbox
     const isReleased = inbox.release(
       ({ message, isBinary }) => {
         if (!session.isClosed) this.#handle(session, account, message, isBinary)
       },
       () => !account.isOver || session.isClosed,
     )
+    account.charge(releaseUnits)
     if (!isReleased) this.turns.enqueue(account)
     if (inbox.isEmpty) this.#inboxes.delete(session)
   }

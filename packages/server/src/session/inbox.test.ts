@@ -152,6 +152,28 @@ describe('Inbox', () => {
     expect(inbox.isEmpty).toBe(true)
   })
 
+  // Symptom: the event loop stood still for over a second while one client read the log. Cause: each of the requests that
+  // ended in one turn looked at all waiting ones.
+  it('is due only after a request has ended or the turn was over, and costs a share per message that it holds', () => {
+    const [first, second] = [listen('a'), listen('b')]
+    const inbox = inboxWith(first, second)
+    for (const key of ['a', 'a']) inbox.push(history(key), false, MAX_BYTES)
+    expect([inbox.isDue, inbox.releaseUnits]).toEqual([false, 1])
+    inbox.ended(second)
+    expect(inbox.isDue).toBe(true)
+    const released: ClientMessage[] = []
+    const release = (mayGoOn: boolean) =>
+      inbox.release(
+        ({ message }) => void released.push(message),
+        () => mayGoOn,
+      )
+    expect([release(false), inbox.isDue]).toEqual([true, false])
+    inbox.ended(first)
+    expect([release(false), inbox.isDue]).toEqual([false, true])
+    expect([release(true), inbox.isDue]).toEqual([true, false])
+    expect(released).toEqual([history('a'), history('a')])
+  })
+
   it('has room for a limited number of messages, bytes, and replays', () => {
     const inbox = inboxWith(auth)
     expect(

@@ -12,6 +12,8 @@ export interface WaitingMessage {
 const MAX_WAITING_MESSAGES = 1_024
 /** Memory of a waiting message beside its texts and payload: three objects and their places. Measured: 200 to 330 bytes. */
 const OVERHEAD_BYTES = 384
+/** Units of work per message that is looked at. Measured: 0.23 us. */
+const HELD_UNITS = 0.25
 /** Replays in progress. Further requests for one wait. */
 const MAX_REPLAYS = 128
 
@@ -29,11 +31,22 @@ export class Inbox {
   readonly #running = new Set<ClientMessage>()
   #waiting: WaitingMessage[] = []
   #byteCount = 0
+  #isDue = false
   #ahead = new MessagesAhead()
 
   /** @param isLogged Whether a replay contains the messages of this key. */
   constructor(isLogged: (key: string) => boolean) {
     this.#isLogged = isLogged
+  }
+
+  /** Units of work of a {@link release}, without the messages that it passes on: it looks at all that are held. */
+  get releaseUnits(): number {
+    return (this.#running.size + this.#waiting.length) * HELD_UNITS
+  }
+
+  /** Whether {@link release} may find something: since the last one a message has ended, or it was stopped. */
+  get isDue(): boolean {
+    return this.#isDue
   }
 
   /** Whether nothing is in progress and nothing waits. */
@@ -69,11 +82,12 @@ export class Inbox {
   /** A message is no longer in progress. {@link release} those that waited for it. */
   ended(message: ClientMessage): void {
     this.#running.delete(message)
+    this.#isDue = true
   }
 
   /**
    * Passes the messages that nothing holds any more to `handle`, in order.
-   * @param mayGoOn Asked before each message. After a `false` the rest waits on, for the next call.
+   * @param mayGoOn Asked before each message that nothing holds. After a `false` the rest waits on, for the next call.
    * @returns `false` when the rest waits only because of `mayGoOn`.
    */
   release(handle: (waiting: WaitingMessage) => void, mayGoOn: () => boolean): boolean {
@@ -83,8 +97,9 @@ export class Inbox {
     this.#waiting = []
     let isStopped = false
     for (const next of waiting) {
-      isStopped ||= !mayGoOn()
-      if (isStopped || this.holds(next.message)) {
+      const isHeld: boolean = isStopped || this.holds(next.message)
+      isStopped ||= !isHeld && !mayGoOn()
+      if (isHeld || isStopped) {
         this.#waiting.push(next)
         this.#ahead.add(next.message)
       } else {
@@ -92,6 +107,7 @@ export class Inbox {
         handle(next)
       }
     }
+    this.#isDue = isStopped
     return !isStopped
   }
 }
@@ -153,9 +169,11 @@ const END = '.\n'
 
 /** The words of a pattern before its first wildcard, each with a dot behind it; the whole pattern if it has none. */
 function beforeWildcard(pattern: string): string {
-  const ended = `${pattern}${END}`
-  const wildcardAt = /(?<=^|\.)[*#]\./.exec(ended)?.index
-  return wildcardAt === undefined ? ended : ended.slice(0, wildcardAt)
+  // A wildcard is a word of its own: no other word contains its character.
+  const star = pattern.indexOf('*')
+  const hash = pattern.indexOf('#')
+  if (star < 0 && hash < 0) return `${pattern}${END}`
+  return pattern.slice(0, star < 0 || (hash >= 0 && hash < star) ? hash : star)
 }
 
 /** Whether a message asks for a replay. */

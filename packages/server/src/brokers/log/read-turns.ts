@@ -16,6 +16,8 @@ interface Job {
 export const STEPS_PER_TURN = 32_768
 /** Steps of one read before the next one has its turn. */
 const STEPS_PER_SLICE = STEPS_PER_TURN / 4
+/** Steps to begin a slice. Without them, any number of reads of nothing would fit into one turn. */
+const BEGIN_STEPS = 128
 /** Steps per unit of work, which is about a microsecond. */
 const STEPS_PER_UNIT = 32
 
@@ -64,7 +66,7 @@ export class ReadTurns {
 
   #take(slice: Slice, reader: Reader): [isDone: boolean, isPaid: MaybePromise<void>] {
     const steps = Math.min(STEPS_PER_SLICE, this.#leftSteps)
-    const budget = { left: steps }
+    const budget = { left: steps - BEGIN_STEPS }
     let isDone = true
     try {
       isDone = slice(budget)

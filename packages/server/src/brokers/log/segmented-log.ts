@@ -39,6 +39,9 @@ const SEGMENT_MESSAGES = 8_192
 /** Steps to look at a message: its key is rarely in a cache of the processor. */
 export const LOOK_STEPS = 8
 
+/** Further steps for a message that a read returns: objects are created for it. */
+const FOUND_STEPS = 8
+
 /** Consecutive messages whose payloads share one allocation. Append-only. */
 class Segment {
   readonly #bytes: Uint8Array
@@ -223,8 +226,10 @@ export class SegmentedLog {
         if (offset > upTo) return upTo
         if (found.length >= limit || (budget.left <= 0 && end > after)) return end
         budget.left -= LOOK_STEPS
-        if (wants(segment.keyAt(index), segment.timeAt(index), budget)) found.push(segment.messageAt(index))
         end = offset
+        if (!wants(segment.keyAt(index), segment.timeAt(index), budget)) continue
+        budget.left -= FOUND_STEPS
+        found.push(segment.messageAt(index))
       }
     }
     return upTo

@@ -32,7 +32,7 @@ export const history: Handler<'history', HistoryContext> = (context, message) =>
     if (context.isClosed) return
     // A new token may have come while the request waited.
     assertGranted(context, key)
-    replays.send(connection, request, page, answer)
+    replays.send(context, request, page, answer)
   }
   const read = () => {
     const page = readLog(broker, request, key, context)

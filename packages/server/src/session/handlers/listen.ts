@@ -113,7 +113,7 @@ function goLive(context: ListenContext, message: MessageOf<'listen'>, opening: L
 }
 
 /** Sends a page; returns whether it was the last one. */
-function answer({ connection, replays }: ListenContext, message: MessageOf<'listen'>, replay: Replay): boolean {
+function answer(context: ListenContext, message: MessageOf<'listen'>, replay: Replay): boolean {
   const isRecovered = message.since !== undefined && replay.gap === undefined
-  return replays.send(connection, message, replay, { isRecovered, becomesLive: true })
+  return context.replays.send(context, message, replay, { isRecovered, becomesLive: true })
 }

@@ -13,6 +13,8 @@ export interface TurnsContext<Owner extends WorkOwner> {
   readonly handle: (account: WorkAccount<Owner>, data: Uint8Array, isBinary: boolean) => void
   /** Called at the beginning of each turn of an account, for what waits elsewhere. */
   readonly begin: (account: WorkAccount<Owner>) => void
+  /** Called when a connection has closed: it gets no further turn. */
+  readonly released?: (owner: Owner) => void
   readonly onError: (error: unknown) => void
   /** A monotonic clock, in milliseconds. */
   readonly now?: () => number
@@ -100,6 +102,7 @@ export class Turns<Owner extends WorkOwner = WorkOwner> {
 
   /** The connection has closed: nothing of it waits any more. */
   release(owner: Owner): void {
+    this.#context.released?.(owner)
     const account = this.#young.get(owner) ?? this.#old.get(owner)
     if (account === undefined) return
     this.#young.delete(owner)
