@@ -73,7 +73,7 @@ export class Inbox {
 
   /**
    * Passes the messages that nothing holds any more to `handle`, in order.
-   * @param mayGoOn Asked before each message. After a `false` the rest waits on, for the next call.
+   * @param mayGoOn Asked before each message that nothing holds. After a `false` the rest waits on, for the next call.
    * @returns `false` when the rest waits only because of `mayGoOn`.
    */
   release(handle: (waiting: WaitingMessage) => void, mayGoOn: () => boolean): boolean {
@@ -83,8 +83,9 @@ export class Inbox {
     this.#waiting = []
     let isStopped = false
     for (const next of waiting) {
-      isStopped ||= !mayGoOn()
-      if (isStopped || this.holds(next.message)) {
+      const isHeld: boolean = isStopped || this.holds(next.message)
+      isStopped ||= !isHeld && !mayGoOn()
+      if (isHeld || isStopped) {
         this.#waiting.push(next)
         this.#ahead.add(next.message)
       } else {
