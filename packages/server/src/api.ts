@@ -150,9 +150,9 @@ export interface WebMQServer {
    * Publishes a message. Resolves once the broker has accepted it and the transport is ready for more. Await it at least
    * now and then: otherwise a publisher that is faster than the network, or than most clients, overflows their outboxes.
    * A single slow client delays nobody.
-   * @param payload Any JSON value, sent as text, or bytes, sent unchanged. Copied.
-   * @throws {WebMQError} `E_KEY_INVALID`, `E_MESSAGE_INVALID` (the id), `E_PAYLOAD_INVALID`, `E_PAYLOAD_TOO_LARGE`,
-   *   `E_BROKER_UNAVAILABLE`, `E_NOT_RUNNING`.
+   * @param payload Any JSON value, sent as text, or a `Uint8Array`, sent unchanged. Copied.
+   * @throws {WebMQError} `E_KEY_INVALID`, `E_MESSAGE_INVALID` (the id), `E_PAYLOAD_INVALID` (JSON cannot say it: a `Map`, a
+   *   promise, `NaN`), `E_PAYLOAD_TOO_LARGE`, `E_BROKER_UNAVAILABLE`, `E_NOT_RUNNING`.
    */
   publish(key: string, payload: unknown, options?: PublishOptions): Promise<PublishResult>
   /**

@@ -1,4 +1,4 @@
-import { isMessageId, validateKey, WebMQError } from 'webmq-client/protocol'
+import { encodeJson, isMessageId, validateKey, WebMQError } from 'webmq-client/protocol'
 import type { BatchMessage } from '../api.js'
 import type { OutboundMessage } from '../ports/broker.js'
 import { isReserved } from '../ports/reserved-keys.js'
@@ -42,23 +42,12 @@ export function outbound(
   assertKeyWords(key, limits)
   if (id !== undefined && !isMessageId(id)) throw new WebMQError('E_MESSAGE_INVALID', { detail: 'message id' })
   const isBinary = payload instanceof Uint8Array
-  const bytes = isBinary ? payload : encodeJson(payload)
+  // For small texts `Buffer.from` takes a quarter of the time of a TextEncoder.
+  const bytes = isBinary ? payload : Buffer.from(encodeJson(payload))
   const { maxPayloadBytes } = limits
   if (bytes.length > maxPayloadBytes) {
     throw new WebMQError('E_PAYLOAD_TOO_LARGE', { detail: `${bytes.length} bytes, at most ${maxPayloadBytes}` })
   }
   if (id === undefined) return { key, payload: bytes, isBinary }
   return { key, payload: bytes, isBinary, messageId: brokerMessageId('server', key, id) }
-}
-
-function encodeJson(payload: unknown): Uint8Array {
-  let json: string | undefined
-  try {
-    json = JSON.stringify(payload)
-  } catch (cause) {
-    throw new WebMQError('E_PAYLOAD_INVALID', { cause })
-  }
-  if (json === undefined) throw new WebMQError('E_PAYLOAD_INVALID', { detail: `${typeof payload} has no JSON form` })
-  // For small texts this takes a quarter of the time of a TextEncoder.
-  return Buffer.from(json)
 }

@@ -242,6 +242,37 @@ describe('server.publish and server.listen', () => {
     await expect(fake.server.publish(key, payload)).rejects.toMatchObject({ code })
   })
 
+  // Symptom: listeners got `{}` or `null` for what was published. Cause: JSON.stringify says that of what it cannot say.
+  it.each<[unknown, string]>([
+    [new Map([[1, 2]]), 'payload is a Map'],
+    [{ users: [new Set([1])] }, 'payload.users[0] is a Set'],
+    [Promise.resolve(1), 'payload is a Promise'],
+    [{ error: new Error('x') }, 'payload.error is a Error'],
+    [[Number.NaN], 'payload[0] is NaN'],
+    [{ image: Uint8Array.of(1) }, 'payload.image is a Uint8Array'],
+  ])('refuse what JSON cannot say, and name its place: %o', async (payload, detail) => {
+    const fake = await FakeServer.start()
+    const refusal = { code: 'E_PAYLOAD_INVALID', message: expect.stringContaining(detail) }
+    await expect(fake.server.publish('k', payload)).rejects.toMatchObject(refusal)
+    await expect(fake.server.publishBatch([{ key: 'k', payload }])).rejects.toMatchObject(refusal)
+  })
+
+  // Symptom: a client without a user silenced a price of the server. Cause: one namespace of message ids for everybody.
+  it('are no duplicate of a message with the same id that a stranger published before', async () => {
+    const fake = await FakeServer.start({ history: ['#=100'] })
+    const [stranger, listener] = [await fake.connect(), await fake.listener('prices.#')]
+    for (const key of ['chat.1', 'prices.usd']) {
+      stranger.send({ verb: 'publish', id: 'p', key, messageId: 'tick-4711', echo: true, payload: '"chat"' })
+    }
+    await fake.settled()
+    expect(stranger.received('ok')).toHaveLength(2)
+    const published = await fake.server.publish('prices.usd', 1.2, { id: 'tick-4711' })
+    expect(published).toMatchObject({ duplicate: false })
+    await fake.settled()
+    expect(listener.received('message').map(({ payload }) => payload)).toEqual(['"chat"', '1.2'])
+    expect(await fake.server.publish('prices.usd', 1.2, { id: 'tick-4711' })).toMatchObject({ duplicate: true })
+  })
+
   it('de-duplicate by the id of the message', async () => {
     const fake = await FakeServer.start()
     const first = await fake.server.publish('k', 1, { id: 'm-1' })

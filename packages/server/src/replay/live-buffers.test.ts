@@ -26,3 +26,17 @@ it('share one copy of a message', () => {
   buffers.deliver([GROUP, OTHER], { key: 'a', payload: new Uint8Array(100), isBinary: true })
   expect([first?.messages.length, second?.messages.length]).toEqual([1, 2])
 })
+
+// Symptom: a buffer of 1,000 bytes kept any number of messages without a payload. Cause: only payloads were counted.
+it('count keys and objects, not only payloads, and drop the oldest', () => {
+  const maxBytes = 100_000
+  const buffer = new LiveBuffers().start({ pattern: '#', group: GROUP }, maxBytes)
+  const key = 'k'.repeat(200)
+  for (let count = 0; count < 10_000; count++) {
+    buffer.push({ key, payload: Uint8Array.of(count), isBinary: true, position: { epoch: 'e', offset: count } })
+  }
+  expect(buffer.hasOverflowed).toBe(true)
+  expect(buffer.messages.length).toBeGreaterThan(0)
+  expect(buffer.messages.length).toBeLessThanOrEqual(maxBytes / key.length)
+  expect(buffer.messages.at(-1)?.position?.offset).toBe(9_999)
+})

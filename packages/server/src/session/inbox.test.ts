@@ -4,6 +4,7 @@ import { type ClientMessage, matches } from 'webmq-client/protocol'
 import { Inbox } from './inbox.js'
 
 const MAX_BYTES = 1_048_576
+const LONG = 'x'.repeat(10_000)
 
 const listen = (pattern: string, range: object = { last: 1 }): ClientMessage => ({
   verb: 'listen',
@@ -172,6 +173,36 @@ describe('Inbox', () => {
     expect([release(false), inbox.isDue]).toEqual([false, true])
     expect([release(true), inbox.isDue]).toEqual([true, false])
     expect(released).toEqual([history('a'), history('a')])
+  })
+
+  // Symptom: a connection kept 270 MB of presence messages. Cause: only payloads of publishes were counted.
+  it.each<[string, (index: number) => ClientMessage]>([
+    [
+      'data of presence',
+      (index) => ({ verb: 'presence', id: 'e', key: 'k', op: 'enter', member: `${index}`, data: LONG }),
+    ],
+    ['tokens', () => ({ verb: 'auth', id: 'a', token: LONG })],
+    ['payloads', () => ({ verb: 'publish', key: 'k', echo: true, payload: LONG })],
+    ['payloads of bytes', () => ({ verb: 'publish', key: 'k', echo: true, payload: Buffer.from(LONG) })],
+    ['keys', () => history(LONG)],
+  ])('counts all that it keeps: %s', (_, message) => {
+    const inbox = inboxWith(auth)
+    let count = 0
+    while (count < 1_024 && inbox.push(message(count), false, MAX_BYTES)) count++
+    expect(count).toBeGreaterThan(0)
+    expect(count * LONG.length).toBeLessThanOrEqual(MAX_BYTES)
+  })
+
+  it('keeps small messages within its bytes too', () => {
+    const maxBytes = 65_536
+    const inbox = inboxWith(auth)
+    let count = 0
+    while (count < 1_024 && inbox.push(unlisten('a'), false, maxBytes)) count++
+    // A small message takes more than 200 bytes.
+    expect(count).toBeLessThan(maxBytes / 200)
+    ended(inbox, auth)
+    expect(inbox.isEmpty).toBe(true)
+    expect(inbox.push(unlisten('a'), false, maxBytes), 'what was released counts no more').toBe(true)
   })
 
   it('has room for a limited number of messages, bytes, and replays', () => {

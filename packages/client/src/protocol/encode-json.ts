@@ -1,0 +1,63 @@
+import { WebMQError } from './errors.js'
+
+/**
+ * Encodes a value as JSON, if JSON can say it. Without this check, a `Map` or a promise would arrive as `{}`.
+ *
+ * Cost: about 15 % more than `JSON.stringify`; the length of texts does not count.
+ * @throws {WebMQError} `E_PAYLOAD_INVALID`, naming the part that has no JSON form.
+ */
+export function encodeJson(value: unknown): string {
+  let cause: unknown
+  let defect: string | undefined
+  try {
+    const json: string | undefined = JSON.stringify(value)
+    defect = defectOf(value)
+    if (json !== undefined && defect === undefined) return json
+  } catch (error) {
+    cause = error
+    defect = defectOf(value, [])
+  }
+  throw new WebMQError('E_PAYLOAD_INVALID', { detail: `payload${defect ?? ` is ${typeof value}`}`, cause })
+}
+
+/**
+ * The path to the first part that JSON cannot say, and what it is. A member that is `undefined` is left out, as usual.
+ * @param ancestors Given: objects that contain themselves are found.
+ */
+function defectOf(value: unknown, ancestors?: readonly unknown[]): string | undefined {
+  switch (typeof value) {
+    case 'number':
+      return Number.isFinite(value) ? undefined : ` is ${value}`
+    case 'function':
+    case 'symbol':
+      return ` is a ${typeof value}`
+    case 'bigint':
+    case 'object':
+      break
+    default:
+      return undefined
+  }
+  if (value === null || typeof (value as { toJSON?: unknown }).toJSON === 'function') return undefined
+  if (typeof value === 'bigint') return ' is a bigint'
+  if (ancestors?.includes(value)) return ' contains itself'
+  const inner = ancestors && [...ancestors, value]
+  if (Array.isArray(value)) {
+    for (let index = 0; index < value.length; index++) {
+      const defect = defectOf(value[index], inner)
+      if (defect !== undefined) return `[${index}]${defect}`
+    }
+    return undefined
+  }
+  let isEmpty = true
+  // Not `Object.keys`: `for` with `hasOwn` takes a third of the time.
+  for (const key in value) {
+    if (!Object.hasOwn(value, key)) continue
+    isEmpty = false
+    const defect = defectOf(value[key as never], inner)
+    if (defect !== undefined) return `.${key}${defect}`
+  }
+  const prototype = Object.getPrototypeOf(value)
+  // Plain objects of other frames have another `Object.prototype`. A boxed number has no members, but a JSON form.
+  const isSaid = !isEmpty || !prototype || !Object.getPrototypeOf(prototype) || JSON.stringify(value) !== '{}'
+  return isSaid && !ArrayBuffer.isView(value) ? undefined : ` is a ${value.constructor?.name}`
+}
