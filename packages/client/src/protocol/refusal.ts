@@ -5,8 +5,8 @@ const limits: { stackTraceLimit?: number | undefined } & ErrorConstructor = Erro
 
 /**
  * An error without a stack, for the refusal of what a peer sent: the peer is at fault, and the stack tells nothing. A
- * peer can cause thousands of them per second. Measured in Node 20: recording the stack takes 90 % of the time of a
- * refusal.
+ * peer can cause thousands of them per second. In Node 20, recording the stack takes 90 % of the
+ * time of creating and throwing it.
  */
 export function refusalOf(code: ErrorCode, options?: WebMQErrorOptions): WebMQError {
   const { stackTraceLimit } = limits
