@@ -94,6 +94,19 @@ describe('HistoryLog', () => {
     expect(read(log, { since: { epoch: 'other', offset: 3 } }, ['k']).gap).toBe('epoch-changed')
   })
 
+  it('gives to a position of another epoch nothing that is left of earlier epochs', () => {
+    const log = logOf(['#=100'])
+    for (const text of ['old', 'older']) append(log, 'k', text)
+    const { offset } = log.position
+    log.began(offset)
+    append(log, 'k', 'new')
+    expect(read(log, { since: { epoch: 'other', offset: 1 } }, ['k'])).toMatchObject({
+      texts: ['new'],
+      gap: 'epoch-changed',
+    })
+    expect(read(log, { last: 10 }, ['k']).texts).toEqual(['old', 'older', 'new'])
+  })
+
   // A node that was behind called its own epoch another one, and replayed its whole log. Such an offset is no other log.
   it('refuses a position of its epoch beyond its end', () => {
     const log = logOf(['#=100'])

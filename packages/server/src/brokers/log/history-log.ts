@@ -41,6 +41,7 @@ export class HistoryLog {
   /** Messages may be missing at or before this offset: those logged up to `#interruptedAtMs`. */
   #completeAfter = 0
   #interruptedAtMs = 0
+  #epochBeganAt = 0
   /** In order. Fewer than messages, because a message stands between any two. */
   #losses: LostOffsets[] = []
   readonly #turns = new ReadTurns()
@@ -77,10 +78,16 @@ export class HistoryLog {
     this.#epoch = epoch
     this.#messages = this.#empty(offset)
     this.#completeAfter = offset
+    this.#epochBeganAt = 0
     this.#interruptedAtMs = 0
     this.#losses = []
     this.#refusals = []
     this.#refusedUpTo = 0
+  }
+
+  /** The epoch began at this offset: what is before is left of earlier epochs, whose positions may be after it [P-8.3]. */
+  began(offset: number): void {
+    this.#epochBeganAt = offset
   }
 
   /** No message has an offset after the end of the log, up to this one. Ignored when the log is longer. */
@@ -166,8 +173,10 @@ export class HistoryLog {
     let gap: GapReason | undefined
     if (since !== undefined) {
       // A position of another epoch is older than this whole log, and an earlier log may have lost messages after it.
-      if (since.epoch !== this.#epoch) gap = 'epoch-changed'
-      else if (since.offset < log.heldAfter) gap = 'history-expired'
+      if (since.epoch !== this.#epoch) {
+        gap = 'epoch-changed'
+        start = Math.max(start, this.#epochBeganAt)
+      } else if (since.offset < log.heldAfter) gap = 'history-expired'
       else {
         start = since.offset
         if (start < this.#completeAfter) gap = 'broker-lost'

@@ -122,7 +122,7 @@ export class LogFollow {
     const { subject } = message
     const key = subjects.keyOf(subject)
     if (key === undefined) {
-      if (subject === subjects.ofLog) this.#noteGeneration(state, message.string())
+      if (subject === subjects.ofLog) this.#noteGeneration(state, message.string(), message.seq)
       else if (!subjects.isOwn(subject)) events.malformed(`the subject ${subject} is that of no key`)
       return
     }
@@ -159,7 +159,9 @@ export class LogFollow {
     this.#completion = undefined
   }
 
-  #noteGeneration({ generation }: LogState, text: string): void {
+  #noteGeneration({ generation }: LogState, text: string, sequence: number): void {
+    // What is before it in the stream belongs to earlier generations.
+    if (Number(text) === generation) this.#follower?.began(sequence)
     if (Number(text) > generation) this.#lose('another node has found that the log has lost its end')
   }
 

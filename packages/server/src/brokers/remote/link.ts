@@ -65,6 +65,8 @@ export interface LogFollower {
    * @param key Its key; `undefined` when it does not tell one, so that it may be of any key.
    */
   malformed(offset: number, detail: string, key?: string): void
+  /** The epoch began here: messages before are left of earlier epochs. */
+  began(offset: number): void
   /** No message has an offset after the last one, up to this one. */
   skipped(offset: number): void
   /** The log goes on behind a fence. Called in log order. */

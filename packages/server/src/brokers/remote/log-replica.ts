@@ -169,6 +169,10 @@ export class LogReplica implements LogFollower {
     this.#skipTo(offset)
   }
 
+  began(offset: number): void {
+    this.#log.began(offset)
+  }
+
   fenced({ offset, timeMs, isComplete }: Fence): void {
     this.#last = { offset, source: undefined }
     this.#log.fence(offset, timeMs, isComplete)
