@@ -4,8 +4,11 @@ import { createTestClient, createTestServer } from '../testing/index.js'
 
 beforeEach(() => {
   vi.useFakeTimers()
+  // A pause of no time would reconnect before the test has gone on.
+  vi.spyOn(Math, 'random').mockReturnValue(0.5)
 })
 afterEach(() => {
+  vi.restoreAllMocks()
   vi.useRealTimers()
 })
 
