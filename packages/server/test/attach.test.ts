@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { createServer as createHttpServer, type IncomingMessage, type Server } from 'node:http'
 import { type AddressInfo, connect as connectTcp, type Socket } from 'node:net'
 import { networkInterfaces } from 'node:os'
-import { afterEach, describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, it, vi } from 'vitest'
 import { WebSocket, WebSocketServer } from 'ws'
 import { createServer, type ServerOptions, type WebMQServer } from '../src/index.js'
 import { recordingLogger } from './fake-server.js'
@@ -152,7 +152,7 @@ describe('an attached server without tokens', () => {
         status: 403,
         json: { code: 'E_INSECURE' },
       })
-      expect(server.stats().transport.refusedCount).toBe(1)
+      await vi.waitFor(() => expect(server.stats().transport.refusedCount).toBe(1))
     },
   )
 
