@@ -1,7 +1,7 @@
 import { WebMQError } from 'webmq-client/protocol'
 import type { Identity, TokenVerifier } from '../src/identity/index.js'
 
-/** Accepts the given tokens. Knows `expired` and `keys-unreachable`; any other token is invalid. */
+/** Accepts the given tokens. Knows `expired`, `keys-unreachable` and `too-many`; any other token is invalid. */
 export class FakeVerifier implements TokenVerifier {
   readonly #identities: Readonly<Record<string, Identity>>
   readonly #waiting: (() => void)[] = []
@@ -22,6 +22,7 @@ export class FakeVerifier implements TokenVerifier {
     if (identity !== undefined) return identity
     if (token === 'expired') throw new WebMQError('E_TOKEN_EXPIRED')
     if (token === 'keys-unreachable') throw new WebMQError('E_INTERNAL', { detail: 'http://keys.internal refused' })
+    if (token === 'too-many') throw new WebMQError('E_RATE_LIMIT')
     throw new WebMQError('E_TOKEN_INVALID', { detail: 'signature' })
   }
 

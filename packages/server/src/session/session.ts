@@ -213,8 +213,9 @@ export class Session implements SessionContext {
   refuseToken(error: unknown, id: string | undefined): void {
     if (this.isClosed) return
     const { code } = this.refuse(error, id)
-    // A key set that cannot be fetched says nothing about the token that the session already has.
-    if (code !== 'E_INTERNAL' || this.#state === 'authenticating') this.end(code)
+    // A token that could not be looked at says nothing about the one that the session already has.
+    const isUndecided = code === 'E_INTERNAL' || code === 'E_RATE_LIMIT'
+    if (!isUndecided || this.#state === 'authenticating') this.end(code)
   }
 
   /** Answers a refused message. Any error but a WebMQError is a bug: the log gets all of it, the client only `E_INTERNAL`. */

@@ -261,4 +261,13 @@ describe('a token that runs out', () => {
     expect(client.messages).toMatchObject([{ verb: 'error', id: 'a', code: 'E_INTERNAL', message: 'internal error' }])
     expect(client.closure).toBeUndefined()
   })
+
+  it('goes on with its token when a new one could not be verified in time', async () => {
+    const { fake, auth } = await start()
+    const client = await fake.connect(offering('ann-100s'))
+    client.clear()
+    await auth(client, 'too-many')
+    expect(client.messages).toMatchObject([{ verb: 'error', id: 'a', code: 'E_RATE_LIMIT', retryable: true }])
+    expect(client.closure).toBeUndefined()
+  })
 })
