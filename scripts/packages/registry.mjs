@@ -64,7 +64,9 @@ function configOf(folder, uplink) {
 }
 
 async function configuredRegistry() {
-  const url = await must('npm does not say its registry.', 'npm', ['config', 'get', 'registry'], { log: 'npm-registry' })
+  const url = await must('npm does not say its registry.', 'npm', ['config', 'get', 'registry'], {
+    log: 'npm-registry',
+  })
   return url.trim().split('\n').at(-1)
 }
 
@@ -85,7 +87,16 @@ async function answers(url, child) {
 async function publish(from, folder, npmrc) {
   const userconfig = path.join(folder, 'publish.npmrc')
   writeFileSync(userconfig, npmrc)
-  const args = ['publish', from, '--tag', 'latest', '--userconfig', userconfig, '--cache', path.join(folder, 'npm-cache')]
+  const args = [
+    'publish',
+    from,
+    '--tag',
+    'latest',
+    '--userconfig',
+    userconfig,
+    '--cache',
+    path.join(folder, 'npm-cache'),
+  ]
   const { exitCode, output } = await run('npm', args, { log: `publish-${path.basename(from)}`, env: withoutNpm() })
   if (exitCode !== 0) throw new StepError(`${path.basename(from)} cannot be published:\n${output}`)
 }

@@ -12,7 +12,9 @@ await runScript(async () => {
   const hasChangesets = readdirSync(path.join(ROOT, '.changeset')).some((file) => /^(?!README).*\.md$/.test(file))
   if (!hasChangesets) throw new StepError('There is no changeset: nothing asks for a release. Run: npx changeset')
   const before = readVersion()
-  await must('changesets failed.', path.join(ROOT, 'node_modules', '.bin', 'changeset'), ['version'], { log: 'version' })
+  await must('changesets failed.', path.join(ROOT, 'node_modules', '.bin', 'changeset'), ['version'], {
+    log: 'version',
+  })
   const version = readVersion()
   if (version === before) throw new StepError(`The version is still ${before}.`)
   const date = new Date().toISOString().slice(0, 10)
