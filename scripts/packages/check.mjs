@@ -6,8 +6,8 @@ const DEFAULT_LIMIT_MS = 120_000
 export class Skip extends Error {}
 
 /**
- * One named check. `isFast`: part of `npm test`. `limitMs`: then everything that it started ends, and it has failed.
- * @typedef {{ name: string, isFast?: boolean, limitMs?: number, run: (context: object) => Promise<string | undefined> }} Check
+ * One named check. `limitMs`: then everything that it started ends, and it has failed.
+ * @typedef {{ name: string, limitMs?: number, run: (context: object) => Promise<string | undefined> }} Check
  * @typedef {{ name: string, state: 'pass' | 'FAIL' | 'skip', note: string, seconds: number }} Result
  */
 

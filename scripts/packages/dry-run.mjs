@@ -6,6 +6,7 @@ import { stageRelease } from '../release/stage.mjs'
 import { runCheck } from './check.mjs'
 import { bundleChecks } from './checks/bundles.mjs'
 import { clientChecks } from './checks/client.mjs'
+import { fastChecks } from './checks/fast.mjs'
 import { managerChecks } from './checks/managers.mjs'
 import { moduleChecks } from './checks/modules.mjs'
 import { serverChecks, startServer } from './checks/server.mjs'
@@ -53,16 +54,17 @@ export async function dryRun({ isFast, only = /./, wantsSizes = !isFast }) {
     const first = newProjectOf(never.signal)('server')
     await step('Installing the server for the clients', () => first.run('npm', 'install', 'webmq-server'))
     const server = await startServer(first)
-    const contextOf = (signal) => ({ newProject: newProjectOf(signal), registry, server, engine, newestNode })
+    const contextOf = (signal) => ({
+      newProject: newProjectOf(signal),
+      registry,
+      server,
+      serverProject: first,
+      engine,
+      newestNode,
+    })
 
-    const checks = [
-      ...serverChecks(nodes),
-      ...clientChecks(nodes),
-      ...moduleChecks(nodes),
-      ...bundleChecks,
-      ...managerChecks,
-    ]
-    const chosen = checks.filter((check) => (!isFast || check.isFast) && only.test(check.name))
+    const checks = isFast ? fastChecks : allChecks(nodes)
+    const chosen = checks.filter((check) => only.test(check.name))
     const results = []
     print(`▸ Trying ${chosen.length} ways to use them`)
     for (const check of chosen) results.push(await runCheck(check, contextOf))
@@ -77,6 +79,14 @@ export async function dryRun({ isFast, only = /./, wantsSizes = !isFast }) {
     rmSync(folder, { recursive: true, force: true, maxRetries: 3 })
   }
 }
+
+const allChecks = (nodes) => [
+  ...serverChecks(nodes),
+  ...clientChecks(nodes),
+  ...moduleChecks(nodes),
+  ...bundleChecks,
+  ...managerChecks,
+]
 
 async function publishAll(registry, folder) {
   const version = `${readJson(new URL('../../packages/server/package.json', import.meta.url)).version}${VERSION_SUFFIX}`

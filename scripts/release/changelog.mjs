@@ -14,8 +14,3 @@ export function partOf(text, version) {
   const heading = new RegExp(`^## ${version.replaceAll('.', '\\.')}( .*)?\\n`, 'm')
   return text.split(heading)[2]?.split(/^## /m)[0].trim()
 }
-
-/** A Cargo manifest with another version of the workspace or the package. */
-export function withVersion(manifest, version) {
-  return manifest.replace(/^(\[(?:workspace\.)?package\]\n(?:(?!\[).*\n)*?version = )"[^"]+"/m, `$1"${version}"`)
-}

@@ -2,7 +2,8 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { must, print, ROOT, runScript, StepError } from '../lib/steps.mjs'
-import { released, withVersion } from './changelog.mjs'
+import { released } from './changelog.mjs'
+import { withVersion, withVersions } from './crates.mjs'
 
 const CARGO_MANIFESTS = ['packages/native/Cargo.toml', 'packages/bench/loadgen/Cargo.toml']
 
@@ -22,10 +23,7 @@ await runScript(async () => {
   // The root package and the crates are published nowhere, but say the same version.
   edit('package.json', (manifest) => manifest.replace(/("version": )"[^"]+"/, `$1"${version}"`))
   for (const file of CARGO_MANIFESTS) edit(file, (manifest) => withVersion(manifest, version))
-  for (const file of CARGO_MANIFESTS) {
-    const args = ['update', '--workspace', '--offline', '--manifest-path', file]
-    await must(`${file} was not updated.`, 'cargo', args, { log: 'cargo-update' })
-  }
+  for (const file of CARGO_MANIFESTS) edit(file.replace('.toml', '.lock'), (lock) => withVersions(lock, version))
   print(`${before} -> ${version}: CHANGELOG.md, packages, crates`)
 })
 

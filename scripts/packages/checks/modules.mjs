@@ -10,7 +10,7 @@ const ENTRIES = [
   'webmq-native',
 ]
 
-const TYPED = `
+export const TYPED = `
 import { setup, type WebMQError } from 'webmq-client'
 import { decodeServerMessage } from 'webmq-client/protocol'
 import { createServer, type WebMQServer } from 'webmq-server'
@@ -30,13 +30,14 @@ export async function main(broker: Broker, transport?: Transport): Promise<strin
 `
 
 /** The resolutions that TypeScript has for packages with exports. */
-const RESOLUTIONS = {
+export const RESOLUTIONS = {
   node16: { module: 'node16' },
   nodenext: { module: 'nodenext' },
   bundler: { module: 'esnext', moduleResolution: 'bundler' },
 }
 
-const isTyped = (name) => ({
+/** A tsconfig.json for `main.ts`. */
+export const tsconfigOf = (name) => ({
   compilerOptions: {
     strict: true,
     noEmit: true,
@@ -79,7 +80,7 @@ export const moduleChecks = (nodes) => [
       await project.run('npm', 'install', 'webmq-client', 'webmq-server', `typescript@${typescript}`, '@types/node@20')
       project.write({ 'main.ts': TYPED })
       for (const name of Object.keys(RESOLUTIONS)) {
-        project.write({ [`tsconfig.${name}.json`]: isTyped(name) })
+        project.write({ [`tsconfig.${name}.json`]: tsconfigOf(name) })
         await project.run('npx', 'tsc', '-p', `tsconfig.${name}.json`)
       }
     },
