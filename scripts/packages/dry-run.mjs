@@ -91,7 +91,7 @@ const allChecks = (nodes) => [
 async function publishAll(registry, folder) {
   const version = `${readJson(new URL('../../packages/server/package.json', import.meta.url)).version}${VERSION_SUFFIX}`
   const staged = stageRelease({ folder, version, allPlatforms: false })
-  for (const each of staged) await registry.publish(each.folder)
+  await registry.publishAll(staged, folder)
   return staged
 }
 

@@ -29,7 +29,8 @@ export function createProject({ parent, name, npmrc, path: programs, cache, sign
     CI: 'true',
     NO_COLOR: '1',
     npm_config_cache: path.join(cache, 'npm'),
-    npm_config_store_dir: path.join(cache, 'pnpm'),
+    // pnpm keeps its store there.
+    XDG_DATA_HOME: path.join(cache, 'data'),
     YARN_CACHE_FOLDER: path.join(cache, 'yarn'),
     DENO_DIR: path.join(cache, 'deno'),
     BUN_INSTALL_CACHE_DIR: path.join(cache, 'bun'),

@@ -12,8 +12,8 @@ const TOKEN = 'anybody'
  * A registry on a free port of loopback, with data of its own. It has what is published to it; everything else comes
  * from the registry that npm is configured for.
  * @param {string} folder for its data
- * @returns {Promise<{ url: string, npmrc: string, publish: (folder: string) => Promise<void>, stop: () => Promise<void> }>}
- *   `npmrc`: what a project writes to use it.
+ * @returns {Promise<{ url: string, npmrc: string, publishAll: (staged: readonly { folder: string }[], root: string) => Promise<void>, stop: () => Promise<void> }>}
+ *   `npmrc`: what a project writes to use it. `publishAll`: packages in folders below a root.
  */
 export async function startRegistry(folder) {
   const port = await freePort()
@@ -45,7 +45,7 @@ export async function startRegistry(folder) {
     'fund=false',
     'update-notifier=false',
   ].join('\n')
-  return { url, npmrc, publish: (from) => publish(from, folder, npmrc), stop }
+  return { url, npmrc, publishAll: (staged, root) => publishAll(staged, root, folder, npmrc), stop }
 }
 
 function configOf(folder, uplink) {
@@ -84,21 +84,27 @@ async function answers(url, child) {
   throw new Error(`it did not answer in ${START_TIMEOUT_MS / 1_000} s`)
 }
 
-async function publish(from, folder, npmrc) {
+/** One run of npm for all: each takes a second to start. */
+async function publishAll(staged, root, folder, npmrc) {
   const userconfig = path.join(folder, 'publish.npmrc')
   writeFileSync(userconfig, npmrc)
+  const workspaces = staged.map((each) => path.relative(root, each.folder))
+  writeFileSync(path.join(root, 'package.json'), JSON.stringify({ name: 'release', private: true, workspaces }))
+  const cache = path.join(folder, 'npm-cache')
   const args = [
     'publish',
-    from,
+    '--workspaces',
+    '--ignore-scripts',
+    '--provenance=false',
     '--tag',
     'latest',
     '--userconfig',
     userconfig,
     '--cache',
-    path.join(folder, 'npm-cache'),
+    cache,
   ]
-  const { exitCode, output } = await run('npm', args, { log: `publish-${path.basename(from)}`, env: withoutNpm() })
-  if (exitCode !== 0) throw new StepError(`${path.basename(from)} cannot be published:\n${output}`)
+  const { exitCode, output } = await run('npm', args, { cwd: root, log: 'publish-locally', env: withoutNpm() })
+  if (exitCode !== 0) throw new StepError(`The packages cannot be published:\n${output}`)
 }
 
 /** The environment without what `npm run` and a person's npm settings put there. */

@@ -11,7 +11,7 @@ const ENTRIES = [
 ]
 
 export const TYPED = `
-import { setup, type WebMQError } from 'webmq-client'
+import { setup, WebMQError } from 'webmq-client'
 import { decodeServerMessage } from 'webmq-client/protocol'
 import { createServer, type WebMQServer } from 'webmq-server'
 import type { Broker, Transport } from 'webmq-server/ports'
@@ -24,13 +24,13 @@ export async function main(broker: Broker, transport?: Transport): Promise<strin
   client.listen('chat.*', ({ text }) => console.log(text.length, transport))
   // @ts-expect-error a payload of another type does not compile
   await client.publish('chat.1', { text: 1 })
-  client.on('error', (error: WebMQError) => console.log(error.code))
-  return typeof decodeServerMessage + String(server)
+  client.on('error', ({ error, pattern }) => console.log(error, pattern))
+  return typeof decodeServerMessage + String(server) + WebMQError.name
 }
 `
 
 /** The resolutions that TypeScript has for packages with exports. */
-export const RESOLUTIONS = {
+const RESOLUTIONS = {
   node16: { module: 'node16' },
   nodenext: { module: 'nodenext' },
   bundler: { module: 'esnext', moduleResolution: 'bundler' },

@@ -65,7 +65,7 @@ export const serverChecks = (nodes) => [
         'query',
         ':attr(scripts, [preinstall]), :attr(scripts, [install]), :attr(scripts, [postinstall])',
       )
-      const names = JSON.parse(listed).map(({ name }) => name)
+      const names = JSON.parse(listed.slice(listed.indexOf('['))).map(({ name }) => name)
       if (names.length > 0) throw new Error(`install scripts: ${names.join(', ')}`)
     },
   },
