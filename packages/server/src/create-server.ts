@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs'
 import type { Server as NodeHttpServer } from 'node:http'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
@@ -9,7 +8,7 @@ import { createTokenVerifier, PacedVerifier } from './identity/index.js'
 import { createLogger, type Logger } from './logger.js'
 import { Server } from './node/server.js'
 import { meshPlacesOf } from './options/mesh-address.js'
-import { type ResolvedOptions, resolveOptions, type ServerOptions, type TlsFiles } from './options/options.js'
+import { type ResolvedOptions, resolveOptions, type ServerOptions } from './options/options.js'
 import type { Broker } from './ports/broker.js'
 import { brokerNameOf, withoutPasswords } from './ports/broker-address.js'
 import { historyRulesOf } from './ports/history-rules.js'
@@ -38,8 +37,12 @@ export function createServer(options: ServerOptions = {}): WebMQServer {
   })
 }
 
-async function createTransport(options: ResolvedOptions, httpServer: NodeHttpServer): Promise<Transport> {
-  const transportOptions = transportOptionsOf(options, httpServer)
+async function createTransport(
+  options: ResolvedOptions,
+  httpServer: NodeHttpServer,
+  certificates: readonly TlsCertificate[] | undefined,
+): Promise<Transport> {
+  const transportOptions = transportOptionsOf(options, httpServer, certificates)
   switch (options.transport) {
     case 'native': {
       const { createNativeTransport } = await import('./transports/native/transport.js')
@@ -84,8 +87,12 @@ async function createBroker(options: ResolvedOptions, logger: Logger): Promise<B
   }
 }
 
-function transportOptionsOf(options: ResolvedOptions, httpServer: NodeHttpServer): TransportOptions {
-  const { tls, maxPayloadBytes, compression, compressionThresholdBytes } = options
+function transportOptionsOf(
+  options: ResolvedOptions,
+  httpServer: NodeHttpServer,
+  certificates: readonly TlsCertificate[] | undefined,
+): TransportOptions {
+  const { maxPayloadBytes, compression, compressionThresholdBytes } = options
   return {
     host: options.host,
     port: options.port,
@@ -101,13 +108,9 @@ function transportOptionsOf(options: ResolvedOptions, httpServer: NodeHttpServer
     pingTimeoutMs: options.pingTimeoutMs,
     closeTimeoutMs: options.closeTimeoutMs,
     flushIntervalMs: options.flushIntervalMs,
-    ...(tls === undefined ? undefined : { tls: [readCertificate(tls)] }),
+    ...(certificates === undefined ? undefined : { tls: certificates }),
     httpServer,
   }
-}
-
-function readCertificate({ certFile, keyFile }: TlsFiles): TlsCertificate {
-  return { certFile, keyFile, cert: readFileSync(certFile), key: readFileSync(keyFile) }
 }
 
 /** The page is next to the compiled code; the client library is the installed `webmq-client`. */
