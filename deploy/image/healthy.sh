@@ -1,6 +1,6 @@
 #!/bin/bash
 # The health check of the image: exits with 0 if the admin port answers /health with 200.
-# Bash opens the connection itself. Debian's slim image has no curl, and starting Node takes 10 times the CPU.
+# Bash opens the connection itself. Debian's slim image has no curl, and starting Node takes 50 times the CPU (0.13 s).
 host=${WEBMQ_ADMIN_HOST:-127.0.0.1}
 case $host in
   0.0.0.0) host=127.0.0.1 ;;

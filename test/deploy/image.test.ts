@@ -75,7 +75,7 @@ describe('the Dockerfile', () => {
     const imported = readdirSync(`${ROOT}packages/server/src/brokers`, { recursive: true, encoding: 'utf8' })
       .filter((file) => file.endsWith('.ts') && !file.endsWith('.test.ts'))
       .flatMap((file) => [
-        ...readText(`packages/server/src/brokers/${file}`).matchAll(/(?:from|import\() ?'([^.'][^']*)'/g),
+        ...readText(`packages/server/src/brokers/${file}`).matchAll(/(?:from|import\() ?'([@\w][^'\s]*)'/g),
       ])
       .map(([, name = '']) => name)
       .filter((name) => !name.startsWith('node:') && !name.startsWith('webmq-') && name !== 'vitest')
