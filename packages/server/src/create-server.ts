@@ -1,18 +1,20 @@
+import { readFileSync } from 'node:fs'
 import type { Server as NodeHttpServer } from 'node:http'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
+import { Server as TlsServer } from 'node:tls'
 import { fileURLToPath } from 'node:url'
 import { MESSAGE_OVERHEAD_BYTES, WebMQError } from 'webmq-client/protocol'
 import type { WebMQServer } from './api.js'
 import { createTokenVerifier, PacedVerifier } from './identity/index.js'
 import { createLogger, type Logger } from './logger.js'
-import { Server } from './node/server.js'
+import { type ChosenTransport, Server } from './node/server.js'
 import { meshPlacesOf } from './options/mesh-address.js'
-import { type ResolvedOptions, resolveOptions, type ServerOptions } from './options/options.js'
+import { type ResolvedOptions, resolveOptions, type ServerOptions, type TlsFiles, type TransportName } from './options/options.js'
 import type { Broker } from './ports/broker.js'
 import { brokerNameOf, withoutPasswords } from './ports/broker-address.js'
 import { historyRulesOf } from './ports/history-rules.js'
-import type { Transport, TransportOptions } from './ports/transport.js'
+import type { TlsCertificate, Transport, TransportOptions } from './ports/transport.js'
 
 /**
  * Creates a server; call `start` or `attach` to run it. Only this file knows all transports and brokers; it loads only
@@ -37,12 +39,48 @@ export function createServer(options: ServerOptions = {}): WebMQServer {
   })
 }
 
-async function createTransport(options: ResolvedOptions, httpServer: NodeHttpServer): Promise<Transport> {
+/** @param attachTo The server whose upgrades the transport is to take first. */
+async function createTransport(
+  options: ResolvedOptions,
+  httpServer: NodeHttpServer,
+  attachTo: NodeHttpServer | undefined,
+): Promise<ChosenTransport> {
   const transportOptions = transportOptionsOf(options, httpServer)
-  switch (options.transport) {
+  if (options.transport !== 'auto') {
+    const transport = await transportNamed(options.transport, transportOptions)
+    return { transport, choice: { name: transport.name, chosen: 'option' } }
+  }
+  const native = await transportNamed('native', transportOptions)
+  const reason = await reasonAgainst(native, options, attachTo)
+  if (reason === undefined) return { transport: native, choice: { name: native.name, chosen: 'auto' } }
+  const transport = await transportNamed('ws', transportOptions)
+  return { transport, choice: { name: transport.name, chosen: 'auto', reason } }
+}
+
+/** Why `auto` does not take the native transport; `undefined` when it does. */
+async function reasonAgainst(
+  { capabilities }: Transport,
+  { tls }: ResolvedOptions,
+  attachTo: NodeHttpServer | undefined,
+): Promise<string | undefined> {
+  if (attachTo instanceof TlsServer) return 'the native engine does not take upgrades of an https server'
+  if (tls !== undefined && !capabilities.tls) return 'the native engine has no TLS'
+  const { reasonWhyNativeIsMissing } = await import('./transports/native/missing.js')
+  return reasonWhyNativeIsMissing()
+}
+
+async function transportNamed(
+  name: Exclude<TransportName, 'auto'>,
+  transportOptions: TransportOptions,
+): Promise<Transport> {
+  switch (name) {
     case 'native': {
       const { createNativeTransport } = await import('./transports/native/transport.js')
       return createNativeTransport(transportOptions)
+    }
+    case 'ws': {
+      const { createWsTransport } = await import('./transports/ws/transport.js')
+      return createWsTransport(transportOptions)
     }
     case 'uws': {
       const { createUwsTransport } = await import('./transports/uws/transport.js')
@@ -100,9 +138,13 @@ function transportOptionsOf(options: ResolvedOptions, httpServer: NodeHttpServer
     pingTimeoutMs: options.pingTimeoutMs,
     closeTimeoutMs: options.closeTimeoutMs,
     flushIntervalMs: options.flushIntervalMs,
-    ...(tls === undefined ? undefined : { tls }),
+    ...(tls === undefined ? undefined : { tls: [readCertificate(tls)] }),
     httpServer,
   }
+}
+
+function readCertificate({ certFile, keyFile }: TlsFiles): TlsCertificate {
+  return { certFile, keyFile, cert: readFileSync(certFile), key: readFileSync(keyFile) }
 }
 
 /** The page is next to the compiled code; the client library is the installed `webmq-client`. */

@@ -45,7 +45,7 @@ Flags override the environment, the environment overrides the config file, the f
 - Without tokens, the server binds loopback addresses only, unless you set \`insecure\` (\`E_INSECURE\`).
 - Tokens need exactly one of \`jwt.secret\`, \`jwt.publicKey\` and \`jwt.jwksUrl\`. A key set must come over \`https://\` or
   from loopback, unless you set \`insecure\`.
-- \`tls\` needs both files and \`transport: 'uws'\`.
+- \`tls\` needs both files.
 
 A value that is not allowed ends the start with \`E_OPTION_INVALID\` (exit code 2). The error names the option, the
 value and the allowed values.

@@ -29,9 +29,16 @@ import { brokerNameOf } from '../ports/broker-address.js'
 import { deferred } from '../ports/deferred.js'
 import { isReserved } from '../ports/reserved-keys.js'
 import type { Transport, TransportAddress } from '../ports/transport.js'
+import { describeTransport, type TransportChoice } from '../ports/transport-choice.js'
 import { Emitter } from './emitter.js'
 import { ServerNode } from './node.js'
 import { VERSION } from './version.js'
+
+/** A transport, and why it was chosen. */
+export interface ChosenTransport {
+  readonly transport: Transport
+  readonly choice: TransportChoice
+}
 
 /** The parts of a {@link Server}. Transport and broker are created when they are needed. */
 export interface ServerParts {
@@ -39,7 +46,12 @@ export interface ServerParts {
   readonly logger: Logger
   readonly verifier: TokenVerifier | undefined
   readonly demo: { readonly pageFolder: string; readonly clientFolder: string } | undefined
-  createTransport(options: ResolvedOptions, httpServer: NodeHttpServer): Promise<Transport>
+  /** @param attachTo The server of the first `attach`; absent for `start`. */
+  createTransport(
+    options: ResolvedOptions,
+    httpServer: NodeHttpServer,
+    attachTo: NodeHttpServer | undefined,
+  ): Promise<ChosenTransport>
   createBroker(options: ResolvedOptions): Promise<Broker>
 }
 
@@ -63,6 +75,7 @@ export class Server implements WebMQServer {
   /** The node while it waits for its broker, and later; `#node` is set only once it runs. */
   #candidate: ServerNode | undefined
   #running: Promise<Running> | undefined
+  #transport: TransportChoice | undefined
   #node: ServerNode | undefined
   #address: ServerAddress | undefined
   #adminAddress: TransportAddress | undefined
@@ -80,7 +93,7 @@ export class Server implements WebMQServer {
     const { origins, ownHosts } = originPolicyOf(options)
     const probes = {
       path: options.path,
-      health: () => this.#node?.health() ?? this.#healthWithoutNode(),
+      health: () => this.#health(),
       isOriginAllowed: (origin: string | undefined, host: string | undefined) =>
         isOriginAllowed(origin, host, origins, ownHosts),
       metrics: () => metrics.page(),
@@ -111,7 +124,7 @@ export class Server implements WebMQServer {
   }
 
   async attach(httpServer: NodeHttpServer): Promise<() => void> {
-    const { node } = await this.#run()
+    const { node } = await this.#run(httpServer)
     const end = node.attach(httpServer)
     const detach = () => {
       if (this.#detaches.delete(detach)) end()
@@ -193,15 +206,17 @@ export class Server implements WebMQServer {
   }
 
   /** Starts everything but the port, once. */
-  #run(): Promise<Running> {
+  #run(attachTo?: NodeHttpServer): Promise<Running> {
     if (this.#stopping !== undefined) return Promise.reject(notRunning())
-    this.#running ??= this.#bringUp()
+    this.#running ??= this.#bringUp(attachTo)
     return this.#running
   }
 
-  async #bringUp(): Promise<Running> {
+  async #bringUp(attachTo: NodeHttpServer | undefined): Promise<Running> {
     const { options, logger, verifier, createTransport, createBroker } = this.#parts
-    const transport = await createTransport(options, this.#http.server)
+    const { transport, choice } = await createTransport(options, this.#http.server, attachTo)
+    this.#transport = choice
+    logger.info({ transport: choice }, describeTransport(choice))
     try {
       // Before the broker, so that probes get `starting` while the server waits for it.
       if (this.#admin !== undefined) {
@@ -255,6 +270,11 @@ export class Server implements WebMQServer {
     const node = this.#node
     if (node === undefined) return undefined
     return { node: this.#name, version: VERSION, broker: node.health().broker.name, stats: this.stats() }
+  }
+
+  #health(): Health {
+    const health = this.#node?.health() ?? this.#healthWithoutNode()
+    return this.#transport === undefined ? health : { ...health, transport: this.#transport }
   }
 
   #healthWithoutNode(): Health {

@@ -62,7 +62,7 @@ describe('resolveOptions', () => {
       host: '127.0.0.1',
       port: 8080,
       path: '/ws',
-      transport: 'native',
+      transport: 'auto',
       broker: 'memory',
       brokerNamespace: 'webmq',
       brokerTimeoutMs: 5000,
@@ -126,7 +126,7 @@ describe('resolveOptions', () => {
     ['host', 'http://example.com'],
     ['path', 'ws'],
     ['path', '/ws?x=1'],
-    ['transport', 'ws'],
+    ['transport', 'wss'],
     ['broker', 'kafka://localhost'],
     ['origins', 'https://example.com'],
     ['origins', ['example.com']],
@@ -174,13 +174,10 @@ describe('resolveOptions', () => {
     expect(resolveOptions({ maxPayloadBytes: 1_048_576 - 4096 }).maxOutboxBytes).toBe(1_048_576)
   })
 
-  it('wants both files for TLS, and a transport that has it', () => {
+  it('wants both files for TLS', () => {
     const tls = { certFile: 'cert.pem', keyFile: 'key.pem' }
-    expect(errorOf(() => resolveOptions({ tls })).message).toContain('--transport uws')
-    expect(
-      errorOf(() => resolveOptions({ tls: { certFile: 'cert.pem' } as TlsFiles, transport: 'uws' })).message,
-    ).toContain('tls.keyFile')
-    expect(resolveOptions({ tls, transport: 'uws' }).tls).toEqual(tls)
+    expect(errorOf(() => resolveOptions({ tls: { certFile: 'cert.pem' } as TlsFiles })).message).toContain('tls.keyFile')
+    expect(resolveOptions({ tls }).tls).toEqual(tls)
   })
 
   it('wants exactly one key for tokens: an empty group most often is a variable that got lost', () => {

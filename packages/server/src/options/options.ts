@@ -28,9 +28,9 @@ export interface ServerOptions {
   readonly adminHost?: string | undefined
   /** Serves the demo page at `/`; default false. */
   readonly demo?: boolean | undefined
-  /** PEM files, to serve `wss://`; needs the `uws` transport. */
+  /** PEM files, to serve `wss://`. */
   readonly tls?: TlsFiles | undefined
-  /** Transport that handles the sockets; default `native`. */
+  /** Transport that handles the sockets; default `auto`: native where it loads, otherwise `ws`. */
   readonly transport?: TransportName | undefined
   /** I/O threads of the native transport; default one less than cores, at least 1. */
   readonly threads?: number | undefined
@@ -161,8 +161,8 @@ export interface MeshOptions {
 /** Who may read `/metrics`, and the reason for a broker outage in `/health` and `/ready`. */
 export type MetricsAudience = 'local' | 'all' | 'off'
 
-/** A transport that comes with the server. */
-export type TransportName = 'native' | 'uws'
+/** A transport that comes with the server; `auto` is the native one where it loads, otherwise `ws`. */
+export type TransportName = 'auto' | 'native' | 'ws' | 'uws'
 
 /** Options that may stay absent. */
 type AbsentOption = 'jwt' | 'tls' | 'mesh' | 'logger' | 'adminPort'
@@ -230,7 +230,7 @@ function rejectUnknownNames(input: ServerOptions): void {
 
 /** Rules that hold between options. */
 function checkTogether(input: ServerOptions, options: ResolvedOptions): void {
-  const { host, insecure, jwt, maxOutboxBytes, maxPayloadBytes, tls, transport } = options
+  const { host, insecure, jwt, maxOutboxBytes, maxPayloadBytes, tls } = options
   // The largest message must fit with its frame and header. Otherwise it would close every receiver as a slow consumer.
   const minOutboxBytes = maxPayloadBytes + MESSAGE_OVERHEAD_BYTES
   if (maxOutboxBytes < minOutboxBytes) {
@@ -242,8 +242,6 @@ function checkTogether(input: ServerOptions, options: ResolvedOptions): void {
     if (tls?.certFile === undefined || tls.keyFile === undefined) {
       throw invalid('tls: needs both tls.certFile (--tls-cert) and tls.keyFile (--tls-key)')
     }
-    if (transport !== 'uws')
-      throw invalid(`tls: the ${transport} transport has no TLS; use transport uws (--transport uws)`)
   }
   if (typeof options.broker === 'string' && brokerNameOf(options.broker) === 'mesh') checkMesh(options.broker, options)
   if (jwt !== undefined) checkTokens(jwt, insecure)

@@ -1,5 +1,6 @@
 import type { IncomingMessage, Server } from 'node:http'
 import type { Duplex } from 'node:stream'
+import { Server as TlsServer } from 'node:tls'
 import { WebMQError } from 'webmq-client/protocol'
 import type { NativeEngine } from 'webmq-native'
 import { takeUpgrades } from '../upgrade/take-upgrades.js'
@@ -18,6 +19,9 @@ export function attachEngine(
   path: string | undefined,
   failed: (error: Error) => void,
 ): () => void {
+  if (server instanceof TlsServer) {
+    throw new WebMQError('E_UNSUPPORTED', { detail: 'the native transport takes no upgrades of an https server; use ws' })
+  }
   return takeUpgrades(server, path, (request, socket, head) => {
     try {
       engine.attach(descriptorOf(socket), Buffer.concat([requestHead(request), head]))

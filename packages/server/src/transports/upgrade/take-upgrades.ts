@@ -17,7 +17,14 @@ export function takeUpgrades(server: Server, path: string | undefined, take: Tak
   const upgrade = (request: IncomingMessage, socket: Duplex, head: Buffer) => {
     // Another listener has taken or answered it.
     if (socket.destroyed || socket.writableEnded) return
-    if (isWanted(request) || !isOfOthers(server, request)) take(request, socket, head)
+    if (!isWanted(request) && isOfOthers(server, request)) return
+    if (server.listenerCount('upgrade') === 1) return take(request, socket, head)
+    const restore = hide(socket)
+    // Before the event loop reads more.
+    process.nextTick(() => {
+      restore()
+      take(request, socket, head)
+    })
   }
   wanted.set(upgrade, isWanted)
   // First: endpoints of `ws` answer every path that is not theirs with 400.
@@ -31,4 +38,17 @@ export function takeUpgrades(server: Server, path: string | undefined, take: Tak
  */
 function isOfOthers(server: Server, request: IncomingMessage): boolean {
   return server.listeners('upgrade').some((listener) => wanted.get(listener)?.(request) ?? true)
+}
+
+/**
+ * Makes a socket look destroyed, until the returned function is called. Node calls every listener of an upgrade, and many
+ * endpoints answer each path that is not theirs on a socket that looks usable.
+ */
+function hide(socket: Duplex): () => void {
+  const ignore = () => socket
+  const shown = { destroyed: true, readable: false, writable: false, write: ignore, end: ignore, destroy: ignore }
+  for (const [name, value] of Object.entries(shown)) Object.defineProperty(socket, name, { value, configurable: true })
+  return () => {
+    for (const name of Object.keys(shown)) Reflect.deleteProperty(socket, name)
+  }
 }
