@@ -2,7 +2,7 @@ import { describe, expect, it, vi } from 'vitest'
 import { FaultyBroker } from '../packages/server/test/faulty-broker.js'
 import { startClient as startLiveClient, startServer } from './live.js'
 
-describe.each(['native', 'uws'] as const)('clients of a server that loses its broker, transport %s', (transport) => {
+describe.each(['native', 'ws', 'uws'] as const)('clients of a server that loses its broker, transport %s', (transport) => {
   async function start(timeoutMs?: number) {
     const broker = new FaultyBroker(timeoutMs === undefined ? {} : { timeoutMs })
     const started = await startServer({ transport, broker, closeTimeoutMs: 500 })

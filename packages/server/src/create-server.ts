@@ -10,7 +10,13 @@ import { createTokenVerifier, PacedVerifier } from './identity/index.js'
 import { createLogger, type Logger } from './logger.js'
 import { type ChosenTransport, Server } from './node/server.js'
 import { meshPlacesOf } from './options/mesh-address.js'
-import { type ResolvedOptions, resolveOptions, type ServerOptions, type TlsFiles, type TransportName } from './options/options.js'
+import {
+  type ResolvedOptions,
+  resolveOptions,
+  type ServerOptions,
+  type TlsFiles,
+  type TransportName,
+} from './options/options.js'
 import type { Broker } from './ports/broker.js'
 import { brokerNameOf, withoutPasswords } from './ports/broker-address.js'
 import { historyRulesOf } from './ports/history-rules.js'

@@ -176,7 +176,9 @@ describe('resolveOptions', () => {
 
   it('wants both files for TLS', () => {
     const tls = { certFile: 'cert.pem', keyFile: 'key.pem' }
-    expect(errorOf(() => resolveOptions({ tls: { certFile: 'cert.pem' } as TlsFiles })).message).toContain('tls.keyFile')
+    expect(errorOf(() => resolveOptions({ tls: { certFile: 'cert.pem' } as TlsFiles })).message).toContain(
+      'tls.keyFile',
+    )
     expect(resolveOptions({ tls }).tls).toEqual(tls)
   })
 

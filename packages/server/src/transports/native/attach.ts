@@ -20,7 +20,9 @@ export function attachEngine(
   failed: (error: Error) => void,
 ): () => void {
   if (server instanceof TlsServer) {
-    throw new WebMQError('E_UNSUPPORTED', { detail: 'the native transport takes no upgrades of an https server; use ws' })
+    throw new WebMQError('E_UNSUPPORTED', {
+      detail: 'the native transport takes no upgrades of an https server; use ws',
+    })
   }
   return takeUpgrades(server, path, (request, socket, head) => {
     try {

@@ -334,11 +334,14 @@ class WsTransport implements Transport {
     this.#connections.set(id, connection)
     this.#open.add(connection)
     this.#keepalive.alive(connection)
-    socket.on('data', (chunk: Buffer) => {
+    const onData = (chunk: Buffer) => {
       this.#keepalive.alive(connection)
       this.#reading.received(connection, chunk)
-      if (connection.boundaries.hasClosed) endAfterClose(connection)
-    })
+      if (!connection.boundaries.hasClosed) return
+      socket.off('data', onData)
+      endAfterClose(connection)
+    }
+    socket.on('data', onData)
     websocket.on('message', (data, isBinary) => {
       if (connection.closeCode === undefined && !connection.isClosed) this.#calls?.message(id, data as Buffer, isBinary)
     })
