@@ -54,6 +54,8 @@ export class WsListener {
       const secure = { ...connection, ...this.#certificates.serverOptions, handshakeTimeout: handshakeTimeoutMs }
       this.#server = createTlsServer(secure, (socket) => this.#open(socket))
       this.#server.on('connection', (socket: Socket) => this.#track(socket))
+      // Node leaves them open.
+      this.#server.on('tlsClientError', (_error, socket) => socket.destroy())
     }
   }
 
