@@ -10,7 +10,7 @@ const FLOORS = {
     ['gateway'],
     ['http', 'session'],
     ['api', 'brokers', 'options', 'routing'],
-    ['health', 'identity', 'in-process', 'patterns', 'presence', 'replay', 'transports'],
+    ['certificates', 'health', 'identity', 'in-process', 'patterns', 'presence', 'replay', 'transports'],
     ['deadlines', 'logger', 'ports'],
   ],
   client: [

@@ -1,5 +1,3 @@
-import { readFileSync } from 'node:fs'
-import type { Server as NodeHttpServer } from 'node:http'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { Server as TlsServer } from 'node:tls'
@@ -8,19 +6,13 @@ import { MESSAGE_OVERHEAD_BYTES, WebMQError } from 'webmq-client/protocol'
 import type { WebMQServer } from './api.js'
 import { createTokenVerifier, PacedVerifier } from './identity/index.js'
 import { createLogger, type Logger } from './logger.js'
-import { type ChosenTransport, Server } from './node/server.js'
+import { type ChosenTransport, Server, type TransportRequest } from './node/server.js'
 import { meshPlacesOf } from './options/mesh-address.js'
-import {
-  type ResolvedOptions,
-  resolveOptions,
-  type ServerOptions,
-  type TlsFiles,
-  type TransportName,
-} from './options/options.js'
+import { type ResolvedOptions, resolveOptions, type ServerOptions, type TransportName } from './options/options.js'
 import type { Broker } from './ports/broker.js'
 import { brokerNameOf, withoutPasswords } from './ports/broker-address.js'
 import { historyRulesOf } from './ports/history-rules.js'
-import type { TlsCertificate, Transport, TransportOptions } from './ports/transport.js'
+import type { Transport, TransportOptions } from './ports/transport.js'
 
 /**
  * Creates a server; call `start` or `attach` to run it. Only this file knows all transports and brokers; it loads only
@@ -45,19 +37,14 @@ export function createServer(options: ServerOptions = {}): WebMQServer {
   })
 }
 
-/** @param attachTo The server whose upgrades the transport is to take first. */
-async function createTransport(
-  options: ResolvedOptions,
-  httpServer: NodeHttpServer,
-  attachTo: NodeHttpServer | undefined,
-): Promise<ChosenTransport> {
-  const transportOptions = transportOptionsOf(options, httpServer)
+async function createTransport(options: ResolvedOptions, request: TransportRequest): Promise<ChosenTransport> {
+  const transportOptions = transportOptionsOf(options, request)
   if (options.transport !== 'auto') {
     const transport = await transportNamed(options.transport, transportOptions)
     return { transport, choice: { name: transport.name, chosen: 'option' } }
   }
   const native = await transportNamed('native', transportOptions)
-  const reason = await reasonAgainst(native, options, attachTo)
+  const reason = await reasonAgainst(native, request)
   if (reason === undefined) return { transport: native, choice: { name: native.name, chosen: 'auto' } }
   const transport = await transportNamed('ws', transportOptions)
   return { transport, choice: { name: transport.name, chosen: 'auto', reason } }
@@ -66,11 +53,10 @@ async function createTransport(
 /** Why `auto` does not take the native transport; `undefined` when it does. */
 async function reasonAgainst(
   { capabilities }: Transport,
-  { tls }: ResolvedOptions,
-  attachTo: NodeHttpServer | undefined,
+  { attachTo, certificates }: TransportRequest,
 ): Promise<string | undefined> {
   if (attachTo instanceof TlsServer) return 'the native engine does not take upgrades of an https server'
-  if (tls !== undefined && !capabilities.tls) return 'the native engine has no TLS'
+  if (certificates !== undefined && !capabilities.tls) return 'the native engine has no TLS'
   const { reasonWhyNativeIsMissing } = await import('./transports/native/missing.js')
   return reasonWhyNativeIsMissing()
 }
@@ -127,8 +113,11 @@ async function createBroker(options: ResolvedOptions, logger: Logger): Promise<B
   }
 }
 
-function transportOptionsOf(options: ResolvedOptions, httpServer: NodeHttpServer): TransportOptions {
-  const { tls, maxPayloadBytes, compression, compressionThresholdBytes } = options
+function transportOptionsOf(
+  options: ResolvedOptions,
+  { httpServer, certificates }: TransportRequest,
+): TransportOptions {
+  const { maxPayloadBytes, compression, compressionThresholdBytes } = options
   return {
     host: options.host,
     port: options.port,
@@ -144,13 +133,9 @@ function transportOptionsOf(options: ResolvedOptions, httpServer: NodeHttpServer
     pingTimeoutMs: options.pingTimeoutMs,
     closeTimeoutMs: options.closeTimeoutMs,
     flushIntervalMs: options.flushIntervalMs,
-    ...(tls === undefined ? undefined : { tls: [readCertificate(tls)] }),
+    ...(certificates === undefined ? undefined : { tls: certificates }),
     httpServer,
   }
-}
-
-function readCertificate({ certFile, keyFile }: TlsFiles): TlsCertificate {
-  return { certFile, keyFile, cert: readFileSync(certFile), key: readFileSync(keyFile) }
 }
 
 /** The page is next to the compiled code; the client library is the installed `webmq-client`. */

@@ -82,22 +82,25 @@ describe.each(['native', 'ws', 'uws'] as const)('probes over %s', (transport) =>
 })
 
 // With a low limit, sockets without a request made every probe fail: newcomers were dropped until the old ones timed out.
-it.each(['native', 'ws'] as const)('%s answers probes while others hold 3,000 sockets without a request, whatever maxConnections is', async (transport) => {
-  const server = createServer({ transport, port: 0, logLevel: 'silent', maxConnections: 100 })
-  const { port } = await server.start()
-  const held = await inBatches(3_000, async () => {
-    const socket = connect(port, '127.0.0.1')
-    socket.on('error', () => undefined)
-    await once(socket, 'connect')
-    return socket
-  })
-  try {
-    for (let probe = 0; probe < 10; probe++) expect(await statusOf(port)).toBe(200)
-  } finally {
-    for (const socket of held) socket.destroy()
-    await server.stop({ drainMs: 0 })
-  }
-})
+it.each(['native', 'ws'] as const)(
+  '%s answers probes while others hold 3,000 sockets without a request, whatever maxConnections is',
+  async (transport) => {
+    const server = createServer({ transport, port: 0, logLevel: 'silent', maxConnections: 100 })
+    const { port } = await server.start()
+    const held = await inBatches(3_000, async () => {
+      const socket = connect(port, '127.0.0.1')
+      socket.on('error', () => undefined)
+      await once(socket, 'connect')
+      return socket
+    })
+    try {
+      for (let probe = 0; probe < 10; probe++) expect(await statusOf(port)).toBe(200)
+    } finally {
+      for (const socket of held) socket.destroy()
+      await server.stop({ drainMs: 0 })
+    }
+  },
+)
 
 describe('the admin port', () => {
   const ends: (() => unknown)[] = []

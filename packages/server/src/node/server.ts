@@ -12,6 +12,7 @@ import type {
   ServerStats,
   WebMQServer,
 } from '../api.js'
+import { CertificateStore } from '../certificates/store.js'
 import type { Health } from '../health/readiness.js'
 import { AdminServer } from '../http/admin-server.js'
 import { HttpFrontend } from '../http/frontend.js'
@@ -23,12 +24,12 @@ import type { LocalHandler } from '../in-process/listeners.js'
 import type { HistoryQuery, HistoryResult } from '../in-process/read-history.js'
 import type { Logger } from '../logger.js'
 import { originPolicyOf } from '../options/access.js'
-import type { ResolvedOptions } from '../options/options.js'
+import { type ResolvedOptions, tlsFilesOf } from '../options/options.js'
 import type { Broker } from '../ports/broker.js'
 import { brokerNameOf } from '../ports/broker-address.js'
 import { deferred } from '../ports/deferred.js'
 import { isReserved } from '../ports/reserved-keys.js'
-import type { Transport, TransportAddress } from '../ports/transport.js'
+import type { TlsCertificate, Transport, TransportAddress } from '../ports/transport.js'
 import { describeTransport, type TransportChoice } from '../ports/transport-choice.js'
 import { Emitter } from './emitter.js'
 import { ServerNode } from './node.js'
@@ -40,18 +41,23 @@ export interface ChosenTransport {
   readonly choice: TransportChoice
 }
 
+/** What a transport is needed for. */
+export interface TransportRequest {
+  /** Gets the requests that are no upgrades. */
+  readonly httpServer: NodeHttpServer
+  /** Present: the transport serves TLS. */
+  readonly certificates: readonly TlsCertificate[] | undefined
+  /** The server whose upgrades it takes first; absent when it listens first. */
+  readonly attachTo: NodeHttpServer | undefined
+}
+
 /** The parts of a {@link Server}. Transport and broker are created when they are needed. */
 export interface ServerParts {
   readonly options: ResolvedOptions
   readonly logger: Logger
   readonly verifier: TokenVerifier | undefined
   readonly demo: { readonly pageFolder: string; readonly clientFolder: string } | undefined
-  /** @param attachTo The server of the first `attach`; absent for `start`. */
-  createTransport(
-    options: ResolvedOptions,
-    httpServer: NodeHttpServer,
-    attachTo: NodeHttpServer | undefined,
-  ): Promise<ChosenTransport>
+  createTransport(options: ResolvedOptions, request: TransportRequest): Promise<ChosenTransport>
   createBroker(options: ResolvedOptions): Promise<Broker>
 }
 
@@ -68,6 +74,8 @@ export class Server implements WebMQServer {
   readonly #parts: ServerParts
   readonly #http: HttpFrontend
   readonly #admin: AdminServer | undefined
+  /** Present with TLS. */
+  readonly #certificates: CertificateStore | undefined
   readonly #name = randomBytes(NODE_NAME_BYTES).toString('hex')
   readonly #becameRunning = deferred<ServerNode>()
   readonly #detaches = new Set<() => void>()
@@ -88,6 +96,8 @@ export class Server implements WebMQServer {
     this.#becameRunning.promise.catch(() => undefined)
     const { options, logger, demo } = parts
     this.#events = new Emitter((err, event) => logger.error({ err, event }, 'a handler of an event failed'))
+    this.#certificates =
+      options.tls === undefined ? undefined : new CertificateStore({ files: tlsFilesOf(options.tls), logger })
     const metrics = new Metrics(() => this.#metricsSource())
     const { adminPort, adminHost } = options
     const { origins, ownHosts } = originPolicyOf(options)
@@ -187,7 +197,9 @@ export class Server implements WebMQServer {
   }
 
   stats(): ServerStats {
-    return { ...this.#assertRunning().stats(), http: this.#http.stats() }
+    const node = this.#assertRunning()
+    const tls = this.#certificates?.stats()
+    return { ...node.stats(), http: this.#http.stats(), ...(tls === undefined ? undefined : { tls }) }
   }
 
   async #start(): Promise<ServerAddress> {
@@ -195,6 +207,7 @@ export class Server implements WebMQServer {
     const { node, transport } = await this.#run()
     try {
       const { host, port } = await transport.start(node.sink)
+      this.#certificates?.watch(transport)
       this.#address = { host, port, url: endpointUrl(host, port, options) }
     } catch (error) {
       this.#stopping ??= this.#end(0)
@@ -213,11 +226,11 @@ export class Server implements WebMQServer {
   }
 
   async #bringUp(attachTo: NodeHttpServer | undefined): Promise<Running> {
-    const { options, logger, verifier, createTransport, createBroker } = this.#parts
-    const { transport, choice } = await createTransport(options, this.#http.server, attachTo)
-    this.#transport = choice
-    logger.info({ transport: choice }, describeTransport(choice))
+    const { options, logger, verifier, createBroker } = this.#parts
+    let transport: Transport | undefined
     try {
+      await this.#certificates?.load()
+      transport = await this.#createTransport(attachTo)
       // Before the broker, so that probes get `starting` while the server waits for it.
       if (this.#admin !== undefined) {
         this.#adminAddress = await this.#admin.listen()
@@ -234,10 +247,26 @@ export class Server implements WebMQServer {
       this.#becameRunning.resolve(node)
       return { node, transport }
     } catch (error) {
-      await transport.stop()
+      await transport?.stop()
       this.#stopping ??= this.#end(0)
       throw error
     }
+  }
+
+  async #createTransport(attachTo: NodeHttpServer | undefined): Promise<Transport> {
+    const { options, logger, createTransport } = this.#parts
+    const certificates = this.#certificates?.certificates
+    const { transport, choice } = await createTransport(options, {
+      httpServer: this.#http.server,
+      certificates,
+      attachTo,
+    })
+    if (certificates !== undefined && !transport.capabilities.tls) {
+      throw new WebMQError('E_OPTION_INVALID', { detail: `tls: the ${transport.name} transport has no TLS` })
+    }
+    this.#transport = choice
+    logger.info({ transport: choice }, describeTransport(choice))
+    return transport
   }
 
   async #stop(drainMs: number): Promise<void> {
@@ -250,6 +279,7 @@ export class Server implements WebMQServer {
   async #end(drainMs: number): Promise<void> {
     this.#becameRunning.reject(notRunning())
     this.#events.close()
+    this.#certificates?.stop()
     await this.#node?.stop(drainMs)
     this.#parts.verifier?.close()
     for (const detach of this.#detaches) detach()
