@@ -4,6 +4,7 @@ import path from 'node:path'
 import { print, step } from '../lib/steps.mjs'
 import { stageRelease } from '../release/stage.mjs'
 import { runCheck } from './check.mjs'
+import { benchChecks } from './checks/bench.mjs'
 import { bundleChecks } from './checks/bundles.mjs'
 import { clientChecks } from './checks/client.mjs'
 import { fastChecks } from './checks/fast.mjs'
@@ -86,6 +87,7 @@ const allChecks = (nodes) => [
   ...moduleChecks(nodes),
   ...bundleChecks,
   ...managerChecks,
+  ...benchChecks,
 ]
 
 async function publishAll(registry, folder) {
