@@ -6,7 +6,7 @@ export const benchChecks = [
       const project = await newProject('bench')
       await project.run('npm', 'install', 'webmq-bench')
       const help = await project.run('npx', 'webmq-bench', '--help')
-      if (!/Usage: webmq-bench/.test(help)) throw new Error(help)
+      if (!/^Usage: /m.test(help)) throw new Error(help)
     },
   },
 ]
