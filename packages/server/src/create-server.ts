@@ -12,7 +12,7 @@ import { type ResolvedOptions, resolveOptions, type ServerOptions } from './opti
 import type { Broker } from './ports/broker.js'
 import { brokerNameOf, withoutPasswords } from './ports/broker-address.js'
 import { historyRulesOf } from './ports/history-rules.js'
-import type { Transport, TransportOptions } from './ports/transport.js'
+import type { TlsCertificate, Transport, TransportOptions } from './ports/transport.js'
 
 /**
  * Creates a server; call `start` or `attach` to run it. Only this file knows all transports and brokers; it loads only
@@ -37,8 +37,12 @@ export function createServer(options: ServerOptions = {}): WebMQServer {
   })
 }
 
-async function createTransport(options: ResolvedOptions, httpServer: NodeHttpServer): Promise<Transport> {
-  const transportOptions = transportOptionsOf(options, httpServer)
+async function createTransport(
+  options: ResolvedOptions,
+  httpServer: NodeHttpServer,
+  certificates: readonly TlsCertificate[] | undefined,
+): Promise<Transport> {
+  const transportOptions = transportOptionsOf(options, httpServer, certificates)
   switch (options.transport) {
     case 'native': {
       const { createNativeTransport } = await import('./transports/native/transport.js')
@@ -83,8 +87,12 @@ async function createBroker(options: ResolvedOptions, logger: Logger): Promise<B
   }
 }
 
-function transportOptionsOf(options: ResolvedOptions, httpServer: NodeHttpServer): TransportOptions {
-  const { tls, maxPayloadBytes, compression, compressionThresholdBytes } = options
+function transportOptionsOf(
+  options: ResolvedOptions,
+  httpServer: NodeHttpServer,
+  certificates: readonly TlsCertificate[] | undefined,
+): TransportOptions {
+  const { maxPayloadBytes, compression, compressionThresholdBytes } = options
   return {
     host: options.host,
     port: options.port,
@@ -100,7 +108,7 @@ function transportOptionsOf(options: ResolvedOptions, httpServer: NodeHttpServer
     pingTimeoutMs: options.pingTimeoutMs,
     closeTimeoutMs: options.closeTimeoutMs,
     flushIntervalMs: options.flushIntervalMs,
-    ...(tls === undefined ? undefined : { tls }),
+    ...(certificates === undefined ? undefined : { tls: certificates }),
     httpServer,
   }
 }

@@ -1,4 +1,10 @@
-import { describeDefault, environmentNameOf, OPTION_SECTIONS, type OptionSpec } from '../options/spec.js'
+import {
+  describeDefault,
+  environmentNameOf,
+  type ListOption,
+  OPTION_SECTIONS,
+  type OptionSpec,
+} from '../options/spec.js'
 import { OPTIONS } from '../options/table.js'
 import { describeRange } from '../options/values.js'
 import { placeholderOf } from './option-flags.js'
@@ -15,18 +21,21 @@ This page is generated. After a change of \`packages/server/src/options/table.ts
 
 ## Where values come from
 
-Flags override the environment, the environment overrides the config file, the file overrides the defaults.
+Flags override the environment, the environment overrides the config file, the file overrides \`PORT\` and the
+defaults.
 
 - **Flags** accept units: \`--max-payload 64KiB\`, \`--drain-timeout 10s\`. Sizes take \`KiB\`, \`MiB\` and \`GiB\` (\`kb\`, \`mb\`
   and \`gb\` mean the same multiples of 1,024). Times take \`ms\`, \`s\`, \`m\`, \`h\` and \`d\`. \`--no-…\` turns off a switch that
   the environment or the file turned on.
 - **Environment variables** are \`WEBMQ_\` and the name of the flag: \`WEBMQ_MAX_PAYLOAD=64KiB\`. Commas separate lists;
-  switches are \`on\` or \`off\`. Without \`WEBMQ_PORT\`, \`PORT\` is used. An empty variable counts as not set. For tokens an
-  empty variable is an error, because a lost secret must not open the server to everyone. Unknown \`WEBMQ_…\` variables
-  cause a warning.
+  switches are \`on\` or \`off\`. An empty variable counts as not set. For tokens an empty variable is an error, because a
+  lost secret must not open the server to everyone. Unknown \`WEBMQ_…\` variables cause a warning.
 - **The config file** is named by \`--config webmq.json\` or \`WEBMQ_CONFIG\`. It holds one JSON object with the names
   below; \`jwt.secret\` stands for \`{ "jwt": { "secret": … } }\`. Numbers are in the unit of the option; texts may have a
   unit. Unknown names are errors.
+- **\`PORT\`** is set by hosting platforms. It replaces the default port; flag, \`WEBMQ_PORT\` and config file override it.
+- **The file of defaults** is named by \`WEBMQ_DEFAULTS\` and looks like the config file. Everything above overrides it.
+  It is for images and packages whose defaults differ, such as the container image's \`"host": "0.0.0.0"\`.
 - **Secrets** belong in files: \`--jwt-secret-file\`, \`WEBMQ_JWT_SECRET_FILE\`, or \`"secretFile"\` in the config file.
   Paths are relative to the working directory.
 
@@ -45,7 +54,8 @@ Flags override the environment, the environment overrides the config file, the f
 - Without tokens, the server binds loopback addresses only, unless you set \`insecure\` (\`E_INSECURE\`).
 - Tokens need exactly one of \`jwt.secret\`, \`jwt.publicKey\` and \`jwt.jwksUrl\`. A key set must come over \`https://\` or
   from loopback, unless you set \`insecure\`.
-- \`tls\` needs both files and \`transport: 'uws'\`.
+- \`tls.certFile\` and \`tls.keyFile\` name equally many files, in the same order. Each key belongs to its certificate.
+  [tls.md](tls.md) has the rules.
 
 A value that is not allowed ends the start with \`E_OPTION_INVALID\` (exit code 2). The error names the option, the
 value and the allowed values.
@@ -97,7 +107,7 @@ function describeType(spec: OptionSpec): string {
     case 'choice':
       return spec.choices.map((choice) => `\`${choice}\``).join(', ')
     case 'list':
-      return `a list of ${spec.check('') ?? 'texts'}; the flag may be repeated`
+      return `${describeEntries(spec)}; the flag may be repeated`
     case 'switch':
       return '`true` or `false`'
     case 'text':
@@ -105,6 +115,11 @@ function describeType(spec: OptionSpec): string {
       // No check allows the empty text, so its answer describes the allowed values.
       return spec.check?.('') ?? 'the name of a file'
   }
+}
+
+function describeEntries(spec: ListOption): string {
+  const entry = spec.check('') ?? 'texts'
+  return spec.takesText === true ? `${entry}, or a list of them` : `a list of ${entry}`
 }
 
 /** Breaks a paragraph between words, but not within code. @param indent Begins every line but the first. */

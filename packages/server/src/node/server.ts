@@ -12,6 +12,7 @@ import type {
   ServerStats,
   WebMQServer,
 } from '../api.js'
+import { CertificateStore } from '../certificates/store.js'
 import type { Health } from '../health/readiness.js'
 import { AdminServer } from '../http/admin-server.js'
 import { HttpFrontend } from '../http/frontend.js'
@@ -23,12 +24,12 @@ import type { LocalHandler } from '../in-process/listeners.js'
 import type { HistoryQuery, HistoryResult } from '../in-process/read-history.js'
 import type { Logger } from '../logger.js'
 import { originPolicyOf } from '../options/access.js'
-import type { ResolvedOptions } from '../options/options.js'
+import { type ResolvedOptions, tlsFilesOf } from '../options/options.js'
 import type { Broker } from '../ports/broker.js'
 import { brokerNameOf } from '../ports/broker-address.js'
 import { deferred } from '../ports/deferred.js'
 import { isReserved } from '../ports/reserved-keys.js'
-import type { Transport, TransportAddress } from '../ports/transport.js'
+import type { TlsCertificate, Transport, TransportAddress } from '../ports/transport.js'
 import { Emitter } from './emitter.js'
 import { ServerNode } from './node.js'
 import { VERSION } from './version.js'
@@ -39,7 +40,12 @@ export interface ServerParts {
   readonly logger: Logger
   readonly verifier: TokenVerifier | undefined
   readonly demo: { readonly pageFolder: string; readonly clientFolder: string } | undefined
-  createTransport(options: ResolvedOptions, httpServer: NodeHttpServer): Promise<Transport>
+  /** @param certificates Present: the transport serves TLS. */
+  createTransport(
+    options: ResolvedOptions,
+    httpServer: NodeHttpServer,
+    certificates: readonly TlsCertificate[] | undefined,
+  ): Promise<Transport>
   createBroker(options: ResolvedOptions): Promise<Broker>
 }
 
@@ -56,6 +62,8 @@ export class Server implements WebMQServer {
   readonly #parts: ServerParts
   readonly #http: HttpFrontend
   readonly #admin: AdminServer | undefined
+  /** Present with TLS. */
+  readonly #certificates: CertificateStore | undefined
   readonly #name = randomBytes(NODE_NAME_BYTES).toString('hex')
   readonly #becameRunning = deferred<ServerNode>()
   readonly #detaches = new Set<() => void>()
@@ -75,6 +83,8 @@ export class Server implements WebMQServer {
     this.#becameRunning.promise.catch(() => undefined)
     const { options, logger, demo } = parts
     this.#events = new Emitter((err, event) => logger.error({ err, event }, 'a handler of an event failed'))
+    this.#certificates =
+      options.tls === undefined ? undefined : new CertificateStore({ files: tlsFilesOf(options.tls), logger })
     const metrics = new Metrics(() => this.#metricsSource())
     const { adminPort, adminHost } = options
     const { origins, ownHosts } = originPolicyOf(options)
@@ -174,7 +184,9 @@ export class Server implements WebMQServer {
   }
 
   stats(): ServerStats {
-    return { ...this.#assertRunning().stats(), http: this.#http.stats() }
+    const node = this.#assertRunning()
+    const tls = this.#certificates?.stats()
+    return { ...node.stats(), http: this.#http.stats(), ...(tls === undefined ? undefined : { tls }) }
   }
 
   async #start(): Promise<ServerAddress> {
@@ -182,6 +194,7 @@ export class Server implements WebMQServer {
     const { node, transport } = await this.#run()
     try {
       const { host, port } = await transport.start(node.sink)
+      this.#certificates?.watch(transport)
       this.#address = { host, port, url: endpointUrl(host, port, options) }
     } catch (error) {
       this.#stopping ??= this.#end(0)
@@ -200,9 +213,11 @@ export class Server implements WebMQServer {
   }
 
   async #bringUp(): Promise<Running> {
-    const { options, logger, verifier, createTransport, createBroker } = this.#parts
-    const transport = await createTransport(options, this.#http.server)
+    const { options, logger, verifier, createBroker } = this.#parts
+    let transport: Transport | undefined
     try {
+      await this.#certificates?.load()
+      transport = await this.#createTransport()
       // Before the broker, so that probes get `starting` while the server waits for it.
       if (this.#admin !== undefined) {
         this.#adminAddress = await this.#admin.listen()
@@ -219,10 +234,17 @@ export class Server implements WebMQServer {
       this.#becameRunning.resolve(node)
       return { node, transport }
     } catch (error) {
-      await transport.stop()
+      await transport?.stop()
       this.#stopping ??= this.#end(0)
       throw error
     }
+  }
+
+  async #createTransport(): Promise<Transport> {
+    const { options, createTransport } = this.#parts
+    const transport = await createTransport(options, this.#http.server, this.#certificates?.certificates)
+    if (this.#certificates === undefined || transport.capabilities.tls) return transport
+    throw new WebMQError('E_OPTION_INVALID', { detail: `tls: the ${transport.name} transport has no TLS` })
   }
 
   async #stop(drainMs: number): Promise<void> {
@@ -235,6 +257,7 @@ export class Server implements WebMQServer {
   async #end(drainMs: number): Promise<void> {
     this.#becameRunning.reject(notRunning())
     this.#events.close()
+    this.#certificates?.stop()
     await this.#node?.stop(drainMs)
     this.#parts.verifier?.close()
     for (const detach of this.#detaches) detach()

@@ -46,7 +46,7 @@ export const OPTIONS = [
     max: 65_535,
     default: 8080,
     help: 'Port to bind; `0` picks a free one.',
-    detail: 'Without `WEBMQ_PORT`, the variable `PORT` is used.',
+    detail: 'Without flag, `WEBMQ_PORT` and config file, the variable `PORT` of hosting platforms is used.',
   },
   {
     name: 'path',
@@ -94,17 +94,26 @@ export const OPTIONS = [
     name: 'tls.certFile',
     section: 'Address',
     flag: 'tls-cert',
-    type: 'text',
+    type: 'list',
+    takesText: true,
     placeholder: 'file',
-    help: 'PEM file with the certificate chain, to serve `wss://` without a proxy; needs the `uws` transport.',
+    defaultText: 'none',
+    check: checkFileName,
+    help: 'PEM file with the certificate chain, to serve `wss://` and `https://` without a proxy.',
+    detail:
+      'With several, a client gets the one with the host name that it asks for; the first is for all others. New files are used without a restart. See [docs/tls.md](tls.md).',
   },
   {
     name: 'tls.keyFile',
     section: 'Address',
     flag: 'tls-key',
-    type: 'text',
+    type: 'list',
+    takesText: true,
     placeholder: 'file',
-    help: 'PEM file with the private key of the certificate.',
+    defaultText: 'none',
+    check: checkFileName,
+    help: 'PEM file with the private key of the certificate; with several certificates, one for each, in the same order.',
+    detail: 'Without a passphrase. The files are read as the user of the process, at the start and at every renewal.',
   },
   {
     name: 'transport',
@@ -753,6 +762,10 @@ function checkHost(value: string): string | undefined {
 
 function notEmpty(value: string): string | undefined {
   return value === '' ? 'a text that is not empty' : undefined
+}
+
+function checkFileName(value: string): string | undefined {
+  return value === '' ? 'the name of a file' : undefined
 }
 
 function longEnough(secret: string): string | undefined {
