@@ -59,6 +59,7 @@ async function compileTypeScript() {
   await step('Compiling TypeScript', () =>
     must('TypeScript did not compile.', process.execPath, ['node_modules/typescript/bin/tsc', '-b'], { log: 'tsc' }),
   )
+  await import('../../packages/server/copy-errors.mjs')
 }
 
 async function buildNative() {
