@@ -1,3 +1,4 @@
+import { execSync } from 'node:child_process'
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { ROOT, StepError } from '../lib/steps.mjs'
@@ -56,6 +57,9 @@ function filesOf(name, isRelease) {
 
 function stagePackage({ source, ...manifest }, optionalDependencies, versions, target) {
   mkdirSync(target, { recursive: true })
+  // It makes files that are packed. The package in the release folder has no scripts.
+  const prepack = manifest.scripts?.prepack
+  if (prepack !== undefined) execSync(prepack, { cwd: source, stdio: 'pipe' })
   // npm reads the patterns again when it packs; here they only say which files and folders to copy.
   const listed = manifest.files.filter((pattern) => !pattern.startsWith('!')).map((pattern) => pattern.split('/')[0])
   for (const entry of new Set([...listed, 'README.md', 'LICENSE'])) {

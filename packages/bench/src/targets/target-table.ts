@@ -80,6 +80,7 @@ export const targetSpecs: readonly TargetSpec[] = [
     abilities: webmqAbilities,
     wire: webmq,
   },
+  { name: 'webmq-ws', program: 'webmq.mjs', settings: { transport: 'ws' }, abilities: webmqAbilities, wire: webmq },
   { name: 'webmq-uws', program: 'webmq.mjs', settings: { transport: 'uws' }, abilities: webmqAbilities, wire: webmq },
   { name: 'uws', program: 'uws.mjs', settings: {}, abilities: serverAbilities, wire: plain },
   { name: 'ws', program: 'ws.mjs', settings: {}, abilities: serverAbilities, wire: plain },
