@@ -1,6 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
+import { REPOSITORY_URL } from 'webmq-client/protocol'
 
 interface Manifest {
   readonly name: string
@@ -13,7 +14,6 @@ interface Manifest {
 }
 
 const ROOT = fileURLToPath(new URL('../', import.meta.url))
-const REPOSITORY = 'https://github.com/webmq/webmq'
 const NODE = '20.19'
 
 /** What users get. The others serve the tests of this repository. */
@@ -50,9 +50,9 @@ describe.each(published)('the package of %s', (folder, manifest) => {
       name: `webmq-${folder}`,
       description: expect.stringMatching(/^\S.{30,}\S$/),
       license: 'MIT',
-      homepage: `${REPOSITORY}/tree/main/packages/${folder}#readme`,
-      bugs: { url: `${REPOSITORY}/issues` },
-      repository: { type: 'git', url: `git+${REPOSITORY}.git`, directory: `packages/${folder}` },
+      homepage: `${REPOSITORY_URL}/tree/main/packages/${folder}#readme`,
+      bugs: { url: `${REPOSITORY_URL}/issues` },
+      repository: { type: 'git', url: `git+${REPOSITORY_URL}.git`, directory: `packages/${folder}` },
       publishConfig: { access: 'public', provenance: true },
       files: expect.any(Array),
       exports: { './package.json': './package.json' },

@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { must, print, ROOT, run, StepError, sideBySide, step } from './steps.mjs'
 
-const PNPM = 'pnpm@10.34.9'
+export const PNPM = 'pnpm@10.34.9'
 /** The oldest Node that the packages support, as in their `engines`. */
 const MIN_NODE = [20, 19]
 const HOW_TO_GET_RUST = 'install Rust from https://rustup.rs and try again.'
@@ -62,6 +62,7 @@ async function compileTypeScript() {
   await step('Compiling TypeScript', () =>
     must('TypeScript did not compile.', process.execPath, ['node_modules/typescript/bin/tsc', '-b'], { log: 'tsc' }),
   )
+  await import('../../packages/server/copy-errors.mjs')
 }
 
 async function buildNative() {

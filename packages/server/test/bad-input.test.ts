@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { DOCS_URL } from 'webmq-client/protocol'
 import { clientFrame, closeFrame, eventually, handshakeHead, OPCODE, RawClient } from 'webmq-conformance'
 import type { WebMQServer } from '../src/api.js'
 import { createServer } from '../src/create-server.js'
@@ -178,7 +179,7 @@ describe.each(['native', 'ws', 'uws'] as const)('bad input on the %s transport',
       expect(JSON.parse(client.body)).toEqual({
         code,
         message: expect.any(String),
-        docs: `docs/errors.md#${code.toLowerCase()}`,
+        docs: `${DOCS_URL}errors.md#${code.toLowerCase()}`,
       }),
     )
     expect(response.status).toBe(status)
@@ -213,7 +214,7 @@ describe.each(['native', 'ws', 'uws'] as const)('bad input on the %s transport',
     expect(JSON.parse(body)).toEqual({
       message: expect.any(String),
       retryable: false,
-      docs: `docs/errors.md#${code.toLowerCase()}`,
+      docs: `${DOCS_URL}errors.md#${code.toLowerCase()}`,
     })
     expect(client.isEnded).toBe(false)
   })
