@@ -129,12 +129,13 @@ export default {
     },
     {
       name: 'services-stand-alone',
-      comment: 'They start real brokers for tests and benches: Node, testcontainers when it is there, and no more.',
+      comment:
+        'They start real brokers for tests and benches: Node, testcontainers when it is there, a maker of certificates.',
       severity: 'error',
       from: { path: '^packages/services/src/', pathNot: TESTS },
       to: {
         dependencyTypesNot: ['core'],
-        pathNot: '^packages/services/src/|/node_modules/testcontainers/',
+        pathNot: '^packages/services/src/|/node_modules/(testcontainers|selfsigned)/',
       },
     },
     {

@@ -37,7 +37,14 @@ interface FakeConnection {
  */
 export class FakeTransport implements Transport {
   readonly name = 'fake'
-  readonly capabilities = { tls: false, attach: true, threads: false, compression: false, pause: true }
+  readonly capabilities = {
+    tls: false,
+    tlsReload: false,
+    attach: true,
+    threads: false,
+    compression: false,
+    pause: true,
+  }
   readonly #upgrades = new Map<UpgradeId, { client: FakeClient; connection: FakeConnection | undefined }>()
   readonly #connections = new Map<ConnectionId, FakeConnection>()
   readonly #queue: (() => void)[] = []

@@ -10,11 +10,13 @@ import { limitTests } from './transport/limit-tests.js'
 import { messageTests } from './transport/message-tests.js'
 import { multicastTests } from './transport/multicast-tests.js'
 import { readingTests } from './transport/reading-tests.js'
+import { type MakeCertificate, tlsTests } from './transport/tls-tests.js'
 import { STRICT_TRAITS, type TransportTraits } from './transport/traits.js'
 import { upgradeTests } from './transport/upgrade-tests.js'
 
 export type { CreateTransport } from './transport/harness.js'
 export { RecordingSink, type SinkHandlers } from './transport/recording-sink.js'
+export type { MakeCertificate } from './transport/tls-tests.js'
 export type { TransportTraits } from './transport/traits.js'
 
 /** The capabilities that a transport must report, and how closely it follows the port. */
@@ -22,11 +24,13 @@ export interface TransportExpectations {
   readonly capabilities: TransportCapabilities
   /** Only the differences from a transport that follows the port exactly. */
   readonly traits?: Partial<TransportTraits>
+  /** Makes a certificate of these names, with a key; two calls give two keys. */
+  readonly makeCertificate: MakeCertificate
 }
 
 /**
  * The tests that every transport passes: each sentence of the port, tested with the `ws` package and with raw sockets.
- * For vitest; needs the `ws` package, and `openssl` for transports that terminate TLS.
+ * For vitest; needs the `ws` package.
  *
  * @param name Names the transport in the report.
  * @param create Makes a transport, not started.
@@ -43,6 +47,7 @@ export function transportSuite(name: string, create: CreateTransport, expected: 
     httpTests(create, traits)
     lifecycleTests(create)
     capabilityTests(create, expected.capabilities)
+    tlsTests(create, expected.makeCertificate, expected.capabilities, traits)
     if (expected.capabilities.compression) compressionTests(create, traits)
   })
 }

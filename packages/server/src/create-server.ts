@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import type { Server as NodeHttpServer } from 'node:http'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
@@ -8,11 +9,11 @@ import { createTokenVerifier, PacedVerifier } from './identity/index.js'
 import { createLogger, type Logger } from './logger.js'
 import { Server } from './node/server.js'
 import { meshPlacesOf } from './options/mesh-address.js'
-import { type ResolvedOptions, resolveOptions, type ServerOptions } from './options/options.js'
+import { type ResolvedOptions, resolveOptions, type ServerOptions, type TlsFiles } from './options/options.js'
 import type { Broker } from './ports/broker.js'
 import { brokerNameOf, withoutPasswords } from './ports/broker-address.js'
 import { historyRulesOf } from './ports/history-rules.js'
-import type { Transport, TransportOptions } from './ports/transport.js'
+import type { TlsCertificate, Transport, TransportOptions } from './ports/transport.js'
 
 /**
  * Creates a server; call `start` or `attach` to run it. Only this file knows all transports and brokers; it loads only
@@ -100,9 +101,13 @@ function transportOptionsOf(options: ResolvedOptions, httpServer: NodeHttpServer
     pingTimeoutMs: options.pingTimeoutMs,
     closeTimeoutMs: options.closeTimeoutMs,
     flushIntervalMs: options.flushIntervalMs,
-    ...(tls === undefined ? undefined : { tls }),
+    ...(tls === undefined ? undefined : { tls: [readCertificate(tls)] }),
     httpServer,
   }
+}
+
+function readCertificate({ certFile, keyFile }: TlsFiles): TlsCertificate {
+  return { certFile, keyFile, cert: readFileSync(certFile), key: readFileSync(keyFile) }
 }
 
 /** The page is next to the compiled code; the client library is the installed `webmq-client`. */

@@ -1,3 +1,4 @@
+export { type Certificate, type CertificateOptions, makeCertificate } from './certificate.js'
 export { canInstallPackages, installPackage } from './debian-package.js'
 export { type FaultProxy, startFaultProxy } from './fault-proxy.js'
 export { freePort } from './free-port.js'

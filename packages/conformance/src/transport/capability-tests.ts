@@ -1,66 +1,17 @@
-import { execFileSync } from 'node:child_process'
-import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer, request } from 'node:http'
-import { request as requestSecurely } from 'node:https'
 import type { AddressInfo } from 'node:net'
-import { tmpdir } from 'node:os'
-import path from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { TransportCapabilities } from 'webmq-server/ports'
 import { eventually } from './eventually.js'
-import { type CreateTransport, DEFAULT_OPTIONS, group, Harness } from './harness.js'
+import { type CreateTransport, DEFAULT_OPTIONS, group } from './harness.js'
 import { RecordingSink } from './recording-sink.js'
 import { WebSocketClient } from './web-socket-client.js'
-
-/** A key and a certificate for localhost, of this test run. */
-function createCertificate(): { certFile: string; keyFile: string } {
-  const directory = mkdtempSync(path.join(tmpdir(), 'webmq-tls-'))
-  onTestFinished(() => rmSync(directory, { recursive: true }))
-  const [certFile, keyFile] = [path.join(directory, 'cert.pem'), path.join(directory, 'key.pem')]
-  const options = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '1']
-  const names = ['-subj', '/CN=localhost', '-keyout', keyFile, '-out', certFile]
-  execFileSync('openssl', ['req', '-x509', ...options, ...names], { stdio: 'pipe' })
-  return { certFile, keyFile }
-}
 
 /** The capabilities that a transport reports, and its behaviour. */
 export function capabilityTests(create: CreateTransport, expected: TransportCapabilities): void {
   describe('capabilities', () => {
     it('are as expected', () => {
       expect(create(DEFAULT_OPTIONS).capabilities).toEqual(expected)
-    })
-
-    it.runIf(expected.tls)('serves WebSockets and HTTP over TLS', async () => {
-      const httpServer = createServer((incoming, response) => {
-        response.end(`encrypted: ${'encrypted' in incoming.socket && incoming.socket.encrypted}`)
-      })
-      const harness = await Harness.start(create, { tls: createCertificate(), httpServer })
-      const url = `wss://127.0.0.1:${harness.port}/`
-      const client = harness.track(await WebSocketClient.open(url, { rejectUnauthorized: false }))
-      const connection = await harness.connectionAt('/')
-      client.send('up')
-      await eventually(() => expect(harness.sink.textsOf(connection)).toEqual(['up']))
-      const texts = Array.from({ length: 500 }, (_, index) => `${index} ${'x'.repeat(1_000)}`)
-      for (const text of texts) harness.transport.send(connection, text, false)
-      await eventually(() => expect(client.messages).toEqual(texts))
-      const body = await new Promise<string>((resolve, reject) => {
-        const options = { port: harness.port, rejectUnauthorized: false, agent: false }
-        requestSecurely(options, (response) => response.on('data', (chunk) => resolve(String(chunk))))
-          .on('error', reject)
-          .end()
-      })
-      expect(body).toBe('encrypted: true')
-    })
-
-    it.runIf(expected.tls)('fails with E_OPTION_INVALID when the files of the certificate cannot be read', async () => {
-      const tls = { certFile: '/nonexistent/cert.pem', keyFile: '/nonexistent/key.pem' }
-      const started = create({ ...DEFAULT_OPTIONS, tls }).start(new RecordingSink())
-      await expect(started).rejects.toMatchObject({ code: 'E_OPTION_INVALID' })
-    })
-
-    it.runIf(!expected.tls)('refuses TLS instead of going without', async () => {
-      const start = async () => create({ ...DEFAULT_OPTIONS, tls: createCertificate() }).start(new RecordingSink())
-      await expect(start()).rejects.toMatchObject({ code: expect.toBeOneOf(['E_OPTION_INVALID', 'E_UNSUPPORTED']) })
     })
 
     it.runIf(!expected.attach)('refuses to attach with E_UNSUPPORTED', () => {

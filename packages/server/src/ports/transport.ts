@@ -26,6 +26,8 @@ export type OutboxLevel = 'empty' | 'low'
 export interface TransportCapabilities {
   /** Terminates TLS by itself. */
   readonly tls: boolean
+  /** Takes other certificates while it runs, see {@link Transport.setCertificates}. */
+  readonly tlsReload: boolean
   /** Takes upgrades of an existing Node `http` server. */
   readonly attach: boolean
   /** Several I/O threads. */
@@ -40,6 +42,19 @@ export interface TransportCapabilities {
 export interface CompressionOptions {
   /** Messages from this size on are compressed; smaller ones hardly become smaller. */
   readonly thresholdBytes: number
+}
+
+/**
+ * A certificate with its private key. A transport MUST NOT read the files if its library takes the contents; the paths are
+ * for libraries that take nothing else, and for error messages.
+ */
+export interface TlsCertificate {
+  readonly certFile: string
+  readonly keyFile: string
+  /** PEM: the certificate of the server first, then the intermediate ones. */
+  readonly cert: Buffer
+  /** PEM: PKCS #8, PKCS #1 or SEC 1, not encrypted. */
+  readonly key: Buffer
 }
 
 /** Options common to all transports. Every queue, timer and input has its limit here. */
@@ -83,8 +98,12 @@ export interface TransportOptions {
    * capability; default 10.
    */
   readonly flushIntervalMs?: number
-  /** PEM files; needs the `tls` capability. */
-  readonly tls?: { readonly certFile: string; readonly keyFile: string }
+  /**
+   * Serves TLS 1.2 and 1.3 only, with ALPN `http/1.1`; needs the `tls` capability. The first certificate is for clients that
+   * name no host, and for names that no certificate has. Otherwise the server name (SNI) decides: an exact name wins over a
+   * wildcard, an earlier certificate over a later one. At least one.
+   */
+  readonly tls?: readonly TlsCertificate[]
   /** Gets every request on the port that is not a WebSocket upgrade. Never listens by itself. */
   readonly httpServer?: Server
 }
@@ -194,6 +213,12 @@ export interface Transport {
    * @throws {WebMQError} `E_UNSUPPORTED` without the `attach` capability.
    */
   attach(server: Server, sink: TransportSink, path?: string): () => void
+  /**
+   * Replaces all certificates: handshakes that begin after the call get these, connections go on. Absent without the
+   * `tlsReload` capability.
+   * @throws {WebMQError} `E_OPTION_INVALID`: one of them does not work, and all old ones stay.
+   */
+  setCertificates?(certificates: readonly TlsCertificate[]): void
   accept(upgrade: UpgradeId, options?: AcceptOptions): void
   reject(upgrade: UpgradeId, rejection: Rejection): void
   /** Adds a connection to a group. Joining twice is a no-op. */

@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net'
 import fastify from 'fastify'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { DEFAULT_OPTIONS, eventually, RecordingSink, transportSuite, WebSocketClient } from 'webmq-conformance'
+import { makeCertificate } from 'webmq-services'
 import { createNativeTransport } from '../../src/transports/native/transport.js'
 
 /** Express brings no types of its own. */
@@ -14,11 +15,13 @@ interface ExpressApp extends RequestListener {
 }
 
 transportSuite('native', createNativeTransport, {
-  capabilities: { tls: false, attach: true, threads: true, compression: true, pause: true },
+  capabilities: { tls: false, tlsReload: false, attach: true, threads: true, compression: true, pause: true },
+  makeCertificate,
 })
 
 transportSuite('native, all by its threads', (options) => createNativeTransport(options, { isInline: false }), {
-  capabilities: { tls: false, attach: true, threads: true, compression: true, pause: true },
+  capabilities: { tls: false, tlsReload: false, attach: true, threads: true, compression: true, pause: true },
+  makeCertificate,
 })
 
 describe('native transport inside a framework', () => {

@@ -1,9 +1,11 @@
 import { describe, expect, it } from 'vitest'
 import { DEFAULT_OPTIONS, RecordingSink, transportSuite } from 'webmq-conformance'
+import { makeCertificate } from 'webmq-services'
 import { createUwsTransport } from '../../src/transports/uws/transport.js'
 
 transportSuite('uws', createUwsTransport, {
-  capabilities: { tls: true, attach: false, threads: false, compression: true, pause: false },
+  capabilities: { tls: true, tlsReload: false, attach: false, threads: false, compression: true, pause: false },
+  makeCertificate,
   traits: {
     violationCloseFrames: false,
     checksMasking: false,

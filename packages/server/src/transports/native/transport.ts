@@ -67,7 +67,14 @@ export interface NativeTuning {
 
 class NativeTransport implements Transport {
   readonly name = 'native'
-  readonly capabilities = { tls: false, attach: true, threads: true, compression: true, pause: true }
+  readonly capabilities = {
+    tls: false,
+    tlsReload: false,
+    attach: true,
+    threads: true,
+    compression: true,
+    pause: true,
+  }
 
   readonly #options: TransportOptions
   readonly #isInline: boolean

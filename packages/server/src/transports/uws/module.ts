@@ -73,17 +73,27 @@ export interface UwsBehavior<Connection> {
 /** A listening socket: a raw pointer that is only passed back to the module. */
 export type UwsListenSocket = object
 
+/** PEM files; uWebSockets.js takes no contents. */
+export interface UwsCertificateFiles {
+  readonly key_file_name: string
+  readonly cert_file_name: string
+}
+
 /** The part of `TemplatedApp` that we use. */
 export interface UwsApp {
   ws<Connection>(pattern: string, behavior: UwsBehavior<Connection>): UwsApp
   any(pattern: string, handler: (response: UwsResponse, request: UwsRequest) => void): UwsApp
+  /** The certificate of a host name (SNI) or wildcard. The first of a name stays. */
+  addServerName(name: string, files: UwsCertificateFiles): UwsApp
+  /** Routes that follow are for this server name, which has been added. */
+  domain(name: string): UwsApp
   listen(host: string, port: number, options: number, done: (socket: UwsListenSocket | false) => void): UwsApp
 }
 
 /** The part of uWebSockets.js that we use, with the names of its own releases. */
 export interface UwsModule {
   App(): UwsApp
-  SSLApp(options: { readonly key_file_name: string; readonly cert_file_name: string }): UwsApp
+  SSLApp(files: UwsCertificateFiles): UwsApp
   readonly LIBUS_LISTEN_EXCLUSIVE_PORT: number
   readonly SHARED_COMPRESSOR: number
   readonly SHARED_DECOMPRESSOR: number

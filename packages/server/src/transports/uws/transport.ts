@@ -21,10 +21,11 @@ import { UwsGroups } from './groups.js'
 import { UwsHttp } from './http.js'
 import { UwsKeepalive } from './keepalive.js'
 import { connectionLimit, listen } from './listen.js'
-import { loadUws, type UwsApp, type UwsModule } from './module.js'
+import { loadUws, type UwsApp, type UwsBehavior, type UwsModule } from './module.js'
 import { UwsOutbox } from './outbox.js'
 import { rejectionOf } from './response.js'
 import { UwsSinkCalls } from './sink-calls.js'
+import { createSslApp } from './ssl-app.js'
 import { UwsUpgrades } from './upgrades.js'
 
 /** RFC 6455 §7.4.1: an endpoint goes away. */
@@ -59,7 +60,14 @@ export function createUwsTransport(options: TransportOptions, importModule?: () 
 
 class UwsTransport implements Transport {
   readonly name = 'uws'
-  readonly capabilities = { tls: true, attach: false, threads: false, compression: true, pause: false }
+  readonly capabilities = {
+    tls: true,
+    tlsReload: false,
+    attach: false,
+    threads: false,
+    compression: true,
+    pause: false,
+  }
 
   readonly #options: TransportOptions
   readonly #load: () => Promise<UwsModule>
@@ -113,8 +121,7 @@ class UwsTransport implements Transport {
     this.#sink = calls
     try {
       const module = await this.#load()
-      const app = this.#createApp(module)
-      this.#route(app, module, calls)
+      const app = this.#createApp(module, calls)
       const { socket, address } = await listen(app, module, host, port)
       this.#closeListener = () => module.us_listen_socket_close(socket)
       if (this.#isStopped) await this.stopAccepting()
@@ -219,18 +226,16 @@ class UwsTransport implements Transport {
     await this.#sink?.settled()
   }
 
-  #createApp(module: UwsModule): UwsApp {
+  #createApp(module: UwsModule, calls: UwsSinkCalls): UwsApp {
     const { tls } = this.#options
-    if (tls === undefined) return module.App()
-    try {
-      return module.SSLApp({ key_file_name: tls.keyFile, cert_file_name: tls.certFile })
-    } catch (cause) {
-      throw new WebMQError('E_OPTION_INVALID', { detail: `TLS with ${tls.certFile} and ${tls.keyFile}`, cause })
-    }
+    const behavior = this.#createBehavior(module, calls)
+    const route = (app: UwsApp) =>
+      app.ws('/*', behavior).any('/*', (response, request) => this.#http.handle(response, request))
+    return tls === undefined ? route(module.App()) : createSslApp(module, tls, route)
   }
 
-  #route(app: UwsApp, module: UwsModule, calls: UwsSinkCalls): void {
-    const behavior = uwsBehavior(this.#options, module, {
+  #createBehavior(module: UwsModule, calls: UwsSinkCalls): UwsBehavior<UwsConnection> {
+    return uwsBehavior(this.#options, module, {
       upgrade: (head, response, context) => {
         const request = this.#upgrades.receive(head, response, context)
         if (request === undefined) return
@@ -249,8 +254,6 @@ class UwsTransport implements Transport {
       drained: (connection) => this.#outbox.checkLevel(connection),
       closed: (connection, code, reason) => this.#forget(connection, code, reason),
     })
-    app.ws('/*', behavior)
-    app.any('/*', (response, request) => this.#http.handle(response, request))
   }
 
   /** A decision that cannot be written is a bug of the caller; the client gets a 500. */
