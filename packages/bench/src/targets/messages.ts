@@ -90,12 +90,20 @@ export interface TargetSample {
   readonly connections: number
 }
 
+/** Paths of PEM files. */
+export interface TlsFiles {
+  readonly certFile: string
+  readonly keyFile: string
+}
+
 /** Settings of a target; the argument of its script, as JSON. */
 export interface TargetSettings {
   /** For targets of Node: flags of the process, which its program does not see. */
   readonly nodeFlags?: readonly string[]
   /** HS256; connections need a token. Absent: anyone may connect. */
   readonly jwtSecret?: string
+  /** Serves TLS only. */
+  readonly tls?: TlsFiles
   /** I/O threads, where there is a choice. */
   readonly threads?: number
   readonly compression?: boolean

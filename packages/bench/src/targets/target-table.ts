@@ -22,6 +22,8 @@ export type TargetAbility =
   | 'patterns'
   /** Delivers messages published on another node. */
   | 'many-nodes'
+  /** Serves TLS. */
+  | 'tls'
 
 /** The protocol of a target. */
 export interface TargetWire {
@@ -67,7 +69,7 @@ const socketio: TargetWire = {
   inbound: (payload) => Buffer.concat([Buffer.from('42["in",'), payload, Buffer.from(']')]),
 }
 
-const socketioAbilities = ['fan-out', 'tokens', 'ping', 'inbound', 'compression', 'slow-readers'] as const
+const socketioAbilities = ['fan-out', 'tokens', 'ping', 'inbound', 'compression', 'slow-readers', 'tls'] as const
 const serverAbilities = [...socketioAbilities, 'binary'] as const
 const webmqAbilities = [...serverAbilities, 'patterns', 'many-nodes'] as const
 

@@ -25,7 +25,7 @@ export function createTrialScenario<Config extends TrialConfig>(scenario: TrialS
       scenario.addOptions?.(command)
     },
     prepare(values: OptionValues): ScenarioRun {
-      const config = scenario.readConfig(readTrialConfig(values, abilities), values)
+      const config = scenario.readConfig(readTrialConfig(values, abilities, defaults), values)
       const labels = config.targets.map(({ label }) => label)
       const assertions = [...(scenario.assertions ?? []), ...((values.assert ?? []) as string[])].map((text) =>
         parseRowAssertion(text, columns, labels),

@@ -1,7 +1,7 @@
 import { type RunningBroker, startBroker } from '../brokers/running-broker.js'
 import type { LoadgenPrograms } from '../loadgen/build.js'
 import type { RunProgress } from '../run-progress.js'
-import type { TargetSettings } from '../targets/messages.js'
+import type { TargetSettings, TlsFiles } from '../targets/messages.js'
 import type { TargetChoice } from '../targets/target-table.js'
 import { RELAY_NODE_COUNT, Relay, type RelayBrokerKind } from './relay.js'
 import { Trial } from './trial.js'
@@ -14,6 +14,8 @@ export interface MeasureContext<Config extends TrialConfig> {
   readonly scenario: TrialScenario<Config>
   readonly config: Config
   readonly programs: LoadgenPrograms
+  /** Absent: no TLS. */
+  readonly tls?: TlsFiles
   readonly progress: RunProgress
   /** Aborted when the user interrupts. */
   readonly signal: AbortSignal
@@ -27,7 +29,7 @@ export interface MeasureContext<Config extends TrialConfig> {
  */
 export async function measureOnce<Config extends TrialConfig>(
   { target: choice, testCase }: TrialStep<TargetChoice>,
-  { scenario, config, programs, progress, signal, onVersion }: MeasureContext<Config>,
+  { scenario, config, programs, tls, progress, signal, onVersion }: MeasureContext<Config>,
 ): Promise<Measured> {
   signal.throwIfAborted()
   const trials: Trial[] = []
@@ -47,8 +49,9 @@ export async function measureOnce<Config extends TrialConfig>(
     onVersion(choice.label, trial.target.version)
     return trial
   }
-  const optionsOf = (settings: TargetSettings) => {
+  const optionsOf = (wanted: TargetSettings) => {
     if (isOver) throw new Error('the measurement is over')
+    const settings = tls === undefined ? wanted : { ...wanted, tls }
     return { choice, settings, programs, generatorThreads: config.generatorThreads }
   }
   const startTrial = async (settings: TargetSettings, mayDie = false) => {
@@ -65,7 +68,10 @@ export async function measureOnce<Config extends TrialConfig>(
   }
   const work = scenario.measure({ config, choice, testCase, progress, signal, startTrial, startRelay })
   try {
-    return await Promise.race([broken, work])
+    const measured = await Promise.race([broken, work])
+    const suites = new Set(trials.flatMap((trial) => trial.suites))
+    if (suites.size === 0) return measured
+    return { ...measured, notes: [...(measured.notes ?? []), `${choice.label}: ${[...suites].join(', ')}.`] }
   } finally {
     isOver = true
     signal.removeEventListener('abort', abort)

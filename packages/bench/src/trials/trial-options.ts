@@ -18,6 +18,8 @@ export interface TrialConfig {
   /** Bytes. */
   readonly payload: number
   readonly generatorThreads: number
+  /** Every target serves TLS only. */
+  readonly tls?: true
 }
 
 /** Defaults of a scenario; an absent one removes its flag, and without tiers the scenario's own config has them. */
@@ -29,6 +31,8 @@ export interface TrialDefaults {
   readonly duration?: number
   readonly warmup?: number
   readonly payload?: number
+  /** Adds `--tls`. */
+  readonly hasTls?: true
 }
 
 const DEFAULT_REPEAT = 3
@@ -55,6 +59,7 @@ export function addTrialOptions(
     )
     .option('--generator-threads <n>', 'I/O threads of the load generator', positiveInteger, 1)
   const { tiers, duration, warmup, payload } = defaults
+  if (defaults.hasTls === true) command.option('--tls', 'wss:// with a certificate of the run, checked by nobody')
   if (tiers !== undefined) command.option('--tiers <counts>', tiersHelp, counts, tiers)
   if (duration !== undefined) command.option('--duration <s>', 'seconds of each measurement', positiveNumber, duration)
   if (warmup !== undefined) {
@@ -67,9 +72,17 @@ export function addTrialOptions(
  * The common settings, checked.
  * @throws {UsageError} for targets that are unknown or lack an ability that the scenario needs.
  */
-export function readTrialConfig(values: OptionValues, abilities: readonly TargetAbility[]): TrialConfig {
+export function readTrialConfig(
+  values: OptionValues,
+  basicAbilities: readonly TargetAbility[],
+  defaults: TrialDefaults,
+): TrialConfig {
   const given = values as Omit<TrialConfig, 'targets'> & { readonly target: readonly string[] }
-  const targets = given.target.map(parseTarget)
+  const abilities: readonly TargetAbility[] = given.tls === true ? [...basicAbilities, 'tls'] : basicAbilities
+  const chosen = given.target.map(parseTarget)
+  // Nobody has asked for the defaults by name: --tls leaves out those that have none.
+  const isDefault = given.target === defaults.targets
+  const targets = chosen.filter(({ spec }) => !isDefault || given.tls !== true || spec.abilities.includes('tls'))
   for (const { label, spec } of targets) {
     const missing = abilities.filter((ability) => !spec.abilities.includes(ability))
     if (missing.length > 0) {
@@ -80,8 +93,9 @@ export function readTrialConfig(values: OptionValues, abilities: readonly Target
   }
   const doubled = given.target.find((label, index) => given.target.indexOf(label) !== index)
   if (doubled !== undefined) throw new UsageError(`--target names '${doubled}' twice`)
-  const { tiers = [], repeat, duration = 0, warmup = 0, payload = 0, generatorThreads } = given
-  return { targets, tiers, repeat, duration, warmup, payload, generatorThreads }
+  const { tiers = [], repeat, duration = 0, warmup = 0, payload = 0, generatorThreads, tls } = given
+  const config = { targets, tiers, repeat, duration, warmup, payload, generatorThreads }
+  return tls === true ? { ...config, tls } : config
 }
 
 /**

@@ -10,6 +10,7 @@ import type { LatencyMs } from '../results/result.js'
 import type { TargetSample, TargetSettings } from '../targets/messages.js'
 import { TargetProcess } from '../targets/target-process.js'
 import type { TargetChoice } from '../targets/target-table.js'
+import { SERVER_NAME } from './run-certificate.js'
 
 const MAX_GONE_MS = 5_000
 const GONE_POLL_MS = 20
@@ -69,6 +70,7 @@ export class Trial {
   readonly #options: TrialOptions
   readonly #loadgens: Loadgen[] = []
   readonly #users: VirtualUsers[] = []
+  readonly #suites = new Set<string>()
 
   constructor(options: TrialOptions) {
     this.#options = options
@@ -100,9 +102,26 @@ export class Trial {
     return users
   }
 
-  /** Makes connections; some may fail. */
-  async tryConnect(options: Omit<ConnectOptions, 'port'>, loadgen = this.loadgen): Promise<Connected> {
-    return await loadgen.connect({ ...this.#options.choice.spec.wire.connect, ...options, port: this.target.port })
+  /** Cipher suites of the TLS connections so far. */
+  get suites(): readonly string[] {
+    return [...this.#suites]
+  }
+
+  /** Makes connections; some may fail. @param resume Whether TLS uses tickets of earlier connections. */
+  async tryConnect(
+    options: Omit<ConnectOptions, 'port' | 'tls'>,
+    { loadgen = this.loadgen, resume = false }: { readonly loadgen?: Loadgen; readonly resume?: boolean } = {},
+  ): Promise<Connected> {
+    const { choice, settings } = this.#options
+    const tls = settings.tls === undefined ? {} : { tls: { serverName: SERVER_NAME, insecure: true, resume } }
+    const connected = await loadgen.connect({
+      ...choice.spec.wire.connect,
+      ...options,
+      ...tls,
+      port: this.target.port,
+    })
+    for (const suite of Object.keys(connected.tls?.suites ?? {})) this.#suites.add(suite)
+    return connected
   }
 
   /**
@@ -111,11 +130,11 @@ export class Trial {
    */
   async subscribe(
     count: number,
-    options: Omit<ConnectOptions, 'port' | 'count'> = {},
+    options: Omit<ConnectOptions, 'port' | 'count' | 'tls'> = {},
     loadgen = this.loadgen,
   ): Promise<Connected> {
     const receiveBufferBytes = Math.min(MAX_RECEIVE_BUFFER_BYTES, Math.floor(MAX_RECEIVE_BUFFERS_BYTES / count))
-    const connected = await this.tryConnect({ receiveBufferBytes, ...options, count }, loadgen)
+    const connected = await this.tryConnect({ receiveBufferBytes, ...options, count }, { loadgen })
     if (connected.failed > 0)
       throw new RunError(`${connected.failed} of ${count} connections failed: ${reasons(connected)}`)
     const { listen } = this.#options.choice.spec.wire
