@@ -60,7 +60,7 @@ async function measureIdle({
   const { subscribers } = testCase
   const trial = await startTrial({ nodeFlags: [FULL_YOUNG_GENERATION] })
   const first = Math.max(1, Math.floor(subscribers * FIRST_SHARE))
-  const isNode = choice.spec.program !== 'webmq-raw'
+  const isNode = choice.spec.program !== 'raw'
   progress.phase('warming up')
   const others = trial.addLoadgen()
   await others.ready()

@@ -2,7 +2,7 @@ import type { MicrosecondSummary } from '../loadgen/events.js'
 
 /**
  * Commands and answers of a target, one JSON object per line on its standard input and output. They are the same for
- * Node and for `webmq-raw`, a program in Rust.
+ * Node and for `webmq-loadgen raw`, a program in Rust.
  */
 export type TargetCommand =
   /** As fast as possible without loss: waits while too many bytes wait in the server. */

@@ -39,7 +39,7 @@ export interface TargetWire {
 export interface TargetSpec {
   readonly name: string
   /** Its program: a script of `targets/`, or a program of the load generator's crate. */
-  readonly program: 'webmq.mjs' | 'uws.mjs' | 'ws.mjs' | 'socketio.mjs' | 'webmq-raw'
+  readonly program: 'webmq.mjs' | 'uws.mjs' | 'ws.mjs' | 'socketio.mjs' | 'raw'
   readonly settings: Readonly<Record<string, unknown>> & Partial<TargetSettings>
   readonly abilities: readonly TargetAbility[]
   readonly wire: TargetWire
@@ -53,7 +53,8 @@ const plain: TargetWire = {
   inbound: (payload) => payload,
 }
 
-const webmq: TargetWire = {
+/** webmq.v1. */
+export const webmq: TargetWire = {
   connect: { path: '/ws', subprotocol: 'webmq.v1', ready: 'welcome' },
   listen: { texts: ['listen 1 bench.tick'], awaited: 'ok 1' },
   ping: { text: 'ping', await: 'pong' },
@@ -88,7 +89,7 @@ export const targetSpecs: readonly TargetSpec[] = [
   { name: 'socketio', program: 'socketio.mjs', settings: {}, abilities: socketioAbilities, wire: socketio },
   {
     name: 'raw',
-    program: 'webmq-raw',
+    program: 'raw',
     settings: { mode: 'log' },
     abilities: ['fan-out', 'ping'],
     // The physical limit: only the size of a write matters.
@@ -97,7 +98,7 @@ export const targetSpecs: readonly TargetSpec[] = [
   },
   {
     name: 'raw-loop',
-    program: 'webmq-raw',
+    program: 'raw',
     settings: { mode: 'loop' },
     abilities: ['fan-out', 'ping'],
     wire: { ...plain, connect: { path: '/', ready: 'upgrade' } },

@@ -1,5 +1,5 @@
 import { RunError } from '../exit-codes.js'
-import { buildLoadgen } from '../loadgen/build.js'
+import { findLoadgen } from '../loadgen/find.js'
 import type { Progress } from '../progress.js'
 import { IDENTITY_COLUMNS } from '../results/columns.js'
 import type { ResultColumn, ResultRow, ResultSeries, ScenarioResult } from '../results/result.js'
@@ -27,7 +27,7 @@ export async function runTrials<Config extends TrialConfig>(
   { progress: output, signal }: { readonly progress: Progress; readonly signal: AbortSignal },
 ): Promise<TrialResult> {
   signal.throwIfAborted()
-  const programs = await buildLoadgen(output)
+  const program = scenario.hasOwnGenerator === true ? '' : await findLoadgen(output)
   const certificate = config.tls === true ? await makeRunCertificate() : undefined
   const cases = scenario.cases(config)
   const modeCount = new Set(cases.map(({ mode }) => mode)).size
@@ -45,7 +45,7 @@ export async function runTrials<Config extends TrialConfig>(
       const outcome = await measureOnce(step, {
         scenario,
         config,
-        programs,
+        program,
         ...(certificate === undefined ? {} : { tls: certificate.files }),
         progress,
         signal,

@@ -41,16 +41,19 @@ export const MIN_TICK_BYTES = 96
 /** Largest payload that a server accepts by default. */
 export const MAX_PAYLOAD_BYTES = 256 * 1_024
 
-/** Adds the flags of {@link TrialConfig}. @param tiersHelp What tiers are. */
+/** Adds `--target`. */
+export function addTargetOption(command: Command, defaults: TrialDefaults, abilities: readonly TargetAbility[]): void {
+  const able = targetsWith(abilities).join(', ')
+  command.option('--target <names>', `what to measure, interleaved: ${able}`, names, defaults.targets)
+}
+
+/** Adds the other flags of {@link TrialConfig}. @param tiersHelp What tiers are. */
 export function addTrialOptions(
   command: Command,
   defaults: TrialDefaults,
-  abilities: readonly TargetAbility[],
   tiersHelp = 'connections, one condition each',
 ): void {
-  const able = targetsWith(abilities).join(', ')
   command
-    .option('--target <names>', `what to measure, interleaved: ${able}`, names, defaults.targets)
     .option(
       '--repeat <n>',
       'measurements of each; the table shows medians',
@@ -76,10 +79,11 @@ export function readTrialConfig(
   values: OptionValues,
   basicAbilities: readonly TargetAbility[],
   defaults: TrialDefaults,
+  subject?: TargetChoice,
 ): TrialConfig {
   const given = values as Omit<TrialConfig, 'targets'> & { readonly target: readonly string[] }
   const abilities: readonly TargetAbility[] = given.tls === true ? [...basicAbilities, 'tls'] : basicAbilities
-  const chosen = given.target.map(parseTarget)
+  const chosen = subject === undefined ? given.target.map(parseTarget) : [subject]
   // Nobody has asked for the defaults by name: --tls leaves out those that have none.
   const isDefault = given.target === defaults.targets
   const targets = chosen.filter(({ spec }) => !isDefault || given.tls !== true || spec.abilities.includes('tls'))
@@ -91,7 +95,8 @@ export function readTrialConfig(
       )
     }
   }
-  const doubled = given.target.find((label, index) => given.target.indexOf(label) !== index)
+  const labels = targets.map(({ label }) => label)
+  const doubled = labels.find((label, index) => labels.indexOf(label) !== index)
   if (doubled !== undefined) throw new UsageError(`--target names '${doubled}' twice`)
   const { tiers = [], repeat, duration = 0, warmup = 0, payload = 0, generatorThreads, tls } = given
   const config = { targets, tiers, repeat, duration, warmup, payload, generatorThreads }

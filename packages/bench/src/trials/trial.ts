@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { RunError } from '../exit-codes.js'
-import type { LoadgenPrograms } from '../loadgen/build.js'
 import type { Connected, ConnectOptions, MicrosecondSummary } from '../loadgen/events.js'
 import { Loadgen } from '../loadgen/loadgen.js'
 import { VirtualUsers } from '../loadgen/virtual-users.js'
@@ -26,7 +25,8 @@ const MAX_RECEIVE_BUFFER_BYTES = 1024 * 1024
 export interface TrialOptions {
   readonly choice: TargetChoice
   readonly settings: TargetSettings
-  readonly programs: LoadgenPrograms
+  /** Path of the load generator. */
+  readonly program: string
   readonly generatorThreads: number
   /** Descriptor of the file in which the server reports its deliveries; absent: it does not. */
   readonly deliveredCountFd?: number
@@ -74,8 +74,8 @@ export class Trial {
 
   constructor(options: TrialOptions) {
     this.#options = options
-    const { choice, settings, programs, deliveredCountFd } = options
-    this.target = new TargetProcess(choice, settings, programs.raw, deliveredCountFd)
+    const { choice, settings, program, deliveredCountFd } = options
+    this.target = new TargetProcess(choice, settings, program, deliveredCountFd)
     this.loadgen = this.addLoadgen()
     this.failed = Promise.race([this.target.failed, this.loadgen.failed])
     this.failed.catch(() => undefined) // Whoever measures races against it; between two waits nobody does.
@@ -88,15 +88,15 @@ export class Trial {
 
   /** Starts one more generator, for separate connections. */
   addLoadgen(): Loadgen {
-    const { programs, generatorThreads } = this.#options
-    const loadgen = new Loadgen({ program: programs.loadgen, threads: generatorThreads })
+    const { program, generatorThreads } = this.#options
+    const loadgen = new Loadgen({ program, threads: generatorThreads })
     this.#loadgens.push(loadgen)
     return loadgen
   }
 
   /** Starts a program that plays users; resolves when it takes commands. */
   async addUsers(): Promise<VirtualUsers> {
-    const users = new VirtualUsers(this.#options.programs.users)
+    const users = new VirtualUsers(this.#options.program)
     this.#users.push(users)
     await users.ready()
     return users
