@@ -18,12 +18,12 @@ RUN npm run build \
        (cd packages/$package && npx --yes pnpm@10.34.9 pack --pack-destination /packed) || exit 1; \
      done
 
-# Installs them as a user would, with the libraries that NATS needs.
+# Installs them as a user would, with the libraries of every broker.
 FROM node:22-bookworm-slim AS install
 WORKDIR /app
 COPY --from=build /packed /packed
 RUN echo '{ "private": true }' > package.json \
-  && npm install --omit=dev --no-audit --no-fund /packed/*.tgz @nats-io/transport-node@3.4.0 @nats-io/jetstream@3.4.0
+  && npm install --omit=dev --no-audit --no-fund /packed/*.tgz amqplib@2 ioredis@6 @nats-io/transport-node@3 @nats-io/jetstream@3
 
 FROM node:22-bookworm-slim
 WORKDIR /app

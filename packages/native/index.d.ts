@@ -95,5 +95,15 @@ export interface NativeEngineConstructor {
   new (options: NativeOptions, wake: () => void): NativeEngine
 }
 
-/** Loads the addon. Throws an error with the code `E_TRANSPORT_MISSING` when there is none for this machine. */
+/** Thrown when there is no addon for this machine. */
+export interface NativeEngineMissing extends Error {
+  code: 'E_TRANSPORT_MISSING'
+  /** What is missing, and how to get it where that is possible: one sentence, as for a log line, without a full stop. */
+  reason: string
+}
+
+/**
+ * Loads the addon: the one that was built in this checkout, else that of the package `webmq-native-<platform>`.
+ * @throws {NativeEngineMissing} Its message is the reason, and the ws transport as the other way out.
+ */
 export function loadNativeEngine(): NativeEngineConstructor

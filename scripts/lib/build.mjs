@@ -4,7 +4,8 @@ import path from 'node:path'
 import { must, print, ROOT, run, StepError, sideBySide, step } from './steps.mjs'
 
 const PNPM = 'pnpm@10.34.9'
-const MIN_NODE_MAJOR = 20
+/** The oldest Node that the packages support, as in their `engines`. */
+const MIN_NODE = [20, 19]
 
 /** Installs what is missing and builds every package. Cheap when nothing has changed. */
 export async function build() {
@@ -29,9 +30,9 @@ async function prepare() {
 }
 
 async function checkTools() {
-  const major = Number(process.versions.node.split('.')[0])
-  if (major < MIN_NODE_MAJOR) {
-    throw new StepError(`WebMQ needs Node.js ${MIN_NODE_MAJOR} or newer; this is ${process.version}.`)
+  const [major, minor] = process.versions.node.split('.').map(Number)
+  if (major < MIN_NODE[0] || (major === MIN_NODE[0] && minor < MIN_NODE[1])) {
+    throw new StepError(`WebMQ needs Node.js ${MIN_NODE.join('.')} or newer; this is ${process.version}.`)
   }
   const { exitCode } = await run('cargo', ['--version'], { log: 'cargo-version' })
   if (exitCode !== 0) {

@@ -20,7 +20,9 @@ export { handshakeHead, RawClient } from './transport/raw-client.js'
 export { RecordingSink } from './transport/recording-sink.js'
 export { WebSocketClient } from './transport/web-socket-client.js'
 export {
+  type CertificatePem,
   type CreateTransport,
+  type MakeCertificate,
   type TransportExpectations,
   type TransportTraits,
   transportSuite,

@@ -10,13 +10,14 @@ import { limitTests } from './transport/limit-tests.js'
 import { messageTests } from './transport/message-tests.js'
 import { multicastTests } from './transport/multicast-tests.js'
 import { readingTests } from './transport/reading-tests.js'
-import { type MakeCertificate, tlsTests } from './transport/tls-tests.js'
+import type { MakeCertificate } from './transport/tls/certificates.js'
+import { tlsTests } from './transport/tls/tls-tests.js'
 import { STRICT_TRAITS, type TransportTraits } from './transport/traits.js'
 import { upgradeTests } from './transport/upgrade-tests.js'
 
 export type { CreateTransport } from './transport/harness.js'
 export { RecordingSink, type SinkHandlers } from './transport/recording-sink.js'
-export type { MakeCertificate } from './transport/tls-tests.js'
+export type { CertificatePem, MakeCertificate } from './transport/tls/certificates.js'
 export type { TransportTraits } from './transport/traits.js'
 
 /** The capabilities that a transport must report, and how closely it follows the port. */

@@ -64,7 +64,7 @@ async function createBroker(options: ResolvedOptions, logger: Logger): Promise<B
     }
     case 'redis': {
       const { createRedisBroker } = await import('./brokers/redis/broker.js')
-      return createRedisBroker(shared)
+      return await createRedisBroker(shared)
     }
     case 'nats': {
       const { createNatsBroker } = await import('./brokers/nats/broker.js')
@@ -77,7 +77,7 @@ async function createBroker(options: ResolvedOptions, logger: Logger): Promise<B
     }
     case 'rabbitmq': {
       const { createRabbitmqBroker } = await import('./brokers/rabbitmq/broker.js')
-      return createRabbitmqBroker(shared)
+      return await createRabbitmqBroker(shared)
     }
     default:
       throw new WebMQError('E_OPTION_INVALID', { detail: `broker: ${withoutPasswords(address)}` })

@@ -1,14 +1,14 @@
 import { describe, expect, it } from 'vitest'
 import { eventually } from './eventually.js'
 import { clientFrame, closeFrame, OPCODE } from './frames.js'
-import { type CreateTransport, Harness } from './harness.js'
+import { Harness, type TestedTransport } from './harness.js'
 import type { TransportTraits } from './traits.js'
 
 /** RFC 6455 §5.5: a control frame carries at most 125 bytes, two of which are the code. */
 const LONGEST_REASON = 'r'.repeat(123)
 
 /** How connections end. */
-export function closingTests(create: CreateTransport, traits: TransportTraits): void {
+export function closingTests(create: TestedTransport, traits: TransportTraits): void {
   describe('closing', () => {
     it.each([
       [1000, ''],

@@ -1,5 +1,13 @@
+import type { ConnectionOptions } from 'node:tls'
 import { expect, onTestFinished } from 'vitest'
-import type { ConnectionId, GroupId, Transport, TransportAddress, TransportOptions } from 'webmq-server/ports'
+import type {
+  ConnectionId,
+  GroupId,
+  TlsCertificate,
+  Transport,
+  TransportAddress,
+  TransportOptions,
+} from 'webmq-server/ports'
 import type { ClientOptions } from 'ws'
 import { eventually } from './eventually.js'
 import { RawClient } from './raw-client.js'
@@ -8,6 +16,20 @@ import { WebSocketClient } from './web-socket-client.js'
 
 /** Makes a transport that was not started. */
 export type CreateTransport = (options: TransportOptions) => Transport
+
+/** The host name that clients ask for over TLS; their own certificates have it. */
+export const SERVER_NAME = 'localhost'
+
+/** A transport that serves TLS in every test that does not say otherwise. */
+export function withCertificates(
+  create: CreateTransport,
+  certificates: () => readonly TlsCertificate[],
+): TestedTransport {
+  return Object.assign((options: TransportOptions) => create(options), { certificates })
+}
+
+/** What a harness starts. */
+export type TestedTransport = CreateTransport & { readonly certificates?: () => readonly TlsCertificate[] }
 
 /** Options for tests: generous limits, no pings, any free port. */
 export const DEFAULT_OPTIONS: TransportOptions = {
@@ -35,28 +57,41 @@ export class Harness {
   readonly transport: Transport
   readonly sink: RecordingSink
   readonly address: TransportAddress
+  /** How clients connect; `undefined`: without TLS. */
+  readonly #tls: { ca: Buffer[]; servername: string } | undefined
   readonly #clients: { destroy(): void }[] = []
   #lastClient = 0
 
-  private constructor(transport: Transport, sink: RecordingSink, address: TransportAddress) {
+  private constructor(
+    transport: Transport,
+    sink: RecordingSink,
+    address: TransportAddress,
+    certificates: readonly TlsCertificate[] | undefined,
+  ) {
     this.transport = transport
     this.sink = sink
     this.address = address
+    this.#tls =
+      certificates === undefined ? undefined : { ca: certificates.map(({ cert }) => cert), servername: SERVER_NAME }
   }
 
-  /** Starts a transport that accepts every upgrade, unless `handlers.upgrade` decides. Stopped when the test ends. */
+  /**
+   * Starts a transport that accepts every upgrade, unless `handlers.upgrade` decides. Stopped when the test ends. With
+   * certificates, clients connect over TLS and trust these.
+   */
   static async start(
-    create: CreateTransport,
+    create: TestedTransport,
     options: Partial<TransportOptions> = {},
     handlers: (transport: Transport) => SinkHandlers = () => ({}),
   ): Promise<Harness> {
-    const transport = create({ ...DEFAULT_OPTIONS, ...options })
+    const tls = options.tls ?? create.certificates?.()
+    const transport = create({ ...DEFAULT_OPTIONS, ...options, ...(tls === undefined ? undefined : { tls }) })
     const sink = new RecordingSink({
       upgrade: ({ id }) => sink.calling(() => transport.accept(id)),
       ...handlers(transport),
     })
     const address = await transport.start(sink)
-    const harness = new Harness(transport, sink, address)
+    const harness = new Harness(transport, sink, address, tls)
     onTestFinished(async () => {
       for (const client of harness.#clients) client.destroy()
       await transport.stop()
@@ -71,13 +106,13 @@ export class Harness {
   }
 
   get url(): string {
-    return `ws://127.0.0.1:${this.port}`
+    return `${this.#tls === undefined ? 'ws' : 'wss'}://127.0.0.1:${this.port}`
   }
 
   /** Connects a well-behaved client. */
   async connect(options?: ClientOptions): Promise<Connected<WebSocketClient>> {
     const path = this.#nextPath()
-    const client = this.track(await WebSocketClient.open(this.url + path, options))
+    const client = this.track(await WebSocketClient.open(this.url + path, { ...this.#tls, ...options }))
     return { client, connection: await this.connectionAt(path) }
   }
 
@@ -86,14 +121,21 @@ export class Harness {
   }
 
   /** Connects a raw client. */
-  async connectRaw(headers: Record<string, string> = {}): Promise<Connected<RawClient>> {
+  async connectRaw(headers: Record<string, string> = {}, tls?: ConnectionOptions): Promise<Connected<RawClient>> {
     const path = this.#nextPath()
-    const client = this.track(await RawClient.open(this.port, path, headers))
+    const options = this.#tls === undefined ? undefined : { ...this.#tls, ...tls }
+    const client = this.track(await RawClient.open(this.port, path, headers, options))
     return { client, connection: await this.connectionAt(path) }
   }
 
-  /** A TCP connection that has sent nothing. */
-  async connectSocket(): Promise<RawClient> {
+  /** A connection that has sent nothing; over TLS, nothing but its handshake. */
+  async connectSocket(tls?: ConnectionOptions): Promise<RawClient> {
+    if (this.#tls === undefined) return await this.connectTcp()
+    return this.track(await RawClient.connectSecurely(this.port, { ...this.#tls, ...tls }))
+  }
+
+  /** A TCP connection that has sent nothing, not even a TLS handshake. */
+  async connectTcp(): Promise<RawClient> {
     return this.track(await RawClient.connect(this.port))
   }
 

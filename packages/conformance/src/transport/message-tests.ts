@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import type { ConnectionId } from 'webmq-server/ports'
 import { eventually } from './eventually.js'
 import { clientFrame, OPCODE } from './frames.js'
-import { type CreateTransport, Harness } from './harness.js'
+import { Harness, type TestedTransport } from './harness.js'
 import { patternBytes } from './pattern-bytes.js'
 
 /** Sizes where RFC 6455 §5.2 changes the length's encoding, and where buffers usually end. */
@@ -13,7 +13,7 @@ function textOf(bytes: number): string {
 }
 
 /** Messages in and out. */
-export function messageTests(create: CreateTransport): void {
+export function messageTests(create: TestedTransport): void {
   /** Echoes every message. */
   const echo = () =>
     Harness.start(create, {}, (transport) => ({

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { ConnectionId, GroupId } from 'webmq-server/ports'
 import { eventually } from './eventually.js'
-import { type CreateTransport, group, Harness } from './harness.js'
+import { group, Harness, type TestedTransport } from './harness.js'
 
 /** A fixed sequence of numbers from 0 to 1 (Park-Miller), so that failures are reproducible. */
 function randomSequence(seed: number): () => number {
@@ -13,7 +13,7 @@ function randomSequence(seed: number): () => number {
 }
 
 /** Groups and multicasts. */
-export function multicastTests(create: CreateTransport): void {
+export function multicastTests(create: TestedTransport): void {
   describe('multicast', () => {
     it('reaches every member of any of the groups once, and nobody else', async () => {
       const harness = await Harness.start(create)

@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
+import { type ConnectionOptions, connect as connectSecurely, TLSSocket } from 'node:tls'
 import { eventually } from './eventually.js'
 import { OPCODE, type RawFrame, readClose, takeFrames } from './frames.js'
 
@@ -24,7 +25,7 @@ export interface ResponseHead {
   readonly headers: ReadonlyMap<string, string>
 }
 
-/** A raw client: a TCP socket, and the bytes read from it. */
+/** A raw client: a TCP socket, with or without TLS, and the bytes read from it. */
 export class RawClient {
   readonly socket: Socket
   /** Bytes after the response head that are not yet frames, or the body of the response. */
@@ -58,13 +59,33 @@ export class RawClient {
     return client
   }
 
-  /** A WebSocket: sends the handshake and waits for its 101. */
-  static async open(port: number, path = '/', headers: Record<string, string> = {}): Promise<RawClient> {
-    const client = await RawClient.connect(port)
+  /** A socket whose TLS handshake is complete, and which has sent nothing else. Rejects when the handshake fails. */
+  static async connectSecurely(port: number, tls: ConnectionOptions = {}): Promise<RawClient> {
+    const socket = connectSecurely({ port, host: '127.0.0.1', ...tls })
+    const client = new RawClient(socket)
+    // It rejects with an 'error'; a server that ends the connection before sends none.
+    await Promise.race([once(socket, 'secureConnect'), closeOf(socket)])
+    return client
+  }
+
+  /** A WebSocket: sends the handshake and waits for its 101. @param tls Present: over TLS. */
+  static async open(
+    port: number,
+    path = '/',
+    headers: Record<string, string> = {},
+    tls?: ConnectionOptions,
+  ): Promise<RawClient> {
+    const client = tls === undefined ? await RawClient.connect(port) : await RawClient.connectSecurely(port, tls)
     client.write(handshakeHead(path, headers))
     const { status } = await client.response()
     if (status !== 101) throw new Error(`handshake was answered with ${status}: ${client.body}`)
     return client
+  }
+
+  /** The socket of {@link RawClient.connectSecurely}. */
+  get tls(): TLSSocket {
+    if (this.socket instanceof TLSSocket) return this.socket
+    throw new Error('this client has no TLS')
   }
 
   /** Whether the server has ended or reset the connection. */
@@ -134,6 +155,11 @@ export class RawClient {
       this.#isWebSocket = status === 101
     }
   }
+}
+
+async function closeOf(socket: Socket): Promise<never> {
+  await new Promise((resolve) => socket.once('close', resolve))
+  throw new Error('the server has closed the connection')
 }
 
 function name(line: string): string {

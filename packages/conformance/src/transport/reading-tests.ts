@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import type { TransportCapabilities } from 'webmq-server/ports'
 import { eventually } from './eventually.js'
 import { clientFrame, OPCODE } from './frames.js'
-import { type CreateTransport, Harness } from './harness.js'
+import { Harness, type TestedTransport } from './harness.js'
 
 const text = (payload: string): Buffer => clientFrame(OPCODE.text, payload)
 /** More than the sockets of a connection take. */
@@ -10,7 +10,7 @@ const FLOOD_MESSAGES = 100
 const FLOOD_MESSAGE_BYTES = 100_000
 
 /** Pausing a connection, and messages that are begun and never ended. */
-export function readingTests(create: CreateTransport, expected: TransportCapabilities): void {
+export function readingTests(create: TestedTransport, expected: TransportCapabilities): void {
   describe('reading', () => {
     it('goes on sending to a connection that is told to pause', async () => {
       const harness = await Harness.start(create)

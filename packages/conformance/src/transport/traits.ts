@@ -19,6 +19,10 @@ export interface TransportTraits {
    * them.
    */
   readonly namesServerWindow: boolean
+  /** Over TLS, names `http/1.1` to clients that offer protocols (ALPN); else it names none. */
+  readonly alpn: boolean
+  /** Finds the certificate of a server name in any case (RFC 4343); else only in lower case, as browsers send it. */
+  readonly ignoresServerNameCase: boolean
 }
 
 /** A transport that follows the port exactly. */
@@ -31,4 +35,6 @@ export const STRICT_TRAITS: TransportTraits = {
   headTimeoutMs: 2_000,
   remotePort: true,
   namesServerWindow: true,
+  alpn: true,
+  ignoresServerNameCase: true,
 }

@@ -1,10 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import type { UpgradeId } from 'webmq-server/ports'
 import { eventually } from './eventually.js'
-import { type CreateTransport, Harness } from './harness.js'
+import { Harness, type TestedTransport } from './harness.js'
 import { handshakeHead } from './raw-client.js'
 import type { TransportTraits } from './traits.js'
-import { WebSocketClient } from './web-socket-client.js'
 
 /** Invalid handshakes, and their status. */
 const REFUSED: readonly [title: string, request: string, status: number][] = [
@@ -22,7 +21,7 @@ const REFUSED: readonly [title: string, request: string, status: number][] = [
 ]
 
 /** Upgrade requests and their answers. */
-export function upgradeTests(create: CreateTransport, traits: TransportTraits): void {
+export function upgradeTests(create: TestedTransport, traits: TransportTraits): void {
   describe('upgrade', () => {
     it('tells path, query, headers, subprotocols and address of the request as they were sent', async () => {
       const harness = await Harness.start(create)
@@ -181,7 +180,7 @@ export function upgradeTests(create: CreateTransport, traits: TransportTraits): 
       const harness = await Harness.start(create, {}, (transport) => ({
         upgrade: ({ id }) => transport.reject(id, { status: 404 }),
       }))
-      const rejected = WebSocketClient.open(harness.url)
+      const rejected = harness.connect()
       await expect(rejected).rejects.toThrow('404')
     })
 

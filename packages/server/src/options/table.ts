@@ -46,7 +46,7 @@ export const OPTIONS = [
     max: 65_535,
     default: 8080,
     help: 'Port to bind; `0` picks a free one.',
-    detail: 'Without `WEBMQ_PORT`, the variable `PORT` is used.',
+    detail: 'Without flag, `WEBMQ_PORT` and config file, the variable `PORT` of hosting platforms is used.',
   },
   {
     name: 'path',

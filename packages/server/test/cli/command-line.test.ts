@@ -179,6 +179,16 @@ describe('webmq-server config', () => {
     })
   })
 
+  it('print lets the config file win over PORT, and PORT over the file of defaults', async () => {
+    const [config, defaults] = [join(folder, 'mounted.json'), join(folder, 'defaults.json')]
+    writeFileSync(config, JSON.stringify({ port: 1, path: '/file' }))
+    writeFileSync(defaults, JSON.stringify({ host: '::', port: 5, path: '/default', insecure: true }))
+    const env = { WEBMQ_DEFAULTS: defaults, PORT: '4' }
+    expect(await print([], { ...env, WEBMQ_CONFIG: config })).toMatchObject({ host: '::', port: 1, path: '/file' })
+    expect(await print([], { ...env, WEBMQ_HOST: '127.0.0.2' })).toMatchObject({ host: '127.0.0.2', port: 4 })
+    expect(await print([], { WEBMQ_DEFAULTS: defaults, PORT: '' })).toMatchObject({ port: 5, path: '/default' })
+  })
+
   it('print hides secrets, wherever they come from', async () => {
     const secretFile = join(folder, 'secret')
     writeFileSync(secretFile, 'hunter2 hunter2 hunter2 hunter2 hunter2\n')

@@ -17,6 +17,8 @@ transportSuite('uws', createUwsTransport, {
     headTimeoutMs: 14_000,
     remotePort: false,
     namesServerWindow: false,
+    alpn: false,
+    ignoresServerNameCase: false,
   },
 })
 

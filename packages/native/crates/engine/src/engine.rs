@@ -4,7 +4,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use rustix::event::epoll;
 use rustix::process::{Resource, getrlimit};
 
 use crate::backpressure::{self, Taken};
@@ -15,6 +14,7 @@ use crate::error::EngineError;
 use crate::id::{MAX_SHARDS, ShardId};
 use crate::inline::ShardCell;
 use crate::options::Options;
+use crate::readiness::Poller;
 use crate::shard::Shard;
 use crate::shared::{ShardHandle, Shared};
 use crate::socket;
@@ -65,9 +65,10 @@ impl Engine {
         };
         let handles = (0..options.shards)
             .map(|_| {
+                let poller = Poller::new()?;
                 Ok(ShardHandle {
-                    epoll: Arc::new(epoll::create(epoll::CreateFlags::CLOEXEC)?),
-                    mailbox: Mailbox::new()?,
+                    mailbox: Mailbox::new(&poller)?,
+                    poller,
                     event_queue: EventQueue::default(),
                     stats: SharedStats::default(),
                     is_congested: AtomicBool::new(false),
@@ -92,7 +93,7 @@ impl Engine {
     }
 
     fn spawn(&self, id: ShardId) -> Result<(), EngineError> {
-        let shard = Shard::new(id, &self.shared)?;
+        let shard = Shard::new(id, &self.shared);
         let (shared, cell) = (Arc::clone(&self.shared), Arc::clone(&self.cells[id.index()]));
         let name = format!("webmq-io-{}", id.0);
         let thread = std::thread::Builder::new().name(name).spawn(move || cell.run_on_own_thread(shard, &shared))?;

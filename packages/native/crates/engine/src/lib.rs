@@ -15,6 +15,7 @@ mod fanout;
 mod id;
 mod inline;
 mod options;
+mod readiness;
 mod shard;
 mod shared;
 mod socket;

@@ -1,5 +1,3 @@
-use std::os::fd::OwnedFd;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
 
@@ -9,6 +7,7 @@ use crate::bridge::http_sockets::HttpSockets;
 use crate::bridge::mailbox::Mailbox;
 use crate::id::ShardId;
 use crate::options::Options;
+use crate::readiness::Poller;
 use crate::stats::SharedStats;
 
 /// Sockets beyond the limit of connections: their requests are read, or they are refused or go to Node.
@@ -17,7 +16,7 @@ pub(crate) const MAX_NEWCOMERS: usize = 256;
 /// What the other threads see of one shard.
 pub(crate) struct ShardHandle {
     /// Reports the readiness of the shard's sockets. In inline mode, the event loop watches it.
-    pub(crate) epoll: Arc<OwnedFd>,
+    pub(crate) poller: Poller,
     pub(crate) mailbox: Mailbox,
     pub(crate) event_queue: EventQueue,
     pub(crate) stats: SharedStats,

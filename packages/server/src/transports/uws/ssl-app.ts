@@ -5,8 +5,8 @@ import type { TlsCertificate } from '../../ports/transport.js'
 import type { UwsApp, UwsCertificateFiles, UwsModule } from './module.js'
 
 /**
- * An app that serves TLS, with the same routes for every server name: each name has a router of its own. uWebSockets.js reads the files once; it cannot replace the certificate of clients without a server
- * name, so the transport has no `tlsReload`.
+ * An app that serves TLS, with the same routes for every server name: each has a router of its own. uWebSockets.js reads the
+ * files once. It cannot replace the certificate of clients without a server name, so the transport has no `tlsReload`.
  * @throws {WebMQError} `E_OPTION_INVALID`.
  */
 export function createSslApp(

@@ -51,6 +51,8 @@ const GOING_AWAY = 1001
  *   compression. Offers with `server_max_window_bits` are declined, because the answer could not contain it. Invalid
  *   DEFLATE data looks like a too large message, so the sink sees 1009 for both. A final block (BFINAL) counts as an
  *   error.
+ * - Over TLS it names no protocol (ALPN), and finds the certificate of a server name only if that is in lower case.
+ *   Certificates cannot be replaced while it runs.
  *
  * @param importModule Replaceable for tests.
  */

@@ -29,7 +29,7 @@
 //! Invariants:
 //! - A member without a cohort is not `Rejoining`. It has a chain, or it is `CaughtUp`, or a flush visits it once more.
 //! - A member with a chain is not `CaughtUp`, and every state but `CaughtUp` has somebody who visits the member: a list of the
-//!   fan-out, or epoll. So no output is forgotten.
+//!   fan-out, or the poller. So no output is forgotten.
 //! - The lists of the fan-out may name a member that has left the state since. The state decides.
 //!
 //! Knows no socket: bytes leave through [`Wire`].

@@ -75,7 +75,7 @@ pub(crate) struct Connection {
     pub(crate) was_open: bool,
     /// Is in one of the lists of connections to read from.
     pub(crate) is_readable: bool,
-    /// The peer will send nothing more, or is gone: epoll said it, and says it once. What it has sent is still to be read.
+    /// The peer will send nothing more, or is gone: the poller said it, and says it once. What it has sent is still to be read.
     pub(crate) has_hung_up: bool,
     /// Something came while JavaScript decided or while the connection was paused, and is read afterwards.
     pub(crate) has_more: bool,

@@ -173,7 +173,8 @@ impl Shard {
         self.fanout.remove(slot);
         self.stats.partial_bytes -= connection.partial_bytes as u64;
         self.handle().mailbox.load.fetch_sub(1, std::sync::atomic::Ordering::AcqRel);
-        self.unwatch(&connection.socket);
+        let removed = self.poller.remove_connection(&connection.socket);
+        self.report_refusal(removed);
         let (token, has_closed_oldest) = self.shared.http_sockets.put(connection.socket);
         self.stats.refused_count += u64::from(has_closed_oldest);
         self.events.http(token, read);

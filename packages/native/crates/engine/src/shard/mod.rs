@@ -1,4 +1,4 @@
-//! One I/O thread: an epoll, the connections that are pinned to it, and their output.
+//! One I/O thread: a poller, the connections that are pinned to it, and their output.
 //!
 //! A turn: wait, note the ready sockets, take mail, read, write once per connection, report to JavaScript. A busy shard puts
 //! the multicasts of several turns into one write ([`FlushPacer`]). All other output leaves in its turn.
@@ -16,15 +16,11 @@ mod restart;
 pub(crate) mod table;
 
 use std::collections::VecDeque;
-use std::mem::MaybeUninit;
-use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use rustix::event::Timespec;
-use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
 use webmq_websocket::Inflater;
@@ -36,6 +32,7 @@ use crate::bridge::mailbox::Mail;
 use crate::fanout::{Fanout, Outcome, Wire, Written};
 use crate::id::{ConnectionId, ShardId, Slot};
 use crate::inline::InlineState;
+use crate::readiness::{Flags, Poller, Ready};
 use crate::shard::connection::Phase;
 use crate::shard::table::Table;
 use crate::shared::{ShardHandle, Shared};
@@ -49,19 +46,14 @@ use restart::Restarts;
 
 /// Bytes that are read from one connection at a time, into the one buffer that all connections of the shard share.
 const READ_BUFFER_BYTES: usize = receive::MAX_UNREAD_BYTES;
-/// Readiness events that are taken per turn.
-const MAX_READY: usize = 1_024;
 /// Bytes of commands that are applied before sockets get their turn again.
 const MAX_APPLIED_BYTES: usize = 4 << 20;
-/// Epoll data of what is no connection; ids of connections have 53 bits.
-const WAKE_UP: u64 = u64::MAX;
-const LISTENER: u64 = u64::MAX - 1;
 
 pub(crate) struct Shard {
     id: ShardId,
     pub(crate) shared: Arc<Shared>,
-    epoll: Arc<OwnedFd>,
-    pub(crate) ready: Vec<(EventFlags, u64)>,
+    poller: Poller,
+    pub(crate) ready: Vec<Ready>,
     listener: Option<Listener>,
     pub(crate) table: Table,
     newcomers: Newcomers,
@@ -91,20 +83,11 @@ pub(crate) struct Shard {
 }
 
 impl Shard {
-    /// # Errors
-    /// Epoll refuses the mailbox.
-    pub(crate) fn new(id: ShardId, shared: &Arc<Shared>) -> Result<Self, Errno> {
-        let ShardHandle { epoll, mailbox, .. } = &shared.shards[id.index()];
-        epoll::add(epoll, mailbox.event(), EventData::new_u64(WAKE_UP), EventFlags::IN | EventFlags::ET)?;
-        Ok(Self::unwatched(id, shared))
-    }
-
-    /// A shard whose epoll does not watch the mailbox yet, or does already.
-    fn unwatched(id: ShardId, shared: &Arc<Shared>) -> Self {
+    pub(crate) fn new(id: ShardId, shared: &Arc<Shared>) -> Self {
         Self {
             id,
-            epoll: Arc::clone(&shared.shards[id.index()].epoll),
-            ready: Vec::with_capacity(MAX_READY),
+            poller: shared.shards[id.index()].poller.clone(),
+            ready: Vec::new(),
             listener: None,
             table: Table::new(id),
             newcomers: Newcomers::default(),
@@ -228,21 +211,11 @@ impl Shard {
         waited
     }
 
-    /// Asks epoll for ready sockets, for at most this time.
+    /// Asks for ready sockets, for at most this time.
     pub(crate) fn poll(&mut self, timeout: Option<Duration>) -> Result<(), Errno> {
-        let timeout = timeout.and_then(|time| Timespec::try_from(time).ok());
-        self.ready.clear();
-        let mut room = [const { MaybeUninit::<epoll::Event>::uninit() }; MAX_READY];
-        let waited = epoll::wait(&self.epoll, &mut room, timeout.as_ref());
+        let waited = self.poller.wait(&mut self.ready, timeout);
         self.look_at_clock();
-        match waited {
-            Ok((ready, _)) => {
-                self.ready.extend(ready.iter().map(|&epoll::Event { flags, data }| (flags, data.u64())));
-                Ok(())
-            }
-            Err(Errno::INTR) => Ok(()),
-            Err(errno) => Err(errno),
-        }
+        waited
     }
 
     pub(crate) fn look_at_clock(&mut self) {
@@ -280,32 +253,31 @@ impl Shard {
 
     pub(crate) fn note_ready(&mut self) {
         for index in 0..self.ready.len() {
-            let (flags, data) = self.ready[index];
-            match data {
-                WAKE_UP => {}
-                LISTENER => self.accept_some(),
-                data => self.note_connection_ready(flags, data),
+            match self.ready[index] {
+                Ready::WakeUp => {}
+                Ready::Listener => self.accept_some(),
+                Ready::Connection(id, flags) => self.note_connection_ready(id, flags),
             }
         }
     }
 
-    fn note_connection_ready(&mut self, flags: EventFlags, data: u64) {
+    fn note_connection_ready(&mut self, id: ConnectionId, flags: Flags) {
         // The event may be older than the connection that has the slot now: the id tells them apart.
-        let Some(slot) = ConnectionId::from_number(data as f64).and_then(|id| self.table.find(id)) else { return };
+        let Some(slot) = self.table.find(id) else { return };
         let Some(connection) = self.table.get_mut(slot) else { return };
-        let has_hung_up = flags.intersects(EventFlags::HUP | EventFlags::ERR | EventFlags::RDHUP);
+        let Flags { is_readable, is_writable, has_hung_up, is_broken } = flags;
         connection.has_hung_up |= has_hung_up;
         if connection.phase == Phase::Deciding && has_hung_up {
             return self.drop_connection(slot);
         }
         // A reset. Without a pause, reading would tell.
-        if connection.is_paused && flags.intersects(EventFlags::HUP | EventFlags::ERR) {
+        if connection.is_paused && is_broken {
             return self.drop_connection(slot);
         }
-        if flags.contains(EventFlags::OUT) && self.fanout.unblock(slot) {
+        if is_writable && self.fanout.unblock(slot) {
             self.note_progress(slot);
         }
-        if has_hung_up || flags.contains(EventFlags::IN) {
+        if has_hung_up || is_readable {
             self.queue_receive(slot);
         }
     }

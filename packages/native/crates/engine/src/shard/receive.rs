@@ -26,7 +26,7 @@ const MAX_INLINE_READ_BYTES: usize = 16 << 10;
 const MAX_INLINE_DEFLATED_BYTES: usize = 1 << 10;
 
 impl Shard {
-    /// Notes that something is to be read. Epoll says it once (edge-triggered), so it is remembered until it is read.
+    /// Notes that something is to be read. The poller says it once (edge-triggered), so it is remembered until it is read.
     pub(super) fn queue_receive(&mut self, slot: Slot) {
         let Some(connection) = self.table.get_mut(slot) else { return };
         // What comes before the decision is looked at after it.
@@ -152,7 +152,7 @@ impl Shard {
                         self.decode(slot, &mut buffer[..count], room);
                     }
                 }
-                // Of a socket that gave less than was asked for, epoll tells when there is more; of the end it has told.
+                // Of a socket that gave less than was asked for, the poller tells when there is more; of the end it has told.
                 if count == limit || has_hung_up {
                     self.queue_receive(slot);
                 }

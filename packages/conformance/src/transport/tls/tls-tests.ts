@@ -1,0 +1,52 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { TlsCertificate, TransportCapabilities } from 'webmq-server/ports'
+import { closingTests } from '../closing-tests.js'
+import { type CreateTransport, DEFAULT_OPTIONS, SERVER_NAME, withCertificates } from '../harness.js'
+import { messageTests } from '../message-tests.js'
+import { multicastTests } from '../multicast-tests.js'
+import { readingTests } from '../reading-tests.js'
+import { RecordingSink } from '../recording-sink.js'
+import type { TransportTraits } from '../traits.js'
+import { upgradeTests } from '../upgrade-tests.js'
+import { CertificateFolder, type MakeCertificate } from './certificates.js'
+import { disturbanceTests } from './disturbance-tests.js'
+import { handshakeTests } from './handshake-tests.js'
+import { reloadTests } from './reload-tests.js'
+import { trafficTests } from './traffic-tests.js'
+
+/** TLS that the transport terminates itself: its own rules, and the other suites over it. */
+export function tlsTests(
+  create: CreateTransport,
+  makeCertificate: MakeCertificate,
+  expected: TransportCapabilities,
+  traits: TransportTraits,
+): void {
+  describe('tls', () => {
+    let folder: CertificateFolder
+    let certificate: TlsCertificate
+    beforeAll(async () => {
+      folder = new CertificateFolder(makeCertificate)
+      certificate = await folder.certificate(SERVER_NAME)
+    })
+    afterAll(() => folder.remove())
+
+    if (!expected.tls) {
+      it('is refused instead of going without', async () => {
+        const start = async () => create({ ...DEFAULT_OPTIONS, tls: [certificate] }).start(new RecordingSink())
+        await expect(start()).rejects.toMatchObject({ code: expect.toBeOneOf(['E_OPTION_INVALID', 'E_UNSUPPORTED']) })
+      })
+      return
+    }
+
+    const secure = withCertificates(create, () => [certificate])
+    handshakeTests(create, makeCertificate, () => folder, traits)
+    reloadTests(secure, () => folder, expected)
+    trafficTests(secure, expected, traits)
+    disturbanceTests(secure, traits)
+    upgradeTests(secure, traits)
+    messageTests(secure)
+    multicastTests(secure)
+    closingTests(secure, traits)
+    readingTests(secure, expected)
+  })
+}
