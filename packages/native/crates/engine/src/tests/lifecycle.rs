@@ -118,7 +118,7 @@ fn a_shard_that_fails_again_and_again_stays_down() {
     let mut rig = Rig::start(Options { shards: 2, ..Options::default() });
     let mut clients: Vec<_> = (0..2).map(|_| rig.connect()).collect();
     let (_other, other_id) = clients.remove(1);
-    let mut id = clients.remove(0).1;
+    let (_first, mut id) = clients.remove(0);
     for _ in 0..5 {
         rig.engine.panic_shard_of(id);
         let told = rig.next();
