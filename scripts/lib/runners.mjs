@@ -18,17 +18,46 @@ const SOURCES = ['client', 'server', 'conformance', 'services', 'native', 'bench
   (name) => `packages/${name}/${name === 'native' ? 'index.js' : 'src'}`,
 )
 
-/** One formatter and one linter per language, the types of the tests, and the dependency rule. Each is one check. */
+/** A check that needs a program that `npm install` does not bring is skipped without it, with the way to get it. */
+const CARGO_DENY = {
+  args: ['deny', '--version'],
+  hint: 'cargo-deny is not installed: cargo install --locked cargo-deny',
+}
+
+/**
+ * One formatter and one linter per language, the types of the tests, the dependency rule, and the
+ * packages as users get them. Each is one check: title, command, arguments, and a program that not everybody has.
+ */
 const CHECKS = [
   ['format and lint of TypeScript', bin('biome'), ['check', '--error-on-warnings']],
   ['types of the tests', bin('tsc'), ['-p', 'tsconfig.test.json']],
   ['dependency rule', bin('depcruise'), ['--config', '.dependency-cruiser.mjs', ...SOURCES]],
+  ['size of the client in an app', bin('size-limit'), []],
+  ['packages as users get them', process.execPath, ['scripts/lint-packages.mjs']],
   ...WORKSPACES.flatMap(([name, manifest]) => [
     [`format of Rust, ${name}`, 'cargo', ['fmt', '--manifest-path', manifest, '--all', '--check']],
     [
       `lint of Rust, ${name}`,
       'cargo',
       ['clippy', '--manifest-path', manifest, '--locked', '--workspace', '--all-targets', '--', '-D', 'warnings'],
+    ],
+    [
+      `licences and sources of Rust, ${name}`,
+      'cargo',
+      // The advisories are in a repository of their own, which the workflow fetches.
+      [
+        'deny',
+        '--manifest-path',
+        manifest,
+        '--locked',
+        '--config',
+        'deny.toml',
+        'check',
+        'bans',
+        'licenses',
+        'sources',
+      ],
+      CARGO_DENY,
     ],
   ]),
 ]
@@ -38,8 +67,13 @@ const newCount = (name) => ({ name, passed: 0, failed: 0, skipped: 0, output: ''
 /** @returns {Promise<Count>} */
 export async function runLint() {
   const count = newCount('lint')
-  for (const [title, command, args] of CHECKS) {
+  for (const [title, command, args, needed] of CHECKS) {
     const log = `lint-${title.replaceAll(/\W+/g, '-')}`
+    if (needed !== undefined && (await run(command, needed.args, { log })).exitCode !== 0) {
+      print(`  skip ${title}: ${needed.hint}`)
+      count.skipped++
+      continue
+    }
     const { exitCode, output } = await run(command, args, { log, isBackground: true })
     print(`  ${exitCode === 0 ? 'ok  ' : 'FAIL'} ${title}`)
     if (exitCode === 0) count.passed++

@@ -49,8 +49,32 @@ describe('createLogger', () => {
   it('is readable, and without colours where there is no terminal, when asked to be pretty', () => {
     const { logger, lines } = createRecorder({ format: 'pretty' })
     logger.warn({ user: 'alice' }, 'slow consumer')
-    expect(lines.join('')).toMatch(/WARN.*slow consumer/)
-    expect(lines.join('')).not.toContain('\u001b')
+    expect(lines.join('')).toMatch(/^\d\d:\d\d:\d\d\.\d{3} WARN slow consumer \{"user":"alice"\}\n$/)
+  })
+
+  it('writes the stack of an error on lines of its own when it is pretty', () => {
+    const { logger, lines } = createRecorder({ format: 'pretty' })
+    logger.error({ err: new WebMQError('E_BROKER_UNAVAILABLE', { cause: new Error('refused') }), attempt: 2 })
+    const [first, ...stack] = lines.join('').trimEnd().split('\n')
+    expect(first).toMatch(/^\S+ ERROR broker is unreachable.* \{"attempt":2,"err":\{"code":"E_BROKER_UNAVAILABLE"/)
+    expect(stack.length).toBeGreaterThan(2)
+    expect(stack.every((line) => line.startsWith('    '))).toBe(true)
+    expect(stack.join('\n')).toContain('refused')
+  })
+
+  it('colours pretty lines when asked to', () => {
+    const { logger, lines } = createRecorder({ format: 'pretty', color: true })
+    logger.warn('slow consumer')
+    expect(lines.join('')).toContain('\u001b[33mWARN\u001b[0m slow consumer')
+  })
+
+  // A message with a token before a quote was logged as broken JSON: the escape of the quote was taken for the token.
+  it.each(['json', 'pretty'] as const)('hides a token before a quote without breaking the line (%s)', (format) => {
+    const { logger, lines } = createRecorder({ format })
+    logger.info({ request: 'authorization="Bearer hunter2"' }, 'says "Bearer hunter2"')
+    expect(lines.join('')).not.toContain('hunter2')
+    expect(lines.join('')).toContain(format === 'json' ? 'says \\"Bearer [redacted]\\"' : 'says "Bearer [redacted]"')
+    if (format === 'json') expect(() => JSON.parse(lines[0] ?? '')).not.toThrow()
   })
 
   it.each(['json', 'pretty'] as const)('never writes a token (%s)', (format) => {

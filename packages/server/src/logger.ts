@@ -1,5 +1,4 @@
 import pino, { type DestinationStream } from 'pino'
-import { prettyFactory } from 'pino-pretty'
 
 /** Log levels, lowest first; `silent` writes nothing. */
 export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
@@ -69,10 +68,47 @@ export function createLogger(options: LoggerOptions = {}): Logger {
   )
 }
 
-/** Formats each line directly. The stream of pino-pretty writes later and loses the last lines at exit. */
-function prettified(destination: DestinationStream, colorize: boolean): DestinationStream {
-  const prettify = prettyFactory({ colorize, singleLine: true, translateTime: 'SYS:HH:MM:ss.l' })
-  return { write: (line) => destination.write(prettify(line)) }
+/** Formats lines for people. */
+function prettified(destination: DestinationStream, hasColor: boolean): DestinationStream {
+  return { write: (line) => destination.write(prettyLine(line, hasColor)) }
+}
+
+/** Styles of the levels, readable on dark and light terminals; `trace` and `debug` are plain. */
+const LEVEL_STYLES: Readonly<Record<string, number>> = { info: 32, warn: 33, error: 31, fatal: 31 }
+const DIM = 2
+
+/**
+ * A line of JSON as `10:15:00.123 WARN slow consumer {"user":"alice"}`, in local time. The stack of an `err` follows on
+ * lines of its own.
+ */
+function prettyLine(line: string, hasColor: boolean): string {
+  const { level, time, msg, err, ...fields } = JSON.parse(line) as PinoLine
+  const { type: _, name: __, message: ___, stack, ...errorFields } = err ?? {}
+  const style = (text: string, code: number | undefined) =>
+    hasColor && code !== undefined ? `\u001b[${code}m${text}\u001b[0m` : text
+  const all = Object.keys(errorFields).length === 0 ? fields : { ...fields, err: errorFields }
+  const parts = [
+    style(localTime(new Date(time)), DIM),
+    style(level.toUpperCase(), LEVEL_STYLES[level]),
+    ...(msg === undefined ? [] : [msg]),
+    ...(Object.keys(all).length === 0 ? [] : [style(JSON.stringify(all), DIM)]),
+  ]
+  return `${parts.join(' ')}\n${stack === undefined ? '' : `${stack.replaceAll(/^/gm, '    ')}\n`}`
+}
+
+/** What {@link createLogger} makes pino write. */
+interface PinoLine {
+  readonly level: string
+  readonly time: string
+  readonly msg?: string
+  readonly err?: { readonly type?: string; readonly name?: string; readonly message?: string; readonly stack?: string }
+}
+
+function localTime(date: Date): string {
+  const [hours, minutes, seconds] = [date.getHours(), date.getMinutes(), date.getSeconds()].map((part) =>
+    String(part).padStart(2, '0'),
+  )
+  return `${hours}:${minutes}:${seconds}.${String(date.getMilliseconds()).padStart(3, '0')}`
 }
 
 function redactedPaths(field: string): string[] {
@@ -80,9 +116,12 @@ function redactedPaths(field: string): string[] {
   return [field, `*${nested}`, `*.headers${nested}`]
 }
 
-/** Replaces text that looks like a token: a JWT, the value after `Bearer`, a `token=` in a query. */
+/**
+ * Replaces text that looks like a token: a JWT, the value after `Bearer`, a `token=` in a query. A line of JSON stays one:
+ * nothing that is replaced contains a quote or a backslash.
+ */
 export function hideTokens(text: string): string {
   return text
     .replace(/(?<![\w-])eyJ[\w-]+\.[\w-]+(?:\.[\w-]*)?/g, REDACTED)
-    .replace(/((?:bearer[ .]|[?&](?:access_)?token=))[^\s"'&,[\]]+/gi, `$1${REDACTED}`)
+    .replace(/((?:bearer[ .]|[?&](?:access_)?token=))[^\s"'\\&,[\]]+/gi, `$1${REDACTED}`)
 }

@@ -1,4 +1,5 @@
 import { isReconnectable } from './close-codes.js'
+import { DOCS_URL } from './docs-url.js'
 
 /** Who must solve the problem. */
 export type ErrorSource = 'client' | 'server' | 'broker' | 'network' | 'operator'
@@ -226,6 +227,6 @@ export class WebMQError extends Error {
 
   /** Link to the cause and the fix. */
   get docs(): string {
-    return `docs/errors.md#${this.code.toLowerCase()}`
+    return `${DOCS_URL}errors.md#${this.code.toLowerCase()}`
   }
 }

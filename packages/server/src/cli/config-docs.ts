@@ -21,18 +21,21 @@ This page is generated. After a change of \`packages/server/src/options/table.ts
 
 ## Where values come from
 
-Flags override the environment, the environment overrides the config file, the file overrides the defaults.
+Flags override the environment, the environment overrides the config file, the file overrides \`PORT\` and the
+defaults.
 
 - **Flags** accept units: \`--max-payload 64KiB\`, \`--drain-timeout 10s\`. Sizes take \`KiB\`, \`MiB\` and \`GiB\` (\`kb\`, \`mb\`
   and \`gb\` mean the same multiples of 1,024). Times take \`ms\`, \`s\`, \`m\`, \`h\` and \`d\`. \`--no-…\` turns off a switch that
   the environment or the file turned on.
 - **Environment variables** are \`WEBMQ_\` and the name of the flag: \`WEBMQ_MAX_PAYLOAD=64KiB\`. Commas separate lists;
-  switches are \`on\` or \`off\`. Without \`WEBMQ_PORT\`, \`PORT\` is used. An empty variable counts as not set. For tokens an
-  empty variable is an error, because a lost secret must not open the server to everyone. Unknown \`WEBMQ_…\` variables
-  cause a warning.
+  switches are \`on\` or \`off\`. An empty variable counts as not set. For tokens an empty variable is an error, because a
+  lost secret must not open the server to everyone. Unknown \`WEBMQ_…\` variables cause a warning.
 - **The config file** is named by \`--config webmq.json\` or \`WEBMQ_CONFIG\`. It holds one JSON object with the names
   below; \`jwt.secret\` stands for \`{ "jwt": { "secret": … } }\`. Numbers are in the unit of the option; texts may have a
   unit. Unknown names are errors.
+- **\`PORT\`** is set by hosting platforms. It replaces the default port; flag, \`WEBMQ_PORT\` and config file override it.
+- **The file of defaults** is named by \`WEBMQ_DEFAULTS\` and looks like the config file. Everything above overrides it.
+  It is for images and packages whose defaults differ, such as the container image's \`"host": "0.0.0.0"\`.
 - **Secrets** belong in files: \`--jwt-secret-file\`, \`WEBMQ_JWT_SECRET_FILE\`, or \`"secretFile"\` in the config file.
   Paths are relative to the working directory.
 

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { readEnvironment, unknownVariables } from './environment.js'
+import { readEnvironment, readPlatformPort, unknownVariables } from './environment.js'
 import { mergeSources } from './option-sources.js'
 
 let folder: string
@@ -12,6 +12,7 @@ beforeAll(() => {
 afterAll(() => rmSync(folder, { recursive: true }))
 
 const read = (env: NodeJS.ProcessEnv) => Object.fromEntries(readEnvironment(env))
+const readPort = (env: NodeJS.ProcessEnv) => Object.fromEntries(readPlatformPort(env))
 
 describe('readEnvironment', () => {
   it('reads every kind of value', () => {
@@ -36,14 +37,9 @@ describe('readEnvironment', () => {
     })
   })
 
-  it('takes PORT, which platforms set, where nothing says WEBMQ_PORT', () => {
-    expect(read({ PORT: '3000' })).toEqual({ port: 3000 })
-    expect(read({ PORT: '3000', WEBMQ_PORT: '4000' })).toEqual({ port: 4000 })
-    expect(() => read({ PORT: 'http' })).toThrow('PORT: "http" is not a whole number')
-  })
-
   it('takes an empty variable for one that is not set', () => {
-    expect(read({ WEBMQ_PORT: '', PORT: '', WEBMQ_HOST: '' })).toEqual({})
+    expect(read({ WEBMQ_PORT: '', WEBMQ_HOST: '' })).toEqual({})
+    expect(readPort({ PORT: '' })).toEqual({})
   })
 
   it('does not take an empty secret for none: the server would be open to everyone', () => {
@@ -82,10 +78,28 @@ describe('readEnvironment', () => {
   })
 })
 
+describe('readPlatformPort', () => {
+  it('reads PORT, which is none of the variables of WebMQ', () => {
+    expect(readPort({ PORT: '3000', WEBMQ_PORT: '4000' })).toEqual({ port: 3000 })
+    expect(read({ PORT: '3000' })).toEqual({})
+  })
+
+  it('names the variable when it is not a port', () => {
+    expect(() => readPort({ PORT: 'http' })).toThrow('PORT: "http" is not a whole number')
+  })
+})
+
 describe('unknownVariables', () => {
   it('finds typos, and says what was meant', () => {
     expect(
-      unknownVariables({ WEBMQ_PRT: '1', WEBMQ_PORT: '1', WEBMQ_CONFIG: 'x', WEBMQ_JWT_SECRET_FILE: 'x', PORT: '1' }),
+      unknownVariables({
+        WEBMQ_PRT: '1',
+        WEBMQ_PORT: '1',
+        WEBMQ_CONFIG: 'x',
+        WEBMQ_JWT_SECRET_FILE: 'x',
+        WEBMQ_DEFAULTS: 'x',
+        PORT: '1',
+      }),
     ).toEqual(['unknown environment variable WEBMQ_PRT, did you mean WEBMQ_PORT?'])
   })
 })

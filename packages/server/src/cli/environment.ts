@@ -7,9 +7,11 @@ import { fileVariableOf, hasFileVariant, type OptionValues, readOption, type Tex
 /** The variable that names the config file, like `--config`. */
 export const CONFIG_VARIABLE = 'WEBMQ_CONFIG'
 
+/** The variable that names a file like the config file, for images and packages: every other source overrides it. */
+export const DEFAULTS_VARIABLE = 'WEBMQ_DEFAULTS'
+
 /**
- * Reads options from the environment: `WEBMQ_MAX_PAYLOAD=64KiB`, `WEBMQ_JWT_SECRET_FILE=/run/secrets/jwt`. Without
- * `WEBMQ_PORT` it reads `PORT`, which hosting platforms set.
+ * Reads options from the environment: `WEBMQ_MAX_PAYLOAD=64KiB`, `WEBMQ_JWT_SECRET_FILE=/run/secrets/jwt`.
  *
  * An empty variable counts as not set. Variables for tokens are an exception, because an empty secret must not open the
  * server to everyone.
@@ -33,9 +35,20 @@ function sourceOf(spec: OptionSpec, env: NodeJS.ProcessEnv): TextSource | undefi
     throw new WebMQError('E_OPTION_INVALID', { detail: `${name} and ${fileVariableOf(spec)} are both set; set one` })
   }
   if (text !== undefined) return { label: name, text }
-  if (file !== undefined) return { label: fileVariableOf(spec), text: file, isFile: true }
-  const platformPort = spec.name === 'port' ? textOf(spec, env, 'PORT') : undefined
-  return platformPort === undefined ? undefined : { label: 'PORT', text: platformPort }
+  return file === undefined ? undefined : { label: fileVariableOf(spec), text: file, isFile: true }
+}
+
+/**
+ * Reads `PORT`, which hosting platforms set. It is not in {@link readEnvironment}, because the config file overrides it:
+ * a `PORT` may be meant for another program, `"port"` is meant for this one.
+ *
+ * @throws {WebMQError} `E_OPTION_INVALID` when it is not a port.
+ */
+export function readPlatformPort(env: NodeJS.ProcessEnv, specs: readonly OptionSpec[] = OPTIONS): OptionValues {
+  const spec = specs.find(({ name }) => name === 'port')
+  const text = spec === undefined ? undefined : textOf(spec, env, 'PORT')
+  if (spec === undefined || text === undefined) return new Map()
+  return new Map([[spec.name, readOption(spec, { label: 'PORT', text })]])
 }
 
 function textOf(spec: OptionSpec, env: NodeJS.ProcessEnv, name: string): string | undefined {
@@ -47,6 +60,7 @@ function textOf(spec: OptionSpec, env: NodeJS.ProcessEnv, name: string): string 
 export function unknownVariables(env: NodeJS.ProcessEnv): readonly string[] {
   const known = [
     CONFIG_VARIABLE,
+    DEFAULTS_VARIABLE,
     ...OPTIONS.map(environmentNameOf),
     ...OPTIONS.filter(hasFileVariant).map(fileVariableOf),
   ]

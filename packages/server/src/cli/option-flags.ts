@@ -3,7 +3,7 @@ import { WebMQError } from 'webmq-client/protocol'
 import type { ServerOptions } from '../options/options.js'
 import { describeDefault, environmentNameOf, type OptionSpec, type OptionValue } from '../options/spec.js'
 import { readConfigFile } from './config-file.js'
-import { CONFIG_VARIABLE, readEnvironment } from './environment.js'
+import { CONFIG_VARIABLE, DEFAULTS_VARIABLE, readEnvironment, readPlatformPort } from './environment.js'
 import { hasFileVariant, mergeSources, type OptionValues, readOption } from './option-sources.js'
 
 /** Adds the flags of these options, and `--config`, to a command. */
@@ -87,13 +87,19 @@ function camelCase(flag: string): string {
 }
 
 /**
- * The options from flags, environment and config file, in this order of precedence, without defaults.
+ * The options from flags, environment, config file, `PORT` and the file of defaults, in this order of precedence. What
+ * none of them sets is absent.
  *
  * @throws {WebMQError} `E_OPTION_INVALID` with the name of the flag, variable or file.
  */
 export function readSources(command: Command, specs: readonly OptionSpec[], env: NodeJS.ProcessEnv): ServerOptions {
   const { config } = command.opts<{ config?: string }>()
-  const path = config ?? (env[CONFIG_VARIABLE] === '' ? undefined : env[CONFIG_VARIABLE])
-  const file: OptionValues = path === undefined ? new Map() : readConfigFile(path, specs)
-  return mergeSources([readFlags(command, specs), readEnvironment(env, specs), file])
+  const readFile = (path: string | undefined): OptionValues => (path ? readConfigFile(path, specs) : new Map())
+  return mergeSources([
+    readFlags(command, specs),
+    readEnvironment(env, specs),
+    readFile(config ?? env[CONFIG_VARIABLE]),
+    readPlatformPort(env, specs),
+    readFile(env[DEFAULTS_VARIABLE]),
+  ])
 }

@@ -1,10 +1,11 @@
 import { Command, Help } from 'commander'
-import { WebMQError } from 'webmq-client/protocol'
+import { DOCS_URL, WebMQError } from 'webmq-client/protocol'
 import { VERSION } from '../node/version.js'
 import { didYouMean } from '../options/closest-name.js'
 import { OPTIONS } from '../options/table.js'
 import { configDocs } from './config-docs.js'
 import { configPrint } from './config-print.js'
+import { explainCommand } from './explain.js'
 import { addOptionFlags, readSources } from './option-flags.js'
 import { optionsNamed } from './option-sources.js'
 import { serve } from './serve.js'
@@ -24,11 +25,11 @@ const EXAMPLES = `Examples:
 
 const MORE = `
 Flags override the environment, the environment overrides the config file, the file overrides the defaults.
-Sizes accept units such as 64KiB, times such as 10s. All options in detail: docs/configuration.md
+Sizes accept units such as 64KiB, times such as 10s. All options in detail: ${DOCS_URL}configuration.md
 `
 
 /**
- * The command line: `serve` (the default), `token create`, `token inspect`, `config print`, `config docs`.
+ * The command line: `serve` (the default), `token create`, `token inspect`, `config print`, `config docs`, `explain`.
  *
  * @param exit Gets the exit code of the command.
  */
@@ -63,6 +64,8 @@ export function createProgram(terminal: Terminal, exit: (code: number) => void):
   const token = program.command('token').description('Create and inspect tokens.').helpCommand(false)
   token.addCommand(inherit(tokenCreateCommand(terminal, optionsNamed('jwt.')), program))
   token.addCommand(inherit(tokenInspectCommand(terminal, optionsNamed('jwt.'), exit), program))
+
+  program.addCommand(inherit(explainCommand(terminal), program))
 
   const config = program.command('config').description('Show the configuration.').helpCommand(false)
   const print = config

@@ -5,7 +5,7 @@ import { createProgram } from './program.js'
 import { paint, type Terminal } from './terminal.js'
 
 /**
- * Runs a command line and resolves to the exit code. Errors are one sentence on standard error.
+ * Runs a command line and resolves to the exit code. Errors are one sentence on standard error, and where to read more.
  *
  * @param args The arguments after the program name.
  */
@@ -27,6 +27,7 @@ function report(error: unknown, { stderr, env }: Terminal): number {
   const label = paint('error:', 'red', stderr, env)
   if (error instanceof WebMQError) {
     stderr.write(`${label} ${error.message} (${error.code})\n`)
+    stderr.write(`${paint(`webmq-server explain ${error.code} says more`, 'dim', stderr, env)}\n`)
     return exitCodeOf(error.code)
   }
   // An unexpected error is a bug, so the stack is printed.

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { WebMQError } from 'webmq-client/protocol'
+import { DOCS_URL, WebMQError } from 'webmq-client/protocol'
 import type { UpgradeId, UpgradeRequest } from '../ports/transport.js'
 import { examineUpgrade, rejectionOf } from './upgrade.js'
 
@@ -60,7 +60,7 @@ describe('rejectionOf', () => {
     expect(JSON.parse(body ?? '')).toEqual({
       code: 'E_ORIGIN_FORBIDDEN',
       message: 'origin is not allowed',
-      docs: 'docs/errors.md#e_origin_forbidden',
+      docs: `${DOCS_URL}errors.md#e_origin_forbidden`,
     })
   })
 

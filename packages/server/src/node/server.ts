@@ -30,9 +30,26 @@ import { brokerNameOf } from '../ports/broker-address.js'
 import { deferred } from '../ports/deferred.js'
 import { isReserved } from '../ports/reserved-keys.js'
 import type { TlsCertificate, Transport, TransportAddress } from '../ports/transport.js'
+import { describeTransport, type TransportChoice } from '../ports/transport-choice.js'
 import { Emitter } from './emitter.js'
 import { ServerNode } from './node.js'
 import { VERSION } from './version.js'
+
+/** A transport, and why it was chosen. */
+export interface ChosenTransport {
+  readonly transport: Transport
+  readonly choice: TransportChoice
+}
+
+/** What a transport is needed for. */
+export interface TransportRequest {
+  /** Gets the requests that are no upgrades. */
+  readonly httpServer: NodeHttpServer
+  /** Present: the transport serves TLS. */
+  readonly certificates: readonly TlsCertificate[] | undefined
+  /** The server whose upgrades it takes first; absent when it listens first. */
+  readonly attachTo: NodeHttpServer | undefined
+}
 
 /** The parts of a {@link Server}. Transport and broker are created when they are needed. */
 export interface ServerParts {
@@ -40,12 +57,7 @@ export interface ServerParts {
   readonly logger: Logger
   readonly verifier: TokenVerifier | undefined
   readonly demo: { readonly pageFolder: string; readonly clientFolder: string } | undefined
-  /** @param certificates Present: the transport serves TLS. */
-  createTransport(
-    options: ResolvedOptions,
-    httpServer: NodeHttpServer,
-    certificates: readonly TlsCertificate[] | undefined,
-  ): Promise<Transport>
+  createTransport(options: ResolvedOptions, request: TransportRequest): Promise<ChosenTransport>
   createBroker(options: ResolvedOptions): Promise<Broker>
 }
 
@@ -71,6 +83,7 @@ export class Server implements WebMQServer {
   /** The node while it waits for its broker, and later; `#node` is set only once it runs. */
   #candidate: ServerNode | undefined
   #running: Promise<Running> | undefined
+  #transport: TransportChoice | undefined
   #node: ServerNode | undefined
   #address: ServerAddress | undefined
   #adminAddress: TransportAddress | undefined
@@ -90,7 +103,7 @@ export class Server implements WebMQServer {
     const { origins, ownHosts } = originPolicyOf(options)
     const probes = {
       path: options.path,
-      health: () => this.#node?.health() ?? this.#healthWithoutNode(),
+      health: () => this.#health(),
       isOriginAllowed: (origin: string | undefined, host: string | undefined) =>
         isOriginAllowed(origin, host, origins, ownHosts),
       metrics: () => metrics.page(),
@@ -121,7 +134,7 @@ export class Server implements WebMQServer {
   }
 
   async attach(httpServer: NodeHttpServer): Promise<() => void> {
-    const { node } = await this.#run()
+    const { node } = await this.#run(httpServer)
     const end = node.attach(httpServer)
     const detach = () => {
       if (this.#detaches.delete(detach)) end()
@@ -206,18 +219,18 @@ export class Server implements WebMQServer {
   }
 
   /** Starts everything but the port, once. */
-  #run(): Promise<Running> {
+  #run(attachTo?: NodeHttpServer): Promise<Running> {
     if (this.#stopping !== undefined) return Promise.reject(notRunning())
-    this.#running ??= this.#bringUp()
+    this.#running ??= this.#bringUp(attachTo)
     return this.#running
   }
 
-  async #bringUp(): Promise<Running> {
+  async #bringUp(attachTo: NodeHttpServer | undefined): Promise<Running> {
     const { options, logger, verifier, createBroker } = this.#parts
     let transport: Transport | undefined
     try {
       await this.#certificates?.load()
-      transport = await this.#createTransport()
+      transport = await this.#createTransport(attachTo)
       // Before the broker, so that probes get `starting` while the server waits for it.
       if (this.#admin !== undefined) {
         this.#adminAddress = await this.#admin.listen()
@@ -240,11 +253,20 @@ export class Server implements WebMQServer {
     }
   }
 
-  async #createTransport(): Promise<Transport> {
-    const { options, createTransport } = this.#parts
-    const transport = await createTransport(options, this.#http.server, this.#certificates?.certificates)
-    if (this.#certificates === undefined || transport.capabilities.tls) return transport
-    throw new WebMQError('E_OPTION_INVALID', { detail: `tls: the ${transport.name} transport has no TLS` })
+  async #createTransport(attachTo: NodeHttpServer | undefined): Promise<Transport> {
+    const { options, logger, createTransport } = this.#parts
+    const certificates = this.#certificates?.certificates
+    const { transport, choice } = await createTransport(options, {
+      httpServer: this.#http.server,
+      certificates,
+      attachTo,
+    })
+    if (certificates !== undefined && !transport.capabilities.tls) {
+      throw new WebMQError('E_OPTION_INVALID', { detail: `tls: the ${transport.name} transport has no TLS` })
+    }
+    this.#transport = choice
+    logger.info({ transport: choice }, describeTransport(choice))
+    return transport
   }
 
   async #stop(drainMs: number): Promise<void> {
@@ -278,6 +300,11 @@ export class Server implements WebMQServer {
     const node = this.#node
     if (node === undefined) return undefined
     return { node: this.#name, version: VERSION, broker: node.health().broker.name, stats: this.stats() }
+  }
+
+  #health(): Health {
+    const health = this.#node?.health() ?? this.#healthWithoutNode()
+    return this.#transport === undefined ? health : { ...health, transport: this.#transport }
   }
 
   #healthWithoutNode(): Health {

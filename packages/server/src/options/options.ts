@@ -30,7 +30,7 @@ export interface ServerOptions {
   readonly demo?: boolean | undefined
   /** PEM files, to serve `wss://` and `https://`. */
   readonly tls?: TlsFiles | undefined
-  /** Transport that handles the sockets; default `native`. */
+  /** Transport that handles the sockets; default `auto`: native where it loads, otherwise `ws`. */
   readonly transport?: TransportName | undefined
   /** I/O threads of the native transport; default one less than cores, at least 1. */
   readonly threads?: number | undefined
@@ -167,8 +167,8 @@ export interface MeshOptions {
 /** Who may read `/metrics`, and the reason for a broker outage in `/health` and `/ready`. */
 export type MetricsAudience = 'local' | 'all' | 'off'
 
-/** A transport that comes with the server. */
-export type TransportName = 'native' | 'uws'
+/** A transport that comes with the server; `auto` is the native one where it loads, otherwise `ws`. */
+export type TransportName = 'auto' | 'native' | 'ws' | 'uws'
 
 /** Options that may stay absent. */
 type AbsentOption = 'jwt' | 'tls' | 'mesh' | 'logger' | 'adminPort'

@@ -46,7 +46,7 @@ export const OPTIONS = [
     max: 65_535,
     default: 8080,
     help: 'Port to bind; `0` picks a free one.',
-    detail: 'Without `WEBMQ_PORT`, the variable `PORT` is used.',
+    detail: 'Without flag, `WEBMQ_PORT` and config file, the variable `PORT` of hosting platforms is used.',
   },
   {
     name: 'path',
@@ -120,11 +120,11 @@ export const OPTIONS = [
     section: 'Engine',
     flag: 'transport',
     type: 'choice',
-    choices: ['native', 'uws'],
-    default: 'native',
-    help: 'Transport that handles the sockets: `native` (the Rust engine) or `uws` (uWebSockets.js).',
+    choices: ['auto', 'native', 'ws', 'uws'],
+    default: 'auto',
+    help: 'Transport that handles the sockets: `native` (the Rust engine), `ws` (every platform), `uws` (uWebSockets.js) or `auto`.',
     detail:
-      '`native` writes from several threads. `uws` supports TLS in process, and runs on platforms without the engine. uWebSockets.js is not part of the package; the error message says how to install it.',
+      '`auto` takes `native` where it loads, otherwise `ws`; one line of the log and `/health` say which, and why. `native` writes from several threads. `ws` runs on the event loop and delivers several times fewer messages per core. uWebSockets.js is not part of the package; the error message says how to install it.',
   },
   {
     name: 'threads',

@@ -10,7 +10,7 @@ const HEARTBEAT_MS = 10_000
 
 type Options = CommonBrokerOptions & { readonly broker: string }
 
-const KINDS: readonly (readonly [ServiceKind, (options: Options) => Broker | Promise<Broker>])[] = [
+const KINDS: readonly (readonly [ServiceKind, (options: Options) => Promise<Broker>])[] = [
   ['redis', createRedisBroker],
   ['nats', (options) => createNatsBroker({ ...options, maxPayloadBytes: 262_144 })],
   ['rabbitmq', createRabbitmqBroker],

@@ -345,7 +345,8 @@ describe('broker nats, who may do what', () => {
   })
 
   it('says how to install the library that is not there', async () => {
-    const missing = (name: string) => () => Promise.reject(new Error(`Cannot find package '${name}'`))
+    const missing = (name: string) => () =>
+      Promise.reject(Object.assign(new Error(`Cannot find package '${name}'`), { code: 'ERR_MODULE_NOT_FOUND' }))
     const imports = { core: missing('@nats-io/transport-node'), jetStream: missing('@nats-io/jetstream') }
     await expect(loadNats(imports)).rejects.toMatchObject({
       code: 'E_BROKER_MISSING',

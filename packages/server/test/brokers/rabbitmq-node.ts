@@ -51,7 +51,7 @@ export async function startNode(
   options: RabbitmqBrokerOptions,
   isListening: (key: string) => boolean = () => true,
 ): Promise<RabbitmqNode> {
-  const broker = createRabbitmqBroker(options)
+  const broker = await createRabbitmqBroker(options)
   const received: Received[] = []
   const events: string[] = []
   onTestFinished(() => broker.stop())

@@ -12,7 +12,7 @@ beforeAll(async () => {
 
 describe('rabbitmq that says no', () => {
   const startError = async (broker: string, namespace = newNamespace()) => {
-    const node = createRabbitmqBroker(nodeOptions(broker, namespace))
+    const node = await createRabbitmqBroker(nodeOptions(broker, namespace))
     onTestFinished(() => node.stop())
     return await Promise.resolve(
       node.start({ deliver: () => true, status: () => undefined, gap: () => undefined, refused: () => undefined }),

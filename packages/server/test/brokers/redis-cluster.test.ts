@@ -177,7 +177,7 @@ describe('redis cluster', () => {
   it('is refused by a server that is no cluster', async () => {
     const sentinel = await startRedisSentinel()
     onTestFinished(() => sentinel.stop())
-    const node = createRedisBroker({
+    const node = await createRedisBroker({
       ...OPTIONS,
       broker: sentinel.master.url.replace('redis://', 'redis+cluster://'),
       brokerNamespace: 'x',
@@ -207,7 +207,7 @@ describe('redis behind sentinels', () => {
   it('does not start when no sentinel knows the master', async () => {
     const { sentinel, stop } = await bound(startRedisSentinel())
     onTestFinished(stop)
-    const node = createRedisBroker({
+    const node = await createRedisBroker({
       ...OPTIONS,
       brokerStartTimeoutMs: 1_000,
       broker: `redis+sentinel://${hostsOf([sentinel.url])}/unknown`,

@@ -56,7 +56,7 @@ export async function startNode(
   options: Partial<RedisBrokerOptions> & Pick<RedisBrokerOptions, 'broker'>,
   isListening?: (key: string) => boolean,
 ) {
-  const broker = createRedisBroker({ ...OPTIONS, brokerNamespace: freshNamespace(), ...options })
+  const broker = await createRedisBroker({ ...OPTIONS, brokerNamespace: freshNamespace(), ...options })
   const sink = createSink(isListening)
   onTestFinished(() => broker.stop())
   await broker.start(sink)

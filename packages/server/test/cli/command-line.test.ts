@@ -93,7 +93,7 @@ describe('a command line', () => {
     [['--port', '80a'], '--port: "80a" is not a whole number'],
     [['--max-payload', '1x'], '--max-payload: "1x" is not a whole number from 1 to 64MiB'],
     [['--log-level', 'inf'], 'did you mean info?'],
-    [['--transport', 'native2'], '--transport: "native2" is not one of native, uws, did you mean native?'],
+    [['--transport', 'native2'], '--transport: "native2" is not one of auto, native, ws, uws, did you mean native?'],
     [['--origin', 'http://a.example', '--origin', 'b'], '--origin: "b" is not'],
     [['--host', '0.0.0.0'], 'allow it with insecure (--insecure)'],
     [['--max-payload', '2MiB'], 'maxOutboxBytes: 1048576 is less than'],
@@ -102,7 +102,6 @@ describe('a command line', () => {
     [['--jwt-secret', 'hunter2'], 'a secret of at least 16 bytes'],
     [['--mesh-secret', 'hunter2'], 'a secret of at least 16 bytes'],
     [['--jwt-secret-file', '/nowhere/secret'], '--jwt-secret-file: cannot read /nowhere/secret (ENOENT)'],
-    [['--tls-cert', 'a', '--tls-key', 'b'], '--transport uws'],
     [['--config', '/nowhere/webmq.json'], 'config: cannot read /nowhere/webmq.json (ENOENT)'],
   ])('%j ends with 2 and says what is wrong', async (args, message) => {
     const { exitCode, stdout, stderr } = await runInProcess(args)
@@ -113,7 +112,7 @@ describe('a command line', () => {
   })
 
   it('names the code of an error, for the documentation to be found', async () => {
-    expect((await runInProcess(['--port', 'x'])).stderr).toMatch(/^error: .*\(E_OPTION_INVALID\)\n$/)
+    expect((await runInProcess(['--port', 'x'])).stderr).toMatch(/^error: .*\(E_OPTION_INVALID\)\nwebmq-server explain E_OPTION_INVALID says more\n$/)
     expect((await runInProcess(['--host', '::'])).stderr).toMatch(/^error: .*\(E_INSECURE\)\n$/)
   })
 })
@@ -177,6 +176,16 @@ describe('webmq-server config', () => {
       origins: ['http://a.example', 'http://b.example'],
       maxHeaderBytes: 8192,
     })
+  })
+
+  it('print lets the config file win over PORT, and PORT over the file of defaults', async () => {
+    const [config, defaults] = [join(folder, 'mounted.json'), join(folder, 'defaults.json')]
+    writeFileSync(config, JSON.stringify({ port: 1, path: '/file' }))
+    writeFileSync(defaults, JSON.stringify({ host: '::', port: 5, path: '/default', insecure: true }))
+    const env = { WEBMQ_DEFAULTS: defaults, PORT: '4' }
+    expect(await print([], { ...env, WEBMQ_CONFIG: config })).toMatchObject({ host: '::', port: 1, path: '/file' })
+    expect(await print([], { ...env, WEBMQ_HOST: '127.0.0.2' })).toMatchObject({ host: '127.0.0.2', port: 4 })
+    expect(await print([], { WEBMQ_DEFAULTS: defaults, PORT: '' })).toMatchObject({ port: 5, path: '/default' })
   })
 
   it('print hides secrets, wherever they come from', async () => {

@@ -133,7 +133,7 @@ describe('webmq-server', () => {
     const port = await portTakenBySomeoneElse()
     const { exitCode, stdout, stderr } = await runCli(['--port', String(port), '--log-level', 'silent'])
     expect({ exitCode, stdout }).toEqual({ exitCode: 1, stdout: '' })
-    expect(stderr).toMatch(/^error: address is in use: .*\(E_ADDRESS_IN_USE\)\n$/)
+    expect(stderr).toMatch(/^error: address is in use: .*\(E_ADDRESS_IN_USE\)\n.+ explain E_ADDRESS_IN_USE .+\n$/)
     expect(stderr).toContain(`port ${port} of 127.0.0.1`)
     expect(stderr).toContain(`--port ${port + 1}`)
   })
@@ -141,7 +141,7 @@ describe('webmq-server', () => {
   it('ends with 1 when its address is none of this machine', async () => {
     const { exitCode, stderr } = await runCli(['--host', '203.0.113.1', '--insecure', '--log-level', 'silent'])
     expect(exitCode).toBe(1)
-    expect(stderr).toMatch(/^error: .*\(E_ADDRESS_UNAVAILABLE\)\n$/)
+    expect(stderr).toMatch(/^error: .*\(E_ADDRESS_UNAVAILABLE\)\n.+ explain E_ADDRESS_UNAVAILABLE .+\n$/)
   })
 
   it('ends with 1 and says which broker it did not reach, without its password', async () => {

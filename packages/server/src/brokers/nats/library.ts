@@ -1,4 +1,4 @@
-import { WebMQError } from 'webmq-client/protocol'
+import { loadLibrary } from '../remote/library.js'
 
 type CoreModule = typeof import('@nats-io/transport-node')
 type JetStreamModule = typeof import('@nats-io/jetstream')
@@ -37,7 +37,7 @@ const IMPORTS: NatsImports = {
  * @throws {WebMQError} `E_BROKER_MISSING`, with the command that installs it.
  */
 export async function loadNats({ core }: NatsImports = IMPORTS): Promise<NatsCore> {
-  return await load(core, 'the broker NATS needs @nats-io/transport-node', '@nats-io/transport-node')
+  return await loadLibrary('@nats-io/transport-node', 'the broker nats://…', core)
 }
 
 /**
@@ -45,13 +45,5 @@ export async function loadNats({ core }: NatsImports = IMPORTS): Promise<NatsCor
  * @throws {WebMQError} `E_BROKER_MISSING`, with the command that installs it.
  */
 export async function loadJetStream({ jetStream }: NatsImports = IMPORTS): Promise<NatsJetStream> {
-  return await load(jetStream, 'history with NATS needs @nats-io/jetstream', '@nats-io/jetstream')
-}
-
-async function load<Module>(importModule: () => Promise<Module>, need: string, name: string): Promise<Module> {
-  try {
-    return await importModule()
-  } catch (cause) {
-    throw new WebMQError('E_BROKER_MISSING', { detail: `${need}; install it with \`npm install ${name}\``, cause })
-  }
+  return await loadLibrary('@nats-io/jetstream', 'history with the broker nats://…', jetStream)
 }

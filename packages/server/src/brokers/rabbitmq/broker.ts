@@ -1,6 +1,6 @@
 import type { Broker } from '../../ports/broker.js'
 import { RemoteBroker, type RemoteBrokerOptions } from '../remote/broker.js'
-import { RabbitmqDriver } from './driver.js'
+import { loadLibrary } from '../remote/library.js'
 import type { RabbitmqLimits } from './limits.js'
 
 /** Options of the RabbitMQ broker; as in {@link ServerOptions}. */
@@ -13,8 +13,10 @@ export interface RabbitmqBrokerOptions extends RemoteBrokerOptions {
 
 /**
  * Creates a broker on RabbitMQ; `start` it.
- * @throws {WebMQError} `E_OPTION_INVALID` for an invalid address.
+ * @throws {WebMQError} `E_OPTION_INVALID` for the address; `E_BROKER_MISSING` when the library is not installed.
  */
-export function createRabbitmqBroker(options: RabbitmqBrokerOptions): Broker {
+export async function createRabbitmqBroker(options: RabbitmqBrokerOptions): Promise<Broker> {
+  await loadLibrary('amqplib', 'the broker amqp://…', () => import('amqplib'))
+  const { RabbitmqDriver } = await import('./driver.js')
   return new RemoteBroker(new RabbitmqDriver(options.broker, options, options.rabbitmqLimits), options)
 }

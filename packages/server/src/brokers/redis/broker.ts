@@ -1,6 +1,6 @@
 import type { Broker } from '../../ports/broker.js'
 import { RemoteBroker, type RemoteBrokerOptions } from '../remote/broker.js'
-import { RedisDriver } from './driver.js'
+import { loadLibrary } from '../remote/library.js'
 
 /** Options of the broker; as in {@link ServerOptions}. */
 export interface RedisBrokerOptions extends RemoteBrokerOptions {
@@ -8,7 +8,12 @@ export interface RedisBrokerOptions extends RemoteBrokerOptions {
   readonly broker: string
 }
 
-/** Creates a broker on Redis; `start` it. */
-export function createRedisBroker(options: RedisBrokerOptions): Broker {
+/**
+ * Creates a broker on Redis; `start` it.
+ * @throws {WebMQError} `E_OPTION_INVALID` for the address; `E_BROKER_MISSING` when the library is not installed.
+ */
+export async function createRedisBroker(options: RedisBrokerOptions): Promise<Broker> {
+  await loadLibrary('ioredis', 'the broker redis://…', () => import('ioredis'))
+  const { RedisDriver } = await import('./driver.js')
   return new RemoteBroker(new RedisDriver(options.broker, options), options)
 }

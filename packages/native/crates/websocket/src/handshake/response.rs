@@ -126,12 +126,15 @@ pub fn encode_refusal(error: &HandshakeError, out: &mut Vec<u8>) {
 /// The header that goes with a [`refusal_body`].
 pub const JSON: (&str, &str) = ("Content-Type", "application/json; charset=utf-8");
 
+/// Where users read about errors; `docs-url.ts` of the client has the same address.
+const ERRORS_PAGE: &str = "https://github.com/webmq/webmq/blob/main/docs/errors.md";
+
 /// The body of a refusal [P-1.4]: code, sentence and a link to their explanation, as JSON.
 #[must_use]
 pub fn refusal_body(code: &str, message: impl Display) -> String {
     let message = message.to_string().replace('\\', "\\\\").replace('"', "\\\"");
     let anchor = code.to_ascii_lowercase();
-    format!("{{\"code\":\"{code}\",\"message\":\"{message}\",\"docs\":\"docs/errors.md#{anchor}\"}}\n")
+    format!("{{\"code\":\"{code}\",\"message\":\"{message}\",\"docs\":\"{ERRORS_PAGE}#{anchor}\"}}\n")
 }
 
 /// Removes the appended bytes when writing fails.
@@ -257,12 +260,12 @@ mod tests {
         assert!(text.contains("\r\nContent-Type: application/json; charset=utf-8\r\n"), "{text}");
         let body = concat!(
             r#"{"code":"E_HANDSHAKE_INVALID","message":"only version 13 of WebSocket is spoken here","#,
-            r#""docs":"docs/errors.md#e_handshake_invalid"}"#,
+            r#""docs":"https://github.com/webmq/webmq/blob/main/docs/errors.md#e_handshake_invalid"}"#,
         );
         assert!(text.trim_end().ends_with(body), "{text}");
         assert_eq!(
             refusal_body("E", r#"a "b" \ c"#),
-            "{\"code\":\"E\",\"message\":\"a \\\"b\\\" \\\\ c\",\"docs\":\"docs/errors.md#e\"}\n"
+            "{\"code\":\"E\",\"message\":\"a \\\"b\\\" \\\\ c\",\"docs\":\"https://github.com/webmq/webmq/blob/main/docs/errors.md#e\"}\n"
         );
     }
 

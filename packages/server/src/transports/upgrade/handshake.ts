@@ -1,4 +1,4 @@
-import { hasToken, listOf, type RequestHead, valuesOf } from './request.js'
+import { hasToken, listOf, type RequestHead, valuesOf } from './request-head.js'
 
 /** Why the transport refuses a request itself. */
 export interface HandshakeFault {

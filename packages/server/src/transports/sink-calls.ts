@@ -1,22 +1,35 @@
 import { WebMQError } from 'webmq-client/protocol'
-import type { ConnectionId, TransportSink, UpgradeId, UpgradeRequest } from '../../ports/transport.js'
+import type { ConnectionId, TransportSink, UpgradeId, UpgradeRequest } from '../ports/transport.js'
 
 /**
  * Calls the sink by the rules of the port: never from within a call to the transport, and errors are caught.
  *
  * `upgrade` and `message` come from the event loop only. A call to the transport may cause `open`, `closed` and
- * `failed`. They run in microtasks before the next callback of uWebSockets.js, so no message overtakes its `open`.
+ * `failed`. They run later, but before the next callback of the library, so no message overtakes its `open`.
  */
-export class UwsSinkCalls {
+export class SinkCalls {
   readonly #sink: TransportSink
+  readonly #later: (call: () => void) => void
   readonly #onThrow: (connection: ConnectionId) => void
   #messageCount = 0
   #byteCount = 0
 
-  /** @param onThrow Called when the sink threw on an event of a connection; the caller closes it. */
-  constructor(sink: TransportSink, onThrow: (connection: ConnectionId) => void) {
+  /**
+   * @param onThrow Called when the sink threw on an event of a connection; the caller closes it.
+   * @param later Runs a call in order, before the next callback of the library.
+   */
+  constructor(
+    sink: TransportSink,
+    onThrow: (connection: ConnectionId) => void,
+    later: (call: () => void) => void = queueMicrotask,
+  ) {
     this.#sink = sink
     this.#onThrow = onThrow
+    this.#later = later
+  }
+
+  isOf(sink: TransportSink): boolean {
+    return this.#sink === sink
   }
 
   get messageCount(): number {
@@ -39,7 +52,7 @@ export class UwsSinkCalls {
   }
 
   open(connection: ConnectionId, upgrade: UpgradeId): void {
-    queueMicrotask(() => this.#guard(connection, () => this.#sink.open(connection, upgrade)))
+    this.#later(() => this.#guard(connection, () => this.#sink.open(connection, upgrade)))
   }
 
   message(connection: ConnectionId, data: Uint8Array, isBinary: boolean): void {
@@ -55,21 +68,21 @@ export class UwsSinkCalls {
   }
 
   drained(connection: ConnectionId): void {
-    queueMicrotask(() => this.#guard(connection, () => this.#sink.drained(connection)))
+    this.#later(() => this.#guard(connection, () => this.#sink.drained(connection)))
   }
 
   closed(connection: ConnectionId, code: number, reason: string): void {
-    queueMicrotask(() => this.#guard(connection, () => this.#sink.closed(connection, code, reason)))
+    this.#later(() => this.#guard(connection, () => this.#sink.closed(connection, code, reason)))
   }
 
   fail(cause: unknown): void {
     const error = new WebMQError('E_TRANSPORT_FAILED', { detail: 'the sink threw or misused the transport', cause })
-    queueMicrotask(() => this.#sink.failed(error))
+    this.#later(() => this.#sink.failed(error))
   }
 
   /** Resolves when all calls so far have been made. */
   settled(): Promise<void> {
-    return new Promise((resolve) => queueMicrotask(resolve))
+    return new Promise((resolve) => this.#later(resolve))
   }
 
   #guard(connection: ConnectionId, call: () => void): void {

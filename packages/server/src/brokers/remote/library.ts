@@ -1,0 +1,36 @@
+import { WebMQError } from 'webmq-client/protocol'
+
+/** npx installs into a folder of its own, where an `npm install` of the user adds nothing. */
+const IS_RUN_BY_NPX = /[\\/]_npx[\\/]/.test(import.meta.url)
+
+/**
+ * Loads the library of a broker, an optional peer.
+ * @param name Its package.
+ * @param user What needs it, for the error: `history with NATS (--broker nats://…)`.
+ * @throws {WebMQError} `E_BROKER_MISSING`, with the command that installs it.
+ */
+export async function loadLibrary<Module>(
+  name: string,
+  user: string,
+  importModule: () => Promise<Module>,
+): Promise<Module> {
+  try {
+    return await importModule()
+  } catch (cause) {
+    if ((cause as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') {
+      const reason = cause instanceof Error ? cause.message : String(cause)
+      throw new WebMQError('E_BROKER_MISSING', { message: `${user} cannot load ${name}: ${reason}`, cause })
+    }
+    throw new WebMQError('E_BROKER_MISSING', {
+      message: `${user} needs the library ${name}; ${wayToInstall(name, IS_RUN_BY_NPX)}`,
+      cause,
+    })
+  }
+}
+
+/** @param isRunByNpx The server is in npx's cache. */
+export function wayToInstall(name: string, isRunByNpx: boolean): string {
+  return isRunByNpx
+    ? `start with it: \`npx -p webmq-server -p ${name} webmq-server …\``
+    : `install it next to webmq-server: \`npm install ${name}\``
+}

@@ -1,0 +1,91 @@
+// Packs every package as a release does, and checks the tarballs: their files, publint, and their types in every kind
+// of project that resolves them.
+import { mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import path from 'node:path'
+import { checkPackage, createPackageFromTarballData } from '@arethetypeswrong/core'
+import { publint } from 'publint'
+import { formatMessage } from 'publint/utils'
+import { PNPM } from './lib/build.mjs'
+import { must, ROOT } from './lib/steps.mjs'
+
+const FOLDER = path.join(ROOT, '.cache', 'packed')
+
+/** Files that a tarball may have; everything else does not belong. */
+const FILES = {
+  'webmq-client': [/^dist\/[\w/-]+\.(js|d\.ts)$/, /^vectors\/([\w-]+\.json|README\.md)$/],
+  'webmq-server': [
+    /^dist\/[\w/.-]+\.(js|d\.ts)$/,
+    /^bin\/webmq-server\.js$/,
+    /^demo\/[\w-]+\.(html|css|js)$/,
+    /^errors\.md$/,
+  ],
+  'webmq-native': [/^[\w-]+\.(js|d\.ts)$/],
+  'webmq-bench': [
+    /^dist\/[\w/-]+\.js$/,
+    /^benchmark\.js$/,
+    /^targets\/\w+\.mjs$/,
+    /^loadgen\/(src\/[\w/-]+\.rs|Cargo\.(toml|lock))$/,
+  ],
+}
+const IN_EVERY_PACKAGE = ['package.json', 'README.md', 'LICENSE']
+
+/** Never in a package, whatever matches above. */
+const FORBIDDEN = /\.test\.|\.test-d\.|\/test\/|\.map$|tsbuildinfo|conformance|services/
+
+/**
+ * What the types of packages without CommonJS always show, and why it is no problem here: since Node 20.19 `require()`
+ * loads ESM, which TypeScript knows with `module: nodenext`; resolution as in Node 10 knows no `exports`, so it finds the
+ * main entry alone.
+ */
+const EXPECTED_OF_ESM = ({ kind, resolutionKind, entrypoint }) =>
+  kind === 'CJSResolvesToESM' || (kind === 'NoResolution' && resolutionKind === 'node10' && entrypoint !== '.')
+
+rmSync(FOLDER, { recursive: true, force: true })
+mkdirSync(FOLDER, { recursive: true })
+const filters = Object.keys(FILES).flatMap((name) => ['--filter', name])
+await must(
+  'The packages could not be packed.',
+  'npx',
+  ['--yes', PNPM, '-r', ...filters, 'pack', '--pack-destination', FOLDER],
+  {
+    log: 'pack',
+  },
+)
+
+const tarballs = readdirSync(FOLDER)
+for (const [name, patterns] of Object.entries(FILES)) {
+  const file = tarballs.find((tarball) => tarball.startsWith(`${name}-`))
+  if (file === undefined) throw new Error(`${name} was not packed`)
+  const tarball = readFileSync(path.join(FOLDER, file))
+  const problems = await problemsOf(tarball, patterns)
+  for (const problem of problems) console.error(`${name}: ${problem}`)
+  if (problems.length > 0) process.exitCode = 1
+}
+
+async function problemsOf(tarball, patterns) {
+  const packed = createPackageFromTarballData(tarball)
+  const prefix = `/node_modules/${packed.packageName}/`
+  const files = packed.listFiles(prefix).map((file) => file.slice(prefix.length))
+  const belongs = (file) =>
+    IN_EVERY_PACKAGE.includes(file) || (!FORBIDDEN.test(file) && patterns.some((pattern) => pattern.test(file)))
+  const manifest = JSON.parse(packed.readFile(`${prefix}package.json`))
+  const { messages } = await publint({
+    pack: { tarball: tarball.buffer.slice(tarball.byteOffset, tarball.byteOffset + tarball.byteLength) },
+    strict: true,
+  })
+  const { types, problems = [] } = manifest.exports['.'] === undefined ? { types: true } : await checkPackage(packed)
+  return [
+    ...files.filter((file) => !belongs(file)).map((file) => `${file} does not belong into the package`),
+    ...[...IN_EVERY_PACKAGE, ...missingOf(patterns, files)]
+      .filter((file) => !files.includes(file))
+      .map((file) => `${file} is missing`),
+    ...messages.map((message) => formatMessage(message, manifest, { color: false })),
+    ...(types === false ? ['has no types'] : []),
+    ...problems.filter((problem) => !EXPECTED_OF_ESM(problem)).map((problem) => JSON.stringify(problem)),
+  ]
+}
+
+/** Each pattern stands for something that users need. */
+function missingOf(patterns, files) {
+  return patterns.filter((pattern) => !files.some((file) => pattern.test(file))).map(String)
+}

@@ -1,0 +1,85 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { describe, expect, it } from 'vitest'
+import { REPOSITORY_URL } from 'webmq-client/protocol'
+
+interface Manifest {
+  readonly name: string
+  readonly private?: boolean
+  readonly engines?: { readonly node?: string }
+  readonly dependencies?: Readonly<Record<string, string>>
+  readonly peerDependencies?: Readonly<Record<string, string>>
+  readonly peerDependenciesMeta?: Readonly<Record<string, { readonly optional?: boolean }>>
+  readonly [field: string]: unknown
+}
+
+const ROOT = fileURLToPath(new URL('../', import.meta.url))
+const NODE = '20.19'
+
+/** What users get. The others serve the tests of this repository. */
+const PUBLISHED = ['bench', 'client', 'native', 'server']
+
+/** Dependencies at one exact version, with the reason. */
+const PINNED: Readonly<Record<string, string>> = {
+  'webmq-native': 'the server and its engine speak over memory whose layout may change with any release',
+}
+
+const readText = (file: string) => readFileSync(ROOT + file, 'utf8')
+const readManifest = (folder: string) => JSON.parse(readText(`${folder}/package.json`)) as Manifest
+const folders = readdirSync(`${ROOT}packages`).filter((name) => existsSync(`${ROOT}packages/${name}/package.json`))
+const manifests = folders.map((name) => [name, readManifest(`packages/${name}`)] as const)
+const published = manifests.filter(([, manifest]) => manifest.private !== true)
+
+describe('the packages', () => {
+  it('are published when users need them, and only then', () => {
+    expect(published.map(([name]) => name)).toEqual(PUBLISHED)
+  })
+
+  it('need the Node that the build and the docs name', () => {
+    const all = [readManifest('.'), ...manifests.map(([, manifest]) => manifest)]
+    expect(all.map(({ name, engines }) => [name, engines?.node])).toEqual(all.map(({ name }) => [name, `>=${NODE}`]))
+    expect(readText('scripts/lib/build.mjs')).toContain(`MIN_NODE = [${NODE.replace('.', ', ')}]`)
+    expect(readText('README.md')).toContain(`Node.js ${NODE} or newer`)
+    expect(readText('packages/client/README.md')).toContain(`Node ${NODE} and later`)
+  })
+})
+
+describe.each(published)('the package of %s', (folder, manifest) => {
+  it('says what it is, where it comes from, and where to ask', () => {
+    expect(manifest).toMatchObject({
+      name: `webmq-${folder}`,
+      description: expect.stringMatching(/^\S.{30,}\S$/),
+      license: 'MIT',
+      homepage: `${REPOSITORY_URL}/tree/main/packages/${folder}#readme`,
+      bugs: { url: `${REPOSITORY_URL}/issues` },
+      repository: { type: 'git', url: `git+${REPOSITORY_URL}.git`, directory: `packages/${folder}` },
+      publishConfig: { access: 'public', provenance: true },
+      files: expect.any(Array),
+      exports: { './package.json': './package.json' },
+    })
+    expect(manifest.keywords).toEqual(expect.arrayContaining(['websocket']))
+  })
+
+  it('has its licence and its README', () => {
+    expect(readText(`packages/${folder}/LICENSE`)).toBe(readText('LICENSE'))
+    expect(readText(`packages/${folder}/README.md`)).toMatch(new RegExp(`^# webmq-${folder}\n`))
+  })
+
+  it('takes compatible versions of what it needs, unless there is a reason', () => {
+    const ranges = Object.entries({ ...manifest.dependencies, ...manifest.peerDependencies })
+    const exact = ranges.filter(([, range]) => /^\d|^workspace:\*/.test(range)).map(([name]) => name)
+    expect(exact.filter((name) => !Object.hasOwn(PINNED, name))).toEqual([])
+  })
+
+  it('needs no package that is not published', () => {
+    const ours = Object.keys({ ...manifest.dependencies, ...manifest.peerDependencies }).filter((name) =>
+      name.startsWith('webmq-'),
+    )
+    expect(ours.filter((name) => !PUBLISHED.includes(name.slice('webmq-'.length)))).toEqual([])
+  })
+
+  it('forces no peer on anybody', () => {
+    const peers = Object.keys(manifest.peerDependencies ?? {})
+    expect(peers.filter((name) => manifest.peerDependenciesMeta?.[name]?.optional !== true)).toEqual([])
+  })
+})
