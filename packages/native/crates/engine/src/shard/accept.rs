@@ -82,7 +82,7 @@ impl Shard {
     pub(super) fn adopt(&mut self, adopted: Adopted) {
         let Adopted { socket, head, is_attached } = adopted;
         let mut connection = Connection::new(socket, self.shared.options.max_message_bytes);
-        // What another HTTP server hands over is not encrypted.
+        // Connections of another HTTP server are not encrypted.
         let session = if is_attached { Ok(None) } else { self.new_session() };
         let is_refused = session.is_err();
         connection.tls = session.unwrap_or_else(|error| {

@@ -71,7 +71,7 @@ impl Shard {
         let mut plain = std::mem::take(&mut self.tls.plain);
         plain.clear();
         let received = session.decrypt(&mut buffer[..kept + count], &mut plain);
-        // What it says goes first: the end of a handshake, an alert.
+        // Its own messages go first: the end of a handshake, an alert.
         let flushed = session.flush(&connection.socket);
         let id = self.table.id(slot);
         self.receive_plain(slot, &mut plain, room);

@@ -125,7 +125,7 @@ impl Shard {
                     self.begin_closing(slot, Some(CloseCode::GOING_AWAY), GOING_AWAY_REASON, ending);
                 }
                 Some(Phase::Head | Phase::Deciding) => self.drop_connection(slot),
-                // What relays still pass on ends with the shard.
+                // Relays end with the shard.
                 Some(Phase::Closing | Phase::Lingering | Phase::Relaying) | None => {}
             }
         }

@@ -46,6 +46,7 @@ use encrypted::TlsState;
 use flush_pacer::FlushPacer;
 use keepalive::Ticker;
 use newcomers::Newcomers;
+use relay::Relays;
 use restart::Restarts;
 
 /// Bytes that are read from one connection at a time, into the one buffer that all connections of the shard share.
@@ -75,8 +76,7 @@ pub(crate) struct Shard {
     /// Ciphertext on its way to one socket; empty without TLS.
     staging: Box<[u8]>,
     tls: TlsState,
-    /// Connections whose plaintext goes to Node.
-    relay_count: usize,
+    relays: Relays,
     /// Decompresses for all connections, one message at a time.
     inflater: Inflater,
     pub(crate) readable: VecDeque<Slot>,
@@ -112,7 +112,7 @@ impl Shard {
             read_buffer: vec![0; READ_BUFFER_BYTES].into(),
             staging: vec![0; if shared.tls.is_some() { STAGING_BYTES } else { 0 }].into(),
             tls: TlsState::default(),
-            relay_count: 0,
+            relays: Relays::default(),
             inflater: Inflater::default(),
             readable: VecDeque::new(),
             held: VecDeque::new(),
@@ -181,7 +181,7 @@ impl Shard {
     }
 
     pub(crate) fn is_done(&self) -> bool {
-        self.is_aborted || (self.is_shutting_down && self.table.len() == self.relay_count && self.batches.is_empty())
+        self.is_aborted || (self.is_shutting_down && self.table.len() == self.relays.len() && self.batches.is_empty())
     }
 
     fn turn(&mut self) -> Result<(), Errno> {

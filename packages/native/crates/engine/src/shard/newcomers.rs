@@ -38,14 +38,13 @@ impl Shard {
             self.drop_connection(slot);
             return true;
         }
-        self.shared.http_sockets.drop_oldest()
+        self.drop_oldest_relay() || self.shared.http_sockets.drop_oldest()
     }
 }
 
-/// Slot of a connection that is not admitted: it sends its request, speaks plain HTTP, or reads why it was refused.
+/// Slot of a connection that is not admitted: it sends its request, or reads why it was refused.
 fn find(id: ConnectionId, table: &Table) -> Option<Slot> {
     let slot = table.find(id)?;
     let connection = table.get(slot)?;
-    (!connection.is_admitted && matches!(connection.phase, Phase::Head | Phase::Relaying | Phase::Lingering))
-        .then_some(slot)
+    (!connection.is_admitted && matches!(connection.phase, Phase::Head | Phase::Lingering)).then_some(slot)
 }

@@ -1,7 +1,8 @@
 //! Plain HTTP over TLS: the shard keeps the connection and passes its plaintext on to Node through a pair of sockets.
 //!
-//! Bounded in both directions: what one side does not take stays in the socket of the other.
+//! Bounded in both directions: bytes that one side does not take stay in the socket of the other.
 
+use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 
 use rustix::io::Errno;
@@ -9,8 +10,9 @@ use rustix::net::{Shutdown, shutdown};
 
 use super::Shard;
 use crate::fanout::Written;
-use crate::id::Slot;
+use crate::id::{ConnectionId, Slot};
 use crate::shard::connection::{Connection, Phase};
+use crate::shard::table::Table;
 use crate::socket;
 use crate::tls::{Received, Session};
 
@@ -20,6 +22,9 @@ const MAX_ROUNDS: usize = 4;
 const LINGER_MS: u64 = 1_000;
 /// Time in which a peer must take something of an answer that Node has finished.
 const STALL_MS: u64 = 30_000;
+
+/// Entries that the queue of relays may have before it is tidied up.
+const MIN_QUEUE: usize = 64;
 
 /// The other side of a relayed connection.
 pub(crate) struct Relay {
@@ -35,6 +40,28 @@ pub(crate) struct Relay {
     has_node_ended: bool,
     /// The peer was told so.
     is_peer_told: bool,
+}
+
+/// Relayed connections, oldest first, and some that are gone.
+#[derive(Default)]
+pub(super) struct Relays {
+    queue: VecDeque<ConnectionId>,
+    count: usize,
+}
+
+impl Relays {
+    /// Connections that are relayed now.
+    pub(super) fn len(&self) -> usize {
+        self.count
+    }
+
+    fn push(&mut self, id: ConnectionId, table: &Table) {
+        self.count += 1;
+        self.queue.push_back(id);
+        if self.queue.len() > 2 * self.count + MIN_QUEUE {
+            self.queue.retain(|id| table.find(*id).is_some());
+        }
+    }
 }
 
 /// What one look at one direction came to.
@@ -73,7 +100,7 @@ impl Shard {
             has_node_ended: false,
             is_peer_told: false,
         }));
-        self.relay_count += 1;
+        self.relays.push(id, &self.table);
         // Node has timeouts of its own.
         self.table.set_deadline(slot, None);
         self.count_partial_bytes(slot);
@@ -107,10 +134,17 @@ impl Shard {
 
     /// A relayed connection is gone.
     pub(super) fn forget_relay(&mut self, connection: &Connection) {
-        self.relay_count -= usize::from(connection.relay.is_some());
+        self.relays.count -= usize::from(connection.relay.is_some());
     }
 
-    /// Sends what Node has written, before the shard ends.
+    /// Closes the oldest relayed connection; `false`: there is none.
+    pub(super) fn drop_oldest_relay(&mut self) -> bool {
+        let oldest = std::iter::from_fn(|| self.relays.queue.pop_front()).find_map(|id| self.table.find(id));
+        oldest.into_iter().for_each(|slot| self.drop_connection(slot));
+        oldest.is_some()
+    }
+
+    /// Sends the last output of Node, before the shard ends.
     pub(super) fn finish_relays(&mut self) {
         let is_relayed = |slot: &Slot| self.table.get(*slot).is_some_and(|connection| connection.relay.is_some());
         let slots: Vec<Slot> = self.table.slots().into_iter().filter(is_relayed).collect();

@@ -236,7 +236,7 @@ fn a_peer_that_does_not_read_is_ended() {
         assert!(count < 5_000, "the slow consumer was not found");
     }
     assert_eq!(rig.next(), Told::Closed(id, 4008, "E_SLOW_CONSUMER".to_owned()));
-    // What is left is one window of ciphertext, the rest of one frame, and the close frame.
+    // Left are one window of ciphertext, the rest of one frame, and the close frame.
     rig.until(|engine| engine.stats().outbox_bytes < 90_000);
 }
 
@@ -358,6 +358,28 @@ fn a_relay_ends_when_either_side_is_gone() {
     rig.engine.shut_down();
     rig.until(|engine| engine.sockets() == 0);
     drop((client, node));
+}
+
+#[test]
+fn relays_give_way_to_newcomers() {
+    let certificate = Certificate::of(&["localhost"]);
+    let mut rig = Rig::start(Options { max_connections: 1, ..options(&[&certificate]) });
+    let config = Arc::new(trusting(&[&certificate], rustls::ALL_VERSIONS));
+    let mut held = Vec::new();
+    for _ in 0..270 {
+        let mut client = connect(rig.address, "localhost", &config);
+        client.write_all(b"GET / HTTP/1.1\r\n\r\n").expect("sends");
+        held.push((node_end(&mut rig).0, client));
+    }
+    assert_eq!(rig.engine.sockets(), 257);
+    let socket = connect(rig.address, "localhost", &config);
+    let (mut client, id) = open(&mut rig, socket);
+    rig.submit(|packer| {
+        packer.send(id, b"served");
+    });
+    assert_eq!(client.message(), b"served");
+    let (mut oldest, _) = held.swap_remove(0);
+    assert_eq!(oldest.read(&mut [0]).expect("the end"), 0);
 }
 
 #[test]

@@ -10,7 +10,7 @@ use crate::error::EngineError;
 /// Session tickets that a client gets. It gets another one with every connection.
 const TICKETS: usize = 1;
 
-/// What handshakes are negotiated from. Handshakes that began before a replacement go on with the old one.
+/// The settings of new handshakes. Handshakes that began before a replacement go on with the old one.
 #[derive(Debug)]
 pub(crate) struct TlsConfig(Mutex<Arc<ServerConfig>>);
 

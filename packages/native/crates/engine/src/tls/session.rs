@@ -66,7 +66,7 @@ impl Session {
         self.output.len()
     }
 
-    /// Copies the incomplete record to the start of `buffer`. What is received next goes behind it. Returns its length.
+    /// Copies the incomplete record to the start of `buffer`. Bytes that are received next go behind it. Returns its length.
     pub(crate) fn begin_read(&self, buffer: &mut [u8]) -> usize {
         buffer[..self.input.len()].copy_from_slice(&self.input);
         self.input.len()

@@ -62,7 +62,7 @@ impl Pair {
         self.session.decrypt(&mut buffer[..kept + bytes.len()], &mut self.received)
     }
 
-    /// The client receives what the session has to say.
+    /// The client receives the output of the session.
     fn answer(&mut self) {
         let output = std::mem::take(&mut self.session.output);
         let mut rest = &output[..];
