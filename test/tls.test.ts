@@ -136,7 +136,9 @@ describe.each([{ transport: 'uws', reloads: false }])('a server with TLS, transp
       makeCertificate({ names: ['localhost'] }),
     ])
     const certificate = write('a', { ...one, key: other.key })
-    await expect(start(...certificate)).rejects.toThrow(/a\.key does not belong to the certificate .*\(E_OPTION_INVALID\)/)
+    await expect(start(...certificate)).rejects.toThrow(
+      /a\.key does not belong to the certificate .*\(E_OPTION_INVALID\)/,
+    )
     await expect(start(...certificate.slice(0, 2))).rejects.toThrow(/tls\.keyFile \(--tls-key\) \(E_OPTION_INVALID\)/)
     const missing = path.join(folder, 'missing.pem')
     const flags = ['--tls-cert', missing, '--tls-key', missing]
