@@ -14,7 +14,10 @@ import { startServerProcess } from './server-process.js'
 /** The files are looked at every 5 s, and a pair that does not fit is looked at twice. */
 const RELOAD_MS = 20_000
 
-describe.each([{ transport: 'uws', reloads: false }])('a server with TLS, transport $transport', (given) => {
+describe.each([
+  { transport: 'native', reloads: true },
+  { transport: 'uws', reloads: false },
+])('a server with TLS, transport $transport', (given) => {
   let folder: string
 
   beforeEach(() => {
