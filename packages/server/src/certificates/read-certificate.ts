@@ -25,6 +25,8 @@ const MAX_FILE_BYTES = 1024 * 1024
 const CERTIFICATE = /-----BEGIN (?:TRUSTED |X509 )?CERTIFICATE-----[^-]*-----END (?:TRUSTED |X509 )?CERTIFICATE-----/g
 const PRIVATE_KEY = /-----BEGIN (?:[A-Z]+ )?PRIVATE KEY-----/
 const ENCRYPTED_KEY = /-----BEGIN ENCRYPTED PRIVATE KEY-----|^Proc-Type: 4,ENCRYPTED/m
+/** RFC 9325 §4.3. */
+const MIN_RSA_BITS = 2048
 /** The first byte of DER: a sequence. */
 const DER_START = 0x30
 
@@ -73,11 +75,17 @@ function parseKey(bytes: Buffer, file: string): KeyObject {
   }
   if (!PRIVATE_KEY.test(text))
     throw invalid(`tls.keyFile: ${file} holds no private key in PEM form${derAdvice(bytes, 'pkey')}`)
+  let key: KeyObject
   try {
-    return createPrivateKey(bytes)
+    key = createPrivateKey(bytes)
   } catch (cause) {
     throw invalid(`tls.keyFile: the key in ${file} cannot be read (${reasonOf(cause)})`, cause)
   }
+  const { modulusLength = MIN_RSA_BITS } = key.asymmetricKeyDetails ?? {}
+  if (modulusLength < MIN_RSA_BITS) {
+    throw invalid(`tls.keyFile: the key in ${file} has ${modulusLength} bits; clients want at least ${MIN_RSA_BITS}`)
+  }
+  return key
 }
 
 function derAdvice(bytes: Buffer, command: 'x509' | 'pkey'): string {

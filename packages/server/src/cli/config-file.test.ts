@@ -41,6 +41,13 @@ describe('readConfigFile', () => {
     })
   })
 
+  it('reads one file name for a list of files, commas and all', () => {
+    expect(read({ tls: { certFile: 'a,b.pem', keyFile: ['a.key'] } })).toEqual({
+      'tls.certFile': ['a,b.pem'],
+      'tls.keyFile': ['a.key'],
+    })
+  })
+
   it('reads a secret from a file of its own', () => {
     const secretFile = join(folder, 'secret')
     writeFileSync(secretFile, 'hunter2 hunter2 hunter2\n')

@@ -23,6 +23,7 @@ describe('readEnvironment', () => {
         WEBMQ_DRAIN_TIMEOUT: '10s',
         WEBMQ_INSECURE: 'on',
         WEBMQ_ORIGIN: 'https://a.example, http://localhost:*',
+        WEBMQ_TLS_CERT: 'a.pem,b.pem',
         WEBMQ_LOG_LEVEL: 'debug',
         WEBMQ_JWKS: 'https://id.example/jwks.json',
       }),
@@ -32,6 +33,7 @@ describe('readEnvironment', () => {
       drainTimeoutMs: 10_000,
       insecure: true,
       origins: ['https://a.example', 'http://localhost:*'],
+      'tls.certFile': ['a.pem', 'b.pem'],
       logLevel: 'debug',
       'jwt.jwksUrl': 'https://id.example/jwks.json',
     })

@@ -1,4 +1,4 @@
-import { createPrivateKey, X509Certificate } from 'node:crypto'
+import { createPrivateKey, generateKeyPairSync, X509Certificate } from 'node:crypto'
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
@@ -30,6 +30,7 @@ const pair = await makeCertificate({ names: NAMES })
 const other = await makeCertificate({ names: NAMES })
 const der = new X509Certificate(pair.cert).raw
 const key = createPrivateKey(pair.key)
+const smallKey = generateKeyPairSync('rsa', { modulusLength: 1024 }).privateKey
 
 describe('readCertificate', () => {
   it('takes a chain with comments and Windows line breaks, and a key of any form', async () => {
@@ -62,6 +63,7 @@ describe('readCertificate', () => {
       key.export({ type: 'sec1', format: 'pem', cipher: 'aes-256-cbc', passphrase: 'x' }),
       'is protected by a passphrase',
     ],
+    ['a short key', pair.cert, smallKey.export({ type: 'pkcs1', format: 'pem' }), 'has 1024 bits'],
     ['a file that is far too large', Buffer.alloc(2 * 1024 * 1024), pair.key, 'too large'],
   ])('refuses %s', async (_title, cert, key, message) => {
     const error = await read(cert, key).catch((reason: unknown) => reason)

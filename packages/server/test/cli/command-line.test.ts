@@ -102,6 +102,8 @@ describe('a command line', () => {
     [['--jwt-secret', 'hunter2'], 'a secret of at least 16 bytes'],
     [['--mesh-secret', 'hunter2'], 'a secret of at least 16 bytes'],
     [['--jwt-secret-file', '/nowhere/secret'], '--jwt-secret-file: cannot read /nowhere/secret (ENOENT)'],
+    [['--tls-cert', 'a'], 'needs both tls.certFile (--tls-cert) and tls.keyFile (--tls-key)'],
+    [['--tls-cert', 'a', '--tls-cert', 'b', '--tls-key', 'a'], 'got 2 tls.certFile (--tls-cert) and 1'],
     [['--config', '/nowhere/webmq.json'], 'config: cannot read /nowhere/webmq.json (ENOENT)'],
   ])('%j ends with 2 and says what is wrong', async (args, message) => {
     const { exitCode, stdout, stderr } = await runInProcess(args)
@@ -155,7 +157,7 @@ describe('webmq-server config', () => {
       audience: 'webmq',
       algorithms: ['ES256'],
     })
-    expect(tls).toEqual({ certFile: 'cert.pem', keyFile: 'key.pem' })
+    expect(tls).toEqual({ certFile: ['cert.pem'], keyFile: ['key.pem'] })
     expect(printed).toMatchObject({ demo: true, insecure: true, origins: ['null'], path: '/', port: 8080 })
   })
 
