@@ -4,37 +4,48 @@ import { fileURLToPath } from 'node:url'
 
 const BIN = fileURLToPath(new URL('../packages/server/bin/webmq-server.js', import.meta.url))
 const START_TIMEOUT_MS = 15_000
-const POLL_INTERVAL_MS = 25
+/** The line of a server that listens. */
+const LISTENS = /^WebMQ \S+ listens on ws(s?):\/\/([^/]+)\//m
 
 /** A `webmq-server` in a process of its own, as a user runs it. */
 export interface ServerProcess {
+  /** `http://127.0.0.1:8080`; `https:` with TLS. */
   readonly url: string
   readonly process: ChildProcess
+  /** Standard output and standard error so far. */
+  output(): string
   /** Ends it with a signal and waits until it is gone; resolves to its exit code, `null` after SIGKILL. */
   kill(signal: 'SIGTERM' | 'SIGKILL'): Promise<number | null>
 }
 
 /**
- * Starts `webmq-server` on loopback and resolves when `/health` answers.
+ * Starts `webmq-server` on loopback and resolves when it says that it listens.
  * @throws {Error} with the server's output when it does not come up in time.
  */
 export async function startServerProcess(port: number, flags: readonly string[] = []): Promise<ServerProcess> {
   const child = spawn(process.execPath, [BIN, '--port', String(port), ...flags], { stdio: ['ignore', 'pipe', 'pipe'] })
   let output = ''
-  child.stdout.on('data', (chunk) => (output += chunk))
-  child.stderr.on('data', (chunk) => (output += chunk))
-  const url = `http://127.0.0.1:${port}`
-  const deadline = Date.now() + START_TIMEOUT_MS
-  while (!(await answers(`${url}/health`))) {
-    if (child.exitCode !== null || Date.now() > deadline) {
+  const url = await new Promise<string>((resolve, reject) => {
+    const fail = () => {
       child.kill('SIGKILL')
-      throw new Error(`webmq-server did not start:\n${output}`)
+      reject(new Error(`webmq-server did not start:\n${output}`))
     }
-    await new Promise((resolve) => setTimeout(resolve, POLL_INTERVAL_MS))
-  }
+    const deadline = setTimeout(fail, START_TIMEOUT_MS)
+    const read = (chunk: Buffer) => {
+      output += chunk
+      const [, secure, host] = LISTENS.exec(output) ?? []
+      if (host === undefined) return
+      clearTimeout(deadline)
+      resolve(`http${secure}://${host}`)
+    }
+    child.stdout.on('data', read)
+    child.stderr.on('data', read)
+    child.on('close', fail)
+  })
   return {
     url,
     process: child,
+    output: () => output,
     async kill(signal) {
       if (child.exitCode !== null || child.signalCode !== null) return child.exitCode
       const exited = once(child, 'exit')
@@ -42,13 +53,5 @@ export async function startServerProcess(port: number, flags: readonly string[] 
       const [code] = (await exited) as [number | null]
       return code
     },
-  }
-}
-
-async function answers(url: string): Promise<boolean> {
-  try {
-    return (await fetch(url)).ok
-  } catch {
-    return false
   }
 }

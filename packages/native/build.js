@@ -4,7 +4,7 @@ import { copyFile, rename } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
-import { addonFileName } from './addon-file-name.js'
+import { addonFileName, platformName, thisSystem } from './platform.js'
 
 const here = dirname(fileURLToPath(import.meta.url))
 
@@ -29,10 +29,11 @@ async function build() {
   return library
 }
 
-const fileName = addonFileName()
-if (fileName === undefined) {
+const platform = platformName(thisSystem())
+if (platform === undefined) {
   console.log(`webmq-native: nothing to build, the engine does not run on ${process.platform} ${process.arch}`)
 } else {
+  const fileName = addonFileName(platform)
   const library = await build()
   // Renamed into place: a process that has the old one open keeps it whole.
   const target = join(here, fileName)

@@ -1,26 +1,53 @@
 import { existsSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { addonFileName } from './addon-file-name.js'
+import { missingReason } from './missing-reason.js'
+import { addonFileName, PLATFORMS, packageName, platformName, thisSystem } from './platform.js'
 
 const require = createRequire(import.meta.url)
+const { version } = require('./package.json')
 
-/** Throws an error with the code `E_TRANSPORT_MISSING` when there is no addon for this machine. */
+/** Loads the addon that was built here, else that of the package for this platform. */
 export function loadNativeEngine() {
-  const fileName = addonFileName()
-  if (fileName === undefined) {
-    throw missing(`there is no native engine for ${process.platform} on ${process.arch}; use the uws transport`)
-  }
-  const path = join(dirname(fileURLToPath(import.meta.url)), fileName)
-  if (!existsSync(path)) throw missing(`${fileName} was not built; run: npm run build --workspace webmq-native, or in a checkout npm run build`)
+  const system = thisSystem()
+  const platform = platformName(system)
+  const isCheckout = existsSync(pathOf('Cargo.toml'))
+  const findings = { system, version, isCheckout, otherPackages: [] }
+  if (platform === undefined) throw missing(findings)
+
+  const built = pathOf(addonFileName(platform))
+  if (existsSync(built)) return load(built, findings)
+  const installedVersion = versionOf(packageName(platform))
+  if (installedVersion === version) return load(packageName(platform), findings)
+  if (installedVersion !== undefined) throw missing({ ...findings, installedVersion })
+  throw missing({ ...findings, otherPackages: PLATFORMS.map(packageName).filter((name) => versionOf(name) !== undefined) })
+}
+
+function load(file, findings) {
   try {
-    return require(path).NativeEngine
-  } catch (cause) {
-    throw missing(`${fileName} cannot be loaded; was it built for another system?`, cause)
+    return require(file).NativeEngine
+  } catch (loadError) {
+    throw missing({ ...findings, loadError })
   }
 }
 
-function missing(message, cause) {
-  return Object.assign(new Error(message, cause === undefined ? undefined : { cause }), { code: 'E_TRANSPORT_MISSING' })
+/** `undefined` when the package is not installed. */
+function versionOf(name) {
+  try {
+    return require(`${name}/package.json`).version
+  } catch (error) {
+    if (error.code !== 'MODULE_NOT_FOUND') throw error
+    return undefined
+  }
+}
+
+function missing(findings) {
+  const reason = missingReason(findings)
+  const { loadError: cause } = findings
+  const error = new Error(`${reason}; or use the ws transport`, cause === undefined ? undefined : { cause })
+  return Object.assign(error, { code: 'E_TRANSPORT_MISSING', reason })
+}
+
+function pathOf(file) {
+  return fileURLToPath(new URL(file, import.meta.url))
 }

@@ -57,7 +57,7 @@ export class CertificateStore {
    * @throws {WebMQError} `E_OPTION_INVALID`.
    */
   async load(): Promise<void> {
-    // Before the files are read: what changes in between is found by the first check.
+    // Before the files are read, so the first check finds changes in between.
     this.#usedState = await this.#stateOfFiles()
     this.#use(await this.#read())
   }

@@ -51,8 +51,8 @@ Flags override the environment, the environment overrides the config file, the f
 - Without tokens, the server binds loopback addresses only, unless you set \`insecure\` (\`E_INSECURE\`).
 - Tokens need exactly one of \`jwt.secret\`, \`jwt.publicKey\` and \`jwt.jwksUrl\`. A key set must come over \`https://\` or
   from loopback, unless you set \`insecure\`.
-- \`tls.certFile\` and \`tls.keyFile\` name equally many files, in the same order. Each key belongs to its certificate.
-  [tls.md](tls.md) has the rules.
+- \`tls.certFile\` and \`tls.keyFile\` name equally many files, in the same order. Each key
+  belongs to its certificate.
 
 A value that is not allowed ends the start with \`E_OPTION_INVALID\` (exit code 2). The error names the option, the
 value and the allowed values.

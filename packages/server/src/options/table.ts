@@ -101,7 +101,7 @@ export const OPTIONS = [
     check: checkFileName,
     help: 'PEM file with the certificate chain, to serve `wss://` and `https://` without a proxy.',
     detail:
-      'With several, a client gets the one with the host name that it asks for; the first is for all others. New files are used without a restart. See [docs/tls.md](tls.md).',
+      'With several, a client gets the one with the host name that it asks for; the first is for all others. New files are used without a restart. [tls.md](tls.md) has the rules.',
   },
   {
     name: 'tls.keyFile',

@@ -155,7 +155,7 @@ describe('webmq-server config', () => {
       audience: 'webmq',
       algorithms: ['ES256'],
     })
-    expect(tls).toEqual({ certFile: 'cert.pem', keyFile: 'key.pem' })
+    expect(tls).toEqual({ certFile: ['cert.pem'], keyFile: ['key.pem'] })
     expect(printed).toMatchObject({ demo: true, insecure: true, origins: ['null'], path: '/', port: 8080 })
   })
 

@@ -87,7 +87,7 @@ impl InlineRunner {
         if unsafe { (self.uv.poll_init)(event_loop, handle, descriptor.as_raw_fd()) } != 0 {
             // SAFETY: made above, and libuv does not know it.
             drop(unsafe { Box::from_raw(memory) });
-            return Err(Error::from_reason("libuv does not watch an epoll"));
+            return Err(Error::from_reason("libuv does not watch a shard"));
         }
         let watched = Watched { runner: Rc::clone(self), shard, memory, _descriptor: descriptor };
         // SAFETY: the handle is initialised, and lives until `on_closed`. It does not keep the process alive: that is the

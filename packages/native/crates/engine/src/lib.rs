@@ -15,12 +15,14 @@ mod fanout;
 mod id;
 mod inline;
 mod options;
+mod readiness;
 mod shard;
 mod shared;
 mod socket;
 mod stats;
 #[cfg(test)]
 mod tests;
+mod tls;
 
 pub use bridge::command::MalformedBatch;
 pub use engine::{Drained, Engine};
@@ -28,3 +30,4 @@ pub use error::EngineError;
 pub use id::{ConnectionId, GroupId, MAX_SHARDS};
 pub use options::Options;
 pub use stats::Stats;
+pub use tls::CertificatePem;

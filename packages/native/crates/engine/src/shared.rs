@@ -1,5 +1,3 @@
-use std::os::fd::OwnedFd;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
 
@@ -9,7 +7,9 @@ use crate::bridge::http_sockets::HttpSockets;
 use crate::bridge::mailbox::Mailbox;
 use crate::id::ShardId;
 use crate::options::Options;
+use crate::readiness::Poller;
 use crate::stats::SharedStats;
+use crate::tls::TlsConfig;
 
 /// Sockets beyond the limit of connections: their requests are read, or they are refused or go to Node.
 pub(crate) const MAX_NEWCOMERS: usize = 256;
@@ -17,7 +17,7 @@ pub(crate) const MAX_NEWCOMERS: usize = 256;
 /// What the other threads see of one shard.
 pub(crate) struct ShardHandle {
     /// Reports the readiness of the shard's sockets. In inline mode, the event loop watches it.
-    pub(crate) epoll: Arc<OwnedFd>,
+    pub(crate) poller: Poller,
     pub(crate) mailbox: Mailbox,
     pub(crate) event_queue: EventQueue,
     pub(crate) stats: SharedStats,
@@ -31,6 +31,8 @@ pub(crate) struct ShardHandle {
 /// What all threads of an engine share.
 pub(crate) struct Shared {
     pub(crate) options: Options,
+    /// Of the listening socket.
+    pub(crate) tls: Option<TlsConfig>,
     pub(crate) shards: Vec<ShardHandle>,
     pub(crate) waker: Waker,
     pub(crate) http_sockets: HttpSockets,
@@ -43,10 +45,11 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(crate) fn new(options: Options, shards: Vec<ShardHandle>, waker: Waker) -> Self {
+    pub(crate) fn new(options: Options, tls: Option<TlsConfig>, shards: Vec<ShardHandle>, waker: Waker) -> Self {
         Self {
             backpressure: Backpressure::new(options.max_outbox_bytes),
             options,
+            tls,
             shards,
             waker,
             http_sockets: HttpSockets::default(),

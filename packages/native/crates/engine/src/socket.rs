@@ -5,21 +5,24 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 use rustix::io::Errno;
 use rustix::net::sockopt::{set_socket_reuseaddr, set_tcp_nodelay};
-use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
+use rustix::net::{AddressFamily, RecvFlags};
 
 use crate::error::EngineError;
-use crate::fanout::Written;
 
-/// Connections that may wait to be accepted; the system cuts it to `net.core.somaxconn`.
+/// Connections that may wait to be accepted; the system cuts it to its `somaxconn`.
 const BACKLOG: i32 = 4_096;
 /// Bytes that the kernel takes before it has sent them. Without it a stalled peer pins 3.9 MB of kernel memory (measured).
 const MAX_UNSENT_BYTES: libc::c_int = 128 << 10;
+#[cfg(target_os = "linux")]
+const TCP_NOTSENT_LOWAT: libc::c_int = libc::TCP_NOTSENT_LOWAT;
+/// From `netinet/tcp.h`; the libc crate does not have it.
+#[cfg(target_os = "macos")]
+const TCP_NOTSENT_LOWAT: libc::c_int = 0x201;
 
-/// Binds and listens. Connections inherit the options that are set here.
+/// Binds and listens.
 pub(crate) fn listen(address: SocketAddr) -> Result<OwnedFd, EngineError> {
     let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
-    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-    let socket = rustix::net::socket_with(family, SocketType::STREAM, flags, None)?;
+    let socket = system::open(family)?;
     set_socket_reuseaddr(&socket, true)?;
     tune(&socket)?;
     rustix::net::bind(&socket, &address).and_then(|()| rustix::net::listen(&socket, BACKLOG)).map_err(|errno| {
@@ -35,6 +38,8 @@ pub(crate) fn listen(address: SocketAddr) -> Result<OwnedFd, EngineError> {
 /// Small frames leave at once, and a peer that does not read costs the kernel little.
 pub(crate) fn tune(socket: &OwnedFd) -> Result<(), Errno> {
     set_tcp_nodelay(socket, true)?;
+    #[cfg(target_os = "macos")]
+    rustix::net::sockopt::set_socket_nosigpipe(socket, true)?;
     let value = MAX_UNSENT_BYTES;
     // SAFETY: the descriptor is open for as long as `socket` is borrowed, and the pointer and the length describe a
     // `c_int` that outlives the call.
@@ -42,12 +47,17 @@ pub(crate) fn tune(socket: &OwnedFd) -> Result<(), Errno> {
         libc::setsockopt(
             socket.as_raw_fd(),
             libc::IPPROTO_TCP,
-            libc::TCP_NOTSENT_LOWAT,
+            TCP_NOTSENT_LOWAT,
             (&raw const value).cast(),
             size_of_val(&value) as libc::socklen_t,
         )
     };
-    if status == 0 { Ok(()) } else { Err(Errno::IO) }
+    if status == 0 { Ok(()) } else { Err(last_error()) }
+}
+
+/// What the last call into the C library failed with.
+pub(crate) fn last_error() -> Errno {
+    std::io::Error::last_os_error().raw_os_error().map_or(Errno::IO, Errno::from_raw_os_error)
 }
 
 /// Where a listening socket is bound.
@@ -60,9 +70,9 @@ pub(crate) fn peer_address(socket: &OwnedFd) -> Option<SocketAddr> {
     rustix::net::getpeername(socket).ok().flatten()?.try_into().ok()
 }
 
-/// The next connection that waits.
+/// The next connection that waits, [tuned](tune).
 pub(crate) fn accept(listener: &OwnedFd) -> Result<OwnedFd, Errno> {
-    rustix::net::accept_with(listener, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC)
+    system::accept(listener)
 }
 
 /// Reads what is there, without waiting.
@@ -71,12 +81,77 @@ pub(crate) fn receive(socket: &OwnedFd, buffer: &mut [u8]) -> Result<usize, Errn
         .map(|(count, _)| count)
 }
 
-/// Writes as much as the socket takes.
-pub(crate) fn send(socket: &OwnedFd, bytes: &[u8]) -> Written {
-    match rustix::io::retry_on_intr(|| rustix::net::send(socket, bytes, SendFlags::NOSIGNAL)) {
-        Ok(count) if count == bytes.len() => Written::All,
-        Ok(count) => Written::Part(count),
-        Err(Errno::AGAIN) => Written::Part(0),
-        Err(_) => Written::Failed,
+/// Writes as much as the socket takes. Returns how much that was: 0 if it is full.
+pub(crate) fn send(socket: &OwnedFd, bytes: &[u8]) -> Result<usize, Errno> {
+    match rustix::io::retry_on_intr(|| rustix::net::send(socket, bytes, system::SEND_FLAGS)) {
+        Err(Errno::AGAIN) => Ok(0),
+        sent => sent,
+    }
+}
+
+/// Two sockets that are connected with each other and do not block.
+pub(crate) fn pair() -> Result<(OwnedFd, OwnedFd), Errno> {
+    system::pair()
+}
+
+#[cfg(target_os = "linux")]
+mod system {
+    use std::os::fd::OwnedFd;
+
+    use rustix::io::Errno;
+    use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, accept_with, socket_with, socketpair};
+
+    pub(super) const SEND_FLAGS: SendFlags = SendFlags::NOSIGNAL;
+    const FLAGS: SocketFlags = SocketFlags::NONBLOCK.union(SocketFlags::CLOEXEC);
+
+    pub(super) fn open(family: AddressFamily) -> Result<OwnedFd, Errno> {
+        socket_with(family, SocketType::STREAM, FLAGS, None)
+    }
+
+    /// The options are those of the listening socket.
+    pub(super) fn accept(listener: &OwnedFd) -> Result<OwnedFd, Errno> {
+        accept_with(listener, FLAGS)
+    }
+
+    pub(super) fn pair() -> Result<(OwnedFd, OwnedFd), Errno> {
+        socketpair(AddressFamily::UNIX, SocketType::STREAM, FLAGS, None)
+    }
+}
+
+#[cfg(target_os = "macos")]
+mod system {
+    use std::os::fd::OwnedFd;
+
+    use rustix::io::{Errno, FdFlags, fcntl_setfd, ioctl_fionbio};
+    use rustix::net::sockopt::set_socket_nosigpipe;
+    use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, socket, socketpair};
+
+    /// The sockets have `SO_NOSIGPIPE` instead; see [`tune`](super::tune).
+    pub(super) const SEND_FLAGS: SendFlags = SendFlags::empty();
+
+    pub(super) fn open(family: AddressFamily) -> Result<OwnedFd, Errno> {
+        configured(socket(family, SocketType::STREAM, None)?)
+    }
+
+    /// Sets all options again: not all are those of the listening socket.
+    pub(super) fn accept(listener: &OwnedFd) -> Result<OwnedFd, Errno> {
+        let socket = configured(rustix::net::accept(listener)?)?;
+        // `EINVAL`: the peer is gone already.
+        super::tune(&socket).map_err(|errno| if errno == Errno::INVAL { Errno::CONNABORTED } else { errno })?;
+        Ok(socket)
+    }
+
+    pub(super) fn pair() -> Result<(OwnedFd, OwnedFd), Errno> {
+        let (one, other) = socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::empty(), None)?;
+        let (one, other) = (configured(one)?, configured(other)?);
+        set_socket_nosigpipe(&one, true)?;
+        Ok((one, other))
+    }
+
+    /// There are no flags for it: a process that is started right now inherits the socket.
+    fn configured(socket: OwnedFd) -> Result<OwnedFd, Errno> {
+        fcntl_setfd(&socket, FdFlags::CLOEXEC)?;
+        ioctl_fionbio(&socket, true)?;
+        Ok(socket)
     }
 }

@@ -1,4 +1,5 @@
-//! In a process of its own: it counts how often the threads of the engine wake.
+//! In a process of its own: it counts how often the threads of the engine wake, which only Linux tells.
+#![cfg(target_os = "linux")]
 #![expect(clippy::expect_used, reason = "a test")]
 
 use std::io::{Read, Write};

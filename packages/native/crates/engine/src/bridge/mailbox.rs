@@ -4,10 +4,10 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::Errno;
 
 use crate::bridge::batch::Batch;
+use crate::readiness::{Nudge, Poller, WakeUp, Woken, stand_by};
 
 /// A caller that waits for room checks at this interval whether the shard still runs.
 const ROOM_CHECK: Duration = Duration::from_millis(100);
@@ -48,23 +48,14 @@ pub(crate) struct Adopted {
     pub(crate) is_attached: bool,
 }
 
-/// Reason why the shard's thread woke in inline mode.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Woken {
-    /// A socket of the shard is ready.
-    SocketReady,
-    /// The time is over, or somebody called [`Mailbox::nudge`].
-    Due,
-}
-
 /// Work from other threads for one shard. Posting wakes the shard, with a system call only if its thread sleeps.
 pub(crate) struct Mailbox {
     queue: Mutex<Queue>,
     room: Condvar,
-    /// Wakes the thread from its epoll.
-    event: OwnedFd,
-    /// Wakes the thread while it stands by in inline mode. Not in the epoll, so the event loop does not see it.
-    nudge: OwnedFd,
+    /// Wakes the thread while it waits for sockets.
+    wake_up: WakeUp,
+    /// Wakes the thread while it stands by in inline mode. The event loop does not see it.
+    nudge: Nudge,
     state: AtomicU8,
     /// The shard has ended.
     is_closed: AtomicBool,
@@ -83,23 +74,17 @@ struct Queue {
 }
 
 impl Mailbox {
-    pub(crate) fn new() -> Result<Self, Errno> {
-        let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
+    pub(crate) fn new(poller: &Poller) -> Result<Self, Errno> {
         Ok(Self {
             queue: Mutex::default(),
             room: Condvar::new(),
-            event: eventfd(0, flags)?,
-            nudge: eventfd(0, flags)?,
+            wake_up: WakeUp::new(poller)?,
+            nudge: Nudge::new()?,
             state: AtomicU8::new(AWAKE),
             is_closed: AtomicBool::new(false),
             batch_bytes: AtomicUsize::new(0),
             load: AtomicUsize::new(0),
         })
-    }
-
-    /// Readable after a wake-up.
-    pub(crate) fn event(&self) -> &OwnedFd {
-        &self.event
     }
 
     pub(crate) fn is_closed(&self) -> bool {
@@ -137,8 +122,7 @@ impl Mailbox {
         match self.state.swap(AWAKE, Ordering::SeqCst) {
             AWAKE => {}
             INLINE => self.nudge(),
-            // Never read, but 2^64 wake-ups are out of reach.
-            _ => signal(&self.event),
+            _ => self.wake_up.wake(),
         }
     }
 
@@ -149,31 +133,16 @@ impl Mailbox {
 
     /// Makes the thread that stands by look at its shard.
     pub(crate) fn nudge(&self) {
-        signal(&self.nudge);
+        self.nudge.send();
     }
 
     pub(crate) fn is_inline(&self) -> bool {
         self.state.load(Ordering::SeqCst) == INLINE
     }
 
-    /// Blocks the thread that stands by until it is nudged, or `timeout` is over (`None`: no limit), or `epoll` is readable.
-    pub(crate) fn stand_by(&self, epoll: Option<&OwnedFd>, timeout: Option<Duration>) -> Woken {
-        let timeout = timeout.and_then(|time| Timespec::try_from(time).ok());
-        let nudge = PollFd::new(&self.nudge, PollFlags::IN);
-        let socket = PollFd::new(epoll.unwrap_or(&self.nudge), PollFlags::IN);
-        let mut watched = [nudge, socket];
-        let count = if epoll.is_some() { 2 } else { 1 };
-        // It fails only when a signal interrupts it: then the caller looks once more than needed.
-        let polled = poll(&mut watched[..count], timeout.as_ref());
-        debug_assert!(matches!(polled, Ok(_) | Err(Errno::INTR)), "{polled:?}");
-        let [nudge, socket] = watched;
-        if !nudge.revents().is_empty() {
-            // Cannot fail: it is readable, and nobody else reads it.
-            let read = rustix::io::read(&self.nudge, &mut [0; 8]);
-            debug_assert!(read.is_ok());
-            return Woken::Due;
-        }
-        if epoll.is_some() && !socket.revents().is_empty() { Woken::SocketReady } else { Woken::Due }
+    /// Blocks the thread that stands by until it is nudged, or `timeout` is over (`None`: no limit), or `poller` has something.
+    pub(crate) fn stand_by(&self, poller: Option<&Poller>, timeout: Option<Duration>) -> Woken {
+        stand_by(&self.nudge, poller, timeout)
     }
 
     /// Counts a batch that is applied inline. `false`: it must be posted, because other mail waits.
@@ -242,7 +211,7 @@ impl Mailbox {
         !is_urgent
     }
 
-    /// Ends a sleep. The eventfd is watched edge-triggered, so it need not be read.
+    /// Ends a sleep.
     pub(crate) fn woken(&self) {
         self.state.store(AWAKE, Ordering::SeqCst);
     }
@@ -261,9 +230,4 @@ impl Mailbox {
     fn lock(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-fn signal(event: &OwnedFd) {
-    let written = rustix::io::write(event, &1_u64.to_ne_bytes());
-    debug_assert!(written.is_ok());
 }

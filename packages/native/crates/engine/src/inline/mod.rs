@@ -1,7 +1,7 @@
 //! Inline mode: Node's event loop runs a shard that has little to do.
 //!
 //! A message that is answered changes threads twice: from the shard's thread to JavaScript and back. On an idle server
-//! these two wake-ups cost more than all other work. In inline mode the event loop watches the shard's epoll itself: it
+//! these two wake-ups cost more than all other work. In inline mode the event loop watches the shard's poller itself: it
 //! reads, calls JavaScript, and writes the answer, all on one thread. The benchmark "Round trip on an idle server, p50"
 //! (`docs/benchmarks.md`, target 1.1x of uWebSockets.js) needs this: 24 us without, 9 us with, 8 us for
 //! uWebSockets.js. ADR 7 has the decision.
@@ -10,12 +10,12 @@
 //!
 //! ```text
 //!                     nothing to do ┌─────────┐
-//!                  ┌───────────────▶│ ASLEEP  │  the thread waits in epoll
+//!                  ┌───────────────▶│ ASLEEP  │  the thread waits for sockets
 //!                  │◀───────────────└─────────┘  until a socket, mail or a deadline wakes it
 //!             ┌────┴────┐
 //!             │  AWAKE  │  the thread runs the shard
 //!             └────┬────┘
-//!                  │◀───────────────┌─────────┐  the thread waits in epoll and holds multicasts back
+//!                  │◀───────────────┌─────────┐  the thread waits for sockets and holds multicasts back
 //!                  ├───────────────▶│ HOLDING │  until the flush is due, 64 KiB more arrived, or
 //!                  │ multicasts wait└─────────┘  something else than a multicast arrives
 //!                  │
@@ -33,7 +33,7 @@
 //! | `standby.rs` | the shard's thread meanwhile: deadlines, and the work of a late event loop |
 //!
 //! Order and delivery do not depend on who runs the shard. Commands wait in one queue, which an inline turn bypasses only
-//! when it is empty. The epoll is watched level-triggered, so no readiness is lost when the shard changes threads.
+//! when it is empty. The poller's descriptor is watched level-triggered, so no readiness is lost when the shard changes threads.
 
 mod policy;
 mod shard_cell;
@@ -71,7 +71,7 @@ impl Engine {
     /// Readable when an inline shard has something to do. Watch it level-triggered, and only while
     /// [`is_inline`](Self::is_inline).
     pub fn descriptor(&self, shard: usize) -> Arc<OwnedFd> {
-        Arc::clone(&self.shared.shards[shard].epoll)
+        Arc::clone(self.shared.shards[shard].poller.descriptor())
     }
 
     /// Whether the event loop runs this shard.

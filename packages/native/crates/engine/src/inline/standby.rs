@@ -8,7 +8,7 @@
 //!    └──────── nothing waits ─────────┘
 //! ```
 //!
-//! While WAITING, the thread sleeps in `poll` on the shard's epoll. It wakes when a socket becomes ready, and for deadlines,
+//! While WAITING, the thread sleeps in `poll` on the shard's poller. It wakes when a socket becomes ready, and for deadlines,
 //! which are checked every 500 ms at most. So an idle shard wakes at most twice a second. While WATCHING, it ignores the
 //! sockets and looks every 50 ms: a busy event loop is not disturbed by a second wake-up per message.
 //!
@@ -19,8 +19,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::ShardCell;
-use crate::bridge::mailbox::Woken;
 use crate::id::ShardId;
+use crate::readiness::Woken;
 use crate::shard::Shard;
 use crate::shared::Shared;
 
@@ -40,7 +40,7 @@ impl ShardCell {
         let mut late_count = 0;
         let mut step_count = self.inline_step_count.load(Ordering::Relaxed);
         while mailbox.is_inline() {
-            let woken = mailbox.stand_by((!is_watching).then_some(&*handle.epoll), timeout);
+            let woken = mailbox.stand_by((!is_watching).then_some(&handle.poller), timeout);
             if !mailbox.is_inline() {
                 return;
             }

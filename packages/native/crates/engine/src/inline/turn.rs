@@ -17,7 +17,7 @@ pub(crate) struct InlineState {
     pub(crate) is_running: bool,
     /// The only connection with events in the last inline turn. The next event is likely to be its own, too.
     likely: Option<Slot>,
-    /// The last inline turn did not ask epoll.
+    /// The last inline turn did not ask the poller.
     is_poll_due: bool,
 }
 
@@ -67,7 +67,7 @@ impl Shard {
             && !self.is_aborted
     }
 
-    /// Nothing is half done: all further work is announced by epoll, by a deadline or by mail.
+    /// Nothing is half done: all further work is announced by the poller, by a deadline or by mail.
     fn is_at_rest(&self) -> bool {
         self.batches.is_empty()
             && self.readable.is_empty()
@@ -82,7 +82,7 @@ impl Shard {
 
     /// Does what sockets and deadlines ask for, in the event loop. Returns who goes on, and whether there are events.
     ///
-    /// Reads the likely connection before asking epoll. If it had something, epoll is asked after the answer, in
+    /// Reads the likely connection before asking the poller. If it had something, the poller is asked after the answer, in
     /// [`finish_inline_turn`](Self::finish_inline_turn): one system call less before the answer.
     pub(super) fn inline_turn(&mut self) -> (Next, bool) {
         self.inline_step(|shard| {

@@ -2,10 +2,9 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;
 
-use super::{LISTENER, Shard};
+use super::Shard;
 use crate::bridge::mailbox::{Adopted, Mail};
 use crate::shard::connection::{Connection, Opening, Phase};
 use crate::socket;
@@ -47,7 +46,8 @@ impl Shard {
         if let Some(listener) = self.listener.take()
             && listener.paused_until_ms.is_none()
         {
-            self.unwatch(&listener.socket);
+            let removed = self.poller.remove_listener(&listener.socket);
+            self.report_refusal(removed);
         }
     }
 
@@ -81,21 +81,27 @@ impl Shard {
     /// Takes a connected socket in.
     pub(super) fn adopt(&mut self, adopted: Adopted) {
         let Adopted { socket, head, is_attached } = adopted;
-        let connection = Connection::new(socket, self.shared.options.max_message_bytes);
+        let mut connection = Connection::new(socket, self.shared.options.max_message_bytes);
+        // What another HTTP server hands over is not encrypted.
+        let session = if is_attached { Ok(None) } else { self.new_session() };
+        let is_refused = session.is_err();
+        connection.tls = session.unwrap_or_else(|error| {
+            self.events.failed(&format!("TLS cannot begin: {error}"));
+            None
+        });
         let Some(slot) = self.table.insert(connection) else {
             self.handle().mailbox.load.fetch_sub(1, Ordering::AcqRel);
             return self.events.failed("a shard has no connection ids left");
         };
         self.fanout.insert(slot);
-        if self.is_shutting_down {
+        if self.is_shutting_down || is_refused {
             return self.drop_connection(slot);
         }
-        let data = EventData::new_u64(self.table.id(slot).to_number() as u64);
-        let flags = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
-        self.newcomers.push(self.table.id(slot), &self.table);
+        let id = self.table.id(slot);
+        self.newcomers.push(id, &self.table);
         let Some(connection) = self.table.get_mut(slot) else { return };
-        if let Err(errno) = epoll::add(&self.epoll, &connection.socket, data, flags) {
-            self.events.failed(&format!("epoll refuses a connection: {errno}"));
+        if let Err(errno) = self.poller.add_connection(&connection.socket, id) {
+            self.events.failed(&format!("the system does not watch a connection: {errno}"));
             return self.drop_connection(slot);
         }
         let deadline_ms = self.now_ms + self.shared.options.handshake_timeout.as_millis() as u64;
@@ -136,23 +142,22 @@ impl Shard {
             listener.reported_at_ms = Some(self.now_ms);
             self.events.failed(&format!("connections cannot be accepted: {errno}"));
         }
-        let socket = Arc::clone(&listener.socket);
-        self.unwatch(&socket);
+        let removed = self.poller.remove_listener(&listener.socket);
+        self.report_refusal(removed);
         // The shard's thread ends the pause: inline, its next deadline would be too late.
         self.inline.policy.note_busy(self.now_ms);
     }
 
     fn watch_listener(&mut self) {
         let Some(listener) = &self.listener else { return };
-        let flags = EventFlags::IN | EventFlags::EXCLUSIVE;
-        if let Err(errno) = epoll::add(&self.epoll, &listener.socket, EventData::new_u64(LISTENER), flags) {
-            self.events.failed(&format!("epoll refuses the listening socket: {errno}"));
+        if let Err(errno) = self.poller.add_listener(&listener.socket) {
+            self.events.failed(&format!("the system does not watch the listening socket: {errno}"));
         }
     }
 
-    pub(super) fn unwatch(&mut self, socket: &OwnedFd) {
-        if let Err(errno) = epoll::delete(&self.epoll, socket) {
-            self.events.failed(&format!("epoll does not let go of a socket: {errno}"));
+    pub(super) fn report_refusal(&mut self, removed: Result<(), Errno>) {
+        if let Err(errno) = removed {
+            self.events.failed(&format!("the system does not stop to watch a socket: {errno}"));
         }
     }
 }

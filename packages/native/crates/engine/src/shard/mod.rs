@@ -1,4 +1,4 @@
-//! One I/O thread: an epoll, the connections that are pinned to it, and their output.
+//! One I/O thread: a poller, the connections that are pinned to it, and their output.
 //!
 //! A turn: wait, note the ready sockets, take mail, read, write once per connection, report to JavaScript. A busy shard puts
 //! the multicasts of several turns into one write ([`FlushPacer`]). All other output leaves in its turn.
@@ -6,25 +6,23 @@
 mod accept;
 mod apply;
 pub(crate) mod connection;
+mod encrypted;
 mod ending;
 mod flush_pacer;
 mod handshake;
 mod keepalive;
 mod newcomers;
 mod receive;
+mod relay;
 mod restart;
 pub(crate) mod table;
 
 use std::collections::VecDeque;
-use std::mem::MaybeUninit;
-use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use rustix::event::Timespec;
-use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
 use webmq_websocket::Inflater;
@@ -36,12 +34,15 @@ use crate::bridge::mailbox::Mail;
 use crate::fanout::{Fanout, Outcome, Wire, Written};
 use crate::id::{ConnectionId, ShardId, Slot};
 use crate::inline::InlineState;
-use crate::shard::connection::Phase;
+use crate::readiness::{Flags, Poller, Ready};
+use crate::shard::connection::{Connection, Phase};
 use crate::shard::table::Table;
 use crate::shared::{ShardHandle, Shared};
 use crate::socket;
 use crate::stats::Stats;
+use crate::tls::STAGING_BYTES;
 use accept::Listener;
+use encrypted::TlsState;
 use flush_pacer::FlushPacer;
 use keepalive::Ticker;
 use newcomers::Newcomers;
@@ -49,19 +50,14 @@ use restart::Restarts;
 
 /// Bytes that are read from one connection at a time, into the one buffer that all connections of the shard share.
 const READ_BUFFER_BYTES: usize = receive::MAX_UNREAD_BYTES;
-/// Readiness events that are taken per turn.
-const MAX_READY: usize = 1_024;
 /// Bytes of commands that are applied before sockets get their turn again.
 const MAX_APPLIED_BYTES: usize = 4 << 20;
-/// Epoll data of what is no connection; ids of connections have 53 bits.
-const WAKE_UP: u64 = u64::MAX;
-const LISTENER: u64 = u64::MAX - 1;
 
 pub(crate) struct Shard {
     id: ShardId,
     pub(crate) shared: Arc<Shared>,
-    epoll: Arc<OwnedFd>,
-    pub(crate) ready: Vec<(EventFlags, u64)>,
+    poller: Poller,
+    pub(crate) ready: Vec<Ready>,
     listener: Option<Listener>,
     pub(crate) table: Table,
     newcomers: Newcomers,
@@ -76,6 +72,11 @@ pub(crate) struct Shard {
     pub(crate) events: Events,
     stats: Stats,
     read_buffer: Box<[u8]>,
+    /// Ciphertext on its way to one socket; empty without TLS.
+    staging: Box<[u8]>,
+    tls: TlsState,
+    /// Connections whose plaintext goes to Node.
+    relay_count: usize,
     /// Decompresses for all connections, one message at a time.
     inflater: Inflater,
     pub(crate) readable: VecDeque<Slot>,
@@ -91,20 +92,11 @@ pub(crate) struct Shard {
 }
 
 impl Shard {
-    /// # Errors
-    /// Epoll refuses the mailbox.
-    pub(crate) fn new(id: ShardId, shared: &Arc<Shared>) -> Result<Self, Errno> {
-        let ShardHandle { epoll, mailbox, .. } = &shared.shards[id.index()];
-        epoll::add(epoll, mailbox.event(), EventData::new_u64(WAKE_UP), EventFlags::IN | EventFlags::ET)?;
-        Ok(Self::unwatched(id, shared))
-    }
-
-    /// A shard whose epoll does not watch the mailbox yet, or does already.
-    fn unwatched(id: ShardId, shared: &Arc<Shared>) -> Self {
+    pub(crate) fn new(id: ShardId, shared: &Arc<Shared>) -> Self {
         Self {
             id,
-            epoll: Arc::clone(&shared.shards[id.index()].epoll),
-            ready: Vec::with_capacity(MAX_READY),
+            poller: shared.shards[id.index()].poller.clone(),
+            ready: Vec::new(),
             listener: None,
             table: Table::new(id),
             newcomers: Newcomers::default(),
@@ -118,6 +110,9 @@ impl Shard {
             events: Events::default(),
             stats: Stats::default(),
             read_buffer: vec![0; READ_BUFFER_BYTES].into(),
+            staging: vec![0; if shared.tls.is_some() { STAGING_BYTES } else { 0 }].into(),
+            tls: TlsState::default(),
+            relay_count: 0,
             inflater: Inflater::default(),
             readable: VecDeque::new(),
             held: VecDeque::new(),
@@ -186,7 +181,7 @@ impl Shard {
     }
 
     pub(crate) fn is_done(&self) -> bool {
-        self.is_aborted || (self.is_shutting_down && self.table.len() == 0 && self.batches.is_empty())
+        self.is_aborted || (self.is_shutting_down && self.table.len() == self.relay_count && self.batches.is_empty())
     }
 
     fn turn(&mut self) -> Result<(), Errno> {
@@ -228,21 +223,11 @@ impl Shard {
         waited
     }
 
-    /// Asks epoll for ready sockets, for at most this time.
+    /// Asks for ready sockets, for at most this time.
     pub(crate) fn poll(&mut self, timeout: Option<Duration>) -> Result<(), Errno> {
-        let timeout = timeout.and_then(|time| Timespec::try_from(time).ok());
-        self.ready.clear();
-        let mut room = [const { MaybeUninit::<epoll::Event>::uninit() }; MAX_READY];
-        let waited = epoll::wait(&self.epoll, &mut room, timeout.as_ref());
+        let waited = self.poller.wait(&mut self.ready, timeout);
         self.look_at_clock();
-        match waited {
-            Ok((ready, _)) => {
-                self.ready.extend(ready.iter().map(|&epoll::Event { flags, data }| (flags, data.u64())));
-                Ok(())
-            }
-            Err(Errno::INTR) => Ok(()),
-            Err(errno) => Err(errno),
-        }
+        waited
     }
 
     pub(crate) fn look_at_clock(&mut self) {
@@ -280,32 +265,32 @@ impl Shard {
 
     pub(crate) fn note_ready(&mut self) {
         for index in 0..self.ready.len() {
-            let (flags, data) = self.ready[index];
-            match data {
-                WAKE_UP => {}
-                LISTENER => self.accept_some(),
-                data => self.note_connection_ready(flags, data),
+            match self.ready[index] {
+                Ready::WakeUp => {}
+                Ready::Listener => self.accept_some(),
+                Ready::Connection(id, flags) => self.note_connection_ready(id, flags),
+                Ready::Relay(id) => self.table.find(id).into_iter().for_each(|slot| self.queue_receive(slot)),
             }
         }
     }
 
-    fn note_connection_ready(&mut self, flags: EventFlags, data: u64) {
+    fn note_connection_ready(&mut self, id: ConnectionId, flags: Flags) {
         // The event may be older than the connection that has the slot now: the id tells them apart.
-        let Some(slot) = ConnectionId::from_number(data as f64).and_then(|id| self.table.find(id)) else { return };
+        let Some(slot) = self.table.find(id) else { return };
         let Some(connection) = self.table.get_mut(slot) else { return };
-        let has_hung_up = flags.intersects(EventFlags::HUP | EventFlags::ERR | EventFlags::RDHUP);
+        let Flags { is_readable, is_writable, has_hung_up, is_broken } = flags;
         connection.has_hung_up |= has_hung_up;
         if connection.phase == Phase::Deciding && has_hung_up {
             return self.drop_connection(slot);
         }
-        // A reset. Without a pause, reading would tell.
-        if connection.is_paused && flags.intersects(EventFlags::HUP | EventFlags::ERR) {
+        // A reset. Otherwise reading would tell, but a relay may have read to the end.
+        if is_broken && (connection.is_paused || connection.phase == Phase::Relaying) {
             return self.drop_connection(slot);
         }
-        if flags.contains(EventFlags::OUT) && self.fanout.unblock(slot) {
-            self.note_progress(slot);
+        if is_writable {
+            self.note_writable(slot);
         }
-        if has_hung_up || flags.contains(EventFlags::IN) {
+        if has_hung_up || is_readable {
             self.queue_receive(slot);
         }
     }
@@ -317,7 +302,7 @@ impl Shard {
                 self.flush();
             }
         } else if self.fanout.is_urgent() {
-            let mut sockets = Sockets::of(&self.table);
+            let mut sockets = Sockets::of(&mut self.table, &mut self.staging);
             self.fanout.flush_urgent(&mut sockets);
             self.stats.sent_byte_count += sockets.sent_bytes;
             self.conclude_flush();
@@ -326,7 +311,7 @@ impl Shard {
 
     fn flush(&mut self) {
         let began = self.fanout.is_held().then(cpu_time);
-        let mut sockets = Sockets::of(&self.table);
+        let mut sockets = Sockets::of(&mut self.table, &mut self.staging);
         self.fanout.flush(&mut sockets);
         self.stats.sent_byte_count += sockets.sent_bytes;
         if let Some(began) = began {
@@ -348,7 +333,7 @@ impl Shard {
         match self.table.get(slot).map(|connection| connection.phase) {
             Some(Phase::Open) => self.events.drained(self.table.id(slot)),
             Some(Phase::Lingering) => self.finish_lingering(slot),
-            Some(Phase::Head | Phase::Deciding | Phase::Closing) | None => {}
+            Some(Phase::Head | Phase::Deciding | Phase::Closing | Phase::Relaying) | None => {}
         }
     }
 
@@ -386,14 +371,15 @@ impl Shard {
 
 /// The sockets of a shard as its output sees them.
 struct Sockets<'a> {
-    table: &'a Table,
+    table: &'a mut Table,
+    staging: &'a mut [u8],
     sent_bytes: u64,
     write_count: usize,
 }
 
 impl<'a> Sockets<'a> {
-    fn of(table: &'a Table) -> Self {
-        Self { table, sent_bytes: 0, write_count: 0 }
+    fn of(table: &'a mut Table, staging: &'a mut [u8]) -> Self {
+        Self { table, staging, sent_bytes: 0, write_count: 0 }
     }
 }
 
@@ -404,15 +390,14 @@ fn cpu_time() -> Duration {
 
 impl Wire for Sockets<'_> {
     fn write(&mut self, slot: Slot, bytes: &[u8]) -> Written {
-        let Some(connection) = self.table.get(slot) else { return Written::Failed };
-        let written = socket::send(&connection.socket, bytes);
+        let Some(Connection { socket, tls, .. }) = self.table.get_mut(slot) else { return Written::Failed };
         self.write_count += 1;
-        self.sent_bytes += match written {
-            Written::All => bytes.len() as u64,
-            Written::Part(count) => count as u64,
-            Written::Failed => 0,
-        };
-        written
+        if let Some(session) = tls {
+            return session.write(socket, bytes, self.staging, &mut self.sent_bytes);
+        }
+        let Ok(count) = socket::send(socket, bytes) else { return Written::Failed };
+        self.sent_bytes += count as u64;
+        if count == bytes.len() { Written::All } else { Written::Part { taken: count, held: 0 } }
     }
 }
 

@@ -44,7 +44,7 @@ impl Shard {
         if catch_unwind(AssertUnwindSafe(|| self.end_connections(Some(&failure)))).is_err() {
             return false;
         }
-        let mut next = Self::unwatched(self.id, &self.shared);
+        let mut next = Self::new(self.id, &self.shared);
         // No id of a connection is used again.
         next.table = self.table.successor();
         next.listener = self.listener.take();

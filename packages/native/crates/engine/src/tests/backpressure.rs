@@ -177,7 +177,7 @@ fn the_end_of_a_connection_is_seen_though_its_last_message_waits_to_be_read() {
     let (mut client, id) = rig.connect();
     filler.send(Opcode::Binary, &[b'.'; MAX_INBOUND_BYTES]);
     rig.until(|engine| engine.stats().received_message_count == 1);
-    // Nobody drains: from here on nothing is read, and epoll tells of the message and of the end together.
+    // Nobody drains: from here on nothing is read, and the poller tells of the message and of the end together.
     client.send(Opcode::Binary, b"last");
     drop(client);
     assert_eq!(rig.next(), Told::Message(filling, vec![b'.'; MAX_INBOUND_BYTES]));

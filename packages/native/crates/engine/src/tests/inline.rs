@@ -42,7 +42,7 @@ fn an_idle_shard_is_lent_and_answers_without_its_thread() {
 
 #[test]
 fn a_peer_that_hangs_up_right_behind_its_last_message_is_noticed() {
-    // Symptom: such a connection stayed open until it was pinged. Cause: epoll says both at once, and only once, and one read
+    // Symptom: such a connection stayed open until it was pinged. Cause: the poller says both at once, and only once, and one read
     // gets the message alone.
     let mut rig = Rig::start(Options::default());
     let (mut client, id) = rig.connect();
