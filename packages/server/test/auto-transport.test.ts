@@ -12,7 +12,7 @@ function create(options: ServerOptions = {}) {
   const { logger, lines } = recordingLogger()
   const server = createServer({ port: 0, logger, closeTimeoutMs: 500, ...options })
   onTestFinished(() => server.stop({ drainMs: 0 }))
-  const line = () => lines.find(({ transport }) => transport !== undefined)
+  const line = () => lines.find(({ fields }) => 'transport' in fields)
   return { server, line }
 }
 
@@ -21,7 +21,7 @@ describe('the default transport', () => {
     const { server, line } = create()
     const { port } = await server.start()
     const choice = { name: 'native', chosen: 'auto' }
-    expect(line()).toMatchObject({ transport: choice, msg: 'the native transport runs' })
+    expect(line()).toMatchObject({ fields: { transport: choice }, message: 'the native transport runs' })
     expect(await (await fetch(`http://127.0.0.1:${port}/health`)).json()).toMatchObject({ transport: choice })
   })
 
@@ -35,9 +35,8 @@ describe('the default transport', () => {
       httpsServer.close()
     })
     await server.attach(httpsServer)
-    expect(line()).toMatchObject({
-      transport: { name: 'ws', chosen: 'auto', reason: expect.stringContaining('https') },
-    })
+    const transport = { name: 'ws', chosen: 'auto', reason: expect.stringContaining('https') }
+    expect(line()).toMatchObject({ fields: { transport } })
     const { port } = httpsServer.address() as AddressInfo
     const client = await WebSocketClient.open(`wss://localhost:${port}/ws`, { ca: cert, subprotocols: ['webmq.v1'] })
     expect(server.stats().transport.connections).toBe(1)
@@ -47,7 +46,7 @@ describe('the default transport', () => {
   it('says which option named it', async () => {
     const { server, line } = create({ transport: 'ws' })
     await server.start()
-    expect(line()).toMatchObject({ transport: { name: 'ws', chosen: 'option' } })
+    expect(line()).toMatchObject({ fields: { transport: { name: 'ws', chosen: 'option' } } })
   })
 
   it('does not attach the native engine to an https server', async () => {

@@ -16,5 +16,5 @@ export function answerRequest(request: IncomingMessage, response: ServerResponse
   const fault = asksForWebSocket(head) ? findHandshakeFault(head) : undefined
   const { status, headers, body } = rejectionOf('E_HANDSHAKE_INVALID', fault ?? UPGRADE_REQUIRED)
   response.shouldKeepAlive = false
-  response.writeHead(status, headers).end(body)
+  response.writeHead(status, { ...headers, 'content-length': Buffer.byteLength(body) }).end(body)
 }

@@ -3,6 +3,7 @@ import { type AddressInfo, createServer, type Server, type Socket } from 'node:n
 import { createServer as createTlsServer, type Server as TlsServer } from 'node:tls'
 import { WebMQError } from 'webmq-client/protocol'
 import type { TlsCertificate, TransportAddress, TransportOptions } from '../../ports/transport.js'
+import { connectionLimit } from '../connection-limit.js'
 import { rejectionOf } from '../upgrade/rejection.js'
 import { type TakeUpgrade, takeUpgrades } from '../upgrade/take-upgrades.js'
 import { refuse } from './refuse.js'
@@ -13,6 +14,10 @@ import { WsCertificates } from './tls.js'
 const ASKS_FOR_WEBSOCKET = /\r\n(?:upgrade[ \t]*:[^\r\n]*\bwebsocket\b|sec-websocket-key[ \t]*:)/i
 /** Node counts the bytes of a head in its own way, so its limit is a little wider than ours. */
 const NODE_HEADER_MARGIN_BYTES = 4_096
+
+/** Connections whose head is not complete. Then the oldest gives way to a newcomer, so nobody can take all descriptors. */
+const MAX_HEADS = 10_000
+const MAX_SHARE_OF_DESCRIPTORS = 1 / 2
 
 type ListenerOptions = Pick<TransportOptions, 'maxHeaderBytes' | 'handshakeTimeoutMs' | 'tls' | 'httpServer'>
 
@@ -34,8 +39,11 @@ export class WsListener {
   readonly #certificates: WsCertificates | undefined
   readonly #server: Server | TlsServer
   readonly #webSockets: HttpServer
-  /** Connections whose head is not complete, or that are in a TLS handshake, and those of `httpServer`. */
+  /** Connections of `httpServer`; over TLS all. */
   readonly #sockets = new Set<Socket>()
+  /** Connections whose head is not complete, the oldest first. */
+  readonly #heads = new Set<Socket>()
+  readonly #maxHeads = Math.min(MAX_HEADS, connectionLimit(0) * MAX_SHARE_OF_DESCRIPTORS)
 
   /** @throws {WebMQError} `E_OPTION_INVALID` when a certificate does not work. */
   constructor(options: ListenerOptions, events: WsListenerEvents) {
@@ -93,7 +101,7 @@ export class WsListener {
 
   /** Ends all connections that are no WebSockets. */
   destroyConnections(): void {
-    for (const socket of this.#sockets) socket.destroy()
+    for (const socket of [...this.#heads, ...this.#sockets]) socket.destroy()
   }
 
   #track(socket: Socket): void {
@@ -102,10 +110,14 @@ export class WsListener {
   }
 
   #open(socket: Socket): void {
-    this.#sockets.add(socket)
+    if (this.#heads.size >= this.#maxHeads) {
+      const [oldest] = this.#heads
+      oldest?.destroy()
+    }
+    this.#heads.add(socket)
     const { maxHeaderBytes, handshakeTimeoutMs, httpServer = this.#webSockets } = this.#options
     readRequestHead(socket, { maxHeaderBytes, timeoutMs: handshakeTimeoutMs }, (head) => {
-      this.#sockets.delete(socket)
+      this.#heads.delete(socket)
       if (head === 'closed') return
       if (head === 'too large') return refuse(socket, rejectionOf('E_HEADERS_TOO_LARGE'))
       const asksForWebSocket = ASKS_FOR_WEBSOCKET.test(head.toString('latin1', 0, maxHeaderBytes))
