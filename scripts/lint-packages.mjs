@@ -6,7 +6,7 @@ import { checkPackage, createPackageFromTarballData } from '@arethetypeswrong/co
 import { publint } from 'publint'
 import { formatMessage } from 'publint/utils'
 import { PNPM } from './lib/build.mjs'
-import { must, ROOT } from './lib/steps.mjs'
+import { must, ROOT, runScript, StepError } from './lib/steps.mjs'
 
 const FOLDER = path.join(ROOT, '.cache', 'packed')
 
@@ -40,27 +40,29 @@ const FORBIDDEN = /\.test\.|\.test-d\.|\/test\/|\.map$|tsbuildinfo|conformance|s
 const EXPECTED_OF_ESM = ({ kind, resolutionKind, entrypoint }) =>
   kind === 'CJSResolvesToESM' || (kind === 'NoResolution' && resolutionKind === 'node10' && entrypoint !== '.')
 
-rmSync(FOLDER, { recursive: true, force: true })
-mkdirSync(FOLDER, { recursive: true })
-const filters = Object.keys(FILES).flatMap((name) => ['--filter', name])
-await must(
-  'The packages could not be packed.',
-  'npx',
-  ['--yes', PNPM, '-r', ...filters, 'pack', '--pack-destination', FOLDER],
-  {
-    log: 'pack',
-  },
-)
+await runScript(async () => {
+  rmSync(FOLDER, { recursive: true, force: true })
+  mkdirSync(FOLDER, { recursive: true })
+  const filters = Object.keys(FILES).flatMap((name) => ['--filter', name])
+  await must(
+    'The packages could not be packed.',
+    'npx',
+    ['--yes', PNPM, '-r', ...filters, 'pack', '--pack-destination', FOLDER],
+    {
+      log: 'pack',
+    },
+  )
 
-const tarballs = readdirSync(FOLDER)
-for (const [name, patterns] of Object.entries(FILES)) {
-  const file = tarballs.find((tarball) => tarball.startsWith(`${name}-`))
-  if (file === undefined) throw new Error(`${name} was not packed`)
-  const tarball = readFileSync(path.join(FOLDER, file))
-  const problems = await problemsOf(tarball, patterns)
-  for (const problem of problems) console.error(`${name}: ${problem}`)
-  if (problems.length > 0) process.exitCode = 1
-}
+  const tarballs = readdirSync(FOLDER)
+  for (const [name, patterns] of Object.entries(FILES)) {
+    const file = tarballs.find((tarball) => tarball.startsWith(`${name}-`))
+    if (file === undefined) throw new StepError(`${name} was not packed`)
+    const tarball = readFileSync(path.join(FOLDER, file))
+    const problems = await problemsOf(tarball, patterns)
+    for (const problem of problems) console.error(`${name}: ${problem}`)
+    if (problems.length > 0) process.exitCode = 1
+  }
+})
 
 async function problemsOf(tarball, patterns) {
   const packed = createPackageFromTarballData(tarball)
