@@ -10,7 +10,7 @@ const FLOORS = {
     ['gateway'],
     ['http', 'session'],
     ['api', 'brokers', 'options', 'routing'],
-    ['health', 'identity', 'in-process', 'patterns', 'presence', 'replay', 'transports'],
+    ['certificates', 'health', 'identity', 'in-process', 'patterns', 'presence', 'replay', 'transports'],
     ['deadlines', 'logger', 'ports'],
   ],
   client: [
@@ -29,12 +29,14 @@ const FLOORS = {
     ['cli'],
     ['scenarios'],
     ['trials'],
+    ['deployment'],
     ['run-progress'],
     ['report'],
     ['results'],
     ['backends', 'generator', 'hostile', 'options', 'scenario', 'targets'],
     ['assertions', 'brokers', 'loadgen', 'measure'],
-    ['exit-codes', 'load', 'progress'],
+    ['missing-package', 'progress'],
+    ['exit-codes', 'load'],
   ],
 }
 
@@ -119,11 +121,11 @@ export default {
       comment: 'A feature is removed by deleting its folder and one line in a table.',
       severity: 'error',
       from: {
-        path: '^packages/server/src/(brokers|transports)/(memory|mesh|nats|rabbitmq|redis|native|uws)/',
+        path: '^packages/server/src/(brokers|transports)/(memory|mesh|nats|rabbitmq|redis|native|uws|ws)/',
         pathNot: TESTS,
       },
       to: {
-        path: '^packages/server/src/(brokers|transports)/(memory|mesh|nats|rabbitmq|redis|native|uws)/',
+        path: '^packages/server/src/(brokers|transports)/(memory|mesh|nats|rabbitmq|redis|native|uws|ws)/',
         pathNot: '^packages/server/src/$1/$2/',
       },
     },

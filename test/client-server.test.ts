@@ -4,7 +4,7 @@ import { freePort } from 'webmq-services'
 import { startClient, startServer } from './live.js'
 import { signedToken, TOKEN_SECRET } from './signed-token.js'
 
-describe.each(['native', 'uws'] as const)('client and server, transport %s', (transport) => {
+describe.each(['native', 'ws', 'uws'] as const)('client and server, transport %s', (transport) => {
   /** Payloads that come for a pattern. */
   async function collect(client: WebMQClient, pattern: string) {
     const payloads: unknown[] = []

@@ -3,7 +3,7 @@ import type { ClientOptions } from 'webmq-client'
 import { msgpack } from 'webmq-client/msgpack'
 import { startClient, startServer } from './live.js'
 
-describe.each(['native', 'uws'] as const)('MessagePack through the server, transport %s', (transport) => {
+describe.each(['native', 'ws', 'uws'] as const)('MessagePack through the server, transport %s', (transport) => {
   async function listener(url: string, options: Partial<ClientOptions>) {
     const { client } = startClient(url, options)
     const payloads: unknown[] = []

@@ -5,7 +5,7 @@ import { signedToken, TOKEN_SECRET } from './signed-token.js'
 
 const KEY = 'room.1'
 
-describe.each(['native', 'uws'] as const)('presence of clients on a server, transport %s', (transport) => {
+describe.each(['native', 'ws', 'uws'] as const)('presence of clients on a server, transport %s', (transport) => {
   const start = () => startServer({ transport, jwt: { secret: TOKEN_SECRET } })
 
   const startUser = (url: string, userId: string) => startClient(url, { token: signedToken(userId, 600, ['room.*']) })

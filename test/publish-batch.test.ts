@@ -1,7 +1,7 @@
 import { expect, it, vi } from 'vitest'
 import { startClient, startServer } from './live.js'
 
-it.each(['native', 'uws'] as const)(
+it.each(['native', 'ws', 'uws'] as const)(
   'a batch reaches everyone who listens, in order: transport %s',
   async (transport) => {
     const { server, url } = await startServer({ transport })

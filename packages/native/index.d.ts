@@ -18,8 +18,18 @@ export interface NativeOptions {
   closeTimeoutMs: number
   /** Time that a busy thread may hold publications back so that they share writes; 0: never; default 10. */
   flushIntervalMs?: number
+  /** Certificates of the listening socket, which then serves TLS and nothing else; the first is the default. Copied. */
+  tls?: readonly NativeCertificate[]
   /** Whether plain HTTP requests are handed over; otherwise they are answered with 426. */
   handsHttpOver: boolean
+}
+
+/** A certificate with its private key, both in PEM. */
+export interface NativeCertificate {
+  /** The certificate of the server first, then those that lead to its root. */
+  cert: Buffer
+  /** PKCS #8, PKCS #1 or SEC 1, without a passphrase. */
+  key: Buffer
 }
 
 /** Counters since the start; gauges at the moment of the call. */
@@ -61,6 +71,11 @@ export interface NativeEngine {
   enableInline(events: Buffer, commands: Buffer, turn: (length: number) => number): boolean
   /** Binds an IP address and accepts connections on it. Port 0 takes a free one. */
   listen(host: string, port: number): NativeAddress
+  /**
+   * Serves these certificates to all handshakes that begin from now on. Throws `E_OPTION_INVALID` if one cannot be used, or
+   * the engine was started without `tls`; all old ones stay then.
+   */
+  setCertificates(certificates: readonly NativeCertificate[]): void
   /** Takes a duplicate of a connected socket over, with the bytes that were read from it. The caller closes its own. */
   attach(fd: number, head: Uint8Array): void
   /**
@@ -78,7 +93,10 @@ export interface NativeEngine {
    * @returns Their bytes; 0 when nothing waits; negative: the bytes that the next event needs.
    */
   drain(target: Uint8Array): number
-  /** Descriptor of a handed over HTTP connection, which the caller then owns; -1 if there is none. */
+  /**
+   * Descriptor of a handed over HTTP connection, which the caller then owns; -1 if there is none. With TLS, a Unix socket that
+   * carries the plaintext.
+   */
   takeSocket(token: number): number
   stats(): NativeStats
   /** Closes the listening socket; a `quiet` event of every thread says when it is done. */

@@ -6,11 +6,16 @@ import { must, print, ROOT, run, StepError, sideBySide, step } from './steps.mjs
 export const PNPM = 'pnpm@10.34.9'
 /** The oldest Node that the packages support, as in their `engines`. */
 const MIN_NODE = [20, 19]
+const HOW_TO_GET_RUST = 'install Rust from https://rustup.rs and try again.'
+const WITHOUT_CARGO = `There is no working cargo: the server takes an engine that is already here, or the slower ws transport. To build the engine, ${HOW_TO_GET_RUST}`
 
-/** Installs what is missing and builds every package. Cheap when nothing has changed. */
+/** Installs what is missing and builds every package; without cargo, all but the engine. Cheap when nothing has changed. */
 export async function build() {
-  await prepare()
-  await sideBySide(buildNative(), compileTypeScript())
+  checkNode()
+  const hasCargo = await findCargo()
+  await installPackages()
+  if (!hasCargo) print(WITHOUT_CARGO)
+  await sideBySide(...(hasCargo ? [buildNative()] : []), compileTypeScript())
 }
 
 /**
@@ -18,28 +23,26 @@ export async function build() {
  * @param {() => Promise<void>} find Gets the rest, for which the packages must be there; cargo builds meanwhile.
  */
 export async function buildForTests(find) {
-  await prepare()
+  checkNode()
+  if (!(await findCargo())) {
+    throw new StepError(`The tests need Rust, but no working cargo was found: ${HOW_TO_GET_RUST}`)
+  }
+  await installPackages()
   const compiled = compileTypeScript()
   const built = sideBySide(buildNative(), compiled)
   await sideBySide(built.then(buildLoadgen), compiled.then(find))
 }
 
-async function prepare() {
-  await checkTools()
-  await installPackages()
-}
-
-async function checkTools() {
+function checkNode() {
   const [major, minor] = process.versions.node.split('.').map(Number)
   if (major < MIN_NODE[0] || (major === MIN_NODE[0] && minor < MIN_NODE[1])) {
     throw new StepError(`WebMQ needs Node.js ${MIN_NODE.join('.')} or newer; this is ${process.version}.`)
   }
+}
+
+async function findCargo() {
   const { exitCode } = await run('cargo', ['--version'], { log: 'cargo-version' })
-  if (exitCode !== 0) {
-    throw new StepError(
-      'WebMQ builds its engine with Rust, but no working cargo was found: install Rust from https://rustup.rs and try again.',
-    )
-  }
+  return exitCode === 0
 }
 
 async function installPackages() {

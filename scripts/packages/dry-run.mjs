@@ -1,9 +1,11 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
+import { platformName, thisSystem } from '../../packages/native/platform.js'
 import { print, step } from '../lib/steps.mjs'
 import { stageRelease } from '../release/stage.mjs'
 import { runCheck } from './check.mjs'
+import { benchChecks } from './checks/bench.mjs'
 import { bundleChecks } from './checks/bundles.mjs'
 import { clientChecks } from './checks/client.mjs'
 import { fastChecks } from './checks/fast.mjs'
@@ -16,6 +18,8 @@ import { startRegistry } from './registry.mjs'
 import { measureInstalls } from './sizes.mjs'
 
 const NODES = [20, 22, 24]
+const LIMIT_MS = 40 * 60_000
+const FAST_LIMIT_MS = 170_000
 /** So that nobody mistakes it for a release. */
 const VERSION_SUFFIX = '-dry.1'
 
@@ -30,54 +34,60 @@ export async function dryRun({ isFast, only = /./, wantsSizes = !isFast }) {
   try {
     const staged = await step('Publishing every package to it', () => publishAll(registry, path.join(folder, 'staged')))
     const nodes = isFast ? [majorOf(process.versions.node)] : NODES
-    const links = path.join(folder, 'links')
-    const system = systemPrograms(path.join(links, 'system'))
-    const programs = new Map()
-    for (const major of nodes) programs.set(major, (await nodeOf(major, links)).folder)
-    const newestNode = nodes.at(-1)
-
-    const newProjectOf =
-      (signal) =>
-      (name, { node = newestNode, npmrc = '' } = {}) =>
-        createProject({
-          parent: folder,
-          name,
-          npmrc: `${registry.npmrc}\n${npmrc}`,
-          path: [programs.get(node), system],
-          cache: path.join(folder, 'cache'),
-          signal,
-        })
-    const hasEngine = staged.some(({ name }) => name.startsWith('webmq-native-'))
-    const engine = hasEngine ? 'native' : 'ws'
-    const never = new AbortController()
-
-    const first = newProjectOf(never.signal)('server')
-    await step('Installing the server for the clients', () => first.run('npm', 'install', 'webmq-server'))
-    const server = await startServer(first)
-    const contextOf = (signal) => ({
-      newProject: newProjectOf(signal),
-      registry,
-      server,
-      serverProject: first,
-      engine,
-      newestNode,
-    })
-
-    const checks = isFast ? fastChecks : allChecks(nodes)
-    const chosen = checks.filter((check) => only.test(check.name))
-    const results = []
-    print(`▸ Trying ${chosen.length} ways to use them`)
-    for (const check of chosen) results.push(await runCheck(check, contextOf))
-    await server.stop()
-    const sizes = wantsSizes
-      ? await step('Measuring installations', () => measureInstalls(newProjectOf(never.signal)))
-      : []
-    never.abort()
+    const checks = (isFast ? fastChecks : allChecks(nodes)).filter((check) => only.test(check.name))
+    const newProjectOf = await projects({ folder, registry, nodes })
+    const whole = newProjectOf(AbortSignal.timeout(isFast ? FAST_LIMIT_MS : LIMIT_MS))
+    const context = { registry, engine: engineOf(staged), newestNode: nodes.at(-1) }
+    const results = await runChecks(checks, context, newProjectOf, whole)
+    const sizes = wantsSizes ? await step('Measuring installations', () => measureInstalls(whole)) : []
     return { results, sizes, packed: staged }
   } finally {
     await registry.stop()
     rmSync(folder, { recursive: true, force: true, maxRetries: 3 })
   }
+}
+
+/** Makes projects for a signal, with the newest Node unless they ask for another. */
+async function projects({ folder, registry, nodes }) {
+  const links = path.join(folder, 'links')
+  const system = systemPrograms(path.join(links, 'system'))
+  const programs = new Map()
+  for (const major of nodes) programs.set(major, (await nodeOf(major, links)).folder)
+  const cache = path.join(folder, 'cache')
+  return (signal) =>
+    (name, { node = nodes.at(-1), npmrc = '' } = {}) =>
+      createProject({
+        parent: folder,
+        name,
+        npmrc: `${registry.npmrc}\n${npmrc}`,
+        path: [programs.get(node), system],
+        cache,
+        signal,
+      })
+}
+
+/** Runs the checks one after the other, beside one installed server for all clients. */
+async function runChecks(checks, context, newProjectOf, newProject) {
+  const serverProject = newProject('server')
+  await step('Installing the server for the clients', () => serverProject.run('npm', 'install', 'webmq-server'))
+  const server = await startServer(serverProject)
+  try {
+    print(`▸ Trying ${checks.length} ways to use the packages`)
+    const results = []
+    for (const check of checks) {
+      const contextOf = (signal) => ({ ...context, newProject: newProjectOf(signal), server, serverProject })
+      results.push(await runCheck(check, contextOf))
+    }
+    return results
+  } finally {
+    await server.stop()
+  }
+}
+
+/** The transport that `auto` takes here. */
+function engineOf(staged) {
+  const name = `webmq-native-${platformName(thisSystem())}`
+  return staged.some((each) => each.name === name) ? 'native' : 'ws'
 }
 
 const allChecks = (nodes) => [
@@ -86,11 +96,12 @@ const allChecks = (nodes) => [
   ...moduleChecks(nodes),
   ...bundleChecks,
   ...managerChecks,
+  ...benchChecks,
 ]
 
 async function publishAll(registry, folder) {
   const version = `${readJson(new URL('../../packages/server/package.json', import.meta.url)).version}${VERSION_SUFFIX}`
-  const staged = stageRelease({ folder, version, allPlatforms: false })
+  const staged = stageRelease({ folder, version, isRelease: false })
   await registry.publishAll(staged, folder)
   return staged
 }

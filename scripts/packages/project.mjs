@@ -5,6 +5,22 @@ import path from 'node:path'
 const OUTPUT_TAIL = 1_500
 const STOP_TIMEOUT_MS = 5_000
 
+/** Process groups that live. They are not in ours, so an end of this process has to end them. */
+const groups = new Set()
+process.once('exit', () => {
+  for (const pid of groups) killGroup(pid, 'SIGKILL')
+})
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.once(signal, () => process.exit(1))
+
+function killGroup(pid, signal) {
+  try {
+    process.kill(-pid, signal)
+  } catch (error) {
+    // It has ended already.
+    if (error.code !== 'ESRCH') throw error
+  }
+}
+
 /**
  * An empty project outside the repository, with a PATH of its own.
  * @typedef {ReturnType<typeof createProject>} Project
@@ -47,14 +63,9 @@ export function createProject({ parent, name, npmrc, path: programs, cache, sign
     signal.throwIfAborted()
     // A group of its own: what npx has started ends with it.
     const child = spawn(command, args, { cwd: folder, env, stdio: ['ignore', 'pipe', 'pipe'], detached: true })
-    const program = { pid: child.pid, output: '', onOutput: () => undefined }
-    const kill = (signalName) => {
-      try {
-        process.kill(-child.pid, signalName)
-      } catch (error) {
-        if (error.code !== 'ESRCH') throw error
-      }
-    }
+    const program = { output: '', onOutput: () => undefined }
+    const kill = (signalName) => killGroup(child.pid, signalName)
+    groups.add(child.pid)
     const abort = () => kill('SIGKILL')
     signal.addEventListener('abort', abort)
     for (const stream of [child.stdout, child.stderr]) {
@@ -68,6 +79,7 @@ export function createProject({ parent, name, npmrc, path: programs, cache, sign
       child.once('error', reject)
       child.once('close', (code, by) => {
         signal.removeEventListener('abort', abort)
+        groups.delete(child.pid)
         resolve(by === null ? code : by)
       })
     })

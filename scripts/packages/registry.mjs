@@ -28,6 +28,7 @@ export async function startRegistry(folder) {
   let output = ''
   for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (text) => (output += text))
   const ended = new Promise((resolve) => child.once('close', resolve))
+  process.once('exit', () => child.kill('SIGKILL'))
   const stop = async () => {
     child.kill('SIGKILL')
     await ended

@@ -3,39 +3,60 @@ import path from 'node:path'
 import { addonFileName, PLATFORMS, platformName, thisSystem } from '../../packages/native/platform.js'
 import { ROOT } from '../lib/steps.mjs'
 
+const thisPlatform = platformName(thisSystem())
+
 /**
- * Packages that have a part per platform, `<name>-<platform>`: which files it holds, and where they are built.
- * `foldersOf`: folders with a platform's files, the first that has them all counts.
+ * Packages that have a part per platform, `<name>-<platform>`: the one file in it, where a release finds it, and where a
+ * dry run on this machine may take its own build instead.
  */
 export const WITH_PLATFORM_PACKAGES = {
   'webmq-native': {
     what: 'native engine of webmq-server',
-    filesOf: (platform) => [addonFileName(platform)],
-    foldersOf: () => ['packages/native/artifacts', 'packages/native'],
-    main: addonFileName,
+    platforms: PLATFORMS,
+    file: addonFileName,
+    isMain: true,
+    artifact: (platform) => `packages/native/artifacts/${addonFileName(platform)}`,
+    ownBuild: (platform) => `packages/native/${addonFileName(platform)}`,
+  },
+  'webmq-bench': {
+    what: 'load generator of webmq-bench',
+    // It needs epoll.
+    platforms: PLATFORMS.filter((platform) => platform.startsWith('linux-')),
+    file: () => 'webmq-loadgen',
+    isMain: false,
+    artifact: (platform) => `packages/bench/loadgen/artifacts/${platform}/webmq-loadgen`,
+    ownBuild: () => 'packages/bench/loadgen/target/release/webmq-loadgen',
   },
 }
 
-/** Platforms of which a package has every file built. */
-export function builtPlatforms(name) {
-  return PLATFORMS.filter((platform) => folderOf(name, platform) !== undefined)
+/**
+ * The built file of each platform.
+ * @param {boolean} mayBeOwn whether what this machine has built for itself counts; it may need a newer glibc.
+ * @returns {{ built: Map<string, string>, missing: string[] }}
+ */
+export function builtFiles(name, mayBeOwn) {
+  const { platforms, artifact, ownBuild } = WITH_PLATFORM_PACKAGES[name]
+  const built = new Map()
+  for (const platform of platforms) {
+    const places = [artifact(platform), ...(mayBeOwn && platform === thisPlatform ? [ownBuild(platform)] : [])]
+    const found = places.map((place) => path.join(ROOT, place)).find(existsSync)
+    if (found !== undefined) built.set(platform, found)
+  }
+  return { built, missing: platforms.filter((platform) => !built.has(platform)) }
 }
-
-/** Platform of this machine; `undefined` where nothing is built for it. */
-export const thisPlatform = platformName(thisSystem())
 
 /**
  * Makes the package of a platform, ready to publish: its files, and a manifest by which npm installs it only there.
  * @param {object} manifest of the package that it is a part of
+ * @param {string} source the built file
  * @param {string} target folder, made here
  */
-export function stagePlatformPackage(manifest, platform, target) {
-  const { what, filesOf, main } = WITH_PLATFORM_PACKAGES[manifest.name]
-  const folder = folderOf(manifest.name, platform)
+export function stagePlatformPackage(manifest, platform, source, target) {
+  const { what, file, isMain } = WITH_PLATFORM_PACKAGES[manifest.name]
   const [os, cpu, libc] = platform.split('-')
   const { version, license, repository, homepage, bugs, engines, publishConfig } = manifest
   mkdirSync(target, { recursive: true })
-  for (const file of filesOf(platform)) cpSync(path.join(ROOT, folder, file), path.join(target, file))
+  cpSync(source, path.join(target, file(platform)))
   cpSync(path.join(ROOT, 'LICENSE'), path.join(target, 'LICENSE'))
   const ofPlatform = {
     name: `${manifest.name}-${platform}`,
@@ -50,18 +71,11 @@ export function stagePlatformPackage(manifest, platform, target) {
     cpu: [cpu],
     // npm, pnpm and Yarn compare it with the C library; Yarn 1 does not know it and installs both.
     ...(libc === undefined ? undefined : { libc: [libc === 'gnu' ? 'glibc' : 'musl'] }),
-    ...(main === undefined ? undefined : { main: main(platform) }),
-    files: filesOf(platform),
+    ...(isMain ? { main: file(platform) } : undefined),
+    files: [file(platform)],
     publishConfig,
   }
   writeFileSync(path.join(target, 'package.json'), `${JSON.stringify(ofPlatform, undefined, 2)}\n`)
   const readme = `# ${ofPlatform.name}\n\n${ofPlatform.description}. Install \`${manifest.name}\`, which picks the right one.\n`
   writeFileSync(path.join(target, 'README.md'), readme)
-}
-
-function folderOf(name, platform) {
-  const { filesOf, foldersOf } = WITH_PLATFORM_PACKAGES[name]
-  return foldersOf(platform).find((folder) =>
-    filesOf(platform).every((file) => existsSync(path.join(ROOT, folder, file))),
-  )
 }

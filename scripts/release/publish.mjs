@@ -13,7 +13,7 @@ await runScript(async () => {
   })
   const isDryRun = values['dry-run']
   const folder = path.join(ROOT, '.cache', 'release')
-  const staged = await step('Making the packages', async () => stageRelease({ folder, allPlatforms: !isDryRun }))
+  const staged = await step('Making the packages', async () => stageRelease({ folder, isRelease: !isDryRun }))
   for (const each of staged) {
     const id = `${each.name}@${each.version}`
     if (isDryRun) print(`  ${id} in ${path.relative(ROOT, each.folder)}`)

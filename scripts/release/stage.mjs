@@ -1,8 +1,8 @@
+import { execSync } from 'node:child_process'
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { PLATFORMS } from '../../packages/native/platform.js'
 import { ROOT, StepError } from '../lib/steps.mjs'
-import { builtPlatforms, stagePlatformPackage, WITH_PLATFORM_PACKAGES } from './platform-packages.mjs'
+import { builtFiles, stagePlatformPackage, WITH_PLATFORM_PACKAGES } from './platform-packages.mjs'
 
 /** Fields that only the repository needs. Without scripts, nothing can run when a package is installed. */
 const DROPPED_FIELDS = ['devDependencies', 'scripts']
@@ -16,12 +16,12 @@ const DEPENDENCY_FIELDS = ['dependencies', 'optionalDependencies', 'peerDependen
 /**
  * Makes a folder of every public package as it is published: the versions of its siblings instead of `workspace:`, and
  * the packages of the platforms as optional dependencies. The repository stays as it is. Build first.
- * @param {{ folder: string, version?: string, allPlatforms: boolean }} options `folder`: emptied. `version`: instead of
- *   the packages' own. `allPlatforms`: whether a platform that is not built is an error; if not, it is left out.
+ * @param {{ folder: string, version?: string, isRelease: boolean }} options `folder`: emptied. `version`: instead of
+ *   the packages' own. `isRelease`: then every platform must be built; if not, what is not built is left out.
  * @returns {Staged[]} in the order in which they can be published: a package comes after those that it needs
  * @throws {StepError} when something is not built.
  */
-export function stageRelease({ folder, version, allPlatforms }) {
+export function stageRelease({ folder, version, isRelease }) {
   rmSync(folder, { recursive: true, force: true })
   const manifests = workspaceManifests().map((manifest) => ({ ...manifest, version: version ?? manifest.version }))
   const versions = new Map(manifests.map(({ name, version: own }) => [name, own]))
@@ -29,9 +29,9 @@ export function stageRelease({ folder, version, allPlatforms }) {
   for (const manifest of manifests.filter((each) => each.private !== true)) {
     const optional = {}
     if (manifest.name in WITH_PLATFORM_PACKAGES) {
-      for (const platform of platformsOf(manifest.name, allPlatforms)) {
+      for (const [platform, source] of filesOf(manifest.name, isRelease)) {
         const name = `${manifest.name}-${platform}`
-        stagePlatformPackage(manifest, platform, path.join(folder, name))
+        stagePlatformPackage(manifest, platform, source, path.join(folder, name))
         staged.push({ name, version: manifest.version, folder: path.join(folder, name) })
         optional[name] = manifest.version
       }
@@ -49,15 +49,17 @@ function workspaceManifests() {
     .map((source) => ({ ...readManifest(source), source }))
 }
 
-function platformsOf(name, allPlatforms) {
-  const built = builtPlatforms(name)
-  const missing = PLATFORMS.filter((platform) => !built.includes(platform))
-  if (allPlatforms && missing.length > 0) throw new StepError(`${name} is not built for ${missing.join(', ')}.`)
+function filesOf(name, isRelease) {
+  const { built, missing } = builtFiles(name, !isRelease)
+  if (isRelease && missing.length > 0) throw new StepError(`${name} is not built for ${missing.join(', ')}.`)
   return built
 }
 
 function stagePackage({ source, ...manifest }, optionalDependencies, versions, target) {
   mkdirSync(target, { recursive: true })
+  // It makes files that are packed. The package in the release folder has no scripts.
+  const prepack = manifest.scripts?.prepack
+  if (prepack !== undefined) execSync(prepack, { cwd: source, stdio: 'pipe' })
   // npm reads the patterns again when it packs; here they only say which files and folders to copy.
   const listed = manifest.files.filter((pattern) => !pattern.startsWith('!')).map((pattern) => pattern.split('/')[0])
   for (const entry of new Set([...listed, 'README.md', 'LICENSE'])) {

@@ -1,5 +1,5 @@
 // Autobahn's conformance suite for RFC 6455 against an echo server on one transport:
-//   node test/autobahn/run.mjs [--cases '1.*,7.*'] [--transport native|uws] [--compression]
+//   node test/autobahn/run.mjs [--cases '1.*,7.*'] [--transport native|ws|uws] [--compression]
 // `--compression` turns permessage-deflate on, and takes its cases (12.* and 13.*, some twenty minutes) for the default.
 // Exit code 1 when a case failed. The last line is `autobahn: N passed, N failed, N skipped`.
 import { fork } from 'node:child_process'
@@ -15,7 +15,7 @@ import { readReport } from './report.mjs'
 /** Everything but compression, which is off by default. */
 const PLAIN_CASES = '1.*,2.*,3.*,4.*,5.*,6.*,7.*,9.*,10.*'
 const COMPRESSION_CASES = '12.*,13.*'
-const TRANSPORTS = ['native', 'uws']
+const TRANSPORTS = ['native', 'ws', 'uws']
 
 function readArguments() {
   const { values } = parseArgs({

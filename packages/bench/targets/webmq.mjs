@@ -1,4 +1,4 @@
-// WebMQ itself, with either transport. Publishes in the process of the server.
+// WebMQ itself, with any transport. Publishes in the process of the server.
 import { createServer } from 'webmq-server'
 import { DeliveredCount } from '../dist/targets/delivered-count.js'
 import { serveTarget, targetSettings } from '../dist/targets/serve-target.js'
@@ -55,7 +55,7 @@ serveTarget({
     const { connections, deliveredCount, outboxBytes } = server.stats().transport
     // Published messages that are in no outbox yet are on their way to the I/O threads.
     const submittedCount = publishedCount - (deliveredCount - deliveredBefore) / Math.max(1, connections)
-    // The outboxes of `native` share their bytes; `uws` has one per connection.
+    // The outboxes of `native` share their bytes; those of the others count for each connection.
     const outbox = isNative ? outboxBytes : outboxBytes / Math.max(1, connections)
     if (submittedCount > 0) return outbox + (submittedCount * publishedBytes) / publishedCount
     publishedBytes = 0

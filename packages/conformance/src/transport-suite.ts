@@ -11,7 +11,7 @@ import { messageTests } from './transport/message-tests.js'
 import { multicastTests } from './transport/multicast-tests.js'
 import { readingTests } from './transport/reading-tests.js'
 import type { MakeCertificate } from './transport/tls/certificates.js'
-import { tlsTests } from './transport/tls/tls-tests.js'
+import { tlsTests } from './transport/tls/suite.js'
 import { STRICT_TRAITS, type TransportTraits } from './transport/traits.js'
 import { upgradeTests } from './transport/upgrade-tests.js'
 

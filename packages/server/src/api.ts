@@ -1,5 +1,6 @@
 import type { IncomingMessage, Server as NodeHttpServer, ServerResponse } from 'node:http'
 import type { ErrorCode, GapReason, PresenceMember } from 'webmq-client/protocol'
+import type { CertificateStats } from './certificates/store.js'
 import type { BrokerChange } from './health/broker-watch.js'
 import type { LocalGap, LocalHandler } from './in-process/listeners.js'
 import type { HistoryQuery, HistoryResult } from './in-process/read-history.js'
@@ -113,6 +114,8 @@ export interface ServerStats {
   readonly transport: TransportStats
   /** Plain HTTP connections on the public port. */
   readonly http: HttpStats
+  /** Present with TLS. */
+  readonly tls?: CertificateStats
 }
 
 /** A WebMQ server: one node. */
@@ -124,7 +127,8 @@ export interface WebMQServer {
   /**
    * Binds the port. Resolves once the server accepts connections; a second call resolves to the same address.
    * @throws {WebMQError} `E_ADDRESS_IN_USE`, `E_ADDRESS_UNAVAILABLE`, `E_TRANSPORT_MISSING`, `E_BROKER_UNAVAILABLE` (after
-   *   `brokerStartTimeoutMs`), `E_BROKER_REFUSED`, `E_BROKER_MISSING`. The server is then stopped; create another to try
+   *   `brokerStartTimeoutMs`), `E_BROKER_REFUSED`, `E_BROKER_MISSING`, `E_OPTION_INVALID` (a
+   *   certificate file). The server is then stopped; create another to try
    *   again. `E_NOT_RUNNING` after a stop.
    */
   start(): Promise<ServerAddress>

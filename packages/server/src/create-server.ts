@@ -1,19 +1,18 @@
-import { readFileSync } from 'node:fs'
-import type { Server as NodeHttpServer } from 'node:http'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
+import { Server as TlsServer } from 'node:tls'
 import { fileURLToPath } from 'node:url'
 import { MESSAGE_OVERHEAD_BYTES, WebMQError } from 'webmq-client/protocol'
 import type { WebMQServer } from './api.js'
 import { createTokenVerifier, PacedVerifier } from './identity/index.js'
 import { createLogger, type Logger } from './logger.js'
-import { Server } from './node/server.js'
+import { type ChosenTransport, Server, type TransportRequest } from './node/server.js'
 import { meshPlacesOf } from './options/mesh-address.js'
-import { type ResolvedOptions, resolveOptions, type ServerOptions, type TlsFiles } from './options/options.js'
+import { type ResolvedOptions, resolveOptions, type ServerOptions, type TransportName } from './options/options.js'
 import type { Broker } from './ports/broker.js'
 import { brokerNameOf, withoutPasswords } from './ports/broker-address.js'
 import { historyRulesOf } from './ports/history-rules.js'
-import type { TlsCertificate, Transport, TransportOptions } from './ports/transport.js'
+import type { Transport, TransportOptions } from './ports/transport.js'
 
 /**
  * Creates a server; call `start` or `attach` to run it. Only this file knows all transports and brokers; it loads only
@@ -38,12 +37,42 @@ export function createServer(options: ServerOptions = {}): WebMQServer {
   })
 }
 
-async function createTransport(options: ResolvedOptions, httpServer: NodeHttpServer): Promise<Transport> {
-  const transportOptions = transportOptionsOf(options, httpServer)
-  switch (options.transport) {
+async function createTransport(options: ResolvedOptions, request: TransportRequest): Promise<ChosenTransport> {
+  const transportOptions = transportOptionsOf(options, request)
+  if (options.transport !== 'auto') {
+    const transport = await transportNamed(options.transport, transportOptions)
+    return { transport, choice: { name: transport.name, chosen: 'option' } }
+  }
+  const native = await transportNamed('native', transportOptions)
+  const reason = await reasonAgainst(native, request)
+  if (reason === undefined) return { transport: native, choice: { name: native.name, chosen: 'auto' } }
+  const transport = await transportNamed('ws', transportOptions)
+  return { transport, choice: { name: transport.name, chosen: 'auto', reason } }
+}
+
+/** Why `auto` does not take the native transport; `undefined` when it does. */
+async function reasonAgainst(
+  { capabilities }: Transport,
+  { attachTo, certificates }: TransportRequest,
+): Promise<string | undefined> {
+  if (attachTo instanceof TlsServer) return 'the native engine does not take upgrades of an https server'
+  if (certificates !== undefined && !capabilities.tls) return 'the native engine has no TLS'
+  const { reasonWhyNativeIsMissing } = await import('./transports/native/missing.js')
+  return reasonWhyNativeIsMissing()
+}
+
+async function transportNamed(
+  name: Exclude<TransportName, 'auto'>,
+  transportOptions: TransportOptions,
+): Promise<Transport> {
+  switch (name) {
     case 'native': {
       const { createNativeTransport } = await import('./transports/native/transport.js')
       return createNativeTransport(transportOptions)
+    }
+    case 'ws': {
+      const { createWsTransport } = await import('./transports/ws/transport.js')
+      return createWsTransport(transportOptions)
     }
     case 'uws': {
       const { createUwsTransport } = await import('./transports/uws/transport.js')
@@ -84,8 +113,11 @@ async function createBroker(options: ResolvedOptions, logger: Logger): Promise<B
   }
 }
 
-function transportOptionsOf(options: ResolvedOptions, httpServer: NodeHttpServer): TransportOptions {
-  const { tls, maxPayloadBytes, compression, compressionThresholdBytes } = options
+function transportOptionsOf(
+  options: ResolvedOptions,
+  { httpServer, certificates }: TransportRequest,
+): TransportOptions {
+  const { maxPayloadBytes, compression, compressionThresholdBytes } = options
   return {
     host: options.host,
     port: options.port,
@@ -101,13 +133,9 @@ function transportOptionsOf(options: ResolvedOptions, httpServer: NodeHttpServer
     pingTimeoutMs: options.pingTimeoutMs,
     closeTimeoutMs: options.closeTimeoutMs,
     flushIntervalMs: options.flushIntervalMs,
-    ...(tls === undefined ? undefined : { tls: [readCertificate(tls)] }),
+    ...(certificates === undefined ? undefined : { tls: certificates }),
     httpServer,
   }
-}
-
-function readCertificate({ certFile, keyFile }: TlsFiles): TlsCertificate {
-  return { certFile, keyFile, cert: readFileSync(certFile), key: readFileSync(keyFile) }
 }
 
 /** The page is next to the compiled code; the client library is the installed `webmq-client`. */

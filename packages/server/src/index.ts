@@ -10,6 +10,7 @@ export type {
   ServerStats,
   WebMQServer,
 } from './api.js'
+export type { CertificateStats } from './certificates/store.js'
 export { createServer } from './create-server.js'
 export type { BrokerChange } from './health/broker-watch.js'
 export type { Grant, Identity, JwtOptions } from './identity/index.js'

@@ -57,7 +57,7 @@ export class FakeServer {
       logger,
       verifier,
       demo: undefined,
-      createTransport: () => Promise.resolve(this.transport),
+      createTransport: () => Promise.resolve({ transport: this.transport, choice: { name: 'fake', chosen: 'option' } }),
       createBroker: () => Promise.resolve(this.broker),
     })
   }

@@ -19,7 +19,7 @@ function token(claims: { user?: string; grants?: object[]; lifeS?: number } = {}
     .sign(new TextEncoder().encode(secret))
 }
 
-describe.each(['native', 'uws'] as const)('a server on the %s transport', (transport) => {
+describe.each(['native', 'ws', 'uws'] as const)('a server on the %s transport', (transport) => {
   const ends: (() => Promise<void>)[] = []
 
   afterEach(async () => {
@@ -341,7 +341,7 @@ describe.each(['native', 'uws'] as const)('a server on the %s transport', (trans
     await second.stop()
   })
 
-  it.runIf(transport === 'native')('takes the upgrades of an http server that someone else owns', async () => {
+  it.runIf(transport !== 'uws')('takes the upgrades of an http server that someone else owns', async () => {
     const server: WebMQServer = createServer({ transport, port: 0, logLevel: 'silent', closeTimeoutMs: 500 })
     ends.push(() => server.stop({ drainMs: 0 }))
     const httpServer = createHttpServer((request, response) => {

@@ -13,7 +13,7 @@ export interface Certificate {
 
 /** What a certificate says. */
 export interface CertificateOptions {
-  /** Host names, wildcards and IP addresses; the first is the common name too. At least one. */
+  /** Host names, wildcards and IP addresses; the first is the common name too. None: a certificate that clients refuse. */
   readonly names: readonly string[]
   /** Validity, from an hour ago; negative for one that expired so many days ago. Default 2. */
   readonly days?: number
@@ -44,13 +44,14 @@ export async function makeCertificate(options: CertificateOptions): Promise<Cert
       { name: 'basicConstraints', cA: isIssuer, critical: true },
       { name: 'keyUsage', digitalSignature: true, keyCertSign: isIssuer, critical: true },
       ...(isIssuer ? [] : [{ name: 'extKeyUsage' as const, serverAuth: true }]),
-      {
-        name: 'subjectAltName',
-        altNames: names.map((name) => (isIP(name) === 0 ? { type: 2, value: name } : { type: 7, ip: name })),
-      },
+      ...(names.length === 0 ? [] : [{ name: 'subjectAltName' as const, altNames: names.map(altNameOf) }]),
     ],
   })
   return { cert: withNewline(cert), key: withNewline(key) }
+}
+
+function altNameOf(name: string): { type: 2; value: string } | { type: 7; ip: string } {
+  return isIP(name) === 0 ? { type: 2, value: name } : { type: 7, ip: name }
 }
 
 /** PEM texts can then be put behind each other. */

@@ -4,7 +4,7 @@ import { expectTransport, startServer } from './server.mjs'
 /** Programs of other package managers: how they install, and run a program of a package. */
 const MANAGERS = [
   { name: 'pnpm', program: 'bin/pnpm.cjs', add: ['add'], exec: ['exec'] },
-  { name: 'yarn', program: 'bin/yarn.js', add: ['add', '--ignore-engines'], exec: ['run'] },
+  { name: 'yarn', program: 'bin/yarn.js', add: ['add'], exec: ['run'] },
   { name: '@yarnpkg/cli-dist', program: 'bin/yarn.js', add: ['add'], exec: ['run'] },
 ]
 
@@ -14,11 +14,7 @@ export const managerChecks = MANAGERS.map(({ name, program, add, exec }) => ({
   async run({ newProject, registry, engine }) {
     const manager = await installedProgram(name, TOOL_VERSIONS[name], program)
     const project = await newProject('manager')
-    project.write({
-      // Yarn 4 reads no .npmrc, and refuses plain HTTP.
-      '.yarnrc.yml': `npmRegistryServer: '${registry.url}'\nunsafeHttpWhitelist: ['127.0.0.1']\nenableTelemetry: false\nenableGlobalCache: false\nenableImmutableInstalls: false\n`,
-      'yarn.lock': '',
-    })
+    project.write({ '.yarnrc.yml': yarnrc(registry.url), 'yarn.lock': '' })
     await project.run('node', manager, ...add, 'webmq-server')
     const server = await startServer(project, ['node', manager, ...exec, 'webmq-server'])
     const says = await expectTransport(server, engine)
@@ -26,3 +22,12 @@ export const managerChecks = MANAGERS.map(({ name, program, add, exec }) => ({
     return says
   },
 }))
+
+/** Yarn 4 reads no .npmrc, refuses plain HTTP, and takes no package that is younger than a day. */
+const yarnrc = (url) => `npmRegistryServer: '${url}'
+unsafeHttpWhitelist: ['127.0.0.1']
+npmPreapprovedPackages: ['webmq-*']
+enableTelemetry: false
+enableGlobalCache: false
+enableImmutableInstalls: false
+`

@@ -203,11 +203,11 @@ export function compressionTests(create: CreateTransport, traits: TransportTrait
       expect(peakBytes - beforeBytes).toBeLessThan(MAX_GROWTH_BYTES)
     })
 
-    it('ends a connection that sends something else than DEFLATE, with 1002', async () => {
+    it(`ends a connection that sends something else than DEFLATE, with ${traits.invalidDeflateCode}`, async () => {
       const harness = await Harness.start(create, ON)
       const attacker = await harness.connectRaw(OFFER)
       attacker.client.write(clientFrame(OPCODE.text, Buffer.alloc(100, 0xff), COMPRESSED))
-      await expectRefusal(harness, attacker, 1002, 1009)
+      await expectRefusal(harness, attacker, traits.invalidDeflateCode, 1009)
     })
 
     it('ends a connection whose text is not UTF-8 once it is decompressed, with 1007', async () => {

@@ -4,6 +4,8 @@ export interface TransportTraits {
   readonly violationCloseFrames: boolean
   /** Notices a client that does not mask its frames. */
   readonly checksMasking: boolean
+  /** Close code for a compressed message that is no DEFLATE data. */
+  readonly invalidDeflateCode: 1002 | 1007
   /** Knows 1012-1014 and 3000-3999 when a peer closes with them; else they count as 1006. */
   readonly knowsEveryCloseCode: boolean
   /** `closed` comes after the peer's close frame or `closeTimeoutMs`; else as soon as the own close frame is queued. */
@@ -29,6 +31,7 @@ export interface TransportTraits {
 export const STRICT_TRAITS: TransportTraits = {
   violationCloseFrames: true,
   checksMasking: true,
+  invalidDeflateCode: 1002,
   knowsEveryCloseCode: true,
   closeHandshake: true,
   takesSplitRequestLine: true,

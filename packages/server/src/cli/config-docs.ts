@@ -1,4 +1,10 @@
-import { describeDefault, environmentNameOf, OPTION_SECTIONS, type OptionSpec } from '../options/spec.js'
+import {
+  describeDefault,
+  environmentNameOf,
+  type ListOption,
+  OPTION_SECTIONS,
+  type OptionSpec,
+} from '../options/spec.js'
 import { OPTIONS } from '../options/table.js'
 import { describeRange } from '../options/values.js'
 import { placeholderOf } from './option-flags.js'
@@ -48,7 +54,8 @@ defaults.
 - Without tokens, the server binds loopback addresses only, unless you set \`insecure\` (\`E_INSECURE\`).
 - Tokens need exactly one of \`jwt.secret\`, \`jwt.publicKey\` and \`jwt.jwksUrl\`. A key set must come over \`https://\` or
   from loopback, unless you set \`insecure\`.
-- \`tls\` needs both files and \`transport: 'uws'\`.
+- \`tls.certFile\` and \`tls.keyFile\` name equally many files, in the same order. Each key belongs to its certificate.
+  [tls.md](tls.md) has the rules.
 
 A value that is not allowed ends the start with \`E_OPTION_INVALID\` (exit code 2). The error names the option, the
 value and the allowed values.
@@ -100,7 +107,7 @@ function describeType(spec: OptionSpec): string {
     case 'choice':
       return spec.choices.map((choice) => `\`${choice}\``).join(', ')
     case 'list':
-      return `a list of ${spec.check('') ?? 'texts'}; the flag may be repeated`
+      return `${describeEntries(spec)}; the flag may be repeated`
     case 'switch':
       return '`true` or `false`'
     case 'text':
@@ -108,6 +115,11 @@ function describeType(spec: OptionSpec): string {
       // No check allows the empty text, so its answer describes the allowed values.
       return spec.check?.('') ?? 'the name of a file'
   }
+}
+
+function describeEntries(spec: ListOption): string {
+  const entry = spec.check('') ?? 'texts'
+  return spec.takesText === true ? `${entry}, or a list of them` : `a list of ${entry}`
 }
 
 /** Breaks a paragraph between words, but not within code. @param indent Begins every line but the first. */

@@ -1,3 +1,4 @@
+import type { TransportChoice } from '../ports/transport-choice.js'
 import type { BrokerReport } from './broker-watch.js'
 
 /** What a node is doing. `stopped` is for good. */
@@ -12,6 +13,8 @@ export interface Health {
   readonly uptimeMs: number
   readonly connections: number
   readonly broker: BrokerReport
+  /** Absent until it is chosen. */
+  readonly transport?: TransportChoice
 }
 
 /** The answer of `/ready`: whether a load balancer should send connections here. */

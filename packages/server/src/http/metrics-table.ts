@@ -210,6 +210,19 @@ export const METRICS: readonly MetricSpec[] = [
     'reason',
     ({ http }) => http.droppedCounts,
   ),
+  {
+    name: 'webmq_tls_certificate_expiration_timestamp_seconds',
+    type: 'gauge',
+    help: 'When the first TLS certificate expires, in seconds since 1970; absent without TLS.',
+    labels: [],
+    read: ({ stats }) => (stats.tls === undefined ? [] : [{ value: stats.tls.firstExpiryMs / 1_000 }]),
+  },
+  labelled(
+    'webmq_tls_reloads_total',
+    'Changes of the certificate files, by status: used, or failed (the old certificate stays).',
+    'status',
+    ({ tls }) => (tls === undefined ? {} : { used: tls.reloadCount, failed: tls.failedReloadCount }),
+  ),
 ]
 
 function gauge(name: string, help: string, read: (stats: ServerStats) => number): MetricSpec {

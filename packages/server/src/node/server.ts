@@ -12,6 +12,7 @@ import type {
   ServerStats,
   WebMQServer,
 } from '../api.js'
+import { CertificateStore } from '../certificates/store.js'
 import type { Health } from '../health/readiness.js'
 import { AdminServer } from '../http/admin-server.js'
 import { HttpFrontend } from '../http/frontend.js'
@@ -23,15 +24,32 @@ import type { LocalHandler } from '../in-process/listeners.js'
 import type { HistoryQuery, HistoryResult } from '../in-process/read-history.js'
 import type { Logger } from '../logger.js'
 import { originPolicyOf } from '../options/access.js'
-import type { ResolvedOptions } from '../options/options.js'
+import { type ResolvedOptions, tlsFilesOf } from '../options/options.js'
 import type { Broker } from '../ports/broker.js'
 import { brokerNameOf } from '../ports/broker-address.js'
 import { deferred } from '../ports/deferred.js'
 import { isReserved } from '../ports/reserved-keys.js'
-import type { Transport, TransportAddress } from '../ports/transport.js'
+import type { TlsCertificate, Transport, TransportAddress } from '../ports/transport.js'
+import { describeTransport, type TransportChoice } from '../ports/transport-choice.js'
 import { Emitter } from './emitter.js'
 import { ServerNode } from './node.js'
 import { VERSION } from './version.js'
+
+/** A transport, and why it was chosen. */
+export interface ChosenTransport {
+  readonly transport: Transport
+  readonly choice: TransportChoice
+}
+
+/** What a transport is needed for. */
+export interface TransportRequest {
+  /** Gets the requests that are no upgrades. */
+  readonly httpServer: NodeHttpServer
+  /** Present: the transport serves TLS. */
+  readonly certificates: readonly TlsCertificate[] | undefined
+  /** The server whose upgrades it takes first; absent when it listens first. */
+  readonly attachTo: NodeHttpServer | undefined
+}
 
 /** The parts of a {@link Server}. Transport and broker are created when they are needed. */
 export interface ServerParts {
@@ -39,7 +57,7 @@ export interface ServerParts {
   readonly logger: Logger
   readonly verifier: TokenVerifier | undefined
   readonly demo: { readonly pageFolder: string; readonly clientFolder: string } | undefined
-  createTransport(options: ResolvedOptions, httpServer: NodeHttpServer): Promise<Transport>
+  createTransport(options: ResolvedOptions, request: TransportRequest): Promise<ChosenTransport>
   createBroker(options: ResolvedOptions): Promise<Broker>
 }
 
@@ -56,6 +74,8 @@ export class Server implements WebMQServer {
   readonly #parts: ServerParts
   readonly #http: HttpFrontend
   readonly #admin: AdminServer | undefined
+  /** Present with TLS. */
+  readonly #certificates: CertificateStore | undefined
   readonly #name = randomBytes(NODE_NAME_BYTES).toString('hex')
   readonly #becameRunning = deferred<ServerNode>()
   readonly #detaches = new Set<() => void>()
@@ -63,6 +83,7 @@ export class Server implements WebMQServer {
   /** The node while it waits for its broker, and later; `#node` is set only once it runs. */
   #candidate: ServerNode | undefined
   #running: Promise<Running> | undefined
+  #transport: TransportChoice | undefined
   #node: ServerNode | undefined
   #address: ServerAddress | undefined
   #adminAddress: TransportAddress | undefined
@@ -75,12 +96,14 @@ export class Server implements WebMQServer {
     this.#becameRunning.promise.catch(() => undefined)
     const { options, logger, demo } = parts
     this.#events = new Emitter((err, event) => logger.error({ err, event }, 'a handler of an event failed'))
+    this.#certificates =
+      options.tls === undefined ? undefined : new CertificateStore({ files: tlsFilesOf(options.tls), logger })
     const metrics = new Metrics(() => this.#metricsSource())
     const { adminPort, adminHost } = options
     const { origins, ownHosts } = originPolicyOf(options)
     const probes = {
       path: options.path,
-      health: () => this.#node?.health() ?? this.#healthWithoutNode(),
+      health: () => this.#health(),
       isOriginAllowed: (origin: string | undefined, host: string | undefined) =>
         isOriginAllowed(origin, host, origins, ownHosts),
       metrics: () => metrics.page(),
@@ -111,7 +134,7 @@ export class Server implements WebMQServer {
   }
 
   async attach(httpServer: NodeHttpServer): Promise<() => void> {
-    const { node } = await this.#run()
+    const { node } = await this.#run(httpServer)
     const end = node.attach(httpServer)
     const detach = () => {
       if (this.#detaches.delete(detach)) end()
@@ -174,7 +197,9 @@ export class Server implements WebMQServer {
   }
 
   stats(): ServerStats {
-    return { ...this.#assertRunning().stats(), http: this.#http.stats() }
+    const node = this.#assertRunning()
+    const tls = this.#certificates?.stats()
+    return { ...node.stats(), http: this.#http.stats(), ...(tls === undefined ? undefined : { tls }) }
   }
 
   async #start(): Promise<ServerAddress> {
@@ -182,6 +207,7 @@ export class Server implements WebMQServer {
     const { node, transport } = await this.#run()
     try {
       const { host, port } = await transport.start(node.sink)
+      this.#certificates?.watch(transport)
       this.#address = { host, port, url: endpointUrl(host, port, options) }
     } catch (error) {
       this.#stopping ??= this.#end(0)
@@ -193,16 +219,18 @@ export class Server implements WebMQServer {
   }
 
   /** Starts everything but the port, once. */
-  #run(): Promise<Running> {
+  #run(attachTo?: NodeHttpServer): Promise<Running> {
     if (this.#stopping !== undefined) return Promise.reject(notRunning())
-    this.#running ??= this.#bringUp()
+    this.#running ??= this.#bringUp(attachTo)
     return this.#running
   }
 
-  async #bringUp(): Promise<Running> {
-    const { options, logger, verifier, createTransport, createBroker } = this.#parts
-    const transport = await createTransport(options, this.#http.server)
+  async #bringUp(attachTo: NodeHttpServer | undefined): Promise<Running> {
+    const { options, logger, verifier, createBroker } = this.#parts
+    let transport: Transport | undefined
     try {
+      await this.#certificates?.load()
+      transport = await this.#createTransport(attachTo)
       // Before the broker, so that probes get `starting` while the server waits for it.
       if (this.#admin !== undefined) {
         this.#adminAddress = await this.#admin.listen()
@@ -219,10 +247,26 @@ export class Server implements WebMQServer {
       this.#becameRunning.resolve(node)
       return { node, transport }
     } catch (error) {
-      await transport.stop()
+      await transport?.stop()
       this.#stopping ??= this.#end(0)
       throw error
     }
+  }
+
+  async #createTransport(attachTo: NodeHttpServer | undefined): Promise<Transport> {
+    const { options, logger, createTransport } = this.#parts
+    const certificates = this.#certificates?.certificates
+    const { transport, choice } = await createTransport(options, {
+      httpServer: this.#http.server,
+      certificates,
+      attachTo,
+    })
+    if (certificates !== undefined && !transport.capabilities.tls) {
+      throw new WebMQError('E_OPTION_INVALID', { detail: `tls: the ${transport.name} transport has no TLS` })
+    }
+    this.#transport = choice
+    logger.info({ transport: choice }, describeTransport(choice))
+    return transport
   }
 
   async #stop(drainMs: number): Promise<void> {
@@ -235,6 +279,7 @@ export class Server implements WebMQServer {
   async #end(drainMs: number): Promise<void> {
     this.#becameRunning.reject(notRunning())
     this.#events.close()
+    this.#certificates?.stop()
     await this.#node?.stop(drainMs)
     this.#parts.verifier?.close()
     for (const detach of this.#detaches) detach()
@@ -255,6 +300,11 @@ export class Server implements WebMQServer {
     const node = this.#node
     if (node === undefined) return undefined
     return { node: this.#name, version: VERSION, broker: node.health().broker.name, stats: this.stats() }
+  }
+
+  #health(): Health {
+    const health = this.#node?.health() ?? this.#healthWithoutNode()
+    return this.#transport === undefined ? health : { ...health, transport: this.#transport }
   }
 
   #healthWithoutNode(): Health {

@@ -12,15 +12,18 @@ export interface OriginPolicy {
 /** Pages of development servers on this machine. Names that only resolve to it are others' (DNS rebinding). */
 const LOOPBACK_PAGES = ['http://localhost:*', 'http://127.0.0.1:*', 'http://[::1]:*']
 
+/** Those that have TLS themselves reach a server with TLS. */
+const SECURE_LOOPBACK_PAGES = LOOPBACK_PAGES.map((page) => page.replace('http:', 'https:'))
+
 /** Whether nothing but the loopback address protects the server: anonymous clients of this machine alone may connect. */
 export function isForThisMachineOnly({ jwt, insecure }: Pick<ResolvedOptions, 'jwt' | 'insecure'>): boolean {
   return jwt === undefined && !insecure
 }
 
 /** The pages that these options let in. */
-export function originPolicyOf(options: Pick<ResolvedOptions, 'jwt' | 'insecure' | 'origins'>): OriginPolicy {
-  const { origins } = options
-  return isForThisMachineOnly(options)
-    ? { origins: [...origins, ...LOOPBACK_PAGES], ownHosts: 'loopback' }
-    : { origins, ownHosts: 'all' }
+export function originPolicyOf(options: Pick<ResolvedOptions, 'jwt' | 'insecure' | 'origins' | 'tls'>): OriginPolicy {
+  const { origins, tls } = options
+  if (!isForThisMachineOnly(options)) return { origins, ownHosts: 'all' }
+  const pages = tls === undefined ? LOOPBACK_PAGES : [...LOOPBACK_PAGES, ...SECURE_LOOPBACK_PAGES]
+  return { origins: [...origins, ...pages], ownHosts: 'loopback' }
 }

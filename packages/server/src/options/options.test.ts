@@ -10,6 +10,7 @@ import {
   resolveOptions,
   type ServerOptions,
   type TlsFiles,
+  tlsFilesOf,
   warningsOf,
 } from './options.js'
 import { environmentNameOf, type OptionSpec } from './spec.js'
@@ -62,7 +63,7 @@ describe('resolveOptions', () => {
       host: '127.0.0.1',
       port: 8080,
       path: '/ws',
-      transport: 'native',
+      transport: 'auto',
       broker: 'memory',
       brokerNamespace: 'webmq',
       brokerTimeoutMs: 5000,
@@ -126,7 +127,7 @@ describe('resolveOptions', () => {
     ['host', 'http://example.com'],
     ['path', 'ws'],
     ['path', '/ws?x=1'],
-    ['transport', 'ws'],
+    ['transport', 'wss'],
     ['broker', 'kafka://localhost'],
     ['origins', 'https://example.com'],
     ['origins', ['example.com']],
@@ -174,13 +175,23 @@ describe('resolveOptions', () => {
     expect(resolveOptions({ maxPayloadBytes: 1_048_576 - 4096 }).maxOutboxBytes).toBe(1_048_576)
   })
 
-  it('wants both files for TLS, and a transport that has it', () => {
-    const tls = { certFile: 'cert.pem', keyFile: 'key.pem' }
-    expect(errorOf(() => resolveOptions({ tls })).message).toContain('--transport uws')
-    expect(
-      errorOf(() => resolveOptions({ tls: { certFile: 'cert.pem' } as TlsFiles, transport: 'uws' })).message,
-    ).toContain('tls.keyFile')
-    expect(resolveOptions({ tls, transport: 'uws' }).tls).toEqual(tls)
+  it('takes the files of one certificate for TLS, or of several', () => {
+    const one = resolveOptions({ tls: { certFile: 'a,b.pem', keyFile: 'key.pem' } }).tls
+    expect(one && tlsFilesOf(one)).toEqual([{ certFile: 'a,b.pem', keyFile: 'key.pem' }])
+    const two = resolveOptions({ tls: { certFile: ['a.pem', 'b.pem'], keyFile: ['a.key', 'b.key'] } }).tls
+    expect(two && tlsFilesOf(two)).toEqual([
+      { certFile: 'a.pem', keyFile: 'a.key' },
+      { certFile: 'b.pem', keyFile: 'b.key' },
+    ])
+  })
+
+  it('wants a key for every certificate: an empty group most often is a variable that got lost', () => {
+    for (const tls of [{}, { certFile: 'cert.pem' }, { keyFile: 'key.pem' }, { certFile: [], keyFile: [] }]) {
+      expect(errorOf(() => resolveOptions({ tls: tls as TlsFiles })).message).toContain('needs both tls.certFile')
+    }
+    const tls = { certFile: ['a.pem', 'b.pem'], keyFile: 'key.pem' }
+    expect(errorOf(() => resolveOptions({ tls })).message).toContain('got 2 tls.certFile')
+    expect(errorOf(() => resolveOptions({ tls: { ...tls, keyFile: '' } })).message).toContain('the name of a file')
   })
 
   it('wants exactly one key for tokens: an empty group most often is a variable that got lost', () => {

@@ -28,9 +28,9 @@ export interface ServerOptions {
   readonly adminHost?: string | undefined
   /** Serves the demo page at `/`; default false. */
   readonly demo?: boolean | undefined
-  /** PEM files, to serve `wss://`; needs the `uws` transport. */
+  /** PEM files, to serve `wss://` and `https://`. */
   readonly tls?: TlsFiles | undefined
-  /** Transport that handles the sockets; default `native`. */
+  /** Transport that handles the sockets; default `auto`: native where it loads, otherwise `ws`. */
   readonly transport?: TransportName | undefined
   /** I/O threads of the native transport; default one less than cores, at least 1. */
   readonly threads?: number | undefined
@@ -143,11 +143,17 @@ export interface ServerOptions {
   readonly logger?: Logger | undefined
 }
 
-/** PEM files of a TLS server. */
+/** PEM files of a TLS server: one pair, or two lists of the same length and order. */
 export interface TlsFiles {
-  /** Certificate chain. */
-  readonly certFile: string
-  readonly keyFile: string
+  /** Certificate chains. */
+  readonly certFile: string | readonly string[]
+  readonly keyFile: string | readonly string[]
+}
+
+/** The files of each certificate. */
+export function tlsFilesOf({ certFile, keyFile }: TlsFiles): readonly { certFile: string; keyFile: string }[] {
+  const keyFiles = [keyFile].flat()
+  return [certFile].flat().map((file, index) => ({ certFile: file, keyFile: keyFiles[index] ?? '' }))
 }
 
 /** How a node takes part in a mesh. */
@@ -161,8 +167,8 @@ export interface MeshOptions {
 /** Who may read `/metrics`, and the reason for a broker outage in `/health` and `/ready`. */
 export type MetricsAudience = 'local' | 'all' | 'off'
 
-/** A transport that comes with the server. */
-export type TransportName = 'native' | 'uws'
+/** A transport that comes with the server; `auto` is the native one where it loads, otherwise `ws`. */
+export type TransportName = 'auto' | 'native' | 'ws' | 'uws'
 
 /** Options that may stay absent. */
 type AbsentOption = 'jwt' | 'tls' | 'mesh' | 'logger' | 'adminPort'
@@ -230,7 +236,7 @@ function rejectUnknownNames(input: ServerOptions): void {
 
 /** Rules that hold between options. */
 function checkTogether(input: ServerOptions, options: ResolvedOptions): void {
-  const { host, insecure, jwt, maxOutboxBytes, maxPayloadBytes, tls, transport } = options
+  const { host, insecure, jwt, maxOutboxBytes, maxPayloadBytes, tls } = options
   // The largest message must fit with its frame and header. Otherwise it would close every receiver as a slow consumer.
   const minOutboxBytes = maxPayloadBytes + MESSAGE_OVERHEAD_BYTES
   if (maxOutboxBytes < minOutboxBytes) {
@@ -238,13 +244,7 @@ function checkTogether(input: ServerOptions, options: ResolvedOptions): void {
       `maxOutboxBytes: ${maxOutboxBytes} is less than maxPayloadBytes + ${MESSAGE_OVERHEAD_BYTES} = ${minOutboxBytes}`,
     )
   }
-  if (input.tls !== undefined) {
-    if (tls?.certFile === undefined || tls.keyFile === undefined) {
-      throw invalid('tls: needs both tls.certFile (--tls-cert) and tls.keyFile (--tls-key)')
-    }
-    if (transport !== 'uws')
-      throw invalid(`tls: the ${transport} transport has no TLS; use transport uws (--transport uws)`)
-  }
+  if (input.tls !== undefined) checkTls(tls)
   if (typeof options.broker === 'string' && brokerNameOf(options.broker) === 'mesh') checkMesh(options.broker, options)
   if (jwt !== undefined) checkTokens(jwt, insecure)
   else if (!insecure && !isLoopback(host)) {
@@ -253,6 +253,19 @@ function checkTogether(input: ServerOptions, options: ResolvedOptions): void {
         `everyone who can reach ${host} could listen and publish anything; set a key for tokens (jwt.secret, jwt.publicKey ` +
         'or jwt.jwksUrl; --jwt-secret, --jwt-public-key or --jwks), or allow it with insecure (--insecure)',
     })
+  }
+}
+
+function checkTls(tls: TlsFiles | undefined): void {
+  const [certCount, keyCount] = [tls?.certFile ?? [], tls?.keyFile ?? []].map(({ length }) => length)
+  if (certCount === 0 || keyCount === 0) {
+    // An empty `tls` usually means an unset variable. It must not serve without encryption.
+    throw invalid('tls: needs both tls.certFile (--tls-cert) and tls.keyFile (--tls-key)')
+  }
+  if (certCount !== keyCount) {
+    throw invalid(
+      `tls: every certificate needs its key, in the same order; got ${certCount} tls.certFile (--tls-cert) and ${keyCount} tls.keyFile (--tls-key)`,
+    )
   }
 }
 

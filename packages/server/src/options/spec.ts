@@ -71,6 +71,8 @@ export interface ListOption extends OptionBase {
   /** Separator of entries in one text, as in an environment variable; default `,`. */
   readonly separator?: string
   readonly placeholder: string
+  /** A text in a program or in the config file is a list with this one entry, separators included. */
+  readonly takesText?: true
   /** Shown as the default; the default itself is the empty list. */
   readonly defaultText: string
   /** Describes the allowed entries when this one is not allowed; `undefined` when it is. */

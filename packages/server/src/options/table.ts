@@ -94,28 +94,37 @@ export const OPTIONS = [
     name: 'tls.certFile',
     section: 'Address',
     flag: 'tls-cert',
-    type: 'text',
+    type: 'list',
+    takesText: true,
     placeholder: 'file',
-    help: 'PEM file with the certificate chain, to serve `wss://` without a proxy; needs the `uws` transport.',
+    defaultText: 'none',
+    check: checkFileName,
+    help: 'PEM file with the certificate chain, to serve `wss://` and `https://` without a proxy.',
+    detail:
+      'With several, a client gets the one with the host name that it asks for; the first is for all others. New files are used without a restart. See [docs/tls.md](tls.md).',
   },
   {
     name: 'tls.keyFile',
     section: 'Address',
     flag: 'tls-key',
-    type: 'text',
+    type: 'list',
+    takesText: true,
     placeholder: 'file',
-    help: 'PEM file with the private key of the certificate.',
+    defaultText: 'none',
+    check: checkFileName,
+    help: 'PEM file with the private key of the certificate; with several certificates, one for each, in the same order.',
+    detail: 'Without a passphrase. The files are read as the user of the process, at the start and at every renewal.',
   },
   {
     name: 'transport',
     section: 'Engine',
     flag: 'transport',
     type: 'choice',
-    choices: ['native', 'uws'],
-    default: 'native',
-    help: 'Transport that handles the sockets: `native` (the Rust engine) or `uws` (uWebSockets.js).',
+    choices: ['auto', 'native', 'ws', 'uws'],
+    default: 'auto',
+    help: 'Transport that handles the sockets: `native` (the Rust engine), `ws` (every platform), `uws` (uWebSockets.js) or `auto`.',
     detail:
-      '`native` writes from several threads. `uws` supports TLS in process, and runs on platforms without the engine. uWebSockets.js is not part of the package; the error message says how to install it.',
+      '`auto` takes `native` where it loads, otherwise `ws`; one line of the log and `/health` say which, and why. `native` writes from several threads. `ws` runs on the event loop and delivers several times fewer messages per core. uWebSockets.js is not part of the package; the error message says how to install it.',
   },
   {
     name: 'threads',
@@ -753,6 +762,10 @@ function checkHost(value: string): string | undefined {
 
 function notEmpty(value: string): string | undefined {
   return value === '' ? 'a text that is not empty' : undefined
+}
+
+function checkFileName(value: string): string | undefined {
+  return value === '' ? 'the name of a file' : undefined
 }
 
 function longEnough(secret: string): string | undefined {

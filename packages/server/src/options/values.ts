@@ -16,8 +16,9 @@ import {
  * @throws {WebMQError} `E_OPTION_INVALID` with the label, the value (unless it is secret) and the allowed values.
  */
 export function validateOption(spec: OptionSpec, value: unknown, label: string = spec.name): OptionValue {
-  const bad = findBad(spec, value)
-  if (bad === undefined) return value as OptionValue
+  const given = spec.type === 'list' && spec.takesText === true && typeof value === 'string' ? [value] : value
+  const bad = findBad(spec, given)
+  if (bad === undefined) return given as OptionValue
   const shown = spec.type === 'text' ? shownText(spec, bad.value) : bad.value
   const subject = shown === undefined ? 'not' : `${show(shown)} is not`
   throw new WebMQError('E_OPTION_INVALID', { detail: `${label}: ${subject} ${bad.allowed}` })

@@ -118,17 +118,20 @@ describe('a server that gets SIGTERM', () => {
     for (const { closed } of clients) expect(await closed).toBe(4001)
   })
 
-  it.each(['native', 'uws'])('ends in time though clients of the %s transport do not answer', async (transport) => {
-    const node = await serve('--transport', transport)
-    const client = await open(node)
-    for (let index = 0; index < 5; index++) await openSilent(node)
-    const kept = await openSocket(node.port, GET)
-    await once(kept, 'data')
-    await openSocket(node.port, GET.slice(0, 5))
-    const log = await stop(`clients that do not answer (${transport})`, node)
-    expect(await client.closed).toBe(4001)
-    if (transport === 'native') expect(log).toMatch(/"connections":5,.*"msg":"stopped without the answers/)
-  })
+  it.each(['native', 'ws', 'uws'])(
+    'ends in time though clients of the %s transport do not answer',
+    async (transport) => {
+      const node = await serve('--transport', transport)
+      const client = await open(node)
+      for (let index = 0; index < 5; index++) await openSilent(node)
+      const kept = await openSocket(node.port, GET)
+      await once(kept, 'data')
+      await openSocket(node.port, GET.slice(0, 5))
+      const log = await stop(`clients that do not answer (${transport})`, node)
+      expect(await client.closed).toBe(4001)
+      if (transport !== 'uws') expect(log).toMatch(/"connections":5,.*"msg":"stopped without the answers/)
+    },
+  )
 
   it('ends in time though the keys of tokens do not come', async () => {
     const requests: unknown[] = []

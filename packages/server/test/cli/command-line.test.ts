@@ -93,7 +93,7 @@ describe('a command line', () => {
     [['--port', '80a'], '--port: "80a" is not a whole number'],
     [['--max-payload', '1x'], '--max-payload: "1x" is not a whole number from 1 to 64MiB'],
     [['--log-level', 'inf'], 'did you mean info?'],
-    [['--transport', 'native2'], '--transport: "native2" is not one of native, uws, did you mean native?'],
+    [['--transport', 'native2'], '--transport: "native2" is not one of auto, native, ws, uws, did you mean native?'],
     [['--origin', 'http://a.example', '--origin', 'b'], '--origin: "b" is not'],
     [['--host', '0.0.0.0'], 'allow it with insecure (--insecure)'],
     [['--max-payload', '2MiB'], 'maxOutboxBytes: 1048576 is less than'],
@@ -102,7 +102,6 @@ describe('a command line', () => {
     [['--jwt-secret', 'hunter2'], 'a secret of at least 16 bytes'],
     [['--mesh-secret', 'hunter2'], 'a secret of at least 16 bytes'],
     [['--jwt-secret-file', '/nowhere/secret'], '--jwt-secret-file: cannot read /nowhere/secret (ENOENT)'],
-    [['--tls-cert', 'a', '--tls-key', 'b'], '--transport uws'],
     [['--config', '/nowhere/webmq.json'], 'config: cannot read /nowhere/webmq.json (ENOENT)'],
   ])('%j ends with 2 and says what is wrong', async (args, message) => {
     const { exitCode, stdout, stderr } = await runInProcess(args)

@@ -3,6 +3,7 @@ import { type CreateTransport, DEFAULT_OPTIONS, eventually, group, RawClient } f
 import type { ConnectionId, Transport, TransportOptions } from '../../src/ports/transport.js'
 import { createNativeTransport } from '../../src/transports/native/transport.js'
 import { createUwsTransport } from '../../src/transports/uws/transport.js'
+import { createWsTransport } from '../../src/transports/ws/transport.js'
 import { Crowd } from './crowd.js'
 
 const TIMEOUT_MS = 60_000
@@ -55,6 +56,7 @@ async function start(create: CreateTransport, options: Partial<TransportOptions>
 
 describe.each([
   ['native', createNativeTransport],
+  ['ws', createWsTransport],
   ['uws', createUwsTransport],
 ] as const)('%s transport', (_name, create) => {
   it('delivers every one of 100 multicasts to 10,000 connections in 10 groups each exactly once', {

@@ -33,6 +33,13 @@ export class CertificateFolder {
     return this.write(await this.#make({ names }))
   }
 
+  /** Certificates of the same names, which one issuer signs; `ca` is that of the issuer. */
+  async signed(count: number, ...names: string[]): Promise<{ ca: string; certificates: TlsCertificate[] }> {
+    const issuer = await this.#make({ names: ['issuer.example.com'], isIssuer: true })
+    const pairs = await Promise.all(Array.from({ length: count }, () => this.#make({ names, issuer })))
+    return { ca: issuer.cert, certificates: pairs.map((pair) => this.write(pair)) }
+  }
+
   /** Puts a pair into files. */
   write({ cert, key }: CertificatePem): TlsCertificate {
     this.#count++

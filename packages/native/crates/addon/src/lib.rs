@@ -17,7 +17,7 @@ use napi::bindgen_prelude::{Buffer, BufferSlice, Function, Result};
 use napi::threadsafe_function::{ThreadsafeFunction, ThreadsafeFunctionCallMode};
 use napi::{Env, Error, Status};
 use napi_derive::napi;
-use webmq_engine::{Drained, Engine, EngineError, Options};
+use webmq_engine::{CertificatePem, Drained, Engine, EngineError, Options};
 
 use inline_runner::{CallBuffers, InlineRunner};
 use js_call::CallContext;
@@ -49,8 +49,19 @@ pub struct NativeOptions {
     pub close_timeout_ms: f64,
     /// Time that a busy thread may hold publications back so that they share writes; 0: never; absent: 10.
     pub flush_interval_ms: Option<f64>,
+    /// Certificates of the listening socket, which then serves TLS; absent: it does not.
+    pub tls: Option<Vec<NativeCertificate>>,
     /// Whether plain HTTP requests are handed over.
     pub hands_http_over: bool,
+}
+
+/// A certificate with its chain, and its private key, both in PEM. Copied.
+#[napi(object)]
+pub struct NativeCertificate {
+    /// The certificate of the server first.
+    pub cert: Buffer,
+    /// PKCS #8, PKCS #1 or SEC 1, without a passphrase.
+    pub key: Buffer,
 }
 
 /// `webmq_engine::Stats`; counts stay exact up to 2^53.
@@ -158,6 +169,12 @@ impl NativeEngine {
             host.parse().map_err(|_| Error::new("E_ADDRESS_UNAVAILABLE", format!("{host} is not an IP address")))?;
         let bound = self.engine.listen(SocketAddr::new(ip, port)).map_err(|error| to_js(&error))?;
         Ok(NativeAddress { host: bound.ip().to_string(), port: bound.port() })
+    }
+
+    /// Serves these certificates to all handshakes that begin from now on. If one cannot be used, all old ones stay.
+    #[napi(catch_unwind)]
+    pub fn set_certificates(&self, certificates: Vec<NativeCertificate>) -> Result<(), ErrorCode> {
+        self.engine.set_certificates(&certificates_of(&certificates)).map_err(|error| to_js(&error))
     }
 
     /// Takes a duplicate of a connected socket over, with the bytes that were read from it.
@@ -268,9 +285,15 @@ fn engine_options(options: &NativeOptions) -> Result<Options, ErrorCode> {
         ping_timeout: duration(options.ping_timeout_ms)?,
         close_timeout: duration(options.close_timeout_ms)?,
         flush_interval: options.flush_interval_ms.map_or(Ok(defaults.flush_interval), duration)?,
+        tls: options.tls.as_deref().map(certificates_of),
         hands_http_over: options.hands_http_over,
         ..defaults
     })
+}
+
+fn certificates_of(certificates: &[NativeCertificate]) -> Vec<CertificatePem> {
+    let copied = |of: &NativeCertificate| CertificatePem { certificate: of.cert.to_vec(), key: of.key.to_vec() };
+    certificates.iter().map(copied).collect()
 }
 
 fn duration(milliseconds: f64) -> Result<Duration, ErrorCode> {

@@ -19,6 +19,7 @@ use crate::shard::Shard;
 use crate::shared::{ShardHandle, Shared};
 use crate::socket;
 use crate::stats::{SharedStats, Stats};
+use crate::tls::{CertificatePem, TlsConfig};
 
 /// Descriptors that are left to Node when the limit of connections is the system's.
 const MIN_SPARE_DESCRIPTORS: usize = 64;
@@ -55,8 +56,9 @@ impl Engine {
     /// `E_OPTION_INVALID`; `E_TRANSPORT_FAILED` when the system refuses threads or descriptors.
     pub fn start(mut options: Options, wake: Box<dyn Fn() + Send + Sync>) -> Result<Self, EngineError> {
         if !(1..=MAX_SHARDS).contains(&options.shards) {
-            return Err(EngineError::OptionInvalid("threads must be between 1 and 64"));
+            return Err(EngineError::OptionInvalid("threads must be between 1 and 64".to_owned()));
         }
+        let tls = options.tls.take().map(|certificates| TlsConfig::new(&certificates)).transpose()?;
         let descriptors = descriptor_limit();
         let most = descriptors.saturating_sub(MIN_SPARE_DESCRIPTORS.max(descriptors / 16)).max(1);
         options.max_connections = match options.max_connections {
@@ -78,7 +80,7 @@ impl Engine {
             })
             .collect::<Result<Vec<_>, EngineError>>()?;
         let count = handles.len();
-        let shared = Arc::new(Shared::new(options, handles, Waker::new(wake)));
+        let shared = Arc::new(Shared::new(options, tls, handles, Waker::new(wake)));
         let engine = Self {
             shared,
             cells: (0..count).map(|_| Arc::default()).collect(),
@@ -110,6 +112,16 @@ impl Engine {
         let bound = socket::local_address(&socket)?;
         self.post_all(|| Mail::Listen(Arc::clone(&socket)))?;
         Ok(bound)
+    }
+
+    /// Serves these certificates to all handshakes that begin from now on; open connections go on.
+    ///
+    /// # Errors
+    /// `E_OPTION_INVALID`: one of them cannot be used, or the engine was started without TLS. All old ones stay.
+    pub fn set_certificates(&self, certificates: &[CertificatePem]) -> Result<(), EngineError> {
+        let without_tls =
+            || EngineError::OptionInvalid("certificates are for an engine that was started with TLS".to_owned());
+        self.shared.tls.as_ref().ok_or_else(without_tls)?.replace(certificates)
     }
 
     /// Takes a connected socket over: its descriptor is duplicated, the caller closes its own. `head` is what was read
@@ -238,6 +250,12 @@ impl Engine {
             // A shard reports its panic as an event; the thread itself does not panic.
             drop(thread.join());
         }
+    }
+
+    /// Sockets that the shards hold.
+    #[cfg(test)]
+    pub(crate) fn sockets(&self) -> usize {
+        self.shared.shards.iter().map(|shard| shard.mailbox.load.load(Ordering::SeqCst)).sum()
     }
 
     #[cfg(test)]

@@ -24,7 +24,7 @@ pub enum EngineError {
     },
     /// An option is out of its range.
     #[error("{0}")]
-    OptionInvalid(&'static str),
+    OptionInvalid(String),
     /// A bug of the caller.
     #[error(transparent)]
     Malformed(#[from] MalformedBatch),

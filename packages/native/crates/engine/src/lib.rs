@@ -22,6 +22,7 @@ mod socket;
 mod stats;
 #[cfg(test)]
 mod tests;
+mod tls;
 
 pub use bridge::command::MalformedBatch;
 pub use engine::{Drained, Engine};
@@ -29,3 +30,4 @@ pub use error::EngineError;
 pub use id::{ConnectionId, GroupId, MAX_SHARDS};
 pub use options::Options;
 pub use stats::Stats;
+pub use tls::CertificatePem;

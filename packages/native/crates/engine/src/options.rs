@@ -1,5 +1,7 @@
 use std::time::Duration;
 
+use crate::tls::CertificatePem;
+
 /// What an engine is started with. Every queue, timer and input of it has its limit here.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -33,6 +35,8 @@ pub struct Options {
     pub close_timeout: Duration,
     /// Time that a busy shard may hold publications back so that they share writes; zero: never.
     pub flush_interval: Duration,
+    /// Certificates of the listening socket, which then serves TLS and nothing else; the first one is the default.
+    pub tls: Option<Vec<CertificatePem>>,
     /// Whether plain HTTP requests are handed over; otherwise they are answered with 426.
     pub hands_http_over: bool,
 }
@@ -53,6 +57,7 @@ impl Default for Options {
             ping_timeout: Duration::from_secs(10),
             close_timeout: Duration::from_secs(5),
             flush_interval: Duration::from_millis(10),
+            tls: None,
             hands_http_over: false,
         }
     }

@@ -9,6 +9,7 @@ use crate::id::ShardId;
 use crate::options::Options;
 use crate::readiness::Poller;
 use crate::stats::SharedStats;
+use crate::tls::TlsConfig;
 
 /// Sockets beyond the limit of connections: their requests are read, or they are refused or go to Node.
 pub(crate) const MAX_NEWCOMERS: usize = 256;
@@ -30,6 +31,8 @@ pub(crate) struct ShardHandle {
 /// What all threads of an engine share.
 pub(crate) struct Shared {
     pub(crate) options: Options,
+    /// Of the listening socket.
+    pub(crate) tls: Option<TlsConfig>,
     pub(crate) shards: Vec<ShardHandle>,
     pub(crate) waker: Waker,
     pub(crate) http_sockets: HttpSockets,
@@ -42,10 +45,11 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(crate) fn new(options: Options, shards: Vec<ShardHandle>, waker: Waker) -> Self {
+    pub(crate) fn new(options: Options, tls: Option<TlsConfig>, shards: Vec<ShardHandle>, waker: Waker) -> Self {
         Self {
             backpressure: Backpressure::new(options.max_outbox_bytes),
             options,
+            tls,
             shards,
             waker,
             http_sockets: HttpSockets::default(),

@@ -8,7 +8,6 @@ use rustix::net::sockopt::{set_socket_reuseaddr, set_tcp_nodelay};
 use rustix::net::{AddressFamily, RecvFlags};
 
 use crate::error::EngineError;
-use crate::fanout::Written;
 
 /// Connections that may wait to be accepted; the system cuts it to its `somaxconn`.
 const BACKLOG: i32 = 4_096;
@@ -82,14 +81,17 @@ pub(crate) fn receive(socket: &OwnedFd, buffer: &mut [u8]) -> Result<usize, Errn
         .map(|(count, _)| count)
 }
 
-/// Writes as much as the socket takes.
-pub(crate) fn send(socket: &OwnedFd, bytes: &[u8]) -> Written {
+/// Writes as much as the socket takes. Returns how much that was: 0 if it is full.
+pub(crate) fn send(socket: &OwnedFd, bytes: &[u8]) -> Result<usize, Errno> {
     match rustix::io::retry_on_intr(|| rustix::net::send(socket, bytes, system::SEND_FLAGS)) {
-        Ok(count) if count == bytes.len() => Written::All,
-        Ok(count) => Written::Part(count),
-        Err(Errno::AGAIN) => Written::Part(0),
-        Err(_) => Written::Failed,
+        Err(Errno::AGAIN) => Ok(0),
+        sent => sent,
     }
+}
+
+/// Two sockets that are connected with each other and do not block.
+pub(crate) fn pair() -> Result<(OwnedFd, OwnedFd), Errno> {
+    system::pair()
 }
 
 #[cfg(target_os = "linux")]
@@ -97,7 +99,7 @@ mod system {
     use std::os::fd::OwnedFd;
 
     use rustix::io::Errno;
-    use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, accept_with, socket_with};
+    use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, accept_with, socket_with, socketpair};
 
     pub(super) const SEND_FLAGS: SendFlags = SendFlags::NOSIGNAL;
     const FLAGS: SocketFlags = SocketFlags::NONBLOCK.union(SocketFlags::CLOEXEC);
@@ -110,6 +112,10 @@ mod system {
     pub(super) fn accept(listener: &OwnedFd) -> Result<OwnedFd, Errno> {
         accept_with(listener, FLAGS)
     }
+
+    pub(super) fn pair() -> Result<(OwnedFd, OwnedFd), Errno> {
+        socketpair(AddressFamily::UNIX, SocketType::STREAM, FLAGS, None)
+    }
 }
 
 #[cfg(target_os = "macos")]
@@ -117,7 +123,8 @@ mod system {
     use std::os::fd::OwnedFd;
 
     use rustix::io::{Errno, FdFlags, fcntl_setfd, ioctl_fionbio};
-    use rustix::net::{AddressFamily, SendFlags, SocketType, socket};
+    use rustix::net::sockopt::set_socket_nosigpipe;
+    use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, socket, socketpair};
 
     /// The sockets have `SO_NOSIGPIPE` instead; see [`tune`](super::tune).
     pub(super) const SEND_FLAGS: SendFlags = SendFlags::empty();
@@ -132,6 +139,13 @@ mod system {
         // `EINVAL`: the peer is gone already.
         super::tune(&socket).map_err(|errno| if errno == Errno::INVAL { Errno::CONNABORTED } else { errno })?;
         Ok(socket)
+    }
+
+    pub(super) fn pair() -> Result<(OwnedFd, OwnedFd), Errno> {
+        let (one, other) = socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::empty(), None)?;
+        let (one, other) = (configured(one)?, configured(other)?);
+        set_socket_nosigpipe(&one, true)?;
+        Ok((one, other))
     }
 
     /// There are no flags for it: a process that is started right now inherits the socket.

@@ -1,13 +1,12 @@
 import type { IncomingMessage, Server } from 'node:http'
 import type { Duplex } from 'node:stream'
+import { Server as TlsServer } from 'node:tls'
 import { WebMQError } from 'webmq-client/protocol'
 import type { NativeEngine } from 'webmq-native'
+import { takeUpgrades } from '../upgrade/take-upgrades.js'
 import { errorOf } from './engine.js'
 
 const NOT_IMPLEMENTED = 'HTTP/1.1 501 Not Implemented\r\nConnection: close\r\nContent-Length: 0\r\n\r\n'
-
-/** What a listener of this module takes; other listeners are the embedder's. */
-const wanted = new WeakMap<object, (request: IncomingMessage) => boolean>()
 
 /**
  * Hands the upgrades of a Node `http` server to the engine; returns a function that stops it.
@@ -20,12 +19,12 @@ export function attachEngine(
   path: string | undefined,
   failed: (error: Error) => void,
 ): () => void {
-  const isWanted = ({ headers, url = '' }: IncomingMessage) =>
-    /\bwebsocket\b/i.test(headers.upgrade ?? '') && (path === undefined || url.split('?', 1)[0] === path)
-  const upgrade = (request: IncomingMessage, socket: Duplex, head: Buffer) => {
-    // Another listener has taken or answered it.
-    if (socket.destroyed || socket.writableEnded) return
-    if (!isWanted(request) && isOfOthers(server, request)) return
+  if (server instanceof TlsServer) {
+    throw new WebMQError('E_UNSUPPORTED', {
+      detail: 'the native transport takes no upgrades of an https server; use ws',
+    })
+  }
+  return takeUpgrades(server, path, (request, socket, head) => {
     try {
       engine.attach(descriptorOf(socket), Buffer.concat([requestHead(request), head]))
       // The engine has its own descriptor.
@@ -34,19 +33,7 @@ export function attachEngine(
       socket.end(NOT_IMPLEMENTED)
       failed(errorOf(error))
     }
-  }
-  wanted.set(upgrade, isWanted)
-  // First: endpoints of `ws` answer every path that is not theirs with 400.
-  server.prependListener('upgrade', upgrade)
-  return () => server.off('upgrade', upgrade)
-}
-
-/**
- * Whether another listener may take an upgrade. It stays open then, as Node leaves it: other endpoints, such as the
- * hot reload of Vite or Next, may answer later.
- */
-function isOfOthers(server: Server, request: IncomingMessage): boolean {
-  return server.listeners('upgrade').some((listener) => wanted.get(listener)?.(request) ?? true)
+  })
 }
 
 /** The request as the client sent it, up to the empty line. Node has checked that no header contains a line end. */

@@ -1,8 +1,8 @@
 import { lookup } from 'node:dns/promises'
 import { isIP } from 'node:net'
 import { ERRORS, type ErrorCode, WebMQError } from 'webmq-client/protocol'
-import { loadNativeEngine, type NativeEngine } from 'webmq-native'
-import type { TransportOptions } from '../../ports/transport.js'
+import { loadNativeEngine, type NativeCertificate, type NativeEngine } from 'webmq-native'
+import type { TlsCertificate, TransportOptions } from '../../ports/transport.js'
 
 /**
  * Loads the addon and starts its threads.
@@ -11,11 +11,6 @@ import type { TransportOptions } from '../../ports/transport.js'
  */
 export function createEngine(options: TransportOptions, wake: () => void): NativeEngine {
   const { compression, messageTimeoutMs } = options
-  if (options.tls !== undefined) {
-    throw new WebMQError('E_OPTION_INVALID', {
-      detail: 'the native transport has no TLS; use the uws transport or a proxy',
-    })
-  }
   try {
     const Engine = loadNativeEngine()
     return new Engine(
@@ -32,6 +27,7 @@ export function createEngine(options: TransportOptions, wake: () => void): Nativ
         pingTimeoutMs: options.pingTimeoutMs,
         closeTimeoutMs: options.closeTimeoutMs,
         ...(options.flushIntervalMs === undefined ? undefined : { flushIntervalMs: options.flushIntervalMs }),
+        ...(options.tls === undefined ? undefined : { tls: options.tls.map(certificateOf) }),
         handsHttpOver: options.httpServer !== undefined,
       },
       wake,
@@ -39,6 +35,22 @@ export function createEngine(options: TransportOptions, wake: () => void): Nativ
   } catch (error) {
     throw errorOf(error)
   }
+}
+
+/**
+ * Gives an engine other certificates.
+ * @throws {WebMQError} `E_OPTION_INVALID`; the old ones stay.
+ */
+export function setCertificates(engine: NativeEngine, certificates: readonly TlsCertificate[]): void {
+  try {
+    engine.setCertificates(certificates.map(certificateOf))
+  } catch (error) {
+    throw errorOf(error)
+  }
+}
+
+function certificateOf({ cert, key }: TlsCertificate): NativeCertificate {
+  return { cert, key }
 }
 
 /**

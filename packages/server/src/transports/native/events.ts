@@ -13,6 +13,7 @@ const QUIET = 6
 const ENDED = 7
 const DRAINED = 8
 const FLAG_BINARY = 1
+const LINE_END = 10
 
 /**
  * Work of an event beyond its bytes, in bytes of events: about 100 per microsecond. An upgrade costs 100 us with its session
@@ -28,13 +29,22 @@ export interface NativeEventHandlers {
   drained(connection: ConnectionId): void
   /** Once per upgrade that was not rejected, accepted or not. A connection has the number of its upgrade. */
   closed(connection: ConnectionId, code: number, reason: string): void
-  /** @param read Borrowed: the bytes that were read from the socket. */
-  http(token: number, read: Buffer): void
+  /**
+   * @param peer The client, if the socket is not its own but relays plaintext.
+   * @param read Borrowed: the bytes that were read from the socket.
+   */
+  http(token: number, peer: HttpPeer | undefined, read: Buffer): void
   failed(what: string): void
   /** A thread no longer accepts connections. */
   quiet(thread: number): void
   /** The last event of a thread. */
   ended(thread: number): void
+}
+
+/** Client of an HTTP request over TLS. */
+export interface HttpPeer {
+  readonly address: string
+  readonly port: number
 }
 
 /** Packed events, and which of them are still to be handled. */
@@ -79,7 +89,7 @@ export function readEvents(portion: EventPortion, handlers: NativeEventHandlers,
         handlers.closed(id as ConnectionId, packed.readUInt16LE(start + 2), packed.toString('utf8', body, end))
         break
       case HTTP:
-        handlers.http(packed.readUInt32LE(body), packed.subarray(body + 4, end))
+        readHttp(packed.subarray(body, end), handlers)
         break
       case FAILED:
         handlers.failed(packed.toString('utf8', body, end))
@@ -97,4 +107,12 @@ export function readEvents(portion: EventPortion, handlers: NativeEventHandlers,
     portion.start = end
   }
   return work
+}
+
+/** Token, port and address of the client, a line end, and what was read. */
+function readHttp(event: Buffer, handlers: NativeEventHandlers): void {
+  const addressEnd = event.indexOf(LINE_END, 8)
+  const address = event.toString('latin1', 8, addressEnd)
+  const peer = address === '' ? undefined : { address, port: event.readUInt32LE(4) }
+  handlers.http(event.readUInt32LE(0), peer, event.subarray(addressEnd + 1))
 }

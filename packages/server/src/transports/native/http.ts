@@ -1,6 +1,7 @@
 import type { Server } from 'node:http'
-import { Socket } from 'node:net'
+import { isIPv6, Socket } from 'node:net'
 import { TurnQueue } from '../../ports/turn-queue.js'
+import type { HttpPeer } from './events.js'
 
 /** A connection and its first answer cost up to 300 us of the event loop. */
 const SOCKETS_PER_TURN = 4
@@ -9,6 +10,7 @@ const MAX_WAITING = 1_024
 
 interface Waiting {
   readonly token: number
+  readonly peer: HttpPeer | undefined
   readonly read: Buffer
 }
 
@@ -34,10 +36,11 @@ export class NativeHttp {
   /**
    * Hands a connection to the HTTP server, which serves it from the first byte, with keep-alive and bodies. Few per turn of
    * the event loop; the others stay in the engine.
+   * @param peer The client, if the engine relays its connection.
    * @param read The bytes that the engine has read; copied.
    */
-  serve(token: number, read: Uint8Array): void {
-    this.#queue.push({ token, read: Buffer.from(read) })
+  serve(token: number, peer: HttpPeer | undefined, read: Uint8Array): void {
+    this.#queue.push({ token, peer, read: Buffer.from(read) })
   }
 
   /** Ends all connections; pending answers are cut off. */
@@ -46,21 +49,32 @@ export class NativeHttp {
     for (const socket of this.#sockets) socket.destroy()
   }
 
-  #start({ token, read }: Waiting): void {
+  #start({ token, peer, read }: Waiting): void {
     try {
       const fd = this.#takeSocket(token)
-      if (fd >= 0) this.#serve(fd, read)
+      if (fd >= 0) this.#serve(fd, peer, read)
     } catch (error) {
       this.#failed(error)
     }
   }
 
-  #serve(fd: number, read: Buffer): void {
+  #serve(fd: number, peer: HttpPeer | undefined, read: Buffer): void {
     const socket = new Socket({ fd, readable: true, writable: true, allowHalfOpen: true })
+    if (peer !== undefined) describe(socket, peer)
     this.#sockets.add(socket)
     socket.once('close', () => this.#sockets.delete(socket))
     this.#server.emit('connection', socket)
     // After the server has attached its listeners, before the event loop reads more.
     if (!socket.destroyed) socket.unshift(read)
   }
+}
+
+/** Makes a relayed socket tell of its client what a TLS socket would. Frameworks derive the protocol from `encrypted`. */
+function describe(socket: Socket, { address, port }: HttpPeer): void {
+  Object.defineProperties(socket, {
+    encrypted: { value: true, enumerable: true },
+    remoteAddress: { value: address, enumerable: true },
+    remoteFamily: { value: isIPv6(address) ? 'IPv6' : 'IPv4', enumerable: true },
+    remotePort: { value: port, enumerable: true },
+  })
 }

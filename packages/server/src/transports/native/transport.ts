@@ -8,6 +8,7 @@ import type {
   GroupId,
   OutboxLevel,
   Rejection,
+  TlsCertificate,
   Transport,
   TransportAddress,
   TransportOptions,
@@ -19,7 +20,7 @@ import { within } from '../../ports/within.js'
 import { attachEngine } from './attach.js'
 import { NativeBackpressure } from './backpressure.js'
 import { NativeCommands } from './commands.js'
-import { createEngine, errorOf, resolveAddress } from './engine.js'
+import { createEngine, errorOf, resolveAddress, setCertificates } from './engine.js'
 import { type EventPortion, type NativeEventHandlers, readEvents } from './events.js'
 import { NativeHttp } from './http.js'
 import { NativeOpenings } from './openings.js'
@@ -68,8 +69,8 @@ export interface NativeTuning {
 class NativeTransport implements Transport {
   readonly name = 'native'
   readonly capabilities = {
-    tls: false,
-    tlsReload: false,
+    tls: true,
+    tlsReload: true,
     attach: true,
     threads: true,
     compression: true,
@@ -134,6 +135,11 @@ class NativeTransport implements Transport {
     }
     this.#detachers.add(detach)
     return detach
+  }
+
+  setCertificates(certificates: readonly TlsCertificate[]): void {
+    if (this.#engine === undefined) throw new WebMQError('E_NOT_RUNNING')
+    setCertificates(this.#engine, certificates)
   }
 
   accept(upgrade: UpgradeId, options: AcceptOptions = {}): void {
@@ -288,7 +294,7 @@ class NativeTransport implements Transport {
       message: (connection, data, isBinary) => calls.message(connection, data, isBinary),
       drained: (connection) => calls.drained(connection),
       closed: (connection, code, reason) => openings.closed(connection, code, reason),
-      http: (token, read) => this.#http?.serve(token, read),
+      http: (token, peer, read) => this.#http?.serve(token, peer, read),
       failed: (detail) => calls.failed(new WebMQError('E_TRANSPORT_FAILED', { detail })),
       quiet: () => this.#accepting.oneLess(),
       ended: () => this.#running.oneLess(),

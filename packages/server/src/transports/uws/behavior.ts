@@ -1,8 +1,9 @@
 import type { TransportOptions } from '../../ports/transport.js'
+import { asksForWebSocket } from '../upgrade/handshake.js'
+import type { RequestHead } from '../upgrade/request-head.js'
 import type { UwsConnection } from './connection.js'
-import { asksForWebSocket } from './handshake.js'
 import type { UwsBehavior, UwsModule, UwsResponse } from './module.js'
-import { type RequestHead, readHead } from './request.js'
+import { readHead } from './request.js'
 
 /** Events of connections. */
 export interface UwsEvents {

@@ -11,9 +11,9 @@ export interface UwsFrame {
 export class UwsConnection {
   readonly id: ConnectionId
   readonly upgrade: UpgradeId
-  /** Groups of the connection; written by `UwsGroups`. */
+  /** Groups of the connection; written by `Groups`. */
   readonly groups = new Set<GroupId>()
-  /** Last multicast to the connection; written by `UwsGroups`. */
+  /** Last multicast to the connection; written by `Groups`. */
   multicast = 0
   /** Frames of this turn; written by `UwsOutbox`. */
   readonly frames: UwsFrame[] = []
@@ -23,9 +23,11 @@ export class UwsConnection {
   awaitedLevel: OutboxLevel | undefined
   /** Whether it may get large frames, see `UwsOutbox`. */
   isSubscribed = false
-  /** Ticks of `UwsKeepalive`: of the last received data, and of the unanswered ping (0: none). */
+  /** Ticks of `Keepalive`: of the last received data, and of the unanswered ping (0: none). */
   heardTick = 0
   pingTick = 0
+  /** uWebSockets.js cannot stop reading from one connection. */
+  readonly isPaused = false
   /** Set while open. uWebSockets.js throws on use of a closed socket, so every close removes it first. */
   socket: UwsWebSocket<UwsConnection> | undefined
 

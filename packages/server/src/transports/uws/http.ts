@@ -1,11 +1,12 @@
 import { type ClientRequest, request as createRequest, type Server } from 'node:http'
 import type { ErrorCode } from 'webmq-client/protocol'
 import type { TransportOptions } from '../../ports/transport.js'
+import { asksForWebSocket, findHandshakeFault, type HandshakeFault } from '../upgrade/handshake.js'
+import { type RequestHead, valuesOf } from '../upgrade/request-head.js'
 import { createDuplexPair } from './duplex-pair.js'
-import { asksForWebSocket, findHandshakeFault, type HandshakeFault } from './handshake.js'
 import { UwsHttpResponse } from './http-response.js'
 import type { UwsRequest, UwsResponse } from './module.js'
-import { type RequestHead, readHead, valuesOf } from './request.js'
+import { readHead } from './request.js'
 import { writeError } from './response.js'
 
 /** RFC 9110 §7.6.1: headers of one connection. uWebSockets.js answers `expect`. */

@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { WebMQError } from 'webmq-client/protocol'
 import type { TransportAddress } from '../../ports/transport.js'
@@ -33,18 +32,4 @@ async function bindError(host: string, port: number): Promise<WebMQError> {
   })
   const code = cause?.code === 'EADDRINUSE' ? 'E_ADDRESS_IN_USE' : 'E_ADDRESS_UNAVAILABLE'
   return new WebMQError(code, { detail: `${host}:${port}`, cause })
-}
-
-/** Descriptors for everything else: files, brokers, listening sockets, HTTP requests. */
-const RESERVED_DESCRIPTORS = 256
-
-/** Resolves `maxConnections`; 0 means as many as the descriptor limit of the process allows. */
-export function connectionLimit(maxConnections: number): number {
-  return maxConnections > 0 ? maxConnections : Math.max(1, descriptorLimit() - RESERVED_DESCRIPTORS)
-}
-
-function descriptorLimit(): number {
-  if (process.platform !== 'linux') return Number.POSITIVE_INFINITY
-  const [, soft] = /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? []
-  return soft === undefined ? Number.POSITIVE_INFINITY : Number(soft)
 }

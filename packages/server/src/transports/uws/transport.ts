@@ -15,16 +15,17 @@ import type {
   TransportStats,
   UpgradeId,
 } from '../../ports/transport.js'
+import { connectionLimit } from '../connection-limit.js'
+import { Groups } from '../groups.js'
+import { Keepalive } from '../keepalive.js'
+import { SinkCalls } from '../sink-calls.js'
+import { rejectionOf } from '../upgrade/rejection.js'
 import { uwsBehavior } from './behavior.js'
 import { UwsConnection, type UwsFrame } from './connection.js'
-import { UwsGroups } from './groups.js'
 import { UwsHttp } from './http.js'
-import { UwsKeepalive } from './keepalive.js'
-import { connectionLimit, listen } from './listen.js'
+import { listen } from './listen.js'
 import { loadUws, type UwsApp, type UwsBehavior, type UwsModule } from './module.js'
 import { UwsOutbox } from './outbox.js'
-import { rejectionOf } from './response.js'
-import { UwsSinkCalls } from './sink-calls.js'
 import { createSslApp } from './ssl-app.js'
 import { UwsUpgrades } from './upgrades.js'
 
@@ -74,12 +75,12 @@ class UwsTransport implements Transport {
   readonly #options: TransportOptions
   readonly #load: () => Promise<UwsModule>
   readonly #connections = new Map<ConnectionId, UwsConnection>()
-  readonly #groups = new UwsGroups()
+  readonly #groups = new Groups<UwsConnection>()
   readonly #outbox: UwsOutbox
-  readonly #keepalive: UwsKeepalive
+  readonly #keepalive: Keepalive<UwsConnection>
   readonly #upgrades: UwsUpgrades
   readonly #http: UwsHttp
-  #sink: UwsSinkCalls | undefined
+  #sink: SinkCalls | undefined
   #closeListener: (() => void) | undefined
   #isStopped = false
   #acceptedCount = 0
@@ -101,9 +102,11 @@ class UwsTransport implements Transport {
         drained: (connection) => this.#sink?.drained(connection.id),
       },
     )
-    this.#keepalive = new UwsKeepalive(options, this.#connections, (connection) =>
-      this.#closeWith(connection, 'E_HEARTBEAT_TIMEOUT'),
-    )
+    this.#keepalive = new Keepalive(options, this.#connections, {
+      // Complete messages, pings and pongs count as activity: uWebSockets.js does not report fragments.
+      ping: (connection) => void connection.socket?.ping(),
+      silent: (connection) => this.#closeWith(connection, 'E_HEARTBEAT_TIMEOUT'),
+    })
     const maxConnections = connectionLimit(options.maxConnections)
     const isFull = (pendingCount: number) => this.#isStopped || this.#connections.size + pendingCount >= maxConnections
     const hasCompression = options.compression !== undefined
@@ -119,7 +122,7 @@ class UwsTransport implements Transport {
     if (!Number.isInteger(port) || port < 0 || port > 65_535) {
       throw new WebMQError('E_OPTION_INVALID', { detail: `port ${port} is not between 0 and 65535` })
     }
-    const calls = new UwsSinkCalls(sink, (id) => this.#closeWith(this.#connections.get(id), 'E_INTERNAL'))
+    const calls = new SinkCalls(sink, (id) => this.#closeWith(this.#connections.get(id), 'E_INTERNAL'))
     this.#sink = calls
     try {
       const module = await this.#load()
@@ -228,7 +231,7 @@ class UwsTransport implements Transport {
     await this.#sink?.settled()
   }
 
-  #createApp(module: UwsModule, calls: UwsSinkCalls): UwsApp {
+  #createApp(module: UwsModule, calls: SinkCalls): UwsApp {
     const { tls } = this.#options
     const behavior = this.#createBehavior(module, calls)
     const route = (app: UwsApp) =>
@@ -236,7 +239,7 @@ class UwsTransport implements Transport {
     return tls === undefined ? route(module.App()) : createSslApp(module, tls, route)
   }
 
-  #createBehavior(module: UwsModule, calls: UwsSinkCalls): UwsBehavior<UwsConnection> {
+  #createBehavior(module: UwsModule, calls: SinkCalls): UwsBehavior<UwsConnection> {
     return uwsBehavior(this.#options, module, {
       upgrade: (head, response, context) => {
         const request = this.#upgrades.receive(head, response, context)

@@ -1,10 +1,11 @@
 import { WebMQError } from 'webmq-client/protocol'
 import type { AcceptOptions, Rejection, TransportOptions, UpgradeId, UpgradeRequest } from '../../ports/transport.js'
-import { acceptedExtensions } from './extensions.js'
-import { findHandshakeFault, isToken } from './handshake.js'
+import { acceptedExtensions } from '../upgrade/extensions.js'
+import { findHandshakeFault, isToken } from '../upgrade/handshake.js'
+import { checkHeaders } from '../upgrade/rejection.js'
+import { type RequestHead, upgradeRequest, valuesOf } from '../upgrade/request-head.js'
 import type { UwsResponse } from './module.js'
-import { type RequestHead, upgradeRequest, valuesOf } from './request.js'
-import { checkHeaders, writeError, writeRejection } from './response.js'
+import { writeError, writeRejection } from './response.js'
 
 /** A pending upgrade request. */
 interface PendingUpgrade {
@@ -56,7 +57,7 @@ export class UwsUpgrades {
       this.#refuse(response, 'E_HANDSHAKE_TIMEOUT')
     }, this.#gate.handshakeTimeoutMs)
     const [key = ''] = valuesOf(head, 'sec-websocket-key')
-    const extensions = this.#gate.hasCompression ? acceptedExtensions(head) : ''
+    const extensions = this.#gate.hasCompression ? acceptedExtensions(head, { namesServerWindow: false }) : ''
     this.#pending.set(id, { response, context, key, extensions, timer })
     response.onAborted(() => this.#take(id))
     return upgradeRequest(id, head)

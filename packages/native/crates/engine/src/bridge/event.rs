@@ -10,7 +10,8 @@
 //!                    its name in lower case, `:`, and its value
 //!         message    payload
 //!         closed     reason; comes once for every upgrade that JavaScript has not rejected, accepted or not
-//!         http       u32 token of the socket, bytes read from it
+//!         http       u32 token of the socket, u32 port of the client, its address in Latin-1 and a line end, bytes read
+//!                    from it; the port is 0 and the address empty if the socket is the client's own
 //!         failed     what happened
 //!         quiet      nothing: the shard has stopped accepting
 //!         ended      nothing: the shard's last event
@@ -82,9 +83,14 @@ impl Events {
         self.end(start);
     }
 
-    pub(crate) fn http(&mut self, token: u32, read: &[u8]) {
+    pub(crate) fn http(&mut self, token: u32, peer: Option<SocketAddr>, read: &[u8]) {
         let start = self.begin(HTTP, 0, 0, None);
         self.u32(token);
+        self.u32(peer.map_or(0, |peer| u32::from(peer.port())));
+        if let Some(peer) = peer {
+            self.bytes.extend_from_slice(peer.ip().to_canonical().to_string().as_bytes());
+        }
+        self.bytes.push(b'\n');
         self.bytes.extend_from_slice(read);
         self.end(start);
     }

@@ -90,7 +90,7 @@ impl Fanout {
         self.members[slot.index()].chain.cut_to_current_frame(&self.pool);
     }
 
-    /// The socket takes bytes again. Returns whether it had refused some.
+    /// The socket takes bytes again, and the wire holds nothing. Returns whether it had refused some.
     pub(crate) fn unblock(&mut self, slot: Slot) -> bool {
         let State::Blocked { is_reported } = self.members[slot.index()].state else { return false };
         if is_reported {
@@ -98,6 +98,7 @@ impl Fanout {
             self.outcome.slow.retain(|other| *other != slot);
         }
         self.set_state(slot, State::CatchingUp);
+        self.note_held(slot, 0);
         self.write_now.push(slot);
         true
     }

@@ -11,6 +11,8 @@ pub(crate) struct Member {
     pub(crate) state: State,
     /// Index in the cohort's list: `caught_up` or `behind`, as the state says.
     pub(crate) list_index: u32,
+    /// Bytes that the wire holds for it. Not 0 only while it is blocked.
+    pub(crate) held_bytes: u32,
     /// [`Outcome::drained`](super::Outcome::drained) reports when no more than this waits.
     pub(crate) reports_at: Option<OutboxLevel>,
 }
@@ -41,6 +43,11 @@ pub(crate) enum State {
 }
 
 impl Member {
+    /// Bytes that wait for it alone.
+    pub(crate) fn own_bytes(&self) -> u64 {
+        self.chain.bytes() as u64 + u64::from(self.held_bytes)
+    }
+
     pub(crate) fn is_blocked(&self) -> bool {
         matches!(self.state, State::Blocked { .. })
     }

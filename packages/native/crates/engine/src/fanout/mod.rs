@@ -95,6 +95,8 @@ pub(crate) struct Fanout {
     /// Members whose chains may refer to memory of this turn.
     turn_chains: Vec<Slot>,
     blocked_count: usize,
+    /// Bytes that the wire holds for blocked members.
+    held_bytes: usize,
     lagging_cohort_count: usize,
     /// Caught-up members of the dirty cohorts.
     caught_up_writes: usize,
@@ -133,6 +135,7 @@ impl Fanout {
             rejoining_count: 0,
             turn_chains: Vec::new(),
             blocked_count: 0,
+            held_bytes: 0,
             lagging_cohort_count: 0,
             caught_up_writes: 0,
             batch_writes: 0,
@@ -161,13 +164,26 @@ impl Fanout {
     pub(crate) fn remove(&mut self, slot: Slot) {
         self.take_from_cohort(slot);
         self.set_state(slot, State::CaughtUp);
+        self.note_held(slot, 0);
         let mut member = std::mem::take(&mut self.members[slot.index()]);
         member.chain.consume(member.chain.bytes(), &mut self.pool);
     }
 
     /// Bytes that wait. Bytes that several connections wait for count once.
     pub(crate) fn outbox_bytes(&self) -> usize {
-        self.pool.gauge().bytes()
+        self.pool.gauge().bytes() + self.held_bytes
+    }
+
+    /// The wire holds less for a blocked connection than before. Has no effect on others.
+    pub(crate) fn update_held(&mut self, slot: Slot, bytes: usize) {
+        if self.members[slot.index()].is_blocked() {
+            self.note_held(slot, bytes);
+        }
+    }
+
+    fn note_held(&mut self, slot: Slot, bytes: usize) {
+        let before = std::mem::replace(&mut self.members[slot.index()].held_bytes, bytes as u32);
+        self.held_bytes = self.held_bytes + bytes - before as usize;
     }
 
     /// Connections whose socket is full.

@@ -17,6 +17,7 @@ const MAX_OUTBOX_BYTES: usize = 40_000;
 const SLOTS: u32 = 6;
 const GROUPS: u32 = 4;
 const DEFLATE_FROM_BYTES: usize = 100;
+const MAX_HELD_BYTES: usize = 3_000;
 
 #[derive(Debug, Clone)]
 enum Step {
@@ -63,9 +64,17 @@ struct Peer {
     received: Vec<u8>,
     room: usize,
     is_full: bool,
+    /// The wire takes up to so many bytes more than the socket, and holds them.
+    max_held: usize,
+    held: usize,
 }
 
 impl Peer {
+    /// The socket takes so many bytes from now on.
+    fn give_room(&mut self, room: usize) {
+        (self.room, self.is_full, self.held) = (room, false, 0);
+    }
+
     /// Notes a message that was sent to it.
     fn expect(&mut self, opcode: Opcode, payload: &[u8]) {
         let is_deflatable = self.has_deflate && payload.len() >= DEFLATE_FROM_BYTES;
@@ -80,7 +89,7 @@ impl Peer {
     }
 
     fn waiting_bytes(&self) -> usize {
-        self.frames.iter().map(Vec::len).sum::<usize>() - self.received.len()
+        self.frames.iter().map(Vec::len).sum::<usize>() - self.received.len() + self.held
     }
 }
 
@@ -91,11 +100,13 @@ impl Wire for Peers {
     fn write(&mut self, slot: Slot, bytes: &[u8]) -> Written {
         let peer = self.0.get_mut(&slot.0).expect("written to a connection that is gone");
         assert!(!bytes.is_empty() && !peer.is_full, "a full socket is left alone");
-        let count = bytes.len().min(peer.room);
-        peer.received.extend_from_slice(&bytes[..count]);
-        peer.room -= count;
-        peer.is_full = count < bytes.len();
-        if peer.is_full { Written::Part(count) } else { Written::All }
+        let sent = bytes.len().min(peer.room);
+        peer.held = (bytes.len() - sent).min(peer.max_held);
+        let taken = sent + peer.held;
+        peer.received.extend_from_slice(&bytes[..taken]);
+        peer.room -= sent;
+        peer.is_full = sent < bytes.len();
+        if peer.is_full { Written::Part { taken, held: peer.held } } else { Written::All }
     }
 }
 
@@ -128,7 +139,8 @@ impl Run {
                     if has_deflate {
                         self.fanout.enable_deflate(Slot(slot));
                     }
-                    self.peers.0.insert(slot, Peer { has_deflate, room: usize::MAX, ..Peer::default() });
+                    let max_held = if slot < SLOTS / 2 { 0 } else { MAX_HELD_BYTES };
+                    self.peers.0.insert(slot, Peer { has_deflate, max_held, room: usize::MAX, ..Peer::default() });
                 }
             }
             Step::Remove(slot) => {
@@ -160,10 +172,10 @@ impl Run {
             }
             Step::Room(slot, room) => {
                 if let Some(peer) = self.peers.0.get_mut(&slot) {
-                    peer.room = room;
-                    if std::mem::replace(&mut peer.is_full, false) {
+                    if peer.is_full {
                         self.fanout.unblock(Slot(slot));
                     }
+                    peer.give_room(room);
                 }
             }
             Step::Flush => self.flush(),
@@ -191,6 +203,8 @@ impl Run {
             State::Rejoining => assert!(fanout.rejoining.contains(&slot) && member.chain.is_empty()),
             State::Blocked { .. } => assert!(self.peers.0[&slot.0].is_full),
         }
+        let held = if member.is_blocked() { self.peers.0[&slot.0].held } else { 0 };
+        assert_eq!(member.held_bytes as usize, held);
         let count = |has: fn(State) -> bool| fanout.members.iter().filter(|member| has(member.state)).count();
         assert_eq!(fanout.blocked_count, count(|state| matches!(state, State::Blocked { .. })));
         assert_eq!(fanout.rejoining_count, count(|state| state == State::Rejoining));
@@ -247,7 +261,7 @@ impl Run {
         peer.frames.push(b"\x88\x00".to_vec());
         self.fanout.cut(Slot(slot));
         self.fanout.send(Slot(slot), &Frame::copied(b"\x88\x00"));
-        (peer.room, peer.is_full) = (usize::MAX, false);
+        peer.give_room(usize::MAX);
         self.peers.0.insert(slot, peer);
         self.fanout.unblock(Slot(slot));
         assert!(!self.fanout.report_at(Slot(slot), OutboxLevel::Empty));
@@ -265,7 +279,7 @@ impl Run {
     /// Every socket takes everything: each peer has exactly what the model says, and no memory is left.
     fn finish(mut self) {
         for (slot, peer) in &mut self.peers.0 {
-            (peer.room, peer.is_full) = (usize::MAX, false);
+            peer.give_room(usize::MAX);
             self.fanout.unblock(Slot(*slot));
         }
         while self.fanout.is_dirty() {

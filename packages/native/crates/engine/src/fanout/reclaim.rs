@@ -49,7 +49,7 @@ impl Fanout {
         for behind in &cohort.behind {
             oldest = oldest.min(behind.cursor);
             let member = &mut self.members[behind.slot.index()];
-            let waiting = member.chain.bytes() as u64 + (end - behind.cursor);
+            let waiting = member.own_bytes() + (end - behind.cursor);
             if waiting <= max_outbox_bytes {
                 cohort.check_at = cohort.check_at.min(end + (max_outbox_bytes - waiting));
             } else if let State::Blocked { is_reported } = &mut member.state
@@ -92,6 +92,6 @@ impl Fanout {
             let cohort = self.index.cohort(id);
             cohort.log.end() - cohort.behind[member.list_index as usize].cursor
         });
-        member.chain.bytes() as u64 + in_log
+        member.own_bytes() + in_log
     }
 }

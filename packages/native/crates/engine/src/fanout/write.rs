@@ -17,8 +17,13 @@ const MAX_WRITE_BYTES: usize = 256 << 10;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Written {
     All,
-    /// The socket took this many bytes and is full.
-    Part(usize),
+    /// The socket is full.
+    Part {
+        /// Bytes that need not be offered again.
+        taken: usize,
+        /// Bytes that the wire holds for them until the socket takes more: ciphertext, which cannot be taken back.
+        held: usize,
+    },
     /// The connection is broken.
     Failed,
 }
@@ -85,14 +90,17 @@ impl Fanout {
                     self.outcome.failed.push(slot);
                     index += 1;
                 }
-                Written::Part(count) => {
-                    let cursor = from + count as u64;
+                Written::Part { taken, held } => {
+                    let cursor = from + taken as u64;
                     cohort.unlist_caught_up(index as u32, &mut self.members);
                     let member = &mut self.members[slot.index()];
                     member.state = State::Blocked { is_reported: false };
+                    member.held_bytes = held as u32;
+                    self.held_bytes += held;
                     self.blocked_count += 1;
                     cohort.list_behind(slot, member, cursor);
-                    cohort.check_at = cohort.check_at.min(cursor.saturating_add(self.max_outbox_bytes));
+                    let too_slow_at = cursor.saturating_add(self.max_outbox_bytes).saturating_sub(held as u64);
+                    cohort.check_at = cohort.check_at.min(too_slow_at);
                 }
             }
         }
@@ -114,9 +122,10 @@ impl Fanout {
             };
             match written {
                 Written::All => self.advance(slot, offered),
-                Written::Part(count) => {
-                    self.advance(slot, count);
+                Written::Part { taken, held } => {
+                    self.advance(slot, taken);
                     self.set_state(slot, State::Blocked { is_reported: false });
+                    self.note_held(slot, held);
                     self.report_level(slot);
                     return self.check_limit(slot);
                 }

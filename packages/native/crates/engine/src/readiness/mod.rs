@@ -2,7 +2,7 @@
 //!
 //! | | `epoll.rs` (Linux) | `kqueue.rs` (macOS) |
 //! | --- | --- | --- |
-//! | a connection | one edge-triggered registration | two filters, for reading and for writing: up to two [`Ready`] a wait |
+//! | a connection, a relay | one edge-triggered registration | two filters, for reading and for writing: up to two [`Ready`] a wait |
 //! | end of the peer's output | `RDHUP` | `EV_EOF` of the read filter |
 //! | both directions are over | `HUP`, `ERR` | `EV_EOF` with an error |
 //! | the listening socket | level-triggered, wakes one shard (`EXCLUSIVE`) | level-triggered, wakes all shards |
@@ -39,6 +39,8 @@ pub(crate) enum Ready {
     Listener,
     /// The connection may be gone already: its id tells it from its successor.
     Connection(ConnectionId, Flags),
+    /// Something happened to the socket that leads a relayed connection to Node.
+    Relay(ConnectionId),
 }
 
 /// What a connection is ready for.
@@ -55,6 +57,8 @@ pub(crate) struct Flags {
 /// Data of what is no connection; ids of connections have 53 bits.
 const WAKE_UP: u64 = u64::MAX;
 const LISTENER: u64 = u64::MAX - 1;
+/// Added to the id of a connection for its relay.
+const RELAY: u64 = 1 << 62;
 
 fn data_of(id: ConnectionId) -> u64 {
     id.to_number() as u64
@@ -65,6 +69,7 @@ fn ready_of(data: u64, flags: Flags) -> Option<Ready> {
     match data {
         WAKE_UP => Some(Ready::WakeUp),
         LISTENER => Some(Ready::Listener),
+        data if data & RELAY != 0 => Some(Ready::Relay(ConnectionId::from_number((data - RELAY) as f64)?)),
         data => Some(Ready::Connection(ConnectionId::from_number(data as f64)?, flags)),
     }
 }

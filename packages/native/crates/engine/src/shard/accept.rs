@@ -81,13 +81,20 @@ impl Shard {
     /// Takes a connected socket in.
     pub(super) fn adopt(&mut self, adopted: Adopted) {
         let Adopted { socket, head, is_attached } = adopted;
-        let connection = Connection::new(socket, self.shared.options.max_message_bytes);
+        let mut connection = Connection::new(socket, self.shared.options.max_message_bytes);
+        // What another HTTP server hands over is not encrypted.
+        let session = if is_attached { Ok(None) } else { self.new_session() };
+        let is_refused = session.is_err();
+        connection.tls = session.unwrap_or_else(|error| {
+            self.events.failed(&format!("TLS cannot begin: {error}"));
+            None
+        });
         let Some(slot) = self.table.insert(connection) else {
             self.handle().mailbox.load.fetch_sub(1, Ordering::AcqRel);
             return self.events.failed("a shard has no connection ids left");
         };
         self.fanout.insert(slot);
-        if self.is_shutting_down {
+        if self.is_shutting_down || is_refused {
             return self.drop_connection(slot);
         }
         let id = self.table.id(slot);

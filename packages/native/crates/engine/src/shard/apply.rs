@@ -170,6 +170,7 @@ impl Shard {
         // The id of a slot changes with its connection.
         let id = self.table.id(slot);
         let Some(mut connection) = self.table.remove(slot) else { return };
+        self.forget_relay(&connection);
         self.fanout.remove(slot);
         self.stats.partial_bytes -= connection.partial_bytes as u64;
         self.handle().mailbox.load.fetch_sub(1, Ordering::AcqRel);

@@ -3,6 +3,9 @@ use std::os::fd::OwnedFd;
 use webmq_websocket::handshake::{AcceptKey, AcceptedDeflate};
 use webmq_websocket::{CloseCode, Decoder, Role};
 
+use crate::shard::relay::Relay;
+use crate::tls::Session;
+
 /// RFC 6455 §7.1.5: no close frame arrived.
 const ABNORMAL: u16 = 1006;
 /// RFC 6455 §7.1.5: a close frame without a code arrived.
@@ -15,6 +18,8 @@ pub(crate) enum Phase {
     Head,
     /// JavaScript decides about the upgrade; nothing is read.
     Deciding,
+    /// Plain HTTP over TLS: the shard passes the plaintext on to Node and back.
+    Relaying,
     /// Messages go both ways.
     Open,
     /// Our close frame is on its way; the peer's is awaited. Messages are no longer delivered.
@@ -61,6 +66,9 @@ impl Ending {
 /// One socket of a shard. About 150 bytes, and nothing on the heap while it idles.
 pub(crate) struct Connection {
     pub(crate) socket: OwnedFd,
+    /// Absent on a port without TLS.
+    pub(crate) tls: Option<Box<Session>>,
+    pub(crate) relay: Option<Box<Relay>>,
     pub(crate) phase: Phase,
     pub(crate) decoder: Decoder,
     pub(crate) opening: Option<Box<Opening>>,
@@ -99,6 +107,8 @@ impl Connection {
     pub(crate) fn new(socket: OwnedFd, max_message_bytes: u32) -> Self {
         Self {
             socket,
+            tls: None,
+            relay: None,
             phase: Phase::Head,
             decoder: Decoder::new(Role::Server, max_message_bytes),
             opening: None,
@@ -122,6 +132,9 @@ impl Connection {
 
     /// Heap memory for input that is not complete or not decoded.
     pub(crate) fn held_input_bytes(&self) -> usize {
-        self.decoder.allocated_bytes() + self.opening.as_ref().map_or(0, |opening| opening.received.capacity())
+        let of_tls = self.tls.as_ref().map_or(0, |session| session.input_bytes());
+        let of_relay = self.relay.as_ref().map_or(0, |relay| relay.input_bytes());
+        let of_opening = self.opening.as_ref().map_or(0, |opening| opening.received.capacity());
+        self.decoder.allocated_bytes() + of_opening + of_tls + of_relay
     }
 }

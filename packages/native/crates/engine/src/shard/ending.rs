@@ -62,7 +62,7 @@ impl Shard {
                 self.linger_told(slot, Ending { code, reason: reason.to_owned() });
             }
             // Has a deadline already, and nothing is added to its outbox any more.
-            Phase::Head | Phase::Deciding | Phase::Closing | Phase::Lingering => {}
+            Phase::Head | Phase::Deciding | Phase::Relaying | Phase::Closing | Phase::Lingering => {}
         }
     }
 
@@ -105,8 +105,9 @@ impl Shard {
 
     /// Everything was written: the peer gets our FIN, and may send a little longer if it has not said that it will not.
     pub(super) fn finish_lingering(&mut self, slot: Slot) {
+        let is_encrypted = self.end_session(slot);
         let Some(connection) = self.table.get(slot) else { return };
-        if connection.has_peer_closed || shutdown(&connection.socket, Shutdown::Write).is_err() {
+        if (connection.has_peer_closed && !is_encrypted) || shutdown(&connection.socket, Shutdown::Write).is_err() {
             return self.drop_connection(slot);
         }
         let linger_ms = LINGER_MS.min(self.shared.options.close_timeout.as_millis() as u64);
@@ -124,7 +125,8 @@ impl Shard {
                     self.begin_closing(slot, Some(CloseCode::GOING_AWAY), GOING_AWAY_REASON, ending);
                 }
                 Some(Phase::Head | Phase::Deciding) => self.drop_connection(slot),
-                Some(Phase::Closing | Phase::Lingering) | None => {}
+                // What relays still pass on ends with the shard.
+                Some(Phase::Closing | Phase::Lingering | Phase::Relaying) | None => {}
             }
         }
     }
@@ -132,6 +134,9 @@ impl Shard {
     /// Tells JavaScript the end of whatever is left, after the loop.
     pub(super) fn end(&mut self, failure: Option<&str>) {
         self.listener = None;
+        if failure.is_none() {
+            self.finish_relays();
+        }
         self.end_connections(failure);
         self.events.quiet(self.id);
         self.events.ended(self.id);

@@ -153,8 +153,13 @@ impl Shard {
         self.finish_refusal(slot, response);
     }
 
-    fn finish_refusal(&mut self, slot: Slot, response: Vec<u8>) {
+    pub(super) fn finish_refusal(&mut self, slot: Slot, response: Vec<u8>) {
         self.stats.refused_count += 1;
+        let session = self.table.get(slot).and_then(|connection| connection.tls.as_ref());
+        if session.is_some_and(|session| session.is_handshaking()) {
+            // Nothing can be said yet.
+            return self.drop_connection(slot);
+        }
         let id = self.table.id(slot);
         if let Some(connection) = self.table.get_mut(slot) {
             connection.opening = None;
@@ -169,6 +174,9 @@ impl Shard {
 
     /// Gives a plain HTTP request to Node: the socket, and what was read from it.
     fn give_to_node(&mut self, slot: Slot, read: &[u8]) {
+        if self.table.get(slot).is_some_and(|connection| connection.tls.is_some()) {
+            return self.begin_relay(slot, read);
+        }
         let Some(connection) = self.table.remove(slot) else { return };
         self.fanout.remove(slot);
         self.stats.partial_bytes -= connection.partial_bytes as u64;
@@ -177,6 +185,6 @@ impl Shard {
         self.report_refusal(removed);
         let (token, has_closed_oldest) = self.shared.http_sockets.put(connection.socket);
         self.stats.refused_count += u64::from(has_closed_oldest);
-        self.events.http(token, read);
+        self.events.http(token, None, read);
     }
 }

@@ -102,7 +102,7 @@ impl Shard {
                 self.set_open_deadline(slot, Some(deadline_ms));
                 self.ping(slot);
             }
-            Phase::Closing | Phase::Lingering => self.drop_connection(slot),
+            Phase::Relaying | Phase::Closing | Phase::Lingering => self.drop_connection(slot),
         }
     }
 

@@ -6,12 +6,14 @@
 mod accept;
 mod apply;
 pub(crate) mod connection;
+mod encrypted;
 mod ending;
 mod flush_pacer;
 mod handshake;
 mod keepalive;
 mod newcomers;
 mod receive;
+mod relay;
 mod restart;
 pub(crate) mod table;
 
@@ -33,12 +35,14 @@ use crate::fanout::{Fanout, Outcome, Wire, Written};
 use crate::id::{ConnectionId, ShardId, Slot};
 use crate::inline::InlineState;
 use crate::readiness::{Flags, Poller, Ready};
-use crate::shard::connection::Phase;
+use crate::shard::connection::{Connection, Phase};
 use crate::shard::table::Table;
 use crate::shared::{ShardHandle, Shared};
 use crate::socket;
 use crate::stats::Stats;
+use crate::tls::STAGING_BYTES;
 use accept::Listener;
+use encrypted::TlsState;
 use flush_pacer::FlushPacer;
 use keepalive::Ticker;
 use newcomers::Newcomers;
@@ -68,6 +72,11 @@ pub(crate) struct Shard {
     pub(crate) events: Events,
     stats: Stats,
     read_buffer: Box<[u8]>,
+    /// Ciphertext on its way to one socket; empty without TLS.
+    staging: Box<[u8]>,
+    tls: TlsState,
+    /// Connections whose plaintext goes to Node.
+    relay_count: usize,
     /// Decompresses for all connections, one message at a time.
     inflater: Inflater,
     pub(crate) readable: VecDeque<Slot>,
@@ -101,6 +110,9 @@ impl Shard {
             events: Events::default(),
             stats: Stats::default(),
             read_buffer: vec![0; READ_BUFFER_BYTES].into(),
+            staging: vec![0; if shared.tls.is_some() { STAGING_BYTES } else { 0 }].into(),
+            tls: TlsState::default(),
+            relay_count: 0,
             inflater: Inflater::default(),
             readable: VecDeque::new(),
             held: VecDeque::new(),
@@ -169,7 +181,7 @@ impl Shard {
     }
 
     pub(crate) fn is_done(&self) -> bool {
-        self.is_aborted || (self.is_shutting_down && self.table.len() == 0 && self.batches.is_empty())
+        self.is_aborted || (self.is_shutting_down && self.table.len() == self.relay_count && self.batches.is_empty())
     }
 
     fn turn(&mut self) -> Result<(), Errno> {
@@ -257,6 +269,7 @@ impl Shard {
                 Ready::WakeUp => {}
                 Ready::Listener => self.accept_some(),
                 Ready::Connection(id, flags) => self.note_connection_ready(id, flags),
+                Ready::Relay(id) => self.table.find(id).into_iter().for_each(|slot| self.queue_receive(slot)),
             }
         }
     }
@@ -270,12 +283,12 @@ impl Shard {
         if connection.phase == Phase::Deciding && has_hung_up {
             return self.drop_connection(slot);
         }
-        // A reset. Without a pause, reading would tell.
-        if connection.is_paused && is_broken {
+        // A reset. Otherwise reading would tell, but a relay may have read to the end.
+        if is_broken && (connection.is_paused || connection.phase == Phase::Relaying) {
             return self.drop_connection(slot);
         }
-        if is_writable && self.fanout.unblock(slot) {
-            self.note_progress(slot);
+        if is_writable {
+            self.note_writable(slot);
         }
         if has_hung_up || is_readable {
             self.queue_receive(slot);
@@ -289,7 +302,7 @@ impl Shard {
                 self.flush();
             }
         } else if self.fanout.is_urgent() {
-            let mut sockets = Sockets::of(&self.table);
+            let mut sockets = Sockets::of(&mut self.table, &mut self.staging);
             self.fanout.flush_urgent(&mut sockets);
             self.stats.sent_byte_count += sockets.sent_bytes;
             self.conclude_flush();
@@ -298,7 +311,7 @@ impl Shard {
 
     fn flush(&mut self) {
         let began = self.fanout.is_held().then(cpu_time);
-        let mut sockets = Sockets::of(&self.table);
+        let mut sockets = Sockets::of(&mut self.table, &mut self.staging);
         self.fanout.flush(&mut sockets);
         self.stats.sent_byte_count += sockets.sent_bytes;
         if let Some(began) = began {
@@ -320,7 +333,7 @@ impl Shard {
         match self.table.get(slot).map(|connection| connection.phase) {
             Some(Phase::Open) => self.events.drained(self.table.id(slot)),
             Some(Phase::Lingering) => self.finish_lingering(slot),
-            Some(Phase::Head | Phase::Deciding | Phase::Closing) | None => {}
+            Some(Phase::Head | Phase::Deciding | Phase::Closing | Phase::Relaying) | None => {}
         }
     }
 
@@ -358,14 +371,15 @@ impl Shard {
 
 /// The sockets of a shard as its output sees them.
 struct Sockets<'a> {
-    table: &'a Table,
+    table: &'a mut Table,
+    staging: &'a mut [u8],
     sent_bytes: u64,
     write_count: usize,
 }
 
 impl<'a> Sockets<'a> {
-    fn of(table: &'a Table) -> Self {
-        Self { table, sent_bytes: 0, write_count: 0 }
+    fn of(table: &'a mut Table, staging: &'a mut [u8]) -> Self {
+        Self { table, staging, sent_bytes: 0, write_count: 0 }
     }
 }
 
@@ -376,15 +390,14 @@ fn cpu_time() -> Duration {
 
 impl Wire for Sockets<'_> {
     fn write(&mut self, slot: Slot, bytes: &[u8]) -> Written {
-        let Some(connection) = self.table.get(slot) else { return Written::Failed };
-        let written = socket::send(&connection.socket, bytes);
+        let Some(Connection { socket, tls, .. }) = self.table.get_mut(slot) else { return Written::Failed };
         self.write_count += 1;
-        self.sent_bytes += match written {
-            Written::All => bytes.len() as u64,
-            Written::Part(count) => count as u64,
-            Written::Failed => 0,
-        };
-        written
+        if let Some(session) = tls {
+            return session.write(socket, bytes, self.staging, &mut self.sent_bytes);
+        }
+        let Ok(count) = socket::send(socket, bytes) else { return Written::Failed };
+        self.sent_bytes += count as u64;
+        if count == bytes.len() { Written::All } else { Written::Part { taken: count, held: 0 } }
     }
 }
 

@@ -42,9 +42,10 @@ impl Shard {
     }
 }
 
-/// Slot of a connection that is not admitted: it sends its request, or reads why it was refused.
+/// Slot of a connection that is not admitted: it sends its request, speaks plain HTTP, or reads why it was refused.
 fn find(id: ConnectionId, table: &Table) -> Option<Slot> {
     let slot = table.find(id)?;
     let connection = table.get(slot)?;
-    (!connection.is_admitted && matches!(connection.phase, Phase::Head | Phase::Lingering)).then_some(slot)
+    (!connection.is_admitted && matches!(connection.phase, Phase::Head | Phase::Relaying | Phase::Lingering))
+        .then_some(slot)
 }

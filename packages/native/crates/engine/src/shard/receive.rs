@@ -65,6 +65,7 @@ impl Shard {
     /// Reads from each connection that has something, once.
     pub(crate) fn receive_all(&mut self) {
         self.release_held();
+        self.begin_turn_of_handshakes();
         for _ in 0..self.readable.len() {
             if !self.has_inbound_room() {
                 // Asked again after the promise to be woken, for JavaScript may have drained in between.
@@ -75,7 +76,11 @@ impl Shard {
                 }
             }
             let Some(slot) = self.readable.pop_front() else { return };
-            self.receive(slot);
+            if self.postpones_handshake(slot) {
+                self.readable.push_back(slot);
+            } else {
+                self.receive(slot);
+            }
         }
     }
 
@@ -118,6 +123,9 @@ impl Shard {
         connection.is_readable = false;
         let phase = connection.phase;
         let has_hung_up = connection.has_hung_up;
+        if phase == Phase::Relaying {
+            return self.relay(slot);
+        }
         if connection.is_paused {
             connection.has_more = true;
             return;
@@ -140,13 +148,18 @@ impl Shard {
             _ => room.clamp(MIN_READ_BYTES, self.read_buffer.len()),
         };
         let mut buffer = std::mem::take(&mut self.read_buffer);
+        if connection.tls.is_some() {
+            self.receive_encrypted(slot, &mut buffer, limit, room);
+            self.read_buffer = buffer;
+            return;
+        }
         match socket::receive(&connection.socket, &mut buffer[..limit]) {
             // The peer closes without a close frame, or after it.
             Ok(0) => self.drop_connection(slot),
             Ok(count) => {
                 match phase {
                     Phase::Head => self.receive_head(slot, &buffer[..count]),
-                    Phase::Deciding | Phase::Lingering => {}
+                    Phase::Deciding | Phase::Lingering | Phase::Relaying => {}
                     Phase::Open | Phase::Closing => {
                         self.stats.received_byte_count += count as u64;
                         self.decode(slot, &mut buffer[..count], room);
@@ -172,7 +185,7 @@ impl Shard {
     }
 
     /// Decodes received bytes and does what they say, until their events fill the room. Keeps the bytes that are left.
-    fn decode(&mut self, slot: Slot, received: &mut [u8], room: usize) {
+    pub(super) fn decode(&mut self, slot: Slot, received: &mut [u8], room: usize) {
         let id = self.table.id(slot);
         let Self { table, fanout, events, stats, inflater, .. } = self;
         let Some(connection) = table.get_mut(slot) else { return };

@@ -15,8 +15,8 @@ pub(crate) enum Received {
 }
 
 /// A blocking WebSocket client.
-pub(crate) struct Client {
-    pub(crate) socket: TcpStream,
+pub(crate) struct Client<S = TcpStream> {
+    pub(crate) socket: S,
     decoder: Decoder,
     /// Present when it offers permessage-deflate.
     inflater: Option<Inflater>,
@@ -40,8 +40,14 @@ impl Client {
         let handshake = Self::HANDSHAKE.strip_suffix("\r\n").expect("ends with an empty line");
         let handshake = format!("{handshake}{}", line.as_deref().unwrap_or("\r\n"));
         (&socket).write_all(handshake.as_bytes()).expect("sends");
-        let inflater = extensions.map(|_| Inflater::default());
-        Self { socket, decoder: Decoder::new(Role::Client, 1 << 26), inflater, received: Default::default() }
+        Self { inflater: extensions.map(|_| Inflater::default()), ..Self::over(socket) }
+    }
+}
+
+impl<S: Read + Write> Client<S> {
+    /// A client whose handshake has been sent.
+    pub(crate) fn over(socket: S) -> Self {
+        Self { socket, decoder: Decoder::new(Role::Client, 1 << 26), inflater: None, received: Default::default() }
     }
 
     /// Reads the answer to the handshake, byte by byte, and returns it.

@@ -9,4 +9,5 @@ mod inbound;
 mod inline;
 mod lifecycle;
 mod rig;
+mod tls;
 mod with_inline;

@@ -31,6 +31,8 @@ pub(crate) struct AnyRig<const IS_INLINE: bool> {
     pub(crate) address: SocketAddr,
     wakes: Receiver<()>,
     told: VecDeque<Told>,
+    /// Addresses and ports of the clients of relayed HTTP requests; an empty address for the others.
+    pub(crate) http_peers: Vec<(String, u32)>,
 }
 
 /// Leaves everything to the threads.
@@ -44,7 +46,7 @@ impl<const IS_INLINE: bool> AnyRig<IS_INLINE> {
             engine.enable_inline();
         }
         let address = engine.listen("127.0.0.1:0".parse().expect("an address")).expect("listens");
-        Self { engine, address, wakes, told: VecDeque::new() }
+        Self { engine, address, wakes, told: VecDeque::new(), http_peers: Vec::new() }
     }
 
     pub(crate) fn submit(&self, pack: impl FnOnce(&mut Packer)) {
@@ -169,7 +171,11 @@ impl<const IS_INLINE: bool> AnyRig<IS_INLINE> {
                 1 => Told::Upgrade(id),
                 2 => Told::Message(id, event[16..].to_vec()),
                 3 => Told::Closed(id, u16::from_le_bytes([event[2], event[3]]), text()),
-                4 => Told::Http(number(16), event[20..].to_vec()),
+                4 => {
+                    let (address, read) = split_line(&event[24..]);
+                    self.http_peers.push((address, number(20)));
+                    Told::Http(number(16), read.to_vec())
+                }
                 5 => Told::Failed(text()),
                 6 => Told::Quiet,
                 7 => Told::Ended,
@@ -178,4 +184,9 @@ impl<const IS_INLINE: bool> AnyRig<IS_INLINE> {
             });
         }
     }
+}
+
+fn split_line(bytes: &[u8]) -> (String, &[u8]) {
+    let end = bytes.iter().position(|byte| *byte == b'\n').expect("a line");
+    (String::from_utf8(bytes[..end].to_vec()).expect("a text"), &bytes[end + 1..])
 }

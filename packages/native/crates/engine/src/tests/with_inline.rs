@@ -10,6 +10,8 @@ mod deflate;
 mod inbound;
 #[path = "lifecycle.rs"]
 mod lifecycle;
+#[path = "tls.rs"]
+mod tls;
 
 use super::client;
 

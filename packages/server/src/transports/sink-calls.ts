@@ -1,0 +1,96 @@
+import { WebMQError } from 'webmq-client/protocol'
+import type { ConnectionId, TransportSink, UpgradeId, UpgradeRequest } from '../ports/transport.js'
+
+/**
+ * Calls the sink by the rules of the port: never from within a call to the transport, and errors are caught.
+ *
+ * `upgrade` and `message` come from the event loop only. A call to the transport may cause `open`, `closed` and
+ * `failed`. They run later, but before the next callback of the library, so no message overtakes its `open`.
+ */
+export class SinkCalls {
+  readonly #sink: TransportSink
+  readonly #later: (call: () => void) => void
+  readonly #onThrow: (connection: ConnectionId) => void
+  #messageCount = 0
+  #byteCount = 0
+
+  /**
+   * @param onThrow Called when the sink threw on an event of a connection; the caller closes it.
+   * @param later Runs a call in order, before the next callback of the library.
+   */
+  constructor(
+    sink: TransportSink,
+    onThrow: (connection: ConnectionId) => void,
+    later: (call: () => void) => void = queueMicrotask,
+  ) {
+    this.#sink = sink
+    this.#onThrow = onThrow
+    this.#later = later
+  }
+
+  isOf(sink: TransportSink): boolean {
+    return this.#sink === sink
+  }
+
+  get messageCount(): number {
+    return this.#messageCount
+  }
+
+  get byteCount(): number {
+    return this.#byteCount
+  }
+
+  /** @returns Whether the sink accepted it without an error. */
+  upgrade(request: UpgradeRequest): boolean {
+    try {
+      this.#sink.upgrade(request)
+      return true
+    } catch (error) {
+      this.fail(error)
+      return false
+    }
+  }
+
+  open(connection: ConnectionId, upgrade: UpgradeId): void {
+    this.#later(() => this.#guard(connection, () => this.#sink.open(connection, upgrade)))
+  }
+
+  message(connection: ConnectionId, data: Uint8Array, isBinary: boolean): void {
+    this.#messageCount++
+    this.#byteCount += data.byteLength
+    // Not through `#guard`, to avoid a closure per message.
+    try {
+      this.#sink.message(connection, data, isBinary)
+    } catch (error) {
+      this.fail(error)
+      this.#onThrow(connection)
+    }
+  }
+
+  drained(connection: ConnectionId): void {
+    this.#later(() => this.#guard(connection, () => this.#sink.drained(connection)))
+  }
+
+  closed(connection: ConnectionId, code: number, reason: string): void {
+    this.#later(() => this.#guard(connection, () => this.#sink.closed(connection, code, reason)))
+  }
+
+  fail(cause: unknown): void {
+    const error = new WebMQError('E_TRANSPORT_FAILED', { detail: 'the sink threw or misused the transport', cause })
+    this.#later(() => this.#sink.failed(error))
+  }
+
+  /** Resolves when all calls so far have been made. */
+  settled(): Promise<void> {
+    return new Promise((resolve) => this.#later(resolve))
+  }
+
+  #guard(connection: ConnectionId, call: () => void): void {
+    try {
+      call()
+    } catch (error) {
+      this.fail(error)
+      this.#onThrow(connection)
+    }
+  }
+}

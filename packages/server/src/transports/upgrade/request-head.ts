@@ -1,0 +1,85 @@
+import type { UpgradeId, UpgradeRequest } from '../../ports/transport.js'
+
+/** A request head. */
+export interface RequestHead {
+  readonly method: string
+  readonly path: string
+  readonly query: string
+  /** All headers including repeated ones; names are in lower case. */
+  readonly headers: readonly (readonly [name: string, value: string])[]
+  /** Size on the wire, apart from white space around values. */
+  readonly bytes: number
+  readonly remoteAddress: string
+  /** 0 when the transport cannot tell. */
+  readonly remotePort: number
+}
+
+/** Values of every header with this name. */
+export function valuesOf(head: RequestHead, name: string): string[] {
+  return head.headers.filter(([other]) => other === name).map(([, value]) => value)
+}
+
+/** Non-empty elements of the comma-separated lists under this name. */
+export function listOf(head: RequestHead, name: string): string[] {
+  const elements = valuesOf(head, name).flatMap((value) => value.split(','))
+  return elements.map((element) => element.trim()).filter((element) => element !== '')
+}
+
+/** Whether the lists under this name contain `token`; ignores case (RFC 9110 §5.6.1). */
+export function hasToken(head: RequestHead, name: string, token: string): boolean {
+  return listOf(head, name).some((element) => element.toLowerCase() === token)
+}
+
+/** Size of a request head on the wire, apart from white space around values. */
+export function headBytes({ method, path, query, headers }: Omit<RequestHead, 'bytes'>): number {
+  const lineBytes = `${method} ${path}?${query} HTTP/1.1\r\n\r\n`.length
+  return headers.reduce((bytes, [name, value]) => bytes + name.length + value.length + ': \r\n'.length, lineBytes)
+}
+
+/** Converts the request to the type of the port. */
+export function upgradeRequest(id: UpgradeId, head: RequestHead): UpgradeRequest {
+  return new HeadUpgradeRequest(id, head)
+}
+
+/** Headers are joined only when they are asked for. */
+class HeadUpgradeRequest implements UpgradeRequest {
+  readonly id: UpgradeId
+  readonly #head: RequestHead
+
+  constructor(id: UpgradeId, head: RequestHead) {
+    this.id = id
+    this.#head = head
+  }
+
+  get path(): string {
+    return this.#head.path
+  }
+
+  get query(): string {
+    return this.#head.query
+  }
+
+  get remoteAddress(): string {
+    return this.#head.remoteAddress
+  }
+
+  get remotePort(): number {
+    return this.#head.remotePort
+  }
+
+  get subprotocols(): readonly string[] {
+    return listOf(this.#head, 'sec-websocket-protocol')
+  }
+
+  get headers(): Readonly<Record<string, string>> {
+    const headers: Record<string, string> = Object.create(null)
+    for (const [name] of this.#head.headers) headers[name] ??= this.header(name) ?? ''
+    return headers
+  }
+
+  header(name: string): string | undefined {
+    const values = valuesOf(this.#head, name)
+    // RFC 6265 §5.4 and RFC 9110 §5.3.
+    return values.length === 0 ? undefined : values.join(name === 'cookie' ? '; ' : ', ')
+  }
+}

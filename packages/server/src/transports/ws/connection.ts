@@ -1,0 +1,59 @@
+import type { Socket } from 'node:net'
+import type { WebSocket } from 'ws'
+import type { ConnectionId, GroupId, OutboxLevel, UpgradeId } from '../../ports/transport.js'
+import type { Batch } from './batch.js'
+import { FrameBoundaries } from './frame-boundaries.js'
+
+/** State of one accepted WebSocket. Each part of this transport writes only its own fields. */
+export class WsConnection {
+  readonly id: ConnectionId
+  readonly upgrade: UpgradeId
+  readonly websocket: WebSocket
+  readonly socket: Socket
+  /** Whether permessage-deflate was negotiated. */
+  readonly isDeflating: boolean
+  readonly isEncrypted: boolean
+  /** Groups of the connection; written by `Groups`. */
+  readonly groups = new Set<GroupId>()
+  /** Last multicast to the connection; written by `Groups`. */
+  multicast = 0
+  /** Frames of this turn; written by `WsOutbox`. */
+  batch: Batch | undefined
+  /** Bytes that wait until the socket has written what it has. */
+  readonly queue: Buffer[] = []
+  queuedBytes = 0
+  /** A write to the socket has not ended. */
+  isWriting = false
+  isDirty = false
+  /** The sink is told when the outbox has fallen to this level. */
+  awaitedLevel: OutboxLevel | undefined
+  /** Ticks of `Keepalive`: of the last received data, and of the unanswered ping (0: none). */
+  heardTick = 0
+  pingTick = 0
+  /** Where the current message is; written by `WsReading`. */
+  readonly boundaries = new FrameBoundaries()
+  /** Tick of `WsReading` of the first byte of the incomplete message; 0: none. */
+  messageTick = 0
+  /** Bytes received in this turn. */
+  turnBytes = 0
+  /** The owner has paused it. */
+  isPaused = false
+  /** Code of the close frame that this side sent first. */
+  closeCode: number | undefined
+  /** The sink knows that it is gone. */
+  isClosed = false
+
+  constructor(id: ConnectionId, upgrade: UpgradeId, websocket: WebSocket, socket: Socket) {
+    this.id = id
+    this.upgrade = upgrade
+    this.websocket = websocket
+    this.socket = socket
+    this.isDeflating = websocket.extensions !== ''
+    this.isEncrypted = 'encrypted' in socket
+  }
+
+  /** Bytes that wait for the peer. */
+  get outboxBytes(): number {
+    return (this.batch?.byteLength ?? 0) + this.queuedBytes + this.socket.writableLength
+  }
+}

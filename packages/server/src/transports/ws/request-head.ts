@@ -1,0 +1,62 @@
+import type { IncomingMessage } from 'node:http'
+import type { Socket } from 'node:net'
+import { headBytes, type RequestHead } from '../upgrade/request-head.js'
+
+const HEAD_END = '\r\n\r\n'
+
+/** RFC 4291 §2.5.5.2: IPv4 as a socket for both families reports it. */
+const MAPPED_IPV4 = /^::ffff:(?=\d+\.)/
+
+/** The head of a request that Node has parsed. */
+export function headOf({ method = 'GET', url = '/', rawHeaders, socket }: IncomingMessage): RequestHead {
+  const queryAt = url.indexOf('?')
+  const headers: (readonly [string, string])[] = []
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    headers.push([rawHeaders[index]?.toLowerCase() ?? '', rawHeaders[index + 1] ?? ''])
+  }
+  const head = {
+    method,
+    path: queryAt < 0 ? url : url.slice(0, queryAt),
+    query: queryAt < 0 ? '' : url.slice(queryAt + 1),
+    headers,
+    remoteAddress: socket.remoteAddress?.replace(MAPPED_IPV4, '') ?? '',
+    remotePort: socket.remotePort ?? 0,
+  }
+  return { ...head, bytes: headBytes(head) }
+}
+
+/** Limits of {@link readRequestHead}. */
+export interface HeadLimits {
+  readonly maxHeaderBytes: number
+  readonly timeoutMs: number
+}
+
+/**
+ * Reads from a new connection until its first request head is complete. A connection that takes too long is destroyed.
+ * @param done Gets all bytes that were read, once. Whoever takes the connection MUST do so within the call.
+ */
+export function readRequestHead(
+  socket: Socket,
+  { maxHeaderBytes, timeoutMs }: HeadLimits,
+  done: (read: Buffer | 'too large' | 'closed') => void,
+): void {
+  let read: Buffer | undefined
+  const onData = (chunk: Buffer) => {
+    const searchFrom = Math.max(0, (read?.length ?? 0) - HEAD_END.length + 1)
+    read = read === undefined ? chunk : Buffer.concat([read, chunk])
+    const end = read.indexOf(HEAD_END, searchFrom, 'latin1')
+    if ((end < 0 ? read.length : end + HEAD_END.length) > maxHeaderBytes) finish('too large')
+    else if (end >= 0) finish(read)
+  }
+  const onEnd = () => socket.destroy()
+  const onClose = () => finish('closed')
+  const onError = () => socket.destroy()
+  const timer = setTimeout(() => socket.destroy(), timeoutMs)
+  const finish = (result: Buffer | 'too large' | 'closed') => {
+    clearTimeout(timer)
+    socket.off('data', onData).off('end', onEnd).off('close', onClose)
+    done(result)
+    socket.off('error', onError)
+  }
+  socket.on('data', onData).on('end', onEnd).on('close', onClose).on('error', onError)
+}

@@ -1,0 +1,69 @@
+import {
+  createSecureContext,
+  type SecureContext,
+  type SecureContextOptions,
+  type Server,
+  type TlsOptions,
+} from 'node:tls'
+import { WebMQError } from 'webmq-client/protocol'
+import { certificateIndexFor, certificateNames } from '../../ports/certificate-names.js'
+import type { TlsCertificate } from '../../ports/transport.js'
+
+const MIN_VERSION = 'TLSv1.2'
+
+interface Checked {
+  readonly first: SecureContextOptions
+  readonly contexts: readonly SecureContext[]
+  readonly namesOfEach: readonly (readonly string[])[]
+}
+
+/** Certificates of a TLS server, by server name (SNI). They can be replaced while it runs. */
+export class WsCertificates {
+  #checked: Checked
+
+  /** @throws {WebMQError} `E_OPTION_INVALID`. */
+  constructor(certificates: readonly TlsCertificate[]) {
+    this.#checked = check(certificates)
+  }
+
+  /** Options of `tls.createServer`. */
+  get serverOptions(): TlsOptions {
+    return {
+      ...this.#checked.first,
+      ALPNProtocols: ['http/1.1'],
+      // Called for each handshake that names a host, so other certificates take effect at once.
+      SNICallback: (name, done) => {
+        const { contexts, namesOfEach } = this.#checked
+        done(null, contexts[certificateIndexFor(name, namesOfEach)])
+      },
+    }
+  }
+
+  /** @throws {WebMQError} `E_OPTION_INVALID`; the old ones stay. */
+  replace(certificates: readonly TlsCertificate[], server: Server): void {
+    this.#checked = check(certificates)
+    // For handshakes that name no host.
+    server.setSecureContext(this.#checked.first)
+  }
+}
+
+function check(certificates: readonly TlsCertificate[]): Checked {
+  const [first] = certificates
+  if (first === undefined) throw new WebMQError('E_OPTION_INVALID', { detail: 'tls: needs a certificate' })
+  const contexts = certificates.map(contextOf)
+  return { first: optionsOf(first), contexts, namesOfEach: certificates.map(({ cert }) => certificateNames(cert)) }
+}
+
+function optionsOf({ cert, key }: TlsCertificate): SecureContextOptions {
+  return { cert, key, minVersion: MIN_VERSION }
+}
+
+function contextOf(certificate: TlsCertificate): SecureContext {
+  const { certFile, keyFile } = certificate
+  try {
+    return createSecureContext(optionsOf(certificate))
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause)
+    throw new WebMQError('E_OPTION_INVALID', { detail: `TLS with ${certFile} and ${keyFile}: ${reason}`, cause })
+  }
+}

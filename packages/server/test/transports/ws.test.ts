@@ -1,0 +1,9 @@
+import { transportSuite } from 'webmq-conformance'
+import { makeCertificate } from 'webmq-services'
+import { createWsTransport } from '../../src/transports/ws/transport.js'
+
+transportSuite('ws', createWsTransport, {
+  capabilities: { tls: true, tlsReload: true, attach: true, threads: false, compression: true, pause: true },
+  makeCertificate,
+  traits: { invalidDeflateCode: 1007 },
+})

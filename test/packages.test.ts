@@ -1,0 +1,44 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { beforeAll, describe, expect, it } from 'vitest'
+
+const SCRIPT = fileURLToPath(new URL('../scripts/test-packages.mjs', import.meta.url))
+
+interface Result {
+  readonly name: string
+  readonly state: string
+  readonly note: string
+}
+
+/** The fast half of `npm run test:packages`: published to a registry on this machine, installed and used as by a user. */
+describe('the published packages', () => {
+  let results: readonly Result[] = []
+
+  beforeAll(async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'webmq-dry-run-'))
+    const file = join(folder, 'results.json')
+    const child = spawn(process.execPath, [SCRIPT, '--fast', '--json', file], { stdio: ['ignore', 'pipe', 'pipe'] })
+    let output = ''
+    for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (text) => (output += text))
+    await once(child, 'close')
+    try {
+      results = JSON.parse(readFileSync(file, 'utf8')).results
+    } catch (cause) {
+      throw new Error(output, { cause })
+    } finally {
+      rmSync(folder, { recursive: true })
+    }
+  })
+
+  it.each([
+    'npx webmq-server answers /health and names its transport',
+    'webmq-client in another project listens and publishes',
+    'TypeScript strict under node16',
+  ])('%s', (name) => {
+    expect(results.find((result) => result.name === name)).toMatchObject({ state: 'pass' })
+  })
+})

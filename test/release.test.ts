@@ -1,0 +1,104 @@
+import { spawnSync } from 'node:child_process'
+import { readdirSync, readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { partOf, released } from '../scripts/release/changelog.mjs'
+import { withVersion, withVersions } from '../scripts/release/crates.mjs'
+
+const ROOT = fileURLToPath(new URL('../', import.meta.url))
+const STAGED = join(ROOT, '.cache', 'release')
+
+const readText = (file: string) => readFileSync(join(ROOT, file), 'utf8')
+const run = (...args: readonly string[]) => spawnSync(process.execPath, args, { cwd: ROOT, encoding: 'utf8' })
+
+describe('the changelog', () => {
+  const text = '# Changelog\n\n## Unreleased\n\n- New.\n\n## 0.1.0 (2026-01-01)\n\n- Old.\n'
+
+  it('gets the heading of a version above what was unreleased', () => {
+    const next = released(text, '0.2.0', '2026-02-02')
+    expect(next).toContain('## Unreleased\n\n## 0.2.0 (2026-02-02)\n\n- New.\n\n## 0.1.0')
+    expect(partOf(next, '0.2.0')).toBe('- New.')
+    expect(partOf(next, '0.1.0')).toBe('- Old.')
+    expect(partOf(next, '0.3.0')).toBeUndefined()
+  })
+
+  it('is refused when it has nothing unreleased', () => {
+    expect(() => released(released(text, '0.2.0', ''), '0.3.0', '')).toThrow('says nothing')
+    expect(() => released('# Changelog\n', '0.2.0', '')).toThrow('no heading')
+  })
+
+  it('of this repository can be released', () => {
+    expect(partOf(released(readText('CHANGELOG.md'), '9.9.9', 'today'), '9.9.9')?.length).toBeGreaterThan(0)
+  })
+})
+
+describe('the crates', () => {
+  it.each(['packages/native/Cargo.toml', 'packages/bench/loadgen/Cargo.toml'])('%s gets the version', (file) => {
+    const before = readText(file)
+    const after = withVersion(before, '9.9.9')
+    expect(after.match(/"9\.9\.9"/g)).toHaveLength(1)
+    expect(after.split('\n').length).toBe(before.split('\n').length)
+  })
+
+  it('get it in their lock files, and no other crate does', () => {
+    const after = withVersions(readText('packages/native/Cargo.lock'), '9.9.9')
+    expect(after.match(/"webmq-[\w-]+"\nversion = "9\.9\.9"/g)?.length).toBe(after.match(/"9\.9\.9"/g)?.length)
+    expect(after).toContain('name = "webmq-engine"\nversion = "9.9.9"')
+  })
+})
+
+describe('the packages of a release', () => {
+  let output = ''
+  beforeAll(() => {
+    const { stdout, stderr, status } = run('scripts/release/publish.mjs', '--dry-run')
+    expect(status, stderr).toBe(0)
+    output = stdout
+  })
+  const manifests = () =>
+    readdirSync(STAGED).map((name) => JSON.parse(readFileSync(join(STAGED, name, 'package.json'), 'utf8')))
+
+  it('run nothing when they are installed, and carry no range of the workspace', () => {
+    expect(manifests().length).toBeGreaterThan(3)
+    for (const manifest of manifests()) {
+      expect(manifest).not.toHaveProperty('scripts')
+      expect(manifest).not.toHaveProperty('devDependencies')
+      expect(JSON.stringify(manifest)).not.toContain('workspace:')
+    }
+  })
+
+  it('bring the engine of each platform as an optional dependency of exactly their version', () => {
+    const native = manifests().find(({ name }) => name === 'webmq-native')
+    const ofPlatforms = manifests().filter(({ name }) => /^webmq-native-/.test(name))
+    expect(native.optionalDependencies).toEqual(
+      Object.fromEntries(ofPlatforms.map(({ name }) => [name, native.version])),
+    )
+    for (const { name, main, os, cpu, files } of ofPlatforms) {
+      expect(name).toContain(`${os[0]}-${cpu[0]}`)
+      expect(files).toEqual([main])
+      expect(statSync(join(STAGED, name, main)).size).toBeGreaterThan(100_000)
+    }
+    expect(readText('packages/native/package.json')).not.toContain('optionalDependencies')
+  })
+
+  it('come after those that they need', () => {
+    const order = [...output.matchAll(/^ {2}(webmq-[\w-]+)@/gm)].map(([, name]) => name)
+    expect(order.length).toBe(manifests().length)
+    for (const { name, dependencies = {}, optionalDependencies = {} } of manifests()) {
+      for (const needed of Object.keys({ ...dependencies, ...optionalDependencies })) {
+        if (order.includes(needed)) expect(order.indexOf(needed)).toBeLessThan(order.indexOf(name))
+      }
+    }
+  })
+})
+
+describe('the workflows', () => {
+  it('have no mistake that actionlint finds', () => {
+    const { stdout, stderr, status } = run('scripts/lint-workflows.mjs')
+    expect(status, stdout + stderr).toBe(0)
+    const [last = ''] = stdout.trim().split('\n').slice(-1)
+    // Without actionlint and without Go it says that it was skipped.
+    console.log(last)
+    expect(last).toMatch(/^workflows: /)
+  })
+})
