@@ -25,13 +25,18 @@ const CARGO_DENY = {
 }
 
 /**
- * One formatter and one linter per language, the types of the tests, the dependency rule, and the
+ * One formatter and one linter per language, the types of the tests, the dependency rule, what nothing uses, and the
  * packages as users get them. Each is one check: title, command, arguments, and a program that not everybody has.
  */
 const CHECKS = [
   ['format and lint of TypeScript', bin('biome'), ['check', '--error-on-warnings']],
   ['types of the tests', bin('tsc'), ['-p', 'tsconfig.test.json']],
   ['dependency rule', bin('depcruise'), ['--config', '.dependency-cruiser.mjs', ...SOURCES]],
+  [
+    'files, exports and dependencies that nothing uses',
+    bin('knip'),
+    ['--no-progress', '--treat-config-hints-as-errors'],
+  ],
   ['size of the client in an app', bin('size-limit'), []],
   ['packages as users get them', process.execPath, ['scripts/lint-packages.mjs']],
   ...WORKSPACES.flatMap(([name, manifest]) => [

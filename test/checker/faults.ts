@@ -21,7 +21,7 @@ export interface Cast {
 }
 
 /** A node stops within its drain timeout and this, whatever does not answer. */
-export const STOP_GRACE_MS = 2_000
+const STOP_GRACE_MS = 2_000
 
 /** How often a listener leaves in the middle of a replay. */
 const MOVE_COUNT = 2

@@ -31,7 +31,7 @@ const FIVE_LISTENS = ['log.a.0', 'log.a.1', 'log.b.deep.0', 'log', 'live.a'].map
   start: 'now' as const,
 }))
 
-export const PINNED: readonly Pinned[] = [
+const PINNED: readonly Pinned[] = [
   {
     found: 'a node whose link stands still says that the log has changed, and replays all of it',
     brokers: SHARED_LOG,

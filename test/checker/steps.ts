@@ -61,7 +61,7 @@ export function drawLinkFault(random: SeededRandom): LinkFault {
 }
 
 /** Of a node to its broker, to another node, or to its clients. */
-export function drawLink(scene: Scene): Pick<LinkStep, 'what' | 'link'> {
+function drawLink(scene: Scene): Pick<LinkStep, 'what' | 'link'> {
   const { random, nodeCount } = scene
   const clients = { what: 'client-link', link: random.integer(0, nodeCount - 1) } as const
   if (random.chance(0.3)) return clients

@@ -7,7 +7,7 @@ import { messageIdTests } from './broker/message-id-tests.js'
 import { messageTests } from './broker/message-tests.js'
 import { nodeTests } from './broker/node-tests.js'
 
-export type { BrokerSystem, CreateBrokerSystem } from './broker/harness.js'
+export type { CreateBrokerSystem } from './broker/harness.js'
 
 /**
  * The tests that every broker passes. They switch by the broker's capabilities, and check each of them.

@@ -16,7 +16,6 @@ import { STRICT_TRAITS, type TransportTraits } from './transport/traits.js'
 import { upgradeTests } from './transport/upgrade-tests.js'
 
 export type { CreateTransport } from './transport/harness.js'
-export { RecordingSink, type SinkHandlers } from './transport/recording-sink.js'
 export type { CertificatePem, MakeCertificate } from './transport/tls/certificates.js'
 export type { TransportTraits } from './transport/traits.js'
 

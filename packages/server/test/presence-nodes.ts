@@ -4,7 +4,7 @@ import type { ConnectionPresence, PresenceLimits } from '../src/presence/index.j
 import { Presence } from '../src/presence/index.js'
 import type { BrokerHub, HubBroker } from './broker-hub.js'
 
-export const LIMITS: PresenceLimits = {
+const LIMITS: PresenceLimits = {
   maxDataBytes: 4_096,
   maxMembersPerKey: 1_000,
   maxKeyBytes: 524_288,

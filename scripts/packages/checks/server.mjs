@@ -6,7 +6,7 @@ export async function startServer(project, command = ['npx', 'webmq-server'], op
 }
 
 /** What /health says: the name of the transport, and why it was chosen. */
-export async function transportOf({ http }) {
+async function transportOf({ http }) {
   const response = await fetch(`${http}/health`)
   const health = await response.json()
   if (!response.ok) throw new Error(`/health answers ${response.status}: ${JSON.stringify(health)}`)

@@ -151,7 +151,7 @@ export class ListenState {
 }
 
 /** Index of the first entry after an offset. */
-export function firstAfter(entries: readonly { readonly offset: number }[], offset: number): number {
+function firstAfter(entries: readonly { readonly offset: number }[], offset: number): number {
   let [low, high] = [0, entries.length]
   while (low < high) {
     const middle = (low + high) >> 1

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { RunError } from '../exit-codes.js'
+import { importBeside } from '../missing-package.js'
 import type { BrokerChoice, BrokerKind, ServiceBrokerKind } from './broker-choice.js'
 
 /** Options of a server that connect it with the other nodes. */
@@ -65,7 +66,7 @@ export async function startBroker(
  * so the mesh is complete once all have started.
  */
 async function meshOptions(nodeCount: number, brokerNamespace: string): Promise<RunningBroker['nodeOptions']> {
-  const { freePort } = await import('webmq-services')
+  const { freePort } = await importBeside(() => import('webmq-services'), 'a mesh')
   const places: string[] = []
   for (let index = 0; index < nodeCount; index++) places.push(`127.0.0.1:${await freePort()}`)
   const broker = `mesh://${places.join(',')}`
@@ -75,7 +76,10 @@ async function meshOptions(nodeCount: number, brokerNamespace: string): Promise<
 
 /** Always private: other traffic on a shared service would distort the figures. */
 async function startService(kind: ServiceBrokerKind, hasLog: boolean) {
-  const { startNats, startRabbitmq, startRedis } = await import('webmq-services')
+  const { startNats, startRabbitmq, startRedis } = await importBeside(
+    () => import('webmq-services'),
+    `a ${kind} of the run's own`,
+  )
   const isPrivate = true
   try {
     switch (kind) {

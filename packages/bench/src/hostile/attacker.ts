@@ -6,7 +6,7 @@ import { RawSocket, SocketEnded } from './raw-socket.js'
 import type { Tally } from './tally.js'
 
 /** A handshake costs as much of the budget as this many messages. */
-export const OPERATIONS_PER_CONNECT = 10
+const OPERATIONS_PER_CONNECT = 10
 /** Pause before a client that was closed or refused comes back. */
 const RETURN_MS = 50
 const STATUS_LINE = /HTTP\/1\.1 (\d{3})/g

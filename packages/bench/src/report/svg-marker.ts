@@ -1,5 +1,5 @@
 /** Number of styles; the style sheet has a colour for each. */
-export const LOOK_COUNT = 8
+const LOOK_COUNT = 8
 
 /** Shapes that distinguish series without colour. Paths around 0,0, about 7 units wide. */
 const SHAPES: readonly string[] = [

@@ -1,7 +1,7 @@
 import { readSync, writeSync } from 'node:fs'
 
 /** The descriptor of the {@link DeliveredCount} file in both nodes of a relay. */
-export const DELIVERED_COUNT_FD = 3
+const DELIVERED_COUNT_FD = 3
 
 const COUNT_BYTES = 8
 

@@ -81,12 +81,7 @@ export function whyClosed({ closedCount }: FanOutWindow): string | null {
 }
 
 /** Shows the rate of deliveries until the work is done. */
-export async function withRates<T>(
-  loadgen: Loadgen,
-  progress: RunProgress,
-  expectedMs: number,
-  work: Promise<T>,
-): Promise<T> {
+async function withRates<T>(loadgen: Loadgen, progress: RunProgress, expectedMs: number, work: Promise<T>): Promise<T> {
   let deliveries = 0
   const timer = setInterval(() => {
     // The death of a generator fails the measurement elsewhere.

@@ -9,7 +9,7 @@ const PARALLEL = 50
 const ANSWER_TIMEOUT_MS = 60_000
 
 /** One of the patterns. A quarter each are keys, end in `*`, start with wildcards, and end in `#` after two words. */
-export function patternOf(index: number): string {
+function patternOf(index: number): string {
   const shapes = [
     `tenant.${index}.orders.created`,
     `tenant.${index}.orders.*`,

@@ -37,9 +37,9 @@ export interface TrialDefaults {
 
 const DEFAULT_REPEAT = 3
 /** A tick holds its number and its time. */
-export const MIN_TICK_BYTES = 96
+const MIN_TICK_BYTES = 96
 /** Largest payload that a server accepts by default. */
-export const MAX_PAYLOAD_BYTES = 256 * 1_024
+const MAX_PAYLOAD_BYTES = 256 * 1_024
 
 /** Adds `--target`. */
 export function addTargetOption(command: Command, defaults: TrialDefaults, abilities: readonly TargetAbility[]): void {

@@ -24,7 +24,7 @@ export interface Judgement {
 }
 
 /** Above this share of its core the generator has no slack: the figures may be its own. */
-export const SATURATED_UTILIZATION = 0.9
+const SATURATED_UTILIZATION = 0.9
 
 /** The worst first. */
 const BY_SEVERITY: readonly RowVerdict[] = ['failed', 'lost messages', 'generator saturated', 'server saturated', 'ok']

@@ -229,14 +229,15 @@ export class Server implements WebMQServer {
     const { options, logger, verifier, createBroker } = this.#parts
     let transport: Transport | undefined
     try {
+      // First, because its library may be missing. It connects when the node starts.
+      const broker = await createBroker(options)
       await this.#certificates?.load()
       transport = await this.#createTransport(attachTo)
-      // Before the broker, so that probes get `starting` while the server waits for it.
+      // Before the node, so that probes get `starting` while the server waits for its broker.
       if (this.#admin !== undefined) {
         this.#adminAddress = await this.#admin.listen()
         logger.info({ ...this.#adminAddress }, 'the admin port listens')
       }
-      const broker = await createBroker(options)
       const events = this.#events
       const node = new ServerNode({ options, transport, broker, verifier, logger, name: this.#name, events })
       this.#candidate = node

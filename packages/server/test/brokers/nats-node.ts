@@ -48,7 +48,7 @@ export async function privateNats(config: string): Promise<Service> {
 }
 
 /** A sink that records its calls. */
-export class RecordingSink implements BrokerSink {
+class RecordingSink implements BrokerSink {
   readonly messages: { readonly key: string; readonly text: string; readonly isBinary: boolean }[] = []
   readonly positions: (Position | undefined)[] = []
   readonly statuses: BrokerStatus[] = []

@@ -59,7 +59,7 @@ const START_SHARE = 100 / 1_500
 const SEED_DURATION_S = STAGES.reduce((sum, [seconds]) => sum + seconds, 0)
 
 /** Whether the broker can connect this many backends. */
-export function isPossible({ broker, backends }: HistoryCase): boolean {
+function isPossible({ broker, backends }: HistoryCase): boolean {
   return broker === 'memory' ? backends === 1 : broker !== 'mesh' || backends > 1
 }
 

@@ -7,6 +7,7 @@ import { RunError } from '../../exit-codes.js'
 import { VirtualUsers } from '../../loadgen/virtual-users.js'
 import type { HistoryRequest, VirtualUsersPlan } from '../../loadgen/virtual-users-events.js'
 import { nowUs } from '../../measure/clock.js'
+import { importBeside } from '../../missing-package.js'
 import type { RunProgress } from '../../run-progress.js'
 import { carrierOf, type HistoryCase, type HistoryConfig, iterationSeconds, stagesOf } from './options.js'
 import type { HistoryMark, HistoryObservation } from './result.js'
@@ -103,7 +104,7 @@ export async function observeHistory(
 
 /** @throws {RunError} when HAProxy is not available, or does not start. */
 async function startBalancer(ports: readonly number[]): Promise<LoadBalancer> {
-  const { startLoadBalancer } = await import('webmq-services')
+  const { startLoadBalancer } = await importBeside(() => import('webmq-services'), 'several backends')
   try {
     return await startLoadBalancer({ ports })
   } catch (cause) {

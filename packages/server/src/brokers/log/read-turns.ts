@@ -13,7 +13,7 @@ interface Job {
 }
 
 /** Steps of all reads in one turn of the event loop: about a millisecond. */
-export const STEPS_PER_TURN = 32_768
+const STEPS_PER_TURN = 32_768
 /** Steps of one read before the next one has its turn. */
 const STEPS_PER_SLICE = STEPS_PER_TURN / 4
 /** Steps to begin a slice. Without them, any number of reads of nothing would fit into one turn. */

@@ -37,7 +37,7 @@ const SEGMENT_BYTES = 1_048_576
 /** Most messages of a segment: with payloads of 128 bytes both limits are met. */
 const SEGMENT_MESSAGES = 8_192
 /** Steps to look at a message: its key is rarely in a cache of the processor. */
-export const LOOK_STEPS = 8
+const LOOK_STEPS = 8
 
 /** Further steps for a message that a read returns: objects are created for it. */
 const FOUND_STEPS = 8

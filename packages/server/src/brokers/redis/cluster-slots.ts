@@ -29,7 +29,7 @@ export function bucketsOf(pattern: string): readonly number[] {
 }
 
 /** The slot of the text between the braces of a name: CRC-16/XMODEM, see the Redis cluster specification. */
-export function slotOf(tag: string): number {
+function slotOf(tag: string): number {
   let crc = 0
   for (const char of tag) {
     crc ^= char.charCodeAt(0) << 8
