@@ -29,12 +29,14 @@ const FLOORS = {
     ['cli'],
     ['scenarios'],
     ['trials'],
+    ['deployment'],
     ['run-progress'],
     ['report'],
     ['results'],
     ['backends', 'generator', 'hostile', 'options', 'scenario', 'targets'],
     ['assertions', 'brokers', 'loadgen', 'measure'],
-    ['exit-codes', 'load', 'progress'],
+    ['missing-package', 'progress'],
+    ['exit-codes', 'load'],
   ],
 }
 

@@ -1,38 +1,39 @@
-# A WebMQ server: docker build -t webmq-server .
-# Not run where it was written, for want of a container engine: its steps were, one by one, on Debian 12. docs/operations.md says more.
+# The WebMQ server with the native and the ws transport, and the libraries of all brokers: docker build -t webmq-server .
+# The uws transport is missing, because uWebSockets.js is not on npm. docs/operations.md says how to run the image.
 
-FROM rust:1-slim-bookworm AS rust
+FROM node:22-bookworm-slim AS node
 
-# Builds the engine and the packages as they would be published.
-FROM node:22-bookworm-slim AS build
-RUN apt-get update \
-  && apt-get install --yes --no-install-recommends gcc libc6-dev \
-  && rm -rf /var/lib/apt/lists/*
-COPY --from=rust /usr/local/cargo /usr/local/cargo
-COPY --from=rust /usr/local/rustup /usr/local/rustup
-ENV CARGO_HOME=/usr/local/cargo RUSTUP_HOME=/usr/local/rustup PATH=/usr/local/cargo/bin:$PATH
+# The engine, for the libc of the final image. Only a change of packages/native builds it again.
+FROM rust:1-slim-bookworm AS engine
+COPY --from=node /usr/local/bin/node /usr/local/bin/node
+WORKDIR /src/packages/native
+COPY packages/native ./
+RUN --mount=type=cache,target=/usr/local/cargo/registry \
+    --mount=type=cache,target=/src/packages/native/target \
+    node build.js
+
+# The packages, compiled and with their dependencies, as the lock file has them. Downloads depend on the lock file alone.
+FROM node AS build
 WORKDIR /src
+COPY pnpm-lock.yaml pnpm-workspace.yaml ./
+RUN npx --yes pnpm@10.34.9 fetch
 COPY . .
-RUN npm run build \
-  && for package in client native server; do \
-       (cd packages/$package && npx --yes pnpm@10.34.9 pack --pack-destination /packed) || exit 1; \
-     done
+RUN npx --yes pnpm@10.34.9 install --offline --frozen-lockfile \
+  && node node_modules/typescript/bin/tsc -b packages/server
+COPY --from=engine /src/packages/native/*.node packages/native/
+# Injected: packages of the workspace are copied as they would be published, not linked.
+RUN npx --yes pnpm@10.34.9 --filter webmq-image --prod --offline \
+    --config.inject-workspace-packages=true --config.node-linker=hoisted deploy app
 
-# Installs them as a user would, with the libraries of every broker.
-FROM node:22-bookworm-slim AS install
+FROM node
 WORKDIR /app
-COPY --from=build /packed /packed
-RUN echo '{ "private": true }' > package.json \
-  && npm install --omit=dev --no-audit --no-fund /packed/*.tgz amqplib@2 ioredis@6 @nats-io/transport-node@3 @nats-io/jetstream@3
-
-FROM node:22-bookworm-slim
-WORKDIR /app
-COPY --from=install /app /app
-USER node
-# Reached from other containers; anonymous access then needs WEBMQ_INSECURE=on, or better: a key for tokens.
-ENV NODE_ENV=production WEBMQ_HOST=0.0.0.0 WEBMQ_PORT=8080
+COPY --from=build /src/app ./
+# An empty config file. Mount yours over it; it overrides the defaults of the image, and variables override it.
+COPY deploy/image/webmq.json /etc/webmq/webmq.json
+ENV NODE_ENV=production WEBMQ_CONFIG=/etc/webmq/webmq.json WEBMQ_DEFAULTS=/app/defaults.json
+# The user node. As a number, so that Kubernetes can see that it is not root.
+USER 1000:1000
 EXPOSE 8080
-STOPSIGNAL SIGTERM
-HEALTHCHECK --interval=5s --timeout=3s --start-period=40s --retries=2 \
-  CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.WEBMQ_PORT}/ready`).then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))"]
+# Liveness, not readiness: the outage of a broker must not restart every node.
+HEALTHCHECK --interval=10s --timeout=3s --start-period=40s --retries=3 CMD ["/app/healthy.sh"]
 ENTRYPOINT ["node", "node_modules/webmq-server/bin/webmq-server.js"]

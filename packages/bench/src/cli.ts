@@ -10,7 +10,7 @@ import { asRecord } from './report/read-record.js'
 import { commandLine, headText, resultText } from './report/report.js'
 import { writeCsv, writeHtml, writeJson, writeSvg } from './report/write-output.js'
 import type { Scenario, ScenarioRun } from './scenario.js'
-import { defaultScenario, scenarios } from './scenarios/index.js'
+import { deploymentScenarios, scenarios } from './scenarios/index.js'
 
 /** Streams and signal of the command line; outside of tests the process's own. */
 export interface CliEnvironment {
@@ -48,8 +48,8 @@ export async function runCli(args: readonly string[], environment: CliEnvironmen
 
 async function run(args: readonly string[], { stdout, stderr, signal }: CliEnvironment): Promise<number> {
   if (args[0] === 'compare') return runCompare(args.slice(1), stdout, stderr)
-  const scenario = scenarioOf(args)
-  const command = createCommand(scenario, stdout, stderr).parse(args, { from: 'user' })
+  const { scenario, all } = scenarioOf(args)
+  const command = createCommand(scenario, all, stdout, stderr).parse(args, { from: 'user' })
   const options = command.opts<CommonOptions & OptionValues>()
   const planned: ScenarioRun = scenario.prepare(options)
   const outputs = outputsOf(options)
@@ -117,16 +117,21 @@ function outputsOf({ json, csv, html, svg }: CommonOptions): Output[] {
   return outputs
 }
 
-function createCommand(scenario: Scenario, stdout: ProgressOutput, stderr: ProgressOutput): Command {
+function createCommand(
+  scenario: Scenario,
+  all: readonly Scenario[],
+  stdout: ProgressOutput,
+  stderr: ProgressOutput,
+): Command {
   const command = new Command('benchmark.js')
     .description(`Measures WebMQ. Scenario '${scenario.name}': ${scenario.summary}.`)
     .exitOverride()
     .configureOutput({ writeOut: (text) => stdout.write(text), writeErr: (text) => stderr.write(text) })
     .allowExcessArguments(false)
-  const names = scenarios.map(({ name }) => name)
-  addCommonOptions(command, names, defaultScenario.name)
+  const names = all.map(({ name }) => name)
+  addCommonOptions(command, names, names[0] ?? '')
   scenario.addOptions(command)
-  const isDefault = scenario === defaultScenario
+  const isDefault = scenario === all[0]
   const examples = scenario.examples.map(([flags, shows]) => {
     const line = ['node benchmark.js', isDefault ? '' : `--scenario ${scenario.name}`, flags].filter(
       (part) => part !== '',
@@ -139,6 +144,12 @@ function createCommand(scenario: Scenario, stdout: ProgressOutput, stderr: Progr
 Examples:
 ${examples.join('\n')}
 
+Scenarios, each with its own --help:
+${summaries(scenarios)}
+
+Scenarios of a server that runs already, with --url:
+${summaries(deploymentScenarios)}
+
 ${scenario.assertHelp}
 
 Two results are compared with 'node benchmark.js compare', see its --help.
@@ -148,11 +159,20 @@ Exit codes: 0 ok, 1 the run failed, 2 wrong usage, 3 an assertion does not hold,
   return command
 }
 
+function summaries(all: readonly Scenario[]): string {
+  const width = Math.max(...[...scenarios, ...deploymentScenarios].map(({ name }) => name.length))
+  return all.map(({ name, summary }) => `  ${name.padEnd(width)}  ${summary}`).join('\n')
+}
+
 /** Finds the scenario before parsing, because it decides which flags exist. Parsing reports errors. */
-function scenarioOf(args: readonly string[]): Scenario {
+function scenarioOf(args: readonly string[]): { readonly scenario: Scenario; readonly all: readonly Scenario[] } {
+  const all = args.some((arg) => arg === '--url' || arg.startsWith('--url=')) ? deploymentScenarios : scenarios
   const place = args.findIndex((arg) => arg === '--scenario' || arg.startsWith('--scenario='))
   const name = args[place]?.includes('=') === true ? args[place].slice('--scenario='.length) : args[place + 1]
-  return (place === -1 ? undefined : scenarios.find((scenario) => scenario.name === name)) ?? defaultScenario
+  const [first] = all
+  const scenario = (place === -1 ? undefined : all.find((each) => each.name === name)) ?? first
+  if (scenario === undefined) throw new Error('there is no scenario')
+  return { scenario, all }
 }
 
 /** Fails before the run instead of after it. */

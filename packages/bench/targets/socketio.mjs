@@ -1,15 +1,20 @@
 // Socket.IO over WebSocket alone: `io.emit` to everyone.
+import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
+import { createServer as createHttpsServer } from 'node:https'
 import { createRequire } from 'node:module'
 import { Server } from 'socket.io'
 import { isTokenValid } from '../dist/targets/json-web-token.js'
 import { serveTarget, targetSettings } from '../dist/targets/serve-target.js'
 import { maxWaitingBytesOf } from '../dist/targets/target-server.js'
 
-const { jwtSecret, compression } = targetSettings()
+const { jwtSecret, compression, tls } = targetSettings()
 let receivedCount = 0
 
-const http = createServer()
+const http =
+  tls === undefined
+    ? createServer()
+    : createHttpsServer({ cert: readFileSync(tls.certFile), key: readFileSync(tls.keyFile) })
 const io = new Server(http, {
   transports: ['websocket'],
   perMessageDeflate: compression === true,

@@ -5,13 +5,13 @@ import { isTokenValid } from '../dist/targets/json-web-token.js'
 import { serveTarget, targetSettings } from '../dist/targets/serve-target.js'
 import { maxWaitingBytesOf } from '../dist/targets/target-server.js'
 
-const { jwtSecret, compression, isLossless } = targetSettings()
+const { jwtSecret, compression, isLossless, tls } = targetSettings()
 /** The default is 64 KiB, and uws silently drops messages beyond it. */
 const maxBackpressure = isLossless === true ? 16 * 1024 * 1024 : 64 * 1024
 const sockets = new Set()
 let receivedCount = 0
 
-const app = uWS.App()
+const app = tls === undefined ? uWS.App() : uWS.SSLApp({ cert_file_name: tls.certFile, key_file_name: tls.keyFile })
 app.ws('/*', {
   compression: compression === true ? uWS.SHARED_COMPRESSOR | uWS.SHARED_DECOMPRESSOR : uWS.DISABLED,
   maxPayloadLength: 1024 * 1024,

@@ -1,22 +1,28 @@
 // ws: a loop over the clients, as its documentation shows it.
+import { readFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import { createServer as createHttpsServer } from 'node:https'
 import { createRequire } from 'node:module'
 import { WebSocketServer } from 'ws'
 import { isTokenValid } from '../dist/targets/json-web-token.js'
 import { serveTarget, targetSettings } from '../dist/targets/serve-target.js'
 import { maxWaitingBytesOf } from '../dist/targets/target-server.js'
 
-const { jwtSecret, compression } = targetSettings()
+const { jwtSecret, compression, tls } = targetSettings()
 let receivedCount = 0
 
+const http =
+  tls === undefined
+    ? createServer()
+    : createHttpsServer({ cert: readFileSync(tls.certFile), key: readFileSync(tls.keyFile) })
 const server = new WebSocketServer({
-  host: '127.0.0.1',
-  port: 0,
+  server: http,
   perMessageDeflate: compression === true ? { serverNoContextTakeover: true, clientNoContextTakeover: true } : false,
   verifyClient: ({ req }) =>
     jwtSecret === undefined ||
     isTokenValid(jwtSecret, (req.headers.authorization ?? '').slice('Bearer '.length), Date.now() / 1_000),
 })
-await new Promise((resolve) => server.once('listening', resolve))
+await new Promise((resolve) => http.listen(0, '127.0.0.1', resolve))
 server.on('connection', (socket) => {
   socket.on('message', (message) => {
     receivedCount++
@@ -28,7 +34,7 @@ server.on('connection', (socket) => {
 })
 
 serveTarget({
-  port: server.address().port,
+  port: http.address().port,
   version: `ws ${createRequire(import.meta.url)('ws/package.json').version}`,
   publish(writer, seq, timeUs) {
     // One copy for everyone: ws keeps a reference until it is written.

@@ -2,6 +2,7 @@ export { type Certificate, type CertificateOptions, makeCertificate } from './ce
 export { canInstallPackages, installPackage } from './debian-package.js'
 export { type FaultProxy, startFaultProxy } from './fault-proxy.js'
 export { freePort } from './free-port.js'
+export { obtainHaproxy } from './haproxy-program.js'
 export { type LoadBalancer, type LoadBalancerOptions, startLoadBalancer } from './load-balancer.js'
 export { type NatsOptions, startNats } from './nats.js'
 export { type ObtainedService, obtainAll } from './obtain-all.js'

@@ -1,6 +1,6 @@
 //! Socket operations.
 
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::Duration;
 
@@ -13,11 +13,12 @@ const BACKLOG: i32 = 65_535;
 
 /// Starts to connect. The socket becomes writable when it has connected or failed.
 pub(crate) fn connect(
-    address: SocketAddrV4,
+    address: SocketAddr,
     source: Option<Ipv4Addr>,
     receive_buffer_bytes: Option<usize>,
 ) -> Result<OwnedFd, Errno> {
-    let socket = stream()?;
+    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let socket = stream(family)?;
     set_tcp_nodelay(&socket, true)?;
     if let Some(bytes) = receive_buffer_bytes {
         set_socket_recv_buffer_size(&socket, bytes)?;
@@ -34,7 +35,7 @@ pub(crate) fn connect(
 
 /// Listens on a loopback port.
 pub(crate) fn listen(port: u16) -> Result<OwnedFd, Errno> {
-    let socket = stream()?;
+    let socket = stream(AddressFamily::INET)?;
     set_socket_reuseaddr(&socket, true)?;
     set_tcp_nodelay(&socket, true)?;
     rustix::net::bind(&socket, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, port))?;
@@ -67,9 +68,9 @@ pub(crate) fn reset_on_close(socket: &OwnedFd) -> Result<(), Errno> {
     set_socket_linger(socket, Some(Duration::ZERO))
 }
 
-fn stream() -> Result<OwnedFd, Errno> {
+fn stream(family: AddressFamily) -> Result<OwnedFd, Errno> {
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-    rustix::net::socket_with(AddressFamily::INET, SocketType::STREAM, flags, None)
+    rustix::net::socket_with(family, SocketType::STREAM, flags, None)
 }
 
 /// Lets one source port serve several destinations. Otherwise binding the address reserves it.

@@ -1,5 +1,6 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { RunError } from '../exit-codes.js'
+import { missingPackage } from '../missing-package.js'
 import type { BackendCommand, BackendEvent, BackendOptions, BackendSample } from './messages.js'
 
 const START_TIMEOUT_MS = 30_000
@@ -111,6 +112,8 @@ export class BackendProcess {
   #deathNotice(code: number | null, signal: NodeJS.Signals | null): RunError {
     const ending = signal === null ? `ended with exit code ${code}` : `was ended by ${signal}`
     const output = this.#output.trim()
+    const way = missingPackage(output)
+    if (way !== undefined) return new RunError(`backend ${this.index}: ${way}`)
     return new RunError(`backend ${this.index} ${ending}${output === '' ? '' : `; its last output:\n${output}`}`)
   }
 }

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { WebMQClient } from 'webmq-client'
 import { WebSocket } from 'ws'
+import type { ClientAccess } from './messages.js'
 
 /** A client that is not connected by then fails the run; the library itself retries without end. */
 const CONNECT_TIMEOUT_MS = 30_000
@@ -25,15 +26,22 @@ export interface BenchClient {
 /**
  * Does not offer permessage-deflate: WebMQ declines it by default, and the offer costs the generator memory.
  */
-class PlainWebSocket extends WebSocket {
-  constructor(url: string | URL, protocols?: string | string[]) {
-    super(url, protocols, { perMessageDeflate: false })
+function plainWebSocket(tls: ClientAccess['tls']) {
+  return class PlainWebSocket extends WebSocket {
+    constructor(url: string | URL, protocols?: string | string[]) {
+      super(url, protocols, { ...tls, perMessageDeflate: false })
+    }
   }
 }
 
 /** The real client library over `ws`, as an application on Node uses it, with its defaults. */
-export function createBenchClient(url: string): BenchClient {
-  const client = new WebMQClient({ url, WebSocket: PlainWebSocket })
+export function createBenchClient(url: string, access: Omit<ClientAccess, 'keyPrefix'>): BenchClient {
+  const { token } = access
+  const client = new WebMQClient({
+    url,
+    WebSocket: plainWebSocket(access.tls),
+    ...(token === undefined ? {} : { token }),
+  })
   let reconnectCount = 0
   let gapCount = 0
   let errorCount = 0

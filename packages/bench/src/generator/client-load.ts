@@ -118,12 +118,12 @@ export class ClientLoad {
   }
 
   async #connectClient(number: number): Promise<void> {
-    const { urls, messageSizeBytes, planOptions } = this.#data
+    const { urls, access, messageSizeBytes, planOptions } = this.#data
     const backendIndex = number % urls.length
     const url = urls[backendIndex]
     const backend = this.#backends[backendIndex]
     if (url === undefined || backend === undefined) throw new Error(`client ${number} has no backend`)
-    const client = createBenchClient(url)
+    const client = createBenchClient(url, access)
     this.#players.set(number, { client, publisher: this.#plan.publisher(number), backend })
     await client.connect()
     const keys = this.#plan.listensOf(number)
@@ -133,7 +133,7 @@ export class ClientLoad {
       sizeBytes: messageSizeBytes,
     }
     const receiver = new Receiver(keys.length, bounds, backend)
-    await Promise.all(keys.map((key, slot) => this.#listen(client, receiver, slot, keyName(key))))
+    await Promise.all(keys.map((key, slot) => this.#listen(client, receiver, slot, keyName(access.keyPrefix, key))))
     backend.clientCount++
     this.#counters.increment('connectedCount')
   }
@@ -165,16 +165,18 @@ export class ClientLoad {
       player.backend.publishedCount++
       this.#counters.increment('publishedCount')
     }
-    player.client.publish(keyName(publication.key), this.#encoder.encode(publication)).then(
-      () => {
-        if (isCounted) this.#acknowledgedCount++
-      },
-      (error: unknown) => {
-        // Still counts as published: the server may have taken it, and otherwise it shows as a loss.
-        if (isCounted) this.#publishErrorCount++
-        this.#firstPublishError ??= error instanceof Error ? error.message : String(error)
-      },
-    )
+    player.client
+      .publish(keyName(this.#data.access.keyPrefix, publication.key), this.#encoder.encode(publication))
+      .then(
+        () => {
+          if (isCounted) this.#acknowledgedCount++
+        },
+        (error: unknown) => {
+          // Still counts as published: the server may have taken it, and otherwise it shows as a loss.
+          if (isCounted) this.#publishErrorCount++
+          this.#firstPublishError ??= error instanceof Error ? error.message : String(error)
+        },
+      )
   }
 
   #openWindow(): void {

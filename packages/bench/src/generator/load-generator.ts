@@ -2,7 +2,7 @@ import { MessageChannel, Worker } from 'node:worker_threads'
 import { RunError } from '../exit-codes.js'
 import type { KeyPlanOptions } from '../load/key-plan.js'
 import { type LiveCounter, LiveCounters } from './live-counters.js'
-import type { LoadCommand, LoadEvent, LoadResult, LoadWorkerData, PacerData } from './messages.js'
+import type { ClientAccess, LoadCommand, LoadEvent, LoadResult, LoadWorkerData, PacerData } from './messages.js'
 import { PacerControl } from './pacer-control.js'
 import type { Window } from './receiver.js'
 
@@ -12,7 +12,11 @@ export interface LoadOptions {
   readonly messageSizeBytes: number
   readonly urls: readonly string[]
   readonly workerCount: number
+  /** Default: anybody, below `bench`. */
+  readonly access?: ClientAccess
 }
+
+const OPEN_ACCESS: ClientAccess = { keyPrefix: 'bench' }
 
 /** Sums over all workers at this moment. */
 export interface LoadTotals {
@@ -33,7 +37,7 @@ export class LoadGenerator {
   readonly failed: Promise<never>
 
   constructor(options: LoadOptions) {
-    const { planOptions, urls, messageSizeBytes, workerCount } = options
+    const { planOptions, urls, messageSizeBytes, workerCount, access = OPEN_ACCESS } = options
     const paced: PacerData['workers'][number][] = []
     this.#workers = Array.from({ length: workerCount }, (_, index) => {
       const firstClient = Math.floor((index * planOptions.clientCount) / workerCount)
@@ -49,6 +53,7 @@ export class LoadGenerator {
         firstClient,
         endClient,
         urls,
+        access,
         counters: counters.buffer,
         wakeUps,
       })

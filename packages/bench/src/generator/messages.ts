@@ -12,8 +12,18 @@ export interface LoadWorkerData {
   readonly endClient: number
   /** Client `c` connects to entry `c % length`. */
   readonly urls: readonly string[]
+  readonly access: ClientAccess
   readonly counters: SharedArrayBuffer
   readonly wakeUps: WakeUps
+}
+
+/** How clients are admitted. */
+export interface ClientAccess {
+  readonly token?: string
+  /** Options of Node's TLS; absent: its defaults. */
+  readonly tls?: { readonly rejectUnauthorized: boolean; readonly ca?: string }
+  /** Beginning of every key. */
+  readonly keyPrefix: string
 }
 
 /** How the pacer thread wakes one load worker. */

@@ -124,6 +124,6 @@ export class Publisher {
 }
 
 /** The routing key of a number of the pool. */
-export function keyName(key: number): string {
-  return `bench.${key}`
+export function keyName(prefix: string, key: number): string {
+  return `${prefix}.${key}`
 }

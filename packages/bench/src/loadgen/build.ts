@@ -10,34 +10,23 @@ const TAIL_LINES = 15
 /** The shell's exit code for a missing command. */
 const NOT_FOUND = 127
 
-/** The programs of `packages/bench/loadgen`. */
-export interface LoadgenPrograms {
-  readonly loadgen: string
-  readonly raw: string
-  readonly users: string
-}
-
 /**
- * Builds the load generator. Cost: half a second when it is up to date.
+ * Builds the load generator and returns its path. Cost: half a second when it is up to date.
  * @throws {RunError} when the build fails and no earlier build exists.
  */
-export async function buildLoadgen(progress: Pick<Progress, 'phase' | 'note'>): Promise<LoadgenPrograms> {
+export async function buildLoadgen(progress: Pick<Progress, 'phase' | 'note'>): Promise<string> {
   const folder = join(process.env.CARGO_TARGET_DIR ?? join(BENCH_FOLDER, 'loadgen', 'target'), 'release')
-  const programs = {
-    loadgen: join(folder, 'webmq-loadgen'),
-    raw: join(folder, 'webmq-raw'),
-    users: join(folder, 'webmq-users'),
-  }
-  const isThere = Object.values(programs).every((file) => existsSync(file))
+  const program = join(folder, 'webmq-loadgen')
+  const isThere = existsSync(program)
   progress.phase(
     isThere ? 'looking whether the load generator is up to date' : 'building the load generator (a minute)',
   )
   const { exitCode, output } = await run('npm', ['run', '--silent', 'build:loadgen'], BENCH_FOLDER)
-  if (exitCode === 0) return programs
+  if (exitCode === 0) return program
   const hasNoCargo = exitCode === NOT_FOUND || /cargo: (command )?not found/.test(output)
   if (hasNoCargo && isThere) {
     progress.note('No cargo: the load generator is the one that was built before.')
-    return programs
+    return program
   }
   if (hasNoCargo) {
     throw new RunError(

@@ -16,6 +16,10 @@ export interface MicrosecondSummary {
 export interface ConnectOptions {
   readonly count: number
   readonly port: number
+  /** IP address; absent: 127.0.0.1. */
+  readonly host?: string
+  /** For the header `Host`; absent: address and port. */
+  readonly authority?: string
   readonly path?: string
   readonly subprotocol?: string | null
   /** Sent as `Authorization: Bearer …`. */
@@ -32,6 +36,22 @@ export interface ConnectOptions {
   readonly timeoutMs?: number
   /** Receive buffer of the system per connection; absent: the system decides. */
   readonly receiveBufferBytes?: number
+  /** Most connects per second; absent: as many as `batch` allows. */
+  readonly perSecond?: number
+  /** Absent: no TLS. */
+  readonly tls?: TlsOptions
+}
+
+/** TLS of new connections. */
+export interface TlsOptions {
+  /** For SNI and the check of the certificate. */
+  readonly serverName: string
+  /** Accepts every certificate; default: those of Mozilla's authorities and of `ca`. */
+  readonly insecure?: boolean
+  /** Further authorities, as PEM. */
+  readonly ca?: string
+  /** Whether tickets of earlier connections are used; default true. */
+  readonly resume?: boolean
 }
 
 /** Answer to `connect`. */
@@ -43,6 +63,8 @@ export interface Connected {
   readonly latencyUs: MicrosecondSummary | null
   /** By reason. */
   readonly errors: Readonly<Record<string, number>>
+  /** Handshakes, by cipher suite, and those of them with a ticket; `null` without TLS. */
+  readonly tls: { readonly resumed: number; readonly suites: Readonly<Record<string, number>> } | null
   readonly open: number
 }
 
@@ -134,6 +156,8 @@ export interface FloodedIn {
 /** How connections ping. */
 export interface PingOptions {
   readonly perConnection: number
+  /** From one ping of a connection to its next, at least; default 0: when the last is answered. */
+  readonly intervalMs?: number
   readonly kind: 'app' | 'ws'
   readonly timeoutMs?: number
   readonly text?: string

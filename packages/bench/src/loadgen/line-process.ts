@@ -2,6 +2,7 @@ import { type ChildProcess, type ChildProcessByStdio, spawn } from 'node:child_p
 import { createInterface } from 'node:readline'
 import type { Readable, Writable } from 'node:stream'
 import { RunError } from '../exit-codes.js'
+import { missingPackage } from '../missing-package.js'
 
 /** A program with JSON lines as commands on its standard input and as answers on its standard output. */
 export interface LineProgram {
@@ -150,6 +151,8 @@ export class LineProcess {
   #deathNotice(code: number | null, signal: NodeJS.Signals | null): RunError {
     const ending = signal === null ? `ended with exit code ${code}` : `was ended by ${signal}`
     const output = this.#output.trim()
+    const way = missingPackage(output)
+    if (way !== undefined) return new RunError(`${this.#title}: ${way}`)
     return new RunError(`${this.#title} ${ending}${output === '' ? '' : `; its last output:\n${output}`}`)
   }
 }

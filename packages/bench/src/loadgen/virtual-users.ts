@@ -18,7 +18,7 @@ export class VirtualUsers {
 
   /** @param program Path of `webmq-users`. */
   constructor(program: string) {
-    this.#process = new LineProcess({ title: 'the virtual users', command: program, args: [], hasIds: true })
+    this.#process = new LineProcess({ title: 'the virtual users', command: program, args: ['users'], hasIds: true })
     this.failed = this.#process.failed
   }
 

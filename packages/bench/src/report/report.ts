@@ -35,9 +35,16 @@ export function resultText(outcome: ScenarioOutcome, assertions: readonly Assert
   ].join('\n')
 }
 
-/** The arguments as typed in a POSIX shell, without passwords. */
+/** The arguments as typed in a POSIX shell, without passwords and tokens. */
 export function commandLine(args: readonly string[]): string {
-  return ['node', 'benchmark.js', ...args.map(withoutSecrets).map(quote)].join(' ')
+  return ['node', 'benchmark.js', ...withoutTokens(args).map(withoutSecrets).map(quote)].join(' ')
+}
+
+function withoutTokens(args: readonly string[]): string[] {
+  return args.map((arg, index) => {
+    if (args[index - 1] === '--token') return '***'
+    return arg.replace(/^(--token=).*/s, '$1***')
+  })
 }
 
 function quote(arg: string): string {

@@ -49,11 +49,13 @@ const fanOut: TrialScenario<FanOutConfig> = {
     ['--tiers 10,100,1000', 'three tiers'],
     ['--target webmq-native,uws,raw --tiers 100,1000,5000 --repeat 5', 'beside uWebSockets.js and the physical limit'],
     ['--target webmq-native:1,webmq-native:2 --tiers 1000', 'one I/O thread against two'],
+    ['--tls --target webmq-native,uws,ws --tiers 100,1000', 'with TLS'],
     ['--mode redis,mesh,rabbitmq,nats --tiers 10,100,1000', 'from one node to the connections of another'],
     ["--assert gapCount=0 --assert 'webmq-native/uws deliveriesPerServerCpuSecond >= 5'", 'in CI'],
   ],
   abilities: ['fan-out'],
   defaults: {
+    hasTls: true,
     targets: ['webmq-native', 'uws', 'raw'],
     tiers: [10, 100, 500, 1_000, 2_000, 5_000],
     duration: 10,

@@ -25,9 +25,12 @@ const SETTLE_MS = 500
 const idle: TrialScenario<TrialConfig> = {
   name: 'idle',
   summary: 'connections that listen and do nothing: memory of one, and CPU of all',
-  examples: [['--tiers 1000,10000', 'memory per connection at two tiers']],
+  examples: [
+    ['--tiers 1000,10000', 'memory per connection at two tiers'],
+    ['--tls --target webmq-native,uws,ws', 'with TLS'],
+  ],
   abilities: [],
-  defaults: { targets: ['webmq-native', 'uws', 'ws', 'raw'], tiers: [1_000, 5_000, 10_000], duration: 5 },
+  defaults: { hasTls: true, targets: ['webmq-native', 'uws', 'ws', 'raw'], tiers: [1_000, 5_000, 10_000], duration: 5 },
   caseColumns: [],
   columns: [
     { key: 'bytesPerConnection', title: 'Memory each', unit: 'B', format: 'bytes', better: 'lower' },
@@ -57,7 +60,7 @@ async function measureIdle({
   const { subscribers } = testCase
   const trial = await startTrial({ nodeFlags: [FULL_YOUNG_GENERATION] })
   const first = Math.max(1, Math.floor(subscribers * FIRST_SHARE))
-  const isNode = choice.spec.program !== 'webmq-raw'
+  const isNode = choice.spec.program !== 'raw'
   progress.phase('warming up')
   const others = trial.addLoadgen()
   await others.ready()

@@ -1,6 +1,10 @@
 import type { Scenario } from '../scenario.js'
 import { brokersScenario } from './brokers/brokers.js'
 import { clientsScenario } from './clients/clients.js'
+import { clientsDeployment } from './deployment/clients.js'
+import { pacedDeployment } from './deployment/paced.js'
+import { pingDeployment } from './deployment/ping.js'
+import { stormDeployment } from './deployment/storm.js'
 import { fanOutScenario } from './fanout.js'
 import { formatsScenario } from './formats.js'
 import { historyScenario } from './history/history.js'
@@ -17,7 +21,7 @@ import { stormScenario } from './storm.js'
 import { throughputScenario } from './throughput.js'
 import { wildcardScenario } from './wildcard.js'
 
-/** Every scenario by name. */
+/** Scenarios that start servers of their own, by name; the first is the default. */
 export const scenarios: readonly Scenario[] = [
   clientsScenario,
   brokersScenario,
@@ -38,5 +42,10 @@ export const scenarios: readonly Scenario[] = [
   idleScenario,
 ]
 
-/** The one that runs without `--scenario`. */
-export const defaultScenario = clientsScenario
+/** Scenarios of a server that runs already (`--url`), by name; the first is the default. */
+export const deploymentScenarios: readonly Scenario[] = [
+  clientsDeployment,
+  pacedDeployment,
+  pingDeployment,
+  stormDeployment,
+]

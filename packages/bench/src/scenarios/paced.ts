@@ -26,11 +26,19 @@ const paced: TrialScenario<PacedConfig> = {
   examples: [
     ['--tiers 1000 --rate 100', '100,000 deliveries/s'],
     ['--tiers 1000 --rate 100,1000,16000 --target webmq-native,uws,raw,raw-loop --repeat 5', 'up to 16M deliveries/s'],
+    ['--tls --tiers 1000 --rate 100', 'with TLS'],
     ['--tiers 1 --rate 10', 'an idle server: what the way itself takes'],
     ["--tiers 1000 --rate 1000 --assert 'webmq-native fanoutMs.p99 < 25ms' --assert gapCount=0", 'in CI'],
   ],
   abilities: ['fan-out'],
-  defaults: { targets: ['webmq-native', 'uws', 'raw'], tiers: [1, 100, 1_000], duration: 10, warmup: 1, payload: 100 },
+  defaults: {
+    hasTls: true,
+    targets: ['webmq-native', 'uws', 'raw'],
+    tiers: [1, 100, 1_000],
+    duration: 10,
+    warmup: 1,
+    payload: 100,
+  },
   caseColumns: [{ key: 'ratePerSecond', title: 'Offered/s', unit: '1/s', format: 'rate' }],
   columns: [
     ...DELIVERY_COLUMNS,

@@ -228,7 +228,7 @@ async function fill(trial: Trial, keys: readonly string[], messagesPerKey: numbe
     keys.map(async (key) => {
       const publisher = trial.addLoadgen()
       await publisher.ready()
-      await trial.tryConnect({ count: 1 }, publisher)
+      await trial.tryConnect({ count: 1 }, { loadgen: publisher })
       return { key, publisher }
     }),
   )

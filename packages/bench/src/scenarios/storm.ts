@@ -15,6 +15,8 @@ interface StormConfig extends TrialConfig {
   readonly auth: 'jwt' | 'none'
   /** Handshakes in flight. */
   readonly batch: number
+  /** With TLS: `resumed` uses tickets of earlier connections. */
+  readonly handshake: 'full' | 'resumed'
 }
 
 /** Connections made and closed before. With fewer, V8 compiles during most of the measurement. */
@@ -30,14 +32,16 @@ const storm: TrialScenario<StormConfig> = {
     ['--tiers 100,1000,5000,10000', 'with a JWT each'],
     ['--target webmq-native,uws,ws --tiers 5000 --repeat 5', 'beside peers that check the same token'],
     ['--target webmq-native,raw --auth none', 'without tokens'],
+    ['--tls --tiers 1000 --handshake resumed', 'TLS, with the ticket of an earlier connection'],
   ],
   abilities: [],
-  defaults: { targets: ['webmq-native', 'uws', 'ws'], tiers: [100, 500, 1_000, 2_000, 5_000, 10_000] },
+  defaults: { hasTls: true, targets: ['webmq-native', 'uws', 'ws'], tiers: [100, 500, 1_000, 2_000, 5_000, 10_000] },
   caseColumns: [],
   columns: [
     { key: 'connectsPerSecond', title: 'Connects/s', unit: '1/s', format: 'rate', better: 'higher' },
     { key: 'connectsPerServerCpuSecond', title: 'Connects/CPU s', unit: '1/s', format: 'rate', better: 'higher' },
     ...percentileColumns('latencyMs', '', ['p50', 'p95', 'p99', 'p999']),
+    { key: 'resumedShare', title: 'Resumed', unit: '', format: 'percent' },
     { key: 'failedCount', title: 'Failed', unit: '', format: 'count', better: 'lower', repeats: 'max' },
     ...SERVER_COLUMNS,
     ...JUDGEMENT_COLUMNS,
@@ -51,15 +55,26 @@ const storm: TrialScenario<StormConfig> = {
         positiveInteger,
         500,
       )
+      .addOption(
+        new Option('--handshake <kind>', 'with --tls: new ones, or with the ticket of an earlier connection')
+          .choices(['full', 'resumed'])
+          .default('full'),
+      )
   },
-  readConfig(common, { auth, batch }) {
+  readConfig(common, { auth, batch, handshake }) {
     const unable = common.targets.find(({ spec }) => !spec.abilities.includes('tokens'))
     if (auth === 'jwt' && unable !== undefined) {
       throw new UsageError(`target '${unable.label}' checks no tokens: leave it out or say --auth none`)
     }
-    return { ...common, auth, batch }
+    if (handshake === 'resumed' && common.tls !== true) throw new UsageError('--handshake resumed needs --tls')
+    return { ...common, auth, batch, handshake }
   },
-  cases: ({ tiers, auth }) => tiers.map((subscribers) => ({ mode: auth, subscribers, fields: {} })),
+  cases: ({ tiers, auth, handshake }) =>
+    tiers.map((subscribers) => ({
+      mode: handshake === 'full' ? auth : `${auth}, ${handshake}`,
+      subscribers,
+      fields: {},
+    })),
   notes: ({ auth }) => [
     'A connection is made when the first message of the server has come: welcome of webmq.v1, Engine.IO’s open packet, "ready" of the others; raw says nothing.',
     `Before that ${WARMUP_CONNECTIONS} connections are made and closed.`,
@@ -83,14 +98,15 @@ async function measureStorm({
     token: jwtSecret === undefined ? null : signToken(jwtSecret, 'bench', Math.floor(Date.now() / 1_000)),
   }
   progress.phase('warming up')
-  await trial.tryConnect({ ...options, count: WARMUP_CONNECTIONS })
+  const resume = config.handshake === 'resumed'
+  await trial.tryConnect({ ...options, count: WARMUP_CONNECTIONS }, { resume })
   await trial.loadgen.close(false)
   await trial.allGone()
   await sleep(SETTLE_MS, undefined, { signal })
 
   progress.phase('connecting')
   const start = await trial.mark()
-  const connected = await progress.during(trial.tryConnect({ ...options, count: testCase.subscribers }))
+  const connected = await progress.during(trial.tryConnect({ ...options, count: testCase.subscribers }, { resume }))
   const usage = usageBetween(start, await trial.mark())
   const seconds = connected.durationUs / 1_000_000
   const generatorUtilization = generatorShare(usage.generatorCpuSeconds, seconds, config.generatorThreads)
@@ -100,6 +116,7 @@ async function measureStorm({
       connectsPerSecond: per(connected.ok, seconds),
       connectsPerServerCpuSecond: per(connected.ok, usage.serverCpuSeconds),
       latencyMs: latencyMs(connected.latencyUs),
+      resumedShare: connected.tls === null ? null : per(connected.tls.resumed, connected.ok),
       failedCount: connected.failed,
       generatorUtilization,
       ...judge({

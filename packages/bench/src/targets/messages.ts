@@ -2,7 +2,7 @@ import type { MicrosecondSummary } from '../loadgen/events.js'
 
 /**
  * Commands and answers of a target, one JSON object per line on its standard input and output. They are the same for
- * Node and for `webmq-raw`, a program in Rust.
+ * Node and for `webmq-loadgen raw`, a program in Rust.
  */
 export type TargetCommand =
   /** As fast as possible without loss: waits while too many bytes wait in the server. */
@@ -90,12 +90,20 @@ export interface TargetSample {
   readonly connections: number
 }
 
+/** Paths of PEM files. */
+export interface TlsFiles {
+  readonly certFile: string
+  readonly keyFile: string
+}
+
 /** Settings of a target; the argument of its script, as JSON. */
 export interface TargetSettings {
   /** For targets of Node: flags of the process, which its program does not see. */
   readonly nodeFlags?: readonly string[]
   /** HS256; connections need a token. Absent: anyone may connect. */
   readonly jwtSecret?: string
+  /** Serves TLS only. */
+  readonly tls?: TlsFiles
   /** I/O threads, where there is a choice. */
   readonly threads?: number
   readonly compression?: boolean

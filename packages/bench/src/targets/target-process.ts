@@ -21,11 +21,11 @@ export class TargetProcess {
   #listening: TargetListening | undefined
 
   /**
-   * @param rawProgram Path of `webmq-raw`.
+   * @param loadgen Path of the program that contains `raw`.
    * @param deliveredCountFd Descriptor of the file that it shares with another node.
    */
-  constructor(choice: TargetChoice, settings: TargetSettings, rawProgram: string, deliveredCountFd?: number) {
-    const program = programOf(choice, settings, rawProgram)
+  constructor(choice: TargetChoice, settings: TargetSettings, loadgen: string, deliveredCountFd?: number) {
+    const program = programOf(choice, settings, loadgen)
     this.#process = new LineProcess({ ...program, ...(deliveredCountFd === undefined ? {} : { fd: deliveredCountFd }) })
     this.failed = this.#process.failed
   }
@@ -103,11 +103,11 @@ export class TargetProcess {
 function programOf(
   { label, spec, threads }: TargetChoice,
   { nodeFlags = [], ...settings }: TargetSettings,
-  rawProgram: string,
+  loadgen: string,
 ): LineProgram {
   const title = `target ${label}`
-  if (spec.program === 'webmq-raw') {
-    return { title, command: rawProgram, args: ['--mode', String(spec.settings.mode)], hasIds: false }
+  if (spec.program === 'raw') {
+    return { title, command: loadgen, args: ['raw', '--mode', String(spec.settings.mode)], hasIds: false }
   }
   const script = fileURLToPath(new URL(spec.program, TARGETS_FOLDER))
   const argument = JSON.stringify({ ...spec.settings, ...settings, ...(threads === undefined ? {} : { threads }) })

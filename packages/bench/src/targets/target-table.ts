@@ -22,6 +22,8 @@ export type TargetAbility =
   | 'patterns'
   /** Delivers messages published on another node. */
   | 'many-nodes'
+  /** Serves TLS. */
+  | 'tls'
 
 /** The protocol of a target. */
 export interface TargetWire {
@@ -37,7 +39,7 @@ export interface TargetWire {
 export interface TargetSpec {
   readonly name: string
   /** Its program: a script of `targets/`, or a program of the load generator's crate. */
-  readonly program: 'webmq.mjs' | 'uws.mjs' | 'ws.mjs' | 'socketio.mjs' | 'webmq-raw'
+  readonly program: 'webmq.mjs' | 'uws.mjs' | 'ws.mjs' | 'socketio.mjs' | 'raw'
   readonly settings: Readonly<Record<string, unknown>> & Partial<TargetSettings>
   readonly abilities: readonly TargetAbility[]
   readonly wire: TargetWire
@@ -51,7 +53,8 @@ const plain: TargetWire = {
   inbound: (payload) => payload,
 }
 
-const webmq: TargetWire = {
+/** webmq.v1. */
+export const webmq: TargetWire = {
   connect: { path: '/ws', subprotocol: 'webmq.v1', ready: 'welcome' },
   listen: { texts: ['listen 1 bench.tick'], awaited: 'ok 1' },
   ping: { text: 'ping', await: 'pong' },
@@ -67,7 +70,7 @@ const socketio: TargetWire = {
   inbound: (payload) => Buffer.concat([Buffer.from('42["in",'), payload, Buffer.from(']')]),
 }
 
-const socketioAbilities = ['fan-out', 'tokens', 'ping', 'inbound', 'compression', 'slow-readers'] as const
+const socketioAbilities = ['fan-out', 'tokens', 'ping', 'inbound', 'compression', 'slow-readers', 'tls'] as const
 const serverAbilities = [...socketioAbilities, 'binary'] as const
 const webmqAbilities = [...serverAbilities, 'patterns', 'many-nodes'] as const
 
@@ -87,7 +90,7 @@ export const targetSpecs: readonly TargetSpec[] = [
   { name: 'socketio', program: 'socketio.mjs', settings: {}, abilities: socketioAbilities, wire: socketio },
   {
     name: 'raw',
-    program: 'webmq-raw',
+    program: 'raw',
     settings: { mode: 'log' },
     abilities: ['fan-out', 'ping'],
     // The physical limit: only the size of a write matters.
@@ -96,7 +99,7 @@ export const targetSpecs: readonly TargetSpec[] = [
   },
   {
     name: 'raw-loop',
-    program: 'webmq-raw',
+    program: 'raw',
     settings: { mode: 'loop' },
     abilities: ['fan-out', 'ping'],
     wire: { ...plain, connect: { path: '/', ready: 'upgrade' } },

@@ -6,12 +6,12 @@ import { cellOf } from '../results/result.js'
 import type { Scenario, ScenarioOutcome, ScenarioRun } from '../scenario.js'
 import { checkRowAssertions, parseRowAssertion, ROW_ASSERTION_FORM } from './row-assertions.js'
 import { runTrials, type TrialResult } from './run-trials.js'
-import { addTrialOptions, describeConfig, readTrialConfig, type TrialConfig } from './trial-options.js'
+import { addTargetOption, addTrialOptions, describeConfig, readTrialConfig, type TrialConfig } from './trial-options.js'
 import type { TrialScenario } from './trial-scenario.js'
 
 /** Completes a scenario with flags, help, rounds, medians, assertions and the table. */
 export function createTrialScenario<Config extends TrialConfig>(scenario: TrialScenario<Config>): Scenario {
-  const { name, summary, examples, abilities, defaults } = scenario
+  const { name, summary, examples, abilities, defaults, subject } = scenario
   const columns = [...IDENTITY_COLUMNS, ...scenario.caseColumns, ...scenario.columns]
   return {
     name,
@@ -21,11 +21,12 @@ export function createTrialScenario<Config extends TrialConfig>(scenario: TrialS
   without a target every row has to meet it; with two, their ratio. Columns:
   ${columns.map(({ key, unit }) => (unit === '' ? key : `${key} (${unit})`)).join(', ')}${builtInHelp(scenario.assertions)}`,
     addOptions(command) {
-      addTrialOptions(command, defaults, abilities, scenario.tiersHelp)
+      if (subject === undefined) addTargetOption(command, defaults, abilities)
+      addTrialOptions(command, defaults, scenario.tiersHelp)
       scenario.addOptions?.(command)
     },
     prepare(values: OptionValues): ScenarioRun {
-      const config = scenario.readConfig(readTrialConfig(values, abilities), values)
+      const config = scenario.readConfig(readTrialConfig(values, abilities, defaults, subject), values)
       const labels = config.targets.map(({ label }) => label)
       const assertions = [...(scenario.assertions ?? []), ...((values.assert ?? []) as string[])].map((text) =>
         parseRowAssertion(text, columns, labels),

@@ -1,7 +1,6 @@
 import { type RunningBroker, startBroker } from '../brokers/running-broker.js'
-import type { LoadgenPrograms } from '../loadgen/build.js'
 import type { RunProgress } from '../run-progress.js'
-import type { TargetSettings } from '../targets/messages.js'
+import type { TargetSettings, TlsFiles } from '../targets/messages.js'
 import type { TargetChoice } from '../targets/target-table.js'
 import { RELAY_NODE_COUNT, Relay, type RelayBrokerKind } from './relay.js'
 import { Trial } from './trial.js'
@@ -13,7 +12,10 @@ import type { Measured, TrialScenario } from './trial-scenario.js'
 export interface MeasureContext<Config extends TrialConfig> {
   readonly scenario: TrialScenario<Config>
   readonly config: Config
-  readonly programs: LoadgenPrograms
+  /** Path of the load generator. */
+  readonly program: string
+  /** Absent: no TLS. */
+  readonly tls?: TlsFiles
   readonly progress: RunProgress
   /** Aborted when the user interrupts. */
   readonly signal: AbortSignal
@@ -27,7 +29,7 @@ export interface MeasureContext<Config extends TrialConfig> {
  */
 export async function measureOnce<Config extends TrialConfig>(
   { target: choice, testCase }: TrialStep<TargetChoice>,
-  { scenario, config, programs, progress, signal, onVersion }: MeasureContext<Config>,
+  { scenario, config, program, tls, progress, signal, onVersion }: MeasureContext<Config>,
 ): Promise<Measured> {
   signal.throwIfAborted()
   const trials: Trial[] = []
@@ -47,9 +49,10 @@ export async function measureOnce<Config extends TrialConfig>(
     onVersion(choice.label, trial.target.version)
     return trial
   }
-  const optionsOf = (settings: TargetSettings) => {
+  const optionsOf = (wanted: TargetSettings) => {
     if (isOver) throw new Error('the measurement is over')
-    return { choice, settings, programs, generatorThreads: config.generatorThreads }
+    const settings = tls === undefined ? wanted : { ...wanted, tls }
+    return { choice, settings, program, generatorThreads: config.generatorThreads }
   }
   const startTrial = async (settings: TargetSettings, mayDie = false) => {
     progress.phase('starting')
@@ -63,9 +66,12 @@ export async function measureOnce<Config extends TrialConfig>(
     const broker = await starting
     return await begin(new Relay(optionsOf(settings), broker), false)
   }
-  const work = scenario.measure({ config, choice, testCase, progress, signal, startTrial, startRelay })
+  const work = scenario.measure({ config, choice, program, testCase, progress, signal, startTrial, startRelay })
   try {
-    return await Promise.race([broken, work])
+    const measured = await Promise.race([broken, work])
+    const suites = new Set(trials.flatMap((trial) => trial.suites))
+    if (suites.size === 0) return measured
+    return { ...measured, notes: [...(measured.notes ?? []), `${choice.label}: ${[...suites].join(', ')}.`] }
   } finally {
     isOver = true
     signal.removeEventListener('abort', abort)

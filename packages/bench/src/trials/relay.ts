@@ -34,7 +34,7 @@ export class Relay extends Trial {
     })
     const { toldPayloadBytes: _, ...settings } = options.settings
     const publisherSettings = { ...settings, ...nodeOptions(PUBLISHER) }
-    this.publisher = new TargetProcess(options.choice, publisherSettings, options.programs.raw, fd)
+    this.publisher = new TargetProcess(options.choice, publisherSettings, options.program, fd)
     this.#broker = broker
     this.#deliveredCountFd = fd
     this.failed = Promise.race([this.target.failed, this.publisher.failed, this.loadgen.failed])

@@ -1,5 +1,5 @@
 import { RunError } from '../exit-codes.js'
-import { buildLoadgen } from '../loadgen/build.js'
+import { findLoadgen } from '../loadgen/find.js'
 import type { Progress } from '../progress.js'
 import { IDENTITY_COLUMNS } from '../results/columns.js'
 import type { ResultColumn, ResultRow, ResultSeries, ScenarioResult } from '../results/result.js'
@@ -7,6 +7,7 @@ import { RunProgress } from '../run-progress.js'
 import type { TargetChoice } from '../targets/target-table.js'
 import { measureOnce } from './measure-once.js'
 import { combineRuns } from './medians.js'
+import { makeRunCertificate } from './run-certificate.js'
 import type { TrialConfig } from './trial-options.js'
 import { caseTitle, planTrials, type TrialCase, type TrialStep } from './trial-plan.js'
 import type { Figures, Measured, TrialScenario } from './trial-scenario.js'
@@ -26,7 +27,8 @@ export async function runTrials<Config extends TrialConfig>(
   { progress: output, signal }: { readonly progress: Progress; readonly signal: AbortSignal },
 ): Promise<TrialResult> {
   signal.throwIfAborted()
-  const programs = await buildLoadgen(output)
+  const program = scenario.hasOwnGenerator === true ? '' : await findLoadgen(output)
+  const certificate = config.tls === true ? await makeRunCertificate() : undefined
   const cases = scenario.cases(config)
   const modeCount = new Set(cases.map(({ mode }) => mode)).size
   const steps = planTrials(cases, config.repeat, config.targets, scenario.isMeasured)
@@ -40,18 +42,25 @@ export async function runTrials<Config extends TrialConfig>(
     for (const step of steps) {
       const round = config.repeat > 1 ? `, round ${step.repeat}` : ''
       progress.step(`${step.target.label}, ${caseTitle(step.testCase, modeCount)}${round}`)
-      const outcome = await measureOnce(step, { scenario, config, programs, progress, signal, onVersion }).catch(
-        (error: unknown): Measured => {
-          // The failure of one target must not discard the figures of the others.
-          if (!(error instanceof RunError) || signal.aborted) throw error
-          progress.note(`${step.target.label} failed: ${error.message}`)
-          return { figures: { verdict: 'failed', verdictReason: error.message } }
-        },
-      )
+      const outcome = await measureOnce(step, {
+        scenario,
+        config,
+        program,
+        ...(certificate === undefined ? {} : { tls: certificate.files }),
+        progress,
+        signal,
+        onVersion,
+      }).catch((error: unknown): Measured => {
+        // The failure of one target must not discard the figures of the others.
+        if (!(error instanceof RunError) || signal.aborted) throw error
+        progress.note(`${step.target.label} failed: ${error.message}`)
+        return { figures: { verdict: 'failed', verdictReason: error.message } }
+      })
       measured.push({ step, outcome })
     }
   } finally {
     progress.done()
+    await certificate?.remove()
   }
   const failures = measured.filter(({ outcome }) => outcome.figures.verdict === 'failed')
   if (failures.length === measured.length)

@@ -18,6 +18,8 @@ export interface TrialConfig {
   /** Bytes. */
   readonly payload: number
   readonly generatorThreads: number
+  /** Every target serves TLS only. */
+  readonly tls?: true
 }
 
 /** Defaults of a scenario; an absent one removes its flag, and without tiers the scenario's own config has them. */
@@ -29,6 +31,8 @@ export interface TrialDefaults {
   readonly duration?: number
   readonly warmup?: number
   readonly payload?: number
+  /** Adds `--tls`. */
+  readonly hasTls?: true
 }
 
 const DEFAULT_REPEAT = 3
@@ -37,16 +41,19 @@ export const MIN_TICK_BYTES = 96
 /** Largest payload that a server accepts by default. */
 export const MAX_PAYLOAD_BYTES = 256 * 1_024
 
-/** Adds the flags of {@link TrialConfig}. @param tiersHelp What tiers are. */
+/** Adds `--target`. */
+export function addTargetOption(command: Command, defaults: TrialDefaults, abilities: readonly TargetAbility[]): void {
+  const able = targetsWith(abilities).join(', ')
+  command.option('--target <names>', `what to measure, interleaved: ${able}`, names, defaults.targets)
+}
+
+/** Adds the other flags of {@link TrialConfig}. @param tiersHelp What tiers are. */
 export function addTrialOptions(
   command: Command,
   defaults: TrialDefaults,
-  abilities: readonly TargetAbility[],
   tiersHelp = 'connections, one condition each',
 ): void {
-  const able = targetsWith(abilities).join(', ')
   command
-    .option('--target <names>', `what to measure, interleaved: ${able}`, names, defaults.targets)
     .option(
       '--repeat <n>',
       'measurements of each; the table shows medians',
@@ -55,6 +62,7 @@ export function addTrialOptions(
     )
     .option('--generator-threads <n>', 'I/O threads of the load generator', positiveInteger, 1)
   const { tiers, duration, warmup, payload } = defaults
+  if (defaults.hasTls === true) command.option('--tls', 'wss:// with a certificate of the run, checked by nobody')
   if (tiers !== undefined) command.option('--tiers <counts>', tiersHelp, counts, tiers)
   if (duration !== undefined) command.option('--duration <s>', 'seconds of each measurement', positiveNumber, duration)
   if (warmup !== undefined) {
@@ -67,9 +75,18 @@ export function addTrialOptions(
  * The common settings, checked.
  * @throws {UsageError} for targets that are unknown or lack an ability that the scenario needs.
  */
-export function readTrialConfig(values: OptionValues, abilities: readonly TargetAbility[]): TrialConfig {
+export function readTrialConfig(
+  values: OptionValues,
+  basicAbilities: readonly TargetAbility[],
+  defaults: TrialDefaults,
+  subject?: TargetChoice,
+): TrialConfig {
   const given = values as Omit<TrialConfig, 'targets'> & { readonly target: readonly string[] }
-  const targets = given.target.map(parseTarget)
+  const abilities: readonly TargetAbility[] = given.tls === true ? [...basicAbilities, 'tls'] : basicAbilities
+  const chosen = subject === undefined ? given.target.map(parseTarget) : [subject]
+  // Nobody has asked for the defaults by name: --tls leaves out those that have none.
+  const isDefault = given.target === defaults.targets
+  const targets = chosen.filter(({ spec }) => !isDefault || given.tls !== true || spec.abilities.includes('tls'))
   for (const { label, spec } of targets) {
     const missing = abilities.filter((ability) => !spec.abilities.includes(ability))
     if (missing.length > 0) {
@@ -78,10 +95,12 @@ export function readTrialConfig(values: OptionValues, abilities: readonly Target
       )
     }
   }
-  const doubled = given.target.find((label, index) => given.target.indexOf(label) !== index)
+  const labels = targets.map(({ label }) => label)
+  const doubled = labels.find((label, index) => labels.indexOf(label) !== index)
   if (doubled !== undefined) throw new UsageError(`--target names '${doubled}' twice`)
-  const { tiers = [], repeat, duration = 0, warmup = 0, payload = 0, generatorThreads } = given
-  return { targets, tiers, repeat, duration, warmup, payload, generatorThreads }
+  const { tiers = [], repeat, duration = 0, warmup = 0, payload = 0, generatorThreads, tls } = given
+  const config = { targets, tiers, repeat, duration, warmup, payload, generatorThreads }
+  return tls === true ? { ...config, tls } : config
 }
 
 /**

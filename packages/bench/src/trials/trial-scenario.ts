@@ -17,6 +17,10 @@ export interface TrialScenario<Config extends TrialConfig = TrialConfig> {
   /** Abilities that a target needs. */
   readonly abilities: readonly TargetAbility[]
   readonly defaults: TrialDefaults
+  /** What is measured instead of `--target`, with flags of its own. */
+  readonly subject?: TargetChoice
+  /** Whether the measurement makes its connections without the load generator. */
+  readonly hasOwnGenerator?: true
   /** Meaning of `--tiers`, if not connections. */
   readonly tiersHelp?: string
   /** Columns after those of target, mode, connections and `caseColumns`. */
@@ -44,6 +48,8 @@ export interface TrialScenario<Config extends TrialConfig = TrialConfig> {
 export interface TrialContext<Config extends TrialConfig = TrialConfig> {
   readonly config: Config
   readonly choice: TargetChoice
+  /** Path of the load generator; empty for a scenario that has its own. */
+  readonly program: string
   readonly testCase: TrialCase
   readonly progress: RunProgress
   readonly signal: AbortSignal

@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { RunError } from '../exit-codes.js'
-import type { LoadgenPrograms } from '../loadgen/build.js'
 import type { Connected, ConnectOptions, MicrosecondSummary } from '../loadgen/events.js'
 import { Loadgen } from '../loadgen/loadgen.js'
 import { VirtualUsers } from '../loadgen/virtual-users.js'
@@ -10,6 +9,7 @@ import type { LatencyMs } from '../results/result.js'
 import type { TargetSample, TargetSettings } from '../targets/messages.js'
 import { TargetProcess } from '../targets/target-process.js'
 import type { TargetChoice } from '../targets/target-table.js'
+import { SERVER_NAME } from './run-certificate.js'
 
 const MAX_GONE_MS = 5_000
 const GONE_POLL_MS = 20
@@ -25,7 +25,8 @@ const MAX_RECEIVE_BUFFER_BYTES = 1024 * 1024
 export interface TrialOptions {
   readonly choice: TargetChoice
   readonly settings: TargetSettings
-  readonly programs: LoadgenPrograms
+  /** Path of the load generator. */
+  readonly program: string
   readonly generatorThreads: number
   /** Descriptor of the file in which the server reports its deliveries; absent: it does not. */
   readonly deliveredCountFd?: number
@@ -69,11 +70,12 @@ export class Trial {
   readonly #options: TrialOptions
   readonly #loadgens: Loadgen[] = []
   readonly #users: VirtualUsers[] = []
+  readonly #suites = new Set<string>()
 
   constructor(options: TrialOptions) {
     this.#options = options
-    const { choice, settings, programs, deliveredCountFd } = options
-    this.target = new TargetProcess(choice, settings, programs.raw, deliveredCountFd)
+    const { choice, settings, program, deliveredCountFd } = options
+    this.target = new TargetProcess(choice, settings, program, deliveredCountFd)
     this.loadgen = this.addLoadgen()
     this.failed = Promise.race([this.target.failed, this.loadgen.failed])
     this.failed.catch(() => undefined) // Whoever measures races against it; between two waits nobody does.
@@ -86,23 +88,40 @@ export class Trial {
 
   /** Starts one more generator, for separate connections. */
   addLoadgen(): Loadgen {
-    const { programs, generatorThreads } = this.#options
-    const loadgen = new Loadgen({ program: programs.loadgen, threads: generatorThreads })
+    const { program, generatorThreads } = this.#options
+    const loadgen = new Loadgen({ program, threads: generatorThreads })
     this.#loadgens.push(loadgen)
     return loadgen
   }
 
   /** Starts a program that plays users; resolves when it takes commands. */
   async addUsers(): Promise<VirtualUsers> {
-    const users = new VirtualUsers(this.#options.programs.users)
+    const users = new VirtualUsers(this.#options.program)
     this.#users.push(users)
     await users.ready()
     return users
   }
 
-  /** Makes connections; some may fail. */
-  async tryConnect(options: Omit<ConnectOptions, 'port'>, loadgen = this.loadgen): Promise<Connected> {
-    return await loadgen.connect({ ...this.#options.choice.spec.wire.connect, ...options, port: this.target.port })
+  /** Cipher suites of the TLS connections so far. */
+  get suites(): readonly string[] {
+    return [...this.#suites]
+  }
+
+  /** Makes connections; some may fail. @param resume Whether TLS uses tickets of earlier connections. */
+  async tryConnect(
+    options: Omit<ConnectOptions, 'port' | 'tls'>,
+    { loadgen = this.loadgen, resume = false }: { readonly loadgen?: Loadgen; readonly resume?: boolean } = {},
+  ): Promise<Connected> {
+    const { choice, settings } = this.#options
+    const tls = settings.tls === undefined ? {} : { tls: { serverName: SERVER_NAME, insecure: true, resume } }
+    const connected = await loadgen.connect({
+      ...choice.spec.wire.connect,
+      ...options,
+      ...tls,
+      port: this.target.port,
+    })
+    for (const suite of Object.keys(connected.tls?.suites ?? {})) this.#suites.add(suite)
+    return connected
   }
 
   /**
@@ -111,11 +130,11 @@ export class Trial {
    */
   async subscribe(
     count: number,
-    options: Omit<ConnectOptions, 'port' | 'count'> = {},
+    options: Omit<ConnectOptions, 'port' | 'count' | 'tls'> = {},
     loadgen = this.loadgen,
   ): Promise<Connected> {
     const receiveBufferBytes = Math.min(MAX_RECEIVE_BUFFER_BYTES, Math.floor(MAX_RECEIVE_BUFFERS_BYTES / count))
-    const connected = await this.tryConnect({ receiveBufferBytes, ...options, count }, loadgen)
+    const connected = await this.tryConnect({ receiveBufferBytes, ...options, count }, { loadgen })
     if (connected.failed > 0)
       throw new RunError(`${connected.failed} of ${count} connections failed: ${reasons(connected)}`)
     const { listen } = this.#options.choice.spec.wire

@@ -1,7 +1,13 @@
-//! The bench's load generator: see the README of this crate.
+//! The load generator, the bare server and the virtual users: see the README of this crate. One program, because
+//! linking each takes most of a minute.
 
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    webmq_loadgen::loadgen::run(std::env::args().skip(1))
+    let mut arguments = std::env::args().skip(1).peekable();
+    match arguments.peek().map(String::as_str) {
+        Some("raw") => webmq_loadgen::raw::run(arguments.skip(1)),
+        Some("users") => webmq_loadgen::users::run(),
+        _ => webmq_loadgen::loadgen::run(arguments),
+    }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::connection::Connection;
-use super::order::{Counted, Flooded, Report, Stats};
+use super::order::{Counted, Flooded, Report, Secured, Stats};
 use super::window::Counts;
 use crate::clock::{CpuTime, rss_bytes};
 use crate::latencies::Latencies;
@@ -22,6 +22,7 @@ pub(crate) struct Context {
 /// Name and fields of the answer, once all threads have reported.
 pub(crate) fn merge(reports: Vec<Report>, context: &Context) -> (&'static str, Value) {
     let mut connect = (0, Latencies::new(), BTreeMap::<String, u64>::new());
+    let mut secured = Secured::default();
     let (mut sent, mut slowed, mut pinged) = ((0, 0), (0, 0), (Latencies::new(), 0));
     let mut counted: Vec<Counted> = Vec::new();
     let mut flooded = Flooded::default();
@@ -38,6 +39,7 @@ pub(crate) fn merge(reports: Vec<Report>, context: &Context) -> (&'static str, V
                 connect.0 += part.ok_count;
                 connect.1.merge(&part.latencies);
                 add_counts(&mut connect.2, part.errors);
+                secured.merge(part.secured);
             }
             Report::Sent { ok_count, failed_count } => {
                 event = "sent";
@@ -78,6 +80,8 @@ pub(crate) fn merge(reports: Vec<Report>, context: &Context) -> (&'static str, V
             "durationUs": duration_us,
             "latencyUs": connect.1.summary(),
             "errors": connect.2,
+            "tls": (!secured.suites.is_empty())
+                .then(|| json!({ "resumed": secured.resumed_count, "suites": secured.suites })),
             "open": context.open_count,
         }),
         "sent" => json!({ "ok": sent.0, "failed": sent.1, "durationUs": duration_us }),

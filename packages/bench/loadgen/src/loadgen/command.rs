@@ -1,7 +1,7 @@
 //! The commands and their defaults. The README explains them.
 
 use std::collections::BTreeMap;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -36,6 +36,20 @@ pub(crate) struct Connect {
     #[serde(default = "ten_seconds")]
     pub(crate) timeout_ms: u64,
     pub(crate) receive_buffer_bytes: Option<usize>,
+    pub(crate) per_second: Option<f64>,
+    pub(crate) authority: Option<String>,
+    pub(crate) tls: Option<TlsOptions>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct TlsOptions {
+    pub(crate) server_name: String,
+    #[serde(default)]
+    pub(crate) insecure: bool,
+    pub(crate) ca: Option<String>,
+    #[serde(default = "yes")]
+    pub(crate) resume: bool,
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -59,10 +73,10 @@ impl Connect {
         }
     }
 
-    pub(crate) fn ip(&self) -> Result<Ipv4Addr, String> {
+    pub(crate) fn ip(&self) -> Result<IpAddr, String> {
         match self.host.as_str() {
-            "localhost" => Ok(Ipv4Addr::LOCALHOST),
-            host => host.parse().map_err(|_| format!("connect: host is an IPv4 address, not {host}")),
+            "localhost" => Ok(Ipv4Addr::LOCALHOST.into()),
+            host => host.parse().map_err(|_| format!("connect: host is an IP address, not {host}")),
         }
     }
 }
@@ -181,6 +195,8 @@ impl Frame {
 pub(crate) struct Ping {
     #[serde(default = "default_pings")]
     pub(crate) per_connection: u32,
+    #[serde(default)]
+    pub(crate) interval_ms: u64,
     #[serde(default)]
     pub(crate) kind: PingKind,
     #[serde(default = "thirty_seconds")]

@@ -1,9 +1,8 @@
 //! The state of a connection, kept small: a process holds tens of thousands.
 
-use std::os::fd::OwnedFd;
-
 use super::sequence::Sequence;
 use super::stash::StashId;
+use super::stream::Stream;
 
 /// A connection's index in its thread's table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -22,6 +21,8 @@ pub(crate) enum Phase {
     Vacant,
     /// The TCP connection is not established yet.
     Connecting,
+    /// The TLS handshake is under way.
+    Securing,
     /// The request or the response is on its way.
     Upgrading,
     /// Upgraded; the message that makes it ready has not come.
@@ -79,8 +80,7 @@ pub(crate) enum Reading {
 pub(crate) const NO_SENDER: u32 = u32::MAX;
 
 pub(crate) struct Connection {
-    /// Dropped by the thread that opened it: its number is valid only in that thread's descriptor table.
-    pub(crate) socket: Option<OwnedFd>,
+    pub(crate) stream: Option<Stream>,
     pub(crate) phase: Phase,
     pub(crate) awaited: Awaited,
     pub(crate) reading: Reading,
@@ -106,7 +106,7 @@ pub(crate) struct Connection {
 impl Connection {
     pub(crate) fn vacant() -> Self {
         Self {
-            socket: None,
+            stream: None,
             phase: Phase::Vacant,
             awaited: Awaited::default(),
             reading: Reading::Freely,

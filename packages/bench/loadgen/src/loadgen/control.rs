@@ -11,6 +11,7 @@ use super::answer::{self, Context};
 use super::arguments::Arguments;
 use super::order::{Answer, Order, OrderNumber, Report, Shared, Task};
 use super::planning;
+use super::tls::TlsClients;
 use super::worker::Worker;
 use crate::clock::{CpuTime, now_us};
 use crate::lines::{self, Command};
@@ -45,6 +46,7 @@ pub(crate) struct Control {
     pub(crate) threads: Vec<Thread>,
     /// Connections requested so far.
     pub(crate) connection_count: u64,
+    pub(crate) tls_clients: TlsClients,
     inputs: Receiver<Input>,
     /// Cloned for every thread.
     input: Sender<Input>,
@@ -66,6 +68,7 @@ impl Control {
             arguments,
             threads: Vec::new(),
             connection_count: 0,
+            tls_clients: TlsClients::default(),
             inputs,
             input,
             pending: BTreeMap::new(),

@@ -16,6 +16,8 @@ mod output;
 mod planning;
 mod sequence;
 mod stash;
+mod stream;
+mod tls;
 pub(crate) mod upgrade;
 mod window;
 mod worker;

@@ -1,11 +1,13 @@
 //! Orders of the main thread to an I/O thread, and their reports.
 
 use std::collections::BTreeMap;
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::batch::Batch;
+use super::stream::Negotiated;
+use super::tls::TlsClient;
 use super::window::{Plan, Window};
 use crate::latencies::Latencies;
 use crate::poller::Waker;
@@ -36,7 +38,8 @@ pub(crate) enum Task {
 #[derive(Clone)]
 pub(crate) struct ConnectTask {
     pub(crate) count: usize,
-    pub(crate) address: SocketAddrV4,
+    pub(crate) address: SocketAddr,
+    pub(crate) tls: Option<TlsClient>,
     pub(crate) request: Arc<[u8]>,
     pub(crate) subprotocol: Option<Arc<str>>,
     /// Prefix of the message that makes a connection ready; `None`: the upgrade does.
@@ -46,6 +49,8 @@ pub(crate) struct ConnectTask {
     pub(crate) first_number: u64,
     pub(crate) max_in_flight: usize,
     pub(crate) waits_for_batch: bool,
+    /// Connections per second of this thread; `None`: as fast as `max_in_flight` allows.
+    pub(crate) per_second: Option<f64>,
     pub(crate) timeout_us: u64,
     pub(crate) receive_buffer_bytes: Option<usize>,
     pub(crate) replies: Vec<(String, String)>,
@@ -109,6 +114,8 @@ pub(crate) struct FloodTask {
 #[derive(Clone)]
 pub(crate) struct PingTask {
     pub(crate) per_connection: u32,
+    /// From one ping of a connection to its next, at least; 0: when the last is answered.
+    pub(crate) interval_us: u64,
     /// The text to send and how its answer begins; `None`: a WebSocket ping.
     pub(crate) application: Option<(String, Box<[u8]>)>,
     pub(crate) timeout_us: u64,
@@ -151,6 +158,29 @@ pub(crate) struct Connected {
     pub(crate) ok_count: u64,
     pub(crate) latencies: Latencies,
     pub(crate) errors: BTreeMap<String, u64>,
+    pub(crate) secured: Secured,
+}
+
+/// Complete TLS handshakes.
+#[derive(Default)]
+pub(crate) struct Secured {
+    /// By cipher suite.
+    pub(crate) suites: BTreeMap<&'static str, u64>,
+    pub(crate) resumed_count: u64,
+}
+
+impl Secured {
+    pub(crate) fn add(&mut self, Negotiated { suite, is_resumed }: Negotiated) {
+        *self.suites.entry(suite).or_default() += 1;
+        self.resumed_count += u64::from(is_resumed);
+    }
+
+    pub(crate) fn merge(&mut self, other: Self) {
+        self.resumed_count += other.resumed_count;
+        for (suite, count) in other.suites {
+            *self.suites.entry(suite).or_default() += count;
+        }
+    }
 }
 
 pub(crate) struct Counted {

@@ -5,7 +5,6 @@ use webmq_websocket::{CloseCode, Opcode, encode_masked_frame};
 use super::batch::MASK;
 use super::connection::{NO_SENDER, Slot};
 use super::worker::Worker;
-use crate::socket;
 
 impl Worker {
     /// Writes whole frames now or when the socket takes them, in order.
@@ -13,12 +12,12 @@ impl Worker {
     /// The next read reports a failed socket.
     pub(crate) fn write(&mut self, slot: Slot, bytes: &[u8]) {
         let connection = &mut self.connections[slot.index()];
-        let Some(socket) = &connection.socket else { return };
+        let Some(stream) = &mut connection.stream else { return };
         if connection.has_backlog {
             self.backlogs.entry(slot).or_default().extend_from_slice(bytes);
             return;
         }
-        let Ok(count) = socket::send(socket, bytes) else { return };
+        let Ok(count) = stream.send(bytes, &mut self.scratch) else { return };
         if count < bytes.len() {
             self.keep(slot, &bytes[count..]);
         }
@@ -35,8 +34,8 @@ impl Worker {
     /// Writes pending output.
     pub(crate) fn flush(&mut self, slot: Slot) {
         let connection = &mut self.connections[slot.index()];
-        let (Some(socket), Some(backlog)) = (&connection.socket, self.backlogs.get_mut(&slot)) else { return };
-        let Ok(count) = socket::send(socket, backlog) else { return };
+        let (Some(stream), Some(backlog)) = (&mut connection.stream, self.backlogs.get_mut(&slot)) else { return };
+        let Ok(count) = stream.send(backlog, &mut self.scratch) else { return };
         if count < backlog.len() {
             backlog.drain(..count);
             return;

@@ -1,6 +1,6 @@
 //! Splits a command into tasks for the I/O threads.
 
-use std::net::SocketAddrV4;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use super::batch::Batch;
@@ -55,9 +55,10 @@ fn shares(control: &Control, max: Option<usize>) -> Vec<usize> {
 }
 
 fn connect(control: &mut Control, command: &Connect) -> Result<Tasks, String> {
-    let address = SocketAddrV4::new(command.ip()?, command.port);
+    let address = SocketAddr::new(command.ip()?, command.port);
+    let authority = command.authority.clone().unwrap_or_else(|| address.to_string());
     let request = Request {
-        address,
+        authority: &authority,
         path: &command.path,
         subprotocol: command.subprotocol.as_deref(),
         token: command.token.as_deref(),
@@ -66,10 +67,14 @@ fn connect(control: &mut Control, command: &Connect) -> Result<Tasks, String> {
     };
     let request: Arc<[u8]> = request.encode().map(Arc::from)?;
     let ready_prefix = command.ready_prefix()?;
+    let tls = command.tls.as_ref().map(|options| control.tls_clients.client(options)).transpose()?;
+    if command.per_second.is_some_and(|per_second| per_second <= 0.0) {
+        return Err("connect: perSecond is above 0".to_owned());
+    }
     let needs_sources = control.connection_count + command.count as u64 > CONNECTIONS_WITHOUT_SOURCE;
     let sources = match &command.source_addresses {
         Some(addresses) => Sources::Listed(addresses.clone().into()),
-        None if address.ip().is_loopback() && needs_sources => Sources::Loopback,
+        None if address.is_ipv4() && address.ip().is_loopback() && needs_sources => Sources::Loopback,
         None => Sources::System,
     };
     let counts = spread(control, command.count)?;
@@ -81,6 +86,7 @@ fn connect(control: &mut Control, command: &Connect) -> Result<Tasks, String> {
         let task = ConnectTask {
             count,
             address,
+            tls: tls.clone(),
             request: request.clone(),
             subprotocol: command.subprotocol.as_deref().map(Arc::from),
             ready_prefix: ready_prefix.clone(),
@@ -88,6 +94,7 @@ fn connect(control: &mut Control, command: &Connect) -> Result<Tasks, String> {
             first_number,
             max_in_flight: command.batch.div_ceil(used_count).max(1),
             waits_for_batch: command.batch_mode == BatchMode::Batches,
+            per_second: command.per_second.map(|per_second| per_second * count as f64 / command.count.max(1) as f64),
             timeout_us: command.timeout_ms * MICROS_PER_MILLI,
             receive_buffer_bytes: command.receive_buffer_bytes,
             replies: command.replies.clone().into_iter().collect(),
@@ -191,6 +198,7 @@ fn ping(control: &Control, command: &Ping) -> Tasks {
     for_all(control, |index| {
         Task::Ping(PingTask {
             per_connection: command.per_connection,
+            interval_us: command.interval_ms * MICROS_PER_MILLI,
             application: (command.kind == PingKind::App).then(|| (text.clone(), prefix.clone())),
             timeout_us: command.timeout_ms * MICROS_PER_MILLI,
             max_connections: shares[index],

@@ -1,7 +1,6 @@
 //! The client's half of the opening handshake (RFC 6455 §4.1).
 
 use std::collections::BTreeMap;
-use std::net::SocketAddrV4;
 
 use webmq_websocket::handshake::AcceptKey;
 
@@ -14,7 +13,8 @@ const MAX_HEADER_COUNT: usize = 64;
 
 /// The variable parts of the request.
 pub(crate) struct Request<'a> {
-    pub(crate) address: SocketAddrV4,
+    /// Host and port, for the header `Host`.
+    pub(crate) authority: &'a str,
     pub(crate) path: &'a str,
     pub(crate) subprotocol: Option<&'a str>,
     pub(crate) token: Option<&'a str>,
@@ -30,7 +30,7 @@ impl Request<'_> {
     pub(crate) fn encode(&self) -> Result<Vec<u8>, String> {
         let mut lines = vec![
             format!("GET {} HTTP/1.1", self.path),
-            format!("Host: {}", self.address),
+            format!("Host: {}", self.authority),
             "Upgrade: websocket".to_owned(),
             "Connection: Upgrade".to_owned(),
             format!("Sec-WebSocket-Key: {KEY}"),
@@ -41,7 +41,7 @@ impl Request<'_> {
         lines.extend(self.compression.then(|| format!("Sec-WebSocket-Extensions: {OFFERED_COMPRESSION}")));
         lines.extend(self.headers.iter().map(|(name, value)| format!("{name}: {value}")));
         if lines.iter().any(|line| line.contains(['\r', '\n'])) {
-            return Err("path, subprotocol, token and headers have no line ends".to_owned());
+            return Err("authority, path, subprotocol, token and headers have no line ends".to_owned());
         }
         Ok((lines.join("\r\n") + "\r\n\r\n").into_bytes())
     }
@@ -102,7 +102,7 @@ mod tests {
 
     fn request() -> Vec<u8> {
         let request = Request {
-            address: "127.0.0.1:80".parse().expect("an address"),
+            authority: "127.0.0.1:80",
             path: "/ws",
             subprotocol: Some("webmq.v1"),
             token: Some("abc"),

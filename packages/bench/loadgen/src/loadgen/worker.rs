@@ -15,9 +15,9 @@ use super::intake::{Intake, Notice};
 use super::jobs::Jobs;
 use super::order::{Answer, Order, OrderNumber, Report, Shared};
 use super::stash::MAX_STASHED_BYTES;
+use super::stream::{Fault, Received, Scratch};
 use crate::clock::now_us;
 use crate::poller::{Poller, Ready};
-use crate::socket;
 
 /// Bytes of one read, small enough to be counted while they are in the processor's cache.
 const READ_BYTES: usize = 256 << 10;
@@ -47,6 +47,7 @@ pub(crate) struct Worker {
     poll_interval: Duration,
     /// Room for a stashed start, then [`READ_BYTES`].
     pub(crate) buffer: Box<[u8]>,
+    pub(crate) scratch: Scratch,
     /// Connections with unread input after their turn.
     unfinished: VecDeque<Slot>,
 }
@@ -79,6 +80,7 @@ impl Worker {
             answers,
             poll_interval,
             buffer: vec![0; MAX_STASHED_BYTES + READ_BYTES].into_boxed_slice(),
+            scratch: Scratch::new(READ_BYTES),
             unfinished: VecDeque::new(),
         })
     }
@@ -138,6 +140,7 @@ impl Worker {
                     self.on_connected(slot);
                 }
             }
+            Phase::Securing => self.on_handshake(slot, ready.ended),
             Phase::Upgrading => self.on_response(slot, ready.ended),
             Phase::Preparing | Phase::Open | Phase::Ending => {
                 // Read a slow connection that the server ends to its end, because the close code is there.
@@ -145,6 +148,13 @@ impl Worker {
                     Reading::Freely => ready.readable || ready.ended,
                     Reading::Throttled | Reading::Stopped => ready.ended,
                 };
+                if ready.writable
+                    && let Some(stream) = &mut connection.stream
+                    && stream.has_pending()
+                {
+                    // The next read reports a failed socket.
+                    let _ = stream.flush();
+                }
                 if ready.writable && connection.has_backlog {
                     self.flush(slot);
                 } else if ready.writable {
@@ -172,28 +182,23 @@ impl Worker {
     /// One read; `None` when there is no more input now, or the connection has ended.
     pub(crate) fn read_once(&mut self, slot: Slot, max_bytes: usize) -> Option<usize> {
         let connection = &mut self.connections[slot.index()];
-        let socket = connection.socket.as_ref()?;
+        let stream = connection.stream.as_mut()?;
         let (head, room) = self.buffer.split_at_mut(MAX_STASHED_BYTES);
-        let room_bytes = max_bytes.min(room.len());
-        let count = match socket::receive(socket, &mut room[..room_bytes]) {
-            Ok(0) => {
-                self.ended(slot);
-                return None;
-            }
-            Ok(count) => count,
-            Err(Errno::AGAIN) => return None,
-            Err(_) => {
+        let Received { wire_bytes, plain_bytes } = match stream.receive(room, max_bytes, &mut self.scratch) {
+            Ok(received) if received.wire_bytes > 0 => received,
+            Err(Fault::Socket(Errno::AGAIN)) => return None,
+            Ok(_) | Err(_) => {
                 self.ended(slot);
                 return None;
             }
         };
-        if connection.phase != Phase::Ending {
+        if connection.phase != Phase::Ending && plain_bytes > 0 {
             let held_bytes = self.intake.unstash(connection, head);
-            let bytes = &self.buffer[MAX_STASHED_BYTES - held_bytes..MAX_STASHED_BYTES + count];
-            self.intake.take(connection, bytes, count, now_us());
+            let bytes = &self.buffer[MAX_STASHED_BYTES - held_bytes..MAX_STASHED_BYTES + plain_bytes];
+            self.intake.take(connection, bytes, wire_bytes, now_us());
             self.react(slot);
         }
-        Some(count)
+        Some(wire_bytes)
     }
 
     /// Reacts to the last bytes of a connection.
@@ -240,7 +245,7 @@ impl Worker {
     pub(crate) fn lose(&mut self, slot: Slot, code: u16) {
         match self.connection(slot).phase {
             Phase::Vacant | Phase::Ending => {}
-            Phase::Connecting | Phase::Upgrading | Phase::Preparing => {
+            Phase::Connecting | Phase::Securing | Phase::Upgrading | Phase::Preparing => {
                 let reason = if code == NO_CLOSE_FRAME { "ended".to_owned() } else { format!("closed {code}") };
                 self.connect_failed(slot, reason);
             }
@@ -261,7 +266,7 @@ impl Worker {
             return;
         }
         self.intake.forget(connection);
-        if connection.socket.is_some() {
+        if connection.stream.is_some() {
             self.shared.released();
         }
         *connection = Connection::vacant();

@@ -1,4 +1,4 @@
-//! `webmq-raw`: a shared log and a cursor per connection, without any other cost.
+//! `webmq-loadgen raw`: a shared log and a cursor per connection, without any other cost.
 
 mod connection;
 mod control;
@@ -47,14 +47,14 @@ pub fn run(arguments: impl IntoIterator<Item = String>) -> ExitCode {
     let arguments = match Arguments::parse(arguments) {
         Ok(arguments) => arguments,
         Err(message) => {
-            eprintln!("webmq-raw: {message}");
+            eprintln!("webmq-loadgen raw: {message}");
             return ExitCode::from(2);
         }
     };
     match control::run(&arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("webmq-raw: {error}");
+            eprintln!("webmq-loadgen raw: {error}");
             ExitCode::FAILURE
         }
     }

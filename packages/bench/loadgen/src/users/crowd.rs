@@ -1,6 +1,6 @@
 //! All users, and the event loop that drives them.
 
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::net::{Ipv4Addr, SocketAddr};
 
 use rustix::io::Errno;
 use rustix::net::sockopt::socket_error;
@@ -25,7 +25,7 @@ pub(super) const SUBPROTOCOL: &str = "webmq.v1";
 /// A run under way.
 pub(super) struct Crowd {
     pub(super) plan: Plan,
-    pub(super) address: SocketAddrV4,
+    pub(super) address: SocketAddr,
     pub(super) request: Vec<u8>,
     pub(super) users: Vec<User>,
     pub(super) timers: Timers,
@@ -45,9 +45,9 @@ impl Crowd {
     /// A path that a request cannot carry.
     pub(super) fn new(plan: Plan) -> Result<Self, String> {
         plan.check()?;
-        let address = SocketAddrV4::new(Ipv4Addr::LOCALHOST, plan.port);
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, plan.port));
         let request = Request {
-            address,
+            authority: &address.to_string(),
             path: &plan.path,
             subprotocol: Some(SUBPROTOCOL),
             token: None,

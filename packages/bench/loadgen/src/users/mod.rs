@@ -1,4 +1,4 @@
-//! `webmq-users`: virtual users who connect, listen, read the history, talk for a while and leave, again and again.
+//! `webmq-loadgen users`: virtual users who connect, listen, read the history, talk for a while and leave, again and again.
 
 mod control;
 mod crowd;
@@ -23,7 +23,7 @@ pub fn run() -> ExitCode {
     match control::run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("webmq-users: {error}");
+            eprintln!("webmq-loadgen users: {error}");
             ExitCode::FAILURE
         }
     }

@@ -214,7 +214,7 @@ impl Client {
         socket.set_write_timeout(Some(timeout))?;
         let mut client = Self { socket, buffer: vec![0; READ_BYTES], unread: 0..0 };
         let request = Request {
-            address,
+            authority: &address.to_string(),
             path: &plan.path,
             subprotocol: Some(SUBPROTOCOL),
             token: None,

@@ -79,7 +79,12 @@ async function runClients(
       urls: backends.backends.map(({ url }) => url),
       workerCount: config.workers,
     })
-    return await new ClientsRun(config, backends, broker, load, progress, stopping.signal).observe()
+    const servers = {
+      ports: backends.backends.map(({ port }) => port),
+      sample: async () => await backends.sample(),
+      brokerCpuSeconds: () => broker.cpuSeconds(),
+    }
+    return await new ClientsRun(config, servers, load, progress, stopping.signal).observe()
   })()
   try {
     const report = summarizeClients(

@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { BackendPool } from '../../backends/backend-pool.js'
-import type { RunningBroker } from '../../brokers/running-broker.js'
+import type { BackendSample } from '../../backends/messages.js'
 import type { LoadGenerator } from '../../generator/load-generator.js'
 import { nowUs } from '../../measure/clock.js'
 import { drain } from '../../measure/drain.js'
@@ -17,26 +16,35 @@ const MIN_DRAIN_LIMIT_MS = 2 * DRAIN_QUIET_MS
 const BEGIN_LEAD_US = 250_000
 const POLL_MS = 100
 
+/** How many clients, and how long. */
+export type ClientsTimes = Pick<ClientsConfig, 'clients' | 'warmup' | 'duration'>
+
+/** What can be seen of the servers; nothing, when they are not the run's own. */
+export interface ServerView {
+  readonly ports: readonly number[]
+  /** Resources that each uses now, in order. */
+  sample(): Promise<BackendSample[]>
+  /** `null`: not known. */
+  brokerCpuSeconds(): number | null
+}
+
 /** The course of one run, from connecting to the counts. */
 export class ClientsRun {
-  readonly #config: ClientsConfig
-  readonly #backends: BackendPool
-  readonly #broker: RunningBroker
+  readonly #config: ClientsTimes
+  readonly #servers: ServerView
   readonly #load: LoadGenerator
   readonly #progress: ScenarioContext['progress']
   readonly #signal: AbortSignal
 
   constructor(
-    config: ClientsConfig,
-    backends: BackendPool,
-    broker: RunningBroker,
+    config: ClientsTimes,
+    servers: ServerView,
     load: LoadGenerator,
     progress: ScenarioContext['progress'],
     signal: AbortSignal,
   ) {
     this.#config = config
-    this.#backends = backends
-    this.#broker = broker
+    this.#servers = servers
     this.#load = load
     this.#progress = progress
     this.#signal = signal
@@ -55,20 +63,20 @@ export class ClientsRun {
     this.#progress.phase('warming up')
     await this.#watch(window.startUs - this.#config.warmup * 1_000_000, window.startUs)
     const cpuBefore = process.cpuUsage()
-    const start = await this.#backends.sample()
-    const brokerStartSeconds = this.#broker.cpuSeconds()
+    const start = await this.#servers.sample()
+    const brokerStartSeconds = this.#servers.brokerCpuSeconds()
     this.#progress.phase('publishing')
     await this.#watch(window.startUs, window.endUs)
-    const end = await this.#backends.sample()
+    const end = await this.#servers.sample()
     const hasDrainTimedOut = await this.#drain()
-    const drained = await this.#backends.sample()
-    const brokerEndSeconds = this.#broker.cpuSeconds()
+    const drained = await this.#servers.sample()
+    const brokerEndSeconds = this.#servers.brokerCpuSeconds()
     const { user, system } = process.cpuUsage(cpuBefore)
     return {
       loads: await this.#load.finish(),
       windowEndUs: window.endUs,
       hasDrainTimedOut,
-      ports: this.#backends.backends.map(({ port }) => port),
+      ports: this.#servers.ports,
       samples: { start, end, drained },
       brokerCpuSeconds:
         brokerStartSeconds === null || brokerEndSeconds === null ? null : brokerEndSeconds - brokerStartSeconds,

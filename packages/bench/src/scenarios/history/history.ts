@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import { RunError } from '../../exit-codes.js'
-import { buildLoadgen } from '../../loadgen/build.js'
+import { findLoadgen } from '../../loadgen/find.js'
 import type { ResultRow } from '../../results/result.js'
 import { RunProgress } from '../../run-progress.js'
 import type { Scenario, ScenarioContext } from '../../scenario.js'
@@ -54,7 +54,7 @@ export const historyScenario: Scenario = {
 
 /** @throws {RunError} when no run gave a result. */
 async function measureHistory(config: HistoryConfig, { progress: output, signal }: ScenarioContext) {
-  const programs = await buildLoadgen(output)
+  const program = await findLoadgen(output)
   const steps = Array.from({ length: config.repeat }, (_, round) =>
     config.cases.map((testCase) => ({ testCase, repeat: round + 1 })),
   ).flat()
@@ -64,7 +64,7 @@ async function measureHistory(config: HistoryConfig, { progress: output, signal 
     for (const { testCase, repeat } of steps) {
       const nodes = testCase.backends === 1 ? '1 backend' : `${testCase.backends} backends`
       progress.step(`${testCase.broker}, ${nodes}, ${config.users.toLocaleString('en')} users, round ${repeat}`)
-      const row = await measureOnce(testCase, config, { programs, progress, signal })
+      const row = await measureOnce(testCase, config, { program, progress, signal })
       measured.push({ testCase, row: { ...row, repeat, order: measured.length + 1 } })
     }
   } finally {

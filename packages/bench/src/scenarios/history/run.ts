@@ -4,7 +4,6 @@ import { BackendPool } from '../../backends/backend-pool.js'
 import { isEmbedded } from '../../brokers/broker-choice.js'
 import { type RunningBroker, startBroker } from '../../brokers/running-broker.js'
 import { RunError } from '../../exit-codes.js'
-import type { LoadgenPrograms } from '../../loadgen/build.js'
 import { VirtualUsers } from '../../loadgen/virtual-users.js'
 import type { HistoryRequest, VirtualUsersPlan } from '../../loadgen/virtual-users-events.js'
 import { nowUs } from '../../measure/clock.js'
@@ -35,7 +34,8 @@ const STATS_INTERVAL_MS = 500
 /** The environment of a run, beside its case. */
 export interface HistoryRunContext {
   readonly config: HistoryConfig
-  readonly programs: LoadgenPrograms
+  /** Path of the load generator. */
+  readonly program: string
   readonly progress: RunProgress
   /** Aborted when the user interrupts. */
   readonly signal: AbortSignal
@@ -47,7 +47,7 @@ export interface HistoryRunContext {
  */
 export async function observeHistory(
   testCase: HistoryCase,
-  { config, programs, progress, signal }: HistoryRunContext,
+  { config, program, progress, signal }: HistoryRunContext,
 ): Promise<HistoryObservation> {
   signal.throwIfAborted()
   const stopping = new AbortController()
@@ -55,7 +55,7 @@ export async function observeHistory(
   signal.addEventListener('abort', abort, { once: true })
   const kind = carrierOf(testCase)
   const backends = new BackendPool(testCase.backends)
-  const users = new VirtualUsers(programs.users)
+  const users = new VirtualUsers(program)
   const usersReady = users.ready()
   usersReady.catch(() => undefined) // Awaited below, if nothing fails before.
   let starting: Promise<RunningBroker> | undefined

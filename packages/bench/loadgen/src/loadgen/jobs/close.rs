@@ -27,7 +27,7 @@ impl Worker {
             connection.reading = Reading::Freely;
             if task.is_abrupt {
                 // If the option fails, the connection still ends.
-                let _ = connection.socket.as_ref().map(socket::reset_on_close);
+                let _ = connection.stream.as_ref().map(|stream| socket::reset_on_close(stream.socket()));
                 self.cut(slot);
             } else {
                 self.send_close(slot);

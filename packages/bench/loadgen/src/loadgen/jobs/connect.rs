@@ -12,7 +12,8 @@ use crate::latencies::Latencies;
 use crate::loadgen::batch::text_frame;
 use crate::loadgen::connection::{Awaited, Connection, Phase, Slot};
 use crate::loadgen::intake::Reply;
-use crate::loadgen::order::{ConnectTask, Connected, OrderNumber, Report};
+use crate::loadgen::order::{ConnectTask, Connected, OrderNumber, Report, Secured};
+use crate::loadgen::stream::{Fault, Received, Stream};
 use crate::loadgen::upgrade::{Response, parse_response};
 use crate::loadgen::worker::Worker;
 use crate::socket;
@@ -35,6 +36,8 @@ pub(crate) struct Connecting {
     ok_count: u64,
     latencies: Latencies,
     errors: BTreeMap<String, u64>,
+    secured: Secured,
+    began_us: u64,
 }
 
 impl Connecting {
@@ -42,7 +45,16 @@ impl Connecting {
         *self.errors.entry(reason).or_default() += 1;
     }
 
-    fn may_start_count(&mut self) -> usize {
+    /// When the connection after those that have started may start, by the rate.
+    fn next_start_us(&self) -> u64 {
+        let waited_us = self.task.per_second.map_or(0.0, |per_second| self.started_count as f64 * 1e6 / per_second);
+        self.began_us + waited_us as u64
+    }
+
+    fn may_start_count(&mut self, now_us: u64) -> usize {
+        if now_us < self.next_start_us() {
+            return 0;
+        }
         if self.task.waits_for_batch && self.in_flight_count == 0 {
             self.batch_left_count = self.task.max_in_flight;
         }
@@ -51,7 +63,9 @@ impl Connecting {
         } else {
             self.task.max_in_flight.saturating_sub(self.in_flight_count)
         };
-        room.min(self.task.count - self.started_count)
+        let room = room.min(self.task.count - self.started_count);
+        // With a rate, one at a time.
+        if self.task.per_second.is_some() { room.min(1) } else { room }
     }
 }
 
@@ -72,24 +86,32 @@ impl Worker {
             ok_count: 0,
             latencies: Latencies::new(),
             errors: BTreeMap::new(),
+            secured: Secured::default(),
+            began_us: now_us(),
         });
     }
 
     pub(super) fn tick_connect(&mut self, now_us: u64) -> Option<u64> {
         let next_timeout_us = self.expire(now_us);
         let job = self.jobs.connect.as_mut()?;
-        for _ in 0..job.may_start_count().min(MAX_STARTS_PER_TURN) {
+        for _ in 0..job.may_start_count(now_us).min(MAX_STARTS_PER_TURN) {
             self.start_connection();
         }
         let job = self.jobs.connect.as_mut()?;
-        let has_more = job.may_start_count() > 0;
+        let has_more = job.may_start_count(now_us) > 0;
         if job.in_flight_count == 0 && job.started_count == job.task.count {
             let job = self.jobs.connect.take()?;
-            let report = Connected { ok_count: job.ok_count, latencies: job.latencies, errors: job.errors };
-            self.answer(job.number, Report::Connected(report));
+            let Connecting { number, ok_count, latencies, errors, secured, .. } = job;
+            self.answer(number, Report::Connected(Connected { ok_count, latencies, errors, secured }));
             return None;
         }
-        if has_more { Some(0) } else { next_timeout_us.or(Some(now_us + job.task.timeout_us)) }
+        if has_more {
+            return Some(0);
+        }
+        let next_start_us = job.next_start_us();
+        let is_paced = job.started_count < job.task.count && next_start_us > now_us;
+        let timeout_us = next_timeout_us.unwrap_or(now_us + job.task.timeout_us);
+        Some(if is_paced { timeout_us.min(next_start_us) } else { timeout_us })
     }
 
     /// Abandons handshakes that took too long and returns the next deadline.
@@ -128,7 +150,7 @@ impl Worker {
         });
         let added = self.poller.add(&socket, u64::from(slot.0));
         let connection = &mut self.connections[slot.index()];
-        connection.socket = Some(socket);
+        connection.stream = Some(Stream::Plain(socket));
         connection.phase = Phase::Connecting;
         connection.began_us = began_us;
         self.shared.held();
@@ -142,11 +164,60 @@ impl Worker {
     /// The TCP connection is established, or failed.
     pub(crate) fn on_connected(&mut self, slot: Slot) {
         let Some(job) = self.jobs.connect.as_ref() else { return };
-        let request = job.task.request.clone();
-        let Some(socket) = &self.connections[slot.index()].socket else { return };
-        if let Err(errno) = socket_error(socket).and_then(|status| status) {
+        let connection = &mut self.connections[slot.index()];
+        let Some(stream) = connection.stream.take() else { return };
+        if let Err(errno) = socket_error(stream.socket()).and_then(|status| status) {
+            connection.stream = Some(stream);
             return self.connect_failed(slot, start_failure(errno));
         }
+        let Some(tls) = &job.task.tls else {
+            connection.stream = Some(stream);
+            return self.request(slot);
+        };
+        let begun = stream.secured(tls).and_then(|mut stream| {
+            stream.begin_handshake(&mut self.scratch)?;
+            Ok(stream)
+        });
+        match begun {
+            Ok(stream) => {
+                connection.stream = Some(stream);
+                connection.phase = Phase::Securing;
+            }
+            Err(fault) => self.connect_failed(slot, reason(&fault)),
+        }
+    }
+
+    /// Part of the TLS handshake has come, or the connection has ended.
+    pub(crate) fn on_handshake(&mut self, slot: Slot, has_ended: bool) {
+        let Some(stream) = &mut self.connections[slot.index()].stream else { return };
+        let outcome = match stream.receive(&mut self.buffer, usize::MAX, &mut self.scratch) {
+            Ok(Received { wire_bytes: 0, .. }) => Err("ended".to_owned()),
+            Err(Fault::Socket(Errno::AGAIN)) => Ok(None),
+            Ok(_) => Ok(stream.negotiated()),
+            Err(fault) => Err(reason(&fault)),
+        };
+        match outcome {
+            Err(reason) => self.connect_failed(slot, reason),
+            Ok(Some(negotiated)) => {
+                if let Some(job) = self.jobs.connect.as_mut() {
+                    job.secured.add(negotiated);
+                }
+                self.request(slot);
+            }
+            Ok(None) if has_ended => self.connect_failed(slot, "ended".to_owned()),
+            // A socket that was full takes the rest.
+            Ok(None) => {
+                let flushed = self.connections[slot.index()].stream.as_mut().map(|stream| stream.flush());
+                if let Some(Err(fault)) = flushed {
+                    self.connect_failed(slot, reason(&fault));
+                }
+            }
+        }
+    }
+
+    fn request(&mut self, slot: Slot) {
+        let Some(job) = self.jobs.connect.as_ref() else { return };
+        let request = job.task.request.clone();
         self.connection(slot).phase = Phase::Upgrading;
         self.write(slot, &request);
     }
@@ -155,12 +226,12 @@ impl Worker {
     pub(crate) fn on_response(&mut self, slot: Slot, has_ended: bool) {
         let Some(job) = self.jobs.connect.as_mut() else { return };
         let connection = &mut self.connections[slot.index()];
-        let Some(socket) = &connection.socket else { return };
-        let count = match socket::receive(socket, &mut self.buffer) {
-            Ok(0) => return self.connect_failed(slot, "ended".to_owned()),
-            Ok(count) => count,
-            Err(Errno::AGAIN) => return,
-            Err(errno) => return self.connect_failed(slot, format!("upgrade {}", socket::errno_name(errno))),
+        let Some(stream) = &mut connection.stream else { return };
+        let count = match stream.receive(&mut self.buffer, usize::MAX, &mut self.scratch) {
+            Ok(Received { wire_bytes: 0, .. }) => return self.connect_failed(slot, "ended".to_owned()),
+            Ok(Received { plain_bytes, .. }) => plain_bytes,
+            Err(Fault::Socket(Errno::AGAIN)) => return,
+            Err(fault) => return self.connect_failed(slot, reason(&fault)),
         };
         let mut head = job.heads.remove(&slot).unwrap_or_default();
         head.extend_from_slice(&self.buffer[..count]);
@@ -216,6 +287,13 @@ impl Worker {
             job.ok_count += 1;
             job.latencies.record(now_us().saturating_sub(connection.began_us));
         }
+    }
+}
+
+fn reason(fault: &Fault) -> String {
+    match fault {
+        Fault::Socket(errno) => format!("upgrade {}", socket::errno_name(*errno)),
+        Fault::Tls(reason) => reason.clone(),
     }
 }
 

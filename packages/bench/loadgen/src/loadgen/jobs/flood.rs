@@ -7,8 +7,8 @@ use crate::clock::now_us;
 use crate::loadgen::batch::Batch;
 use crate::loadgen::connection::{NO_SENDER, Slot};
 use crate::loadgen::order::{FloodTask, Flooded, OrderNumber, Report};
+use crate::loadgen::stream::Stream;
 use crate::loadgen::worker::Worker;
-use crate::socket;
 
 /// Time limit for unfinished frames at the end.
 const FINISH_TIMEOUT_US: u64 = 5_000_000;
@@ -118,13 +118,13 @@ impl Worker {
         let Some(index) = job.ready.pop_front() else { return };
         let sender = &mut job.senders[index as usize];
         sender.is_ready = false;
-        let connection = &self.connections[sender.slot.index()];
-        let Some(socket) = connection.socket.as_ref().filter(|_| connection.sender == index) else { return };
-        if connection.has_backlog {
+        let connection = &mut self.connections[sender.slot.index()];
+        if connection.has_backlog || connection.sender != index {
             return;
         }
+        let Some(stream) = &mut connection.stream else { return };
         let bytes = job.batch.bytes();
-        let Ok(count) = socket::send(socket, &bytes[sender.at..]) else { return };
+        let Ok(count) = stream.send(&bytes[sender.at..], &mut self.scratch) else { return };
         let written_to = sender.at + count;
         let end = job.batch.frame_end(written_to);
         let frames = job.batch.frames_between(sender.at, end);
@@ -147,7 +147,8 @@ impl Worker {
         let job = self.jobs.flood.as_ref()?;
         let is_unfinished = |(index, sender): &(usize, &Sender)| {
             let connection = &self.connections[sender.slot.index()];
-            connection.sender == *index as u32 && connection.has_backlog
+            connection.sender == *index as u32
+                && (connection.has_backlog || connection.stream.as_ref().is_some_and(Stream::has_pending))
         };
         let unfinished_count = job.senders.iter().enumerate().filter(is_unfinished).count() as u64;
         if unfinished_count > 0 && now_us < deadline_us {

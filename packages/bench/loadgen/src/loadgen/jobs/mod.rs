@@ -81,7 +81,8 @@ impl Worker {
         let totals =
             window.map(|window| (window.counts.frame_count + window.slow_counts.frame_count, window.wire_bytes));
         let (frame_count, wire_bytes) = totals.unwrap_or(self.jobs.last_totals);
-        let is_connecting = |phase: Phase| matches!(phase, Phase::Connecting | Phase::Upgrading | Phase::Preparing);
+        let is_connecting =
+            |phase: Phase| matches!(phase, Phase::Connecting | Phase::Securing | Phase::Upgrading | Phase::Preparing);
         Stats {
             open_count: open().count() as u64,
             connecting_count: self.connections.iter().filter(|connection| is_connecting(connection.phase)).count()

@@ -1,4 +1,7 @@
-//! `ping`: all connections at once, one ping after the other on each.
+//! `ping`: all connections at once, or at an interval; one ping after the other on each.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 
 use webmq_websocket::{Opcode, encode_masked_frame};
 
@@ -18,6 +21,9 @@ pub(crate) struct Pinging {
     missing_count: u64,
     latencies: Latencies,
     deadline_us: u64,
+    interval_us: u64,
+    /// With an interval: when the next ping of a connection is due.
+    due: BinaryHeap<Reverse<(u64, Slot)>>,
 }
 
 impl Worker {
@@ -43,16 +49,24 @@ impl Worker {
             missing_count: 0,
             latencies: Latencies::new(),
             deadline_us: now_us() + task.timeout_us,
+            interval_us: task.interval_us,
+            due: BinaryHeap::new(),
         });
         if task.per_connection == 0 {
             return;
         }
-        for slot in slots {
+        let (began_us, slot_count) = (now_us(), slots.len() as u64);
+        for (index, slot) in slots.into_iter().enumerate() {
             let connection = self.connection(slot);
             connection.awaited.insert(awaited);
             connection.ping_count = task.per_connection - 1;
             connection.began_us = now_us();
-            self.write(slot, &frame);
+            if task.interval_us == 0 {
+                self.write(slot, &frame);
+            } else if let Some(job) = self.jobs.ping.as_mut() {
+                // Spread over the interval.
+                job.due.push(Reverse((began_us + task.interval_us * index as u64 / slot_count, slot)));
+            }
         }
     }
 
@@ -69,6 +83,10 @@ impl Worker {
             return;
         }
         connection.ping_count -= 1;
+        if job.interval_us > 0 {
+            job.due.push(Reverse(((connection.began_us + job.interval_us).max(now_us), slot)));
+            return;
+        }
         connection.began_us = now_us;
         let frame = std::mem::take(&mut job.frame);
         self.write(slot, &frame);
@@ -88,7 +106,8 @@ impl Worker {
     pub(super) fn tick_ping(&mut self, now_us: u64) -> Option<u64> {
         let job = self.jobs.ping.as_ref()?;
         if job.left_count > 0 && now_us < job.deadline_us {
-            return Some(job.deadline_us);
+            let deadline_us = job.deadline_us;
+            return Some(self.ping_due(now_us).map_or(deadline_us, |due_us| due_us.min(deadline_us)));
         }
         let job = self.jobs.ping.take()?;
         for connection in &mut self.connections {
@@ -97,5 +116,24 @@ impl Worker {
         let missing_count = job.missing_count + job.left_count;
         self.answer(job.number, Report::Pinged { latencies: Box::new(job.latencies), missing_count });
         None
+    }
+
+    /// Sends the pings that are due and returns when the next is.
+    fn ping_due(&mut self, now_us: u64) -> Option<u64> {
+        loop {
+            let job = self.jobs.ping.as_mut()?;
+            let Reverse((due_us, slot)) = *job.due.peek()?;
+            if due_us > now_us {
+                return Some(due_us);
+            }
+            job.due.pop();
+            let frame = job.frame.clone();
+            let awaited = job.awaited;
+            let connection = self.connection(slot);
+            if connection.awaited.has(awaited) {
+                connection.began_us = now_us;
+                self.write(slot, &frame);
+            }
+        }
     }
 }

@@ -1,0 +1,137 @@
+import { execFile } from 'node:child_process'
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { promisify } from 'node:util'
+import { describe, expect, it } from 'vitest'
+import { obtainHaproxy } from 'webmq-services'
+import { readConfigFile } from '../../packages/server/src/cli/config-file.js'
+import { readEnvironment, unknownVariables } from '../../packages/server/src/cli/environment.js'
+import { resolveOptions } from '../../packages/server/src/options/options.js'
+import { ROOT, readText, readYaml } from './files.js'
+
+const run = promisify(execFile)
+
+/** From the signal to the exit a server takes as long as its drain, and at most this. */
+const STOP_S = 2
+const DRAIN_S = resolveOptions({}).drainTimeoutMs / 1_000
+
+describe('compose.yaml', () => {
+  const { services } = readYaml('compose.yaml')
+  const nodes = Object.entries<Record<string, never>>(services).filter(([name]) => name.startsWith('node-'))
+
+  it('has a profile for every broker, and one for TLS', () => {
+    expect(nodes.map(([, { profiles }]) => profiles)).toEqual([['rabbitmq'], ['redis'], ['nats'], ['tls']])
+  })
+
+  it.each(nodes)('%s has options that the server knows, and the time to drain', (_, node) => {
+    const environment: NodeJS.ProcessEnv = node.environment ?? {}
+    expect(unknownVariables(environment)).toEqual([])
+    const options = Object.fromEntries(readEnvironment(environment))
+    expect(seconds(node.stop_grace_period ?? '')).toBeGreaterThan(Number(options.drainTimeoutMs) / 1_000 + STOP_S)
+  })
+
+  it.each(nodes)('%s starts only what is in its profile', (_, node) => {
+    for (const needed of Object.keys(node.depends_on ?? {})) {
+      expect(services[needed].profiles).toEqual(node.profiles)
+    }
+  })
+
+  it('gives NATS JetStream, which keeps the history', () => {
+    expect(services.nats.command).toContain('-js')
+  })
+})
+
+describe('deploy/haproxy.cfg', () => {
+  it('is read by HAProxy, and has room for more than ten nodes', async () => {
+    const { file } = await obtainHaproxy()
+    const env = { ...process.env, RESOLVER: '127.0.0.1:53' }
+    const { stdout } = await run(file, ['-c', '-V', '-f', `${ROOT}deploy/haproxy.cfg`], { env })
+    expect(stdout).toContain('Configuration file is valid')
+    const [, places] = readText('deploy/haproxy.cfg').match(/server-template node (\d+) nodes:8080/) ?? []
+    expect(Number(places)).toBeGreaterThan(10)
+  })
+})
+
+describe('deploy/kubernetes', () => {
+  const kustomization = readYaml('deploy/kubernetes/kustomization.yaml')
+  const read = (name: string) => readYaml(`deploy/kubernetes/${name}.yaml`)
+  const deployment = read('deployment')
+  const pod = deployment.spec.template
+  const [container] = pod.spec.containers
+
+  it('is complete: the kustomization names every file', () => {
+    const files = readdirSync(`${ROOT}deploy/kubernetes`).filter((file) => file !== 'kustomization.yaml')
+    const named = [...kustomization.resources, ...kustomization.configMapGenerator[0].files]
+    expect(files.toSorted()).toEqual(named.toSorted())
+  })
+
+  it('selects the pods of WebMQ and no others', () => {
+    const { labels } = pod.metadata
+    expect(Object.keys(labels)).toHaveLength(1)
+    expect(deployment.spec.selector.matchLabels).toEqual(labels)
+    expect(read('service').spec.selector).toEqual(labels)
+    expect(read('disruption-budget').spec.selector.matchLabels).toEqual(labels)
+    expect(read('network-policy').spec.podSelector.matchLabels).toEqual(labels)
+    expect(read('autoscaler').spec.scaleTargetRef).toMatchObject({ kind: 'Deployment', name: deployment.metadata.name })
+  })
+
+  it('leaves the time for preStop and for the whole drain', () => {
+    const { terminationGracePeriodSeconds, enableServiceLinks } = pod.spec
+    const preStopS = container.lifecycle.preStop.sleep.seconds
+    expect(terminationGracePeriodSeconds).toBeGreaterThan(preStopS + DRAIN_S + STOP_S)
+    // The variables of a service named webmq begin with WEBMQ_.
+    expect(enableServiceLinks).toBe(false)
+  })
+
+  it('probes the admin port, which the config file opens, and restarts nothing when a broker is away', () => {
+    const { adminHost } = Object.fromEntries(readConfigFile(`${ROOT}deploy/kubernetes/webmq.json`))
+    expect(adminHost).toBe('0.0.0.0')
+    for (const probe of ['startupProbe', 'livenessProbe', 'readinessProbe']) {
+      const path = probe === 'readinessProbe' ? '/ready' : '/health'
+      expect(container[probe].httpGet).toEqual({ path, port: 'admin' })
+    }
+    expect(read('service').spec.ports.map(({ targetPort }: { targetPort: string }) => targetPort)).toEqual(['http'])
+  })
+
+  it('has options that the server knows, at the paths of the image', () => {
+    const names: string[] = container.env.map(({ name }: { name: string }) => name)
+    expect(names).toContain('WEBMQ_JWT_SECRET_FILE')
+    expect(unknownVariables(Object.fromEntries(names.map((name) => [name, 'x'])))).toEqual([])
+    const [config] = container.volumeMounts
+    expect(readText('Dockerfile')).toContain(`WEBMQ_CONFIG=${config.mountPath}/webmq.json`)
+  })
+})
+
+describe('deploy/systemd', () => {
+  const unit = readText('deploy/systemd/webmq.service')
+
+  it('has options that the server knows, and the time to drain', () => {
+    const names = unit.match(/\bWEBMQ_[A-Z_]+(?==)/g) ?? []
+    expect(names).toEqual(['WEBMQ_CONFIG', 'WEBMQ_JWT_SECRET_FILE'])
+    expect(unknownVariables(Object.fromEntries(names.map((name) => [name, 'x'])))).toEqual([])
+    const [, stopS] = unit.match(/^TimeoutStopSec=(\d+)s$/m) ?? []
+    expect(Number(stopS)).toBeGreaterThan(DRAIN_S + STOP_S)
+  })
+
+  it('is a unit that systemd accepts, and finds well confined', async (context) => {
+    const version = await run('systemd-analyze', ['--version']).catch(() => undefined)
+    if (version === undefined) return context.skip('systemd-analyze is not on PATH')
+    const folder = mkdtempSync(path.join(tmpdir(), 'webmq-systemd-'))
+    try {
+      const file = path.join(folder, 'webmq.service')
+      // This machine's Node; systemd refuses programs that are not there.
+      writeFileSync(file, unit.replace('/usr/bin/node', process.execPath))
+      const { stderr } = await run('systemd-analyze', ['verify', '--man=no', file])
+      expect(stderr.split('\n').filter((line) => line.includes('webmq.service'))).toEqual([])
+      // 0 is perfectly confined, 10 not at all. The threshold is in tenths.
+      await run('systemd-analyze', ['security', '--offline=true', '--threshold=20', file])
+    } finally {
+      rmSync(folder, { recursive: true })
+    }
+  })
+})
+
+function seconds(text: string): number {
+  return Number(/^(\d+)s$/.exec(text)?.[1])
+}
