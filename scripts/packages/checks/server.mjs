@@ -8,10 +8,11 @@ export async function startServer(project, command = ['npx', 'webmq-server'], op
 /** What /health says: the name of the transport, and why it was chosen. */
 async function transportOf({ http }) {
   const response = await fetch(`${http}/health`)
-  const health = await response.json()
-  if (!response.ok) throw new Error(`/health answers ${response.status}: ${JSON.stringify(health)}`)
-  if (health.transport === undefined) throw new Error(`/health names no transport: ${JSON.stringify(health)}`)
-  return health.transport
+  const text = await response.text()
+  if (!response.ok) throw new Error(`/health answers ${response.status}: ${text}`)
+  const { transport } = JSON.parse(text)
+  if (transport === undefined) throw new Error(`/health names no transport: ${text}`)
+  return transport
 }
 
 /** Asserts that /health names this transport, and a reason exactly when the engine is not used. */
