@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { runCli } from './cli.js'
 import { commandLine } from './report/report.js'
+import { deploymentScenarios, scenarios } from './scenarios/index.js'
 
 /** Runs a command line that is not expected to get as far as starting anything. */
 async function usage(...args: string[]) {
@@ -47,6 +48,18 @@ describe('the command line', () => {
     [['--json', '/no/such/directory/result.json'], /there is no directory/],
     [['--clinets', '5'], /Did you mean --clients/],
     [['stray'], /too many arguments/],
+    [['--scenario', 'fanout', '--tls', '--target', 'raw'], /'raw' has no tls; targets that can: webmq-native/],
+    [['--scenario', 'storm', '--handshake', 'resumed'], /needs --tls/],
+    [['--scenario', 'ping', '--tls'], /unknown option '--tls'/],
+    [['--url', 'ftp://a'], /--url.*like wss:/],
+    [['--url', 'ws://a', '--scenario', 'fanout'], /Allowed choices are clients, paced, ping, storm/],
+    [['--url', 'ws://a', '--key-prefix', 'a.*'], /--key-prefix.*must be a key/],
+    [['--url', 'ws://a', '--ca', '/no/such/file'], /--ca .* cannot be read/],
+    [['--url', 'ws://a', '--tiers', '501'], /501 connections: the limit is 500.*--no-limits/],
+    [['--url', 'ws://a', '--scenario', 'paced', '--rate', '201'], /20,100 deliveries per second: the limit is 20,000/],
+    [['--url', 'ws://a', '--scenario', 'ping', '--interval', '50'], /2,000 pings per second/],
+    [['--url', 'ws://a', '--scenario', 'storm', '--connect-rate', '101'], /101 connects per second/],
+    [['--url', 'ws://a', '--tiers', '400', '--key-pool-size', '1'], /deliveries per second/],
   ])('refuses %j with exit code 2', async (args, message) => {
     const { code, stdout, stderr } = await usage(...args)
     expect(stderr).toMatch(message)
@@ -65,6 +78,24 @@ describe('the command line', () => {
     ]) {
       expect(stdout).toContain(part)
     }
+  })
+
+  it('has a line for every scenario, and the flags of a server that runs already', async () => {
+    const { stdout } = await usage('--help')
+    for (const { name, summary } of [...scenarios, ...deploymentScenarios]) {
+      expect(stdout).toMatch(new RegExp(`^  ${name} +${summary.slice(0, 30).replace(/[().]/g, '.')}`, 'm'))
+    }
+    const deployed = await usage('--url', 'wss://a', '--help')
+    expect(deployed.stdout).toMatch(/--token <jwt>/)
+    expect(deployed.stdout).not.toMatch(/--broker/)
+  })
+
+  it('lifts the limits of a deployment when it is told to', async () => {
+    expect((await usage('--url', 'ws://a', '--tiers', '501', '--no-limits')).code).toBe(130)
+  })
+
+  it('leaves out targets without TLS that nobody asked for', async () => {
+    expect((await usage('--scenario', 'fanout', '--tls')).stdout).toMatch(/Targets: webmq-native, uws\n/)
   })
 
   it('says that a pool smaller than the listens limits them', async () => {
@@ -90,6 +121,9 @@ describe('the command line', () => {
   it('writes no passwords down', () => {
     expect(commandLine(['--broker', 'amqp://me:secret@a,you:hidden@b/v'])).toBe(
       "node benchmark.js --broker 'amqp://***@b/v'",
+    )
+    expect(commandLine(['--token', 'eyJhbGciOi', '--token=eyJhbGciOi'])).toBe(
+      "node benchmark.js --token '***' '--token=***'",
     )
   })
 

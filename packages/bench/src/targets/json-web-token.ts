@@ -2,9 +2,14 @@ import { createHmac, timingSafeEqual } from 'node:crypto'
 
 const HEADER = encode({ alg: 'HS256', typ: 'JWT' })
 
-/** A token for one user that is valid for an hour (RFC 7515, HS256). */
-export function signToken(secret: string, userId: string, nowS: number): string {
-  const body = `${HEADER}.${encode({ sub: userId, iat: nowS, exp: nowS + 3_600, webmq: { grants: EVERYTHING } })}`
+/** A token for one user that is valid for an hour (RFC 7515, HS256). @param grants Default: everything. */
+export function signToken(
+  secret: string,
+  userId: string,
+  nowS: number,
+  grants: readonly object[] = EVERYTHING,
+): string {
+  const body = `${HEADER}.${encode({ sub: userId, iat: nowS, exp: nowS + 3_600, webmq: { grants } })}`
   return `${body}.${signature(secret, body).toString('base64url')}`
 }
 
