@@ -22,12 +22,8 @@ await runScript(async () => {
         },
       ),
     )
-    const built = path.join(
-      process.env.CARGO_TARGET_DIR ?? path.join(FOLDER, 'target'),
-      target,
-      'release',
-      'webmq-loadgen',
-    )
+    const targets = process.env.CARGO_TARGET_DIR ?? path.join(ROOT, 'target')
+    const built = path.join(targets, target, 'release', 'webmq-loadgen')
     for (const libc of ['gnu', 'musl']) {
       const folder = path.join(FOLDER, 'artifacts', `linux-${arch}-${libc}`)
       mkdirSync(folder, { recursive: true })

@@ -25,7 +25,7 @@ export const WITH_PLATFORM_PACKAGES = {
     file: () => 'webmq-loadgen',
     isMain: false,
     artifact: (platform) => `packages/bench/loadgen/artifacts/${platform}/webmq-loadgen`,
-    ownBuild: () => 'packages/bench/loadgen/target/release/webmq-loadgen',
+    ownBuild: () => 'target/release/webmq-loadgen',
   },
 }
 

@@ -6,6 +6,8 @@ import { RunError } from '../exit-codes.js'
 import type { Progress } from '../progress.js'
 
 const BENCH_FOLDER = fileURLToPath(new URL('../../', import.meta.url))
+/** Its `.cargo/config.toml` names the folder that cargo builds into. */
+const REPOSITORY = fileURLToPath(new URL('../../../../', import.meta.url))
 const TAIL_LINES = 15
 /** The shell's exit code for a missing command. */
 const NOT_FOUND = 127
@@ -15,7 +17,7 @@ const NOT_FOUND = 127
  * @throws {RunError} when the build fails and no earlier build exists.
  */
 export async function buildLoadgen(progress: Pick<Progress, 'phase' | 'note'>): Promise<string> {
-  const folder = join(process.env.CARGO_TARGET_DIR ?? join(BENCH_FOLDER, 'loadgen', 'target'), 'release')
+  const folder = join(process.env.CARGO_TARGET_DIR ?? join(REPOSITORY, 'target'), 'release')
   const program = join(folder, 'webmq-loadgen')
   const isThere = existsSync(program)
   progress.phase(
