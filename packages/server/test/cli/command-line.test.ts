@@ -117,7 +117,9 @@ describe('a command line', () => {
     expect((await runInProcess(['--port', 'x'])).stderr).toMatch(
       /^error: .*\(E_OPTION_INVALID\)\nwebmq-server explain E_OPTION_INVALID says more\n$/,
     )
-    expect((await runInProcess(['--host', '::'])).stderr).toMatch(/^error: .*\(E_INSECURE\)\n$/)
+    expect((await runInProcess(['--host', '::'])).stderr).toMatch(
+      /^error: .*\(E_INSECURE\)\nwebmq-server explain E_INSECURE says more\n$/,
+    )
   })
 })
 
