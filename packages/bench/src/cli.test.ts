@@ -41,7 +41,7 @@ describe('the command line', () => {
     [['--scenario', 'hostile', '--case', 'kindness'], /there is no case 'kindness'; there are connect-flood/],
     [['--scenario', 'hostile', '--connections', '12', '--hostile', '5'], /leaves fewer than 10 honest ones/],
     [['--scenario', 'hostile', '--tiers', '10'], /unknown option '--tiers'/],
-    [['--transport', 'carrier-pigeon'], /Allowed choices are native, uws/],
+    [['--transport', 'carrier-pigeon'], /Allowed choices are native, ws, uws, auto/],
     [['--scenario', 'nothing'], /Allowed choices are clients/],
     [['--scenario'], /argument missing/],
     [['--assert', 'p98<1'], /no metric 'p98'/],

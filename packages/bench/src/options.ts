@@ -34,11 +34,14 @@ export function addCommonOptions(command: Command, scenarioNames: readonly strin
     .option('--no-progress', 'no progress bar or lines')
 }
 
+/** Transports of a server, as its option `transport` names them. */
+export const TRANSPORTS = ['native', 'ws', 'uws', 'auto'] as const
+
 /** Flags of every scenario that starts servers of ours. */
 export interface ServerOptions {
   /** Absent: depends on the number of servers. */
   readonly broker?: BrokerChoice
-  readonly transport: 'native' | 'uws'
+  readonly transport: (typeof TRANSPORTS)[number]
 }
 
 /** Adds the flags of a scenario that starts servers of ours. */
@@ -50,9 +53,7 @@ export function addServerOptions(command: Command): void {
         'that runs, such as amqp://localhost (default: memory; rabbitmq for several backends)',
       parseBroker,
     )
-    .addOption(
-      new Option('--transport <name>', 'transport of each backend').choices(['native', 'uws']).default('native'),
-    )
+    .addOption(new Option('--transport <name>', 'transport of each backend').choices(TRANSPORTS).default('native'))
 }
 
 /** Reads an integer above zero. */

@@ -1,9 +1,10 @@
 import type { NodeBrokerOptions } from '../brokers/running-broker.js'
 import type { LatencySummary } from '../measure/latency-histogram.js'
+import type { ServerOptions } from '../options.js'
 
 /** Settings of the servers under test. */
 export interface BackendOptions extends NodeBrokerOptions {
-  readonly transport: 'native' | 'uws'
+  readonly transport: ServerOptions['transport']
   readonly maxListensPerConnection: number
   readonly maxPayloadBytes: number
   /** Which keys are logged, as rules; absent: the server's default. */

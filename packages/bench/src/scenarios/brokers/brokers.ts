@@ -1,7 +1,7 @@
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { BROKER_KINDS, type BrokerKind } from '../../brokers/broker-choice.js'
 import { UsageError } from '../../exit-codes.js'
-import { nonNegativeNumber, positiveInteger, positiveNumber, type ServerOptions } from '../../options.js'
+import { nonNegativeNumber, positiveInteger, positiveNumber, type ServerOptions, TRANSPORTS } from '../../options.js'
 import { tableText } from '../../report/table-text.js'
 import { CLIENTS_COLUMNS, CLIENTS_IDENTITY, clientsTarget } from '../../results/clients-record.js'
 import type { ResultRow } from '../../results/result.js'
@@ -51,7 +51,7 @@ export const brokersScenario: Scenario = {
       .option('--duration <s>', 'seconds to publish', positiveNumber, DEFAULT_DURATION_S)
       .option('--warmup <s>', 'seconds of the same traffic before, not counted', nonNegativeNumber, DEFAULT_WARMUP_S)
       .option('--out <folder>', 'keep the JSON and the text of every single run there')
-      .addOption(new Option('--transport <name>', 'of the backends').choices(['native', 'uws']).default('native'))
+      .addOption(new Option('--transport <name>', 'of the backends').choices(TRANSPORTS).default('native'))
   },
   prepare(values) {
     const { brokers, sizes, repeat, duration, warmup, transport, out } = values as BrokersConfig

@@ -2,7 +2,7 @@ import { type Command, InvalidArgumentError, Option, type OptionValues } from 'c
 import type { BrokerKind } from '../../brokers/broker-choice.js'
 import { UsageError } from '../../exit-codes.js'
 import type { VirtualUsersStage } from '../../loadgen/virtual-users-events.js'
-import { positiveInteger, positiveNumber, type ServerOptions, seedNumber } from '../../options.js'
+import { positiveInteger, positiveNumber, type ServerOptions, seedNumber, TRANSPORTS } from '../../options.js'
 
 /** Brokers that keep the history; `none` is the base line without. */
 export const HISTORY_BROKERS = ['none', 'memory', 'redis', 'nats', 'rabbitmq', 'mesh'] as const
@@ -89,7 +89,7 @@ export function addHistoryOptions(command: Command): void {
     .option('--senders-ratio <share>', 'users that send', share, 0.3)
     .option('--sending-rate <share>', 'rounds in which a sender sends', share, 0.3)
     .option('--seed <n>', 'decides pauses and dice', seedNumber, 1)
-    .addOption(new Option('--transport <name>', 'of the backends').choices(['native', 'uws']).default('native'))
+    .addOption(new Option('--transport <name>', 'of the backends').choices(TRANSPORTS).default('native'))
 }
 
 type Given = Omit<HistoryConfig, 'cases' | 'users' | 'duration' | 'rounds'> & {
