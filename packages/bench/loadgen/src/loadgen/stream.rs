@@ -33,6 +33,8 @@ pub(crate) struct Received {
     pub(crate) wire_bytes: usize,
     /// Bytes for the WebSocket.
     pub(crate) plain_bytes: usize,
+    /// The socket gave all that was asked for, so it may have more.
+    pub(crate) is_full: bool,
 }
 
 /// How a TLS connection was established.
@@ -92,7 +94,7 @@ impl Stream {
             Self::Plain(socket) => {
                 let room_bytes = max_bytes.min(room.len());
                 let count = socket::receive(socket, &mut room[..room_bytes]).map_err(Fault::Socket)?;
-                Ok(Received { wire_bytes: count, plain_bytes: count })
+                Ok(Received { wire_bytes: count, plain_bytes: count, is_full: count == room_bytes })
             }
             Self::Tls(stream) => stream.receive(room, max_bytes, scratch),
         }
@@ -180,7 +182,7 @@ impl TlsStream {
         // Without a rest no buffer is kept: an idle connection is small.
         self.incoming = records[record_bytes..].to_vec();
         self.flush()?;
-        Ok(Received { wire_bytes, plain_bytes })
+        Ok(Received { wire_bytes, plain_bytes, is_full: wire_bytes == wanted_bytes })
     }
 
     fn send(&mut self, bytes: &[u8], scratch: &mut Scratch) -> Result<usize, Fault> {
@@ -282,3 +284,7 @@ fn fault(error: &Error) -> Fault {
         other => format!("tls: {other}"),
     })
 }
+
+#[cfg(test)]
+#[path = "stream_test.rs"]
+mod tests;

@@ -171,7 +171,8 @@ impl Worker {
     pub(crate) fn read(&mut self, slot: Slot, until_end: bool) {
         for _ in 0..MAX_READS_PER_TURN {
             match self.read_once(slot, READ_BYTES) {
-                Some(count) if count < READ_BYTES && !until_end => return,
+                // The poller is edge-triggered: what is left in the socket is announced only when more comes.
+                Some(is_full) if !is_full && !until_end => return,
                 Some(_) => {}
                 None => return,
             }
@@ -179,12 +180,12 @@ impl Worker {
         self.unfinished.push_back(slot);
     }
 
-    /// One read; `None` when there is no more input now, or the connection has ended.
-    pub(crate) fn read_once(&mut self, slot: Slot, max_bytes: usize) -> Option<usize> {
+    /// One read. Returns whether there may be more input now; `None`: there is not, or the connection has ended.
+    pub(crate) fn read_once(&mut self, slot: Slot, max_bytes: usize) -> Option<bool> {
         let connection = &mut self.connections[slot.index()];
         let stream = connection.stream.as_mut()?;
         let (head, room) = self.buffer.split_at_mut(MAX_STASHED_BYTES);
-        let Received { wire_bytes, plain_bytes } = match stream.receive(room, max_bytes, &mut self.scratch) {
+        let Received { wire_bytes, plain_bytes, is_full } = match stream.receive(room, max_bytes, &mut self.scratch) {
             Ok(received) if received.wire_bytes > 0 => received,
             Err(Fault::Socket(Errno::AGAIN)) => return None,
             Ok(_) | Err(_) => {
@@ -198,7 +199,7 @@ impl Worker {
             self.intake.take(connection, bytes, wire_bytes, now_us());
             self.react(slot);
         }
-        Some(wire_bytes)
+        Some(is_full)
     }
 
     /// Reacts to the last bytes of a connection.
