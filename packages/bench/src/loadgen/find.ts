@@ -39,7 +39,7 @@ export interface System {
 }
 
 /** Name of a platform in the names of packages: `linux-x64-gnu`, `darwin-arm64`. */
-function platformName({ platform, arch, report }: System): string {
+export function platformName({ platform, arch, report }: System): string {
   if (platform !== 'linux') return `${platform}-${arch}`
   // With the network in it, the report looks up the names of all peers.
   report.excludeNetwork = true

@@ -114,7 +114,9 @@ describe('a command line', () => {
   })
 
   it('names the code of an error, for the documentation to be found', async () => {
-    expect((await runInProcess(['--port', 'x'])).stderr).toMatch(/^error: .*\(E_OPTION_INVALID\)\nwebmq-server explain E_OPTION_INVALID says more\n$/)
+    expect((await runInProcess(['--port', 'x'])).stderr).toMatch(
+      /^error: .*\(E_OPTION_INVALID\)\nwebmq-server explain E_OPTION_INVALID says more\n$/,
+    )
     expect((await runInProcess(['--host', '::'])).stderr).toMatch(/^error: .*\(E_INSECURE\)\n$/)
   })
 })
