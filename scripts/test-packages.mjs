@@ -23,7 +23,8 @@ await runScript(async () => {
   const only = new RegExp(values.only.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&'))
   const outcome = await dryRun({ isFast: values.fast, only, wantsSizes: !values.fast && values.only === '' })
   for (const { name, packages, bytes, seconds } of outcome.sizes) {
-    print(`  ${name}: ${packages} packages, ${(bytes / 1e6).toFixed(1)} MB, ${seconds.toFixed(1)} s`)
+    const times = Object.entries(seconds).map(([manager, time]) => `${manager} ${time.toFixed(1)} s`)
+    print(`  ${name}: ${packages} packages, ${(bytes / 1e6).toFixed(1)} MB, ${times.join(', ')}`)
   }
   if (values.json !== undefined) writeFileSync(values.json, JSON.stringify(outcome, undefined, 2))
   if (values.document) {

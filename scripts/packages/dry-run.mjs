@@ -37,9 +37,16 @@ export async function dryRun({ isFast, only = /./, wantsSizes = !isFast }) {
     const checks = (isFast ? fastChecks : allChecks(nodes)).filter((check) => only.test(check.name))
     const newProjectOf = await projects({ folder, registry, nodes })
     const whole = newProjectOf(AbortSignal.timeout(isFast ? FAST_LIMIT_MS : LIMIT_MS))
-    const context = { registry, engine: engineOf(staged), newestNode: nodes.at(-1) }
+    const hasPackageOf = (name) => staged.some((each) => each.name === `${name}-${platformName(thisSystem())}`)
+    const context = {
+      registry,
+      // The transport that `auto` takes here.
+      engine: hasPackageOf('webmq-native') ? 'native' : 'ws',
+      hasLoadgen: hasPackageOf('webmq-bench'),
+      newestNode: nodes.at(-1),
+    }
     const results = await runChecks(checks, context, newProjectOf, whole)
-    const sizes = wantsSizes ? await step('Measuring installations', () => measureInstalls(whole)) : []
+    const sizes = wantsSizes ? await step('Measuring installations', () => measureInstalls(whole, registry)) : []
     return { results, sizes, packed: staged }
   } finally {
     await registry.stop()
@@ -82,12 +89,6 @@ async function runChecks(checks, context, newProjectOf, newProject) {
   } finally {
     await server.stop()
   }
-}
-
-/** The transport that `auto` takes here. */
-function engineOf(staged) {
-  const name = `webmq-native-${platformName(thisSystem())}`
-  return staged.some((each) => each.name === name) ? 'native' : 'ws'
 }
 
 const allChecks = (nodes) => [

@@ -13,13 +13,15 @@ export function withTables(document, { results, sizes, packed }) {
 }
 
 function sizeTable(sizes) {
-  const rows = sizes.map(
-    ({ name, packages, bytes, seconds }) =>
-      `| \`npm install ${name}\` | ${packages} | ${(bytes / 1e6).toFixed(1)} MB | ${seconds.toFixed(1)} s |`,
-  )
-  return ["| installation | packages | on disk | time, from npm's cache |", '| --- | --- | --- | --- |', ...rows].join(
-    '\n',
-  )
+  const managers = Object.keys(sizes[0].seconds)
+  const rows = sizes.map(({ name, packages, bytes, seconds }) => [
+    `\`${name}\``,
+    packages,
+    `${(bytes / 1e6).toFixed(1)} MB`,
+    ...managers.map((manager) => `${seconds[manager].toFixed(1)} s`),
+  ])
+  const header = ['package', 'packages installed', 'on disk', ...managers]
+  return [header, header.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`).join('\n')
 }
 
 function checkTable(results) {

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { parseAllDocuments, parse as parseYaml } from 'yaml'
+import { parse as parseYaml } from 'yaml'
 
 /** The repository, with a slash at its end. */
 export const ROOT = fileURLToPath(new URL('../../', import.meta.url))
@@ -19,9 +19,4 @@ export function readJson(file: string): Tree {
 /** Reads YAML 1.2 with merge keys, as Compose does. */
 export function readYaml(file: string): Tree {
   return parseYaml(readText(file), { merge: true })
-}
-
-/** The documents of a file of manifests. */
-export function readManifests(file: string): Tree[] {
-  return parseAllDocuments(readText(file)).map((document) => document.toJS())
 }

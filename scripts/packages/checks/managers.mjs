@@ -2,7 +2,7 @@ import { installedProgram, TOOL_VERSIONS } from '../programs.mjs'
 import { expectTransport, startServer } from './server.mjs'
 
 /** Programs of other package managers: how they install, and run a program of a package. */
-const MANAGERS = [
+export const MANAGERS = [
   { name: 'pnpm', program: 'bin/pnpm.cjs', add: ['add'], exec: ['exec'] },
   { name: 'yarn', program: 'bin/yarn.js', add: ['add'], exec: ['run'] },
   { name: '@yarnpkg/cli-dist', program: 'bin/yarn.js', add: ['add'], exec: ['run'] },
@@ -14,7 +14,7 @@ export const managerChecks = MANAGERS.map(({ name, program, add, exec }) => ({
   async run({ newProject, registry, engine }) {
     const manager = await installedProgram(name, TOOL_VERSIONS[name], program)
     const project = await newProject('manager')
-    project.write({ '.yarnrc.yml': yarnrc(registry.url), 'yarn.lock': '' })
+    writeSettings(project, registry)
     await project.run('node', manager, ...add, 'webmq-server')
     const server = await startServer(project, ['node', manager, ...exec, 'webmq-server'])
     const says = await expectTransport(server, engine)
@@ -22,6 +22,11 @@ export const managerChecks = MANAGERS.map(({ name, program, add, exec }) => ({
     return says
   },
 }))
+
+/** What the managers need beside `.npmrc`. */
+export function writeSettings(project, registry) {
+  project.write({ '.yarnrc.yml': yarnrc(registry.url), 'yarn.lock': '' })
+}
 
 /** Yarn 4 reads no .npmrc, refuses plain HTTP, and takes no package that is younger than a day. */
 const yarnrc = (url) => `npmRegistryServer: '${url}'
