@@ -13,6 +13,9 @@ const resolve = {
   },
 }
 
+/** The time limits of the tests are so many times as long. An emulated processor needs ten. */
+const PATIENCE = Number(process.env.WEBMQ_TEST_PATIENCE ?? 1)
+
 /** One group after the other. Tests with brokers mostly wait: for a broker that is started, a fault, a heartbeat. */
 const WAITING = {
   maxWorkers: Math.max(4, availableParallelism()),
@@ -37,8 +40,8 @@ const project = (name: string) => ({
     root: `packages/${name}`,
     include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
     exclude: [BROKERS],
-    testTimeout: 20_000,
-    hookTimeout: 30_000,
+    testTimeout: 20_000 * PATIENCE,
+    hookTimeout: 30_000 * PATIENCE,
   },
 })
 

@@ -1,7 +1,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rustls::ServerConfig;
-use rustls::crypto::ring;
+use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms, ring};
 use rustls::server::NoServerSessionStorage;
 
 use super::certificates::{CertificatePem, Certificates};
@@ -36,8 +36,14 @@ impl TlsConfig {
     }
 }
 
+/// What ring offers, without that which checks the certificates of a client: no client is asked for one.
+fn provider() -> CryptoProvider {
+    let signature_verification_algorithms = WebPkiSupportedAlgorithms { all: &[], mapping: &[] };
+    CryptoProvider { signature_verification_algorithms, ..ring::default_provider() }
+}
+
 fn build(pairs: &[CertificatePem]) -> Result<Arc<ServerConfig>, EngineError> {
-    let provider = Arc::new(ring::default_provider());
+    let provider = Arc::new(provider());
     let certificates = Certificates::load(pairs, &provider).map_err(EngineError::OptionInvalid)?;
     let unusable = |error: rustls::Error| EngineError::System(std::io::Error::other(error));
     let builder = ServerConfig::builder_with_provider(provider).with_protocol_versions(rustls::ALL_VERSIONS);
