@@ -75,10 +75,20 @@ describe('the packages of a release', () => {
     )
     for (const { name, main, os, cpu, files } of ofPlatforms) {
       expect(name).toContain(`${os[0]}-${cpu[0]}`)
-      expect(files).toEqual([main])
+      expect(files).toEqual([main, 'THIRD-PARTY-LICENSES.txt'])
       expect(statSync(join(STAGED, name, main)).size).toBeGreaterThan(100_000)
     }
     expect(readText('packages/native/package.json')).not.toContain('optionalDependencies')
+  })
+
+  it('bring the licences of the crates that are linked', () => {
+    const ofPlatforms = manifests().filter(({ name }) => /^webmq-(native|bench)-/.test(name))
+    expect(ofPlatforms.length).toBeGreaterThan(0)
+    for (const { name } of ofPlatforms) {
+      const notices = readFileSync(join(STAGED, name, 'THIRD-PARTY-LICENSES.txt'), 'utf8')
+      for (const crate of ['ring', 'rustls']) expect(notices).toMatch(new RegExp(`^(?:.*, )?${crate} \\d`, 'm'))
+      expect(notices).not.toMatch(/^(?:.*, )?proptest \d/m)
+    }
   })
 
   it('come after those that they need', () => {

@@ -2,12 +2,14 @@ import { cpSync, existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { addonFileName, PLATFORMS, platformName, thisSystem } from '../../packages/native/platform.js'
 import { ROOT } from '../lib/steps.mjs'
+import { noticesOf } from './notices.mjs'
 
 const thisPlatform = platformName(thisSystem())
+const NOTICES = 'THIRD-PARTY-LICENSES.txt'
 
 /**
  * Packages that have a part per platform, `<name>-<platform>`: the one file in it, where a release finds it, and where a
- * dry run on this machine may take its own build instead.
+ * dry run on this machine may take its own build instead. `crate`: what is linked, by manifest and name.
  */
 export const WITH_PLATFORM_PACKAGES = {
   'webmq-native': {
@@ -15,6 +17,7 @@ export const WITH_PLATFORM_PACKAGES = {
     platforms: PLATFORMS,
     file: addonFileName,
     isMain: true,
+    crate: ['packages/native/Cargo.toml', 'webmq-addon'],
     artifact: (platform) => `packages/native/artifacts/${addonFileName(platform)}`,
     ownBuild: (platform) => `packages/native/${addonFileName(platform)}`,
   },
@@ -24,6 +27,7 @@ export const WITH_PLATFORM_PACKAGES = {
     platforms: PLATFORMS.filter((platform) => platform.startsWith('linux-')),
     file: () => 'webmq-loadgen',
     isMain: false,
+    crate: ['packages/bench/loadgen/Cargo.toml', 'webmq-loadgen'],
     artifact: (platform) => `packages/bench/loadgen/artifacts/${platform}/webmq-loadgen`,
     ownBuild: () => 'target/release/webmq-loadgen',
   },
@@ -52,12 +56,13 @@ export function builtFiles(name, mayBeOwn) {
  * @param {string} target folder, made here
  */
 export function stagePlatformPackage(manifest, platform, source, target) {
-  const { what, file, isMain } = WITH_PLATFORM_PACKAGES[manifest.name]
+  const { what, file, isMain, crate } = WITH_PLATFORM_PACKAGES[manifest.name]
   const [os, cpu, libc] = platform.split('-')
   const { version, license, repository, homepage, bugs, engines, publishConfig } = manifest
   mkdirSync(target, { recursive: true })
   cpSync(source, path.join(target, file(platform)))
   cpSync(path.join(ROOT, 'LICENSE'), path.join(target, 'LICENSE'))
+  writeFileSync(path.join(target, NOTICES), noticesOf(...crate))
   const ofPlatform = {
     name: `${manifest.name}-${platform}`,
     version,
@@ -72,7 +77,7 @@ export function stagePlatformPackage(manifest, platform, source, target) {
     // npm, pnpm and Yarn compare it with the C library; Yarn 1 does not know it and installs both.
     ...(libc === undefined ? undefined : { libc: [libc === 'gnu' ? 'glibc' : 'musl'] }),
     ...(isMain ? { main: file(platform) } : undefined),
-    files: [file(platform)],
+    files: [file(platform), NOTICES],
     publishConfig,
   }
   writeFileSync(path.join(target, 'package.json'), `${JSON.stringify(ofPlatform, undefined, 2)}\n`)
