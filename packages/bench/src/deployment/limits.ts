@@ -1,7 +1,7 @@
 import { UsageError } from '../exit-codes.js'
 import { formatBytes, formatCount } from '../report/format.js'
 
-/** What a load does to a server, at most. */
+/** The most that a load does to a server. */
 export interface OfferedLoad {
   readonly connections?: number
   readonly connectsPerSecond?: number

@@ -16,7 +16,7 @@ export interface Reached {
 }
 
 /**
- * Does once what the load does many times: connects, listens, publishes, and receives the message.
+ * Plays each action of the load once: connects, listens, publishes, and receives the message.
  * @throws {RunError} when the server refuses: its code, and what to do.
  */
 export async function probe(deployment: Deployment, signal: AbortSignal): Promise<Reached> {

@@ -41,7 +41,7 @@ export interface ChosenTransport {
   readonly choice: TransportChoice
 }
 
-/** What a transport is needed for. */
+/** Asks for a transport. */
 export interface TransportRequest {
   /** Gets the requests that are no upgrades. */
   readonly httpServer: NodeHttpServer

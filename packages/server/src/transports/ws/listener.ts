@@ -24,7 +24,7 @@ type ListenerOptions = Pick<TransportOptions, 'maxHeaderBytes' | 'handshakeTimeo
 /** Events of {@link WsListener}. */
 export interface WsListenerEvents {
   readonly upgrade: TakeUpgrade
-  /** A WebSocket request that is none, or a plain one without an `httpServer`. */
+  /** An invalid request for a WebSocket; without an `httpServer`, any other request too. */
   readonly request: RequestListener
   failed(error: Error): void
 }

@@ -14,6 +14,6 @@ export function refuse(socket: Duplex, { status, headers, body }: Required<Rejec
   socket.on('error', () => socket.destroy())
   socket.once('close', () => clearTimeout(timer))
   socket.end(head + body)
-  // What comes now is dropped.
+  // Later input is dropped.
   socket.resume()
 }
