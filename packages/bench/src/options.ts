@@ -1,4 +1,5 @@
 import { type Command, InvalidArgumentError, Option } from 'commander'
+import type { BackendTransport } from './backends/messages.js'
 import { BROKER_KINDS, type BrokerChoice, parseBroker } from './brokers/broker-choice.js'
 
 /** Flags that every scenario takes. */
@@ -35,13 +36,13 @@ export function addCommonOptions(command: Command, scenarioNames: readonly strin
 }
 
 /** Transports of a server, as its option `transport` names them. */
-export const TRANSPORTS = ['native', 'ws', 'uws', 'auto'] as const
+export const TRANSPORTS: readonly BackendTransport[] = ['native', 'ws', 'uws', 'auto']
 
 /** Flags of every scenario that starts servers of ours. */
 export interface ServerOptions {
   /** Absent: depends on the number of servers. */
   readonly broker?: BrokerChoice
-  readonly transport: (typeof TRANSPORTS)[number]
+  readonly transport: BackendTransport
 }
 
 /** Adds the flags of a scenario that starts servers of ours. */
