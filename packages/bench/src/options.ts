@@ -1,5 +1,4 @@
 import { type Command, InvalidArgumentError, Option } from 'commander'
-import type { BackendTransport } from './backends/messages.js'
 import { BROKER_KINDS, type BrokerChoice, parseBroker } from './brokers/broker-choice.js'
 
 /** Flags that every scenario takes. */
@@ -36,13 +35,13 @@ export function addCommonOptions(command: Command, scenarioNames: readonly strin
 }
 
 /** Transports of a server, as its option `transport` names them. */
-export const TRANSPORTS: readonly BackendTransport[] = ['native', 'ws', 'uws', 'auto']
+export const TRANSPORTS = ['native', 'ws', 'uws', 'auto'] as const
 
 /** Flags of every scenario that starts servers of ours. */
 export interface ServerOptions {
   /** Absent: depends on the number of servers. */
   readonly broker?: BrokerChoice
-  readonly transport: BackendTransport
+  readonly transport: (typeof TRANSPORTS)[number]
 }
 
 /** Adds the flags of a scenario that starts servers of ours. */

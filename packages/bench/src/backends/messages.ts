@@ -1,12 +1,9 @@
 import type { NodeBrokerOptions } from '../brokers/running-broker.js'
 import type { LatencySummary } from '../measure/latency-histogram.js'
 
-/** A transport of the server, or the server's own choice. */
-export type BackendTransport = 'native' | 'ws' | 'uws' | 'auto'
-
 /** Settings of the servers under test. */
 export interface BackendOptions extends NodeBrokerOptions {
-  readonly transport: BackendTransport
+  readonly transport: 'native' | 'ws' | 'uws' | 'auto'
   readonly maxListensPerConnection: number
   readonly maxPayloadBytes: number
   /** Which keys are logged, as rules; absent: the server's default. */
