@@ -1,5 +1,5 @@
 // `npm test`: builds, gets what the tests need, runs every runner, and counts them together in the last line.
-import { buildForTests } from './lib/build.mjs'
+import { beginBuildForTests } from './lib/build.mjs'
 import { findChromium } from './lib/chromium.mjs'
 import { printCounts, runAutobahn, runCargoTests, runLint, runVitest } from './lib/runners.mjs'
 import { findServices } from './lib/services.mjs'
@@ -7,7 +7,7 @@ import { runScript, sideBySide, step } from './lib/steps.mjs'
 
 await runScript(async () => {
   let chromium
-  await buildForTests(async () => {
+  const { compiled, built } = await beginBuildForTests(async () => {
     ;[, chromium] = await sideBySide(
       step('Looking for RabbitMQ, Redis, NATS, HAProxy and toxiproxy', findServices),
       step('Looking for Chromium', findChromium),
@@ -15,20 +15,23 @@ await runScript(async () => {
   })
   // Tests with brokers and faults mostly wait. Steps that only compute run meanwhile, at a lower priority.
   const [vitest, others] = await sideBySide(
-    step('Running the TypeScript and browser tests', () =>
-      runVitest({ ...process.env, WEBMQ_TEST_CHROMIUM: chromium }),
+    built.then(() =>
+      step('Running the TypeScript and browser tests', () =>
+        runVitest({ ...process.env, WEBMQ_TEST_CHROMIUM: chromium }),
+      ),
     ),
-    inTurn(
-      () => step('Checking format, lint, types and the dependency rule', runLint),
-      () => step('Running the Rust tests', runCargoTests),
-      () => step('Running the Autobahn WebSocket suite', runAutobahn),
-    ),
+    compiled.then(async () => {
+      const lintCount = await step('Checking format, lint, types and the dependency rule', runLint)
+      await built
+      // Both wait much of their time.
+      return [
+        lintCount,
+        ...(await sideBySide(
+          step('Running the Rust tests', runCargoTests),
+          step('Running the Autobahn WebSocket suite', runAutobahn),
+        )),
+      ]
+    }),
   )
   printCounts([...others, vitest])
 })
-
-async function inTurn(...runners) {
-  const counts = []
-  for (const run of runners) counts.push(await run())
-  return counts
-}

@@ -19,18 +19,19 @@ export async function build() {
 }
 
 /**
- * Does the same, and also builds the load generator and everything else that the tests need.
+ * Begins to do the same, and to build the load generator and everything else that the tests need.
  * @param {() => Promise<void>} find Gets the rest, for which the packages must be there; cargo builds meanwhile.
+ * @returns {Promise<{ compiled: Promise<void>, built: Promise<unknown> }>} `compiled`: the TypeScript is. `built`: all is.
  */
-export async function buildForTests(find) {
+export async function beginBuildForTests(find) {
   checkNode()
   if (!(await findCargo())) {
     throw new StepError(`The tests need Rust, but no working cargo was found: ${HOW_TO_GET_RUST}`)
   }
   await installPackages()
   const compiled = compileTypeScript()
-  const built = sideBySide(buildNative(), compiled)
-  await sideBySide(built.then(buildLoadgen), compiled.then(find))
+  const loadgenBuilt = sideBySide(buildNative(), compiled).then(buildLoadgen)
+  return { compiled, built: sideBySide(loadgenBuilt, compiled.then(find)) }
 }
 
 function checkNode() {
