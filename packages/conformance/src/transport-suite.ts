@@ -26,6 +26,11 @@ export interface TransportExpectations {
   readonly traits?: Partial<TransportTraits>
   /** Makes a certificate of these names, with a key; two calls give two keys. */
   readonly makeCertificate: MakeCertificate
+  /**
+   * Other suites run over TLS again, beside the rules of TLS. Default true; a variant of a transport may leave them to the
+   * first one, for time.
+   */
+  readonly repeatsOverTls?: boolean
 }
 
 /**
@@ -47,7 +52,7 @@ export function transportSuite(name: string, create: CreateTransport, expected: 
     httpTests(create, traits)
     lifecycleTests(create)
     capabilityTests(create, expected.capabilities)
-    tlsTests(create, expected.makeCertificate, expected.capabilities, traits)
+    tlsTests(create, expected, traits)
     if (expected.capabilities.compression) compressionTests(create, traits)
   })
 }

@@ -22,6 +22,7 @@ transportSuite('native', createNativeTransport, {
 transportSuite('native, all by its threads', (options) => createNativeTransport(options, { isInline: false }), {
   capabilities: { tls: true, tlsReload: true, attach: true, threads: true, compression: true, pause: true },
   makeCertificate,
+  repeatsOverTls: false,
 })
 
 describe('native transport inside a framework', () => {

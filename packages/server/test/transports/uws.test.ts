@@ -6,6 +6,7 @@ import { createUwsTransport } from '../../src/transports/uws/transport.js'
 transportSuite('uws', createUwsTransport, {
   capabilities: { tls: true, tlsReload: false, attach: false, threads: false, compression: true, pause: false },
   makeCertificate,
+  repeatsOverTls: false,
   traits: {
     violationCloseFrames: false,
     checksMasking: false,

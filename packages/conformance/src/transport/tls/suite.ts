@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import type { TlsCertificate, TransportCapabilities } from 'webmq-server/ports'
+import type { TlsCertificate } from 'webmq-server/ports'
+import type { TransportExpectations } from '../../transport-suite.js'
 import { closingTests } from '../closing-tests.js'
 import { type CreateTransport, DEFAULT_OPTIONS, SERVER_NAME, withCertificates } from '../harness.js'
 import { messageTests } from '../message-tests.js'
@@ -8,7 +9,7 @@ import { readingTests } from '../reading-tests.js'
 import { RecordingSink } from '../recording-sink.js'
 import type { TransportTraits } from '../traits.js'
 import { upgradeTests } from '../upgrade-tests.js'
-import { CertificateFolder, type MakeCertificate } from './certificates.js'
+import { CertificateFolder } from './certificates.js'
 import { disturbanceTests } from './disturbance-tests.js'
 import { handshakeTests } from './handshake-tests.js'
 import { reloadTests } from './reload-tests.js'
@@ -17,8 +18,7 @@ import { trafficTests } from './traffic-tests.js'
 /** TLS that the transport terminates itself: its own rules, and the other suites over it. */
 export function tlsTests(
   create: CreateTransport,
-  makeCertificate: MakeCertificate,
-  expected: TransportCapabilities,
+  { capabilities: expected, makeCertificate, repeatsOverTls = true }: TransportExpectations,
   traits: TransportTraits,
 ): void {
   describe('tls', () => {
@@ -43,6 +43,7 @@ export function tlsTests(
     reloadTests(secure, () => folder, expected)
     trafficTests(secure, expected, traits)
     disturbanceTests(secure, traits)
+    if (!repeatsOverTls) return
     upgradeTests(secure, traits)
     messageTests(secure)
     multicastTests(secure)
