@@ -1,6 +1,7 @@
 import { WebMQError } from 'webmq-client/protocol'
-import type { AcceptOptions, Rejection, TransportOptions, UpgradeId, UpgradeRequest } from '../../ports/transport.js'
+import type { AcceptOptions, Rejection, UpgradeId, UpgradeRequest } from '../../ports/transport.js'
 import { acceptedExtensions } from '../upgrade/extensions.js'
+import type { UpgradeGate } from '../upgrade/gate.js'
 import { findHandshakeFault, isToken } from '../upgrade/handshake.js'
 import { checkHeaders } from '../upgrade/rejection.js'
 import { type RequestHead, upgradeRequest, valuesOf } from '../upgrade/request-head.js'
@@ -15,15 +16,6 @@ interface PendingUpgrade {
   /** The value for uWebSockets.js, which writes the answer. */
   readonly extensions: string
   readonly timer: NodeJS.Timeout
-}
-
-/** Reasons to refuse a valid upgrade. */
-export interface UpgradeGate {
-  readonly handshakeTimeoutMs: TransportOptions['handshakeTimeoutMs']
-  readonly maxHeaderBytes: TransportOptions['maxHeaderBytes']
-  readonly hasCompression: boolean
-  /** Whether another connection exceeds the limit, including pending ones. */
-  isFull(pendingCount: number): boolean
 }
 
 /** Upgrade requests from their arrival to their decision. */

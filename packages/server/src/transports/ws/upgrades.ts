@@ -2,8 +2,9 @@ import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { ErrorCode } from 'webmq-client/protocol'
-import type { Rejection, TransportOptions, UpgradeId, UpgradeRequest } from '../../ports/transport.js'
+import type { Rejection, UpgradeId, UpgradeRequest } from '../../ports/transport.js'
 import { acceptedExtensions } from '../upgrade/extensions.js'
+import type { UpgradeGate } from '../upgrade/gate.js'
 import { findHandshakeFault } from '../upgrade/handshake.js'
 import { checkRejection, type RejectionDetails, rejectionOf } from '../upgrade/rejection.js'
 import { upgradeRequest } from '../upgrade/request-head.js'
@@ -20,15 +21,6 @@ export interface PendingUpgrade {
 
 interface Waiting extends PendingUpgrade {
   readonly timer: NodeJS.Timeout
-}
-
-/** Reasons to refuse a valid upgrade. */
-export interface UpgradeGate {
-  readonly handshakeTimeoutMs: TransportOptions['handshakeTimeoutMs']
-  readonly maxHeaderBytes: TransportOptions['maxHeaderBytes']
-  readonly hasCompression: boolean
-  /** Whether another connection exceeds the limit, including pending ones. */
-  isFull(pendingCount: number): boolean
 }
 
 /** Upgrade requests from their arrival to their decision. */

@@ -1,0 +1,10 @@
+import type { TransportOptions } from '../../ports/transport.js'
+
+/** Reasons to refuse a valid upgrade. */
+export interface UpgradeGate {
+  readonly handshakeTimeoutMs: TransportOptions['handshakeTimeoutMs']
+  readonly maxHeaderBytes: TransportOptions['maxHeaderBytes']
+  readonly hasCompression: boolean
+  /** Whether another connection exceeds the limit, including pending ones. */
+  isFull(pendingCount: number): boolean
+}
