@@ -16,7 +16,7 @@ This page lists every option of the server with its default, flag and environmen
 option's name in the config file and in \`createServer({ … })\`. \`webmq-server --help\` shows the same list.
 \`webmq-server config print\` shows the values that result from flags, environment and file.
 
-This page is generated. After a change of \`packages/server/src/options/table.ts\`, run
+This page is generated. After a change of \`packages/server/src/options/table/\`, run
 \`npx webmq-server config docs > docs/configuration.md\`; a test fails until you do.
 
 ## Where values come from

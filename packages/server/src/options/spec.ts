@@ -2,6 +2,7 @@
 export const OPTION_SECTIONS = [
   'Address',
   'Engine',
+  'Broker',
   'Limits',
   'Time limits',
   'History',

@@ -1,0 +1,82 @@
+import { describeAllowedAlgorithms, isAlgorithm } from '../../identity/algorithms.js'
+import type { OptionSpec } from '../spec.js'
+import { isHttpUrl, longEnough, notEmpty } from './checks.js'
+
+const token = { section: 'Tokens', type: 'text' } as const
+
+/** Tokens and their keys. */
+export const TOKENS_OPTIONS = [
+  {
+    ...token,
+    name: 'jwt.secret',
+    flag: 'jwt-secret',
+    placeholder: 'secret',
+    isSecret: true,
+    fromFile: 'file-flag',
+    check: (value) =>
+      value.includes('-----BEGIN') ? 'a shared secret; use jwt.publicKey for a PEM key' : longEnough(value),
+    help: 'Shared secret that signs tokens (HS256, HS384, HS512); use 32 bytes or more.',
+    detail:
+      'With any key, connections may do nothing before they send a valid token. Prefer the file, because every user of the machine can see flags. `openssl rand -base64 32` creates a secret. Anyone with a token can find a short secret by trying, so fewer than 16 bytes are refused.',
+  },
+  {
+    ...token,
+    name: 'jwt.publicKey',
+    flag: 'jwt-public-key',
+    placeholder: 'pem|file',
+    fromFile: 'pem',
+    help: 'Public key that verifies tokens: RSA, EC or Ed25519.',
+    detail: 'The server cannot create tokens with it, so a break-in on the server does not allow that either.',
+  },
+  {
+    ...token,
+    name: 'jwt.jwksUrl',
+    flag: 'jwks',
+    placeholder: 'url',
+    check: (value) => (isHttpUrl(value) ? undefined : 'an http:// or https:// address'),
+    help: 'Address of a JSON Web Key Set that verifies tokens.',
+    detail:
+      'The set is fetched again every 10 minutes, and when a token names an unknown key, so keys can rotate. Nobody waits for that while a set is in use. When the address does not answer, the last good set stays in use for a day.',
+  },
+  {
+    ...token,
+    name: 'jwt.issuer',
+    flag: 'issuer',
+    placeholder: 'iss',
+    check: notEmpty,
+    help: 'Accept only tokens with this `iss`.',
+    detail: 'Needed when the same key also signs tokens of other issuers.',
+  },
+  {
+    ...token,
+    name: 'jwt.audience',
+    flag: 'audience',
+    placeholder: 'aud',
+    check: notEmpty,
+    help: 'Accept only tokens whose `aud` contains this.',
+    detail: 'Tokens for other services are then refused here.',
+  },
+  {
+    name: 'jwt.clockToleranceS',
+    section: 'Tokens',
+    flag: 'clock-tolerance',
+    type: 'integer',
+    unit: 's',
+    min: 0,
+    max: 300,
+    default: 5,
+    help: 'Allowed clock difference between this machine and the issuer.',
+    detail: 'Applies to `exp` and `nbf`. Without it, a new token may not be valid yet on this machine.',
+  },
+  {
+    name: 'jwt.algorithms',
+    section: 'Tokens',
+    flag: 'jwt-algorithm',
+    type: 'list',
+    placeholder: 'alg',
+    defaultText: 'all that fit the key',
+    check: (value) => (isAlgorithm(value) ? undefined : describeAllowedAlgorithms()),
+    help: 'Accept only these signature algorithms.',
+    detail: 'The type of the key limits them further: a public key never verifies HS tokens.',
+  },
+] as const satisfies readonly OptionSpec[]
