@@ -9,7 +9,7 @@ const FLOORS = {
     ['node'],
     ['gateway'],
     ['http', 'session'],
-    ['api', 'brokers', 'options', 'routing'],
+    ['api', 'brokers', 'cluster', 'options', 'routing'],
     ['certificates', 'health', 'identity', 'in-process', 'patterns', 'presence', 'replay', 'transports'],
     ['deadlines', 'logger', 'ports'],
   ],

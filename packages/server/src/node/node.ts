@@ -8,6 +8,7 @@ import type {
   ServerEvents,
   ServerStats,
 } from '../api.js'
+import { Cluster, type NodeSummary } from '../cluster/index.js'
 import { Deadlines } from '../deadlines.js'
 import { Gateway } from '../gateway/gateway.js'
 import { BrokerWatch } from '../health/broker-watch.js'
@@ -42,6 +43,8 @@ import { SessionTable } from '../session/table.js'
 import { drain, drainSpreadMs } from './drain.js'
 import type { Emitter } from './emitter.js'
 import { outbound, outboundBatch } from './outbound-message.js'
+import { RateReader } from './rates.js'
+import { SessionEnder } from './session-ender.js'
 import { VERSION } from './version.js'
 
 /** The parts of a {@link ServerNode}. */
@@ -81,6 +84,9 @@ export class ServerNode {
   readonly #refused: RefusedMessages
   readonly #presence: Presence
   readonly #gateway: Gateway
+  readonly #cluster: Cluster
+  readonly #rates: RateReader
+  readonly #ender = new SessionEnder(this.#sessions)
   readonly #startedMs = performance.now()
   readonly #watch: BrokerWatch
   readonly #hideSecrets: (text: string) => string
@@ -142,6 +148,20 @@ export class ServerNode {
       maxPayloadBytes,
       logger,
     })
+    this.#rates = new RateReader(() => ({
+      received: this.#dispatcher.receivedCount,
+      sent: transport.stats().deliveredCount,
+    }))
+    this.#cluster = new Cluster({
+      node: name,
+      broker,
+      takesPart: verifier !== undefined || options.apiKeys.length > 0,
+      maxPayloadBytes,
+      summary: () => this.#summary(),
+      disconnect: (target, code) => this.#ender.disconnect(target, code),
+      revoked: () => this.#ender.revoked(this.#cluster.revocations),
+      logger,
+    })
     this.#addresses = new ConnectionCounts(options.maxConnectionsPerAddress, 'maxConnectionsPerAddress')
     this.#users = new ConnectionCounts(options.maxConnectionsPerUser, 'maxConnectionsPerUser')
     this.#gateway = new Gateway({
@@ -174,6 +194,7 @@ export class ServerNode {
         interest: this.#interest,
         liveBuffers,
         maxLiveBufferBytes: maxOutboxBytes,
+        revocations: this.#cluster.revocations,
         deadlines: this.#deadlines,
         limits: {
           maxPayloadBytes,
@@ -227,18 +248,22 @@ export class ServerNode {
     const { broker, events } = this.#parts
     const deliver = (message: InboundMessage) =>
       // Messages between servers never reach a listener, whatever its pattern.
-      isReserved(message.key) ? this.#presence.receive(message) : this.#delivery.deliver(message)
+      isReserved(message.key)
+        ? this.#cluster.receive(message) || this.#presence.receive(message)
+        : this.#delivery.deliver(message)
     const started = broker.start({
       deliver: (message) => this.#refused.deliver(message, deliver),
       gap: (reason, isAffected) => {
         this.#delivery.gap(reason, isAffected)
         this.#presence.gap()
+        this.#cluster.gap()
         events.emit('gap', { reason })
       },
       refused: (message) => this.#refused.add(message),
       status: (status, cause) => {
         this.#watch.change(status, cause)
         this.#presence.status(status)
+        this.#cluster.status(status)
       },
     })
     try {
@@ -248,6 +273,7 @@ export class ServerNode {
       await this.#stopBroker(STOP_MS)
       throw this.#withoutSecrets(error)
     }
+    this.#cluster.begin()
   }
 
   /** Returns the error itself, or a copy without the secrets that it contains. */
@@ -333,6 +359,21 @@ export class ServerNode {
     }
   }
 
+  #summary(): NodeSummary {
+    const { node, status, version, uptimeMs, connections, broker } = this.health()
+    return {
+      node,
+      version,
+      status,
+      uptimeMs,
+      connections,
+      patterns: this.#router.patternCount,
+      ...this.#rates.rates(),
+      broker: broker.name,
+      brokerStatus: broker.status,
+    }
+  }
+
   stats(): Omit<ServerStats, 'http'> {
     const { broker, transport } = this.#parts
     const { status, awayMs, lastAwayMs } = this.#watch
@@ -348,6 +389,7 @@ export class ServerNode {
       connectionLimitCounts: { address: this.#addresses.refusedCount, user: this.#users.refusedCount },
       refusedMessageCounts: this.#refused.counts,
       presence: this.#presence.stats(),
+      cluster: this.#cluster.stats(),
       work: this.#dispatcher.turns.stats(),
       broker: { ...broker.stats(), status, awayMs, lastAwayMs },
       transport: transport.stats(),
@@ -368,6 +410,8 @@ export class ServerNode {
     const connections = sessions.size
     await transport.stop(leftMs(BROKER_SHARE_MS))
     this.#presence.stop()
+    this.#cluster.stop()
+    this.#ender.stop()
     this.#dispatcher.turns.stop()
     this.#deadlines.stop()
     this.#delivery.stop()

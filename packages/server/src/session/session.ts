@@ -7,6 +7,7 @@ import {
   type TextServerMessage,
   WebMQError,
 } from 'webmq-client/protocol'
+import type { Revocations } from '../cluster/index.js'
 import type { Deadline, Deadlines } from '../deadlines.js'
 import { ANONYMOUS, type Identity, mayEnter, mayListen, mayPublish, type TokenVerifier } from '../identity/index.js'
 import { type PackedAddress, packAddress, unpackAddress } from '../identity/packed-address.js'
@@ -45,6 +46,7 @@ export interface SessionServices extends ListensContext {
   readonly verifier: TokenVerifier | undefined
   /** Connections per user. */
   readonly users: Pick<ConnectionCounts, 'enter' | 'leave'>
+  readonly revocations: Pick<Revocations, 'covers'>
   readonly deadlines: Pick<Deadlines, 'set' | 'clear'>
   readonly limits: SessionLimits
   /** Whether messages of this key are logged. */
@@ -105,6 +107,11 @@ export class Session implements SessionContext {
 
   get verifier(): TokenVerifier | undefined {
     return this.#services.verifier
+  }
+
+  /** Absent until the session is active. */
+  get identity(): Identity | undefined {
+    return this.#identity
   }
 
   get userId(): string | undefined {
@@ -189,6 +196,7 @@ export class Session implements SessionContext {
     if (this.#identity !== undefined && this.#identity.userId !== identity.userId) {
       throw new WebMQError('E_FORBIDDEN', { detail: 'the token belongs to another user' })
     }
+    if (this.#services.revocations.covers(identity)) throw new WebMQError('E_TOKEN_REVOKED')
     // Counted once; `release` ends it.
     if (this.#identity === undefined && identity.userId !== undefined) this.#services.users.enter(identity.userId)
     this.#identity = identity
