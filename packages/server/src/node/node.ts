@@ -13,6 +13,7 @@ import { Deadlines } from '../deadlines.js'
 import { Gateway } from '../gateway/gateway.js'
 import { BrokerWatch } from '../health/broker-watch.js'
 import type { Health } from '../health/readiness.js'
+import type { ApiNode } from '../http/api/node.js'
 import { isFromThisMachine } from '../identity/client-address.js'
 import type { TokenVerifier } from '../identity/index.js'
 import { type LocalHandler, LocalListeners } from '../in-process/listeners.js'
@@ -292,8 +293,11 @@ export class ServerNode {
 
   /** See {@link WebMQServer.publishBatch}. Waits for all confirmations of a remote broker at once. */
   publishBatch(batch: readonly BatchMessage[]): MaybePromise<readonly PublishResult[]> {
-    const { broker, options } = this.#parts
-    const messages = outboundBatch(batch, options)
+    return this.#publishAll(outboundBatch(batch, this.#parts.options))
+  }
+
+  #publishAll(messages: readonly OutboundMessage[]): MaybePromise<readonly PublishResult[]> {
+    const { broker } = this.#parts
     if (broker.publishBatch !== undefined) {
       return this.#whenWritable(broker.publishBatch(messages).then((accepted) => accepted.map(resultOf)))
     }
@@ -326,6 +330,24 @@ export class ServerNode {
   /** See {@link WebMQServer.history}. */
   history(key: string, query: HistoryQuery): MaybePromise<HistoryResult> {
     return readHistory(this.#parts.broker, key, query, this.#parts.options)
+  }
+
+  /** What the HTTP API does with this node. */
+  get api(): ApiNode {
+    const [router, sessions] = [this.#router, this.#sessions]
+    return {
+      name: this.#parts.name,
+      cluster: this.#cluster,
+      publish: (messages) => this.#publishAll(messages),
+      read: (range, key) =>
+        andThen(this.#parts.broker.read(range, [key]), ({ position, ...read }) => ({
+          ...read,
+          position: formatPosition(position),
+        })),
+      presence: (key) => this.presence(key),
+      sessions: () => sessions,
+      patterns: () => router.routes(),
+    }
   }
 
   /** Adds an in-process handler. Resolves, once it is live, to a function that removes it. */

@@ -146,6 +146,11 @@ export class Session implements SessionContext {
     return this.#listens?.size ?? 0
   }
 
+  /** The patterns that the connection listens with. */
+  patterns(): readonly string[] {
+    return this.#listens?.patterns() ?? []
+  }
+
   mayListen(pattern: string): boolean {
     const identity = this.#identity
     if (isReserved(pattern)) return false

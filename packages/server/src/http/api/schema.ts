@@ -133,13 +133,18 @@ export function answer<const M extends Members>(members: M, rules: Documented = 
   return { ...described(members, rules, true), defect: (value) => objectDefect(members, value, true) }
 }
 
-/** One of several shapes. @param of Finds the shape that a value was meant to have, for the error. */
-export function oneOf<A, B>(first: Shape<A>, second: Shape<B>, rules: Documented = {}): Shape<A | B> {
+/** One of several objects, which differ in the members that they require. */
+export function oneOf<const S extends readonly Shape<unknown>[]>(
+  shapes: S,
+  rules: Documented = {},
+): Shape<ValueOf<S[number]>> {
   return {
-    json: { oneOf: [first.json, second.json], ...rules },
+    json: { oneOf: shapes.map(({ json }) => json), ...rules },
     defect(value) {
-      const defect = first.defect(value)
-      return defect === undefined || second.defect(value) === undefined ? undefined : defect
+      const defects = shapes.map((shape) => shape.defect(value))
+      if (defects.includes(undefined)) return undefined
+      // The shape that was meant has all members that it requires.
+      return defects.find((defect) => defect?.startsWith('has no member') === false) ?? defects.join(', and ')
     },
   }
 }
