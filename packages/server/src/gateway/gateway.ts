@@ -2,6 +2,7 @@ import { encodeServerMessage, MAX_KEY_BYTES, WebMQError, type Welcome } from 'we
 import type { Deadline } from '../deadlines.js'
 import { countedAddress } from '../identity/client-address.js'
 import { ANONYMOUS, type Identity, type TokenVerifier } from '../identity/index.js'
+import type { TrustedProxies } from '../identity/trusted-proxies.js'
 import type { ConnectionId, Transport, TransportSink, UpgradeId, UpgradeRequest } from '../ports/transport.js'
 import type { ConnectionCounts } from '../session/connection-counts.js'
 import type { Dispatcher } from '../session/dispatcher.js'
@@ -16,6 +17,8 @@ export interface GatewayContext extends UpgradePolicy {
   readonly services: SessionServices
   readonly sessions: SessionTable
   readonly dispatcher: Pick<Dispatcher, 'receive'>
+  /** Finds out which client an upgrade is from. */
+  readonly proxies: Pick<TrustedProxies, 'clientAddress'>
   /** Connections and upgrades per client address. */
   readonly addresses: Pick<ConnectionCounts, 'enter' | 'leave'>
   /** An upgrade that takes longer than this never opens. */
@@ -32,8 +35,8 @@ export interface GatewayContext extends UpgradePolicy {
 
 /** An upgrade that passed the checks, and whose connection is not open yet. */
 interface Admission {
-  /** See {@link countedAddress}. */
-  readonly address: string | undefined
+  /** Of the client. */
+  readonly address: string
   /** Absent while the server waits for a token. */
   identity: Identity | undefined
   /** Why the token was refused. The session tells the client with a close code, which browsers can see. */
@@ -55,8 +58,6 @@ export class Gateway implements TransportSink {
   readonly #refusedOrigins: RefusedOrigins
   /** Upgrades that are not open yet, oldest first. */
   readonly #admissions = new Map<UpgradeId, Admission>()
-  /** Addresses of the open connections that are counted. */
-  readonly #addresses = new Map<ConnectionId, string>()
   #expiry: Deadline | undefined
   #reportedOutsiderAtMs = Number.NEGATIVE_INFINITY
   readonly #welcomes: { [auth in Welcome['auth']]?: string } = {}
@@ -67,23 +68,21 @@ export class Gateway implements TransportSink {
   }
 
   upgrade(request: UpgradeRequest): void {
-    const { drainRetryAfterMs, services, transport } = this.#context
+    const { drainRetryAfterMs, proxies, services, transport } = this.#context
     const retryAfterMs = drainRetryAfterMs()
+    const address = proxies.clientAddress(request.remoteAddress, (name) => request.header(name))
     try {
       if (retryAfterMs !== undefined) throw new WebMQError('E_DRAIN')
-      const admissible = examineUpgrade(request, this.#context)
-      this.#admit(request)
+      const admissible = examineUpgrade(request, this.#context, address)
+      this.#admit(request.id, address)
       const { verifier } = services
       if (verifier === undefined) this.#accept(request.id, admissible, ANONYMOUS, undefined)
       else if (admissible.token === undefined) this.#accept(request.id, admissible, undefined, undefined)
       else this.#verify(request.id, admissible, verifier, admissible.token)
     } catch (error) {
       if (!(error instanceof WebMQError)) throw error
-      services.logger.debug(
-        { code: error.code, path: request.path, remoteAddress: request.remoteAddress },
-        'upgrade refused',
-      )
-      if (error.code === 'E_INSECURE') this.#reportOutsider(request.remoteAddress)
+      services.logger.debug({ code: error.code, path: request.path, remoteAddress: address }, 'upgrade refused')
+      if (error.code === 'E_INSECURE') this.#reportOutsider(address)
       if (error.code === 'E_ORIGIN_FORBIDDEN') this.#refusedOrigins.report(request.header('origin'))
       const retryAfter = retryAfterMs === undefined ? {} : { 'retry-after': `${Math.ceil(retryAfterMs / 1_000)}` }
       transport.reject(request.id, rejectionOf(error, retryAfter))
@@ -93,10 +92,9 @@ export class Gateway implements TransportSink {
   open(connection: ConnectionId, upgrade: UpgradeId): void {
     const admission = this.#admissions.get(upgrade)
     this.#admissions.delete(upgrade)
-    const session = new Session(connection, this.#context.services)
+    const { identity, refusal, address } = admission ?? { refusal: new WebMQError('E_INTERNAL'), address: '' }
+    const session = new Session(connection, this.#context.services, address)
     this.#context.sessions.add(session)
-    const { identity, refusal, address } = admission ?? { refusal: new WebMQError('E_INTERNAL') }
-    if (address !== undefined) this.#addresses.set(connection, address)
     try {
       if (refusal !== undefined) throw refusal
       if (identity === undefined) session.awaitToken()
@@ -122,9 +120,7 @@ export class Gateway implements TransportSink {
 
   closed(connection: ConnectionId, code: number, reason: string): void {
     const session = this.#context.sessions.remove(connection, code === NORMAL_CLOSURE)
-    const address = this.#addresses.get(connection)
-    if (address !== undefined) this.#context.addresses.leave(address)
-    this.#addresses.delete(connection)
+    if (session !== undefined) this.#leave(session.address)
     this.#context.services.logger.debug(
       { session: session?.id, user: session?.userId, code, reason },
       'connection closed',
@@ -162,23 +158,28 @@ export class Gateway implements TransportSink {
   }
 
   /** @throws {WebMQError} `E_CONNECTION_LIMIT` */
-  #admit({ id, remoteAddress }: UpgradeRequest): void {
+  #admit(id: UpgradeId, address: string): void {
     this.#expire()
-    const address = countedAddress(remoteAddress)
-    if (address !== undefined) this.#context.addresses.enter(address)
+    const counted = countedAddress(address)
+    if (counted !== undefined) this.#context.addresses.enter(counted)
     const sinceMs = this.#context.services.now()
     this.#admissions.set(id, { address, identity: undefined, refusal: undefined, sinceMs })
     this.#expireLater()
   }
 
+  #leave(address: string): void {
+    const counted = countedAddress(address)
+    if (counted !== undefined) this.#context.addresses.leave(counted)
+  }
+
   /** Removes upgrades whose clients went away: nobody tells of the end of one that was not accepted. */
   #expire(): void {
-    const { handshakeTimeoutMs, addresses, services } = this.#context
+    const { handshakeTimeoutMs, services } = this.#context
     const latestMs = services.now() - handshakeTimeoutMs - TRANSPORT_DELAY_MS
     for (const [id, { sinceMs, address }] of this.#admissions) {
       if (sinceMs > latestMs) return
       this.#admissions.delete(id)
-      if (address !== undefined) addresses.leave(address)
+      this.#leave(address)
     }
   }
 

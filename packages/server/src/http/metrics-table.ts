@@ -160,6 +160,11 @@ export const METRICS: readonly MetricSpec[] = [
   ),
   counter('webmq_transport_accepted_total', 'Accepted connections.', ({ transport }) => transport.acceptedCount),
   counter('webmq_transport_refused_total', 'Refused upgrades.', ({ transport }) => transport.refusedCount),
+  counter(
+    'webmq_transport_proxy_header_refused_total',
+    'Connections of trusted proxies that were closed because they did not begin with a valid PROXY header.',
+    ({ transport }) => transport.proxyHeaderRefusedCount,
+  ),
   counter('webmq_transport_closed_total', 'Ended connections.', ({ transport }) => transport.closedCount),
   counter(
     'webmq_transport_slow_consumers_total',
@@ -198,6 +203,11 @@ export const METRICS: readonly MetricSpec[] = [
     'Connections refused because their address or their user has too many, by reason.',
     'reason',
     ({ connectionLimitCounts }) => connectionLimitCounts,
+  ),
+  counter(
+    'webmq_forwarded_malformed_total',
+    'Headers `X-Forwarded-For` of trusted proxies that were ignored because they were malformed.',
+    ({ malformedForwardedCount }) => malformedForwardedCount,
   ),
   gauge(
     'webmq_http_connections',

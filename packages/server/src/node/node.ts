@@ -12,8 +12,9 @@ import { Deadlines } from '../deadlines.js'
 import { Gateway } from '../gateway/gateway.js'
 import { BrokerWatch } from '../health/broker-watch.js'
 import type { Health } from '../health/readiness.js'
-import { isFromThisMachine } from '../identity/client-address.js'
+import { isFromThisMachine, isLoopbackAddress } from '../identity/client-address.js'
 import type { TokenVerifier } from '../identity/index.js'
+import type { TrustedProxies } from '../identity/trusted-proxies.js'
 import { type LocalHandler, LocalListeners } from '../in-process/listeners.js'
 import { type HistoryQuery, type HistoryResult, readHistory } from '../in-process/read-history.js'
 import type { Logger } from '../logger.js'
@@ -50,6 +51,7 @@ export interface ServerNodeParts {
   readonly transport: Transport
   readonly broker: Broker
   readonly verifier: TokenVerifier | undefined
+  readonly proxies: TrustedProxies
   readonly logger: Logger
   /** Name of this node that clients see; it reveals nothing about the machine. */
   readonly name: string
@@ -147,7 +149,8 @@ export class ServerNode {
     this.#gateway = new Gateway({
       path: options.path,
       ...originPolicyOf(options),
-      isOutsider: (request) => isForThisMachineOnly(options) && !this.#isFromThisMachine(request),
+      isOutsider: (request, address) => isForThisMachineOnly(options) && !this.#isFromThisMachine(request, address),
+      proxies: parts.proxies,
       addresses: this.#addresses,
       transport,
       sessions: this.#sessions,
@@ -209,7 +212,8 @@ export class ServerNode {
   }
 
   /** On the node's own port, a proxy on this machine may add headers. */
-  #isFromThisMachine(request: UpgradeRequest): boolean {
+  #isFromThisMachine(request: UpgradeRequest, clientAddress: string): boolean {
+    if (clientAddress !== request.remoteAddress) return isLoopbackAddress(clientAddress)
     return isFromThisMachine(request.remoteAddress, (name) => (this.#isAttached ? request.header(name) : undefined))
   }
 
@@ -346,6 +350,7 @@ export class ServerNode {
       refusedCounts: this.#dispatcher.refusedCounts,
       gapCounts: this.#delivery.gapCounts,
       connectionLimitCounts: { address: this.#addresses.refusedCount, user: this.#users.refusedCount },
+      malformedForwardedCount: this.#parts.proxies.malformedCount,
       refusedMessageCounts: this.#refused.counts,
       presence: this.#presence.stats(),
       work: this.#dispatcher.turns.stats(),

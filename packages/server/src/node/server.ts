@@ -20,6 +20,7 @@ import { Metrics } from '../http/metrics.js'
 import type { MetricsSource } from '../http/metrics-table.js'
 import type { TokenVerifier } from '../identity/index.js'
 import { isOriginAllowed } from '../identity/origin.js'
+import { TrustedProxies } from '../identity/trusted-proxies.js'
 import type { LocalHandler } from '../in-process/listeners.js'
 import type { HistoryQuery, HistoryResult } from '../in-process/read-history.js'
 import type { Logger } from '../logger.js'
@@ -76,6 +77,7 @@ export class Server implements WebMQServer {
   readonly #admin: AdminServer | undefined
   /** Present with TLS. */
   readonly #certificates: CertificateStore | undefined
+  readonly #proxies: TrustedProxies
   readonly #name = randomBytes(NODE_NAME_BYTES).toString('hex')
   readonly #becameRunning = deferred<ServerNode>()
   readonly #detaches = new Set<() => void>()
@@ -98,6 +100,7 @@ export class Server implements WebMQServer {
     this.#events = new Emitter((err, event) => logger.error({ err, event }, 'a handler of an event failed'))
     this.#certificates =
       options.tls === undefined ? undefined : new CertificateStore({ files: tlsFilesOf(options.tls), logger })
+    this.#proxies = new TrustedProxies(options.trustedProxies)
     const metrics = new Metrics(() => this.#metricsSource())
     const { adminPort, adminHost } = options
     const { origins, ownHosts } = originPolicyOf(options)
@@ -239,7 +242,16 @@ export class Server implements WebMQServer {
         logger.info({ ...this.#adminAddress }, 'the admin port listens')
       }
       const events = this.#events
-      const node = new ServerNode({ options, transport, broker, verifier, logger, name: this.#name, events })
+      const node = new ServerNode({
+        options,
+        transport,
+        broker,
+        verifier,
+        proxies: this.#proxies,
+        logger,
+        name: this.#name,
+        events,
+      })
       this.#candidate = node
       // `stop` was called while the broker was being created.
       if (this.#stopping !== undefined) node.giveUp()
@@ -264,6 +276,16 @@ export class Server implements WebMQServer {
     })
     if (certificates !== undefined && !transport.capabilities.tls) {
       throw new WebMQError('E_OPTION_INVALID', { detail: `tls: the ${transport.name} transport has no TLS` })
+    }
+    if (options.proxyProtocol && !transport.capabilities.proxyProtocol) {
+      throw new WebMQError('E_OPTION_INVALID', {
+        detail: `proxyProtocol: the ${transport.name} transport does not speak it`,
+      })
+    }
+    if (options.proxyProtocol && attachTo !== undefined) {
+      throw new WebMQError('E_OPTION_INVALID', {
+        detail: "proxyProtocol: it is for the server's own port, not for a server that it is attached to",
+      })
     }
     this.#transport = choice
     logger.info({ transport: choice }, describeTransport(choice))

@@ -131,6 +131,10 @@ export interface ServerOptions {
   readonly origins?: readonly string[] | undefined
   /** Allows anonymous access beyond loopback; default false. */
   readonly insecure?: boolean | undefined
+  /** Addresses of proxies that are believed when they name the client; default none. */
+  readonly trustedProxies?: readonly string[] | undefined
+  /** Expects the PROXY protocol from these proxies; default false. */
+  readonly proxyProtocol?: boolean | undefined
   /** How tokens are verified. Without it, every client is anonymous and may do anything. */
   readonly jwt?: JwtOptions | undefined
   /** Lowest level to log; default `info`. Ignored with a `logger`. */
@@ -245,6 +249,9 @@ function checkTogether(input: ServerOptions, options: ResolvedOptions): void {
     )
   }
   if (input.tls !== undefined) checkTls(tls)
+  if (options.proxyProtocol && options.trustedProxies.length === 0) {
+    throw invalid('proxyProtocol: name the proxies that speak it (trustedProxies; --trusted-proxy)')
+  }
   if (typeof options.broker === 'string' && brokerNameOf(options.broker) === 'mesh') checkMesh(options.broker, options)
   if (jwt !== undefined) checkTokens(jwt, insecure)
   else if (!insecure && !isLoopback(host)) {
@@ -318,6 +325,9 @@ export function warningsOf(options: ResolvedOptions): readonly string[] {
     warnings.push(
       `mesh.secret has fewer than ${GOOD_SECRET_BYTES} bytes: it can be found by trying; create one with openssl rand -base64 32`,
     )
+  }
+  if (options.trustedProxies.some((range) => range.endsWith('/0'))) {
+    warnings.push('trustedProxies contains all addresses: every client can claim any address')
   }
   if (jwt === undefined && !isLoopback(host)) {
     warnings.push(`anonymous access on ${host}: everyone who can reach it may listen and publish anything`)

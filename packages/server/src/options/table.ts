@@ -6,6 +6,7 @@ import { HISTORY_OPTIONS } from './table/history.js'
 import { LIMITS_OPTIONS } from './table/limits.js'
 import { OBSERVING_OPTIONS } from './table/observing.js'
 import { PRESENCE_OPTIONS } from './table/presence.js'
+import { PROXIES_OPTIONS } from './table/proxies.js'
 import { SECURITY_OPTIONS } from './table/security.js'
 import { TIME_LIMITS_OPTIONS } from './table/time-limits.js'
 import { TOKENS_OPTIONS } from './table/tokens.js'
@@ -23,6 +24,7 @@ export const OPTIONS = [
   ...HISTORY_OPTIONS,
   ...PRESENCE_OPTIONS,
   ...SECURITY_OPTIONS,
+  ...PROXIES_OPTIONS,
   ...TOKENS_OPTIONS,
   ...OBSERVING_OPTIONS,
 ] as const satisfies readonly OptionSpec[]
