@@ -38,6 +38,7 @@ import { Interest } from '../routing/interest.js'
 import { RefusedMessages } from '../routing/refused-messages.js'
 import { ConnectionCounts } from '../session/connection-counts.js'
 import { Dispatcher } from '../session/dispatcher.js'
+import { observePublish, type SessionObserver } from '../session/observer.js'
 import { SessionTable } from '../session/table.js'
 import { drain, drainSpreadMs } from './drain.js'
 import type { Emitter } from './emitter.js'
@@ -54,6 +55,8 @@ export interface ServerNodeParts {
   /** Name of this node that clients see; it reveals nothing about the machine. */
   readonly name: string
   readonly events: Pick<Emitter<ServerEvents>, 'emit'>
+  /** Absent when nobody wants to know. */
+  readonly observer: SessionObserver | undefined
 }
 
 /**
@@ -92,7 +95,7 @@ export class ServerNode {
 
   constructor(parts: ServerNodeParts) {
     this.#parts = parts
-    const { options, transport, broker, verifier, logger, name, events } = parts
+    const { options, transport, broker, verifier, logger, name, events, observer } = parts
     this.#givenUp.promise.catch(() => undefined)
     const liveBuffers = new LiveBuffers()
     this.#localListeners = new LocalListeners(logger)
@@ -119,6 +122,7 @@ export class ServerNode {
       router,
       transport,
       limits: options,
+      observer,
       maxMessageBytes: maxPayloadBytes + MESSAGE_OVERHEAD_BYTES,
       onError: (err) => logger.error({ err }, 'messages that waited could not be handled'),
     })
@@ -170,6 +174,7 @@ export class ServerNode {
         presence: this.#presence,
         turns: this.#dispatcher.turns,
         verifier,
+        observer,
         users: this.#users,
         interest: this.#interest,
         liveBuffers,
@@ -261,7 +266,7 @@ export class ServerNode {
   /** See {@link WebMQServer.publish}. */
   publish(key: string, payload: unknown, { id }: PublishOptions): MaybePromise<PublishResult> {
     const message = outbound(key, payload, id, this.#parts.options)
-    return this.#whenWritable(andThen(this.#parts.broker.publish(message), resultOf))
+    return this.#whenWritable(andThen(this.#published(message), resultOf))
   }
 
   /** See {@link WebMQServer.publishBatch}. Waits for all confirmations of a remote broker at once. */
@@ -269,13 +274,15 @@ export class ServerNode {
     const { broker, options } = this.#parts
     const messages = outboundBatch(batch, options)
     if (broker.publishBatch !== undefined) {
-      return this.#whenWritable(broker.publishBatch(messages).then((accepted) => accepted.map(resultOf)))
+      return this.#whenWritable(
+        this.#publishedAtOnce(messages, broker.publishBatch(messages)).then((accepted) => accepted.map(resultOf)),
+      )
     }
     const results = new Array<PublishResult>(messages.length)
     const waiting: Promise<unknown>[] = []
     try {
       for (let index = 0; index < messages.length; index++) {
-        const accepted = broker.publish(messages[index] as OutboundMessage)
+        const accepted = this.#published(messages[index] as OutboundMessage)
         if (isPromise(accepted)) waiting.push(accepted.then((accepted) => (results[index] = resultOf(accepted))))
         else results[index] = resultOf(accepted)
       }
@@ -284,6 +291,26 @@ export class ServerNode {
       waiting.push(Promise.reject(error))
     }
     return this.#whenWritable(waiting.length > 0 ? Promise.all(waiting).then(() => results) : results)
+  }
+
+  #published(message: OutboundMessage): MaybePromise<Accepted> {
+    const { broker, observer } = this.#parts
+    const accepted = broker.publish(message)
+    if (observer !== undefined) observePublish(observer, undefined, message, accepted)
+    return accepted
+  }
+
+  #publishedAtOnce(
+    messages: readonly OutboundMessage[],
+    accepted: Promise<readonly Accepted[]>,
+  ): Promise<readonly Accepted[]> {
+    const { observer } = this.#parts
+    if (observer?.published === undefined) return accepted
+    messages.forEach((message, index) => {
+      const own = accepted.then((all) => all[index] as Accepted)
+      observePublish(observer, undefined, message, own)
+    })
+    return accepted
   }
 
   /** Delays the result while the transport asks publishers to wait. */
