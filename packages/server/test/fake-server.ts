@@ -1,5 +1,6 @@
 import type { FakeClient } from 'webmq-conformance'
 import { FakeTransport, type FakeUpgrade } from 'webmq-conformance'
+import type { AuditLog } from '../src/audit/audit-log.js'
 import { MemoryBroker } from '../src/brokers/memory/broker.js'
 import type { TokenVerifier } from '../src/identity/index.js'
 import type { Logger } from '../src/logger.js'
@@ -40,6 +41,7 @@ export interface FakeServerParts {
   readonly broker?: Broker
   readonly verifier?: TokenVerifier
   readonly observers?: readonly SessionObserver[]
+  readonly audit?: AuditLog
 }
 
 /** A whole server on a transport without sockets. */
@@ -49,7 +51,7 @@ export class FakeServer {
   readonly broker: Broker
   readonly log: readonly LogLine[]
 
-  constructor(options: ServerOptions = {}, { broker, verifier, observers = [] }: FakeServerParts = {}) {
+  constructor(options: ServerOptions = {}, { broker, verifier, observers = [], audit }: FakeServerParts = {}) {
     const { logger, lines } = recordingLogger()
     this.log = lines
     const resolved = resolveOptions({ ...options, logger })
@@ -59,6 +61,7 @@ export class FakeServer {
       logger,
       verifier,
       observers,
+      audit,
       demo: undefined,
       createTransport: () => Promise.resolve({ transport: this.transport, choice: { name: 'fake', chosen: 'option' } }),
       createBroker: () => Promise.resolve(this.broker),

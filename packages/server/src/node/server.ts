@@ -12,6 +12,7 @@ import type {
   ServerStats,
   WebMQServer,
 } from '../api.js'
+import type { AuditLog } from '../audit/audit-log.js'
 import { CertificateStore } from '../certificates/store.js'
 import type { Health } from '../health/readiness.js'
 import { AdminServer } from '../http/admin-server.js'
@@ -59,6 +60,7 @@ export interface ServerParts {
   readonly verifier: TokenVerifier | undefined
   /** Are told what sessions do. */
   readonly observers?: readonly SessionObserver[]
+  readonly audit?: AuditLog | undefined
   readonly demo: { readonly pageFolder: string; readonly clientFolder: string } | undefined
   createTransport(options: ResolvedOptions, request: TransportRequest): Promise<ChosenTransport>
   createBroker(options: ResolvedOptions): Promise<Broker>
@@ -199,6 +201,11 @@ export class Server implements WebMQServer {
     return this.#assertRunning().presence(key)
   }
 
+  /** Opens the file of the audit log again, after a tool has moved it away. */
+  reopenAuditLog(): void {
+    this.#parts.audit?.reopen()
+  }
+
   stats(): ServerStats {
     const node = this.#assertRunning()
     const tls = this.#certificates?.stats()
@@ -229,12 +236,13 @@ export class Server implements WebMQServer {
   }
 
   async #bringUp(attachTo: NodeHttpServer | undefined): Promise<Running> {
-    const { options, logger, verifier, observers = [], createBroker } = this.#parts
+    const { options, logger, verifier, observers = [], audit, createBroker } = this.#parts
     let transport: Transport | undefined
     try {
       // First, because its library may be missing. It connects when the node starts.
       const broker = await createBroker(options)
       await this.#certificates?.load()
+      audit?.open()
       transport = await this.#createTransport(attachTo)
       // Before the node, so that probes get `starting` while the server waits for its broker.
       if (this.#admin !== undefined) {
@@ -242,7 +250,7 @@ export class Server implements WebMQServer {
         logger.info({ ...this.#adminAddress }, 'the admin port listens')
       }
       const events = this.#events
-      const observer = combineObservers(observers)
+      const observer = combineObservers(audit === undefined ? observers : [...observers, audit.observer()])
       const node = new ServerNode({ options, transport, broker, verifier, logger, name: this.#name, events, observer })
       this.#candidate = node
       // `stop` was called while the broker was being created.
@@ -286,6 +294,7 @@ export class Server implements WebMQServer {
     this.#events.close()
     this.#certificates?.stop()
     await this.#node?.stop(drainMs)
+    await this.#parts.audit?.close()
     this.#parts.verifier?.close()
     for (const detach of this.#detaches) detach()
     this.#http.close()
