@@ -83,6 +83,7 @@ export class Gateway implements TransportSink {
       )
       if (error.code === 'E_INSECURE') this.#reportOutsider(request.remoteAddress)
       if (error.code === 'E_ORIGIN_FORBIDDEN') this.#refusedOrigins.report(request.header('origin'))
+      services.measurements.refusedUpgrades.add(error.code)
       const facts = { address: request.remoteAddress, origin: request.header('origin') }
       services.observer?.upgradeRefused?.(facts, error.code)
       const retryAfter = retryAfterMs === undefined ? {} : { 'retry-after': `${Math.ceil(retryAfterMs / 1_000)}` }
@@ -121,7 +122,8 @@ export class Gateway implements TransportSink {
 
   closed(connection: ConnectionId, code: number, reason: string): void {
     const session = this.#context.sessions.remove(connection, code === NORMAL_CLOSURE)
-    const { logger, now, observer } = this.#context.services
+    const { logger, measurements, now, observer } = this.#context.services
+    measurements.closed(code)
     if (session === undefined) {
       logger.debug({ code, reason }, 'connection closed')
       return

@@ -14,9 +14,12 @@ import { BrokerWatch } from '../health/broker-watch.js'
 import type { Health } from '../health/readiness.js'
 import { isFromThisMachine } from '../identity/client-address.js'
 import type { TokenVerifier } from '../identity/index.js'
+import { NO_TOKEN_FAILURES } from '../identity/token-failures.js'
 import { type LocalHandler, LocalListeners } from '../in-process/listeners.js'
 import { type HistoryQuery, type HistoryResult, readHistory } from '../in-process/read-history.js'
 import type { Logger } from '../logger.js'
+import { Measurements } from '../measuring/measurements.js'
+import type { PublishTiming } from '../measuring/publish-timings.js'
 import { isForThisMachineOnly, originPolicyOf } from '../options/access.js'
 import type { ResolvedOptions } from '../options/options.js'
 import { Router } from '../patterns/router.js'
@@ -84,6 +87,7 @@ export class ServerNode {
   readonly #refused: RefusedMessages
   readonly #presence: Presence
   readonly #gateway: Gateway
+  readonly #measurements: Measurements
   readonly #startedMs = performance.now()
   readonly #watch: BrokerWatch
   readonly #hideSecrets: (text: string) => string
@@ -107,7 +111,9 @@ export class ServerNode {
     })
     this.#deadlines = new Deadlines({ onError: (err) => logger.error({ err }, 'a deadline failed') })
     const [router, localListeners] = [this.#router, this.#localListeners]
-    this.#delivery = new Delivery({ router, transport, liveBuffers, localListeners })
+    this.#measurements = new Measurements({ hasListeners: (key) => router.match(key).length > 0 })
+    const { publishes } = this.#measurements
+    this.#delivery = new Delivery({ router, transport, liveBuffers, localListeners, publishes })
     const address = typeof options.broker === 'string' ? options.broker : undefined
     this.#hideSecrets = address === undefined ? (text) => text : secretHider(address)
     this.#watch = new BrokerWatch({
@@ -123,6 +129,7 @@ export class ServerNode {
       transport,
       limits: options,
       observer,
+      publishes,
       maxMessageBytes: maxPayloadBytes + MESSAGE_OVERHEAD_BYTES,
       onError: (err) => logger.error({ err }, 'messages that waited could not be handled'),
     })
@@ -175,6 +182,7 @@ export class ServerNode {
         turns: this.#dispatcher.turns,
         verifier,
         observer,
+        measurements: this.#measurements,
         users: this.#users,
         interest: this.#interest,
         liveBuffers,
@@ -295,9 +303,10 @@ export class ServerNode {
 
   #published(message: OutboundMessage): MaybePromise<Accepted> {
     const { broker, observer } = this.#parts
+    const timing = this.#measurements.publishes.begin(message)
     const accepted = broker.publish(message)
     if (observer !== undefined) observePublish(observer, undefined, message, accepted)
-    return accepted
+    return timing === undefined ? accepted : timed(accepted, timing)
   }
 
   #publishedAtOnce(
@@ -365,12 +374,19 @@ export class ServerNode {
     const { status, awayMs, lastAwayMs } = this.#watch
     return {
       connectionCount: this.#sessions.size,
+      userCount: this.#users.size,
+      listenCount: [...this.#sessions].reduce((count, session) => count + session.listenCount, 0),
       patternCount: this.#router.patternCount,
       patternBytes: this.#router.byteCount,
       receivedCount: this.#dispatcher.receivedCount,
       routedCount: this.#delivery.routedCount,
       localDroppedCount: this.#localListeners.droppedCount,
       refusedCounts: this.#dispatcher.refusedCounts,
+      ...this.#measurements.stats(),
+      tokenFailureCounts: {
+        ...(this.#parts.verifier?.failureCounts ?? NO_TOKEN_FAILURES),
+        missing: this.#measurements.missingTokenCount,
+      },
       gapCounts: this.#delivery.gapCounts,
       connectionLimitCounts: { address: this.#addresses.refusedCount, user: this.#users.refusedCount },
       refusedMessageCounts: this.#refused.counts,
@@ -425,6 +441,13 @@ function isLoggedBy(broker: Broker, options: ResolvedOptions): (key: string) => 
   if (!broker.capabilities.history || typeof options.broker !== 'string') return () => false
   const rules = historyRulesOf(options, brokerNameOf(options.broker) === 'memory')
   return (key) => rules.ruleOf(key) !== undefined
+}
+
+function timed(accepted: MaybePromise<Accepted>, timing: PublishTiming): MaybePromise<Accepted> {
+  return andThen(accepted, (accepted) => {
+    timing.accepted()
+    return accepted
+  })
 }
 
 function resultOf({ position, isDuplicate }: Accepted): PublishResult {

@@ -17,8 +17,8 @@ import { CertificateStore } from '../certificates/store.js'
 import type { Health } from '../health/readiness.js'
 import { AdminServer } from '../http/admin-server.js'
 import { HttpFrontend } from '../http/frontend.js'
+import type { MetricsSource } from '../http/metric-spec.js'
 import { Metrics } from '../http/metrics.js'
-import type { MetricsSource } from '../http/metrics-table.js'
 import type { TokenVerifier } from '../identity/index.js'
 import { isOriginAllowed } from '../identity/origin.js'
 import type { LocalHandler } from '../in-process/listeners.js'
@@ -209,7 +209,13 @@ export class Server implements WebMQServer {
   stats(): ServerStats {
     const node = this.#assertRunning()
     const tls = this.#certificates?.stats()
-    return { ...node.stats(), http: this.#http.stats(), ...(tls === undefined ? undefined : { tls }) }
+    const audit = this.#parts.audit?.stats()
+    return {
+      ...node.stats(),
+      http: this.#http.stats(),
+      ...(audit && { audit }),
+      ...(tls === undefined ? undefined : { tls }),
+    }
   }
 
   async #start(): Promise<ServerAddress> {

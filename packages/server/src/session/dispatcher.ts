@@ -6,6 +6,7 @@ import {
   refusalOf,
   WebMQError,
 } from 'webmq-client/protocol'
+import type { PublishTimings } from '../measuring/publish-timings.js'
 import type { Router } from '../patterns/router.js'
 import type { Handler } from './handlers/handler.js'
 import { handlers, type SessionContext } from './handlers/index.js'
@@ -33,6 +34,8 @@ export interface DispatcherContext
   extends Pick<TurnsContext<Session>, 'transport' | 'limits' | 'maxMessageBytes' | 'onError'> {
   readonly router: Pick<Router, 'stepCount'>
   readonly observer?: SessionObserver | undefined
+  /** Is told when a message arrived that had to wait. */
+  readonly publishes: Pick<PublishTimings, 'receivedMs'>
 }
 
 /**
@@ -53,9 +56,17 @@ export class Dispatcher {
   constructor(context: DispatcherContext) {
     this.#router = context.router
     this.#observer = context.observer
+    const { publishes } = context
     this.turns = new Turns<Session>({
       ...context,
-      handle: (account, data, isBinary) => this.#take(account, data, isBinary),
+      handle: (account, { data, isBinary, receivedMs }) => {
+        publishes.receivedMs = receivedMs
+        try {
+          this.#take(account, data, isBinary)
+        } finally {
+          publishes.receivedMs = 0
+        }
+      },
       begin: ({ owner }) => {
         const inbox = this.#inboxes.get(owner)
         if (inbox?.isDue) this.#release(owner, inbox)

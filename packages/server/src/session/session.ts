@@ -11,6 +11,8 @@ import type { Deadline, Deadlines } from '../deadlines.js'
 import { ANONYMOUS, type Identity, mayEnter, mayListen, mayPublish, type TokenVerifier } from '../identity/index.js'
 import { type PackedAddress, packAddress, unpackAddress } from '../identity/packed-address.js'
 import type { Logger } from '../logger.js'
+import type { Measurements, ResumeOutcome } from '../measuring/measurements.js'
+import type { PublishTimings } from '../measuring/publish-timings.js'
 import type { Accepted, Broker, OutboundMessage } from '../ports/broker.js'
 import { isPromise, type MaybePromise } from '../ports/maybe-promise.js'
 import { formatPosition } from '../ports/position.js'
@@ -48,6 +50,7 @@ export interface SessionServices extends ListensContext {
   readonly users: Pick<ConnectionCounts, 'enter' | 'leave'>
   readonly deadlines: Pick<Deadlines, 'set' | 'clear'>
   readonly limits: SessionLimits
+  readonly measurements: Measurements
   /** Absent when nobody wants to know. */
   readonly observer: SessionObserver | undefined
   /** Whether messages of this key are logged. */
@@ -191,6 +194,7 @@ export class Session implements SessionContext, SessionFacts {
   awaitToken(): void {
     const { limits, now } = this.#services
     this.#setDeadline(now() + limits.authTimeoutMs, () => {
+      this.#services.measurements.missingTokenCount++
       this.#services.observer?.refused?.(this, 'connect', 'E_AUTH_TIMEOUT', undefined)
       this.end('E_AUTH_TIMEOUT')
     })
@@ -264,6 +268,14 @@ export class Session implements SessionContext, SessionFacts {
     const { code, message, retryable, docs } = known
     this.reply({ verb: 'error', ...(id === undefined ? undefined : { id }), code, message, retryable, docs })
     return known
+  }
+
+  get publishes(): PublishTimings {
+    return this.#services.measurements.publishes
+  }
+
+  resumed(outcome: ResumeOutcome): void {
+    this.#services.measurements.resumes.add(outcome)
   }
 
   listened(pattern: string): void {
