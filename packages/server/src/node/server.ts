@@ -32,6 +32,7 @@ import { deferred } from '../ports/deferred.js'
 import { isReserved } from '../ports/reserved-keys.js'
 import type { TlsCertificate, Transport, TransportAddress } from '../ports/transport.js'
 import { describeTransport, type TransportChoice } from '../ports/transport-choice.js'
+import { incidentLog } from '../session/incident-log.js'
 import { combineObservers, type SessionObserver } from '../session/observer.js'
 import { Emitter } from './emitter.js'
 import { ServerNode } from './node.js'
@@ -256,7 +257,11 @@ export class Server implements WebMQServer {
         logger.info({ ...this.#adminAddress }, 'the admin port listens')
       }
       const events = this.#events
-      const observer = combineObservers(audit === undefined ? observers : [...observers, audit.observer()])
+      const observer = combineObservers([
+        incidentLog({ logger, now: Date.now }),
+        ...observers,
+        ...(audit === undefined ? [] : [audit.observer()]),
+      ])
       const node = new ServerNode({ options, transport, broker, verifier, logger, name: this.#name, events, observer })
       this.#candidate = node
       // `stop` was called while the broker was being created.
