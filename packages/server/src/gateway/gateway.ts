@@ -84,6 +84,9 @@ export class Gateway implements TransportSink {
       services.logger.debug({ code: error.code, path: request.path, remoteAddress: address }, 'upgrade refused')
       if (error.code === 'E_INSECURE') this.#reportOutsider(address)
       if (error.code === 'E_ORIGIN_FORBIDDEN') this.#refusedOrigins.report(request.header('origin'))
+      services.measurements.refusedUpgrades.add(error.code)
+      const facts = { address: request.remoteAddress, origin: request.header('origin') }
+      services.observer?.upgradeRefused?.(facts, error.code)
       const retryAfter = retryAfterMs === undefined ? {} : { 'retry-after': `${Math.ceil(retryAfterMs / 1_000)}` }
       transport.reject(request.id, rejectionOf(error, retryAfter))
     }
@@ -120,11 +123,17 @@ export class Gateway implements TransportSink {
 
   closed(connection: ConnectionId, code: number, reason: string): void {
     const session = this.#context.sessions.remove(connection, code === NORMAL_CLOSURE)
-    if (session !== undefined) this.#leave(session.address)
-    this.#context.services.logger.debug(
-      { session: session?.id, user: session?.userId, code, reason },
-      'connection closed',
-    )
+    const { logger, measurements, now, observer } = this.#context.services
+    measurements.closed(code)
+    if (session === undefined) {
+      logger.debug({ code, reason }, 'connection closed')
+      return
+    }
+    const { id, userId: user, address, openedAtMs } = session
+    this.#leave(address)
+    const durationMs = now() - openedAtMs
+    if (session.wasActive) observer?.disconnected?.(session, code, reason, durationMs)
+    logger.debug({ session: id, user, address, durationMs, code, reason }, 'connection closed')
   }
 
   failed(error: Error): void {

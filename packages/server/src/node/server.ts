@@ -12,12 +12,13 @@ import type {
   ServerStats,
   WebMQServer,
 } from '../api.js'
+import type { AuditLog } from '../audit/audit-log.js'
 import { CertificateStore } from '../certificates/store.js'
 import type { Health } from '../health/readiness.js'
 import { AdminServer } from '../http/admin-server.js'
 import { HttpFrontend } from '../http/frontend.js'
+import type { MetricsSource } from '../http/metric-spec.js'
 import { Metrics } from '../http/metrics.js'
-import type { MetricsSource } from '../http/metrics-table.js'
 import type { TokenVerifier } from '../identity/index.js'
 import { isOriginAllowed } from '../identity/origin.js'
 import { TrustedProxies } from '../identity/trusted-proxies.js'
@@ -32,6 +33,8 @@ import { deferred } from '../ports/deferred.js'
 import { isReserved } from '../ports/reserved-keys.js'
 import type { TlsCertificate, Transport, TransportAddress } from '../ports/transport.js'
 import { describeTransport, type TransportChoice } from '../ports/transport-choice.js'
+import { incidentLog } from '../session/incident-log.js'
+import { combineObservers, type SessionObserver } from '../session/observer.js'
 import { Emitter } from './emitter.js'
 import { ServerNode } from './node.js'
 import { VERSION } from './version.js'
@@ -57,6 +60,9 @@ export interface ServerParts {
   readonly options: ResolvedOptions
   readonly logger: Logger
   readonly verifier: TokenVerifier | undefined
+  /** Are told what sessions do. */
+  readonly observers?: readonly SessionObserver[]
+  readonly audit?: AuditLog | undefined
   readonly demo: { readonly pageFolder: string; readonly clientFolder: string } | undefined
   createTransport(options: ResolvedOptions, request: TransportRequest): Promise<ChosenTransport>
   createBroker(options: ResolvedOptions): Promise<Broker>
@@ -199,10 +205,21 @@ export class Server implements WebMQServer {
     return this.#assertRunning().presence(key)
   }
 
+  /** Opens the file of the audit log again, after a tool has moved it away. */
+  reopenAuditLog(): void {
+    this.#parts.audit?.reopen()
+  }
+
   stats(): ServerStats {
     const node = this.#assertRunning()
     const tls = this.#certificates?.stats()
-    return { ...node.stats(), http: this.#http.stats(), ...(tls === undefined ? undefined : { tls }) }
+    const audit = this.#parts.audit?.stats()
+    return {
+      ...node.stats(),
+      http: this.#http.stats(),
+      ...(audit && { audit }),
+      ...(tls === undefined ? undefined : { tls }),
+    }
   }
 
   async #start(): Promise<ServerAddress> {
@@ -229,12 +246,13 @@ export class Server implements WebMQServer {
   }
 
   async #bringUp(attachTo: NodeHttpServer | undefined): Promise<Running> {
-    const { options, logger, verifier, createBroker } = this.#parts
+    const { options, logger, verifier, observers = [], audit, createBroker } = this.#parts
     let transport: Transport | undefined
     try {
       // First, because its library may be missing. It connects when the node starts.
       const broker = await createBroker(options)
       await this.#certificates?.load()
+      audit?.open()
       transport = await this.#createTransport(attachTo)
       // Before the node, so that probes get `starting` while the server waits for its broker.
       if (this.#admin !== undefined) {
@@ -242,6 +260,11 @@ export class Server implements WebMQServer {
         logger.info({ ...this.#adminAddress }, 'the admin port listens')
       }
       const events = this.#events
+      const observer = combineObservers([
+        incidentLog({ logger, now: Date.now }),
+        ...observers,
+        ...(audit === undefined ? [] : [audit.observer()]),
+      ])
       const node = new ServerNode({
         options,
         transport,
@@ -251,6 +274,7 @@ export class Server implements WebMQServer {
         logger,
         name: this.#name,
         events,
+        observer,
       })
       this.#candidate = node
       // `stop` was called while the broker was being created.
@@ -304,6 +328,7 @@ export class Server implements WebMQServer {
     this.#events.close()
     this.#certificates?.stop()
     await this.#node?.stop(drainMs)
+    await this.#parts.audit?.close()
     this.#parts.verifier?.close()
     for (const detach of this.#detaches) detach()
     this.#http.close()
