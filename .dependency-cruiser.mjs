@@ -7,11 +7,12 @@ const FLOORS = {
     ['cli', 'index'],
     ['create-server'],
     ['node'],
-    ['gateway'],
+    ['api-client', 'audit', 'gateway'],
     ['http', 'session'],
     ['api', 'brokers', 'options', 'routing'],
     ['cluster'],
     ['certificates', 'health', 'identity', 'in-process', 'patterns', 'presence', 'replay', 'transports'],
+    ['measuring'],
     ['deadlines', 'logger', 'ports'],
   ],
   client: [

@@ -2,6 +2,7 @@ import { encodeServerMessage, MAX_KEY_BYTES, WebMQError, type Welcome } from 'we
 import type { Deadline } from '../deadlines.js'
 import { countedAddress } from '../identity/client-address.js'
 import { ANONYMOUS, type Identity, type TokenVerifier } from '../identity/index.js'
+import type { TrustedProxies } from '../identity/trusted-proxies.js'
 import type { ConnectionId, Transport, TransportSink, UpgradeId, UpgradeRequest } from '../ports/transport.js'
 import type { ConnectionCounts } from '../session/connection-counts.js'
 import type { Dispatcher } from '../session/dispatcher.js'
@@ -16,6 +17,8 @@ export interface GatewayContext extends UpgradePolicy {
   readonly services: SessionServices
   readonly sessions: SessionTable
   readonly dispatcher: Pick<Dispatcher, 'receive'>
+  /** Finds out which client an upgrade is from. */
+  readonly proxies: Pick<TrustedProxies, 'clientAddress'>
   /** Connections and upgrades per client address. */
   readonly addresses: Pick<ConnectionCounts, 'enter' | 'leave'>
   /** An upgrade that takes longer than this never opens. */
@@ -65,24 +68,25 @@ export class Gateway implements TransportSink {
   }
 
   upgrade(request: UpgradeRequest): void {
-    const { drainRetryAfterMs, services, transport } = this.#context
+    const { drainRetryAfterMs, proxies, services, transport } = this.#context
     const retryAfterMs = drainRetryAfterMs()
+    const address = proxies.clientAddress(request.remoteAddress, (name) => request.header(name))
     try {
       if (retryAfterMs !== undefined) throw new WebMQError('E_DRAIN')
-      const admissible = examineUpgrade(request, this.#context)
-      this.#admit(request)
+      const admissible = examineUpgrade(request, this.#context, address)
+      this.#admit(request.id, address)
       const { verifier } = services
       if (verifier === undefined) this.#accept(request.id, admissible, ANONYMOUS, undefined)
       else if (admissible.token === undefined) this.#accept(request.id, admissible, undefined, undefined)
       else this.#verify(request.id, admissible, verifier, admissible.token)
     } catch (error) {
       if (!(error instanceof WebMQError)) throw error
-      services.logger.debug(
-        { code: error.code, path: request.path, remoteAddress: request.remoteAddress },
-        'upgrade refused',
-      )
-      if (error.code === 'E_INSECURE') this.#reportOutsider(request.remoteAddress)
+      services.logger.debug({ code: error.code, path: request.path, remoteAddress: address }, 'upgrade refused')
+      if (error.code === 'E_INSECURE') this.#reportOutsider(address)
       if (error.code === 'E_ORIGIN_FORBIDDEN') this.#refusedOrigins.report(request.header('origin'))
+      services.measurements.refusedUpgrades.add(error.code)
+      const facts = { address: request.remoteAddress, origin: request.header('origin') }
+      services.observer?.upgradeRefused?.(facts, error.code)
       const retryAfter = retryAfterMs === undefined ? {} : { 'retry-after': `${Math.ceil(retryAfterMs / 1_000)}` }
       transport.reject(request.id, rejectionOf(error, retryAfter))
     }
@@ -119,11 +123,17 @@ export class Gateway implements TransportSink {
 
   closed(connection: ConnectionId, code: number, reason: string): void {
     const session = this.#context.sessions.remove(connection, code === NORMAL_CLOSURE)
-    if (session !== undefined) this.#leave(session.address)
-    this.#context.services.logger.debug(
-      { session: session?.id, user: session?.userId, code, reason },
-      'connection closed',
-    )
+    const { logger, measurements, now, observer } = this.#context.services
+    measurements.closed(code)
+    if (session === undefined) {
+      logger.debug({ code, reason }, 'connection closed')
+      return
+    }
+    const { id, userId: user, address, openedAtMs } = session
+    this.#leave(address)
+    const durationMs = now() - openedAtMs
+    if (session.wasActive) observer?.disconnected?.(session, code, reason, durationMs)
+    logger.debug({ session: id, user, address, durationMs, code, reason }, 'connection closed')
   }
 
   failed(error: Error): void {
@@ -157,12 +167,12 @@ export class Gateway implements TransportSink {
   }
 
   /** @throws {WebMQError} `E_CONNECTION_LIMIT` */
-  #admit({ id, remoteAddress }: UpgradeRequest): void {
+  #admit(id: UpgradeId, address: string): void {
     this.#expire()
-    const counted = countedAddress(remoteAddress)
+    const counted = countedAddress(address)
     if (counted !== undefined) this.#context.addresses.enter(counted)
     const sinceMs = this.#context.services.now()
-    this.#admissions.set(id, { address: remoteAddress, identity: undefined, refusal: undefined, sinceMs })
+    this.#admissions.set(id, { address, identity: undefined, refusal: undefined, sinceMs })
     this.#expireLater()
   }
 
