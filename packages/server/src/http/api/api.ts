@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { WebMQError } from 'webmq-client/protocol'
 import { ANONYMOUS } from '../../identity/index.js'
 import type { Logger } from '../../logger.js'
-import { Bodies } from '../body.js'
+import { Bodies, hasBody } from '../body.js'
 import type { Caller, Callers } from '../caller.js'
 import { allowOrigin, answerPreflight } from '../cors.js'
 import { sendError, sendJson } from '../responses.js'
@@ -127,7 +127,11 @@ export class HttpApi {
       // The table has checked each part against the shapes that the handler's types come from.
       return handler({ ...this.#context, node }, { caller, query, body, idempotencyKey } as Call<RouteName>)
     }
-    if (route.body === undefined) return handle(undefined)
+    if (route.body === undefined) {
+      // No body is wanted, so none is waited for.
+      if (hasBody(request)) response.shouldKeepAlive = false
+      return handle(undefined)
+    }
     const format = bodyFormatOf(request, route)
     const maxBytes = format === 'bytes' ? this.#context.limits.maxPayloadBytes : this.#maxBytesOf(route.body.size)
     return this.#bodies.read(request, response, maxBytes, (bytes) =>
