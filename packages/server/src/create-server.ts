@@ -4,6 +4,8 @@ import { Server as TlsServer } from 'node:tls'
 import { fileURLToPath } from 'node:url'
 import { MESSAGE_OVERHEAD_BYTES, WebMQError } from 'webmq-client/protocol'
 import type { WebMQServer } from './api.js'
+import { Deadlines } from './deadlines.js'
+import { HookCalls, type Hooks } from './hooks/index.js'
 import { createTokenVerifier, PacedVerifier } from './identity/index.js'
 import { createLogger, type Logger } from './logger.js'
 import { type ChosenTransport, Server, type TransportRequest } from './node/server.js'
@@ -22,7 +24,10 @@ import type { Transport, TransportOptions } from './ports/transport.js'
  */
 export function createServer(options: ServerOptions = {}): WebMQServer {
   const resolved = resolveOptions(options)
-  const { jwt, demo, logLevel, logFormat } = resolved
+  const { jwt, hooks, demo, logLevel, logFormat } = resolved
+  if (typeof hooks === 'string') {
+    throw new WebMQError('E_OPTION_INVALID', { detail: 'hooks: a program passes an object with functions, no file' })
+  }
   const logger = resolved.logger ?? createLogger({ level: logLevel, format: logFormat })
   return new Server({
     options: resolved,
@@ -30,10 +35,25 @@ export function createServer(options: ServerOptions = {}): WebMQServer {
     verifier:
       jwt === undefined
         ? undefined
-        : new PacedVerifier(createTokenVerifier(jwt, { logger, wordLimits: resolved }), resolved.handshakeTimeoutMs),
+        : new PacedVerifier(
+            createTokenVerifier(jwt, { logger, wordLimits: resolved, keepsClaims: hooks !== undefined }),
+            resolved.handshakeTimeoutMs,
+          ),
+    hooks: createHooks(resolved, hooks, logger),
     demo: demo ? demoFolders() : undefined,
     createTransport,
     createBroker: (options) => createBroker(options, logger),
+  })
+}
+
+function createHooks(options: ResolvedOptions, hooks: Hooks | undefined, logger: Logger): HookCalls | undefined {
+  if (hooks === undefined) return undefined
+  return new HookCalls({
+    sources: [{ name: 'hooks', hooks, timeoutMs: options.hookTimeoutMs }],
+    limits: options,
+    deadlines: new Deadlines({ onError: (err) => logger.error({ err }, 'a deadline of a hook failed') }),
+    logger,
+    now: Date.now,
   })
 }
 

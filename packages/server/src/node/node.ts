@@ -12,6 +12,7 @@ import { Deadlines } from '../deadlines.js'
 import { Gateway } from '../gateway/gateway.js'
 import { BrokerWatch } from '../health/broker-watch.js'
 import type { Health } from '../health/readiness.js'
+import { deliveringThrough, type HookCalls } from '../hooks/index.js'
 import { isFromThisMachine } from '../identity/client-address.js'
 import type { TokenVerifier } from '../identity/index.js'
 import { type LocalHandler, LocalListeners } from '../in-process/listeners.js'
@@ -50,6 +51,8 @@ export interface ServerNodeParts {
   readonly transport: Transport
   readonly broker: Broker
   readonly verifier: TokenVerifier | undefined
+  /** Absent without any hook. */
+  readonly hooks?: HookCalls | undefined
   readonly logger: Logger
   /** Name of this node that clients see; it reveals nothing about the machine. */
   readonly name: string
@@ -91,8 +94,8 @@ export class ServerNode {
   readonly #givenUp = deferred<never>()
 
   constructor(parts: ServerNodeParts) {
-    this.#parts = parts
-    const { options, transport, broker, verifier, logger, name, events } = parts
+    this.#parts = { ...parts, broker: this.#brokerThroughHooks(parts) }
+    const { options, transport, broker, verifier, hooks, logger, name, events } = this.#parts
     this.#givenUp.promise.catch(() => undefined)
     const liveBuffers = new LiveBuffers()
     this.#localListeners = new LocalListeners(logger)
@@ -120,6 +123,7 @@ export class ServerNode {
       transport,
       limits: options,
       maxMessageBytes: maxPayloadBytes + MESSAGE_OVERHEAD_BYTES,
+      hooks: hooks?.hasMessages === true ? hooks : undefined,
       onError: (err) => logger.error({ err }, 'messages that waited could not be handled'),
     })
     this.#refused = new RefusedMessages({ maxPayloadBytes, delivery: this.#delivery, logger })
@@ -148,6 +152,7 @@ export class ServerNode {
       path: options.path,
       ...originPolicyOf(options),
       isOutsider: (request) => isForThisMachineOnly(options) && !this.#isFromThisMachine(request),
+      insecure: options.insecure,
       addresses: this.#addresses,
       transport,
       sessions: this.#sessions,
@@ -170,6 +175,7 @@ export class ServerNode {
         presence: this.#presence,
         turns: this.#dispatcher.turns,
         verifier,
+        hooks,
         users: this.#users,
         interest: this.#interest,
         liveBuffers,
@@ -194,6 +200,11 @@ export class ServerNode {
         now: Date.now,
       },
     })
+  }
+
+  #brokerThroughHooks({ broker, hooks }: ServerNodeParts): Broker {
+    if (hooks?.hasDeliver !== true) return broker
+    return deliveringThrough(broker, { hooks, hasListeners: (key) => this.#router.match(key).length > 0 })
   }
 
   /** Takes upgrades of a server of the embedder too, whose address is unknown and which may be behind a proxy. */

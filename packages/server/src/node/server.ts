@@ -14,6 +14,7 @@ import type {
 } from '../api.js'
 import { CertificateStore } from '../certificates/store.js'
 import type { Health } from '../health/readiness.js'
+import type { HookCalls } from '../hooks/index.js'
 import { AdminServer } from '../http/admin-server.js'
 import { HttpFrontend } from '../http/frontend.js'
 import { Metrics } from '../http/metrics.js'
@@ -56,6 +57,8 @@ export interface ServerParts {
   readonly options: ResolvedOptions
   readonly logger: Logger
   readonly verifier: TokenVerifier | undefined
+  /** Absent without any hook. */
+  readonly hooks?: HookCalls | undefined
   readonly demo: { readonly pageFolder: string; readonly clientFolder: string } | undefined
   createTransport(options: ResolvedOptions, request: TransportRequest): Promise<ChosenTransport>
   createBroker(options: ResolvedOptions): Promise<Broker>
@@ -226,7 +229,7 @@ export class Server implements WebMQServer {
   }
 
   async #bringUp(attachTo: NodeHttpServer | undefined): Promise<Running> {
-    const { options, logger, verifier, createBroker } = this.#parts
+    const { options, logger, verifier, hooks, createBroker } = this.#parts
     let transport: Transport | undefined
     try {
       // First, because its library may be missing. It connects when the node starts.
@@ -239,7 +242,7 @@ export class Server implements WebMQServer {
         logger.info({ ...this.#adminAddress }, 'the admin port listens')
       }
       const events = this.#events
-      const node = new ServerNode({ options, transport, broker, verifier, logger, name: this.#name, events })
+      const node = new ServerNode({ options, transport, broker, verifier, hooks, logger, name: this.#name, events })
       this.#candidate = node
       // `stop` was called while the broker was being created.
       if (this.#stopping !== undefined) node.giveUp()

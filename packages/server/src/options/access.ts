@@ -15,13 +15,24 @@ const LOOPBACK_PAGES = ['http://localhost:*', 'http://127.0.0.1:*', 'http://[::1
 /** Those that have TLS themselves reach a server with TLS. */
 const SECURE_LOOPBACK_PAGES = LOOPBACK_PAGES.map((page) => page.replace('http:', 'https:'))
 
+/** The options that say who a client is. */
+type IdentityOptions = Pick<ResolvedOptions, 'jwt' | 'hooks' | 'insecure'>
+
+/**
+ * Whether tokens or a hook say who a client is, so that a client of which they say nothing may do nothing. A file of hooks
+ * that is not loaded yet counts.
+ */
+export function isIdentifying({ jwt, hooks }: Omit<IdentityOptions, 'insecure'>): boolean {
+  return jwt !== undefined || typeof hooks === 'string' || hooks?.connect !== undefined
+}
+
 /** Whether nothing but the loopback address protects the server: anonymous clients of this machine alone may connect. */
-export function isForThisMachineOnly({ jwt, insecure }: Pick<ResolvedOptions, 'jwt' | 'insecure'>): boolean {
-  return jwt === undefined && !insecure
+export function isForThisMachineOnly(options: IdentityOptions): boolean {
+  return !isIdentifying(options) && !options.insecure
 }
 
 /** The pages that these options let in. */
-export function originPolicyOf(options: Pick<ResolvedOptions, 'jwt' | 'insecure' | 'origins' | 'tls'>): OriginPolicy {
+export function originPolicyOf(options: IdentityOptions & Pick<ResolvedOptions, 'origins' | 'tls'>): OriginPolicy {
   const { origins, tls } = options
   if (!isForThisMachineOnly(options)) return { origins, ownHosts: 'all' }
   const pages = tls === undefined ? LOOPBACK_PAGES : [...LOOPBACK_PAGES, ...SECURE_LOOPBACK_PAGES]

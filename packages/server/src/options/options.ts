@@ -1,9 +1,12 @@
 import { MESSAGE_OVERHEAD_BYTES, WebMQError } from 'webmq-client/protocol'
+import type { Hooks } from '../hooks/index.js'
+import { hooksDefect } from '../hooks/index.js'
 import { allowedAlgorithms, type JwtOptions } from '../identity/index.js'
 import { isLoopback } from '../identity/loopback.js'
 import type { LogFormat, Logger, LogLevel } from '../logger.js'
 import type { Broker } from '../ports/broker.js'
 import { brokerNameOf } from '../ports/broker-address.js'
+import { isIdentifying } from './access.js'
 import { assertBroker } from './assert-broker.js'
 import { didYouMean } from './closest-name.js'
 import { meshPlacesOf } from './mesh-address.js'
@@ -133,6 +136,13 @@ export interface ServerOptions {
   readonly insecure?: boolean | undefined
   /** How tokens are verified. Without it, every client is anonymous and may do anything. */
   readonly jwt?: JwtOptions | undefined
+  /**
+   * Functions that decide about what clients do; the command line and the config file name a module with them. With a
+   * hook `connect`, no tokens are needed.
+   */
+  readonly hooks?: Hooks | string | undefined
+  /** Time in which a hook answers; default 5,000. */
+  readonly hookTimeoutMs?: number | undefined
   /** Lowest level to log; default `info`. Ignored with a `logger`. */
   readonly logLevel?: LogLevel | undefined
   /** Format of log lines; default `auto`. Ignored with a `logger`. */
@@ -171,7 +181,7 @@ export type MetricsAudience = 'local' | 'all' | 'off'
 export type TransportName = 'auto' | 'native' | 'ws' | 'uws'
 
 /** Options that may stay absent. */
-type AbsentOption = 'jwt' | 'tls' | 'mesh' | 'logger' | 'adminPort'
+type AbsentOption = 'hooks' | 'jwt' | 'tls' | 'mesh' | 'logger' | 'adminPort'
 
 /** {@link ServerOptions} with all defaults filled in and all checks passed. */
 export type ResolvedOptions = {
@@ -202,11 +212,17 @@ export function resolveOptions(input: ServerOptions = {}): ResolvedOptions {
   return Object.freeze(options)
 }
 
-/** Only `broker` may be an object; all other values are texts, numbers, switches or lists. */
+/** Only `broker` and `hooks` may be objects; all other values are texts, numbers, switches or lists. */
 function validate(spec: OptionSpec, value: unknown): unknown {
-  if (spec.name !== 'broker' || typeof value !== 'object') return validateOption(spec, value)
-  assertBroker(value)
+  if (typeof value !== 'object' || (spec.name !== 'broker' && spec.name !== 'hooks')) return validateOption(spec, value)
+  if (spec.name === 'broker') assertBroker(value)
+  else assertHooks(value)
   return value
+}
+
+function assertHooks(value: object | null): void {
+  const defect = hooksDefect(value)
+  if (defect !== undefined) throw invalid(`hooks: the value ${defect}`)
 }
 
 /** Splits `jwt.secret` into `jwt` and `secret`. */
@@ -247,7 +263,7 @@ function checkTogether(input: ServerOptions, options: ResolvedOptions): void {
   if (input.tls !== undefined) checkTls(tls)
   if (typeof options.broker === 'string' && brokerNameOf(options.broker) === 'mesh') checkMesh(options.broker, options)
   if (jwt !== undefined) checkTokens(jwt, insecure)
-  else if (!insecure && !isLoopback(host)) {
+  else if (!insecure && !isLoopback(host) && !isIdentifying(options)) {
     throw new WebMQError('E_INSECURE', {
       detail:
         `everyone who can reach ${host} could listen and publish anything; set a key for tokens (jwt.secret, jwt.publicKey ` +
@@ -319,7 +335,7 @@ export function warningsOf(options: ResolvedOptions): readonly string[] {
       `mesh.secret has fewer than ${GOOD_SECRET_BYTES} bytes: it can be found by trying; create one with openssl rand -base64 32`,
     )
   }
-  if (jwt === undefined && !isLoopback(host)) {
+  if (jwt === undefined && !isLoopback(host) && !isIdentifying(options)) {
     warnings.push(`anonymous access on ${host}: everyone who can reach it may listen and publish anything`)
   }
   return warnings

@@ -3,6 +3,7 @@ import { ADDRESS_OPTIONS } from './table/address.js'
 import { BROKER_OPTIONS } from './table/broker.js'
 import { ENGINE_OPTIONS } from './table/engine.js'
 import { HISTORY_OPTIONS } from './table/history.js'
+import { HOOKS_OPTIONS } from './table/hooks.js'
 import { LIMITS_OPTIONS } from './table/limits.js'
 import { OBSERVING_OPTIONS } from './table/observing.js'
 import { PRESENCE_OPTIONS } from './table/presence.js'
@@ -24,6 +25,7 @@ export const OPTIONS = [
   ...PRESENCE_OPTIONS,
   ...SECURITY_OPTIONS,
   ...TOKENS_OPTIONS,
+  ...HOOKS_OPTIONS,
   ...OBSERVING_OPTIONS,
 ] as const satisfies readonly OptionSpec[]
 

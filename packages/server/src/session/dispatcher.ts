@@ -6,10 +6,13 @@ import {
   refusalOf,
   WebMQError,
 } from 'webmq-client/protocol'
+import type { HookCalls } from '../hooks/index.js'
 import type { Router } from '../patterns/router.js'
+import { isPromise, type MaybePromise } from '../ports/maybe-promise.js'
+import { askAbout, type ChangedMessage } from './asking.js'
 import type { Handler } from './handlers/handler.js'
 import { handlers, type SessionContext } from './handlers/index.js'
-import { Inbox } from './inbox.js'
+import { Inbox, kept } from './inbox.js'
 import type { Session } from './session.js'
 import type { WorkAccount } from './work/account.js'
 import {
@@ -31,6 +34,8 @@ const MAX_UNVERIFIED_WAITING_BYTES = 65_536
 export interface DispatcherContext
   extends Pick<TurnsContext<Session>, 'transport' | 'limits' | 'maxMessageBytes' | 'onError'> {
   readonly router: Pick<Router, 'stepCount'>
+  /** Absent unless messages of clients are shown to hooks. */
+  readonly hooks?: HookCalls | undefined
 }
 
 /**
@@ -42,6 +47,7 @@ export class Dispatcher {
   /** Of sessions with a message in progress that later messages may wait for. */
   readonly #inboxes = new Map<Session, Inbox>()
   readonly #router: DispatcherContext['router']
+  readonly #hooks: HookCalls | undefined
   readonly #refusedCounts: { [Code in ErrorCode]?: number } = {}
   /** The work of the connections, and their turns. */
   readonly turns: Turns<Session>
@@ -49,6 +55,7 @@ export class Dispatcher {
 
   constructor(context: DispatcherContext) {
     this.#router = context.router
+    this.#hooks = context.hooks
     this.turns = new Turns<Session>({
       ...context,
       handle: (account, data, isBinary) => this.#take(account, data, isBinary),
@@ -116,6 +123,51 @@ export class Dispatcher {
   }
 
   #handle(session: Session, account: WorkAccount<Session>, message: ClientMessage, isBinary: boolean): void {
+    if (this.#hooks === undefined || session.state !== 'active') this.#handleNow(session, account, message, isBinary)
+    else this.#ask(this.#hooks, session, message, isBinary)
+  }
+
+  #ask(hooks: HookCalls, session: Session, message: ClientMessage, isBinary: boolean): void {
+    const handle = (changed: ChangedMessage | undefined, asked: ClientMessage) => {
+      if (session.isClosed) return
+      const account = this.turns.accountOf(session)
+      this.#handleNow(session, account, changed?.message ?? asked, changed?.isBinary ?? isBinary)
+    }
+    const refuse = (error: unknown) => {
+      if (!session.isClosed) this.#refuse(session, error, idOf(message))
+    }
+    let asked: MaybePromise<ChangedMessage | undefined>
+    try {
+      asked = askAbout(hooks, session, message, isBinary)
+    } catch (error) {
+      refuse(error)
+      return
+    }
+    if (!isPromise(asked)) {
+      handle(asked, message)
+      return
+    }
+    const own = kept(message)
+    this.waitFor(
+      session,
+      asked.then((changed) => handle(changed, own), refuse),
+    )
+  }
+
+  /**
+   * All later messages of the connection wait.
+   * @param pending Never rejects.
+   */
+  waitFor(session: Session, pending: Promise<void>): void {
+    const inbox = this.#inboxOf(session)
+    inbox.shut()
+    void pending.finally(() => {
+      inbox.open()
+      this.#resume(session, inbox)
+    })
+  }
+
+  #handleNow(session: Session, account: WorkAccount<Session>, message: ClientMessage, isBinary: boolean): void {
     account.charge(handlingUnits(message))
     // Only a broker that delivers at once matches the key here. The messages of others belong to nobody.
     const stepCount = message.verb === 'publish' ? this.#router.stepCount : undefined
@@ -148,7 +200,9 @@ export class Dispatcher {
         if (!session.isClosed) this.#refuse(session, error, idOf(message))
       })
       .finally(() => {
-        if (inbox !== undefined) this.#resume(session, inbox, message)
+        if (inbox === undefined) return
+        inbox.ended(message)
+        this.#resume(session, inbox)
       })
   }
 
@@ -161,8 +215,8 @@ export class Dispatcher {
     return inbox
   }
 
-  #resume(session: Session, inbox: Inbox, ended: ClientMessage): void {
-    inbox.ended(ended)
+  /** Something has ended that messages may have waited for. */
+  #resume(session: Session, inbox: Inbox): void {
     if (session.isClosed) {
       this.#inboxes.delete(session)
       return

@@ -8,11 +8,21 @@ import {
   WebMQError,
 } from 'webmq-client/protocol'
 import type { Deadline, Deadlines } from '../deadlines.js'
-import { ANONYMOUS, type Identity, mayEnter, mayListen, mayPublish, type TokenVerifier } from '../identity/index.js'
+import type { ConnectFacts, HookCalls } from '../hooks/index.js'
+import { HookRefusal } from '../hooks/index.js'
+import {
+  ANONYMOUS,
+  type Claims,
+  type Identity,
+  mayEnter,
+  mayListen,
+  mayPublish,
+  type TokenVerifier,
+} from '../identity/index.js'
 import { type PackedAddress, packAddress, unpackAddress } from '../identity/packed-address.js'
 import type { Logger } from '../logger.js'
 import type { Broker } from '../ports/broker.js'
-import { isPromise } from '../ports/maybe-promise.js'
+import { andThen, isPromise, type MaybePromise } from '../ports/maybe-promise.js'
 import { formatPosition } from '../ports/position.js'
 import { isReserved } from '../ports/reserved-keys.js'
 import type { ConnectionId, FrameData, Transport } from '../ports/transport.js'
@@ -43,6 +53,8 @@ export interface SessionServices extends ListensContext {
   readonly presence: Presence
   readonly turns: Pick<Turns<Session>, 'accountOf' | 'release'>
   readonly verifier: TokenVerifier | undefined
+  /** Absent without any hook. */
+  readonly hooks?: HookCalls | undefined
   /** Connections per user. */
   readonly users: Pick<ConnectionCounts, 'enter' | 'leave'>
   readonly deadlines: Pick<Deadlines, 'set' | 'clear'>
@@ -58,6 +70,9 @@ export interface SessionServices extends ListensContext {
 const EXPIRY_WARNING_MS = 30_000
 const EXPIRY_WARNING_SHARE = 0.2
 
+/** Codes of a token that could not be looked at. */
+const UNDECIDED_CODES: readonly ErrorCode[] = ['E_INTERNAL', 'E_RATE_LIMIT', 'E_HOOK_FAILED']
+
 /** The protocol state of one connection. Rarely used parts are created on first use, which keeps idle connections small. */
 export class Session implements SessionContext {
   readonly id = createSessionId()
@@ -72,6 +87,8 @@ export class Session implements SessionContext {
   #ownPresence: ConnectionPresence | undefined
   #deadline: Deadline | undefined
   #malformedCount = 0
+  /** Of the upgrade request, for the hook `connect`, until it was asked. */
+  #facts: ConnectFacts | undefined
   pendingBytes = 0
 
   /** @param address The client's address, or an empty text when it is not known. */
@@ -109,6 +126,16 @@ export class Session implements SessionContext {
 
   get userId(): string | undefined {
     return this.#identity?.userId
+  }
+
+  /** Present while hooks want them. */
+  get claims(): Claims | undefined {
+    return this.#identity?.claims
+  }
+
+  /** Whether it has, or had before it was closed, an identity. */
+  get hasIdentity(): boolean {
+    return this.#identity !== undefined
   }
 
   /** Use it at once, do not keep it. */
@@ -185,6 +212,25 @@ export class Session implements SessionContext {
     this.#setDeadline(now() + limits.authTimeoutMs, () => this.end('E_AUTH_TIMEOUT'))
   }
 
+  /** Keeps what the hook `connect` will see of the upgrade request. */
+  remember(facts: ConnectFacts): void {
+    this.#facts = facts
+  }
+
+  /**
+   * Asks the hook `connect`, if there is one, then continues the session with the identity that it gives.
+   * @throws {WebMQError} As {@link authenticate}, and those of the hook.
+   */
+  admit(identity: Identity): MaybePromise<void> {
+    const { hooks } = this.#services
+    if (hooks?.hasConnect !== true) return this.authenticate(identity)
+    const facts = this.#facts
+    this.#facts = undefined
+    return andThen(hooks.connect(this, identity, facts), (given) => {
+      if (!this.isClosed) this.authenticate(given)
+    })
+  }
+
   authenticate(identity: Identity): void {
     if (this.#identity !== undefined && this.#identity.userId !== identity.userId) {
       throw new WebMQError('E_FORBIDDEN', { detail: 'the token belongs to another user' })
@@ -224,10 +270,13 @@ export class Session implements SessionContext {
 
   refuseToken(error: unknown, id: string | undefined): void {
     if (this.isClosed) return
-    const { code } = this.refuse(error, id)
+    const isNew = this.#state === 'authenticating'
+    const isTerminal = error instanceof HookRefusal && closeCodeOf(error.code) === undefined
+    // Clients act on the answer to `auth` before the close code arrives, and connect again unless they know the code.
+    const { code } = this.refuse(error, isTerminal && isNew ? undefined : id)
+    if (isTerminal) this.end('E_CONNECTION_REFUSED')
     // A token that could not be looked at says nothing about the one that the session already has.
-    const isUndecided = code === 'E_INTERNAL' || code === 'E_RATE_LIMIT'
-    if (!isUndecided || this.#state === 'authenticating') this.end(code)
+    else if (isNew || !UNDECIDED_CODES.includes(code)) this.end(code)
   }
 
   /** Answers a refused message. Any error but a WebMQError is a bug: the log gets all of it, the client only `E_INTERNAL`. */
