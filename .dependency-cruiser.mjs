@@ -7,7 +7,7 @@ const FLOORS = {
     ['cli', 'index'],
     ['create-server'],
     ['node'],
-    ['gateway'],
+    ['audit', 'gateway'],
     ['http', 'session'],
     ['api', 'brokers', 'options', 'routing'],
     ['hooks'],

@@ -4,6 +4,7 @@ import { Server as TlsServer } from 'node:tls'
 import { fileURLToPath } from 'node:url'
 import { MESSAGE_OVERHEAD_BYTES, WebMQError } from 'webmq-client/protocol'
 import type { WebMQServer } from './api.js'
+import { AuditLog } from './audit/audit-log.js'
 import { Deadlines } from './deadlines.js'
 import { HookCalls, type Hooks } from './hooks/index.js'
 import { createTokenVerifier, PacedVerifier } from './identity/index.js'
@@ -24,7 +25,7 @@ import type { Transport, TransportOptions } from './ports/transport.js'
  */
 export function createServer(options: ServerOptions = {}): WebMQServer {
   const resolved = resolveOptions(options)
-  const { jwt, hooks, demo, logLevel, logFormat } = resolved
+  const { jwt, hooks, demo, logLevel, logFormat, auditLog, auditLevel } = resolved
   if (typeof hooks === 'string') {
     throw new WebMQError('E_OPTION_INVALID', { detail: 'hooks: a program passes an object with functions, no file' })
   }
@@ -40,6 +41,7 @@ export function createServer(options: ServerOptions = {}): WebMQServer {
             resolved.handshakeTimeoutMs,
           ),
     hooks: createHooks(resolved, hooks, logger),
+    audit: auditLog === 'off' ? undefined : new AuditLog({ target: auditLog, level: auditLevel, logger }),
     demo: demo ? demoFolders() : undefined,
     createTransport,
     createBroker: (options) => createBroker(options, logger),

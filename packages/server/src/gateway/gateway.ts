@@ -89,6 +89,8 @@ export class Gateway implements TransportSink {
       )
       if (error.code === 'E_INSECURE') this.#reportOutsider(request.remoteAddress)
       if (error.code === 'E_ORIGIN_FORBIDDEN') this.#refusedOrigins.report(request.header('origin'))
+      const facts = { address: request.remoteAddress, origin: request.header('origin') }
+      services.observer?.upgradeRefused?.(facts, error.code)
       const retryAfter = retryAfterMs === undefined ? {} : { 'retry-after': `${Math.ceil(retryAfterMs / 1_000)}` }
       transport.reject(request.id, rejectionOf(error, retryAfter))
     }
@@ -136,17 +138,19 @@ export class Gateway implements TransportSink {
 
   closed(connection: ConnectionId, code: number, reason: string): void {
     const session = this.#context.sessions.remove(connection, code === NORMAL_CLOSURE)
-    if (session !== undefined) this.#leave(session.address)
-    if (session?.hasIdentity === true) this.#tellDisconnect(session, code, reason)
-    this.#context.services.logger.debug(
-      { session: session?.id, user: session?.userId, code, reason },
-      'connection closed',
-    )
-  }
-
-  #tellDisconnect(session: Session, code: number, reason: string): void {
-    const { hooks, now } = this.#context.services
-    if (hooks?.hasDisconnect === true) hooks.disconnect(session, code, reason, Math.max(0, now() - session.openedAtMs))
+    const { hooks, logger, now, observer } = this.#context.services
+    if (session === undefined) {
+      logger.debug({ code, reason }, 'connection closed')
+      return
+    }
+    const { id, userId: user, address, openedAtMs } = session
+    this.#leave(address)
+    const durationMs = now() - openedAtMs
+    if (session.wasActive) {
+      observer?.disconnected?.(session, code, reason, durationMs)
+      if (hooks?.hasDisconnect === true) hooks.disconnect(session, code, reason, durationMs)
+    }
+    logger.debug({ session: id, user, address, durationMs, code, reason }, 'connection closed')
   }
 
   failed(error: Error): void {

@@ -39,6 +39,7 @@ import { Interest } from '../routing/interest.js'
 import { RefusedMessages } from '../routing/refused-messages.js'
 import { ConnectionCounts } from '../session/connection-counts.js'
 import { Dispatcher } from '../session/dispatcher.js'
+import { observePublish, type SessionObserver } from '../session/observer.js'
 import { SessionTable } from '../session/table.js'
 import { drain, drainSpreadMs } from './drain.js'
 import type { Emitter } from './emitter.js'
@@ -57,6 +58,8 @@ export interface ServerNodeParts {
   /** Name of this node that clients see; it reveals nothing about the machine. */
   readonly name: string
   readonly events: Pick<Emitter<ServerEvents>, 'emit'>
+  /** Absent when nobody wants to know. */
+  readonly observer: SessionObserver | undefined
 }
 
 /**
@@ -95,7 +98,7 @@ export class ServerNode {
 
   constructor(parts: ServerNodeParts) {
     this.#parts = { ...parts, broker: this.#brokerThroughHooks(parts) }
-    const { options, transport, broker, verifier, hooks, logger, name, events } = this.#parts
+    const { options, transport, broker, verifier, hooks, logger, name, events, observer } = this.#parts
     this.#givenUp.promise.catch(() => undefined)
     const liveBuffers = new LiveBuffers()
     this.#localListeners = new LocalListeners(logger)
@@ -122,6 +125,7 @@ export class ServerNode {
       router,
       transport,
       limits: options,
+      observer,
       maxMessageBytes: maxPayloadBytes + MESSAGE_OVERHEAD_BYTES,
       hooks: hooks?.hasMessages === true ? hooks : undefined,
       onError: (err) => logger.error({ err }, 'messages that waited could not be handled'),
@@ -176,6 +180,7 @@ export class ServerNode {
         turns: this.#dispatcher.turns,
         verifier,
         hooks,
+        observer,
         users: this.#users,
         interest: this.#interest,
         liveBuffers,
@@ -272,7 +277,7 @@ export class ServerNode {
   /** See {@link WebMQServer.publish}. */
   publish(key: string, payload: unknown, { id }: PublishOptions): MaybePromise<PublishResult> {
     const message = outbound(key, payload, id, this.#parts.options)
-    return this.#whenWritable(andThen(this.#parts.broker.publish(message), resultOf))
+    return this.#whenWritable(andThen(this.#published(message), resultOf))
   }
 
   /** See {@link WebMQServer.publishBatch}. Waits for all confirmations of a remote broker at once. */
@@ -280,13 +285,15 @@ export class ServerNode {
     const { broker, options } = this.#parts
     const messages = outboundBatch(batch, options)
     if (broker.publishBatch !== undefined) {
-      return this.#whenWritable(broker.publishBatch(messages).then((accepted) => accepted.map(resultOf)))
+      return this.#whenWritable(
+        this.#publishedAtOnce(messages, broker.publishBatch(messages)).then((accepted) => accepted.map(resultOf)),
+      )
     }
     const results = new Array<PublishResult>(messages.length)
     const waiting: Promise<unknown>[] = []
     try {
       for (let index = 0; index < messages.length; index++) {
-        const accepted = broker.publish(messages[index] as OutboundMessage)
+        const accepted = this.#published(messages[index] as OutboundMessage)
         if (isPromise(accepted)) waiting.push(accepted.then((accepted) => (results[index] = resultOf(accepted))))
         else results[index] = resultOf(accepted)
       }
@@ -295,6 +302,26 @@ export class ServerNode {
       waiting.push(Promise.reject(error))
     }
     return this.#whenWritable(waiting.length > 0 ? Promise.all(waiting).then(() => results) : results)
+  }
+
+  #published(message: OutboundMessage): MaybePromise<Accepted> {
+    const { broker, observer } = this.#parts
+    const accepted = broker.publish(message)
+    if (observer !== undefined) observePublish(observer, undefined, message, accepted)
+    return accepted
+  }
+
+  #publishedAtOnce(
+    messages: readonly OutboundMessage[],
+    accepted: Promise<readonly Accepted[]>,
+  ): Promise<readonly Accepted[]> {
+    const { observer } = this.#parts
+    if (observer?.published === undefined) return accepted
+    messages.forEach((message, index) => {
+      const own = accepted.then((all) => all[index] as Accepted)
+      observePublish(observer, undefined, message, own)
+    })
+    return accepted
   }
 
   /** Delays the result while the transport asks publishers to wait. */

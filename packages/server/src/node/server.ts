@@ -12,6 +12,7 @@ import type {
   ServerStats,
   WebMQServer,
 } from '../api.js'
+import type { AuditLog } from '../audit/audit-log.js'
 import { CertificateStore } from '../certificates/store.js'
 import type { Health } from '../health/readiness.js'
 import type { HookCalls } from '../hooks/index.js'
@@ -32,6 +33,7 @@ import { deferred } from '../ports/deferred.js'
 import { isReserved } from '../ports/reserved-keys.js'
 import type { TlsCertificate, Transport, TransportAddress } from '../ports/transport.js'
 import { describeTransport, type TransportChoice } from '../ports/transport-choice.js'
+import { combineObservers, type SessionObserver } from '../session/observer.js'
 import { Emitter } from './emitter.js'
 import { ServerNode } from './node.js'
 import { VERSION } from './version.js'
@@ -59,6 +61,9 @@ export interface ServerParts {
   readonly verifier: TokenVerifier | undefined
   /** Absent without any hook. */
   readonly hooks?: HookCalls | undefined
+  /** Are told what sessions do. */
+  readonly observers?: readonly SessionObserver[]
+  readonly audit?: AuditLog | undefined
   readonly demo: { readonly pageFolder: string; readonly clientFolder: string } | undefined
   createTransport(options: ResolvedOptions, request: TransportRequest): Promise<ChosenTransport>
   createBroker(options: ResolvedOptions): Promise<Broker>
@@ -199,6 +204,11 @@ export class Server implements WebMQServer {
     return this.#assertRunning().presence(key)
   }
 
+  /** Opens the file of the audit log again, after a tool has moved it away. */
+  reopenAuditLog(): void {
+    this.#parts.audit?.reopen()
+  }
+
   stats(): ServerStats {
     const node = this.#assertRunning()
     const tls = this.#certificates?.stats()
@@ -229,12 +239,13 @@ export class Server implements WebMQServer {
   }
 
   async #bringUp(attachTo: NodeHttpServer | undefined): Promise<Running> {
-    const { options, logger, verifier, hooks, createBroker } = this.#parts
+    const { options, logger, verifier, hooks, observers = [], audit, createBroker } = this.#parts
     let transport: Transport | undefined
     try {
       // First, because its library may be missing. It connects when the node starts.
       const broker = await createBroker(options)
       await this.#certificates?.load()
+      audit?.open()
       transport = await this.#createTransport(attachTo)
       // Before the node, so that probes get `starting` while the server waits for its broker.
       if (this.#admin !== undefined) {
@@ -242,7 +253,9 @@ export class Server implements WebMQServer {
         logger.info({ ...this.#adminAddress }, 'the admin port listens')
       }
       const events = this.#events
-      const node = new ServerNode({ options, transport, broker, verifier, hooks, logger, name: this.#name, events })
+      const observer = combineObservers(audit === undefined ? observers : [...observers, audit.observer()])
+      const nodeParts = { options, transport, broker, verifier, hooks, logger, name: this.#name, events, observer }
+      const node = new ServerNode(nodeParts)
       this.#candidate = node
       // `stop` was called while the broker was being created.
       if (this.#stopping !== undefined) node.giveUp()
@@ -285,6 +298,7 @@ export class Server implements WebMQServer {
     this.#events.close()
     this.#certificates?.stop()
     await this.#node?.stop(drainMs)
+    await this.#parts.audit?.close()
     this.#parts.verifier?.close()
     for (const detach of this.#detaches) detach()
     this.#http.close()

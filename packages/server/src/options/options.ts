@@ -4,6 +4,7 @@ import { hooksDefect } from '../hooks/index.js'
 import { allowedAlgorithms, type JwtOptions } from '../identity/index.js'
 import { isLoopback } from '../identity/loopback.js'
 import type { LogFormat, Logger, LogLevel } from '../logger.js'
+import type { AuditLevel } from '../ports/audit-levels.js'
 import type { Broker } from '../ports/broker.js'
 import { brokerNameOf } from '../ports/broker-address.js'
 import { isIdentifying } from './access.js'
@@ -149,6 +150,10 @@ export interface ServerOptions {
   readonly logFormat?: LogFormat | undefined
   /** Who may read `/metrics`: `local` (this machine), `all` or `off` (nobody). Default `local`. */
   readonly metrics?: MetricsAudience | undefined
+  /** Where the audit log goes: `off`, `stderr`, or the name of a file; default `off`. */
+  readonly auditLog?: string | undefined
+  /** What the audit log has; default `listens`, which is everything. */
+  readonly auditLevel?: AuditLevel | undefined
   /** Gets the log lines instead of standard error. A pino logger fits. */
   readonly logger?: Logger | undefined
 }

@@ -1,5 +1,6 @@
 import type { OptionSpec } from './spec.js'
 import { ADDRESS_OPTIONS } from './table/address.js'
+import { AUDIT_OPTIONS } from './table/audit.js'
 import { BROKER_OPTIONS } from './table/broker.js'
 import { ENGINE_OPTIONS } from './table/engine.js'
 import { HISTORY_OPTIONS } from './table/history.js'
@@ -27,6 +28,7 @@ export const OPTIONS = [
   ...TOKENS_OPTIONS,
   ...HOOKS_OPTIONS,
   ...OBSERVING_OPTIONS,
+  ...AUDIT_OPTIONS,
 ] as const satisfies readonly OptionSpec[]
 
 /** Name of an option, `jwt.secret` for nested ones. */

@@ -3,6 +3,7 @@ import {
   type ClientVerb,
   decodeClientMessage,
   type ErrorCode,
+  isErrorCode,
   refusalOf,
   WebMQError,
 } from 'webmq-client/protocol'
@@ -13,6 +14,7 @@ import { askAbout, type ChangedMessage } from './asking.js'
 import type { Handler } from './handlers/handler.js'
 import { handlers, type SessionContext } from './handlers/index.js'
 import { Inbox, kept } from './inbox.js'
+import type { SessionObserver } from './observer.js'
 import type { Session } from './session.js'
 import type { WorkAccount } from './work/account.js'
 import {
@@ -36,6 +38,7 @@ export interface DispatcherContext
   readonly router: Pick<Router, 'stepCount'>
   /** Absent unless messages of clients are shown to hooks. */
   readonly hooks?: HookCalls | undefined
+  readonly observer?: SessionObserver | undefined
 }
 
 /**
@@ -48,6 +51,7 @@ export class Dispatcher {
   readonly #inboxes = new Map<Session, Inbox>()
   readonly #router: DispatcherContext['router']
   readonly #hooks: HookCalls | undefined
+  readonly #observer: SessionObserver | undefined
   readonly #refusedCounts: { [Code in ErrorCode]?: number } = {}
   /** The work of the connections, and their turns. */
   readonly turns: Turns<Session>
@@ -56,6 +60,7 @@ export class Dispatcher {
   constructor(context: DispatcherContext) {
     this.#router = context.router
     this.#hooks = context.hooks
+    this.#observer = context.observer
     this.turns = new Turns<Session>({
       ...context,
       handle: (account, data, isBinary) => this.#take(account, data, isBinary),
@@ -94,7 +99,7 @@ export class Dispatcher {
       message = decodeClientMessage(data, isBinary)
     } catch (error) {
       account.charge(headerUnits(data.length))
-      this.#refuse(session, error, error instanceof WebMQError ? error.requestId : undefined)
+      this.#refuse(session, error, undefined, error instanceof WebMQError ? error.requestId : undefined)
       if (error instanceof WebMQError && error.code === 'E_MESSAGE_INVALID') session.countMalformed()
       return
     }
@@ -106,20 +111,22 @@ export class Dispatcher {
     ) {
       const code = session.state === 'authenticating' ? 'E_UNAUTHENTICATED' : 'E_BROKER_UNAVAILABLE'
       const error = refusalOf(code, { detail: 'too many messages wait behind an earlier one' })
-      this.#refuse(session, error, idOf(message))
+      this.#refuse(session, error, message)
     }
   }
 
   /** The transport cannot leave messages in the socket, and there is no room to keep them. */
   #refuseExcess(session: Session, data: Uint8Array, isBinary: boolean): void {
+    const refusal = refusalOf('E_RATE_LIMIT')
+    let message: ClientMessage | undefined
     let id: string | undefined
     try {
-      id = idOf(decodeClientMessage(data, isBinary))
+      message = decodeClientMessage(data, isBinary)
     } catch (error) {
       // A malformed message is refused like the others.
       id = error instanceof WebMQError ? error.requestId : undefined
     }
-    this.#refuse(session, refusalOf('E_RATE_LIMIT'), id)
+    this.#refuse(session, refusal, message, id)
   }
 
   #handle(session: Session, account: WorkAccount<Session>, message: ClientMessage, isBinary: boolean): void {
@@ -134,7 +141,7 @@ export class Dispatcher {
       this.#handleNow(session, account, changed?.message ?? asked, changed?.isBinary ?? isBinary)
     }
     const refuse = (error: unknown) => {
-      if (!session.isClosed) this.#refuse(session, error, idOf(message))
+      if (!session.isClosed) this.#refuse(session, error, message)
     }
     let asked: MaybePromise<ChangedMessage | undefined>
     try {
@@ -180,15 +187,21 @@ export class Dispatcher {
       const pending = handler(session, message, isBinary)
       if (pending !== undefined) this.#wait(session, message, pending)
     } catch (error) {
-      this.#refuse(session, error, idOf(message))
+      this.#refuse(session, error, message)
     }
     if (stepCount !== undefined) account.charge(matchingUnits(this.#router.stepCount - stepCount))
   }
 
-  #refuse(session: Session, error: unknown, id: string | undefined): void {
+  /** @param message `undefined` when it could not be read. */
+  #refuse(session: Session, error: unknown, message: ClientMessage | undefined, id = message && idOf(message)): void {
     this.turns.accountOf(session).charge(REFUSAL_UNITS)
     const { code } = session.refuse(error, id)
-    this.#refusedCounts[code] = (this.#refusedCounts[code] ?? 0) + 1
+    // The label of a metric: applications refuse with any code.
+    const counted = isErrorCode(code) ? code : 'E_FORBIDDEN'
+    this.#refusedCounts[counted] = (this.#refusedCounts[counted] ?? 0) + 1
+    if (this.#observer?.refused !== undefined) {
+      this.#observer.refused(session, message?.verb ?? 'message', code, message && targetOf(message))
+    }
   }
 
   #wait(session: Session, message: ClientMessage, pending: Promise<void>): void {
@@ -197,7 +210,7 @@ export class Dispatcher {
     inbox?.began(message)
     void pending
       .catch((error: unknown) => {
-        if (!session.isClosed) this.#refuse(session, error, idOf(message))
+        if (!session.isClosed) this.#refuse(session, error, message)
       })
       .finally(() => {
         if (inbox === undefined) return
@@ -241,6 +254,11 @@ export class Dispatcher {
     if (!isReleased) this.turns.enqueue(account)
     if (inbox.isEmpty) this.#inboxes.delete(session)
   }
+}
+
+function targetOf(message: ClientMessage): string | undefined {
+  if ('key' in message) return message.key
+  return 'pattern' in message ? message.pattern : undefined
 }
 
 function idOf(message: ClientMessage): string | undefined {

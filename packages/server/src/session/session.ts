@@ -21,7 +21,7 @@ import {
 } from '../identity/index.js'
 import { type PackedAddress, packAddress, unpackAddress } from '../identity/packed-address.js'
 import type { Logger } from '../logger.js'
-import type { Broker } from '../ports/broker.js'
+import type { Accepted, Broker, OutboundMessage } from '../ports/broker.js'
 import { andThen, isPromise, type MaybePromise } from '../ports/maybe-promise.js'
 import { formatPosition } from '../ports/position.js'
 import { isReserved } from '../ports/reserved-keys.js'
@@ -33,6 +33,7 @@ import { Listens, type ListensContext } from '../routing/listens.js'
 import type { ConnectionCounts } from './connection-counts.js'
 import type { SessionContext } from './handlers/index.js'
 import { createSessionId } from './id.js'
+import { observePublish, type SessionFacts, type SessionObserver } from './observer.js'
 import type { WorkAccount, WorkLimits } from './work/account.js'
 import type { Turns } from './work/turns.js'
 
@@ -59,6 +60,8 @@ export interface SessionServices extends ListensContext {
   readonly users: Pick<ConnectionCounts, 'enter' | 'leave'>
   readonly deadlines: Pick<Deadlines, 'set' | 'clear'>
   readonly limits: SessionLimits
+  /** Absent when nobody wants to know. */
+  readonly observer: SessionObserver | undefined
   /** Whether messages of this key are logged. */
   readonly isLogged: (key: string) => boolean
   readonly logger: Logger
@@ -74,7 +77,7 @@ const EXPIRY_WARNING_SHARE = 0.2
 const UNDECIDED_CODES: readonly ErrorCode[] = ['E_INTERNAL', 'E_RATE_LIMIT', 'E_HOOK_FAILED']
 
 /** The protocol state of one connection. Rarely used parts are created on first use, which keeps idle connections small. */
-export class Session implements SessionContext {
+export class Session implements SessionContext, SessionFacts {
   readonly id = createSessionId()
   readonly connection: ConnectionId
   /** Unix time in milliseconds at which the connection was opened. */
@@ -124,6 +127,11 @@ export class Session implements SessionContext {
     return this.#services.verifier
   }
 
+  /** Whether it has had an identity. */
+  get wasActive(): boolean {
+    return this.#identity !== undefined
+  }
+
   get userId(): string | undefined {
     return this.#identity?.userId
   }
@@ -131,11 +139,6 @@ export class Session implements SessionContext {
   /** Present while hooks want them. */
   get claims(): Claims | undefined {
     return this.#identity?.claims
-  }
-
-  /** Whether it has, or had before it was closed, an identity. */
-  get hasIdentity(): boolean {
-    return this.#identity !== undefined
   }
 
   /** Use it at once, do not keep it. */
@@ -209,7 +212,10 @@ export class Session implements SessionContext {
   /** Ends the session unless the client sends a token within `authTimeoutMs`. */
   awaitToken(): void {
     const { limits, now } = this.#services
-    this.#setDeadline(now() + limits.authTimeoutMs, () => this.end('E_AUTH_TIMEOUT'))
+    this.#setDeadline(now() + limits.authTimeoutMs, () => {
+      this.#services.observer?.refused?.(this, 'connect', 'E_AUTH_TIMEOUT', undefined)
+      this.end('E_AUTH_TIMEOUT')
+    })
   }
 
   /** Keeps what the hook `connect` will see of the upgrade request. */
@@ -236,10 +242,12 @@ export class Session implements SessionContext {
       throw new WebMQError('E_FORBIDDEN', { detail: 'the token belongs to another user' })
     }
     // Counted once; `release` ends it.
-    if (this.#identity === undefined && identity.userId !== undefined) this.#services.users.enter(identity.userId)
+    const isFirst = this.#identity === undefined
+    if (isFirst && identity.userId !== undefined) this.#services.users.enter(identity.userId)
     this.#identity = identity
     this.#state = 'active'
     this.#clearDeadline()
+    if (isFirst) this.#services.observer?.connected?.(this)
     const { expiresAtMs } = identity
     if (expiresAtMs === undefined) return
     const lifeMs = expiresAtMs - this.#services.now()
@@ -258,7 +266,10 @@ export class Session implements SessionContext {
   revokeListens(): void {
     const mayListen = (pattern: string) => this.mayListen(pattern)
     const mayEnter = (key: string) => this.mayEnter(key)
-    for (const pattern of this.#listens?.revoke(mayListen) ?? []) this.#tellRevoked(`listen ${pattern}`, { pattern })
+    for (const pattern of this.#listens?.revoke(mayListen) ?? []) {
+      this.unlistened(pattern)
+      this.#tellRevoked(`listen ${pattern}`, { pattern })
+    }
     for (const key of this.#ownPresence?.revoke(mayEnter, mayListen) ?? [])
       this.#tellRevoked(`presence ${key}`, { key })
   }
@@ -274,6 +285,7 @@ export class Session implements SessionContext {
     const isTerminal = error instanceof HookRefusal && closeCodeOf(error.code) === undefined
     // Clients act on the answer to `auth` before the close code arrives, and connect again unless they know the code.
     const { code } = this.refuse(error, isTerminal && isNew ? undefined : id)
+    this.#services.observer?.refused?.(this, this.wasActive ? 'auth' : 'connect', code, undefined)
     if (isTerminal) this.end('E_CONNECTION_REFUSED')
     // A token that could not be looked at says nothing about the one that the session already has.
     else if (isNew || !UNDECIDED_CODES.includes(code)) this.end(code)
@@ -296,6 +308,19 @@ export class Session implements SessionContext {
     const { code, message, retryable, docs } = known
     this.reply({ verb: 'error', ...(id === undefined ? undefined : { id }), code, message, retryable, docs })
     return known
+  }
+
+  listened(pattern: string): void {
+    this.#services.observer?.listened?.(this, pattern)
+  }
+
+  unlistened(pattern: string): void {
+    this.#services.observer?.unlistened?.(this, pattern)
+  }
+
+  published(message: OutboundMessage, accepted: MaybePromise<Accepted>): void {
+    const { observer } = this.#services
+    if (observer !== undefined) observePublish(observer, this, message, accepted)
   }
 
   /** Counts a malformed message; the sixteenth ends the session [P-10.3]. */

@@ -20,6 +20,8 @@ export interface ListenContext extends HandlerContext {
     readonly maxSearchListensPerConnection: number
   }
   mayListen(pattern: string): boolean
+  /** A new listen is live. */
+  listened(pattern: string): void
 }
 
 /**
@@ -112,8 +114,13 @@ function goLive(context: ListenContext, message: MessageOf<'listen'>, opening: L
   const replay = withLive(log, buffer, isRangeAsked(message))
   const gap = replay.gap ?? buffer.gap
   const isLast = answer(context, message, gap === undefined ? replay : { ...replay, gap })
-  if (isLast) opening.commit()
-  else opening.abort()
+  if (!isLast) {
+    opening.abort()
+    return
+  }
+  const isNew = !context.listens.has(message.pattern)
+  opening.commit()
+  if (isNew) context.listened(message.pattern)
 }
 
 /** Sends a page; returns whether it was the last one. */

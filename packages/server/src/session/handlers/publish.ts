@@ -1,6 +1,6 @@
 import { refusalOf } from 'webmq-client/protocol'
 import type { Accepted, Broker, OutboundMessage } from '../../ports/broker.js'
-import { isPromise } from '../../ports/maybe-promise.js'
+import { isPromise, type MaybePromise } from '../../ports/maybe-promise.js'
 import { formatPosition } from '../../ports/position.js'
 import type { ConnectionId } from '../../ports/transport.js'
 import { assertKeyWords, type WordLimits } from '../../ports/word-limits.js'
@@ -21,6 +21,8 @@ export interface PublishContext extends HandlerContext {
   /** `undefined` for anonymous clients. */
   readonly userId: string | undefined
   mayPublish(key: string): boolean
+  /** The broker has got the message. */
+  published(message: OutboundMessage, accepted: MaybePromise<Accepted>): void
 }
 
 /**
@@ -46,9 +48,9 @@ export const publish: Handler<'publish', PublishContext> = (context, message, is
   assertMayPublish(context, message)
   const byteCount = payload.length + PENDING_OVERHEAD_BYTES
   const brokerId = messageId === undefined ? undefined : brokerMessageId(clientOwner(context.userId), key, messageId)
-  const accepted = context.broker.publish(
-    outbound(key, payload, isBinary, brokerId, echo ? undefined : context.connection),
-  )
+  const outgoing = outbound(key, payload, isBinary, brokerId, echo ? undefined : context.connection)
+  const accepted = context.broker.publish(outgoing)
+  context.published(outgoing, accepted)
   if (!isPromise(accepted)) return acknowledge(context, id, accepted)
   context.pendingBytes += byteCount
   return accepted.then(
