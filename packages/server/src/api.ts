@@ -2,6 +2,7 @@ import type { IncomingMessage, Server as NodeHttpServer, ServerResponse } from '
 import type { ErrorCode, GapReason, PresenceMember } from 'webmq-client/protocol'
 import type { CertificateStats } from './certificates/store.js'
 import type { BrokerChange } from './health/broker-watch.js'
+import type { HookCounts, WebhookStats } from './hooks/index.js'
 import type { LocalGap, LocalHandler } from './in-process/listeners.js'
 import type { HistoryQuery, HistoryResult } from './in-process/read-history.js'
 import type { BrokerStats, BrokerStatus, RefusalReason } from './ports/broker.js'
@@ -114,6 +115,10 @@ export interface ServerStats {
   readonly transport: TransportStats
   /** Plain HTTP connections on the public port. */
   readonly http: HttpStats
+  /** Questions to hooks, by hook and outcome; has the hooks that are registered. */
+  readonly hooks: HookCounts
+  /** Present with a webhook. */
+  readonly webhook?: WebhookStats
   /** Present with TLS. */
   readonly tls?: CertificateStats
 }

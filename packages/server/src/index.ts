@@ -29,6 +29,9 @@ export type {
   PublishAnswer,
   PublishRequest,
   Refusal,
+  WebhookFailure,
+  WebhookOptions,
+  WebhookStats,
 } from './hooks/index.js'
 export type { Claims, Grant, Identity, JwtOptions } from './identity/index.js'
 export type { LocalGap, LocalHandler, LocalMessage } from './in-process/listeners.js'

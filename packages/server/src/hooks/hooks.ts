@@ -101,6 +101,8 @@ export interface DeliverAnswer {
 export interface PresenceRequest extends HookClient {
   readonly op: 'enter' | 'get' | 'watch'
   readonly key: string
+  /** The data of a member that enters, as JSON text that was not checked; `undefined` without any. */
+  readonly dataText: string | undefined
   /**
    * Parses the data of a member that enters; `undefined` without any.
    * @throws {WebMQError} `E_PAYLOAD_INVALID` when it is not JSON.

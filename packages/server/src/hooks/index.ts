@@ -23,3 +23,12 @@ export { hooksDefect } from './hooks-defect.js'
 export { loadHooks } from './load-hooks.js'
 export { HookRefusal } from './refusal.js'
 export type { ConnectFacts, HookCaller, PublishChange } from './requests.js'
+export {
+  isForwardable,
+  WEBHOOK_NOTICES,
+  WEBHOOK_QUESTIONS,
+  type WebhookFailure,
+  type WebhookOptions,
+  webhookEventsOf,
+} from './webhooks/options.js'
+export { Webhook, type WebhookStats } from './webhooks/webhook.js'

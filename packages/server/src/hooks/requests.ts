@@ -305,6 +305,10 @@ export class AskedPresence extends Asked implements PresenceRequest {
     this.#data = data
   }
 
+  get dataText(): string | undefined {
+    return this.#data
+  }
+
   readonly data = (): unknown => (this.#data === undefined ? undefined : parsed(this.#data))
 
   static take(request: AskedPresence, answer: unknown): void {

@@ -82,7 +82,8 @@ describe('Metrics', () => {
       expect(name).toMatch(/^webmq_[a-z_]+$/)
       expect(name.endsWith('_total')).toBe(type === 'counter')
       expect(help).toMatch(/^[A-Z1].*\.$/)
-      for (const label of labels) expect(['version', 'node', 'broker', 'status', 'code', 'reason']).toContain(label)
+      for (const label of labels)
+        expect(['version', 'node', 'broker', 'hook', 'outcome', 'status', 'code', 'reason']).toContain(label)
     }
     expect(new Set(METRICS.map(({ name }) => name)).size).toBe(METRICS.length)
   })

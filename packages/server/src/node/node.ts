@@ -371,7 +371,7 @@ export class ServerNode {
     }
   }
 
-  stats(): Omit<ServerStats, 'http'> {
+  stats(): Omit<ServerStats, 'http' | 'hooks'> {
     const { broker, transport } = this.#parts
     const { status, awayMs, lastAwayMs } = this.#watch
     return {

@@ -15,7 +15,7 @@ import type {
 import type { AuditLog } from '../audit/audit-log.js'
 import { CertificateStore } from '../certificates/store.js'
 import type { Health } from '../health/readiness.js'
-import type { HookCalls } from '../hooks/index.js'
+import type { HookCalls, Webhook } from '../hooks/index.js'
 import { AdminServer } from '../http/admin-server.js'
 import { HttpFrontend } from '../http/frontend.js'
 import { Metrics } from '../http/metrics.js'
@@ -61,6 +61,7 @@ export interface ServerParts {
   readonly verifier: TokenVerifier | undefined
   /** Absent without any hook. */
   readonly hooks?: HookCalls | undefined
+  readonly webhook?: Webhook | undefined
   /** Are told what sessions do. */
   readonly observers?: readonly SessionObserver[]
   readonly audit?: AuditLog | undefined
@@ -76,6 +77,8 @@ interface Running {
 }
 
 const NODE_NAME_BYTES = 6
+/** For notices of the connections that the stop has closed. */
+const WEBHOOK_STOP_MS = 400
 
 /** The lifecycle of a node: created, started or attached, then stopped for good. */
 export class Server implements WebMQServer {
@@ -212,7 +215,14 @@ export class Server implements WebMQServer {
   stats(): ServerStats {
     const node = this.#assertRunning()
     const tls = this.#certificates?.stats()
-    return { ...node.stats(), http: this.#http.stats(), ...(tls === undefined ? undefined : { tls }) }
+    const { hooks, webhook } = this.#parts
+    return {
+      ...node.stats(),
+      http: this.#http.stats(),
+      hooks: hooks?.counts ?? {},
+      ...(webhook === undefined ? undefined : { webhook: webhook.stats }),
+      ...(tls === undefined ? undefined : { tls }),
+    }
   }
 
   async #start(): Promise<ServerAddress> {
@@ -239,7 +249,7 @@ export class Server implements WebMQServer {
   }
 
   async #bringUp(attachTo: NodeHttpServer | undefined): Promise<Running> {
-    const { options, logger, verifier, hooks, observers = [], audit, createBroker } = this.#parts
+    const { options, logger, verifier, hooks, webhook, observers = [], audit, createBroker } = this.#parts
     let transport: Transport | undefined
     try {
       // First, because its library may be missing. It connects when the node starts.
@@ -253,7 +263,11 @@ export class Server implements WebMQServer {
         logger.info({ ...this.#adminAddress }, 'the admin port listens')
       }
       const events = this.#events
-      const observer = combineObservers(audit === undefined ? observers : [...observers, audit.observer()])
+      const observer = combineObservers([
+        ...observers,
+        ...(webhook === undefined ? [] : [webhook.observer]),
+        ...(audit === undefined ? [] : [audit.observer()]),
+      ])
       const nodeParts = { options, transport, broker, verifier, hooks, logger, name: this.#name, events, observer }
       const node = new ServerNode(nodeParts)
       this.#candidate = node
@@ -298,7 +312,7 @@ export class Server implements WebMQServer {
     this.#events.close()
     this.#certificates?.stop()
     await this.#node?.stop(drainMs)
-    await this.#parts.audit?.close()
+    await Promise.all([this.#parts.audit?.close(), this.#parts.webhook?.close(WEBHOOK_STOP_MS)])
     this.#parts.verifier?.close()
     for (const detach of this.#detaches) detach()
     this.#http.close()

@@ -1,3 +1,4 @@
+import { webhookEventsOf } from '../hooks/index.js'
 import type { OwnHosts } from '../identity/origin.js'
 import type { ResolvedOptions } from './options.js'
 
@@ -16,14 +17,15 @@ const LOOPBACK_PAGES = ['http://localhost:*', 'http://127.0.0.1:*', 'http://[::1
 const SECURE_LOOPBACK_PAGES = LOOPBACK_PAGES.map((page) => page.replace('http:', 'https:'))
 
 /** The options that say who a client is. */
-type IdentityOptions = Pick<ResolvedOptions, 'jwt' | 'hooks' | 'insecure'>
+type IdentityOptions = Pick<ResolvedOptions, 'jwt' | 'hooks' | 'webhook' | 'insecure'>
 
 /**
- * Whether tokens or a hook say who a client is, so that a client of which they say nothing may do nothing. A file of hooks
+ * Whether tokens, a hook or a webhook say who a client is, so that a client of which they say nothing may do nothing. A file of hooks
  * that is not loaded yet counts.
  */
-export function isIdentifying({ jwt, hooks }: Omit<IdentityOptions, 'insecure'>): boolean {
-  return jwt !== undefined || typeof hooks === 'string' || hooks?.connect !== undefined
+export function isIdentifying({ jwt, hooks, webhook }: Omit<IdentityOptions, 'insecure'>): boolean {
+  if (jwt !== undefined || typeof hooks === 'string' || hooks?.connect !== undefined) return true
+  return webhook !== undefined && webhookEventsOf(webhook).includes('connect')
 }
 
 /** Whether nothing but the loopback address protects the server: anonymous clients of this machine alone may connect. */

@@ -1,5 +1,5 @@
 import { MESSAGE_OVERHEAD_BYTES, WebMQError } from 'webmq-client/protocol'
-import type { Hooks } from '../hooks/index.js'
+import type { Hooks, WebhookOptions } from '../hooks/index.js'
 import { hooksDefect } from '../hooks/index.js'
 import { allowedAlgorithms, type JwtOptions } from '../identity/index.js'
 import { isLoopback } from '../identity/loopback.js'
@@ -142,6 +142,8 @@ export interface ServerOptions {
    * hook `connect`, no tokens are needed.
    */
   readonly hooks?: Hooks | string | undefined
+  /** An address that is asked about what clients do, and told what they did. */
+  readonly webhook?: WebhookOptions | undefined
   /** Time in which a hook answers; default 5,000. */
   readonly hookTimeoutMs?: number | undefined
   /** Lowest level to log; default `info`. Ignored with a `logger`. */
@@ -186,7 +188,7 @@ export type MetricsAudience = 'local' | 'all' | 'off'
 export type TransportName = 'auto' | 'native' | 'ws' | 'uws'
 
 /** Options that may stay absent. */
-type AbsentOption = 'hooks' | 'jwt' | 'tls' | 'mesh' | 'logger' | 'adminPort'
+type AbsentOption = 'hooks' | 'jwt' | 'tls' | 'mesh' | 'logger' | 'adminPort' | 'webhook'
 
 /** {@link ServerOptions} with all defaults filled in and all checks passed. */
 export type ResolvedOptions = {
@@ -266,6 +268,7 @@ function checkTogether(input: ServerOptions, options: ResolvedOptions): void {
     )
   }
   if (input.tls !== undefined) checkTls(tls)
+  if (input.webhook !== undefined) checkWebhook(options)
   if (typeof options.broker === 'string' && brokerNameOf(options.broker) === 'mesh') checkMesh(options.broker, options)
   if (jwt !== undefined) checkTokens(jwt, insecure)
   else if (!insecure && !isLoopback(host) && !isIdentifying(options)) {
@@ -301,6 +304,16 @@ function checkMesh(broker: string, { mesh, insecure }: ResolvedOptions): void {
   })
 }
 
+function checkWebhook({ webhook, insecure }: ResolvedOptions): void {
+  // An empty one usually means an unset variable. It must not open the server to everyone.
+  if (webhook?.url === undefined) throw invalid('webhook: needs webhook.url (--webhook)')
+  const { protocol, hostname } = new URL(webhook.url)
+  if (protocol !== 'http:' || insecure || isLoopback(hostname)) return
+  throw new WebMQError('E_INSECURE', {
+    detail: `webhook.url: an attacker between this machine and ${hostname} could give the answers; use https://, or allow it with insecure (--insecure)`,
+  })
+}
+
 function checkTokens(jwt: JwtOptions, insecure: boolean): void {
   const sources = [jwt.secret, jwt.publicKey, jwt.jwksUrl].filter((source) => source !== undefined)
   if (sources.length !== 1) {
@@ -329,7 +342,7 @@ const GOOD_SECRET_BYTES = 32
 /** Warnings about risky but allowed options; one sentence each. */
 export function warningsOf(options: ResolvedOptions): readonly string[] {
   const warnings: string[] = []
-  const { host, jwt, mesh } = options
+  const { host, jwt, mesh, webhook } = options
   if (jwt?.secret !== undefined && Buffer.byteLength(jwt.secret) < GOOD_SECRET_BYTES) {
     warnings.push(
       `jwt.secret has fewer than ${GOOD_SECRET_BYTES} bytes: anyone with a token can find it by trying; create one with openssl rand -base64 32`,
@@ -338,6 +351,11 @@ export function warningsOf(options: ResolvedOptions): readonly string[] {
   if (mesh?.secret !== undefined && Buffer.byteLength(mesh.secret) < GOOD_SECRET_BYTES) {
     warnings.push(
       `mesh.secret has fewer than ${GOOD_SECRET_BYTES} bytes: it can be found by trying; create one with openssl rand -base64 32`,
+    )
+  }
+  if (webhook !== undefined && webhook.secret === undefined) {
+    warnings.push(
+      'webhook.secret is not set: whoever finds the address of the webhook can send it events; create one with openssl rand -base64 32',
     )
   }
   if (jwt === undefined && !isLoopback(host) && !isIdentifying(options)) {

@@ -11,6 +11,7 @@ import { PRESENCE_OPTIONS } from './table/presence.js'
 import { SECURITY_OPTIONS } from './table/security.js'
 import { TIME_LIMITS_OPTIONS } from './table/time-limits.js'
 import { TOKENS_OPTIONS } from './table/tokens.js'
+import { WEBHOOKS_OPTIONS } from './table/webhooks.js'
 
 /**
  * All options of the server, one file of `table/` per topic. This table drives `--help`, the flags, the environment, the
@@ -27,6 +28,7 @@ export const OPTIONS = [
   ...SECURITY_OPTIONS,
   ...TOKENS_OPTIONS,
   ...HOOKS_OPTIONS,
+  ...WEBHOOKS_OPTIONS,
   ...OBSERVING_OPTIONS,
   ...AUDIT_OPTIONS,
 ] as const satisfies readonly OptionSpec[]
