@@ -7,6 +7,7 @@ import {
   type TextServerMessage,
   WebMQError,
 } from 'webmq-client/protocol'
+import type { Revocations } from '../cluster/index.js'
 import type { Deadline, Deadlines } from '../deadlines.js'
 import type { ConnectFacts, HookCalls } from '../hooks/index.js'
 import { HookRefusal } from '../hooks/index.js'
@@ -60,6 +61,7 @@ export interface SessionServices extends ListensContext {
   readonly hooks?: HookCalls | undefined
   /** Connections per user. */
   readonly users: Pick<ConnectionCounts, 'enter' | 'leave'>
+  readonly revocations: Pick<Revocations, 'covers'>
   readonly deadlines: Pick<Deadlines, 'set' | 'clear'>
   readonly limits: SessionLimits
   readonly measurements: Measurements
@@ -135,6 +137,11 @@ export class Session implements SessionContext, SessionFacts {
     return this.#identity !== undefined
   }
 
+  /** Absent until the session is active. */
+  get identity(): Identity | undefined {
+    return this.#identity
+  }
+
   get userId(): string | undefined {
     return this.#identity?.userId
   }
@@ -170,6 +177,11 @@ export class Session implements SessionContext, SessionFacts {
   /** Number of patterns that the connection listens to. */
   get listenCount(): number {
     return this.#listens?.size ?? 0
+  }
+
+  /** The patterns that the connection listens with. */
+  patterns(): readonly string[] {
+    return this.#listens?.patterns() ?? []
   }
 
   mayListen(pattern: string): boolean {
@@ -245,6 +257,7 @@ export class Session implements SessionContext, SessionFacts {
     if (this.#identity !== undefined && this.#identity.userId !== identity.userId) {
       throw new WebMQError('E_FORBIDDEN', { detail: 'the token belongs to another user' })
     }
+    if (this.#services.revocations.covers(identity)) throw new WebMQError('E_TOKEN_REVOKED')
     // Counted once; `release` ends it.
     const isFirst = this.#identity === undefined
     if (isFirst && identity.userId !== undefined) this.#services.users.enter(identity.userId)
