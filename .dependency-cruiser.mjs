@@ -10,6 +10,7 @@ const FLOORS = {
     ['api-client', 'audit', 'gateway'],
     ['http', 'session'],
     ['api', 'brokers', 'options', 'routing'],
+    ['hooks'],
     ['cluster'],
     ['certificates', 'health', 'identity', 'in-process', 'patterns', 'presence', 'replay', 'transports'],
     ['measuring'],

@@ -3,6 +3,7 @@ import type { ErrorCode, GapReason, PresenceMember } from 'webmq-client/protocol
 import type { CertificateStats } from './certificates/store.js'
 import type { ClusterStats } from './cluster/index.js'
 import type { BrokerChange } from './health/broker-watch.js'
+import type { HookCounts, WebhookStats } from './hooks/index.js'
 import type { TokenFailure } from './identity/token-failures.js'
 import type { LocalGap, LocalHandler } from './in-process/listeners.js'
 import type { HistoryQuery, HistoryResult } from './in-process/read-history.js'
@@ -129,6 +130,10 @@ export interface ServerStats extends MeasurementStats {
   readonly http: HttpStats
   /** Present with an audit log. */
   readonly audit?: { readonly writtenCount: number; readonly droppedCount: number }
+  /** Questions to hooks, by hook and outcome; has the hooks that are registered. */
+  readonly hooks: HookCounts
+  /** Present with a webhook. */
+  readonly webhook?: WebhookStats
   /** Present with TLS. */
   readonly tls?: CertificateStats
 }

@@ -1,10 +1,12 @@
 import type { GapReason } from 'webmq-client/protocol'
-import type { HttpDropReason } from '../api.js'
+import type { HttpDropReason, ServerStats } from '../api.js'
+import type { WebhookStats } from '../hooks/index.js'
 import { CLOSE_CODES, ERROR_CODES } from '../measuring/measurements.js'
 import type { BrokerStatus } from '../ports/broker.js'
 import { counter, gauge, labelled, type MetricSpec, namesOf, optional } from './metric-spec.js'
 import { TIMING_METRICS } from './timing-metrics.js'
 
+const BREAKER_STATES: readonly WebhookStats['breaker'][] = ['closed', 'open', 'half-open']
 const STATUSES: readonly BrokerStatus[] = ['up', 'blocked', 'down']
 
 /** All reasons; a missing one does not compile. */
@@ -233,6 +235,50 @@ export const METRICS: readonly MetricSpec[] = [
     'Bytes that wait for connections; shared bytes count once.',
     ({ transport }) => transport.outboxBytes,
   ),
+  {
+    name: 'webmq_hook_calls_total',
+    type: 'counter',
+    help: 'Questions to hooks and webhooks, by hook and outcome: ok, refused, failed.',
+    labels: ['hook', 'outcome'],
+    read: ({ stats }) =>
+      Object.entries(stats.hooks).flatMap(([hook, counts]) =>
+        Object.entries(counts).map(([outcome, value]) => ({ labels: { hook, outcome }, value })),
+      ),
+  },
+  {
+    name: 'webmq_webhook_breaker',
+    type: 'gauge',
+    help: '1 for the status of the webhook, 0 for the others: closed (it is asked), open (it fails, and is not asked), half-open; absent without a webhook.',
+    labels: ['status'],
+    read: ({ stats: { webhook } }) =>
+      webhook === undefined
+        ? []
+        : BREAKER_STATES.map((status) => ({ labels: { status }, value: webhook.breaker === status ? 1 : 0 })),
+  },
+  webhookCounter(
+    'webmq_webhook_breaker_opened_total',
+    'How often the webhook failed so much that it was not asked any more.',
+    ({ openCount }) => openCount,
+  ),
+  webhookCounter(
+    'webmq_webhook_ignored_total',
+    'Questions to the webhook without an answer that counted as if it had said nothing (`failure` is `open`).',
+    ({ ignoredCount }) => ignoredCount,
+  ),
+  webhookCounter('webmq_webhook_notices_total', 'Notices that the webhook has taken.', ({ sentCount }) => sentCount),
+  webhookCounter(
+    'webmq_webhook_dropped_total',
+    'Notices to the webhook that were dropped: it did not take them, or too many waited.',
+    ({ droppedCount }) => droppedCount,
+  ),
+  {
+    ...webhookCounter(
+      'webmq_webhook_waiting',
+      'Notices that wait for the webhook.',
+      ({ waitingCount }) => waitingCount,
+    ),
+    type: 'gauge',
+  },
   labelled(
     'webmq_connection_limit_total',
     'Connections refused because their address or their user has too many, by reason.',
@@ -283,3 +329,9 @@ export const METRICS: readonly MetricSpec[] = [
           ],
   },
 ]
+
+/** Absent without a webhook. */
+function webhookCounter(name: string, help: string, read: (stats: WebhookStats) => number): MetricSpec {
+  const samples = ({ webhook }: ServerStats) => (webhook === undefined ? [] : [{ value: read(webhook) }])
+  return { name, type: 'counter', help, labels: [], read: ({ stats }) => samples(stats) }
+}

@@ -13,6 +13,7 @@ import { Deadlines } from '../deadlines.js'
 import { Gateway } from '../gateway/gateway.js'
 import { BrokerWatch } from '../health/broker-watch.js'
 import type { Health } from '../health/readiness.js'
+import { deliveringThrough, type HookCalls } from '../hooks/index.js'
 import type { ApiNode } from '../http/api/node.js'
 import { isFromThisMachine, isLoopbackAddress } from '../identity/client-address.js'
 import type { TokenVerifier } from '../identity/index.js'
@@ -60,6 +61,8 @@ export interface ServerNodeParts {
   readonly broker: Broker
   readonly verifier: TokenVerifier | undefined
   readonly proxies: TrustedProxies
+  /** Absent without any hook. */
+  readonly hooks?: HookCalls | undefined
   readonly logger: Logger
   /** Name of this node that clients see; it reveals nothing about the machine. */
   readonly name: string
@@ -93,10 +96,10 @@ export class ServerNode {
   readonly #refused: RefusedMessages
   readonly #presence: Presence
   readonly #gateway: Gateway
+  readonly #measurements: Measurements
   readonly #cluster: Cluster
   readonly #rates: RateReader
   readonly #ender = new SessionEnder(this.#sessions)
-  readonly #measurements: Measurements
   readonly #startedMs = performance.now()
   readonly #watch: BrokerWatch
   readonly #hideSecrets: (text: string) => string
@@ -107,8 +110,8 @@ export class ServerNode {
   readonly #givenUp = deferred<never>()
 
   constructor(parts: ServerNodeParts) {
-    this.#parts = parts
-    const { options, transport, broker, verifier, logger, name, events, observer } = parts
+    this.#parts = { ...parts, broker: this.#brokerThroughHooks(parts) }
+    const { options, transport, broker, verifier, hooks, logger, name, events, observer } = this.#parts
     this.#givenUp.promise.catch(() => undefined)
     const liveBuffers = new LiveBuffers()
     this.#localListeners = new LocalListeners(logger)
@@ -140,6 +143,7 @@ export class ServerNode {
       observer,
       publishes,
       maxMessageBytes: maxPayloadBytes + MESSAGE_OVERHEAD_BYTES,
+      hooks: hooks?.hasMessages === true ? hooks : undefined,
       onError: (err) => logger.error({ err }, 'messages that waited could not be handled'),
     })
     this.#refused = new RefusedMessages({ maxPayloadBytes, delivery: this.#delivery, logger })
@@ -182,6 +186,7 @@ export class ServerNode {
       path: options.path,
       ...originPolicyOf(options),
       isOutsider: (request, address) => isForThisMachineOnly(options) && !this.#isFromThisMachine(request, address),
+      insecure: options.insecure,
       proxies: parts.proxies,
       addresses: this.#addresses,
       transport,
@@ -205,6 +210,7 @@ export class ServerNode {
         presence: this.#presence,
         turns: this.#dispatcher.turns,
         verifier,
+        hooks,
         observer,
         measurements: this.#measurements,
         users: this.#users,
@@ -232,6 +238,11 @@ export class ServerNode {
         now: Date.now,
       },
     })
+  }
+
+  #brokerThroughHooks({ broker, hooks }: ServerNodeParts): Broker {
+    if (hooks?.hasDeliver !== true) return broker
+    return deliveringThrough(broker, { hooks, hasListeners: (key) => this.#router.match(key).length > 0 })
   }
 
   /** Takes upgrades of a server of the embedder too, whose address is unknown and which may be behind a proxy. */
@@ -436,7 +447,7 @@ export class ServerNode {
     }
   }
 
-  stats(): Omit<ServerStats, 'http'> {
+  stats(): Omit<ServerStats, 'http' | 'hooks'> {
     const { broker, transport } = this.#parts
     const { status, awayMs, lastAwayMs } = this.#watch
     return {

@@ -15,6 +15,7 @@ import type {
 import type { AuditLog } from '../audit/audit-log.js'
 import { CertificateStore } from '../certificates/store.js'
 import type { Health } from '../health/readiness.js'
+import type { HookCalls, Webhook } from '../hooks/index.js'
 import { AdminServer } from '../http/admin-server.js'
 import { HttpApi } from '../http/api/api.js'
 import { Callers } from '../http/caller.js'
@@ -63,6 +64,9 @@ export interface ServerParts {
   readonly options: ResolvedOptions
   readonly logger: Logger
   readonly verifier: TokenVerifier | undefined
+  /** Absent without any hook. */
+  readonly hooks?: HookCalls | undefined
+  readonly webhook?: Webhook | undefined
   /** Are told what sessions do. */
   readonly observers?: readonly SessionObserver[]
   readonly audit?: AuditLog | undefined
@@ -78,6 +82,8 @@ interface Running {
 }
 
 const NODE_NAME_BYTES = 6
+/** For notices of the connections that the stop has closed. */
+const WEBHOOK_STOP_MS = 400
 
 /** The lifecycle of a node: created, started or attached, then stopped for good. */
 export class Server implements WebMQServer {
@@ -235,11 +241,13 @@ export class Server implements WebMQServer {
   stats(): ServerStats {
     const node = this.#assertRunning()
     const tls = this.#certificates?.stats()
-    const audit = this.#parts.audit?.stats()
+    const { audit, hooks, webhook } = this.#parts
     return {
       ...node.stats(),
       http: this.#http.stats(),
-      ...(audit && { audit }),
+      hooks: hooks?.counts ?? {},
+      ...(webhook && { webhook: webhook.stats }),
+      ...(audit && { audit: audit.stats() }),
       ...(tls === undefined ? undefined : { tls }),
     }
   }
@@ -268,7 +276,7 @@ export class Server implements WebMQServer {
   }
 
   async #bringUp(attachTo: NodeHttpServer | undefined): Promise<Running> {
-    const { options, logger, verifier, observers = [], audit, createBroker } = this.#parts
+    const { options, logger, verifier, hooks, webhook, observers = [], audit, createBroker } = this.#parts
     let transport: Transport | undefined
     try {
       // First, because its library may be missing. It connects when the node starts.
@@ -285,6 +293,7 @@ export class Server implements WebMQServer {
       const observer = combineObservers([
         incidentLog({ logger, now: Date.now }),
         ...observers,
+        ...(webhook === undefined ? [] : [webhook.observer]),
         ...(audit === undefined ? [] : [audit.observer()]),
       ])
       const node = new ServerNode({
@@ -293,6 +302,7 @@ export class Server implements WebMQServer {
         broker,
         verifier,
         proxies: this.#proxies,
+        hooks,
         logger,
         name: this.#name,
         events,
@@ -350,7 +360,7 @@ export class Server implements WebMQServer {
     this.#events.close()
     this.#certificates?.stop()
     await this.#node?.stop(drainMs)
-    await this.#parts.audit?.close()
+    await Promise.all([this.#parts.audit?.close(), this.#parts.webhook?.close(WEBHOOK_STOP_MS)])
     this.#parts.verifier?.close()
     for (const detach of this.#detaches) detach()
     this.#http.close()
