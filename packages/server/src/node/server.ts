@@ -130,6 +130,7 @@ export class Server implements WebMQServer {
         isForThisMachineOnly: isForThisMachineOnly(options),
       }),
       node: () => this.#node?.api,
+      hooks: parts.hooks,
       limits: options,
       config: () => withoutSecrets(options),
       bodyTimeoutMs: options.messageTimeoutMs,

@@ -1,11 +1,13 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { WebMQError } from 'webmq-client/protocol'
+import { HookRefusal } from '../../hooks/index.js'
 import { ANONYMOUS } from '../../identity/index.js'
 import type { Logger } from '../../logger.js'
 import { Bodies, hasBody } from '../body.js'
 import type { Caller, Callers } from '../caller.js'
 import { allowOrigin, answerPreflight } from '../cors.js'
 import { sendError, sendJson } from '../responses.js'
+import { connectFactsOf, hookCallerOf } from './asking.js'
 import { type Call, type Handler, type HandlerContext, handlers } from './handlers/index.js'
 import type { ApiNode } from './node.js'
 import { bodyFormatOf, RequestRefusal, readIdempotencyKey, readJson, readQuery } from './read-call.js'
@@ -37,6 +39,7 @@ const TOTAL_BYTES = 64 * 1024 ** 2
 /** Callers with a retryable error may try again after this. */
 const RETRY_AFTER_S = 1
 const METHOD_NOT_ALLOWED = 405
+const FORBIDDEN = 403
 
 interface Found {
   readonly name: RouteName
@@ -108,7 +111,10 @@ export class HttpApi {
       }
       throw new WebMQError('E_FORBIDDEN', { detail: 'this route needs an API key' })
     }
-    return caller
+    const { hooks } = this.#context
+    if (caller.kind === 'operator' || hooks?.hasConnect !== true) return caller
+    const identity = await hooks.connect(hookCallerOf(caller), caller.identity, connectFactsOf(request))
+    return { ...caller, identity }
   }
 
   #call(
@@ -155,7 +161,8 @@ export class HttpApi {
       return
     }
     const shown = this.#shown(error, request)
-    const status = statusOf(shown.code)
+    // Its code is the application's, which no table has.
+    const status = shown instanceof HookRefusal ? FORBIDDEN : statusOf(shown.code)
     if (status === 401) response.setHeader('www-authenticate', 'Bearer')
     if (shown.retryable && status !== 401) response.setHeader('retry-after', `${RETRY_AFTER_S}`)
     sendError(response, request, status, shown)
@@ -164,6 +171,7 @@ export class HttpApi {
   /** What the caller may see. Any error but a WebMQError is a bug: the log gets all of it. */
   #shown(error: unknown, request: IncomingMessage): WebMQError {
     const { logger } = this.#context
+    if (error instanceof HookRefusal) return error
     const route = request.url?.split('?')[0]
     if (!(error instanceof WebMQError) || statusOf(error.code) === 500) {
       logger.error({ err: error, path: route }, 'a request of the HTTP API could not be answered')
