@@ -39,6 +39,8 @@ export interface NativeStats {
   refusedCount: number
   closedCount: number
   slowConsumerCount: number
+  conflatedCount: number
+  droppedCount: number
   receivedMessageCount: number
   receivedByteCount: number
   deliveredCount: number
