@@ -5,6 +5,7 @@ import type {
   ConnectionId,
   FrameData,
   GroupId,
+  GroupOverflow,
   OutboxLevel,
   Rejection,
   Transport,
@@ -44,6 +45,7 @@ export class FakeTransport implements Transport {
     threads: false,
     compression: false,
     pause: true,
+    overflow: false,
   }
   readonly #upgrades = new Map<UpgradeId, { client: FakeClient; connection: FakeConnection | undefined }>()
   readonly #connections = new Map<ConnectionId, FakeConnection>()
@@ -117,6 +119,14 @@ export class FakeTransport implements Transport {
     this.#connections.get(connection)?.groups.add(group)
   }
 
+  /** What was said about groups; `send` leaves nothing out. */
+  readonly overflows = new Map<GroupId, GroupOverflow>()
+
+  setOverflow(group: GroupId, overflow: GroupOverflow | undefined): void {
+    if (overflow === undefined) this.overflows.delete(group)
+    else this.overflows.set(group, overflow)
+  }
+
   leave(connection: ConnectionId, group: GroupId): void {
     this.#connections.get(connection)?.groups.delete(group)
   }
@@ -180,6 +190,8 @@ export class FakeTransport implements Transport {
       refusedCount: refused,
       closedCount: closed,
       slowConsumerCount: 0,
+      conflatedCount: 0,
+      droppedCount: 0,
       receivedMessageCount: received,
       receivedByteCount: 0,
       deliveredCount: delivered,

@@ -167,6 +167,16 @@ export const METRICS: readonly MetricSpec[] = [
     ({ transport }) => transport.slowConsumerCount,
   ),
   counter(
+    'webmq_transport_conflated_total',
+    'Messages that were left out for slow clients because a newer one of their key followed.',
+    ({ transport }) => transport.conflatedCount,
+  ),
+  counter(
+    'webmq_transport_dropped_total',
+    'Messages that were left out for slow clients because they were the oldest.',
+    ({ transport }) => transport.droppedCount,
+  ),
+  counter(
     'webmq_transport_received_messages_total',
     'Received WebSocket messages.',
     ({ transport }) => transport.receivedMessageCount,

@@ -19,6 +19,7 @@ import { type HistoryQuery, type HistoryResult, readHistory } from '../in-proces
 import type { Logger } from '../logger.js'
 import { isForThisMachineOnly, originPolicyOf } from '../options/access.js'
 import type { ResolvedOptions } from '../options/options.js'
+import { OverflowRules } from '../patterns/overflow-rules.js'
 import { Router } from '../patterns/router.js'
 import type { Accepted, Broker, InboundMessage, OutboundMessage } from '../ports/broker.js'
 import { brokerNameOf, secretHider, withoutPasswords } from '../ports/broker-address.js'
@@ -167,6 +168,7 @@ export class ServerNode {
           maxMessageBytes: maxPayloadBytes + MESSAGE_OVERHEAD_BYTES,
         }),
         delivery: this.#delivery,
+        overflowRules: new OverflowRules(options.slow),
         presence: this.#presence,
         turns: this.#dispatcher.turns,
         verifier,

@@ -2,7 +2,7 @@ import { ownText } from 'webmq-client/protocol'
 import type { GroupId } from '../ports/transport.js'
 import { trieWords } from '../ports/trie-words.js'
 import { MatchCache } from './match-cache.js'
-import { DEFAULT_VARIANT, type Format, formatOf, groupOf, indexOf, type Variant } from './variant.js'
+import { DEFAULT_VARIANT, type Format, formatOf, groupOf, indexOf, mayDrop, type Variant } from './variant.js'
 import { WordFilter } from './word-filter.js'
 
 /** Bounds of a {@link Router}. */
@@ -107,6 +107,7 @@ export class Router {
   readonly #freeIndexes: number[] = []
   #indexCount = 0
   #nodeCount = 0
+  #droppingCount = 0
   /** Characters of all patterns. */
   #charCount = 0
   #step = 0
@@ -152,6 +153,11 @@ export class Router {
     return this.#routeCounts[format]
   }
 
+  /** Whether some group may miss messages, see {@link mayDrop}. */
+  get hasDropping(): boolean {
+    return this.#droppingCount > 0
+  }
+
   /** The route of a pattern; `undefined` if it is not routed in this variant. */
   find(pattern: string, variant: Variant = DEFAULT_VARIANT): Route | undefined {
     return this.#find(pattern, variant)
@@ -191,6 +197,7 @@ export class Router {
     else first.next = entry
     this.#byIndex[index] = entry
     this.#routeCounts[formatOf(variant)]++
+    if (mayDrop(group)) this.#droppingCount++
     this.#invalidate(pattern)
     return entry
   }
@@ -211,6 +218,7 @@ export class Router {
     this.#byIndex[indexOf(group)] = undefined
     this.#freeIndexes.push(indexOf(group))
     this.#routeCounts[formatOf(variant)]--
+    if (mayDrop(group)) this.#droppingCount--
     this.#invalidate(pattern)
     return !this.#entries.has(pattern)
   }

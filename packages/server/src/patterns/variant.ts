@@ -1,16 +1,11 @@
+import type { ListenOverflow } from 'webmq-client/protocol'
 import type { GroupId } from '../ports/transport.js'
 
 /** How the messages of a listen are written: WebSocket messages, or events of an event stream. */
 export type Format = 'websocket' | 'sse'
 
-/**
- * What a listen gets when its reader lags: everything or a disconnect, the newest messages with a gap, or the newest
- * message of each key without (`latest`) or with (`latest-told`) a gap.
- */
-export type Overflow = (typeof OVERFLOWS)[number]
-
 /** In the order of their numbers in a {@link Variant}. */
-export const OVERFLOWS = ['disconnect', 'drop-oldest', 'latest', 'latest-told'] as const
+export const OVERFLOWS = ['disconnect', 'drop-oldest', 'latest', 'latest-told'] as const satisfies ListenOverflow[]
 
 declare const brand: unique symbol
 
@@ -27,11 +22,11 @@ const OVERFLOW_GROUP_MASK = OVERFLOW_MASK << INDEX_BITS
 const MAX_ROUTES = 2 ** INDEX_BITS
 export const DEFAULT_VARIANT = 0 as Variant
 
-export function variantOf(format: Format, overflow: Overflow): Variant {
+export function variantOf(format: Format, overflow: ListenOverflow): Variant {
   return ((format === 'sse' ? SSE_VARIANT : 0) | OVERFLOWS.indexOf(overflow)) as Variant
 }
 
-export function overflowOf(variant: Variant): Overflow {
+export function overflowOf(variant: Variant): ListenOverflow {
   return OVERFLOWS[variant & OVERFLOW_MASK] ?? 'disconnect'
 }
 

@@ -1,14 +1,15 @@
 import type { Route } from '../patterns/router.js'
-import { DEFAULT_VARIANT, type Variant } from '../patterns/variant.js'
+import { DEFAULT_VARIANT, mayDrop, type Variant } from '../patterns/variant.js'
 import { andThen, isPromise, type MaybePromise } from '../ports/maybe-promise.js'
 import type { ConnectionId, Transport } from '../ports/transport.js'
 import { isSearch } from '../ports/word-limits.js'
 import type { LiveBuffer, LiveBuffers } from '../replay/live-buffers.js'
+import { groupOverflowOf } from './group-overflow.js'
 import type { Interest } from './interest.js'
 
 /** What {@link Listens} works with; one per node. */
 export interface ListensContext {
-  readonly transport: Pick<Transport, 'join' | 'leave'>
+  readonly transport: Pick<Transport, 'join' | 'leave' | 'setOverflow'>
   readonly interest: Pick<Interest, 'retain' | 'release' | 'routeOf'>
   readonly liveBuffers: LiveBuffers
   /** Memory of live messages kept for a listen that waits for the broker. */
@@ -87,12 +88,14 @@ export class Listens {
     const abort = () => {
       if (isOver) return
       end()
-      if (own === undefined && isBound) interest.release(pattern, variant)
+      if (own === undefined && isBound) this.#release(route)
     }
     const commit = () => {
       if (this.#isClosed) return abort()
       end()
       if (own !== undefined) return
+      // For each listener: an I/O thread that starts again has forgotten it.
+      if (mayDrop(route.group)) this.#context.transport.setOverflow(route.group, groupOverflowOf(route))
       // Before the old group is left: nothing between them is missing.
       this.#context.transport.join(this.#connection, route.group)
       this.end(pattern)
@@ -109,7 +112,7 @@ export class Listens {
     this.#routes?.delete(pattern)
     if (isSearch(pattern)) this.#searchCount--
     this.#context.transport.leave(this.#connection, route.group)
-    this.#context.interest.release(pattern, route.variant)
+    this.#release(route)
     return true
   }
 
@@ -123,10 +126,16 @@ export class Listens {
   /** The connection is gone. */
   close(): void {
     this.#isClosed = true
-    for (const { pattern, variant } of this.#all()) this.#context.interest.release(pattern, variant)
+    for (const route of this.#all()) this.#release(route)
     this.#only = undefined
     this.#routes = undefined
     this.#searchCount = 0
+  }
+
+  #release({ pattern, variant, group }: Route): void {
+    const { interest, transport } = this.#context
+    interest.release(pattern, variant)
+    if (mayDrop(group) && interest.routeOf(pattern, variant) === undefined) transport.setOverflow(group, undefined)
   }
 
   #find(pattern: string): Route | undefined {

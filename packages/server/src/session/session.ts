@@ -10,6 +10,7 @@ import {
 import type { Deadline, Deadlines } from '../deadlines.js'
 import { ANONYMOUS, type Identity, mayEnter, mayListen, mayPublish, type TokenVerifier } from '../identity/index.js'
 import type { Logger } from '../logger.js'
+import type { OverflowRules } from '../patterns/overflow-rules.js'
 import type { Broker } from '../ports/broker.js'
 import { isPromise } from '../ports/maybe-promise.js'
 import { formatPosition } from '../ports/position.js'
@@ -35,10 +36,11 @@ export interface SessionLimits extends Readonly<SessionContext['limits']>, WorkL
 
 /** What all sessions of a node share. */
 export interface SessionServices extends ListensContext {
-  readonly transport: Pick<Transport, 'send' | 'join' | 'leave' | 'close'>
+  readonly transport: Pick<Transport, 'send' | 'join' | 'leave' | 'setOverflow' | 'close'>
   readonly broker: Pick<Broker, 'capabilities' | 'publish' | 'read' | 'position'>
   readonly replays: ReplaySender
   readonly delivery: Pick<Delivery, 'isTellingGap'>
+  readonly overflowRules: OverflowRules
   readonly presence: Presence
   readonly turns: Pick<Turns<Session>, 'accountOf' | 'release'>
   readonly verifier: TokenVerifier | undefined
@@ -120,6 +122,10 @@ export class Session implements SessionContext {
 
   get replays(): ReplaySender {
     return this.#services.replays
+  }
+
+  get overflowRules(): OverflowRules {
+    return this.#services.overflowRules
   }
 
   /** Number of patterns that the connection listens to. */

@@ -1,4 +1,6 @@
-import { refusalOf } from 'webmq-client/protocol'
+import { type ListenOverflow, refusalOf } from 'webmq-client/protocol'
+import type { OverflowRules } from '../../patterns/overflow-rules.js'
+import { variantOf } from '../../patterns/variant.js'
 import type { Broker } from '../../ports/broker.js'
 import { andThen, isPromise, type MaybePromise } from '../../ports/maybe-promise.js'
 import type { ConnectionId } from '../../ports/transport.js'
@@ -19,6 +21,8 @@ export interface ListenContext extends HandlerContext {
     /** Of these, patterns with a `#` before their last word. */
     readonly maxSearchListensPerConnection: number
   }
+  /** What a listen gets when its reader lags, unless it asks for something else. */
+  readonly overflowRules: Pick<OverflowRules, 'of'>
   mayListen(pattern: string): boolean
 }
 
@@ -77,7 +81,7 @@ function assertAllowed(context: ListenContext, { pattern, group }: MessageOf<'li
 function begin(context: ListenContext, message: MessageOf<'listen'>, page?: Replay): MaybePromise<void> {
   const { broker, listens } = context
   const { pattern } = message
-  const opening = listens.open(pattern)
+  const opening = listens.open(pattern, variantOf('websocket', overflowOf(context, message)))
   const live = (log: Replay) => goLive(context, message, opening, log)
   const fail = (error: unknown): never => {
     opening.abort()
@@ -115,5 +119,14 @@ function goLive(context: ListenContext, message: MessageOf<'listen'>, opening: L
 /** Sends a page; returns whether it was the last one. */
 function answer(context: ListenContext, message: MessageOf<'listen'>, replay: Replay): boolean {
   const isRecovered = message.since !== undefined && replay.gap === undefined
-  return context.replays.send(context, message, replay, { isRecovered, becomesLive: true })
+  const asked = overflowOf(context, message)
+  const overflow = asked === 'disconnect' ? undefined : asked
+  return context.replays.send(context, message, replay, { isRecovered, becomesLive: true, overflow })
+}
+
+function overflowOf(
+  { overflowRules }: Pick<ListenContext, 'overflowRules'>,
+  { overflow, pattern }: MessageOf<'listen'>,
+): ListenOverflow {
+  return overflow ?? overflowRules.of(pattern)
 }
