@@ -2,6 +2,7 @@ import { describe, expect, expectTypeOf, it } from 'vitest'
 import { WebMQError } from 'webmq-client/protocol'
 import { historyOf } from 'webmq-conformance'
 import { MemoryBroker } from '../brokers/memory/broker.js'
+import type { WebhookOptions } from '../hooks/index.js'
 import type { JwtOptions } from '../identity/index.js'
 import type { Broker } from '../ports/broker.js'
 import {
@@ -11,7 +12,6 @@ import {
   type ServerOptions,
   type TlsFiles,
   tlsFilesOf,
-  type WebhookOptions,
   warningsOf,
 } from './options.js'
 import { environmentNameOf, type OptionSpec } from './spec.js'
