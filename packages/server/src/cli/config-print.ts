@@ -15,7 +15,7 @@ export function configPrint(options: ServerOptions, terminal: Terminal): void {
 }
 
 /** The options with all secrets replaced. */
-function withoutSecrets(options: ResolvedOptions): object {
+export function withoutSecrets(options: ResolvedOptions): Readonly<Record<string, unknown>> {
   const shown: Record<string, unknown> = { ...options }
   for (const spec of OPTIONS as readonly OptionSpec[]) {
     if (spec.type !== 'text' || (spec.isSecret !== true && spec.shown === undefined)) continue

@@ -86,20 +86,39 @@ function camelCase(flag: string): string {
   return flag.replace(/-(.)/g, (_, letter: string) => letter.toUpperCase())
 }
 
+/** Where values come from, and the values; earlier sources override later ones. */
+export interface NamedSource {
+  readonly name: string
+  readonly values: OptionValues
+}
+
 /**
- * The options from flags, environment, config file, `PORT` and the file of defaults, in this order of precedence. What
- * none of them sets is absent.
+ * Flags, environment, config file, `PORT` and the file of defaults, in this order of precedence.
+ *
+ * @throws {WebMQError} `E_OPTION_INVALID` with the name of the flag, variable or file.
+ */
+export function readNamedSources(
+  command: Command,
+  specs: readonly OptionSpec[],
+  env: NodeJS.ProcessEnv,
+): readonly NamedSource[] {
+  const { config } = command.opts<{ config?: string }>()
+  const readFile = (path: string | undefined): readonly NamedSource[] =>
+    path ? [{ name: path, values: readConfigFile(path, specs) }] : []
+  return [
+    { name: 'flag', values: readFlags(command, specs) },
+    { name: 'environment', values: readEnvironment(env, specs) },
+    ...readFile(config ?? env[CONFIG_VARIABLE]),
+    { name: 'PORT', values: readPlatformPort(env, specs) },
+    ...readFile(env[DEFAULTS_VARIABLE]),
+  ]
+}
+
+/**
+ * The options of all sources, merged. What none of them sets is absent.
  *
  * @throws {WebMQError} `E_OPTION_INVALID` with the name of the flag, variable or file.
  */
 export function readSources(command: Command, specs: readonly OptionSpec[], env: NodeJS.ProcessEnv): ServerOptions {
-  const { config } = command.opts<{ config?: string }>()
-  const readFile = (path: string | undefined): OptionValues => (path ? readConfigFile(path, specs) : new Map())
-  return mergeSources([
-    readFlags(command, specs),
-    readEnvironment(env, specs),
-    readFile(config ?? env[CONFIG_VARIABLE]),
-    readPlatformPort(env, specs),
-    readFile(env[DEFAULTS_VARIABLE]),
-  ])
+  return mergeSources(readNamedSources(command, specs, env).map(({ values }) => values))
 }
