@@ -4,6 +4,7 @@ import { VERSION } from '../node/version.js'
 import { didYouMean } from '../options/closest-name.js'
 import { OPTIONS } from '../options/table.js'
 import { configCommands } from './config.js'
+import { doctorCommand } from './doctor.js'
 import { explainCommand } from './explain.js'
 import { addOptionFlags, readSources } from './option-flags.js'
 import { optionsNamed } from './option-sources.js'
@@ -31,7 +32,7 @@ Sizes accept units such as 64KiB, times such as 10s. All options in detail: ${DO
 `
 
 /**
- * The command line: `serve` (the default), clients (`sub`, `pub`), `token …`, `config …`, `explain`.
+ * The command line: `serve` (the default), clients (`sub`, `pub`, `doctor`), `token …`, `config …`, `explain`.
  *
  * @param exit Gets the exit code of the command.
  */
@@ -67,7 +68,13 @@ export function createProgram(terminal: Terminal, exit: (code: number) => void):
   token.addCommand(inherit(tokenCreateCommand(terminal, optionsNamed('jwt.')), program))
   token.addCommand(inherit(tokenInspectCommand(terminal, optionsNamed('jwt.'), exit), program))
 
-  for (const command of [subCommand(terminal, exit), pubCommand(terminal, exit), explainCommand(terminal)]) {
+  const others = [
+    subCommand(terminal, exit),
+    pubCommand(terminal, exit),
+    doctorCommand(terminal, exit),
+    explainCommand(terminal),
+  ]
+  for (const command of others) {
     program.addCommand(inherit(command, program))
   }
 

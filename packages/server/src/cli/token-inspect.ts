@@ -14,6 +14,7 @@ import {
 import type { OptionSpec } from '../options/spec.js'
 import { describeGrants } from './describe-grants.js'
 import { EXIT } from './exit-codes.js'
+import { inWords } from './in-words.js'
 import { addOptionFlags, readSources } from './option-flags.js'
 import { printable } from './printable.js'
 import { paint, type Terminal } from './terminal.js'
@@ -200,10 +201,4 @@ function describeTime(seconds: unknown): string | undefined {
   const date = new Date(seconds * 1000)
   if (Number.isNaN(date.getTime())) return `${seconds} (not a time)`
   return `${date.toISOString()} (${differenceS >= 0 ? `in ${inWords(differenceS)}` : `${inWords(-differenceS)} ago`})`
-}
-
-function inWords(seconds: number): string {
-  if (seconds < 120) return `${seconds} s`
-  if (seconds < 7200) return `${Math.round(seconds / 60)} min`
-  return seconds < 172_800 ? `${Math.round(seconds / 3600)} h` : `${Math.round(seconds / 86_400)} days`
 }

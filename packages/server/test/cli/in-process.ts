@@ -10,6 +10,11 @@ export interface RunResult {
   readonly stderr: string
 }
 
+/** What a command line gets besides its arguments. */
+interface CommandInput extends Pick<CliOptions, 'env'> {
+  readonly stdin?: string | Buffer
+}
+
 /** A command line that runs in this process. */
 export interface RunningCommand {
   readonly stdout: Recorder
@@ -18,10 +23,7 @@ export interface RunningCommand {
 }
 
 /** Starts a command line in this process: a hundred times cheaper than a process, and otherwise the same. */
-export function startInProcess(
-  args: readonly string[],
-  { env = {}, stdin = '' }: CliOptions & { readonly stdin?: string | Buffer } = {},
-): RunningCommand {
+export function startInProcess(args: readonly string[], { env = {}, stdin = '' }: CommandInput = {}): RunningCommand {
   const [stdout, stderr] = [new Recorder(), new Recorder()]
   const exitCode = run(args, {
     env,
@@ -34,10 +36,7 @@ export function startInProcess(
 }
 
 /** Runs a command line in this process to its end. */
-export function runInProcess(
-  args: readonly string[],
-  options?: Parameters<typeof startInProcess>[1],
-): Promise<RunResult> {
+export function runInProcess(args: readonly string[], options?: CommandInput): Promise<RunResult> {
   return startInProcess(args, options).ended
 }
 
