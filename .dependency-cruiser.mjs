@@ -10,6 +10,7 @@ const FLOORS = {
     ['gateway'],
     ['http', 'session'],
     ['api', 'brokers', 'options', 'routing'],
+    ['cluster'],
     ['certificates', 'health', 'identity', 'in-process', 'patterns', 'presence', 'replay', 'transports'],
     ['deadlines', 'logger', 'ports'],
   ],

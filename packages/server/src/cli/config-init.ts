@@ -19,6 +19,7 @@ const STARTERS: readonly string[] = [
   'origins',
   'jwt.secret',
   'jwt.jwksUrl',
+  'apiKeys',
   'logLevel',
   'metrics',
 ]
@@ -34,6 +35,7 @@ const SAMPLES: Readonly<Record<string, unknown>> = {
   'jwt.issuer': 'https://id.example.com/',
   'jwt.audience': 'webmq',
   'jwt.algorithms': ['HS256'],
+  apiKeys: '/etc/webmq/api-keys',
   'mesh.secret': '/etc/webmq/mesh-secret',
   history: ['chat.#=100,10m'],
   origins: ['https://app.example.com'],

@@ -129,6 +129,8 @@ export interface ServerOptions {
   readonly presenceMaxBytes?: number | undefined
   /** Origins whose pages may connect in addition to the server's own; default none. */
   readonly origins?: readonly string[] | undefined
+  /** Keys of the HTTP API, at least 16 bytes each; default none. */
+  readonly apiKeys?: readonly string[] | undefined
   /** Allows anonymous access beyond loopback; default false. */
   readonly insecure?: boolean | undefined
   /** How tokens are verified. Without it, every client is anonymous and may do anything. */

@@ -1,5 +1,6 @@
 import type { OptionSpec } from './spec.js'
 import { ADDRESS_OPTIONS } from './table/address.js'
+import { API_OPTIONS } from './table/api.js'
 import { BROKER_OPTIONS } from './table/broker.js'
 import { ENGINE_OPTIONS } from './table/engine.js'
 import { HISTORY_OPTIONS } from './table/history.js'
@@ -23,6 +24,7 @@ export const OPTIONS = [
   ...HISTORY_OPTIONS,
   ...PRESENCE_OPTIONS,
   ...SECURITY_OPTIONS,
+  ...API_OPTIONS,
   ...TOKENS_OPTIONS,
   ...OBSERVING_OPTIONS,
 ] as const satisfies readonly OptionSpec[]

@@ -7,8 +7,10 @@ import {
   type TextServerMessage,
   WebMQError,
 } from 'webmq-client/protocol'
+import type { Revocations } from '../cluster/index.js'
 import type { Deadline, Deadlines } from '../deadlines.js'
 import { ANONYMOUS, type Identity, mayEnter, mayListen, mayPublish, type TokenVerifier } from '../identity/index.js'
+import { type PackedAddress, packAddress, unpackAddress } from '../identity/packed-address.js'
 import type { Logger } from '../logger.js'
 import type { Broker } from '../ports/broker.js'
 import { isPromise } from '../ports/maybe-promise.js'
@@ -44,6 +46,7 @@ export interface SessionServices extends ListensContext {
   readonly verifier: TokenVerifier | undefined
   /** Connections per user. */
   readonly users: Pick<ConnectionCounts, 'enter' | 'leave'>
+  readonly revocations: Pick<Revocations, 'covers'>
   readonly deadlines: Pick<Deadlines, 'set' | 'clear'>
   readonly limits: SessionLimits
   /** Whether messages of this key are logged. */
@@ -61,7 +64,10 @@ const EXPIRY_WARNING_SHARE = 0.2
 export class Session implements SessionContext {
   readonly id = createSessionId()
   readonly connection: ConnectionId
+  /** Unix time in milliseconds at which the connection was opened. */
+  readonly openedAtMs: number
   readonly #services: SessionServices
+  readonly #address: PackedAddress
   #state: SessionState = 'authenticating'
   #identity: Identity | undefined
   #listens: Listens | undefined
@@ -70,9 +76,17 @@ export class Session implements SessionContext {
   #malformedCount = 0
   pendingBytes = 0
 
-  constructor(connection: ConnectionId, services: SessionServices) {
+  /** @param address The client's address, or an empty text when it is not known. */
+  constructor(connection: ConnectionId, services: SessionServices, address: string) {
     this.connection = connection
+    this.openedAtMs = services.now()
     this.#services = services
+    this.#address = packAddress(address)
+  }
+
+  /** The client's IP address as text; empty when it is not known. Cost: the text is put together anew. */
+  get address(): string {
+    return unpackAddress(this.#address)
   }
 
   get state(): SessionState {
@@ -93,6 +107,11 @@ export class Session implements SessionContext {
 
   get verifier(): TokenVerifier | undefined {
     return this.#services.verifier
+  }
+
+  /** Absent until the session is active. */
+  get identity(): Identity | undefined {
+    return this.#identity
   }
 
   get userId(): string | undefined {
@@ -125,6 +144,11 @@ export class Session implements SessionContext {
   /** Number of patterns that the connection listens to. */
   get listenCount(): number {
     return this.#listens?.size ?? 0
+  }
+
+  /** The patterns that the connection listens with. */
+  patterns(): readonly string[] {
+    return this.#listens?.patterns() ?? []
   }
 
   mayListen(pattern: string): boolean {
@@ -177,6 +201,7 @@ export class Session implements SessionContext {
     if (this.#identity !== undefined && this.#identity.userId !== identity.userId) {
       throw new WebMQError('E_FORBIDDEN', { detail: 'the token belongs to another user' })
     }
+    if (this.#services.revocations.covers(identity)) throw new WebMQError('E_TOKEN_REVOKED')
     // Counted once; `release` ends it.
     if (this.#identity === undefined && identity.userId !== undefined) this.#services.users.enter(identity.userId)
     this.#identity = identity

@@ -46,7 +46,7 @@ describe('config init', () => {
     expect(names.toSorted()).toEqual(known.toSorted())
     for (const [line, entry = '', name = ''] of lines) {
       // The names of secrets' files are examples.
-      const value = /\.(secret|publicKey)(File)?"$/.test(name)
+      const value = /(\.secret|\.publicKey|apiKeys)(File)?"$/.test(name)
         ? entry.replace(/: .*/, `: ${JSON.stringify(secretFile())},`)
         : entry
       const path = fileWith('line.jsonc', stdout.replace(line, `  ${value}`))
