@@ -14,6 +14,7 @@ import { subCommand } from './sub.js'
 import type { Terminal } from './terminal.js'
 import { tokenCreateCommand } from './token-create.js'
 import { tokenInspectCommand } from './token-inspect.js'
+import { topCommand } from './top.js'
 
 const EXAMPLES = `Examples:
   webmq-server                                        this machine only, no tokens, no broker to install
@@ -32,7 +33,7 @@ Sizes accept units such as 64KiB, times such as 10s. All options in detail: ${DO
 `
 
 /**
- * The command line: `serve` (the default), clients (`sub`, `pub`, `doctor`), `token …`, `config …`, `explain`.
+ * The command line: `serve` (the default), clients (`sub`, `pub`, `top`, `doctor`), `token …`, `config …`, `explain`.
  *
  * @param exit Gets the exit code of the command.
  */
@@ -71,6 +72,7 @@ export function createProgram(terminal: Terminal, exit: (code: number) => void):
   const others = [
     subCommand(terminal, exit),
     pubCommand(terminal, exit),
+    topCommand(terminal, exit),
     doctorCommand(terminal, exit),
     explainCommand(terminal),
   ]
