@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { WebMQError } from 'webmq-client/protocol'
+import { ANONYMOUS } from '../../identity/index.js'
 import type { Logger } from '../../logger.js'
 import { Bodies } from '../body.js'
 import type { Caller, Callers } from '../caller.js'
@@ -102,6 +103,9 @@ export class HttpApi {
     if (access === 'everybody') return undefined
     const caller = await this.#context.callers.callerOf(request)
     if (access === 'operator' && caller.kind !== 'operator') {
+      if (caller.identity === ANONYMOUS) {
+        throw new WebMQError('E_UNAUTHENTICATED', { detail: 'send Authorization: Bearer <API key>' })
+      }
       throw new WebMQError('E_FORBIDDEN', { detail: 'this route needs an API key' })
     }
     return caller

@@ -8,11 +8,17 @@ const MAX_ADDRESS_CHARS = 64
 /** Characters of base64 for the largest payload that an option allows, 64 MiB. */
 const MAX_BASE64_CHARS = 89_478_488
 
-export const KEY = text({
+const KEY_TEXT = text({
   maxLength: MAX_KEY_BYTES,
   description: 'A key: words joined by dots, without spaces and wildcards, at most 255 bytes of UTF-8.',
   examples: ['chat.42.message'],
 })
+
+/** The pattern is for readers and generators of requests. The handlers check keys, with a code that says more. */
+export const KEY: typeof KEY_TEXT = {
+  ...KEY_TEXT,
+  json: { ...KEY_TEXT.json, pattern: '^(?!\\$)[^*#\\x00-\\x20\\x7f-\\x9f]+$' },
+}
 
 export const MESSAGE_ID = text({
   maxLength: MAX_MESSAGE_ID_CHARS,

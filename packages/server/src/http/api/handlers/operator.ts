@@ -18,15 +18,20 @@ export const connections: Handler<'connections'> = ({ node }, { query }) => {
   found.sort((one, other) => one.connection - other.connection)
   const page = found.slice(0, limit)
   const next = found.length > limit ? page.at(-1)?.connection : undefined
-  const rows = page.map(({ id, userId, address, openedAtMs, listenCount, ...rest }) => ({
+  const rows = page.map(rowOf)
+  return next === undefined ? { node: node.name, connections: rows } : { node: node.name, connections: rows, next }
+}
+
+function rowOf(session: ListedSession) {
+  const { id, userId, address, openedAtMs, listenCount } = session
+  return {
     session: id,
     ...(userId === undefined ? undefined : { user: userId }),
     address,
     openedAt: new Date(openedAtMs).toISOString(),
     listenCount,
-    listens: rest.patterns().slice(0, MAX_SHOWN_LISTENS),
-  }))
-  return next === undefined ? { node: node.name, connections: rows } : { node: node.name, connections: rows, next }
+    listens: session.patterns().slice(0, MAX_SHOWN_LISTENS),
+  }
 }
 
 /** Lists the patterns with the most listeners. */
