@@ -23,6 +23,8 @@ describe('the admin page', () => {
     const { url: endpoint } = await server.start()
     url = `http://127.0.0.1:${server.adminAddress?.port}`
     client = new WebMQClient({ url: endpoint, WebSocket, random: () => 0.01 })
+    // It ends with the error of the disconnect.
+    client.on('error', () => undefined)
     client.on('connected', (info) => {
       session = info.session
     })
@@ -134,7 +136,7 @@ describe('the admin page', () => {
     await search('session', session)
     await page.locator('#connections').getByRole('button', { name: 'Disconnect' }).click()
     expect(await ended).toBe(4503)
-    await page.locator('#connections .none').waitFor()
+    await page.locator('#connections td', { hasText: 'ended' }).waitFor()
     await page.close()
   })
 

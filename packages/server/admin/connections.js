@@ -35,7 +35,8 @@ export function createConnections(guard) {
       button.disabled = true
       guard(async () => {
         await askJson('/api/disconnect', { body: { session } })
-        await show()
+        // The list has it until its client has answered.
+        button.replaceWith(element('span', 'ended'))
       })
     }
     return button

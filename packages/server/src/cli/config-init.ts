@@ -29,17 +29,17 @@ const SAMPLES: Readonly<Record<string, unknown>> = {
   adminPort: 9090,
   'tls.certFile': '/etc/webmq/fullchain.pem',
   'tls.keyFile': '/etc/webmq/key.pem',
-  'jwt.secret': '/etc/webmq/jwt-secret',
   'jwt.publicKey': '/etc/webmq/jwt-key.pem',
   'jwt.jwksUrl': 'https://id.example.com/.well-known/jwks.json',
   'jwt.issuer': 'https://id.example.com/',
   'jwt.audience': 'webmq',
   'jwt.algorithms': ['HS256'],
-  apiKeys: '/etc/webmq/api-keys',
-  'mesh.secret': '/etc/webmq/mesh-secret',
   history: ['chat.#=100,10m'],
   origins: ['https://app.example.com'],
 }
+
+/** The same by the name of a value in `--help`. */
+const FORMS: Readonly<Record<string, string>> = { file: '/etc/webmq/file', url: 'https://app.example.com/' }
 
 const MAX_LINE_CHARS = 100
 
@@ -83,8 +83,11 @@ ${sections.join('\n')}}
 function entryOf(spec: OptionSpec): string {
   const fallback = describeDefault(spec)
   const help = fallback === undefined || spec.type === 'switch' ? spec.help : `${spec.help} Default: ${fallback}.`
-  const name = hasFileVariant(spec) && spec.name in SAMPLES ? `${spec.name}File` : spec.name
-  return `${wrap(help)}  // ${JSON.stringify(name)}: ${JSON.stringify(sampleOf(spec))},\n`
+  // A secret belongs in a file of its own.
+  const isInFile = hasFileVariant(spec) && 'isSecret' in spec && spec.isSecret === true
+  const name = isInFile ? `${spec.name}File` : spec.name
+  const value = isInFile ? `/etc/webmq/${spec.flag}` : sampleOf(spec)
+  return `${wrap(help)}  // ${JSON.stringify(name)}: ${JSON.stringify(value)},\n`
 }
 
 function sampleOf(spec: OptionSpec): unknown {
@@ -94,7 +97,7 @@ function sampleOf(spec: OptionSpec): unknown {
   if (spec.type === 'integer' && spec.unit !== undefined) {
     return formatQuantity(Number(defaultOf(spec) ?? spec.min), spec.unit)
   }
-  return defaultOf(spec)
+  return defaultOf(spec) ?? (spec.type === 'text' ? (FORMS[spec.placeholder] ?? 'text') : undefined)
 }
 
 function wrap(text: string): string {

@@ -159,6 +159,10 @@ describe('webmq-server config', () => {
       'jwt.audience': 'webmq',
       'jwt.algorithms': 'ES256',
       'mesh.secret': SECRET,
+      hooks: './hooks.js',
+      trustedProxies: '10.0.0.0/8',
+      'webhook.url': 'https://app.example/webmq',
+      'webhook.secret': SECRET,
       path: '/',
     }
     const specs = OPTIONS.map((spec): OptionSpec => spec).filter(({ name }) => !/^jwt\.(secret|publicKey)$/.test(name))
