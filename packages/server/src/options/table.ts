@@ -11,6 +11,7 @@ import { OBSERVING_OPTIONS } from './table/observing.js'
 import { PRESENCE_OPTIONS } from './table/presence.js'
 import { PROXIES_OPTIONS } from './table/proxies.js'
 import { SECURITY_OPTIONS } from './table/security.js'
+import { SLOW_OPTIONS } from './table/slow.js'
 import { TIME_LIMITS_OPTIONS } from './table/time-limits.js'
 import { TOKENS_OPTIONS } from './table/tokens.js'
 import { WEBHOOKS_OPTIONS } from './table/webhooks.js'
@@ -24,6 +25,7 @@ export const OPTIONS = [
   ...ENGINE_OPTIONS,
   ...BROKER_OPTIONS,
   ...LIMITS_OPTIONS,
+  ...SLOW_OPTIONS,
   ...TIME_LIMITS_OPTIONS,
   ...HISTORY_OPTIONS,
   ...PRESENCE_OPTIONS,
