@@ -135,6 +135,7 @@ export class Server implements WebMQServer {
       node: () => this.#node?.api,
       hooks: parts.hooks,
       limits: options,
+      work: options,
       config: () => withoutSecrets(options),
       bodyTimeoutMs: options.messageTimeoutMs,
       logger,

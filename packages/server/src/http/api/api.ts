@@ -8,6 +8,7 @@ import type { Caller, Callers } from '../caller.js'
 import { allowOrigin, answerPreflight } from '../cors.js'
 import { sendError, sendJson } from '../responses.js'
 import { connectFactsOf, hookCallerOf } from './asking.js'
+import { type BudgetLimits, Budgets } from './budgets.js'
 import { type Call, type Handler, type HandlerContext, handlers } from './handlers/index.js'
 import type { ApiNode } from './node.js'
 import { bodyFormatOf, RequestRefusal, readIdempotencyKey, readJson, readQuery } from './read-call.js'
@@ -20,6 +21,8 @@ export interface HttpApiContext extends Omit<HandlerContext, 'node'> {
   readonly callers: Pick<Callers, 'assertOrigin' | 'callerOf'>
   /** The node, while it runs. */
   readonly node: () => ApiNode | undefined
+  /** Work that one client may cause. */
+  readonly work: BudgetLimits
   /** Time from a request head to the end of its body. */
   readonly bodyTimeoutMs: number
   readonly logger: Pick<Logger, 'error' | 'debug'>
@@ -57,9 +60,11 @@ for (const [name, route] of Object.entries<Route>(ROUTES)) {
 export class HttpApi {
   readonly #context: HttpApiContext
   readonly #bodies: Bodies
+  readonly #budgets: Budgets
 
   constructor(context: HttpApiContext) {
     this.#context = context
+    this.#budgets = new Budgets(context.work)
     this.#bodies = new Bodies({ timeoutMs: context.bodyTimeoutMs, maxTotalBytes: TOTAL_BYTES })
   }
 
@@ -100,6 +105,11 @@ export class HttpApi {
     }
     const caller = await this.#callerOf(request, found.route)
     sendJson(response, request, 200, (await this.#call(request, response, found, url, caller)) as object)
+    this.#charge(caller, Number(response.getHeader('content-length')))
+  }
+
+  #charge(caller: Caller | undefined, byteCount: number): void {
+    if (caller?.kind === 'client') this.#budgets.charge(caller, byteCount)
   }
 
   async #callerOf(request: IncomingMessage, { access }: Route): Promise<Caller | undefined> {
@@ -111,8 +121,10 @@ export class HttpApi {
       }
       throw new WebMQError('E_FORBIDDEN', { detail: 'this route needs an API key' })
     }
+    if (caller.kind === 'operator') return caller
+    this.#budgets.begin(caller)
     const { hooks } = this.#context
-    if (caller.kind === 'operator' || hooks?.hasConnect !== true) return caller
+    if (hooks?.hasConnect !== true) return caller
     const identity = await hooks.connect(hookCallerOf(caller), caller.identity, connectFactsOf(request))
     return { ...caller, identity }
   }
@@ -140,9 +152,10 @@ export class HttpApi {
     }
     const format = bodyFormatOf(request, route)
     const maxBytes = format === 'bytes' ? this.#context.limits.maxPayloadBytes : this.#maxBytesOf(route.body.size)
-    return this.#bodies.read(request, response, maxBytes, (bytes) =>
-      handle(format === 'bytes' ? bytes : readJson(bytes, route)),
-    )
+    return this.#bodies.read(request, response, maxBytes, (bytes) => {
+      this.#charge(caller, bytes.length)
+      return handle(format === 'bytes' ? bytes : readJson(bytes, route))
+    })
   }
 
   #maxBytesOf(size: BodySize): number {
