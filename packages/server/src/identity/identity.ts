@@ -1,3 +1,5 @@
+import type { LimitOverrides } from './limit-overrides.js'
+
 /** Actions that a grant may allow. */
 export const ACTIONS = ['listen', 'publish', 'presence'] as const
 
@@ -16,6 +18,8 @@ export interface Identity {
   /** The token's `sub`; absent for anonymous clients and for tokens without a `sub`. */
   readonly userId?: string
   readonly grants: readonly Grant[]
+  /** Limits that differ from the options; absent: none does. */
+  readonly limits?: LimitOverrides
   /** Expiry of the token, Unix time in milliseconds; absent when it never expires. May exceed the range of a timer. */
   readonly expiresAtMs?: number
 }

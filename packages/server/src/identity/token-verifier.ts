@@ -7,6 +7,7 @@ import { parseGrants } from './grants.js'
 import type { Identity } from './identity.js'
 import { RemoteJwks } from './jwks.js'
 import { allowedAlgorithms, configuredKey } from './keys.js'
+import { parseLimitOverrides } from './limit-overrides.js'
 
 /** How tokens are verified. Set exactly one of `secret`, `publicKey` and `jwksUrl`. */
 export interface JwtOptions {
@@ -75,7 +76,9 @@ export function createTokenVerifier(jwt: JwtOptions, options: TokenVerifierOptio
       if (token.length > MAX_TOKEN_CHARS) throw invalid(`longer than ${MAX_TOKEN_CHARS} characters`)
       const nowMs = now()
       const payload = await verifyByJose(token, findKey, { ...rules, currentDate: new Date(nowMs) })
-      return identityOf(payload, nowMs, clockToleranceS, wordLimits)
+      const identity = identityOf(payload, nowMs, clockToleranceS, wordLimits)
+      const limits = parseLimitOverrides(payload.webmq)
+      return limits === undefined ? identity : { ...identity, limits }
     },
     close: () => keySet?.close(),
   }

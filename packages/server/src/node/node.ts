@@ -39,7 +39,11 @@ import { Interest } from '../routing/interest.js'
 import { RefusedMessages } from '../routing/refused-messages.js'
 import { ConnectionCounts } from '../session/connection-counts.js'
 import { Dispatcher } from '../session/dispatcher.js'
+import { EffectiveLimits } from '../session/effective-limits.js'
+import { LimitReports } from '../session/limit-reports.js'
+import { PublishRates } from '../session/rates/publish-rates.js'
 import { SessionTable } from '../session/table.js'
+import { UserListens } from '../session/user-listens.js'
 import { drain, drainSpreadMs } from './drain.js'
 import type { Emitter } from './emitter.js'
 import { outbound, outboundBatch } from './outbound-message.js'
@@ -88,6 +92,8 @@ export class ServerNode {
   readonly #hideSecrets: (text: string) => string
   readonly #addresses: ConnectionCounts
   readonly #users: ConnectionCounts
+  readonly #userListens = new UserListens(this.#sessions)
+  readonly #publishRates = new PublishRates()
   #isAttached = false
   #drainRetryAfterMs: number | undefined
   readonly #givenUp = deferred<never>()
@@ -178,8 +184,19 @@ export class ServerNode {
         liveBuffers,
         maxLiveBufferBytes: maxOutboxBytes,
         deadlines: this.#deadlines,
-        limits: {
+        publishRates: this.#publishRates,
+        limitReports: new LimitReports(logger, () => performance.now()),
+        userListens: this.#userListens,
+        listensChanged: (connection, by) => this.#userListens.add(this.#sessions.get(connection)?.userId, by),
+        limits: new EffectiveLimits({
           maxPayloadBytes,
+          maxConnectionsPerUser: options.maxConnectionsPerUser,
+          maxListensPerUser: options.maxListensPerUser,
+          maxPublishesPerSecond: options.maxPublishesPerSecond,
+          maxPublishBytesPerSecond: options.maxPublishBytesPerSecond,
+          maxPublishesPerSecondPerUser: options.maxPublishesPerSecondPerUser,
+          maxPublishBytesPerSecondPerUser: options.maxPublishBytesPerSecondPerUser,
+          publishBurstMs: options.publishBurstMs,
           maxListensPerConnection: options.maxListensPerConnection,
           maxSearchListensPerConnection: options.maxSearchListensPerConnection,
           maxWords: options.maxWords,
@@ -191,7 +208,7 @@ export class ServerNode {
           authTimeoutMs,
           workPerSecond: options.workPerSecond,
           workBurst: options.workBurst,
-        },
+        }),
         isLogged: isLoggedBy(broker, options),
         logger,
         now: Date.now,
@@ -350,6 +367,7 @@ export class ServerNode {
       refusedCounts: this.#dispatcher.refusedCounts,
       gapCounts: this.#delivery.gapCounts,
       connectionLimitCounts: { address: this.#addresses.refusedCount, user: this.#users.refusedCount },
+      publishRateCounts: this.#publishRates.refusedCounts,
       malformedForwardedCount: this.#parts.proxies.malformedCount,
       refusedMessageCounts: this.#refused.counts,
       presence: this.#presence.stats(),

@@ -7,6 +7,7 @@ import { LIMITS_OPTIONS } from './table/limits.js'
 import { OBSERVING_OPTIONS } from './table/observing.js'
 import { PRESENCE_OPTIONS } from './table/presence.js'
 import { PROXIES_OPTIONS } from './table/proxies.js'
+import { RATES_OPTIONS } from './table/rates.js'
 import { SECURITY_OPTIONS } from './table/security.js'
 import { TIME_LIMITS_OPTIONS } from './table/time-limits.js'
 import { TOKENS_OPTIONS } from './table/tokens.js'
@@ -20,6 +21,7 @@ export const OPTIONS = [
   ...ENGINE_OPTIONS,
   ...BROKER_OPTIONS,
   ...LIMITS_OPTIONS,
+  ...RATES_OPTIONS,
   ...TIME_LIMITS_OPTIONS,
   ...HISTORY_OPTIONS,
   ...PRESENCE_OPTIONS,

@@ -21,18 +21,17 @@ import type { ReplaySender } from '../replay/sender.js'
 import type { Delivery } from '../routing/delivery.js'
 import { Listens, type ListensContext } from '../routing/listens.js'
 import type { ConnectionCounts } from './connection-counts.js'
+import type { EffectiveLimits, SessionLimits } from './effective-limits.js'
 import type { SessionContext } from './handlers/index.js'
 import { createSessionId } from './id.js'
-import type { WorkAccount, WorkLimits } from './work/account.js'
+import type { LimitReports } from './limit-reports.js'
+import type { PublishLimits, PublishRates } from './rates/publish-rates.js'
+import type { UserListens } from './user-listens.js'
+import type { WorkAccount } from './work/account.js'
 import type { Turns } from './work/turns.js'
 
 /** `authenticating` until the session has an identity, then `active`; `closed` once the server or the client has ended it. */
 export type SessionState = 'authenticating' | 'active' | 'closed'
-
-/** Limits of a session. */
-export interface SessionLimits extends Readonly<SessionContext['limits']>, WorkLimits {
-  readonly authTimeoutMs: number
-}
 
 /** What all sessions of a node share. */
 export interface SessionServices extends ListensContext {
@@ -46,7 +45,10 @@ export interface SessionServices extends ListensContext {
   /** Connections per user. */
   readonly users: Pick<ConnectionCounts, 'enter' | 'leave'>
   readonly deadlines: Pick<Deadlines, 'set' | 'clear'>
-  readonly limits: SessionLimits
+  readonly limits: EffectiveLimits
+  readonly limitReports: Pick<LimitReports, 'refused'>
+  readonly publishRates: Pick<PublishRates, 'pass'>
+  readonly userListens: Pick<UserListens, 'assertRoom' | 'add'>
   /** Whether messages of this key are logged. */
   readonly isLogged: (key: string) => boolean
   readonly logger: Logger
@@ -96,7 +98,8 @@ export class Session implements SessionContext {
   }
 
   get limits(): SessionLimits {
-    return this.#services.limits
+    const { limits } = this.#services
+    return this.#identity?.limits === undefined ? limits.defaults : limits.of(this.#identity)
   }
 
   get broker(): SessionServices['broker'] {
@@ -105,6 +108,11 @@ export class Session implements SessionContext {
 
   get verifier(): TokenVerifier | undefined {
     return this.#services.verifier
+  }
+
+  /** Absent until a token was accepted. */
+  get identity(): Identity | undefined {
+    return this.#identity
   }
 
   get userId(): string | undefined {
@@ -157,6 +165,17 @@ export class Session implements SessionContext {
     return identity === ANONYMOUS || (identity !== undefined && mayEnter(identity, key))
   }
 
+  passPublish(limits: PublishLimits, byteCount: number): void {
+    const account = this.#services.turns.accountOf(this)
+    this.#services.publishRates.pass(account.publishGateOf(limits.ofConnection), this.userId, limits, byteCount)
+  }
+
+  assertUserListens(): void {
+    const { maxListensPerUser } = this.limits
+    if (maxListensPerUser === undefined || this.userId === undefined) return
+    this.#services.userListens.assertRoom(this.userId, maxListensPerUser)
+  }
+
   isLogged(key: string): boolean {
     return this.#services.isLogged(key)
   }
@@ -181,8 +200,7 @@ export class Session implements SessionContext {
 
   /** Ends the session unless the client sends a token within `authTimeoutMs`. */
   awaitToken(): void {
-    const { limits, now } = this.#services
-    this.#setDeadline(now() + limits.authTimeoutMs, () => this.end('E_AUTH_TIMEOUT'))
+    this.#setDeadline(this.#services.now() + this.limits.authTimeoutMs, () => this.end('E_AUTH_TIMEOUT'))
   }
 
   authenticate(identity: Identity): void {
@@ -190,7 +208,10 @@ export class Session implements SessionContext {
       throw new WebMQError('E_FORBIDDEN', { detail: 'the token belongs to another user' })
     }
     // Counted once; `release` ends it.
-    if (this.#identity === undefined && identity.userId !== undefined) this.#services.users.enter(identity.userId)
+    if (this.#identity === undefined && identity.userId !== undefined) {
+      const { limits, users } = this.#services
+      users.enter(identity.userId, limits.of(identity).maxConnectionsPerUser)
+    }
     this.#identity = identity
     this.#state = 'active'
     this.#clearDeadline()
@@ -245,7 +266,17 @@ export class Session implements SessionContext {
       known = new WebMQError('E_BROKER_UNAVAILABLE')
     }
     const { code, message, retryable, docs } = known
-    this.reply({ verb: 'error', ...(id === undefined ? undefined : { id }), code, message, retryable, docs })
+    const retryAfterMs = 'retryAfterMs' in known ? Number(known.retryAfterMs) : undefined
+    this.reply({
+      verb: 'error',
+      ...(id === undefined ? undefined : { id }),
+      code,
+      message,
+      retryable,
+      docs,
+      ...(retryAfterMs === undefined ? undefined : { retryAfterMs }),
+    })
+    this.#services.limitReports.refused(this, code, message)
     return known
   }
 
@@ -272,6 +303,7 @@ export class Session implements SessionContext {
     this.#state = 'closed'
     this.#clearDeadline()
     if (this.userId !== undefined) this.#services.users.leave(this.userId)
+    this.#services.userListens.add(this.userId, -this.listenCount)
     this.#services.turns.release(this)
     this.#services.replays.release(this.connection)
     this.#listens?.close()

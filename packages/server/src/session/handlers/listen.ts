@@ -20,6 +20,8 @@ export interface ListenContext extends HandlerContext {
     readonly maxSearchListensPerConnection: number
   }
   mayListen(pattern: string): boolean
+  /** Whether the user may listen once more. @throws {WebMQError} `E_LISTEN_LIMIT` */
+  assertUserListens(): void
 }
 
 /**
@@ -66,6 +68,7 @@ function assertAllowed(context: ListenContext, { pattern, group }: MessageOf<'li
   if (listens.size >= limits.maxListensPerConnection) {
     throw refusalOf('E_LISTEN_LIMIT', { detail: `at most ${limits.maxListensPerConnection}` })
   }
+  context.assertUserListens()
   const { maxSearchListensPerConnection: maxSearches } = limits
   if (listens.searchCount >= maxSearches && isSearch(pattern)) {
     const detail = `at most ${maxSearches} with a # before the last word (maxSearchListensPerConnection)`

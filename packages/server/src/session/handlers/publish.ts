@@ -5,6 +5,7 @@ import { formatPosition } from '../../ports/position.js'
 import type { ConnectionId } from '../../ports/transport.js'
 import { assertKeyWords, type WordLimits } from '../../ports/word-limits.js'
 import { brokerMessageId, clientOwner } from '../../routing/message-id.js'
+import type { PublishLimits } from '../rates/publish-rates.js'
 import type { Handler, HandlerContext } from './handler.js'
 
 /** What `publish` may use. */
@@ -15,19 +16,23 @@ export interface PublishContext extends HandlerContext {
     readonly maxPayloadBytes: number
     /** Bytes of one connection that may wait for the broker [P-7.8], so that none can use up the whole budget. */
     readonly maxPendingPublishBytes: number
+    /** `undefined`: publishes may come as fast as they can. */
+    readonly publishing: PublishLimits | undefined
   }
   /** Bytes of this connection that wait for the broker. */
   pendingBytes: number
   /** `undefined` for anonymous clients. */
   readonly userId: string | undefined
   mayPublish(key: string): boolean
+  /** Counts a publish. @throws {WebMQError} `E_RATE_LIMIT` */
+  passPublish(limits: PublishLimits, byteCount: number): void
 }
 
 /** Gives a message to the broker. A request with an id is answered once the broker has accepted the message. */
 export const publish: Handler<'publish', PublishContext> = (context, message, isBinary) => {
   const { id, key, messageId, echo, payload } = message
   if (typeof payload === 'string') throw new TypeError('a decoded payload is bytes')
-  const { maxPayloadBytes } = context.limits
+  const { maxPayloadBytes, publishing } = context.limits
   if (payload.length > maxPayloadBytes) {
     throw refusalOf('E_PAYLOAD_TOO_LARGE', { detail: `${payload.length} bytes, at most ${maxPayloadBytes}` })
   }
@@ -37,6 +42,7 @@ export const publish: Handler<'publish', PublishContext> = (context, message, is
   if (context.pendingBytes + byteCount > context.limits.maxPendingPublishBytes) {
     throw refusalOf('E_BROKER_UNAVAILABLE', { detail: 'too many messages of this connection wait for the broker' })
   }
+  if (publishing !== undefined) context.passPublish(publishing, payload.length)
   const brokerId = messageId === undefined ? undefined : brokerMessageId(clientOwner(context.userId), key, messageId)
   const accepted = context.broker.publish(
     outbound(key, payload, isBinary, brokerId, echo ? undefined : context.connection),
