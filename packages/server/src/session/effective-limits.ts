@@ -7,6 +7,8 @@ import type { WorkLimits } from './work/account.js'
 /** Limits of a session. */
 export interface SessionLimits extends Readonly<SessionContext['limits']>, WorkLimits {
   readonly authTimeoutMs: number
+  /** `undefined`: publishes may come as fast as they can. */
+  readonly publishing: PublishLimits | undefined
   /** Of one user to this node. */
   readonly maxConnectionsPerUser: number
   /** Of all connections of one user to this node; absent: any. */

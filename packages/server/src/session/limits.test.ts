@@ -67,8 +67,7 @@ describe('publishes per second', () => {
     expect(fake.server.stats().publishRateCounts).toEqual({ connection: 35, user: 0 })
     expect(fake.server.stats().refusedCounts.E_RATE_LIMIT).toBe(35)
     const lines = fake.log.filter(({ message }) => message === 'a client has reached a limit')
-    expect(lines).toHaveLength(2)
-    expect(lines[0]).toMatchObject({ level: 'info', fields: { code: 'E_RATE_LIMIT', address: '127.0.0.1' } })
+    expect(lines).toMatchObject([{ fields: { code: 'E_RATE_LIMIT', address: '127.0.0.1' } }])
   })
 
   it('are accepted again later', async () => {
@@ -95,19 +94,19 @@ describe('publishes per second', () => {
 })
 
 describe('limits in a token', () => {
-  const OPTIONS = { maxPublishesPerSecond: 5, publishBurstMs: 1_000, maxListensPerConnection: 2 }
+  const OPTIONS = { maxPublishesPerSecond: 2, publishBurstMs: 30_000, maxListensPerConnection: 2 }
 
   it('raise and lower those of the options, and are told in welcome', async () => {
-    await start(OPTIONS, { usual: undefined, more: { maxPublishesPerSecond: 50 }, less: { maxPublishesPerSecond: 1 } })
+    await start(OPTIONS, { usual: undefined, more: { maxPublishesPerSecond: 3 }, less: { maxPublishesPerSecond: 1 } })
     const told: unknown[] = []
     const accepted: number[] = []
     for (const token of ['usual', 'more', 'less']) {
       const client = await connectAs(token)
       told.push(limitsOf(client)?.maxPublishesPerSecond)
-      accepted.push(await publishMany(client, 60))
+      accepted.push(await publishMany(client, 100))
     }
-    expect(told).toEqual([5, 50, 1])
-    expect(accepted).toEqual([5, 50, 1])
+    expect(told).toEqual([2, 3, 1])
+    expect(accepted).toEqual([60, 90, 30])
   })
 
   it('limit a user on a server without limits', async () => {
@@ -119,7 +118,7 @@ describe('limits in a token', () => {
   it('change with the next token of the session, which is told', async () => {
     await start(OPTIONS, { ann: undefined, 'ann/more': { maxPublishesPerSecond: 50, maxListensPerConnection: 3 } })
     const client = await connectAs('ann')
-    expect(await publishMany(client, 60)).toBe(5)
+    expect(await publishMany(client, 100)).toBe(60)
     client.clear()
     client.send({ verb: 'auth', id: '1', token: 'ann/more' })
     for (const pattern of ['a', 'b', 'c', 'd']) client.send({ verb: 'listen', id: pattern, pattern })

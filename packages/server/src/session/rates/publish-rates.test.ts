@@ -74,7 +74,7 @@ it('counts a user over its connections, and what one of them is refused for no o
     expect.objectContaining({ code: 'E_RATE_LIMIT', retryAfterMs: 250, retryable: true }),
   )
   for (let count = 0; count < 3; count++) rates.pass(other, 'ann', limits, 1)
-  rates.passUser('ann', limits, 1)
+  rates.passUser('ann', limits, 1, 1)
   expect(() => rates.pass(other, 'ann', limits, 1)).toThrow(
     'this user publishes too fast, at most 10 messages per second',
   )
@@ -82,6 +82,13 @@ it('counts a user over its connections, and what one of them is refused for no o
   rates.pass(other, 'bob', limits, 1)
   rates.pass(new RateGate(), undefined, limits, 1)
   expect(rates.refusedCounts).toEqual({ connection: 1, user: 2 })
+})
+
+it('lets a batch pass as a whole, and waits until it is paid off', () => {
+  const rates = new PublishRates(() => 0)
+  const limits = { ofConnection: UNLIMITED, ofUser: MESSAGES }
+  rates.passUser('ann', limits, 1, 30)
+  expect(() => rates.passUser('ann', limits, 1)).toThrow(expect.objectContaining({ retryAfterMs: 2_100 }))
 })
 
 it('forgets users who rest', () => {

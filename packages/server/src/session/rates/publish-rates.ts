@@ -62,18 +62,18 @@ export class PublishRates {
   }
 
   /**
-   * Counts a publish that a user makes without a connection, such as by HTTP.
+   * Counts publishes that a user makes without a connection, such as by HTTP. Several pass together or not at all.
    * @throws {RateRefusal} `E_RATE_LIMIT` (retryable); nothing was counted.
    */
-  passUser(userId: string, { ofUser }: PublishLimits, byteCount: number): void {
-    if (isLimited(ofUser)) this.#passUser(userId, ofUser, byteCount, this.#now())
+  passUser(userId: string, { ofUser }: PublishLimits, byteCount: number, messageCount = 1): void {
+    if (isLimited(ofUser)) this.#passUser(userId, ofUser, byteCount, this.#now(), messageCount)
   }
 
-  #passUser(userId: string, limit: RateLimit, byteCount: number, nowMs: number): void {
+  #passUser(userId: string, limit: RateLimit, byteCount: number, nowMs: number, messageCount = 1): void {
     const user = this.#userGate(userId, limit, nowMs)
     this.#assertOpen(user.gate, limit, 'user', nowMs)
     user.limit = limit
-    user.gate.pass(byteCount)
+    user.gate.pass(byteCount, messageCount)
   }
 
   #assertOpen(gate: RateGate, limit: RateLimit, scope: RateScope, nowMs: number): void {

@@ -35,9 +35,9 @@ export class RateGate {
     return Math.ceil(this.#opensAtMs - nowMs)
   }
 
-  /** Takes what a message costs that has passed. */
-  pass(byteCount: number): void {
-    this.#messages--
+  /** Takes what messages cost that have passed. */
+  pass(byteCount: number, messageCount = 1): void {
+    this.#messages -= messageCount
     this.#bytes -= byteCount
   }
 
