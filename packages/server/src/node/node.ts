@@ -26,6 +26,7 @@ import { Measurements } from '../measuring/measurements.js'
 import type { PublishTiming } from '../measuring/publish-timings.js'
 import { isForThisMachineOnly, originPolicyOf } from '../options/access.js'
 import type { ResolvedOptions } from '../options/options.js'
+import { OverflowRules } from '../patterns/overflow-rules.js'
 import { Router } from '../patterns/router.js'
 import type { Accepted, Broker, InboundMessage, OutboundMessage } from '../ports/broker.js'
 import { brokerNameOf, secretHider, withoutPasswords } from '../ports/broker-address.js'
@@ -234,6 +235,7 @@ export class ServerNode {
           maxMessageBytes: maxPayloadBytes + MESSAGE_OVERHEAD_BYTES,
         }),
         delivery: this.#delivery,
+        overflowRules: new OverflowRules(options.slow),
         presence: this.#presence,
         turns: this.#dispatcher.turns,
         verifier,

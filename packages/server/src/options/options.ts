@@ -100,6 +100,8 @@ export interface ServerOptions {
   readonly maxWords?: number | undefined
   /** `#` in a pattern of a client; default 3. */
   readonly maxHashes?: number | undefined
+  /** What clients get that read too slowly: `prices.#=latest`. Default: they are disconnected. */
+  readonly slow?: readonly string[] | undefined
   /** Time from accept to the end of the handshake; default 5,000. */
   readonly handshakeTimeoutMs?: number | undefined
   /** Time for a client to send a required token; default 10,000. */

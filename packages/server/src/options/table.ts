@@ -12,6 +12,7 @@ import { PRESENCE_OPTIONS } from './table/presence.js'
 import { PROXIES_OPTIONS } from './table/proxies.js'
 import { RATES_OPTIONS } from './table/rates.js'
 import { SECURITY_OPTIONS } from './table/security.js'
+import { SLOW_OPTIONS } from './table/slow.js'
 import { TIME_LIMITS_OPTIONS } from './table/time-limits.js'
 import { TOKENS_OPTIONS } from './table/tokens.js'
 import { WEBHOOKS_OPTIONS } from './table/webhooks.js'
@@ -26,6 +27,7 @@ export const OPTIONS = [
   ...BROKER_OPTIONS,
   ...LIMITS_OPTIONS,
   ...RATES_OPTIONS,
+  ...SLOW_OPTIONS,
   ...TIME_LIMITS_OPTIONS,
   ...HISTORY_OPTIONS,
   ...PRESENCE_OPTIONS,

@@ -24,6 +24,7 @@ import { type PackedAddress, packAddress, unpackAddress } from '../identity/pack
 import type { Logger } from '../logger.js'
 import type { Measurements, ResumeOutcome } from '../measuring/measurements.js'
 import type { PublishTimings } from '../measuring/publish-timings.js'
+import type { OverflowRules } from '../patterns/overflow-rules.js'
 import type { Accepted, Broker, OutboundMessage } from '../ports/broker.js'
 import { andThen, isPromise, type MaybePromise } from '../ports/maybe-promise.js'
 import { formatPosition } from '../ports/position.js'
@@ -48,10 +49,11 @@ export type SessionState = 'authenticating' | 'active' | 'closed'
 
 /** What all sessions of a node share. */
 export interface SessionServices extends ListensContext {
-  readonly transport: Pick<Transport, 'send' | 'join' | 'leave' | 'close'>
+  readonly transport: Pick<Transport, 'send' | 'join' | 'leave' | 'setOverflow' | 'close'>
   readonly broker: Pick<Broker, 'capabilities' | 'publish' | 'read' | 'position'>
   readonly replays: ReplaySender
   readonly delivery: Pick<Delivery, 'isTellingGap'>
+  readonly overflowRules: OverflowRules
   readonly presence: Presence
   readonly turns: Pick<Turns<Session>, 'accountOf' | 'release'>
   readonly verifier: TokenVerifier | undefined
@@ -173,6 +175,10 @@ export class Session implements SessionContext, SessionFacts {
 
   get replays(): ReplaySender {
     return this.#services.replays
+  }
+
+  get overflowRules(): OverflowRules {
+    return this.#services.overflowRules
   }
 
   /** Number of patterns that the connection listens to. */
