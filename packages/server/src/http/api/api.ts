@@ -177,7 +177,8 @@ export class HttpApi {
     // Its code is the application's, which no table has.
     const status = shown instanceof HookRefusal ? FORBIDDEN : statusOf(shown.code)
     if (status === 401) response.setHeader('www-authenticate', 'Bearer')
-    if (shown.retryable && status !== 401) response.setHeader('retry-after', `${RETRY_AFTER_S}`)
+    const retryAfterS = 'retryAfterMs' in shown ? Math.ceil(Number(shown.retryAfterMs) / 1_000) : RETRY_AFTER_S
+    if (shown.retryable && status !== 401) response.setHeader('retry-after', `${retryAfterS}`)
     sendError(response, request, status, shown)
   }
 
