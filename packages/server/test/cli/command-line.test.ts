@@ -148,6 +148,9 @@ describe('webmq-server config', () => {
       'jwt.audience': 'webmq',
       'jwt.algorithms': 'ES256',
       'mesh.secret': SECRET,
+      'webhook.url': 'https://app.example/webmq',
+      'webhook.secret': SECRET,
+      hooks: 'hooks.js',
       path: '/',
     }
     const specs = OPTIONS.map((spec): OptionSpec => spec).filter(({ name }) => !/^jwt\.(secret|publicKey)$/.test(name))
