@@ -11,7 +11,9 @@ const FLOORS = {
     ['http', 'session'],
     ['api', 'brokers', 'options', 'routing'],
     ['hooks'],
+    ['cluster'],
     ['certificates', 'health', 'identity', 'in-process', 'patterns', 'presence', 'replay', 'transports'],
+    ['measuring'],
     ['deadlines', 'logger', 'ports'],
   ],
   client: [

@@ -15,6 +15,7 @@ import { type ResolvedOptions, resolveOptions, type ServerOptions, type Transpor
 import type { Broker } from './ports/broker.js'
 import { brokerNameOf, withoutPasswords } from './ports/broker-address.js'
 import { historyRulesOf } from './ports/history-rules.js'
+import { rangesOf } from './ports/networks.js'
 import type { Transport, TransportOptions } from './ports/transport.js'
 
 /**
@@ -171,6 +172,7 @@ function transportOptionsOf(
     pingTimeoutMs: options.pingTimeoutMs,
     closeTimeoutMs: options.closeTimeoutMs,
     flushIntervalMs: options.flushIntervalMs,
+    ...(options.proxyProtocol ? { proxyProtocolFrom: rangesOf(options.trustedProxies) } : undefined),
     ...(certificates === undefined ? undefined : { tls: certificates }),
     httpServer,
   }

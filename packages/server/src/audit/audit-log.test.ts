@@ -116,6 +116,10 @@ describe('AuditLog', () => {
       expect(listed).toEqual(expect.arrayContaining(members))
       for (const name of listed) if (!optional.has(name)) expect(members).toContain(name)
     }
+    const [, example = ''] = /```json\n(.*)\n```/.exec(section) ?? []
+    const { time: at, event, ...members } = JSON.parse(example) as Line
+    expect({ time: at }).toEqual({ time })
+    expect(documented.get(String(event))).toEqual(Object.keys(members))
     expect([...documented.keys()].sort()).toEqual(
       ['connected', 'disconnected', 'listened', 'omitted', 'refused', 'unlistened', 'upgrade-refused'].sort(),
     )

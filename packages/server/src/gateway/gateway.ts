@@ -3,6 +3,7 @@ import type { Deadline } from '../deadlines.js'
 import type { ConnectFacts } from '../hooks/index.js'
 import { countedAddress } from '../identity/client-address.js'
 import { ANONYMOUS, type Identity, type TokenVerifier, UNIDENTIFIED } from '../identity/index.js'
+import type { TrustedProxies } from '../identity/trusted-proxies.js'
 import { isPromise } from '../ports/maybe-promise.js'
 import type { ConnectionId, Transport, TransportSink, UpgradeId, UpgradeRequest } from '../ports/transport.js'
 import type { ConnectionCounts } from '../session/connection-counts.js'
@@ -18,6 +19,8 @@ export interface GatewayContext extends UpgradePolicy {
   readonly services: SessionServices
   readonly sessions: SessionTable
   readonly dispatcher: Pick<Dispatcher, 'receive' | 'waitFor'>
+  /** Finds out which client an upgrade is from. */
+  readonly proxies: Pick<TrustedProxies, 'clientAddress'>
   /** Whether clients that no token and no hook identifies may do anything. */
   readonly insecure: boolean
   /** Connections and upgrades per client address. */
@@ -71,24 +74,23 @@ export class Gateway implements TransportSink {
   }
 
   upgrade(request: UpgradeRequest): void {
-    const { drainRetryAfterMs, services, transport } = this.#context
+    const { drainRetryAfterMs, proxies, services, transport } = this.#context
     const retryAfterMs = drainRetryAfterMs()
+    const address = proxies.clientAddress(request.remoteAddress, (name) => request.header(name))
     try {
       if (retryAfterMs !== undefined) throw new WebMQError('E_DRAIN')
-      const admissible = examineUpgrade(request, this.#context)
-      this.#admit(request)
+      const admissible = examineUpgrade(request, this.#context, address)
+      this.#admit(request, address)
       const { verifier } = services
       if (verifier === undefined) this.#accept(request.id, admissible, this.#anonymous(), undefined)
       else if (admissible.token === undefined) this.#accept(request.id, admissible, undefined, undefined)
       else this.#verify(request.id, admissible, verifier, admissible.token)
     } catch (error) {
       if (!(error instanceof WebMQError)) throw error
-      services.logger.debug(
-        { code: error.code, path: request.path, remoteAddress: request.remoteAddress },
-        'upgrade refused',
-      )
-      if (error.code === 'E_INSECURE') this.#reportOutsider(request.remoteAddress)
+      services.logger.debug({ code: error.code, path: request.path, remoteAddress: address }, 'upgrade refused')
+      if (error.code === 'E_INSECURE') this.#reportOutsider(address)
       if (error.code === 'E_ORIGIN_FORBIDDEN') this.#refusedOrigins.report(request.header('origin'))
+      services.measurements.refusedUpgrades.add(error.code)
       const facts = { address: request.remoteAddress, origin: request.header('origin') }
       services.observer?.upgradeRefused?.(facts, error.code)
       const retryAfter = retryAfterMs === undefined ? {} : { 'retry-after': `${Math.ceil(retryAfterMs / 1_000)}` }
@@ -138,7 +140,8 @@ export class Gateway implements TransportSink {
 
   closed(connection: ConnectionId, code: number, reason: string): void {
     const session = this.#context.sessions.remove(connection, code === NORMAL_CLOSURE)
-    const { hooks, logger, now, observer } = this.#context.services
+    const { hooks, logger, measurements, now, observer } = this.#context.services
+    measurements.closed(code)
     if (session === undefined) {
       logger.debug({ code, reason }, 'connection closed')
       return
@@ -190,15 +193,14 @@ export class Gateway implements TransportSink {
   }
 
   /** @throws {WebMQError} `E_CONNECTION_LIMIT` */
-  #admit(request: UpgradeRequest): void {
-    const { id, remoteAddress } = request
+  #admit(request: UpgradeRequest, address: string): void {
     this.#expire()
-    const counted = countedAddress(remoteAddress)
+    const counted = countedAddress(address)
     if (counted !== undefined) this.#context.addresses.enter(counted)
     const sinceMs = this.#context.services.now()
     const hasHook = this.#context.services.hooks?.hasConnect === true
     const facts = hasHook ? { path: request.path, query: request.query, headers: request.headers } : undefined
-    this.#admissions.set(id, { address: remoteAddress, identity: undefined, refusal: undefined, facts, sinceMs })
+    this.#admissions.set(request.id, { address, identity: undefined, refusal: undefined, facts, sinceMs })
     this.#expireLater()
   }
 

@@ -8,16 +8,22 @@ import type {
   ServerEvents,
   ServerStats,
 } from '../api.js'
+import { Cluster, type NodeSummary } from '../cluster/index.js'
 import { Deadlines } from '../deadlines.js'
 import { Gateway } from '../gateway/gateway.js'
 import { BrokerWatch } from '../health/broker-watch.js'
 import type { Health } from '../health/readiness.js'
 import { deliveringThrough, type HookCalls } from '../hooks/index.js'
-import { isFromThisMachine } from '../identity/client-address.js'
+import type { ApiNode } from '../http/api/node.js'
+import { isFromThisMachine, isLoopbackAddress } from '../identity/client-address.js'
 import type { TokenVerifier } from '../identity/index.js'
+import { NO_TOKEN_FAILURES } from '../identity/token-failures.js'
+import type { TrustedProxies } from '../identity/trusted-proxies.js'
 import { type LocalHandler, LocalListeners } from '../in-process/listeners.js'
 import { type HistoryQuery, type HistoryResult, readHistory } from '../in-process/read-history.js'
 import type { Logger } from '../logger.js'
+import { Measurements } from '../measuring/measurements.js'
+import type { PublishTiming } from '../measuring/publish-timings.js'
 import { isForThisMachineOnly, originPolicyOf } from '../options/access.js'
 import type { ResolvedOptions } from '../options/options.js'
 import { Router } from '../patterns/router.js'
@@ -44,6 +50,8 @@ import { SessionTable } from '../session/table.js'
 import { drain, drainSpreadMs } from './drain.js'
 import type { Emitter } from './emitter.js'
 import { outbound, outboundBatch } from './outbound-message.js'
+import { RateReader } from './rates.js'
+import { SessionEnder } from './session-ender.js'
 import { VERSION } from './version.js'
 
 /** The parts of a {@link ServerNode}. */
@@ -52,6 +60,7 @@ export interface ServerNodeParts {
   readonly transport: Transport
   readonly broker: Broker
   readonly verifier: TokenVerifier | undefined
+  readonly proxies: TrustedProxies
   /** Absent without any hook. */
   readonly hooks?: HookCalls | undefined
   readonly logger: Logger
@@ -87,6 +96,10 @@ export class ServerNode {
   readonly #refused: RefusedMessages
   readonly #presence: Presence
   readonly #gateway: Gateway
+  readonly #measurements: Measurements
+  readonly #cluster: Cluster
+  readonly #rates: RateReader
+  readonly #ender = new SessionEnder(this.#sessions)
   readonly #startedMs = performance.now()
   readonly #watch: BrokerWatch
   readonly #hideSecrets: (text: string) => string
@@ -110,7 +123,9 @@ export class ServerNode {
     })
     this.#deadlines = new Deadlines({ onError: (err) => logger.error({ err }, 'a deadline failed') })
     const [router, localListeners] = [this.#router, this.#localListeners]
-    this.#delivery = new Delivery({ router, transport, liveBuffers, localListeners })
+    this.#measurements = new Measurements({ hasListeners: (key) => router.match(key).length > 0 })
+    const { publishes } = this.#measurements
+    this.#delivery = new Delivery({ router, transport, liveBuffers, localListeners, publishes })
     const address = typeof options.broker === 'string' ? options.broker : undefined
     this.#hideSecrets = address === undefined ? (text) => text : secretHider(address)
     this.#watch = new BrokerWatch({
@@ -126,6 +141,7 @@ export class ServerNode {
       transport,
       limits: options,
       observer,
+      publishes,
       maxMessageBytes: maxPayloadBytes + MESSAGE_OVERHEAD_BYTES,
       hooks: hooks?.hasMessages === true ? hooks : undefined,
       onError: (err) => logger.error({ err }, 'messages that waited could not be handled'),
@@ -150,13 +166,28 @@ export class ServerNode {
       maxPayloadBytes,
       logger,
     })
+    this.#rates = new RateReader(() => ({
+      received: this.#dispatcher.receivedCount,
+      sent: transport.stats().deliveredCount,
+    }))
+    this.#cluster = new Cluster({
+      node: name,
+      broker,
+      takesPart: verifier !== undefined || options.apiKeys.length > 0,
+      maxPayloadBytes,
+      summary: () => this.#summary(),
+      disconnect: (target, code) => this.#ender.disconnect(target, code),
+      revoked: () => this.#ender.revoked(this.#cluster.revocations),
+      logger,
+    })
     this.#addresses = new ConnectionCounts(options.maxConnectionsPerAddress, 'maxConnectionsPerAddress')
     this.#users = new ConnectionCounts(options.maxConnectionsPerUser, 'maxConnectionsPerUser')
     this.#gateway = new Gateway({
       path: options.path,
       ...originPolicyOf(options),
-      isOutsider: (request) => isForThisMachineOnly(options) && !this.#isFromThisMachine(request),
+      isOutsider: (request, address) => isForThisMachineOnly(options) && !this.#isFromThisMachine(request, address),
       insecure: options.insecure,
+      proxies: parts.proxies,
       addresses: this.#addresses,
       transport,
       sessions: this.#sessions,
@@ -181,10 +212,12 @@ export class ServerNode {
         verifier,
         hooks,
         observer,
+        measurements: this.#measurements,
         users: this.#users,
         interest: this.#interest,
         liveBuffers,
         maxLiveBufferBytes: maxOutboxBytes,
+        revocations: this.#cluster.revocations,
         deadlines: this.#deadlines,
         limits: {
           maxPayloadBytes,
@@ -225,7 +258,8 @@ export class ServerNode {
   }
 
   /** On the node's own port, a proxy on this machine may add headers. */
-  #isFromThisMachine(request: UpgradeRequest): boolean {
+  #isFromThisMachine(request: UpgradeRequest, clientAddress: string): boolean {
+    if (clientAddress !== request.remoteAddress) return isLoopbackAddress(clientAddress)
     return isFromThisMachine(request.remoteAddress, (name) => (this.#isAttached ? request.header(name) : undefined))
   }
 
@@ -243,18 +277,22 @@ export class ServerNode {
     const { broker, events } = this.#parts
     const deliver = (message: InboundMessage) =>
       // Messages between servers never reach a listener, whatever its pattern.
-      isReserved(message.key) ? this.#presence.receive(message) : this.#delivery.deliver(message)
+      isReserved(message.key)
+        ? this.#cluster.receive(message) || this.#presence.receive(message)
+        : this.#delivery.deliver(message)
     const started = broker.start({
       deliver: (message) => this.#refused.deliver(message, deliver),
       gap: (reason, isAffected) => {
         this.#delivery.gap(reason, isAffected)
         this.#presence.gap()
+        this.#cluster.gap()
         events.emit('gap', { reason })
       },
       refused: (message) => this.#refused.add(message),
       status: (status, cause) => {
         this.#watch.change(status, cause)
         this.#presence.status(status)
+        this.#cluster.status(status)
       },
     })
     try {
@@ -264,6 +302,7 @@ export class ServerNode {
       await this.#stopBroker(STOP_MS)
       throw this.#withoutSecrets(error)
     }
+    this.#cluster.begin()
   }
 
   /** Returns the error itself, or a copy without the secrets that it contains. */
@@ -282,8 +321,11 @@ export class ServerNode {
 
   /** See {@link WebMQServer.publishBatch}. Waits for all confirmations of a remote broker at once. */
   publishBatch(batch: readonly BatchMessage[]): MaybePromise<readonly PublishResult[]> {
-    const { broker, options } = this.#parts
-    const messages = outboundBatch(batch, options)
+    return this.#publishAll(outboundBatch(batch, this.#parts.options))
+  }
+
+  #publishAll(messages: readonly OutboundMessage[]): MaybePromise<readonly PublishResult[]> {
+    const { broker } = this.#parts
     if (broker.publishBatch !== undefined) {
       return this.#whenWritable(
         this.#publishedAtOnce(messages, broker.publishBatch(messages)).then((accepted) => accepted.map(resultOf)),
@@ -306,9 +348,10 @@ export class ServerNode {
 
   #published(message: OutboundMessage): MaybePromise<Accepted> {
     const { broker, observer } = this.#parts
+    const timing = this.#measurements.publishes.begin(message)
     const accepted = broker.publish(message)
     if (observer !== undefined) observePublish(observer, undefined, message, accepted)
-    return accepted
+    return timing === undefined ? accepted : timed(accepted, timing)
   }
 
   #publishedAtOnce(
@@ -338,6 +381,24 @@ export class ServerNode {
   /** See {@link WebMQServer.history}. */
   history(key: string, query: HistoryQuery): MaybePromise<HistoryResult> {
     return readHistory(this.#parts.broker, key, query, this.#parts.options)
+  }
+
+  /** What the HTTP API does with this node. */
+  get api(): ApiNode {
+    const [router, sessions] = [this.#router, this.#sessions]
+    return {
+      name: this.#parts.name,
+      cluster: this.#cluster,
+      publish: (messages) => this.#publishAll(messages),
+      read: (range, key) =>
+        andThen(this.#parts.broker.read(range, [key]), ({ position, ...read }) => ({
+          ...read,
+          position: formatPosition(position),
+        })),
+      presence: (key) => this.presence(key),
+      sessions: () => sessions,
+      patterns: () => router.routes(),
+    }
   }
 
   /** Adds an in-process handler. Resolves, once it is live, to a function that removes it. */
@@ -371,21 +432,45 @@ export class ServerNode {
     }
   }
 
+  #summary(): NodeSummary {
+    const { node, status, version, uptimeMs, connections, broker } = this.health()
+    return {
+      node,
+      version,
+      status,
+      uptimeMs,
+      connections,
+      patterns: this.#router.patternCount,
+      ...this.#rates.rates(),
+      broker: broker.name,
+      brokerStatus: broker.status,
+    }
+  }
+
   stats(): Omit<ServerStats, 'http' | 'hooks'> {
     const { broker, transport } = this.#parts
     const { status, awayMs, lastAwayMs } = this.#watch
     return {
       connectionCount: this.#sessions.size,
+      userCount: this.#users.size,
+      listenCount: [...this.#sessions].reduce((count, session) => count + session.listenCount, 0),
       patternCount: this.#router.patternCount,
       patternBytes: this.#router.byteCount,
       receivedCount: this.#dispatcher.receivedCount,
       routedCount: this.#delivery.routedCount,
       localDroppedCount: this.#localListeners.droppedCount,
       refusedCounts: this.#dispatcher.refusedCounts,
+      ...this.#measurements.stats(),
+      tokenFailureCounts: {
+        ...(this.#parts.verifier?.failureCounts ?? NO_TOKEN_FAILURES),
+        missing: this.#measurements.missingTokenCount,
+      },
       gapCounts: this.#delivery.gapCounts,
       connectionLimitCounts: { address: this.#addresses.refusedCount, user: this.#users.refusedCount },
+      malformedForwardedCount: this.#parts.proxies.malformedCount,
       refusedMessageCounts: this.#refused.counts,
       presence: this.#presence.stats(),
+      cluster: this.#cluster.stats(),
       work: this.#dispatcher.turns.stats(),
       broker: { ...broker.stats(), status, awayMs, lastAwayMs },
       transport: transport.stats(),
@@ -406,6 +491,8 @@ export class ServerNode {
     const connections = sessions.size
     await transport.stop(leftMs(BROKER_SHARE_MS))
     this.#presence.stop()
+    this.#cluster.stop()
+    this.#ender.stop()
     this.#dispatcher.turns.stop()
     this.#deadlines.stop()
     this.#delivery.stop()
@@ -436,6 +523,13 @@ function isLoggedBy(broker: Broker, options: ResolvedOptions): (key: string) => 
   if (!broker.capabilities.history || typeof options.broker !== 'string') return () => false
   const rules = historyRulesOf(options, brokerNameOf(options.broker) === 'memory')
   return (key) => rules.ruleOf(key) !== undefined
+}
+
+function timed(accepted: MaybePromise<Accepted>, timing: PublishTiming): MaybePromise<Accepted> {
+  return andThen(accepted, (accepted) => {
+    timing.accepted()
+    return accepted
+  })
 }
 
 function resultOf({ position, isDuplicate }: Accepted): PublishResult {

@@ -17,22 +17,27 @@ import { CertificateStore } from '../certificates/store.js'
 import type { Health } from '../health/readiness.js'
 import type { HookCalls, Webhook } from '../hooks/index.js'
 import { AdminServer } from '../http/admin-server.js'
+import { HttpApi } from '../http/api/api.js'
+import { Callers } from '../http/caller.js'
 import { HttpFrontend } from '../http/frontend.js'
+import type { MetricsSource } from '../http/metric-spec.js'
 import { Metrics } from '../http/metrics.js'
-import type { MetricsSource } from '../http/metrics-table.js'
 import type { TokenVerifier } from '../identity/index.js'
 import { isOriginAllowed } from '../identity/origin.js'
+import { TrustedProxies } from '../identity/trusted-proxies.js'
 import type { LocalHandler } from '../in-process/listeners.js'
 import type { HistoryQuery, HistoryResult } from '../in-process/read-history.js'
 import type { Logger } from '../logger.js'
-import { originPolicyOf } from '../options/access.js'
+import { isForThisMachineOnly, originPolicyOf } from '../options/access.js'
 import { type ResolvedOptions, tlsFilesOf } from '../options/options.js'
+import { withoutSecrets } from '../options/without-secrets.js'
 import type { Broker } from '../ports/broker.js'
 import { brokerNameOf } from '../ports/broker-address.js'
 import { deferred } from '../ports/deferred.js'
 import { isReserved } from '../ports/reserved-keys.js'
 import type { TlsCertificate, Transport, TransportAddress } from '../ports/transport.js'
 import { describeTransport, type TransportChoice } from '../ports/transport-choice.js'
+import { incidentLog } from '../session/incident-log.js'
 import { combineObservers, type SessionObserver } from '../session/observer.js'
 import { Emitter } from './emitter.js'
 import { ServerNode } from './node.js'
@@ -87,6 +92,7 @@ export class Server implements WebMQServer {
   readonly #admin: AdminServer | undefined
   /** Present with TLS. */
   readonly #certificates: CertificateStore | undefined
+  readonly #proxies: TrustedProxies
   readonly #name = randomBytes(NODE_NAME_BYTES).toString('hex')
   readonly #becameRunning = deferred<ServerNode>()
   readonly #detaches = new Set<() => void>()
@@ -109,23 +115,43 @@ export class Server implements WebMQServer {
     this.#events = new Emitter((err, event) => logger.error({ err, event }, 'a handler of an event failed'))
     this.#certificates =
       options.tls === undefined ? undefined : new CertificateStore({ files: tlsFilesOf(options.tls), logger })
+    this.#proxies = new TrustedProxies(options.trustedProxies)
     const metrics = new Metrics(() => this.#metricsSource())
     const { adminPort, adminHost } = options
     const { origins, ownHosts } = originPolicyOf(options)
+    const isAllowed = (origin: string | undefined, host: string | undefined) =>
+      isOriginAllowed(origin, host, origins, ownHosts)
+    const routes = new HttpApi({
+      callers: new Callers({
+        apiKeys: options.apiKeys,
+        verifier: parts.verifier,
+        revocations: () => this.#node?.api.cluster.revocations,
+        isOriginAllowed: isAllowed,
+        isForThisMachineOnly: isForThisMachineOnly(options),
+      }),
+      node: () => this.#node?.api,
+      limits: options,
+      config: () => withoutSecrets(options),
+      bodyTimeoutMs: options.messageTimeoutMs,
+      logger,
+    })
     const probes = {
       path: options.path,
       health: () => this.#health(),
-      isOriginAllowed: (origin: string | undefined, host: string | undefined) =>
-        isOriginAllowed(origin, host, origins, ownHosts),
+      isOriginAllowed: isAllowed,
       metrics: () => metrics.page(),
       metricsAudience: options.metrics,
       logger,
     }
-    this.#admin = adminPort === undefined ? undefined : new AdminServer({ ...probes, host: adminHost, port: adminPort })
+    this.#admin =
+      adminPort === undefined
+        ? undefined
+        : new AdminServer({ ...probes, api: { routes, scope: 'all' }, host: adminHost, port: adminPort })
     this.#http = new HttpFrontend({
       ...probes,
       ...(this.#admin === undefined ? undefined : { metricsAudience: 'off' }),
       hasEndpoint: true,
+      api: { routes, scope: this.#admin === undefined ? 'all' : 'clients' },
       ...(demo === undefined ? undefined : { demo }),
     })
   }
@@ -215,12 +241,13 @@ export class Server implements WebMQServer {
   stats(): ServerStats {
     const node = this.#assertRunning()
     const tls = this.#certificates?.stats()
-    const { hooks, webhook } = this.#parts
+    const { audit, hooks, webhook } = this.#parts
     return {
       ...node.stats(),
       http: this.#http.stats(),
       hooks: hooks?.counts ?? {},
-      ...(webhook === undefined ? undefined : { webhook: webhook.stats }),
+      ...(webhook && { webhook: webhook.stats }),
+      ...(audit && { audit: audit.stats() }),
       ...(tls === undefined ? undefined : { tls }),
     }
   }
@@ -264,12 +291,23 @@ export class Server implements WebMQServer {
       }
       const events = this.#events
       const observer = combineObservers([
+        incidentLog({ logger, now: Date.now }),
         ...observers,
         ...(webhook === undefined ? [] : [webhook.observer]),
         ...(audit === undefined ? [] : [audit.observer()]),
       ])
-      const nodeParts = { options, transport, broker, verifier, hooks, logger, name: this.#name, events, observer }
-      const node = new ServerNode(nodeParts)
+      const node = new ServerNode({
+        options,
+        transport,
+        broker,
+        verifier,
+        proxies: this.#proxies,
+        hooks,
+        logger,
+        name: this.#name,
+        events,
+        observer,
+      })
       this.#candidate = node
       // `stop` was called while the broker was being created.
       if (this.#stopping !== undefined) node.giveUp()
@@ -294,6 +332,16 @@ export class Server implements WebMQServer {
     })
     if (certificates !== undefined && !transport.capabilities.tls) {
       throw new WebMQError('E_OPTION_INVALID', { detail: `tls: the ${transport.name} transport has no TLS` })
+    }
+    if (options.proxyProtocol && !transport.capabilities.proxyProtocol) {
+      throw new WebMQError('E_OPTION_INVALID', {
+        detail: `proxyProtocol: the ${transport.name} transport does not speak it`,
+      })
+    }
+    if (options.proxyProtocol && attachTo !== undefined) {
+      throw new WebMQError('E_OPTION_INVALID', {
+        detail: "proxyProtocol: it is for the server's own port, not for a server that it is attached to",
+      })
     }
     this.#transport = choice
     logger.info({ transport: choice }, describeTransport(choice))

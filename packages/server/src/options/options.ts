@@ -133,8 +133,14 @@ export interface ServerOptions {
   readonly presenceMaxBytes?: number | undefined
   /** Origins whose pages may connect in addition to the server's own; default none. */
   readonly origins?: readonly string[] | undefined
+  /** Keys of the HTTP API, at least 16 bytes each; default none. */
+  readonly apiKeys?: readonly string[] | undefined
   /** Allows anonymous access beyond loopback; default false. */
   readonly insecure?: boolean | undefined
+  /** Addresses of proxies that are believed when they name the client; default none. */
+  readonly trustedProxies?: readonly string[] | undefined
+  /** Expects the PROXY protocol from these proxies; default false. */
+  readonly proxyProtocol?: boolean | undefined
   /** How tokens are verified. Without it, every client is anonymous and may do anything. */
   readonly jwt?: JwtOptions | undefined
   /**
@@ -268,6 +274,9 @@ function checkTogether(input: ServerOptions, options: ResolvedOptions): void {
     )
   }
   if (input.tls !== undefined) checkTls(tls)
+  if (options.proxyProtocol && options.trustedProxies.length === 0) {
+    throw invalid('proxyProtocol: name the proxies that speak it (trustedProxies; --trusted-proxy)')
+  }
   if (input.webhook !== undefined) checkWebhook(options)
   if (typeof options.broker === 'string' && brokerNameOf(options.broker) === 'mesh') checkMesh(options.broker, options)
   if (jwt !== undefined) checkTokens(jwt, insecure)
@@ -353,6 +362,9 @@ export function warningsOf(options: ResolvedOptions): readonly string[] {
     warnings.push(
       `mesh.secret has fewer than ${GOOD_SECRET_BYTES} bytes: it can be found by trying; create one with openssl rand -base64 32`,
     )
+  }
+  if (options.trustedProxies.some((range) => range.endsWith('/0'))) {
+    warnings.push('trustedProxies contains all addresses: every client can claim any address')
   }
   if (webhook !== undefined && webhook.secret === undefined) {
     warnings.push(

@@ -73,6 +73,8 @@ class TrieNode {
 export interface Route {
   readonly pattern: string
   readonly group: GroupId
+  /** Listeners, over connections and handlers in the process. */
+  readonly references: number
 }
 
 interface Entry extends Route {

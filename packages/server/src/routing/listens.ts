@@ -110,13 +110,13 @@ export class Listens {
 
   /** Ends the listens that are no longer granted and returns their patterns. */
   revoke(isGranted: (pattern: string) => boolean): string[] {
-    return this.#patterns().filter((pattern) => !isGranted(pattern) && this.end(pattern))
+    return this.patterns().filter((pattern) => !isGranted(pattern) && this.end(pattern))
   }
 
   /** The connection is gone. */
   close(): void {
     this.#isClosed = true
-    for (const pattern of this.#patterns()) this.#context.interest.release(pattern)
+    for (const pattern of this.patterns()) this.#context.interest.release(pattern)
     this.#only = undefined
     this.#routes = undefined
     this.#searchCount = 0
@@ -138,7 +138,8 @@ export class Listens {
     this.#routes.set(route.pattern, route)
   }
 
-  #patterns(): string[] {
+  /** The patterns of the connection. */
+  patterns(): string[] {
     return this.#only === undefined ? [...(this.#routes?.keys() ?? [])] : [this.#only.pattern]
   }
 }

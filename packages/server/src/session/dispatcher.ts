@@ -8,6 +8,7 @@ import {
   WebMQError,
 } from 'webmq-client/protocol'
 import type { HookCalls } from '../hooks/index.js'
+import type { PublishTimings } from '../measuring/publish-timings.js'
 import type { Router } from '../patterns/router.js'
 import { isPromise, type MaybePromise } from '../ports/maybe-promise.js'
 import { askAbout, type ChangedMessage } from './asking.js'
@@ -39,6 +40,8 @@ export interface DispatcherContext
   /** Absent unless messages of clients are shown to hooks. */
   readonly hooks?: HookCalls | undefined
   readonly observer?: SessionObserver | undefined
+  /** Is told when a message arrived that had to wait. */
+  readonly publishes: Pick<PublishTimings, 'receivedMs'>
 }
 
 /**
@@ -61,9 +64,17 @@ export class Dispatcher {
     this.#router = context.router
     this.#hooks = context.hooks
     this.#observer = context.observer
+    const { publishes } = context
     this.turns = new Turns<Session>({
       ...context,
-      handle: (account, data, isBinary) => this.#take(account, data, isBinary),
+      handle: (account, { data, isBinary, receivedMs }) => {
+        publishes.receivedMs = receivedMs
+        try {
+          this.#take(account, data, isBinary)
+        } finally {
+          publishes.receivedMs = 0
+        }
+      },
       begin: ({ owner }) => {
         const inbox = this.#inboxes.get(owner)
         if (inbox?.isDue) this.#release(owner, inbox)

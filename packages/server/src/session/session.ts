@@ -7,6 +7,7 @@ import {
   type TextServerMessage,
   WebMQError,
 } from 'webmq-client/protocol'
+import type { Revocations } from '../cluster/index.js'
 import type { Deadline, Deadlines } from '../deadlines.js'
 import type { ConnectFacts, HookCalls } from '../hooks/index.js'
 import { HookRefusal } from '../hooks/index.js'
@@ -21,6 +22,8 @@ import {
 } from '../identity/index.js'
 import { type PackedAddress, packAddress, unpackAddress } from '../identity/packed-address.js'
 import type { Logger } from '../logger.js'
+import type { Measurements, ResumeOutcome } from '../measuring/measurements.js'
+import type { PublishTimings } from '../measuring/publish-timings.js'
 import type { Accepted, Broker, OutboundMessage } from '../ports/broker.js'
 import { andThen, isPromise, type MaybePromise } from '../ports/maybe-promise.js'
 import { formatPosition } from '../ports/position.js'
@@ -58,8 +61,10 @@ export interface SessionServices extends ListensContext {
   readonly hooks?: HookCalls | undefined
   /** Connections per user. */
   readonly users: Pick<ConnectionCounts, 'enter' | 'leave'>
+  readonly revocations: Pick<Revocations, 'covers'>
   readonly deadlines: Pick<Deadlines, 'set' | 'clear'>
   readonly limits: SessionLimits
+  readonly measurements: Measurements
   /** Absent when nobody wants to know. */
   readonly observer: SessionObserver | undefined
   /** Whether messages of this key are logged. */
@@ -132,6 +137,11 @@ export class Session implements SessionContext, SessionFacts {
     return this.#identity !== undefined
   }
 
+  /** Absent until the session is active. */
+  get identity(): Identity | undefined {
+    return this.#identity
+  }
+
   get userId(): string | undefined {
     return this.#identity?.userId
   }
@@ -167,6 +177,11 @@ export class Session implements SessionContext, SessionFacts {
   /** Number of patterns that the connection listens to. */
   get listenCount(): number {
     return this.#listens?.size ?? 0
+  }
+
+  /** The patterns that the connection listens with. */
+  patterns(): readonly string[] {
+    return this.#listens?.patterns() ?? []
   }
 
   mayListen(pattern: string): boolean {
@@ -213,6 +228,7 @@ export class Session implements SessionContext, SessionFacts {
   awaitToken(): void {
     const { limits, now } = this.#services
     this.#setDeadline(now() + limits.authTimeoutMs, () => {
+      this.#services.measurements.missingTokenCount++
       this.#services.observer?.refused?.(this, 'connect', 'E_AUTH_TIMEOUT', undefined)
       this.end('E_AUTH_TIMEOUT')
     })
@@ -241,6 +257,7 @@ export class Session implements SessionContext, SessionFacts {
     if (this.#identity !== undefined && this.#identity.userId !== identity.userId) {
       throw new WebMQError('E_FORBIDDEN', { detail: 'the token belongs to another user' })
     }
+    if (this.#services.revocations.covers(identity)) throw new WebMQError('E_TOKEN_REVOKED')
     // Counted once; `release` ends it.
     const isFirst = this.#identity === undefined
     if (isFirst && identity.userId !== undefined) this.#services.users.enter(identity.userId)
@@ -308,6 +325,14 @@ export class Session implements SessionContext, SessionFacts {
     const { code, message, retryable, docs } = known
     this.reply({ verb: 'error', ...(id === undefined ? undefined : { id }), code, message, retryable, docs })
     return known
+  }
+
+  get publishes(): PublishTimings {
+    return this.#services.measurements.publishes
+  }
+
+  resumed(outcome: ResumeOutcome): void {
+    this.#services.measurements.resumes.add(outcome)
   }
 
   listened(pattern: string): void {

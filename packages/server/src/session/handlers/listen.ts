@@ -1,4 +1,5 @@
 import { refusalOf } from 'webmq-client/protocol'
+import type { ResumeOutcome } from '../../measuring/measurements.js'
 import type { Broker } from '../../ports/broker.js'
 import { andThen, isPromise, type MaybePromise } from '../../ports/maybe-promise.js'
 import type { ConnectionId } from '../../ports/transport.js'
@@ -20,6 +21,8 @@ export interface ListenContext extends HandlerContext {
     readonly maxSearchListensPerConnection: number
   }
   mayListen(pattern: string): boolean
+  /** A listen with `since` was answered for the last time. */
+  resumed(outcome: ResumeOutcome): void
   /** A new listen is live. */
   listened(pattern: string): void
 }
@@ -118,6 +121,7 @@ function goLive(context: ListenContext, message: MessageOf<'listen'>, opening: L
     opening.abort()
     return
   }
+  if (message.since !== undefined) context.resumed(replay.gap === undefined && gap === undefined ? 'recovered' : 'gap')
   const isNew = !context.listens.has(message.pattern)
   opening.commit()
   if (isNew) context.listened(message.pattern)

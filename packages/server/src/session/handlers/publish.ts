@@ -1,4 +1,5 @@
 import { refusalOf } from 'webmq-client/protocol'
+import type { PublishTiming, PublishTimings } from '../../measuring/publish-timings.js'
 import type { Accepted, Broker, OutboundMessage } from '../../ports/broker.js'
 import { isPromise, type MaybePromise } from '../../ports/maybe-promise.js'
 import { formatPosition } from '../../ports/position.js'
@@ -21,6 +22,8 @@ export interface PublishContext extends HandlerContext {
   /** `undefined` for anonymous clients. */
   readonly userId: string | undefined
   mayPublish(key: string): boolean
+  /** Measures some of the publishes. */
+  readonly publishes: Pick<PublishTimings, 'begin'>
   /** The broker has got the message. */
   published(message: OutboundMessage, accepted: MaybePromise<Accepted>): void
 }
@@ -49,14 +52,15 @@ export const publish: Handler<'publish', PublishContext> = (context, message, is
   const byteCount = payload.length + PENDING_OVERHEAD_BYTES
   const brokerId = messageId === undefined ? undefined : brokerMessageId(clientOwner(context.userId), key, messageId)
   const outgoing = outbound(key, payload, isBinary, brokerId, echo ? undefined : context.connection)
+  const timing = context.publishes.begin(outgoing)
   const accepted = context.broker.publish(outgoing)
   context.published(outgoing, accepted)
-  if (!isPromise(accepted)) return acknowledge(context, id, accepted)
+  if (!isPromise(accepted)) return acknowledge(context, id, accepted, timing)
   context.pendingBytes += byteCount
   return accepted.then(
     (accepted) => {
       context.pendingBytes -= byteCount
-      acknowledge(context, id, accepted)
+      acknowledge(context, id, accepted, timing)
     },
     (error: unknown) => {
       context.pendingBytes -= byteCount
@@ -82,7 +86,13 @@ function outbound(
   return { key, payload, isBinary, messageId, publisher }
 }
 
-function acknowledge(context: PublishContext, id: string | undefined, { position, isDuplicate }: Accepted): void {
+function acknowledge(
+  context: PublishContext,
+  id: string | undefined,
+  { position, isDuplicate }: Accepted,
+  timing: PublishTiming | undefined,
+): void {
+  timing?.accepted()
   if (id === undefined) return
   if (position === undefined) context.reply({ verb: 'ok', id, duplicate: isDuplicate })
   else context.reply({ verb: 'ok', id, position: formatPosition(position), duplicate: isDuplicate })
