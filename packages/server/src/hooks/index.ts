@@ -1,5 +1,5 @@
 export { deliveringThrough } from './delivering-broker.js'
-export { HookCalls, type HookCounts, type HookSource } from './hook-calls.js'
+export { HookCalls, type HookCounts, type HookSource, NO_HOOK_COUNTS } from './hook-calls.js'
 export {
   type ConnectAnswer,
   type ConnectRequest,

@@ -15,7 +15,7 @@ import type {
 import type { AuditLog } from '../audit/audit-log.js'
 import { CertificateStore } from '../certificates/store.js'
 import type { Health } from '../health/readiness.js'
-import type { HookCalls, Webhook } from '../hooks/index.js'
+import { type HookCalls, NO_HOOK_COUNTS, type Webhook } from '../hooks/index.js'
 import { AdminServer } from '../http/admin-server.js'
 import { HttpApi } from '../http/api/api.js'
 import { Callers } from '../http/caller.js'
@@ -128,7 +128,10 @@ export class Server implements WebMQServer {
         revocations: () => this.#node?.api.cluster.revocations,
         isOriginAllowed: isAllowed,
         isForThisMachineOnly: isForThisMachineOnly(options),
+        hooks: parts.hooks,
+        insecure: options.insecure,
       }),
+      hooks: parts.hooks,
       node: () => this.#node?.api,
       limits: options,
       config: () => withoutSecrets(options),
@@ -245,7 +248,7 @@ export class Server implements WebMQServer {
     return {
       ...node.stats(),
       http: this.#http.stats(),
-      hooks: hooks?.counts ?? {},
+      hooks: hooks?.counts ?? NO_HOOK_COUNTS,
       ...(webhook && { webhook: webhook.stats }),
       ...(audit && { audit: audit.stats() }),
       ...(tls === undefined ? undefined : { tls }),

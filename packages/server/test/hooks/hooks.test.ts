@@ -367,3 +367,48 @@ it('asks nobody about what the process itself publishes', async () => {
   await using serving = await Serving.start({ hooks: { publish: () => ({ refuse: {} }) } })
   expect(await serving.server.publish('a', 1)).toMatchObject({ duplicate: false })
 })
+
+it('counts for the HTTP API too: who asks, publishes and reads', async () => {
+  const hooks: Hooks = {
+    connect: ({ headers, path }) =>
+      headers.cookie === 'sid=7'
+        ? { user: `alice of ${path}`, grants: [{ keys: ['chat.#'], allow: ['publish', 'listen'] }] }
+        : undefined,
+    listen: ({ op, pattern }) =>
+      pattern === 'chat.secret' ? { refuse: { code: 'E_NOT_YOURS', message: op } } : undefined,
+    publish: ({ key, user, address, json }) => {
+      if (key === 'chat.broken') throw new Error('a bug of the application')
+      if (key === 'chat.moved') return { key: 'elsewhere' }
+      return { payload: { from: user, at: address, said: json() } }
+    },
+    presence: () => ({ refuse: {} }),
+  }
+  await using serving = await Serving.start({ hooks })
+  const origin = serving.url.replace(/^ws/, 'http').replace(/\/ws$/, '')
+  const ask = async (path: string, body?: object, headers: Record<string, string> = { cookie: 'sid=7' }) => {
+    const init = body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) }
+    const response = await fetch(`${origin}/api/${path}`, {
+      ...init,
+      headers: { 'content-type': 'application/json', ...headers },
+    })
+    return { status: response.status, json: (await response.json()) as Record<string, unknown> }
+  }
+  expect(await ask('publish', { key: 'chat.1', payload: 'hi' })).toMatchObject({ status: 200 })
+  expect(await ask('publish', { key: 'chat.1', payload: 'hi' }, {})).toMatchObject({ status: 403 })
+  expect(await ask('publish', { key: 'other', payload: 'hi' })).toMatchObject({ status: 403 })
+  expect(await ask('publish', { key: 'chat.moved', payload: 1 })).toMatchObject({ json: { code: 'E_FORBIDDEN' } })
+  expect(await ask('publish', { key: 'chat.broken', payload: 1 })).toMatchObject({
+    status: 503,
+    json: { code: 'E_HOOK_FAILED' },
+  })
+  const batch = { messages: ['chat.2', 'chat.broken'].map((key) => ({ key, payload: 1 })) }
+  expect(await ask('publish/batch', batch)).toMatchObject({ status: 503, json: { code: 'E_HOOK_FAILED' } })
+  expect(await ask('history?key=chat.secret')).toMatchObject({ status: 403, json: { code: 'E_NOT_YOURS' } })
+  expect(await ask('history?key=chat.1')).toMatchObject({
+    json: { messages: [{ payload: { from: 'alice of /api/publish', at: '127.0.0.1', said: 'hi' } }] },
+  })
+  expect(await ask('presence?key=chat.1')).toMatchObject({ status: 403 })
+  const operator = { authorization: 'Bearer a-key-that-is-wrong' }
+  expect(await ask('publish', { key: 'chat.1', payload: 'hi' }, operator)).toMatchObject({ status: 401 })
+  expect(serving.bugs).toEqual([])
+})

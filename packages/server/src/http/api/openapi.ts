@@ -22,6 +22,7 @@ const CALLER_ERRORS: readonly ApiErrorCode[] = [
   'E_TOKEN_REVOKED',
   'E_INSECURE',
   'E_FORBIDDEN',
+  'E_HOOK_FAILED',
 ]
 const BODY_ERRORS: readonly ApiErrorCode[] = ['E_MESSAGE_TIMEOUT', 'E_PAYLOAD_TOO_LARGE']
 /** Statuses that no error of the table has of its own. */

@@ -1,9 +1,9 @@
 import { encodeJson, validateKey, WebMQError } from 'webmq-client/protocol'
 import type { OutboundMessage } from '../../../ports/broker.js'
-import { andThen } from '../../../ports/maybe-promise.js'
+import { andThen, isPromise, type MaybePromise } from '../../../ports/maybe-promise.js'
 import { assertKeyWords } from '../../../ports/word-limits.js'
 import { brokerMessageId, clientOwner, type MessageOwner } from '../../../routing/message-id.js'
-import type { Caller } from '../../caller.js'
+import { type Caller, hookCallerOf } from '../../caller.js'
 import type { ValueOf } from '../schema.js'
 import type { MESSAGE } from '../shapes.js'
 import { assertMayPublish } from './grants.js'
@@ -14,24 +14,30 @@ export const publish: Handler<'publish'> = (context, { caller, query, body, idem
   const message = Buffer.isBuffer(body)
     ? outbound(context, caller, keyOf(query.key), body, true, idempotencyKey)
     : fromJson(context, caller, body, idempotencyKey, query.key)
-  return andThen(context.node.publish([message]), ([result]) => {
-    if (result === undefined) throw new TypeError('a publish has a result')
-    return result
-  })
+  return andThen(message, (message) =>
+    andThen(context.node.publish([message]), ([result]) => {
+      if (result === undefined) throw new TypeError('a publish has a result')
+      return result
+    }),
+  )
 }
 
 /** Publishes messages in order. One refusal is that of all. */
-export const publishBatch: Handler<'publishBatch'> = (context, { caller, body }) => {
+export const publishBatch: Handler<'publishBatch'> = async (context, { caller, body }) => {
   if (Buffer.isBuffer(body)) throw new TypeError('a batch is JSON')
-  const messages = body.messages.map((message, index) => {
+  const messages: OutboundMessage[] = []
+  for (const message of body.messages) {
     try {
-      return fromJson(context, caller, message, undefined, undefined)
+      const next = fromJson(context, caller, message, undefined, undefined)
+      // Hooks are asked one message after the other: they see the order of the batch.
+      messages.push(isPromise(next) ? await next : next)
     } catch (error) {
       if (!(error instanceof WebMQError)) throw error
-      throw new WebMQError(error.code, { message: `message ${index} of the batch: ${error.message}`, cause: error })
+      const text = `message ${messages.length} of the batch: ${error.message}`
+      throw new WebMQError(error.code, { message: text, cause: error })
     }
-  })
-  return andThen(context.node.publish(messages), (results) => ({ results }))
+  }
+  return { results: await context.node.publish(messages) }
 }
 
 function keyOf(key: string | undefined): string {
@@ -45,7 +51,7 @@ function fromJson(
   message: ValueOf<typeof MESSAGE>,
   idempotencyKey: string | undefined,
   queryKey: string | undefined,
-): OutboundMessage {
+): MaybePromise<OutboundMessage> {
   const { key, id = idempotencyKey } = message
   if (queryKey !== undefined && queryKey !== key) {
     throw new WebMQError('E_KEY_INVALID', { detail: 'the query and the body name different keys' })
@@ -57,22 +63,40 @@ function fromJson(
   return outbound(context, caller, key, Buffer.from(encodeJson(message.payload)), false, id)
 }
 
+/** Shows the message of a client to the hook `publish`, and checks again what the hook has changed. */
 function outbound(
-  { limits }: HandlerContext,
+  { limits, hooks }: HandlerContext,
   caller: Caller,
   key: string,
-  payload: Buffer,
+  payload: Uint8Array,
   isBinary: boolean,
   id: string | undefined,
-): OutboundMessage {
+): MaybePromise<OutboundMessage> {
+  assertPublishable(limits, caller, key, payload)
+  const asked = caller.kind === 'client' ? hooks?.publish(hookCallerOf(caller), key, payload, isBinary) : undefined
+  return andThen(asked, (change) => {
+    if (change === undefined) return withId(caller, key, payload, isBinary, id)
+    const content = change.content ?? { payload, isBinary }
+    assertPublishable(limits, caller, change.key, content.payload)
+    return withId(caller, change.key, content.payload, content.isBinary, id)
+  })
+}
+
+function assertPublishable(limits: HandlerContext['limits'], caller: Caller, key: string, payload: Uint8Array): void {
   validateKey(key)
   assertKeyWords(key, limits)
   assertMayPublish(caller, key)
-  if (payload.length > limits.maxPayloadBytes) {
-    throw new WebMQError('E_PAYLOAD_TOO_LARGE', {
-      detail: `${payload.length} bytes, at most ${limits.maxPayloadBytes}`,
-    })
-  }
+  if (payload.length <= limits.maxPayloadBytes) return
+  throw new WebMQError('E_PAYLOAD_TOO_LARGE', { detail: `${payload.length} bytes, at most ${limits.maxPayloadBytes}` })
+}
+
+function withId(
+  caller: Caller,
+  key: string,
+  payload: Uint8Array,
+  isBinary: boolean,
+  id: string | undefined,
+): OutboundMessage {
   if (id === undefined) return { key, payload, isBinary }
   return { key, payload, isBinary, messageId: brokerMessageId(ownerOf(caller), key, id) }
 }

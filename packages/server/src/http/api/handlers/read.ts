@@ -1,8 +1,9 @@
 import { validateKey } from 'webmq-client/protocol'
 import type { InboundMessage } from '../../../ports/broker.js'
-import { andThen } from '../../../ports/maybe-promise.js'
+import { andThen, type MaybePromise } from '../../../ports/maybe-promise.js'
 import { formatPosition, parsePosition } from '../../../ports/position.js'
 import { assertKeyWords } from '../../../ports/word-limits.js'
+import { hookCallerOf } from '../../caller.js'
 import type { LoggedMessages } from '../node.js'
 import { DEFAULT_HISTORY_MESSAGES } from '../routes.js'
 import type { ValueOf } from '../schema.js'
@@ -23,19 +24,33 @@ export const history: Handler<'history'> = (context, call) => {
     ...(rewindMs === undefined ? undefined : { rewindMs }),
     ...(isNewest ? { last: Math.min(last ?? limit, limit) } : { limit }),
   }
-  return andThen(context.node.read(range, key), (read) => {
-    const fit = isNewest ? newestThatFit(read) : oldestThatFit(read)
-    const messages = fit.messages.map(shownMessage)
-    const { position, hasMore, isTruncated } = fit
-    const page = { messages: reverse ? messages.reverse() : messages, position, hasMore, isTruncated }
-    return read.gap === undefined ? page : { ...page, gap: read.gap }
-  })
+  return andThen(
+    andThen(askAbout(context, call, key), () => context.node.read(range, key)),
+    (read) => {
+      const fit = isNewest ? newestThatFit(read) : oldestThatFit(read)
+      const messages = fit.messages.map(shownMessage)
+      const { position, hasMore, isTruncated } = fit
+      const page = { messages: reverse ? messages.reverse() : messages, position, hasMore, isTruncated }
+      return read.gap === undefined ? page : { ...page, gap: read.gap }
+    },
+  )
 }
 
 /** Lists the members of a key. */
 export const presence: Handler<'presence'> = (context, call) => {
   const key = checkedKey(context, call)
-  return andThen(context.node.presence(key), (members) => ({ members }))
+  const { hooks } = context
+  const { caller } = call
+  const asked = caller.kind === 'client' ? hooks?.presence(hookCallerOf(caller), 'get', key, undefined) : undefined
+  return andThen(
+    andThen(asked, () => context.node.presence(key)),
+    (members) => ({ members }),
+  )
+}
+
+/** Who reads the history of a key asks as over WebSocket. */
+function askAbout({ hooks }: HandlerContext, { caller }: Call<'history'>, key: string): MaybePromise<void> {
+  return caller.kind === 'client' ? hooks?.listen(hookCallerOf(caller), 'history', key, true) : undefined
 }
 
 function checkedKey({ limits }: HandlerContext, { caller, query: { key } }: Call<'history' | 'presence'>): string {
