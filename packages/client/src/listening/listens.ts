@@ -253,7 +253,8 @@ export class Listens {
     const { pattern } = listen
     const start = targets[0]?.start ?? {}
     if (isLive(start)) listen.joinable = targets
-    this.#requests.send({ verb: 'listen', pattern, ...start }, (answer) => {
+    const overflow = listen.subscriptions[0]?.slow
+    this.#requests.send({ verb: 'listen', pattern, overflow, ...start }, (answer) => {
       if (listen.joinable === targets) listen.joinable = undefined
       if (answer instanceof WebMQError) this.#refused(listen, targets, answer)
       else this.#accepted(listen, targets, start.since, answer)

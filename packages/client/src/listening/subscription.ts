@@ -88,6 +88,10 @@ export class LiveSubscription implements Subscription<unknown> {
     return wasLive ? {} : this.#start
   }
 
+  get slow(): ListenOptions['slow'] {
+    return this.#options.slow
+  }
+
   get isLoading(): boolean {
     return !!this.#loader?.isLoading
   }
