@@ -1,6 +1,6 @@
 import { WebMQError } from './errors.js'
 import { parseCount } from './fields.js'
-import type { GapReason, ListenOverflow, ServerMessage, Welcome, WirePayload } from './messages.js'
+import type { GapReason, ServerMessage, Welcome, WirePayload } from './messages.js'
 
 type OkMessage = Extract<ServerMessage, { verb: 'ok' }>
 
@@ -82,9 +82,6 @@ function decodeOk(id: string, options: readonly string[], body: WirePayload | un
         break
       case 'gap':
         message[name] = value as GapReason
-        break
-      case 'overflow':
-        message[name] = value as ListenOverflow
         break
       case 'replayed':
         message[name] = decodeCount('ok', value)
