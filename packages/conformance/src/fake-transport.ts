@@ -45,6 +45,7 @@ export class FakeTransport implements Transport {
     threads: false,
     compression: false,
     pause: true,
+    proxyProtocol: false,
     overflow: false,
   }
   readonly #upgrades = new Map<UpgradeId, { client: FakeClient; connection: FakeConnection | undefined }>()
@@ -188,6 +189,7 @@ export class FakeTransport implements Transport {
       connections: this.#connections.size,
       acceptedCount: accepted,
       refusedCount: refused,
+      proxyHeaderRefusedCount: 0,
       closedCount: closed,
       slowConsumerCount: 0,
       conflatedCount: 0,

@@ -43,9 +43,13 @@ export const OUTCOMES: Readonly<Record<string, number>> = {
   E_TOKEN_EXPIRED: 4009,
   E_NODE_BEHIND: 4012,
   E_CONNECTION_LIMIT: 4013,
+  E_HOOK_FAILED: 4014,
   E_INTERNAL: 4011,
   E_PROTOCOL_VIOLATION: 4500,
   E_TOKEN_INVALID: 4501,
+  E_TOKEN_REVOKED: 4502,
+  E_DISCONNECTED_BY_OPERATOR: 4503,
+  E_CONNECTION_REFUSED: 4504,
   E_FRAME_INVALID: 1002,
   E_UTF8_INVALID: 1007,
   E_MESSAGE_TOO_LARGE: 1009,
@@ -104,11 +108,25 @@ export const ERRORS = /* @__PURE__ */ complete({
     closeCode: 4013,
     status: 503,
   },
+  E_HOOK_FAILED: { message: 'a hook of the server failed', source: 'operator', retryable: true, closeCode: 4014 },
   E_INTERNAL: { message: 'internal error', source: 'server', retryable: true, closeCode: 4011, status: 500 },
 
   // An error that ends the connection for good.
   E_PROTOCOL_VIOLATION: { message: 'too many malformed messages', source: 'client', retryable: false, closeCode: 4500 },
   E_TOKEN_INVALID: { message: 'token is not valid', source: 'client', retryable: false, closeCode: 4501 },
+  E_TOKEN_REVOKED: { message: 'token has been revoked', source: 'client', retryable: false, closeCode: 4502 },
+  E_DISCONNECTED_BY_OPERATOR: {
+    message: 'operator ended the connection',
+    source: 'operator',
+    retryable: false,
+    closeCode: 4503,
+  },
+  E_CONNECTION_REFUSED: {
+    message: 'a hook of the server refuses the connection',
+    source: 'client',
+    retryable: false,
+    closeCode: 4504,
+  },
 
   // A WebSocket protocol error (RFC 6455 §7.4.1).
   E_FRAME_INVALID: { message: 'WebSocket frame is malformed', source: 'client', retryable: false, closeCode: 1002 },
@@ -154,6 +172,9 @@ export const ERRORS = /* @__PURE__ */ complete({
   E_PATH_NOT_FOUND: { message: 'no WebSocket endpoint at this path', source: 'client', retryable: false, status: 404 },
   E_HANDSHAKE_TIMEOUT: { message: 'handshake took too long', source: 'network', retryable: true, status: 408 },
   E_HEADERS_TOO_LARGE: { message: 'request headers exceed the limit', source: 'client', retryable: false, status: 431 },
+
+  // An answer of the HTTP API alone.
+  E_REQUEST_INVALID: { message: 'HTTP request is malformed', source: 'client', retryable: false },
 
   // Raised by the server to the process that runs it.
   E_INSECURE: { message: 'refusing an insecure configuration', source: 'operator', retryable: false, status: 403 },

@@ -7,6 +7,7 @@ import { parseGrants } from './grants.js'
 import type { Identity } from './identity.js'
 import { RemoteJwks } from './jwks.js'
 import { allowedAlgorithms, configuredKey } from './keys.js'
+import type { TokenFailure } from './token-failures.js'
 
 /** How tokens are verified. Set exactly one of `secret`, `publicKey` and `jwksUrl`. */
 export interface JwtOptions {
@@ -34,6 +35,8 @@ export interface TokenVerifierOptions {
   readonly now?: () => number
   /** Limits of granted patterns; default: those of the options. */
   readonly wordLimits?: WordLimits | undefined
+  /** Identities have the claims of their token; default false, because they take memory. */
+  readonly keepsClaims?: boolean
 }
 
 /** Turns tokens into identities. */
@@ -47,6 +50,8 @@ export interface TokenVerifier {
   verify(token: string): Promise<Identity>
   /** Ends a fetch of keys that is under way, so that it does not keep the process alive. */
   close(): void
+  /** Refused tokens since the start, by reason. */
+  readonly failureCounts?: Readonly<Record<TokenFailure, number>>
 }
 
 /**
@@ -55,7 +60,7 @@ export interface TokenVerifier {
  * @throws {WebMQError} `E_OPTION_INVALID` when the key cannot be read, or when an algorithm does not fit it.
  */
 export function createTokenVerifier(jwt: JwtOptions, options: TokenVerifierOptions = {}): TokenVerifier {
-  const { logger, now = Date.now, wordLimits } = options
+  const { logger, now = Date.now, wordLimits, keepsClaims = false } = options
   const { audience, clockToleranceS = DEFAULT_CLOCK_TOLERANCE_S, issuer } = jwt
   // The key decides about algorithms, never the token (RFC 8725 §3.1).
   const algorithms = [...allowedAlgorithms(jwt)]
@@ -75,7 +80,8 @@ export function createTokenVerifier(jwt: JwtOptions, options: TokenVerifierOptio
       if (token.length > MAX_TOKEN_CHARS) throw invalid(`longer than ${MAX_TOKEN_CHARS} characters`)
       const nowMs = now()
       const payload = await verifyByJose(token, findKey, { ...rules, currentDate: new Date(nowMs) })
-      return identityOf(payload, nowMs, clockToleranceS, wordLimits)
+      const identity = identityOf(payload, nowMs, clockToleranceS, wordLimits)
+      return keepsClaims ? { ...identity, claims: payload } : identity
     },
     close: () => keySet?.close(),
   }
@@ -96,20 +102,29 @@ async function verifyByJose(token: string, findKey: JWTVerifyGetKey, rules: JWTV
 
 /** The identity in a verified token. */
 function identityOf(
-  { exp, sub, webmq }: JWTPayload,
+  { exp, iat, jti, sub, webmq }: JWTPayload,
   nowMs: number,
   clockToleranceS: number,
   wordLimits: WordLimits | undefined,
 ): Identity {
-  const defect = sub === undefined ? undefined : claimDefect(sub)
-  if (defect !== undefined) throw invalid(`claim sub ${defect}`)
+  if (sub !== undefined) assertText('sub', sub)
+  // A token whose id nobody could name in a revocation would be beyond revocation.
+  if (jti !== undefined) assertText('jti', jti)
   const grants = parseGrants(webmq, wordLimits)
-  // Written out because it runs for every connection.
-  if (exp === undefined) return sub === undefined ? { grants } : { userId: sub, grants }
   // JSON allows 1e999, which becomes Infinity, as 1e306 does in milliseconds.
-  if (!Number.isFinite(exp * 1000)) throw invalid('claim exp is malformed')
-  const expiresAtMs = expiryMs(exp, nowMs, clockToleranceS)
-  return sub === undefined ? { grants, expiresAtMs } : { userId: sub, grants, expiresAtMs }
+  if (exp !== undefined && !Number.isFinite(exp * 1000)) throw invalid('claim exp is malformed')
+  return {
+    ...(sub === undefined ? undefined : { userId: sub }),
+    grants,
+    ...(jti === undefined ? undefined : { tokenId: jti }),
+    ...(iat === undefined ? undefined : { issuedAtS: iat }),
+    ...(exp === undefined ? undefined : { expiresAtMs: expiryMs(exp, nowMs, clockToleranceS) }),
+  }
+}
+
+function assertText(name: string, claim: unknown): void {
+  const defect = claimDefect(claim)
+  if (defect !== undefined) throw invalid(`claim ${name} ${defect}`)
 }
 
 /** A token that is accepted only because of the tolerance lives until the tolerance ends. */

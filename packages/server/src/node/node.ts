@@ -8,15 +8,22 @@ import type {
   ServerEvents,
   ServerStats,
 } from '../api.js'
+import { Cluster, type NodeSummary } from '../cluster/index.js'
 import { Deadlines } from '../deadlines.js'
 import { Gateway } from '../gateway/gateway.js'
 import { BrokerWatch } from '../health/broker-watch.js'
 import type { Health } from '../health/readiness.js'
-import { isFromThisMachine } from '../identity/client-address.js'
+import { deliveringThrough, type HookCalls } from '../hooks/index.js'
+import type { ApiNode } from '../http/api/node.js'
+import { isFromThisMachine, isLoopbackAddress } from '../identity/client-address.js'
 import type { TokenVerifier } from '../identity/index.js'
+import { NO_TOKEN_FAILURES } from '../identity/token-failures.js'
+import type { TrustedProxies } from '../identity/trusted-proxies.js'
 import { type LocalHandler, LocalListeners } from '../in-process/listeners.js'
 import { type HistoryQuery, type HistoryResult, readHistory } from '../in-process/read-history.js'
 import type { Logger } from '../logger.js'
+import { Measurements } from '../measuring/measurements.js'
+import type { PublishTiming } from '../measuring/publish-timings.js'
 import { isForThisMachineOnly, originPolicyOf } from '../options/access.js'
 import type { ResolvedOptions } from '../options/options.js'
 import { OverflowRules } from '../patterns/overflow-rules.js'
@@ -39,10 +46,13 @@ import { Interest } from '../routing/interest.js'
 import { RefusedMessages } from '../routing/refused-messages.js'
 import { ConnectionCounts } from '../session/connection-counts.js'
 import { Dispatcher } from '../session/dispatcher.js'
+import { observePublish, type SessionObserver } from '../session/observer.js'
 import { SessionTable } from '../session/table.js'
 import { drain, drainSpreadMs } from './drain.js'
 import type { Emitter } from './emitter.js'
 import { outbound, outboundBatch } from './outbound-message.js'
+import { RateReader } from './rates.js'
+import { SessionEnder } from './session-ender.js'
 import { VERSION } from './version.js'
 
 /** The parts of a {@link ServerNode}. */
@@ -51,10 +61,15 @@ export interface ServerNodeParts {
   readonly transport: Transport
   readonly broker: Broker
   readonly verifier: TokenVerifier | undefined
+  readonly proxies: TrustedProxies
+  /** Absent without any hook. */
+  readonly hooks?: HookCalls | undefined
   readonly logger: Logger
   /** Name of this node that clients see; it reveals nothing about the machine. */
   readonly name: string
   readonly events: Pick<Emitter<ServerEvents>, 'emit'>
+  /** Absent when nobody wants to know. */
+  readonly observer: SessionObserver | undefined
 }
 
 /**
@@ -82,6 +97,10 @@ export class ServerNode {
   readonly #refused: RefusedMessages
   readonly #presence: Presence
   readonly #gateway: Gateway
+  readonly #measurements: Measurements
+  readonly #cluster: Cluster
+  readonly #rates: RateReader
+  readonly #ender = new SessionEnder(this.#sessions)
   readonly #startedMs = performance.now()
   readonly #watch: BrokerWatch
   readonly #hideSecrets: (text: string) => string
@@ -92,8 +111,8 @@ export class ServerNode {
   readonly #givenUp = deferred<never>()
 
   constructor(parts: ServerNodeParts) {
-    this.#parts = parts
-    const { options, transport, broker, verifier, logger, name, events } = parts
+    this.#parts = { ...parts, broker: this.#brokerThroughHooks(parts) }
+    const { options, transport, broker, verifier, hooks, logger, name, events, observer } = this.#parts
     this.#givenUp.promise.catch(() => undefined)
     const liveBuffers = new LiveBuffers()
     this.#localListeners = new LocalListeners(logger)
@@ -105,7 +124,9 @@ export class ServerNode {
     })
     this.#deadlines = new Deadlines({ onError: (err) => logger.error({ err }, 'a deadline failed') })
     const [router, localListeners] = [this.#router, this.#localListeners]
-    this.#delivery = new Delivery({ router, transport, liveBuffers, localListeners })
+    this.#measurements = new Measurements({ hasListeners: (key) => router.match(key).length > 0 })
+    const { publishes } = this.#measurements
+    this.#delivery = new Delivery({ router, transport, liveBuffers, localListeners, publishes })
     const address = typeof options.broker === 'string' ? options.broker : undefined
     this.#hideSecrets = address === undefined ? (text) => text : secretHider(address)
     this.#watch = new BrokerWatch({
@@ -120,7 +141,10 @@ export class ServerNode {
       router,
       transport,
       limits: options,
+      observer,
+      publishes,
       maxMessageBytes: maxPayloadBytes + MESSAGE_OVERHEAD_BYTES,
+      hooks: hooks?.hasMessages === true ? hooks : undefined,
       onError: (err) => logger.error({ err }, 'messages that waited could not be handled'),
     })
     this.#refused = new RefusedMessages({ maxPayloadBytes, delivery: this.#delivery, logger })
@@ -143,12 +167,28 @@ export class ServerNode {
       maxPayloadBytes,
       logger,
     })
+    this.#rates = new RateReader(() => ({
+      received: this.#dispatcher.receivedCount,
+      sent: transport.stats().deliveredCount,
+    }))
+    this.#cluster = new Cluster({
+      node: name,
+      broker,
+      takesPart: verifier !== undefined || options.apiKeys.length > 0,
+      maxPayloadBytes,
+      summary: () => this.#summary(),
+      disconnect: (target, code) => this.#ender.disconnect(target, code),
+      revoked: () => this.#ender.revoked(this.#cluster.revocations),
+      logger,
+    })
     this.#addresses = new ConnectionCounts(options.maxConnectionsPerAddress, 'maxConnectionsPerAddress')
     this.#users = new ConnectionCounts(options.maxConnectionsPerUser, 'maxConnectionsPerUser')
     this.#gateway = new Gateway({
       path: options.path,
       ...originPolicyOf(options),
-      isOutsider: (request) => isForThisMachineOnly(options) && !this.#isFromThisMachine(request),
+      isOutsider: (request, address) => isForThisMachineOnly(options) && !this.#isFromThisMachine(request, address),
+      insecure: options.insecure,
+      proxies: parts.proxies,
       addresses: this.#addresses,
       transport,
       sessions: this.#sessions,
@@ -172,10 +212,14 @@ export class ServerNode {
         presence: this.#presence,
         turns: this.#dispatcher.turns,
         verifier,
+        hooks,
+        observer,
+        measurements: this.#measurements,
         users: this.#users,
         interest: this.#interest,
         liveBuffers,
         maxLiveBufferBytes: maxOutboxBytes,
+        revocations: this.#cluster.revocations,
         deadlines: this.#deadlines,
         limits: {
           maxPayloadBytes,
@@ -198,6 +242,11 @@ export class ServerNode {
     })
   }
 
+  #brokerThroughHooks({ broker, hooks }: ServerNodeParts): Broker {
+    if (hooks?.hasDeliver !== true) return broker
+    return deliveringThrough(broker, { hooks, hasListeners: (key) => this.#router.match(key).length > 0 })
+  }
+
   /** Takes upgrades of a server of the embedder too, whose address is unknown and which may be behind a proxy. */
   attach(server: NodeHttpServer): () => void {
     const { transport, options } = this.#parts
@@ -211,7 +260,8 @@ export class ServerNode {
   }
 
   /** On the node's own port, a proxy on this machine may add headers. */
-  #isFromThisMachine(request: UpgradeRequest): boolean {
+  #isFromThisMachine(request: UpgradeRequest, clientAddress: string): boolean {
+    if (clientAddress !== request.remoteAddress) return isLoopbackAddress(clientAddress)
     return isFromThisMachine(request.remoteAddress, (name) => (this.#isAttached ? request.header(name) : undefined))
   }
 
@@ -229,18 +279,22 @@ export class ServerNode {
     const { broker, events } = this.#parts
     const deliver = (message: InboundMessage) =>
       // Messages between servers never reach a listener, whatever its pattern.
-      isReserved(message.key) ? this.#presence.receive(message) : this.#delivery.deliver(message)
+      isReserved(message.key)
+        ? this.#cluster.receive(message) || this.#presence.receive(message)
+        : this.#delivery.deliver(message)
     const started = broker.start({
       deliver: (message) => this.#refused.deliver(message, deliver),
       gap: (reason, isAffected) => {
         this.#delivery.gap(reason, isAffected)
         this.#presence.gap()
+        this.#cluster.gap()
         events.emit('gap', { reason })
       },
       refused: (message) => this.#refused.add(message),
       status: (status, cause) => {
         this.#watch.change(status, cause)
         this.#presence.status(status)
+        this.#cluster.status(status)
       },
     })
     try {
@@ -250,6 +304,7 @@ export class ServerNode {
       await this.#stopBroker(STOP_MS)
       throw this.#withoutSecrets(error)
     }
+    this.#cluster.begin()
   }
 
   /** Returns the error itself, or a copy without the secrets that it contains. */
@@ -263,21 +318,26 @@ export class ServerNode {
   /** See {@link WebMQServer.publish}. */
   publish(key: string, payload: unknown, { id }: PublishOptions): MaybePromise<PublishResult> {
     const message = outbound(key, payload, id, this.#parts.options)
-    return this.#whenWritable(andThen(this.#parts.broker.publish(message), resultOf))
+    return this.#whenWritable(andThen(this.#published(message), resultOf))
   }
 
   /** See {@link WebMQServer.publishBatch}. Waits for all confirmations of a remote broker at once. */
   publishBatch(batch: readonly BatchMessage[]): MaybePromise<readonly PublishResult[]> {
-    const { broker, options } = this.#parts
-    const messages = outboundBatch(batch, options)
+    return this.#publishAll(outboundBatch(batch, this.#parts.options))
+  }
+
+  #publishAll(messages: readonly OutboundMessage[]): MaybePromise<readonly PublishResult[]> {
+    const { broker } = this.#parts
     if (broker.publishBatch !== undefined) {
-      return this.#whenWritable(broker.publishBatch(messages).then((accepted) => accepted.map(resultOf)))
+      return this.#whenWritable(
+        this.#publishedAtOnce(messages, broker.publishBatch(messages)).then((accepted) => accepted.map(resultOf)),
+      )
     }
     const results = new Array<PublishResult>(messages.length)
     const waiting: Promise<unknown>[] = []
     try {
       for (let index = 0; index < messages.length; index++) {
-        const accepted = broker.publish(messages[index] as OutboundMessage)
+        const accepted = this.#published(messages[index] as OutboundMessage)
         if (isPromise(accepted)) waiting.push(accepted.then((accepted) => (results[index] = resultOf(accepted))))
         else results[index] = resultOf(accepted)
       }
@@ -286,6 +346,27 @@ export class ServerNode {
       waiting.push(Promise.reject(error))
     }
     return this.#whenWritable(waiting.length > 0 ? Promise.all(waiting).then(() => results) : results)
+  }
+
+  #published(message: OutboundMessage): MaybePromise<Accepted> {
+    const { broker, observer } = this.#parts
+    const timing = this.#measurements.publishes.begin(message)
+    const accepted = broker.publish(message)
+    if (observer !== undefined) observePublish(observer, undefined, message, accepted)
+    return timing === undefined ? accepted : timed(accepted, timing)
+  }
+
+  #publishedAtOnce(
+    messages: readonly OutboundMessage[],
+    accepted: Promise<readonly Accepted[]>,
+  ): Promise<readonly Accepted[]> {
+    const { observer } = this.#parts
+    if (observer?.published === undefined) return accepted
+    messages.forEach((message, index) => {
+      const own = accepted.then((all) => all[index] as Accepted)
+      observePublish(observer, undefined, message, own)
+    })
+    return accepted
   }
 
   /** Delays the result while the transport asks publishers to wait. */
@@ -302,6 +383,24 @@ export class ServerNode {
   /** See {@link WebMQServer.history}. */
   history(key: string, query: HistoryQuery): MaybePromise<HistoryResult> {
     return readHistory(this.#parts.broker, key, query, this.#parts.options)
+  }
+
+  /** What the HTTP API does with this node. */
+  get api(): ApiNode {
+    const [router, sessions] = [this.#router, this.#sessions]
+    return {
+      name: this.#parts.name,
+      cluster: this.#cluster,
+      publish: (messages) => this.#publishAll(messages),
+      read: (range, key) =>
+        andThen(this.#parts.broker.read(range, [key]), ({ position, ...read }) => ({
+          ...read,
+          position: formatPosition(position),
+        })),
+      presence: (key) => this.presence(key),
+      sessions: () => sessions,
+      patterns: () => router.routes(),
+    }
   }
 
   /** Adds an in-process handler. Resolves, once it is live, to a function that removes it. */
@@ -335,21 +434,45 @@ export class ServerNode {
     }
   }
 
-  stats(): Omit<ServerStats, 'http'> {
+  #summary(): NodeSummary {
+    const { node, status, version, uptimeMs, connections, broker } = this.health()
+    return {
+      node,
+      version,
+      status,
+      uptimeMs,
+      connections,
+      patterns: this.#router.patternCount,
+      ...this.#rates.rates(),
+      broker: broker.name,
+      brokerStatus: broker.status,
+    }
+  }
+
+  stats(): Omit<ServerStats, 'http' | 'hooks'> {
     const { broker, transport } = this.#parts
     const { status, awayMs, lastAwayMs } = this.#watch
     return {
       connectionCount: this.#sessions.size,
+      userCount: this.#users.size,
+      listenCount: [...this.#sessions].reduce((count, session) => count + session.listenCount, 0),
       patternCount: this.#router.patternCount,
       patternBytes: this.#router.byteCount,
       receivedCount: this.#dispatcher.receivedCount,
       routedCount: this.#delivery.routedCount,
       localDroppedCount: this.#localListeners.droppedCount,
       refusedCounts: this.#dispatcher.refusedCounts,
+      ...this.#measurements.stats(),
+      tokenFailureCounts: {
+        ...(this.#parts.verifier?.failureCounts ?? NO_TOKEN_FAILURES),
+        missing: this.#measurements.missingTokenCount,
+      },
       gapCounts: this.#delivery.gapCounts,
       connectionLimitCounts: { address: this.#addresses.refusedCount, user: this.#users.refusedCount },
+      malformedForwardedCount: this.#parts.proxies.malformedCount,
       refusedMessageCounts: this.#refused.counts,
       presence: this.#presence.stats(),
+      cluster: this.#cluster.stats(),
       work: this.#dispatcher.turns.stats(),
       broker: { ...broker.stats(), status, awayMs, lastAwayMs },
       transport: transport.stats(),
@@ -370,6 +493,8 @@ export class ServerNode {
     const connections = sessions.size
     await transport.stop(leftMs(BROKER_SHARE_MS))
     this.#presence.stop()
+    this.#cluster.stop()
+    this.#ender.stop()
     this.#dispatcher.turns.stop()
     this.#deadlines.stop()
     this.#delivery.stop()
@@ -400,6 +525,13 @@ function isLoggedBy(broker: Broker, options: ResolvedOptions): (key: string) => 
   if (!broker.capabilities.history || typeof options.broker !== 'string') return () => false
   const rules = historyRulesOf(options, brokerNameOf(options.broker) === 'memory')
   return (key) => rules.ruleOf(key) !== undefined
+}
+
+function timed(accepted: MaybePromise<Accepted>, timing: PublishTiming): MaybePromise<Accepted> {
+  return andThen(accepted, (accepted) => {
+    timing.accepted()
+    return accepted
+  })
 }
 
 function resultOf({ position, isDuplicate }: Accepted): PublishResult {

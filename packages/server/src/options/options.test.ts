@@ -11,6 +11,7 @@ import {
   type ServerOptions,
   type TlsFiles,
   tlsFilesOf,
+  type WebhookOptions,
   warningsOf,
 } from './options.js'
 import { environmentNameOf, type OptionSpec } from './spec.js'
@@ -39,10 +40,11 @@ describe('the table of options', () => {
   it('has a row for every option, and no other', () => {
     type Nested<Group extends string, Members> = `${Group}.${Extract<keyof Members, string>}`
     type Declared =
-      | Exclude<keyof ServerOptions, 'jwt' | 'tls' | 'mesh' | 'logger'>
+      | Exclude<keyof ServerOptions, 'jwt' | 'tls' | 'mesh' | 'webhook' | 'logger'>
       | Nested<'jwt', JwtOptions>
       | Nested<'tls', TlsFiles>
       | Nested<'mesh', MeshOptions>
+      | Nested<'webhook', WebhookOptions>
     expectTypeOf<OptionName>().toEqualTypeOf<Declared>()
   })
 

@@ -23,6 +23,7 @@ transportSuite('native', createNativeTransport, {
     compression: true,
     pause: true,
     overflow: true,
+    proxyProtocol: true,
   },
   makeCertificate,
 })
@@ -36,6 +37,7 @@ transportSuite('native, all by its threads', (options) => createNativeTransport(
     compression: true,
     pause: true,
     overflow: true,
+    proxyProtocol: true,
   },
   makeCertificate,
   repeatsOverTls: false,

@@ -12,6 +12,7 @@ transportSuite('uws', createUwsTransport, {
     compression: true,
     pause: false,
     overflow: true,
+    proxyProtocol: false,
   },
   makeCertificate,
   repeatsOverTls: false,

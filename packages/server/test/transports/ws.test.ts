@@ -11,6 +11,7 @@ transportSuite('ws', createWsTransport, {
     compression: true,
     pause: true,
     overflow: true,
+    proxyProtocol: true,
   },
   makeCertificate,
   traits: { invalidDeflateCode: 1007 },

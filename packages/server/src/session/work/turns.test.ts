@@ -28,6 +28,7 @@ function start({ workPerSecond = 500_000, workBurst = 500_000, pause = true, uni
         threads: false,
         compression: false,
         pause,
+        proxyProtocol: false,
         overflow: false,
       },
       pause: (connection) => calls.push(`pause ${connection}`),
@@ -35,7 +36,7 @@ function start({ workPerSecond = 500_000, workBurst = 500_000, pause = true, uni
     },
     limits: { workPerSecond, workBurst },
     maxMessageBytes: MAX_MESSAGE_BYTES,
-    handle: (account, data) => handle(account, `${account.owner.connection}:${Buffer.from(data).toString()}`),
+    handle: (account, { data }) => handle(account, `${account.owner.connection}:${Buffer.from(data).toString()}`),
     begin: () => undefined,
     onError: (error) => {
       throw error

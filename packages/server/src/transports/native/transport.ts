@@ -39,6 +39,7 @@ const NO_STATS: TransportStats = {
   connections: 0,
   acceptedCount: 0,
   refusedCount: 0,
+  proxyHeaderRefusedCount: 0,
   closedCount: 0,
   slowConsumerCount: 0,
   conflatedCount: 0,
@@ -78,6 +79,7 @@ class NativeTransport implements Transport {
     threads: true,
     compression: true,
     pause: true,
+    proxyProtocol: true,
     overflow: true,
   }
 

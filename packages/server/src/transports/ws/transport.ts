@@ -66,6 +66,7 @@ class WsTransport implements Transport {
     threads: false,
     compression: true,
     pause: true,
+    proxyProtocol: true,
     overflow: true,
   }
 
@@ -246,6 +247,7 @@ class WsTransport implements Transport {
       acceptedCount: this.#acceptedCount,
       refusedCount: this.#upgrades.refusedCount,
       closedCount: this.#closedCount,
+      proxyHeaderRefusedCount: this.#listener?.proxyHeaderRefusedCount ?? 0,
       slowConsumerCount: this.#slowConsumerCount,
       ...this.#outbox.leftOut,
       receivedMessageCount: this.#calls?.messageCount ?? 0,
