@@ -53,6 +53,8 @@ pub struct NativeOptions {
     pub tls: Option<Vec<NativeCertificate>>,
     /// Whether plain HTTP requests are handed over.
     pub hands_http_over: bool,
+    /// Path of event streams; absent: there are none.
+    pub event_stream_path: Option<String>,
 }
 
 /// A certificate with its chain, and its private key, both in PEM. Copied.
@@ -287,6 +289,7 @@ fn engine_options(options: &NativeOptions) -> Result<Options, ErrorCode> {
         flush_interval: options.flush_interval_ms.map_or(Ok(defaults.flush_interval), duration)?,
         tls: options.tls.as_deref().map(certificates_of),
         hands_http_over: options.hands_http_over,
+        event_stream_path: options.event_stream_path.clone(),
         ..defaults
     })
 }
