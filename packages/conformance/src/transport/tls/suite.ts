@@ -7,6 +7,7 @@ import { messageTests } from '../message-tests.js'
 import { multicastTests } from '../multicast-tests.js'
 import { readingTests } from '../reading-tests.js'
 import { RecordingSink } from '../recording-sink.js'
+import { sseTests } from '../sse-tests.js'
 import type { TransportTraits } from '../traits.js'
 import { upgradeTests } from '../upgrade-tests.js'
 import { CertificateFolder } from './certificates.js'
@@ -49,5 +50,6 @@ export function tlsTests(
     multicastTests(secure)
     closingTests(secure, traits)
     readingTests(secure, expected)
+    if (expected.sse) sseTests(secure)
   })
 }

@@ -29,6 +29,7 @@ export function createEngine(options: TransportOptions, wake: () => void): Nativ
         ...(options.flushIntervalMs === undefined ? undefined : { flushIntervalMs: options.flushIntervalMs }),
         ...(options.tls === undefined ? undefined : { tls: options.tls.map(certificateOf) }),
         handsHttpOver: options.httpServer !== undefined,
+        ...(options.ssePath === undefined ? undefined : { eventStreamPath: options.ssePath }),
       },
       wake,
     )

@@ -13,6 +13,7 @@ const QUIET = 6
 const ENDED = 7
 const DRAINED = 8
 const FLAG_BINARY = 1
+const FLAG_STREAM = 2
 const LINE_END = 10
 
 /**
@@ -77,6 +78,7 @@ export function readEvents(portion: EventPortion, handlers: NativeEventHandlers,
         handlers.upgrade(
           new NativeUpgradeRequest(
             id as UpgradeId,
+            packed[start + 1] === FLAG_STREAM ? 'sse' : 'websocket',
             packed.readUInt32LE(body),
             packed.toString('latin1', body + 4, end),
           ),

@@ -75,6 +75,7 @@ class NativeTransport implements Transport {
     threads: true,
     compression: true,
     pause: true,
+    sse: true,
   }
 
   readonly #options: TransportOptions

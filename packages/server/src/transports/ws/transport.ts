@@ -22,6 +22,8 @@ import { connectionLimit } from '../connection-limit.js'
 import { Groups } from '../groups.js'
 import { Keepalive } from '../keepalive.js'
 import { SinkCalls } from '../sink-calls.js'
+import { EventStreams } from '../streams/event-streams.js'
+import { isStreamId } from '../streams/requests.js'
 import { isToken } from '../upgrade/handshake.js'
 import { checkHeaders, rejectionOf } from '../upgrade/rejection.js'
 import { takeUpgrades } from '../upgrade/take-upgrades.js'
@@ -64,6 +66,7 @@ class WsTransport implements Transport {
     threads: false,
     compression: true,
     pause: true,
+    sse: true,
   }
 
   readonly #options: TransportOptions
@@ -77,6 +80,7 @@ class WsTransport implements Transport {
   readonly #keepalive: Keepalive<WsConnection>
   readonly #reading: WsReading
   readonly #upgrades: WsUpgrades
+  readonly #streams: EventStreams
   readonly #detachers = new Set<() => void>()
   /** How the upgrade that `ws` answers right now is accepted. */
   #accepting: AcceptOptions = {}
@@ -112,9 +116,10 @@ class WsTransport implements Transport {
     )
     const maxConnections = connectionLimit(options.maxConnections)
     const isFull = (pendingCount: number) =>
-      this.#stopped !== undefined || this.#open.size + pendingCount >= maxConnections
+      this.#stopped !== undefined || this.#open.size + this.#streams.size + pendingCount >= maxConnections
     const hasCompression = compression !== undefined
     this.#upgrades = new WsUpgrades({ handshakeTimeoutMs, maxHeaderBytes, hasCompression, isFull })
+    this.#streams = new EventStreams(options, { calls: () => this.#calls, isFull, ended: () => this.#noteEnd() })
   }
 
   async start(sink: TransportSink): Promise<TransportAddress> {
@@ -126,6 +131,7 @@ class WsTransport implements Transport {
       const calls = this.#run(sink)
       const listener = new WsListener(this.#options, {
         upgrade: this.#onUpgrade,
+        stream: this.#streams.handle,
         request: (request, response) => {
           this.#upgrades.countRefusal()
           answerRequest(request, response)
@@ -159,6 +165,7 @@ class WsTransport implements Transport {
   accept(upgrade: UpgradeId, options: AcceptOptions = {}): void {
     this.#decide(upgrade, () => {
       checkHeaders(options.headers)
+      if (isStreamId(upgrade)) return this.#streams.accept(upgrade, options)
       if (options.subprotocol !== undefined && !isToken(options.subprotocol)) {
         const detail = `subprotocol ${JSON.stringify(options.subprotocol)} is not a token`
         throw new WebMQError('E_OPTION_INVALID', { detail })
@@ -169,20 +176,23 @@ class WsTransport implements Transport {
   }
 
   reject(upgrade: UpgradeId, rejection: Rejection): void {
-    this.#decide(upgrade, () => this.#upgrades.reject(upgrade, rejection))
+    this.#decide(upgrade, () => this.#requestsOf(upgrade).reject(upgrade, rejection))
   }
 
   join(id: ConnectionId, group: GroupId): void {
     const connection = this.#connections.get(id)
     if (connection !== undefined) this.#groups.join(connection, group)
+    else this.#streams.join(id, group)
   }
 
   leave(id: ConnectionId, group: GroupId): void {
     const connection = this.#connections.get(id)
     if (connection !== undefined) this.#groups.leave(connection, group)
+    else this.#streams.leave(id, group)
   }
 
   multicast(groups: readonly GroupId[], data: FrameData, isBinary: boolean, except?: ConnectionId): void {
+    if (this.#streams.size > 0) this.#streams.multicast(groups, data, except)
     if (!this.#groups.hasMembers(groups)) return
     const frame = new WsFrame(data, isBinary)
     this.#groups.forEachMember(groups, (connection) => {
@@ -193,11 +203,13 @@ class WsTransport implements Transport {
   send(id: ConnectionId, data: FrameData, isBinary: boolean): void {
     const connection = this.#connections.get(id)
     if (connection !== undefined) this.#push(connection, new WsFrame(data, isBinary))
+    else this.#streams.send(id, data)
   }
 
   notifyDrained(id: ConnectionId, level: OutboxLevel): void {
     const connection = this.#connections.get(id)
     if (connection !== undefined) this.#outbox.await(connection, level)
+    else this.#streams.notifyDrained(id, level)
   }
 
   pause(id: ConnectionId): void {
@@ -215,26 +227,28 @@ class WsTransport implements Transport {
   close(id: ConnectionId, code: number, reason: string): void {
     const connection = this.#connections.get(id)
     if (connection !== undefined) this.#close(connection, code, reason)
+    else this.#streams.close(id, code, reason)
   }
 
   /** Cost: O(connections). Shared bytes count once per receiver. */
   stats(): TransportStats {
-    let outboxBytes = 0
+    const streams = this.#streams.stats()
+    let { outboxBytes } = streams
     let partialBytes = 0
     for (const connection of this.#open) {
       outboxBytes += connection.outboxBytes
       if (!connection.isClosed) partialBytes += connection.boundaries.partialBytes
     }
     return {
-      connections: this.#connections.size,
-      acceptedCount: this.#acceptedCount,
-      refusedCount: this.#upgrades.refusedCount,
-      closedCount: this.#closedCount,
-      slowConsumerCount: this.#slowConsumerCount,
+      connections: this.#connections.size + streams.connections,
+      acceptedCount: this.#acceptedCount + streams.acceptedCount,
+      refusedCount: this.#upgrades.refusedCount + streams.refusedCount,
+      closedCount: this.#closedCount + streams.closedCount,
+      slowConsumerCount: this.#slowConsumerCount + streams.slowConsumerCount,
       receivedMessageCount: this.#calls?.messageCount ?? 0,
       receivedByteCount: this.#calls?.byteCount ?? 0,
-      deliveredCount: this.#outbox.deliveredCount,
-      sentByteCount: this.#outbox.sentByteCount,
+      deliveredCount: this.#outbox.deliveredCount + streams.deliveredCount,
+      sentByteCount: this.#outbox.sentByteCount + streams.sentByteCount,
       partialBytes,
       restartedThreadCount: 0,
       outboxBytes,
@@ -255,12 +269,14 @@ class WsTransport implements Transport {
     await this.stopAccepting()
     this.#upgrades.rejectAll(rejectionOf('E_DRAIN', { status: 503 }))
     for (const connection of this.#connections.values()) this.#close(connection, GOING_AWAY, 'server stops')
+    this.#streams.stop(GOING_AWAY, 'server stops')
     const ended = new Promise<void>((resolve) => {
-      if (this.#open.size === 0) resolve()
-      else this.#allEnded = resolve
+      this.#allEnded = resolve
+      this.#noteEnd()
     })
     if (limitMs !== undefined && !(await within(ended, limitMs))) {
       for (const { websocket } of this.#open) websocket.terminate()
+      this.#streams.destroy()
     }
     await ended
     this.#keepalive.stop()
@@ -277,7 +293,11 @@ class WsTransport implements Transport {
     }
     // As streams do, so that no data of a connection comes before its `open`.
     const later = (call: () => void) => process.nextTick(call)
-    this.#calls ??= new SinkCalls(sink, (id) => this.#drop(this.#connections.get(id), 'E_INTERNAL'), later)
+    const onThrow = (id: ConnectionId) => {
+      this.#drop(this.#connections.get(id), 'E_INTERNAL')
+      this.#streams.fail(id)
+    }
+    this.#calls ??= new SinkCalls(sink, onThrow, later)
     this.#keepalive.start()
     this.#reading.start()
     return this.#calls
@@ -351,7 +371,7 @@ class WsTransport implements Transport {
       this.#forget(connection, connection.closeCode ?? code, reason.toString())
       this.#outbox.clear(connection)
       this.#open.delete(connection)
-      if (this.#open.size === 0) this.#allEnded?.()
+      this.#noteEnd()
     })
   }
 
@@ -365,8 +385,16 @@ class WsTransport implements Transport {
       decide()
     } catch (error) {
       this.#calls?.fail(error)
-      this.#upgrades.reject(upgrade, rejectionOf('E_INTERNAL', { status: 500 }))
+      this.#requestsOf(upgrade).reject(upgrade, rejectionOf('E_INTERNAL', { status: 500 }))
     }
+  }
+
+  #requestsOf(upgrade: UpgradeId): Pick<WsUpgrades, 'reject'> {
+    return isStreamId(upgrade) ? this.#streams : this.#upgrades
+  }
+
+  #noteEnd(): void {
+    if (this.#open.size + this.#streams.size === 0) this.#allEnded?.()
   }
 
   /** Closes a connection and does not wait for the peer. */
