@@ -32,8 +32,8 @@ export interface GatewayContext extends UpgradePolicy {
 
 /** An upgrade that passed the checks, and whose connection is not open yet. */
 interface Admission {
-  /** See {@link countedAddress}. */
-  readonly address: string | undefined
+  /** Of the client. */
+  readonly address: string
   /** Absent while the server waits for a token. */
   identity: Identity | undefined
   /** Why the token was refused. The session tells the client with a close code, which browsers can see. */
@@ -55,8 +55,6 @@ export class Gateway implements TransportSink {
   readonly #refusedOrigins: RefusedOrigins
   /** Upgrades that are not open yet, oldest first. */
   readonly #admissions = new Map<UpgradeId, Admission>()
-  /** Addresses of the open connections that are counted. */
-  readonly #addresses = new Map<ConnectionId, string>()
   #expiry: Deadline | undefined
   #reportedOutsiderAtMs = Number.NEGATIVE_INFINITY
   readonly #welcomes: { [auth in Welcome['auth']]?: string } = {}
@@ -93,10 +91,9 @@ export class Gateway implements TransportSink {
   open(connection: ConnectionId, upgrade: UpgradeId): void {
     const admission = this.#admissions.get(upgrade)
     this.#admissions.delete(upgrade)
-    const session = new Session(connection, this.#context.services)
+    const { identity, refusal, address } = admission ?? { refusal: new WebMQError('E_INTERNAL'), address: '' }
+    const session = new Session(connection, this.#context.services, address)
     this.#context.sessions.add(session)
-    const { identity, refusal, address } = admission ?? { refusal: new WebMQError('E_INTERNAL') }
-    if (address !== undefined) this.#addresses.set(connection, address)
     try {
       if (refusal !== undefined) throw refusal
       if (identity === undefined) session.awaitToken()
@@ -122,9 +119,7 @@ export class Gateway implements TransportSink {
 
   closed(connection: ConnectionId, code: number, reason: string): void {
     const session = this.#context.sessions.remove(connection, code === NORMAL_CLOSURE)
-    const address = this.#addresses.get(connection)
-    if (address !== undefined) this.#context.addresses.leave(address)
-    this.#addresses.delete(connection)
+    if (session !== undefined) this.#leave(session.address)
     this.#context.services.logger.debug(
       { session: session?.id, user: session?.userId, code, reason },
       'connection closed',
@@ -164,21 +159,26 @@ export class Gateway implements TransportSink {
   /** @throws {WebMQError} `E_CONNECTION_LIMIT` */
   #admit({ id, remoteAddress }: UpgradeRequest): void {
     this.#expire()
-    const address = countedAddress(remoteAddress)
-    if (address !== undefined) this.#context.addresses.enter(address)
+    const counted = countedAddress(remoteAddress)
+    if (counted !== undefined) this.#context.addresses.enter(counted)
     const sinceMs = this.#context.services.now()
-    this.#admissions.set(id, { address, identity: undefined, refusal: undefined, sinceMs })
+    this.#admissions.set(id, { address: remoteAddress, identity: undefined, refusal: undefined, sinceMs })
     this.#expireLater()
+  }
+
+  #leave(address: string): void {
+    const counted = countedAddress(address)
+    if (counted !== undefined) this.#context.addresses.leave(counted)
   }
 
   /** Removes upgrades whose clients went away: nobody tells of the end of one that was not accepted. */
   #expire(): void {
-    const { handshakeTimeoutMs, addresses, services } = this.#context
+    const { handshakeTimeoutMs, services } = this.#context
     const latestMs = services.now() - handshakeTimeoutMs - TRANSPORT_DELAY_MS
     for (const [id, { sinceMs, address }] of this.#admissions) {
       if (sinceMs > latestMs) return
       this.#admissions.delete(id)
-      if (address !== undefined) addresses.leave(address)
+      this.#leave(address)
     }
   }
 

@@ -1,4 +1,5 @@
 import type { Route } from '../patterns/router.js'
+import { DEFAULT_VARIANT, type Variant } from '../patterns/variant.js'
 import { andThen, isPromise, type MaybePromise } from '../ports/maybe-promise.js'
 import type { ConnectionId, Transport } from '../ports/transport.js'
 import { isSearch } from '../ports/word-limits.js'
@@ -55,16 +56,18 @@ export class Listens {
   }
 
   /**
-   * Begins to listen. A pattern that the connection listens with already is not affected by `abort`.
+   * Begins to listen. A pattern that the connection listens with already is not affected by `abort`; `commit` changes its
+   * variant.
    * @throws {WebMQError} `E_BROKER_UNAVAILABLE`, here or from `bound`, which then is followed by `abort`.
    */
-  open(pattern: string): ListenOpening {
+  open(pattern: string, variant: Variant = DEFAULT_VARIANT): ListenOpening {
     const { liveBuffers, interest, maxLiveBufferBytes } = this.#context
-    const own = this.#find(pattern)
-    const retained = own ?? interest.retain(pattern)
+    const known = this.#find(pattern)
+    const own = known?.variant === variant ? known : undefined
+    const retained = own ?? interest.retain(pattern, variant)
     const bound = andThen(retained, () => undefined)
     // Routed already: messages that arrive before it is bound are buffered, too.
-    const route = isPromise(retained) ? interest.routeOf(pattern) : retained
+    const route = isPromise(retained) ? interest.routeOf(pattern, variant) : retained
     if (route === undefined) throw new TypeError('a retained pattern has a route')
     const buffer = liveBuffers.start(route, maxLiveBufferBytes)
     let isBound = !isPromise(bound)
@@ -84,14 +87,16 @@ export class Listens {
     const abort = () => {
       if (isOver) return
       end()
-      if (own === undefined && isBound) interest.release(pattern)
+      if (own === undefined && isBound) interest.release(pattern, variant)
     }
     const commit = () => {
       if (this.#isClosed) return abort()
       end()
       if (own !== undefined) return
-      this.#add(route)
+      // Before the old group is left: nothing between them is missing.
       this.#context.transport.join(this.#connection, route.group)
+      this.end(pattern)
+      this.#add(route)
     }
     return { bound, buffer, commit, abort }
   }
@@ -104,19 +109,21 @@ export class Listens {
     this.#routes?.delete(pattern)
     if (isSearch(pattern)) this.#searchCount--
     this.#context.transport.leave(this.#connection, route.group)
-    this.#context.interest.release(pattern)
+    this.#context.interest.release(pattern, route.variant)
     return true
   }
 
   /** Ends the listens that are no longer granted and returns their patterns. */
   revoke(isGranted: (pattern: string) => boolean): string[] {
-    return this.#patterns().filter((pattern) => !isGranted(pattern) && this.end(pattern))
+    return this.#all()
+      .map(({ pattern }) => pattern)
+      .filter((pattern) => !isGranted(pattern) && this.end(pattern))
   }
 
   /** The connection is gone. */
   close(): void {
     this.#isClosed = true
-    for (const pattern of this.#patterns()) this.#context.interest.release(pattern)
+    for (const { pattern, variant } of this.#all()) this.#context.interest.release(pattern, variant)
     this.#only = undefined
     this.#routes = undefined
     this.#searchCount = 0
@@ -138,7 +145,7 @@ export class Listens {
     this.#routes.set(route.pattern, route)
   }
 
-  #patterns(): string[] {
-    return this.#only === undefined ? [...(this.#routes?.keys() ?? [])] : [this.#only.pattern]
+  #all(): Route[] {
+    return this.#only === undefined ? [...(this.#routes?.values() ?? [])] : [this.#only]
   }
 }

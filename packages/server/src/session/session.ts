@@ -9,6 +9,7 @@ import {
 } from 'webmq-client/protocol'
 import type { Deadline, Deadlines } from '../deadlines.js'
 import { ANONYMOUS, type Identity, mayEnter, mayListen, mayPublish, type TokenVerifier } from '../identity/index.js'
+import { type PackedAddress, packAddress, unpackAddress } from '../identity/packed-address.js'
 import type { Logger } from '../logger.js'
 import type { Broker } from '../ports/broker.js'
 import { isPromise } from '../ports/maybe-promise.js'
@@ -61,7 +62,10 @@ const EXPIRY_WARNING_SHARE = 0.2
 export class Session implements SessionContext {
   readonly id = createSessionId()
   readonly connection: ConnectionId
+  /** Unix time in milliseconds at which the connection was opened. */
+  readonly openedAtMs: number
   readonly #services: SessionServices
+  readonly #address: PackedAddress
   #state: SessionState = 'authenticating'
   #identity: Identity | undefined
   #listens: Listens | undefined
@@ -70,9 +74,17 @@ export class Session implements SessionContext {
   #malformedCount = 0
   pendingBytes = 0
 
-  constructor(connection: ConnectionId, services: SessionServices) {
+  /** @param address The client's address, or an empty text when it is not known. */
+  constructor(connection: ConnectionId, services: SessionServices, address: string) {
     this.connection = connection
+    this.openedAtMs = services.now()
     this.#services = services
+    this.#address = packAddress(address)
+  }
+
+  /** The client's IP address as text; empty when it is not known. Cost: the text is put together anew. */
+  get address(): string {
+    return unpackAddress(this.#address)
   }
 
   get state(): SessionState {
