@@ -134,6 +134,7 @@ function transportOptionsOf(
     closeTimeoutMs: options.closeTimeoutMs,
     flushIntervalMs: options.flushIntervalMs,
     ...(certificates === undefined ? undefined : { tls: certificates }),
+    ...(options.sse === 'on' ? { ssePath: options.ssePath } : undefined),
     httpServer,
   }
 }

@@ -1,14 +1,25 @@
 import { encodeServerMessage, MAX_KEY_BYTES, WebMQError, type Welcome } from 'webmq-client/protocol'
 import type { Deadline } from '../deadlines.js'
 import { countedAddress } from '../identity/client-address.js'
-import { ANONYMOUS, type Identity, type TokenVerifier } from '../identity/index.js'
-import type { ConnectionId, Transport, TransportSink, UpgradeId, UpgradeRequest } from '../ports/transport.js'
+import { ANONYMOUS, type Identity, mayListen, type TokenVerifier } from '../identity/index.js'
+import type {
+  AcceptOptions,
+  ConnectionId,
+  Transport,
+  TransportSink,
+  UpgradeId,
+  UpgradeRequest,
+} from '../ports/transport.js'
+import { encodeSseEvent, encodeSseServerMessage } from '../routing/sse-events.js'
 import type { ConnectionCounts } from '../session/connection-counts.js'
 import type { Dispatcher } from '../session/dispatcher.js'
+import { readStreamRequest, type StreamRequest } from '../session/event-stream/request.js'
+import { StreamListens } from '../session/event-stream/stream-listens.js'
 import { Session, type SessionServices } from '../session/session.js'
 import type { SessionTable } from '../session/table.js'
 import { RefusedOrigins } from './refused-origins.js'
-import { type AdmissibleUpgrade, examineUpgrade, rejectionOf, type UpgradePolicy } from './upgrade.js'
+import { corsHeaders, streamRejectionOf } from './stream-answers.js'
+import { type AdmissibleUpgrade, examineStream, examineUpgrade, rejectionOf, type UpgradePolicy } from './upgrade.js'
 
 /** What a {@link Gateway} works with. */
 export interface GatewayContext extends UpgradePolicy {
@@ -39,7 +50,12 @@ interface Admission {
   /** Why the token was refused. The session tells the client with a close code, which browsers can see. */
   refusal: unknown
   sinceMs: number
+  /** Present: an event stream. */
+  readonly stream: StreamRequest | undefined
 }
+
+/** A reader reconnects after this time and up to as much again, by chance: many do not come back at once. */
+const STREAM_RETRY_MS = 1_000
 
 /** The transport ends an upgrade at most this much after `handshakeTimeoutMs`. */
 const TRANSPORT_DELAY_MS = 1_000
@@ -53,6 +69,7 @@ const NORMAL_CLOSURE = 1000
 export class Gateway implements TransportSink {
   readonly #context: GatewayContext
   readonly #refusedOrigins: RefusedOrigins
+  readonly #streamServices: SessionServices
   /** Upgrades that are not open yet, oldest first. */
   readonly #admissions = new Map<UpgradeId, Admission>()
   #expiry: Deadline | undefined
@@ -62,6 +79,7 @@ export class Gateway implements TransportSink {
   constructor(context: GatewayContext) {
     this.#context = context
     this.#refusedOrigins = new RefusedOrigins(context.services.logger, context.services.now)
+    this.#streamServices = { ...context.services, encode: encodeSseServerMessage }
   }
 
   upgrade(request: UpgradeRequest): void {
@@ -69,9 +87,10 @@ export class Gateway implements TransportSink {
     const retryAfterMs = drainRetryAfterMs()
     try {
       if (retryAfterMs !== undefined) throw new WebMQError('E_DRAIN')
+      const { verifier } = services
+      if (request.kind === 'sse') return this.#upgradeStream(request)
       const admissible = examineUpgrade(request, this.#context)
       this.#admit(request)
-      const { verifier } = services
       if (verifier === undefined) this.#accept(request.id, admissible, ANONYMOUS, undefined)
       else if (admissible.token === undefined) this.#accept(request.id, admissible, undefined, undefined)
       else this.#verify(request.id, admissible, verifier, admissible.token)
@@ -84,15 +103,18 @@ export class Gateway implements TransportSink {
       if (error.code === 'E_INSECURE') this.#reportOutsider(request.remoteAddress)
       if (error.code === 'E_ORIGIN_FORBIDDEN') this.#refusedOrigins.report(request.header('origin'))
       const retryAfter = retryAfterMs === undefined ? {} : { 'retry-after': `${Math.ceil(retryAfterMs / 1_000)}` }
-      transport.reject(request.id, rejectionOf(error, retryAfter))
+      const isStream = request.kind === 'sse'
+      if (isStream) this.#rejectStream(request, error, retryAfter)
+      else transport.reject(request.id, rejectionOf(error, retryAfter))
     }
   }
 
   open(connection: ConnectionId, upgrade: UpgradeId): void {
     const admission = this.#admissions.get(upgrade)
     this.#admissions.delete(upgrade)
-    const { identity, refusal, address } = admission ?? { refusal: new WebMQError('E_INTERNAL'), address: '' }
-    const session = new Session(connection, this.#context.services, address)
+    const { identity, refusal, address, stream } = admission ?? { refusal: new WebMQError('E_INTERNAL'), address: '' }
+    const services = stream === undefined ? this.#context.services : this.#streamServices
+    const session = new Session(connection, services, address)
     this.#context.sessions.add(session)
     try {
       if (refusal !== undefined) throw refusal
@@ -102,10 +124,11 @@ export class Gateway implements TransportSink {
       session.refuseToken(error, undefined)
       return
     }
-    this.#context.services.transport.send(connection, this.#welcome(session), false)
+    services.transport.send(connection, stream === undefined ? this.#welcome(session) : this.#streamWelcome(session), false)
     // The upgrade was accepted before the drain began.
     const retryAfterMs = this.#context.drainRetryAfterMs()
     if (retryAfterMs !== undefined) session.end('E_DRAIN', retryAfterMs)
+    else if (stream !== undefined) this.#beginStream(session, stream)
   }
 
   message(connection: ConnectionId, data: Uint8Array, isBinary: boolean): void {
@@ -130,6 +153,57 @@ export class Gateway implements TransportSink {
     this.#context.services.logger.error({ err: error }, 'the transport failed')
   }
 
+  /** Checks everything before the response begins: a client sees why it is refused. */
+  #upgradeStream(request: UpgradeRequest): void {
+    const { services } = this.#context
+    const { token } = examineStream(request, this.#context)
+    const stream = readStreamRequest(request, services.limits)
+    const accept = (identity: Identity) => {
+      const forbidden = stream.patterns.find((pattern) => identity !== ANONYMOUS && !mayListen(identity, pattern))
+      if (forbidden !== undefined) throw new WebMQError('E_FORBIDDEN', { detail: `listen ${forbidden}` })
+      this.#accept(request.id, { headers: corsHeaders(request, this.#context) }, identity, undefined)
+    }
+    if (services.verifier !== undefined && token === undefined) {
+      throw new WebMQError('E_UNAUTHENTICATED', { detail: 'send a token in the Authorization header' })
+    }
+    this.#admit(request, stream)
+    if (services.verifier === undefined || token === undefined) return accept(ANONYMOUS)
+    services.verifier.verify(token).then(accept).catch((error: unknown) => this.#refuseStream(request, error))
+  }
+
+  #refuseStream(request: UpgradeRequest, error: unknown): void {
+    const { logger } = this.#context.services
+    const known = error instanceof WebMQError ? error : new WebMQError('E_INTERNAL')
+    if (known.code === 'E_INTERNAL') logger.error({ err: error }, 'a request for an event stream could not be handled')
+    else logger.debug({ code: known.code, remoteAddress: request.remoteAddress }, 'event stream refused')
+    const admission = this.#admissions.get(request.id)
+    if (admission === undefined) return
+    this.#admissions.delete(request.id)
+    this.#leave(admission.address)
+    this.#rejectStream(request, known, {})
+  }
+
+  #rejectStream(request: UpgradeRequest, error: WebMQError, headers: Readonly<Record<string, string>>): void {
+    const cors = corsHeaders(request, this.#context)
+    this.#context.transport.reject(request.id, streamRejectionOf(error, { ...headers, ...cors }))
+  }
+
+  #beginStream(session: Session, request: StreamRequest): void {
+    new StreamListens(session, request).begin().catch((error: unknown) => {
+      if (session.isClosed) return
+      const { code } = session.refuse(error, undefined)
+      session.end(code)
+    })
+  }
+
+  #streamWelcome(session: Session): string {
+    const { node, version } = this.#context
+    const expiresInMs = session.expiresInMs()
+    const retryMs = STREAM_RETRY_MS * (1 + Math.random())
+    const data = { session: session.id, node, version, ...(expiresInMs === undefined ? {} : { expiresInMs }) }
+    return encodeSseEvent({ name: 'welcome', retryMs, data })
+  }
+
   /** A bad token does not refuse the upgrade, because a page cannot see why. The open session tells it. */
   #verify(upgrade: UpgradeId, admissible: AdmissibleUpgrade, verifier: TokenVerifier, token: string): void {
     verifier.verify(token).then(
@@ -140,7 +214,7 @@ export class Gateway implements TransportSink {
 
   #accept(
     upgrade: UpgradeId,
-    { subprotocol }: AdmissibleUpgrade,
+    { subprotocol, headers }: AdmissibleUpgrade & Pick<AcceptOptions, 'headers'>,
     identity: Identity | undefined,
     refusal: unknown,
   ): void {
@@ -153,16 +227,19 @@ export class Gateway implements TransportSink {
     // Last in the order of expiry.
     this.#admissions.delete(upgrade)
     this.#admissions.set(upgrade, admission)
-    this.#context.transport.accept(upgrade, subprotocol === undefined ? {} : { subprotocol })
+    this.#context.transport.accept(upgrade, {
+      ...(subprotocol === undefined ? undefined : { subprotocol }),
+      ...(headers === undefined ? undefined : { headers }),
+    })
   }
 
   /** @throws {WebMQError} `E_CONNECTION_LIMIT` */
-  #admit({ id, remoteAddress }: UpgradeRequest): void {
+  #admit({ id, remoteAddress }: UpgradeRequest, stream?: StreamRequest): void {
     this.#expire()
     const counted = countedAddress(remoteAddress)
     if (counted !== undefined) this.#context.addresses.enter(counted)
     const sinceMs = this.#context.services.now()
-    this.#admissions.set(id, { address: remoteAddress, identity: undefined, refusal: undefined, sinceMs })
+    this.#admissions.set(id, { address: remoteAddress, identity: undefined, refusal: undefined, sinceMs, stream })
     this.#expireLater()
   }
 

@@ -147,6 +147,7 @@ export class ServerNode {
     this.#gateway = new Gateway({
       path: options.path,
       ...originPolicyOf(options),
+      ...(options.tokenCookie === undefined ? undefined : { tokenCookie: options.tokenCookie }),
       isOutsider: (request) => isForThisMachineOnly(options) && !this.#isFromThisMachine(request),
       addresses: this.#addresses,
       transport,

@@ -22,6 +22,12 @@ export interface ServerOptions {
   readonly port?: number | undefined
   /** Path of the WebSocket endpoint; default `/ws`. */
   readonly path?: string | undefined
+  /** Whether event streams are served; default `on`. */
+  readonly sse?: 'on' | 'off' | undefined
+  /** Path of event streams; default `/sse`. */
+  readonly ssePath?: string | undefined
+  /** Cookie that may hold the token; default none. */
+  readonly tokenCookie?: string | undefined
   /** Second port, for `/health`, `/ready` and `/metrics` alone, 0 for a free one; default off. */
   readonly adminPort?: number | undefined
   /** Address to bind `adminPort` to; default `127.0.0.1`. */
@@ -171,7 +177,7 @@ export type MetricsAudience = 'local' | 'all' | 'off'
 export type TransportName = 'auto' | 'native' | 'ws' | 'uws'
 
 /** Options that may stay absent. */
-type AbsentOption = 'jwt' | 'tls' | 'mesh' | 'logger' | 'adminPort'
+type AbsentOption = 'jwt' | 'tls' | 'mesh' | 'logger' | 'adminPort' | 'tokenCookie'
 
 /** {@link ServerOptions} with all defaults filled in and all checks passed. */
 export type ResolvedOptions = {

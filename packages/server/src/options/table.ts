@@ -7,6 +7,7 @@ import { LIMITS_OPTIONS } from './table/limits.js'
 import { OBSERVING_OPTIONS } from './table/observing.js'
 import { PRESENCE_OPTIONS } from './table/presence.js'
 import { SECURITY_OPTIONS } from './table/security.js'
+import { SSE_OPTIONS } from './table/sse.js'
 import { TIME_LIMITS_OPTIONS } from './table/time-limits.js'
 import { TOKENS_OPTIONS } from './table/tokens.js'
 
@@ -16,6 +17,7 @@ import { TOKENS_OPTIONS } from './table/tokens.js'
  */
 export const OPTIONS = [
   ...ADDRESS_OPTIONS,
+  ...SSE_OPTIONS,
   ...ENGINE_OPTIONS,
   ...BROKER_OPTIONS,
   ...LIMITS_OPTIONS,

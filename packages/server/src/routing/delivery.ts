@@ -2,9 +2,11 @@ import { encodeServerMessage, type GapReason, isKey, MessageFrame, matches } fro
 import type { LocalListeners } from '../in-process/listeners.js'
 import type { Route, Router } from '../patterns/router.js'
 import type { InboundMessage } from '../ports/broker.js'
-import type { ConnectionId, Transport } from '../ports/transport.js'
+import { isSse } from '../patterns/variant.js'
+import type { ConnectionId, GroupId, Transport } from '../ports/transport.js'
 import type { LiveBuffers } from '../replay/live-buffers.js'
 import { GapAnnouncer } from './gap-announcer.js'
+import { encodeSseMessage, encodeSseServerMessage } from './sse-events.js'
 
 /** What a {@link Delivery} works with. */
 export interface DeliveryContext {
@@ -54,8 +56,9 @@ export class Delivery {
     liveBuffers.deliver(groups, message)
     this.#gaps.beforeMessage(groups, message.position !== undefined)
     this.#routedCount++
+    const receivers = router.routeCountOf('sse') === 0 ? groups : this.#deliverToStreams(groups, message)
     const frame = this.#frame.fill(message.key, message.position, false, message.payload)
-    transport.multicast(groups, frame, message.isBinary, message.publisher as ConnectionId | undefined)
+    transport.multicast(receivers, frame, message.isBinary, message.publisher as ConnectionId | undefined)
     localListeners.deliver(groups, message)
     return true
   }
@@ -89,10 +92,19 @@ export class Delivery {
     this.#gaps.stop()
   }
 
+  /** Encodes the message for event streams, if any gets it; the groups of all others. */
+  #deliverToStreams(groups: readonly GroupId[], message: InboundMessage): readonly GroupId[] {
+    const streams = groups.filter(isSse)
+    if (streams.length === 0) return groups
+    this.#context.transport.multicast(streams, encodeSseMessage(message, false), false)
+    return groups.filter((group) => !isSse(group))
+  }
+
   #tellGap({ pattern, group }: Route, reason: GapReason): void {
     const { transport, localListeners } = this.#context
     this.#gapCounts[reason] = (this.#gapCounts[reason] ?? 0) + 1
-    transport.multicast([group], encodeServerMessage({ verb: 'gap', pattern, reason }), false)
+    const encode = isSse(group) ? encodeSseServerMessage : encodeServerMessage
+    transport.multicast([group], encode({ verb: 'gap', pattern, reason }), false)
     localListeners.gap(group, reason)
   }
 }

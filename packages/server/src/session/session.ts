@@ -50,6 +50,8 @@ export interface SessionServices extends ListensContext {
   /** Whether messages of this key are logged. */
   readonly isLogged: (key: string) => boolean
   readonly logger: Logger
+  /** Encodes messages of the server for the sessions of these services; default: for WebSockets. */
+  readonly encode?: (message: TextServerMessage) => string
   /** Unix time in milliseconds. */
   readonly now: () => number
 }
@@ -145,6 +147,11 @@ export class Session implements SessionContext {
     return identity === ANONYMOUS || (identity !== undefined && mayListen(identity, pattern))
   }
 
+  /** @throws {WebMQError} `E_FORBIDDEN` */
+  assertMayListen(pattern: string): void {
+    if (!this.mayListen(pattern)) throw new WebMQError('E_FORBIDDEN', { detail: `listen ${pattern}` })
+  }
+
   mayPublish(key: string): boolean {
     const identity = this.#identity
     if (isReserved(key)) return false
@@ -162,7 +169,8 @@ export class Session implements SessionContext {
   }
 
   reply(message: TextServerMessage): void {
-    this.replyEncoded(encodeServerMessage(message))
+    const { encode = encodeServerMessage } = this.#services
+    this.replyEncoded(encode(message))
   }
 
   replyEncoded(data: FrameData): void {

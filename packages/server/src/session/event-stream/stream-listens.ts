@@ -1,0 +1,137 @@
+import type { GapReason } from 'webmq-client/protocol'
+import { variantOf } from '../../patterns/variant.js'
+import type { InboundMessage } from '../../ports/broker.js'
+import { formatPosition, isAfter } from '../../ports/position.js'
+import { isRangeAsked, type Replay, readLog, withLive } from '../../replay/replay.js'
+import type { ListenOpening } from '../../routing/listens.js'
+import { encodeSseEvent, encodeSseMessage } from '../../routing/sse-events.js'
+import type { Session } from '../session.js'
+import type { StreamRequest } from './request.js'
+
+const VARIANT = variantOf('sse', 'disconnect')
+
+/**
+ * Begins the listens of an event stream. Its reader gets, in this order: the replayed messages of all patterns in log order,
+ * `live`, the live messages. Nothing is missing and nothing comes twice. As all patterns are read together and go live
+ * together, the position of each event stands for all of them.
+ */
+export class StreamListens {
+  readonly #session: Session
+  readonly #patterns: readonly string[]
+  #range: StreamRequest['range']
+  #hasGap = false
+
+  constructor(session: Session, { patterns, range }: StreamRequest) {
+    this.#session = session
+    this.#patterns = patterns
+    this.#range = range
+  }
+
+  /**
+   * Resolves when the patterns are live, or the session has ended.
+   * @throws {WebMQError} `E_FORBIDDEN`, `E_BROKER_UNAVAILABLE`, `E_LISTEN_LIMIT`.
+   */
+  async begin(): Promise<void> {
+    const { since } = this.#range
+    while (!this.#session.isClosed) {
+      if (isRangeAsked(this.#range) && this.#session.broker.capabilities.history && (await this.#readOn())) continue
+      if (this.#session.isClosed) return
+      const position = await this.#goLive()
+      if (position === false) continue
+      const isRecovered = since !== undefined && !this.#hasGap
+      this.#send({
+        name: 'live',
+        ...(position === undefined ? {} : { id: position }),
+        data: { ...(position === undefined ? {} : { position }), ...(isRecovered ? { recovered: true } : {}) },
+      })
+      return
+    }
+  }
+
+  /** Sends a page that is not the last one; `false` if there is none. */
+  #readOn(): Promise<boolean> | boolean {
+    const { replays, connection, broker } = this.#session
+    const read = () => readLog(broker, this.#range, this.#patterns, this.#session)
+    return replays.read(connection, read, (page) => {
+      if (this.#session.isClosed || !page.hasMore) return false
+      this.#sendPage(page, false)
+      return true
+    }) as Promise<boolean> | boolean
+  }
+
+  /** Sends the last page and goes live; the position up to which the messages are complete, `false` if there is more. */
+  async #goLive(): Promise<string | undefined | false> {
+    const session = this.#session
+    const openings: ListenOpening[] = []
+    const abort = () => {
+      for (const opening of openings) opening.abort()
+    }
+    try {
+      for (const pattern of this.#patterns) {
+        this.#assertGranted(pattern)
+        openings.push(session.listens.open(pattern, VARIANT))
+      }
+      await Promise.all(openings.map(({ bound }) => bound))
+      // Nobody was promised the messages before.
+      for (const { buffer } of openings) buffer.gap = undefined
+      const { replays, connection, broker } = session
+      const read = () => readLog(broker, this.#range, this.#patterns, session)
+      return await replays.read(connection, read, (log) => {
+        if (session.isClosed) {
+          abort()
+          return undefined
+        }
+        for (const pattern of this.#patterns) this.#assertGranted(pattern)
+        const replay = withLive(log, joined(openings), isRangeAsked(this.#range))
+        const gap = replay.gap ?? openings.find(({ buffer }) => buffer.gap !== undefined)?.buffer.gap
+        const sent = this.#sendPage(gap === undefined ? replay : { ...replay, gap }, true)
+        if (sent.hasMore) {
+          abort()
+          return false
+        }
+        for (const opening of openings) opening.commit()
+        return sent.position && formatPosition(sent.position)
+      })
+    } catch (error) {
+      abort()
+      throw error
+    }
+  }
+
+  /** Sends as much of a page as the reader may get now, and goes on behind it. */
+  #sendPage(page: Replay, becomesLive: boolean): Replay {
+    const { replays } = this.#session
+    const sent = replays.take(this.#session, page, { becomesLive })
+    if (sent.gap !== undefined) this.#tellGap(sent.gap)
+    replays.deliver(this.#session, sent.messages, (message) => ({
+      data: encodeSseMessage(message, true),
+      isBinary: false,
+    }))
+    if (sent.position !== undefined && isRangeAsked(this.#range)) this.#range = { since: formatPosition(sent.position) }
+    return sent
+  }
+
+  #tellGap(reason: GapReason): void {
+    this.#hasGap = true
+    for (const pattern of this.#patterns) this.#session.reply({ verb: 'gap', pattern, reason })
+  }
+
+  #send(event: Parameters<typeof encodeSseEvent>[0]): void {
+    this.#session.replyEncoded(encodeSseEvent(event))
+  }
+
+  #assertGranted(pattern: string): void {
+    this.#session.assertMayListen(pattern)
+  }
+}
+
+/** The live messages of several listens, each once, in log order. */
+function joined(openings: readonly ListenOpening[]): { messages: InboundMessage[]; hasOverflowed: boolean } {
+  // The buffers share the objects of their messages.
+  const messages = [...new Set(openings.flatMap(({ buffer }) => buffer.messages))]
+  const logged = messages.filter(({ position }) => position !== undefined)
+  logged.sort(({ position: one }, { position: other }) =>
+    one === undefined || other === undefined || one.epoch !== other.epoch ? 0 : isAfter(one, other) ? 1 : -1,
+  )
+  return { messages: logged, hasOverflowed: openings.some(({ buffer }) => buffer.hasOverflowed) }
+}
