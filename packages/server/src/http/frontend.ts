@@ -14,9 +14,13 @@ import { findStaticFile, type StaticFile } from './static-files.js'
 export interface HttpContext {
   /** Path of the WebSocket endpoint. */
   readonly path: string
+  /** Path of event streams; absent: there are none. */
+  readonly ssePath?: string
   readonly health: () => Health
   /** Whether a page of this origin may connect. */
   readonly isOriginAllowed: (origin: string | undefined, host: string | undefined) => boolean
+  /** Whether pages of other origins may send cookies. */
+  readonly allowsCredentials?: boolean
   /** The content of `/metrics`. */
   readonly metrics: () => Promise<MetricsPage>
   readonly metricsAudience: MetricsAudience
@@ -36,6 +40,8 @@ export interface MetricsPage {
 }
 
 const KEEP_ALIVE_MS = 5_000
+/** Time for which a browser need not ask again whether a page may open event streams. */
+const PREFLIGHT_S = 600
 const MAX_REQUESTS_PER_CONNECTION = 100
 /** A page of metrics costs milliseconds of the event loop, so those who ask within this time share one. */
 const METRICS_SHARED_MS = 100
@@ -85,6 +91,7 @@ export class HttpFrontend {
     const [path = '/'] = (request.url ?? '/').split('?')
     // No body is wanted, so none is waited for.
     if (hasBody(request)) response.shouldKeepAlive = false
+    if (hasEndpoint && path === this.#context.ssePath) return this.#answerStreamRequest(request, response)
     if (request.method !== 'GET' && request.method !== 'HEAD') {
       response.setHeader('allow', 'GET, HEAD')
       const code = path === endpoint ? 'E_HANDSHAKE_INVALID' : 'E_UNSUPPORTED'
@@ -100,6 +107,28 @@ export class HttpFrontend {
     const file = await this.#findFile(path)
     if (file !== undefined) return sendFile(response, request, file)
     sendError(response, request, 404, new WebMQError('E_PATH_NOT_FOUND'))
+  }
+
+  /** The transport serves event streams. What comes here is a preflight (CORS), a wrong method, or a server without streams. */
+  #answerStreamRequest(request: IncomingMessage, response: ServerResponse): void {
+    const { origin, host } = request.headers
+    if (origin !== undefined && this.#context.isOriginAllowed(origin, host)) {
+      response.setHeader('access-control-allow-origin', origin).setHeader('vary', 'Origin')
+      if (this.#context.allowsCredentials === true) response.setHeader('access-control-allow-credentials', 'true')
+      if (request.method === 'OPTIONS') {
+        response.setHeader('access-control-allow-methods', 'GET')
+        response.setHeader('access-control-allow-headers', 'authorization, last-event-id, cache-control')
+        response.setHeader('access-control-max-age', `${PREFLIGHT_S}`)
+        response.writeHead(204).end()
+        return
+      }
+    }
+    if (request.method === 'GET' || request.method === 'HEAD') {
+      const detail = 'this transport serves no event streams'
+      return sendError(response, request, 501, new WebMQError('E_UNSUPPORTED', { detail }))
+    }
+    response.setHeader('allow', 'GET')
+    sendError(response, request, 405, new WebMQError('E_UNSUPPORTED', { detail: `method ${request.method}` }))
   }
 
   /** Pages of every origin may read the answer: after a failed upgrade, it is all that a browser can learn. */

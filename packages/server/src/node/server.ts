@@ -115,6 +115,8 @@ export class Server implements WebMQServer {
       ...probes,
       ...(this.#admin === undefined ? undefined : { metricsAudience: 'off' }),
       hasEndpoint: true,
+      ...(options.sse === 'on' ? { ssePath: options.ssePath } : undefined),
+      allowsCredentials: options.tokenCookie !== undefined,
       ...(demo === undefined ? undefined : { demo }),
     })
   }

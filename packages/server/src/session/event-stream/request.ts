@@ -1,4 +1,5 @@
 import { isPosition, ownText, validatePattern, WebMQError } from 'webmq-client/protocol'
+import { parsePosition } from '../../ports/position.js'
 import { isReserved } from '../../ports/reserved-keys.js'
 import type { UpgradeRequest } from '../../ports/transport.js'
 import { assertPatternWords, isSearch, type WordLimits } from '../../ports/word-limits.js'
@@ -55,6 +56,7 @@ function readRange(parameters: URLSearchParams, lastEventId: string | undefined)
   const since = lastEventId || parameters.get('since')
   if (since) {
     if (!isPosition(since)) throw new WebMQError('E_POSITION_INVALID')
+    parsePosition(since)
     return { since: ownText(since) }
   }
   const [last, rewind] = [parameters.get('last'), parameters.get('rewind')]

@@ -1,4 +1,4 @@
-import type { GapReason } from 'webmq-client/protocol'
+import { type GapReason, WebMQError } from 'webmq-client/protocol'
 import { variantOf } from '../../patterns/variant.js'
 import type { InboundMessage } from '../../ports/broker.js'
 import { formatPosition, isAfter } from '../../ports/position.js'
@@ -19,6 +19,8 @@ export class StreamListens {
   readonly #session: Session
   readonly #patterns: readonly string[]
   #range: StreamRequest['range']
+  /** Of several patterns, those whose messages are all logged. */
+  #logged: ReadonlySet<string> = new Set()
   #hasGap = false
 
   constructor(session: Session, { patterns, range }: StreamRequest) {
@@ -33,10 +35,10 @@ export class StreamListens {
    */
   async begin(): Promise<void> {
     const { since } = this.#range
+    if (isRangeAsked(this.#range)) await this.#findUnlogged()
     while (!this.#session.isClosed) {
-      if (isRangeAsked(this.#range) && this.#session.broker.capabilities.history && (await this.#readOn())) continue
+      const position = await this.#step().catch((error: unknown) => this.#forgetPosition(error))
       if (this.#session.isClosed) return
-      const position = await this.#goLive()
       if (position === false) continue
       const isRecovered = since !== undefined && !this.#hasGap
       this.#send({
@@ -46,6 +48,38 @@ export class StreamListens {
       })
       return
     }
+  }
+
+  /** Reads nothing: the answer of the log says whether it has the pattern. */
+  async #findUnlogged(): Promise<void> {
+    const { broker } = this.#session
+    const end = broker.capabilities.history ? await broker.position() : undefined
+    if (end === undefined || this.#patterns.length === 1) return
+    const logged: string[] = []
+    for (const pattern of this.#patterns) {
+      const { gap } = await broker.read({ since: end, limit: 1 }, [pattern], this.#session)
+      if (gap !== 'no-history') logged.push(pattern)
+    }
+    this.#logged = new Set(logged)
+  }
+
+  /** Sends a page; the position up to which the messages are complete once the patterns are live, `false` before. */
+  async #step(): Promise<string | undefined | false> {
+    const hasLog = isRangeAsked(this.#range) && this.#session.broker.capabilities.history
+    if (hasLog && (await this.#readOn())) return false
+    return this.#session.isClosed ? false : await this.#goLive()
+  }
+
+  /**
+   * The log ends before the position, for it has lost its end. A browser would ask for the position again and again, so the
+   * reader is told of a gap instead, and gets what comes from now on.
+   */
+  #forgetPosition(error: unknown): false {
+    const isGone = error instanceof WebMQError && error.code === 'E_POSITION_INVALID'
+    if (!isGone || this.#range.since === undefined) throw error
+    this.#range = {}
+    this.#tellGap('broker-lost')
+    return false
   }
 
   /** Sends a page that is not the last one; `false` if there is none. */
@@ -59,7 +93,7 @@ export class StreamListens {
     }) as Promise<boolean> | boolean
   }
 
-  /** Sends the last page and goes live; the position up to which the messages are complete, `false` if there is more. */
+  /** Sends the last page and goes live. */
   async #goLive(): Promise<string | undefined | false> {
     const session = this.#session
     const openings: ListenOpening[] = []
@@ -113,7 +147,9 @@ export class StreamListens {
 
   #tellGap(reason: GapReason): void {
     this.#hasGap = true
-    for (const pattern of this.#patterns) this.#session.reply({ verb: 'gap', pattern, reason })
+    const missed =
+      reason === 'no-history' ? this.#patterns.filter((pattern) => !this.#logged.has(pattern)) : this.#patterns
+    for (const pattern of missed) this.#session.reply({ verb: 'gap', pattern, reason })
   }
 
   #send(event: Parameters<typeof encodeSseEvent>[0]): void {
