@@ -125,7 +125,8 @@ export class HttpFrontend {
     }
     if (request.method === 'GET' || request.method === 'HEAD') {
       const detail = 'this transport serves no event streams'
-      return sendError(response, request, 501, new WebMQError('E_UNSUPPORTED', { detail }))
+      sendError(response, request, 501, new WebMQError('E_UNSUPPORTED', { detail }))
+      return
     }
     response.setHeader('allow', 'GET')
     sendError(response, request, 405, new WebMQError('E_UNSUPPORTED', { detail: `method ${request.method}` }))
