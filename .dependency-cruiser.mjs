@@ -7,10 +7,11 @@ const FLOORS = {
     ['cli', 'index'],
     ['create-server'],
     ['node'],
-    ['gateway'],
+    ['audit', 'gateway'],
     ['http', 'session'],
     ['api', 'brokers', 'options', 'routing'],
     ['certificates', 'health', 'identity', 'in-process', 'patterns', 'presence', 'replay', 'transports'],
+    ['measuring'],
     ['deadlines', 'logger', 'ports'],
   ],
   client: [

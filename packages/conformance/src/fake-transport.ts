@@ -47,6 +47,7 @@ export class FakeTransport implements Transport {
     compression: false,
     pause: true,
     sse: true,
+    proxyProtocol: false,
   }
   readonly #upgrades = new Map<UpgradeId, { client: FakeClient; connection: FakeConnection | undefined }>()
   readonly #connections = new Map<ConnectionId, FakeConnection>()
@@ -182,6 +183,7 @@ export class FakeTransport implements Transport {
       connections: this.#connections.size,
       acceptedCount: accepted,
       refusedCount: refused,
+      proxyHeaderRefusedCount: 0,
       closedCount: closed,
       slowConsumerCount: 0,
       receivedMessageCount: received,

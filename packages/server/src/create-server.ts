@@ -4,6 +4,7 @@ import { Server as TlsServer } from 'node:tls'
 import { fileURLToPath } from 'node:url'
 import { MESSAGE_OVERHEAD_BYTES, WebMQError } from 'webmq-client/protocol'
 import type { WebMQServer } from './api.js'
+import { AuditLog } from './audit/audit-log.js'
 import { createTokenVerifier, PacedVerifier } from './identity/index.js'
 import { createLogger, type Logger } from './logger.js'
 import { type ChosenTransport, Server, type TransportRequest } from './node/server.js'
@@ -12,6 +13,7 @@ import { type ResolvedOptions, resolveOptions, type ServerOptions, type Transpor
 import type { Broker } from './ports/broker.js'
 import { brokerNameOf, withoutPasswords } from './ports/broker-address.js'
 import { historyRulesOf } from './ports/history-rules.js'
+import { rangesOf } from './ports/networks.js'
 import type { Transport, TransportOptions } from './ports/transport.js'
 
 /**
@@ -22,7 +24,7 @@ import type { Transport, TransportOptions } from './ports/transport.js'
  */
 export function createServer(options: ServerOptions = {}): WebMQServer {
   const resolved = resolveOptions(options)
-  const { jwt, demo, logLevel, logFormat } = resolved
+  const { jwt, demo, logLevel, logFormat, auditLog, auditLevel } = resolved
   const logger = resolved.logger ?? createLogger({ level: logLevel, format: logFormat })
   return new Server({
     options: resolved,
@@ -31,6 +33,7 @@ export function createServer(options: ServerOptions = {}): WebMQServer {
       jwt === undefined
         ? undefined
         : new PacedVerifier(createTokenVerifier(jwt, { logger, wordLimits: resolved }), resolved.handshakeTimeoutMs),
+    audit: auditLog === 'off' ? undefined : new AuditLog({ target: auditLog, level: auditLevel, logger }),
     demo: demo ? demoFolders() : undefined,
     createTransport,
     createBroker: (options) => createBroker(options, logger),
@@ -133,6 +136,7 @@ function transportOptionsOf(
     pingTimeoutMs: options.pingTimeoutMs,
     closeTimeoutMs: options.closeTimeoutMs,
     flushIntervalMs: options.flushIntervalMs,
+    ...(options.proxyProtocol ? { proxyProtocolFrom: rangesOf(options.trustedProxies) } : undefined),
     ...(certificates === undefined ? undefined : { tls: certificates }),
     ...(options.sse === 'on' ? { ssePath: options.ssePath } : undefined),
     httpServer,

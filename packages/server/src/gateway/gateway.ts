@@ -2,6 +2,7 @@ import { encodeServerMessage, MAX_KEY_BYTES, WebMQError, type Welcome } from 'we
 import type { Deadline } from '../deadlines.js'
 import { countedAddress } from '../identity/client-address.js'
 import { ANONYMOUS, type Identity, mayListen, type TokenVerifier } from '../identity/index.js'
+import type { TrustedProxies } from '../identity/trusted-proxies.js'
 import type {
   AcceptOptions,
   ConnectionId,
@@ -27,6 +28,8 @@ export interface GatewayContext extends UpgradePolicy {
   readonly services: SessionServices
   readonly sessions: SessionTable
   readonly dispatcher: Pick<Dispatcher, 'receive'>
+  /** Finds out which client an upgrade is from. */
+  readonly proxies: Pick<TrustedProxies, 'clientAddress'>
   /** Connections and upgrades per client address. */
   readonly addresses: Pick<ConnectionCounts, 'enter' | 'leave'>
   /** An upgrade that takes longer than this never opens. */
@@ -83,25 +86,26 @@ export class Gateway implements TransportSink {
   }
 
   upgrade(request: UpgradeRequest): void {
-    const { drainRetryAfterMs, services, transport } = this.#context
+    const { drainRetryAfterMs, proxies, services, transport } = this.#context
     const retryAfterMs = drainRetryAfterMs()
+    const address = proxies.clientAddress(request.remoteAddress, (name) => request.header(name))
     try {
       if (retryAfterMs !== undefined) throw new WebMQError('E_DRAIN')
       const { verifier } = services
-      if (request.kind === 'sse') return this.#upgradeStream(request)
-      const admissible = examineUpgrade(request, this.#context)
-      this.#admit(request)
+      if (request.kind === 'sse') return this.#upgradeStream(request, address)
+      const admissible = examineUpgrade(request, this.#context, address)
+      this.#admit(request.id, address)
       if (verifier === undefined) this.#accept(request.id, admissible, ANONYMOUS, undefined)
       else if (admissible.token === undefined) this.#accept(request.id, admissible, undefined, undefined)
       else this.#verify(request.id, admissible, verifier, admissible.token)
     } catch (error) {
       if (!(error instanceof WebMQError)) throw error
-      services.logger.debug(
-        { code: error.code, path: request.path, remoteAddress: request.remoteAddress },
-        'upgrade refused',
-      )
-      if (error.code === 'E_INSECURE') this.#reportOutsider(request.remoteAddress)
+      services.logger.debug({ code: error.code, path: request.path, remoteAddress: address }, 'upgrade refused')
+      if (error.code === 'E_INSECURE') this.#reportOutsider(address)
       if (error.code === 'E_ORIGIN_FORBIDDEN') this.#refusedOrigins.report(request.header('origin'))
+      services.measurements.refusedUpgrades.add(error.code)
+      const facts = { address: request.remoteAddress, origin: request.header('origin') }
+      services.observer?.upgradeRefused?.(facts, error.code)
       const retryAfter = retryAfterMs === undefined ? {} : { 'retry-after': `${Math.ceil(retryAfterMs / 1_000)}` }
       const isStream = request.kind === 'sse'
       if (isStream) this.#rejectStream(request, error, retryAfter)
@@ -142,11 +146,17 @@ export class Gateway implements TransportSink {
 
   closed(connection: ConnectionId, code: number, reason: string): void {
     const session = this.#context.sessions.remove(connection, code === NORMAL_CLOSURE)
-    if (session !== undefined) this.#leave(session.address)
-    this.#context.services.logger.debug(
-      { session: session?.id, user: session?.userId, code, reason },
-      'connection closed',
-    )
+    const { logger, measurements, now, observer } = this.#context.services
+    measurements.closed(code)
+    if (session === undefined) {
+      logger.debug({ code, reason }, 'connection closed')
+      return
+    }
+    const { id, userId: user, address, openedAtMs } = session
+    this.#leave(address)
+    const durationMs = now() - openedAtMs
+    if (session.wasActive) observer?.disconnected?.(session, code, reason, durationMs)
+    logger.debug({ session: id, user, address, durationMs, code, reason }, 'connection closed')
   }
 
   failed(error: Error): void {
@@ -154,9 +164,9 @@ export class Gateway implements TransportSink {
   }
 
   /** Checks everything before the response begins: a client sees why it is refused. */
-  #upgradeStream(request: UpgradeRequest): void {
+  #upgradeStream(request: UpgradeRequest, address: string): void {
     const { services } = this.#context
-    const { token } = examineStream(request, this.#context)
+    const { token } = examineStream(request, this.#context, address)
     const stream = readStreamRequest(request, services.limits)
     const accept = (identity: Identity) => {
       const forbidden = stream.patterns.find((pattern) => identity !== ANONYMOUS && !mayListen(identity, pattern))
@@ -166,20 +176,23 @@ export class Gateway implements TransportSink {
     if (services.verifier !== undefined && token === undefined) {
       throw new WebMQError('E_UNAUTHENTICATED', { detail: 'send a token in the Authorization header' })
     }
-    this.#admit(request, stream)
+    this.#admit(request.id, address, stream)
     if (services.verifier === undefined || token === undefined) return accept(ANONYMOUS)
     services.verifier.verify(token).then(accept).catch((error: unknown) => this.#refuseStream(request, error))
   }
 
   #refuseStream(request: UpgradeRequest, error: unknown): void {
-    const { logger } = this.#context.services
+    const { logger, measurements, observer } = this.#context.services
     const known = error instanceof WebMQError ? error : new WebMQError('E_INTERNAL')
     if (known.code === 'E_INTERNAL') logger.error({ err: error }, 'a request for an event stream could not be handled')
-    else logger.debug({ code: known.code, remoteAddress: request.remoteAddress }, 'event stream refused')
     const admission = this.#admissions.get(request.id)
     if (admission === undefined) return
+    const { address } = admission
+    logger.debug({ code: known.code, path: request.path, remoteAddress: address }, 'upgrade refused')
+    measurements.refusedUpgrades.add(known.code)
+    observer?.upgradeRefused?.({ address, origin: request.header('origin') }, known.code)
     this.#admissions.delete(request.id)
-    this.#leave(admission.address)
+    this.#leave(address)
     this.#rejectStream(request, known, {})
   }
 
@@ -234,12 +247,12 @@ export class Gateway implements TransportSink {
   }
 
   /** @throws {WebMQError} `E_CONNECTION_LIMIT` */
-  #admit({ id, remoteAddress }: UpgradeRequest, stream?: StreamRequest): void {
+  #admit(id: UpgradeId, address: string, stream?: StreamRequest): void {
     this.#expire()
-    const counted = countedAddress(remoteAddress)
+    const counted = countedAddress(address)
     if (counted !== undefined) this.#context.addresses.enter(counted)
     const sinceMs = this.#context.services.now()
-    this.#admissions.set(id, { address: remoteAddress, identity: undefined, refusal: undefined, sinceMs, stream })
+    this.#admissions.set(id, { address, identity: undefined, refusal: undefined, sinceMs, stream })
     this.#expireLater()
   }
 

@@ -7,6 +7,7 @@ import { parseGrants } from './grants.js'
 import type { Identity } from './identity.js'
 import { RemoteJwks } from './jwks.js'
 import { allowedAlgorithms, configuredKey } from './keys.js'
+import type { TokenFailure } from './token-failures.js'
 
 /** How tokens are verified. Set exactly one of `secret`, `publicKey` and `jwksUrl`. */
 export interface JwtOptions {
@@ -47,6 +48,8 @@ export interface TokenVerifier {
   verify(token: string): Promise<Identity>
   /** Ends a fetch of keys that is under way, so that it does not keep the process alive. */
   close(): void
+  /** Refused tokens since the start, by reason. */
+  readonly failureCounts?: Readonly<Record<TokenFailure, number>>
 }
 
 /**

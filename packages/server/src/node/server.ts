@@ -12,14 +12,16 @@ import type {
   ServerStats,
   WebMQServer,
 } from '../api.js'
+import type { AuditLog } from '../audit/audit-log.js'
 import { CertificateStore } from '../certificates/store.js'
 import type { Health } from '../health/readiness.js'
 import { AdminServer } from '../http/admin-server.js'
 import { HttpFrontend } from '../http/frontend.js'
+import type { MetricsSource } from '../http/metric-spec.js'
 import { Metrics } from '../http/metrics.js'
-import type { MetricsSource } from '../http/metrics-table.js'
 import type { TokenVerifier } from '../identity/index.js'
 import { isOriginAllowed } from '../identity/origin.js'
+import { TrustedProxies } from '../identity/trusted-proxies.js'
 import type { LocalHandler } from '../in-process/listeners.js'
 import type { HistoryQuery, HistoryResult } from '../in-process/read-history.js'
 import type { Logger } from '../logger.js'
@@ -31,6 +33,8 @@ import { deferred } from '../ports/deferred.js'
 import { isReserved } from '../ports/reserved-keys.js'
 import type { TlsCertificate, Transport, TransportAddress } from '../ports/transport.js'
 import { describeTransport, type TransportChoice } from '../ports/transport-choice.js'
+import { incidentLog } from '../session/incident-log.js'
+import { combineObservers, type SessionObserver } from '../session/observer.js'
 import { Emitter } from './emitter.js'
 import { ServerNode } from './node.js'
 import { VERSION } from './version.js'
@@ -56,6 +60,9 @@ export interface ServerParts {
   readonly options: ResolvedOptions
   readonly logger: Logger
   readonly verifier: TokenVerifier | undefined
+  /** Are told what sessions do. */
+  readonly observers?: readonly SessionObserver[]
+  readonly audit?: AuditLog | undefined
   readonly demo: { readonly pageFolder: string; readonly clientFolder: string } | undefined
   createTransport(options: ResolvedOptions, request: TransportRequest): Promise<ChosenTransport>
   createBroker(options: ResolvedOptions): Promise<Broker>
@@ -76,6 +83,7 @@ export class Server implements WebMQServer {
   readonly #admin: AdminServer | undefined
   /** Present with TLS. */
   readonly #certificates: CertificateStore | undefined
+  readonly #proxies: TrustedProxies
   readonly #name = randomBytes(NODE_NAME_BYTES).toString('hex')
   readonly #becameRunning = deferred<ServerNode>()
   readonly #detaches = new Set<() => void>()
@@ -98,6 +106,7 @@ export class Server implements WebMQServer {
     this.#events = new Emitter((err, event) => logger.error({ err, event }, 'a handler of an event failed'))
     this.#certificates =
       options.tls === undefined ? undefined : new CertificateStore({ files: tlsFilesOf(options.tls), logger })
+    this.#proxies = new TrustedProxies(options.trustedProxies)
     const metrics = new Metrics(() => this.#metricsSource())
     const { adminPort, adminHost } = options
     const { origins, ownHosts } = originPolicyOf(options)
@@ -198,10 +207,21 @@ export class Server implements WebMQServer {
     return this.#assertRunning().presence(key)
   }
 
+  /** Opens the file of the audit log again, after a tool has moved it away. */
+  reopenAuditLog(): void {
+    this.#parts.audit?.reopen()
+  }
+
   stats(): ServerStats {
     const node = this.#assertRunning()
     const tls = this.#certificates?.stats()
-    return { ...node.stats(), http: this.#http.stats(), ...(tls === undefined ? undefined : { tls }) }
+    const audit = this.#parts.audit?.stats()
+    return {
+      ...node.stats(),
+      http: this.#http.stats(),
+      ...(audit && { audit }),
+      ...(tls === undefined ? undefined : { tls }),
+    }
   }
 
   async #start(): Promise<ServerAddress> {
@@ -228,12 +248,13 @@ export class Server implements WebMQServer {
   }
 
   async #bringUp(attachTo: NodeHttpServer | undefined): Promise<Running> {
-    const { options, logger, verifier, createBroker } = this.#parts
+    const { options, logger, verifier, observers = [], audit, createBroker } = this.#parts
     let transport: Transport | undefined
     try {
       // First, because its library may be missing. It connects when the node starts.
       const broker = await createBroker(options)
       await this.#certificates?.load()
+      audit?.open()
       transport = await this.#createTransport(attachTo)
       // Before the node, so that probes get `starting` while the server waits for its broker.
       if (this.#admin !== undefined) {
@@ -241,7 +262,22 @@ export class Server implements WebMQServer {
         logger.info({ ...this.#adminAddress }, 'the admin port listens')
       }
       const events = this.#events
-      const node = new ServerNode({ options, transport, broker, verifier, logger, name: this.#name, events })
+      const observer = combineObservers([
+        incidentLog({ logger, now: Date.now }),
+        ...observers,
+        ...(audit === undefined ? [] : [audit.observer()]),
+      ])
+      const node = new ServerNode({
+        options,
+        transport,
+        broker,
+        verifier,
+        proxies: this.#proxies,
+        logger,
+        name: this.#name,
+        events,
+        observer,
+      })
       this.#candidate = node
       // `stop` was called while the broker was being created.
       if (this.#stopping !== undefined) node.giveUp()
@@ -267,6 +303,16 @@ export class Server implements WebMQServer {
     if (certificates !== undefined && !transport.capabilities.tls) {
       throw new WebMQError('E_OPTION_INVALID', { detail: `tls: the ${transport.name} transport has no TLS` })
     }
+    if (options.proxyProtocol && !transport.capabilities.proxyProtocol) {
+      throw new WebMQError('E_OPTION_INVALID', {
+        detail: `proxyProtocol: the ${transport.name} transport does not speak it`,
+      })
+    }
+    if (options.proxyProtocol && attachTo !== undefined) {
+      throw new WebMQError('E_OPTION_INVALID', {
+        detail: "proxyProtocol: it is for the server's own port, not for a server that it is attached to",
+      })
+    }
     this.#transport = choice
     logger.info({ transport: choice }, describeTransport(choice))
     return transport
@@ -284,6 +330,7 @@ export class Server implements WebMQServer {
     this.#events.close()
     this.#certificates?.stop()
     await this.#node?.stop(drainMs)
+    await this.#parts.audit?.close()
     this.#parts.verifier?.close()
     for (const detach of this.#detaches) detach()
     this.#http.close()

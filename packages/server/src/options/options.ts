@@ -2,6 +2,7 @@ import { MESSAGE_OVERHEAD_BYTES, WebMQError } from 'webmq-client/protocol'
 import { allowedAlgorithms, type JwtOptions } from '../identity/index.js'
 import { isLoopback } from '../identity/loopback.js'
 import type { LogFormat, Logger, LogLevel } from '../logger.js'
+import type { AuditLevel } from '../ports/audit-levels.js'
 import type { Broker } from '../ports/broker.js'
 import { brokerNameOf } from '../ports/broker-address.js'
 import { assertBroker } from './assert-broker.js'
@@ -137,6 +138,10 @@ export interface ServerOptions {
   readonly origins?: readonly string[] | undefined
   /** Allows anonymous access beyond loopback; default false. */
   readonly insecure?: boolean | undefined
+  /** Addresses of proxies that are believed when they name the client; default none. */
+  readonly trustedProxies?: readonly string[] | undefined
+  /** Expects the PROXY protocol from these proxies; default false. */
+  readonly proxyProtocol?: boolean | undefined
   /** How tokens are verified. Without it, every client is anonymous and may do anything. */
   readonly jwt?: JwtOptions | undefined
   /** Lowest level to log; default `info`. Ignored with a `logger`. */
@@ -145,6 +150,10 @@ export interface ServerOptions {
   readonly logFormat?: LogFormat | undefined
   /** Who may read `/metrics`: `local` (this machine), `all` or `off` (nobody). Default `local`. */
   readonly metrics?: MetricsAudience | undefined
+  /** Where the audit log goes: `off`, `stderr`, or the name of a file; default `off`. */
+  readonly auditLog?: string | undefined
+  /** What the audit log has; default `listens`, which is everything. */
+  readonly auditLevel?: AuditLevel | undefined
   /** Gets the log lines instead of standard error. A pino logger fits. */
   readonly logger?: Logger | undefined
 }
@@ -251,6 +260,9 @@ function checkTogether(input: ServerOptions, options: ResolvedOptions): void {
     )
   }
   if (input.tls !== undefined) checkTls(tls)
+  if (options.proxyProtocol && options.trustedProxies.length === 0) {
+    throw invalid('proxyProtocol: name the proxies that speak it (trustedProxies; --trusted-proxy)')
+  }
   if (typeof options.broker === 'string' && brokerNameOf(options.broker) === 'mesh') checkMesh(options.broker, options)
   if (jwt !== undefined) checkTokens(jwt, insecure)
   else if (!insecure && !isLoopback(host)) {
@@ -324,6 +336,9 @@ export function warningsOf(options: ResolvedOptions): readonly string[] {
     warnings.push(
       `mesh.secret has fewer than ${GOOD_SECRET_BYTES} bytes: it can be found by trying; create one with openssl rand -base64 32`,
     )
+  }
+  if (options.trustedProxies.some((range) => range.endsWith('/0'))) {
+    warnings.push('trustedProxies contains all addresses: every client can claim any address')
   }
   if (jwt === undefined && !isLoopback(host)) {
     warnings.push(`anonymous access on ${host}: everyone who can reach it may listen and publish anything`)

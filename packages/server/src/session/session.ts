@@ -11,8 +11,10 @@ import type { Deadline, Deadlines } from '../deadlines.js'
 import { ANONYMOUS, type Identity, mayEnter, mayListen, mayPublish, type TokenVerifier } from '../identity/index.js'
 import { type PackedAddress, packAddress, unpackAddress } from '../identity/packed-address.js'
 import type { Logger } from '../logger.js'
-import type { Broker } from '../ports/broker.js'
-import { isPromise } from '../ports/maybe-promise.js'
+import type { Measurements, ResumeOutcome } from '../measuring/measurements.js'
+import type { PublishTimings } from '../measuring/publish-timings.js'
+import type { Accepted, Broker, OutboundMessage } from '../ports/broker.js'
+import { isPromise, type MaybePromise } from '../ports/maybe-promise.js'
 import { formatPosition } from '../ports/position.js'
 import { isReserved } from '../ports/reserved-keys.js'
 import type { ConnectionId, FrameData, Transport } from '../ports/transport.js'
@@ -23,6 +25,7 @@ import { Listens, type ListensContext } from '../routing/listens.js'
 import type { ConnectionCounts } from './connection-counts.js'
 import type { SessionContext } from './handlers/index.js'
 import { createSessionId } from './id.js'
+import { observePublish, type SessionFacts, type SessionObserver } from './observer.js'
 import type { WorkAccount, WorkLimits } from './work/account.js'
 import type { Turns } from './work/turns.js'
 
@@ -47,6 +50,9 @@ export interface SessionServices extends ListensContext {
   readonly users: Pick<ConnectionCounts, 'enter' | 'leave'>
   readonly deadlines: Pick<Deadlines, 'set' | 'clear'>
   readonly limits: SessionLimits
+  readonly measurements: Measurements
+  /** Absent when nobody wants to know. */
+  readonly observer: SessionObserver | undefined
   /** Whether messages of this key are logged. */
   readonly isLogged: (key: string) => boolean
   readonly logger: Logger
@@ -61,7 +67,7 @@ const EXPIRY_WARNING_MS = 30_000
 const EXPIRY_WARNING_SHARE = 0.2
 
 /** The protocol state of one connection. Rarely used parts are created on first use, which keeps idle connections small. */
-export class Session implements SessionContext {
+export class Session implements SessionContext, SessionFacts {
   readonly id = createSessionId()
   readonly connection: ConnectionId
   /** Unix time in milliseconds at which the connection was opened. */
@@ -107,6 +113,11 @@ export class Session implements SessionContext {
 
   get verifier(): TokenVerifier | undefined {
     return this.#services.verifier
+  }
+
+  /** Whether it has had an identity. */
+  get wasActive(): boolean {
+    return this.#identity !== undefined
   }
 
   get userId(): string | undefined {
@@ -190,7 +201,11 @@ export class Session implements SessionContext {
   /** Ends the session unless the client sends a token within `authTimeoutMs`. */
   awaitToken(): void {
     const { limits, now } = this.#services
-    this.#setDeadline(now() + limits.authTimeoutMs, () => this.end('E_AUTH_TIMEOUT'))
+    this.#setDeadline(now() + limits.authTimeoutMs, () => {
+      this.#services.measurements.missingTokenCount++
+      this.#services.observer?.refused?.(this, 'connect', 'E_AUTH_TIMEOUT', undefined)
+      this.end('E_AUTH_TIMEOUT')
+    })
   }
 
   authenticate(identity: Identity): void {
@@ -198,10 +213,12 @@ export class Session implements SessionContext {
       throw new WebMQError('E_FORBIDDEN', { detail: 'the token belongs to another user' })
     }
     // Counted once; `release` ends it.
-    if (this.#identity === undefined && identity.userId !== undefined) this.#services.users.enter(identity.userId)
+    const isFirst = this.#identity === undefined
+    if (isFirst && identity.userId !== undefined) this.#services.users.enter(identity.userId)
     this.#identity = identity
     this.#state = 'active'
     this.#clearDeadline()
+    if (isFirst) this.#services.observer?.connected?.(this)
     const { expiresAtMs } = identity
     if (expiresAtMs === undefined) return
     const lifeMs = expiresAtMs - this.#services.now()
@@ -220,7 +237,10 @@ export class Session implements SessionContext {
   revokeListens(): void {
     const mayListen = (pattern: string) => this.mayListen(pattern)
     const mayEnter = (key: string) => this.mayEnter(key)
-    for (const pattern of this.#listens?.revoke(mayListen) ?? []) this.#tellRevoked(`listen ${pattern}`, { pattern })
+    for (const pattern of this.#listens?.revoke(mayListen) ?? []) {
+      this.unlistened(pattern)
+      this.#tellRevoked(`listen ${pattern}`, { pattern })
+    }
     for (const key of this.#ownPresence?.revoke(mayEnter, mayListen) ?? [])
       this.#tellRevoked(`presence ${key}`, { key })
   }
@@ -233,6 +253,7 @@ export class Session implements SessionContext {
   refuseToken(error: unknown, id: string | undefined): void {
     if (this.isClosed) return
     const { code } = this.refuse(error, id)
+    this.#services.observer?.refused?.(this, this.wasActive ? 'auth' : 'connect', code, undefined)
     // A token that could not be looked at says nothing about the one that the session already has.
     const isUndecided = code === 'E_INTERNAL' || code === 'E_RATE_LIMIT'
     if (!isUndecided || this.#state === 'authenticating') this.end(code)
@@ -255,6 +276,27 @@ export class Session implements SessionContext {
     const { code, message, retryable, docs } = known
     this.reply({ verb: 'error', ...(id === undefined ? undefined : { id }), code, message, retryable, docs })
     return known
+  }
+
+  get publishes(): PublishTimings {
+    return this.#services.measurements.publishes
+  }
+
+  resumed(outcome: ResumeOutcome): void {
+    this.#services.measurements.resumes.add(outcome)
+  }
+
+  listened(pattern: string): void {
+    this.#services.observer?.listened?.(this, pattern)
+  }
+
+  unlistened(pattern: string): void {
+    this.#services.observer?.unlistened?.(this, pattern)
+  }
+
+  published(message: OutboundMessage, accepted: MaybePromise<Accepted>): void {
+    const { observer } = this.#services
+    if (observer !== undefined) observePublish(observer, this, message, accepted)
   }
 
   /** Counts a malformed message; the sixteenth ends the session [P-10.3]. */

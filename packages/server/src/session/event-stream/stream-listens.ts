@@ -124,6 +124,7 @@ export class StreamListens {
           return false
         }
         for (const opening of openings) opening.commit()
+        for (const pattern of this.#patterns) session.listened(pattern)
         return sent.position && formatPosition(sent.position)
       })
     } catch (error) {

@@ -1,4 +1,5 @@
 import { refusalOf } from 'webmq-client/protocol'
+import type { ResumeOutcome } from '../../measuring/measurements.js'
 import type { Broker } from '../../ports/broker.js'
 import { andThen, isPromise, type MaybePromise } from '../../ports/maybe-promise.js'
 import type { ConnectionId } from '../../ports/transport.js'
@@ -20,6 +21,10 @@ export interface ListenContext extends HandlerContext {
     readonly maxSearchListensPerConnection: number
   }
   mayListen(pattern: string): boolean
+  /** A listen with `since` was answered for the last time. */
+  resumed(outcome: ResumeOutcome): void
+  /** A new listen is live. */
+  listened(pattern: string): void
 }
 
 /**
@@ -108,8 +113,14 @@ function goLive(context: ListenContext, message: MessageOf<'listen'>, opening: L
   const replay = withLive(log, buffer, isRangeAsked(message))
   const gap = replay.gap ?? buffer.gap
   const isLast = answer(context, message, gap === undefined ? replay : { ...replay, gap })
-  if (isLast) opening.commit()
-  else opening.abort()
+  if (!isLast) {
+    opening.abort()
+    return
+  }
+  if (message.since !== undefined) context.resumed(replay.gap === undefined && gap === undefined ? 'recovered' : 'gap')
+  const isNew = !context.listens.has(message.pattern)
+  opening.commit()
+  if (isNew) context.listened(message.pattern)
 }
 
 /** Sends a page; returns whether it was the last one. */

@@ -1,6 +1,7 @@
 import { refusalOf } from 'webmq-client/protocol'
+import type { PublishTiming, PublishTimings } from '../../measuring/publish-timings.js'
 import type { Accepted, Broker, OutboundMessage } from '../../ports/broker.js'
-import { isPromise } from '../../ports/maybe-promise.js'
+import { isPromise, type MaybePromise } from '../../ports/maybe-promise.js'
 import { formatPosition } from '../../ports/position.js'
 import type { ConnectionId } from '../../ports/transport.js'
 import { assertKeyWords, type WordLimits } from '../../ports/word-limits.js'
@@ -21,6 +22,10 @@ export interface PublishContext extends HandlerContext {
   /** `undefined` for anonymous clients. */
   readonly userId: string | undefined
   mayPublish(key: string): boolean
+  /** Measures some of the publishes. */
+  readonly publishes: Pick<PublishTimings, 'begin'>
+  /** The broker has got the message. */
+  published(message: OutboundMessage, accepted: MaybePromise<Accepted>): void
 }
 
 /** Gives a message to the broker. A request with an id is answered once the broker has accepted the message. */
@@ -38,15 +43,16 @@ export const publish: Handler<'publish', PublishContext> = (context, message, is
     throw refusalOf('E_BROKER_UNAVAILABLE', { detail: 'too many messages of this connection wait for the broker' })
   }
   const brokerId = messageId === undefined ? undefined : brokerMessageId(clientOwner(context.userId), key, messageId)
-  const accepted = context.broker.publish(
-    outbound(key, payload, isBinary, brokerId, echo ? undefined : context.connection),
-  )
-  if (!isPromise(accepted)) return acknowledge(context, id, accepted)
+  const outgoing = outbound(key, payload, isBinary, brokerId, echo ? undefined : context.connection)
+  const timing = context.publishes.begin(outgoing)
+  const accepted = context.broker.publish(outgoing)
+  context.published(outgoing, accepted)
+  if (!isPromise(accepted)) return acknowledge(context, id, accepted, timing)
   context.pendingBytes += byteCount
   return accepted.then(
     (accepted) => {
       context.pendingBytes -= byteCount
-      acknowledge(context, id, accepted)
+      acknowledge(context, id, accepted, timing)
     },
     (error: unknown) => {
       context.pendingBytes -= byteCount
@@ -72,7 +78,13 @@ function outbound(
   return { key, payload, isBinary, messageId, publisher }
 }
 
-function acknowledge(context: PublishContext, id: string | undefined, { position, isDuplicate }: Accepted): void {
+function acknowledge(
+  context: PublishContext,
+  id: string | undefined,
+  { position, isDuplicate }: Accepted,
+  timing: PublishTiming | undefined,
+): void {
+  timing?.accepted()
   if (id === undefined) return
   if (position === undefined) context.reply({ verb: 'ok', id, duplicate: isDuplicate })
   else context.reply({ verb: 'ok', id, position: formatPosition(position), duplicate: isDuplicate })

@@ -67,6 +67,7 @@ class WsTransport implements Transport {
     compression: true,
     pause: true,
     sse: true,
+    proxyProtocol: true,
   }
 
   readonly #options: TransportOptions
@@ -244,6 +245,7 @@ class WsTransport implements Transport {
       acceptedCount: this.#acceptedCount + streams.acceptedCount,
       refusedCount: this.#upgrades.refusedCount + streams.refusedCount,
       closedCount: this.#closedCount + streams.closedCount,
+      proxyHeaderRefusedCount: this.#listener?.proxyHeaderRefusedCount ?? 0,
       slowConsumerCount: this.#slowConsumerCount + streams.slowConsumerCount,
       receivedMessageCount: this.#calls?.messageCount ?? 0,
       receivedByteCount: this.#calls?.byteCount ?? 0,

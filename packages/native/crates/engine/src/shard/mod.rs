@@ -13,6 +13,7 @@ mod flush_pacer;
 mod handshake;
 mod keepalive;
 mod newcomers;
+mod proxied;
 mod receive;
 mod relay;
 mod restart;
@@ -47,6 +48,7 @@ use encrypted::TlsState;
 use flush_pacer::FlushPacer;
 use keepalive::Ticker;
 use newcomers::Newcomers;
+use proxied::ProxyReports;
 use relay::Relays;
 use restart::Restarts;
 
@@ -66,6 +68,7 @@ pub(crate) struct Shard {
     pub(crate) fanout: Fanout,
     ticker: Ticker,
     pacer: FlushPacer,
+    proxies: ProxyReports,
     grace: ReaderGrace,
     pub(crate) inline: InlineState,
     /// Why the shard ended early.
@@ -104,6 +107,7 @@ impl Shard {
             fanout: Fanout::new(shared.options.max_outbox_bytes),
             ticker: Ticker::new(&shared.options),
             pacer: FlushPacer::new(shared.options.flush_interval),
+            proxies: ProxyReports::default(),
             grace: ReaderGrace::default(),
             inline: InlineState::new(),
             failure: None,
