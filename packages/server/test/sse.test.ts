@@ -231,7 +231,7 @@ it('refuses pages of other origins, and lets those that are allowed read its ans
 it('answers preflights of allowed origins, and refuses other methods', async () => {
   const { port } = await start({ origins: [ORIGIN] })
   const ask = (method: string, origin: string) =>
-    fetch(`http://127.0.0.1:${port}/sse?listen=a`, { method, headers: { origin, 'x-a': 'b' } })
+    fetch(`http://127.0.0.1:${port}/sse?listen=a`, { method, headers: { origin } })
   const preflight = await ask('OPTIONS', ORIGIN)
   expect([preflight.status, preflight.headers.get('access-control-allow-origin')]).toEqual([204, ORIGIN])
   expect(preflight.headers.get('access-control-allow-headers')).toContain('authorization')

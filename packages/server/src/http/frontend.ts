@@ -5,7 +5,10 @@ import type { HttpStats } from '../api.js'
 import { type Health, readinessOf } from '../health/readiness.js'
 import type { Logger } from '../logger.js'
 import type { MetricsAudience } from '../options/options.js'
+import { type ApiScope, HttpApi } from './api/api.js'
+import { hasBody } from './body.js'
 import { HttpConnections, type HttpLimits } from './connections.js'
+import { allowOrigin, answerPreflight } from './cors.js'
 import { isLocalRequest, isLoopbackHost } from './local-request.js'
 import { sendError, sendFile, sendJson, sendText } from './responses.js'
 import { findStaticFile, type StaticFile } from './static-files.js'
@@ -28,6 +31,8 @@ export interface HttpContext {
   readonly hasEndpoint: boolean
   /** Folders of the demo page and of the client library; absent without a demo page. */
   readonly demo?: { readonly pageFolder: string; readonly clientFolder: string }
+  /** The HTTP API, and the routes of it that this port has; absent without one. */
+  readonly api?: { readonly routes: HttpApi; readonly scope: ApiScope }
   readonly logger: Logger
   /** Replace the usual limits. */
   readonly limits?: Partial<HttpLimits>
@@ -40,8 +45,6 @@ export interface MetricsPage {
 }
 
 const KEEP_ALIVE_MS = 5_000
-/** Time for which a browser need not ask again whether a page may open event streams. */
-const PREFLIGHT_S = 600
 const MAX_REQUESTS_PER_CONNECTION = 100
 /** A page of metrics costs milliseconds of the event loop, so those who ask within this time share one. */
 const METRICS_SHARED_MS = 100
@@ -89,6 +92,12 @@ export class HttpFrontend {
     const { path: wanted, hasEndpoint } = this.#context
     const endpoint = hasEndpoint ? wanted : undefined
     const [path = '/'] = (request.url ?? '/').split('?')
+    const { api } = this.#context
+    // The endpoint may have a path below `/api`.
+    if (api !== undefined && HttpApi.serves(path) && path !== endpoint) {
+      await api.routes.respond(request, response, api.scope)
+      return
+    }
     // No body is wanted, so none is waited for.
     if (hasBody(request)) response.shouldKeepAlive = false
     if (hasEndpoint && path === this.#context.ssePath) return this.#answerStreamRequest(request, response)
@@ -113,15 +122,9 @@ export class HttpFrontend {
   #answerStreamRequest(request: IncomingMessage, response: ServerResponse): void {
     const { origin, host } = request.headers
     if (origin !== undefined && this.#context.isOriginAllowed(origin, host)) {
-      response.setHeader('access-control-allow-origin', origin).setHeader('vary', 'Origin')
       if (this.#context.allowsCredentials === true) response.setHeader('access-control-allow-credentials', 'true')
-      if (request.method === 'OPTIONS') {
-        response.setHeader('access-control-allow-methods', 'GET')
-        response.setHeader('access-control-allow-headers', 'authorization, last-event-id, cache-control')
-        response.setHeader('access-control-max-age', `${PREFLIGHT_S}`)
-        response.writeHead(204).end()
-        return
-      }
+      if (request.method === 'OPTIONS') return answerPreflight(request, response, ['GET'])
+      allowOrigin(request, response)
     }
     if (request.method === 'GET' || request.method === 'HEAD') {
       const detail = 'this transport serves no event streams'
@@ -189,8 +192,4 @@ function originOf({ headers }: IncomingMessage): string | undefined {
   const { origin, host } = headers
   if (origin !== undefined || headers['sec-fetch-site'] !== 'same-origin') return origin
   return `${isLoopbackHost(host) ? 'http' : 'https'}://${host}`
-}
-
-function hasBody({ headers }: IncomingMessage): boolean {
-  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) !== 0
 }

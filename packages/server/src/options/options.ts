@@ -136,6 +136,8 @@ export interface ServerOptions {
   readonly presenceMaxBytes?: number | undefined
   /** Origins whose pages may connect in addition to the server's own; default none. */
   readonly origins?: readonly string[] | undefined
+  /** Keys of the HTTP API, at least 16 bytes each; default none. */
+  readonly apiKeys?: readonly string[] | undefined
   /** Allows anonymous access beyond loopback; default false. */
   readonly insecure?: boolean | undefined
   /** Addresses of proxies that are believed when they name the client; default none. */

@@ -1,5 +1,6 @@
 import type { OptionSpec } from './spec.js'
 import { ADDRESS_OPTIONS } from './table/address.js'
+import { API_OPTIONS } from './table/api.js'
 import { AUDIT_OPTIONS } from './table/audit.js'
 import { BROKER_OPTIONS } from './table/broker.js'
 import { ENGINE_OPTIONS } from './table/engine.js'
@@ -27,6 +28,7 @@ export const OPTIONS = [
   ...HISTORY_OPTIONS,
   ...PRESENCE_OPTIONS,
   ...SECURITY_OPTIONS,
+  ...API_OPTIONS,
   ...PROXIES_OPTIONS,
   ...TOKENS_OPTIONS,
   ...OBSERVING_OPTIONS,

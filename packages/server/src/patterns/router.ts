@@ -76,6 +76,8 @@ export interface Route {
   readonly variant: Variant
   /** Says the variant, see {@link groupOf}. */
   readonly group: GroupId
+  /** Listeners, over connections and handlers in the process. */
+  readonly references: number
 }
 
 interface Entry extends Route {

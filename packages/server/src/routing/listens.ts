@@ -115,9 +115,7 @@ export class Listens {
 
   /** Ends the listens that are no longer granted and returns their patterns. */
   revoke(isGranted: (pattern: string) => boolean): string[] {
-    return this.#all()
-      .map(({ pattern }) => pattern)
-      .filter((pattern) => !isGranted(pattern) && this.end(pattern))
+    return this.patterns().filter((pattern) => !isGranted(pattern) && this.end(pattern))
   }
 
   /** The connection is gone. */
@@ -143,6 +141,11 @@ export class Listens {
     if (this.#only !== undefined) this.#routes.set(this.#only.pattern, this.#only)
     this.#only = undefined
     this.#routes.set(route.pattern, route)
+  }
+
+  /** The patterns of the connection. */
+  patterns(): string[] {
+    return this.#all().map(({ pattern }) => pattern)
   }
 
   #all(): Route[] {

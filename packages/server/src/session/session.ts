@@ -7,6 +7,7 @@ import {
   type TextServerMessage,
   WebMQError,
 } from 'webmq-client/protocol'
+import type { Revocations } from '../cluster/index.js'
 import type { Deadline, Deadlines } from '../deadlines.js'
 import { ANONYMOUS, type Identity, mayEnter, mayListen, mayPublish, type TokenVerifier } from '../identity/index.js'
 import { type PackedAddress, packAddress, unpackAddress } from '../identity/packed-address.js'
@@ -48,6 +49,7 @@ export interface SessionServices extends ListensContext {
   readonly verifier: TokenVerifier | undefined
   /** Connections per user. */
   readonly users: Pick<ConnectionCounts, 'enter' | 'leave'>
+  readonly revocations: Pick<Revocations, 'covers'>
   readonly deadlines: Pick<Deadlines, 'set' | 'clear'>
   readonly limits: SessionLimits
   readonly measurements: Measurements
@@ -115,6 +117,11 @@ export class Session implements SessionContext, SessionFacts {
     return this.#services.verifier
   }
 
+  /** Absent until the session is active. */
+  get identity(): Identity | undefined {
+    return this.#identity
+  }
+
   /** Whether it has had an identity. */
   get wasActive(): boolean {
     return this.#identity !== undefined
@@ -150,6 +157,11 @@ export class Session implements SessionContext, SessionFacts {
   /** Number of patterns that the connection listens to. */
   get listenCount(): number {
     return this.#listens?.size ?? 0
+  }
+
+  /** The patterns that the connection listens with. */
+  patterns(): readonly string[] {
+    return this.#listens?.patterns() ?? []
   }
 
   mayListen(pattern: string): boolean {
@@ -212,6 +224,7 @@ export class Session implements SessionContext, SessionFacts {
     if (this.#identity !== undefined && this.#identity.userId !== identity.userId) {
       throw new WebMQError('E_FORBIDDEN', { detail: 'the token belongs to another user' })
     }
+    if (this.#services.revocations.covers(identity)) throw new WebMQError('E_TOKEN_REVOKED')
     // Counted once; `release` ends it.
     const isFirst = this.#identity === undefined
     if (isFirst && identity.userId !== undefined) this.#services.users.enter(identity.userId)

@@ -1,4 +1,4 @@
-import { WebMQError } from 'webmq-client/protocol'
+import { type ErrorCode, WebMQError } from 'webmq-client/protocol'
 import type { Identity, TokenVerifier } from '../../identity/index.js'
 import type { Handler, HandlerContext } from './handler.js'
 
@@ -8,7 +8,8 @@ export interface AuthContext extends HandlerContext {
   readonly verifier: TokenVerifier | undefined
   /**
    * Continues the session with this identity.
-   * @throws {WebMQError} `E_FORBIDDEN` when the session belongs to another user, `E_CONNECTION_LIMIT`.
+   * @throws {WebMQError} `E_FORBIDDEN` when the session belongs to another user, `E_CONNECTION_LIMIT`,
+   *   `E_TOKEN_REVOKED`.
    */
   authenticate(identity: Identity): void
   /** Time until the session's token expires; `undefined` when it never does. */
@@ -18,6 +19,9 @@ export interface AuthContext extends HandlerContext {
   /** Answers a refused token. Ends the session, unless its present token is still good. */
   refuseToken(error: unknown, id: string | undefined): void
 }
+
+/** Refusals of a valid token that end the session. */
+const ENDING_CODES: ReadonlySet<ErrorCode> = new Set(['E_CONNECTION_LIMIT', 'E_TOKEN_REVOKED'])
 
 /** Accepts a token: the first one, or a new one of the same user before the present one expires. */
 export const auth: Handler<'auth', AuthContext> = (context, { id, token }) => {
@@ -29,7 +33,7 @@ export const auth: Handler<'auth', AuthContext> = (context, { id, token }) => {
     try {
       context.authenticate(identity)
     } catch (error) {
-      if (!(error instanceof WebMQError) || error.code !== 'E_CONNECTION_LIMIT') throw error
+      if (!(error instanceof WebMQError) || !ENDING_CODES.has(error.code)) throw error
       return context.refuseToken(error, id)
     }
     const { userId } = identity
