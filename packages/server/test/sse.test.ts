@@ -1,6 +1,7 @@
+import { Agent } from 'node:http'
 import { SignJWT } from 'jose'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { eventually, WebSocketClient } from 'webmq-conformance'
+import { eventually, SseClient, WebSocketClient } from 'webmq-conformance'
 import { createServer } from '../src/create-server.js'
 import type { ServerOptions } from '../src/options/options.js'
 import { SseReader } from './sse-reader.js'
@@ -239,6 +240,24 @@ it('answers preflights of allowed origins, and refuses other methods', async () 
   expect([foreign.status, foreign.headers.get('access-control-allow-origin')]).toEqual([405, null])
   const post = await ask('POST', ORIGIN)
   expect([post.status, post.headers.get('allow')]).toEqual([405, 'GET'])
+})
+
+// A browser sends a request on a connection that has served another one. The transport looks at the first one alone.
+it.each(['native', 'ws'] as const)('sends a later request of a connection to a new one (%s)', async (transport) => {
+  const { port } = await start({ transport })
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+  onTestFinished(() => agent.destroy())
+  const health = new SseClient(port, '/health', { agent })
+  await eventually(() => expect(health.body).toContain('webmq'))
+  const later = new SseClient(port, '/sse?listen=a', { agent })
+  onTestFinished(() => later.destroy())
+  const { statusCode, headers } = await later.response()
+  expect([statusCode, headers.location, headers.connection]).toEqual([307, '/sse?listen=a', 'close'])
+  const followed = await fetch(`http://127.0.0.1:${port}/health`)
+  await followed.text()
+  const stream = await fetch(`http://127.0.0.1:${port}/sse?listen=a`)
+  expect(stream.headers.get('content-type')).toBe('text/event-stream')
+  await stream.body?.cancel()
 })
 
 it('is refused by a transport that serves none', async () => {

@@ -92,7 +92,10 @@ export class Gateway implements TransportSink {
     try {
       if (retryAfterMs !== undefined) throw new WebMQError('E_DRAIN')
       const { verifier } = services
-      if (request.kind === 'sse') return this.#upgradeStream(request, address)
+      if (request.kind === 'sse') {
+        this.#upgradeStream(request, address)
+        return
+      }
       const admissible = examineUpgrade(request, this.#context, address)
       this.#admit(request.id, address)
       if (verifier === undefined) this.#accept(request.id, admissible, ANONYMOUS, undefined)
@@ -128,7 +131,11 @@ export class Gateway implements TransportSink {
       session.refuseToken(error, undefined)
       return
     }
-    services.transport.send(connection, stream === undefined ? this.#welcome(session) : this.#streamWelcome(session), false)
+    services.transport.send(
+      connection,
+      stream === undefined ? this.#welcome(session) : this.#streamWelcome(session),
+      false,
+    )
     // The upgrade was accepted before the drain began.
     const retryAfterMs = this.#context.drainRetryAfterMs()
     if (retryAfterMs !== undefined) session.end('E_DRAIN', retryAfterMs)
@@ -177,8 +184,11 @@ export class Gateway implements TransportSink {
       throw new WebMQError('E_UNAUTHENTICATED', { detail: 'send a token in the Authorization header' })
     }
     this.#admit(request.id, address, stream)
-    if (services.verifier === undefined || token === undefined) return accept(ANONYMOUS)
-    services.verifier.verify(token).then(accept).catch((error: unknown) => this.#refuseStream(request, error))
+    const verified =
+      services.verifier === undefined || token === undefined
+        ? Promise.resolve(ANONYMOUS)
+        : services.verifier.verify(token)
+    verified.then(accept).catch((error: unknown) => this.#refuseStream(request, error))
   }
 
   #refuseStream(request: UpgradeRequest, error: unknown): void {

@@ -101,7 +101,8 @@ function tokenInCookie(request: UpgradeRequest, policy: UpgradePolicy): string |
     origin === undefined
       ? SAME_ORIGIN_FETCHES.includes(request.header('sec-fetch-site'))
       : isOriginAllowed(origin, request.header('host'), named, ownHosts)
-  if (!isNamed) throw new WebMQError('E_ORIGIN_FORBIDDEN', { detail: 'a token in a cookie needs an origin that is named' })
+  if (!isNamed)
+    throw new WebMQError('E_ORIGIN_FORBIDDEN', { detail: 'a token in a cookie needs an origin that is named' })
   return token
 }
 

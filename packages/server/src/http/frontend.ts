@@ -19,6 +19,8 @@ export interface HttpContext {
   readonly path: string
   /** Path of event streams; absent: there are none. */
   readonly ssePath?: string
+  /** Whether the transport serves event streams. */
+  readonly servesStreams?: () => boolean
   readonly health: () => Health
   /** Whether a page of this origin may connect. */
   readonly isOriginAllowed: (origin: string | undefined, host: string | undefined) => boolean
@@ -118,16 +120,28 @@ export class HttpFrontend {
     sendError(response, request, 404, new WebMQError('E_PATH_NOT_FOUND'))
   }
 
-  /** The transport serves event streams. What comes here is a preflight (CORS), a wrong method, or a server without streams. */
+  /**
+   * The transport serves event streams to the first request of a connection. A later one is sent to a new connection. What else
+   * comes here is a preflight (CORS), a wrong method, or a request to a server without streams.
+   */
   #answerStreamRequest(request: IncomingMessage, response: ServerResponse): void {
     const { origin, host } = request.headers
     if (origin !== undefined && this.#context.isOriginAllowed(origin, host)) {
       if (this.#context.allowsCredentials === true) response.setHeader('access-control-allow-credentials', 'true')
-      if (request.method === 'OPTIONS') return answerPreflight(request, response, ['GET'])
+      if (request.method === 'OPTIONS') {
+        answerPreflight(request, response, ['GET'])
+        return
+      }
       allowOrigin(request, response)
     }
     if (request.method === 'GET' || request.method === 'HEAD') {
-      const detail = 'this transport serves no event streams'
+      const { servesStreams } = this.#context
+      if (servesStreams?.() === true && this.#connections.isOwn(request.socket)) {
+        response.shouldKeepAlive = false
+        response.writeHead(307, { location: request.url ?? '/', 'cache-control': 'no-store' }).end()
+        return
+      }
+      const detail = 'event streams are served by the transports native and ws, on their own port'
       sendError(response, request, 501, new WebMQError('E_UNSUPPORTED', { detail }))
       return
     }

@@ -48,10 +48,13 @@ export function readLog(
     return andThen(broker.position(), (position) =>
       position === undefined ? { messages: [], hasMore: false } : { messages: [], position, hasMore: false },
     )
-  return andThen(broker.read(rangeOf(options), typeof patterns === 'string' ? [patterns] : patterns, reader), ({ isPartial, ...result }) => ({
-    ...result,
-    hasMore: isPartial,
-  }))
+  return andThen(
+    broker.read(rangeOf(options), typeof patterns === 'string' ? [patterns] : patterns, reader),
+    ({ isPartial, ...result }) => ({
+      ...result,
+      hasMore: isPartial,
+    }),
+  )
 }
 
 /** Estimated bytes of the message that a page begins with; 0 without messages. */

@@ -32,6 +32,6 @@ export const SSE_OPTIONS = [
     check: (value) => (/^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/.test(value) ? undefined : 'the name of a cookie'),
     help: 'Cookie that holds the token, if a request has no other; default none.',
     detail:
-      "For `EventSource`, which cannot set headers. Browsers send a cookie with the requests of every page, so a token in a cookie counts only for pages of this server and of the origins that `origins` names; `*` and `null` do not count. Make the cookie `HttpOnly`, `Secure` and `SameSite=Lax` or stricter.",
+      'For `EventSource`, which cannot set headers. Browsers send a cookie with the requests of every page, so a token in a cookie counts only for pages of this server and of the origins that `origins` names; `*` and `null` do not count. Make the cookie `HttpOnly`, `Secure` and `SameSite=Lax` or stricter.',
   },
 ] as const satisfies readonly OptionSpec[]
