@@ -21,7 +21,11 @@ export default [
   check(
     'index',
     13_824,
-    LATER.map((file) => fileURLToPath(new URL(`packages/client/dist/${file}.js`, import.meta.url))),
+    [...LATER, 'sse/fallback'].map((file) =>
+      fileURLToPath(new URL(`packages/client/dist/${file}.js`, import.meta.url)),
+    ),
   ),
   ...LATER.map((file) => check(file, 1_024)),
+  // Loads where WebSockets fail, with the half of the protocol that the server has.
+  check('sse/fallback', 8_704),
 ]

@@ -24,6 +24,8 @@ export interface NativeOptions {
   tls?: readonly NativeCertificate[]
   /** Whether plain HTTP requests are handed over; otherwise they are answered with 426. */
   handsHttpOver: boolean
+  /** Path of event streams: a GET of it is told as an upgrade; absent: there are none. */
+  eventStreamPath?: string
 }
 
 /** A certificate with its private key, both in PEM. */

@@ -33,6 +33,7 @@ export function resolveOptions(options: ClientOptions) {
     whenOffline = 'queue',
     resume = false,
     random = Math.random,
+    transports,
     WebSocket: socketClass,
   } = options
   const given: Partial<typeof DEFAULTS> = { ...options, ...options.reconnect, ...options.offlineQueue }
@@ -44,7 +45,7 @@ export function resolveOptions(options: ClientOptions) {
   }
   // A server that renders the page has no location: a relative URL waits for the first connection.
   if (typeof url !== 'function') webSocketUrl(url, globalThis.location?.href ?? 'http://localhost')
-  return { url, token, codec, whenOffline, resume, random, socketClass, ...numbers }
+  return { url, token, transports, codec, whenOffline, resume, random, socketClass, ...numbers }
 }
 
 /**

@@ -22,6 +22,8 @@ async function bundle(): Promise<Bundled> {
     platform: 'neutral',
     target: 'es2022',
     write: false,
+    // Loaded where WebSockets fail; it shares the protocol with the entry.
+    external: ['../sse/fallback.js'],
     metafile: true,
     outdir: '/bundle',
     chunkNames: '[name]',

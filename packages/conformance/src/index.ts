@@ -18,6 +18,7 @@ export { clientFrame, closeFrame, OPCODE } from './transport/frames.js'
 export { DEFAULT_OPTIONS, group } from './transport/harness.js'
 export { handshakeHead, RawClient } from './transport/raw-client.js'
 export { RecordingSink } from './transport/recording-sink.js'
+export { SseClient } from './transport/sse-client.js'
 export { WebSocketClient } from './transport/web-socket-client.js'
 export {
   type CertificatePem,

@@ -12,6 +12,7 @@ import { multicastTests } from './transport/multicast-tests.js'
 import { overflowTests } from './transport/overflow-tests.js'
 import { proxyProtocolTests } from './transport/proxy-protocol-tests.js'
 import { readingTests } from './transport/reading-tests.js'
+import { sseTests } from './transport/sse-tests.js'
 import type { MakeCertificate } from './transport/tls/certificates.js'
 import { tlsTests } from './transport/tls/suite.js'
 import { STRICT_TRAITS, type TransportTraits } from './transport/traits.js'
@@ -54,6 +55,7 @@ export function transportSuite(name: string, create: CreateTransport, expected: 
     readingTests(create, expected.capabilities)
     httpTests(create, traits)
     lifecycleTests(create)
+    if (expected.capabilities.sse) sseTests(create)
     capabilityTests(create, expected.capabilities)
     if (expected.capabilities.proxyProtocol) proxyProtocolTests(create)
     tlsTests(create, expected, traits)

@@ -174,6 +174,7 @@ function transportOptionsOf(
     flushIntervalMs: options.flushIntervalMs,
     ...(options.proxyProtocol ? { proxyProtocolFrom: rangesOf(options.trustedProxies) } : undefined),
     ...(certificates === undefined ? undefined : { tls: certificates }),
+    ...(options.sse === 'on' ? { ssePath: options.ssePath } : undefined),
     httpServer,
   }
 }

@@ -155,7 +155,10 @@ export class ConnectionManager {
 
   async #open(signal: AbortSignal): Promise<void> {
     const { url, token: source, heartbeatTimeoutMs } = this.#options
-    const socketClass = socketClassOf(this.#options)
+    const options = this.#options
+    const socketClass = options.transports
+      ? (await import('../sse/fallback.js')).fallbackClassOf(options)
+      : socketClassOf(options)
     const token = await askForToken(source, this.#cause, signal)
     this.#url = webSocketUrl(typeof url === 'function' ? await url() : url)
     if (signal.aborted) return

@@ -1,3 +1,4 @@
+import type { RequestOptions } from 'node:https'
 import type { ConnectionOptions } from 'node:tls'
 import { expect, onTestFinished } from 'vitest'
 import type {
@@ -12,6 +13,7 @@ import type { ClientOptions } from 'ws'
 import { eventually } from './eventually.js'
 import { RawClient } from './raw-client.js'
 import { RecordingSink, type SinkHandlers } from './recording-sink.js'
+import { SseClient } from './sse-client.js'
 import { WebSocketClient } from './web-socket-client.js'
 
 /** Makes a transport that was not started. */
@@ -126,6 +128,11 @@ export class Harness {
     const options = this.#tls === undefined ? undefined : { ...this.#tls, ...tls }
     const client = this.track(await RawClient.open(this.port, path, headers, options))
     return { client, connection: await this.connectionAt(path) }
+  }
+
+  /** A request for an event stream. */
+  requestStream(path: string, options: RequestOptions = {}): SseClient {
+    return new SseClient(this.port, path, options, this.#tls)
   }
 
   /** A connection that has sent nothing; over TLS, nothing but its handshake. */

@@ -2,16 +2,27 @@ import { encodeServerMessage, WebMQError, type Welcome } from 'webmq-client/prot
 import type { Deadline } from '../deadlines.js'
 import type { ConnectFacts } from '../hooks/index.js'
 import { countedAddress } from '../identity/client-address.js'
-import { ANONYMOUS, type Identity, type TokenVerifier, UNIDENTIFIED } from '../identity/index.js'
+import { ANONYMOUS, type Identity, mayListen, type TokenVerifier, UNIDENTIFIED } from '../identity/index.js'
 import type { TrustedProxies } from '../identity/trusted-proxies.js'
 import { isPromise } from '../ports/maybe-promise.js'
-import type { ConnectionId, Transport, TransportSink, UpgradeId, UpgradeRequest } from '../ports/transport.js'
+import type {
+  AcceptOptions,
+  ConnectionId,
+  Transport,
+  TransportSink,
+  UpgradeId,
+  UpgradeRequest,
+} from '../ports/transport.js'
+import { encodeSseEvent, encodeSseServerMessage } from '../routing/sse-events.js'
 import type { ConnectionCounts } from '../session/connection-counts.js'
 import type { Dispatcher } from '../session/dispatcher.js'
 import { Session, type SessionServices } from '../session/session.js'
+import { StreamListens } from '../session/sse/listens.js'
+import { readStreamRequest, type StreamRequest } from '../session/sse/request.js'
 import type { SessionTable } from '../session/table.js'
 import { RefusedOrigins } from './refused-origins.js'
-import { type AdmissibleUpgrade, examineUpgrade, rejectionOf, type UpgradePolicy } from './upgrade.js'
+import { corsHeaders, streamRejectionOf } from './stream-answers.js'
+import { type AdmissibleUpgrade, examineStream, examineUpgrade, rejectionOf, type UpgradePolicy } from './upgrade.js'
 import { welcomeLimits } from './welcome-limits.js'
 
 /** What a {@link Gateway} works with. */
@@ -49,7 +60,21 @@ interface Admission {
   /** For the hook `connect`, if there is one. */
   readonly facts: ConnectFacts | undefined
   sinceMs: number
+  /** Present: an event stream. */
+  readonly stream: StreamRequest | undefined
 }
+
+/** Of an upgrade that the gateway has not let in. */
+const NO_ADMISSION: Omit<Admission, 'sinceMs'> = {
+  address: '',
+  identity: undefined,
+  refusal: new WebMQError('E_INTERNAL'),
+  facts: undefined,
+  stream: undefined,
+}
+
+/** A reader reconnects after this time and up to as much again, by chance: many do not come back at once. */
+const STREAM_RETRY_MS = 1_000
 
 /** The transport ends an upgrade at most this much after `handshakeTimeoutMs`. */
 const TRANSPORT_DELAY_MS = 1_000
@@ -63,6 +88,7 @@ const NORMAL_CLOSURE = 1000
 export class Gateway implements TransportSink {
   readonly #context: GatewayContext
   readonly #refusedOrigins: RefusedOrigins
+  readonly #streamServices: SessionServices
   /** Upgrades that are not open yet, oldest first. */
   readonly #admissions = new Map<UpgradeId, Admission>()
   #expiry: Deadline | undefined
@@ -72,6 +98,7 @@ export class Gateway implements TransportSink {
   constructor(context: GatewayContext) {
     this.#context = context
     this.#refusedOrigins = new RefusedOrigins(context.services.logger, context.services.now)
+    this.#streamServices = { ...context.services, encode: encodeSseServerMessage }
   }
 
   upgrade(request: UpgradeRequest): void {
@@ -80,9 +107,13 @@ export class Gateway implements TransportSink {
     const address = proxies.clientAddress(request.remoteAddress, (name) => request.header(name))
     try {
       if (retryAfterMs !== undefined) throw new WebMQError('E_DRAIN')
+      const { verifier } = services
+      if (request.kind === 'sse') {
+        this.#upgradeStream(request, address)
+        return
+      }
       const admissible = examineUpgrade(request, this.#context, address)
       this.#admit(request, address)
-      const { verifier } = services
       if (verifier === undefined) this.#accept(request.id, admissible, this.#anonymous(), undefined)
       else if (admissible.token === undefined) this.#accept(request.id, admissible, undefined, undefined)
       else this.#verify(request.id, admissible, verifier, admissible.token)
@@ -95,16 +126,18 @@ export class Gateway implements TransportSink {
       const facts = { address: request.remoteAddress, origin: request.header('origin') }
       services.observer?.upgradeRefused?.(facts, error.code)
       const retryAfter = retryAfterMs === undefined ? {} : { 'retry-after': `${Math.ceil(retryAfterMs / 1_000)}` }
-      transport.reject(request.id, rejectionOf(error, retryAfter))
+      const isStream = request.kind === 'sse'
+      if (isStream) this.#rejectStream(request, error, retryAfter)
+      else transport.reject(request.id, rejectionOf(error, retryAfter))
     }
   }
 
   open(connection: ConnectionId, upgrade: UpgradeId): void {
     const admission = this.#admissions.get(upgrade)
     this.#admissions.delete(upgrade)
-    const missing = { refusal: new WebMQError('E_INTERNAL'), address: '', identity: undefined, facts: undefined }
-    const { identity, refusal, address, facts } = admission ?? missing
-    const session = new Session(connection, this.#context.services, address)
+    const { identity, refusal, address, facts, stream } = admission ?? NO_ADMISSION
+    const services = stream === undefined ? this.#context.services : this.#streamServices
+    const session = new Session(connection, services, address)
     this.#context.sessions.add(session)
     if (facts !== undefined) session.remember(facts)
     try {
@@ -112,22 +145,24 @@ export class Gateway implements TransportSink {
       const admitted = identity === undefined ? session.awaitToken() : session.admit(identity)
       if (isPromise(admitted)) {
         const refuse = (error: unknown) => session.refuseToken(error, undefined)
-        this.#context.dispatcher.waitFor(session, admitted.then(() => this.#greet(session)).catch(refuse))
+        this.#context.dispatcher.waitFor(session, admitted.then(() => this.#greet(session, stream)).catch(refuse))
         return
       }
     } catch (error) {
       session.refuseToken(error, undefined)
       return
     }
-    this.#greet(session)
+    this.#greet(session, stream)
   }
 
-  #greet(session: Session): void {
+  #greet(session: Session, stream: StreamRequest | undefined): void {
     if (session.isClosed) return
-    this.#context.services.transport.send(session.connection, this.#welcome(session), false)
+    const welcome = stream === undefined ? this.#welcome(session) : this.#streamWelcome(session)
+    this.#context.services.transport.send(session.connection, welcome, false)
     // The upgrade was accepted before the drain began.
     const retryAfterMs = this.#context.drainRetryAfterMs()
     if (retryAfterMs !== undefined) session.end('E_DRAIN', retryAfterMs)
+    else if (stream !== undefined) this.#beginStream(session, stream)
   }
 
   message(connection: ConnectionId, data: Uint8Array, isBinary: boolean): void {
@@ -161,6 +196,66 @@ export class Gateway implements TransportSink {
     this.#context.services.logger.error({ err: error }, 'the transport failed')
   }
 
+  /** Checks everything before the response begins: a client sees why it is refused. */
+  #upgradeStream(request: UpgradeRequest, address: string): void {
+    const { services } = this.#context
+    const { token } = examineStream(request, this.#context, address)
+    const stream = readStreamRequest(request, services.limits.defaults)
+    const accept = (identity: Identity) => {
+      const decides = services.hooks?.hasConnect === true
+      const isForbidden = (pattern: string) => identity !== ANONYMOUS && !mayListen(identity, pattern)
+      // A hook may grant more once the stream is open.
+      const forbidden = decides ? undefined : stream.patterns.find(isForbidden)
+      if (forbidden !== undefined) throw new WebMQError('E_FORBIDDEN', { detail: `listen ${forbidden}` })
+      this.#accept(request.id, { headers: corsHeaders(request, this.#context) }, identity, undefined)
+    }
+    if (services.verifier !== undefined && token === undefined) {
+      throw new WebMQError('E_UNAUTHENTICATED', { detail: 'send a token in the Authorization header' })
+    }
+    this.#admit(request, address, stream)
+    const verified =
+      services.verifier === undefined || token === undefined
+        ? Promise.resolve(this.#anonymous())
+        : services.verifier.verify(token)
+    verified.then(accept).catch((error: unknown) => this.#refuseStream(request, error))
+  }
+
+  #refuseStream(request: UpgradeRequest, error: unknown): void {
+    const { logger, measurements, observer } = this.#context.services
+    const known = error instanceof WebMQError ? error : new WebMQError('E_INTERNAL')
+    if (known.code === 'E_INTERNAL') logger.error({ err: error }, 'a request for an event stream could not be handled')
+    const admission = this.#admissions.get(request.id)
+    if (admission === undefined) return
+    const { address } = admission
+    logger.debug({ code: known.code, path: request.path, remoteAddress: address }, 'upgrade refused')
+    measurements.refusedUpgrades.add(known.code)
+    observer?.upgradeRefused?.({ address, origin: request.header('origin') }, known.code)
+    this.#admissions.delete(request.id)
+    this.#leave(address)
+    this.#rejectStream(request, known, {})
+  }
+
+  #rejectStream(request: UpgradeRequest, error: WebMQError, headers: Readonly<Record<string, string>>): void {
+    const cors = corsHeaders(request, this.#context)
+    this.#context.transport.reject(request.id, streamRejectionOf(error, { ...headers, ...cors }))
+  }
+
+  #beginStream(session: Session, request: StreamRequest): void {
+    new StreamListens(session, request).begin().catch((error: unknown) => {
+      if (session.isClosed) return
+      const { code } = session.refuse(error, undefined)
+      session.end(code)
+    })
+  }
+
+  #streamWelcome(session: Session): string {
+    const { node, version } = this.#context
+    const expiresInMs = session.expiresInMs()
+    const retryMs = STREAM_RETRY_MS * (1 + Math.random())
+    const data = { session: session.id, node, version, ...(expiresInMs === undefined ? {} : { expiresInMs }) }
+    return encodeSseEvent({ name: 'welcome', retryMs, data })
+  }
+
   /** A bad token does not refuse the upgrade, because a page cannot see why. The open session tells it. */
   #verify(upgrade: UpgradeId, admissible: AdmissibleUpgrade, verifier: TokenVerifier, token: string): void {
     verifier.verify(token).then(
@@ -171,7 +266,7 @@ export class Gateway implements TransportSink {
 
   #accept(
     upgrade: UpgradeId,
-    { subprotocol }: AdmissibleUpgrade,
+    { subprotocol, headers }: AdmissibleUpgrade & Pick<AcceptOptions, 'headers'>,
     identity: Identity | undefined,
     refusal: unknown,
   ): void {
@@ -184,7 +279,10 @@ export class Gateway implements TransportSink {
     // Last in the order of expiry.
     this.#admissions.delete(upgrade)
     this.#admissions.set(upgrade, admission)
-    this.#context.transport.accept(upgrade, subprotocol === undefined ? {} : { subprotocol })
+    this.#context.transport.accept(upgrade, {
+      ...(subprotocol === undefined ? undefined : { subprotocol }),
+      ...(headers === undefined ? undefined : { headers }),
+    })
   }
 
   /** The identity of a client without a token, before a hook may give it another. */
@@ -194,14 +292,14 @@ export class Gateway implements TransportSink {
   }
 
   /** @throws {WebMQError} `E_CONNECTION_LIMIT` */
-  #admit(request: UpgradeRequest, address: string): void {
+  #admit(request: UpgradeRequest, address: string, stream?: StreamRequest): void {
     this.#expire()
     const counted = countedAddress(address)
     if (counted !== undefined) this.#context.addresses.enter(counted)
     const sinceMs = this.#context.services.now()
     const hasHook = this.#context.services.hooks?.hasConnect === true
     const facts = hasHook ? { path: request.path, query: request.query, headers: request.headers } : undefined
-    this.#admissions.set(request.id, { address, identity: undefined, refusal: undefined, facts, sinceMs })
+    this.#admissions.set(request.id, { address, identity: undefined, refusal: undefined, facts, sinceMs, stream })
     this.#expireLater()
   }
 

@@ -9,6 +9,7 @@ function request(more: Partial<UpgradeRequest> = {}): UpgradeRequest {
   const { headers = { host: 'here:8080' } } = more
   return {
     id: 1 as UpgradeId,
+    kind: 'websocket',
     path: '/ws',
     query: '',
     headers,

@@ -9,6 +9,9 @@ import {
 import { isOriginAllowed, type OwnHosts } from '../identity/origin.js'
 import type { Rejection, UpgradeRequest } from '../ports/transport.js'
 
+/** Values of `Sec-Fetch-Site` of requests that no page of another origin has made; older browsers and other clients send none. */
+const SAME_ORIGIN_FETCHES: readonly (string | undefined)[] = ['same-origin', 'none', undefined]
+
 /** Which upgrade requests are accepted. */
 export interface UpgradePolicy {
   /** Path of the endpoint. */
@@ -19,6 +22,8 @@ export interface UpgradePolicy {
   readonly ownHosts?: OwnHosts
   /** Whether only clients of this machine may connect, and this request is not from one; default: never. */
   readonly isOutsider?: (request: UpgradeRequest, clientAddress: string) => boolean
+  /** Cookie that may hold the token; absent: none. */
+  readonly tokenCookie?: string
 }
 
 /** An upgrade request that passed all checks. */
@@ -42,25 +47,75 @@ export function examineUpgrade(
 ): AdmissibleUpgrade {
   const { path, subprotocols } = request
   if (path !== policy.path) throw new WebMQError('E_PATH_NOT_FOUND', { detail: `the endpoint is ${policy.path}` })
-  if (policy.isOutsider?.(request, clientAddress) === true) {
-    throw new WebMQError('E_INSECURE', { detail: 'without tokens, only clients of this machine may connect' })
-  }
-  const origin = request.header('origin')
-  if (origin !== undefined && !isOriginAllowed(origin, request.header('host'), policy.origins, policy.ownHosts)) {
-    throw new WebMQError('E_ORIGIN_FORBIDDEN')
-  }
+  assertOrigin(request, policy, clientAddress)
   const isOffered = subprotocols.includes(SUBPROTOCOL)
   if (!isOffered && subprotocols.length > 0) {
     throw new WebMQError('E_SUBPROTOCOL_UNSUPPORTED', { detail: `offer ${SUBPROTOCOL}` })
   }
-  const token = tokenOf(request.header('authorization'), subprotocols)
+  const token = tokenOf(request, subprotocols) ?? tokenInCookie(request, policy)
   // Written out because it runs for every connection.
   if (token === undefined) return isOffered ? { subprotocol: SUBPROTOCOL } : {}
   return isOffered ? { subprotocol: SUBPROTOCOL, token } : { token }
 }
 
+/**
+ * Checks a request for an event stream, and finds its token.
+ * @throws {WebMQError} `E_INSECURE`, `E_ORIGIN_FORBIDDEN`.
+ */
+export function examineStream(
+  request: UpgradeRequest,
+  policy: UpgradePolicy,
+  clientAddress: string,
+): AdmissibleUpgrade {
+  assertOrigin(request, policy, clientAddress)
+  const token = tokenOf(request, []) ?? tokenInCookie(request, policy)
+  return token === undefined ? {} : { token }
+}
+
+function assertOrigin(
+  request: UpgradeRequest,
+  { isOutsider, origins, ownHosts }: UpgradePolicy,
+  clientAddress: string,
+): void {
+  if (isOutsider?.(request, clientAddress) === true) {
+    throw new WebMQError('E_INSECURE', { detail: 'without tokens, only clients of this machine may connect' })
+  }
+  const origin = request.header('origin')
+  if (origin !== undefined && !isOriginAllowed(origin, request.header('host'), origins, ownHosts)) {
+    throw new WebMQError('E_ORIGIN_FORBIDDEN')
+  }
+}
+
+/**
+ * The token in a cookie. A browser sends cookies with the requests of every page, so the page must be one that `origins` names,
+ * or of this server: `*` and `null` do not count. A request without `Origin` is of the same origin, if it comes from a page.
+ */
+function tokenInCookie(request: UpgradeRequest, policy: UpgradePolicy): string | undefined {
+  const { tokenCookie, origins, ownHosts } = policy
+  if (tokenCookie === undefined) return undefined
+  const token = cookieOf(request.header('cookie'), tokenCookie)
+  if (token === undefined) return undefined
+  const origin = request.header('origin')
+  const named = origins.filter((pattern) => pattern !== '*' && pattern !== 'null')
+  const isNamed =
+    origin === undefined
+      ? SAME_ORIGIN_FETCHES.includes(request.header('sec-fetch-site'))
+      : isOriginAllowed(origin, request.header('host'), named, ownHosts)
+  if (!isNamed)
+    throw new WebMQError('E_ORIGIN_FORBIDDEN', { detail: 'a token in a cookie needs an origin that is named' })
+  return token
+}
+
+function cookieOf(header: string | undefined, name: string): string | undefined {
+  const cookies = (header ?? '').split(';').map((cookie) => cookie.trim())
+  const value = cookies.find((cookie) => cookie.startsWith(`${name}=`))?.slice(name.length + 1)
+  // RFC 6265 §4.1.1: a value may be in quotes.
+  return value === undefined || value === '' ? undefined : value.replace(/^"(.*)"$/, '$1')
+}
+
 /** The `Authorization` header wins. Browsers cannot set it, so they offer the token as a subprotocol. */
-function tokenOf(authorization: string | undefined, subprotocols: readonly string[]): string | undefined {
+function tokenOf(request: UpgradeRequest, subprotocols: readonly string[]): string | undefined {
+  const authorization = request.header('authorization')
   if (authorization !== undefined) {
     const [, token] = /^bearer +(\S+)$/i.exec(authorization) ?? []
     if (token !== undefined) return token

@@ -101,6 +101,11 @@ export class HttpConnections {
     this.#sweeper ??= setInterval(() => this.#sweep(), SWEEP_MS).unref()
   }
 
+  /** Whether a connection came to the port of this server, and not to one that the embedder owns. */
+  isOwn(socket: Duplex): boolean {
+    return this.#tracked.has(socket)
+  }
+
   /** A request begins. Returns whether to answer it; otherwise its connection is destroyed. */
   begin(socket: Duplex, response: ServerResponse): boolean {
     const tracked = this.#tracked.get(socket)

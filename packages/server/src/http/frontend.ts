@@ -9,6 +9,7 @@ import type { AdminPage } from './admin/page.js'
 import { type ApiScope, HttpApi } from './api/api.js'
 import { hasBody } from './body.js'
 import { HttpConnections, type HttpLimits } from './connections.js'
+import { allowOrigin, answerPreflight } from './cors.js'
 import { isLocalRequest, isLoopbackHost } from './local-request.js'
 import { sendError, sendFile, sendJson, sendText } from './responses.js'
 import { findStaticFile, type StaticFile } from './static-files.js'
@@ -17,9 +18,15 @@ import { findStaticFile, type StaticFile } from './static-files.js'
 export interface HttpContext {
   /** Path of the WebSocket endpoint. */
   readonly path: string
+  /** Path of event streams; absent: there are none. */
+  readonly ssePath?: string
+  /** Whether the transport serves event streams. */
+  readonly servesStreams?: () => boolean
   readonly health: () => Health
   /** Whether a page of this origin may connect. */
   readonly isOriginAllowed: (origin: string | undefined, host: string | undefined) => boolean
+  /** Whether pages of other origins may send cookies. */
+  readonly allowsCredentials?: boolean
   /** The content of `/metrics`. */
   readonly metrics: () => Promise<MetricsPage>
   readonly metricsAudience: MetricsAudience
@@ -98,6 +105,7 @@ export class HttpFrontend {
     }
     // No body is wanted, so none is waited for.
     if (hasBody(request)) response.shouldKeepAlive = false
+    if (hasEndpoint && path === this.#context.ssePath) return this.#answerStreamRequest(request, response)
     if (request.method !== 'GET' && request.method !== 'HEAD') {
       response.setHeader('allow', 'GET, HEAD')
       const code = path === endpoint ? 'E_HANDSHAKE_INVALID' : 'E_UNSUPPORTED'
@@ -114,6 +122,35 @@ export class HttpFrontend {
     const file = await this.#findFile(path)
     if (file !== undefined) return sendFile(response, request, file)
     sendError(response, request, 404, new WebMQError('E_PATH_NOT_FOUND'))
+  }
+
+  /**
+   * The transport serves event streams to the first request of a connection. A later one is sent to a new connection. What else
+   * comes here is a preflight (CORS), a wrong method, or a request to a server without streams.
+   */
+  #answerStreamRequest(request: IncomingMessage, response: ServerResponse): void {
+    const { origin, host } = request.headers
+    if (origin !== undefined && this.#context.isOriginAllowed(origin, host)) {
+      if (this.#context.allowsCredentials === true) response.setHeader('access-control-allow-credentials', 'true')
+      if (request.method === 'OPTIONS') {
+        answerPreflight(request, response, ['GET'])
+        return
+      }
+      allowOrigin(request, response)
+    }
+    if (request.method === 'GET' || request.method === 'HEAD') {
+      const { servesStreams } = this.#context
+      if (servesStreams?.() === true && this.#connections.isOwn(request.socket)) {
+        response.shouldKeepAlive = false
+        response.writeHead(307, { location: request.url ?? '/', 'cache-control': 'no-store' }).end()
+        return
+      }
+      const detail = 'event streams are served by the transports native and ws, on their own port'
+      sendError(response, request, 501, new WebMQError('E_UNSUPPORTED', { detail }))
+      return
+    }
+    response.setHeader('allow', 'GET')
+    sendError(response, request, 405, new WebMQError('E_UNSUPPORTED', { detail: `method ${request.method}` }))
   }
 
   /** Pages of every origin may read the answer: after a failed upgrade, it is all that a browser can learn. */

@@ -214,6 +214,7 @@ export class ServerNode {
     this.#gateway = new Gateway({
       path: options.path,
       ...originPolicyOf(options),
+      ...(options.tokenCookie === undefined ? undefined : { tokenCookie: options.tokenCookie }),
       isOutsider: (request, address) => isForThisMachineOnly(options) && !this.#isFromThisMachine(request, address),
       insecure: options.insecure,
       proxies: parts.proxies,

@@ -103,6 +103,7 @@ export class Server implements WebMQServer {
   #candidate: ServerNode | undefined
   #running: Promise<Running> | undefined
   #transport: TransportChoice | undefined
+  #servesStreams = false
   #node: ServerNode | undefined
   #address: ServerAddress | undefined
   #adminAddress: TransportAddress | undefined
@@ -163,6 +164,9 @@ export class Server implements WebMQServer {
       ...probes,
       ...(this.#admin === undefined ? undefined : { metricsAudience: 'off' }),
       hasEndpoint: true,
+      ...(options.sse === 'on' ? { ssePath: options.ssePath } : undefined),
+      servesStreams: () => this.#servesStreams,
+      allowsCredentials: options.tokenCookie !== undefined,
       api: { routes, scope: this.#admin === undefined ? 'all' : 'clients' },
       ...(demo === undefined ? undefined : { demo }),
     })
@@ -365,6 +369,7 @@ export class Server implements WebMQServer {
       })
     }
     this.#transport = choice
+    this.#servesStreams = transport.capabilities.sse
     logger.info({ transport: choice }, describeTransport(choice))
     return transport
   }

@@ -26,6 +26,12 @@ export interface ServerOptions {
   readonly port?: number | undefined
   /** Path of the WebSocket endpoint; default `/ws`. */
   readonly path?: string | undefined
+  /** Whether event streams are served; default `on`. */
+  readonly sse?: 'on' | 'off' | undefined
+  /** Path of event streams; default `/sse`. */
+  readonly ssePath?: string | undefined
+  /** Cookie that may hold the token; default none. */
+  readonly tokenCookie?: string | undefined
   /** Second port, for `/health`, `/ready` and `/metrics` alone, 0 for a free one; default off. */
   readonly adminPort?: number | undefined
   /** Address to bind `adminPort` to; default `127.0.0.1`. */
@@ -215,6 +221,7 @@ type AbsentOption =
   | 'mesh'
   | 'logger'
   | 'adminPort'
+  | 'tokenCookie'
   | 'webhook'
   | 'maxListensPerUser'
   | 'maxPublishesPerSecond'

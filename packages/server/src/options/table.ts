@@ -13,6 +13,7 @@ import { PROXIES_OPTIONS } from './table/proxies.js'
 import { RATES_OPTIONS } from './table/rates.js'
 import { SECURITY_OPTIONS } from './table/security.js'
 import { SLOW_OPTIONS } from './table/slow.js'
+import { SSE_OPTIONS } from './table/sse.js'
 import { TIME_LIMITS_OPTIONS } from './table/time-limits.js'
 import { TOKENS_OPTIONS } from './table/tokens.js'
 import { WEBHOOKS_OPTIONS } from './table/webhooks.js'
@@ -23,6 +24,7 @@ import { WEBHOOKS_OPTIONS } from './table/webhooks.js'
  */
 export const OPTIONS = [
   ...ADDRESS_OPTIONS,
+  ...SSE_OPTIONS,
   ...ENGINE_OPTIONS,
   ...BROKER_OPTIONS,
   ...LIMITS_OPTIONS,

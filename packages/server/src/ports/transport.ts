@@ -2,7 +2,7 @@ import type { Server } from 'node:http'
 
 declare const brand: unique symbol
 
-/** Names one accepted WebSocket for its whole life; never reused while the transport runs. A safe integer, opaque to callers. */
+/** Names one accepted WebSocket or event stream for its whole life; never reused while the transport runs. A safe integer, opaque to callers. */
 export type ConnectionId = number & { readonly [brand]: 'connection' }
 /** Names a group, chosen by the caller: an integer from 0 to 2^32 - 1. A group exists while it has members. */
 export type GroupId = number & { readonly [brand]: 'group' }
@@ -46,6 +46,8 @@ export interface TransportCapabilities {
   readonly compression: boolean
   /** `pause` stops reading from a socket. */
   readonly pause: boolean
+  /** Serves event streams (SSE), see {@link TransportOptions.ssePath}. */
+  readonly sse: boolean
   /** Reads headers of the PROXY protocol, see {@link TransportOptions.proxyProtocolFrom}. */
   readonly proxyProtocol: boolean
   /** Leaves messages out for members that lag, see {@link Transport.setOverflow}. */
@@ -119,19 +121,33 @@ export interface TransportOptions {
    */
   readonly tls?: readonly TlsCertificate[]
   /**
+   * Path of event streams on the transport's own port: a `GET` of it is told as an upgrade of the kind `sse`. Absent: there are
+   * none. Ignored without the `sse` capability.
+   *
+   * An accepted stream is a connection that gets the bytes of its messages as they are, in the body of the response, and sends
+   * nothing. What its peer sends is dropped, and much of it ends the stream with 4500. Every `pingIntervalMs` it gets a comment
+   * (`:` and two line ends); one that takes nothing between two of them is dropped with 4003. The end of the response is its
+   * only close frame: the sink is told the code of {@link Transport.close}, or 1006 when the peer ended it.
+   */
+  readonly ssePath?: string
+  /**
    * Ranges of addresses, as `10.0.0.0/8`. A connection to the own port from one of them begins with a header of the PROXY
    * protocol, version 1 or 2, before TLS. The address in it stands for the peer's everywhere. A connection without a valid
    * header is closed and counted in `proxyHeaderRefusedCount`. Other connections begin without one. Needs the
    * `proxyProtocol` capability; default: none.
    */
   readonly proxyProtocolFrom?: readonly string[]
-  /** Gets every request on the port that is not a WebSocket upgrade. Never listens by itself. */
+  /** Gets every request on the port that is neither a WebSocket upgrade nor for an event stream. Never listens by itself. */
   readonly httpServer?: Server
 }
 
-/** An upgrade request as it arrived. */
+/** What an upgrade request asks for. */
+export type UpgradeKind = 'websocket' | 'sse'
+
+/** An upgrade request as it arrived, or a request for an event stream. */
 export interface UpgradeRequest {
   readonly id: UpgradeId
+  readonly kind: UpgradeKind
   /** Path without the query, as sent (not percent-decoded). */
   readonly path: string
   /** Query without `?`, as sent; empty when absent. */
@@ -151,8 +167,9 @@ export interface UpgradeRequest {
 
 /** How an accepted upgrade is answered. */
 export interface AcceptOptions {
+  /** Only for a WebSocket. */
   readonly subprotocol?: string
-  /** Added to the 101 response. Names and values must be valid header text. */
+  /** Added to the response. Names and values must be valid header text. */
   readonly headers?: Readonly<Record<string, string>>
 }
 
@@ -170,7 +187,7 @@ export interface Rejection {
 export interface TransportSink {
   /** An upgrade asks for a decision: call `accept` or `reject` within `handshakeTimeoutMs`, now or later. */
   upgrade(request: UpgradeRequest): void
-  /** The 101 response is queued; frames may be sent to the connection from now on. Comes before its first message. */
+  /** The response is queued; frames may be sent to the connection from now on. Comes before its first message. */
   open(connection: ConnectionId, upgrade: UpgradeId): void
   /**
    * One complete WebSocket message, in arrival order per connection.

@@ -37,7 +37,7 @@ const MESSAGE_OVERHEAD_BYTES = 128
 export function readLog(
   broker: Pick<Broker, 'capabilities' | 'read' | 'position'>,
   options: RangeOptions,
-  pattern: string,
+  patterns: string | readonly string[],
   reader?: Reader,
 ): MaybePromise<Replay> {
   if (!broker.capabilities.history)
@@ -48,10 +48,13 @@ export function readLog(
     return andThen(broker.position(), (position) =>
       position === undefined ? { messages: [], hasMore: false } : { messages: [], position, hasMore: false },
     )
-  return andThen(broker.read(rangeOf(options), [pattern], reader), ({ isPartial, ...result }) => ({
-    ...result,
-    hasMore: isPartial,
-  }))
+  return andThen(
+    broker.read(rangeOf(options), typeof patterns === 'string' ? [patterns] : patterns, reader),
+    ({ isPartial, ...result }) => ({
+      ...result,
+      hasMore: isPartial,
+    }),
+  )
 }
 
 /** Estimated bytes of the message that a page begins with; 0 without messages. */
@@ -60,7 +63,11 @@ export function firstByteCount({ messages }: Replay, isNewestFirst: boolean): nu
 }
 
 /** Appends the messages that arrived live while the log was read, so that nothing is missing before the next live message. */
-export function withLive(replay: Replay, buffer: LiveBuffer, isAsked: boolean): Replay {
+export function withLive(
+  replay: Replay,
+  buffer: Pick<LiveBuffer, 'messages' | 'hasOverflowed'>,
+  isAsked: boolean,
+): Replay {
   const { position, hasMore } = replay
   // The pages that follow contain the buffered messages too.
   if (position === undefined || hasMore || buffer.messages.length === 0) return replay

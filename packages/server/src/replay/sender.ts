@@ -2,7 +2,7 @@ import { encodeMessageFrame, encodeServerMessage, type ListenOverflow } from 'we
 import type { InboundMessage } from '../ports/broker.js'
 import { andThen, isPromise, type MaybePromise } from '../ports/maybe-promise.js'
 import { formatPosition } from '../ports/position.js'
-import type { ConnectionId, OutboxLevel, Transport } from '../ports/transport.js'
+import type { ConnectionId, FrameData, OutboxLevel, Transport } from '../ports/transport.js'
 import { ReplayFlow } from './flow.js'
 import { ReplayPacer } from './pacer.js'
 import { firstByteCount, isRangeAsked, limitNewest, limitReplay, type RangeOptions, type Replay } from './replay.js'
@@ -21,6 +21,12 @@ export interface ReplayReceiver {
   readonly connection: ConnectionId
   /** Pays for the messages that are sent. */
   readonly meter: { charge(units: number): void }
+}
+
+/** A replayed message as its receiver gets it. */
+export interface ReplayFrame {
+  readonly data: FrameData
+  readonly isBinary: boolean
 }
 
 /** Units of work of a replayed message beside its bytes: its frame is created, and passed to the transport. */
@@ -93,17 +99,8 @@ export class ReplaySender {
    * Returns whether this was the last page; otherwise the client asks for the next one.
    */
   send(receiver: ReplayReceiver, request: ReplayRequest, replay: Replay, answer: ReplayAnswer = {}): boolean {
-    const { transport } = this.#context
-    const { connection, meter } = receiver
-    const { isRecovered = false, becomesLive = false, isNewestFirst = false, overflow } = answer
-    const limit = isNewestFirst ? limitNewest : limitReplay
-    const flow = this.#flowOf(connection)
-    const limited = limit(replay, (byteCount, isForced) => flow.take(byteCount, isForced))
-    const { messages, position, gap } = limited
-    // A live message behind replayed ones that fill the outbox would close the connection. The client asks again when it
-    // has read them.
-    const isCrowded = becomesLive && messages.length > 0 && position !== undefined && !flow.hasRoomForLive
-    const hasMore = limited.hasMore || isCrowded
+    const { isRecovered = false, isNewestFirst = false, overflow } = answer
+    const { messages, position, gap, hasMore } = this.take(receiver, replay, answer)
     const ok = encodeServerMessage({
       verb: 'ok',
       id: request.id,
@@ -114,15 +111,38 @@ export class ReplaySender {
       ...(hasMore ? { more: true } : undefined),
       ...(overflow === undefined ? undefined : { overflow }),
     })
-    transport.send(connection, ok, false)
+    this.#context.transport.send(receiver.connection, ok, false)
+    this.deliver(receiver, isNewestFirst ? messages.toReversed() : messages, replayFrame)
+    return !hasMore
+  }
+
+  /** As much of a replay as the receiver may get now. The caller passes its messages to {@link deliver} in the same turn. */
+  take({ connection }: ReplayReceiver, replay: Replay, answer: ReplayAnswer = {}): Replay {
+    const limit = answer.isNewestFirst === true ? limitNewest : limitReplay
+    const flow = this.#flowOf(connection)
+    const limited = limit(replay, (byteCount, isForced) => flow.take(byteCount, isForced))
+    const { messages, position } = limited
+    // A live message behind replayed ones that fill the outbox would close the connection. The client asks again when it
+    // has read them.
+    const isCrowded =
+      answer.becomesLive === true && messages.length > 0 && position !== undefined && !flow.hasRoomForLive
+    return isCrowded ? { ...limited, hasMore: true } : limited
+  }
+
+  /** Sends messages, which {@link take} has allowed. */
+  deliver(
+    { connection, meter }: ReplayReceiver,
+    messages: readonly InboundMessage[],
+    encode: (message: InboundMessage) => ReplayFrame,
+  ): void {
     let units = 0
-    for (const message of isNewestFirst ? messages.toReversed() : messages) {
-      this.#sendMessage(connection, message)
+    for (const message of messages) {
+      const { data, isBinary } = encode(message)
+      this.#context.transport.send(connection, data, isBinary)
       units += MESSAGE_UNITS + message.payload.length / BYTES_PER_UNIT
     }
     meter.charge(units)
     this.#pacer.spend(units)
-    return !hasMore
   }
 
   /** The outbox of the connection has fallen to the level that was asked for. */
@@ -146,8 +166,8 @@ export class ReplaySender {
     }
     return flow
   }
+}
 
-  #sendMessage(connection: ConnectionId, { key, position, payload, isBinary }: InboundMessage): void {
-    this.#context.transport.send(connection, encodeMessageFrame(key, position, true, payload), isBinary)
-  }
+function replayFrame({ key, position, payload, isBinary }: InboundMessage): ReplayFrame {
+  return { data: encodeMessageFrame(key, position, true, payload), isBinary }
 }

@@ -2,11 +2,12 @@ import { encodeServerMessage, type GapReason, isKey, MessageFrame, matches } fro
 import type { LocalListeners } from '../in-process/listeners.js'
 import type { PublishTimings } from '../measuring/publish-timings.js'
 import type { Route, Router } from '../patterns/router.js'
-import { mayDrop } from '../patterns/variant.js'
+import { isSse, mayDrop } from '../patterns/variant.js'
 import type { InboundMessage } from '../ports/broker.js'
-import type { ConnectionId, Transport } from '../ports/transport.js'
+import type { ConnectionId, GroupId, Transport } from '../ports/transport.js'
 import type { LiveBuffers } from '../replay/live-buffers.js'
 import { GapAnnouncer } from './gap-announcer.js'
+import { encodeSseMessage, encodeSseServerMessage } from './sse-events.js'
 import { Topics } from './topics.js'
 
 /** What a {@link Delivery} works with. */
@@ -59,10 +60,11 @@ export class Delivery {
     liveBuffers.deliver(groups, message)
     this.#gaps.beforeMessage(groups, message.position !== undefined)
     this.#routedCount++
+    const receivers = router.routeCountOf('sse') === 0 ? groups : this.#deliverToStreams(groups, message)
     const frame = this.#frame.fill(message.key, message.position, false, message.payload)
     const except = message.publisher as ConnectionId | undefined
-    const topic = router.hasDropping && groups.some(mayDrop) ? this.#topics.of(message.key) : undefined
-    transport.multicast(groups, frame, message.isBinary, except, topic)
+    const topic = router.hasDropping && receivers.some(mayDrop) ? this.#topics.of(message.key) : undefined
+    transport.multicast(receivers, frame, message.isBinary, except, topic)
     localListeners.deliver(groups, message)
     if (publishes.isAwaiting) publishes.delivered(message)
     return true
@@ -97,10 +99,19 @@ export class Delivery {
     this.#gaps.stop()
   }
 
+  /** Encodes the message for event streams, if any gets it; the groups of all others. */
+  #deliverToStreams(groups: readonly GroupId[], message: InboundMessage): readonly GroupId[] {
+    const streams = groups.filter(isSse)
+    if (streams.length === 0) return groups
+    this.#context.transport.multicast(streams, encodeSseMessage(message, false), false)
+    return groups.filter((group) => !isSse(group))
+  }
+
   #tellGap({ pattern, group }: Route, reason: GapReason): void {
     const { transport, localListeners } = this.#context
     this.#gapCounts[reason] = (this.#gapCounts[reason] ?? 0) + 1
-    transport.multicast([group], encodeServerMessage({ verb: 'gap', pattern, reason }), false)
+    const encode = isSse(group) ? encodeSseServerMessage : encodeServerMessage
+    transport.multicast([group], encode({ verb: 'gap', pattern, reason }), false)
     localListeners.gap(group, reason)
   }
 }

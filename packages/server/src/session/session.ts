@@ -72,6 +72,8 @@ export interface SessionServices extends ListensContext {
   /** Whether messages of this key are logged. */
   readonly isLogged: (key: string) => boolean
   readonly logger: Logger
+  /** Encodes messages of the server for the sessions of these services; default: for WebSockets. */
+  readonly encode?: (message: TextServerMessage) => string
   /** Unix time in milliseconds. */
   readonly now: () => number
 }
@@ -197,6 +199,16 @@ export class Session implements SessionContext, SessionFacts {
     return identity === ANONYMOUS || (identity !== undefined && mayListen(identity, pattern))
   }
 
+  /** @throws {WebMQError} `E_FORBIDDEN` */
+  assertMayListen(pattern: string): void {
+    if (!this.mayListen(pattern)) throw new WebMQError('E_FORBIDDEN', { detail: `listen ${pattern}` })
+  }
+
+  /** @throws {WebMQError} The refusal of a hook, or `E_HOOK_FAILED`. */
+  askListen(pattern: string, isReplay: boolean): MaybePromise<void> {
+    return this.#services.hooks?.listen(this, 'listen', pattern, isReplay)
+  }
+
   mayPublish(key: string): boolean {
     const identity = this.#identity
     if (isReserved(key)) return false
@@ -231,7 +243,8 @@ export class Session implements SessionContext, SessionFacts {
   }
 
   reply(message: TextServerMessage): void {
-    this.replyEncoded(encodeServerMessage(message))
+    const { encode = encodeServerMessage } = this.#services
+    this.replyEncoded(encode(message))
   }
 
   replyEncoded(data: FrameData): void {

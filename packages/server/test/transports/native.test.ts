@@ -24,6 +24,7 @@ transportSuite('native', createNativeTransport, {
     pause: true,
     overflow: true,
     proxyProtocol: true,
+    sse: true,
   },
   makeCertificate,
 })
@@ -38,6 +39,7 @@ transportSuite('native, all by its threads', (options) => createNativeTransport(
     pause: true,
     overflow: true,
     proxyProtocol: true,
+    sse: true,
   },
   makeCertificate,
   repeatsOverTls: false,

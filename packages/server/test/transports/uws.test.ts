@@ -13,6 +13,7 @@ transportSuite('uws', createUwsTransport, {
     pause: false,
     overflow: true,
     proxyProtocol: false,
+    sse: false,
   },
   makeCertificate,
   repeatsOverTls: false,

@@ -12,6 +12,7 @@ transportSuite('ws', createWsTransport, {
     pause: true,
     overflow: true,
     proxyProtocol: true,
+    sse: true,
   },
   makeCertificate,
   traits: { invalidDeflateCode: 1007 },

@@ -9,6 +9,7 @@ import { overflowTests } from '../overflow-tests.js'
 import { proxyProtocolTests } from '../proxy-protocol-tests.js'
 import { readingTests } from '../reading-tests.js'
 import { RecordingSink } from '../recording-sink.js'
+import { sseTests } from '../sse-tests.js'
 import type { TransportTraits } from '../traits.js'
 import { upgradeTests } from '../upgrade-tests.js'
 import { CertificateFolder } from './certificates.js'
@@ -53,5 +54,6 @@ export function tlsTests(
     overflowTests(secure, expected, { isShort: true })
     closingTests(secure, traits)
     readingTests(secure, expected)
+    if (expected.sse) sseTests(secure)
   })
 }

@@ -55,6 +55,8 @@ pub struct NativeOptions {
     pub tls: Option<Vec<NativeCertificate>>,
     /// Whether plain HTTP requests are handed over.
     pub hands_http_over: bool,
+    /// Path of event streams; absent: there are none.
+    pub event_stream_path: Option<String>,
 }
 
 /// A certificate with its chain, and its private key, both in PEM. Copied.
@@ -299,6 +301,7 @@ fn engine_options(options: &NativeOptions) -> Result<Options, ErrorCode> {
         proxy_protocol_from: networks_of(options.proxy_protocol_from.as_deref().unwrap_or_default())?,
         tls: options.tls.as_deref().map(certificates_of),
         hands_http_over: options.hands_http_over,
+        event_stream_path: options.event_stream_path.clone(),
         ..defaults
     })
 }

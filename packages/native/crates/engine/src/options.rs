@@ -42,6 +42,8 @@ pub struct Options {
     pub tls: Option<Vec<CertificatePem>>,
     /// Whether plain HTTP requests are handed over; otherwise they are answered with 426.
     pub hands_http_over: bool,
+    /// Path of event streams: a GET of it asks for a decision as a handshake does. `None`: there are none.
+    pub event_stream_path: Option<String>,
 }
 
 impl Default for Options {
@@ -63,6 +65,7 @@ impl Default for Options {
             proxy_protocol_from: Vec::new(),
             tls: None,
             hands_http_over: false,
+            event_stream_path: None,
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::net::sockopt::{set_socket_reuseaddr, set_tcp_nodelay};
@@ -58,6 +59,16 @@ pub(crate) fn limit_unsent(socket: &OwnedFd, max_bytes: usize) -> Result<(), Err
         )
     };
     if status == 0 { Ok(()) } else { Err(last_error()) }
+}
+
+/// Ends the connection when the peer has not acknowledged output for this long, or takes none. Otherwise the system tries for
+/// about a quarter of an hour. macOS has no such option.
+pub(crate) fn set_user_timeout(socket: &OwnedFd, timeout: Duration) -> Result<(), Errno> {
+    #[cfg(target_os = "linux")]
+    rustix::net::sockopt::set_tcp_user_timeout(socket, u32::try_from(timeout.as_millis()).unwrap_or(u32::MAX))?;
+    #[cfg(not(target_os = "linux"))]
+    let _ = (socket, timeout);
+    Ok(())
 }
 
 /// What the last call into the C library failed with.

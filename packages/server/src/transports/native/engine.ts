@@ -30,6 +30,7 @@ export function createEngine(options: TransportOptions, wake: () => void): Nativ
         ...(options.proxyProtocolFrom === undefined ? undefined : { proxyProtocolFrom: options.proxyProtocolFrom }),
         ...(options.tls === undefined ? undefined : { tls: options.tls.map(certificateOf) }),
         handsHttpOver: options.httpServer !== undefined,
+        ...(options.ssePath === undefined ? undefined : { eventStreamPath: options.ssePath }),
       },
       wake,
     )

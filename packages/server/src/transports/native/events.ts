@@ -14,6 +14,7 @@ const ENDED = 7
 const DRAINED = 8
 const FLAG_BINARY = 1
 const FLAG_ENCRYPTED = 2
+const FLAG_STREAM = 4
 const LINE_END = 10
 
 /**
@@ -80,6 +81,7 @@ export function readEvents(portion: EventPortion, handlers: NativeEventHandlers,
         handlers.upgrade(
           new NativeUpgradeRequest(
             id as UpgradeId,
+            ((packed[start + 1] ?? 0) & FLAG_STREAM) !== 0 ? 'sse' : 'websocket',
             packed.readUInt32LE(body),
             packed.toString('latin1', body + 4, end),
           ),

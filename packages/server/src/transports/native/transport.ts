@@ -79,6 +79,7 @@ class NativeTransport implements Transport {
     threads: true,
     compression: true,
     pause: true,
+    sse: true,
     proxyProtocol: true,
     overflow: true,
   }

@@ -1,8 +1,9 @@
-import type { UpgradeId, UpgradeRequest } from '../../ports/transport.js'
+import type { UpgradeId, UpgradeKind, UpgradeRequest } from '../../ports/transport.js'
 
 /** An upgrade request of the engine. Headers are parsed only when asked for. */
 export class NativeUpgradeRequest implements UpgradeRequest {
   readonly id: UpgradeId
+  readonly kind: UpgradeKind
   readonly remotePort: number
   readonly remoteAddress: string
   readonly path: string
@@ -11,11 +12,12 @@ export class NativeUpgradeRequest implements UpgradeRequest {
   readonly #headerLines: string
 
   /** @param text Lines: address, path, query, and the headers. */
-  constructor(id: UpgradeId, remotePort: number, text: string) {
+  constructor(id: UpgradeId, kind: UpgradeKind, remotePort: number, text: string) {
     const addressEnd = text.indexOf('\n')
     const pathEnd = text.indexOf('\n', addressEnd + 1)
     const queryEnd = text.indexOf('\n', pathEnd + 1)
     this.id = id
+    this.kind = kind
     this.remotePort = remotePort
     this.remoteAddress = text.slice(0, addressEnd)
     this.path = text.slice(addressEnd + 1, pathEnd)

@@ -1,4 +1,5 @@
-import type { UpgradeId, UpgradeRequest } from '../../ports/transport.js'
+import type { IncomingMessage } from 'node:http'
+import type { UpgradeId, UpgradeKind, UpgradeRequest } from '../../ports/transport.js'
 
 /** A request head. */
 export interface RequestHead {
@@ -36,18 +37,41 @@ export function headBytes({ method, path, query, headers }: Omit<RequestHead, 'b
   return headers.reduce((bytes, [name, value]) => bytes + name.length + value.length + ': \r\n'.length, lineBytes)
 }
 
+/** RFC 4291 §2.5.5.2: IPv4 as a socket for both families reports it. */
+const MAPPED_IPV4 = /^::ffff:(?=\d+\.)/
+
+/** The head of a request that Node has parsed. */
+export function headOf({ method = 'GET', url = '/', rawHeaders, socket }: IncomingMessage): RequestHead {
+  const queryAt = url.indexOf('?')
+  const headers: (readonly [string, string])[] = []
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    headers.push([rawHeaders[index]?.toLowerCase() ?? '', rawHeaders[index + 1] ?? ''])
+  }
+  const head = {
+    method,
+    path: queryAt < 0 ? url : url.slice(0, queryAt),
+    query: queryAt < 0 ? '' : url.slice(queryAt + 1),
+    headers,
+    remoteAddress: socket.remoteAddress?.replace(MAPPED_IPV4, '') ?? '',
+    remotePort: socket.remotePort ?? 0,
+  }
+  return { ...head, bytes: headBytes(head) }
+}
+
 /** Converts the request to the type of the port. */
-export function upgradeRequest(id: UpgradeId, head: RequestHead): UpgradeRequest {
-  return new HeadUpgradeRequest(id, head)
+export function upgradeRequest(id: UpgradeId, head: RequestHead, kind: UpgradeKind = 'websocket'): UpgradeRequest {
+  return new HeadUpgradeRequest(id, kind, head)
 }
 
 /** Headers are joined only when they are asked for. */
 class HeadUpgradeRequest implements UpgradeRequest {
   readonly id: UpgradeId
+  readonly kind: UpgradeKind
   readonly #head: RequestHead
 
-  constructor(id: UpgradeId, head: RequestHead) {
+  constructor(id: UpgradeId, kind: UpgradeKind, head: RequestHead) {
     this.id = id
+    this.kind = kind
     this.#head = head
   }
 

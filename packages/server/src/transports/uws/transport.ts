@@ -54,6 +54,8 @@ const GOING_AWAY = 1001
  *   compression. Offers with `server_max_window_bits` are declined, because the answer could not contain it. Invalid
  *   DEFLATE data looks like a too large message, so the sink sees 1009 for both. A final block (BFINAL) counts as an
  *   error.
+ * - There are no event streams: a response that nothing is written to for 10 s is dropped, and what waits for one cannot be
+ *   counted.
  * - Over TLS it names no protocol (ALPN), and finds the certificate of a server name only if that is in lower case.
  *   Certificates cannot be replaced while it runs.
  * - A header of the PROXY protocol is read only behind TLS, from everyone, and its absence cannot be told from a
@@ -74,6 +76,7 @@ class UwsTransport implements Transport {
     threads: false,
     compression: true,
     pause: false,
+    sse: false,
     proxyProtocol: false,
     overflow: true,
   }

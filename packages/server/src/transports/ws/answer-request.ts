@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { asksForWebSocket, findHandshakeFault, type HandshakeFault } from '../upgrade/handshake.js'
 import { rejectionOf } from '../upgrade/rejection.js'
-import { headOf } from './request-head.js'
+import { headOf } from '../upgrade/request-head.js'
 
 /** RFC 9110 §15.5.22 */
 const UPGRADE_REQUIRED: HandshakeFault = {

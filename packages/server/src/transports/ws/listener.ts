@@ -22,12 +22,14 @@ const MAX_SHARE_OF_DESCRIPTORS = 1 / 2
 
 type ListenerOptions = Pick<
   TransportOptions,
-  'maxHeaderBytes' | 'handshakeTimeoutMs' | 'tls' | 'httpServer' | 'proxyProtocolFrom'
+  'maxHeaderBytes' | 'handshakeTimeoutMs' | 'tls' | 'httpServer' | 'proxyProtocolFrom' | 'ssePath'
 >
 
 /** Events of {@link WsListener}. */
 export interface WsListenerEvents {
   readonly upgrade: TakeUpgrade
+  /** A `GET` of `ssePath`. */
+  readonly stream: RequestListener
   /** An invalid request for a WebSocket; without an `httpServer`, any other request too. */
   readonly request: RequestListener
   failed(error: Error): void
@@ -35,7 +37,8 @@ export interface WsListenerEvents {
 
 /**
  * The transport's own port. It reads the head of the first request of each connection. A connection that asks for a
- * WebSocket goes to a Node `http` server of its own; any other one goes to `httpServer`, from the first byte on.
+ * WebSocket or an event stream goes to a Node `http` server of its own; any other one goes to `httpServer`, from the first
+ * byte on.
  */
 export class WsListener {
   readonly #options: ListenerOptions
@@ -57,7 +60,12 @@ export class WsListener {
     const { tls, handshakeTimeoutMs, maxHeaderBytes, proxyProtocolFrom = [] } = options
     this.#options = options
     this.#events = events
-    this.#webSockets = createHttpServer({ maxHeaderSize: maxHeaderBytes + NODE_HEADER_MARGIN_BYTES }, events.request)
+    const onRequest: RequestListener = (request, response) => {
+      const isStream = this.#asksForStream(request.method, request.url)
+      if (isStream) events.stream(request, response)
+      else events.request(request, response)
+    }
+    this.#webSockets = createHttpServer({ maxHeaderSize: maxHeaderBytes + NODE_HEADER_MARGIN_BYTES }, onRequest)
     // Ends connections that are neither upgraded nor answered, such as those that begin with empty lines.
     this.#webSockets.timeout = handshakeTimeoutMs
     takeUpgrades(this.#webSockets, undefined, events.upgrade)
@@ -122,6 +130,11 @@ export class WsListener {
     for (const socket of [...this.#heads, ...this.#sockets]) socket.destroy()
   }
 
+  #asksForStream(method: string | undefined, url = ''): boolean {
+    const { ssePath } = this.#options
+    return ssePath !== undefined && method === 'GET' && pathOf(url) === ssePath
+  }
+
   #track(socket: Socket): void {
     this.#sockets.add(socket)
     socket.once('close', () => this.#sockets.delete(socket))
@@ -161,12 +174,21 @@ export class WsListener {
       this.#heads.delete(socket)
       if (head === 'closed') return
       if (head === 'too large') return refuse(socket, rejectionOf('E_HEADERS_TOO_LARGE'))
-      const asksForWebSocket = ASKS_FOR_WEBSOCKET.test(head.toString('latin1', 0, maxHeaderBytes))
+      const text = head.toString('latin1', 0, maxHeaderBytes)
+      const asksForWebSocket = ASKS_FOR_WEBSOCKET.test(text)
+      const [method, target] = text.split(' ', 2)
+      const isOurs = asksForWebSocket || this.#asksForStream(method, target)
       if (!asksForWebSocket) this.#track(socket)
-      const server = asksForWebSocket ? this.#webSockets : httpServer
+      const server = isOurs ? this.#webSockets : httpServer
       server.emit('connection', socket)
       // After the server has attached its listeners, before the event loop reads more.
       if (!socket.destroyed) socket.unshift(head)
     })
   }
+}
+
+/** Path of a request target, which may be in absolute form (RFC 9112 §3.2.2). */
+function pathOf(target: string): string {
+  const [path = ''] = target.split('?', 1)
+  return path.replace(/^https?:\/\/[^/]*/i, '')
 }

@@ -1,29 +1,6 @@
-import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
-import { headBytes, type RequestHead } from '../upgrade/request-head.js'
 
 const HEAD_END = '\r\n\r\n'
-
-/** RFC 4291 §2.5.5.2: IPv4 as a socket for both families reports it. */
-const MAPPED_IPV4 = /^::ffff:(?=\d+\.)/
-
-/** The head of a request that Node has parsed. */
-export function headOf({ method = 'GET', url = '/', rawHeaders, socket }: IncomingMessage): RequestHead {
-  const queryAt = url.indexOf('?')
-  const headers: (readonly [string, string])[] = []
-  for (let index = 0; index < rawHeaders.length; index += 2) {
-    headers.push([rawHeaders[index]?.toLowerCase() ?? '', rawHeaders[index + 1] ?? ''])
-  }
-  const head = {
-    method,
-    path: queryAt < 0 ? url : url.slice(0, queryAt),
-    query: queryAt < 0 ? '' : url.slice(queryAt + 1),
-    headers,
-    remoteAddress: socket.remoteAddress?.replace(MAPPED_IPV4, '') ?? '',
-    remotePort: socket.remotePort ?? 0,
-  }
-  return { ...head, bytes: headBytes(head) }
-}
 
 /** Limits of {@link readRequestHead}. */
 export interface HeadLimits {

@@ -23,6 +23,8 @@ import { connectionLimit } from '../connection-limit.js'
 import { Groups } from '../groups.js'
 import { Keepalive } from '../keepalive.js'
 import { type Droppable, Overflows } from '../overflows.js'
+import { isStreamId } from '../response-body/requests.js'
+import { EventStreams } from '../response-body/sse.js'
 import { SinkCalls } from '../sink-calls.js'
 import { isToken } from '../upgrade/handshake.js'
 import { checkHeaders, rejectionOf } from '../upgrade/rejection.js'
@@ -66,6 +68,7 @@ class WsTransport implements Transport {
     threads: false,
     compression: true,
     pause: true,
+    sse: true,
     proxyProtocol: true,
     overflow: true,
   }
@@ -82,6 +85,7 @@ class WsTransport implements Transport {
   readonly #keepalive: Keepalive<WsConnection>
   readonly #reading: WsReading
   readonly #upgrades: WsUpgrades
+  readonly #streams: EventStreams
   readonly #detachers = new Set<() => void>()
   /** How the upgrade that `ws` answers right now is accepted. */
   #accepting: AcceptOptions = {}
@@ -117,9 +121,10 @@ class WsTransport implements Transport {
     )
     const maxConnections = connectionLimit(options.maxConnections)
     const isFull = (pendingCount: number) =>
-      this.#stopped !== undefined || this.#open.size + pendingCount >= maxConnections
+      this.#stopped !== undefined || this.#open.size + this.#streams.size + pendingCount >= maxConnections
     const hasCompression = compression !== undefined
     this.#upgrades = new WsUpgrades({ handshakeTimeoutMs, maxHeaderBytes, hasCompression, isFull })
+    this.#streams = new EventStreams(options, { calls: () => this.#calls, isFull, ended: () => this.#noteEnd() })
   }
 
   async start(sink: TransportSink): Promise<TransportAddress> {
@@ -131,6 +136,7 @@ class WsTransport implements Transport {
       const calls = this.#run(sink)
       const listener = new WsListener(this.#options, {
         upgrade: this.#onUpgrade,
+        stream: this.#streams.handle,
         request: (request, response) => {
           this.#upgrades.countRefusal()
           answerRequest(request, response)
@@ -164,6 +170,7 @@ class WsTransport implements Transport {
   accept(upgrade: UpgradeId, options: AcceptOptions = {}): void {
     this.#decide(upgrade, () => {
       checkHeaders(options.headers)
+      if (isStreamId(upgrade)) return this.#streams.accept(upgrade, options)
       if (options.subprotocol !== undefined && !isToken(options.subprotocol)) {
         const detail = `subprotocol ${JSON.stringify(options.subprotocol)} is not a token`
         throw new WebMQError('E_OPTION_INVALID', { detail })
@@ -174,12 +181,13 @@ class WsTransport implements Transport {
   }
 
   reject(upgrade: UpgradeId, rejection: Rejection): void {
-    this.#decide(upgrade, () => this.#upgrades.reject(upgrade, rejection))
+    this.#decide(upgrade, () => this.#requestsOf(upgrade).reject(upgrade, rejection))
   }
 
   join(id: ConnectionId, group: GroupId): void {
     const connection = this.#connections.get(id)
     if (connection !== undefined) this.#groups.join(connection, group)
+    else this.#streams.join(id, group)
   }
 
   setOverflow(group: GroupId, overflow: GroupOverflow | undefined): void {
@@ -189,6 +197,7 @@ class WsTransport implements Transport {
   leave(id: ConnectionId, group: GroupId): void {
     const connection = this.#connections.get(id)
     if (connection !== undefined) this.#groups.leave(connection, group)
+    else this.#streams.leave(id, group)
   }
 
   multicast(
@@ -198,6 +207,7 @@ class WsTransport implements Transport {
     except?: ConnectionId,
     topic?: number,
   ): void {
+    if (this.#streams.size > 0) this.#streams.multicast(groups, data, except)
     if (!this.#groups.hasMembers(groups)) return
     const frame = new WsFrame(data, isBinary)
     const mayDrop = topic !== undefined && this.#overflows.hasAny(groups)
@@ -210,11 +220,13 @@ class WsTransport implements Transport {
   send(id: ConnectionId, data: FrameData, isBinary: boolean): void {
     const connection = this.#connections.get(id)
     if (connection !== undefined) this.#push(connection, new WsFrame(data, isBinary))
+    else this.#streams.send(id, data)
   }
 
   notifyDrained(id: ConnectionId, level: OutboxLevel): void {
     const connection = this.#connections.get(id)
     if (connection !== undefined) this.#outbox.await(connection, level)
+    else this.#streams.notifyDrained(id, level)
   }
 
   pause(id: ConnectionId): void {
@@ -232,28 +244,30 @@ class WsTransport implements Transport {
   close(id: ConnectionId, code: number, reason: string): void {
     const connection = this.#connections.get(id)
     if (connection !== undefined) this.#close(connection, code, reason)
+    else this.#streams.close(id, code, reason)
   }
 
   /** Cost: O(connections). Shared bytes count once per receiver. */
   stats(): TransportStats {
-    let outboxBytes = 0
+    const streams = this.#streams.stats()
+    let { outboxBytes } = streams
     let partialBytes = 0
     for (const connection of this.#open) {
       outboxBytes += connection.outboxBytes
       if (!connection.isClosed) partialBytes += connection.boundaries.partialBytes
     }
     return {
-      connections: this.#connections.size,
-      acceptedCount: this.#acceptedCount,
-      refusedCount: this.#upgrades.refusedCount,
-      closedCount: this.#closedCount,
+      connections: this.#connections.size + streams.connections,
+      acceptedCount: this.#acceptedCount + streams.acceptedCount,
+      refusedCount: this.#upgrades.refusedCount + streams.refusedCount,
+      closedCount: this.#closedCount + streams.closedCount,
       proxyHeaderRefusedCount: this.#listener?.proxyHeaderRefusedCount ?? 0,
-      slowConsumerCount: this.#slowConsumerCount,
+      slowConsumerCount: this.#slowConsumerCount + streams.slowConsumerCount,
       ...this.#outbox.leftOut,
       receivedMessageCount: this.#calls?.messageCount ?? 0,
       receivedByteCount: this.#calls?.byteCount ?? 0,
-      deliveredCount: this.#outbox.deliveredCount,
-      sentByteCount: this.#outbox.sentByteCount,
+      deliveredCount: this.#outbox.deliveredCount + streams.deliveredCount,
+      sentByteCount: this.#outbox.sentByteCount + streams.sentByteCount,
       partialBytes,
       restartedThreadCount: 0,
       outboxBytes,
@@ -274,12 +288,14 @@ class WsTransport implements Transport {
     await this.stopAccepting()
     this.#upgrades.rejectAll(rejectionOf('E_DRAIN', { status: 503 }))
     for (const connection of this.#connections.values()) this.#close(connection, GOING_AWAY, 'server stops')
+    this.#streams.stop(GOING_AWAY, 'server stops')
     const ended = new Promise<void>((resolve) => {
-      if (this.#open.size === 0) resolve()
-      else this.#allEnded = resolve
+      this.#allEnded = resolve
+      this.#noteEnd()
     })
     if (limitMs !== undefined && !(await within(ended, limitMs))) {
       for (const { websocket } of this.#open) websocket.terminate()
+      this.#streams.destroy()
     }
     await ended
     this.#keepalive.stop()
@@ -296,7 +312,11 @@ class WsTransport implements Transport {
     }
     // As streams do, so that no data of a connection comes before its `open`.
     const later = (call: () => void) => process.nextTick(call)
-    this.#calls ??= new SinkCalls(sink, (id) => this.#drop(this.#connections.get(id), 'E_INTERNAL'), later)
+    const onThrow = (id: ConnectionId) => {
+      this.#drop(this.#connections.get(id), 'E_INTERNAL')
+      this.#streams.fail(id)
+    }
+    this.#calls ??= new SinkCalls(sink, onThrow, later)
     this.#keepalive.start()
     this.#reading.start()
     return this.#calls
@@ -370,7 +390,7 @@ class WsTransport implements Transport {
       this.#forget(connection, connection.closeCode ?? code, reason.toString())
       this.#outbox.clear(connection)
       this.#open.delete(connection)
-      if (this.#open.size === 0) this.#allEnded?.()
+      this.#noteEnd()
     })
   }
 
@@ -384,8 +404,16 @@ class WsTransport implements Transport {
       decide()
     } catch (error) {
       this.#calls?.fail(error)
-      this.#upgrades.reject(upgrade, rejectionOf('E_INTERNAL', { status: 500 }))
+      this.#requestsOf(upgrade).reject(upgrade, rejectionOf('E_INTERNAL', { status: 500 }))
     }
+  }
+
+  #requestsOf(upgrade: UpgradeId): Pick<WsUpgrades, 'reject'> {
+    return isStreamId(upgrade) ? this.#streams : this.#upgrades
+  }
+
+  #noteEnd(): void {
+    if (this.#open.size + this.#streams.size === 0) this.#allEnded?.()
   }
 
   /** Closes a connection and does not wait for the peer. */

@@ -7,9 +7,8 @@ import { acceptedExtensions } from '../upgrade/extensions.js'
 import type { UpgradeGate } from '../upgrade/gate.js'
 import { findHandshakeFault } from '../upgrade/handshake.js'
 import { checkRejection, type RejectionDetails, rejectionOf } from '../upgrade/rejection.js'
-import { upgradeRequest } from '../upgrade/request-head.js'
+import { headOf, upgradeRequest } from '../upgrade/request-head.js'
 import { refuse } from './refuse.js'
-import { headOf } from './request-head.js'
 
 /** An upgrade request that waits for its decision. */
 export interface PendingUpgrade {

@@ -96,7 +96,7 @@ impl Batch {
         let header_bytes = FrameHeader::new(opcode, payload.len()).as_bytes().len();
         debug_assert!(header_bytes <= MAX_FRAME_HEADER_BYTES);
         let range = payload.start - header_bytes..payload.end;
-        Frame { bytes: &self.bytes[range.clone()], source: Some((self, range.start)) }
+        Frame { bytes: &self.bytes[range.clone()], header_bytes, source: Some((self, range.start)) }
     }
 }
 
@@ -104,13 +104,20 @@ impl Batch {
 #[derive(Clone, Copy)]
 pub(crate) struct Frame<'a> {
     bytes: &'a [u8],
+    header_bytes: usize,
     source: Option<(&'a Arc<Batch>, usize)>,
 }
 
 impl<'a> Frame<'a> {
-    /// A frame that is not in a batch, and so is always copied.
+    /// A frame that is not in a batch, and so is always copied. Bytes without a header if it is for an event stream.
     pub(crate) fn copied(bytes: &'a [u8]) -> Self {
-        Self { bytes, source: None }
+        Self { bytes, header_bytes: 0, source: None }
+    }
+
+    /// The same without its header, as event streams get it.
+    pub(crate) fn payload(&self) -> Self {
+        let source = self.source.map(|(batch, start)| (batch, start + self.header_bytes));
+        Self { bytes: &self.bytes[self.header_bytes..], header_bytes: 0, source }
     }
 
     pub(crate) fn bytes(&self) -> &'a [u8] {

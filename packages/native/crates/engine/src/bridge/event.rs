@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! 0  u8   kind
-//! 1  u8   flags: 1 binary; 2 encrypted
+//! 1  u8   flags: 1 binary; 2 encrypted; 4 asks for an event stream
 //! 2  u16  close code; index of the shard for quiet and ended
 //! 4  u32  bytes of the event, these 16 included
 //! 8  f64  connection
@@ -27,6 +27,7 @@ use crate::id::{ConnectionId, ShardId};
 
 const FLAG_BINARY: u8 = 1;
 const FLAG_ENCRYPTED: u8 = 2;
+const FLAG_STREAM: u8 = 4;
 
 const UPGRADE: u8 = 1;
 const MESSAGE: u8 = 2;
@@ -55,9 +56,9 @@ impl Events {
         self.published_bytes + self.bytes.len() as u64
     }
 
-    pub(crate) fn upgrade(&mut self, id: ConnectionId, peer: SocketAddr, head: &RequestHead<'_>) {
+    pub(crate) fn upgrade(&mut self, id: ConnectionId, peer: SocketAddr, head: &RequestHead<'_>, is_stream: bool) {
         let address = peer.ip().to_canonical().to_string();
-        let start = self.begin(UPGRADE, 0, 0, Some(id));
+        let start = self.begin(UPGRADE, if is_stream { FLAG_STREAM } else { 0 }, 0, Some(id));
         self.u32(u32::from(peer.port()));
         // No line end is in any of them: the parser has seen to that.
         for text in [&address, head.path(), head.query()] {

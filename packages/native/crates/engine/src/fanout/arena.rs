@@ -14,16 +14,24 @@ use crate::bridge::batch::Frame;
 pub(crate) struct Arena {
     current: Option<Rc<Chunk>>,
     bytes: usize,
+    is_stream: bool,
 }
 
 impl Arena {
+    /// For the bytes of event streams, which are never in one chunk with frames.
+    pub(crate) fn of_streams() -> Self {
+        Self { is_stream: true, ..Self::default() }
+    }
+
     /// Keeps a frame: copies it, or refers to it where it is if it is large.
     pub(crate) fn put(&mut self, frame: &Frame<'_>, pool: &mut ChunkPool) -> Piece {
         let bytes = frame.bytes();
         let to = bytes.len() as u32;
         self.bytes += bytes.len();
         if let Some(shared) = frame.share() {
-            return Piece { chunk: Rc::new(Chunk::shared(shared, pool.gauge())), from: 0, to };
+            let chunk = Rc::new(Chunk::shared(shared, pool.gauge()));
+            chunk.set_stream(self.is_stream);
+            return Piece { chunk, from: 0, to };
         }
         if let Some(chunk) = &self.current
             && let Some(from) = chunk.append(bytes)
@@ -32,6 +40,7 @@ impl Arena {
         }
         let chunk = pool.chunk_with(bytes, pool.transient());
         chunk.set_transient(true);
+        chunk.set_stream(self.is_stream);
         self.current = Some(Rc::clone(&chunk));
         Piece { chunk, from: 0, to }
     }

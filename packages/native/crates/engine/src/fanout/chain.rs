@@ -113,13 +113,14 @@ impl Chain {
                 self.push_raw(chunk.with(from as usize, boundary as usize, |rest| rest.into()), pool);
             }
             if boundary < to {
-                chunk.with(boundary as usize, to as usize, |frames| self.push_copy(frames, pool));
+                let is_stream = chunk.is_stream();
+                chunk.with(boundary as usize, to as usize, |frames| self.push_copy(frames, is_stream, pool));
             }
         }
     }
 
     /// Appends a copy of whole frames: to the last chunk if this chain alone refers to it, otherwise to a new one.
-    fn push_copy(&mut self, frames: &[u8], pool: &mut ChunkPool) {
+    fn push_copy(&mut self, frames: &[u8], is_stream: bool, pool: &mut ChunkPool) {
         let len = frames.len() as u32;
         if let Some(last) = self.pieces.back_mut()
             && Rc::strong_count(&last.chunk) == 1
@@ -131,7 +132,9 @@ impl Chain {
             return;
         }
         let class = if self.pieces.is_empty() { SizeClass::default() } else { pool.larger(SizeClass::default()) };
-        self.push_piece(Piece { chunk: pool.chunk_with(frames, class), from: 0, to: len });
+        let chunk = pool.chunk_with(frames, class);
+        chunk.set_stream(is_stream);
+        self.push_piece(Piece { chunk, from: 0, to: len });
     }
 
     /// Drops everything except the rest of a frame that was written in part. A frame may follow.

@@ -23,12 +23,14 @@ impl Gauge {
 
 /// Contiguous output, referred to by the logs and chains that still need it.
 ///
-/// Invariant: a chunk that is not raw begins with a frame and holds only whole ones, so the boundaries inside it can be
-/// found again by walking its headers.
+/// Invariant: a chunk that is not raw and not of event streams begins with a frame and holds only whole ones, so the
+/// boundaries inside it can be found again by walking its headers.
 pub(crate) struct Chunk {
     body: Body,
     /// Memory of this turn, see [`Arena`](super::arena::Arena): what still waits when it ends is copied out.
     is_transient: Cell<bool>,
+    /// Bytes of event streams: there are no frames.
+    is_stream: Cell<bool>,
     gauge: Gauge,
 }
 
@@ -57,7 +59,7 @@ impl Chunk {
     }
 
     fn new(body: Body, gauge: &Gauge) -> Self {
-        Self { body, is_transient: Cell::new(false), gauge: gauge.clone() }
+        Self { body, is_transient: Cell::new(false), is_stream: Cell::new(false), gauge: gauge.clone() }
     }
 
     pub(crate) fn is_transient(&self) -> bool {
@@ -66,6 +68,14 @@ impl Chunk {
 
     pub(crate) fn set_transient(&self, is_transient: bool) {
         self.is_transient.set(is_transient);
+    }
+
+    pub(crate) fn is_stream(&self) -> bool {
+        self.is_stream.get()
+    }
+
+    pub(crate) fn set_stream(&self, is_stream: bool) {
+        self.is_stream.set(is_stream);
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -116,12 +126,16 @@ impl Chunk {
         }
     }
 
-    /// End of the frame that `position` lies in; `position` itself at a boundary. Raw bytes have no boundary but their end.
+    /// End of the frame that `position` lies in; `position` itself at a boundary, and in an event stream. Raw bytes have no
+    /// boundary but their end.
     ///
     /// Cost: O(frames of the chunk). Asked for connections whose socket is full, not on the way of every frame.
     pub(crate) fn frame_end(&self, position: usize) -> usize {
         if let Body::Raw(bytes) = &self.body {
             return bytes.len();
+        }
+        if self.is_stream() {
+            return position;
         }
         self.with(0, self.len(), |bytes| {
             let mut end = 0;

@@ -27,6 +27,8 @@ pub(crate) enum Encoding {
     Plain,
     /// Compressed where that makes them smaller (RFC 7692).
     Deflated,
+    /// Without headers, in the body of an HTTP response.
+    Stream,
 }
 
 /// Connections with the same set of groups and the same encoding, and the one log of what they were sent.
@@ -131,6 +133,7 @@ impl Encoding {
         match self {
             Self::Plain => 0,
             Self::Deflated => 0x6a09_e667_f3bc_c908,
+            Self::Stream => 0xbb67_ae85_84ca_a73b,
         }
     }
 }

@@ -29,9 +29,10 @@ impl Fanout {
         self.multicast += 1;
         let Self { multicast, overflows, index, arena, pool, members, deflater, dirty_cohorts, is_flush_due, .. } =
             self;
-        let Self { batch, batch_writes, caught_up_writes, max_unflushed_cohort_bytes, .. } = self;
+        let Self { batch, batch_writes, caught_up_writes, max_unflushed_cohort_bytes, stream_arena, .. } = self;
         let mut plain: Option<Piece> = None;
         let mut deflated: Option<Piece> = None;
+        let mut stream: Option<Piece> = None;
         let excluded_cohort = except.and_then(|slot| members[slot.index()].cohort);
         let mut excluded_from = None;
         let mut delivered = 0;
@@ -57,6 +58,7 @@ impl Fanout {
                         Some(frame) => arena.put(&frame, pool),
                         None => plain.get_or_insert_with(|| arena.put(frame, pool)).clone(),
                     }),
+                    Encoding::Stream => stream.get_or_insert_with(|| stream_arena.put(&frame.payload(), pool)),
                 };
                 cohort.log.append(piece);
                 cohort.log.note_first_group(piece.len(), droppable);
@@ -73,7 +75,7 @@ impl Fanout {
                 }
             });
         }
-        self.is_flush_due |= self.arena.bytes() > MAX_UNFLUSHED_BYTES;
+        self.is_flush_due |= self.arena.bytes() + self.stream_arena.bytes() > MAX_UNFLUSHED_BYTES;
         if let (Some(slot), Some((id, start))) = (except, excluded_from) {
             self.skip(slot, id, start);
         }
@@ -83,9 +85,14 @@ impl Fanout {
     /// Puts a frame into the outbox of one connection.
     pub(crate) fn send(&mut self, slot: Slot, frame: &Frame<'_>) {
         self.close_range(slot);
-        let encoding = self.members[slot.index()].encoding;
-        let deflated = if encoding == Encoding::Plain { None } else { frame.deflated(&mut self.deflater) };
-        let piece = self.arena.put(deflated.as_ref().unwrap_or(frame), &mut self.pool);
+        let piece = match self.members[slot.index()].encoding {
+            Encoding::Plain => self.arena.put(frame, &mut self.pool),
+            Encoding::Deflated => {
+                let deflated = frame.deflated(&mut self.deflater);
+                self.arena.put(deflated.as_ref().unwrap_or(frame), &mut self.pool)
+            }
+            Encoding::Stream => self.stream_arena.put(&frame.payload(), &mut self.pool),
+        };
         self.members[slot.index()].push_piece(piece);
         self.chain_grew(slot);
     }

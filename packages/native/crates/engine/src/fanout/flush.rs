@@ -74,6 +74,7 @@ impl Fanout {
         }
         self.turn_chains = members;
         self.arena.reset(&mut self.pool);
+        self.stream_arena.reset(&mut self.pool);
     }
 
     /// Takes what the flushes since the last call found out.

@@ -97,14 +97,15 @@ impl Log {
             self.end = entry.start;
             let to = entry.from + (end - entry.start) as u32;
             if entry.chunk.is_transient() {
-                entry.chunk.with(entry.from as usize, to as usize, |frames| self.append_copy(frames, pool));
+                let is_stream = entry.chunk.is_stream();
+                entry.chunk.with(entry.from as usize, to as usize, |frames| self.append_copy(frames, is_stream, pool));
             } else {
                 self.append(&Piece { chunk: entry.chunk, from: entry.from, to });
             }
         }
     }
 
-    fn append_copy(&mut self, frames: &[u8], pool: &mut ChunkPool) {
+    fn append_copy(&mut self, frames: &[u8], is_stream: bool, pool: &mut ChunkPool) {
         if let Some(tail) = self.entries.back() {
             let ends_at_tail = u64::from(tail.from) + (self.end - tail.start) == tail.chunk.len() as u64;
             if ends_at_tail && tail.chunk.append(frames).is_some() {
@@ -114,6 +115,7 @@ impl Log {
             self.class = pool.larger(self.class);
         }
         let chunk = pool.chunk_with(frames, self.class);
+        chunk.set_stream(is_stream);
         self.append(&Piece { chunk, from: 0, to: frames.len() as u32 });
     }
 

@@ -89,6 +89,7 @@ pub(crate) struct Fanout {
     members: Vec<Member>,
     index: CohortIndex,
     arena: Arena,
+    stream_arena: Arena,
     pool: ChunkPool,
     max_outbox_bytes: u64,
     /// A flush is due when more than this waits for the caught-up members of one cohort: the size of this turn's chunk, so
@@ -142,6 +143,7 @@ impl Fanout {
             members: Vec::new(),
             index: CohortIndex::default(),
             arena: Arena::default(),
+            stream_arena: Arena::of_streams(),
             max_unflushed_cohort_bytes: pool.transient().bytes().max(MIN_FULL_COHORT_BYTES) as u64,
             pool,
             max_outbox_bytes: max_outbox_bytes as u64,
@@ -182,6 +184,18 @@ impl Fanout {
         let member = &mut self.members[slot.index()];
         debug_assert!(member.cohort.is_none(), "the members of a cohort have one encoding");
         member.encoding = Encoding::Deflated;
+    }
+
+    /// The connection is an event stream. It must not be in a group yet.
+    pub(crate) fn enable_stream(&mut self, slot: Slot) {
+        let member = &mut self.members[slot.index()];
+        debug_assert!(member.cohort.is_none(), "the members of a cohort have one encoding");
+        member.encoding = Encoding::Stream;
+    }
+
+    /// Whether the socket of a connection is full.
+    pub(crate) fn is_blocked(&self, slot: Slot) -> bool {
+        self.members[slot.index()].is_blocked()
     }
 
     /// Ends a connection and frees what waits for it alone.

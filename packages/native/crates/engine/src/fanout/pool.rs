@@ -69,6 +69,7 @@ impl ChunkPool {
         if self.free[index].len() < MAX_POOLED_BYTES_PER_CLASS / CLASS_BYTES[index] {
             unshared.clear();
             unshared.set_transient(false);
+            unshared.set_stream(false);
             self.free[index].push(chunk);
         }
     }

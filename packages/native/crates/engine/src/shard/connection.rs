@@ -40,6 +40,8 @@ pub(crate) struct Opening {
     pub(crate) accept_key: Option<AcceptKey>,
     pub(crate) deflate: Option<AcceptedDeflate>,
     pub(crate) is_attached: bool,
+    /// The request asks for an event stream.
+    pub(crate) is_stream: bool,
     /// The PROXY header has not come yet.
     pub(crate) awaits_proxy_header: bool,
     /// Who the client is, if a proxy has told.
@@ -81,6 +83,10 @@ pub(crate) struct Connection {
     pub(crate) ending: Option<Box<Ending>>,
     /// permessage-deflate was negotiated.
     pub(crate) has_deflate: bool,
+    /// An event stream: it gets bytes without frames, and what the peer sends is thrown away.
+    pub(crate) is_stream: bool,
+    /// Bytes that the peer of an event stream has sent.
+    pub(crate) discarded_bytes: u32,
     /// Counts towards the limit of connections.
     pub(crate) is_admitted: bool,
     /// The upgrade was told and JavaScript has not rejected it, so `closed` is owed.
@@ -120,6 +126,8 @@ impl Connection {
             opening: None,
             ending: None,
             has_deflate: false,
+            is_stream: false,
+            discarded_bytes: 0,
             is_admitted: false,
             owes_closed: false,
             was_open: false,

@@ -93,6 +93,7 @@ impl Shard {
         let Some(connection) = self.table.get_mut(slot).filter(|_| !plain.is_empty()) else { return };
         match connection.phase {
             Phase::Head => self.receive_head(slot, plain),
+            Phase::Open if connection.is_stream => self.discard(slot, plain.len()),
             Phase::Open | Phase::Closing => self.decode(slot, plain, room),
             Phase::Deciding | Phase::Lingering | Phase::Relaying => {}
         }

@@ -17,6 +17,8 @@ const SLOW_CONSUMER: (u16, &str) = (4008, "E_SLOW_CONSUMER");
 const SILENT: (u16, &str) = (4003, "E_HEARTBEAT_TIMEOUT");
 /// A message was begun and not ended in time.
 const LATE_MESSAGE: (u16, &str) = (4004, "E_MESSAGE_TIMEOUT");
+/// The peer of an event stream sends more than its request.
+const UNREAD: (u16, &str) = (4500, "E_PROTOCOL_VIOLATION");
 /// The shard's thread died.
 const THREAD_DIED: (u16, &str) = (4011, "E_INTERNAL");
 /// Time in which a peer to whom everything was said may go on sending.
@@ -27,6 +29,10 @@ impl Shard {
     /// Sends what is queued, then a close frame, and waits for the peer's. `otherwise` is told if none comes.
     pub(super) fn begin_closing(&mut self, slot: Slot, code: Option<CloseCode>, reason: &str, otherwise: Ending) {
         self.fanout.leave_all(slot);
+        if self.is_stream(slot) {
+            // Nobody answers: what is queued is all that is said.
+            return self.linger(slot, Some(code.map_or(otherwise, |code| Ending::ours(code, reason))));
+        }
         self.send_close(slot, code, reason);
         self.enter_ending(slot, Phase::Closing, Some(otherwise));
     }
@@ -64,6 +70,13 @@ impl Shard {
             // Has a deadline already, and nothing is added to its outbox any more.
             Phase::Head | Phase::Deciding | Phase::Relaying | Phase::Closing | Phase::Lingering => {}
         }
+    }
+
+    /// Ends an event stream whose peer sends what nobody reads.
+    pub(super) fn end_unread(&mut self, slot: Slot) {
+        let (code, reason) = UNREAD;
+        self.fanout.leave_all(slot);
+        self.linger_told(slot, Ending { code, reason: reason.to_owned() });
     }
 
     /// Closes a connection whose message takes too long.
@@ -164,7 +177,15 @@ impl Shard {
         }
     }
 
+    fn is_stream(&self, slot: Slot) -> bool {
+        self.table.get(slot).is_some_and(|connection| connection.is_stream)
+    }
+
+    /// Sends a close frame, which an event stream does not have: its end is that of its connection.
     fn send_close(&mut self, slot: Slot, code: Option<CloseCode>, reason: &str) {
+        if self.is_stream(slot) {
+            return;
+        }
         let mut frame = Vec::new();
         encode_close(code, reason, &mut frame);
         self.fanout.send(slot, &Frame::copied(&frame));

@@ -1,5 +1,5 @@
 use webmq_websocket::handshake::{
-    HandshakeError, Intent, JSON, ParsedHead, encode_refusal, encode_response, encode_switching_protocols,
+    HandshakeError, Intent, JSON, ParsedHead, RequestHead, encode_refusal, encode_response, encode_switching_protocols,
     parse_request_head, refusal_body,
 };
 
@@ -57,12 +57,12 @@ impl Shard {
                         None => Verdict::Gone,
                         Some(_) if !self.shared.admit() => Verdict::NoRoom,
                         Some(peer) => {
-                            self.events.upgrade(id, peer, &head);
+                            self.events.upgrade(id, peer, &head, false);
                             Verdict::Upgrade
                         }
                     }
                 }
-                Ok(Intent::Http) => Verdict::Http,
+                Ok(Intent::Http) => self.judge_http(slot, &head, &mut opening),
                 Err(error) => Verdict::Refused(error),
             },
             Err(error) => Verdict::Refused(error),
@@ -95,15 +95,33 @@ impl Shard {
         }
     }
 
+    /// Tells an event stream, which JavaScript decides about, from other plain HTTP.
+    fn judge_http(&mut self, slot: Slot, head: &RequestHead<'_>, opening: &mut Opening) -> Verdict {
+        let Some(path) = &self.shared.options.event_stream_path else { return Verdict::Http };
+        match head.asks_for_event_stream(path) {
+            Ok(true) => {}
+            Ok(false) => return Verdict::Http,
+            Err(error) => return Verdict::Refused(error),
+        }
+        let end = || self.table.get(slot).and_then(|connection| socket::peer_address(&connection.socket));
+        let Some(peer) = opening.client.or_else(end) else { return Verdict::Gone };
+        if !self.shared.admit() {
+            return Verdict::NoRoom;
+        }
+        opening.is_stream = true;
+        self.events.upgrade(self.table.id(slot), peer, head, true);
+        Verdict::Upgrade
+    }
+
     /// JavaScript accepts an upgrade: the connection is open. It counts on that from when it said so, and is told only if
     /// nothing comes of it.
     pub(super) fn accept(&mut self, slot: Slot, subprotocol: Option<&str>, headers: Headers<'_>) {
         let Some(connection) = self.table.get_mut(slot) else { return };
-        let Some(Opening { received, accept_key: Some(accept_key), deflate, .. }) =
-            connection.opening.take().map(|it| *it)
-        else {
-            return;
-        };
+        let Some(opening) = connection.opening.take().map(|it| *it) else { return };
+        if opening.is_stream {
+            return self.accept_stream(slot, headers);
+        }
+        let Opening { received, accept_key: Some(accept_key), deflate, .. } = opening else { return };
         let mut response = Vec::with_capacity(256);
         if let Err(error) = encode_switching_protocols(&accept_key, subprotocol, deflate, headers, &mut response) {
             self.events.failed(&format!("an upgrade was accepted with a response that cannot be sent: {error}"));

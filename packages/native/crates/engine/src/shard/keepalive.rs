@@ -50,7 +50,7 @@ impl Shard {
 
     /// The peer of an open connection has given a sign of life.
     pub(super) fn note_alive(&mut self, slot: Slot) {
-        let Some(connection) = self.table.get_mut(slot) else { return };
+        let Some(connection) = self.table.get_mut(slot).filter(|connection| !connection.is_stream) else { return };
         connection.awaits_pong = false;
         let interval = self.shared.options.ping_interval;
         self.set_open_deadline(slot, (!interval.is_zero()).then(|| self.now_ms + interval.as_millis() as u64));
@@ -66,7 +66,11 @@ impl Shard {
 
     /// The peer has taken bytes that it had refused. A ping may wait behind a megabyte of output, so it is given more time.
     pub(super) fn note_progress(&mut self, slot: Slot) {
-        if self.table.get(slot).is_some_and(|connection| connection.phase == Phase::Open && connection.awaits_pong) {
+        if let Some(connection) = self.table.get_mut(slot)
+            && connection.is_stream
+        {
+            connection.awaits_pong = false;
+        } else if self.table.get(slot).is_some_and(|it| it.phase == Phase::Open && it.awaits_pong) {
             let deadline_ms = self.now_ms + self.shared.options.ping_timeout.as_millis() as u64;
             self.set_open_deadline(slot, Some(deadline_ms));
         }
@@ -81,6 +85,7 @@ impl Shard {
             Phase::Head | Phase::Deciding => {
                 self.refuse(slot, 408, "E_HANDSHAKE_TIMEOUT", "handshake took too long");
             }
+            Phase::Open if connection.is_stream => self.heartbeat_due(slot),
             // Nothing is read, so nothing can be late.
             Phase::Open if connection.is_paused => {
                 connection.restart_message_time(now_ms);

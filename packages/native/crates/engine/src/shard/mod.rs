@@ -8,6 +8,7 @@ mod apply;
 pub(crate) mod connection;
 mod encrypted;
 mod ending;
+mod event_stream;
 mod flush_pacer;
 mod handshake;
 mod keepalive;

@@ -167,6 +167,10 @@ impl Shard {
                 match phase {
                     Phase::Head => self.receive_head(slot, &buffer[..count]),
                     Phase::Deciding | Phase::Lingering | Phase::Relaying => {}
+                    Phase::Open if connection.is_stream => {
+                        self.stats.received_byte_count += count as u64;
+                        self.discard(slot, count);
+                    }
                     Phase::Open | Phase::Closing => {
                         self.stats.received_byte_count += count as u64;
                         self.decode(slot, &mut buffer[..count], room);

@@ -5,6 +5,7 @@ mod backpressure;
 mod client;
 mod connections;
 mod deflate;
+mod event_stream;
 mod inbound;
 mod inline;
 mod lifecycle;

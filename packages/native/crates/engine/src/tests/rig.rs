@@ -16,6 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Told {
     Upgrade(f64),
+    EventStream(f64),
     Message(f64, Vec<u8>),
     Closed(f64, u16, String),
     Http(u32, Vec<u8>),
@@ -170,6 +171,7 @@ impl<const IS_INLINE: bool> AnyRig<IS_INLINE> {
             let id = f64::from_le_bytes(*event[8..].first_chunk().expect("eight bytes"));
             let text = || String::from_utf8(event[16..].to_vec()).expect("a text");
             self.told.push_back(match event[0] {
+                1 if event[1] & 4 == 4 => Told::EventStream(id),
                 1 => {
                     self.upgrade_peers.push((split_line(&event[20..]).0, number(16)));
                     Told::Upgrade(id)

@@ -72,6 +72,31 @@ fn open(rig: &mut Rig, mut socket: Socket) -> (Client<Socket>, f64) {
 }
 
 #[test]
+fn event_streams_are_encrypted_and_end_with_a_notice() {
+    let certificate = Certificate::of(&["localhost"]);
+    let path = Some("/sse".to_owned());
+    let mut rig = Rig::start(Options { event_stream_path: path, ..options(&[&certificate]) });
+    let config = Arc::new(trusting(&[&certificate], &[&rustls::version::TLS13]));
+    let mut socket = connect(rig.address, "localhost", &config);
+    socket.write_all(b"GET /sse HTTP/1.1\r\nHost: localhost\r\n\r\n").expect("sends");
+    let Told::EventStream(id) = rig.next() else { panic!("not an event stream") };
+    let large = vec![b'x'; 300_000];
+    rig.submit(|packer| {
+        packer
+            .accept(id, None)
+            .join(id, 1)
+            .multicast(&[1], b"data: 1\n\n", None)
+            .send(id, &large)
+            .close(id, 4009, "drain");
+    });
+    let mut answer = Vec::new();
+    socket.read_to_end(&mut answer).expect("an end that was announced");
+    assert!(answer.starts_with(b"HTTP/1.1 200 OK\r\n") && answer.ends_with(&large));
+    drop(socket);
+    assert_eq!(rig.next(), Told::Closed(id, 4009, "drain".to_owned()));
+}
+
+#[test]
 fn messages_go_both_ways_in_both_versions() {
     let certificate = Certificate::of(&["localhost"]);
     for version in [&rustls::version::TLS12, &rustls::version::TLS13] {

@@ -26,7 +26,7 @@ pub enum HandshakeError {
     #[error("a WebSocket handshake needs HTTP/1.1, this request is HTTP/1.0")]
     HttpTooOld,
     /// RFC 9112 §3.2: a request has one `Host`.
-    #[error("a WebSocket handshake needs exactly one Host header")]
+    #[error("this request needs exactly one Host header")]
     HostInvalid,
     /// RFC 6455 §4.2.1: `Upgrade: websocket` is required.
     #[error("Upgrade: websocket is missing, though Sec-WebSocket-Key is there: does a proxy in between remove it?")]
@@ -47,7 +47,7 @@ pub enum HandshakeError {
     #[error("Sec-WebSocket-Protocol is not a list of tokens")]
     SubprotocolsInvalid,
     /// One end would read a body as frames and the other as a body.
-    #[error("a WebSocket handshake has no body")]
+    #[error("this request has no body")]
     BodyNotAllowed,
 }
 

@@ -16,5 +16,7 @@ pub use accept_key::AcceptKey;
 pub use deflate_offer::AcceptedDeflate;
 pub use error::HandshakeError;
 pub use request_head::{Header, MAX_HEADER_COUNT, ParsedHead, RequestHead, parse_request_head};
-pub use response::{JSON, ResponseError, encode_refusal, encode_response, encode_switching_protocols, refusal_body};
+pub use response::{
+    JSON, ResponseError, encode_event_stream, encode_refusal, encode_response, encode_switching_protocols, refusal_body,
+};
 pub use upgrade::Intent;

@@ -84,6 +84,33 @@ pub fn encode_switching_protocols<'h>(
     })
 }
 
+/// Headers of an event stream that the codec writes.
+const STREAM_HEADERS: [&str; 3] = ["cache-control", "content-type", "x-accel-buffering"];
+
+/// Appends the response that begins an event stream (WHATWG HTML §9.2). Its body ends with the connection, so that all streams
+/// get the same bytes, and HTTP/1.0 gets them too. `X-Accel-Buffering` keeps nginx from holding events back.
+///
+/// # Errors
+/// A name or value that may not be sent. Nothing was appended.
+pub fn encode_event_stream<'h>(
+    headers: impl IntoIterator<Item = (&'h str, &'h str)>,
+    out: &mut Vec<u8>,
+) -> Result<(), ResponseError> {
+    append(out, |out| {
+        out.extend_from_slice(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-store\r\n");
+        out.extend_from_slice(b"X-Accel-Buffering: no\r\nConnection: close\r\n");
+        let headers = headers.into_iter().map(|(name, value)| {
+            let is_own = STREAM_HEADERS.iter().any(|own| own.eq_ignore_ascii_case(name));
+            if is_own { Err(ResponseError::NameReserved(name.to_owned())) } else { Ok((name, value)) }
+        });
+        for header in headers {
+            checked_headers([header?], |_| false, out)?;
+        }
+        out.extend_from_slice(b"\r\n");
+        Ok(())
+    })
+}
+
 /// Appends a refusal with `Content-Length` and `Connection: close`. The caller closes after it.
 ///
 /// A body without a `Content-Type` among `headers` is plain text.
@@ -206,6 +233,20 @@ mod tests {
 
     fn accept_key() -> AcceptKey {
         AcceptKey::from_key(b"dGhlIHNhbXBsZSBub25jZQ==").expect("valid key")
+    }
+
+    #[test]
+    fn an_event_stream_begins_with_these_bytes() {
+        let mut out = Vec::new();
+        assert_eq!(encode_event_stream([("Vary", "Origin")], &mut out), Ok(()));
+        let expected = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-store\r\n\
+            X-Accel-Buffering: no\r\nConnection: close\r\nVary: Origin\r\n\r\n";
+        assert_eq!(String::from_utf8_lossy(&out), expected);
+        for (name, value) in [("Content-Type", "a"), ("connection", "a"), ("a", "b\r\nc: d"), ("a b", "c")] {
+            let mut out = Vec::new();
+            assert!(encode_event_stream([(name, value)], &mut out).is_err(), "{name}");
+            assert!(out.is_empty());
+        }
     }
 
     #[test]

@@ -49,12 +49,29 @@ impl<'a> RequestHead<'a> {
         if self.subprotocols().any(|subprotocol| subprotocol.is_none()) {
             return Err(HandshakeError::SubprotocolsInvalid);
         }
+        self.check_body()?;
+        Ok(Intent::Upgrade(accept_key))
+    }
+
+    /// Whether the request asks for the event stream at `path`: a GET of it. Only for one that is [`Intent::Http`].
+    ///
+    /// # Errors
+    /// It does, with two hosts or none, or with a body.
+    pub fn asks_for_event_stream(&self, path: &str) -> Result<bool, HandshakeError> {
+        if self.method != "GET" || self.path() != path {
+            return Ok(false);
+        }
+        if self.single("host").is_none() {
+            return Err(HandshakeError::HostInvalid);
+        }
+        self.check_body()?;
+        Ok(true)
+    }
+
+    fn check_body(&self) -> Result<(), HandshakeError> {
         let has_body = self.values("content-length").any(|value| value != b"0")
             || self.values("transfer-encoding").next().is_some();
-        if has_body {
-            return Err(HandshakeError::BodyNotAllowed);
-        }
-        Ok(Intent::Upgrade(accept_key))
+        if has_body { Err(HandshakeError::BodyNotAllowed) } else { Ok(()) }
     }
 
     /// Offered subprotocols in order of preference. `None` stands for one that is not a token, which
@@ -146,6 +163,25 @@ mod tests {
             assert_eq!(result, Err(error));
             assert_eq!((error.status(), error.code()), (status, "E_HANDSHAKE_INVALID"));
         }
+    }
+
+    #[test]
+    fn a_get_of_the_path_asks_for_an_event_stream() {
+        let asks = |lines: &[&str]| {
+            let input = format!("{}\r\n\r\n", lines.join("\r\n"));
+            match parse_request_head(input.as_bytes(), 8_192) {
+                Ok(ParsedHead::Complete { head, .. }) => head.asks_for_event_stream("/sse"),
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!(asks(&["GET /sse?listen=a HTTP/1.1", "Host: a", "Content-Length: 0"]), Ok(true));
+        assert_eq!(asks(&["GET /sse HTTP/1.0", "Host: a"]), Ok(true));
+        assert_eq!(asks(&["GET /sse/ HTTP/1.1", "Host: a"]), Ok(false));
+        assert_eq!(asks(&["GET /SSE HTTP/1.1", "Host: a"]), Ok(false));
+        assert_eq!(asks(&["POST /sse HTTP/1.1", "Content-Length: 5"]), Ok(false));
+        assert_eq!(asks(&["GET /sse HTTP/1.1"]), Err(HandshakeError::HostInvalid));
+        assert_eq!(asks(&["GET /sse HTTP/1.1", "Host: a", "Host: b"]), Err(HandshakeError::HostInvalid));
+        assert_eq!(asks(&["GET /sse HTTP/1.1", "Host: a", "Content-Length: 5"]), Err(HandshakeError::BodyNotAllowed));
     }
 
     #[test]

@@ -1,0 +1,37 @@
+import { isErrorCode, WebMQError } from '../protocol/index.js'
+
+/** What went wrong with a request: the error of the server, or that there was none. */
+export class HttpError extends Error {
+  /** Absent: the server did not answer as WebMQ does. */
+  readonly error: WebMQError | undefined
+
+  constructor(error?: WebMQError, cause?: unknown) {
+    super(error?.message ?? 'request failed', { cause })
+    this.error = error
+  }
+}
+
+/** Paths beside that of the WebSocket: `/ws` stands for `/sse`, `/health` and `/api/publish`. */
+export function besideWebSocket(url: string, path: string): URL {
+  return new URL(path, url.replace(/^ws/, 'http'))
+}
+
+/**
+ * Sends a request with the token.
+ * @throws {HttpError} Also for an answer that is no success.
+ */
+export async function request(url: URL, token: string | undefined, init: RequestInit): Promise<Response> {
+  const headers = new Headers(init.headers)
+  if (token !== undefined) headers.set('authorization', `Bearer ${token}`)
+  let response: Response
+  try {
+    response = await fetch(url, { ...init, headers, cache: 'no-store', credentials: 'same-origin' })
+  } catch (cause) {
+    throw new HttpError(undefined, cause)
+  }
+  if (response.ok) return response
+  const answer = await response.json().catch(() => undefined)
+  const { code, message } = (answer ?? {}) as { code?: unknown; message?: unknown }
+  if (typeof code !== 'string' || !isErrorCode(code)) throw new HttpError()
+  throw new HttpError(new WebMQError(code, { message: String(message) }))
+}

@@ -1,0 +1,74 @@
+import { errorOfCloseCode, type TextServerMessage } from 'webmq-client/protocol'
+import type { InboundMessage } from '../ports/broker.js'
+import { formatPosition } from '../ports/position.js'
+
+const CARRIAGE_RETURN = 0x0d
+const NEWLINE = 0x0a
+
+/** One event of an event stream (WHATWG HTML §9.2). */
+export interface SseEvent {
+  /** Absent: `message`. */
+  readonly name?: string
+  /** A reader that reconnects sends it as `Last-Event-ID`. */
+  readonly id?: string
+  /** Time after which a reader reconnects. */
+  readonly retryMs?: number
+  readonly data: unknown
+}
+
+/** The text of an event. Its JSON has no line end. */
+export function encodeSseEvent({ name, id, retryMs, data }: SseEvent): string {
+  const head = `${name === undefined ? '' : `event: ${name}\n`}${id === undefined ? '' : `id: ${id}\n`}`
+  return `${head}${retryMs === undefined ? '' : `retry: ${Math.round(retryMs)}\n`}data: ${JSON.stringify(data)}\n\n`
+}
+
+/**
+ * A message as an event: `{"key", "payload"}`. A binary payload is `base64` instead, and a text that is not JSON `text`. The
+ * event of a logged message has its position as the id.
+ *
+ * Cost: the payload is parsed, so that what a publisher sends as JSON can never end the object around it. Once per message,
+ * and only while somebody reads a stream.
+ */
+export function encodeSseMessage({ key, position, payload, isBinary }: InboundMessage, isReplayed: boolean): string {
+  const id = position === undefined ? '' : `id: ${formatPosition(position)}\n`
+  const replay = isReplayed ? ',"replay":true' : ''
+  return `${id}data: {"key":${JSON.stringify(key)}${replay},${payloadMember(payload, isBinary)}}\n\n`
+}
+
+function payloadMember(payload: Uint8Array, isBinary: boolean): string {
+  const bytes = Buffer.from(payload.buffer, payload.byteOffset, payload.byteLength)
+  if (isBinary) return `"base64":"${bytes.toString('base64')}"`
+  const text = bytes.toString()
+  if (!isJson(text)) return `"text":${JSON.stringify(text)}`
+  // Between the tokens of JSON, a line end is white space.
+  const hasLineEnds = bytes.includes(NEWLINE) || bytes.includes(CARRIAGE_RETURN)
+  return `"payload":${hasLineEnds ? text.replaceAll(/[\r\n]/g, ' ') : text}`
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** A message of the server that is not for WebSockets alone. */
+export function encodeSseServerMessage(message: TextServerMessage): string {
+  switch (message.verb) {
+    case 'bye': {
+      const { code, retryAfterMs } = message
+      const data = { code: errorOfCloseCode(code) ?? 'E_INTERNAL', closeCode: code }
+      return encodeSseEvent({ name: 'bye', data, ...(retryAfterMs === undefined ? {} : { retryMs: retryAfterMs }) })
+    }
+    case 'error': {
+      const { code, message: text, retryable, docs, pattern } = message
+      return encodeSseEvent({ name: 'refused', data: { code, message: text, retryable, docs, pattern } })
+    }
+    default: {
+      const { verb, ...data } = message
+      return encodeSseEvent({ name: verb, data })
+    }
+  }
+}
