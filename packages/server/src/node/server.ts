@@ -12,7 +12,7 @@ import type {
   ServerStats,
   WebMQServer,
 } from '../api.js'
-import type { AuditLog } from '../audit/audit-log.js'
+import type { AuditLog } from '../audit/log.js'
 import { CertificateStore } from '../certificates/store.js'
 import type { Health } from '../health/readiness.js'
 import { AdminServer } from '../http/admin-server.js'
