@@ -10,6 +10,7 @@ const FLOORS = {
     ['audit', 'gateway'],
     ['http', 'session'],
     ['api', 'brokers', 'options', 'routing'],
+    ['hooks'],
     ['certificates', 'health', 'identity', 'in-process', 'patterns', 'presence', 'replay', 'transports'],
     ['measuring'],
     ['deadlines', 'logger', 'ports'],

@@ -2,6 +2,7 @@ import type { IncomingMessage, Server as NodeHttpServer, ServerResponse } from '
 import type { ErrorCode, GapReason, PresenceMember } from 'webmq-client/protocol'
 import type { CertificateStats } from './certificates/store.js'
 import type { BrokerChange } from './health/broker-watch.js'
+import type { HookCounts, WebhookStats } from './hooks/index.js'
 import type { TokenFailure } from './identity/token-failures.js'
 import type { LocalGap, LocalHandler } from './in-process/listeners.js'
 import type { HistoryQuery, HistoryResult } from './in-process/read-history.js'
@@ -114,6 +115,8 @@ export interface ServerStats extends MeasurementStats {
   readonly gapCounts: Readonly<Partial<Record<GapReason, number>>>
   /** Connections refused with `E_CONNECTION_LIMIT`: those of an address, and of a user. */
   readonly connectionLimitCounts: { readonly address: number; readonly user: number }
+  /** `X-Forwarded-For` headers of trusted proxies that were ignored because they were malformed. */
+  readonly malformedForwardedCount: number
   /** Messages of the broker that no listener got, by reason. */
   readonly refusedMessageCounts: Readonly<Record<RefusalReason, number>>
   readonly presence: PresenceStats
@@ -124,6 +127,10 @@ export interface ServerStats extends MeasurementStats {
   readonly http: HttpStats
   /** Present with an audit log. */
   readonly audit?: { readonly writtenCount: number; readonly droppedCount: number }
+  /** Questions to hooks, by hook and outcome; has the hooks that are registered. */
+  readonly hooks: HookCounts
+  /** Present with a webhook. */
+  readonly webhook?: WebhookStats
   /** Present with TLS. */
   readonly tls?: CertificateStats
 }

@@ -1,5 +1,6 @@
 import { WebMQError } from 'webmq-client/protocol'
 import type { WebMQServer } from '../api.js'
+import { loadHooks } from '../hooks/index.js'
 import { createLogger, type Logger } from '../logger.js'
 import { type ResolvedOptions, resolveOptions, type ServerOptions, warningsOf } from '../options/options.js'
 import type { TransportAddress } from '../ports/transport.js'
@@ -20,7 +21,8 @@ const STOP_GRACE_MS = 2_000
  * @returns The exit code.
  * @throws {WebMQError} The server cannot start.
  */
-export async function serve(options: ServerOptions, terminal: Terminal): Promise<number> {
+export async function serve(given: ServerOptions, terminal: Terminal): Promise<number> {
+  const options = await withHooks(given)
   const resolved = resolveOptions(options)
   const logger = createLogger({ level: resolved.logLevel, format: resolved.logFormat })
   // After a bug the state is unknown, so the process ends; the supervisor starts another.
@@ -48,6 +50,12 @@ export async function serve(options: ServerOptions, terminal: Terminal): Promise
   const signal = await signals.first
   logger.info({ signal, drainTimeoutMs: resolved.drainTimeoutMs }, 'stopping; a second signal stops at once')
   return await stop(server, resolved.drainTimeoutMs, logger)
+}
+
+/** Loads the module of hooks, if one is named: what may be left out depends on what it has. */
+async function withHooks(options: ServerOptions): Promise<ServerOptions> {
+  const { hooks } = resolveOptions(options)
+  return typeof hooks === 'string' ? { ...options, hooks: await loadHooks(hooks) } : options
 }
 
 function httpUrlOf({ host, port }: TransportAddress): string {

@@ -1,10 +1,12 @@
 import type { GapReason } from 'webmq-client/protocol'
-import type { HttpDropReason } from '../api.js'
+import type { HttpDropReason, ServerStats } from '../api.js'
+import type { WebhookStats } from '../hooks/index.js'
 import { CLOSE_CODES, ERROR_CODES } from '../measuring/measurements.js'
 import type { BrokerStatus } from '../ports/broker.js'
 import { counter, gauge, labelled, type MetricSpec, namesOf, optional } from './metric-spec.js'
 import { TIMING_METRICS } from './timing-metrics.js'
 
+const BREAKER_STATES: readonly WebhookStats['breaker'][] = ['closed', 'open', 'half-open']
 const STATUSES: readonly BrokerStatus[] = ['up', 'blocked', 'down']
 
 /** All reasons; a missing one does not compile. */
@@ -195,6 +197,11 @@ export const METRICS: readonly MetricSpec[] = [
   ),
   counter('webmq_transport_accepted_total', 'Accepted connections.', ({ transport }) => transport.acceptedCount),
   counter('webmq_transport_refused_total', 'Refused upgrades.', ({ transport }) => transport.refusedCount),
+  counter(
+    'webmq_transport_proxy_header_refused_total',
+    'Connections of trusted proxies that were closed because they did not begin with a valid PROXY header.',
+    ({ transport }) => transport.proxyHeaderRefusedCount,
+  ),
   counter('webmq_transport_closed_total', 'Ended connections.', ({ transport }) => transport.closedCount),
   counter(
     'webmq_transport_slow_consumers_total',
@@ -228,11 +235,60 @@ export const METRICS: readonly MetricSpec[] = [
     'Bytes that wait for connections; shared bytes count once.',
     ({ transport }) => transport.outboxBytes,
   ),
+  {
+    name: 'webmq_hook_calls_total',
+    type: 'counter',
+    help: 'Questions to hooks and webhooks, by hook and outcome: ok, refused, failed.',
+    labels: ['hook', 'outcome'],
+    read: ({ stats }) =>
+      Object.entries(stats.hooks).flatMap(([hook, counts]) =>
+        Object.entries(counts).map(([outcome, value]) => ({ labels: { hook, outcome }, value })),
+      ),
+  },
+  {
+    name: 'webmq_webhook_breaker',
+    type: 'gauge',
+    help: '1 for the status of the webhook, 0 for the others: closed (it is asked), open (it fails, and is not asked), half-open; absent without a webhook.',
+    labels: ['status'],
+    read: ({ stats: { webhook } }) =>
+      webhook === undefined
+        ? []
+        : BREAKER_STATES.map((status) => ({ labels: { status }, value: webhook.breaker === status ? 1 : 0 })),
+  },
+  webhookCounter(
+    'webmq_webhook_breaker_opened_total',
+    'How often the webhook failed so much that it was not asked any more.',
+    ({ openCount }) => openCount,
+  ),
+  webhookCounter(
+    'webmq_webhook_ignored_total',
+    'Questions to the webhook without an answer that counted as if it had said nothing (`failure` is `open`).',
+    ({ ignoredCount }) => ignoredCount,
+  ),
+  webhookCounter('webmq_webhook_notices_total', 'Notices that the webhook has taken.', ({ sentCount }) => sentCount),
+  webhookCounter(
+    'webmq_webhook_dropped_total',
+    'Notices to the webhook that were dropped: it did not take them, or too many waited.',
+    ({ droppedCount }) => droppedCount,
+  ),
+  {
+    ...webhookCounter(
+      'webmq_webhook_waiting',
+      'Notices that wait for the webhook.',
+      ({ waitingCount }) => waitingCount,
+    ),
+    type: 'gauge',
+  },
   labelled(
     'webmq_connection_limit_total',
     'Connections refused because their address or their user has too many, by reason.',
     'reason',
     ({ connectionLimitCounts }) => connectionLimitCounts,
+  ),
+  counter(
+    'webmq_forwarded_malformed_total',
+    'Headers `X-Forwarded-For` of trusted proxies that were ignored because they were malformed.',
+    ({ malformedForwardedCount }) => malformedForwardedCount,
   ),
   gauge(
     'webmq_http_connections',
@@ -273,3 +329,9 @@ export const METRICS: readonly MetricSpec[] = [
           ],
   },
 ]
+
+/** Absent without a webhook. */
+function webhookCounter(name: string, help: string, read: (stats: WebhookStats) => number): MetricSpec {
+  const samples = ({ webhook }: ServerStats) => (webhook === undefined ? [] : [{ value: read(webhook) }])
+  return { name, type: 'counter', help, labels: [], read: ({ stats }) => samples(stats) }
+}

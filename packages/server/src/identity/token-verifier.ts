@@ -35,6 +35,8 @@ export interface TokenVerifierOptions {
   readonly now?: () => number
   /** Limits of granted patterns; default: those of the options. */
   readonly wordLimits?: WordLimits | undefined
+  /** Identities have the claims of their token; default false, because they take memory. */
+  readonly keepsClaims?: boolean
 }
 
 /** Turns tokens into identities. */
@@ -58,7 +60,7 @@ export interface TokenVerifier {
  * @throws {WebMQError} `E_OPTION_INVALID` when the key cannot be read, or when an algorithm does not fit it.
  */
 export function createTokenVerifier(jwt: JwtOptions, options: TokenVerifierOptions = {}): TokenVerifier {
-  const { logger, now = Date.now, wordLimits } = options
+  const { logger, now = Date.now, wordLimits, keepsClaims = false } = options
   const { audience, clockToleranceS = DEFAULT_CLOCK_TOLERANCE_S, issuer } = jwt
   // The key decides about algorithms, never the token (RFC 8725 §3.1).
   const algorithms = [...allowedAlgorithms(jwt)]
@@ -78,7 +80,8 @@ export function createTokenVerifier(jwt: JwtOptions, options: TokenVerifierOptio
       if (token.length > MAX_TOKEN_CHARS) throw invalid(`longer than ${MAX_TOKEN_CHARS} characters`)
       const nowMs = now()
       const payload = await verifyByJose(token, findKey, { ...rules, currentDate: new Date(nowMs) })
-      return identityOf(payload, nowMs, clockToleranceS, wordLimits)
+      const identity = identityOf(payload, nowMs, clockToleranceS, wordLimits)
+      return keepsClaims ? { ...identity, claims: payload } : identity
     },
     close: () => keySet?.close(),
   }

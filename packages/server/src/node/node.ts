@@ -12,9 +12,11 @@ import { Deadlines } from '../deadlines.js'
 import { Gateway } from '../gateway/gateway.js'
 import { BrokerWatch } from '../health/broker-watch.js'
 import type { Health } from '../health/readiness.js'
-import { isFromThisMachine } from '../identity/client-address.js'
+import { deliveringThrough, type HookCalls } from '../hooks/index.js'
+import { isFromThisMachine, isLoopbackAddress } from '../identity/client-address.js'
 import type { TokenVerifier } from '../identity/index.js'
 import { NO_TOKEN_FAILURES } from '../identity/token-failures.js'
+import type { TrustedProxies } from '../identity/trusted-proxies.js'
 import { type LocalHandler, LocalListeners } from '../in-process/listeners.js'
 import { type HistoryQuery, type HistoryResult, readHistory } from '../in-process/read-history.js'
 import type { Logger } from '../logger.js'
@@ -54,6 +56,9 @@ export interface ServerNodeParts {
   readonly transport: Transport
   readonly broker: Broker
   readonly verifier: TokenVerifier | undefined
+  readonly proxies: TrustedProxies
+  /** Absent without any hook. */
+  readonly hooks?: HookCalls | undefined
   readonly logger: Logger
   /** Name of this node that clients see; it reveals nothing about the machine. */
   readonly name: string
@@ -98,8 +103,8 @@ export class ServerNode {
   readonly #givenUp = deferred<never>()
 
   constructor(parts: ServerNodeParts) {
-    this.#parts = parts
-    const { options, transport, broker, verifier, logger, name, events, observer } = parts
+    this.#parts = { ...parts, broker: this.#brokerThroughHooks(parts) }
+    const { options, transport, broker, verifier, hooks, logger, name, events, observer } = this.#parts
     this.#givenUp.promise.catch(() => undefined)
     const liveBuffers = new LiveBuffers()
     this.#localListeners = new LocalListeners(logger)
@@ -131,6 +136,7 @@ export class ServerNode {
       observer,
       publishes,
       maxMessageBytes: maxPayloadBytes + MESSAGE_OVERHEAD_BYTES,
+      hooks: hooks?.hasMessages === true ? hooks : undefined,
       onError: (err) => logger.error({ err }, 'messages that waited could not be handled'),
     })
     this.#refused = new RefusedMessages({ maxPayloadBytes, delivery: this.#delivery, logger })
@@ -158,7 +164,9 @@ export class ServerNode {
     this.#gateway = new Gateway({
       path: options.path,
       ...originPolicyOf(options),
-      isOutsider: (request) => isForThisMachineOnly(options) && !this.#isFromThisMachine(request),
+      isOutsider: (request, address) => isForThisMachineOnly(options) && !this.#isFromThisMachine(request, address),
+      insecure: options.insecure,
+      proxies: parts.proxies,
       addresses: this.#addresses,
       transport,
       sessions: this.#sessions,
@@ -181,6 +189,7 @@ export class ServerNode {
         presence: this.#presence,
         turns: this.#dispatcher.turns,
         verifier,
+        hooks,
         observer,
         measurements: this.#measurements,
         users: this.#users,
@@ -209,6 +218,11 @@ export class ServerNode {
     })
   }
 
+  #brokerThroughHooks({ broker, hooks }: ServerNodeParts): Broker {
+    if (hooks?.hasDeliver !== true) return broker
+    return deliveringThrough(broker, { hooks, hasListeners: (key) => this.#router.match(key).length > 0 })
+  }
+
   /** Takes upgrades of a server of the embedder too, whose address is unknown and which may be behind a proxy. */
   attach(server: NodeHttpServer): () => void {
     const { transport, options } = this.#parts
@@ -222,7 +236,8 @@ export class ServerNode {
   }
 
   /** On the node's own port, a proxy on this machine may add headers. */
-  #isFromThisMachine(request: UpgradeRequest): boolean {
+  #isFromThisMachine(request: UpgradeRequest, clientAddress: string): boolean {
+    if (clientAddress !== request.remoteAddress) return isLoopbackAddress(clientAddress)
     return isFromThisMachine(request.remoteAddress, (name) => (this.#isAttached ? request.header(name) : undefined))
   }
 
@@ -369,7 +384,7 @@ export class ServerNode {
     }
   }
 
-  stats(): Omit<ServerStats, 'http'> {
+  stats(): Omit<ServerStats, 'http' | 'hooks'> {
     const { broker, transport } = this.#parts
     const { status, awayMs, lastAwayMs } = this.#watch
     return {
@@ -389,6 +404,7 @@ export class ServerNode {
       },
       gapCounts: this.#delivery.gapCounts,
       connectionLimitCounts: { address: this.#addresses.refusedCount, user: this.#users.refusedCount },
+      malformedForwardedCount: this.#parts.proxies.malformedCount,
       refusedMessageCounts: this.#refused.counts,
       presence: this.#presence.stats(),
       work: this.#dispatcher.turns.stats(),

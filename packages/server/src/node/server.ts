@@ -15,12 +15,14 @@ import type {
 import type { AuditLog } from '../audit/log.js'
 import { CertificateStore } from '../certificates/store.js'
 import type { Health } from '../health/readiness.js'
+import type { HookCalls, Webhook } from '../hooks/index.js'
 import { AdminServer } from '../http/admin-server.js'
 import { HttpFrontend } from '../http/frontend.js'
 import type { MetricsSource } from '../http/metric-spec.js'
 import { Metrics } from '../http/metrics.js'
 import type { TokenVerifier } from '../identity/index.js'
 import { isOriginAllowed } from '../identity/origin.js'
+import { TrustedProxies } from '../identity/trusted-proxies.js'
 import type { LocalHandler } from '../in-process/listeners.js'
 import type { HistoryQuery, HistoryResult } from '../in-process/read-history.js'
 import type { Logger } from '../logger.js'
@@ -59,6 +61,9 @@ export interface ServerParts {
   readonly options: ResolvedOptions
   readonly logger: Logger
   readonly verifier: TokenVerifier | undefined
+  /** Absent without any hook. */
+  readonly hooks?: HookCalls | undefined
+  readonly webhook?: Webhook | undefined
   /** Are told what sessions do. */
   readonly observers?: readonly SessionObserver[]
   readonly audit?: AuditLog | undefined
@@ -74,6 +79,8 @@ interface Running {
 }
 
 const NODE_NAME_BYTES = 6
+/** For notices of the connections that the stop has closed. */
+const WEBHOOK_STOP_MS = 400
 
 /** The lifecycle of a node: created, started or attached, then stopped for good. */
 export class Server implements WebMQServer {
@@ -82,6 +89,7 @@ export class Server implements WebMQServer {
   readonly #admin: AdminServer | undefined
   /** Present with TLS. */
   readonly #certificates: CertificateStore | undefined
+  readonly #proxies: TrustedProxies
   readonly #name = randomBytes(NODE_NAME_BYTES).toString('hex')
   readonly #becameRunning = deferred<ServerNode>()
   readonly #detaches = new Set<() => void>()
@@ -104,6 +112,7 @@ export class Server implements WebMQServer {
     this.#events = new Emitter((err, event) => logger.error({ err, event }, 'a handler of an event failed'))
     this.#certificates =
       options.tls === undefined ? undefined : new CertificateStore({ files: tlsFilesOf(options.tls), logger })
+    this.#proxies = new TrustedProxies(options.trustedProxies)
     const metrics = new Metrics(() => this.#metricsSource())
     const { adminPort, adminHost } = options
     const { origins, ownHosts } = originPolicyOf(options)
@@ -210,11 +219,13 @@ export class Server implements WebMQServer {
   stats(): ServerStats {
     const node = this.#assertRunning()
     const tls = this.#certificates?.stats()
-    const audit = this.#parts.audit?.stats()
+    const { audit, hooks, webhook } = this.#parts
     return {
       ...node.stats(),
       http: this.#http.stats(),
-      ...(audit && { audit }),
+      hooks: hooks?.counts ?? {},
+      ...(webhook && { webhook: webhook.stats }),
+      ...(audit && { audit: audit.stats() }),
       ...(tls === undefined ? undefined : { tls }),
     }
   }
@@ -243,7 +254,7 @@ export class Server implements WebMQServer {
   }
 
   async #bringUp(attachTo: NodeHttpServer | undefined): Promise<Running> {
-    const { options, logger, verifier, observers = [], audit, createBroker } = this.#parts
+    const { options, logger, verifier, hooks, webhook, observers = [], audit, createBroker } = this.#parts
     let transport: Transport | undefined
     try {
       // First, because its library may be missing. It connects when the node starts.
@@ -260,9 +271,21 @@ export class Server implements WebMQServer {
       const observer = combineObservers([
         incidentLog({ logger, now: Date.now }),
         ...observers,
+        ...(webhook === undefined ? [] : [webhook.observer]),
         ...(audit === undefined ? [] : [audit.observer()]),
       ])
-      const node = new ServerNode({ options, transport, broker, verifier, logger, name: this.#name, events, observer })
+      const node = new ServerNode({
+        options,
+        transport,
+        broker,
+        verifier,
+        proxies: this.#proxies,
+        hooks,
+        logger,
+        name: this.#name,
+        events,
+        observer,
+      })
       this.#candidate = node
       // `stop` was called while the broker was being created.
       if (this.#stopping !== undefined) node.giveUp()
@@ -288,6 +311,16 @@ export class Server implements WebMQServer {
     if (certificates !== undefined && !transport.capabilities.tls) {
       throw new WebMQError('E_OPTION_INVALID', { detail: `tls: the ${transport.name} transport has no TLS` })
     }
+    if (options.proxyProtocol && !transport.capabilities.proxyProtocol) {
+      throw new WebMQError('E_OPTION_INVALID', {
+        detail: `proxyProtocol: the ${transport.name} transport does not speak it`,
+      })
+    }
+    if (options.proxyProtocol && attachTo !== undefined) {
+      throw new WebMQError('E_OPTION_INVALID', {
+        detail: "proxyProtocol: it is for the server's own port, not for a server that it is attached to",
+      })
+    }
     this.#transport = choice
     logger.info({ transport: choice }, describeTransport(choice))
     return transport
@@ -305,7 +338,7 @@ export class Server implements WebMQServer {
     this.#events.close()
     this.#certificates?.stop()
     await this.#node?.stop(drainMs)
-    await this.#parts.audit?.close()
+    await Promise.all([this.#parts.audit?.close(), this.#parts.webhook?.close(WEBHOOK_STOP_MS)])
     this.#parts.verifier?.close()
     for (const detach of this.#detaches) detach()
     this.#http.close()

@@ -3,14 +3,18 @@ import {
   type ClientVerb,
   decodeClientMessage,
   type ErrorCode,
+  isErrorCode,
   refusalOf,
   WebMQError,
 } from 'webmq-client/protocol'
+import type { HookCalls } from '../hooks/index.js'
 import type { PublishTimings } from '../measuring/publish-timings.js'
 import type { Router } from '../patterns/router.js'
+import { isPromise, type MaybePromise } from '../ports/maybe-promise.js'
+import { askAbout, type ChangedMessage } from './asking.js'
 import type { Handler } from './handlers/handler.js'
 import { handlers, type SessionContext } from './handlers/index.js'
-import { Inbox } from './inbox.js'
+import { Inbox, kept } from './inbox.js'
 import type { SessionObserver } from './observer.js'
 import type { Session } from './session.js'
 import type { WorkAccount } from './work/account.js'
@@ -33,6 +37,8 @@ const MAX_UNVERIFIED_WAITING_BYTES = 65_536
 export interface DispatcherContext
   extends Pick<TurnsContext<Session>, 'transport' | 'limits' | 'maxMessageBytes' | 'onError'> {
   readonly router: Pick<Router, 'stepCount'>
+  /** Absent unless messages of clients are shown to hooks. */
+  readonly hooks?: HookCalls | undefined
   readonly observer?: SessionObserver | undefined
   /** Is told when a message arrived that had to wait. */
   readonly publishes: Pick<PublishTimings, 'receivedMs'>
@@ -47,6 +53,7 @@ export class Dispatcher {
   /** Of sessions with a message in progress that later messages may wait for. */
   readonly #inboxes = new Map<Session, Inbox>()
   readonly #router: DispatcherContext['router']
+  readonly #hooks: HookCalls | undefined
   readonly #observer: SessionObserver | undefined
   readonly #refusedCounts: { [Code in ErrorCode]?: number } = {}
   /** The work of the connections, and their turns. */
@@ -55,6 +62,7 @@ export class Dispatcher {
 
   constructor(context: DispatcherContext) {
     this.#router = context.router
+    this.#hooks = context.hooks
     this.#observer = context.observer
     const { publishes } = context
     this.turns = new Turns<Session>({
@@ -133,6 +141,51 @@ export class Dispatcher {
   }
 
   #handle(session: Session, account: WorkAccount<Session>, message: ClientMessage, isBinary: boolean): void {
+    if (this.#hooks === undefined || session.state !== 'active') this.#handleNow(session, account, message, isBinary)
+    else this.#ask(this.#hooks, session, message, isBinary)
+  }
+
+  #ask(hooks: HookCalls, session: Session, message: ClientMessage, isBinary: boolean): void {
+    const handle = (changed: ChangedMessage | undefined, asked: ClientMessage) => {
+      if (session.isClosed) return
+      const account = this.turns.accountOf(session)
+      this.#handleNow(session, account, changed?.message ?? asked, changed?.isBinary ?? isBinary)
+    }
+    const refuse = (error: unknown) => {
+      if (!session.isClosed) this.#refuse(session, error, message)
+    }
+    let asked: MaybePromise<ChangedMessage | undefined>
+    try {
+      asked = askAbout(hooks, session, message, isBinary)
+    } catch (error) {
+      refuse(error)
+      return
+    }
+    if (!isPromise(asked)) {
+      handle(asked, message)
+      return
+    }
+    const own = kept(message)
+    this.waitFor(
+      session,
+      asked.then((changed) => handle(changed, own), refuse),
+    )
+  }
+
+  /**
+   * All later messages of the connection wait.
+   * @param pending Never rejects.
+   */
+  waitFor(session: Session, pending: Promise<void>): void {
+    const inbox = this.#inboxOf(session)
+    inbox.shut()
+    void pending.finally(() => {
+      inbox.open()
+      this.#resume(session, inbox)
+    })
+  }
+
+  #handleNow(session: Session, account: WorkAccount<Session>, message: ClientMessage, isBinary: boolean): void {
     account.charge(handlingUnits(message))
     // Only a broker that delivers at once matches the key here. The messages of others belong to nobody.
     const stepCount = message.verb === 'publish' ? this.#router.stepCount : undefined
@@ -154,7 +207,9 @@ export class Dispatcher {
   #refuse(session: Session, error: unknown, message: ClientMessage | undefined, id = message && idOf(message)): void {
     this.turns.accountOf(session).charge(REFUSAL_UNITS)
     const { code } = session.refuse(error, id)
-    this.#refusedCounts[code] = (this.#refusedCounts[code] ?? 0) + 1
+    // The label of a metric: applications refuse with any code.
+    const counted = isErrorCode(code) ? code : 'E_FORBIDDEN'
+    this.#refusedCounts[counted] = (this.#refusedCounts[counted] ?? 0) + 1
     if (this.#observer?.refused !== undefined) {
       this.#observer.refused(session, message?.verb ?? 'message', code, message && targetOf(message))
     }
@@ -169,7 +224,9 @@ export class Dispatcher {
         if (!session.isClosed) this.#refuse(session, error, message)
       })
       .finally(() => {
-        if (inbox !== undefined) this.#resume(session, inbox, message)
+        if (inbox === undefined) return
+        inbox.ended(message)
+        this.#resume(session, inbox)
       })
   }
 
@@ -182,8 +239,8 @@ export class Dispatcher {
     return inbox
   }
 
-  #resume(session: Session, inbox: Inbox, ended: ClientMessage): void {
-    inbox.ended(ended)
+  /** Something has ended that messages may have waited for. */
+  #resume(session: Session, inbox: Inbox): void {
     if (session.isClosed) {
       this.#inboxes.delete(session)
       return

@@ -8,13 +8,23 @@ import {
   WebMQError,
 } from 'webmq-client/protocol'
 import type { Deadline, Deadlines } from '../deadlines.js'
-import { ANONYMOUS, type Identity, mayEnter, mayListen, mayPublish, type TokenVerifier } from '../identity/index.js'
+import type { ConnectFacts, HookCalls } from '../hooks/index.js'
+import { HookRefusal } from '../hooks/index.js'
+import {
+  ANONYMOUS,
+  type Claims,
+  type Identity,
+  mayEnter,
+  mayListen,
+  mayPublish,
+  type TokenVerifier,
+} from '../identity/index.js'
 import { type PackedAddress, packAddress, unpackAddress } from '../identity/packed-address.js'
 import type { Logger } from '../logger.js'
 import type { Measurements, ResumeOutcome } from '../measuring/measurements.js'
 import type { PublishTimings } from '../measuring/publish-timings.js'
 import type { Accepted, Broker, OutboundMessage } from '../ports/broker.js'
-import { isPromise, type MaybePromise } from '../ports/maybe-promise.js'
+import { andThen, isPromise, type MaybePromise } from '../ports/maybe-promise.js'
 import { formatPosition } from '../ports/position.js'
 import { isReserved } from '../ports/reserved-keys.js'
 import type { ConnectionId, FrameData, Transport } from '../ports/transport.js'
@@ -46,6 +56,8 @@ export interface SessionServices extends ListensContext {
   readonly presence: Presence
   readonly turns: Pick<Turns<Session>, 'accountOf' | 'release'>
   readonly verifier: TokenVerifier | undefined
+  /** Absent without any hook. */
+  readonly hooks?: HookCalls | undefined
   /** Connections per user. */
   readonly users: Pick<ConnectionCounts, 'enter' | 'leave'>
   readonly deadlines: Pick<Deadlines, 'set' | 'clear'>
@@ -64,6 +76,9 @@ export interface SessionServices extends ListensContext {
 const EXPIRY_WARNING_MS = 30_000
 const EXPIRY_WARNING_SHARE = 0.2
 
+/** Codes of a token that could not be looked at. */
+const UNDECIDED_CODES: readonly ErrorCode[] = ['E_INTERNAL', 'E_RATE_LIMIT', 'E_HOOK_FAILED']
+
 /** The protocol state of one connection. Rarely used parts are created on first use, which keeps idle connections small. */
 export class Session implements SessionContext, SessionFacts {
   readonly id = createSessionId()
@@ -78,6 +93,8 @@ export class Session implements SessionContext, SessionFacts {
   #ownPresence: ConnectionPresence | undefined
   #deadline: Deadline | undefined
   #malformedCount = 0
+  /** Of the upgrade request, for the hook `connect`, until it was asked. */
+  #facts: ConnectFacts | undefined
   pendingBytes = 0
 
   /** @param address The client's address, or an empty text when it is not known. */
@@ -120,6 +137,11 @@ export class Session implements SessionContext, SessionFacts {
 
   get userId(): string | undefined {
     return this.#identity?.userId
+  }
+
+  /** Present while hooks want them. */
+  get claims(): Claims | undefined {
+    return this.#identity?.claims
   }
 
   /** Use it at once, do not keep it. */
@@ -200,6 +222,25 @@ export class Session implements SessionContext, SessionFacts {
     })
   }
 
+  /** Keeps what the hook `connect` will see of the upgrade request. */
+  remember(facts: ConnectFacts): void {
+    this.#facts = facts
+  }
+
+  /**
+   * Asks the hook `connect`, if there is one, then continues the session with the identity that it gives.
+   * @throws {WebMQError} As {@link authenticate}, and those of the hook.
+   */
+  admit(identity: Identity): MaybePromise<void> {
+    const { hooks } = this.#services
+    if (hooks?.hasConnect !== true) return this.authenticate(identity)
+    const facts = this.#facts
+    this.#facts = undefined
+    return andThen(hooks.connect(this, identity, facts), (given) => {
+      if (!this.isClosed) this.authenticate(given)
+    })
+  }
+
   authenticate(identity: Identity): void {
     if (this.#identity !== undefined && this.#identity.userId !== identity.userId) {
       throw new WebMQError('E_FORBIDDEN', { detail: 'the token belongs to another user' })
@@ -244,11 +285,14 @@ export class Session implements SessionContext, SessionFacts {
 
   refuseToken(error: unknown, id: string | undefined): void {
     if (this.isClosed) return
-    const { code } = this.refuse(error, id)
+    const isNew = this.#state === 'authenticating'
+    const isTerminal = error instanceof HookRefusal && closeCodeOf(error.code) === undefined
+    // Clients act on the answer to `auth` before the close code arrives, and connect again unless they know the code.
+    const { code } = this.refuse(error, isTerminal && isNew ? undefined : id)
     this.#services.observer?.refused?.(this, this.wasActive ? 'auth' : 'connect', code, undefined)
+    if (isTerminal) this.end('E_CONNECTION_REFUSED')
     // A token that could not be looked at says nothing about the one that the session already has.
-    const isUndecided = code === 'E_INTERNAL' || code === 'E_RATE_LIMIT'
-    if (!isUndecided || this.#state === 'authenticating') this.end(code)
+    else if (isNew || !UNDECIDED_CODES.includes(code)) this.end(code)
   }
 
   /** Answers a refused message. Any error but a WebMQError is a bug: the log gets all of it, the client only `E_INTERNAL`. */

@@ -32,13 +32,13 @@ export interface ListenContext extends HandlerContext {
  * of the pattern is missing or comes twice. A long replay takes one request per page; the last one makes the listen live.
  */
 export const listen: Handler<'listen', ListenContext> = (context, message) => {
-  assertAllowed(context, message)
+  assertMayListen(context, message)
   // Without a log there is nothing to wait for.
   if (!isRangeAsked(message) || !context.broker.capabilities.history) return begin(context, message)
   return inTurn(context, message, (page, isCurrent) => {
     if (context.isClosed) return
     // A new token may have come while the request waited.
-    assertAllowed(context, message)
+    assertMayListen(context, message)
     if (page.hasMore) answer(context, message, page)
     // More messages may be logged before the pattern is bound, so `begin` reads a last page again that took time.
     else return begin(context, message, isCurrent ? page : undefined)
@@ -60,7 +60,11 @@ function inTurn(
   return context.replays.read(context.connection, readPage, (page) => use(page, isCurrent))
 }
 
-function assertAllowed(context: ListenContext, { pattern, group }: MessageOf<'listen'>): void {
+/**
+ * Checks limits and grants.
+ * @throws {WebMQError} `E_UNSUPPORTED`, `E_PATTERN_INVALID`, `E_FORBIDDEN`, `E_LISTEN_LIMIT`.
+ */
+export function assertMayListen(context: ListenContext, { pattern, group }: MessageOf<'listen'>): void {
   const { listens, limits, broker } = context
   if (group !== undefined && !broker.capabilities.queueGroups) {
     throw refusalOf('E_UNSUPPORTED', { detail: 'queue groups' })
@@ -108,7 +112,7 @@ function goLive(context: ListenContext, message: MessageOf<'listen'>, opening: L
     opening.abort()
     return
   }
-  assertAllowed(context, message)
+  assertMayListen(context, message)
   const { buffer } = opening
   const replay = withLive(log, buffer, isRangeAsked(message))
   const gap = replay.gap ?? buffer.gap

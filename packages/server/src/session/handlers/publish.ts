@@ -6,7 +6,7 @@ import { formatPosition } from '../../ports/position.js'
 import type { ConnectionId } from '../../ports/transport.js'
 import { assertKeyWords, type WordLimits } from '../../ports/word-limits.js'
 import { brokerMessageId, clientOwner } from '../../routing/message-id.js'
-import type { Handler, HandlerContext } from './handler.js'
+import type { Handler, HandlerContext, MessageOf } from './handler.js'
 
 /** What `publish` may use. */
 export interface PublishContext extends HandlerContext {
@@ -28,20 +28,28 @@ export interface PublishContext extends HandlerContext {
   published(message: OutboundMessage, accepted: MaybePromise<Accepted>): void
 }
 
-/** Gives a message to the broker. A request with an id is answered once the broker has accepted the message. */
-export const publish: Handler<'publish', PublishContext> = (context, message, isBinary) => {
-  const { id, key, messageId, echo, payload } = message
-  if (typeof payload === 'string') throw new TypeError('a decoded payload is bytes')
-  const { maxPayloadBytes } = context.limits
+/**
+ * Checks limits and grants.
+ * @throws {WebMQError} `E_PAYLOAD_TOO_LARGE`, `E_KEY_INVALID`, `E_FORBIDDEN`, `E_BROKER_UNAVAILABLE`.
+ */
+export function assertMayPublish(context: PublishContext, { key, payload }: MessageOf<'publish'>): void {
+  const { maxPayloadBytes, maxPendingPublishBytes } = context.limits
   if (payload.length > maxPayloadBytes) {
     throw refusalOf('E_PAYLOAD_TOO_LARGE', { detail: `${payload.length} bytes, at most ${maxPayloadBytes}` })
   }
   assertKeyWords(key, context.limits, refusalOf)
   if (!context.mayPublish(key)) throw refusalOf('E_FORBIDDEN', { detail: `publish ${key}` })
-  const byteCount = payload.length + PENDING_OVERHEAD_BYTES
-  if (context.pendingBytes + byteCount > context.limits.maxPendingPublishBytes) {
+  if (context.pendingBytes + payload.length + PENDING_OVERHEAD_BYTES > maxPendingPublishBytes) {
     throw refusalOf('E_BROKER_UNAVAILABLE', { detail: 'too many messages of this connection wait for the broker' })
   }
+}
+
+/** Gives a message to the broker. A request with an id is answered once the broker has accepted the message. */
+export const publish: Handler<'publish', PublishContext> = (context, message, isBinary) => {
+  const { id, key, messageId, echo, payload } = message
+  if (typeof payload === 'string') throw new TypeError('a decoded payload is bytes')
+  assertMayPublish(context, message)
+  const byteCount = payload.length + PENDING_OVERHEAD_BYTES
   const brokerId = messageId === undefined ? undefined : brokerMessageId(clientOwner(context.userId), key, messageId)
   const outgoing = outbound(key, payload, isBinary, brokerId, echo ? undefined : context.connection)
   const timing = context.publishes.begin(outgoing)

@@ -21,7 +21,15 @@ function start({ workPerSecond = 500_000, workBurst = 500_000, pause = true, uni
   const calls: string[] = []
   const turns = new Turns<Owner>({
     transport: {
-      capabilities: { tls: false, tlsReload: false, attach: false, threads: false, compression: false, pause },
+      capabilities: {
+        tls: false,
+        tlsReload: false,
+        attach: false,
+        threads: false,
+        compression: false,
+        pause,
+        proxyProtocol: false,
+      },
       pause: (connection) => calls.push(`pause ${connection}`),
       resume: (connection) => calls.push(`resume ${connection}`),
     },
