@@ -12,7 +12,7 @@ const FLOORS = {
     ['api', 'brokers', 'options', 'routing'],
     ['hooks'],
     ['certificates', 'health', 'identity', 'in-process', 'patterns', 'presence', 'replay', 'transports'],
-    ['measuring'],
+    ['measuring', 'tracing'],
     ['deadlines', 'logger', 'ports'],
   ],
   client: [

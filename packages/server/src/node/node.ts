@@ -45,6 +45,8 @@ import { ConnectionCounts } from '../session/connection-counts.js'
 import { Dispatcher } from '../session/dispatcher.js'
 import { observePublish, type SessionObserver } from '../session/observer.js'
 import { SessionTable } from '../session/table.js'
+import { tracedPublish } from '../tracing/traced-publish.js'
+import type { Tracer } from '../tracing/tracer.js'
 import { drain, drainSpreadMs } from './drain.js'
 import type { Emitter } from './emitter.js'
 import { outbound, outboundBatch } from './outbound-message.js'
@@ -65,6 +67,8 @@ export interface ServerNodeParts {
   readonly events: Pick<Emitter<ServerEvents>, 'emit'>
   /** Absent when nobody wants to know. */
   readonly observer: SessionObserver | undefined
+  /** Absent when nobody traces. */
+  readonly tracer?: Tracer | undefined
 }
 
 /**
@@ -104,10 +108,10 @@ export class ServerNode {
 
   constructor(parts: ServerNodeParts) {
     this.#parts = { ...parts, broker: this.#brokerThroughHooks(parts) }
-    const { options, transport, broker, verifier, hooks, logger, name, events, observer } = this.#parts
+    const { options, transport, broker, verifier, hooks, logger, name, events, observer, tracer } = this.#parts
     this.#givenUp.promise.catch(() => undefined)
     const liveBuffers = new LiveBuffers()
-    this.#localListeners = new LocalListeners(logger)
+    this.#localListeners = new LocalListeners(logger, tracer)
     this.#interest = new Interest({
       router: this.#router,
       broker,
@@ -117,7 +121,8 @@ export class ServerNode {
     this.#deadlines = new Deadlines({ onError: (err) => logger.error({ err }, 'a deadline failed') })
     const [router, localListeners] = [this.#router, this.#localListeners]
     this.#measurements = new Measurements({ hasListeners: (key) => router.match(key).length > 0 })
-    const { publishes } = this.#measurements
+    const { publishes, hooks: hookTimes } = this.#measurements
+    hooks?.measure((hook, seconds) => hookTimes[hook].observe(seconds * 1_000))
     this.#delivery = new Delivery({ router, transport, liveBuffers, localListeners, publishes })
     const address = typeof options.broker === 'string' ? options.broker : undefined
     this.#hideSecrets = address === undefined ? (text) => text : secretHider(address)
@@ -192,6 +197,7 @@ export class ServerNode {
         hooks,
         observer,
         measurements: this.#measurements,
+        tracer,
         users: this.#users,
         interest: this.#interest,
         liveBuffers,
@@ -287,8 +293,12 @@ export class ServerNode {
   }
 
   /** See {@link WebMQServer.publish}. */
-  publish(key: string, payload: unknown, { id }: PublishOptions): MaybePromise<PublishResult> {
-    const message = outbound(key, payload, id, this.#parts.options)
+  publish(
+    key: string,
+    payload: unknown,
+    { id, traceparent = this.#parts.tracer?.active }: PublishOptions,
+  ): MaybePromise<PublishResult> {
+    const message = outbound(key, payload, id, this.#parts.options, traceparent)
     return this.#whenWritable(andThen(this.#published(message), resultOf))
   }
 
@@ -317,9 +327,11 @@ export class ServerNode {
   }
 
   #published(message: OutboundMessage): MaybePromise<Accepted> {
-    const { broker, observer } = this.#parts
+    const { broker, observer, tracer } = this.#parts
+    const { traceparent } = message
     const timing = this.#measurements.publishes.begin(message)
-    const accepted = broker.publish(message)
+    const accepted =
+      traceparent === undefined ? broker.publish(message) : tracedPublish({ broker, tracer }, message, traceparent)
     if (observer !== undefined) observePublish(observer, undefined, message, accepted)
     return timing === undefined ? accepted : timed(accepted, timing)
   }

@@ -36,6 +36,7 @@ import type { TlsCertificate, Transport, TransportAddress } from '../ports/trans
 import { describeTransport, type TransportChoice } from '../ports/transport-choice.js'
 import { incidentLog } from '../session/incident-log.js'
 import { combineObservers, type SessionObserver } from '../session/observer.js'
+import { loadTracer } from '../tracing/tracer.js'
 import { Emitter } from './emitter.js'
 import { ServerNode } from './node.js'
 import { VERSION } from './version.js'
@@ -285,6 +286,7 @@ export class Server implements WebMQServer {
         name: this.#name,
         events,
         observer,
+        tracer: await loadTracer(VERSION),
       })
       this.#candidate = node
       // `stop` was called while the broker was being created.

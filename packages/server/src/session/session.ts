@@ -32,6 +32,7 @@ import type { ConnectionPresence, Presence } from '../presence/index.js'
 import type { ReplaySender } from '../replay/sender.js'
 import type { Delivery } from '../routing/delivery.js'
 import { Listens, type ListensContext } from '../routing/listens.js'
+import type { Tracer } from '../tracing/tracer.js'
 import type { ConnectionCounts } from './connection-counts.js'
 import type { SessionContext } from './handlers/index.js'
 import { createSessionId } from './id.js'
@@ -63,6 +64,8 @@ export interface SessionServices extends ListensContext {
   readonly deadlines: Pick<Deadlines, 'set' | 'clear'>
   readonly limits: SessionLimits
   readonly measurements: Measurements
+  /** Absent when nobody traces. */
+  readonly tracer: Tracer | undefined
   /** Absent when nobody wants to know. */
   readonly observer: SessionObserver | undefined
   /** Whether messages of this key are logged. */
@@ -312,6 +315,10 @@ export class Session implements SessionContext, SessionFacts {
     const { code, message, retryable, docs } = known
     this.reply({ verb: 'error', ...(id === undefined ? undefined : { id }), code, message, retryable, docs })
     return known
+  }
+
+  get tracer(): Tracer | undefined {
+    return this.#services.tracer
   }
 
   get publishes(): PublishTimings {
