@@ -3,7 +3,7 @@ import { WebMQError } from 'webmq-client/protocol'
 import { type ServerOptions, splitName } from '../options/options.js'
 import { environmentNameOf, type OptionSpec, type OptionValue } from '../options/spec.js'
 import { OPTIONS } from '../options/table.js'
-import { parseOption } from '../options/values.js'
+import { parseOption, validateOption } from '../options/values.js'
 
 /** Values of one source, by option name. */
 export type OptionValues = ReadonlyMap<string, OptionValue>
@@ -42,7 +42,15 @@ export interface TextSource {
  */
 export function readOption(spec: OptionSpec, { label, text, isFile = false }: TextSource): OptionValue {
   const isPemFile = spec.type === 'text' && spec.fromFile === 'pem' && !text.trimStart().startsWith('-----BEGIN')
+  if (isFile && spec.type === 'list') return validateOption(spec, linesOf(readTextFile(text, label)), label)
   return parseOption(spec, isFile || isPemFile ? readTextFile(text, label) : text, label)
+}
+
+function linesOf(text: string): readonly string[] {
+  return text
+    .split('\n')
+    .map((line) => line.trim())
+    .filter((line) => line !== '')
 }
 
 /**
@@ -65,7 +73,7 @@ function errorCode(error: unknown): string {
 
 /** Whether the option has a flag and a variable that name a file with its value. */
 export function hasFileVariant(spec: OptionSpec): boolean {
-  return spec.type === 'text' && spec.fromFile === 'file-flag'
+  return (spec.type === 'text' || spec.type === 'list') && spec.fromFile === 'file-flag'
 }
 
 /** The variable that names the file with an option's value: `WEBMQ_JWT_SECRET_FILE`. */

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import type { IncomingMessage, Server as NodeHttpServer, ServerResponse } from 'node:http'
+import { fileURLToPath } from 'node:url'
 import { type PresenceMember, validateKey, validatePattern, WebMQError } from 'webmq-client/protocol'
 import type {
   BatchMessage,
@@ -16,7 +17,10 @@ import type { AuditLog } from '../audit/log.js'
 import { CertificateStore } from '../certificates/store.js'
 import type { Health } from '../health/readiness.js'
 import type { HookCalls, Webhook } from '../hooks/index.js'
+import { AdminPage } from '../http/admin/page.js'
 import { AdminServer } from '../http/admin-server.js'
+import { HttpApi } from '../http/api/api.js'
+import { Callers } from '../http/caller.js'
 import { HttpFrontend } from '../http/frontend.js'
 import type { MetricsSource } from '../http/metric-spec.js'
 import { Metrics } from '../http/metrics.js'
@@ -26,8 +30,9 @@ import { TrustedProxies } from '../identity/trusted-proxies.js'
 import type { LocalHandler } from '../in-process/listeners.js'
 import type { HistoryQuery, HistoryResult } from '../in-process/read-history.js'
 import type { Logger } from '../logger.js'
-import { originPolicyOf } from '../options/access.js'
+import { isForThisMachineOnly, originPolicyOf } from '../options/access.js'
 import { type ResolvedOptions, tlsFilesOf } from '../options/options.js'
+import { withoutSecrets } from '../options/without-secrets.js'
 import type { Broker } from '../ports/broker.js'
 import { brokerNameOf } from '../ports/broker-address.js'
 import { deferred } from '../ports/deferred.js'
@@ -117,21 +122,56 @@ export class Server implements WebMQServer {
     const metrics = new Metrics(() => this.#metricsSource())
     const { adminPort, adminHost } = options
     const { origins, ownHosts } = originPolicyOf(options)
+    const isAllowed = (origin: string | undefined, host: string | undefined) =>
+      isOriginAllowed(origin, host, origins, ownHosts)
+    const callers = new Callers({
+      apiKeys: options.apiKeys,
+      verifier: parts.verifier,
+      revocations: () => this.#node?.api.cluster.revocations,
+      isOriginAllowed: isAllowed,
+      isForThisMachineOnly: isForThisMachineOnly(options),
+    })
+    const routes = new HttpApi({
+      callers,
+      node: () => this.#node?.api,
+      limits: options,
+      config: () => withoutSecrets(options),
+      bodyTimeoutMs: options.messageTimeoutMs,
+      logger,
+    })
     const probes = {
       path: options.path,
       health: () => this.#health(),
-      isOriginAllowed: (origin: string | undefined, host: string | undefined) =>
-        isOriginAllowed(origin, host, origins, ownHosts),
+      isOriginAllowed: isAllowed,
       metrics: () => metrics.page(),
       metricsAudience: options.metrics,
       logger,
     }
-    this.#admin = adminPort === undefined ? undefined : new AdminServer({ ...probes, host: adminHost, port: adminPort })
+    this.#admin =
+      adminPort === undefined
+        ? undefined
+        : new AdminServer({
+            ...probes,
+            api: { routes, scope: 'all' },
+            ...(options.apiKeys.length === 0 ? undefined : { admin: this.#adminPage(callers) }),
+            host: adminHost,
+            port: adminPort,
+          })
     this.#http = new HttpFrontend({
       ...probes,
       ...(this.#admin === undefined ? undefined : { metricsAudience: 'off' }),
       hasEndpoint: true,
+      api: { routes, scope: this.#admin === undefined ? 'all' : 'clients' },
       ...(demo === undefined ? undefined : { demo }),
+    })
+  }
+
+  #adminPage(callers: Callers): AdminPage {
+    const folder = fileURLToPath(new URL('../../admin', import.meta.url))
+    return new AdminPage({
+      folder,
+      callers,
+      listen: (pattern, handler, options) => this.listen(pattern, handler, options),
     })
   }
 

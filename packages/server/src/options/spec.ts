@@ -73,6 +73,10 @@ export interface ListOption extends OptionBase {
   /** Separator of entries in one text, as in an environment variable; default `,`. */
   readonly separator?: string
   readonly placeholder: string
+  /** Entries are never printed, logged or repeated in an error. */
+  readonly isSecret?: boolean
+  /** `file-flag` adds `--<flag>-file` and `WEBMQ_<FLAG>_FILE`: a file with one entry per line. */
+  readonly fromFile?: 'file-flag'
   /** A text in a program or in the config file is a list with this one entry, separators included. */
   readonly takesText?: true
   /** Shown as the default; the default itself is the empty list. */

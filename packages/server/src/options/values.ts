@@ -19,15 +19,19 @@ export function validateOption(spec: OptionSpec, value: unknown, label: string =
   const given = spec.type === 'list' && spec.takesText === true && typeof value === 'string' ? [value] : value
   const bad = findBad(spec, given)
   if (bad === undefined) return given as OptionValue
-  const shown = spec.type === 'text' ? shownText(spec, bad.value) : bad.value
+  const shown = isTextual(spec) ? shownText(spec, bad.value) : bad.value
   const subject = shown === undefined ? 'not' : `${show(shown)} is not`
   throw new WebMQError('E_OPTION_INVALID', { detail: `${label}: ${subject} ${bad.allowed}` })
 }
 
 /** The part of a value that may be shown; `undefined` when it is secret. */
-function shownText(spec: TextOption, value: unknown): unknown {
+function shownText(spec: TextOption | ListOption, value: unknown): unknown {
   if (spec.isSecret === true) return undefined
-  return typeof value === 'string' && spec.shown !== undefined ? spec.shown(value) : value
+  return typeof value === 'string' && spec.type === 'text' && spec.shown !== undefined ? spec.shown(value) : value
+}
+
+function isTextual(spec: OptionSpec): spec is TextOption | ListOption {
+  return spec.type === 'text' || spec.type === 'list'
 }
 
 /** A value, or one entry of a list, that is not allowed, and a description of the allowed ones. */
@@ -107,6 +111,11 @@ const FACTORS: Readonly<Record<string, Readonly<Record<string, number>>>> = {
   none: { '': 1 },
 }
 
+/** Suffixes of a unit, in lower case; the empty one is for plain numbers. */
+export const UNITS: Readonly<Record<string, readonly string[]>> = Object.fromEntries(
+  Object.entries(FACTORS).map(([unit, factors]) => [unit, Object.keys(factors)]),
+)
+
 /**
  * Reads `256KiB` or `25s`; `undefined` when the text is not a quantity of that unit. `kb` and `KiB` both mean 1,024
  * bytes.
@@ -119,7 +128,7 @@ export function parseQuantity(text: string, unit: IntegerOption['unit']): number
 }
 
 /** Words for a switch, as used in environments. */
-const SWITCH_WORDS: Readonly<Record<string, boolean>> = {
+export const SWITCH_WORDS: Readonly<Record<string, boolean>> = {
   true: true,
   on: true,
   yes: true,

@@ -4,7 +4,16 @@ import { makeCertificate } from 'webmq-services'
 import { createUwsTransport } from '../../src/transports/uws/transport.js'
 
 transportSuite('uws', createUwsTransport, {
-  capabilities: { tls: true, tlsReload: false, attach: false, threads: false, compression: true, pause: false, proxyProtocol: false },
+  capabilities: {
+    tls: true,
+    tlsReload: false,
+    attach: false,
+    threads: false,
+    compression: true,
+    pause: false,
+    overflow: true,
+    proxyProtocol: false,
+  },
   makeCertificate,
   repeatsOverTls: false,
   traits: {

@@ -3,7 +3,16 @@ import { makeCertificate } from 'webmq-services'
 import { createWsTransport } from '../../src/transports/ws/transport.js'
 
 transportSuite('ws', createWsTransport, {
-  capabilities: { tls: true, tlsReload: true, attach: true, threads: false, compression: true, pause: true, proxyProtocol: true },
+  capabilities: {
+    tls: true,
+    tlsReload: true,
+    attach: true,
+    threads: false,
+    compression: true,
+    pause: true,
+    overflow: true,
+    proxyProtocol: true,
+  },
   makeCertificate,
   traits: { invalidDeflateCode: 1007 },
 })
