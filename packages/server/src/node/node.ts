@@ -338,9 +338,16 @@ export class ServerNode {
 
   #publishAll(messages: readonly OutboundMessage[]): MaybePromise<readonly PublishResult[]> {
     const { broker } = this.#parts
-    if (broker.publishBatch !== undefined) {
+    // A message with a trace has a span of its own, which ends with its own acknowledgement.
+    const isOneCall = messages.length > 1 && messages.every(({ traceparent }) => traceparent === undefined)
+    if (broker.publishBatch !== undefined && isOneCall) {
+      const timing = this.#measurements.publishes.begin(messages[0] as OutboundMessage)
+      const published = this.#publishedAtOnce(messages, broker.publishBatch(messages))
       return this.#whenWritable(
-        this.#publishedAtOnce(messages, broker.publishBatch(messages)).then((accepted) => accepted.map(resultOf)),
+        published.then((accepted) => {
+          timing?.accepted()
+          return accepted.map(resultOf)
+        }),
       )
     }
     const results = new Array<PublishResult>(messages.length)

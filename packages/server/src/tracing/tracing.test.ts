@@ -5,8 +5,10 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { FakeServer } from '../../test/fake-server.js'
 import { FaultyBroker } from '../../test/faulty-broker.js'
 import { decodeEnvelope, encodeEnvelope } from '../brokers/remote/envelope.js'
+import { createServer } from '../create-server.js'
 import { formatTraceparent, parseTraceparent } from './traceparent.js'
 
+const API_KEY = 'a-key-for-the-tests-of-traces'
 const TRACE_ID = '0af7651916cd43dd8448eb211c80319c'
 const PARENT = `00-${TRACE_ID}-b7ad6b7169203331-01`
 
@@ -112,6 +114,26 @@ describe('traces', () => {
       ['request', undefined, undefined],
     ])
     await fake.server.stop()
+  })
+
+  it('lead from a request to the HTTP API to a client of the process', async () => {
+    const server = createServer({ port: 0, transport: 'ws', logLevel: 'silent', apiKeys: [API_KEY] })
+    const { port } = await server.start()
+    const seen: unknown[] = []
+    await server.listen('#', (_, { traceparent }) => seen.push(traceparent)).ready
+    const post = (path: string, body: object, traceparent: string) =>
+      fetch(`http://127.0.0.1:${port}/api/${path}`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${API_KEY}`, 'content-type': 'application/json', traceparent },
+        body: JSON.stringify(body),
+      })
+    expect((await post('publish', { key: 'a', payload: 1 }, PARENT)).status).toBe(200)
+    expect((await post('publish/batch', { messages: [{ key: 'b', payload: 1 }] }, PARENT)).status).toBe(200)
+    expect((await post('publish', { key: 'c', payload: 1 }, `${PARENT}, ${PARENT}`)).status).toBe(200)
+    await expect.poll(() => seen.length).toBe(3)
+    const ids = spans().flatMap((span) => (span.name === 'publish' ? [span.spanContext().spanId] : []))
+    expect(seen).toEqual([...ids.map((id) => `00-${TRACE_ID}-${id}-01`), undefined])
+    await server.stop()
   })
 
   it('take as long as the broker, and name the code of its refusal', async () => {

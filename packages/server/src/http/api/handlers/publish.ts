@@ -3,6 +3,7 @@ import type { OutboundMessage } from '../../../ports/broker.js'
 import { andThen } from '../../../ports/maybe-promise.js'
 import { assertKeyWords } from '../../../ports/word-limits.js'
 import { brokerMessageId, clientOwner, type MessageOwner } from '../../../routing/message-id.js'
+import { formatTraceparent, parseTraceparent } from '../../../tracing/traceparent.js'
 import type { Caller } from '../../caller.js'
 import type { ValueOf } from '../schema.js'
 import type { MESSAGE } from '../shapes.js'
@@ -10,28 +11,34 @@ import { assertMayPublish } from './grants.js'
 import type { Handler, HandlerContext } from './handler.js'
 
 /** Publishes one message: JSON, or the bytes of the body. */
-export const publish: Handler<'publish'> = (context, { caller, query, body, idempotencyKey }) => {
+export const publish: Handler<'publish'> = (context, { caller, query, body, idempotencyKey, traceparent }) => {
   const message = Buffer.isBuffer(body)
     ? outbound(context, caller, keyOf(query.key), body, true, idempotencyKey)
     : fromJson(context, caller, body, idempotencyKey, query.key)
-  return andThen(context.node.publish([message]), ([result]) => {
+  return andThen(context.node.publish([withTrace(message, traceparent)]), ([result]) => {
     if (result === undefined) throw new TypeError('a publish has a result')
     return result
   })
 }
 
 /** Publishes messages in order. One refusal is that of all. */
-export const publishBatch: Handler<'publishBatch'> = (context, { caller, body }) => {
+export const publishBatch: Handler<'publishBatch'> = (context, { caller, body, traceparent }) => {
   if (Buffer.isBuffer(body)) throw new TypeError('a batch is JSON')
   const messages = body.messages.map((message, index) => {
     try {
-      return fromJson(context, caller, message, undefined, undefined)
+      return withTrace(fromJson(context, caller, message, undefined, undefined), traceparent)
     } catch (error) {
       if (!(error instanceof WebMQError)) throw error
       throw new WebMQError(error.code, { message: `message ${index} of the batch: ${error.message}`, cause: error })
     }
   })
   return andThen(context.node.publish(messages), (results) => ({ results }))
+}
+
+/** One that is not valid is ignored, as W3C Trace Context asks. */
+function withTrace(message: OutboundMessage, traceparent: string | undefined): OutboundMessage {
+  const parts = traceparent === undefined ? undefined : parseTraceparent(traceparent)
+  return parts === undefined ? message : { ...message, traceparent: formatTraceparent(parts) }
 }
 
 function keyOf(key: string | undefined): string {
