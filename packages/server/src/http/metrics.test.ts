@@ -20,12 +20,11 @@ async function pageOf(fake: FakeServer): Promise<Map<string, number>> {
   return samplesOf((await new Metrics(() => source).page()).text)
 }
 
-/** Absent without TLS, an audit log, hooks or a webhook. */
+/** Absent without TLS, without an audit log, and without a webhook. */
 const WITH_AN_OPTION = [
   'webmq_tls_certificate_expiration_timestamp_seconds',
   'webmq_tls_reloads_total',
   'webmq_audit_lines_total',
-  'webmq_hook_calls_total',
   'webmq_webhook_breaker',
   'webmq_webhook_breaker_opened_total',
   'webmq_webhook_ignored_total',

@@ -46,8 +46,11 @@ import { Interest } from '../routing/interest.js'
 import { RefusedMessages } from '../routing/refused-messages.js'
 import { ConnectionCounts } from '../session/connection-counts.js'
 import { Dispatcher } from '../session/dispatcher.js'
+import { EffectiveLimits } from '../session/effective-limits.js'
 import { observePublish, type SessionObserver } from '../session/observer.js'
+import { PublishRates } from '../session/rates/publish-rates.js'
 import { SessionTable } from '../session/table.js'
+import { UserListens } from '../session/user-listens.js'
 import { tracedPublish } from '../tracing/traced-publish.js'
 import type { Tracer } from '../tracing/tracer.js'
 import { drain, drainSpreadMs } from './drain.js'
@@ -110,6 +113,9 @@ export class ServerNode {
   readonly #hideSecrets: (text: string) => string
   readonly #addresses: ConnectionCounts
   readonly #users: ConnectionCounts
+  readonly #userListens = new UserListens(this.#sessions)
+  readonly #publishRates = new PublishRates()
+  readonly #limits: EffectiveLimits
   #isAttached = false
   #drainRetryAfterMs: number | undefined
   readonly #givenUp = deferred<never>()
@@ -130,7 +136,7 @@ export class ServerNode {
     const [router, localListeners] = [this.#router, this.#localListeners]
     this.#measurements = new Measurements({ hasListeners: (key) => router.match(key).length > 0 })
     const { publishes, hooks: hookTimes } = this.#measurements
-    hooks?.measure((hook, seconds) => hookTimes[hook].observe(seconds * 1_000))
+    hooks?.measure((name, durationMs) => hookTimes[name].observe(durationMs))
     this.#delivery = new Delivery({ router, transport, liveBuffers, localListeners, publishes })
     const address = typeof options.broker === 'string' ? options.broker : undefined
     this.#hideSecrets = address === undefined ? (text) => text : secretHider(address)
@@ -188,6 +194,27 @@ export class ServerNode {
     })
     this.#addresses = new ConnectionCounts(options.maxConnectionsPerAddress, 'maxConnectionsPerAddress')
     this.#users = new ConnectionCounts(options.maxConnectionsPerUser, 'maxConnectionsPerUser')
+    this.#limits = new EffectiveLimits({
+      maxPayloadBytes,
+      maxConnectionsPerUser: options.maxConnectionsPerUser,
+      maxListensPerUser: options.maxListensPerUser,
+      maxPublishesPerSecond: options.maxPublishesPerSecond,
+      maxPublishBytesPerSecond: options.maxPublishBytesPerSecond,
+      maxPublishesPerSecondPerUser: options.maxPublishesPerSecondPerUser,
+      maxPublishBytesPerSecondPerUser: options.maxPublishBytesPerSecondPerUser,
+      publishBurstMs: options.publishBurstMs,
+      maxListensPerConnection: options.maxListensPerConnection,
+      maxSearchListensPerConnection: options.maxSearchListensPerConnection,
+      maxWords: options.maxWords,
+      maxHashes: options.maxHashes,
+      maxPendingPublishBytes: Math.max(
+        Math.floor(options.brokerMaxPendingBytes * PENDING_SHARE),
+        maxPayloadBytes + MESSAGE_OVERHEAD_BYTES,
+      ),
+      authTimeoutMs,
+      workPerSecond: options.workPerSecond,
+      workBurst: options.workBurst,
+    })
     this.#gateway = new Gateway({
       path: options.path,
       ...originPolicyOf(options),
@@ -227,20 +254,10 @@ export class ServerNode {
         maxLiveBufferBytes: maxOutboxBytes,
         revocations: this.#cluster.revocations,
         deadlines: this.#deadlines,
-        limits: {
-          maxPayloadBytes,
-          maxListensPerConnection: options.maxListensPerConnection,
-          maxSearchListensPerConnection: options.maxSearchListensPerConnection,
-          maxWords: options.maxWords,
-          maxHashes: options.maxHashes,
-          maxPendingPublishBytes: Math.max(
-            Math.floor(options.brokerMaxPendingBytes * PENDING_SHARE),
-            maxPayloadBytes + MESSAGE_OVERHEAD_BYTES,
-          ),
-          authTimeoutMs,
-          workPerSecond: options.workPerSecond,
-          workBurst: options.workBurst,
-        },
+        publishRates: this.#publishRates,
+        userListens: this.#userListens,
+        listensChanged: (connection, by) => this.#userListens.add(this.#sessions.get(connection)?.userId, by),
+        limits: this.#limits,
         isLogged: isLoggedBy(broker, options),
         logger,
         now: Date.now,
@@ -410,6 +427,11 @@ export class ServerNode {
     return {
       name: this.#parts.name,
       cluster: this.#cluster,
+      passPublish: (identity, byteCount, messageCount) => {
+        const { publishing } = this.#limits.of(identity)
+        if (publishing === undefined || identity.userId === undefined) return
+        this.#publishRates.passUser(identity.userId, publishing, byteCount, messageCount)
+      },
       publish: (messages) => this.#publishAll(messages),
       read: (range, key) =>
         andThen(this.#parts.broker.read(range, [key]), ({ position, ...read }) => ({
@@ -488,6 +510,7 @@ export class ServerNode {
       },
       gapCounts: this.#delivery.gapCounts,
       connectionLimitCounts: { address: this.#addresses.refusedCount, user: this.#users.refusedCount },
+      publishRateCounts: this.#publishRates.refusedCounts,
       malformedForwardedCount: this.#parts.proxies.malformedCount,
       refusedMessageCounts: this.#refused.counts,
       presence: this.#presence.stats(),

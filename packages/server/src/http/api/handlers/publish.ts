@@ -25,6 +25,7 @@ export const publish: Handler<'publish'> = (context, { caller, query, body, idem
   const draft = Buffer.isBuffer(body)
     ? { key: keyOf(query.key), payload: body, isBinary: true, id: idempotencyKey }
     : draftOf(body, idempotencyKey, query.key)
+  passRate(context, caller, [draft])
   return andThen(approved(context, caller, draft), (message) =>
     andThen(context.node.publish([withTrace(message, traceparent)]), ([result]) => {
       if (result === undefined) throw new TypeError('a publish has a result')
@@ -36,9 +37,17 @@ export const publish: Handler<'publish'> = (context, { caller, query, body, idem
 /** Publishes messages in order. One refusal is that of all. */
 export const publishBatch: Handler<'publishBatch'> = (context, { caller, body, traceparent }) => {
   if (Buffer.isBuffer(body)) throw new TypeError('a batch is JSON')
-  const messages = body.messages.map((message, index) => {
+  const drafts = body.messages.map((message, index) => {
     try {
-      const asked = approved(context, caller, draftOf(message, undefined, undefined))
+      return draftOf(message, undefined, undefined)
+    } catch (error) {
+      return refuseItem(index, error)
+    }
+  })
+  passRate(context, caller, drafts)
+  const messages = drafts.map((draft, index) => {
+    try {
+      const asked = approved(context, caller, draft)
       return isPromise(asked) ? asked.catch((error: unknown) => refuseItem(index, error)) : asked
     } catch (error) {
       return refuseItem(index, error)
@@ -63,6 +72,13 @@ function refuseItem(index: number, error: unknown): never {
 function withTrace(message: OutboundMessage, traceparent: string | undefined): OutboundMessage {
   const parts = traceparent === undefined ? undefined : parseTraceparent(traceparent)
   return parts === undefined ? message : { ...message, traceparent: formatTraceparent(parts) }
+}
+
+/** A batch passes as a whole, and is paid off later. */
+function passRate({ node }: HandlerContext, caller: Caller, messages: readonly Pick<Draft, 'payload'>[]): void {
+  if (caller.kind === 'operator') return
+  const byteCount = messages.reduce((sum, { payload }) => sum + payload.length, 0)
+  node.passPublish(caller.identity, byteCount, messages.length)
 }
 
 function keyOf(key: string | undefined): string {
