@@ -13,7 +13,7 @@ const FLOORS = {
     ['hooks'],
     ['cluster'],
     ['certificates', 'health', 'identity', 'in-process', 'patterns', 'presence', 'replay', 'transports'],
-    ['measuring'],
+    ['measuring', 'tracing'],
     ['deadlines', 'logger', 'ports'],
   ],
   client: [

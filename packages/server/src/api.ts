@@ -24,6 +24,11 @@ export interface ServerAddress {
 export interface PublishOptions {
   /** Message id, 1 to 64 characters of `[A-Za-z0-9_-]`. A second message of any server to the same key with the same id within the dedupe window is not delivered. */
   readonly id?: string
+  /**
+   * The trace that the message belongs to, as `traceparent` of W3C Trace Context; default: the active span of
+   * OpenTelemetry. One that is not valid is ignored.
+   */
+  readonly traceparent?: string
 }
 
 /** One message of {@link WebMQServer.publishBatch}. */

@@ -1,6 +1,6 @@
 import type { FakeClient } from 'webmq-conformance'
 import { FakeTransport, type FakeUpgrade } from 'webmq-conformance'
-import type { AuditLog } from '../src/audit/audit-log.js'
+import type { AuditLog } from '../src/audit/log.js'
 import { MemoryBroker } from '../src/brokers/memory/broker.js'
 import type { TokenVerifier } from '../src/identity/index.js'
 import type { Logger } from '../src/logger.js'

@@ -86,6 +86,7 @@ const decoders: { readonly [V in ClientVerb]: Decoder<V> } = {
     const messageId = options.get('id')
     if (messageId !== undefined && !isMessageId(messageId)) throw refusal(raw, 'E_MESSAGE_INVALID', 'message id')
     const isSilent = readFlag(raw, options, 'noecho')
+    const trace = options.get('trace')
     if (body === undefined) throw refusal(raw, 'E_MESSAGE_INVALID', 'publish needs a payload')
     return {
       verb: 'publish',
@@ -93,6 +94,7 @@ const decoders: { readonly [V in ClientVerb]: Decoder<V> } = {
       key,
       ...(messageId === undefined ? {} : { messageId: ownText(messageId) }),
       echo: !isSilent,
+      ...(trace === undefined ? {} : { trace: ownText(trace) }),
       payload: body,
     }
   },

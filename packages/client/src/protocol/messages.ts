@@ -28,6 +28,8 @@ export type ClientMessage =
       readonly messageId?: string
       /** `false`: the publishing connection does not get the message. */
       readonly echo: boolean
+      /** The trace that the message belongs to [P-7.10]: a `traceparent` of W3C Trace Context. Not checked. */
+      readonly trace?: string
       readonly payload: WirePayload
     }
   | {

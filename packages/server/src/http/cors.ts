@@ -18,7 +18,7 @@ export function answerPreflight(request: IncomingMessage, response: ServerRespon
   response.writeHead(204, {
     allow: methods.join(', '),
     'access-control-allow-methods': methods.join(', '),
-    'access-control-allow-headers': 'authorization, content-type, idempotency-key, last-event-id',
+    'access-control-allow-headers': 'authorization, content-type, idempotency-key, last-event-id, traceparent',
     'access-control-max-age': `${MAX_AGE_S}`,
   })
   response.end()

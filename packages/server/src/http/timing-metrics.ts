@@ -5,7 +5,7 @@ import { histogram, type MetricSpec } from './metric-spec.js'
 export const TIMING_METRICS: readonly MetricSpec[] = [
   histogram(
     'webmq_publish_duration_seconds',
-    'From the receipt of a publish until the broker accepted it; above 10,000 per second one of 64 stands for all.',
+    'From the receipt of a publish until the broker accepted it; above 10,000 per second one of 256 stands for all.',
     ({ timings }) => timings.publish,
   ),
   histogram(

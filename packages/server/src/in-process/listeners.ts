@@ -4,6 +4,7 @@ import type { InboundMessage } from '../ports/broker.js'
 import { copyBytes } from '../ports/copy-bytes.js'
 import { formatPosition } from '../ports/position.js'
 import type { GroupId } from '../ports/transport.js'
+import type { Tracer } from '../tracing/tracer.js'
 import { parseJson } from './parse-json.js'
 
 /** What a local handler gets beside the payload. */
@@ -11,6 +12,8 @@ export interface LocalMessage {
   readonly key: string
   /** Position in the broker's log; absent when the message is not logged. */
   readonly position?: string
+  /** The trace that the message belongs to, as `traceparent` of W3C Trace Context. The handler runs in a span of it. */
+  readonly traceparent?: string
 }
 
 /**
@@ -45,6 +48,7 @@ const MESSAGE_OVERHEAD_BYTES = 256
  */
 export class LocalListeners {
   readonly #log: Logger
+  readonly #tracer: Pick<Tracer, 'handle'> | undefined
   readonly #byGroup = new Map<GroupId, Set<LocalListener>>()
   /** Listeners that missed messages in this turn; they are told at its end. */
   readonly #missed = new Set<LocalListener>()
@@ -53,8 +57,10 @@ export class LocalListeners {
   #isScheduled = false
   #droppedCount = 0
 
-  constructor(log: Logger) {
+  /** @param tracer Absent when nobody traces. */
+  constructor(log: Logger, tracer?: Pick<Tracer, 'handle'>) {
     this.#log = log
+    this.#tracer = tracer
   }
 
   /** Messages that were dropped because the handlers did not keep up. */
@@ -92,10 +98,21 @@ export class LocalListeners {
       this.#enqueue(listener, 0, () => this.#callGap(listener, reason))
   }
 
-  #enqueueMessage(listener: LocalListener, { key, isBinary, position }: InboundMessage, payload: Uint8Array): void {
+  #enqueueMessage(
+    listener: LocalListener,
+    { key, isBinary, position, traceparent }: InboundMessage,
+    payload: Uint8Array,
+  ): void {
     const call = () => {
-      const message = position === undefined ? { key } : { key, position: formatPosition(position) }
-      this.#call(() => listener.handler(isBinary ? payload : parseJson(payload), message), { key })
+      const message = {
+        key,
+        ...(position === undefined ? undefined : { position: formatPosition(position) }),
+        ...(traceparent === undefined ? undefined : { traceparent }),
+      }
+      const handle = () => listener.handler(isBinary ? payload : parseJson(payload), message)
+      const tracer = this.#tracer
+      const isTraced = tracer !== undefined && traceparent !== undefined
+      this.#call(isTraced ? () => tracer.handle(listener.pattern, key, traceparent, handle) : handle, { key })
     }
     if (this.#enqueue(listener, payload.length, call)) return
     if (this.#droppedCount++ % 10_000 === 0) this.#log.warn({ key }, 'local listeners do not keep up: messages dropped')

@@ -71,6 +71,7 @@ export class Measurements {
 
   stats(): MeasurementStats {
     const { publishes, hooks, resumes, refusedUpgrades } = this
+    publishes.measureNext()
     return {
       refusedUpgradeCounts: refusedUpgrades.stats(),
       closeCounts: this.#closes.stats(),

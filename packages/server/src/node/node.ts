@@ -51,6 +51,8 @@ import { observePublish, type SessionObserver } from '../session/observer.js'
 import { PublishRates } from '../session/rates/publish-rates.js'
 import { SessionTable } from '../session/table.js'
 import { UserListens } from '../session/user-listens.js'
+import { tracedPublish } from '../tracing/traced-publish.js'
+import type { Tracer } from '../tracing/tracer.js'
 import { drain, drainSpreadMs } from './drain.js'
 import type { Emitter } from './emitter.js'
 import { outbound, outboundBatch } from './outbound-message.js'
@@ -73,6 +75,8 @@ export interface ServerNodeParts {
   readonly events: Pick<Emitter<ServerEvents>, 'emit'>
   /** Absent when nobody wants to know. */
   readonly observer: SessionObserver | undefined
+  /** Absent when nobody traces. */
+  readonly tracer?: Tracer | undefined
 }
 
 /**
@@ -118,10 +122,10 @@ export class ServerNode {
 
   constructor(parts: ServerNodeParts) {
     this.#parts = { ...parts, broker: this.#brokerThroughHooks(parts) }
-    const { options, transport, broker, verifier, hooks, logger, name, events, observer } = this.#parts
+    const { options, transport, broker, verifier, hooks, logger, name, events, observer, tracer } = this.#parts
     this.#givenUp.promise.catch(() => undefined)
     const liveBuffers = new LiveBuffers()
-    this.#localListeners = new LocalListeners(logger)
+    this.#localListeners = new LocalListeners(logger, tracer)
     this.#interest = new Interest({
       router: this.#router,
       broker,
@@ -244,6 +248,7 @@ export class ServerNode {
         hooks,
         observer,
         measurements: this.#measurements,
+        tracer,
         users: this.#users,
         interest: this.#interest,
         liveBuffers,
@@ -335,8 +340,12 @@ export class ServerNode {
   }
 
   /** See {@link WebMQServer.publish}. */
-  publish(key: string, payload: unknown, { id }: PublishOptions): MaybePromise<PublishResult> {
-    const message = outbound(key, payload, id, this.#parts.options)
+  publish(
+    key: string,
+    payload: unknown,
+    { id, traceparent = this.#parts.tracer?.active }: PublishOptions,
+  ): MaybePromise<PublishResult> {
+    const message = outbound(key, payload, id, this.#parts.options, traceparent)
     return this.#whenWritable(andThen(this.#published(message), resultOf))
   }
 
@@ -347,9 +356,16 @@ export class ServerNode {
 
   #publishAll(messages: readonly OutboundMessage[]): MaybePromise<readonly PublishResult[]> {
     const { broker } = this.#parts
-    if (broker.publishBatch !== undefined && messages.length > 1) {
+    // A message with a trace has a span of its own, which ends with its own acknowledgement.
+    const isOneCall = messages.length > 1 && messages.every(({ traceparent }) => traceparent === undefined)
+    if (broker.publishBatch !== undefined && isOneCall) {
+      const timing = this.#measurements.publishes.begin(messages[0] as OutboundMessage)
+      const published = this.#publishedAtOnce(messages, broker.publishBatch(messages))
       return this.#whenWritable(
-        this.#publishedAtOnce(messages, broker.publishBatch(messages)).then((accepted) => accepted.map(resultOf)),
+        published.then((accepted) => {
+          timing?.accepted()
+          return accepted.map(resultOf)
+        }),
       )
     }
     const results = new Array<PublishResult>(messages.length)
@@ -368,9 +384,11 @@ export class ServerNode {
   }
 
   #published(message: OutboundMessage): MaybePromise<Accepted> {
-    const { broker, observer } = this.#parts
+    const { broker, observer, tracer } = this.#parts
+    const { traceparent } = message
     const timing = this.#measurements.publishes.begin(message)
-    const accepted = broker.publish(message)
+    const accepted =
+      traceparent === undefined ? broker.publish(message) : tracedPublish({ broker, tracer }, message, traceparent)
     if (observer !== undefined) observePublish(observer, undefined, message, accepted)
     return timing === undefined ? accepted : timed(accepted, timing)
   }

@@ -4,6 +4,7 @@ import type { OutboundMessage } from '../ports/broker.js'
 import { isReserved } from '../ports/reserved-keys.js'
 import { assertKeyWords, type WordLimits } from '../ports/word-limits.js'
 import { brokerMessageId } from '../routing/message-id.js'
+import { formatTraceparent, parseTraceparent } from '../tracing/traceparent.js'
 
 /** Limits of a message that the process publishes. */
 export interface OutboundLimits extends Pick<WordLimits, 'maxWords'> {
@@ -15,7 +16,9 @@ export function outboundBatch(batch: readonly BatchMessage[], limits: OutboundLi
   const messages = new Array<OutboundMessage>(batch.length)
   let index = 0
   try {
-    for (const { key, payload, id } of batch) messages[index++] = outbound(key, payload, id, limits)
+    for (const { key, payload, id, traceparent } of batch) {
+      messages[index++] = outbound(key, payload, id, limits, traceparent)
+    }
   } catch (error) {
     if (!(error instanceof WebMQError)) throw error
     throw new WebMQError(error.code, { message: `message ${index - 1} of the batch: ${error.message}`, cause: error })
@@ -32,6 +35,7 @@ export function outbound(
   payload: unknown,
   id: string | undefined,
   limits: OutboundLimits,
+  traceparent?: string,
 ): OutboundMessage {
   if (key !== validKey) {
     validateKey(key)
@@ -47,6 +51,11 @@ export function outbound(
   const { maxPayloadBytes } = limits
   if (bytes.length > maxPayloadBytes) {
     throw new WebMQError('E_PAYLOAD_TOO_LARGE', { detail: `${bytes.length} bytes, at most ${maxPayloadBytes}` })
+  }
+  const trace = traceparent === undefined ? undefined : parseTraceparent(traceparent)
+  if (trace !== undefined) {
+    const messageId = id === undefined ? undefined : { messageId: brokerMessageId('server', key, id) }
+    return { key, payload: bytes, isBinary, ...messageId, traceparent: formatTraceparent(trace) }
   }
   if (id === undefined) return { key, payload: bytes, isBinary }
   return { key, payload: bytes, isBinary, messageId: brokerMessageId('server', key, id) }

@@ -13,7 +13,7 @@ import type {
   ServerStats,
   WebMQServer,
 } from '../api.js'
-import type { AuditLog } from '../audit/audit-log.js'
+import type { AuditLog } from '../audit/log.js'
 import { CertificateStore } from '../certificates/store.js'
 import type { Health } from '../health/readiness.js'
 import { type HookCalls, NO_HOOK_COUNTS, type Webhook } from '../hooks/index.js'
@@ -41,6 +41,7 @@ import type { TlsCertificate, Transport, TransportAddress } from '../ports/trans
 import { describeTransport, type TransportChoice } from '../ports/transport-choice.js'
 import { incidentLog } from '../session/incident-log.js'
 import { combineObservers, type SessionObserver } from '../session/observer.js'
+import { loadTracer } from '../tracing/tracer.js'
 import { Emitter } from './emitter.js'
 import { ServerNode } from './node.js'
 import { VERSION } from './version.js'
@@ -332,6 +333,7 @@ export class Server implements WebMQServer {
         name: this.#name,
         events,
         observer,
+        tracer: await loadTracer(VERSION),
       })
       this.#candidate = node
       // `stop` was called while the broker was being created.

@@ -52,6 +52,11 @@ export interface OutboundMessage {
   readonly messageId?: string
   /** The connection that published it: comes back with the delivery on this node, which leaves that connection out. */
   readonly publisher?: number
+  /**
+   * `traceparent` of W3C Trace Context, 55 ASCII characters: comes back with the live deliveries on all nodes whose
+   * broker carries it, and is lost otherwise.
+   */
+  readonly traceparent?: string
 }
 
 /** A message on its way from a broker to the listeners of this node. */
@@ -63,6 +68,8 @@ export interface InboundMessage {
   readonly position?: Position
   /** As given to `publish`, on the publishing node alone. */
   readonly publisher?: number
+  /** As given to `publish`. */
+  readonly traceparent?: string
 }
 
 /** The answer to a publish that the broker has accepted. */

@@ -34,6 +34,7 @@ import type { ConnectionPresence, Presence } from '../presence/index.js'
 import type { ReplaySender } from '../replay/sender.js'
 import type { Delivery } from '../routing/delivery.js'
 import { Listens, type ListensContext } from '../routing/listens.js'
+import type { Tracer } from '../tracing/tracer.js'
 import type { ConnectionCounts } from './connection-counts.js'
 import type { EffectiveLimits, SessionLimits } from './effective-limits.js'
 import type { SessionContext } from './handlers/index.js'
@@ -67,6 +68,8 @@ export interface SessionServices extends ListensContext {
   readonly publishRates: Pick<PublishRates, 'pass'>
   readonly userListens: Pick<UserListens, 'assertRoom' | 'add'>
   readonly measurements: Measurements
+  /** Absent when nobody traces. */
+  readonly tracer: Tracer | undefined
   /** Absent when nobody wants to know. */
   readonly observer: SessionObserver | undefined
   /** Whether messages of this key are logged. */
@@ -373,6 +376,10 @@ export class Session implements SessionContext, SessionFacts {
       ...(retryAfterMs === undefined ? undefined : { retryAfterMs }),
     })
     return known
+  }
+
+  get tracer(): Tracer | undefined {
+    return this.#services.tracer
   }
 
   get publishes(): PublishTimings {

@@ -10,6 +10,7 @@ import type { LinkDelivery, LinkMessage, LinkSource } from './link.js'
  * then          publisher, 4 bytes, with HAS_PUBLISHER
  * then          length of the key, 1 byte, and the key, with HAS_KEY
  * then          length of the message id, 1 byte, and the id, with HAS_ID
+ * then          length of the trace parent, 1 byte, and its text, with HAS_TRACE
  * then          the payload; with IS_BUNDLE a bundle of messages (bundle.ts)
  *
  * All numbers are big-endian.
@@ -22,6 +23,7 @@ const HAS_PUBLISHER = 2
 const HAS_KEY = 4
 const IS_BUNDLE = 8
 const HAS_ID = 16
+const HAS_TRACE = 32
 const HEAD_BYTES = 16
 const PUBLISHER_BYTES = 4
 /** The length of a text is one byte. */
@@ -39,9 +41,10 @@ const SEQUENCE_HIGH = 2 ** 32
  * @throws {WebMQError} `E_MESSAGE_INVALID` for a key or a message id of more than 255 bytes.
  */
 export function encodeEnvelope(node: string, message: LinkMessage, key?: string): Buffer {
-  const { sequence, payload, isBinary, publisher, isBundle, messageId } = message
+  const { sequence, payload, isBinary, publisher, isBundle, messageId, traceparent } = message
   const publisherBytes = publisher === undefined ? 0 : PUBLISHER_BYTES
-  const headBytes = HEAD_BYTES + publisherBytes + textLength(key) + textLength(messageId)
+  const textBytes = textLength(key) + textLength(messageId) + textLength(traceparent)
+  const headBytes = HEAD_BYTES + publisherBytes + textBytes
   const bytes = Buffer.allocUnsafe(headBytes + payload.length)
   bytes[0] = MAGIC
   bytes[1] =
@@ -50,7 +53,8 @@ export function encodeEnvelope(node: string, message: LinkMessage, key?: string)
     (publisher === undefined ? 0 : HAS_PUBLISHER) |
     (key === undefined ? 0 : HAS_KEY) |
     (isBundle === true ? IS_BUNDLE : 0) |
-    (messageId === undefined ? 0 : HAS_ID)
+    (messageId === undefined ? 0 : HAS_ID) |
+    (traceparent === undefined ? 0 : HAS_TRACE)
   writeSource(bytes, 2, node, sequence)
   let at = HEAD_BYTES
   if (publisher !== undefined) {
@@ -59,6 +63,7 @@ export function encodeEnvelope(node: string, message: LinkMessage, key?: string)
   }
   if (key !== undefined) at = writeText(bytes, at, key)
   if (messageId !== undefined) at = writeText(bytes, at, messageId)
+  if (traceparent !== undefined) at = writeText(bytes, at, traceparent)
   bytes.set(payload, at)
   return bytes
 }
@@ -133,6 +138,13 @@ export function decodeEnvelope(key: string | undefined, bytes: Uint8Array): Link
     if (at === 0) return undefined
     messageId = viewOf(bytes, idAt, at).toString()
   }
+  let traceparent: string | undefined
+  if ((flags & HAS_TRACE) !== 0) {
+    const traceAt = at + 1
+    at = endOfText(bytes, at, end)
+    if (at === 0) return undefined
+    traceparent = viewOf(bytes, traceAt, at).toString()
+  }
   const deliveryKey = ownKey ?? key
   if (deliveryKey === undefined) return undefined
   const payload = viewOf(bytes, at, end)
@@ -143,6 +155,7 @@ export function decodeEnvelope(key: string | undefined, bytes: Uint8Array): Link
     isBinary: (flags & IS_BINARY) !== 0,
     source: { node, sequence, publisher, isBundle: (flags & IS_BUNDLE) !== 0 },
     messageId,
+    ...(traceparent === undefined ? undefined : { traceparent }),
   }
 }
 

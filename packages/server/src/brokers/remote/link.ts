@@ -17,6 +17,8 @@ export interface LinkMessage {
   readonly isBundle?: boolean
   /** As in {@link OutboundMessage}. Receivers drop a second message with the same id. */
   readonly messageId: string | undefined
+  /** As in {@link OutboundMessage}. */
+  readonly traceparent?: string | undefined
   /** The message goes into the log. Only for drivers with `history`. */
   readonly isLogged: boolean
 }
@@ -31,6 +33,8 @@ export interface LinkDelivery {
   readonly source: LinkSource | undefined
   /** As in {@link LinkMessage}. */
   readonly messageId?: string | undefined
+  /** As in {@link LinkMessage}. */
+  readonly traceparent?: string | undefined
 }
 
 /** A message of the log. */

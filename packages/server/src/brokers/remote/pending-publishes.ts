@@ -96,11 +96,14 @@ export class PendingPublishes {
    * @param isLogged See {@link LinkMessage}.
    * @throws {WebMQError} `E_BROKER_UNAVAILABLE` when too much is pending already.
    */
-  add({ key, payload, isBinary, publisher, messageId }: OutboundMessage, isLogged: boolean): PendingPublish {
+  add(
+    { key, payload, isBinary, publisher, messageId, traceparent }: OutboundMessage,
+    isLogged: boolean,
+  ): PendingPublish {
     const sequence = this.#nextSequence(payload.length)
     const copy = this.#payloads.copy(payload)
     const message = { sequence, key, payload: copy, isBinary, publisher, isBundle: false, messageId, isLogged }
-    return this.#add(message, 1)
+    return this.#add(traceparent === undefined ? message : { ...message, traceparent }, 1)
   }
 
   #nextSequence(payloadBytes: number): number {

@@ -141,12 +141,19 @@ export class HttpApi {
   ): unknown {
     const query = readQuery(url, route)
     const idempotencyKey = readIdempotencyKey(request, route)
+    const { traceparent } = request.headers
     const handle = async (body: unknown) => {
       const node = this.#context.node()
       if (node === undefined) throw new WebMQError('E_NOT_RUNNING')
       const handler = handlers[name] as Handler<RouteName>
       // The table has checked each part against the shapes that the handler's types come from.
-      return handler({ ...this.#context, node }, { caller, query, body, idempotencyKey } as Call<RouteName>)
+      return handler({ ...this.#context, node }, {
+        caller,
+        query,
+        body,
+        idempotencyKey,
+        traceparent,
+      } as Call<RouteName>)
     }
     if (route.body === undefined) {
       // No body is wanted, so none is waited for.

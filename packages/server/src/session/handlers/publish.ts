@@ -6,6 +6,8 @@ import { formatPosition } from '../../ports/position.js'
 import type { ConnectionId } from '../../ports/transport.js'
 import { assertKeyWords, type WordLimits } from '../../ports/word-limits.js'
 import { brokerMessageId, clientOwner } from '../../routing/message-id.js'
+import { tracedPublish } from '../../tracing/traced-publish.js'
+import type { Tracer } from '../../tracing/tracer.js'
 import type { Handler, HandlerContext, MessageOf } from './handler.js'
 
 /** What `publish` may use. */
@@ -24,6 +26,8 @@ export interface PublishContext extends HandlerContext {
   mayPublish(key: string): boolean
   /** Measures some of the publishes. */
   readonly publishes: Pick<PublishTimings, 'begin'>
+  /** Absent when nobody traces. */
+  readonly tracer: Pick<Tracer, 'publish'> | undefined
   /** The broker has got the message. */
   published(message: OutboundMessage, accepted: MaybePromise<Accepted>): void
 }
@@ -46,14 +50,14 @@ export function assertMayPublish(context: PublishContext, { key, payload }: Mess
 
 /** Gives a message to the broker. A request with an id is answered once the broker has accepted the message. */
 export const publish: Handler<'publish', PublishContext> = (context, message, isBinary) => {
-  const { id, key, messageId, echo, payload } = message
+  const { id, key, messageId, echo, payload, trace } = message
   if (typeof payload === 'string') throw new TypeError('a decoded payload is bytes')
   assertMayPublish(context, message)
   const byteCount = payload.length + PENDING_OVERHEAD_BYTES
   const brokerId = messageId === undefined ? undefined : brokerMessageId(clientOwner(context.userId), key, messageId)
   const outgoing = outbound(key, payload, isBinary, brokerId, echo ? undefined : context.connection)
   const timing = context.publishes.begin(outgoing)
-  const accepted = context.broker.publish(outgoing)
+  const accepted = trace === undefined ? context.broker.publish(outgoing) : tracedPublish(context, outgoing, trace)
   context.published(outgoing, accepted)
   if (!isPromise(accepted)) return acknowledge(context, id, accepted, timing)
   context.pendingBytes += byteCount

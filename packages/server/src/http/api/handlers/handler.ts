@@ -23,6 +23,8 @@ export interface Call<Name extends RouteName> {
   /** The checked JSON, or the bytes of a body that is no JSON. */
   readonly body: BodyOf<(typeof ROUTES)[Name]> | Buffer
   readonly idempotencyKey: string | undefined
+  /** The header of W3C Trace Context, not checked. */
+  readonly traceparent: string | undefined
 }
 
 /** Answers the requests of one route. */

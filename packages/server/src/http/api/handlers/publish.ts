@@ -4,6 +4,7 @@ import type { OutboundMessage } from '../../../ports/broker.js'
 import { andThen, isPromise, type MaybePromise } from '../../../ports/maybe-promise.js'
 import { assertKeyWords } from '../../../ports/word-limits.js'
 import { brokerMessageId, clientOwner, type MessageOwner } from '../../../routing/message-id.js'
+import { formatTraceparent, parseTraceparent } from '../../../tracing/traceparent.js'
 import type { Caller } from '../../caller.js'
 import { hookCallerOf } from '../asking.js'
 import type { ValueOf } from '../schema.js'
@@ -20,13 +21,13 @@ interface Draft {
 }
 
 /** Publishes one message: JSON, or the bytes of the body. */
-export const publish: Handler<'publish'> = (context, { caller, query, body, idempotencyKey }) => {
+export const publish: Handler<'publish'> = (context, { caller, query, body, idempotencyKey, traceparent }) => {
   const draft = Buffer.isBuffer(body)
     ? { key: keyOf(query.key), payload: body, isBinary: true, id: idempotencyKey }
     : draftOf(body, idempotencyKey, query.key)
   passRate(context, caller, [draft])
   return andThen(approved(context, caller, draft), (message) =>
-    andThen(context.node.publish([message]), ([result]) => {
+    andThen(context.node.publish([withTrace(message, traceparent)]), ([result]) => {
       if (result === undefined) throw new TypeError('a publish has a result')
       return result
     }),
@@ -34,7 +35,7 @@ export const publish: Handler<'publish'> = (context, { caller, query, body, idem
 }
 
 /** Publishes messages in order. One refusal is that of all. */
-export const publishBatch: Handler<'publishBatch'> = (context, { caller, body }) => {
+export const publishBatch: Handler<'publishBatch'> = (context, { caller, body, traceparent }) => {
   if (Buffer.isBuffer(body)) throw new TypeError('a batch is JSON')
   const drafts = body.messages.map((message, index) => {
     try {
@@ -52,7 +53,9 @@ export const publishBatch: Handler<'publishBatch'> = (context, { caller, body })
       return refuseItem(index, error)
     }
   })
-  return andThen(allOf(messages), (all) => andThen(context.node.publish(all), (results) => ({ results })))
+  return andThen(allOf(messages), (all) =>
+    andThen(context.node.publish(all.map((message) => withTrace(message, traceparent))), (results) => ({ results })),
+  )
 }
 
 function allOf(messages: readonly MaybePromise<OutboundMessage>[]): MaybePromise<readonly OutboundMessage[]> {
@@ -63,6 +66,12 @@ function allOf(messages: readonly MaybePromise<OutboundMessage>[]): MaybePromise
 function refuseItem(index: number, error: unknown): never {
   if (!(error instanceof WebMQError) || error instanceof HookRefusal) throw error
   throw new WebMQError(error.code, { message: `message ${index} of the batch: ${error.message}`, cause: error })
+}
+
+/** One that is not valid is ignored, as W3C Trace Context asks. */
+function withTrace(message: OutboundMessage, traceparent: string | undefined): OutboundMessage {
+  const parts = traceparent === undefined ? undefined : parseTraceparent(traceparent)
+  return parts === undefined ? message : { ...message, traceparent: formatTraceparent(parts) }
 }
 
 /** A batch passes as a whole, and is paid off later. */

@@ -6,7 +6,7 @@ import { WebMQError } from 'webmq-client/protocol'
 import { FakeServer, recordingLogger } from '../../test/fake-server.js'
 import type { Identity } from '../identity/index.js'
 import type { AuditLevel } from '../ports/audit-levels.js'
-import { AuditLog } from './audit-log.js'
+import { AuditLog } from './log.js'
 
 const TOKEN = 'eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhIn0.c2lnbmF0dXJl'
 
