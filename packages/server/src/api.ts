@@ -145,11 +145,12 @@ export interface WebMQServer {
    */
   handleRequest(request: IncomingMessage, response: ServerResponse): void
   /**
-   * Drains and stops. The server refuses new connections and closes the others with 4001 and a time to reconnect after,
-   * spread over at most `drainMs` (default `drainTimeoutMs`). Resolves when everything is closed, within 2 s after that:
-   * anything that does not answer is ended by force, and logged. A second call resolves together with the first.
+   * Drains and stops. For `delayMs` (default `drainDelayMs`) only `/ready` says so. Then the server answers upgrades with 503
+   * and closes the connections with 4001 and a time to reconnect after, spread over at most `drainMs` (default
+   * `drainTimeoutMs`). Probes get answers until the end. Resolves when everything is closed, within 2 s after that: anything
+   * that does not answer is ended by force, and logged. A second call resolves together with the first.
    */
-  stop(options?: { readonly drainMs?: number }): Promise<void>
+  stop(options?: { readonly drainMs?: number; readonly delayMs?: number }): Promise<void>
   /**
    * Publishes a message. Resolves once the broker has accepted it and the transport is ready for more. Await it at least
    * now and then: otherwise a publisher that is faster than the network, or than most clients, overflows their outboxes.

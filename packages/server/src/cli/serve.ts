@@ -37,7 +37,7 @@ export async function serve(options: ServerOptions, terminal: Terminal): Promise
   const starting = server.start()
   // A signal may arrive while the server still waits for its broker.
   const isEarly = await Promise.race([signals.first.then(() => true), starting.then(ignore, ignore)])
-  if (isEarly === true) return await stop(server, 0, logger)
+  if (isEarly === true) return await stop(server, { drainMs: 0, delayMs: 0 }, logger)
   const address = await starting.catch((error: unknown) => {
     throw withHint(error, resolved)
   })
@@ -46,8 +46,9 @@ export async function serve(options: ServerOptions, terminal: Terminal): Promise
   terminal.stdout.write(describeStart(address.url, resolved, terminal, adminUrl))
 
   const signal = await signals.first
-  logger.info({ signal, drainTimeoutMs: resolved.drainTimeoutMs }, 'stopping; a second signal stops at once')
-  return await stop(server, resolved.drainTimeoutMs, logger)
+  const { drainTimeoutMs: drainMs, drainDelayMs: delayMs } = resolved
+  logger.info({ signal, drainTimeoutMs: drainMs, drainDelayMs: delayMs }, 'stopping; a second signal stops at once')
+  return await stop(server, { drainMs, delayMs }, logger)
 }
 
 function httpUrlOf({ host, port }: TransportAddress): string {
@@ -58,14 +59,14 @@ function httpUrlOf({ host, port }: TransportAddress): string {
 const ignore = (): undefined => undefined
 
 /** Stops a server, also one that is still starting, and ends the process if it takes too long. */
-async function stop(server: WebMQServer, drainMs: number, logger: Logger): Promise<number> {
-  const deadlineMs = drainMs + STOP_GRACE_MS
+async function stop(server: WebMQServer, times: { drainMs: number; delayMs: number }, logger: Logger): Promise<number> {
+  const deadlineMs = times.drainMs + times.delayMs + STOP_GRACE_MS
   const deadline = setTimeout(() => {
     const resources = process.getActiveResourcesInfo()
     logger.fatal({ deadlineMs, resources }, 'the server did not stop in time; ending the process')
     process.exit(EXIT.FAILED)
   }, deadlineMs)
-  await server.stop({ drainMs })
+  await server.stop(times)
   clearTimeout(deadline)
   return EXIT.OK
 }

@@ -26,7 +26,7 @@ export interface GatewayContext extends UpgradePolicy {
   readonly heartbeatMs: number
   /** How long and how many message ids are remembered, for `welcome`. */
   readonly dedupe: Pick<Welcome['limits'], 'dedupeWindowMs' | 'dedupeMaxIds'>
-  /** While draining: the time after which a refused client may try again. */
+  /** While draining: the time until all connections are closed. */
   readonly drainRetryAfterMs: () => number | undefined
 }
 
@@ -43,6 +43,8 @@ interface Admission {
 
 /** The transport ends an upgrade at most this much after `handshakeTimeoutMs`. */
 const TRANSPORT_DELAY_MS = 1_000
+/** A client that came too late goes to another node, so it need not wait for the end of the drain. */
+const MAX_RETRY_AFTER_MS = 1_000
 /** An attached server may get any number of requests from beyond this machine. */
 const OUTSIDER_REPORT_MS = 60_000
 
@@ -85,7 +87,8 @@ export class Gateway implements TransportSink {
       )
       if (error.code === 'E_INSECURE') this.#reportOutsider(request.remoteAddress)
       if (error.code === 'E_ORIGIN_FORBIDDEN') this.#refusedOrigins.report(request.header('origin'))
-      const retryAfter = retryAfterMs === undefined ? {} : { 'retry-after': `${Math.ceil(retryAfterMs / 1_000)}` }
+      const retryAfter =
+        retryAfterMs === undefined ? {} : { 'retry-after': `${Math.max(1, Math.ceil(retryAfterMs / 1_000))}` }
       transport.reject(request.id, rejectionOf(error, retryAfter))
     }
   }
@@ -108,7 +111,7 @@ export class Gateway implements TransportSink {
     this.#context.services.transport.send(connection, this.#welcome(session), false)
     // The upgrade was accepted before the drain began.
     const retryAfterMs = this.#context.drainRetryAfterMs()
-    if (retryAfterMs !== undefined) session.end('E_DRAIN', retryAfterMs)
+    if (retryAfterMs !== undefined) session.end('E_DRAIN', Math.round(Math.min(retryAfterMs, MAX_RETRY_AFTER_MS)))
   }
 
   message(connection: ConnectionId, data: Uint8Array, isBinary: boolean): void {

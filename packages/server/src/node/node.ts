@@ -39,7 +39,7 @@ import { RefusedMessages } from '../routing/refused-messages.js'
 import { ConnectionCounts } from '../session/connection-counts.js'
 import { Dispatcher } from '../session/dispatcher.js'
 import { SessionTable } from '../session/table.js'
-import { drain, drainSpreadMs } from './drain.js'
+import { drain, drainSpreadMs, wait } from './drain.js'
 import type { Emitter } from './emitter.js'
 import { outbound, outboundBatch } from './outbound-message.js'
 import { VERSION } from './version.js'
@@ -87,7 +87,9 @@ export class ServerNode {
   readonly #addresses: ConnectionCounts
   readonly #users: ConnectionCounts
   #isAttached = false
-  #drainRetryAfterMs: number | undefined
+  /** Set when the node begins to leave; with a delay, clients may come until the drain begins. */
+  #isLeaving = false
+  #drainEndMs: number | undefined
   readonly #givenUp = deferred<never>()
 
   constructor(parts: ServerNodeParts) {
@@ -157,7 +159,8 @@ export class ServerNode {
       version: VERSION,
       heartbeatMs: options.pingIntervalMs,
       dedupe: { dedupeWindowMs: options.dedupeWindowMs, dedupeMaxIds: options.dedupeMaxIds },
-      drainRetryAfterMs: () => this.#drainRetryAfterMs,
+      drainRetryAfterMs: () =>
+        this.#drainEndMs === undefined ? undefined : Math.max(0, this.#drainEndMs - performance.now()),
       services: {
         transport,
         broker,
@@ -324,7 +327,7 @@ export class ServerNode {
   health(): Health {
     const { name } = this.#parts
     return {
-      status: this.#drainRetryAfterMs === undefined ? 'ok' : 'draining',
+      status: this.#isLeaving ? 'draining' : 'ok',
       node: name,
       version: VERSION,
       uptimeMs: Math.round(performance.now() - this.#startedMs),
@@ -355,16 +358,23 @@ export class ServerNode {
   }
 
   /** Drains and stops the node; see {@link WebMQServer.stop}. */
-  async stop(drainMs: number): Promise<void> {
+  async stop(drainMs: number, delayMs: number): Promise<void> {
     const { transport, broker, logger } = this.#parts
+    this.#isLeaving = true
+    if (delayMs > 0) {
+      logger.info({ delayMs }, 'leaving: not ready any more, and still accepting connections')
+      await wait(delayMs)
+    }
     const sessions = this.#sessions
-    const spreadMs = drainSpreadMs(sessions.size, drainMs)
-    const endMs = performance.now() + spreadMs + STOP_MS
+    const spreadMs = drainSpreadMs(sessions.size, drainMs, this.#parts.options.drainPerSecond)
+    const startMs = performance.now()
+    const endMs = startMs + spreadMs + STOP_MS
     const leftMs = (reservedMs: number) => Math.max(0, endMs - reservedMs - performance.now())
-    this.#drainRetryAfterMs = spreadMs
+    this.#drainEndMs = startMs + spreadMs
     this.#watch.stop()
-    await transport.stopAccepting()
+    // The port stays open: probes get answers, and upgrades a 503 with a reason.
     await drain({ sessions, logger }, spreadMs, leftMs(BROKER_SHARE_MS))
+    await transport.stopAccepting()
     const connections = sessions.size
     await transport.stop(leftMs(BROKER_SHARE_MS))
     this.#presence.stop()

@@ -147,8 +147,9 @@ export class Server implements WebMQServer {
     this.#http.handle(request, response)
   }
 
-  stop({ drainMs = this.#parts.options.drainTimeoutMs }: { readonly drainMs?: number } = {}): Promise<void> {
-    this.#stopping ??= this.#stop(drainMs)
+  stop({ drainMs, delayMs }: { readonly drainMs?: number; readonly delayMs?: number } = {}): Promise<void> {
+    const { drainTimeoutMs, drainDelayMs } = this.#parts.options
+    this.#stopping ??= this.#stop(drainMs ?? drainTimeoutMs, delayMs ?? drainDelayMs)
     return this.#stopping
   }
 
@@ -210,7 +211,7 @@ export class Server implements WebMQServer {
       this.#certificates?.watch(transport)
       this.#address = { host, port, url: endpointUrl(host, port, options) }
     } catch (error) {
-      this.#stopping ??= this.#end(0)
+      this.#stopping ??= this.#end(0, 0)
       await this.#stopping
       throw error
     }
@@ -249,7 +250,7 @@ export class Server implements WebMQServer {
       return { node, transport }
     } catch (error) {
       await transport?.stop()
-      this.#stopping ??= this.#end(0)
+      this.#stopping ??= this.#end(0, 0)
       throw error
     }
   }
@@ -270,18 +271,18 @@ export class Server implements WebMQServer {
     return transport
   }
 
-  async #stop(drainMs: number): Promise<void> {
+  async #stop(drainMs: number, delayMs: number): Promise<void> {
     // A start in progress ends first; its own caller gets its error.
     if (this.#node === undefined) this.#candidate?.giveUp()
     await Promise.allSettled([this.#running, this.#starting])
-    await this.#end(drainMs)
+    await this.#end(drainMs, delayMs)
   }
 
-  async #end(drainMs: number): Promise<void> {
+  async #end(drainMs: number, delayMs: number): Promise<void> {
     this.#becameRunning.reject(notRunning())
     this.#events.close()
     this.#certificates?.stop()
-    await this.#node?.stop(drainMs)
+    await this.#node?.stop(drainMs, delayMs)
     this.#parts.verifier?.close()
     for (const detach of this.#detaches) detach()
     this.#http.close()

@@ -76,6 +76,8 @@ describe('resolveOptions', () => {
       maxOutboxBytes: 1_048_576,
       compression: false,
       compressionThresholdBytes: 1_024,
+      drainDelayMs: 0,
+      drainPerSecond: 100,
       drainTimeoutMs: 25_000,
     })
     expect(resolveOptions()).not.toHaveProperty('jwt')

@@ -98,6 +98,10 @@ export interface ServerOptions {
   readonly closeTimeoutMs?: number | undefined
   /** Longest time over which connections are closed when the server stops; default 25,000. */
   readonly drainTimeoutMs?: number | undefined
+  /** Time from the stop until the drain begins; `/ready` says 503 meanwhile, and clients may still connect. Default 0. */
+  readonly drainDelayMs?: number | undefined
+  /** Connections that are closed per second while the server drains; default 100. */
+  readonly drainPerSecond?: number | undefined
   /**
    * Keys to log, and how much of each: `chat.#=100,10m` keeps the newest 100 messages of each key for ten minutes.
    * Default: all keys with the memory broker, otherwise none.

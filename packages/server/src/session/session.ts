@@ -69,6 +69,8 @@ export class Session implements SessionContext {
   #deadline: Deadline | undefined
   #malformedCount = 0
   pendingBytes = 0
+  /** Messages of the client so far. */
+  receivedCount = 0
 
   constructor(connection: ConnectionId, services: SessionServices) {
     this.connection = connection
@@ -120,6 +122,11 @@ export class Session implements SessionContext {
 
   get replays(): ReplaySender {
     return this.#services.replays
+  }
+
+  /** How busy the connection is, to compare it with others: its patterns, and the messages that it sent. */
+  get load(): number {
+    return this.listenCount + this.receivedCount
   }
 
   /** Number of patterns that the connection listens to. */

@@ -69,4 +69,26 @@ export const TIME_LIMITS_OPTIONS = [
     detail:
       'Spreading the closes protects the other nodes from a stampede. The process ends at most 2 s later, so the default is below the 30 s after which Kubernetes kills it.',
   },
+  {
+    ...time,
+    name: 'drainDelayMs',
+    flag: 'drain-delay',
+    min: 0,
+    default: 0,
+    help: 'Time from the stop signal until the drain begins. Meanwhile `/ready` says 503, and clients may still connect.',
+    detail:
+      'For load balancers and Kubernetes, which need a few seconds to notice that a node leaves. Without it, they still send it clients, which get a 503 and come again. It adds to `drainTimeoutMs`.',
+  },
+  {
+    name: 'drainPerSecond',
+    section: 'Time limits',
+    flag: 'drain-per-second',
+    type: 'integer',
+    min: 1,
+    max: 1_000_000,
+    default: 100,
+    help: 'Connections that are closed per second while the server drains; more, if `drainTimeoutMs` is too short for all.',
+    detail:
+      'Each client connects again to another node and may fetch a new token first, so your token endpoint has to take this rate. Few connections are closed at once: ten take 0.1 s.',
+  },
 ] as const satisfies readonly OptionSpec[]
