@@ -1,5 +1,5 @@
 import { type ResolvedOptions, resolveOptions, type ServerOptions, splitName, warningsOf } from '../options/options.js'
-import type { OptionSpec, TextOption } from '../options/spec.js'
+import type { ListOption, OptionSpec, TextOption } from '../options/spec.js'
 import { OPTIONS } from '../options/table.js'
 import { unknownVariables } from './environment.js'
 import { type Terminal, warn } from './terminal.js'
@@ -18,7 +18,7 @@ export function configPrint(options: ServerOptions, terminal: Terminal): void {
 function withoutSecrets(options: ResolvedOptions): object {
   const shown: Record<string, unknown> = { ...options }
   for (const spec of OPTIONS as readonly OptionSpec[]) {
-    if (spec.type !== 'text' || (spec.isSecret !== true && spec.shown === undefined)) continue
+    if (!hidesPart(spec)) continue
     const [group, member] = splitName(spec.name)
     const holder = shown[group]
     if (member === undefined) {
@@ -30,6 +30,12 @@ function withoutSecrets(options: ResolvedOptions): object {
   return shown
 }
 
-function withoutSecret({ shown }: TextOption, value: unknown): unknown {
-  return typeof value === 'string' && shown !== undefined ? shown(value) : HIDDEN
+function hidesPart(spec: OptionSpec): spec is TextOption | ListOption {
+  if (spec.type === 'list') return spec.isSecret === true
+  return spec.type === 'text' && (spec.isSecret === true || spec.shown !== undefined)
+}
+
+function withoutSecret(spec: TextOption | ListOption, value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(() => HIDDEN)
+  return typeof value === 'string' && spec.type === 'text' && spec.shown !== undefined ? spec.shown(value) : HIDDEN
 }

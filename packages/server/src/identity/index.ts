@@ -1,6 +1,7 @@
 export { claimDefect } from './claim-text.js'
 export { type AccessExplanation, explainAccess, mayEnter, mayListen, mayPublish, parseGrants } from './grants.js'
 export { ACTIONS, type Action, ANONYMOUS, type Grant, type Identity } from './identity.js'
-export { allowedAlgorithms } from './keys.js'
+export { allowedAlgorithms, secretsOf } from './keys.js'
 export { PacedVerifier } from './paced-verifier.js'
+export { ReloadableVerifier } from './reloadable-verifier.js'
 export { createTokenVerifier, type JwtOptions, type TokenVerifier } from './token-verifier.js'

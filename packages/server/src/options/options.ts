@@ -1,5 +1,5 @@
 import { MESSAGE_OVERHEAD_BYTES, WebMQError } from 'webmq-client/protocol'
-import { allowedAlgorithms, type JwtOptions } from '../identity/index.js'
+import { allowedAlgorithms, type JwtOptions, secretsOf } from '../identity/index.js'
 import { isLoopback } from '../identity/loopback.js'
 import type { LogFormat, Logger, LogLevel } from '../logger.js'
 import type { Broker } from '../ports/broker.js'
@@ -286,10 +286,10 @@ function checkMesh(broker: string, { mesh, insecure }: ResolvedOptions): void {
 
 function checkTokens(jwt: JwtOptions, insecure: boolean): void {
   const sources = [jwt.secret, jwt.publicKey, jwt.jwksUrl].filter((source) => source !== undefined)
-  if (sources.length !== 1) {
+  if (sources.length === 0) {
     // An empty `jwt` usually means an unset variable. It must not open the server to everyone.
     throw invalid(
-      `jwt: needs exactly one of jwt.secret (--jwt-secret), jwt.publicKey (--jwt-public-key) and jwt.jwksUrl (--jwks), got ${sources.length}`,
+      'jwt: needs a jwt.secret (--jwt-secret), a jwt.publicKey (--jwt-public-key) or a jwt.jwksUrl (--jwks)',
     )
   }
   allowedAlgorithms(jwt)
@@ -313,7 +313,7 @@ const GOOD_SECRET_BYTES = 32
 export function warningsOf(options: ResolvedOptions): readonly string[] {
   const warnings: string[] = []
   const { host, jwt, mesh } = options
-  if (jwt?.secret !== undefined && Buffer.byteLength(jwt.secret) < GOOD_SECRET_BYTES) {
+  if (secretsOf(jwt ?? {}).some((secret) => Buffer.byteLength(secret) < GOOD_SECRET_BYTES)) {
     warnings.push(
       `jwt.secret has fewer than ${GOOD_SECRET_BYTES} bytes: anyone with a token can find it by trying; create one with openssl rand -base64 32`,
     )

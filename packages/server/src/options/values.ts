@@ -19,15 +19,15 @@ export function validateOption(spec: OptionSpec, value: unknown, label: string =
   const given = spec.type === 'list' && spec.takesText === true && typeof value === 'string' ? [value] : value
   const bad = findBad(spec, given)
   if (bad === undefined) return given as OptionValue
-  const shown = spec.type === 'text' ? shownText(spec, bad.value) : bad.value
+  const shown = spec.type === 'text' || spec.type === 'list' ? shownText(spec, bad.value) : bad.value
   const subject = shown === undefined ? 'not' : `${show(shown)} is not`
   throw new WebMQError('E_OPTION_INVALID', { detail: `${label}: ${subject} ${bad.allowed}` })
 }
 
 /** The part of a value that may be shown; `undefined` when it is secret. */
-function shownText(spec: TextOption, value: unknown): unknown {
+function shownText(spec: TextOption | ListOption, value: unknown): unknown {
   if (spec.isSecret === true) return undefined
-  return typeof value === 'string' && spec.shown !== undefined ? spec.shown(value) : value
+  return spec.type === 'text' && typeof value === 'string' && spec.shown !== undefined ? spec.shown(value) : value
 }
 
 /** A value, or one entry of a list, that is not allowed, and a description of the allowed ones. */
@@ -42,6 +42,10 @@ function findBad(spec: OptionSpec, value: unknown): BadValue | undefined {
     return allowed === undefined ? undefined : { value, allowed }
   }
   if (!Array.isArray(value)) return { value, allowed: 'a list of texts' }
+  const { maxCount } = spec
+  if (maxCount !== undefined && (value.length === 0 || value.length > maxCount)) {
+    return { value: value.length === 0 ? value : undefined, allowed: `a list of 1 to ${maxCount} texts` }
+  }
   for (const entry of value as readonly unknown[]) {
     const allowed = typeof entry === 'string' ? spec.check(entry) : 'a text'
     if (allowed !== undefined) return { value: entry, allowed }
@@ -130,12 +134,16 @@ const SWITCH_WORDS: Readonly<Record<string, boolean>> = {
   0: false,
 }
 
+/** See {@link ListOption.separator}. */
+const NO_SEPARATOR = 'none'
+
 /** Returns texts that cannot be converted unchanged, because validation then reports the allowed values. */
 function convert(spec: OptionSpec, text: string): unknown {
   switch (spec.type) {
     case 'integer':
       return parseQuantity(text, spec.unit) ?? text
     case 'list':
+      if (spec.separator === NO_SEPARATOR) return [text]
       return text
         .split(spec.separator ?? ',')
         .map((entry) => entry.trim())
