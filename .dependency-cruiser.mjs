@@ -9,9 +9,10 @@ const FLOORS = {
     ['node'],
     ['gateway'],
     ['http', 'session'],
-    ['api', 'brokers', 'options', 'routing'],
+    ['api'],
+    ['brokers', 'options', 'routing'],
     ['certificates', 'health', 'identity', 'in-process', 'patterns', 'presence', 'replay', 'transports'],
-    ['deadlines', 'logger', 'ports'],
+    ['deadlines', 'file-watch', 'logger', 'ports'],
   ],
   client: [
     ['index', 'testing'],

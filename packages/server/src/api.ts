@@ -4,6 +4,7 @@ import type { CertificateStats } from './certificates/store.js'
 import type { BrokerChange } from './health/broker-watch.js'
 import type { LocalGap, LocalHandler } from './in-process/listeners.js'
 import type { HistoryQuery, HistoryResult } from './in-process/read-history.js'
+import type { ServerOptions } from './options/options.js'
 import type { BrokerStats, BrokerStatus, RefusalReason } from './ports/broker.js'
 import type { TransportAddress, TransportStats } from './ports/transport.js'
 import type { PresenceStats } from './presence/index.js'
@@ -118,6 +119,14 @@ export interface ServerStats {
   readonly tls?: CertificateStats
 }
 
+/** What a reload has done, by the names of options, `jwt.secret` for nested ones. */
+export interface ReloadResult {
+  /** They have their new value. */
+  readonly changed: readonly string[]
+  /** They keep their value until the next start. */
+  readonly needRestart: readonly string[]
+}
+
 /** A WebMQ server: one node. */
 export interface WebMQServer {
   /** The address; `undefined` while the server does not listen. */
@@ -144,6 +153,13 @@ export interface WebMQServer {
    * Answers `/health`, `/ready`, `/metrics` and, if enabled, the demo page. Use it in your own `http` server.
    */
   handleRequest(request: IncomingMessage, response: ServerResponse): void
+  /**
+   * Takes other options while the server runs. `options` are all of them, as for `createServer`: what is absent gets its
+   * default. An option that cannot change keeps its value, see the `reloadable` ones in `docs/configuration.md`. One line of
+   * the log names each option that changes or cannot.
+   * @throws {WebMQError} `E_OPTION_INVALID`, `E_INSECURE`; nothing has changed.
+   */
+  reload(options: ServerOptions): ReloadResult
   /**
    * Drains and stops. For `delayMs` (default `drainDelayMs`) only `/ready` says so. Then the server answers upgrades with 503
    * and closes the connections with 4001 and a time to reconnect after, spread over at most `drainMs` (default

@@ -4,7 +4,7 @@ import { Server as TlsServer } from 'node:tls'
 import { fileURLToPath } from 'node:url'
 import { MESSAGE_OVERHEAD_BYTES, WebMQError } from 'webmq-client/protocol'
 import type { WebMQServer } from './api.js'
-import { createTokenVerifier, PacedVerifier } from './identity/index.js'
+import { PacedVerifier, ReloadableVerifier } from './identity/index.js'
 import { createLogger, type Logger } from './logger.js'
 import { type ChosenTransport, Server, type TransportRequest } from './node/server.js'
 import { meshPlacesOf } from './options/mesh-address.js'
@@ -24,13 +24,12 @@ export function createServer(options: ServerOptions = {}): WebMQServer {
   const resolved = resolveOptions(options)
   const { jwt, demo, logLevel, logFormat } = resolved
   const logger = resolved.logger ?? createLogger({ level: logLevel, format: logFormat })
+  const keys = jwt === undefined ? undefined : new ReloadableVerifier(jwt, { logger, wordLimits: resolved })
   return new Server({
     options: resolved,
     logger,
-    verifier:
-      jwt === undefined
-        ? undefined
-        : new PacedVerifier(createTokenVerifier(jwt, { logger, wordLimits: resolved }), resolved.handshakeTimeoutMs),
+    verifier: keys === undefined ? undefined : new PacedVerifier(keys, resolved.handshakeTimeoutMs),
+    prepareKeys: keys === undefined ? undefined : (options) => keys.prepare(options.jwt ?? {}, options),
     demo: demo ? demoFolders() : undefined,
     createTransport,
     createBroker: (options) => createBroker(options, logger),

@@ -37,7 +37,11 @@ defaults.
 - **The file of defaults** is named by \`WEBMQ_DEFAULTS\` and looks like the config file. Everything above overrides it.
   It is for images and packages whose defaults differ, such as the container image's \`"host": "0.0.0.0"\`.
 - **Secrets** belong in files: \`--jwt-secret-file\`, \`WEBMQ_JWT_SECRET_FILE\`, or \`"secretFile"\` in the config file.
-  Paths are relative to the working directory.
+  Paths are relative to the working directory. A changed file is read again within 5 s.
+
+SIGHUP reads all of this again, and so does \`server.reload({ … })\` in a program. Options that say "changes with a
+reload" below then take their new value; the others keep theirs until the next start
+([operations](operations.md#reloading)).
 
 \`\`\`json
 {
@@ -86,7 +90,7 @@ ${wrap(spec.detail === undefined ? spec.help : `${spec.help} ${spec.detail}`)}
 
 ${wrap(`- Default: ${describeDefaultInDocs(spec)}`, '  ')}
 ${wrap(`- Allowed: ${describeType(spec)}`, '  ')}
-${wrap(`- Flag: ${flags} · Environment: \`${environmentNameOf(spec)}\`${fileVariable}`, '  ')}
+${spec.reloadable === true ? '- While the server runs: changes with a reload\n' : ''}${wrap(`- Flag: ${flags} · Environment: \`${environmentNameOf(spec)}\`${fileVariable}`, '  ')}
 `
 }
 

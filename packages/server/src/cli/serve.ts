@@ -1,10 +1,12 @@
 import { WebMQError } from 'webmq-client/protocol'
 import type { WebMQServer } from '../api.js'
 import { createLogger, type Logger } from '../logger.js'
-import { type ResolvedOptions, resolveOptions, type ServerOptions, warningsOf } from '../options/options.js'
+import { type ResolvedOptions, type ServerOptions, warningsOf } from '../options/options.js'
 import type { TransportAddress } from '../ports/transport.js'
 import { unknownVariables } from './environment.js'
 import { EXIT } from './exit-codes.js'
+import type { FileRecorder } from './option-sources.js'
+import { Reload } from './reload.js'
 import { describeStart } from './start-message.js'
 import { StopSignals } from './stop-signals.js'
 import type { Terminal } from './terminal.js'
@@ -15,13 +17,15 @@ const STOP_GRACE_MS = 2_000
 /**
  * Runs a server until a signal stops it. The first signal drains: the server refuses new connections, and closes the
  * others within `drainTimeoutMs` with a code that makes clients reconnect elsewhere. A second signal ends the process at
- * once.
+ * once. SIGHUP reads all options again, and a changed file with a secret is read again by itself.
  *
+ * @param read Reads the options, as {@link Reload} wants it.
  * @returns The exit code.
  * @throws {WebMQError} The server cannot start.
  */
-export async function serve(options: ServerOptions, terminal: Terminal): Promise<number> {
-  const resolved = resolveOptions(options)
+export async function serve(read: (record: FileRecorder) => ServerOptions, terminal: Terminal): Promise<number> {
+  const reload = new Reload(read)
+  const resolved = reload.resolved
   const logger = createLogger({ level: resolved.logLevel, format: resolved.logFormat })
   // After a bug the state is unknown, so the process ends; the supervisor starts another.
   process.on('uncaughtException', (err, origin) => {
@@ -33,11 +37,16 @@ export async function serve(options: ServerOptions, terminal: Terminal): Promise
   // Imported here, so that the other commands start without the transports.
   const { createServer } = await import('../create-server.js')
   const signals = new StopSignals()
-  const server = createServer({ ...options, logger })
+  const server = createServer({ ...reload.options, logger })
+  signals.onReload = () => reload.all()
+  await reload.start(server, logger)
   const starting = server.start()
   // A signal may arrive while the server still waits for its broker.
   const isEarly = await Promise.race([signals.first.then(() => true), starting.then(ignore, ignore)])
-  if (isEarly === true) return await stop(server, { drainMs: 0, delayMs: 0 }, logger)
+  if (isEarly === true) {
+    reload.stop()
+    return await stop(server, { drainMs: 0, delayMs: 0 }, logger)
+  }
   const address = await starting.catch((error: unknown) => {
     throw withHint(error, resolved)
   })
@@ -46,7 +55,8 @@ export async function serve(options: ServerOptions, terminal: Terminal): Promise
   terminal.stdout.write(describeStart(address.url, resolved, terminal, adminUrl))
 
   const signal = await signals.first
-  const { drainTimeoutMs: drainMs, drainDelayMs: delayMs } = resolved
+  const { drainTimeoutMs: drainMs, drainDelayMs: delayMs } = reload.resolved
+  reload.stop()
   logger.info({ signal, drainTimeoutMs: drainMs, drainDelayMs: delayMs }, 'stopping; a second signal stops at once')
   return await stop(server, { drainMs, delayMs }, logger)
 }

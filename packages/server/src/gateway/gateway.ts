@@ -61,11 +61,16 @@ export class Gateway implements TransportSink {
   readonly #addresses = new Map<ConnectionId, string>()
   #expiry: Deadline | undefined
   #reportedOutsiderAtMs = Number.NEGATIVE_INFINITY
-  readonly #welcomes: { [auth in Welcome['auth']]?: string } = {}
+  #welcomes: { [auth in Welcome['auth']]?: string } = {}
 
   constructor(context: GatewayContext) {
     this.#context = context
     this.#refusedOrigins = new RefusedOrigins(context.services.logger, context.services.now)
+  }
+
+  /** The limits have changed: tells newcomers the present ones. */
+  limitsChanged(): void {
+    this.#welcomes = {}
   }
 
   upgrade(request: UpgradeRequest): void {

@@ -29,11 +29,12 @@ export class ReloadableVerifier implements TokenVerifier {
 
   /**
    * Prepares other keys and rules. The returned function puts them to use.
+   * @param wordLimits Replaces the limits of granted patterns; absent: they stay.
    * @throws {WebMQError} As {@link createTokenVerifier}; nothing has changed.
    */
-  prepare(jwt: JwtOptions): () => void {
+  prepare(jwt: JwtOptions, wordLimits = this.#options.wordLimits): () => void {
     const keySet = this.#keySetOf(jwt)
-    const verifier = createTokenVerifier(jwt, { ...this.#options, keySet: keySet?.keys })
+    const verifier = createTokenVerifier(jwt, { ...this.#options, wordLimits, keySet: keySet?.keys })
     return () => {
       if (keySet !== this.#keySet) this.#keySet?.keys.close()
       this.#keySet = keySet

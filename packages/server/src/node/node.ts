@@ -17,7 +17,7 @@ import type { TokenVerifier } from '../identity/index.js'
 import { type LocalHandler, LocalListeners } from '../in-process/listeners.js'
 import { type HistoryQuery, type HistoryResult, readHistory } from '../in-process/read-history.js'
 import type { Logger } from '../logger.js'
-import { isForThisMachineOnly, originPolicyOf } from '../options/access.js'
+import { isForThisMachineOnly, type OriginPolicy, originPolicyOf } from '../options/access.js'
 import type { ResolvedOptions } from '../options/options.js'
 import { Router } from '../patterns/router.js'
 import type { Accepted, Broker, InboundMessage, OutboundMessage } from '../ports/broker.js'
@@ -30,7 +30,7 @@ import { isReserved } from '../ports/reserved-keys.js'
 import type { Transport, TransportSink, UpgradeRequest } from '../ports/transport.js'
 import { within } from '../ports/within.js'
 import { assertKeyWords } from '../ports/word-limits.js'
-import { Presence } from '../presence/index.js'
+import { Presence, type PresenceLimits } from '../presence/index.js'
 import { LiveBuffers } from '../replay/live-buffers.js'
 import { ReplaySender } from '../replay/sender.js'
 import { Delivery } from '../routing/delivery.js'
@@ -38,6 +38,7 @@ import { Interest } from '../routing/interest.js'
 import { RefusedMessages } from '../routing/refused-messages.js'
 import { ConnectionCounts } from '../session/connection-counts.js'
 import { Dispatcher } from '../session/dispatcher.js'
+import type { SessionLimits } from '../session/session.js'
 import { SessionTable } from '../session/table.js'
 import { drain, drainSpreadMs, wait } from './drain.js'
 import type { Emitter } from './emitter.js'
@@ -82,8 +83,12 @@ export class ServerNode {
   readonly #presence: Presence
   readonly #gateway: Gateway
   readonly #startedMs = performance.now()
+  /** Read on each use, so that a reload changes them. */
+  readonly #limits: SessionLimits
+  readonly #presenceLimits: PresenceLimits
+  #origins: OriginPolicy
   readonly #watch: BrokerWatch
-  readonly #hideSecrets: (text: string) => string
+  #hideSecrets: (text: string) => string
   readonly #addresses: ConnectionCounts
   readonly #users: ConnectionCounts
   #isAttached = false
@@ -112,15 +117,19 @@ export class ServerNode {
     this.#watch = new BrokerWatch({
       broker,
       ...(address === undefined || address === broker.name ? {} : { address: withoutPasswords(address) }),
-      hideSecrets: this.#hideSecrets,
+      hideSecrets: (text) => this.#hideSecrets(text),
       logger,
       onChange: (change) => events.emit('broker', change),
     })
-    const { maxPayloadBytes, maxOutboxBytes, authTimeoutMs, handshakeTimeoutMs } = options
+    const { maxPayloadBytes, maxOutboxBytes, handshakeTimeoutMs } = options
+    this.#limits = sessionLimitsOf(options)
+    this.#presenceLimits = presenceLimitsOf(options)
+    this.#origins = originPolicyOf(options)
+    const origins = () => this.#origins
     this.#dispatcher = new Dispatcher({
       router,
       transport,
-      limits: options,
+      limits: this.#limits,
       maxMessageBytes: maxPayloadBytes + MESSAGE_OVERHEAD_BYTES,
       onError: (err) => logger.error({ err }, 'messages that waited could not be handled'),
     })
@@ -129,16 +138,7 @@ export class ServerNode {
       node: name,
       broker,
       transport,
-      limits: {
-        maxDataBytes: options.presenceMaxDataBytes,
-        maxMembersPerKey: options.presenceMaxMembersPerKey,
-        // One answer leaves room for live messages, as a replay does.
-        maxKeyBytes: maxOutboxBytes / 2,
-        maxKeysPerConnection: options.presenceMaxKeysPerConnection,
-        maxMembers: options.presenceMaxMembers,
-        maxBytes: options.presenceMaxBytes,
-        maxMembersPerUser: options.presenceMaxMembersPerUser,
-      },
+      limits: this.#presenceLimits,
       ttlMs: options.presenceTtlMs,
       lingerMs: options.presenceLingerMs,
       maxPayloadBytes,
@@ -148,7 +148,12 @@ export class ServerNode {
     this.#users = new ConnectionCounts(options.maxConnectionsPerUser, 'maxConnectionsPerUser')
     this.#gateway = new Gateway({
       path: options.path,
-      ...originPolicyOf(options),
+      get origins() {
+        return origins().origins
+      },
+      get ownHosts() {
+        return origins().ownHosts
+      },
       isOutsider: (request) => isForThisMachineOnly(options) && !this.#isFromThisMachine(request),
       addresses: this.#addresses,
       transport,
@@ -178,25 +183,33 @@ export class ServerNode {
         liveBuffers,
         maxLiveBufferBytes: maxOutboxBytes,
         deadlines: this.#deadlines,
-        limits: {
-          maxPayloadBytes,
-          maxListensPerConnection: options.maxListensPerConnection,
-          maxSearchListensPerConnection: options.maxSearchListensPerConnection,
-          maxWords: options.maxWords,
-          maxHashes: options.maxHashes,
-          maxPendingPublishBytes: Math.max(
-            Math.floor(options.brokerMaxPendingBytes * PENDING_SHARE),
-            maxPayloadBytes + MESSAGE_OVERHEAD_BYTES,
-          ),
-          authTimeoutMs,
-          workPerSecond: options.workPerSecond,
-          workBurst: options.workBurst,
-        },
+        limits: this.#limits,
         isLogged: isLoggedBy(broker, options),
         logger,
         now: Date.now,
       },
     })
+  }
+
+  /** The options that the node shares with its server have changed, those that may. */
+  optionsChanged(): void {
+    const { options } = this.#parts
+    Object.assign(this.#limits, sessionLimitsOf(options))
+    Object.assign(this.#presenceLimits, presenceLimitsOf(options))
+    this.#origins = originPolicyOf(options)
+    this.#addresses.max = options.maxConnectionsPerAddress
+    this.#users.max = options.maxConnectionsPerUser
+    this.#gateway.limitsChanged()
+  }
+
+  /**
+   * See {@link Broker.setAddress}.
+   * @throws {WebMQError} `E_OPTION_INVALID`; the old address stays.
+   */
+  setBrokerAddress(address: string): void {
+    this.#parts.broker.setAddress?.(address)
+    const [hideOld, hideNew] = [this.#hideSecrets, secretHider(address)]
+    this.#hideSecrets = (text) => hideNew(hideOld(text))
   }
 
   /** Takes upgrades of a server of the embedder too, whose address is unknown and which may be behind a proxy. */
@@ -400,6 +413,36 @@ export class ServerNode {
     })
     const isStopped = await within(stopped, limitMs + BROKER_GRACE_MS)
     return isStopped && performance.now() - startedMs < Math.max(1, limitMs)
+  }
+}
+
+function sessionLimitsOf(options: ResolvedOptions): SessionLimits {
+  const { maxPayloadBytes, maxListensPerConnection, maxSearchListensPerConnection, maxWords, maxHashes } = options
+  const { authTimeoutMs, workPerSecond, workBurst, brokerMaxPendingBytes } = options
+  const maxMessageBytes = maxPayloadBytes + MESSAGE_OVERHEAD_BYTES
+  return {
+    maxPayloadBytes,
+    maxListensPerConnection,
+    maxSearchListensPerConnection,
+    maxWords,
+    maxHashes,
+    maxPendingPublishBytes: Math.max(Math.floor(brokerMaxPendingBytes * PENDING_SHARE), maxMessageBytes),
+    authTimeoutMs,
+    workPerSecond,
+    workBurst,
+  }
+}
+
+function presenceLimitsOf(options: ResolvedOptions): PresenceLimits {
+  return {
+    maxDataBytes: options.presenceMaxDataBytes,
+    maxMembersPerKey: options.presenceMaxMembersPerKey,
+    // One answer leaves room for live messages, as a replay does.
+    maxKeyBytes: options.maxOutboxBytes / 2,
+    maxKeysPerConnection: options.presenceMaxKeysPerConnection,
+    maxMembers: options.presenceMaxMembers,
+    maxBytes: options.presenceMaxBytes,
+    maxMembersPerUser: options.presenceMaxMembersPerUser,
   }
 }
 

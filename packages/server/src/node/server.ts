@@ -7,6 +7,7 @@ import type {
   LocalSubscription,
   PublishOptions,
   PublishResult,
+  ReloadResult,
   ServerAddress,
   ServerEvents,
   ServerStats,
@@ -22,9 +23,10 @@ import type { TokenVerifier } from '../identity/index.js'
 import { isOriginAllowed } from '../identity/origin.js'
 import type { LocalHandler } from '../in-process/listeners.js'
 import type { HistoryQuery, HistoryResult } from '../in-process/read-history.js'
-import type { Logger } from '../logger.js'
+import { type Logger, setLogLevel } from '../logger.js'
 import { originPolicyOf } from '../options/access.js'
-import { type ResolvedOptions, tlsFilesOf } from '../options/options.js'
+import { type ResolvedOptions, type ServerOptions, tlsFilesOf } from '../options/options.js'
+import { planReload } from '../options/reload.js'
 import type { Broker } from '../ports/broker.js'
 import { brokerNameOf } from '../ports/broker-address.js'
 import { deferred } from '../ports/deferred.js'
@@ -56,6 +58,8 @@ export interface ServerParts {
   readonly options: ResolvedOptions
   readonly logger: Logger
   readonly verifier: TokenVerifier | undefined
+  /** Prepares other keys for `verifier`, see {@link ReloadableVerifier.prepare}. Absent without tokens. */
+  readonly prepareKeys?: ((options: ResolvedOptions) => () => void) | undefined
   readonly demo: { readonly pageFolder: string; readonly clientFolder: string } | undefined
   createTransport(options: ResolvedOptions, request: TransportRequest): Promise<ChosenTransport>
   createBroker(options: ResolvedOptions): Promise<Broker>
@@ -72,6 +76,8 @@ const NODE_NAME_BYTES = 6
 /** The lifecycle of a node: created, started or attached, then stopped for good. */
 export class Server implements WebMQServer {
   readonly #parts: ServerParts
+  /** Shared with the node. A reload writes into it; what is read once is not reloadable. */
+  readonly #options: { -readonly [Name in keyof ResolvedOptions]: ResolvedOptions[Name] }
   readonly #http: HttpFrontend
   readonly #admin: AdminServer | undefined
   /** Present with TLS. */
@@ -91,7 +97,8 @@ export class Server implements WebMQServer {
   #stopping: Promise<void> | undefined
 
   constructor(parts: ServerParts) {
-    this.#parts = parts
+    this.#options = { ...parts.options }
+    this.#parts = { ...parts, options: this.#options }
     // It rejects when the server stops, also when nobody waits for it.
     this.#becameRunning.promise.catch(() => undefined)
     const { options, logger, demo } = parts
@@ -100,20 +107,33 @@ export class Server implements WebMQServer {
       options.tls === undefined ? undefined : new CertificateStore({ files: tlsFilesOf(options.tls), logger })
     const metrics = new Metrics(() => this.#metricsSource())
     const { adminPort, adminHost } = options
-    const { origins, ownHosts } = originPolicyOf(options)
+    const audience = () => this.#options.metrics
     const probes = {
       path: options.path,
       health: () => this.#health(),
-      isOriginAllowed: (origin: string | undefined, host: string | undefined) =>
-        isOriginAllowed(origin, host, origins, ownHosts),
+      isOriginAllowed: (origin: string | undefined, host: string | undefined) => {
+        const { origins, ownHosts } = originPolicyOf(this.#options)
+        return isOriginAllowed(origin, host, origins, ownHosts)
+      },
       metrics: () => metrics.page(),
-      metricsAudience: options.metrics,
       logger,
     }
-    this.#admin = adminPort === undefined ? undefined : new AdminServer({ ...probes, host: adminHost, port: adminPort })
+    this.#admin =
+      adminPort === undefined
+        ? undefined
+        : new AdminServer({
+            ...probes,
+            host: adminHost,
+            port: adminPort,
+            get metricsAudience() {
+              return audience()
+            },
+          })
     this.#http = new HttpFrontend({
       ...probes,
-      ...(this.#admin === undefined ? undefined : { metricsAudience: 'off' }),
+      get metricsAudience() {
+        return adminPort === undefined ? audience() : 'off'
+      },
       hasEndpoint: true,
       ...(demo === undefined ? undefined : { demo }),
     })
@@ -145,6 +165,23 @@ export class Server implements WebMQServer {
 
   handleRequest(request: IncomingMessage, response: ServerResponse): void {
     this.#http.handle(request, response)
+  }
+
+  reload(input: ServerOptions): ReloadResult {
+    const { logger, prepareKeys } = this.#parts
+    const { options, changed, needRestart } = planReload(this.#options, input)
+    // Keys and addresses that cannot be used are refused before anything has changed.
+    const useKeys = prepareKeys?.(options)
+    const node = this.#node ?? this.#candidate
+    if (changed.includes('broker')) node?.setBrokerAddress(String(options.broker))
+    Object.assign(this.#options, options)
+    useKeys?.()
+    setLogLevel(logger, options.logLevel)
+    node?.optionsChanged()
+    this.#certificates?.check()
+    for (const option of changed) logger.info({ option }, 'the option has changed')
+    for (const option of needRestart) logger.warn({ option }, 'the option changes with the next start')
+    return { changed, needRestart }
   }
 
   stop({ drainMs, delayMs }: { readonly drainMs?: number; readonly delayMs?: number } = {}): Promise<void> {
