@@ -139,6 +139,11 @@ export class Server implements WebMQServer {
     })
   }
 
+  /** The present options. */
+  get options(): ResolvedOptions {
+    return this.#options
+  }
+
   get address(): ServerAddress | undefined {
     return this.#address
   }
