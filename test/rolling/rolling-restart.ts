@@ -130,7 +130,7 @@ class Listener extends Client {
   constructor(url: string) {
     super(url)
     this.client.on('gap', () => this.gapCount++)
-    this.ready = this.client.listen<number>('load.#', (number) => this.numbers.push(number)).ready
+    this.ready = this.client.listen('load.#', (number) => this.numbers.push(Number(number))).ready
   }
 }
 

@@ -21,7 +21,7 @@ function token(claims: { user?: string; grants?: object[]; lifeS?: number } = {}
 }
 
 /** The answer to an upgrade that is not accepted. */
-function refusedUpgrade(port: number): Promise<{ status?: number; retryAfter?: string; body: unknown }> {
+function refusedUpgrade(port: number): Promise<object> {
   const headers = {
     connection: 'Upgrade',
     upgrade: 'websocket',
