@@ -27,9 +27,13 @@ const WAITING = {
 /** On two cores vitest's default is one. */
 const COMPUTING = { maxWorkers: Math.max(2, availableParallelism() - 1), sequence: { groupOrder: 1 } }
 
+/** Unit tests share their modules within a worker, which saves half of their CPU time. */
+const SHARED = { include: ['src/**/*.test.ts'], isolate: false }
+/** It tests what a page does once. */
+const ALONE = 'src/connection/refusal.test.ts'
 /** Tests of a broker. */
 const BROKERS = 'test/brokers/**/*.test.ts'
-/** Tests that play the bench against real servers: they wait for its windows. */
+/** Tests from outside: with sockets, processes, and in the bench with windows that they wait for. */
 const PLAYS = 'test/**/*.test.ts'
 
 const project = (name: string) => ({
@@ -45,6 +49,7 @@ const project = (name: string) => ({
   },
 })
 
+const { test: ofClient } = project('client')
 const { test: ofServer } = project('server')
 const { test: ofServices } = project('services')
 const { test: ofBench } = project('bench')
@@ -54,10 +59,12 @@ export default defineConfig({
     globalSetup: ['test/services-setup.ts'],
     sequence: { sequencer: LongestFirst },
     projects: [
-      project('client'),
-      project('server'),
+      { resolve, test: { ...ofClient, ...SHARED, exclude: [ALONE] } },
+      { resolve, test: { ...ofClient, name: 'client-alone', include: [ALONE, PLAYS] } },
+      { resolve, test: { ...ofServer, ...SHARED } },
+      { resolve, test: { ...ofServer, name: 'server-plays', include: [PLAYS] } },
       project('native'),
-      { resolve, test: { ...ofBench, include: ['src/**/*.test.ts'] } },
+      { resolve, test: { ...ofBench, ...SHARED } },
       { resolve, test: { ...ofBench, ...WAITING, name: 'bench-plays', include: [PLAYS] } },
       { resolve, test: { ...ofServices, ...WAITING } },
       { resolve, test: { ...ofServer, ...WAITING, name: 'brokers', include: [BROKERS], exclude: [] } },

@@ -1,4 +1,5 @@
 // Checks .github/workflows with actionlint: the one on PATH, or Go builds it once into .cache/. Without both it says so.
+// `--no-build`: only with one that is there.
 import { existsSync } from 'node:fs'
 import path from 'node:path'
 import { must, print, ROOT, run, runScript } from './lib/steps.mjs'
@@ -8,7 +9,9 @@ const VERSION = 'v1.7.12'
 await runScript(async () => {
   const actionlint = await findActionlint()
   if (actionlint === undefined) {
-    print('workflows: skipped, there is no actionlint, and no Go to build it: https://go.dev/dl')
+    print(
+      'workflows: skipped, there is no actionlint; node scripts/lint-workflows.mjs builds it where Go is: https://go.dev/dl',
+    )
     return
   }
   await must('The workflows have mistakes.', actionlint, ['-color'], { log: 'actionlint', show: true })
@@ -21,6 +24,7 @@ async function findActionlint() {
   const folder = path.join(ROOT, '.cache', `actionlint-${VERSION}`)
   const built = path.join(folder, 'actionlint')
   if (existsSync(built)) return built
+  if (process.argv.includes('--no-build')) return undefined
   const go = await run('go', ['version'], { log: 'go-version' })
   if (go.exitCode !== 0) return undefined
   await must(

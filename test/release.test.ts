@@ -104,10 +104,10 @@ describe('the packages of a release', () => {
 
 describe('the workflows', () => {
   it('have no mistake that actionlint finds', () => {
-    const { stdout, stderr, status } = run('scripts/lint-workflows.mjs')
+    const { stdout, stderr, status } = run('scripts/lint-workflows.mjs', '--no-build')
     expect(status, stdout + stderr).toBe(0)
     const [last = ''] = stdout.trim().split('\n').slice(-1)
-    // Without actionlint and without Go it says that it was skipped.
+    // Without actionlint it says that it was skipped. The workflow builds it.
     console.log(last)
     expect(last).toMatch(/^workflows: /)
   })

@@ -18,6 +18,8 @@ export interface NativeOptions {
   closeTimeoutMs: number
   /** Time that a busy thread may hold publications back so that they share writes; 0: never; default 10. */
   flushIntervalMs?: number
+  /** Connections from these networks, as `10.0.0.0/8`, begin with a PROXY header, or are closed; default: none. */
+  proxyProtocolFrom?: readonly string[]
   /** Certificates of the listening socket, which then serves TLS and nothing else; the first is the default. Copied. */
   tls?: readonly NativeCertificate[]
   /** Whether plain HTTP requests are handed over; otherwise they are answered with 426. */
@@ -37,6 +39,8 @@ export interface NativeStats {
   connections: number
   acceptedCount: number
   refusedCount: number
+  /** Connections of a proxy that were closed because they did not begin with a valid PROXY header. */
+  proxyHeaderRefusedCount: number
   closedCount: number
   slowConsumerCount: number
   receivedMessageCount: number

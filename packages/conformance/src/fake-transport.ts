@@ -44,6 +44,7 @@ export class FakeTransport implements Transport {
     threads: false,
     compression: false,
     pause: true,
+    proxyProtocol: false,
   }
   readonly #upgrades = new Map<UpgradeId, { client: FakeClient; connection: FakeConnection | undefined }>()
   readonly #connections = new Map<ConnectionId, FakeConnection>()
@@ -178,6 +179,7 @@ export class FakeTransport implements Transport {
       connections: this.#connections.size,
       acceptedCount: accepted,
       refusedCount: refused,
+      proxyHeaderRefusedCount: 0,
       closedCount: closed,
       slowConsumerCount: 0,
       receivedMessageCount: received,

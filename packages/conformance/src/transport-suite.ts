@@ -10,6 +10,7 @@ import { limitTests } from './transport/limit-tests.js'
 import { messageTests } from './transport/message-tests.js'
 import { multicastTests } from './transport/multicast-tests.js'
 import { readingTests } from './transport/reading-tests.js'
+import { proxyProtocolTests } from './transport/proxy-protocol-tests.js'
 import type { MakeCertificate } from './transport/tls/certificates.js'
 import { tlsTests } from './transport/tls/suite.js'
 import { STRICT_TRAITS, type TransportTraits } from './transport/traits.js'
@@ -52,6 +53,7 @@ export function transportSuite(name: string, create: CreateTransport, expected: 
     httpTests(create, traits)
     lifecycleTests(create)
     capabilityTests(create, expected.capabilities)
+    if (expected.capabilities.proxyProtocol) proxyProtocolTests(create)
     tlsTests(create, expected, traits)
     if (expected.capabilities.compression) compressionTests(create, traits)
   })

@@ -2,8 +2,11 @@ import type { IncomingMessage, Server as NodeHttpServer, ServerResponse } from '
 import type { ErrorCode, GapReason, PresenceMember } from 'webmq-client/protocol'
 import type { CertificateStats } from './certificates/store.js'
 import type { BrokerChange } from './health/broker-watch.js'
+import type { HookCounts, WebhookStats } from './hooks/index.js'
+import type { TokenFailure } from './identity/token-failures.js'
 import type { LocalGap, LocalHandler } from './in-process/listeners.js'
 import type { HistoryQuery, HistoryResult } from './in-process/read-history.js'
+import type { MeasurementStats } from './measuring/measurements.js'
 import type { ServerOptions } from './options/options.js'
 import type { BrokerStats, BrokerStatus, RefusalReason } from './ports/broker.js'
 import type { TransportAddress, TransportStats } from './ports/transport.js'
@@ -89,8 +92,12 @@ export interface HttpStats {
 }
 
 /** Counters since the start; gauges at the time of the call. */
-export interface ServerStats {
+export interface ServerStats extends MeasurementStats {
   readonly connectionCount: number
+  /** Users with an open connection to this node. */
+  readonly userCount: number
+  /** Listens of all connections. */
+  readonly listenCount: number
   /** Patterns that clients or handlers of this node listen to. */
   readonly patternCount: number
   /** Estimated memory of these patterns. */
@@ -103,10 +110,14 @@ export interface ServerStats {
   readonly localDroppedCount: number
   /** Protocol messages that were answered with an error, by error code. */
   readonly refusedCounts: Readonly<Partial<Record<ErrorCode, number>>>
+  /** Refused tokens, by reason. */
+  readonly tokenFailureCounts: Readonly<Record<TokenFailure | 'missing', number>>
   /** Gaps reported to listeners, one per pattern, by reason. */
   readonly gapCounts: Readonly<Partial<Record<GapReason, number>>>
   /** Connections refused with `E_CONNECTION_LIMIT`: those of an address, and of a user. */
   readonly connectionLimitCounts: { readonly address: number; readonly user: number }
+  /** `X-Forwarded-For` headers of trusted proxies that were ignored because they were malformed. */
+  readonly malformedForwardedCount: number
   /** Messages of the broker that no listener got, by reason. */
   readonly refusedMessageCounts: Readonly<Record<RefusalReason, number>>
   readonly presence: PresenceStats
@@ -115,6 +126,12 @@ export interface ServerStats {
   readonly transport: TransportStats
   /** Plain HTTP connections on the public port. */
   readonly http: HttpStats
+  /** Present with an audit log. */
+  readonly audit?: { readonly writtenCount: number; readonly droppedCount: number }
+  /** Questions to hooks, by hook and outcome; has the hooks that are registered. */
+  readonly hooks: HookCounts
+  /** Present with a webhook. */
+  readonly webhook?: WebhookStats
   /** Present with TLS. */
   readonly tls?: CertificateStats
 }

@@ -4,6 +4,9 @@ import { Server as TlsServer } from 'node:tls'
 import { fileURLToPath } from 'node:url'
 import { MESSAGE_OVERHEAD_BYTES, WebMQError } from 'webmq-client/protocol'
 import type { WebMQServer } from './api.js'
+import { AuditLog } from './audit/audit-log.js'
+import { Deadlines } from './deadlines.js'
+import { HookCalls, type Hooks, Webhook } from './hooks/index.js'
 import { PacedVerifier, ReloadableVerifier } from './identity/index.js'
 import { createLogger, type Logger } from './logger.js'
 import { type ChosenTransport, Server, type TransportRequest } from './node/server.js'
@@ -12,6 +15,7 @@ import { type ResolvedOptions, resolveOptions, type ServerOptions, type Transpor
 import type { Broker } from './ports/broker.js'
 import { brokerNameOf, withoutPasswords } from './ports/broker-address.js'
 import { historyRulesOf } from './ports/history-rules.js'
+import { rangesOf } from './ports/networks.js'
 import type { Transport, TransportOptions } from './ports/transport.js'
 
 /**
@@ -22,17 +26,47 @@ import type { Transport, TransportOptions } from './ports/transport.js'
  */
 export function createServer(options: ServerOptions = {}): WebMQServer {
   const resolved = resolveOptions(options)
-  const { jwt, demo, logLevel, logFormat } = resolved
+  const { jwt, hooks, demo, logLevel, logFormat, auditLog, auditLevel } = resolved
+  if (typeof hooks === 'string') {
+    throw new WebMQError('E_OPTION_INVALID', { detail: 'hooks: a program passes an object with functions, no file' })
+  }
   const logger = resolved.logger ?? createLogger({ level: logLevel, format: logFormat })
-  const keys = jwt === undefined ? undefined : new ReloadableVerifier(jwt, { logger, wordLimits: resolved })
+  const webhook = resolved.webhook === undefined ? undefined : new Webhook(resolved.webhook, logger)
+  const keepsClaims = hooks !== undefined || webhook !== undefined
+  const keys =
+    jwt === undefined ? undefined : new ReloadableVerifier(jwt, { logger, wordLimits: resolved, keepsClaims })
   return new Server({
     options: resolved,
     logger,
     verifier: keys === undefined ? undefined : new PacedVerifier(keys, resolved.handshakeTimeoutMs),
     prepareKeys: keys === undefined ? undefined : (options) => keys.prepare(options.jwt ?? {}, options),
+    hooks: createHooks(resolved, hooks, webhook, logger),
+    webhook,
+    audit: auditLog === 'off' ? undefined : new AuditLog({ target: auditLog, level: auditLevel, logger }),
     demo: demo ? demoFolders() : undefined,
     createTransport,
     createBroker: (options) => createBroker(options, logger),
+  })
+}
+
+function createHooks(
+  options: ResolvedOptions,
+  hooks: Hooks | undefined,
+  webhook: Webhook | undefined,
+  logger: Logger,
+): HookCalls | undefined {
+  // Functions of the process come first: they cost nothing.
+  const sources = [
+    ...(hooks === undefined ? [] : [{ name: 'hooks', hooks, timeoutMs: options.hookTimeoutMs }]),
+    ...(webhook === undefined ? [] : [webhook.source]),
+  ]
+  if (sources.length === 0) return undefined
+  return new HookCalls({
+    sources,
+    limits: options,
+    deadlines: new Deadlines({ onError: (err) => logger.error({ err }, 'a deadline of a hook failed') }),
+    logger,
+    now: Date.now,
   })
 }
 
@@ -132,6 +166,7 @@ function transportOptionsOf(
     pingTimeoutMs: options.pingTimeoutMs,
     closeTimeoutMs: options.closeTimeoutMs,
     flushIntervalMs: options.flushIntervalMs,
+    ...(options.proxyProtocol ? { proxyProtocolFrom: rangesOf(options.trustedProxies) } : undefined),
     ...(certificates === undefined ? undefined : { tls: certificates }),
     httpServer,
   }

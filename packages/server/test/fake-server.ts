@@ -1,5 +1,6 @@
 import type { FakeClient } from 'webmq-conformance'
 import { FakeTransport, type FakeUpgrade } from 'webmq-conformance'
+import type { AuditLog } from '../src/audit/audit-log.js'
 import { MemoryBroker } from '../src/brokers/memory/broker.js'
 import { ReloadableVerifier, type TokenVerifier } from '../src/identity/index.js'
 import type { Logger } from '../src/logger.js'
@@ -7,6 +8,7 @@ import { Server } from '../src/node/server.js'
 import { resolveOptions, type ServerOptions } from '../src/options/options.js'
 import type { Broker } from '../src/ports/broker.js'
 import { formatPosition } from '../src/ports/position.js'
+import type { SessionObserver } from '../src/session/observer.js'
 import { memoryOptions } from './memory-options.js'
 
 /** A logged line. */
@@ -38,6 +40,8 @@ export function recordingLogger(): { readonly logger: Logger; readonly lines: Lo
 export interface FakeServerParts {
   readonly broker?: Broker
   readonly verifier?: TokenVerifier
+  readonly observers?: readonly SessionObserver[]
+  readonly audit?: AuditLog
 }
 
 /** A whole server on a transport without sockets. */
@@ -47,7 +51,7 @@ export class FakeServer {
   readonly broker: Broker
   readonly log: readonly LogLine[]
 
-  constructor(options: ServerOptions = {}, { broker, verifier }: FakeServerParts = {}) {
+  constructor(options: ServerOptions = {}, { broker, verifier, observers = [], audit }: FakeServerParts = {}) {
     const { logger, lines } = recordingLogger()
     this.log = lines
     const resolved = resolveOptions({ ...options, logger })
@@ -58,6 +62,8 @@ export class FakeServer {
       logger,
       verifier: verifier ?? keys,
       prepareKeys: keys === undefined ? undefined : (wanted) => keys.prepare(wanted.jwt ?? {}, wanted),
+      observers,
+      audit,
       demo: undefined,
       createTransport: () => Promise.resolve({ transport: this.transport, choice: { name: 'fake', chosen: 'option' } }),
       createBroker: () => Promise.resolve(this.broker),

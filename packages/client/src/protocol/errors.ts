@@ -43,9 +43,11 @@ export const OUTCOMES: Readonly<Record<string, number>> = {
   E_TOKEN_EXPIRED: 4009,
   E_NODE_BEHIND: 4012,
   E_CONNECTION_LIMIT: 4013,
+  E_HOOK_FAILED: 4014,
   E_INTERNAL: 4011,
   E_PROTOCOL_VIOLATION: 4500,
   E_TOKEN_INVALID: 4501,
+  E_CONNECTION_REFUSED: 4504,
   E_FRAME_INVALID: 1002,
   E_UTF8_INVALID: 1007,
   E_MESSAGE_TOO_LARGE: 1009,
@@ -104,11 +106,18 @@ export const ERRORS = /* @__PURE__ */ complete({
     closeCode: 4013,
     status: 503,
   },
+  E_HOOK_FAILED: { message: 'a hook of the server failed', source: 'operator', retryable: true, closeCode: 4014 },
   E_INTERNAL: { message: 'internal error', source: 'server', retryable: true, closeCode: 4011, status: 500 },
 
   // An error that ends the connection for good.
   E_PROTOCOL_VIOLATION: { message: 'too many malformed messages', source: 'client', retryable: false, closeCode: 4500 },
   E_TOKEN_INVALID: { message: 'token is not valid', source: 'client', retryable: false, closeCode: 4501 },
+  E_CONNECTION_REFUSED: {
+    message: 'a hook of the server refuses the connection',
+    source: 'client',
+    retryable: false,
+    closeCode: 4504,
+  },
 
   // A WebSocket protocol error (RFC 6455 §7.4.1).
   E_FRAME_INVALID: { message: 'WebSocket frame is malformed', source: 'client', retryable: false, closeCode: 1002 },

@@ -1,6 +1,7 @@
 import { WebMQError } from 'webmq-client/protocol'
 import type { WebMQServer } from '../api.js'
 import { FileWatch } from '../file-watch.js'
+import { type Hooks, loadHooks } from '../hooks/index.js'
 import type { Logger } from '../logger.js'
 import { type ResolvedOptions, resolveOptions, type ServerOptions, splitName } from '../options/options.js'
 import type { FileRecorder } from './option-sources.js'
@@ -21,6 +22,8 @@ export class Reload {
   /** Names of the options that come from files of their own, and the paths. */
   #files: ReadonlyMap<string, ReadonlySet<string>>
   #options: ServerOptions
+  /** The module of hooks: it is loaded once. */
+  #hooks: { readonly file: string; readonly hooks: Hooks } | undefined
   #target: ReloadTarget | undefined
 
   /**
@@ -39,14 +42,26 @@ export class Reload {
     })
   }
 
-  /** The options as they were read last. */
+  /** Loads the module of hooks, if one is named: what may be left out depends on what it has. */
+  async loadHooks(): Promise<void> {
+    const { hooks: file } = resolveOptions(this.#options)
+    if (typeof file === 'string') this.#hooks = { file, hooks: await loadHooks(file) }
+  }
+
+  /** The options as they were read last, with the hooks in place of their file. */
   get options(): ServerOptions {
-    return this.#options
+    return this.#withHooks(this.#options)
+  }
+
+  #withHooks(options: ServerOptions): ServerOptions {
+    return this.#hooks !== undefined && options.hooks === this.#hooks.file
+      ? { ...options, hooks: this.#hooks.hooks }
+      : options
   }
 
   /** @throws {WebMQError} `E_OPTION_INVALID`, `E_INSECURE`. */
   get resolved(): ResolvedOptions {
-    return resolveOptions(this.#options)
+    return resolveOptions(this.options)
   }
 
   /** From now on, changes go to this server. */
@@ -90,7 +105,7 @@ export class Reload {
 
   #use(options: ServerOptions): ReturnType<WebMQServer['reload']> {
     const { server, logger } = this.#target ?? {}
-    const result = server?.reload({ ...options, logger }) ?? { changed: [], needRestart: [] }
+    const result = server?.reload({ ...this.#withHooks(options), logger }) ?? { changed: [], needRestart: [] }
     this.#options = options
     return result
   }

@@ -25,6 +25,7 @@ const STOP_GRACE_MS = 2_000
  */
 export async function serve(read: (record: FileRecorder) => ServerOptions, terminal: Terminal): Promise<number> {
   const reload = new Reload(read)
+  await reload.loadHooks()
   const resolved = reload.resolved
   const logger = createLogger({ level: resolved.logLevel, format: resolved.logFormat })
   // After a bug the state is unknown, so the process ends; the supervisor starts another.

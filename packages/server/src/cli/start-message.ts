@@ -1,6 +1,6 @@
 import { isLoopback } from '../identity/loopback.js'
 import { VERSION } from '../node/version.js'
-import { isForThisMachineOnly } from '../options/access.js'
+import { isForThisMachineOnly, isIdentifying } from '../options/access.js'
 import type { ResolvedOptions } from '../options/options.js'
 import { brokerNameOf, withoutPasswords } from '../ports/broker-address.js'
 import { paint, type Terminal } from './terminal.js'
@@ -42,8 +42,10 @@ function describeBroker({ broker }: ResolvedOptions): string {
   return broker === 'memory' ? 'memory (one node only)' : `${brokerNameOf(broker)}, ${withoutPasswords(broker)}`
 }
 
-function describeAccess({ host, jwt }: ResolvedOptions): string {
+function describeAccess(options: ResolvedOptions): string {
+  const { host, jwt } = options
   if (jwt !== undefined) return 'with a token; its grants say which keys a client may listen and publish to'
+  if (isIdentifying(options)) return 'a hook says which keys a client may listen and publish to'
   const who = isLoopback(host) ? 'everyone on this machine' : `everyone who can reach ${host}`
   return `no tokens: ${who} may listen and publish anything`
 }

@@ -25,6 +25,8 @@ describe('connections of one address', () => {
   }
   const connect = (remoteAddress: string, token?: string) =>
     fake.connect({ remoteAddress, ...(token && { headers: { authorization: `Bearer ${token}` } }) })
+  const connectThrough = (proxy: string, client: string) =>
+    fake.connect({ remoteAddress: proxy, headers: { 'x-forwarded-for': client } })
   const statusOf = (client: FakeClient) => client.rejection?.status ?? (client.isOpen ? 101 : 0)
 
   it('are refused beyond the limit, until one has closed', async () => {
@@ -49,6 +51,37 @@ describe('connections of one address', () => {
     for (const address of ['127.0.0.1', '10.0.0.1', 'fd00::1']) {
       for (let count = 0; count < 5; count++) expect(statusOf(await connect(address))).toBe(101)
     }
+  })
+
+  it('count by the client that a trusted proxy names', async () => {
+    await start({ trustedProxies: ['10.0.0.0/8'] })
+    const clients = [
+      await connectThrough('10.0.0.1', ONE),
+      await connectThrough('10.0.0.2', `8.8.8.8, ${ONE}, 10.0.0.1`),
+    ]
+    expect(clients.map(statusOf)).toEqual([101, 101])
+    expect([await connectThrough('10.0.0.1', ONE), await connect(ONE)].map(statusOf)).toEqual([503, 503])
+    expect(statusOf(await connectThrough('10.0.0.1', OTHER))).toBe(101)
+    const statuses = []
+    for (const last of [1, 2, 3]) statuses.push(statusOf(await connectThrough('10.0.0.1', `2001:db8:1:2::${last}`)))
+    expect(statuses).toEqual([101, 101, 503])
+    clients[0]?.drop()
+    await fake.settled()
+    expect([await connectThrough('10.0.0.3', ONE), await connect(ONE)].map(statusOf)).toEqual([101, 503])
+  })
+
+  it('count by the address of the peer when anybody else names another client', async () => {
+    await start({ trustedProxies: ['10.0.0.0/8'] })
+    const statuses = []
+    for (const client of ['8.8.8.1', '8.8.8.2', '10.0.0.1']) statuses.push(statusOf(await connectThrough(ONE, client)))
+    expect(statuses).toEqual([101, 101, 503])
+    expect(fake.server.stats().malformedForwardedCount).toBe(0)
+  })
+
+  it('do not count for a trusted proxy whose header is malformed, which is counted', async () => {
+    await start({ trustedProxies: ['10.0.0.0/8'] })
+    for (const client of ['unknown', '1.2.3', '']) expect(statusOf(await connectThrough('10.0.0.1', client))).toBe(101)
+    expect(fake.server.stats().malformedForwardedCount).toBe(3)
   })
 
   it('count while their token is examined, and no longer when they have gone away meanwhile', async () => {
@@ -80,6 +113,19 @@ describe('connections of one address', () => {
     expect(limits()).toEqual({ address: 0, user: 0 })
     expect([await connect(ONE), await connect(ONE), await connect(ONE)].map(statusOf)).toEqual([101, 101, 503])
   })
+})
+
+it('without tokens, only clients of this machine may connect through a trusted proxy', async () => {
+  fake = await FakeServer.start({ trustedProxies: ['loopback'] })
+  const through = async (client: string) => {
+    const { rejection } = await fake.connect({ remoteAddress: '127.0.0.1', headers: { 'x-forwarded-for': client } })
+    return rejection?.status
+  }
+  expect([await through('127.0.0.1'), await through(ONE), await through(`127.0.0.1, ${ONE}`)]).toEqual([
+    undefined,
+    403,
+    403,
+  ])
 })
 
 describe('connections of one user', () => {

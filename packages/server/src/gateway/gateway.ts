@@ -1,7 +1,10 @@
 import { encodeServerMessage, MAX_KEY_BYTES, WebMQError, type Welcome } from 'webmq-client/protocol'
 import type { Deadline } from '../deadlines.js'
+import type { ConnectFacts } from '../hooks/index.js'
 import { countedAddress } from '../identity/client-address.js'
-import { ANONYMOUS, type Identity, type TokenVerifier } from '../identity/index.js'
+import { ANONYMOUS, type Identity, type TokenVerifier, UNIDENTIFIED } from '../identity/index.js'
+import type { TrustedProxies } from '../identity/trusted-proxies.js'
+import { isPromise } from '../ports/maybe-promise.js'
 import type { ConnectionId, Transport, TransportSink, UpgradeId, UpgradeRequest } from '../ports/transport.js'
 import type { ConnectionCounts } from '../session/connection-counts.js'
 import type { Dispatcher } from '../session/dispatcher.js'
@@ -15,7 +18,11 @@ export interface GatewayContext extends UpgradePolicy {
   readonly transport: Pick<Transport, 'accept' | 'reject'>
   readonly services: SessionServices
   readonly sessions: SessionTable
-  readonly dispatcher: Pick<Dispatcher, 'receive'>
+  readonly dispatcher: Pick<Dispatcher, 'receive' | 'waitFor'>
+  /** Finds out which client an upgrade is from. */
+  readonly proxies: Pick<TrustedProxies, 'clientAddress'>
+  /** Whether clients that no token and no hook identifies may do anything. */
+  readonly insecure: boolean
   /** Connections and upgrades per client address. */
   readonly addresses: Pick<ConnectionCounts, 'enter' | 'leave'>
   /** An upgrade that takes longer than this never opens. */
@@ -32,12 +39,14 @@ export interface GatewayContext extends UpgradePolicy {
 
 /** An upgrade that passed the checks, and whose connection is not open yet. */
 interface Admission {
-  /** See {@link countedAddress}. */
-  readonly address: string | undefined
+  /** Of the client. */
+  readonly address: string
   /** Absent while the server waits for a token. */
   identity: Identity | undefined
   /** Why the token was refused. The session tells the client with a close code, which browsers can see. */
   refusal: unknown
+  /** For the hook `connect`, if there is one. */
+  readonly facts: ConnectFacts | undefined
   sinceMs: number
 }
 
@@ -57,8 +66,6 @@ export class Gateway implements TransportSink {
   readonly #refusedOrigins: RefusedOrigins
   /** Upgrades that are not open yet, oldest first. */
   readonly #admissions = new Map<UpgradeId, Admission>()
-  /** Addresses of the open connections that are counted. */
-  readonly #addresses = new Map<ConnectionId, string>()
   #expiry: Deadline | undefined
   #reportedOutsiderAtMs = Number.NEGATIVE_INFINITY
   #welcomes: { [auth in Welcome['auth']]?: string } = {}
@@ -74,24 +81,25 @@ export class Gateway implements TransportSink {
   }
 
   upgrade(request: UpgradeRequest): void {
-    const { drainRetryAfterMs, services, transport } = this.#context
+    const { drainRetryAfterMs, proxies, services, transport } = this.#context
     const retryAfterMs = drainRetryAfterMs()
+    const address = proxies.clientAddress(request.remoteAddress, (name) => request.header(name))
     try {
       if (retryAfterMs !== undefined) throw new WebMQError('E_DRAIN')
-      const admissible = examineUpgrade(request, this.#context)
-      this.#admit(request)
+      const admissible = examineUpgrade(request, this.#context, address)
+      this.#admit(request, address)
       const { verifier } = services
-      if (verifier === undefined) this.#accept(request.id, admissible, ANONYMOUS, undefined)
+      if (verifier === undefined) this.#accept(request.id, admissible, this.#anonymous(), undefined)
       else if (admissible.token === undefined) this.#accept(request.id, admissible, undefined, undefined)
       else this.#verify(request.id, admissible, verifier, admissible.token)
     } catch (error) {
       if (!(error instanceof WebMQError)) throw error
-      services.logger.debug(
-        { code: error.code, path: request.path, remoteAddress: request.remoteAddress },
-        'upgrade refused',
-      )
-      if (error.code === 'E_INSECURE') this.#reportOutsider(request.remoteAddress)
+      services.logger.debug({ code: error.code, path: request.path, remoteAddress: address }, 'upgrade refused')
+      if (error.code === 'E_INSECURE') this.#reportOutsider(address)
       if (error.code === 'E_ORIGIN_FORBIDDEN') this.#refusedOrigins.report(request.header('origin'))
+      services.measurements.refusedUpgrades.add(error.code)
+      const facts = { address: request.remoteAddress, origin: request.header('origin') }
+      services.observer?.upgradeRefused?.(facts, error.code)
       const retryAfter =
         retryAfterMs === undefined ? {} : { 'retry-after': `${Math.max(1, Math.ceil(retryAfterMs / 1_000))}` }
       transport.reject(request.id, rejectionOf(error, retryAfter))
@@ -101,19 +109,29 @@ export class Gateway implements TransportSink {
   open(connection: ConnectionId, upgrade: UpgradeId): void {
     const admission = this.#admissions.get(upgrade)
     this.#admissions.delete(upgrade)
-    const session = new Session(connection, this.#context.services)
+    const missing = { refusal: new WebMQError('E_INTERNAL'), address: '', identity: undefined, facts: undefined }
+    const { identity, refusal, address, facts } = admission ?? missing
+    const session = new Session(connection, this.#context.services, address)
     this.#context.sessions.add(session)
-    const { identity, refusal, address } = admission ?? { refusal: new WebMQError('E_INTERNAL') }
-    if (address !== undefined) this.#addresses.set(connection, address)
+    if (facts !== undefined) session.remember(facts)
     try {
       if (refusal !== undefined) throw refusal
-      if (identity === undefined) session.awaitToken()
-      else session.authenticate(identity)
+      const admitted = identity === undefined ? session.awaitToken() : session.admit(identity)
+      if (isPromise(admitted)) {
+        const refuse = (error: unknown) => session.refuseToken(error, undefined)
+        this.#context.dispatcher.waitFor(session, admitted.then(() => this.#greet(session)).catch(refuse))
+        return
+      }
     } catch (error) {
       session.refuseToken(error, undefined)
       return
     }
-    this.#context.services.transport.send(connection, this.#welcome(session), false)
+    this.#greet(session)
+  }
+
+  #greet(session: Session): void {
+    if (session.isClosed) return
+    this.#context.services.transport.send(session.connection, this.#welcome(session), false)
     // The upgrade was accepted before the drain began.
     const retryAfterMs = this.#context.drainRetryAfterMs()
     if (retryAfterMs !== undefined) session.end('E_DRAIN', Math.round(Math.min(retryAfterMs, MAX_RETRY_AFTER_MS)))
@@ -130,13 +148,20 @@ export class Gateway implements TransportSink {
 
   closed(connection: ConnectionId, code: number, reason: string): void {
     const session = this.#context.sessions.remove(connection, code === NORMAL_CLOSURE)
-    const address = this.#addresses.get(connection)
-    if (address !== undefined) this.#context.addresses.leave(address)
-    this.#addresses.delete(connection)
-    this.#context.services.logger.debug(
-      { session: session?.id, user: session?.userId, code, reason },
-      'connection closed',
-    )
+    const { hooks, logger, measurements, now, observer } = this.#context.services
+    measurements.closed(code)
+    if (session === undefined) {
+      logger.debug({ code, reason }, 'connection closed')
+      return
+    }
+    const { id, userId: user, address, openedAtMs } = session
+    this.#leave(address)
+    const durationMs = now() - openedAtMs
+    if (session.wasActive) {
+      observer?.disconnected?.(session, code, reason, durationMs)
+      if (hooks?.hasDisconnect === true) hooks.disconnect(session, code, reason, durationMs)
+    }
+    logger.debug({ session: id, user, address, durationMs, code, reason }, 'connection closed')
   }
 
   failed(error: Error): void {
@@ -169,24 +194,37 @@ export class Gateway implements TransportSink {
     this.#context.transport.accept(upgrade, subprotocol === undefined ? {} : { subprotocol })
   }
 
+  /** The identity of a client without a token, before a hook may give it another. */
+  #anonymous(): Identity {
+    const { services, insecure } = this.#context
+    return services.hooks?.hasConnect === true && !insecure ? UNIDENTIFIED : ANONYMOUS
+  }
+
   /** @throws {WebMQError} `E_CONNECTION_LIMIT` */
-  #admit({ id, remoteAddress }: UpgradeRequest): void {
+  #admit(request: UpgradeRequest, address: string): void {
     this.#expire()
-    const address = countedAddress(remoteAddress)
-    if (address !== undefined) this.#context.addresses.enter(address)
+    const counted = countedAddress(address)
+    if (counted !== undefined) this.#context.addresses.enter(counted)
     const sinceMs = this.#context.services.now()
-    this.#admissions.set(id, { address, identity: undefined, refusal: undefined, sinceMs })
+    const hasHook = this.#context.services.hooks?.hasConnect === true
+    const facts = hasHook ? { path: request.path, query: request.query, headers: request.headers } : undefined
+    this.#admissions.set(request.id, { address, identity: undefined, refusal: undefined, facts, sinceMs })
     this.#expireLater()
+  }
+
+  #leave(address: string): void {
+    const counted = countedAddress(address)
+    if (counted !== undefined) this.#context.addresses.leave(counted)
   }
 
   /** Removes upgrades whose clients went away: nobody tells of the end of one that was not accepted. */
   #expire(): void {
-    const { handshakeTimeoutMs, addresses, services } = this.#context
+    const { handshakeTimeoutMs, services } = this.#context
     const latestMs = services.now() - handshakeTimeoutMs - TRANSPORT_DELAY_MS
     for (const [id, { sinceMs, address }] of this.#admissions) {
       if (sinceMs > latestMs) return
       this.#admissions.delete(id)
-      if (address !== undefined) addresses.leave(address)
+      this.#leave(address)
     }
   }
 

@@ -20,7 +20,7 @@ function request(more: Partial<UpgradeRequest> = {}): UpgradeRequest {
   }
 }
 
-const examine = (more?: Partial<UpgradeRequest>) => examineUpgrade(request(more), POLICY)
+const examine = (more?: Partial<UpgradeRequest>) => examineUpgrade(request(more), POLICY, '127.0.0.1')
 
 describe('examineUpgrade', () => {
   it.each([

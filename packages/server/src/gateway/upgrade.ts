@@ -18,7 +18,7 @@ export interface UpgradePolicy {
   /** Host names under which the server's own pages may connect; default `all`. */
   readonly ownHosts?: OwnHosts
   /** Whether only clients of this machine may connect, and this request is not from one; default: never. */
-  readonly isOutsider?: (request: UpgradeRequest) => boolean
+  readonly isOutsider?: (request: UpgradeRequest, clientAddress: string) => boolean
 }
 
 /** An upgrade request that passed all checks. */
@@ -31,13 +31,18 @@ export interface AdmissibleUpgrade {
 
 /**
  * Checks an upgrade request, cheapest check first.
+ * @param clientAddress The address of the peer, or what a trusted proxy says.
  * @throws {WebMQError} Errors with an HTTP status in their table row: `E_PATH_NOT_FOUND`, `E_INSECURE`,
  *   `E_ORIGIN_FORBIDDEN`, `E_SUBPROTOCOL_UNSUPPORTED`.
  */
-export function examineUpgrade(request: UpgradeRequest, policy: UpgradePolicy): AdmissibleUpgrade {
+export function examineUpgrade(
+  request: UpgradeRequest,
+  policy: UpgradePolicy,
+  clientAddress: string,
+): AdmissibleUpgrade {
   const { path, subprotocols } = request
   if (path !== policy.path) throw new WebMQError('E_PATH_NOT_FOUND', { detail: `the endpoint is ${policy.path}` })
-  if (policy.isOutsider?.(request) === true) {
+  if (policy.isOutsider?.(request, clientAddress) === true) {
     throw new WebMQError('E_INSECURE', { detail: 'without tokens, only clients of this machine may connect' })
   }
   const origin = request.header('origin')

@@ -1,31 +1,25 @@
-import type { ServerStats } from '../api.js'
+import type { GapReason } from 'webmq-client/protocol'
+import type { HttpDropReason, ServerStats } from '../api.js'
+import type { WebhookStats } from '../hooks/index.js'
+import { CLOSE_CODES, ERROR_CODES } from '../measuring/measurements.js'
 import type { BrokerStatus } from '../ports/broker.js'
+import { counter, gauge, labelled, type MetricSpec, namesOf, optional } from './metric-spec.js'
+import { TIMING_METRICS } from './timing-metrics.js'
 
-/** The source of all metrics. */
-export interface MetricsSource {
-  readonly node: string
-  readonly version: string
-  readonly broker: string
-  readonly stats: ServerStats
-}
-
-/** One value of a metric, with its labels. */
-export interface Sample {
-  readonly labels?: Readonly<Record<string, string>>
-  readonly value: number
-}
-
-/** One metric, for `/metrics` and `docs/operations.md`. */
-export interface MetricSpec {
-  readonly name: string
-  readonly type: 'counter' | 'gauge'
-  readonly help: string
-  /** Names of labels. Label values come from fixed lists, never from keys, patterns or users. */
-  readonly labels: readonly string[]
-  read(source: MetricsSource): readonly Sample[]
-}
-
+const BREAKER_STATES: readonly WebhookStats['breaker'][] = ['closed', 'open', 'half-open']
 const STATUSES: readonly BrokerStatus[] = ['up', 'blocked', 'down']
+
+/** All reasons; a missing one does not compile. */
+const GAP_REASONS = namesOf<GapReason>({
+  'history-expired': true,
+  'epoch-changed': true,
+  'no-history': true,
+  limit: true,
+  'slow-consumer': true,
+  'broker-lost': true,
+  refused: true,
+})
+const HTTP_DROP_REASONS = namesOf<HttpDropReason>({ evicted: true, timeout: true, pipelining: true, full: true })
 
 /** All metrics of a node. Each request reads them from existing counters. */
 export const METRICS: readonly MetricSpec[] = [
@@ -37,6 +31,8 @@ export const METRICS: readonly MetricSpec[] = [
     read: ({ version, node, broker }) => [{ labels: { version, node, broker }, value: 1 }],
   },
   gauge('webmq_connections', 'Open connections.', ({ connectionCount }) => connectionCount),
+  gauge('webmq_users', 'Users with an open connection to this node.', ({ userCount }) => userCount),
+  gauge('webmq_listens', 'Listens of all connections: subscriptions.', ({ listenCount }) => listenCount),
   gauge('webmq_patterns', 'Patterns with a listener on this node.', ({ patternCount }) => patternCount),
   gauge('webmq_pattern_bytes', 'Estimated memory of these patterns.', ({ patternBytes }) => patternBytes),
   counter(
@@ -49,7 +45,35 @@ export const METRICS: readonly MetricSpec[] = [
     'Protocol messages that were answered with an error, by error code.',
     'code',
     ({ refusedCounts }) => refusedCounts,
+    ERROR_CODES,
   ),
+  labelled(
+    'webmq_refused_upgrades_total',
+    'Upgrades that were refused, by error code.',
+    'code',
+    ({ refusedUpgradeCounts }) => refusedUpgradeCounts,
+    ERROR_CODES,
+  ),
+  labelled(
+    'webmq_token_failures_total',
+    'Tokens that were refused, by reason; missing: none came in time.',
+    'reason',
+    ({ tokenFailureCounts }) => tokenFailureCounts,
+  ),
+  labelled(
+    'webmq_closes_total',
+    'Closed connections, by close code; 1006: without a close frame.',
+    'code',
+    ({ closeCounts }) => closeCounts,
+    CLOSE_CODES,
+  ),
+  labelled(
+    'webmq_resumes_total',
+    'Listens that asked for what they missed, by outcome: recovered, gap, sent-on (to another node).',
+    'outcome',
+    ({ resumeCounts }) => resumeCounts,
+  ),
+  ...TIMING_METRICS,
   gauge(
     'webmq_paused_connections',
     'Connections that are not being read, because they have caused too much work.',
@@ -80,6 +104,7 @@ export const METRICS: readonly MetricSpec[] = [
     'Gaps reported to listeners, one per pattern, by reason.',
     'reason',
     ({ gapCounts }) => gapCounts,
+    GAP_REASONS,
   ),
   {
     name: 'webmq_broker_status',
@@ -137,6 +162,18 @@ export const METRICS: readonly MetricSpec[] = [
     'Bytes of publishes that wait for the broker.',
     ({ broker }) => broker.pendingBytes,
   ),
+  optional('webmq_log_messages', "Messages in this node's copy of the log.", ({ broker }) => broker.log?.messageCount),
+  optional('webmq_log_bytes', 'Bytes of payload of these messages.', ({ broker }) => broker.log?.byteCount),
+  optional(
+    'webmq_log_oldest_timestamp_seconds',
+    'When the oldest of these messages was logged, in seconds since 1970; 0 for an empty log.',
+    ({ broker }) => broker.log && broker.log.oldestTimeMs / 1_000,
+  ),
+  optional(
+    'webmq_log_lag_seconds',
+    'Age of the newest of these messages when this node read it, by the clocks of broker and node.',
+    ({ broker }) => broker.log && broker.log.lagMs / 1_000,
+  ),
   gauge(
     'webmq_presence_members',
     'Presence members of all nodes that this node knows.',
@@ -160,6 +197,11 @@ export const METRICS: readonly MetricSpec[] = [
   ),
   counter('webmq_transport_accepted_total', 'Accepted connections.', ({ transport }) => transport.acceptedCount),
   counter('webmq_transport_refused_total', 'Refused upgrades.', ({ transport }) => transport.refusedCount),
+  counter(
+    'webmq_transport_proxy_header_refused_total',
+    'Connections of trusted proxies that were closed because they did not begin with a valid PROXY header.',
+    ({ transport }) => transport.proxyHeaderRefusedCount,
+  ),
   counter('webmq_transport_closed_total', 'Ended connections.', ({ transport }) => transport.closedCount),
   counter(
     'webmq_transport_slow_consumers_total',
@@ -193,11 +235,60 @@ export const METRICS: readonly MetricSpec[] = [
     'Bytes that wait for connections; shared bytes count once.',
     ({ transport }) => transport.outboxBytes,
   ),
+  {
+    name: 'webmq_hook_calls_total',
+    type: 'counter',
+    help: 'Questions to hooks and webhooks, by hook and outcome: ok, refused, failed.',
+    labels: ['hook', 'outcome'],
+    read: ({ stats }) =>
+      Object.entries(stats.hooks).flatMap(([hook, counts]) =>
+        Object.entries(counts).map(([outcome, value]) => ({ labels: { hook, outcome }, value })),
+      ),
+  },
+  {
+    name: 'webmq_webhook_breaker',
+    type: 'gauge',
+    help: '1 for the status of the webhook, 0 for the others: closed (it is asked), open (it fails, and is not asked), half-open; absent without a webhook.',
+    labels: ['status'],
+    read: ({ stats: { webhook } }) =>
+      webhook === undefined
+        ? []
+        : BREAKER_STATES.map((status) => ({ labels: { status }, value: webhook.breaker === status ? 1 : 0 })),
+  },
+  webhookCounter(
+    'webmq_webhook_breaker_opened_total',
+    'How often the webhook failed so much that it was not asked any more.',
+    ({ openCount }) => openCount,
+  ),
+  webhookCounter(
+    'webmq_webhook_ignored_total',
+    'Questions to the webhook without an answer that counted as if it had said nothing (`failure` is `open`).',
+    ({ ignoredCount }) => ignoredCount,
+  ),
+  webhookCounter('webmq_webhook_notices_total', 'Notices that the webhook has taken.', ({ sentCount }) => sentCount),
+  webhookCounter(
+    'webmq_webhook_dropped_total',
+    'Notices to the webhook that were dropped: it did not take them, or too many waited.',
+    ({ droppedCount }) => droppedCount,
+  ),
+  {
+    ...webhookCounter(
+      'webmq_webhook_waiting',
+      'Notices that wait for the webhook.',
+      ({ waitingCount }) => waitingCount,
+    ),
+    type: 'gauge',
+  },
   labelled(
     'webmq_connection_limit_total',
     'Connections refused because their address or their user has too many, by reason.',
     'reason',
     ({ connectionLimitCounts }) => connectionLimitCounts,
+  ),
+  counter(
+    'webmq_forwarded_malformed_total',
+    'Headers `X-Forwarded-For` of trusted proxies that were ignored because they were malformed.',
+    ({ malformedForwardedCount }) => malformedForwardedCount,
   ),
   gauge(
     'webmq_http_connections',
@@ -209,6 +300,7 @@ export const METRICS: readonly MetricSpec[] = [
     'Plain HTTP connections that were ended: evicted, timeout, pipelining; or refused: full.',
     'reason',
     ({ http }) => http.droppedCounts,
+    HTTP_DROP_REASONS,
   ),
   {
     name: 'webmq_tls_certificate_expiration_timestamp_seconds',
@@ -223,23 +315,23 @@ export const METRICS: readonly MetricSpec[] = [
     'status',
     ({ tls }) => (tls === undefined ? {} : { used: tls.reloadCount, failed: tls.failedReloadCount }),
   ),
+  {
+    name: 'webmq_audit_lines_total',
+    type: 'counter',
+    help: 'Lines of the audit log, by outcome: written, or dropped because the disk was too slow or full; absent without it.',
+    labels: ['outcome'],
+    read: ({ stats: { audit } }) =>
+      audit === undefined
+        ? []
+        : [
+            { labels: { outcome: 'written' }, value: audit.writtenCount },
+            { labels: { outcome: 'dropped' }, value: audit.droppedCount },
+          ],
+  },
 ]
 
-function gauge(name: string, help: string, read: (stats: ServerStats) => number): MetricSpec {
-  return { name, type: 'gauge', help, labels: [], read: ({ stats }) => [{ value: read(stats) }] }
-}
-
-function counter(name: string, help: string, read: (stats: ServerStats) => number): MetricSpec {
-  return { name, type: 'counter', help, labels: [], read: ({ stats }) => [{ value: read(stats) }] }
-}
-
-function labelled(
-  name: string,
-  help: string,
-  label: string,
-  read: (stats: ServerStats) => Readonly<Partial<Record<string, number>>>,
-): MetricSpec {
-  const samples = (stats: ServerStats) =>
-    Object.entries(read(stats)).map(([key, value = 0]) => ({ labels: { [label]: key }, value }))
-  return { name, type: 'counter', help, labels: [label], read: ({ stats }) => samples(stats) }
+/** Absent without a webhook. */
+function webhookCounter(name: string, help: string, read: (stats: WebhookStats) => number): MetricSpec {
+  const samples = ({ webhook }: ServerStats) => (webhook === undefined ? [] : [{ value: read(webhook) }])
+  return { name, type: 'counter', help, labels: [], read: ({ stats }) => samples(stats) }
 }

@@ -1,10 +1,13 @@
+import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { FakeServer } from '../../test/fake-server.js'
 import { FaultyBroker } from '../../test/faulty-broker.js'
+import { NO_TOKEN_FAILURES } from '../identity/token-failures.js'
 import { VERSION } from '../node/version.js'
 import { Metrics } from './metrics.js'
 import { METRICS } from './metrics-table.js'
+import { metricsText } from './metrics-text.js'
 
 /** The samples of a page, by name and labels. */
 function samplesOf(text: string): Map<string, number> {
@@ -16,6 +19,14 @@ async function pageOf(fake: FakeServer): Promise<Map<string, number>> {
   const source = { node: 'n', version: VERSION, broker: fake.broker.name, stats: fake.server.stats() }
   return samplesOf((await new Metrics(() => source).page()).text)
 }
+
+/** Absent without TLS, and without an audit log. */
+const WITH_AN_OPTION = [
+  'webmq_tls_certificate_expiration_timestamp_seconds',
+  'webmq_tls_reloads_total',
+  'webmq_audit_lines_total',
+]
+const LABELS = ['version', 'node', 'broker', 'status', 'code', 'reason', 'outcome', 'hook']
 
 describe('Metrics', () => {
   it('count what the node does, and say how its broker is', async () => {
@@ -66,8 +77,86 @@ describe('Metrics', () => {
     const { text } = await metrics.page()
     expect(samplesOf(text).get('webmq_connections')).toBe(1)
     for (const { name, type, help } of METRICS) {
+      if (WITH_AN_OPTION.includes(name)) continue
       expect(text).toContain(`# HELP ${name} ${help}\n# TYPE ${name} ${type}\n`)
     }
+    await fake.server.stop()
+  })
+
+  it('have every label value from the start, because an alert on a rate misses the first count of a new series', async () => {
+    const fake = await FakeServer.start()
+    const samples = await pageOf(fake)
+    for (const { name, type, labels, values = [] } of METRICS) {
+      if (labels.length === 0 || WITH_AN_OPTION.includes(name)) continue
+      const own = [...samples.keys()].filter((key) => key.startsWith(`${name}{`) || key.startsWith(`${name}_count{`))
+      expect(own, name).not.toEqual([])
+      const suffix = type === 'histogram' ? '_count' : ''
+      for (const value of values) expect(samples.get(`${name}${suffix}{${labels[0]}="${value}"}`), value).toBe(0)
+      if (type === 'counter') for (const key of own) expect(samples.get(key), key).toBe(0)
+    }
+    await fake.server.stop()
+  })
+
+  it('have histograms whose buckets grow to the count', async () => {
+    const fake = await FakeServer.start()
+    const client = await fake.listener('a')
+    for (let id = 0; id < 3; id++) client.send({ verb: 'publish', id: `${id}`, key: 'a', echo: true, payload: '1' })
+    await fake.settled()
+    const samples = await pageOf(fake)
+    expect(samples.get('webmq_publish_duration_seconds_bucket{le="+Inf"}')).toBe(
+      samples.get('webmq_publish_duration_seconds_count'),
+    )
+    expect(samples.get('webmq_publish_duration_seconds_count')).toBeGreaterThan(0)
+    expect(samples.get('webmq_delivery_lag_seconds_count')).toBeGreaterThan(0)
+    expect(samples.get('webmq_broker_publish_duration_seconds_sum')).toBeGreaterThan(0)
+    expect(samples.get('webmq_hook_duration_seconds_bucket{hook="publish",le="0.001"}')).toBe(0)
+    await fake.server.stop()
+  })
+
+  it('count users, listens, closes, resumes, refused upgrades and refused tokens', async () => {
+    const verifier = {
+      verify: (userId: string) => Promise.resolve({ userId, grants: [{ keys: ['#'], allow: ['listen'] as const }] }),
+      close: () => undefined,
+      failureCounts: { ...NO_TOKEN_FAILURES, expired: 2 },
+    }
+    const fake = await FakeServer.start({}, { verifier })
+    const alice = { headers: { authorization: 'Bearer alice' } }
+    const [first, second] = [await fake.connect(alice), await fake.connect(alice)]
+    await fake.connect({ headers: { ...alice.headers, origin: 'https://evil.example' } })
+    const position = (await fake.position()) ?? ''
+    second.send({ verb: 'listen', id: '1', pattern: 'a', since: position })
+    second.send({ verb: 'listen', id: '2', pattern: 'b', since: 'other:1' })
+    await fake.settled()
+    first.drop(4321)
+    await fake.settled()
+    expect(Object.fromEntries(await pageOf(fake))).toMatchObject({
+      webmq_users: 1,
+      webmq_listens: 2,
+      'webmq_closes_total{code="other"}': 1,
+      'webmq_closes_total{code="4008"}': 0,
+      'webmq_resumes_total{outcome="recovered"}': 1,
+      'webmq_resumes_total{outcome="gap"}': 1,
+      'webmq_refused_upgrades_total{code="E_ORIGIN_FORBIDDEN"}': 1,
+      'webmq_token_failures_total{reason="expired"}': 2,
+      'webmq_token_failures_total{reason="missing"}': 0,
+      webmq_log_messages: 0,
+      webmq_log_lag_seconds: 0,
+    })
+    await fake.server.stop()
+  })
+
+  it('are as promtool wants them', async ({ skip }) => {
+    if (spawnSync('promtool', ['--version']).error !== undefined) {
+      console.info('metrics are not checked by promtool: install the Debian package prometheus')
+      skip()
+    }
+    const fake = await FakeServer.start()
+    const source = { node: 'n', version: VERSION, broker: fake.broker.name, stats: fake.server.stats() }
+    const { status, stdout, stderr } = spawnSync('promtool', ['check', 'metrics'], {
+      input: metricsText(METRICS, source),
+      encoding: 'utf8',
+    })
+    expect({ status, stdout, stderr }).toEqual({ status: 0, stdout: '', stderr: '' })
     await fake.server.stop()
   })
 
@@ -82,7 +171,7 @@ describe('Metrics', () => {
       expect(name).toMatch(/^webmq_[a-z_]+$/)
       expect(name.endsWith('_total')).toBe(type === 'counter')
       expect(help).toMatch(/^[A-Z1].*\.$/)
-      for (const label of labels) expect(['version', 'node', 'broker', 'status', 'code', 'reason']).toContain(label)
+      for (const label of labels) expect(LABELS).toContain(label)
     }
     expect(new Set(METRICS.map(({ name }) => name)).size).toBe(METRICS.length)
   })

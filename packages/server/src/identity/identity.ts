@@ -11,6 +11,9 @@ export interface Grant {
   readonly allow: readonly Action[]
 }
 
+/** The claims of a verified token (RFC 7519 §4). */
+export type Claims = Readonly<Record<string, unknown>>
+
 /** The user of a connection and their grants. Immutable, because compiled grants are cached. */
 export interface Identity {
   /** The token's `sub`; absent for anonymous clients and for tokens without a `sub`. */
@@ -18,7 +21,12 @@ export interface Identity {
   readonly grants: readonly Grant[]
   /** Expiry of the token, Unix time in milliseconds; absent when it never expires. May exceed the range of a timer. */
   readonly expiresAtMs?: number
+  /** Kept only while somebody asks for them, see {@link TokenVerifierOptions}. */
+  readonly claims?: Claims
 }
 
 /** The identity of every client when the server has no key for tokens: it may do anything. */
 export const ANONYMOUS: Identity = { grants: [{ keys: ['#'], allow: ACTIONS }] }
+
+/** The identity of a client that a hook must identify: it may do nothing. */
+export const UNIDENTIFIED: Identity = { grants: [] }

@@ -1,6 +1,6 @@
 export { claimDefect } from './claim-text.js'
 export { type AccessExplanation, explainAccess, mayEnter, mayListen, mayPublish, parseGrants } from './grants.js'
-export { ACTIONS, type Action, ANONYMOUS, type Grant, type Identity } from './identity.js'
+export { ACTIONS, type Action, ANONYMOUS, type Claims, type Grant, type Identity, UNIDENTIFIED } from './identity.js'
 export { allowedAlgorithms, secretsOf } from './keys.js'
 export { PacedVerifier } from './paced-verifier.js'
 export { ReloadableVerifier } from './reloadable-verifier.js'

@@ -1,6 +1,8 @@
 import { WebMQError } from 'webmq-client/protocol'
+import { Counts } from '../measuring/counts.js'
 import { TurnQueue } from '../ports/turn-queue.js'
 import type { Identity } from './identity.js'
+import { TOKEN_FAILURES, type TokenFailure, tokenFailureOf } from './token-failures.js'
 import type { TokenVerifier } from './token-verifier.js'
 
 /** A verification costs up to 100 us of the event loop. */
@@ -20,6 +22,7 @@ interface Waiting {
 export class PacedVerifier implements TokenVerifier {
   readonly #verifier: TokenVerifier
   readonly #maxWaitMs: number
+  readonly #failures = new Counts(TOKEN_FAILURES)
   readonly #queue = new TurnQueue<Waiting>(TOKENS_PER_TURN, (waiting) => this.#start(waiting))
 
   /** @param maxWaitMs A token that has waited longer is refused: its client has given up. */
@@ -30,9 +33,15 @@ export class PacedVerifier implements TokenVerifier {
 
   /** @throws {WebMQError} As the verifier; `E_RATE_LIMIT` (retryable) for a token that has waited too long. */
   verify(token: string): Promise<Identity> {
-    return new Promise((resolve, reject) => {
+    const verified = new Promise<Identity>((resolve, reject) => {
       this.#queue.push({ token, sinceMs: performance.now(), resolve, reject })
     })
+    verified.catch((error: unknown) => this.#failures.add(tokenFailureOf(error)))
+    return verified
+  }
+
+  get failureCounts(): Readonly<Record<TokenFailure, number>> {
+    return this.#failures.stats()
   }
 
   close(): void {

@@ -7,6 +7,7 @@ import { parseGrants } from './grants.js'
 import type { Identity } from './identity.js'
 import { RemoteJwks } from './jwks.js'
 import { createKeyRing, type KeyRing } from './keys.js'
+import type { TokenFailure } from './token-failures.js'
 
 /**
  * How tokens are verified. Set at least one of `secret`, `publicKey` and `jwksUrl`. A token is valid if one of the keys
@@ -39,6 +40,8 @@ export interface TokenVerifierOptions {
   readonly keySet?: RemoteJwks | undefined
   /** Limits of granted patterns; default: those of the options. */
   readonly wordLimits?: WordLimits | undefined
+  /** Identities have the claims of their token; default false, because they take memory. */
+  readonly keepsClaims?: boolean
 }
 
 /** Turns tokens into identities. */
@@ -52,6 +55,8 @@ export interface TokenVerifier {
   verify(token: string): Promise<Identity>
   /** Ends a fetch of keys that is under way, so that it does not keep the process alive. */
   close(): void
+  /** Refused tokens since the start, by reason. */
+  readonly failureCounts?: Readonly<Record<TokenFailure, number>>
 }
 
 /**
@@ -60,7 +65,7 @@ export interface TokenVerifier {
  * @throws {WebMQError} `E_OPTION_INVALID` when a key cannot be read, or when an algorithm fits none.
  */
 export function createTokenVerifier(jwt: JwtOptions, options: TokenVerifierOptions = {}): TokenVerifier {
-  const { logger, now = Date.now, wordLimits } = options
+  const { logger, now = Date.now, wordLimits, keepsClaims = false } = options
   const { audience, clockToleranceS = DEFAULT_CLOCK_TOLERANCE_S, issuer } = jwt
   const ownKeySet =
     jwt.jwksUrl === undefined || options.keySet !== undefined ? undefined : new RemoteJwks(jwt.jwksUrl, { logger, now })
@@ -79,7 +84,8 @@ export function createTokenVerifier(jwt: JwtOptions, options: TokenVerifierOptio
       if (token.length > MAX_TOKEN_CHARS) throw invalid(`longer than ${MAX_TOKEN_CHARS} characters`)
       const nowMs = now()
       const payload = await verifyByJose(token, keys, { ...rules, currentDate: new Date(nowMs) })
-      return identityOf(payload, nowMs, clockToleranceS, wordLimits)
+      const identity = identityOf(payload, nowMs, clockToleranceS, wordLimits)
+      return keepsClaims ? { ...identity, claims: payload } : identity
     },
     close: () => ownKeySet?.close(),
   }

@@ -12,11 +12,16 @@ import { Deadlines } from '../deadlines.js'
 import { Gateway } from '../gateway/gateway.js'
 import { BrokerWatch } from '../health/broker-watch.js'
 import type { Health } from '../health/readiness.js'
-import { isFromThisMachine } from '../identity/client-address.js'
+import { deliveringThrough, type HookCalls } from '../hooks/index.js'
+import { isFromThisMachine, isLoopbackAddress } from '../identity/client-address.js'
 import type { TokenVerifier } from '../identity/index.js'
+import { NO_TOKEN_FAILURES } from '../identity/token-failures.js'
+import type { TrustedProxies } from '../identity/trusted-proxies.js'
 import { type LocalHandler, LocalListeners } from '../in-process/listeners.js'
 import { type HistoryQuery, type HistoryResult, readHistory } from '../in-process/read-history.js'
 import type { Logger } from '../logger.js'
+import { Measurements } from '../measuring/measurements.js'
+import type { PublishTiming } from '../measuring/publish-timings.js'
 import { isForThisMachineOnly, type OriginPolicy, originPolicyOf } from '../options/access.js'
 import type { ResolvedOptions } from '../options/options.js'
 import { Router } from '../patterns/router.js'
@@ -38,6 +43,7 @@ import { Interest } from '../routing/interest.js'
 import { RefusedMessages } from '../routing/refused-messages.js'
 import { ConnectionCounts } from '../session/connection-counts.js'
 import { Dispatcher } from '../session/dispatcher.js'
+import { observePublish, type SessionObserver } from '../session/observer.js'
 import type { SessionLimits } from '../session/session.js'
 import { SessionTable } from '../session/table.js'
 import { drain, drainSpreadMs, wait } from './drain.js'
@@ -51,10 +57,15 @@ export interface ServerNodeParts {
   readonly transport: Transport
   readonly broker: Broker
   readonly verifier: TokenVerifier | undefined
+  readonly proxies: TrustedProxies
+  /** Absent without any hook. */
+  readonly hooks?: HookCalls | undefined
   readonly logger: Logger
   /** Name of this node that clients see; it reveals nothing about the machine. */
   readonly name: string
   readonly events: Pick<Emitter<ServerEvents>, 'emit'>
+  /** Absent when nobody wants to know. */
+  readonly observer: SessionObserver | undefined
 }
 
 /**
@@ -82,6 +93,7 @@ export class ServerNode {
   readonly #refused: RefusedMessages
   readonly #presence: Presence
   readonly #gateway: Gateway
+  readonly #measurements: Measurements
   readonly #startedMs = performance.now()
   /** Read on each use, so that a reload changes them. */
   readonly #limits: SessionLimits
@@ -98,8 +110,8 @@ export class ServerNode {
   readonly #givenUp = deferred<never>()
 
   constructor(parts: ServerNodeParts) {
-    this.#parts = parts
-    const { options, transport, broker, verifier, logger, name, events } = parts
+    this.#parts = { ...parts, broker: this.#brokerThroughHooks(parts) }
+    const { options, transport, broker, verifier, hooks, logger, name, events, observer } = this.#parts
     this.#givenUp.promise.catch(() => undefined)
     const liveBuffers = new LiveBuffers()
     this.#localListeners = new LocalListeners(logger)
@@ -111,7 +123,9 @@ export class ServerNode {
     })
     this.#deadlines = new Deadlines({ onError: (err) => logger.error({ err }, 'a deadline failed') })
     const [router, localListeners] = [this.#router, this.#localListeners]
-    this.#delivery = new Delivery({ router, transport, liveBuffers, localListeners })
+    this.#measurements = new Measurements({ hasListeners: (key) => router.match(key).length > 0 })
+    const { publishes } = this.#measurements
+    this.#delivery = new Delivery({ router, transport, liveBuffers, localListeners, publishes })
     const address = typeof options.broker === 'string' ? options.broker : undefined
     this.#hideSecrets = address === undefined ? (text) => text : secretHider(address)
     this.#watch = new BrokerWatch({
@@ -130,7 +144,10 @@ export class ServerNode {
       router,
       transport,
       limits: this.#limits,
+      observer,
+      publishes,
       maxMessageBytes: maxPayloadBytes + MESSAGE_OVERHEAD_BYTES,
+      hooks: hooks?.hasMessages === true ? hooks : undefined,
       onError: (err) => logger.error({ err }, 'messages that waited could not be handled'),
     })
     this.#refused = new RefusedMessages({ maxPayloadBytes, delivery: this.#delivery, logger })
@@ -154,7 +171,9 @@ export class ServerNode {
       get ownHosts() {
         return origins().ownHosts
       },
-      isOutsider: (request) => isForThisMachineOnly(options) && !this.#isFromThisMachine(request),
+      isOutsider: (request, address) => isForThisMachineOnly(options) && !this.#isFromThisMachine(request, address),
+      insecure: options.insecure,
+      proxies: parts.proxies,
       addresses: this.#addresses,
       transport,
       sessions: this.#sessions,
@@ -178,6 +197,9 @@ export class ServerNode {
         presence: this.#presence,
         turns: this.#dispatcher.turns,
         verifier,
+        hooks,
+        observer,
+        measurements: this.#measurements,
         users: this.#users,
         interest: this.#interest,
         liveBuffers,
@@ -212,6 +234,11 @@ export class ServerNode {
     this.#hideSecrets = (text) => hideNew(hideOld(text))
   }
 
+  #brokerThroughHooks({ broker, hooks }: ServerNodeParts): Broker {
+    if (hooks?.hasDeliver !== true) return broker
+    return deliveringThrough(broker, { hooks, hasListeners: (key) => this.#router.match(key).length > 0 })
+  }
+
   /** Takes upgrades of a server of the embedder too, whose address is unknown and which may be behind a proxy. */
   attach(server: NodeHttpServer): () => void {
     const { transport, options } = this.#parts
@@ -225,7 +252,8 @@ export class ServerNode {
   }
 
   /** On the node's own port, a proxy on this machine may add headers. */
-  #isFromThisMachine(request: UpgradeRequest): boolean {
+  #isFromThisMachine(request: UpgradeRequest, clientAddress: string): boolean {
+    if (clientAddress !== request.remoteAddress) return isLoopbackAddress(clientAddress)
     return isFromThisMachine(request.remoteAddress, (name) => (this.#isAttached ? request.header(name) : undefined))
   }
 
@@ -277,7 +305,7 @@ export class ServerNode {
   /** See {@link WebMQServer.publish}. */
   publish(key: string, payload: unknown, { id }: PublishOptions): MaybePromise<PublishResult> {
     const message = outbound(key, payload, id, this.#parts.options)
-    return this.#whenWritable(andThen(this.#parts.broker.publish(message), resultOf))
+    return this.#whenWritable(andThen(this.#published(message), resultOf))
   }
 
   /** See {@link WebMQServer.publishBatch}. Waits for all confirmations of a remote broker at once. */
@@ -285,13 +313,15 @@ export class ServerNode {
     const { broker, options } = this.#parts
     const messages = outboundBatch(batch, options)
     if (broker.publishBatch !== undefined) {
-      return this.#whenWritable(broker.publishBatch(messages).then((accepted) => accepted.map(resultOf)))
+      return this.#whenWritable(
+        this.#publishedAtOnce(messages, broker.publishBatch(messages)).then((accepted) => accepted.map(resultOf)),
+      )
     }
     const results = new Array<PublishResult>(messages.length)
     const waiting: Promise<unknown>[] = []
     try {
       for (let index = 0; index < messages.length; index++) {
-        const accepted = broker.publish(messages[index] as OutboundMessage)
+        const accepted = this.#published(messages[index] as OutboundMessage)
         if (isPromise(accepted)) waiting.push(accepted.then((accepted) => (results[index] = resultOf(accepted))))
         else results[index] = resultOf(accepted)
       }
@@ -300,6 +330,27 @@ export class ServerNode {
       waiting.push(Promise.reject(error))
     }
     return this.#whenWritable(waiting.length > 0 ? Promise.all(waiting).then(() => results) : results)
+  }
+
+  #published(message: OutboundMessage): MaybePromise<Accepted> {
+    const { broker, observer } = this.#parts
+    const timing = this.#measurements.publishes.begin(message)
+    const accepted = broker.publish(message)
+    if (observer !== undefined) observePublish(observer, undefined, message, accepted)
+    return timing === undefined ? accepted : timed(accepted, timing)
+  }
+
+  #publishedAtOnce(
+    messages: readonly OutboundMessage[],
+    accepted: Promise<readonly Accepted[]>,
+  ): Promise<readonly Accepted[]> {
+    const { observer } = this.#parts
+    if (observer?.published === undefined) return accepted
+    messages.forEach((message, index) => {
+      const own = accepted.then((all) => all[index] as Accepted)
+      observePublish(observer, undefined, message, own)
+    })
+    return accepted
   }
 
   /** Delays the result while the transport asks publishers to wait. */
@@ -349,19 +400,27 @@ export class ServerNode {
     }
   }
 
-  stats(): Omit<ServerStats, 'http'> {
+  stats(): Omit<ServerStats, 'http' | 'hooks'> {
     const { broker, transport } = this.#parts
     const { status, awayMs, lastAwayMs } = this.#watch
     return {
       connectionCount: this.#sessions.size,
+      userCount: this.#users.size,
+      listenCount: [...this.#sessions].reduce((count, session) => count + session.listenCount, 0),
       patternCount: this.#router.patternCount,
       patternBytes: this.#router.byteCount,
       receivedCount: this.#dispatcher.receivedCount,
       routedCount: this.#delivery.routedCount,
       localDroppedCount: this.#localListeners.droppedCount,
       refusedCounts: this.#dispatcher.refusedCounts,
+      ...this.#measurements.stats(),
+      tokenFailureCounts: {
+        ...(this.#parts.verifier?.failureCounts ?? NO_TOKEN_FAILURES),
+        missing: this.#measurements.missingTokenCount,
+      },
       gapCounts: this.#delivery.gapCounts,
       connectionLimitCounts: { address: this.#addresses.refusedCount, user: this.#users.refusedCount },
+      malformedForwardedCount: this.#parts.proxies.malformedCount,
       refusedMessageCounts: this.#refused.counts,
       presence: this.#presence.stats(),
       work: this.#dispatcher.turns.stats(),
@@ -451,6 +510,13 @@ function isLoggedBy(broker: Broker, options: ResolvedOptions): (key: string) => 
   if (!broker.capabilities.history || typeof options.broker !== 'string') return () => false
   const rules = historyRulesOf(options, brokerNameOf(options.broker) === 'memory')
   return (key) => rules.ruleOf(key) !== undefined
+}
+
+function timed(accepted: MaybePromise<Accepted>, timing: PublishTiming): MaybePromise<Accepted> {
+  return andThen(accepted, (accepted) => {
+    timing.accepted()
+    return accepted
+  })
 }
 
 function resultOf({ position, isDuplicate }: Accepted): PublishResult {

@@ -13,14 +13,17 @@ import type {
   ServerStats,
   WebMQServer,
 } from '../api.js'
+import type { AuditLog } from '../audit/audit-log.js'
 import { CertificateStore } from '../certificates/store.js'
 import type { Health } from '../health/readiness.js'
+import type { HookCalls, Webhook } from '../hooks/index.js'
 import { AdminServer } from '../http/admin-server.js'
 import { HttpFrontend } from '../http/frontend.js'
+import type { MetricsSource } from '../http/metric-spec.js'
 import { Metrics } from '../http/metrics.js'
-import type { MetricsSource } from '../http/metrics-table.js'
 import type { TokenVerifier } from '../identity/index.js'
 import { isOriginAllowed } from '../identity/origin.js'
+import { TrustedProxies } from '../identity/trusted-proxies.js'
 import type { LocalHandler } from '../in-process/listeners.js'
 import type { HistoryQuery, HistoryResult } from '../in-process/read-history.js'
 import { type Logger, setLogLevel } from '../logger.js'
@@ -33,6 +36,8 @@ import { deferred } from '../ports/deferred.js'
 import { isReserved } from '../ports/reserved-keys.js'
 import type { TlsCertificate, Transport, TransportAddress } from '../ports/transport.js'
 import { describeTransport, type TransportChoice } from '../ports/transport-choice.js'
+import { incidentLog } from '../session/incident-log.js'
+import { combineObservers, type SessionObserver } from '../session/observer.js'
 import { Emitter } from './emitter.js'
 import { ServerNode } from './node.js'
 import { VERSION } from './version.js'
@@ -60,6 +65,12 @@ export interface ServerParts {
   readonly verifier: TokenVerifier | undefined
   /** Prepares other keys for `verifier`, see {@link ReloadableVerifier.prepare}. Absent without tokens. */
   readonly prepareKeys?: ((options: ResolvedOptions) => () => void) | undefined
+  /** Absent without any hook. */
+  readonly hooks?: HookCalls | undefined
+  readonly webhook?: Webhook | undefined
+  /** Are told what sessions do. */
+  readonly observers?: readonly SessionObserver[]
+  readonly audit?: AuditLog | undefined
   readonly demo: { readonly pageFolder: string; readonly clientFolder: string } | undefined
   createTransport(options: ResolvedOptions, request: TransportRequest): Promise<ChosenTransport>
   createBroker(options: ResolvedOptions): Promise<Broker>
@@ -72,6 +83,8 @@ interface Running {
 }
 
 const NODE_NAME_BYTES = 6
+/** For notices of the connections that the stop has closed. */
+const WEBHOOK_STOP_MS = 400
 
 /** The lifecycle of a node: created, started or attached, then stopped for good. */
 export class Server implements WebMQServer {
@@ -82,6 +95,7 @@ export class Server implements WebMQServer {
   readonly #admin: AdminServer | undefined
   /** Present with TLS. */
   readonly #certificates: CertificateStore | undefined
+  readonly #proxies: TrustedProxies
   readonly #name = randomBytes(NODE_NAME_BYTES).toString('hex')
   readonly #becameRunning = deferred<ServerNode>()
   readonly #detaches = new Set<() => void>()
@@ -105,6 +119,7 @@ export class Server implements WebMQServer {
     this.#events = new Emitter((err, event) => logger.error({ err, event }, 'a handler of an event failed'))
     this.#certificates =
       options.tls === undefined ? undefined : new CertificateStore({ files: tlsFilesOf(options.tls), logger })
+    this.#proxies = new TrustedProxies(options.trustedProxies)
     const metrics = new Metrics(() => this.#metricsSource())
     const { adminPort, adminHost } = options
     const audience = () => this.#options.metrics
@@ -239,10 +254,23 @@ export class Server implements WebMQServer {
     return this.#assertRunning().presence(key)
   }
 
+  /** Opens the file of the audit log again, after a tool has moved it away. */
+  reopenAuditLog(): void {
+    this.#parts.audit?.reopen()
+  }
+
   stats(): ServerStats {
     const node = this.#assertRunning()
     const tls = this.#certificates?.stats()
-    return { ...node.stats(), http: this.#http.stats(), ...(tls === undefined ? undefined : { tls }) }
+    const { audit, hooks, webhook } = this.#parts
+    return {
+      ...node.stats(),
+      http: this.#http.stats(),
+      hooks: hooks?.counts ?? {},
+      ...(webhook && { webhook: webhook.stats }),
+      ...(audit && { audit: audit.stats() }),
+      ...(tls === undefined ? undefined : { tls }),
+    }
   }
 
   async #start(): Promise<ServerAddress> {
@@ -269,12 +297,13 @@ export class Server implements WebMQServer {
   }
 
   async #bringUp(attachTo: NodeHttpServer | undefined): Promise<Running> {
-    const { options, logger, verifier, createBroker } = this.#parts
+    const { options, logger, verifier, hooks, webhook, observers = [], audit, createBroker } = this.#parts
     let transport: Transport | undefined
     try {
       // First, because its library may be missing. It connects when the node starts.
       const broker = await createBroker(options)
       await this.#certificates?.load()
+      audit?.open()
       transport = await this.#createTransport(attachTo)
       // Before the node, so that probes get `starting` while the server waits for its broker.
       if (this.#admin !== undefined) {
@@ -282,7 +311,24 @@ export class Server implements WebMQServer {
         logger.info({ ...this.#adminAddress }, 'the admin port listens')
       }
       const events = this.#events
-      const node = new ServerNode({ options, transport, broker, verifier, logger, name: this.#name, events })
+      const observer = combineObservers([
+        incidentLog({ logger, now: Date.now }),
+        ...observers,
+        ...(webhook === undefined ? [] : [webhook.observer]),
+        ...(audit === undefined ? [] : [audit.observer()]),
+      ])
+      const node = new ServerNode({
+        options,
+        transport,
+        broker,
+        verifier,
+        proxies: this.#proxies,
+        hooks,
+        logger,
+        name: this.#name,
+        events,
+        observer,
+      })
       this.#candidate = node
       // `stop` was called while the broker was being created.
       if (this.#stopping !== undefined) node.giveUp()
@@ -308,6 +354,16 @@ export class Server implements WebMQServer {
     if (certificates !== undefined && !transport.capabilities.tls) {
       throw new WebMQError('E_OPTION_INVALID', { detail: `tls: the ${transport.name} transport has no TLS` })
     }
+    if (options.proxyProtocol && !transport.capabilities.proxyProtocol) {
+      throw new WebMQError('E_OPTION_INVALID', {
+        detail: `proxyProtocol: the ${transport.name} transport does not speak it`,
+      })
+    }
+    if (options.proxyProtocol && attachTo !== undefined) {
+      throw new WebMQError('E_OPTION_INVALID', {
+        detail: "proxyProtocol: it is for the server's own port, not for a server that it is attached to",
+      })
+    }
     this.#transport = choice
     logger.info({ transport: choice }, describeTransport(choice))
     return transport
@@ -325,6 +381,7 @@ export class Server implements WebMQServer {
     this.#events.close()
     this.#certificates?.stop()
     await this.#node?.stop(drainMs, delayMs)
+    await Promise.all([this.#parts.audit?.close(), this.#parts.webhook?.close(WEBHOOK_STOP_MS)])
     this.#parts.verifier?.close()
     for (const detach of this.#detaches) detach()
     this.#http.close()

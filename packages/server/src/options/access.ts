@@ -1,3 +1,4 @@
+import { webhookEventsOf } from '../hooks/index.js'
 import type { OwnHosts } from '../identity/origin.js'
 import type { ResolvedOptions } from './options.js'
 
@@ -15,13 +16,25 @@ const LOOPBACK_PAGES = ['http://localhost:*', 'http://127.0.0.1:*', 'http://[::1
 /** Those that have TLS themselves reach a server with TLS. */
 const SECURE_LOOPBACK_PAGES = LOOPBACK_PAGES.map((page) => page.replace('http:', 'https:'))
 
+/** The options that say who a client is. */
+type IdentityOptions = Pick<ResolvedOptions, 'jwt' | 'hooks' | 'webhook' | 'insecure'>
+
+/**
+ * Whether tokens, a hook or a webhook say who a client is, so that a client of which they say nothing may do nothing. A file of hooks
+ * that is not loaded yet counts.
+ */
+export function isIdentifying({ jwt, hooks, webhook }: Omit<IdentityOptions, 'insecure'>): boolean {
+  if (jwt !== undefined || typeof hooks === 'string' || hooks?.connect !== undefined) return true
+  return webhook !== undefined && webhookEventsOf(webhook).includes('connect')
+}
+
 /** Whether nothing but the loopback address protects the server: anonymous clients of this machine alone may connect. */
-export function isForThisMachineOnly({ jwt, insecure }: Pick<ResolvedOptions, 'jwt' | 'insecure'>): boolean {
-  return jwt === undefined && !insecure
+export function isForThisMachineOnly(options: IdentityOptions): boolean {
+  return !isIdentifying(options) && !options.insecure
 }
 
 /** The pages that these options let in. */
-export function originPolicyOf(options: Pick<ResolvedOptions, 'jwt' | 'insecure' | 'origins' | 'tls'>): OriginPolicy {
+export function originPolicyOf(options: IdentityOptions & Pick<ResolvedOptions, 'origins' | 'tls'>): OriginPolicy {
   const { origins, tls } = options
   if (!isForThisMachineOnly(options)) return { origins, ownHosts: 'all' }
   const pages = tls === undefined ? LOOPBACK_PAGES : [...LOOPBACK_PAGES, ...SECURE_LOOPBACK_PAGES]

@@ -2,6 +2,7 @@ import { describe, expect, expectTypeOf, it } from 'vitest'
 import { WebMQError } from 'webmq-client/protocol'
 import { historyOf } from 'webmq-conformance'
 import { MemoryBroker } from '../brokers/memory/broker.js'
+import type { WebhookOptions } from '../hooks/index.js'
 import type { JwtOptions } from '../identity/index.js'
 import type { Broker } from '../ports/broker.js'
 import {
@@ -39,10 +40,11 @@ describe('the table of options', () => {
   it('has a row for every option, and no other', () => {
     type Nested<Group extends string, Members> = `${Group}.${Extract<keyof Members, string>}`
     type Declared =
-      | Exclude<keyof ServerOptions, 'jwt' | 'tls' | 'mesh' | 'logger'>
+      | Exclude<keyof ServerOptions, 'jwt' | 'tls' | 'mesh' | 'webhook' | 'logger'>
       | Nested<'jwt', JwtOptions>
       | Nested<'tls', TlsFiles>
       | Nested<'mesh', MeshOptions>
+      | Nested<'webhook', WebhookOptions>
     expectTypeOf<OptionName>().toEqualTypeOf<Declared>()
   })
 

@@ -1,9 +1,13 @@
 import { MESSAGE_OVERHEAD_BYTES, WebMQError } from 'webmq-client/protocol'
+import type { Hooks, WebhookOptions } from '../hooks/index.js'
+import { hooksDefect } from '../hooks/index.js'
 import { allowedAlgorithms, type JwtOptions, secretsOf } from '../identity/index.js'
 import { isLoopback } from '../identity/loopback.js'
 import type { LogFormat, Logger, LogLevel } from '../logger.js'
+import type { AuditLevel } from '../ports/audit-levels.js'
 import type { Broker } from '../ports/broker.js'
 import { brokerNameOf } from '../ports/broker-address.js'
+import { isIdentifying } from './access.js'
 import { assertBroker } from './assert-broker.js'
 import { didYouMean } from './closest-name.js'
 import { meshPlacesOf } from './mesh-address.js'
@@ -135,14 +139,31 @@ export interface ServerOptions {
   readonly origins?: readonly string[] | undefined
   /** Allows anonymous access beyond loopback; default false. */
   readonly insecure?: boolean | undefined
+  /** Addresses of proxies that are believed when they name the client; default none. */
+  readonly trustedProxies?: readonly string[] | undefined
+  /** Expects the PROXY protocol from these proxies; default false. */
+  readonly proxyProtocol?: boolean | undefined
   /** How tokens are verified. Without it, every client is anonymous and may do anything. */
   readonly jwt?: JwtOptions | undefined
+  /**
+   * Functions that decide about what clients do; the command line and the config file name a module with them. With a
+   * hook `connect`, no tokens are needed.
+   */
+  readonly hooks?: Hooks | string | undefined
+  /** An address that is asked about what clients do, and told what they did. */
+  readonly webhook?: WebhookOptions | undefined
+  /** Time in which a hook answers; default 5,000. */
+  readonly hookTimeoutMs?: number | undefined
   /** Lowest level to log; default `info`. Ignored with a `logger`. */
   readonly logLevel?: LogLevel | undefined
   /** Format of log lines; default `auto`. Ignored with a `logger`. */
   readonly logFormat?: LogFormat | undefined
   /** Who may read `/metrics`: `local` (this machine), `all` or `off` (nobody). Default `local`. */
   readonly metrics?: MetricsAudience | undefined
+  /** Where the audit log goes: `off`, `stderr`, or the name of a file; default `off`. */
+  readonly auditLog?: string | undefined
+  /** What the audit log has; default `listens`, which is everything. */
+  readonly auditLevel?: AuditLevel | undefined
   /** Gets the log lines instead of standard error. A pino logger fits. */
   readonly logger?: Logger | undefined
 }
@@ -175,7 +196,7 @@ export type MetricsAudience = 'local' | 'all' | 'off'
 export type TransportName = 'auto' | 'native' | 'ws' | 'uws'
 
 /** Options that may stay absent. */
-type AbsentOption = 'jwt' | 'tls' | 'mesh' | 'logger' | 'adminPort'
+type AbsentOption = 'hooks' | 'jwt' | 'tls' | 'mesh' | 'logger' | 'adminPort' | 'webhook'
 
 /** {@link ServerOptions} with all defaults filled in and all checks passed. */
 export type ResolvedOptions = {
@@ -206,11 +227,17 @@ export function resolveOptions(input: ServerOptions = {}): ResolvedOptions {
   return Object.freeze(options)
 }
 
-/** Only `broker` may be an object; all other values are texts, numbers, switches or lists. */
+/** Only `broker` and `hooks` may be objects; all other values are texts, numbers, switches or lists. */
 function validate(spec: OptionSpec, value: unknown): unknown {
-  if (spec.name !== 'broker' || typeof value !== 'object') return validateOption(spec, value)
-  assertBroker(value)
+  if (typeof value !== 'object' || (spec.name !== 'broker' && spec.name !== 'hooks')) return validateOption(spec, value)
+  if (spec.name === 'broker') assertBroker(value)
+  else assertHooks(value)
   return value
+}
+
+function assertHooks(value: object | null): void {
+  const defect = hooksDefect(value)
+  if (defect !== undefined) throw invalid(`hooks: the value ${defect}`)
 }
 
 /** Splits `jwt.secret` into `jwt` and `secret`. */
@@ -249,9 +276,13 @@ function checkTogether(input: ServerOptions, options: ResolvedOptions): void {
     )
   }
   if (input.tls !== undefined) checkTls(tls)
+  if (options.proxyProtocol && options.trustedProxies.length === 0) {
+    throw invalid('proxyProtocol: name the proxies that speak it (trustedProxies; --trusted-proxy)')
+  }
+  if (input.webhook !== undefined) checkWebhook(options)
   if (typeof options.broker === 'string' && brokerNameOf(options.broker) === 'mesh') checkMesh(options.broker, options)
   if (jwt !== undefined) checkTokens(jwt, insecure)
-  else if (!insecure && !isLoopback(host)) {
+  else if (!insecure && !isLoopback(host) && !isIdentifying(options)) {
     throw new WebMQError('E_INSECURE', {
       detail:
         `everyone who can reach ${host} could listen and publish anything; set a key for tokens (jwt.secret, jwt.publicKey ` +
@@ -284,6 +315,16 @@ function checkMesh(broker: string, { mesh, insecure }: ResolvedOptions): void {
   })
 }
 
+function checkWebhook({ webhook, insecure }: ResolvedOptions): void {
+  // An empty one usually means an unset variable. It must not open the server to everyone.
+  if (webhook?.url === undefined) throw invalid('webhook: needs webhook.url (--webhook)')
+  const { protocol, hostname } = new URL(webhook.url)
+  if (protocol !== 'http:' || insecure || isLoopback(hostname)) return
+  throw new WebMQError('E_INSECURE', {
+    detail: `webhook.url: an attacker between this machine and ${hostname} could give the answers; use https://, or allow it with insecure (--insecure)`,
+  })
+}
+
 function checkTokens(jwt: JwtOptions, insecure: boolean): void {
   const sources = [jwt.secret, jwt.publicKey, jwt.jwksUrl].filter((source) => source !== undefined)
   if (sources.length === 0) {
@@ -312,7 +353,7 @@ const GOOD_SECRET_BYTES = 32
 /** Warnings about risky but allowed options; one sentence each. */
 export function warningsOf(options: ResolvedOptions): readonly string[] {
   const warnings: string[] = []
-  const { host, jwt, mesh } = options
+  const { host, jwt, mesh, webhook } = options
   if (secretsOf(jwt ?? {}).some((secret) => Buffer.byteLength(secret) < GOOD_SECRET_BYTES)) {
     warnings.push(
       `jwt.secret has fewer than ${GOOD_SECRET_BYTES} bytes: anyone with a token can find it by trying; create one with openssl rand -base64 32`,
@@ -323,7 +364,15 @@ export function warningsOf(options: ResolvedOptions): readonly string[] {
       `mesh.secret has fewer than ${GOOD_SECRET_BYTES} bytes: it can be found by trying; create one with openssl rand -base64 32`,
     )
   }
-  if (jwt === undefined && !isLoopback(host)) {
+  if (options.trustedProxies.some((range) => range.endsWith('/0'))) {
+    warnings.push('trustedProxies contains all addresses: every client can claim any address')
+  }
+  if (webhook !== undefined && webhook.secret === undefined) {
+    warnings.push(
+      'webhook.secret is not set: whoever finds the address of the webhook can send it events; create one with openssl rand -base64 32',
+    )
+  }
+  if (jwt === undefined && !isLoopback(host) && !isIdentifying(options)) {
     warnings.push(`anonymous access on ${host}: everyone who can reach it may listen and publish anything`)
   }
   return warnings

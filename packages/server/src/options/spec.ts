@@ -9,6 +9,7 @@ export const OPTION_SECTIONS = [
   'Presence',
   'Security',
   'Tokens',
+  'Hooks',
   'Logging and metrics',
 ] as const
 

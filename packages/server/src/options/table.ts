@@ -1,14 +1,18 @@
 import type { OptionSpec } from './spec.js'
 import { ADDRESS_OPTIONS } from './table/address.js'
+import { AUDIT_OPTIONS } from './table/audit.js'
 import { BROKER_OPTIONS } from './table/broker.js'
 import { ENGINE_OPTIONS } from './table/engine.js'
 import { HISTORY_OPTIONS } from './table/history.js'
+import { HOOKS_OPTIONS } from './table/hooks.js'
 import { LIMITS_OPTIONS } from './table/limits.js'
 import { OBSERVING_OPTIONS } from './table/observing.js'
 import { PRESENCE_OPTIONS } from './table/presence.js'
+import { PROXIES_OPTIONS } from './table/proxies.js'
 import { SECURITY_OPTIONS } from './table/security.js'
 import { TIME_LIMITS_OPTIONS } from './table/time-limits.js'
 import { TOKENS_OPTIONS } from './table/tokens.js'
+import { WEBHOOKS_OPTIONS } from './table/webhooks.js'
 
 /**
  * All options of the server, one file of `table/` per topic. This table drives `--help`, the flags, the environment, the
@@ -23,8 +27,12 @@ export const OPTIONS = [
   ...HISTORY_OPTIONS,
   ...PRESENCE_OPTIONS,
   ...SECURITY_OPTIONS,
+  ...PROXIES_OPTIONS,
   ...TOKENS_OPTIONS,
+  ...HOOKS_OPTIONS,
+  ...WEBHOOKS_OPTIONS,
   ...OBSERVING_OPTIONS,
+  ...AUDIT_OPTIONS,
 ] as const satisfies readonly OptionSpec[]
 
 /** Name of an option, `jwt.secret` for nested ones. */

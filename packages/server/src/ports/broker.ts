@@ -135,6 +135,19 @@ export interface BrokerStats {
   readonly lostCount: number
   /** Reads that were refused with `E_NODE_BEHIND`. */
   readonly behindCount: number
+  /** This node's copy of the log; absent without the `history` capability. */
+  readonly log?: LogStats
+}
+
+/** A node's copy of the log. */
+export interface LogStats {
+  readonly messageCount: number
+  /** Bytes of payload. */
+  readonly byteCount: number
+  /** When the oldest message was logged, Unix time in milliseconds; 0 for an empty log. */
+  readonly oldestTimeMs: number
+  /** Age of the newest message when this node read it, by the clocks of broker and node; 0 for an embedded log. */
+  readonly lagMs: number
 }
 
 /** Default of {@link Broker.stop}: time for a broker that does not answer. */

@@ -36,6 +36,8 @@ export interface TransportCapabilities {
   readonly compression: boolean
   /** `pause` stops reading from a socket. */
   readonly pause: boolean
+  /** Reads headers of the PROXY protocol, see {@link TransportOptions.proxyProtocolFrom}. */
+  readonly proxyProtocol: boolean
 }
 
 /** How messages are compressed. A compressed message that is received is measured against `maxMessageBytes` as it is decompressed. */
@@ -104,6 +106,13 @@ export interface TransportOptions {
    * wildcard, an earlier certificate over a later one. At least one.
    */
   readonly tls?: readonly TlsCertificate[]
+  /**
+   * Ranges of addresses, as `10.0.0.0/8`. A connection to the own port from one of them begins with a header of the PROXY
+   * protocol, version 1 or 2, before TLS. The address in it stands for the peer's everywhere. A connection without a valid
+   * header is closed and counted in `proxyHeaderRefusedCount`. Other connections begin without one. Needs the
+   * `proxyProtocol` capability; default: none.
+   */
+  readonly proxyProtocolFrom?: readonly string[]
   /** Gets every request on the port that is not a WebSocket upgrade. Never listens by itself. */
   readonly httpServer?: Server
 }
@@ -175,6 +184,8 @@ export interface TransportStats {
   readonly connections: number
   readonly acceptedCount: number
   readonly refusedCount: number
+  /** Connections of proxies that were closed because they did not begin with a valid PROXY header. */
+  readonly proxyHeaderRefusedCount: number
   readonly closedCount: number
   readonly slowConsumerCount: number
   readonly receivedMessageCount: number

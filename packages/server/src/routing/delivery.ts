@@ -1,5 +1,6 @@
 import { encodeServerMessage, type GapReason, isKey, MessageFrame, matches } from 'webmq-client/protocol'
 import type { LocalListeners } from '../in-process/listeners.js'
+import type { PublishTimings } from '../measuring/publish-timings.js'
 import type { Route, Router } from '../patterns/router.js'
 import type { InboundMessage } from '../ports/broker.js'
 import type { ConnectionId, Transport } from '../ports/transport.js'
@@ -12,6 +13,7 @@ export interface DeliveryContext {
   readonly transport: Pick<Transport, 'multicast'>
   readonly liveBuffers: LiveBuffers
   readonly localListeners: LocalListeners
+  readonly publishes: Pick<PublishTimings, 'isAwaiting' | 'delivered'>
 }
 
 /** Sends the messages of the broker to their listeners on this node. */
@@ -48,7 +50,7 @@ export class Delivery {
    * @returns Whether anyone on this node listens, or has asked to.
    */
   deliver(message: InboundMessage): boolean {
-    const { router, transport, liveBuffers, localListeners } = this.#context
+    const { router, transport, liveBuffers, localListeners, publishes } = this.#context
     const groups = router.match(message.key)
     if (groups.length === 0) return false
     liveBuffers.deliver(groups, message)
@@ -57,6 +59,7 @@ export class Delivery {
     const frame = this.#frame.fill(message.key, message.position, false, message.payload)
     transport.multicast(groups, frame, message.isBinary, message.publisher as ConnectionId | undefined)
     localListeners.deliver(groups, message)
+    if (publishes.isAwaiting) publishes.delivered(message)
     return true
   }
 

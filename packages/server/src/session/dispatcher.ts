@@ -3,13 +3,19 @@ import {
   type ClientVerb,
   decodeClientMessage,
   type ErrorCode,
+  isErrorCode,
   refusalOf,
   WebMQError,
 } from 'webmq-client/protocol'
+import type { HookCalls } from '../hooks/index.js'
+import type { PublishTimings } from '../measuring/publish-timings.js'
 import type { Router } from '../patterns/router.js'
+import { isPromise, type MaybePromise } from '../ports/maybe-promise.js'
+import { askAbout, type ChangedMessage } from './asking.js'
 import type { Handler } from './handlers/handler.js'
 import { handlers, type SessionContext } from './handlers/index.js'
-import { Inbox } from './inbox.js'
+import { Inbox, kept } from './inbox.js'
+import type { SessionObserver } from './observer.js'
 import type { Session } from './session.js'
 import type { WorkAccount } from './work/account.js'
 import {
@@ -31,6 +37,11 @@ const MAX_UNVERIFIED_WAITING_BYTES = 65_536
 export interface DispatcherContext
   extends Pick<TurnsContext<Session>, 'transport' | 'limits' | 'maxMessageBytes' | 'onError'> {
   readonly router: Pick<Router, 'stepCount'>
+  /** Absent unless messages of clients are shown to hooks. */
+  readonly hooks?: HookCalls | undefined
+  readonly observer?: SessionObserver | undefined
+  /** Is told when a message arrived that had to wait. */
+  readonly publishes: Pick<PublishTimings, 'receivedMs'>
 }
 
 /**
@@ -42,6 +53,8 @@ export class Dispatcher {
   /** Of sessions with a message in progress that later messages may wait for. */
   readonly #inboxes = new Map<Session, Inbox>()
   readonly #router: DispatcherContext['router']
+  readonly #hooks: HookCalls | undefined
+  readonly #observer: SessionObserver | undefined
   readonly #refusedCounts: { [Code in ErrorCode]?: number } = {}
   /** The work of the connections, and their turns. */
   readonly turns: Turns<Session>
@@ -49,9 +62,19 @@ export class Dispatcher {
 
   constructor(context: DispatcherContext) {
     this.#router = context.router
+    this.#hooks = context.hooks
+    this.#observer = context.observer
+    const { publishes } = context
     this.turns = new Turns<Session>({
       ...context,
-      handle: (account, data, isBinary) => this.#take(account, data, isBinary),
+      handle: (account, { data, isBinary, receivedMs }) => {
+        publishes.receivedMs = receivedMs
+        try {
+          this.#take(account, data, isBinary)
+        } finally {
+          publishes.receivedMs = 0
+        }
+      },
       begin: ({ owner }) => {
         const inbox = this.#inboxes.get(owner)
         if (inbox?.isDue) this.#release(owner, inbox)
@@ -88,7 +111,7 @@ export class Dispatcher {
       message = decodeClientMessage(data, isBinary)
     } catch (error) {
       account.charge(headerUnits(data.length))
-      this.#refuse(session, error, error instanceof WebMQError ? error.requestId : undefined)
+      this.#refuse(session, error, undefined, error instanceof WebMQError ? error.requestId : undefined)
       if (error instanceof WebMQError && error.code === 'E_MESSAGE_INVALID') session.countMalformed()
       return
     }
@@ -100,23 +123,70 @@ export class Dispatcher {
     ) {
       const code = session.state === 'authenticating' ? 'E_UNAUTHENTICATED' : 'E_BROKER_UNAVAILABLE'
       const error = refusalOf(code, { detail: 'too many messages wait behind an earlier one' })
-      this.#refuse(session, error, idOf(message))
+      this.#refuse(session, error, message)
     }
   }
 
   /** The transport cannot leave messages in the socket, and there is no room to keep them. */
   #refuseExcess(session: Session, data: Uint8Array, isBinary: boolean): void {
+    const refusal = refusalOf('E_RATE_LIMIT')
+    let message: ClientMessage | undefined
     let id: string | undefined
     try {
-      id = idOf(decodeClientMessage(data, isBinary))
+      message = decodeClientMessage(data, isBinary)
     } catch (error) {
       // A malformed message is refused like the others.
       id = error instanceof WebMQError ? error.requestId : undefined
     }
-    this.#refuse(session, refusalOf('E_RATE_LIMIT'), id)
+    this.#refuse(session, refusal, message, id)
   }
 
   #handle(session: Session, account: WorkAccount<Session>, message: ClientMessage, isBinary: boolean): void {
+    if (this.#hooks === undefined || session.state !== 'active') this.#handleNow(session, account, message, isBinary)
+    else this.#ask(this.#hooks, session, message, isBinary)
+  }
+
+  #ask(hooks: HookCalls, session: Session, message: ClientMessage, isBinary: boolean): void {
+    const handle = (changed: ChangedMessage | undefined, asked: ClientMessage) => {
+      if (session.isClosed) return
+      const account = this.turns.accountOf(session)
+      this.#handleNow(session, account, changed?.message ?? asked, changed?.isBinary ?? isBinary)
+    }
+    const refuse = (error: unknown) => {
+      if (!session.isClosed) this.#refuse(session, error, message)
+    }
+    let asked: MaybePromise<ChangedMessage | undefined>
+    try {
+      asked = askAbout(hooks, session, message, isBinary)
+    } catch (error) {
+      refuse(error)
+      return
+    }
+    if (!isPromise(asked)) {
+      handle(asked, message)
+      return
+    }
+    const own = kept(message)
+    this.waitFor(
+      session,
+      asked.then((changed) => handle(changed, own), refuse),
+    )
+  }
+
+  /**
+   * All later messages of the connection wait.
+   * @param pending Never rejects.
+   */
+  waitFor(session: Session, pending: Promise<void>): void {
+    const inbox = this.#inboxOf(session)
+    inbox.shut()
+    void pending.finally(() => {
+      inbox.open()
+      this.#resume(session, inbox)
+    })
+  }
+
+  #handleNow(session: Session, account: WorkAccount<Session>, message: ClientMessage, isBinary: boolean): void {
     account.charge(handlingUnits(message))
     // Only a broker that delivers at once matches the key here. The messages of others belong to nobody.
     const stepCount = message.verb === 'publish' ? this.#router.stepCount : undefined
@@ -129,15 +199,21 @@ export class Dispatcher {
       const pending = handler(session, message, isBinary)
       if (pending !== undefined) this.#wait(session, message, pending)
     } catch (error) {
-      this.#refuse(session, error, idOf(message))
+      this.#refuse(session, error, message)
     }
     if (stepCount !== undefined) account.charge(matchingUnits(this.#router.stepCount - stepCount))
   }
 
-  #refuse(session: Session, error: unknown, id: string | undefined): void {
+  /** @param message `undefined` when it could not be read. */
+  #refuse(session: Session, error: unknown, message: ClientMessage | undefined, id = message && idOf(message)): void {
     this.turns.accountOf(session).charge(REFUSAL_UNITS)
     const { code } = session.refuse(error, id)
-    this.#refusedCounts[code] = (this.#refusedCounts[code] ?? 0) + 1
+    // The label of a metric: applications refuse with any code.
+    const counted = isErrorCode(code) ? code : 'E_FORBIDDEN'
+    this.#refusedCounts[counted] = (this.#refusedCounts[counted] ?? 0) + 1
+    if (this.#observer?.refused !== undefined) {
+      this.#observer.refused(session, message?.verb ?? 'message', code, message && targetOf(message))
+    }
   }
 
   #wait(session: Session, message: ClientMessage, pending: Promise<void>): void {
@@ -146,10 +222,12 @@ export class Dispatcher {
     inbox?.began(message)
     void pending
       .catch((error: unknown) => {
-        if (!session.isClosed) this.#refuse(session, error, idOf(message))
+        if (!session.isClosed) this.#refuse(session, error, message)
       })
       .finally(() => {
-        if (inbox !== undefined) this.#resume(session, inbox, message)
+        if (inbox === undefined) return
+        inbox.ended(message)
+        this.#resume(session, inbox)
       })
   }
 
@@ -162,8 +240,8 @@ export class Dispatcher {
     return inbox
   }
 
-  #resume(session: Session, inbox: Inbox, ended: ClientMessage): void {
-    inbox.ended(ended)
+  /** Something has ended that messages may have waited for. */
+  #resume(session: Session, inbox: Inbox): void {
     if (session.isClosed) {
       this.#inboxes.delete(session)
       return
@@ -188,6 +266,11 @@ export class Dispatcher {
     if (!isReleased) this.turns.enqueue(account)
     if (inbox.isEmpty) this.#inboxes.delete(session)
   }
+}
+
+function targetOf(message: ClientMessage): string | undefined {
+  if ('key' in message) return message.key
+  return 'pattern' in message ? message.pattern : undefined
 }
 
 function idOf(message: ClientMessage): string | undefined {

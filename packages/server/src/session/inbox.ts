@@ -32,6 +32,8 @@ export class Inbox {
   #waiting: WaitingMessage[] = []
   #byteCount = 0
   #isDue = false
+  /** Something that all messages wait for. */
+  #isShut = false
   #ahead = new MessagesAhead()
 
   /** @param isLogged Whether a replay contains the messages of this key. */
@@ -51,11 +53,23 @@ export class Inbox {
 
   /** Whether nothing is in progress and nothing waits. */
   get isEmpty(): boolean {
-    return this.#running.size === 0 && this.#waiting.length === 0
+    return !this.#isShut && this.#running.size === 0 && this.#waiting.length === 0
+  }
+
+  /** All messages wait until {@link open}: a hook takes its time. */
+  shut(): void {
+    this.#isShut = true
+  }
+
+  /** Ends {@link shut}. {@link release} those that waited. */
+  open(): void {
+    this.#isShut = false
+    this.#isDue = true
   }
 
   /** Whether a message that has just arrived must wait. */
   holds(message: ClientMessage): boolean {
+    if (this.#isShut) return true
     if (isReplay(message) && this.#running.size >= MAX_REPLAYS) return true
     return this.#ahead.hold(message, this.#isLogged)
   }
@@ -205,7 +219,8 @@ function byteCountOf(message: ClientMessage): number {
   return byteCount
 }
 
-function kept(message: ClientMessage): ClientMessage {
+/** The message with a payload of its own. */
+export function kept(message: ClientMessage): ClientMessage {
   if (message.verb !== 'publish' || typeof message.payload === 'string') return message
   return { ...message, payload: copyBytes(message.payload) }
 }

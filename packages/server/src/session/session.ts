@@ -8,10 +8,23 @@ import {
   WebMQError,
 } from 'webmq-client/protocol'
 import type { Deadline, Deadlines } from '../deadlines.js'
-import { ANONYMOUS, type Identity, mayEnter, mayListen, mayPublish, type TokenVerifier } from '../identity/index.js'
+import type { ConnectFacts, HookCalls } from '../hooks/index.js'
+import { HookRefusal } from '../hooks/index.js'
+import {
+  ANONYMOUS,
+  type Claims,
+  type Identity,
+  mayEnter,
+  mayListen,
+  mayPublish,
+  type TokenVerifier,
+} from '../identity/index.js'
+import { type PackedAddress, packAddress, unpackAddress } from '../identity/packed-address.js'
 import type { Logger } from '../logger.js'
-import type { Broker } from '../ports/broker.js'
-import { isPromise } from '../ports/maybe-promise.js'
+import type { Measurements, ResumeOutcome } from '../measuring/measurements.js'
+import type { PublishTimings } from '../measuring/publish-timings.js'
+import type { Accepted, Broker, OutboundMessage } from '../ports/broker.js'
+import { andThen, isPromise, type MaybePromise } from '../ports/maybe-promise.js'
 import { formatPosition } from '../ports/position.js'
 import { isReserved } from '../ports/reserved-keys.js'
 import type { ConnectionId, FrameData, Transport } from '../ports/transport.js'
@@ -22,6 +35,7 @@ import { Listens, type ListensContext } from '../routing/listens.js'
 import type { ConnectionCounts } from './connection-counts.js'
 import type { SessionContext } from './handlers/index.js'
 import { createSessionId } from './id.js'
+import { observePublish, type SessionFacts, type SessionObserver } from './observer.js'
 import type { WorkAccount, WorkLimits } from './work/account.js'
 import type { Turns } from './work/turns.js'
 
@@ -42,10 +56,15 @@ export interface SessionServices extends ListensContext {
   readonly presence: Presence
   readonly turns: Pick<Turns<Session>, 'accountOf' | 'release'>
   readonly verifier: TokenVerifier | undefined
+  /** Absent without any hook. */
+  readonly hooks?: HookCalls | undefined
   /** Connections per user. */
   readonly users: Pick<ConnectionCounts, 'enter' | 'leave'>
   readonly deadlines: Pick<Deadlines, 'set' | 'clear'>
   readonly limits: SessionLimits
+  readonly measurements: Measurements
+  /** Absent when nobody wants to know. */
+  readonly observer: SessionObserver | undefined
   /** Whether messages of this key are logged. */
   readonly isLogged: (key: string) => boolean
   readonly logger: Logger
@@ -57,24 +76,40 @@ export interface SessionServices extends ListensContext {
 const EXPIRY_WARNING_MS = 30_000
 const EXPIRY_WARNING_SHARE = 0.2
 
+/** Codes of a token that could not be looked at. */
+const UNDECIDED_CODES: readonly ErrorCode[] = ['E_INTERNAL', 'E_RATE_LIMIT', 'E_HOOK_FAILED']
+
 /** The protocol state of one connection. Rarely used parts are created on first use, which keeps idle connections small. */
-export class Session implements SessionContext {
+export class Session implements SessionContext, SessionFacts {
   readonly id = createSessionId()
   readonly connection: ConnectionId
+  /** Unix time in milliseconds at which the connection was opened. */
+  readonly openedAtMs: number
   readonly #services: SessionServices
+  readonly #address: PackedAddress
   #state: SessionState = 'authenticating'
   #identity: Identity | undefined
   #listens: Listens | undefined
   #ownPresence: ConnectionPresence | undefined
   #deadline: Deadline | undefined
   #malformedCount = 0
+  /** Of the upgrade request, for the hook `connect`, until it was asked. */
+  #facts: ConnectFacts | undefined
   pendingBytes = 0
   /** Messages of the client so far. */
   receivedCount = 0
 
-  constructor(connection: ConnectionId, services: SessionServices) {
+  /** @param address The client's address, or an empty text when it is not known. */
+  constructor(connection: ConnectionId, services: SessionServices, address: string) {
     this.connection = connection
+    this.openedAtMs = services.now()
     this.#services = services
+    this.#address = packAddress(address)
+  }
+
+  /** The client's IP address as text; empty when it is not known. Cost: the text is put together anew. */
+  get address(): string {
+    return unpackAddress(this.#address)
   }
 
   get state(): SessionState {
@@ -97,8 +132,18 @@ export class Session implements SessionContext {
     return this.#services.verifier
   }
 
+  /** Whether it has had an identity. */
+  get wasActive(): boolean {
+    return this.#identity !== undefined
+  }
+
   get userId(): string | undefined {
     return this.#identity?.userId
+  }
+
+  /** Present while hooks want them. */
+  get claims(): Claims | undefined {
+    return this.#identity?.claims
   }
 
   /** Use it at once, do not keep it. */
@@ -124,9 +169,10 @@ export class Session implements SessionContext {
     return this.#services.replays
   }
 
-  /** How busy the connection is, to compare it with others: its patterns, and the messages that it sent. */
+  /** How busy the connection is, to compare it with others: its patterns, and the messages that it sends per minute. */
   get load(): number {
-    return this.listenCount + this.receivedCount
+    const minutes = Math.max(1, (this.#services.now() - this.openedAtMs) / 60_000)
+    return this.listenCount + this.receivedCount / minutes
   }
 
   /** Number of patterns that the connection listens to. */
@@ -177,7 +223,30 @@ export class Session implements SessionContext {
   /** Ends the session unless the client sends a token within `authTimeoutMs`. */
   awaitToken(): void {
     const { limits, now } = this.#services
-    this.#setDeadline(now() + limits.authTimeoutMs, () => this.end('E_AUTH_TIMEOUT'))
+    this.#setDeadline(now() + limits.authTimeoutMs, () => {
+      this.#services.measurements.missingTokenCount++
+      this.#services.observer?.refused?.(this, 'connect', 'E_AUTH_TIMEOUT', undefined)
+      this.end('E_AUTH_TIMEOUT')
+    })
+  }
+
+  /** Keeps what the hook `connect` will see of the upgrade request. */
+  remember(facts: ConnectFacts): void {
+    this.#facts = facts
+  }
+
+  /**
+   * Asks the hook `connect`, if there is one, then continues the session with the identity that it gives.
+   * @throws {WebMQError} As {@link authenticate}, and those of the hook.
+   */
+  admit(identity: Identity): MaybePromise<void> {
+    const { hooks } = this.#services
+    if (hooks?.hasConnect !== true) return this.authenticate(identity)
+    const facts = this.#facts
+    this.#facts = undefined
+    return andThen(hooks.connect(this, identity, facts), (given) => {
+      if (!this.isClosed) this.authenticate(given)
+    })
   }
 
   authenticate(identity: Identity): void {
@@ -185,10 +254,12 @@ export class Session implements SessionContext {
       throw new WebMQError('E_FORBIDDEN', { detail: 'the token belongs to another user' })
     }
     // Counted once; `release` ends it.
-    if (this.#identity === undefined && identity.userId !== undefined) this.#services.users.enter(identity.userId)
+    const isFirst = this.#identity === undefined
+    if (isFirst && identity.userId !== undefined) this.#services.users.enter(identity.userId)
     this.#identity = identity
     this.#state = 'active'
     this.#clearDeadline()
+    if (isFirst) this.#services.observer?.connected?.(this)
     const { expiresAtMs } = identity
     if (expiresAtMs === undefined) return
     const lifeMs = expiresAtMs - this.#services.now()
@@ -207,7 +278,10 @@ export class Session implements SessionContext {
   revokeListens(): void {
     const mayListen = (pattern: string) => this.mayListen(pattern)
     const mayEnter = (key: string) => this.mayEnter(key)
-    for (const pattern of this.#listens?.revoke(mayListen) ?? []) this.#tellRevoked(`listen ${pattern}`, { pattern })
+    for (const pattern of this.#listens?.revoke(mayListen) ?? []) {
+      this.unlistened(pattern)
+      this.#tellRevoked(`listen ${pattern}`, { pattern })
+    }
     for (const key of this.#ownPresence?.revoke(mayEnter, mayListen) ?? [])
       this.#tellRevoked(`presence ${key}`, { key })
   }
@@ -219,10 +293,14 @@ export class Session implements SessionContext {
 
   refuseToken(error: unknown, id: string | undefined): void {
     if (this.isClosed) return
-    const { code } = this.refuse(error, id)
+    const isNew = this.#state === 'authenticating'
+    const isTerminal = error instanceof HookRefusal && closeCodeOf(error.code) === undefined
+    // Clients act on the answer to `auth` before the close code arrives, and connect again unless they know the code.
+    const { code } = this.refuse(error, isTerminal && isNew ? undefined : id)
+    this.#services.observer?.refused?.(this, this.wasActive ? 'auth' : 'connect', code, undefined)
+    if (isTerminal) this.end('E_CONNECTION_REFUSED')
     // A token that could not be looked at says nothing about the one that the session already has.
-    const isUndecided = code === 'E_INTERNAL' || code === 'E_RATE_LIMIT'
-    if (!isUndecided || this.#state === 'authenticating') this.end(code)
+    else if (isNew || !UNDECIDED_CODES.includes(code)) this.end(code)
   }
 
   /** Answers a refused message. Any error but a WebMQError is a bug: the log gets all of it, the client only `E_INTERNAL`. */
@@ -242,6 +320,27 @@ export class Session implements SessionContext {
     const { code, message, retryable, docs } = known
     this.reply({ verb: 'error', ...(id === undefined ? undefined : { id }), code, message, retryable, docs })
     return known
+  }
+
+  get publishes(): PublishTimings {
+    return this.#services.measurements.publishes
+  }
+
+  resumed(outcome: ResumeOutcome): void {
+    this.#services.measurements.resumes.add(outcome)
+  }
+
+  listened(pattern: string): void {
+    this.#services.observer?.listened?.(this, pattern)
+  }
+
+  unlistened(pattern: string): void {
+    this.#services.observer?.unlistened?.(this, pattern)
+  }
+
+  published(message: OutboundMessage, accepted: MaybePromise<Accepted>): void {
+    const { observer } = this.#services
+    if (observer !== undefined) observePublish(observer, this, message, accepted)
   }
 
   /** Counts a malformed message; the sixteenth ends the session [P-10.3]. */

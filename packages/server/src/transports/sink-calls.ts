@@ -76,7 +76,9 @@ export class SinkCalls {
   }
 
   fail(cause: unknown): void {
-    const error = new WebMQError('E_TRANSPORT_FAILED', { detail: 'the sink threw or misused the transport', cause })
+    const isKnown = cause instanceof WebMQError && cause.code === 'E_TRANSPORT_FAILED'
+    const detail = 'the sink threw or misused the transport'
+    const error = isKnown ? cause : new WebMQError('E_TRANSPORT_FAILED', { detail, cause })
     this.#later(() => this.#sink.failed(error))
   }
 

@@ -15,12 +15,28 @@ interface ExpressApp extends RequestListener {
 }
 
 transportSuite('native', createNativeTransport, {
-  capabilities: { tls: true, tlsReload: true, attach: true, threads: true, compression: true, pause: true },
+  capabilities: {
+    tls: true,
+    tlsReload: true,
+    attach: true,
+    threads: true,
+    compression: true,
+    pause: true,
+    proxyProtocol: true,
+  },
   makeCertificate,
 })
 
 transportSuite('native, all by its threads', (options) => createNativeTransport(options, { isInline: false }), {
-  capabilities: { tls: true, tlsReload: true, attach: true, threads: true, compression: true, pause: true },
+  capabilities: {
+    tls: true,
+    tlsReload: true,
+    attach: true,
+    threads: true,
+    compression: true,
+    pause: true,
+    proxyProtocol: true,
+  },
   makeCertificate,
   repeatsOverTls: false,
 })

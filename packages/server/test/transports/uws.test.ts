@@ -4,7 +4,15 @@ import { makeCertificate } from 'webmq-services'
 import { createUwsTransport } from '../../src/transports/uws/transport.js'
 
 transportSuite('uws', createUwsTransport, {
-  capabilities: { tls: true, tlsReload: false, attach: false, threads: false, compression: true, pause: false },
+  capabilities: {
+    tls: true,
+    tlsReload: false,
+    attach: false,
+    threads: false,
+    compression: true,
+    pause: false,
+    proxyProtocol: false,
+  },
   makeCertificate,
   repeatsOverTls: false,
   traits: {

@@ -3,7 +3,15 @@ import { makeCertificate } from 'webmq-services'
 import { createWsTransport } from '../../src/transports/ws/transport.js'
 
 transportSuite('ws', createWsTransport, {
-  capabilities: { tls: true, tlsReload: true, attach: true, threads: false, compression: true, pause: true },
+  capabilities: {
+    tls: true,
+    tlsReload: true,
+    attach: true,
+    threads: false,
+    compression: true,
+    pause: true,
+    proxyProtocol: true,
+  },
   makeCertificate,
   traits: { invalidDeflateCode: 1007 },
 })

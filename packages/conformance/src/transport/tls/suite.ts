@@ -5,6 +5,7 @@ import { closingTests } from '../closing-tests.js'
 import { type CreateTransport, DEFAULT_OPTIONS, SERVER_NAME, withCertificates } from '../harness.js'
 import { messageTests } from '../message-tests.js'
 import { multicastTests } from '../multicast-tests.js'
+import { proxyProtocolTests } from '../proxy-protocol-tests.js'
 import { readingTests } from '../reading-tests.js'
 import { RecordingSink } from '../recording-sink.js'
 import type { TransportTraits } from '../traits.js'
@@ -44,6 +45,7 @@ export function tlsTests(
     trafficTests(secure, expected, traits)
     disturbanceTests(secure, traits)
     if (!repeatsOverTls) return
+    if (expected.proxyProtocol) proxyProtocolTests(secure, true)
     upgradeTests(secure, traits)
     messageTests(secure)
     multicastTests(secure)

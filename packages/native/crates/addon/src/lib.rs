@@ -17,7 +17,7 @@ use napi::bindgen_prelude::{Buffer, BufferSlice, Function, Result};
 use napi::threadsafe_function::{ThreadsafeFunction, ThreadsafeFunctionCallMode};
 use napi::{Env, Error, Status};
 use napi_derive::napi;
-use webmq_engine::{CertificatePem, Drained, Engine, EngineError, Options};
+use webmq_engine::{CertificatePem, Drained, Engine, EngineError, Network, Options};
 
 use inline_runner::{CallBuffers, InlineRunner};
 use js_call::CallContext;
@@ -49,6 +49,8 @@ pub struct NativeOptions {
     pub close_timeout_ms: f64,
     /// Time that a busy thread may hold publications back so that they share writes; 0: never; absent: 10.
     pub flush_interval_ms: Option<f64>,
+    /// Networks whose connections begin with a PROXY header, as `10.0.0.0/8`; absent: none.
+    pub proxy_protocol_from: Option<Vec<String>>,
     /// Certificates of the listening socket, which then serves TLS; absent: it does not.
     pub tls: Option<Vec<NativeCertificate>>,
     /// Whether plain HTTP requests are handed over.
@@ -73,6 +75,8 @@ pub struct NativeStats {
     pub accepted_count: f64,
     /// Requests that were refused.
     pub refused_count: f64,
+    /// Connections of a proxy that did not begin with a valid PROXY header.
+    pub proxy_header_refused_count: f64,
     /// Connections that are gone.
     pub closed_count: f64,
     /// Connections closed with 4008.
@@ -229,6 +233,7 @@ impl NativeEngine {
             connections: stats.connections as f64,
             accepted_count: stats.accepted_count as f64,
             refused_count: stats.refused_count as f64,
+            proxy_header_refused_count: stats.proxy_header_refused_count as f64,
             closed_count: stats.closed_count as f64,
             slow_consumer_count: stats.slow_consumer_count as f64,
             received_message_count: stats.received_message_count as f64,
@@ -285,10 +290,18 @@ fn engine_options(options: &NativeOptions) -> Result<Options, ErrorCode> {
         ping_timeout: duration(options.ping_timeout_ms)?,
         close_timeout: duration(options.close_timeout_ms)?,
         flush_interval: options.flush_interval_ms.map_or(Ok(defaults.flush_interval), duration)?,
+        proxy_protocol_from: networks_of(options.proxy_protocol_from.as_deref().unwrap_or_default())?,
         tls: options.tls.as_deref().map(certificates_of),
         hands_http_over: options.hands_http_over,
         ..defaults
     })
+}
+
+fn networks_of(texts: &[String]) -> Result<Vec<Network>, ErrorCode> {
+    let network = |text: &String| {
+        text.parse().map_err(|_| Error::new("E_OPTION_INVALID", format!("{text} is not a range of IP addresses")))
+    };
+    texts.iter().map(network).collect()
 }
 
 fn certificates_of(certificates: &[NativeCertificate]) -> Vec<CertificatePem> {

@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+use crate::proxy_protocol::Network;
 use crate::tls::CertificatePem;
 
 /// What an engine is started with. Every queue, timer and input of it has its limit here.
@@ -35,6 +36,8 @@ pub struct Options {
     pub close_timeout: Duration,
     /// Time that a busy shard may hold publications back so that they share writes; zero: never.
     pub flush_interval: Duration,
+    /// Connections from these networks begin with a header of the PROXY protocol, or are closed. Others begin with a request.
+    pub proxy_protocol_from: Vec<Network>,
     /// Certificates of the listening socket, which then serves TLS and nothing else; the first one is the default.
     pub tls: Option<Vec<CertificatePem>>,
     /// Whether plain HTTP requests are handed over; otherwise they are answered with 426.
@@ -57,6 +60,7 @@ impl Default for Options {
             ping_timeout: Duration::from_secs(10),
             close_timeout: Duration::from_secs(5),
             flush_interval: Duration::from_millis(10),
+            proxy_protocol_from: Vec::new(),
             tls: None,
             hands_http_over: false,
         }

@@ -81,6 +81,12 @@ pub(crate) fn receive(socket: &OwnedFd, buffer: &mut [u8]) -> Result<usize, Errn
         .map(|(count, _)| count)
 }
 
+/// Reads what is there, without waiting, and leaves it there.
+pub(crate) fn peek(socket: &OwnedFd, buffer: &mut [u8]) -> Result<usize, Errno> {
+    rustix::io::retry_on_intr(|| rustix::net::recv(socket.as_fd(), &mut *buffer, RecvFlags::PEEK))
+        .map(|(count, _)| count)
+}
+
 /// Writes as much as the socket takes. Returns how much that was: 0 if it is full.
 pub(crate) fn send(socket: &OwnedFd, bytes: &[u8]) -> Result<usize, Errno> {
     match rustix::io::retry_on_intr(|| rustix::net::send(socket, bytes, system::SEND_FLAGS)) {

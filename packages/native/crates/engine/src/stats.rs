@@ -39,6 +39,8 @@ counters! {
     accepted_count,
     /// Requests that were refused: by the engine or by its owner.
     refused_count,
+    /// Connections of a proxy that were closed because they did not begin with a valid PROXY header.
+    proxy_header_refused_count,
     /// Connections that are gone.
     closed_count,
     /// Connections closed with 4008.

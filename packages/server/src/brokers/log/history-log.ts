@@ -1,6 +1,6 @@
 import { type GapReason, WebMQError } from 'webmq-client/protocol'
 import { PatternMatcher, type StepBudget } from '../../patterns/pattern-matcher.js'
-import type { Position, Reader, ReadRange, ReadResult } from '../../ports/broker.js'
+import type { LogStats, Position, Reader, ReadRange, ReadResult } from '../../ports/broker.js'
 import type { HistoryOptions } from '../../ports/history-rules.js'
 import { andThen, type MaybePromise } from '../../ports/maybe-promise.js'
 import { ReadTurns } from './read-turns.js'
@@ -71,6 +71,12 @@ export class HistoryLog {
   /** The end of the log. */
   get position(): Position {
     return { epoch: this.#epoch, offset: this.#messages.lastOffset }
+  }
+
+  /** @param lagMs See {@link LogStats}. */
+  stats(lagMs = 0): LogStats {
+    const { count, byteCount, oldestTimeMs } = this.#messages
+    return { messageCount: count, byteCount, oldestTimeMs, lagMs }
   }
 
   /** Restarts as an empty log; the next message follows `offset`. */

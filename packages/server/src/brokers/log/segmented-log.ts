@@ -154,6 +154,12 @@ export class SegmentedLog {
     return this.#count
   }
 
+  /** When the oldest message was logged; 0 without messages. */
+  get oldestTimeMs(): number {
+    const [first] = this.#segments
+    return first === undefined || this.#count === 0 ? 0 : first.timeAt(this.#droppedCount)
+  }
+
   /** Bytes of payload. */
   get byteCount(): number {
     return this.#byteCount

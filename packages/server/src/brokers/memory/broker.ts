@@ -110,7 +110,8 @@ export class MemoryBroker implements Broker {
   }
 
   stats(): BrokerStats {
-    return { ...NOTHING_ELSEWHERE, acceptedCount: this.#acceptedCount }
+    const counts = { ...NOTHING_ELSEWHERE, acceptedCount: this.#acceptedCount }
+    return this.capabilities.history ? { ...counts, log: this.#log.stats() } : counts
   }
 
   stop(): Promise<void> {

@@ -181,6 +181,7 @@ export class RemoteBroker implements Broker {
       pendingBytes: byteCount,
       lostCount: this.#lostCount,
       behindCount: this.#log?.behindCount ?? 0,
+      ...(this.#log === undefined ? undefined : { log: this.#log.stats() }),
     }
   }
 

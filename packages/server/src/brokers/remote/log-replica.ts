@@ -1,5 +1,5 @@
 import { type GapReason, WebMQError } from 'webmq-client/protocol'
-import type { Position, Reader, ReadRange, ReadResult, RefusedMessage } from '../../ports/broker.js'
+import type { LogStats, Position, Reader, ReadRange, ReadResult, RefusedMessage } from '../../ports/broker.js'
 import type { HistoryOptions } from '../../ports/history-rules.js'
 import { inboundDefect, refusedMessage } from '../../ports/inbound-check.js'
 import { DuplicateFilter, type DuplicateFilterOptions } from '../dedupe/duplicate-filter.js'
@@ -65,6 +65,7 @@ export class LogReplica implements LogFollower {
   #isStopped = false
   #toldEnd: ToldEnd | undefined
   #behindCount = 0
+  #lagMs = 0
 
   constructor(options: LogReplicaOptions, events: LogReplicaEvents) {
     this.#options = options
@@ -81,6 +82,10 @@ export class LogReplica implements LogFollower {
   /** Reads that were refused because the replica was behind. */
   get behindCount(): number {
     return this.#behindCount
+  }
+
+  stats(): LogStats {
+    return this.#log.stats(this.#lagMs)
   }
 
   /** Whether messages of this key are logged. */
@@ -153,6 +158,8 @@ export class LogReplica implements LogFollower {
       return
     }
     this.#log.follow(offset, key, payload, isBinary, timeMs)
+    // Clocks differ: a message from the future has no lag.
+    this.#lagMs = Math.max(0, Date.now() - timeMs)
     this.#arrivals.arrived(offset)
     const wasDelivered = this.#formerDuplicates?.has(delivery, timeMs) === true
     this.#events.added(delivery, position, wasDelivered)

@@ -23,9 +23,7 @@ const DEFAULT_LAST = 100
 export const history: Handler<'history', HistoryContext> = (context, message) => {
   const { broker, connection, replays } = context
   const { id, key } = message
-  if (!broker.capabilities.history) throw refusalOf('E_UNSUPPORTED', { detail: 'history' })
-  assertKeyWords(key, context.limits, refusalOf)
-  assertGranted(context, key)
+  assertMayRead(context, message)
   const request = { id, ...rangeOf(message) }
   const answer = { isNewestFirst: message.reverse === true }
   const send = (page: Replay) => {
@@ -39,6 +37,16 @@ export const history: Handler<'history', HistoryContext> = (context, message) =>
     return message.reverse === true ? andThen(page, (page) => newestOf(message, page)) : page
   }
   return replays.read(connection, read, send, answer)
+}
+
+/**
+ * Checks limits and grants.
+ * @throws {WebMQError} `E_UNSUPPORTED`, `E_KEY_INVALID`, `E_FORBIDDEN`.
+ */
+export function assertMayRead(context: HistoryContext, { key }: Pick<MessageOf<'history'>, 'key'>): void {
+  if (!context.broker.capabilities.history) throw refusalOf('E_UNSUPPORTED', { detail: 'history' })
+  assertKeyWords(key, context.limits, refusalOf)
+  assertGranted(context, key)
 }
 
 function assertGranted(context: HistoryContext, key: string): void {

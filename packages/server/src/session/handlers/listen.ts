@@ -1,4 +1,5 @@
 import { refusalOf } from 'webmq-client/protocol'
+import type { ResumeOutcome } from '../../measuring/measurements.js'
 import type { Broker } from '../../ports/broker.js'
 import { andThen, isPromise, type MaybePromise } from '../../ports/maybe-promise.js'
 import type { ConnectionId } from '../../ports/transport.js'
@@ -20,6 +21,10 @@ export interface ListenContext extends HandlerContext {
     readonly maxSearchListensPerConnection: number
   }
   mayListen(pattern: string): boolean
+  /** A listen with `since` was answered for the last time. */
+  resumed(outcome: ResumeOutcome): void
+  /** A new listen is live. */
+  listened(pattern: string): void
 }
 
 /**
@@ -27,13 +32,13 @@ export interface ListenContext extends HandlerContext {
  * of the pattern is missing or comes twice. A long replay takes one request per page; the last one makes the listen live.
  */
 export const listen: Handler<'listen', ListenContext> = (context, message) => {
-  assertAllowed(context, message)
+  assertMayListen(context, message)
   // Without a log there is nothing to wait for.
   if (!isRangeAsked(message) || !context.broker.capabilities.history) return begin(context, message)
   return inTurn(context, message, (page, isCurrent) => {
     if (context.isClosed) return
     // A new token may have come while the request waited.
-    assertAllowed(context, message)
+    assertMayListen(context, message)
     if (page.hasMore) answer(context, message, page)
     // More messages may be logged before the pattern is bound, so `begin` reads a last page again that took time.
     else return begin(context, message, isCurrent ? page : undefined)
@@ -55,7 +60,11 @@ function inTurn(
   return context.replays.read(context.connection, readPage, (page) => use(page, isCurrent))
 }
 
-function assertAllowed(context: ListenContext, { pattern, group }: MessageOf<'listen'>): void {
+/**
+ * Checks limits and grants.
+ * @throws {WebMQError} `E_UNSUPPORTED`, `E_PATTERN_INVALID`, `E_FORBIDDEN`, `E_LISTEN_LIMIT`.
+ */
+export function assertMayListen(context: ListenContext, { pattern, group }: MessageOf<'listen'>): void {
   const { listens, limits, broker } = context
   if (group !== undefined && !broker.capabilities.queueGroups) {
     throw refusalOf('E_UNSUPPORTED', { detail: 'queue groups' })
@@ -103,13 +112,19 @@ function goLive(context: ListenContext, message: MessageOf<'listen'>, opening: L
     opening.abort()
     return
   }
-  assertAllowed(context, message)
+  assertMayListen(context, message)
   const { buffer } = opening
   const replay = withLive(log, buffer, isRangeAsked(message))
   const gap = replay.gap ?? buffer.gap
   const isLast = answer(context, message, gap === undefined ? replay : { ...replay, gap })
-  if (isLast) opening.commit()
-  else opening.abort()
+  if (!isLast) {
+    opening.abort()
+    return
+  }
+  if (message.since !== undefined) context.resumed(replay.gap === undefined && gap === undefined ? 'recovered' : 'gap')
+  const isNew = !context.listens.has(message.pattern)
+  opening.commit()
+  if (isNew) context.listened(message.pattern)
 }
 
 /** Sends a page; returns whether it was the last one. */

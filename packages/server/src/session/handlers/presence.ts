@@ -4,7 +4,7 @@ import type { FrameData } from '../../ports/transport.js'
 import { assertKeyWords, type WordLimits } from '../../ports/word-limits.js'
 import type { ConnectionPresence, Presence } from '../../presence/index.js'
 import { DEPARTURE_BYTES, enteringUnits, MEMBER_BYTES, membersUnits } from '../work/costs.js'
-import type { Handler, HandlerContext } from './handler.js'
+import type { Handler, HandlerContext, MessageOf } from './handler.js'
 
 /** `}` */
 const CLOSING_BRACE = 0x7d
@@ -23,14 +23,25 @@ export interface PresenceHandlerContext extends HandlerContext {
   replyEncoded(data: FrameData): void
 }
 
+/**
+ * Checks limits and grants.
+ * @throws {WebMQError} `E_KEY_INVALID`, `E_FORBIDDEN`.
+ */
+export function assertMayUse(context: PresenceHandlerContext, { key, op }: MessageOf<'presence'>): void {
+  assertKeyWords(key, context.limits)
+  // Who may listen to a key may see who is there. `leave` and `unwatch` give something up, so they need no grant.
+  if (op === 'enter' && !context.mayEnter(key)) throw new WebMQError('E_FORBIDDEN', { detail: `presence ${key}` })
+  const isReading = op === 'get' || op === 'watch'
+  if (isReading && !context.mayListen(key)) throw new WebMQError('E_FORBIDDEN', { detail: `listen ${key}` })
+}
+
 /** Enters, leaves, and lists the members of a key: once, or with every later change [P-14.1]. */
 export const presence: Handler<'presence', PresenceHandlerContext> = (context, message) => {
   const { id, key, op } = message
-  assertKeyWords(key, context.limits)
+  assertMayUse(context, message)
   const { meter, ownPresence } = context
   switch (op) {
     case 'enter': {
-      if (!context.mayEnter(key)) throw new WebMQError('E_FORBIDDEN', { detail: `presence ${key}` })
       const { member, data } = message
       const length = data?.length ?? 0
       meter.charge(enteringUnits(length))
@@ -48,17 +59,10 @@ export const presence: Handler<'presence', PresenceHandlerContext> = (context, m
       context.reply({ verb: 'ok', id })
       return
     case 'get':
-      assertMayWatch(context, key)
       return whenComplete(context, () => answer(context, id, key))
     case 'watch':
-      assertMayWatch(context, key)
       return whenComplete(context, () => context.meter.charge(ownPresence.watch(key, () => answer(context, id, key))))
   }
-}
-
-/** Who may listen to a key may see who is there. `leave` and `unwatch` give something up, so they need no grant. */
-function assertMayWatch(context: PresenceHandlerContext, key: string): void {
-  if (!context.mayListen(key)) throw new WebMQError('E_FORBIDDEN', { detail: `listen ${key}` })
 }
 
 /** A node that has just begun with presence asks the others first; its clients wait for that, up to a limit. */

@@ -1,11 +1,12 @@
 import { refusalOf } from 'webmq-client/protocol'
+import type { PublishTiming, PublishTimings } from '../../measuring/publish-timings.js'
 import type { Accepted, Broker, OutboundMessage } from '../../ports/broker.js'
-import { isPromise } from '../../ports/maybe-promise.js'
+import { isPromise, type MaybePromise } from '../../ports/maybe-promise.js'
 import { formatPosition } from '../../ports/position.js'
 import type { ConnectionId } from '../../ports/transport.js'
 import { assertKeyWords, type WordLimits } from '../../ports/word-limits.js'
 import { brokerMessageId, clientOwner } from '../../routing/message-id.js'
-import type { Handler, HandlerContext } from './handler.js'
+import type { Handler, HandlerContext, MessageOf } from './handler.js'
 
 /** What `publish` may use. */
 export interface PublishContext extends HandlerContext {
@@ -21,32 +22,45 @@ export interface PublishContext extends HandlerContext {
   /** `undefined` for anonymous clients. */
   readonly userId: string | undefined
   mayPublish(key: string): boolean
+  /** Measures some of the publishes. */
+  readonly publishes: Pick<PublishTimings, 'begin'>
+  /** The broker has got the message. */
+  published(message: OutboundMessage, accepted: MaybePromise<Accepted>): void
+}
+
+/**
+ * Checks limits and grants.
+ * @throws {WebMQError} `E_PAYLOAD_TOO_LARGE`, `E_KEY_INVALID`, `E_FORBIDDEN`, `E_BROKER_UNAVAILABLE`.
+ */
+export function assertMayPublish(context: PublishContext, { key, payload }: MessageOf<'publish'>): void {
+  const { maxPayloadBytes, maxPendingPublishBytes } = context.limits
+  if (payload.length > maxPayloadBytes) {
+    throw refusalOf('E_PAYLOAD_TOO_LARGE', { detail: `${payload.length} bytes, at most ${maxPayloadBytes}` })
+  }
+  assertKeyWords(key, context.limits, refusalOf)
+  if (!context.mayPublish(key)) throw refusalOf('E_FORBIDDEN', { detail: `publish ${key}` })
+  if (context.pendingBytes + payload.length + PENDING_OVERHEAD_BYTES > maxPendingPublishBytes) {
+    throw refusalOf('E_BROKER_UNAVAILABLE', { detail: 'too many messages of this connection wait for the broker' })
+  }
 }
 
 /** Gives a message to the broker. A request with an id is answered once the broker has accepted the message. */
 export const publish: Handler<'publish', PublishContext> = (context, message, isBinary) => {
   const { id, key, messageId, echo, payload } = message
   if (typeof payload === 'string') throw new TypeError('a decoded payload is bytes')
-  const { maxPayloadBytes } = context.limits
-  if (payload.length > maxPayloadBytes) {
-    throw refusalOf('E_PAYLOAD_TOO_LARGE', { detail: `${payload.length} bytes, at most ${maxPayloadBytes}` })
-  }
-  assertKeyWords(key, context.limits, refusalOf)
-  if (!context.mayPublish(key)) throw refusalOf('E_FORBIDDEN', { detail: `publish ${key}` })
+  assertMayPublish(context, message)
   const byteCount = payload.length + PENDING_OVERHEAD_BYTES
-  if (context.pendingBytes + byteCount > context.limits.maxPendingPublishBytes) {
-    throw refusalOf('E_BROKER_UNAVAILABLE', { detail: 'too many messages of this connection wait for the broker' })
-  }
   const brokerId = messageId === undefined ? undefined : brokerMessageId(clientOwner(context.userId), key, messageId)
-  const accepted = context.broker.publish(
-    outbound(key, payload, isBinary, brokerId, echo ? undefined : context.connection),
-  )
-  if (!isPromise(accepted)) return acknowledge(context, id, accepted)
+  const outgoing = outbound(key, payload, isBinary, brokerId, echo ? undefined : context.connection)
+  const timing = context.publishes.begin(outgoing)
+  const accepted = context.broker.publish(outgoing)
+  context.published(outgoing, accepted)
+  if (!isPromise(accepted)) return acknowledge(context, id, accepted, timing)
   context.pendingBytes += byteCount
   return accepted.then(
     (accepted) => {
       context.pendingBytes -= byteCount
-      acknowledge(context, id, accepted)
+      acknowledge(context, id, accepted, timing)
     },
     (error: unknown) => {
       context.pendingBytes -= byteCount
@@ -72,7 +86,13 @@ function outbound(
   return { key, payload, isBinary, messageId, publisher }
 }
 
-function acknowledge(context: PublishContext, id: string | undefined, { position, isDuplicate }: Accepted): void {
+function acknowledge(
+  context: PublishContext,
+  id: string | undefined,
+  { position, isDuplicate }: Accepted,
+  timing: PublishTiming | undefined,
+): void {
+  timing?.accepted()
   if (id === undefined) return
   if (position === undefined) context.reply({ verb: 'ok', id, duplicate: isDuplicate })
   else context.reply({ verb: 'ok', id, position: formatPosition(position), duplicate: isDuplicate })

@@ -4,6 +4,7 @@ import type { Handler, HandlerContext } from './handler.js'
 /** What {@link sendingOn} uses. */
 export interface SendOnContext extends HandlerContext {
   end(code: ErrorCode, retryAfterMs?: number): void
+  resumed(outcome: 'sent-on'): void
 }
 
 /** Clients that are sent on come back within this time, and not all at once. */
@@ -19,6 +20,7 @@ export function sendingOn<Context extends SendOnContext>(
   return (context, message, isBinary) => {
     const sendOn = (error: unknown) => {
       if (!(error instanceof WebMQError) || error.code !== 'E_NODE_BEHIND') throw error
+      context.resumed('sent-on')
       context.end(error.code, Math.ceil(Math.random() * MAX_RETRY_AFTER_MS))
     }
     try {

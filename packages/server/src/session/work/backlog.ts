@@ -2,6 +2,8 @@
 export interface RawMessage {
   readonly data: Uint8Array
   readonly isBinary: boolean
+  /** When it arrived, in milliseconds. */
+  readonly receivedMs: number
 }
 
 /** Memory of a message beside its bytes: two objects and their places. An estimate, above 150 to 190 bytes in Node 20. */
@@ -23,9 +25,9 @@ export class Backlog {
   }
 
   /** Adds a copy of the message. */
-  push(data: Uint8Array, isBinary: boolean): void {
+  push(data: Uint8Array, isBinary: boolean, receivedMs: number): void {
     // Not from the pool of `Buffer.from`: a small message would keep a whole slab in memory.
-    this.#messages.push({ data: new Uint8Array(data), isBinary })
+    this.#messages.push({ data: new Uint8Array(data), isBinary, receivedMs })
     this.#byteCount += data.length + OVERHEAD_BYTES
   }
 

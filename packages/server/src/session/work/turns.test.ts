@@ -21,13 +21,21 @@ function start({ workPerSecond = 500_000, workBurst = 500_000, pause = true, uni
   const calls: string[] = []
   const turns = new Turns<Owner>({
     transport: {
-      capabilities: { tls: false, tlsReload: false, attach: false, threads: false, compression: false, pause },
+      capabilities: {
+        tls: false,
+        tlsReload: false,
+        attach: false,
+        threads: false,
+        compression: false,
+        pause,
+        proxyProtocol: false,
+      },
       pause: (connection) => calls.push(`pause ${connection}`),
       resume: (connection) => calls.push(`resume ${connection}`),
     },
     limits: { workPerSecond, workBurst },
     maxMessageBytes: MAX_MESSAGE_BYTES,
-    handle: (account, data) => handle(account, `${account.owner.connection}:${Buffer.from(data).toString()}`),
+    handle: (account, { data }) => handle(account, `${account.owner.connection}:${Buffer.from(data).toString()}`),
     begin: () => undefined,
     onError: (error) => {
       throw error

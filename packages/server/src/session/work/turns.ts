@@ -2,6 +2,7 @@ import type { WorkStats } from '../../api.js'
 import { Deadlines } from '../../deadlines.js'
 import type { Transport } from '../../ports/transport.js'
 import { type Pace, ROUND_UNITS, WorkAccount, type WorkLimits, type WorkOwner } from './account.js'
+import type { RawMessage } from './backlog.js'
 
 /** What {@link Turns} works with. */
 export interface TurnsContext<Owner extends WorkOwner> {
@@ -10,7 +11,7 @@ export interface TurnsContext<Owner extends WorkOwner> {
   /** Largest message that a transport passes on. */
   readonly maxMessageBytes: number
   /** Handles a message that has waited. */
-  readonly handle: (account: WorkAccount<Owner>, data: Uint8Array, isBinary: boolean) => void
+  readonly handle: (account: WorkAccount<Owner>, message: RawMessage) => void
   /** Called at the beginning of each turn of an account, for what waits elsewhere. */
   readonly begin: (account: WorkAccount<Owner>) => void
   /** Called when a connection has closed: it gets no further turn. */
@@ -86,7 +87,7 @@ export class Turns<Owner extends WorkOwner = WorkOwner> {
     const { backlog } = account
     if (backlog.byteCount + data.length > MAX_BACKLOG_BYTES + this.#context.maxMessageBytes) return false
     const before = backlog.byteCount
-    backlog.push(data, isBinary)
+    backlog.push(data, isBinary, this.#now())
     this.#backlogBytes += backlog.byteCount - before
     this.enqueue(account)
     if (account.isExhausted || backlog.byteCount > PAUSE_BYTES) this.#pause(account)
@@ -175,7 +176,7 @@ export class Turns<Owner extends WorkOwner = WorkOwner> {
       const message = backlog.shift()
       if (message === undefined) break
       this.#backlogBytes -= before - backlog.byteCount
-      this.#context.handle(account, message.data, message.isBinary)
+      this.#context.handle(account, message)
     }
     if (account.isPaused && backlog.byteCount <= RESUME_BYTES) this.#resume(account)
     return isResumed

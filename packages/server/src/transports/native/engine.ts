@@ -27,6 +27,7 @@ export function createEngine(options: TransportOptions, wake: () => void): Nativ
         pingTimeoutMs: options.pingTimeoutMs,
         closeTimeoutMs: options.closeTimeoutMs,
         ...(options.flushIntervalMs === undefined ? undefined : { flushIntervalMs: options.flushIntervalMs }),
+        ...(options.proxyProtocolFrom === undefined ? undefined : { proxyProtocolFrom: options.proxyProtocolFrom }),
         ...(options.tls === undefined ? undefined : { tls: options.tls.map(certificateOf) }),
         handsHttpOver: options.httpServer !== undefined,
       },

@@ -13,6 +13,7 @@ const QUIET = 6
 const ENDED = 7
 const DRAINED = 8
 const FLAG_BINARY = 1
+const FLAG_ENCRYPTED = 2
 const LINE_END = 10
 
 /**
@@ -30,7 +31,7 @@ export interface NativeEventHandlers {
   /** Once per upgrade that was not rejected, accepted or not. A connection has the number of its upgrade. */
   closed(connection: ConnectionId, code: number, reason: string): void
   /**
-   * @param peer The client, if the socket is not its own but relays plaintext.
+   * @param peer The client, if the socket does not tell of it: a proxy has, or the socket relays plaintext.
    * @param read Borrowed: the bytes that were read from the socket.
    */
   http(token: number, peer: HttpPeer | undefined, read: Buffer): void
@@ -41,10 +42,12 @@ export interface NativeEventHandlers {
   ended(thread: number): void
 }
 
-/** Client of an HTTP request over TLS. */
+/** Client of an HTTP request. */
 export interface HttpPeer {
   readonly address: string
   readonly port: number
+  /** Whether it speaks TLS. */
+  readonly isEncrypted: boolean
 }
 
 /** Packed events, and which of them are still to be handled. */
@@ -89,7 +92,7 @@ export function readEvents(portion: EventPortion, handlers: NativeEventHandlers,
         handlers.closed(id as ConnectionId, packed.readUInt16LE(start + 2), packed.toString('utf8', body, end))
         break
       case HTTP:
-        readHttp(packed.subarray(body, end), handlers)
+        readHttp(packed.subarray(body, end), packed[start + 1] === FLAG_ENCRYPTED, handlers)
         break
       case FAILED:
         handlers.failed(packed.toString('utf8', body, end))
@@ -110,9 +113,9 @@ export function readEvents(portion: EventPortion, handlers: NativeEventHandlers,
 }
 
 /** Token, port and address of the client, a line end, and what was read. */
-function readHttp(event: Buffer, handlers: NativeEventHandlers): void {
+function readHttp(event: Buffer, isEncrypted: boolean, handlers: NativeEventHandlers): void {
   const addressEnd = event.indexOf(LINE_END, 8)
   const address = event.toString('latin1', 8, addressEnd)
-  const peer = address === '' ? undefined : { address, port: event.readUInt32LE(4) }
+  const peer = address === '' ? undefined : { address, port: event.readUInt32LE(4), isEncrypted }
   handlers.http(event.readUInt32LE(0), peer, event.subarray(addressEnd + 1))
 }

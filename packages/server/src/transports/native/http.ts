@@ -36,7 +36,7 @@ export class NativeHttp {
   /**
    * Hands a connection to the HTTP server, which serves it from the first byte, with keep-alive and bodies. Few per turn of
    * the event loop; the others stay in the engine.
-   * @param peer The client, if the engine relays its connection.
+   * @param peer The client, if the socket does not tell of it.
    * @param read The bytes that the engine has read; copied.
    */
   serve(token: number, peer: HttpPeer | undefined, read: Uint8Array): void {
@@ -69,10 +69,10 @@ export class NativeHttp {
   }
 }
 
-/** Makes a relayed socket tell of its client what a TLS socket would. Frameworks derive the protocol from `encrypted`. */
-function describe(socket: Socket, { address, port }: HttpPeer): void {
+/** Makes a socket tell of its client what the client's own would. Frameworks derive the protocol from `encrypted`. */
+function describe(socket: Socket, { address, port, isEncrypted }: HttpPeer): void {
   Object.defineProperties(socket, {
-    encrypted: { value: true, enumerable: true },
+    ...(isEncrypted ? { encrypted: { value: true, enumerable: true } } : undefined),
     remoteAddress: { value: address, enumerable: true },
     remoteFamily: { value: isIPv6(address) ? 'IPv6' : 'IPv4', enumerable: true },
     remotePort: { value: port, enumerable: true },

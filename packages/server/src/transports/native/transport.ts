@@ -38,6 +38,7 @@ const NO_STATS: TransportStats = {
   connections: 0,
   acceptedCount: 0,
   refusedCount: 0,
+  proxyHeaderRefusedCount: 0,
   closedCount: 0,
   slowConsumerCount: 0,
   receivedMessageCount: 0,
@@ -75,6 +76,7 @@ class NativeTransport implements Transport {
     threads: true,
     compression: true,
     pause: true,
+    proxyProtocol: true,
   }
 
   readonly #options: TransportOptions

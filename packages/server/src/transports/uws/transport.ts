@@ -54,6 +54,8 @@ const GOING_AWAY = 1001
  *   error.
  * - Over TLS it names no protocol (ALPN), and finds the certificate of a server name only if that is in lower case.
  *   Certificates cannot be replaced while it runs.
+ * - A header of the PROXY protocol is read only behind TLS, from everyone, and its absence cannot be told from a
+ *   connection of the proxy itself. So the option is refused.
  *
  * @param importModule Replaceable for tests.
  */
@@ -70,6 +72,7 @@ class UwsTransport implements Transport {
     threads: false,
     compression: true,
     pause: false,
+    proxyProtocol: false,
   }
 
   readonly #options: TransportOptions
@@ -205,6 +208,7 @@ class UwsTransport implements Transport {
       acceptedCount: this.#acceptedCount,
       refusedCount: this.#upgrades.refusedCount,
       closedCount: this.#closedCount,
+      proxyHeaderRefusedCount: 0,
       slowConsumerCount: this.#slowConsumerCount,
       receivedMessageCount: this.#sink?.messageCount ?? 0,
       receivedByteCount: this.#sink?.byteCount ?? 0,

@@ -6,6 +6,7 @@ import type { TlsCertificate, TransportAddress, TransportOptions } from '../../p
 import { connectionLimit } from '../connection-limit.js'
 import { rejectionOf } from '../upgrade/rejection.js'
 import { type TakeUpgrade, takeUpgrades } from '../upgrade/take-upgrades.js'
+import { ProxiedConnections } from './proxied.js'
 import { refuse } from './refuse.js'
 import { readRequestHead } from './request-head.js'
 import { WsCertificates } from './tls.js'
@@ -19,7 +20,10 @@ const NODE_HEADER_MARGIN_BYTES = 4_096
 const MAX_HEADS = 10_000
 const MAX_SHARE_OF_DESCRIPTORS = 1 / 2
 
-type ListenerOptions = Pick<TransportOptions, 'maxHeaderBytes' | 'handshakeTimeoutMs' | 'tls' | 'httpServer'>
+type ListenerOptions = Pick<
+  TransportOptions,
+  'maxHeaderBytes' | 'handshakeTimeoutMs' | 'tls' | 'httpServer' | 'proxyProtocolFrom'
+>
 
 /** Events of {@link WsListener}. */
 export interface WsListenerEvents {
@@ -37,7 +41,10 @@ export class WsListener {
   readonly #options: ListenerOptions
   readonly #events: WsListenerEvents
   readonly #certificates: WsCertificates | undefined
-  readonly #server: Server | TlsServer
+  readonly #server: Server
+  /** Listens by itself, unless headers of the PROXY protocol come before TLS. */
+  readonly #tlsServer: TlsServer | undefined
+  readonly #proxied: ProxiedConnections | undefined
   readonly #webSockets: HttpServer
   /** Connections of `httpServer`; over TLS all. */
   readonly #sockets = new Set<Socket>()
@@ -47,7 +54,7 @@ export class WsListener {
 
   /** @throws {WebMQError} `E_OPTION_INVALID` when a certificate does not work. */
   constructor(options: ListenerOptions, events: WsListenerEvents) {
-    const { tls, handshakeTimeoutMs, maxHeaderBytes } = options
+    const { tls, handshakeTimeoutMs, maxHeaderBytes, proxyProtocolFrom = [] } = options
     this.#options = options
     this.#events = events
     this.#webSockets = createHttpServer({ maxHeaderSize: maxHeaderBytes + NODE_HEADER_MARGIN_BYTES }, events.request)
@@ -55,16 +62,27 @@ export class WsListener {
     this.#webSockets.timeout = handshakeTimeoutMs
     takeUpgrades(this.#webSockets, undefined, events.upgrade)
     const connection = { allowHalfOpen: true, noDelay: true }
-    if (tls === undefined) {
-      this.#server = createServer(connection, (socket) => this.#open(socket))
-    } else {
+    if (tls !== undefined) {
       this.#certificates = new WsCertificates(tls)
       const secure = { ...connection, ...this.#certificates.serverOptions, handshakeTimeout: handshakeTimeoutMs }
-      this.#server = createTlsServer(secure, (socket) => this.#open(socket))
-      this.#server.on('connection', (socket: Socket) => this.#track(socket))
+      this.#tlsServer = createTlsServer(secure, (socket) => {
+        this.#proxied?.describe(socket)
+        this.#open(socket)
+      })
+      this.#tlsServer.on('connection', (socket: Socket) => this.#track(socket))
       // Node leaves them open.
-      this.#server.on('tlsClientError', (_error, socket) => socket.destroy())
+      this.#tlsServer.on('tlsClientError', (_error, socket) => socket.destroy())
     }
+    if (proxyProtocolFrom.length > 0) {
+      const { failed } = events
+      this.#proxied = new ProxiedConnections({ from: proxyProtocolFrom, timeoutMs: handshakeTimeoutMs, failed })
+      this.#server = createServer(connection, (socket) => this.#receive(socket, this.#proxied))
+    } else this.#server = this.#tlsServer ?? createServer(connection, (socket) => this.#open(socket))
+  }
+
+  /** Connections that were closed because they did not begin with a valid PROXY header. */
+  get proxyHeaderRefusedCount(): number {
+    return this.#proxied?.refusedCount ?? 0
   }
 
   /** @throws {WebMQError} `E_ADDRESS_IN_USE`, `E_ADDRESS_UNAVAILABLE`, `E_OPTION_INVALID`. */
@@ -88,10 +106,10 @@ export class WsListener {
 
   /** @throws {WebMQError} `E_OPTION_INVALID`; the old ones stay. */
   setCertificates(certificates: readonly TlsCertificate[]): void {
-    if (this.#certificates === undefined) {
+    if (this.#certificates === undefined || this.#tlsServer === undefined) {
       throw new WebMQError('E_OPTION_INVALID', { detail: 'tls: the transport was started without it' })
     }
-    this.#certificates.replace(certificates, this.#server as TlsServer)
+    this.#certificates.replace(certificates, this.#tlsServer)
   }
 
   /** Closes the port. Connections go on. */
@@ -109,12 +127,35 @@ export class WsListener {
     socket.once('close', () => this.#sockets.delete(socket))
   }
 
-  #open(socket: Socket): void {
+  /** A connection that may begin with a header of the PROXY protocol. */
+  #receive(socket: Socket, proxied: ProxiedConnections | undefined): void {
+    this.#addHead(socket)
+    socket.once('close', () => this.#heads.delete(socket))
+    proxied?.receive(socket, (read) => {
+      this.#heads.delete(socket)
+      if (this.#tlsServer === undefined) {
+        this.#open(socket)
+        // After the listeners are attached, before the event loop reads more.
+        if (read !== undefined && read.length > 0) socket.unshift(read)
+        return
+      }
+      // TLS begins with what is buffered then; nobody else takes it.
+      socket.pause()
+      if (read !== undefined && read.length > 0) socket.unshift(read)
+      this.#tlsServer.emit('connection', socket)
+    })
+  }
+
+  #addHead(socket: Socket): void {
     if (this.#heads.size >= this.#maxHeads) {
       const [oldest] = this.#heads
       oldest?.destroy()
     }
     this.#heads.add(socket)
+  }
+
+  #open(socket: Socket): void {
+    this.#addHead(socket)
     const { maxHeaderBytes, handshakeTimeoutMs, httpServer = this.#webSockets } = this.#options
     readRequestHead(socket, { maxHeaderBytes, timeoutMs: handshakeTimeoutMs }, (head) => {
       this.#heads.delete(socket)

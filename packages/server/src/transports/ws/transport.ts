@@ -64,6 +64,7 @@ class WsTransport implements Transport {
     threads: false,
     compression: true,
     pause: true,
+    proxyProtocol: true,
   }
 
   readonly #options: TransportOptions
@@ -230,6 +231,7 @@ class WsTransport implements Transport {
       acceptedCount: this.#acceptedCount,
       refusedCount: this.#upgrades.refusedCount,
       closedCount: this.#closedCount,
+      proxyHeaderRefusedCount: this.#listener?.proxyHeaderRefusedCount ?? 0,
       slowConsumerCount: this.#slowConsumerCount,
       receivedMessageCount: this.#calls?.messageCount ?? 0,
       receivedByteCount: this.#calls?.byteCount ?? 0,

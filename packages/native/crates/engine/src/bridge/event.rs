@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! 0  u8   kind
-//! 1  u8   flags: 1 binary
+//! 1  u8   flags: 1 binary; 2 encrypted
 //! 2  u16  close code; index of the shard for quiet and ended
 //! 4  u32  bytes of the event, these 16 included
 //! 8  f64  connection
@@ -11,7 +11,8 @@
 //!         message    payload
 //!         closed     reason; comes once for every upgrade that JavaScript has not rejected, accepted or not
 //!         http       u32 token of the socket, u32 port of the client, its address in Latin-1 and a line end, bytes read
-//!                    from it; the port is 0 and the address empty if the socket is the client's own
+//!                    from it; the port is 0 and the address empty if the socket tells of the client itself;
+//!                    encrypted: the socket carries the plaintext of TLS
 //!         failed     what happened
 //!         quiet      nothing: the shard has stopped accepting
 //!         ended      nothing: the shard's last event
@@ -25,6 +26,7 @@ use webmq_websocket::handshake::RequestHead;
 use crate::id::{ConnectionId, ShardId};
 
 const FLAG_BINARY: u8 = 1;
+const FLAG_ENCRYPTED: u8 = 2;
 
 const UPGRADE: u8 = 1;
 const MESSAGE: u8 = 2;
@@ -83,8 +85,8 @@ impl Events {
         self.end(start);
     }
 
-    pub(crate) fn http(&mut self, token: u32, peer: Option<SocketAddr>, read: &[u8]) {
-        let start = self.begin(HTTP, 0, 0, None);
+    pub(crate) fn http(&mut self, token: u32, peer: Option<SocketAddr>, is_encrypted: bool, read: &[u8]) {
+        let start = self.begin(HTTP, if is_encrypted { FLAG_ENCRYPTED } else { 0 }, 0, None);
         self.u32(token);
         self.u32(peer.map_or(0, |peer| u32::from(peer.port())));
         if let Some(peer) = peer {

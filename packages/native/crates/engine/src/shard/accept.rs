@@ -85,6 +85,9 @@ impl Shard {
         // Connections of another HTTP server are not encrypted.
         let session = if is_attached { Ok(None) } else { self.new_session() };
         let is_refused = session.is_err();
+        if !is_attached && self.expects_proxy_header(&connection.socket) {
+            connection.opening = Some(Box::new(Opening { awaits_proxy_header: true, ..Opening::default() }));
+        }
         connection.tls = session.unwrap_or_else(|error| {
             self.events.failed(&format!("TLS cannot begin: {error}"));
             None

@@ -1,9 +1,11 @@
+use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 
 use webmq_websocket::handshake::{AcceptKey, AcceptedDeflate};
 use webmq_websocket::{CloseCode, Decoder, Role};
 
 use crate::shard::relay::Relay;
+use crate::socket;
 use crate::tls::Session;
 
 /// RFC 6455 §7.1.5: no close frame arrived.
@@ -38,6 +40,10 @@ pub(crate) struct Opening {
     pub(crate) accept_key: Option<AcceptKey>,
     pub(crate) deflate: Option<AcceptedDeflate>,
     pub(crate) is_attached: bool,
+    /// The PROXY header has not come yet.
+    pub(crate) awaits_proxy_header: bool,
+    /// Who the client is, if a proxy has told.
+    pub(crate) client: Option<SocketAddr>,
 }
 
 /// Why a connection ends, as the `closed` event says.
@@ -128,6 +134,12 @@ impl Connection {
             message_began_ms: None,
             partial_bytes: 0,
         }
+    }
+
+    /// Until the connection is open: the client that a proxy told of, or who is at the other end. `None`: nobody is any more.
+    pub(crate) fn client_address(&self) -> Option<SocketAddr> {
+        let told = self.opening.as_ref().and_then(|opening| opening.client);
+        told.or_else(|| socket::peer_address(&self.socket))
     }
 
     /// Heap memory for input that is not complete or not decoded.

@@ -46,7 +46,8 @@ impl Shard {
             }
             Ok(ParsedHead::Complete { head, head_bytes }) => match head.intent() {
                 Ok(Intent::Upgrade(accept_key)) => {
-                    let peer = self.table.get(slot).and_then(|connection| socket::peer_address(&connection.socket));
+                    let end = || self.table.get(slot).and_then(|connection| socket::peer_address(&connection.socket));
+                    let peer = opening.client.or_else(end);
                     opening.received = all[head_bytes..].to_vec();
                     opening.accept_key = Some(accept_key);
                     if self.shared.options.deflate_from_bytes.is_some() {
@@ -183,8 +184,9 @@ impl Shard {
         self.handle().mailbox.load.fetch_sub(1, std::sync::atomic::Ordering::AcqRel);
         let removed = self.poller.remove_connection(&connection.socket);
         self.report_refusal(removed);
+        let client = connection.opening.and_then(|opening| opening.client);
         let (token, has_closed_oldest) = self.shared.http_sockets.put(connection.socket);
         self.stats.refused_count += u64::from(has_closed_oldest);
-        self.events.http(token, None, read);
+        self.events.http(token, client, false, read);
     }
 }

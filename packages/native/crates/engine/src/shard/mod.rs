@@ -12,6 +12,7 @@ mod flush_pacer;
 mod handshake;
 mod keepalive;
 mod newcomers;
+mod proxied;
 mod receive;
 mod relay;
 mod restart;
@@ -46,6 +47,7 @@ use encrypted::TlsState;
 use flush_pacer::FlushPacer;
 use keepalive::Ticker;
 use newcomers::Newcomers;
+use proxied::ProxyReports;
 use relay::Relays;
 use restart::Restarts;
 
@@ -65,6 +67,7 @@ pub(crate) struct Shard {
     pub(crate) fanout: Fanout,
     ticker: Ticker,
     pacer: FlushPacer,
+    proxies: ProxyReports,
     grace: ReaderGrace,
     pub(crate) inline: InlineState,
     /// Why the shard ended early.
@@ -103,6 +106,7 @@ impl Shard {
             fanout: Fanout::new(shared.options.max_outbox_bytes),
             ticker: Ticker::new(&shared.options),
             pacer: FlushPacer::new(shared.options.flush_interval),
+            proxies: ProxyReports::default(),
             grace: ReaderGrace::default(),
             inline: InlineState::new(),
             failure: None,

@@ -121,6 +121,13 @@ impl Shard {
         // The slot may have changed hands since it was queued; then this is one read too many and nothing worse.
         let Some(connection) = self.table.get_mut(slot) else { return };
         connection.is_readable = false;
+        if connection.phase == Phase::Head && connection.awaits_proxy_header() {
+            // TLS, if there is any, begins behind the header.
+            if self.receive_proxy_header(slot) {
+                self.receive(slot);
+            }
+            return;
+        }
         let phase = connection.phase;
         let has_hung_up = connection.has_hung_up;
         if phase == Phase::Relaying {

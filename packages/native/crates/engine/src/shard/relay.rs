@@ -78,7 +78,7 @@ impl Shard {
     pub(super) fn begin_relay(&mut self, slot: Slot, read: &[u8]) {
         let id = self.table.id(slot);
         let Some(connection) = self.table.get_mut(slot) else { return };
-        let Some(peer) = socket::peer_address(&connection.socket) else { return self.drop_connection(slot) };
+        let Some(peer) = connection.client_address() else { return self.drop_connection(slot) };
         let pair = socket::pair().and_then(|(pair, of_node)| {
             self.poller.add_relay(&pair, id)?;
             Ok((pair, of_node))
@@ -106,7 +106,7 @@ impl Shard {
         self.count_partial_bytes(slot);
         let (token, has_closed_oldest) = self.shared.http_sockets.put(of_node);
         self.stats.refused_count += u64::from(has_closed_oldest);
-        self.events.http(token, Some(peer), read);
+        self.events.http(token, Some(peer), true, read);
     }
 
     /// Moves bytes both ways.

@@ -8,6 +8,7 @@ mod deflate;
 mod inbound;
 mod inline;
 mod lifecycle;
+mod proxy_protocol;
 mod rig;
 mod tls;
 mod with_inline;

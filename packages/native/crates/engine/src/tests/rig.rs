@@ -31,6 +31,8 @@ pub(crate) struct AnyRig<const IS_INLINE: bool> {
     pub(crate) address: SocketAddr,
     wakes: Receiver<()>,
     told: VecDeque<Told>,
+    /// Addresses and ports of the clients of upgrades.
+    pub(crate) upgrade_peers: Vec<(String, u32)>,
     /// Addresses and ports of the clients of relayed HTTP requests; an empty address for the others.
     pub(crate) http_peers: Vec<(String, u32)>,
 }
@@ -46,7 +48,7 @@ impl<const IS_INLINE: bool> AnyRig<IS_INLINE> {
             engine.enable_inline();
         }
         let address = engine.listen("127.0.0.1:0".parse().expect("an address")).expect("listens");
-        Self { engine, address, wakes, told: VecDeque::new(), http_peers: Vec::new() }
+        Self { engine, address, wakes, told: VecDeque::new(), upgrade_peers: Vec::new(), http_peers: Vec::new() }
     }
 
     pub(crate) fn submit(&self, pack: impl FnOnce(&mut Packer)) {
@@ -168,7 +170,10 @@ impl<const IS_INLINE: bool> AnyRig<IS_INLINE> {
             let id = f64::from_le_bytes(*event[8..].first_chunk().expect("eight bytes"));
             let text = || String::from_utf8(event[16..].to_vec()).expect("a text");
             self.told.push_back(match event[0] {
-                1 => Told::Upgrade(id),
+                1 => {
+                    self.upgrade_peers.push((split_line(&event[20..]).0, number(16)));
+                    Told::Upgrade(id)
+                }
                 2 => Told::Message(id, event[16..].to_vec()),
                 3 => Told::Closed(id, u16::from_le_bytes([event[2], event[3]]), text()),
                 4 => {

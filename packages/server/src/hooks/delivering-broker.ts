@@ -1,0 +1,68 @@
+import type { Broker, BrokerSink, InboundMessage, ReadResult } from '../ports/broker.js'
+import { andThen } from '../ports/maybe-promise.js'
+import { isReserved } from '../ports/reserved-keys.js'
+import type { HookCalls } from './hook-calls.js'
+
+/** What {@link deliveringThrough} works with. */
+export interface DeliveringContext {
+  readonly hooks: Pick<HookCalls, 'deliver'>
+  /** Whether anyone on this node listens to the key: the hook is not asked for nobody. */
+  readonly hasListeners: (key: string) => boolean
+}
+
+/**
+ * The same broker, whose messages pass the hook `deliver` on their way to this node: live ones and those of the log. A
+ * message for which the hook fails is refused: its listeners are told of a gap.
+ */
+export function deliveringThrough(broker: Broker, context: DeliveringContext): Broker {
+  return {
+    name: broker.name,
+    get capabilities() {
+      return broker.capabilities
+    },
+    start: (sink) => broker.start(hookedSink(sink, context)),
+    bind: (pattern) => broker.bind(pattern),
+    unbind: (pattern) => broker.unbind(pattern),
+    publish: (message) => broker.publish(message),
+    ...(broker.publishBatch === undefined ? undefined : { publishBatch: broker.publishBatch.bind(broker) }),
+    read: (range, patterns, reader) =>
+      andThen(broker.read(range, patterns, reader), (result) => hookedResult(result, context)),
+    position: () => broker.position(),
+    setAddress: (address) => broker.setAddress?.(address),
+    stats: () => broker.stats(),
+    stop: (limitMs) => broker.stop(limitMs),
+  }
+}
+
+function hookedSink(sink: BrokerSink, { hooks, hasListeners }: DeliveringContext): BrokerSink {
+  return {
+    ...sink,
+    deliver(message) {
+      if (isReserved(message.key) || !hasListeners(message.key)) return sink.deliver(message)
+      let outcome: InboundMessage | undefined
+      try {
+        outcome = hooks.deliver(message)
+      } catch {
+        // Logged by the hook.
+        sink.refused({ reason: 'failed', pattern: message.key, detail: 'the hook deliver failed' })
+        return true
+      }
+      return outcome === undefined ? true : sink.deliver(outcome)
+    },
+  }
+}
+
+function hookedResult(result: ReadResult, { hooks }: DeliveringContext): ReadResult {
+  const messages: InboundMessage[] = []
+  let hasFailed = false
+  for (const message of result.messages) {
+    try {
+      const outcome = hooks.deliver(message)
+      if (outcome !== undefined) messages.push(outcome)
+    } catch {
+      // Logged by the hook.
+      hasFailed = true
+    }
+  }
+  return { ...result, messages, ...(hasFailed && result.gap === undefined ? { gap: 'refused' } : undefined) }
+}

@@ -1,0 +1,202 @@
+import type { Deadlines } from '../deadlines.js'
+import type { Identity } from '../identity/index.js'
+import type { Logger } from '../logger.js'
+import type { InboundMessage } from '../ports/broker.js'
+import { andThen, isPromise, type MaybePromise } from '../ports/maybe-promise.js'
+import type { WordLimits } from '../ports/word-limits.js'
+import { Chain, type ChainContext, type HookOutcome, type Link } from './chain.js'
+import type { HookClient, HookName, Hooks } from './hooks.js'
+import {
+  AskedConnect,
+  AskedDeliver,
+  AskedListen,
+  AskedPresence,
+  AskedPublish,
+  type ConnectFacts,
+  type HookCaller,
+  NoticedDisconnect,
+  type PublishChange,
+} from './requests.js'
+
+/** Hooks of one place: those of the process, or a webhook. */
+export interface HookSource {
+  /** For the log. */
+  readonly name: string
+  readonly hooks: Hooks
+  /** Time for a promise of one of them. */
+  readonly timeoutMs: number
+}
+
+/** What {@link HookCalls} work with. */
+export interface HookCallsContext {
+  /** In the order in which they are asked. */
+  readonly sources: readonly HookSource[]
+  readonly limits: WordLimits
+  readonly deadlines: Pick<Deadlines, 'set' | 'clear'>
+  readonly logger: Pick<Logger, 'error'>
+  /** Unix time in milliseconds. */
+  readonly now: () => number
+}
+
+/** Questions since the start, by hook and outcome. */
+export type HookCounts = { readonly [Name in HookName]?: Readonly<Record<HookOutcome, number>> }
+
+/** Asks the hooks of all sources. A hook that no source has is `undefined` here, so that asking nobody costs one check. */
+export class HookCalls {
+  readonly #context: HookCallsContext
+  readonly #connect: Chain<AskedConnect> | undefined
+  readonly #listen: Chain<AskedListen> | undefined
+  readonly #publish: Chain<AskedPublish> | undefined
+  readonly #deliver: Chain<AskedDeliver> | undefined
+  readonly #presence: Chain<AskedPresence> | undefined
+  readonly #disconnect: Chain<NoticedDisconnect> | undefined
+
+  constructor(context: HookCallsContext) {
+    this.#context = context
+    const describe = ({ session, user }: HookClient) => ({ session, user })
+    this.#connect = this.#chain('connect', { take: AskedConnect.take, describe })
+    this.#listen = this.#chain('listen', { take: AskedListen.take, describe })
+    this.#publish = this.#chain('publish', { take: AskedPublish.take, keep: AskedPublish.keep, describe })
+    this.#deliver = this.#chain('deliver', {
+      take: AskedDeliver.take,
+      isImmediate: true,
+      describe: ({ key }) => ({ key }),
+    })
+    this.#presence = this.#chain('presence', { take: AskedPresence.take, describe })
+    this.#disconnect = this.#chain('disconnect', { take: () => undefined, describe })
+  }
+
+  get hasConnect(): boolean {
+    return this.#connect !== undefined
+  }
+
+  get hasDeliver(): boolean {
+    return this.#deliver !== undefined
+  }
+
+  get hasDisconnect(): boolean {
+    return this.#disconnect !== undefined
+  }
+
+  /** Whether messages of clients have to be shown to a hook. */
+  get hasMessages(): boolean {
+    return this.#listen !== undefined || this.#publish !== undefined || this.#presence !== undefined
+  }
+
+  get counts(): HookCounts {
+    const counts: { [Name in HookName]?: Readonly<Record<HookOutcome, number>> } = {}
+    for (const [name, chain] of this.#chains()) counts[name] = chain.counts
+    return counts
+  }
+
+  /** Passes the time of every question on. */
+  measure(onTime: (name: HookName, seconds: number) => void): void {
+    for (const [, chain] of this.#chains()) chain.onTime = onTime
+  }
+
+  /**
+   * The identity of a client that has verified its token, if it needs one.
+   * @param facts Of the upgrade request; absent for a renewal.
+   * @throws {WebMQError} A refusal, or `E_HOOK_FAILED`.
+   */
+  connect(caller: HookCaller, identity: Identity, facts: ConnectFacts | undefined): MaybePromise<Identity> {
+    if (this.#connect === undefined) return identity
+    const { limits, now } = this.#context
+    const request = new AskedConnect(caller, identity, facts, limits, now())
+    return andThen(this.#connect.ask(request), () => AskedConnect.identityOf(request))
+  }
+
+  /**
+   * Asks about a listen or a read of the history.
+   * @throws {WebMQError} A refusal, or `E_HOOK_FAILED`.
+   */
+  listen(caller: HookCaller, op: 'listen' | 'history', pattern: string, isReplay: boolean): MaybePromise<void> {
+    return this.#listen?.ask(new AskedListen(caller, op, pattern, isReplay))
+  }
+
+  /**
+   * Asks about a publish.
+   * @param payload Borrowed for the duration of the call.
+   * @returns What the hooks have changed, if anything.
+   * @throws {WebMQError} A refusal, or `E_HOOK_FAILED`.
+   */
+  publish(
+    caller: HookCaller,
+    key: string,
+    payload: Uint8Array,
+    isBinary: boolean,
+  ): MaybePromise<PublishChange | undefined> {
+    if (this.#publish === undefined) return undefined
+    const request = new AskedPublish(caller, key, payload, isBinary)
+    const asked = this.#publish.ask(request)
+    return isPromise(asked) ? asked.then(() => AskedPublish.changeOf(request)) : AskedPublish.changeOf(request)
+  }
+
+  /**
+   * Asks about a presence request.
+   * @param data JSON text.
+   * @returns Other data for the member, if a hook has changed it.
+   * @throws {WebMQError} A refusal, or `E_HOOK_FAILED`.
+   */
+  presence(
+    caller: HookCaller,
+    op: 'enter' | 'get' | 'watch',
+    key: string,
+    data: string | undefined,
+  ): MaybePromise<string | undefined> {
+    if (this.#presence === undefined) return undefined
+    const request = new AskedPresence(caller, op, key, data)
+    return andThen(this.#presence.ask(request), () => AskedPresence.changeOf(request))
+  }
+
+  /**
+   * The message for the listeners of this node; `undefined` when they must not get it.
+   * @throws {WebMQError} `E_HOOK_FAILED`; also when the hook answers with a promise, for which no message can wait.
+   */
+  deliver(message: InboundMessage): InboundMessage | undefined {
+    if (this.#deliver === undefined) return message
+    const request = new AskedDeliver(message)
+    // Immediate: it throws instead of returning a promise.
+    void this.#deliver.ask(request)
+    return AskedDeliver.outcomeOf(request)
+  }
+
+  /** Tells that a connection which had an identity has closed. Never throws; nobody waits. */
+  disconnect(caller: HookCaller, code: number, reason: string, durationMs: number): void {
+    try {
+      const told = this.#disconnect?.ask(new NoticedDisconnect(caller, code, reason, durationMs))
+      // Its failure is logged.
+      if (isPromise(told)) told.catch(() => undefined)
+    } catch {
+      // Logged by the chain.
+    }
+  }
+
+  #chain<Request extends object>(
+    name: HookName,
+    reading: Pick<ChainContext<Request>, 'take' | 'keep' | 'describe' | 'isImmediate'>,
+  ): Chain<Request> | undefined {
+    const links: Link<Request>[] = []
+    for (const { name: source, hooks, timeoutMs } of this.#context.sources) {
+      const call = hooks[name] as ((request: Request) => unknown) | undefined
+      if (call !== undefined) links.push({ source, timeoutMs, call: call.bind(hooks) })
+    }
+    if (links.length === 0) return undefined
+    const { deadlines, logger, now } = this.#context
+    return new Chain({ ...reading, name, links, deadlines, logger, now })
+  }
+
+  *#chains(): Iterable<[HookName, Chain<never>]> {
+    const chains = {
+      connect: this.#connect,
+      listen: this.#listen,
+      publish: this.#publish,
+      deliver: this.#deliver,
+      presence: this.#presence,
+      disconnect: this.#disconnect,
+    }
+    for (const [name, chain] of Object.entries(chains)) {
+      if (chain !== undefined) yield [name as HookName, chain as unknown as Chain<never>]
+    }
+  }
+}

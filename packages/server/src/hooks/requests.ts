@@ -1,0 +1,339 @@
+import { WebMQError } from 'webmq-client/protocol'
+import type { Claims, Identity } from '../identity/index.js'
+import type { InboundMessage } from '../ports/broker.js'
+import { copyBytes } from '../ports/copy-bytes.js'
+import { formatPosition } from '../ports/position.js'
+import type { WordLimits } from '../ports/word-limits.js'
+import { type EncodedPayload, identityIn, jsonIn, keyIn, payloadIn, readAnswer } from './answers.js'
+import type {
+  ConnectRequest,
+  DeliverRequest,
+  DisconnectNotice,
+  HookClient,
+  HookMessage,
+  ListenRequest,
+  PresenceRequest,
+  PublishRequest,
+} from './hooks.js'
+
+/** Who asks, as the server knows it. A session is one. */
+export interface HookCaller {
+  readonly id: string
+  readonly userId: string | undefined
+  readonly claims: Claims | undefined
+  /** IP address. */
+  readonly address: string
+}
+
+/** What hooks see of an upgrade request. */
+export interface ConnectFacts {
+  readonly path: string
+  readonly query: string
+  readonly headers: Readonly<Record<string, string>>
+}
+
+/** For a renewal: the head of the upgrade request is not kept. */
+const NO_FACTS: ConnectFacts = { path: '', query: '', headers: Object.freeze({}) }
+
+// The classes below are what functions of the application get. What the server reads back is in private fields, which a
+// static method gives away, so that no function can reach it.
+
+abstract class Asked implements HookClient {
+  readonly #caller: HookCaller
+
+  constructor(caller: HookCaller) {
+    this.#caller = caller
+  }
+
+  get session(): string {
+    return this.#caller.id
+  }
+
+  get user(): string | undefined {
+    return this.#caller.userId
+  }
+
+  get claims(): Claims | undefined {
+    return this.#caller.claims
+  }
+
+  get address(): string {
+    return this.#caller.address
+  }
+}
+
+/** A connection that asks for an identity. */
+export class AskedConnect extends Asked implements ConnectRequest {
+  readonly #facts: ConnectFacts
+  readonly #limits: WordLimits
+  readonly #nowMs: number
+  #identity: Identity
+  readonly isRenewal: boolean
+
+  /** @param facts Absent for a renewal. */
+  constructor(
+    caller: HookCaller,
+    identity: Identity,
+    facts: ConnectFacts | undefined,
+    limits: WordLimits,
+    nowMs: number,
+  ) {
+    super(caller)
+    this.#identity = identity
+    this.#facts = facts ?? NO_FACTS
+    this.#limits = limits
+    this.#nowMs = nowMs
+    this.isRenewal = facts === undefined
+  }
+
+  /** Of the token, or of an earlier hook: the session has no identity yet. */
+  override get user(): string | undefined {
+    return this.#identity.userId
+  }
+
+  override get claims(): Claims | undefined {
+    return this.#identity.claims
+  }
+
+  get path(): string {
+    return this.#facts.path
+  }
+
+  get query(): string {
+    return this.#facts.query
+  }
+
+  get headers(): Readonly<Record<string, string>> {
+    return this.#facts.headers
+  }
+
+  static take(request: AskedConnect, answer: unknown): void {
+    const members = readAnswer(answer, ['user', 'grants', 'expiresInMs'])
+    if (members !== undefined) {
+      request.#identity = identityIn(members, request.#identity, request.#nowMs, request.#limits)
+    }
+  }
+
+  static identityOf(request: AskedConnect): Identity {
+    return request.#identity
+  }
+}
+
+/** A listen, or a read of the history. */
+export class AskedListen extends Asked implements ListenRequest {
+  readonly op: 'listen' | 'history'
+  readonly pattern: string
+  readonly isReplay: boolean
+
+  constructor(caller: HookCaller, op: 'listen' | 'history', pattern: string, isReplay: boolean) {
+    super(caller)
+    this.op = op
+    this.pattern = pattern
+    this.isReplay = isReplay
+  }
+
+  static take(_request: AskedListen, answer: unknown): void {
+    readAnswer(answer, [])
+  }
+}
+
+const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch (cause) {
+    throw new WebMQError('E_PAYLOAD_INVALID', { detail: 'it is not JSON', cause })
+  }
+}
+
+/** The payload of a message that may be overwritten once the server has gone on. */
+class Borrowed {
+  #bytes: Uint8Array
+  #isOwn: boolean
+  isBinary: boolean
+
+  constructor(bytes: Uint8Array, isBinary: boolean) {
+    this.#bytes = bytes
+    this.#isOwn = false
+    this.isBinary = isBinary
+  }
+
+  /** The application may keep them, and change them. */
+  get own(): Uint8Array {
+    this.keep()
+    return this.#bytes
+  }
+
+  /** The bytes outlive the call that has brought them. */
+  keep(): void {
+    if (this.#isOwn) return
+    this.#bytes = copyBytes(this.#bytes)
+    this.#isOwn = true
+  }
+
+  replace({ payload, isBinary }: EncodedPayload): void {
+    this.#bytes = payload
+    this.#isOwn = true
+    this.isBinary = isBinary
+  }
+
+  json(): unknown {
+    return parsed(decoder.decode(this.#bytes))
+  }
+}
+
+/** What hooks have changed of a message. */
+export interface PublishChange {
+  readonly key: string
+  /** `undefined`: the payload is as it was. */
+  readonly content: EncodedPayload | undefined
+}
+
+/** A publish. */
+export class AskedPublish extends Asked implements PublishRequest, HookMessage {
+  #key: string
+  readonly #message: Borrowed
+  #content: EncodedPayload | undefined
+  #isChanged = false
+
+  /** @param payload Borrowed until {@link AskedPublish.keep}. */
+  constructor(caller: HookCaller, key: string, payload: Uint8Array, isBinary: boolean) {
+    super(caller)
+    this.#key = key
+    this.#message = new Borrowed(payload, isBinary)
+  }
+
+  get key(): string {
+    return this.#key
+  }
+
+  get isBinary(): boolean {
+    return this.#message.isBinary
+  }
+
+  get payload(): Uint8Array {
+    return this.#message.own
+  }
+
+  /** A function of its own, so that a hook may take the request apart. */
+  readonly json = (): unknown => this.#message.json()
+
+  static take(request: AskedPublish, answer: unknown): void {
+    const members = readAnswer(answer, ['key', 'payload'])
+    if (members === undefined) return
+    if (members.key !== undefined) {
+      request.#key = keyIn(members.key)
+      request.#isChanged = true
+    }
+    if (members.payload !== undefined) {
+      request.#content = payloadIn(members.payload)
+      request.#message.replace(request.#content)
+      request.#isChanged = true
+    }
+  }
+
+  static keep(request: AskedPublish): void {
+    request.#message.keep()
+  }
+
+  /** `undefined` when the message is as it was. */
+  static changeOf(request: AskedPublish): PublishChange | undefined {
+    return request.#isChanged ? { key: request.#key, content: request.#content } : undefined
+  }
+}
+
+/** A message for the listeners of this node. */
+export class AskedDeliver implements DeliverRequest {
+  readonly #message: InboundMessage
+  readonly #payload: Borrowed
+  #change: EncodedPayload | undefined
+  #isDropped = false
+
+  constructor(message: InboundMessage) {
+    this.#message = message
+    this.#payload = new Borrowed(message.payload, message.isBinary)
+  }
+
+  get key(): string {
+    return this.#message.key
+  }
+
+  get isBinary(): boolean {
+    return this.#payload.isBinary
+  }
+
+  get payload(): Uint8Array {
+    return this.#payload.own
+  }
+
+  get position(): string | undefined {
+    const { position } = this.#message
+    return position && formatPosition(position)
+  }
+
+  readonly json = (): unknown => this.#payload.json()
+
+  static take(request: AskedDeliver, answer: unknown): void {
+    const members = readAnswer(answer, ['drop', 'payload'])
+    if (members === undefined) return
+    if (members.drop === true) request.#isDropped = true
+    if (members.payload !== undefined) {
+      request.#change = payloadIn(members.payload)
+      request.#payload.replace(request.#change)
+    }
+  }
+
+  /** The message to deliver; `undefined` for none. */
+  static outcomeOf(request: AskedDeliver): InboundMessage | undefined {
+    if (request.#isDropped) return undefined
+    return request.#change === undefined ? request.#message : { ...request.#message, ...request.#change }
+  }
+}
+
+/** A presence request. */
+export class AskedPresence extends Asked implements PresenceRequest {
+  readonly op: 'enter' | 'get' | 'watch'
+  readonly key: string
+  #data: string | undefined
+  #isChanged = false
+
+  constructor(caller: HookCaller, op: 'enter' | 'get' | 'watch', key: string, data: string | undefined) {
+    super(caller)
+    this.op = op
+    this.key = key
+    this.#data = data
+  }
+
+  get dataText(): string | undefined {
+    return this.#data
+  }
+
+  readonly data = (): unknown => (this.#data === undefined ? undefined : parsed(this.#data))
+
+  static take(request: AskedPresence, answer: unknown): void {
+    const data = readAnswer(answer, ['data'])?.data
+    if (data === undefined || request.op !== 'enter') return
+    request.#data = jsonIn(data, 'data')
+    request.#isChanged = true
+  }
+
+  /** JSON text of the member's data, if a hook has changed it. */
+  static changeOf(request: AskedPresence): string | undefined {
+    return request.#isChanged ? request.#data : undefined
+  }
+}
+
+/** The end of a connection. */
+export class NoticedDisconnect extends Asked implements DisconnectNotice {
+  readonly code: number
+  readonly reason: string
+  readonly durationMs: number
+
+  constructor(caller: HookCaller, code: number, reason: string, durationMs: number) {
+    super(caller)
+    this.code = code
+    this.reason = reason
+    this.durationMs = durationMs
+  }
+}

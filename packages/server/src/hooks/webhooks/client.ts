@@ -1,0 +1,147 @@
+import { randomUUID } from 'node:crypto'
+import { Agent as HttpAgent, type IncomingMessage, request as requestHttp } from 'node:http'
+import { Agent as HttpsAgent, request as requestHttps } from 'node:https'
+import type { Signer } from './signature.js'
+
+/** What a {@link WebhookClient} works with. */
+export interface WebhookClientContext {
+  readonly url: string
+  /** Absent: requests are not signed. */
+  readonly signer: Signer | undefined
+  /** Connections, which are also the requests at the same time. */
+  readonly concurrency: number
+  /** Time from the call to the end of the answer. */
+  readonly timeoutMs: number
+}
+
+/** An answer with more is no answer. 1,000 granted patterns of 255 bytes take 255 kB. */
+const MAX_ANSWER_BYTES = 262_144
+/** Requests that wait for a connection, per connection. */
+const MAX_WAITING_SHARE = 16
+/** A connection that is not used for this time is closed, before most servers and balancers do. */
+const IDLE_MS = 4_000
+
+/** Why a webhook gave no answer. */
+export class WebhookError extends Error {
+  override readonly name = 'WebhookError'
+  /** The webhook did not answer, or says that it cannot. */
+  readonly isOutage: boolean
+
+  constructor(message: string, isOutage: boolean, cause?: unknown) {
+    super(message, cause === undefined ? undefined : { cause })
+    this.isOutage = isOutage
+  }
+}
+
+/** Posts JSON to a webhook over connections that stay open. Follows no redirects. */
+export class WebhookClient {
+  readonly #context: WebhookClientContext
+  readonly #url: URL
+  readonly #agent: HttpAgent | HttpsAgent
+  #count = 0
+
+  constructor(context: WebhookClientContext) {
+    this.#context = context
+    this.#url = new URL(context.url)
+    const Agent = this.#url.protocol === 'https:' ? HttpsAgent : HttpAgent
+    this.#agent = new Agent({ keepAlive: true, maxSockets: context.concurrency, timeout: IDLE_MS, scheduling: 'lifo' })
+  }
+
+  /**
+   * Resolves to the text of the answer; empty for a 204.
+   * @param headers Names in lower case.
+   * @throws {WebhookError}
+   */
+  async post(body: string, headers: Readonly<Record<string, string>> = {}): Promise<string> {
+    const { concurrency, timeoutMs } = this.#context
+    if (this.#count >= concurrency * (1 + MAX_WAITING_SHARE)) {
+      throw new WebhookError(`${this.#count} questions wait for an answer already`, true)
+    }
+    this.#count++
+    const endMs = performance.now() + timeoutMs
+    try {
+      return await this.#attempt(body, headers, endMs)
+    } catch (error) {
+      // A server may close an idle connection at the moment in which it is used again: it has not read the request.
+      if (!(error instanceof ReusedSocketError)) throw error
+      return await this.#attempt(body, headers, endMs)
+    } finally {
+      this.#count--
+    }
+  }
+
+  close(): void {
+    this.#agent.destroy()
+  }
+
+  #attempt(body: string, headers: Readonly<Record<string, string>>, endMs: number): Promise<string> {
+    const { timeoutMs } = this.#context
+    const send = this.#url.protocol === 'https:' ? requestHttps : requestHttp
+    return new Promise((resolve, reject) => {
+      const request = send(this.#url, { method: 'POST', agent: this.#agent, headers: this.#headersOf(body, headers) })
+      const timer = setTimeout(
+        () => request.destroy(new WebhookError(`it did not answer within ${timeoutMs} ms`, true)),
+        Math.max(0, endMs - performance.now()),
+      )
+      let isAnswered = false
+      const fail = (error: Error) => {
+        clearTimeout(timer)
+        const isUnread = !isAnswered && request.reusedSocket && 'code' in error && error.code === 'ECONNRESET'
+        if (isUnread) reject(new ReusedSocketError())
+        else if (error instanceof WebhookError) reject(error)
+        else reject(new WebhookError(error.message, true, error))
+      }
+      request.on('error', fail)
+      request.on('response', (response) => {
+        isAnswered = true
+        read(response).then(
+          (text) => {
+            clearTimeout(timer)
+            resolve(text)
+          },
+          (error: Error) => {
+            request.destroy()
+            fail(error)
+          },
+        )
+      })
+      request.end(body)
+    })
+  }
+
+  #headersOf(body: string, headers: Readonly<Record<string, string>>): Record<string, string | number> {
+    const id = randomUUID()
+    const timestampS = Math.floor(Date.now() / 1_000)
+    const { signer } = this.#context
+    return {
+      ...headers,
+      accept: 'application/json',
+      'content-type': 'application/json; charset=utf-8',
+      'content-length': Buffer.byteLength(body),
+      'webhook-id': id,
+      'webhook-timestamp': timestampS,
+      ...(signer === undefined ? undefined : { 'webhook-signature': signer.sign(id, timestampS, body) }),
+    }
+  }
+}
+
+/** The connection was closed while the request was on its way. */
+class ReusedSocketError extends Error {}
+
+async function read(response: IncomingMessage): Promise<string> {
+  const { statusCode = 0 } = response
+  if (statusCode !== 200 && statusCode !== 204) {
+    response.resume()
+    throw new WebhookError(`it answered ${statusCode}`, statusCode >= 500 || statusCode === 429)
+  }
+  const chunks: Buffer[] = []
+  let byteCount = 0
+  for await (const chunk of response as AsyncIterable<Buffer>) {
+    byteCount += chunk.length
+    if (byteCount > MAX_ANSWER_BYTES) {
+      throw new WebhookError(`its answer has more than ${MAX_ANSWER_BYTES} bytes`, false)
+    }
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks).toString('utf8')
+}

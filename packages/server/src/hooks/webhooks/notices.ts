@@ -1,0 +1,123 @@
+import type { WebhookClient } from './client.js'
+
+/** What {@link Notices} work with. */
+export interface NoticesContext {
+  readonly client: Pick<WebhookClient, 'post'>
+  /** Notices were dropped: there was no room, or the webhook did not take them. */
+  readonly onDropped: (count: number, reason: 'full' | 'failed', error?: unknown) => void
+  /** A number in [0, 1). */
+  readonly random?: () => number
+}
+
+/** Notices of one request. */
+const MAX_BATCH_COUNT = 100
+const MAX_BATCH_BYTES = 262_144
+/** A notice waits this long for others. */
+const BATCH_MS = 50
+/** Notices that wait. */
+const MAX_WAITING_COUNT = 10_000
+const MAX_WAITING_BYTES = 8_388_608
+/** A batch is sent so often, over about half a minute, then dropped. */
+const MAX_ATTEMPTS = 8
+const MIN_RETRY_MS = 250
+const MAX_RETRY_MS = 10_000
+
+/** Sends notices to a webhook: in order, several per request, again after a failure, and within bounds. */
+export class Notices {
+  readonly #context: NoticesContext
+  #waiting: string[] = []
+  #waitingBytes = 0
+  #sentCount = 0
+  #droppedCount = 0
+  #isClosed = false
+  /** Present while there is something to send. */
+  #sending: Promise<void> | undefined
+  /** Ends a wait early. */
+  #wake: (() => void) | undefined
+
+  constructor(context: NoticesContext) {
+    this.#context = context
+  }
+
+  get stats(): { readonly sentCount: number; readonly droppedCount: number; readonly waitingCount: number } {
+    return { sentCount: this.#sentCount, droppedCount: this.#droppedCount, waitingCount: this.#waiting.length }
+  }
+
+  /** Queues a notice, or drops it when too much waits. @param event JSON text. */
+  push(event: string): void {
+    // A UTF-16 unit takes up to three bytes.
+    const byteCount = Buffer.byteLength(event)
+    if (this.#waiting.length >= MAX_WAITING_COUNT || this.#waitingBytes + byteCount > MAX_WAITING_BYTES) {
+      this.#drop(1, 'full')
+      return
+    }
+    this.#waiting.push(event)
+    this.#waitingBytes += byteCount
+    this.#sending ??= this.#send().finally(() => {
+      this.#sending = undefined
+    })
+  }
+
+  /** Sends what waits, once, without delay. Resolves when that has ended. */
+  async close(): Promise<void> {
+    this.#isClosed = true
+    this.#wake?.()
+    await this.#sending
+  }
+
+  async #send(): Promise<void> {
+    await this.#wait(BATCH_MS)
+    while (this.#waiting.length > 0) {
+      const batch = this.#takeBatch()
+      await this.#sendBatch(batch)
+    }
+  }
+
+  #takeBatch(): readonly string[] {
+    let byteCount = 0
+    let count = 0
+    for (const event of this.#waiting) {
+      const eventBytes = Buffer.byteLength(event)
+      if (count > 0 && (count >= MAX_BATCH_COUNT || byteCount + eventBytes > MAX_BATCH_BYTES)) break
+      byteCount += eventBytes
+      count++
+    }
+    this.#waitingBytes -= byteCount
+    return this.#waiting.splice(0, count)
+  }
+
+  async #sendBatch(batch: readonly string[]): Promise<void> {
+    const { client, random = Math.random } = this.#context
+    const body = `{"events":[${batch.join(',')}]}`
+    for (let attempt = 1; ; attempt++) {
+      try {
+        await client.post(body)
+        this.#sentCount += batch.length
+        return
+      } catch (error) {
+        if (attempt >= MAX_ATTEMPTS || this.#isClosed) {
+          this.#drop(batch.length, 'failed', error)
+          return
+        }
+      }
+      await this.#wait((0.5 + random() / 2) * Math.min(MAX_RETRY_MS, MIN_RETRY_MS * 2 ** attempt))
+    }
+  }
+
+  #wait(waitMs: number): Promise<void> {
+    if (this.#isClosed) return Promise.resolve()
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, waitMs)
+      timer.unref()
+      this.#wake = () => {
+        clearTimeout(timer)
+        resolve()
+      }
+    })
+  }
+
+  #drop(count: number, reason: 'full' | 'failed', error?: unknown): void {
+    this.#droppedCount += count
+    this.#context.onDropped(count, reason, error)
+  }
+}

@@ -1,0 +1,124 @@
+import { NonsenseError } from '../answers.js'
+import type { HookClient, Hooks, PublishAnswer, Refusal } from '../hooks.js'
+import type { CircuitBreaker } from './circuit-breaker.js'
+import { type WebhookClient, WebhookError } from './client.js'
+import { dataMember, eventJson, payloadMembers } from './event-json.js'
+import { isForwardable, type WebhookFailure } from './options.js'
+
+/** What {@link webhookHooks} work with. */
+export interface QuestionsContext {
+  readonly client: Pick<WebhookClient, 'post'>
+  readonly breaker: CircuitBreaker
+  readonly events: readonly string[]
+  /** Headers of the upgrade request that are passed on, in lower case. */
+  readonly headers: readonly string[]
+  readonly failure: WebhookFailure
+  /** A question got no answer, and counts as if the webhook had said nothing. */
+  readonly onIgnored: (event: string, error: unknown) => void
+}
+
+/** The hooks that ask a webhook: those of its events. */
+export function webhookHooks(context: QuestionsContext): Hooks {
+  const asks = (event: string) => context.events.includes(event)
+  // Who has asked checks what it says, as that of any hook.
+  const ask = (event: string, body: string, headers?: Readonly<Record<string, string>>) =>
+    askWebhook(context, event, body, headers) as Promise<Refusal | undefined>
+  return {
+    ...(asks('connect') && {
+      connect: (request) => {
+        const { claims, path, query, isRenewal } = request
+        const body = eventJson({ event: 'connect', ...who(request), claims, path, query, isRenewal })
+        return ask('connect', body, forwarded(request.headers, context.headers))
+      },
+    }),
+    ...(asks('listen') && {
+      listen: (request) => {
+        const { op, pattern, isReplay } = request
+        return ask('listen', eventJson({ event: 'listen', ...who(request), op, pattern, isReplay }))
+      },
+    }),
+    ...(asks('publish') && {
+      publish: (request) => {
+        const { key, payload, isBinary } = request
+        const body = eventJson({ event: 'publish', ...who(request), key }, payloadMembers(payload, isBinary))
+        return ask('publish', body).then(withBytes)
+      },
+    }),
+    ...(asks('presence') && {
+      presence: (request) => {
+        const { op, key } = request
+        return ask('presence', eventJson({ event: 'presence', ...who(request), op, key }, dataMember(request.dataText)))
+      },
+    }),
+  }
+}
+
+function who({ session, user, address }: HookClient): object {
+  return { session, user, address }
+}
+
+/** Values that HTTP allows: a client chooses them, and must not make the request fail. */
+const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/
+
+function forwarded(headers: Readonly<Record<string, string>>, names: readonly string[]): Record<string, string> {
+  const found: Record<string, string> = {}
+  for (const name of names) {
+    const value = headers[name]
+    if (value !== undefined && isForwardable(name) && HEADER_VALUE.test(value)) found[name] = value
+  }
+  return found
+}
+
+async function askWebhook(
+  { client, breaker, failure, onIgnored }: QuestionsContext,
+  event: string,
+  body: string,
+  headers?: Readonly<Record<string, string>>,
+): Promise<object | undefined> {
+  try {
+    if (!breaker.mayAsk()) throw new WebhookError('it is not asked for now, because it failed several times', false)
+    const text = await outcomeOf(breaker, client.post(body, headers))
+    return parsed(text)
+  } catch (error) {
+    if (failure === 'closed') throw error
+    onIgnored(event, error)
+    return undefined
+  }
+}
+
+/** Tells the breaker. An answer that makes no sense, or refuses the request, is no outage: a client may have caused it. */
+async function outcomeOf(breaker: CircuitBreaker, answer: Promise<string>): Promise<string> {
+  try {
+    const text = await answer
+    breaker.succeeded()
+    return text
+  } catch (error) {
+    if (error instanceof WebhookError && !error.isOutage) breaker.succeeded()
+    else breaker.failed(error)
+    throw error
+  }
+}
+
+function parsed(text: string): object | undefined {
+  if (text === '') return undefined
+  let answer: unknown
+  try {
+    answer = JSON.parse(text)
+  } catch (cause) {
+    throw new NonsenseError('the answer is not JSON', { cause })
+  }
+  if (typeof answer !== 'object' || answer === null || Array.isArray(answer)) {
+    throw new NonsenseError('the answer is not a JSON object')
+  }
+  return answer
+}
+
+/** `base64` of an answer as the bytes that a hook of the process would give. */
+function withBytes(answer: Refusal | undefined): Refusal | PublishAnswer | undefined {
+  if (answer === undefined || !('base64' in answer)) return answer
+  const { base64, ...others } = answer as Refusal & { readonly base64: unknown }
+  if (typeof base64 !== 'string' || !/^[A-Za-z0-9+/]*={0,2}$/.test(base64) || 'payload' in others) {
+    throw new NonsenseError('base64 is not base64, or stands beside payload')
+  }
+  return { ...others, payload: new Uint8Array(Buffer.from(base64, 'base64')) }
+}

@@ -1,0 +1,152 @@
+import { matches } from 'webmq-client/protocol'
+import type { Logger } from '../../logger.js'
+import type { OutboundMessage, Position } from '../../ports/broker.js'
+import { withoutPasswords } from '../../ports/broker-address.js'
+import { formatPosition } from '../../ports/position.js'
+import { within } from '../../ports/within.js'
+import type { HookSource } from '../hook-calls.js'
+import { type BreakerState, CircuitBreaker } from './circuit-breaker.js'
+import { WebhookClient } from './client.js'
+import { eventJson, payloadMembers } from './event-json.js'
+import { Notices } from './notices.js'
+import { type WebhookOptions, webhookEventsOf } from './options.js'
+import { webhookHooks } from './questions.js'
+import { Signer } from './signature.js'
+
+/** Counters since the start; gauges at the time of the call. */
+export interface WebhookStats {
+  readonly breaker: BreakerState
+  /** How often it opened. */
+  readonly openCount: number
+  /** Questions that got no answer, and counted as if the webhook had said nothing. */
+  readonly ignoredCount: number
+  readonly sentCount: number
+  readonly droppedCount: number
+  readonly waitingCount: number
+}
+
+/** What a {@link Webhook} sees of a session. */
+interface Told {
+  readonly id: string
+  readonly userId: string | undefined
+  readonly address: string
+}
+
+/** What sessions of websites and their APIs are kept in. */
+const DEFAULT_HEADERS: readonly string[] = ['cookie', 'authorization']
+/** Longer than a question may take, so that the webhook's own error is reported. */
+const GRACE_MS = 1_000
+/** Losses are logged at most so often. */
+const LOG_INTERVAL_MS = 1_000
+
+/** Asks an address about what clients do, and tells it what they did. */
+export class Webhook {
+  readonly #client: WebhookClient
+  readonly #notices: Notices
+  readonly #breaker: CircuitBreaker
+  readonly #logger: Pick<Logger, 'warn' | 'info'>
+  readonly #url: string
+  /** The hooks that ask it. */
+  readonly source: HookSource
+  /** Is told what sessions do; has only the methods of its events. */
+  readonly observer: {
+    connected?(session: Told): void
+    disconnected?(session: Told, code: number, reason: string, durationMs: number): void
+    published?(session: Told | undefined, message: OutboundMessage, position: Position | undefined): void
+  }
+  #openCount = 0
+  #ignoredCount = 0
+  #unloggedCount = 0
+  #loggedAtMs = Number.NEGATIVE_INFINITY
+
+  constructor(options: WebhookOptions, logger: Pick<Logger, 'warn' | 'info'>) {
+    const {
+      url,
+      secret,
+      headers = [],
+      published = [],
+      timeoutMs = 3_000,
+      failure = 'closed',
+      concurrency = 64,
+    } = options
+    const events = webhookEventsOf(options)
+    this.#logger = logger
+    this.#url = withoutPasswords(url)
+    const signer = secret === undefined ? undefined : new Signer(secret)
+    this.#client = new WebhookClient({ url, signer, concurrency, timeoutMs })
+    this.#notices = new Notices({
+      client: this.#client,
+      onDropped: (count, reason, err) => this.#log({ reason, err }, count, 'notices to the webhook were dropped'),
+    })
+    this.#breaker = new CircuitBreaker({
+      onChange: (state, err) => this.#changed(state, err),
+      now: () => performance.now(),
+    })
+    const hooks = webhookHooks({
+      client: this.#client,
+      breaker: this.#breaker,
+      events,
+      headers: (headers.length === 0 ? DEFAULT_HEADERS : headers).map((name) => name.toLowerCase()),
+      failure,
+      onIgnored: (event, err) => {
+        this.#ignoredCount++
+        this.#log({ event, err }, 1, 'the webhook failed, and is ignored')
+      },
+    })
+    this.source = { name: 'webhook', hooks, timeoutMs: timeoutMs + GRACE_MS }
+    this.observer = this.#observerOf(events, published.length === 0 ? ['#'] : published)
+  }
+
+  get stats(): WebhookStats {
+    return {
+      breaker: this.#breaker.state,
+      openCount: this.#openCount,
+      ignoredCount: this.#ignoredCount,
+      ...this.#notices.stats,
+    }
+  }
+
+  /** Sends what waits, within a time, and ends the connections. */
+  async close(limitMs: number): Promise<void> {
+    await within(this.#notices.close(), limitMs)
+    this.#client.close()
+  }
+
+  #observerOf(events: readonly string[], patterns: readonly string[]): Webhook['observer'] {
+    const tell = (members: object, more?: string) => this.#notices.push(eventJson(members, more))
+    const who = ({ id, userId, address }: Told) => ({ at: Date.now(), session: id, user: userId, address })
+    return {
+      ...(events.includes('connected') && {
+        connected: (session) => tell({ event: 'connected', ...who(session) }),
+      }),
+      ...(events.includes('disconnected') && {
+        disconnected: (session, code, reason, durationMs) =>
+          tell({ event: 'disconnected', ...who(session), code, reason, durationMs }),
+      }),
+      ...(events.includes('published') && {
+        published: (session, { key, payload, isBinary }, position) => {
+          if (!patterns.some((pattern) => matches(pattern, key))) return
+          const from = session === undefined ? { at: Date.now() } : who(session)
+          const at = position === undefined ? undefined : formatPosition(position)
+          tell({ event: 'published', ...from, key, position: at }, payloadMembers(payload, isBinary))
+        },
+      }),
+    }
+  }
+
+  #changed(breaker: BreakerState, err: unknown): void {
+    if (breaker === 'open') {
+      this.#openCount++
+      this.#logger.warn({ url: this.#url, breaker, err }, 'the webhook fails, and is not asked for now')
+    } else if (breaker === 'closed') this.#logger.info({ url: this.#url, breaker }, 'the webhook works again')
+  }
+
+  #log(fields: object, count: number, message: string): void {
+    this.#unloggedCount += count
+    const nowMs = performance.now()
+    if (nowMs < this.#loggedAtMs + LOG_INTERVAL_MS) return
+    this.#loggedAtMs = nowMs
+    this.#logger.warn({ url: this.#url, ...fields, count: this.#unloggedCount }, message)
+    this.#unloggedCount = 0
+  }
+}

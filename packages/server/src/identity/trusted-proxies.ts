@@ -1,0 +1,68 @@
+import { isIP } from 'node:net'
+import { Networks } from '../ports/networks.js'
+
+/** Hops of one header that are looked at. Each one before the last is a proxy of the operator. */
+const MAX_HOPS = 32
+
+/**
+ * Finds out which client a request is from, when the operator's proxies pass it on and name the client in
+ * `X-Forwarded-For`. Nobody else is believed: everyone can send the header.
+ */
+export class TrustedProxies {
+  readonly #networks: Networks
+  #malformedCount = 0
+
+  /** @param networks Ranges of addresses, without a `networkDefect`. */
+  constructor(networks: readonly string[]) {
+    this.#networks = new Networks(networks)
+  }
+
+  /** Headers of trusted proxies that were ignored, because a part of them that counts was no address. */
+  get malformedCount(): number {
+    return this.#malformedCount
+  }
+
+  /**
+   * The address of the client: that of the peer, unless the peer is a trusted proxy that names another one. The header is
+   * read from the right, because each proxy adds its peer there, and what a client sends is on the left. The first
+   * address that is no trusted proxy is the client. If all are trusted, it is the leftmost.
+   *
+   * @param remoteAddress Of the peer.
+   * @param header Returns one header, by its name in lower case; repeated ones are joined with commas.
+   */
+  clientAddress(remoteAddress: string, header: (name: string) => string | undefined): string {
+    if (!this.#networks.contains(remoteAddress)) return remoteAddress
+    const hops = header('x-forwarded-for')
+    if (hops === undefined) return remoteAddress
+    let client = remoteAddress
+    let end = hops.length
+    for (let count = 0; count < MAX_HOPS && end >= 0; count++) {
+      const comma = hops.lastIndexOf(',', end - 1)
+      const hop = end === 0 ? undefined : addressOf(hops.slice(comma + 1, end))
+      if (hop === undefined) {
+        this.#malformedCount++
+        return remoteAddress
+      }
+      client = hop
+      end = comma
+      if (!this.#networks.contains(client)) return client
+    }
+    if (end < 0) return client
+    this.#malformedCount++
+    return remoteAddress
+  }
+}
+
+/** Longest text of an address with a port, in brackets. */
+const MAX_HOP_CHARS = 64
+
+/** Some proxies add the port: `203.0.113.7:1234`, `[2001:db8::1]:1234`. */
+function addressOf(hop: string): string | undefined {
+  const text = hop.trim()
+  if (text.length > MAX_HOP_CHARS) return undefined
+  const [, v6, v4] = /^(?:\[([^\]%]+)\]|(\d[\d.]*))(?::\d{1,5})?$/.exec(text) ?? []
+  const address = v6 ?? v4 ?? text
+  const family = isIP(address)
+  if (family === 0 || address.includes('%') || (v6 !== undefined && family !== 6)) return undefined
+  return address
+}

@@ -1,0 +1,36 @@
+/** Upper bounds of the buckets, in seconds: a quick node answers within the first, a stuck broker fills the last. */
+export const DURATION_BOUNDS = [
+  0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
+] as const
+
+/** A histogram at the time of the call. */
+export interface HistogramStats {
+  /** Durations up to each of {@link DURATION_BOUNDS}, those of smaller bounds included; the last one counts all. */
+  readonly cumulativeCounts: readonly number[]
+  readonly count: number
+  readonly sumSeconds: number
+}
+
+const BOUNDS_MS = DURATION_BOUNDS.map((seconds) => seconds * 1_000)
+
+/** Durations, counted in a plain array. It is converted only when somebody reads it. */
+export class Histogram {
+  readonly #counts = new Float64Array(BOUNDS_MS.length + 1)
+  #sumMs = 0
+
+  /** @param weight How many durations this one stands for. */
+  observe(durationMs: number, weight = 1): void {
+    // A clock of another machine, or a reordering of two reads, must not make a duration negative.
+    const ms = Math.max(0, durationMs)
+    let bucket = 0
+    while (bucket < BOUNDS_MS.length && ms > (BOUNDS_MS[bucket] ?? 0)) bucket++
+    this.#counts[bucket] = (this.#counts[bucket] ?? 0) + weight
+    this.#sumMs += ms * weight
+  }
+
+  stats(): HistogramStats {
+    let count = 0
+    const cumulativeCounts = Array.from(this.#counts, (own) => (count += own))
+    return { cumulativeCounts, count, sumSeconds: this.#sumMs / 1_000 }
+  }
+}

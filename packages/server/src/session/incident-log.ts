@@ -1,0 +1,56 @@
+import { ERRORS, type ErrorCode, type ErrorSpec } from 'webmq-client/protocol'
+import type { Logger } from '../logger.js'
+import type { SessionFacts, SessionObserver } from './observer.js'
+
+/** What an {@link incidentLog} works with. */
+export interface IncidentLogContext {
+  readonly logger: Pick<Logger, 'warn' | 'info'>
+  /** A clock in milliseconds. */
+  readonly now: () => number
+}
+
+/** Clients cause these lines, so each kind is logged once in this time, with the number of others. */
+const LOG_INTERVAL_MS = 10_000
+
+const SLOW_CONSUMER_CODE = (ERRORS.E_SLOW_CONSUMER as ErrorSpec).closeCode
+/** Codes of a limit that a client has reached. */
+const LIMIT_CODES: ReadonlySet<ErrorCode> = new Set(
+  (Object.keys(ERRORS) as ErrorCode[]).filter((code) => code.endsWith('_LIMIT') || code === 'E_PAYLOAD_TOO_LARGE'),
+)
+/** Codes of a token that was refused, or did not come. */
+const TOKEN_CODES: ReadonlySet<ErrorCode> = new Set(
+  (Object.keys(ERRORS) as ErrorCode[]).filter((code) => code.startsWith('E_TOKEN_') || code === 'E_AUTH_TIMEOUT'),
+)
+
+/** Logs what an operator should look at: limits that are reached, refused tokens, slow consumers. */
+export function incidentLog({ logger, now }: IncidentLogContext): SessionObserver {
+  const kinds = new Map<string, { loggedAtMs: number; others: number }>()
+  const log = (kind: string, message: string, fields: () => object) => {
+    const known = kinds.get(kind)
+    if (known !== undefined && now() - known.loggedAtMs < LOG_INTERVAL_MS) {
+      known.others++
+      return
+    }
+    kinds.set(kind, { loggedAtMs: now(), others: 0 })
+    // Every page that was left open over night comes back with an expired token.
+    const level = kind === 'E_TOKEN_EXPIRED' ? 'info' : 'warn'
+    logger[level]({ ...fields(), others: known?.others ?? 0 }, message)
+  }
+  return {
+    refused: (session, action, code) => {
+      if (LIMIT_CODES.has(code)) log(code, 'a client has reached a limit', () => ({ code, action, ...whoOf(session) }))
+      else if (TOKEN_CODES.has(code)) log(code, 'a token was refused', () => ({ code, ...whoOf(session) }))
+    },
+    upgradeRefused: ({ address }, code) => {
+      if (LIMIT_CODES.has(code)) log(code, 'a client has reached a limit', () => ({ code, action: 'connect', address }))
+    },
+    disconnected: (session, code, _reason, durationMs) => {
+      if (code !== SLOW_CONSUMER_CODE) return
+      log('slow', 'a client read too slowly and was disconnected', () => ({ ...whoOf(session), durationMs }))
+    },
+  }
+}
+
+function whoOf({ id, userId, address }: SessionFacts): object {
+  return { session: id, user: userId, address }
+}
