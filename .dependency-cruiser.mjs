@@ -12,6 +12,7 @@ const FLOORS = {
     ['api'],
     ['brokers', 'options', 'routing'],
     ['hooks'],
+    ['cluster'],
     ['certificates', 'health', 'identity', 'in-process', 'patterns', 'presence', 'replay', 'transports'],
     ['measuring'],
     ['deadlines', 'file-watch', 'logger', 'ports'],

@@ -43,6 +43,8 @@ export interface NativeStats {
   proxyHeaderRefusedCount: number
   closedCount: number
   slowConsumerCount: number
+  conflatedCount: number
+  droppedCount: number
   receivedMessageCount: number
   receivedByteCount: number
   deliveredCount: number

@@ -5,6 +5,7 @@ import type {
   ConnectionId,
   FrameData,
   GroupId,
+  GroupOverflow,
   OutboxLevel,
   Rejection,
   Transport,
@@ -45,6 +46,7 @@ export class FakeTransport implements Transport {
     compression: false,
     pause: true,
     proxyProtocol: false,
+    overflow: false,
   }
   readonly #upgrades = new Map<UpgradeId, { client: FakeClient; connection: FakeConnection | undefined }>()
   readonly #connections = new Map<ConnectionId, FakeConnection>()
@@ -118,6 +120,14 @@ export class FakeTransport implements Transport {
     this.#connections.get(connection)?.groups.add(group)
   }
 
+  /** What was said about groups; `send` leaves nothing out. */
+  readonly overflows = new Map<GroupId, GroupOverflow>()
+
+  setOverflow(group: GroupId, overflow: GroupOverflow | undefined): void {
+    if (overflow === undefined) this.overflows.delete(group)
+    else this.overflows.set(group, overflow)
+  }
+
   leave(connection: ConnectionId, group: GroupId): void {
     this.#connections.get(connection)?.groups.delete(group)
   }
@@ -182,6 +192,8 @@ export class FakeTransport implements Transport {
       proxyHeaderRefusedCount: 0,
       closedCount: closed,
       slowConsumerCount: 0,
+      conflatedCount: 0,
+      droppedCount: 0,
       receivedMessageCount: received,
       receivedByteCount: 0,
       deliveredCount: delivered,

@@ -9,8 +9,9 @@ import { lifecycleTests } from './transport/lifecycle-tests.js'
 import { limitTests } from './transport/limit-tests.js'
 import { messageTests } from './transport/message-tests.js'
 import { multicastTests } from './transport/multicast-tests.js'
-import { readingTests } from './transport/reading-tests.js'
+import { overflowTests } from './transport/overflow-tests.js'
 import { proxyProtocolTests } from './transport/proxy-protocol-tests.js'
+import { readingTests } from './transport/reading-tests.js'
 import type { MakeCertificate } from './transport/tls/certificates.js'
 import { tlsTests } from './transport/tls/suite.js'
 import { STRICT_TRAITS, type TransportTraits } from './transport/traits.js'
@@ -47,6 +48,7 @@ export function transportSuite(name: string, create: CreateTransport, expected: 
     upgradeTests(create, traits)
     messageTests(create)
     multicastTests(create)
+    overflowTests(create, expected.capabilities)
     closingTests(create, traits)
     limitTests(create, traits)
     readingTests(create, expected.capabilities)

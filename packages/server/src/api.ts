@@ -1,6 +1,7 @@
 import type { IncomingMessage, Server as NodeHttpServer, ServerResponse } from 'node:http'
 import type { ErrorCode, GapReason, PresenceMember } from 'webmq-client/protocol'
 import type { CertificateStats } from './certificates/store.js'
+import type { ClusterStats } from './cluster/index.js'
 import type { BrokerChange } from './health/broker-watch.js'
 import type { HookCounts, WebhookStats } from './hooks/index.js'
 import type { TokenFailure } from './identity/token-failures.js'
@@ -121,6 +122,8 @@ export interface ServerStats extends MeasurementStats {
   /** Messages of the broker that no listener got, by reason. */
   readonly refusedMessageCounts: Readonly<Record<RefusalReason, number>>
   readonly presence: PresenceStats
+  /** Messages between nodes about connections and revoked tokens. */
+  readonly cluster: ClusterStats
   readonly work: WorkStats
   readonly broker: ServerBrokerStats
   readonly transport: TransportStats

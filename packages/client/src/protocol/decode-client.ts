@@ -3,7 +3,7 @@ import type { ErrorCode, WebMQError } from './errors.js'
 import { isGroup, isId, isMemberName, isMessageId, isPosition, parseCount } from './fields.js'
 import { keyDefect, patternDefect } from './keys.js'
 import { MAX_HEADER_BYTES, MAX_TOKEN_BYTES } from './limits.js'
-import type { ClientMessage, ClientVerb, PresenceOp } from './messages.js'
+import type { ClientMessage, ClientVerb, ListenOverflow, PresenceOp } from './messages.js'
 import { ownText } from './own-text.js'
 import { refusalOf } from './refusal.js'
 import { decodeUtf8 } from './utf8.js'
@@ -70,6 +70,7 @@ const decoders: { readonly [V in ClientVerb]: Decoder<V> } = {
       pattern,
       ...readRange(raw, options),
       ...(group === undefined ? {} : { group: ownText(group) }),
+      ...readOverflow(options),
     }
   },
   unlisten(raw) {
@@ -209,6 +210,12 @@ function readRange(
   }
 }
 
+/** A value of a later version is as absent [P-6.12]. */
+function readOverflow(options: Options): { readonly overflow?: ListenOverflow } {
+  const overflow = OVERFLOWS.find((known) => known === options.get('overflow'))
+  return overflow === undefined ? {} : { overflow }
+}
+
 function readCount(raw: RawMessage, options: Options, name: string): number | undefined {
   const text = options.get(name)
   if (text === undefined) return undefined
@@ -227,6 +234,8 @@ function assertAtMostOne(raw: RawMessage, options: Options, ...names: readonly s
   const given = names.filter((name) => options.has(name))
   if (given.length > 1) throw refusal(raw, 'E_MESSAGE_INVALID', `${given.join(' and ')} exclude each other`)
 }
+
+const OVERFLOWS = ['disconnect', 'drop-oldest', 'latest', 'latest-told'] as const satisfies ListenOverflow[]
 
 const PRESENCE_OPS: readonly (string | undefined)[] = ['leave', 'get', 'watch', 'unwatch'] satisfies PresenceOp[]
 

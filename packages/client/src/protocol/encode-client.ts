@@ -21,7 +21,7 @@ export function encodeClientMessage(message: ClientMessage): string | Uint8Array
       return typeof payload === 'string' ? header + payload : join(new TextEncoder().encode(header), payload)
     }
     case 'listen':
-      return `${start} ${message.pattern}${range(message)}${option('group', message.group, isGroup)}`
+      return `${start} ${message.pattern}${range(message)}${option('group', message.group, isGroup)}${option('overflow', message.overflow, isGroup)}`
     case 'unlisten':
       return `${start} ${message.pattern}`
     case 'history':

@@ -17,7 +17,7 @@ export function encodeServerMessage(message: TextServerMessage): string {
       return `${verb}\n${JSON.stringify(welcome)}`
     }
     case 'ok': {
-      const { id, position, recovered, gap, replayed, more, duplicate, result } = message
+      const { id, position, recovered, gap, replayed, more, duplicate, overflow, result } = message
       let header = `ok ${id}`
       if (position !== undefined) header += ` position=${position}`
       if (recovered === true) header += ' recovered'
@@ -25,6 +25,7 @@ export function encodeServerMessage(message: TextServerMessage): string {
       if (replayed !== undefined) header += ` replayed=${replayed}`
       if (more) header += ' more'
       if (duplicate === true) header += ' duplicate'
+      if (overflow !== undefined) header += ` overflow=${overflow}`
       return result === undefined ? header : `${header}\n${JSON.stringify(result)}`
     }
     case 'error': {

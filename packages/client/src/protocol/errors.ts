@@ -47,6 +47,8 @@ export const OUTCOMES: Readonly<Record<string, number>> = {
   E_INTERNAL: 4011,
   E_PROTOCOL_VIOLATION: 4500,
   E_TOKEN_INVALID: 4501,
+  E_TOKEN_REVOKED: 4502,
+  E_DISCONNECTED_BY_OPERATOR: 4503,
   E_CONNECTION_REFUSED: 4504,
   E_FRAME_INVALID: 1002,
   E_UTF8_INVALID: 1007,
@@ -112,6 +114,13 @@ export const ERRORS = /* @__PURE__ */ complete({
   // An error that ends the connection for good.
   E_PROTOCOL_VIOLATION: { message: 'too many malformed messages', source: 'client', retryable: false, closeCode: 4500 },
   E_TOKEN_INVALID: { message: 'token is not valid', source: 'client', retryable: false, closeCode: 4501 },
+  E_TOKEN_REVOKED: { message: 'token has been revoked', source: 'client', retryable: false, closeCode: 4502 },
+  E_DISCONNECTED_BY_OPERATOR: {
+    message: 'operator ended the connection',
+    source: 'operator',
+    retryable: false,
+    closeCode: 4503,
+  },
   E_CONNECTION_REFUSED: {
     message: 'a hook of the server refuses the connection',
     source: 'client',
@@ -163,6 +172,9 @@ export const ERRORS = /* @__PURE__ */ complete({
   E_PATH_NOT_FOUND: { message: 'no WebSocket endpoint at this path', source: 'client', retryable: false, status: 404 },
   E_HANDSHAKE_TIMEOUT: { message: 'handshake took too long', source: 'network', retryable: true, status: 408 },
   E_HEADERS_TOO_LARGE: { message: 'request headers exceed the limit', source: 'client', retryable: false, status: 431 },
+
+  // An answer of the HTTP API alone.
+  E_REQUEST_INVALID: { message: 'HTTP request is malformed', source: 'client', retryable: false },
 
   // Raised by the server to the process that runs it.
   E_INSECURE: { message: 'refusing an insecure configuration', source: 'operator', retryable: false, status: 403 },

@@ -15,6 +15,8 @@ export type ClientMessage =
       /** Replay the messages of this time span. */
       readonly rewindMs?: number
       readonly group?: string
+      /** What may be left out while the connection lags [P-6.12]; absent: the server decides. */
+      readonly overflow?: ListenOverflow
     }
   | { readonly verb: 'unlisten'; readonly id: string; readonly pattern: string }
   | {
@@ -56,6 +58,9 @@ export type ClientMessage =
   | { readonly verb: 'presence'; readonly id: string; readonly key: string; readonly op: PresenceOp }
   | { readonly verb: 'ping' }
 
+/** Values of `overflow` of a listen [P-6.12]. */
+export type ListenOverflow = 'disconnect' | 'drop-oldest' | 'latest' | 'latest-told'
+
 /** Values of `op` other than `enter`. */
 export type PresenceOp = 'leave' | 'get' | 'watch' | 'unwatch'
 
@@ -83,6 +88,7 @@ export type GapReason =
   | 'slow-consumer'
   | 'broker-lost'
   | 'refused'
+  | 'conflated'
 
 /** Limits that the server enforces, sent in `welcome`. */
 export interface SessionLimits {
@@ -138,6 +144,8 @@ export type ServerMessage =
       /** More messages follow: ask again, with `since` set to this `position` [P-6.9]. */
       readonly more?: true
       readonly duplicate?: boolean
+      /** What holds for the listen, unless it is `disconnect` [P-6.12]. */
+      readonly overflow?: ListenOverflow
       /** The verb's JSON result, parsed. */
       readonly result?: unknown
     }

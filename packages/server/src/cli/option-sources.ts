@@ -56,7 +56,7 @@ export function readOption(spec: OptionSpec, source: TextSource): OptionValue {
     const entries = [text].flat().flatMap((entry) => (isPem(entry) ? [entry] : namesIn(entry)))
     return validateOption(
       spec,
-      entries.map((entry) => readEntry(spec, entry, source)),
+      entries.flatMap((entry) => entriesIn(spec, readEntry(spec, entry, source))),
       label,
     )
   }
@@ -71,6 +71,11 @@ function readEntry(spec: OptionSpec, text: string, { label, record, isFile }: Te
   return readTextFile(text, label)
 }
 
+/** A secret and PEM text may contain any character; other files have an entry per line. */
+function entriesIn(spec: ListOption, content: string): readonly string[] {
+  return spec.fromFile === 'pem' || spec.separator === 'none' ? [content] : linesOf(content)
+}
+
 function isPem(text: string): boolean {
   return text.trimStart().startsWith('-----BEGIN')
 }
@@ -80,6 +85,13 @@ function namesIn(text: string): readonly string[] {
     .split(',')
     .map((name) => name.trim())
     .filter((name) => name !== '')
+}
+
+function linesOf(text: string): readonly string[] {
+  return text
+    .split('\n')
+    .map((line) => line.trim())
+    .filter((line) => line !== '')
 }
 
 /**

@@ -16,7 +16,7 @@ export interface AdminContext extends Omit<HttpContext, 'hasEndpoint' | 'demo'> 
 const LIMITS = { maxConnections: 128, reservedForLoopback: 16, maxPerAddress: 16 }
 
 /**
- * Serves `/health`, `/ready` and `/metrics` on a port of its own, with sockets and limits of its own: clients cannot keep
+ * Serves `/health`, `/ready`, `/metrics` and the whole HTTP API on a port of its own, with sockets and limits of its own: clients cannot keep
  * probes out. Whoever reaches an address beyond loopback may read everything.
  */
 export class AdminServer {

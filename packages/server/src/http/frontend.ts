@@ -5,6 +5,7 @@ import type { HttpStats } from '../api.js'
 import { type Health, readinessOf } from '../health/readiness.js'
 import type { Logger } from '../logger.js'
 import type { MetricsAudience } from '../options/options.js'
+import { type ApiScope, HttpApi } from './api/api.js'
 import { HttpConnections, type HttpLimits } from './connections.js'
 import { isLocalRequest, isLoopbackHost } from './local-request.js'
 import { sendError, sendFile, sendJson, sendText } from './responses.js'
@@ -25,6 +26,8 @@ export interface HttpContext {
   readonly hasEndpoint: boolean
   /** Folders of the demo page and of the client library; absent without a demo page. */
   readonly demo?: { readonly pageFolder: string; readonly clientFolder: string }
+  /** The HTTP API, and the routes of it that this port has; absent without one. */
+  readonly api?: { readonly routes: HttpApi; readonly scope: ApiScope }
   readonly logger: Logger
   /** Replace the usual limits. */
   readonly limits?: Partial<HttpLimits>
@@ -84,6 +87,12 @@ export class HttpFrontend {
     const { path: wanted, hasEndpoint } = this.#context
     const endpoint = hasEndpoint ? wanted : undefined
     const [path = '/'] = (request.url ?? '/').split('?')
+    const { api } = this.#context
+    // The endpoint may have a path below `/api`.
+    if (api !== undefined && HttpApi.serves(path) && path !== endpoint) {
+      await api.routes.respond(request, response, api.scope)
+      return
+    }
     // No body is wanted, so none is waited for.
     if (hasBody(request)) response.shouldKeepAlive = false
     if (request.method !== 'GET' && request.method !== 'HEAD') {

@@ -18,6 +18,7 @@ const GAP_REASONS = namesOf<GapReason>({
   'slow-consumer': true,
   'broker-lost': true,
   refused: true,
+  conflated: true,
 })
 const HTTP_DROP_REASONS = namesOf<HttpDropReason>({ evicted: true, timeout: true, pipelining: true, full: true })
 
@@ -207,6 +208,16 @@ export const METRICS: readonly MetricSpec[] = [
     'webmq_transport_slow_consumers_total',
     'Connections that were closed because the client read too slowly.',
     ({ transport }) => transport.slowConsumerCount,
+  ),
+  counter(
+    'webmq_transport_conflated_total',
+    'Messages that were left out for slow clients because a newer one of their key followed.',
+    ({ transport }) => transport.conflatedCount,
+  ),
+  counter(
+    'webmq_transport_dropped_total',
+    'Messages that were left out for slow clients because they were the oldest.',
+    ({ transport }) => transport.droppedCount,
   ),
   counter(
     'webmq_transport_received_messages_total',

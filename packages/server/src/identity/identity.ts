@@ -19,6 +19,10 @@ export interface Identity {
   /** The token's `sub`; absent for anonymous clients and for tokens without a `sub`. */
   readonly userId?: string
   readonly grants: readonly Grant[]
+  /** The token's `jti`, by which it can be revoked; absent when it has none. */
+  readonly tokenId?: string
+  /** The token's `iat`, Unix time in seconds; absent when it has none. */
+  readonly issuedAtS?: number
   /** Expiry of the token, Unix time in milliseconds; absent when it never expires. May exceed the range of a timer. */
   readonly expiresAtMs?: number
   /** Kept only while somebody asks for them, see {@link TokenVerifierOptions}. */

@@ -121,20 +121,29 @@ async function verifyByJose(token: string, keys: KeyRing, rules: JWTVerifyOption
 
 /** The identity in a verified token. */
 function identityOf(
-  { exp, sub, webmq }: JWTPayload,
+  { exp, iat, jti, sub, webmq }: JWTPayload,
   nowMs: number,
   clockToleranceS: number,
   wordLimits: WordLimits | undefined,
 ): Identity {
-  const defect = sub === undefined ? undefined : claimDefect(sub)
-  if (defect !== undefined) throw invalid(`claim sub ${defect}`)
+  if (sub !== undefined) assertText('sub', sub)
+  // A token whose id nobody could name in a revocation would be beyond revocation.
+  if (jti !== undefined) assertText('jti', jti)
   const grants = parseGrants(webmq, wordLimits)
-  // Written out because it runs for every connection.
-  if (exp === undefined) return sub === undefined ? { grants } : { userId: sub, grants }
   // JSON allows 1e999, which becomes Infinity, as 1e306 does in milliseconds.
-  if (!Number.isFinite(exp * 1000)) throw invalid('claim exp is malformed')
-  const expiresAtMs = expiryMs(exp, nowMs, clockToleranceS)
-  return sub === undefined ? { grants, expiresAtMs } : { userId: sub, grants, expiresAtMs }
+  if (exp !== undefined && !Number.isFinite(exp * 1000)) throw invalid('claim exp is malformed')
+  return {
+    ...(sub === undefined ? undefined : { userId: sub }),
+    grants,
+    ...(jti === undefined ? undefined : { tokenId: jti }),
+    ...(iat === undefined ? undefined : { issuedAtS: iat }),
+    ...(exp === undefined ? undefined : { expiresAtMs: expiryMs(exp, nowMs, clockToleranceS) }),
+  }
+}
+
+function assertText(name: string, claim: unknown): void {
+  const defect = claimDefect(claim)
+  if (defect !== undefined) throw invalid(`claim ${name} ${defect}`)
 }
 
 /** A token that is accepted only because of the tolerance lives until the tolerance ends. */

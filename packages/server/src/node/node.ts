@@ -8,11 +8,13 @@ import type {
   ServerEvents,
   ServerStats,
 } from '../api.js'
+import { Cluster, type NodeSummary } from '../cluster/index.js'
 import { Deadlines } from '../deadlines.js'
 import { Gateway } from '../gateway/gateway.js'
 import { BrokerWatch } from '../health/broker-watch.js'
 import type { Health } from '../health/readiness.js'
 import { deliveringThrough, type HookCalls } from '../hooks/index.js'
+import type { ApiNode } from '../http/api/node.js'
 import { isFromThisMachine, isLoopbackAddress } from '../identity/client-address.js'
 import type { TokenVerifier } from '../identity/index.js'
 import { NO_TOKEN_FAILURES } from '../identity/token-failures.js'
@@ -24,6 +26,7 @@ import { Measurements } from '../measuring/measurements.js'
 import type { PublishTiming } from '../measuring/publish-timings.js'
 import { isForThisMachineOnly, type OriginPolicy, originPolicyOf } from '../options/access.js'
 import type { ResolvedOptions } from '../options/options.js'
+import { OverflowRules } from '../patterns/overflow-rules.js'
 import { Router } from '../patterns/router.js'
 import type { Accepted, Broker, InboundMessage, OutboundMessage } from '../ports/broker.js'
 import { brokerNameOf, secretHider, withoutPasswords } from '../ports/broker-address.js'
@@ -49,6 +52,8 @@ import { SessionTable } from '../session/table.js'
 import { drain, drainSpreadMs, wait } from './drain.js'
 import type { Emitter } from './emitter.js'
 import { outbound, outboundBatch } from './outbound-message.js'
+import { RateReader } from './rates.js'
+import { SessionEnder } from './session-ender.js'
 import { VERSION } from './version.js'
 
 /** The parts of a {@link ServerNode}. */
@@ -94,6 +99,9 @@ export class ServerNode {
   readonly #presence: Presence
   readonly #gateway: Gateway
   readonly #measurements: Measurements
+  readonly #cluster: Cluster
+  readonly #rates: RateReader
+  readonly #ender = new SessionEnder(this.#sessions)
   readonly #startedMs = performance.now()
   /** Read on each use, so that a reload changes them. */
   readonly #limits: SessionLimits
@@ -161,6 +169,20 @@ export class ServerNode {
       maxPayloadBytes,
       logger,
     })
+    this.#rates = new RateReader(() => ({
+      received: this.#dispatcher.receivedCount,
+      sent: transport.stats().deliveredCount,
+    }))
+    this.#cluster = new Cluster({
+      node: name,
+      broker,
+      takesPart: verifier !== undefined || options.apiKeys.length > 0,
+      maxPayloadBytes,
+      summary: () => this.#summary(),
+      disconnect: (target, code) => this.#ender.disconnect(target, code),
+      revoked: () => this.#ender.revoked(this.#cluster.revocations),
+      logger,
+    })
     this.#addresses = new ConnectionCounts(options.maxConnectionsPerAddress, 'maxConnectionsPerAddress')
     this.#users = new ConnectionCounts(options.maxConnectionsPerUser, 'maxConnectionsPerUser')
     this.#gateway = new Gateway({
@@ -194,6 +216,7 @@ export class ServerNode {
           maxMessageBytes: maxPayloadBytes + MESSAGE_OVERHEAD_BYTES,
         }),
         delivery: this.#delivery,
+        overflowRules: new OverflowRules(options.slow),
         presence: this.#presence,
         turns: this.#dispatcher.turns,
         verifier,
@@ -204,6 +227,7 @@ export class ServerNode {
         interest: this.#interest,
         liveBuffers,
         maxLiveBufferBytes: maxOutboxBytes,
+        revocations: this.#cluster.revocations,
         deadlines: this.#deadlines,
         limits: this.#limits,
         isLogged: isLoggedBy(broker, options),
@@ -271,18 +295,22 @@ export class ServerNode {
     const { broker, events } = this.#parts
     const deliver = (message: InboundMessage) =>
       // Messages between servers never reach a listener, whatever its pattern.
-      isReserved(message.key) ? this.#presence.receive(message) : this.#delivery.deliver(message)
+      isReserved(message.key)
+        ? this.#cluster.receive(message) || this.#presence.receive(message)
+        : this.#delivery.deliver(message)
     const started = broker.start({
       deliver: (message) => this.#refused.deliver(message, deliver),
       gap: (reason, isAffected) => {
         this.#delivery.gap(reason, isAffected)
         this.#presence.gap()
+        this.#cluster.gap()
         events.emit('gap', { reason })
       },
       refused: (message) => this.#refused.add(message),
       status: (status, cause) => {
         this.#watch.change(status, cause)
         this.#presence.status(status)
+        this.#cluster.status(status)
       },
     })
     try {
@@ -292,6 +320,7 @@ export class ServerNode {
       await this.#stopBroker(STOP_MS)
       throw this.#withoutSecrets(error)
     }
+    this.#cluster.begin()
   }
 
   /** Returns the error itself, or a copy without the secrets that it contains. */
@@ -310,8 +339,11 @@ export class ServerNode {
 
   /** See {@link WebMQServer.publishBatch}. Waits for all confirmations of a remote broker at once. */
   publishBatch(batch: readonly BatchMessage[]): MaybePromise<readonly PublishResult[]> {
-    const { broker, options } = this.#parts
-    const messages = outboundBatch(batch, options)
+    return this.#publishAll(outboundBatch(batch, this.#parts.options))
+  }
+
+  #publishAll(messages: readonly OutboundMessage[]): MaybePromise<readonly PublishResult[]> {
+    const { broker } = this.#parts
     if (broker.publishBatch !== undefined) {
       return this.#whenWritable(
         this.#publishedAtOnce(messages, broker.publishBatch(messages)).then((accepted) => accepted.map(resultOf)),
@@ -369,6 +401,24 @@ export class ServerNode {
     return readHistory(this.#parts.broker, key, query, this.#parts.options)
   }
 
+  /** What the HTTP API does with this node. */
+  get api(): ApiNode {
+    const [router, sessions] = [this.#router, this.#sessions]
+    return {
+      name: this.#parts.name,
+      cluster: this.#cluster,
+      publish: (messages) => this.#publishAll(messages),
+      read: (range, key) =>
+        andThen(this.#parts.broker.read(range, [key]), ({ position, ...read }) => ({
+          ...read,
+          position: formatPosition(position),
+        })),
+      presence: (key) => this.presence(key),
+      sessions: () => sessions,
+      patterns: () => router.routes(),
+    }
+  }
+
   /** Adds an in-process handler. Resolves, once it is live, to a function that removes it. */
   async listen(pattern: string, handler: LocalHandler, { onGap }: LocalListenOptions): Promise<() => void> {
     return await andThen(this.#interest.retain(pattern), ({ group }) => {
@@ -400,6 +450,21 @@ export class ServerNode {
     }
   }
 
+  #summary(): NodeSummary {
+    const { node, status, version, uptimeMs, connections, broker } = this.health()
+    return {
+      node,
+      version,
+      status,
+      uptimeMs,
+      connections,
+      patterns: this.#router.patternCount,
+      ...this.#rates.rates(),
+      broker: broker.name,
+      brokerStatus: broker.status,
+    }
+  }
+
   stats(): Omit<ServerStats, 'http' | 'hooks'> {
     const { broker, transport } = this.#parts
     const { status, awayMs, lastAwayMs } = this.#watch
@@ -423,6 +488,7 @@ export class ServerNode {
       malformedForwardedCount: this.#parts.proxies.malformedCount,
       refusedMessageCounts: this.#refused.counts,
       presence: this.#presence.stats(),
+      cluster: this.#cluster.stats(),
       work: this.#dispatcher.turns.stats(),
       broker: { ...broker.stats(), status, awayMs, lastAwayMs },
       transport: transport.stats(),
@@ -450,6 +516,8 @@ export class ServerNode {
     const connections = sessions.size
     await transport.stop(leftMs(BROKER_SHARE_MS))
     this.#presence.stop()
+    this.#cluster.stop()
+    this.#ender.stop()
     this.#dispatcher.turns.stop()
     this.#deadlines.stop()
     this.#delivery.stop()

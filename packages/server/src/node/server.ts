@@ -18,6 +18,8 @@ import { CertificateStore } from '../certificates/store.js'
 import type { Health } from '../health/readiness.js'
 import type { HookCalls, Webhook } from '../hooks/index.js'
 import { AdminServer } from '../http/admin-server.js'
+import { HttpApi } from '../http/api/api.js'
+import { Callers } from '../http/caller.js'
 import { HttpFrontend } from '../http/frontend.js'
 import type { MetricsSource } from '../http/metric-spec.js'
 import { Metrics } from '../http/metrics.js'
@@ -27,9 +29,10 @@ import { TrustedProxies } from '../identity/trusted-proxies.js'
 import type { LocalHandler } from '../in-process/listeners.js'
 import type { HistoryQuery, HistoryResult } from '../in-process/read-history.js'
 import { type Logger, setLogLevel } from '../logger.js'
-import { originPolicyOf } from '../options/access.js'
+import { isForThisMachineOnly, originPolicyOf } from '../options/access.js'
 import { type ResolvedOptions, type ServerOptions, tlsFilesOf } from '../options/options.js'
 import { planReload } from '../options/reload.js'
+import { withoutSecrets } from '../options/without-secrets.js'
 import type { Broker } from '../ports/broker.js'
 import { brokerNameOf } from '../ports/broker-address.js'
 import { deferred } from '../ports/deferred.js'
@@ -123,13 +126,28 @@ export class Server implements WebMQServer {
     const metrics = new Metrics(() => this.#metricsSource())
     const { adminPort, adminHost } = options
     const audience = () => this.#options.metrics
+    const isAllowed = (origin: string | undefined, host: string | undefined) => {
+      const { origins, ownHosts } = originPolicyOf(this.#options)
+      return isOriginAllowed(origin, host, origins, ownHosts)
+    }
+    const routes = new HttpApi({
+      callers: new Callers({
+        apiKeys: options.apiKeys,
+        verifier: parts.verifier,
+        revocations: () => this.#node?.api.cluster.revocations,
+        isOriginAllowed: isAllowed,
+        isForThisMachineOnly: isForThisMachineOnly(options),
+      }),
+      node: () => this.#node?.api,
+      limits: this.#options,
+      config: () => withoutSecrets(this.#options),
+      bodyTimeoutMs: options.messageTimeoutMs,
+      logger,
+    })
     const probes = {
       path: options.path,
       health: () => this.#health(),
-      isOriginAllowed: (origin: string | undefined, host: string | undefined) => {
-        const { origins, ownHosts } = originPolicyOf(this.#options)
-        return isOriginAllowed(origin, host, origins, ownHosts)
-      },
+      isOriginAllowed: isAllowed,
       metrics: () => metrics.page(),
       logger,
     }
@@ -138,6 +156,7 @@ export class Server implements WebMQServer {
         ? undefined
         : new AdminServer({
             ...probes,
+            api: { routes, scope: 'all' },
             host: adminHost,
             port: adminPort,
             get metricsAudience() {
@@ -150,6 +169,7 @@ export class Server implements WebMQServer {
         return adminPort === undefined ? audience() : 'off'
       },
       hasEndpoint: true,
+      api: { routes, scope: this.#admin === undefined ? 'all' : 'clients' },
       ...(demo === undefined ? undefined : { demo }),
     })
   }

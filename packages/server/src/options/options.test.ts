@@ -12,6 +12,7 @@ import {
   type ServerOptions,
   type TlsFiles,
   tlsFilesOf,
+  type WebhookOptions,
   warningsOf,
 } from './options.js'
 import { environmentNameOf, type OptionSpec } from './spec.js'

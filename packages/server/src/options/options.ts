@@ -88,6 +88,8 @@ export interface ServerOptions {
   readonly maxWords?: number | undefined
   /** `#` in a pattern of a client; default 3. */
   readonly maxHashes?: number | undefined
+  /** What clients get that read too slowly: `prices.#=latest`. Default: they are disconnected. */
+  readonly slow?: readonly string[] | undefined
   /** Time from accept to the end of the handshake; default 5,000. */
   readonly handshakeTimeoutMs?: number | undefined
   /** Time for a client to send a required token; default 10,000. */
@@ -137,6 +139,8 @@ export interface ServerOptions {
   readonly presenceMaxBytes?: number | undefined
   /** Origins whose pages may connect in addition to the server's own; default none. */
   readonly origins?: readonly string[] | undefined
+  /** Keys of the HTTP API, at least 16 bytes each; default none. */
+  readonly apiKeys?: readonly string[] | undefined
   /** Allows anonymous access beyond loopback; default false. */
   readonly insecure?: boolean | undefined
   /** Addresses of proxies that are believed when they name the client; default none. */

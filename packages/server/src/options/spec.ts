@@ -75,11 +75,12 @@ export interface ListOption extends OptionBase {
   /** Separator of entries in one text, as in an environment variable; default `,`. `none`: one text is one entry. */
   readonly separator?: string
   readonly placeholder: string
-  /** Never printed, logged or repeated in an error. */
+  /** Entries are never printed, logged or repeated in an error. */
   readonly isSecret?: boolean
   /**
-   * As of a {@link TextOption}; commas separate the names of several files. `pem` treats an entry that does not start like
-   * PEM text as a file name.
+   * `file-flag` adds `--<flag>-file` and `WEBMQ_<FLAG>_FILE`; commas separate the names of several files. A file has one
+   * entry per line, or is one entry where `separator` is `none`. `pem` treats an entry that does not start like PEM text
+   * as a file name.
    */
   readonly fromFile?: 'file-flag' | 'pem'
   /** Most entries; default: no limit. The empty list is then refused: it usually means that a value was lost. */

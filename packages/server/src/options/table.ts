@@ -1,5 +1,6 @@
 import type { OptionSpec } from './spec.js'
 import { ADDRESS_OPTIONS } from './table/address.js'
+import { API_OPTIONS } from './table/api.js'
 import { AUDIT_OPTIONS } from './table/audit.js'
 import { BROKER_OPTIONS } from './table/broker.js'
 import { ENGINE_OPTIONS } from './table/engine.js'
@@ -10,6 +11,7 @@ import { OBSERVING_OPTIONS } from './table/observing.js'
 import { PRESENCE_OPTIONS } from './table/presence.js'
 import { PROXIES_OPTIONS } from './table/proxies.js'
 import { SECURITY_OPTIONS } from './table/security.js'
+import { SLOW_OPTIONS } from './table/slow.js'
 import { TIME_LIMITS_OPTIONS } from './table/time-limits.js'
 import { TOKENS_OPTIONS } from './table/tokens.js'
 import { WEBHOOKS_OPTIONS } from './table/webhooks.js'
@@ -23,10 +25,12 @@ export const OPTIONS = [
   ...ENGINE_OPTIONS,
   ...BROKER_OPTIONS,
   ...LIMITS_OPTIONS,
+  ...SLOW_OPTIONS,
   ...TIME_LIMITS_OPTIONS,
   ...HISTORY_OPTIONS,
   ...PRESENCE_OPTIONS,
   ...SECURITY_OPTIONS,
+  ...API_OPTIONS,
   ...PROXIES_OPTIONS,
   ...TOKENS_OPTIONS,
   ...HOOKS_OPTIONS,

@@ -19,7 +19,7 @@ export function validateOption(spec: OptionSpec, value: unknown, label: string =
   const given = spec.type === 'list' && spec.takesText === true && typeof value === 'string' ? [value] : value
   const bad = findBad(spec, given)
   if (bad === undefined) return given as OptionValue
-  const shown = spec.type === 'text' || spec.type === 'list' ? shownText(spec, bad.value) : bad.value
+  const shown = isTextual(spec) ? shownText(spec, bad.value) : bad.value
   const subject = shown === undefined ? 'not' : `${show(shown)} is not`
   throw new WebMQError('E_OPTION_INVALID', { detail: `${label}: ${subject} ${bad.allowed}` })
 }
@@ -27,7 +27,11 @@ export function validateOption(spec: OptionSpec, value: unknown, label: string =
 /** The part of a value that may be shown; `undefined` when it is secret. */
 function shownText(spec: TextOption | ListOption, value: unknown): unknown {
   if (spec.isSecret === true) return undefined
-  return spec.type === 'text' && typeof value === 'string' && spec.shown !== undefined ? spec.shown(value) : value
+  return typeof value === 'string' && spec.type === 'text' && spec.shown !== undefined ? spec.shown(value) : value
+}
+
+function isTextual(spec: OptionSpec): spec is TextOption | ListOption {
+  return spec.type === 'text' || spec.type === 'list'
 }
 
 /** A value, or one entry of a list, that is not allowed, and a description of the allowed ones. */

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { matches } from 'webmq-client/protocol'
 import type { GroupId } from '../ports/transport.js'
 import { Router } from './router.js'
+import { formatOf, isSse, mayDrop, OVERFLOWS, overflowOf, variantOf } from './variant.js'
 
 /** Few words, empty ones included, so that random patterns and keys meet often. */
 const word = fc.constantFrom('a', 'b', 'c', '')
@@ -10,6 +11,10 @@ const key = fc.array(word, { minLength: 1, maxLength: 6 }).map((words) => words.
 const pattern = fc
   .array(fc.oneof(word, fc.constantFrom('*', '#')), { minLength: 1, maxLength: 6 })
   .map((words) => words.join('.'))
+
+const variant = fc.constantFrom(
+  ...(['websocket', 'sse'] as const).flatMap((format) => OVERFLOWS.map((overflow) => variantOf(format, overflow))),
+)
 
 const sorted = (groups: readonly GroupId[]) => [...groups].sort((a, b) => a - b)
 
@@ -44,6 +49,44 @@ describe('Router', () => {
         },
       ),
       { numRuns: 300 },
+    )
+  })
+
+  it('keeps a route per variant of a pattern, whatever was added and removed before', () => {
+    const step = fc.record({ pattern: fc.constantFrom('a', 'a.*', '#'), variant, isAdded: fc.boolean() })
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
+        const router = new Router({ maxCachedKeys: 8, maxCachedGroups: 16 })
+        const counts = new Map<string, number>()
+        for (const { pattern, variant, isAdded } of steps) {
+          const name = `${pattern} ${variant}`
+          const count = counts.get(name) ?? 0
+          if (isAdded) {
+            const route = router.add(pattern, variant)
+            expect(router.routeOf(route.group)).toBe(route)
+            expect([isSse(route.group), mayDrop(route.group)]).toEqual([
+              formatOf(variant) === 'sse',
+              overflowOf(variant) !== 'disconnect',
+            ])
+            counts.set(name, count + 1)
+          } else {
+            if (count > 1) counts.set(name, count - 1)
+            else counts.delete(name)
+            const isRouted = [...counts.keys()].some((other) => other.startsWith(`${pattern} `))
+            expect(router.remove(pattern, variant)).toBe(count === 1 && !isRouted)
+          }
+          for (const key of ['a', 'a.b']) {
+            const routes = router.match(key).map((group) => router.routeOf(group))
+            const expected = [...counts.keys()].filter((name) => matches(name.slice(0, name.indexOf(' ')), key))
+            expect(routes.map((route) => `${route?.pattern} ${route?.variant}`).toSorted()).toEqual(expected.toSorted())
+          }
+        }
+        const routes = [...router.routes()]
+        expect(routes).toHaveLength(counts.size)
+        expect(router.patternCount).toBe(new Set(routes.map(({ pattern }) => pattern)).size)
+        expect(router.routeCountOf('sse')).toBe(routes.filter(({ group }) => isSse(group)).length)
+      }),
+      { numRuns: 200 },
     )
   })
 

@@ -2,6 +2,7 @@ import { ownText } from 'webmq-client/protocol'
 import type { GroupId } from '../ports/transport.js'
 import { trieWords } from '../ports/trie-words.js'
 import { MatchCache } from './match-cache.js'
+import { DEFAULT_VARIANT, type Format, formatOf, groupOf, indexOf, mayDrop, type Variant } from './variant.js'
 import { WordFilter } from './word-filter.js'
 
 /** Bounds of a {@link Router}. */
@@ -32,7 +33,7 @@ class TrieNode {
   children: Map<string, TrieNode> | undefined
   star: TrieNode | undefined
   hash: TrieNode | undefined
-  /** Groups of the patterns that end here. Several only for patterns with the same meaning: `#.*` and `*.#`. */
+  /** Groups of the patterns that end here: one per variant, and of each pattern with the same meaning (`#.*`, `*.#`). */
   groups: GroupId[] | undefined
   /** The last step that entered this node: a match enters a node at most once per word. */
   step = 0
@@ -69,15 +70,21 @@ class TrieNode {
   }
 }
 
-/** A routed pattern: one object for all its listeners. */
+/** A routed pattern of one variant: one object for all its listeners. */
 export interface Route {
   readonly pattern: string
+  readonly variant: Variant
+  /** Says the variant, see {@link groupOf}. */
   readonly group: GroupId
+  /** Listeners, over connections and handlers in the process. */
+  readonly references: number
 }
 
 interface Entry extends Route {
   readonly node: TrieNode
   references: number
+  /** The route of another variant of the pattern. */
+  next: Entry | undefined
 }
 
 /**
@@ -87,17 +94,22 @@ interface Entry extends Route {
  * nothing. It enters a node at most once per word, so patterns made to backtrack (`#.a.#.a…`) cost at most words x
  * nodes that match part of the key. A filter recognises most words that no pattern has, which saves lookups in a large
  * map. Answers are cached per key within a bound.
+ *
+ * Each {@link Variant} of a pattern is a route with a group of its own.
  */
 export class Router {
   readonly #root = new TrieNode(undefined, '')
   /** Words of the trie's nodes, wildcards left out. */
   #words = WordFilter.empty()
+  /** The first route of each pattern; the others follow it. */
   readonly #entries = new Map<string, Entry>()
-  readonly #byGroup: (Entry | undefined)[] = []
+  readonly #byIndex: (Entry | undefined)[] = []
+  readonly #routeCounts: Record<Format, number> = { websocket: 0, sse: 0 }
   readonly #cache: MatchCache
-  readonly #freeGroups: GroupId[] = []
-  #groupCount = 0
+  readonly #freeIndexes: number[] = []
+  #indexCount = 0
   #nodeCount = 0
+  #droppingCount = 0
   /** Characters of all patterns. */
   #charCount = 0
   #step = 0
@@ -119,7 +131,8 @@ export class Router {
 
   /** Estimated memory of all routes. Patterns that begin with the same words share nodes. */
   get byteCount(): number {
-    return this.#nodeCount * NODE_BYTES + this.#entries.size * ROUTE_BYTES + 2 * this.#charCount
+    const routeCount = this.#routeCounts.websocket + this.#routeCounts.sse
+    return this.#nodeCount * NODE_BYTES + routeCount * ROUTE_BYTES + 2 * this.#charCount
   }
 
   /**
@@ -131,21 +144,34 @@ export class Router {
   }
 
   /** All routes. */
-  routes(): Iterable<Route> {
-    return this.#entries.values()
+  *routes(): Iterable<Route> {
+    for (const first of this.#entries.values()) {
+      for (let entry: Entry | undefined = first; entry !== undefined; entry = entry.next) yield entry
+    }
   }
 
-  /** The route of a pattern; `undefined` if it is not routed. */
-  find(pattern: string): Route | undefined {
-    return this.#entries.get(pattern)
+  /** Number of routes of this format. While it is 0, no group of a match is of this format. */
+  routeCountOf(format: Format): number {
+    return this.#routeCounts[format]
+  }
+
+  /** Whether some group may miss messages, see {@link mayDrop}. */
+  get hasDropping(): boolean {
+    return this.#droppingCount > 0
+  }
+
+  /** The route of a pattern; `undefined` if it is not routed in this variant. */
+  find(pattern: string, variant: Variant = DEFAULT_VARIANT): Route | undefined {
+    return this.#find(pattern, variant)
   }
 
   /** The route with this group; `undefined` if there is none. */
   routeOf(group: GroupId): Route | undefined {
-    return this.#byGroup[group]
+    const entry = this.#byIndex[indexOf(group)]
+    return entry?.group === group ? entry : undefined
   }
 
-  /** Whether the pattern is routed. */
+  /** Whether the pattern is routed in any variant. */
   has(pattern: string): boolean {
     return this.#entries.has(pattern)
   }
@@ -154,8 +180,8 @@ export class Router {
    * Routes a valid pattern, or adds a reference to its route. Group numbers are reused after the last reference is
    * removed.
    */
-  add(pattern: string): Route {
-    const known = this.#entries.get(pattern)
+  add(pattern: string, variant: Variant = DEFAULT_VARIANT): Route {
+    const known = this.#find(pattern, variant)
     if (known !== undefined) {
       known.references++
       return known
@@ -163,30 +189,40 @@ export class Router {
     let node = this.#root
     for (const word of trieWords(pattern)) node = this.#childOf(node, ownText(word))
     this.#charCount += pattern.length
-    const group = this.#freeGroups.pop() ?? (this.#groupCount++ as GroupId)
+    const index = this.#freeIndexes.pop() ?? this.#indexCount++
+    const group = groupOf(index, variant)
     if (node.groups === undefined) node.groups = [group]
     else node.groups.push(group)
-    const entry = { pattern, group, node, references: 1 }
-    this.#entries.set(pattern, entry)
-    this.#byGroup[group] = entry
+    const first = this.#entries.get(pattern)
+    const entry = { pattern, variant, group, node, references: 1, next: first?.next }
+    if (first === undefined) this.#entries.set(pattern, entry)
+    else first.next = entry
+    this.#byIndex[index] = entry
+    this.#routeCounts[formatOf(variant)]++
+    if (mayDrop(group)) this.#droppingCount++
     this.#invalidate(pattern)
     return entry
   }
 
-  /** Removes one reference; returns whether it was the last. Does nothing for a pattern that is not routed. */
-  remove(pattern: string): boolean {
-    const entry = this.#entries.get(pattern)
+  /**
+   * Removes one reference. Does nothing for a pattern that is not routed in this variant.
+   * @returns Whether it was the last reference of the pattern, over all variants.
+   */
+  remove(pattern: string, variant: Variant = DEFAULT_VARIANT): boolean {
+    const entry = this.#find(pattern, variant)
     if (entry === undefined || --entry.references > 0) return false
-    this.#entries.delete(pattern)
+    this.#unlink(entry)
     this.#charCount -= pattern.length
     const { node, group } = entry
     const rest = node.groups?.filter((other) => other !== group) ?? []
     node.groups = rest.length > 0 ? rest : undefined
     this.#prune(node)
-    this.#byGroup[group] = undefined
-    this.#freeGroups.push(group)
+    this.#byIndex[indexOf(group)] = undefined
+    this.#freeIndexes.push(indexOf(group))
+    this.#routeCounts[formatOf(variant)]--
+    if (mayDrop(group)) this.#droppingCount--
     this.#invalidate(pattern)
-    return true
+    return !this.#entries.has(pattern)
   }
 
   /** The groups whose patterns match the key, each once, in no order. The array is shared: do not change it. */
@@ -196,6 +232,22 @@ export class Router {
     const groups = this.#walk(key)
     this.#cache.set(key, groups)
     return groups
+  }
+
+  #find(pattern: string, variant: Variant): Entry | undefined {
+    let entry = this.#entries.get(pattern)
+    while (entry !== undefined && entry.variant !== variant) entry = entry.next
+    return entry
+  }
+
+  #unlink(entry: Entry): void {
+    const { pattern, next } = entry
+    let before = this.#entries.get(pattern)
+    if (before !== entry) {
+      while (before !== undefined && before.next !== entry) before = before.next
+      if (before !== undefined) before.next = next
+    } else if (next === undefined) this.#entries.delete(pattern)
+    else this.#entries.set(pattern, next)
   }
 
   #walk(key: string): readonly GroupId[] {

@@ -22,6 +22,16 @@ export type FrameData = string | Uint8Array | FrameSource
 /** Output that waits for one connection: none, or at most a quarter of `maxOutboxBytes`. */
 export type OutboxLevel = 'empty' | 'low'
 
+/**
+ * What members of a group get when they lag: the newest messages (`drop-oldest`), or the newest message of each topic
+ * (`latest`).
+ */
+export interface GroupOverflow {
+  readonly policy: 'drop-oldest' | 'latest'
+  /** Text that a member gets in the place of messages that are left out. */
+  readonly notice?: string
+}
+
 /** What a transport can do beside the port; each flag is asserted by the conformance suite. */
 export interface TransportCapabilities {
   /** Terminates TLS by itself. */
@@ -38,6 +48,8 @@ export interface TransportCapabilities {
   readonly pause: boolean
   /** Reads headers of the PROXY protocol, see {@link TransportOptions.proxyProtocolFrom}. */
   readonly proxyProtocol: boolean
+  /** Leaves messages out for members that lag, see {@link Transport.setOverflow}. */
+  readonly overflow: boolean
 }
 
 /** How messages are compressed. A compressed message that is received is measured against `maxMessageBytes` as it is decompressed. */
@@ -188,6 +200,10 @@ export interface TransportStats {
   readonly proxyHeaderRefusedCount: number
   readonly closedCount: number
   readonly slowConsumerCount: number
+  /** Messages that were left out for a member that lagged, because a newer one of their topic followed. */
+  readonly conflatedCount: number
+  /** Messages that were left out for a member that lagged, because they were the oldest. */
+  readonly droppedCount: number
   readonly receivedMessageCount: number
   readonly receivedByteCount: number
   /** Frames put into outboxes, one per receiving connection. */
@@ -240,8 +256,19 @@ export interface Transport {
    * Sends one message to every member of any of the groups, once each.
    * @param data Text when a string or when `isBinary` is false (then valid UTF-8). Copied before the call returns.
    * @param except This connection does not get it.
+   * @param topic What the message is about: an integer from 0 to 2^32 - 1. Two topics that may wait at the same time have
+   *   different numbers. Without one, the message is never left out.
    */
-  multicast(groups: readonly GroupId[], data: FrameData, isBinary: boolean, except?: ConnectionId): void
+  multicast(groups: readonly GroupId[], data: FrameData, isBinary: boolean, except?: ConnectionId, topic?: number): void
+  /**
+   * Says which messages of a group its members may miss while they lag, instead of being closed with 4008. A message is
+   * left out only if all groups allow it that it reaches the member through. `undefined`: none, as at first.
+   *
+   * A member lags when its socket is full. What it gets keeps its order. What it still has to get is limited by
+   * `maxOutboxBytes`. Call it before the first `join`; members that join later need it too. Without the `overflow`
+   * capability, this does nothing.
+   */
+  setOverflow(group: GroupId, overflow: GroupOverflow | undefined): void
   /**
    * Flow control for in-process publishers: `undefined` when they may go on, otherwise a promise that resolves within one
    * second. Then ask again. Absent: the transport cannot tell.

@@ -1,4 +1,4 @@
-import { encodeMessageFrame, encodeServerMessage } from 'webmq-client/protocol'
+import { encodeMessageFrame, encodeServerMessage, type ListenOverflow } from 'webmq-client/protocol'
 import type { InboundMessage } from '../ports/broker.js'
 import { andThen, isPromise, type MaybePromise } from '../ports/maybe-promise.js'
 import { formatPosition } from '../ports/position.js'
@@ -39,6 +39,8 @@ export interface ReplayAnswer {
   readonly isRecovered?: boolean
   /** Live messages follow the last page. */
   readonly becomesLive?: boolean
+  /** What may be left out of the live messages; absent: nothing. */
+  readonly overflow?: ListenOverflow | undefined
   /** Sends the newest messages first, and drops the oldest when they are too many. */
   readonly isNewestFirst?: boolean
 }
@@ -93,7 +95,7 @@ export class ReplaySender {
   send(receiver: ReplayReceiver, request: ReplayRequest, replay: Replay, answer: ReplayAnswer = {}): boolean {
     const { transport } = this.#context
     const { connection, meter } = receiver
-    const { isRecovered = false, becomesLive = false, isNewestFirst = false } = answer
+    const { isRecovered = false, becomesLive = false, isNewestFirst = false, overflow } = answer
     const limit = isNewestFirst ? limitNewest : limitReplay
     const flow = this.#flowOf(connection)
     const limited = limit(replay, (byteCount, isForced) => flow.take(byteCount, isForced))
@@ -110,6 +112,7 @@ export class ReplaySender {
       ...(gap === undefined ? undefined : { gap }),
       ...(isRangeAsked(request) ? { replayed: messages.length } : undefined),
       ...(hasMore ? { more: true } : undefined),
+      ...(overflow === undefined ? undefined : { overflow }),
     })
     transport.send(connection, ok, false)
     let units = 0

@@ -2,10 +2,12 @@ import { encodeServerMessage, type GapReason, isKey, MessageFrame, matches } fro
 import type { LocalListeners } from '../in-process/listeners.js'
 import type { PublishTimings } from '../measuring/publish-timings.js'
 import type { Route, Router } from '../patterns/router.js'
+import { mayDrop } from '../patterns/variant.js'
 import type { InboundMessage } from '../ports/broker.js'
 import type { ConnectionId, Transport } from '../ports/transport.js'
 import type { LiveBuffers } from '../replay/live-buffers.js'
 import { GapAnnouncer } from './gap-announcer.js'
+import { Topics } from './topics.js'
 
 /** What a {@link Delivery} works with. */
 export interface DeliveryContext {
@@ -23,6 +25,7 @@ export class Delivery {
   readonly #gapCounts: { [Reason in GapReason]?: number } = {}
   /** Written into the transport's own memory before the next message fills it. */
   readonly #frame = new MessageFrame()
+  readonly #topics = new Topics()
   #routedCount = 0
 
   constructor(context: DeliveryContext) {
@@ -57,7 +60,9 @@ export class Delivery {
     this.#gaps.beforeMessage(groups, message.position !== undefined)
     this.#routedCount++
     const frame = this.#frame.fill(message.key, message.position, false, message.payload)
-    transport.multicast(groups, frame, message.isBinary, message.publisher as ConnectionId | undefined)
+    const except = message.publisher as ConnectionId | undefined
+    const topic = router.hasDropping && groups.some(mayDrop) ? this.#topics.of(message.key) : undefined
+    transport.multicast(groups, frame, message.isBinary, except, topic)
     localListeners.deliver(groups, message)
     if (publishes.isAwaiting) publishes.delivered(message)
     return true

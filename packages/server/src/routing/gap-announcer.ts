@@ -9,7 +9,6 @@ const PATTERNS_PER_TURN = 1_000
 export interface GapAnnouncerContext {
   readonly router: {
     routes(): Iterable<Route>
-    find(pattern: string): Route | undefined
     routeOf(group: GroupId): Route | undefined
   }
   /** Tells the listeners of one pattern. */
@@ -94,6 +93,6 @@ export class GapAnnouncer {
     this.#untold.delete(group)
     const { route, reason } = untold
     // Group numbers are reused; the current owner did not miss anything.
-    if (this.#context.router.find(route.pattern) === route) this.#context.tell(route, reason)
+    if (this.#context.router.routeOf(group) === route) this.#context.tell(route, reason)
   }
 }

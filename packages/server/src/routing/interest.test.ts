@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it, vi } from 'vitest'
 import { Router } from '../patterns/router.js'
+import { DEFAULT_VARIANT, variantOf } from '../patterns/variant.js'
 import { Interest } from './interest.js'
 
 /** A broker whose binds are settled by the test. */
@@ -29,6 +30,31 @@ describe('Interest', () => {
     expect(broker.unbind).not.toHaveBeenCalled()
     interest.release('a.*')
     expect(broker.unbind.mock.calls).toEqual([['a.*']])
+  })
+
+  it('binds a pattern once for listeners of several variants, and gives each variant a group', () => {
+    const broker = { bind: vi.fn<(pattern: string) => void>(), unbind: vi.fn<(pattern: string) => void>() }
+    const interest = new Interest({ router: new Router(), broker, onError: vi.fn() })
+    const latest = variantOf('websocket', 'latest')
+    const group = interest.retain('a.*')
+    expect(interest.retain('a.*', latest)).not.toBe(group)
+    interest.release('a.*')
+    expect(broker.bind.mock.calls).toEqual([['a.*']])
+    expect(broker.unbind).not.toHaveBeenCalled()
+    interest.release('a.*', latest)
+    expect(broker.unbind.mock.calls).toEqual([['a.*']])
+  })
+
+  it('counts no variant whose binding has failed', async () => {
+    const broker = brokerWithSlowBind()
+    const router = new Router()
+    const interest = new Interest({ router, broker, onError: vi.fn() })
+    const variants = [DEFAULT_VARIANT, variantOf('sse', 'disconnect'), DEFAULT_VARIANT]
+    const outcomes = Promise.allSettled(variants.map((variant) => interest.retain('a', variant)))
+    expect(broker.bind).toHaveBeenCalledOnce()
+    broker.binds[0]?.reject(new Error('unreachable'))
+    expect((await outcomes).map(({ status }) => status)).toEqual(['rejected', 'rejected', 'rejected'])
+    expect(router.byteCount).toBe(0)
   })
 
   // Symptom: 34 KiB of listens held 2.8 MiB, on as many connections as there were. Cause: no bound over all connections.

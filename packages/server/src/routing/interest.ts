@@ -1,5 +1,6 @@
 import { WebMQError } from 'webmq-client/protocol'
 import type { Route, Router } from '../patterns/router.js'
+import { DEFAULT_VARIANT, type Variant } from '../patterns/variant.js'
 import type { Broker } from '../ports/broker.js'
 import { isPromise, type MaybePromise } from '../ports/maybe-promise.js'
 
@@ -17,13 +18,13 @@ export interface InterestContext {
 interface Binding {
   /** Settles with the broker's answer, for all listeners that wait. */
   readonly live: Promise<void>
-  /** Listeners that wait for it, all of them in the router. */
-  listenerCount: number
+  /** Variants of the listeners that wait for it, all of them in the router. */
+  readonly waiting: Variant[]
 }
 
 /**
- * The patterns of this node. Counts the listeners of each, connections and local ones, and keeps one group of the router and one
- * binding of the broker per pattern.
+ * The patterns of this node. Counts the listeners of each, connections and local ones. Keeps one binding of the broker per
+ * pattern, and one group of the router per pattern and variant.
  *
  * The broker gets one call at a time about a pattern. A bind waits until an unbind before it is answered: if a broker answered
  * them in another order, the wrong call would take effect last.
@@ -49,35 +50,36 @@ export class Interest {
    * @throws {WebMQError} `E_BROKER_UNAVAILABLE`, or `E_LISTEN_LIMIT` when the patterns of this node take too much memory;
    *   the listener is then not counted.
    */
-  retain(pattern: string): MaybePromise<Route> {
+  retain(pattern: string, variant: Variant = DEFAULT_VARIANT): MaybePromise<Route> {
     const isFirst = !this.#router.has(pattern)
-    if (isFirst && this.#router.byteCount >= this.#maxPatternBytes) {
+    const isRouted = !isFirst && this.#router.find(pattern, variant) !== undefined
+    if (!isRouted && this.#router.byteCount >= this.#maxPatternBytes) {
       throw new WebMQError('E_LISTEN_LIMIT', { detail: 'the patterns of this server take as much memory as they may' })
     }
-    const route = this.#router.add(pattern)
+    const route = this.#router.add(pattern, variant)
     if (!isFirst) {
       const binding = this.#binding.get(pattern)
       if (binding === undefined) return route
-      binding.listenerCount++
+      binding.waiting.push(variant)
       return binding.live.then(() => route)
     }
     try {
       const bound = this.#bind(pattern)
       return isPromise(bound) ? this.#await(route, bound) : route
     } catch (error) {
-      this.#router.remove(pattern)
+      this.#router.remove(pattern, variant)
       throw error
     }
   }
 
   /** The route of a pattern that someone listens with, or has asked to. */
-  routeOf(pattern: string): Route | undefined {
-    return this.#router.find(pattern)
+  routeOf(pattern: string, variant: Variant = DEFAULT_VARIANT): Route | undefined {
+    return this.#router.find(pattern, variant)
   }
 
   /** Counts one listener less. Call it only after {@link retain} has been answered. */
-  release(pattern: string): void {
-    if (!this.#router.remove(pattern)) return
+  release(pattern: string, variant: Variant = DEFAULT_VARIANT): void {
+    if (!this.#router.remove(pattern, variant)) return
     try {
       const unbound = this.#broker.unbind(pattern)
       if (!isPromise(unbound)) return
@@ -96,7 +98,7 @@ export class Interest {
   }
 
   #await(route: Route, bound: Promise<void>): Promise<Route> {
-    const { pattern } = route
+    const { pattern, variant } = route
     const live = bound.then(
       () => {
         this.#binding.delete(pattern)
@@ -104,11 +106,11 @@ export class Interest {
       (error: unknown) => {
         // Remove all at once; a listener added in between would think the pattern is bound.
         this.#binding.delete(pattern)
-        for (let count = binding.listenerCount; count > 0; count--) this.#router.remove(pattern)
+        for (const each of binding.waiting) this.#router.remove(pattern, each)
         throw error
       },
     )
-    const binding: Binding = { live, listenerCount: 1 }
+    const binding: Binding = { live, waiting: [variant] }
     this.#binding.set(pattern, binding)
     return live.then(() => route)
   }

@@ -1,13 +1,15 @@
 import type { Route } from '../patterns/router.js'
+import { DEFAULT_VARIANT, mayDrop, type Variant } from '../patterns/variant.js'
 import { andThen, isPromise, type MaybePromise } from '../ports/maybe-promise.js'
 import type { ConnectionId, Transport } from '../ports/transport.js'
 import { isSearch } from '../ports/word-limits.js'
 import type { LiveBuffer, LiveBuffers } from '../replay/live-buffers.js'
+import { groupOverflowOf } from './group-overflow.js'
 import type { Interest } from './interest.js'
 
 /** What {@link Listens} works with; one per node. */
 export interface ListensContext {
-  readonly transport: Pick<Transport, 'join' | 'leave'>
+  readonly transport: Pick<Transport, 'join' | 'leave' | 'setOverflow'>
   readonly interest: Pick<Interest, 'retain' | 'release' | 'routeOf'>
   readonly liveBuffers: LiveBuffers
   /** Memory of live messages kept for a listen that waits for the broker. */
@@ -55,16 +57,18 @@ export class Listens {
   }
 
   /**
-   * Begins to listen. A pattern that the connection listens with already is not affected by `abort`.
+   * Begins to listen. A pattern that the connection listens with already is not affected by `abort`; `commit` changes its
+   * variant.
    * @throws {WebMQError} `E_BROKER_UNAVAILABLE`, here or from `bound`, which then is followed by `abort`.
    */
-  open(pattern: string): ListenOpening {
+  open(pattern: string, variant: Variant = DEFAULT_VARIANT): ListenOpening {
     const { liveBuffers, interest, maxLiveBufferBytes } = this.#context
-    const own = this.#find(pattern)
-    const retained = own ?? interest.retain(pattern)
+    const known = this.#find(pattern)
+    const own = known?.variant === variant ? known : undefined
+    const retained = own ?? interest.retain(pattern, variant)
     const bound = andThen(retained, () => undefined)
     // Routed already: messages that arrive before it is bound are buffered, too.
-    const route = isPromise(retained) ? interest.routeOf(pattern) : retained
+    const route = isPromise(retained) ? interest.routeOf(pattern, variant) : retained
     if (route === undefined) throw new TypeError('a retained pattern has a route')
     const buffer = liveBuffers.start(route, maxLiveBufferBytes)
     let isBound = !isPromise(bound)
@@ -84,14 +88,18 @@ export class Listens {
     const abort = () => {
       if (isOver) return
       end()
-      if (own === undefined && isBound) interest.release(pattern)
+      if (own === undefined && isBound) this.#release(route)
     }
     const commit = () => {
       if (this.#isClosed) return abort()
       end()
       if (own !== undefined) return
-      this.#add(route)
+      // For each listener: an I/O thread that starts again has forgotten it.
+      if (mayDrop(route.group)) this.#context.transport.setOverflow(route.group, groupOverflowOf(route))
+      // Before the old group is left: nothing between them is missing.
       this.#context.transport.join(this.#connection, route.group)
+      this.end(pattern)
+      this.#add(route)
     }
     return { bound, buffer, commit, abort }
   }
@@ -104,22 +112,28 @@ export class Listens {
     this.#routes?.delete(pattern)
     if (isSearch(pattern)) this.#searchCount--
     this.#context.transport.leave(this.#connection, route.group)
-    this.#context.interest.release(pattern)
+    this.#release(route)
     return true
   }
 
   /** Ends the listens that are no longer granted and returns their patterns. */
   revoke(isGranted: (pattern: string) => boolean): string[] {
-    return this.#patterns().filter((pattern) => !isGranted(pattern) && this.end(pattern))
+    return this.patterns().filter((pattern) => !isGranted(pattern) && this.end(pattern))
   }
 
   /** The connection is gone. */
   close(): void {
     this.#isClosed = true
-    for (const pattern of this.#patterns()) this.#context.interest.release(pattern)
+    for (const route of this.#all()) this.#release(route)
     this.#only = undefined
     this.#routes = undefined
     this.#searchCount = 0
+  }
+
+  #release({ pattern, variant, group }: Route): void {
+    const { interest, transport } = this.#context
+    interest.release(pattern, variant)
+    if (mayDrop(group) && interest.routeOf(pattern, variant) === undefined) transport.setOverflow(group, undefined)
   }
 
   #find(pattern: string): Route | undefined {
@@ -138,7 +152,12 @@ export class Listens {
     this.#routes.set(route.pattern, route)
   }
 
-  #patterns(): string[] {
-    return this.#only === undefined ? [...(this.#routes?.keys() ?? [])] : [this.#only.pattern]
+  /** The patterns of the connection. */
+  patterns(): string[] {
+    return this.#all().map(({ pattern }) => pattern)
+  }
+
+  #all(): Route[] {
+    return this.#only === undefined ? [...(this.#routes?.values() ?? [])] : [this.#only]
   }
 }

@@ -7,6 +7,7 @@ import {
   type TextServerMessage,
   WebMQError,
 } from 'webmq-client/protocol'
+import type { Revocations } from '../cluster/index.js'
 import type { Deadline, Deadlines } from '../deadlines.js'
 import type { ConnectFacts, HookCalls } from '../hooks/index.js'
 import { HookRefusal } from '../hooks/index.js'
@@ -23,6 +24,7 @@ import { type PackedAddress, packAddress, unpackAddress } from '../identity/pack
 import type { Logger } from '../logger.js'
 import type { Measurements, ResumeOutcome } from '../measuring/measurements.js'
 import type { PublishTimings } from '../measuring/publish-timings.js'
+import type { OverflowRules } from '../patterns/overflow-rules.js'
 import type { Accepted, Broker, OutboundMessage } from '../ports/broker.js'
 import { andThen, isPromise, type MaybePromise } from '../ports/maybe-promise.js'
 import { formatPosition } from '../ports/position.js'
@@ -49,10 +51,11 @@ export interface SessionLimits extends Readonly<SessionContext['limits']>, WorkL
 
 /** What all sessions of a node share. */
 export interface SessionServices extends ListensContext {
-  readonly transport: Pick<Transport, 'send' | 'join' | 'leave' | 'close'>
+  readonly transport: Pick<Transport, 'send' | 'join' | 'leave' | 'setOverflow' | 'close'>
   readonly broker: Pick<Broker, 'capabilities' | 'publish' | 'read' | 'position'>
   readonly replays: ReplaySender
   readonly delivery: Pick<Delivery, 'isTellingGap'>
+  readonly overflowRules: OverflowRules
   readonly presence: Presence
   readonly turns: Pick<Turns<Session>, 'accountOf' | 'release'>
   readonly verifier: TokenVerifier | undefined
@@ -60,6 +63,7 @@ export interface SessionServices extends ListensContext {
   readonly hooks?: HookCalls | undefined
   /** Connections per user. */
   readonly users: Pick<ConnectionCounts, 'enter' | 'leave'>
+  readonly revocations: Pick<Revocations, 'covers'>
   readonly deadlines: Pick<Deadlines, 'set' | 'clear'>
   readonly limits: SessionLimits
   readonly measurements: Measurements
@@ -137,6 +141,11 @@ export class Session implements SessionContext, SessionFacts {
     return this.#identity !== undefined
   }
 
+  /** Absent until the session is active. */
+  get identity(): Identity | undefined {
+    return this.#identity
+  }
+
   get userId(): string | undefined {
     return this.#identity?.userId
   }
@@ -175,9 +184,18 @@ export class Session implements SessionContext, SessionFacts {
     return this.listenCount + this.receivedCount / minutes
   }
 
+  get overflowRules(): OverflowRules {
+    return this.#services.overflowRules
+  }
+
   /** Number of patterns that the connection listens to. */
   get listenCount(): number {
     return this.#listens?.size ?? 0
+  }
+
+  /** The patterns that the connection listens with. */
+  patterns(): readonly string[] {
+    return this.#listens?.patterns() ?? []
   }
 
   mayListen(pattern: string): boolean {
@@ -253,6 +271,7 @@ export class Session implements SessionContext, SessionFacts {
     if (this.#identity !== undefined && this.#identity.userId !== identity.userId) {
       throw new WebMQError('E_FORBIDDEN', { detail: 'the token belongs to another user' })
     }
+    if (this.#services.revocations.covers(identity)) throw new WebMQError('E_TOKEN_REVOKED')
     // Counted once; `release` ends it.
     const isFirst = this.#identity === undefined
     if (isFirst && identity.userId !== undefined) this.#services.users.enter(identity.userId)

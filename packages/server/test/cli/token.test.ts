@@ -31,7 +31,7 @@ describe('webmq-server token create', () => {
     expect(stderr).toContain('HS256 token for alice')
     expect(stderr).toContain('listen and publish chat.#')
     expect(stderr).toContain('listen prices.*')
-    const { expiresAtMs, ...identity } = await createTokenVerifier({ secret: SECRET }).verify(stdout.trim())
+    const { expiresAtMs, issuedAtS, ...identity } = await createTokenVerifier({ secret: SECRET }).verify(stdout.trim())
     expect(identity).toEqual({
       userId: 'alice',
       grants: [
@@ -40,6 +40,7 @@ describe('webmq-server token create', () => {
       ],
     })
     expect(Math.abs((expiresAtMs ?? 0) - Date.now() - 7_200_000)).toBeLessThan(60_000)
+    expect((issuedAtS ?? 0) * 1_000).toBe((expiresAtMs ?? 0) - 7_200_000)
   })
 
   it('is good for an hour when not told otherwise', async () => {

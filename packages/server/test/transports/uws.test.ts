@@ -11,6 +11,7 @@ transportSuite('uws', createUwsTransport, {
     threads: false,
     compression: true,
     pause: false,
+    overflow: true,
     proxyProtocol: false,
   },
   makeCertificate,

@@ -10,6 +10,7 @@ transportSuite('ws', createWsTransport, {
     threads: false,
     compression: true,
     pause: true,
+    overflow: true,
     proxyProtocol: true,
   },
   makeCertificate,

@@ -5,6 +5,7 @@ import { closingTests } from '../closing-tests.js'
 import { type CreateTransport, DEFAULT_OPTIONS, SERVER_NAME, withCertificates } from '../harness.js'
 import { messageTests } from '../message-tests.js'
 import { multicastTests } from '../multicast-tests.js'
+import { overflowTests } from '../overflow-tests.js'
 import { proxyProtocolTests } from '../proxy-protocol-tests.js'
 import { readingTests } from '../reading-tests.js'
 import { RecordingSink } from '../recording-sink.js'
@@ -49,6 +50,7 @@ export function tlsTests(
     upgradeTests(secure, traits)
     messageTests(secure)
     multicastTests(secure)
+    overflowTests(secure, expected, { isShort: true })
     closingTests(secure, traits)
     readingTests(secure, expected)
   })

@@ -81,6 +81,8 @@ pub struct NativeStats {
     pub closed_count: f64,
     /// Connections closed with 4008.
     pub slow_consumer_count: f64,
+    pub conflated_count: f64,
+    pub dropped_count: f64,
     /// Messages received.
     pub received_message_count: f64,
     /// Bytes received.
@@ -236,6 +238,8 @@ impl NativeEngine {
             proxy_header_refused_count: stats.proxy_header_refused_count as f64,
             closed_count: stats.closed_count as f64,
             slow_consumer_count: stats.slow_consumer_count as f64,
+            conflated_count: stats.conflated_count as f64,
+            dropped_count: stats.dropped_count as f64,
             received_message_count: stats.received_message_count as f64,
             received_byte_count: stats.received_byte_count as f64,
             delivered_count: stats.delivered_count as f64,

@@ -74,6 +74,11 @@ impl ConnectionId {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct GroupId(pub u32);
 
+/// Stands for what a frame is about, as the caller numbers it: a newer frame of a topic replaces an older one for members of
+/// a group that want no more than the newest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct TopicId(pub(crate) u32);
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -12,7 +12,7 @@ use crate::error::EngineError;
 /// Connections that may wait to be accepted; the system cuts it to its `somaxconn`.
 const BACKLOG: i32 = 4_096;
 /// Bytes that the kernel takes before it has sent them. Without it a stalled peer pins 3.9 MB of kernel memory (measured).
-const MAX_UNSENT_BYTES: libc::c_int = 128 << 10;
+const MAX_UNSENT_BYTES: usize = 128 << 10;
 #[cfg(target_os = "linux")]
 const TCP_NOTSENT_LOWAT: libc::c_int = libc::TCP_NOTSENT_LOWAT;
 /// From `netinet/tcp.h`; the libc crate does not have it.
@@ -40,7 +40,12 @@ pub(crate) fn tune(socket: &OwnedFd) -> Result<(), Errno> {
     set_tcp_nodelay(socket, true)?;
     #[cfg(target_os = "macos")]
     rustix::net::sockopt::set_socket_nosigpipe(socket, true)?;
-    let value = MAX_UNSENT_BYTES;
+    limit_unsent(socket, MAX_UNSENT_BYTES)
+}
+
+/// The kernel takes no more than about so many bytes before it has sent them.
+pub(crate) fn limit_unsent(socket: &OwnedFd, max_bytes: usize) -> Result<(), Errno> {
+    let value = max_bytes as libc::c_int;
     // SAFETY: the descriptor is open for as long as `socket` is borrowed, and the pointer and the length describe a
     // `c_int` that outlives the call.
     let status = unsafe {

@@ -45,6 +45,10 @@ counters! {
     closed_count,
     /// Connections closed with 4008.
     slow_consumer_count,
+    /// Frames left out for a connection that lags, because a newer one of their topic follows.
+    conflated_count,
+    /// Frames left out for a connection that lags, because they were the oldest.
+    dropped_count,
     /// Complete messages received.
     received_message_count,
     /// Bytes received on open connections, framing included.

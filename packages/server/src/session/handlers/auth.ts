@@ -1,4 +1,4 @@
-import { WebMQError } from 'webmq-client/protocol'
+import { type ErrorCode, WebMQError } from 'webmq-client/protocol'
 import { HookRefusal } from '../../hooks/index.js'
 import type { Identity, TokenVerifier } from '../../identity/index.js'
 import type { MaybePromise } from '../../ports/maybe-promise.js'
@@ -11,7 +11,8 @@ export interface AuthContext extends HandlerContext {
   readonly userId: string | undefined
   /**
    * Continues the session with this identity, or with the one that a hook gives instead.
-   * @throws {WebMQError} `E_FORBIDDEN` when the session belongs to another user, `E_CONNECTION_LIMIT`, and those of the hook.
+   * @throws {WebMQError} `E_FORBIDDEN` when the session belongs to another user, `E_CONNECTION_LIMIT`,
+   *   `E_TOKEN_REVOKED`, and those of the hook.
    */
   admit(identity: Identity): MaybePromise<void>
   /** Time until the session's token expires; `undefined` when it never does. */
@@ -21,6 +22,9 @@ export interface AuthContext extends HandlerContext {
   /** Answers a refused token. Ends the session, unless its present token is still good. */
   refuseToken(error: unknown, id: string | undefined): void
 }
+
+/** Refusals of a valid token that end the session. */
+const ENDING_CODES: ReadonlySet<ErrorCode> = new Set(['E_CONNECTION_LIMIT', 'E_HOOK_FAILED', 'E_TOKEN_REVOKED'])
 
 /** Accepts a token: the first one, or a new one of the same user before the present one expires. */
 export const auth: Handler<'auth', AuthContext> = (context, { id, token }) => {
@@ -51,5 +55,5 @@ export const auth: Handler<'auth', AuthContext> = (context, { id, token }) => {
 /** Whether the error says something about the token, or the connection, rather than about this message. */
 function isOfToken(error: unknown): boolean {
   if (error instanceof HookRefusal) return true
-  return error instanceof WebMQError && (error.code === 'E_CONNECTION_LIMIT' || error.code === 'E_HOOK_FAILED')
+  return error instanceof WebMQError && ENDING_CODES.has(error.code)
 }

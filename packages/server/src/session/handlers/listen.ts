@@ -1,5 +1,7 @@
-import { refusalOf } from 'webmq-client/protocol'
+import { type ListenOverflow, refusalOf } from 'webmq-client/protocol'
 import type { ResumeOutcome } from '../../measuring/measurements.js'
+import type { OverflowRules } from '../../patterns/overflow-rules.js'
+import { variantOf } from '../../patterns/variant.js'
 import type { Broker } from '../../ports/broker.js'
 import { andThen, isPromise, type MaybePromise } from '../../ports/maybe-promise.js'
 import type { ConnectionId } from '../../ports/transport.js'
@@ -20,6 +22,8 @@ export interface ListenContext extends HandlerContext {
     /** Of these, patterns with a `#` before their last word. */
     readonly maxSearchListensPerConnection: number
   }
+  /** What a listen gets when its reader lags, unless it asks for something else. */
+  readonly overflowRules: Pick<OverflowRules, 'of'>
   mayListen(pattern: string): boolean
   /** A listen with `since` was answered for the last time. */
   resumed(outcome: ResumeOutcome): void
@@ -86,7 +90,7 @@ export function assertMayListen(context: ListenContext, { pattern, group }: Mess
 function begin(context: ListenContext, message: MessageOf<'listen'>, page?: Replay): MaybePromise<void> {
   const { broker, listens } = context
   const { pattern } = message
-  const opening = listens.open(pattern)
+  const opening = listens.open(pattern, variantOf('websocket', overflowOf(context, message)))
   const live = (log: Replay) => goLive(context, message, opening, log)
   const fail = (error: unknown): never => {
     opening.abort()
@@ -130,5 +134,14 @@ function goLive(context: ListenContext, message: MessageOf<'listen'>, opening: L
 /** Sends a page; returns whether it was the last one. */
 function answer(context: ListenContext, message: MessageOf<'listen'>, replay: Replay): boolean {
   const isRecovered = message.since !== undefined && replay.gap === undefined
-  return context.replays.send(context, message, replay, { isRecovered, becomesLive: true })
+  const asked = overflowOf(context, message)
+  const overflow = asked === 'disconnect' ? undefined : asked
+  return context.replays.send(context, message, replay, { isRecovered, becomesLive: true, overflow })
+}
+
+function overflowOf(
+  { overflowRules }: Pick<ListenContext, 'overflowRules'>,
+  { overflow, pattern }: MessageOf<'listen'>,
+): ListenOverflow {
+  return overflow ?? overflowRules.of(pattern)
 }

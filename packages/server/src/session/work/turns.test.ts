@@ -29,6 +29,7 @@ function start({ workPerSecond = 500_000, workBurst = 500_000, pause = true, uni
         compression: false,
         pause,
         proxyProtocol: false,
+        overflow: false,
       },
       pause: (connection) => calls.push(`pause ${connection}`),
       resume: (connection) => calls.push(`resume ${connection}`),

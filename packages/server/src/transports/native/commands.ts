@@ -3,6 +3,7 @@ import type {
   ConnectionId,
   FrameData,
   GroupId,
+  GroupOverflow,
   OutboxLevel,
   Rejection,
   UpgradeId,
@@ -31,8 +32,12 @@ const CLOSE = 7
 const NOTIFY = 8
 const PAUSE = 9
 const RESUME = 10
+const OVERFLOW = 11
 const FLAG_BINARY = 1
 const FLAG_EXCEPT = 2
+const FLAG_TOPIC = 4
+const FLAG_NOTICE = 8
+const POLICIES = { 'drop-oldest': 1, latest: 2 } as const
 
 /**
  * Packs the commands of a turn and submits them together, at the latest at the end of the turn.
@@ -94,16 +99,33 @@ export class NativeCommands {
     if (isLone) this.flush()
   }
 
-  multicast(groups: readonly GroupId[], data: FrameData, isBinary: boolean, except?: ConnectionId): void {
+  multicast(
+    groups: readonly GroupId[],
+    data: FrameData,
+    isBinary: boolean,
+    except?: ConnectionId,
+    topic?: number,
+  ): void {
     const isLone = sizeOf(data) >= LONE_PAYLOAD_BYTES
     if (isLone) this.flush()
     const binaryFlag = isBinary && typeof data !== 'string' ? FLAG_BINARY : 0
     const exceptFlag = except === undefined ? 0 : FLAG_EXCEPT
-    const start = this.#begin(MULTICAST, binaryFlag | exceptFlag, 0, except ?? 0)
+    const topicFlag = topic === undefined ? 0 : FLAG_TOPIC
+    const start = this.#begin(MULTICAST, binaryFlag | exceptFlag | topicFlag, 0, except ?? 0)
     this.#groups(groups)
+    if (topic !== undefined) this.#uint32(topic)
     this.#payload(data)
     this.#end(start)
     if (isLone) this.flush()
+  }
+
+  setOverflow(group: GroupId, overflow: GroupOverflow | undefined): void {
+    const notice = overflow?.notice
+    const policy = overflow === undefined ? 0 : POLICIES[overflow.policy]
+    const start = this.#begin(OVERFLOW, notice === undefined ? 0 : FLAG_NOTICE, policy, 0)
+    this.#uint32(group)
+    if (notice !== undefined) this.#payload(notice)
+    this.#end(start)
   }
 
   close(connection: ConnectionId, code: number, reason: string): void {

@@ -6,6 +6,7 @@ import type {
   ConnectionId,
   FrameData,
   GroupId,
+  GroupOverflow,
   OutboxLevel,
   Rejection,
   TlsCertificate,
@@ -41,6 +42,8 @@ const NO_STATS: TransportStats = {
   proxyHeaderRefusedCount: 0,
   closedCount: 0,
   slowConsumerCount: 0,
+  conflatedCount: 0,
+  droppedCount: 0,
   receivedMessageCount: 0,
   receivedByteCount: 0,
   deliveredCount: 0,
@@ -77,6 +80,7 @@ class NativeTransport implements Transport {
     compression: true,
     pause: true,
     proxyProtocol: true,
+    overflow: true,
   }
 
   readonly #options: TransportOptions
@@ -160,8 +164,18 @@ class NativeTransport implements Transport {
     this.#commands.leave(connection, group)
   }
 
-  multicast(groups: readonly GroupId[], data: FrameData, isBinary: boolean, except?: ConnectionId): void {
-    if (groups.length > 0) this.#commands.multicast(groups, data, isBinary, except)
+  multicast(
+    groups: readonly GroupId[],
+    data: FrameData,
+    isBinary: boolean,
+    except?: ConnectionId,
+    topic?: number,
+  ): void {
+    if (groups.length > 0) this.#commands.multicast(groups, data, isBinary, except, topic)
+  }
+
+  setOverflow(group: GroupId, overflow: GroupOverflow | undefined): void {
+    this.#commands.setOverflow(group, overflow)
   }
 
   send(connection: ConnectionId, data: FrameData, isBinary: boolean): void {

@@ -1,4 +1,5 @@
 import type { ConnectionId, GroupId, OutboxLevel, UpgradeId } from '../../ports/transport.js'
+import type { Backlog } from '../backlog.js'
 import type { UwsWebSocket } from './module.js'
 
 /** A message on its way; one object for all its receivers. */
@@ -18,6 +19,8 @@ export class UwsConnection {
   /** Frames of this turn; written by `UwsOutbox`. */
   readonly frames: UwsFrame[] = []
   framesBytes = 0
+  /** What waits behind the bytes of uWebSockets.js for a connection that lags, and may in part be left out. */
+  backlog: Backlog<UwsFrame> | undefined
   isDirty = false
   /** The sink is told when the outbox has fallen to this level. */
   awaitedLevel: OutboxLevel | undefined
@@ -34,5 +37,10 @@ export class UwsConnection {
   constructor(id: ConnectionId, upgrade: UpgradeId) {
     this.id = id
     this.upgrade = upgrade
+  }
+
+  /** Bytes that wait for the peer. */
+  get outboxBytes(): number {
+    return this.framesBytes + (this.backlog?.byteLength ?? 0) + (this.socket?.getBufferedAmount() ?? 0)
   }
 }

@@ -1,4 +1,6 @@
 import type { OutboxLevel } from '../../ports/transport.js'
+import { Backlog, LAG_BYTES, type LeftOut } from '../backlog.js'
+import type { Droppable } from '../overflows.js'
 import type { UwsConnection, UwsFrame } from './connection.js'
 
 /**
@@ -42,6 +44,8 @@ export class UwsOutbox {
   readonly #events: UwsOutboxEvents
   readonly #dirty: UwsConnection[] = []
   #turnEnd: NodeJS.Immediate | undefined
+  /** Messages that were left out for connections that lagged. */
+  readonly leftOut: LeftOut = { conflatedCount: 0, droppedCount: 0 }
   #deliveredCount = 0
   #sentByteCount = 0
 
@@ -58,10 +62,14 @@ export class UwsOutbox {
     return this.#sentByteCount
   }
 
-  push(connection: UwsConnection, frame: UwsFrame): void {
-    connection.frames.push(frame)
-    connection.framesBytes += frame.data.byteLength
+  /** @param droppable The message may be left out if the connection lags. */
+  push(connection: UwsConnection, frame: UwsFrame, droppable?: Droppable): void {
     this.#deliveredCount++
+    if (connection.backlog !== undefined || (droppable !== undefined && lags(connection))) {
+      this.#hold(connection, frame, droppable)
+      return
+    }
+    this.#collect(connection, frame)
     if (connection.framesBytes >= GATHER_BYTES) this.flush(connection)
     else this.#markDirty(connection)
   }
@@ -74,6 +82,18 @@ export class UwsOutbox {
     if (frames.length === 1) this.#sendAll(connection)
     else socket.cork(() => this.#sendAll(connection))
     if (socket.getBufferedAmount() > this.#limits.maxOutboxBytes) this.#events.overflow(connection)
+  }
+
+  /** Writes everything, before a close frame. */
+  release(connection: UwsConnection): void {
+    this.#commit(connection)
+    this.flush(connection)
+  }
+
+  /** uWebSockets.js has written something: what was held is not left out any more once little waits before it. */
+  drained(connection: UwsConnection): void {
+    if (connection.backlog !== undefined && !lags(connection)) this.release(connection)
+    this.checkLevel(connection)
   }
 
   flushAll(): void {
@@ -95,10 +115,10 @@ export class UwsOutbox {
 
   /** Something was written to a connection. */
   checkLevel(connection: UwsConnection): void {
-    const { awaitedLevel, framesBytes, socket } = connection
+    const { awaitedLevel, socket } = connection
     if (awaitedLevel === undefined || socket === undefined) return
     const maxBytes = awaitedLevel === 'empty' ? 0 : this.#limits.maxOutboxBytes * LOW_SHARE
-    if (framesBytes + socket.getBufferedAmount() > maxBytes) return
+    if (connection.outboxBytes > maxBytes) return
     connection.awaitedLevel = undefined
     this.#events.drained(connection)
   }
@@ -107,6 +127,30 @@ export class UwsOutbox {
   clear(connection: UwsConnection): void {
     connection.frames.length = 0
     connection.framesBytes = 0
+    connection.backlog = undefined
+  }
+
+  #collect(connection: UwsConnection, frame: UwsFrame): void {
+    connection.frames.push(frame)
+    connection.framesBytes += frame.data.byteLength
+  }
+
+  /** Keeps a frame of a connection that lags where it may still be left out, or where it stays behind such frames. */
+  #hold(connection: UwsConnection, frame: UwsFrame, droppable: Droppable | undefined): void {
+    if (connection.backlog === undefined) this.flush(connection)
+    if (connection.socket === undefined) return
+    connection.backlog ??= new Backlog(this.#limits.maxOutboxBytes, this.leftOut)
+    connection.backlog.push(frame, frame.data.byteLength, droppable)
+    if (connection.outboxBytes > this.#limits.maxOutboxBytes) {
+      connection.backlog = undefined
+      this.#events.overflow(connection)
+    }
+  }
+
+  #commit(connection: UwsConnection): void {
+    const { backlog } = connection
+    connection.backlog = undefined
+    for (const frame of backlog?.frames(textFrame) ?? []) this.#collect(connection, frame)
   }
 
   #markDirty(connection: UwsConnection): void {
@@ -126,8 +170,18 @@ export class UwsOutbox {
       connection.socket?.send(data, isBinary, data.byteLength >= this.#limits.compressFromBytes)
       this.#sentByteCount += data.byteLength + headerBytes(data.byteLength)
     }
-    this.clear(connection)
+    connection.frames.length = 0
+    connection.framesBytes = 0
   }
+}
+
+/** uWebSockets.js holds bytes that the kernel did not take. */
+function lags({ socket }: UwsConnection): boolean {
+  return socket !== undefined && socket.getBufferedAmount() > LAG_BYTES
+}
+
+function textFrame(text: string): UwsFrame {
+  return { data: Buffer.from(text), isBinary: false }
 }
 
 /** RFC 6455 §5.2: the header of an unmasked frame. */

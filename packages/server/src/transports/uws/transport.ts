@@ -6,6 +6,7 @@ import type {
   ConnectionId,
   FrameData,
   GroupId,
+  GroupOverflow,
   OutboxLevel,
   Rejection,
   Transport,
@@ -18,6 +19,7 @@ import type {
 import { connectionLimit } from '../connection-limit.js'
 import { Groups } from '../groups.js'
 import { Keepalive } from '../keepalive.js'
+import { Overflows } from '../overflows.js'
 import { SinkCalls } from '../sink-calls.js'
 import { rejectionOf } from '../upgrade/rejection.js'
 import { uwsBehavior } from './behavior.js'
@@ -73,12 +75,14 @@ class UwsTransport implements Transport {
     compression: true,
     pause: false,
     proxyProtocol: false,
+    overflow: true,
   }
 
   readonly #options: TransportOptions
   readonly #load: () => Promise<UwsModule>
   readonly #connections = new Map<ConnectionId, UwsConnection>()
   readonly #groups = new Groups<UwsConnection>()
+  readonly #overflows = new Overflows()
   readonly #outbox: UwsOutbox
   readonly #keepalive: Keepalive<UwsConnection>
   readonly #upgrades: UwsUpgrades
@@ -161,16 +165,29 @@ class UwsTransport implements Transport {
     if (connection !== undefined) this.#groups.join(connection, group)
   }
 
+  setOverflow(group: GroupId, overflow: GroupOverflow | undefined): void {
+    this.#overflows.set(group, overflow)
+  }
+
   leave(id: ConnectionId, group: GroupId): void {
     const connection = this.#connections.get(id)
     if (connection !== undefined) this.#groups.leave(connection, group)
   }
 
-  multicast(groups: readonly GroupId[], data: FrameData, isBinary: boolean, except?: ConnectionId): void {
+  multicast(
+    groups: readonly GroupId[],
+    data: FrameData,
+    isBinary: boolean,
+    except?: ConnectionId,
+    topic?: number,
+  ): void {
     if (!this.#groups.hasMembers(groups)) return
     const frame = createFrame(data, isBinary)
+    const mayDrop = topic !== undefined && this.#overflows.hasAny(groups)
     this.#groups.forEachMember(groups, (connection) => {
-      if (connection.id !== except) this.#outbox.push(connection, frame)
+      if (connection.id === except) return
+      const droppable = mayDrop ? this.#overflows.droppable(connection.groups, groups, topic) : undefined
+      this.#outbox.push(connection, frame, droppable)
     })
   }
 
@@ -200,9 +217,7 @@ class UwsTransport implements Transport {
   /** Cost: O(connections). uWebSockets.js copies waiting data, so shared bytes count once per receiver. */
   stats(): TransportStats {
     let outboxBytes = 0
-    for (const { framesBytes, socket } of this.#connections.values()) {
-      outboxBytes += framesBytes + (socket?.getBufferedAmount() ?? 0)
-    }
+    for (const connection of this.#connections.values()) outboxBytes += connection.outboxBytes
     return {
       connections: this.#connections.size,
       acceptedCount: this.#acceptedCount,
@@ -210,6 +225,7 @@ class UwsTransport implements Transport {
       closedCount: this.#closedCount,
       proxyHeaderRefusedCount: 0,
       slowConsumerCount: this.#slowConsumerCount,
+      ...this.#outbox.leftOut,
       receivedMessageCount: this.#sink?.messageCount ?? 0,
       receivedByteCount: this.#sink?.byteCount ?? 0,
       deliveredCount: this.#outbox.deliveredCount,
@@ -260,7 +276,7 @@ class UwsTransport implements Transport {
         if (data.byteLength > this.#options.maxMessageBytes) this.#closeWith(connection, 'E_MESSAGE_TOO_LARGE')
         else calls.message(connection.id, data, isBinary)
       },
-      drained: (connection) => this.#outbox.checkLevel(connection),
+      drained: (connection) => this.#outbox.drained(connection),
       closed: (connection, code, reason) => this.#forget(connection, code, reason),
     })
   }
@@ -283,7 +299,7 @@ class UwsTransport implements Transport {
   }
 
   #close(connection: UwsConnection, code: number, reason: string): void {
-    this.#outbox.flush(connection)
+    this.#outbox.release(connection)
     // Absent when the flush just closed the connection as a slow consumer.
     connection.socket?.end(code, reason)
   }

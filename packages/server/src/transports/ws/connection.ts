@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net'
 import type { WebSocket } from 'ws'
 import type { ConnectionId, GroupId, OutboxLevel, UpgradeId } from '../../ports/transport.js'
+import type { Backlog } from '../backlog.js'
 import type { Batch } from './batch.js'
 import { FrameBoundaries } from './frame-boundaries.js'
 
@@ -22,6 +23,8 @@ export class WsConnection {
   /** Bytes that wait until the socket has written what it has. */
   readonly queue: Buffer[] = []
   queuedBytes = 0
+  /** What waits behind the queue of a connection that lags, and may in part be left out. */
+  backlog: Backlog<Buffer> | undefined
   /** A write to the socket has not ended. */
   isWriting = false
   isDirty = false
@@ -54,6 +57,7 @@ export class WsConnection {
 
   /** Bytes that wait for the peer. */
   get outboxBytes(): number {
-    return (this.batch?.byteLength ?? 0) + this.queuedBytes + this.socket.writableLength
+    const { batch, backlog, queuedBytes, socket } = this
+    return (batch?.byteLength ?? 0) + queuedBytes + socket.writableLength + (backlog?.byteLength ?? 0)
   }
 }

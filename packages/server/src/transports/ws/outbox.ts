@@ -1,7 +1,9 @@
 import type { OutboxLevel } from '../../ports/transport.js'
+import { Backlog, LAG_BYTES, type LeftOut } from '../backlog.js'
+import type { Droppable } from '../overflows.js'
 import { Batch } from './batch.js'
 import type { WsConnection } from './connection.js'
-import type { WsFrame } from './frame.js'
+import { WsFrame } from './frame.js'
 
 /**
  * Bytes after which a connection is written before the end of the turn. This limits the memory here, and a burst reaches
@@ -46,6 +48,8 @@ export class WsOutbox {
   /** The batch of the latest frame that was the first one of a connection in this turn. */
   #firstBatch: Batch | undefined
   #turnEnd: NodeJS.Immediate | undefined
+  /** Messages that were left out for connections that lagged. */
+  readonly leftOut: LeftOut = { conflatedCount: 0, droppedCount: 0 }
   #deliveredCount = 0
   #sentByteCount = 0
 
@@ -62,11 +66,16 @@ export class WsOutbox {
     return this.#sentByteCount
   }
 
-  push(connection: WsConnection, frame: WsFrame): void {
+  /** @param droppable The message may be left out if the connection lags. */
+  push(connection: WsConnection, frame: WsFrame, droppable?: Droppable): void {
     const isCompressed = connection.isDeflating && frame.payloadBytes >= this.#limits.compressFromBytes
     const bytes = isCompressed ? frame.deflated : frame.plain
-    connection.batch = connection.batch === undefined ? this.#batchOf(bytes) : connection.batch.with(bytes)
     this.#deliveredCount++
+    if (connection.backlog !== undefined || (droppable !== undefined && lags(connection))) {
+      this.#hold(connection, bytes, droppable)
+      return
+    }
+    connection.batch = connection.batch === undefined ? this.#batchOf(bytes) : connection.batch.with(bytes)
     if (connection.batch.byteLength >= GATHER_BYTES) this.flush(connection)
     else this.#markDirty(connection)
   }
@@ -93,6 +102,7 @@ export class WsOutbox {
     }
     connection.socket.cork()
     for (const bytes of connection.queue) connection.socket.write(bytes)
+    for (const bytes of connection.backlog?.frames(plainFrame) ?? []) connection.socket.write(bytes)
     connection.socket.uncork()
     this.clear(connection)
   }
@@ -106,8 +116,29 @@ export class WsOutbox {
   /** Drops what waits for a connection that has closed. */
   clear(connection: WsConnection): void {
     connection.batch = undefined
+    connection.backlog = undefined
     connection.queue.length = 0
     connection.queuedBytes = 0
+  }
+
+  /** Keeps a frame of a connection that lags where it may still be left out, or where it stays behind such frames. */
+  #hold(connection: WsConnection, bytes: Buffer, droppable: Droppable | undefined): void {
+    if (connection.backlog === undefined) this.flush(connection)
+    if (connection.closeCode !== undefined) return
+    connection.backlog ??= new Backlog(this.#limits.maxOutboxBytes, this.leftOut)
+    connection.backlog.push(bytes, bytes.length, droppable)
+    if (connection.outboxBytes > this.#limits.maxOutboxBytes) {
+      connection.backlog = undefined
+      this.#events.overflow(connection)
+    }
+  }
+
+  /** The socket has written all it had: nothing that was held until now is left out any more. */
+  #commit(connection: WsConnection, backlog: Backlog<Buffer>): void {
+    connection.backlog = undefined
+    const bytes = Buffer.concat([...backlog.frames(plainFrame)])
+    this.#sentByteCount += bytes.length
+    this.#write(connection, bytes)
   }
 
   #batchOf(frame: Buffer): Batch {
@@ -152,6 +183,7 @@ export class WsOutbox {
   #written(connection: WsConnection): void {
     connection.isWriting = false
     if (connection.queue.length > 0) this.#feed(connection)
+    else if (connection.backlog !== undefined && !connection.isClosed) this.#commit(connection, connection.backlog)
     this.#checkLevel(connection)
   }
 
@@ -177,4 +209,13 @@ export class WsOutbox {
     connection.awaitedLevel = undefined
     this.#events.drained(connection)
   }
+}
+
+/** The socket has not written all it has. Node never says so at once for an encrypted one, so a little does not count. */
+function lags(connection: WsConnection): boolean {
+  return connection.isWriting && connection.outboxBytes > LAG_BYTES
+}
+
+function plainFrame(text: string): Buffer {
+  return new WsFrame(text, false).plain
 }

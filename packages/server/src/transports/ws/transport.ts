@@ -7,6 +7,7 @@ import type {
   ConnectionId,
   FrameData,
   GroupId,
+  GroupOverflow,
   OutboxLevel,
   Rejection,
   TlsCertificate,
@@ -21,6 +22,7 @@ import { within } from '../../ports/within.js'
 import { connectionLimit } from '../connection-limit.js'
 import { Groups } from '../groups.js'
 import { Keepalive } from '../keepalive.js'
+import { type Droppable, Overflows } from '../overflows.js'
 import { SinkCalls } from '../sink-calls.js'
 import { isToken } from '../upgrade/handshake.js'
 import { checkHeaders, rejectionOf } from '../upgrade/rejection.js'
@@ -65,6 +67,7 @@ class WsTransport implements Transport {
     compression: true,
     pause: true,
     proxyProtocol: true,
+    overflow: true,
   }
 
   readonly #options: TransportOptions
@@ -74,6 +77,7 @@ class WsTransport implements Transport {
   /** Those, and the ones that still send what is queued or wait for the peer. */
   readonly #open = new Set<WsConnection>()
   readonly #groups = new Groups<WsConnection>()
+  readonly #overflows = new Overflows()
   readonly #outbox: WsOutbox
   readonly #keepalive: Keepalive<WsConnection>
   readonly #reading: WsReading
@@ -178,16 +182,28 @@ class WsTransport implements Transport {
     if (connection !== undefined) this.#groups.join(connection, group)
   }
 
+  setOverflow(group: GroupId, overflow: GroupOverflow | undefined): void {
+    this.#overflows.set(group, overflow)
+  }
+
   leave(id: ConnectionId, group: GroupId): void {
     const connection = this.#connections.get(id)
     if (connection !== undefined) this.#groups.leave(connection, group)
   }
 
-  multicast(groups: readonly GroupId[], data: FrameData, isBinary: boolean, except?: ConnectionId): void {
+  multicast(
+    groups: readonly GroupId[],
+    data: FrameData,
+    isBinary: boolean,
+    except?: ConnectionId,
+    topic?: number,
+  ): void {
     if (!this.#groups.hasMembers(groups)) return
     const frame = new WsFrame(data, isBinary)
+    const mayDrop = topic !== undefined && this.#overflows.hasAny(groups)
     this.#groups.forEachMember(groups, (connection) => {
-      if (connection.id !== except) this.#push(connection, frame)
+      if (connection.id === except) return
+      this.#push(connection, frame, mayDrop ? this.#overflows.droppable(connection.groups, groups, topic) : undefined)
     })
   }
 
@@ -233,6 +249,7 @@ class WsTransport implements Transport {
       closedCount: this.#closedCount,
       proxyHeaderRefusedCount: this.#listener?.proxyHeaderRefusedCount ?? 0,
       slowConsumerCount: this.#slowConsumerCount,
+      ...this.#outbox.leftOut,
       receivedMessageCount: this.#calls?.messageCount ?? 0,
       receivedByteCount: this.#calls?.byteCount ?? 0,
       deliveredCount: this.#outbox.deliveredCount,
@@ -357,8 +374,8 @@ class WsTransport implements Transport {
     })
   }
 
-  #push(connection: WsConnection, frame: WsFrame): void {
-    if (connection.closeCode === undefined) this.#outbox.push(connection, frame)
+  #push(connection: WsConnection, frame: WsFrame, droppable?: Droppable): void {
+    if (connection.closeCode === undefined) this.#outbox.push(connection, frame, droppable)
   }
 
   /** A decision that cannot be written is a bug of the caller; the client gets a 500. */

@@ -2,15 +2,17 @@
 //!
 //! ```text
 //! 0  u8   kind
-//! 1  u8   flags: 1 binary · 2 the connection is excluded
-//! 2  u16  number: status or close code; length of the subprotocol, 0xffff without one; level of notify
+//! 1  u8   flags: 1 binary · 2 the connection is excluded · 4 with a topic · 8 with a notice
+//! 2  u16  number: status or close code; length of the subprotocol, 0xffff without one; level of notify;
+//!           policy of overflow: 0 none, 1 the oldest frames are left out, 2 all but the newest of a topic
 //! 4  u32  bytes of the command, these 16 included
 //! 8  f64  connection
 //! 16      accept     subprotocol, headers
 //!         reject     u32 bytes of the headers, headers, body
 //!         join       u32 group            leave likewise
 //!         send       gap of 10 bytes, payload
-//!         multicast  u32 count of groups, groups, gap of 10 bytes, payload
+//!         multicast  u32 count of groups, groups, u32 topic if flagged, gap of 10 bytes, payload
+//!         overflow   u32 group, gap of 10 bytes and payload of the notice if flagged
 //!         close      reason
 //!         notify     nothing; level 0: an empty outbox, 1: a low one
 //!         pause      nothing              resume likewise
@@ -25,13 +27,15 @@ use std::sync::Arc;
 use webmq_websocket::{MAX_FRAME_HEADER_BYTES, Opcode};
 
 use crate::bridge::batch::{Batch, Frame};
-use crate::fanout::OutboxLevel;
-use crate::id::{ConnectionId, GroupId};
+use crate::fanout::{OutboxLevel, Policy};
+use crate::id::{ConnectionId, GroupId, TopicId};
 
 const HEADER_BYTES: usize = 16;
 const NO_SUBPROTOCOL: u16 = 0xffff;
 const FLAG_BINARY: u8 = 1;
 const FLAG_EXCEPT: u8 = 2;
+const FLAG_TOPIC: u8 = 4;
+const FLAG_NOTICE: u8 = 8;
 
 const ACCEPT: u8 = 1;
 const REJECT: u8 = 2;
@@ -43,6 +47,7 @@ const CLOSE: u8 = 7;
 const NOTIFY: u8 = 8;
 const PAUSE: u8 = 9;
 const RESUME: u8 = 10;
+const OVERFLOW: u8 = 11;
 
 /// A batch that was not packed as this module says: a bug of the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -56,7 +61,8 @@ pub(crate) enum Command<'a> {
     Join { id: ConnectionId, group: GroupId },
     Leave { id: ConnectionId, group: GroupId },
     Send { id: ConnectionId, frame: Frame<'a> },
-    Multicast { groups: Groups<'a>, frame: Frame<'a>, except: Option<ConnectionId> },
+    Multicast { groups: Groups<'a>, frame: Frame<'a>, except: Option<ConnectionId>, topic: Option<TopicId> },
+    Overflow { group: GroupId, overflow: Option<(Policy, Option<Frame<'a>>)> },
     Close { id: ConnectionId, code: u16, reason: &'a str },
     Notify { id: ConnectionId, level: OutboxLevel },
     Pause { id: ConnectionId },
@@ -79,7 +85,7 @@ impl Fields {
         let header: &[u8; HEADER_BYTES] = bytes.get(start..).and_then(<[u8]>::first_chunk).ok_or(malformed)?;
         let [kind, flags, n0, n1, l0, l1, l2, l3, id @ ..] = *header;
         let len = u32::from_le_bytes([l0, l1, l2, l3]) as usize;
-        if len < HEADER_BYTES || bytes.len() - start < len || !(ACCEPT..=RESUME).contains(&kind) {
+        if len < HEADER_BYTES || bytes.len() - start < len || !(ACCEPT..=OVERFLOW).contains(&kind) {
             return Err(malformed);
         }
         let body = start + HEADER_BYTES..start + len;
@@ -98,7 +104,11 @@ impl Fields {
     pub(crate) fn payload(&self, bytes: &[u8]) -> Result<Option<(Opcode, Range<usize>)>, MalformedBatch> {
         let before = match self.kind {
             SEND => 0,
-            MULTICAST => 4 + 4 * self.u32(bytes)? as usize,
+            MULTICAST => {
+                let topic_bytes = if self.flags & FLAG_TOPIC == 0 { 0 } else { 4 };
+                4 + 4 * self.u32(bytes)? as usize + topic_bytes
+            }
+            OVERFLOW if self.flags & FLAG_NOTICE != 0 => 4,
             _ => return Ok(None),
         };
         let start = self.body.start + before + MAX_FRAME_HEADER_BYTES;
@@ -142,9 +152,22 @@ impl<'a> Commands<'a> {
             if fields.kind == SEND {
                 return Ok(Command::Send { id: self.id(fields)?, frame });
             }
-            let groups = Groups(&body[4..4 + 4 * fields.u32(bytes)? as usize]);
+            if fields.kind == OVERFLOW {
+                return self.overflow(fields, Some(frame));
+            }
+            let groups_end = 4 + 4 * fields.u32(bytes)? as usize;
+            let groups = Groups(&body[4..groups_end]);
+            let topic = if fields.flags & FLAG_TOPIC == 0 {
+                None
+            } else {
+                let topic = body[groups_end..].first_chunk().ok_or(malformed)?;
+                Some(TopicId(u32::from_le_bytes(*topic)))
+            };
             let except = if fields.flags & FLAG_EXCEPT == 0 { None } else { Some(self.id(fields)?) };
-            return Ok(Command::Multicast { groups, frame, except });
+            return Ok(Command::Multicast { groups, frame, except, topic });
+        }
+        if fields.kind == OVERFLOW {
+            return self.overflow(fields, None);
         }
         let id = self.id(fields)?;
         Ok(match fields.kind {
@@ -167,8 +190,20 @@ impl<'a> Commands<'a> {
                 Command::Notify { id, level }
             }
             PAUSE => Command::Pause { id },
-            _ => Command::Resume { id },
+            RESUME => Command::Resume { id },
+            _ => return Err(malformed),
         })
+    }
+
+    fn overflow(&self, fields: &Fields, notice: Option<Frame<'a>>) -> Result<Command<'a>, MalformedBatch> {
+        let policy = match fields.number {
+            0 => None,
+            1 => Some(Policy::DropOldest),
+            2 => Some(Policy::Latest),
+            _ => return Err(MalformedBatch(fields.start)),
+        };
+        let group = GroupId(fields.u32(self.batch.bytes())?);
+        Ok(Command::Overflow { group, overflow: policy.map(|policy| (policy, notice)) })
     }
 
     fn id(&self, fields: &Fields) -> Result<ConnectionId, MalformedBatch> {
@@ -239,6 +274,7 @@ mod tests {
         packer.accept(1.0, Some("webmq.v1")).reject(2.0, 403, "no").join(3.0, 4).leave(3.0, 4);
         packer.send(5.0, b"data").multicast(&[6, 7], b"more", Some(8.0)).close(9.0, 4001, "bye");
         packer.notify(10.0, OutboxLevel::Low).pause(11.0).resume(12.0);
+        packer.topic(&[6], b"less", 13).overflow(6, 2, Some(b"gone")).overflow(6, 0, None);
         packer.0
     }
 
@@ -247,19 +283,26 @@ mod tests {
         let batch = Arc::new(Batch::new(&packed(), None).expect("well packed"));
         let commands: Vec<_> = batch.commands().map(|command| command.expect("well packed")).collect();
         let number = |id: ConnectionId| id.to_number();
-        assert_eq!(commands.len(), 10);
+        assert_eq!(commands.len(), 13);
         assert!(matches!(&commands[0], Command::Accept { id, subprotocol: Some("webmq.v1"), headers }
             if number(*id) == 1.0 && headers.clone().eq([("a", "bc")])));
         assert!(matches!(&commands[1], Command::Reject { status: 403, body: "no", .. }));
         assert!(matches!(&commands[2], Command::Join { group: GroupId(4), .. }));
         assert!(matches!(&commands[3], Command::Leave { group: GroupId(4), .. }));
         assert!(matches!(&commands[4], Command::Send { frame, .. } if frame.bytes() == b"\x82\x04data"));
-        assert!(matches!(&commands[5], Command::Multicast { groups, frame, except: Some(except) }
+        assert!(matches!(&commands[5], Command::Multicast { groups, frame, except: Some(except), topic: None }
             if groups.clone().eq([GroupId(6), GroupId(7)]) && frame.bytes() == b"\x81\x04more" && number(*except) == 8.0));
         assert!(matches!(&commands[6], Command::Close { code: 4001, reason: "bye", .. }));
         assert!(matches!(&commands[7], Command::Notify { level: OutboxLevel::Low, .. }));
         assert!(matches!(&commands[8], Command::Pause { id } if number(*id) == 11.0));
         assert!(matches!(&commands[9], Command::Resume { id } if number(*id) == 12.0));
+        assert!(matches!(&commands[10], Command::Multicast { groups, frame, except: None, topic: Some(TopicId(13)) }
+            if groups.clone().eq([GroupId(6)]) && frame.bytes() == b"\x82\x04less"));
+        assert!(
+            matches!(&commands[11], Command::Overflow { group: GroupId(6), overflow: Some((Policy::Latest, Some(frame))) }
+            if frame.bytes() == b"\x81\x04gone")
+        );
+        assert!(matches!(&commands[12], Command::Overflow { group: GroupId(6), overflow: None }));
     }
 
     #[test]

@@ -46,6 +46,19 @@ impl Packer {
         self.command(6, flags, 0, except.unwrap_or(0.0), &[&count, &packed, &[0; MAX_FRAME_HEADER_BYTES], data])
     }
 
+    pub(crate) fn topic(&mut self, groups: &[u32], data: &[u8], topic: u32) -> &mut Self {
+        let packed: Vec<u8> = groups.iter().flat_map(|group| group.to_le_bytes()).collect();
+        let count = (groups.len() as u32).to_le_bytes();
+        let gap = [0; MAX_FRAME_HEADER_BYTES];
+        self.command(6, 1 | 4, 0, 0.0, &[&count, &packed, &topic.to_le_bytes(), &gap, data])
+    }
+
+    pub(crate) fn overflow(&mut self, group: u32, policy: u16, notice: Option<&[u8]>) -> &mut Self {
+        let gap: &[u8] = if notice.is_some() { &[0; MAX_FRAME_HEADER_BYTES] } else { &[] };
+        let flags = if notice.is_some() { 8 } else { 0 };
+        self.command(11, flags, policy, 0.0, &[&group.to_le_bytes(), gap, notice.unwrap_or_default()])
+    }
+
     pub(crate) fn close(&mut self, id: f64, code: u16, reason: &str) -> &mut Self {
         self.command(7, 0, code, id, &[reason.as_bytes()])
     }

@@ -12,11 +12,11 @@ impl Gauge {
         self.0.get()
     }
 
-    fn add(&self, bytes: usize) {
+    pub(super) fn add(&self, bytes: usize) {
         self.0.set(self.0.get() + bytes);
     }
 
-    fn subtract(&self, bytes: usize) {
+    pub(super) fn subtract(&self, bytes: usize) {
         self.0.set(self.0.get() - bytes);
     }
 }

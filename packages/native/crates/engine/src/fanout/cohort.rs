@@ -58,6 +58,8 @@ pub(crate) struct Cohort {
     pub(crate) is_lagging: bool,
     /// No member has more output than it may before the log reaches this position.
     pub(crate) check_at: u64,
+    /// No member that may miss frames has to get a backlog before the log reaches this position.
+    pub(crate) absorb_at: u64,
 }
 
 impl Cohort {
@@ -74,6 +76,7 @@ impl Cohort {
     /// Adds a member that is not caught up.
     pub(crate) fn list_behind(&mut self, slot: Slot, member: &mut Member, cursor: u64) {
         member.list_index = self.behind.len() as u32;
+        self.absorb_at = self.absorb_at.min(cursor);
         self.behind.push(Behind { slot, cursor });
     }
 

@@ -2,8 +2,9 @@ use super::Fanout;
 use super::chain::Piece;
 use super::cohort::Encoding;
 use super::member::{OutboxLevel, State};
+use super::overflow;
 use crate::bridge::batch::Frame;
-use crate::id::{GroupId, Slot};
+use crate::id::{GroupId, Slot, TopicId};
 
 /// Bytes of frames that may wait for a flush that is held back, over all cohorts.
 const MAX_UNFLUSHED_BYTES: usize = 4 << 20;
@@ -13,6 +14,9 @@ const LOW_SHARE: u64 = 4;
 impl Fanout {
     /// Puts a frame into the outbox of every member of any of the groups except `except`. Returns their number.
     ///
+    /// A frame of a topic may be left out for members that lag, if all of their groups that it is for allow it; see
+    /// [`set_overflow`](Self::set_overflow).
+    ///
     /// Cost: one copy of the frame, one more of its compressed form if somebody takes that, and a constant per group and per
     /// matching cohort. Members are not touched.
     pub(crate) fn multicast(
@@ -20,9 +24,11 @@ impl Fanout {
         groups: impl Iterator<Item = GroupId>,
         frame: &Frame<'_>,
         except: Option<Slot>,
+        topic: Option<TopicId>,
     ) -> usize {
         self.multicast += 1;
-        let Self { multicast, index, arena, pool, members, deflater, dirty_cohorts, is_flush_due, .. } = self;
+        let Self { multicast, overflows, index, arena, pool, members, deflater, dirty_cohorts, is_flush_due, .. } =
+            self;
         let Self { batch, batch_writes, caught_up_writes, max_unflushed_cohort_bytes, .. } = self;
         let mut plain: Option<Piece> = None;
         let mut deflated: Option<Piece> = None;
@@ -30,11 +36,17 @@ impl Fanout {
         let mut excluded_from = None;
         let mut delivered = 0;
         for group in groups {
+            let droppable = overflow::droppable(overflows, group, topic);
             index.for_each_of_group(group, |id, cohort| {
                 let is_excluded_cohort = excluded_cohort == Some(id);
                 let count = cohort.len() - usize::from(is_excluded_cohort);
-                if std::mem::replace(&mut cohort.last_multicast, *multicast) == *multicast || count == 0 {
+                let is_repeated = std::mem::replace(&mut cohort.last_multicast, *multicast) == *multicast;
+                if count == 0 {
                     return;
+                }
+                if is_repeated {
+                    let piece = if cohort.encoding == Encoding::Plain { &plain } else { &deflated };
+                    return cohort.log.note_other_group(piece.as_ref().map_or(0, Piece::len), droppable);
                 }
                 if is_excluded_cohort {
                     excluded_from = Some((id, cohort.log.end()));
@@ -47,6 +59,7 @@ impl Fanout {
                     }),
                 };
                 cohort.log.append(piece);
+                cohort.log.note_first_group(piece.len(), droppable);
                 delivered += count;
                 // Before the next frame of that size begins another chunk: its few bytes would be a write of their own.
                 let with_next = cohort.log.end() - cohort.caught_up_to + piece.len() as u64;
@@ -73,7 +86,7 @@ impl Fanout {
         let encoding = self.members[slot.index()].encoding;
         let deflated = if encoding == Encoding::Plain { None } else { frame.deflated(&mut self.deflater) };
         let piece = self.arena.put(deflated.as_ref().unwrap_or(frame), &mut self.pool);
-        self.members[slot.index()].chain.push_piece(piece);
+        self.members[slot.index()].push_piece(piece);
         self.chain_grew(slot);
     }
 
@@ -87,6 +100,7 @@ impl Fanout {
     /// Leaves all groups and drops what waits, except the rest of a frame that was sent in part. A frame may follow.
     pub(crate) fn cut(&mut self, slot: Slot) {
         self.take_from_cohort(slot);
+        self.members[slot.index()].backlog = None;
         self.members[slot.index()].chain.cut_to_current_frame(&self.pool);
     }
 

@@ -4,6 +4,7 @@ use std::rc::Rc;
 use super::chain::Piece;
 use super::chunk::Chunk;
 use super::pool::{ChunkPool, SizeClass};
+use super::records::{Droppable, Records};
 
 /// Entries that a log keeps room for while it is empty; beyond it the memory goes back.
 const KEPT_ENTRIES: usize = 4;
@@ -17,6 +18,7 @@ pub(crate) struct Log {
     entries: VecDeque<Entry>,
     end: u64,
     class: SizeClass,
+    pub(crate) records: Records,
 }
 
 /// Whole frames of a chunk, from `from` on, which are the log's from `start` on.
@@ -45,6 +47,20 @@ impl Log {
         }
     }
 
+    /// Notes what a group says about the frame of `len` bytes that was appended last. It goes first for this frame.
+    pub(crate) fn note_first_group(&mut self, len: usize, droppable: Option<Droppable>) {
+        if let Some(droppable) = droppable {
+            self.records.push(self.end - len as u64, len as u32, droppable);
+        }
+    }
+
+    /// Notes what one more group says about the frame of `len` bytes that was appended last.
+    pub(crate) fn note_other_group(&mut self, len: usize, droppable: Option<Droppable>) {
+        if !self.records.is_empty() {
+            self.records.add_group(self.end - len as u64, droppable);
+        }
+    }
+
     /// The contiguous bytes at `from`, up to `to`. `from` has not been released.
     pub(crate) fn piece(&self, from: u64, to: u64) -> Option<Piece> {
         if from >= to {
@@ -63,6 +79,7 @@ impl Log {
                 pool.give(entry.chunk);
             }
         }
+        self.records.release_before(position);
         if self.entries.is_empty() {
             self.class = SizeClass::default();
             if self.entries.capacity() > KEPT_ENTRIES {

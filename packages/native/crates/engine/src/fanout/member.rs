@@ -1,4 +1,5 @@
-use super::chain::Chain;
+use super::backlog::Backlog;
+use super::chain::{Chain, Piece};
 use super::cohort::{CohortId, Encoding};
 
 /// What the fan-out knows of one connection.
@@ -6,6 +7,8 @@ use super::cohort::{CohortId, Encoding};
 pub(crate) struct Member {
     /// Goes before anything in the cohort's log.
     pub(crate) chain: Chain,
+    /// Goes behind the chain and before its cursor in the log. Only of a member whose socket was full.
+    pub(crate) backlog: Option<Box<Backlog>>,
     pub(crate) cohort: Option<CohortId>,
     pub(crate) encoding: Encoding,
     pub(crate) state: State,
@@ -15,6 +18,8 @@ pub(crate) struct Member {
     pub(crate) held_bytes: u32,
     /// [`Outcome::drained`](super::Outcome::drained) reports when no more than this waits.
     pub(crate) reports_at: Option<OutboxLevel>,
+    /// Its socket was full since it was last caught up.
+    pub(crate) has_lagged: bool,
 }
 
 /// Output that waits for one connection.
@@ -45,7 +50,26 @@ pub(crate) enum State {
 impl Member {
     /// Bytes that wait for it alone.
     pub(crate) fn own_bytes(&self) -> u64 {
-        self.chain.bytes() as u64 + u64::from(self.held_bytes)
+        let backlog_bytes = self.backlog.as_ref().map_or(0, |backlog| backlog.live_bytes());
+        (self.chain.bytes() + backlog_bytes) as u64 + u64::from(self.held_bytes)
+    }
+
+    /// Whether something goes before its cursor in the log.
+    pub(crate) fn has_own(&self) -> bool {
+        !self.chain.is_empty() || self.backlog.is_some()
+    }
+
+    /// More frames wait for it than may, whatever their size.
+    pub(crate) fn is_overlong(&self) -> bool {
+        self.chain.is_overlong() || self.backlog.as_ref().is_some_and(|backlog| backlog.is_overlong())
+    }
+
+    /// Adds whole frames behind everything that waits but the log. They are never left out.
+    pub(crate) fn push_piece(&mut self, piece: Piece) {
+        match &mut self.backlog {
+            None => self.chain.push_piece(piece),
+            Some(backlog) => piece.with(|frames| backlog.push_kept(frames)),
+        }
     }
 
     pub(crate) fn is_blocked(&self) -> bool {

@@ -1,5 +1,5 @@
 use super::Fanout;
-use super::cohort::{Cohort, CohortId};
+use super::cohort::CohortId;
 use super::member::{Member, State};
 use crate::id::{GroupId, Slot};
 
@@ -68,14 +68,14 @@ impl Fanout {
         let member = &mut self.members[slot.index()];
         let end = cohort.log.end();
         if member.state == State::CaughtUp {
-            take_range(cohort, member, cohort.caught_up_to, until);
-            let index = member.list_index;
+            let (from, index) = (cohort.caught_up_to, member.list_index);
             cohort.list_behind(slot, member, end);
             cohort.unlist_caught_up(index, &mut self.members);
+            self.take_range(slot, id, from, until);
         } else {
             let from = std::mem::replace(&mut cohort.behind[member.list_index as usize].cursor, end);
-            take_range(cohort, member, from, until);
             cohort.needs_scan = true;
+            self.take_range(slot, id, from, until);
         }
         self.chain_grew(slot);
     }
@@ -85,29 +85,31 @@ impl Fanout {
         let member = &mut self.members[slot.index()];
         member.cohort = Some(id);
         let end = cohort.log.end();
-        if member.chain.is_empty() && !member.is_blocked() && cohort.caught_up_to == end {
+        if !member.has_own() && !member.is_blocked() && cohort.caught_up_to == end {
             cohort.list_caught_up(slot, member);
             return self.set_state(slot, State::CaughtUp);
         }
         cohort.list_behind(slot, member, end);
         cohort.check_at = cohort.check_at.min(end);
         if member.state == State::CaughtUp {
-            debug_assert!(member.chain.is_empty(), "a member with a chain is not caught up");
+            debug_assert!(!member.has_own(), "a member with a chain is not caught up");
             self.schedule_rejoin(slot);
         }
     }
 
     /// Takes a connection out of its cohort. Its waiting output goes into its chain. An empty cohort is removed.
     pub(super) fn take_from_cohort(&mut self, slot: Slot) {
-        let member = &mut self.members[slot.index()];
-        let Some(id) = member.cohort.take() else { return };
+        let member = &self.members[slot.index()];
+        let Some(id) = member.cohort else { return };
+        let cohort = self.index.cohort(id);
+        let (index, end, is_caught_up) = (member.list_index, cohort.log.end(), member.state == State::CaughtUp);
+        let from = if is_caught_up { cohort.caught_up_to } else { cohort.behind[index as usize].cursor };
+        self.take_range(slot, id, from, end);
+        self.members[slot.index()].cohort = None;
         let cohort = self.index.cohort_mut(id);
-        let (index, end) = (member.list_index, cohort.log.end());
-        if member.state == State::CaughtUp {
-            take_range(cohort, member, cohort.caught_up_to, end);
+        if is_caught_up {
             cohort.unlist_caught_up(index, &mut self.members);
         } else {
-            take_range(cohort, member, cohort.behind[index as usize].cursor, end);
             cohort.unlist_behind(index, &mut self.members);
             cohort.needs_scan = true;
         }
@@ -118,18 +120,26 @@ impl Fanout {
             self.schedule_reclaim(id);
         }
         let member = &self.members[slot.index()];
-        if !member.chain.is_empty() {
+        if member.has_own() {
             self.chain_grew(slot);
         } else if member.state == State::Rejoining {
             self.set_state(slot, State::CaughtUp);
         }
     }
-}
 
-/// Moves the range from `from` to `to` of the cohort's log into the member's chain.
-fn take_range(cohort: &Cohort, member: &mut Member, mut from: u64, to: u64) {
-    while let Some(piece) = cohort.log.piece(from, to) {
-        from += piece.len() as u64;
-        member.chain.push_piece(piece);
+    /// Moves the range from `from` to `to` of its cohort's log to what a member is sent before its cursor.
+    fn take_range(&mut self, slot: Slot, id: CohortId, mut from: u64, to: u64) {
+        let cohort = self.index.cohort(id);
+        let member = &self.members[slot.index()];
+        let waiting = member.own_bytes() + (to - from);
+        let is_lagging = member.has_lagged && waiting > self.lag_bytes() && cohort.log.records.has_from(from);
+        if member.backlog.is_some() || is_lagging {
+            return self.absorb_range(slot, from, to);
+        }
+        let member = &mut self.members[slot.index()];
+        while let Some(piece) = cohort.log.piece(from, to) {
+            from += piece.len() as u64;
+            member.chain.push_piece(piece);
+        }
     }
 }

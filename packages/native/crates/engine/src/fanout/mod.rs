@@ -8,6 +8,9 @@
 //!
 //! Every connection is a member, with one [`State`](member::State):
 //!
+//! What waits for a member goes in this order: its chain, its backlog, the log from its cursor. Only a member whose socket
+//! was full, and that is in a group whose frames may be left out, has a backlog. "Chain" below means both.
+//!
 //! | state | its cohort lists it in | the fan-out lists it in | what waits |
 //! | --- | --- | --- | --- |
 //! | `CaughtUp` | `caught_up` | - | at most the log from `caught_up_to`, as for the others |
@@ -35,6 +38,7 @@
 //! Knows no socket: bytes leave through [`Wire`].
 
 mod arena;
+mod backlog;
 mod chain;
 mod chunk;
 mod cohort;
@@ -46,8 +50,14 @@ mod member;
 mod membership;
 #[cfg(test)]
 mod model_test;
+mod overflow;
+#[cfg(test)]
+mod overflow_model_test;
+#[cfg(test)]
+mod overflow_test;
 mod pool;
 mod reclaim;
+mod records;
 mod write;
 #[cfg(test)]
 mod write_order_test;
@@ -56,15 +66,19 @@ mod write_size_test;
 
 pub(crate) use flush::Outcome;
 pub(crate) use member::OutboxLevel;
+pub(crate) use records::Policy;
 pub(crate) use write::{Wire, Written};
 
+use rustc_hash::{FxHashMap, FxHashSet};
 use webmq_websocket::Deflater;
 
-use crate::id::Slot;
+use crate::id::{GroupId, Slot, TopicId};
 use arena::Arena;
+use backlog::LeftOut;
 use cohort::{CohortId, Encoding};
 use index::CohortIndex;
 use member::{Member, State};
+use overflow::Overflow;
 use pool::ChunkPool;
 
 /// While more output arrives, the caught-up members of a cohort are written to only when this many bytes wait for them.
@@ -106,6 +120,12 @@ pub(crate) struct Fanout {
     /// Compresses for all connections; there is no state per connection (RFC 7692 §7.1.1.1).
     deflater: Deflater,
     outcome: Outcome,
+    /// Groups whose frames may be left out for members that lag.
+    overflows: FxHashMap<GroupId, Overflow>,
+    left_out: LeftOut,
+    /// For one call at a time: topics that were seen, and which records are kept, newest first.
+    topics: FxHashSet<TopicId>,
+    kept_records: Vec<bool>,
 }
 
 // SAFETY: the reference counts, cells and chunks that keep it from being `Send` are all its own: no reference to one is ever
@@ -142,6 +162,10 @@ impl Fanout {
             staging: Vec::new(),
             deflater: Deflater::default(),
             outcome: Outcome::default(),
+            overflows: FxHashMap::default(),
+            left_out: LeftOut::default(),
+            topics: FxHashSet::default(),
+            kept_records: Vec::new(),
         }
     }
 
@@ -167,6 +191,7 @@ impl Fanout {
         self.note_held(slot, 0);
         let mut member = std::mem::take(&mut self.members[slot.index()]);
         member.chain.consume(member.chain.bytes(), &mut self.pool);
+        member.backlog = None;
     }
 
     /// Bytes that wait. Bytes that several connections wait for count once.
@@ -236,6 +261,11 @@ impl Fanout {
         let member = &mut self.members[slot.index()];
         let was_blocked = member.is_blocked();
         let was_rejoining = std::mem::replace(&mut member.state, state) == State::Rejoining;
+        member.has_lagged = match state {
+            State::Blocked { .. } => true,
+            State::CatchingUp => member.has_lagged,
+            State::CaughtUp | State::Rejoining => false,
+        };
         self.blocked_count = self.blocked_count + usize::from(member.is_blocked()) - usize::from(was_blocked);
         self.rejoining_count =
             self.rejoining_count + usize::from(state == State::Rejoining) - usize::from(was_rejoining);

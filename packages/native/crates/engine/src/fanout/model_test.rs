@@ -224,7 +224,7 @@ impl Run {
                 count += 1;
             }
         }
-        assert_eq!(self.fanout.multicast(packed, &frame, except.map(Slot)), count);
+        assert_eq!(self.fanout.multicast(packed, &frame, except.map(Slot), None), count);
     }
 
     fn flush(&mut self) {

@@ -96,6 +96,7 @@ impl Fanout {
                     let member = &mut self.members[slot.index()];
                     member.state = State::Blocked { is_reported: false };
                     member.held_bytes = held as u32;
+                    member.has_lagged = true;
                     self.held_bytes += held;
                     self.blocked_count += 1;
                     cohort.list_behind(slot, member, cursor);
@@ -142,8 +143,10 @@ impl Fanout {
 
     /// The next contiguous bytes for a connection, at most [`MAX_WRITE_BYTES`] unless they are one piece.
     fn next_run(&mut self, slot: Slot) -> Option<Run> {
+        self.refill_chain(slot);
         let member = &self.members[slot.index()];
-        let cohort = member.behind_in().map(|id| self.index.cohort(id));
+        // The log goes behind a backlog, which is not written from.
+        let cohort = member.behind_in().filter(|_| member.backlog.is_none()).map(|id| self.index.cohort(id));
         let (mut cursor, end) =
             cohort.map_or((0, 0), |cohort| (cohort.behind[member.list_index as usize].cursor, cohort.log.end()));
         let from_log = |from| cohort.and_then(|cohort| cohort.log.piece(from, end));
@@ -185,9 +188,9 @@ impl Fanout {
     /// Decides the next state of a member that took all it was offered.
     fn settle(&mut self, slot: Slot) {
         let member = &mut self.members[slot.index()];
-        let has_chain = !member.chain.is_empty();
+        let has_own = member.has_own();
         let Some(id) = member.behind_in() else {
-            if has_chain {
+            if has_own {
                 return self.write_now.push(slot);
             }
             return self.set_state(slot, State::CaughtUp);
@@ -195,7 +198,7 @@ impl Fanout {
         let index = member.list_index;
         let cohort = self.index.cohort_mut(id);
         let end = cohort.log.end();
-        if has_chain || cohort.behind[index as usize].cursor != end {
+        if has_own || cohort.behind[index as usize].cursor != end {
             return self.write_now.push(slot);
         }
         if cohort.caught_up_to != end {

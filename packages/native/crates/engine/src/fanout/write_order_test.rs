@@ -30,7 +30,7 @@ fn an_answer_does_not_wait_for_a_broadcast_to_everybody_else() {
     }
     for _ in 0..3 {
         let mut taker = Taker::default();
-        fanout.multicast([GroupId(1)].into_iter(), &Frame::copied(BROADCAST), None);
+        fanout.multicast([GroupId(1)].into_iter(), &Frame::copied(BROADCAST), None, None);
         fanout.send(publisher, &Frame::copied(ANSWER));
         fanout.flush(&mut taker);
         assert_eq!(taker.0.first(), Some(&(publisher, [BROADCAST, ANSWER].concat())));
@@ -41,7 +41,7 @@ fn an_answer_does_not_wait_for_a_broadcast_to_everybody_else() {
     // Afterwards it is one of all again.
     assert!(!fanout.is_dirty());
     let mut taker = Taker::default();
-    fanout.multicast([GroupId(1)].into_iter(), &Frame::copied(BROADCAST), None);
+    fanout.multicast([GroupId(1)].into_iter(), &Frame::copied(BROADCAST), None, None);
     fanout.flush(&mut taker);
     assert_eq!(taker.0.len(), 20);
     assert!(taker.0.iter().all(|(_, bytes)| bytes == BROADCAST));

@@ -27,7 +27,7 @@ fn a_flood_leaves_in_large_writes_without_small_ones_between() {
         let frame = [&[0x82, 126][..], &(frame_bytes as u16 - 4).to_be_bytes(), &vec![7; frame_bytes - 4]].concat();
         let mut taker = Taker::default();
         for _ in 0..(4 << 20) / frame_bytes {
-            fanout.multicast([GroupId(1)].into_iter(), &Frame::copied(&frame), None);
+            fanout.multicast([GroupId(1)].into_iter(), &Frame::copied(&frame), None, None);
             if fanout.is_flush_due() {
                 fanout.flush(&mut taker);
             }

@@ -8,6 +8,10 @@ use crate::bridge::command::{Command, MalformedBatch};
 use crate::bridge::mailbox::Mail;
 use crate::id::{ConnectionId, Slot};
 use crate::shard::connection::{Ending, Phase};
+use crate::socket;
+
+/// A tenth of a second of a connection of 1 Mbit/s.
+const MAX_UNSENT_BYTES: usize = 16 << 10;
 
 impl Shard {
     /// Takes the mail of other threads.
@@ -95,10 +99,11 @@ impl Shard {
 
     fn apply(&mut self, command: Command<'_>) {
         match command {
-            Command::Multicast { groups, frame, except } => {
+            Command::Multicast { groups, frame, except, topic } => {
                 let except = except.and_then(|id| self.table.find(id));
-                self.stats.delivered_count += self.fanout.multicast(groups, &frame, except) as u64;
+                self.stats.delivered_count += self.fanout.multicast(groups, &frame, except, topic) as u64;
             }
+            Command::Overflow { group, overflow } => self.fanout.set_overflow(group, overflow),
             Command::Send { id, frame } => {
                 if let Some(slot) = self.find_open(id) {
                     self.fanout.send(slot, &frame);
@@ -108,6 +113,9 @@ impl Shard {
             Command::Join { id, group } => {
                 if let Some(slot) = self.find_open(id) {
                     self.fanout.join(slot, group);
+                    if self.fanout.may_leave_out(group) {
+                        self.limit_unsent(slot);
+                    }
                 }
             }
             Command::Leave { id, group } => {
@@ -148,6 +156,13 @@ impl Shard {
                 }
             }
         }
+    }
+
+    /// Bytes that the kernel has taken cannot be left out any more: it takes fewer before it has sent them.
+    fn limit_unsent(&mut self, slot: Slot) {
+        let Some(connection) = self.table.get_mut(slot) else { return };
+        // Fails only for a socket that is broken, which the next read or write tells.
+        let _ = socket::limit_unsent(&connection.socket, MAX_UNSENT_BYTES);
     }
 
     fn find_open(&self, id: ConnectionId) -> Option<Slot> {

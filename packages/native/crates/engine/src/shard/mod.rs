@@ -351,6 +351,9 @@ impl Shard {
     /// Publishes the results of a turn. Returns whether there are events.
     pub(crate) fn publish(&mut self) -> bool {
         self.stats.outbox_bytes = self.fanout.outbox_bytes() as u64;
+        let left_out = self.fanout.take_left_out();
+        self.stats.conflated_count += left_out.conflated_count;
+        self.stats.dropped_count += left_out.dropped_count;
         let load = OutputLoad {
             connections: self.table.len(),
             blocked_count: self.fanout.blocked_count(),

@@ -1,0 +1,9 @@
+export { Cluster, type ClusterStats } from './cluster.js'
+export {
+  DISCONNECT_CODES,
+  type DisconnectCode,
+  type DisconnectTarget,
+  type NodeSummary,
+} from './control-message.js'
+export { MAX_UNIX_S, type Revocation } from './revocation.js'
+export { MAX_REVOCATIONS, type Revocations } from './revocations.js'

@@ -1,0 +1,29 @@
+import type { MaybePromise } from '../../../ports/maybe-promise.js'
+import type { WordLimits } from '../../../ports/word-limits.js'
+import type { Caller } from '../../caller.js'
+import type { ApiNode } from '../node.js'
+import type { AnswerOf, BodyOf, QueryOf } from '../route.js'
+import type { ROUTES, RouteName } from '../routes.js'
+
+/** What handlers work with. */
+export interface HandlerContext {
+  readonly node: ApiNode
+  readonly limits: Pick<WordLimits, 'maxWords'> & { readonly maxPayloadBytes: number }
+  /** The effective options, with all secrets hidden. */
+  readonly config: () => unknown
+}
+
+/** A checked request. */
+export interface Call<Name extends RouteName> {
+  readonly caller: Caller
+  readonly query: QueryOf<(typeof ROUTES)[Name]>
+  /** The checked JSON, or the bytes of a body that is no JSON. */
+  readonly body: BodyOf<(typeof ROUTES)[Name]> | Buffer
+  readonly idempotencyKey: string | undefined
+}
+
+/** Answers the requests of one route. */
+export type Handler<Name extends RouteName> = (
+  context: HandlerContext,
+  call: Call<Name>,
+) => MaybePromise<AnswerOf<(typeof ROUTES)[Name]>>

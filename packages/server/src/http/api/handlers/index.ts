@@ -1,0 +1,23 @@
+import { openApiDocument } from '../openapi.js'
+import type { RouteName } from '../routes.js'
+import type { Handler } from './handler.js'
+import { config, connections, disconnect, info, patterns, revoke } from './operator.js'
+import { publish, publishBatch } from './publish.js'
+import { history, presence } from './read.js'
+
+export type { Call, Handler, HandlerContext } from './handler.js'
+
+/** One handler per route; a missing one does not compile. */
+export const handlers: { readonly [Name in RouteName]: Handler<Name> } = {
+  publish,
+  publishBatch,
+  history,
+  presence,
+  connections,
+  patterns,
+  disconnect,
+  revoke,
+  info,
+  config,
+  openapi: () => openApiDocument(),
+}

@@ -1,0 +1,91 @@
+import { validateKey } from 'webmq-client/protocol'
+import type { InboundMessage } from '../../../ports/broker.js'
+import { andThen } from '../../../ports/maybe-promise.js'
+import { formatPosition, parsePosition } from '../../../ports/position.js'
+import { assertKeyWords } from '../../../ports/word-limits.js'
+import type { LoggedMessages } from '../node.js'
+import { DEFAULT_HISTORY_MESSAGES } from '../routes.js'
+import type { ValueOf } from '../schema.js'
+import type { LOGGED_MESSAGE } from '../shapes.js'
+import { assertMayListen } from './grants.js'
+import type { Call, Handler, HandlerContext } from './handler.js'
+
+/** Payloads of one answer: the log may hold far more. */
+const MAX_ANSWER_BYTES = 4 * 1024 ** 2
+
+/** Reads messages of a key from the log. */
+export const history: Handler<'history'> = (context, call) => {
+  const { since, rewindMs, last, limit = DEFAULT_HISTORY_MESSAGES, reverse = false } = call.query
+  const key = checkedKey(context, call)
+  const isNewest = reverse || last !== undefined || (since === undefined && rewindMs === undefined)
+  const range = {
+    ...(since === undefined ? undefined : { since: parsePosition(since) }),
+    ...(rewindMs === undefined ? undefined : { rewindMs }),
+    ...(isNewest ? { last: Math.min(last ?? limit, limit) } : { limit }),
+  }
+  return andThen(context.node.read(range, key), (read) => {
+    const fit = isNewest ? newestThatFit(read) : oldestThatFit(read)
+    const messages = fit.messages.map(shownMessage)
+    const { position, hasMore, isTruncated } = fit
+    const page = { messages: reverse ? messages.reverse() : messages, position, hasMore, isTruncated }
+    return read.gap === undefined ? page : { ...page, gap: read.gap }
+  })
+}
+
+/** Lists the members of a key. */
+export const presence: Handler<'presence'> = (context, call) => {
+  const key = checkedKey(context, call)
+  return andThen(context.node.presence(key), (members) => ({ members }))
+}
+
+function checkedKey({ limits }: HandlerContext, { caller, query: { key } }: Call<'history' | 'presence'>): string {
+  validateKey(key)
+  assertKeyWords(key, limits)
+  assertMayListen(caller, key)
+  return key
+}
+
+interface Page {
+  readonly messages: readonly InboundMessage[]
+  readonly position: string
+  readonly hasMore: boolean
+  readonly isTruncated: boolean
+}
+
+/** The first ones; the caller reads on behind the last. One message always fits. */
+function oldestThatFit({ messages, position, isPartial }: LoggedMessages): Page {
+  const count = countThatFits(messages)
+  const end = messages[count - 1]?.position
+  if (count === messages.length || end === undefined) {
+    return { messages, position, hasMore: isPartial, isTruncated: false }
+  }
+  return { messages: messages.slice(0, count), position: formatPosition(end), hasMore: true, isTruncated: false }
+}
+
+function newestThatFit({ messages, position, isPartial }: LoggedMessages): Page {
+  const count = countThatFits(messages.toReversed())
+  const isTruncated = count < messages.length
+  return { messages: messages.slice(messages.length - count), position, hasMore: isPartial, isTruncated }
+}
+
+function countThatFits(messages: readonly InboundMessage[]): number {
+  let bytes = 0
+  for (const [index, { payload }] of messages.entries()) {
+    bytes += payload.length
+    if (bytes > MAX_ANSWER_BYTES) return Math.max(1, index)
+  }
+  return messages.length
+}
+
+/** Whoever published a text is not bound to JSON, so it is tried. */
+function shownMessage({ key, payload, isBinary, position }: InboundMessage): ValueOf<typeof LOGGED_MESSAGE> {
+  const bytes = Buffer.from(payload.buffer, payload.byteOffset, payload.byteLength)
+  const head = position === undefined ? { key } : { key, position: formatPosition(position) }
+  if (isBinary) return { ...head, base64: bytes.toString('base64') }
+  const text = bytes.toString()
+  try {
+    return { ...head, payload: JSON.parse(text) as unknown }
+  } catch {
+    return { ...head, text }
+  }
+}

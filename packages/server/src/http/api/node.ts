@@ -1,0 +1,44 @@
+import type { GapReason, PresenceMember } from 'webmq-client/protocol'
+import type { PublishResult } from '../../api.js'
+import type { Cluster } from '../../cluster/index.js'
+import type { InboundMessage, OutboundMessage, ReadRange } from '../../ports/broker.js'
+import type { MaybePromise } from '../../ports/maybe-promise.js'
+
+/** What the API needs to know of a session. */
+export interface ListedSession {
+  readonly connection: number
+  readonly id: string
+  readonly userId: string | undefined
+  readonly address: string
+  readonly openedAtMs: number
+  readonly listenCount: number
+  patterns(): readonly string[]
+}
+
+/** A pattern and the number of those who listen with it. */
+export interface ListedPattern {
+  readonly pattern: string
+  readonly references: number
+}
+
+/** Messages of the log. */
+export interface LoggedMessages {
+  readonly messages: readonly InboundMessage[]
+  /** `epoch:offset` */
+  readonly position: string
+  readonly isPartial: boolean
+  readonly gap?: GapReason
+}
+
+/** What the API does with a running node. */
+export interface ApiNode {
+  readonly name: string
+  readonly cluster: Pick<Cluster, 'disconnect' | 'revoke' | 'nodes' | 'revocations'>
+  /** Publishes in order; resolves once the broker has accepted all messages. */
+  publish(messages: readonly OutboundMessage[]): MaybePromise<readonly PublishResult[]>
+  read(range: ReadRange, key: string): MaybePromise<LoggedMessages>
+  presence(key: string): MaybePromise<readonly PresenceMember[]>
+  sessions(): Iterable<ListedSession>
+  /** A row for each pattern and variant. */
+  patterns(): Iterable<ListedPattern>
+}

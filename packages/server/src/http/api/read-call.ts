@@ -1,0 +1,92 @@
+import type { IncomingMessage } from 'node:http'
+import { WebMQError } from 'webmq-client/protocol'
+import type { Route } from './route.js'
+import { MESSAGE_ID } from './shapes.js'
+
+/** A part of a request that is not of its route's shape. */
+export class RequestRefusal extends Error {
+  readonly status: number
+  readonly error: WebMQError
+
+  /** @param status Where 400 would say too little. */
+  constructor(detail: string, status: number) {
+    const error = new WebMQError('E_REQUEST_INVALID', { detail })
+    super(error.message)
+    this.status = status
+    this.error = error
+  }
+}
+
+/** Most parameters of a query; more are refused before they are looked at. */
+const MAX_PARAMETERS = 32
+const UNSUPPORTED_MEDIA_TYPE = 415
+
+/**
+ * Reads and checks the query of a request.
+ * @throws {WebMQError} `E_REQUEST_INVALID` with the name of the parameter.
+ */
+export function readQuery(url: string, { parameters, query }: Route): unknown {
+  const at = url.indexOf('?')
+  const values: Record<string, unknown> = {}
+  let count = 0
+  for (const [name, text] of new URLSearchParams(at < 0 ? '' : url.slice(at + 1))) {
+    if (++count > MAX_PARAMETERS) throw invalid(`the query has more than ${MAX_PARAMETERS} parameters`)
+    if (Object.hasOwn(values, name)) throw invalid(`the query has ${JSON.stringify(name.slice(0, 64))} twice`)
+    const shape = Object.hasOwn(parameters, name) ? parameters[name] : undefined
+    Object.defineProperty(values, name, { value: shape?.fromText?.(text) ?? text, enumerable: true })
+  }
+  const defect = query.defect(values)
+  if (defect !== undefined) throw invalid(`the query ${defect}`)
+  return values
+}
+
+/**
+ * Reads the header `Idempotency-Key`, with or without the quotes of a structured field.
+ * @throws {WebMQError} `E_REQUEST_INVALID`
+ */
+export function readIdempotencyKey({ headers }: IncomingMessage, { takesIdempotencyKey }: Route): string | undefined {
+  const text = headers['idempotency-key']
+  if (takesIdempotencyKey !== true || text === undefined) return undefined
+  const id = String(text).replace(/^"(.*)"$/, '$1')
+  const defect = MESSAGE_ID.defect(id)
+  if (defect !== undefined) throw invalid(`the header Idempotency-Key ${defect}`)
+  return id
+}
+
+/**
+ * What the body of a request is, by its headers.
+ * @throws {RequestRefusal} 415 when the route does not take it.
+ */
+export function bodyFormatOf({ headers }: IncomingMessage, { takesBytes }: Route): 'json' | 'bytes' {
+  const encoding = headers['content-encoding']
+  if (encoding !== undefined && encoding !== 'identity') {
+    throw new RequestRefusal('a body is sent without content-encoding', UNSUPPORTED_MEDIA_TYPE)
+  }
+  const type = headers['content-type']?.split(';')[0]?.trim().toLowerCase()
+  if (type === 'application/json') return 'json'
+  if (type === 'application/octet-stream' && takesBytes === true) return 'bytes'
+  const allowed = takesBytes === true ? 'application/json or application/octet-stream' : 'application/json'
+  throw new RequestRefusal(`the header content-type is not ${allowed}`, UNSUPPORTED_MEDIA_TYPE)
+}
+
+const utf8 = new TextDecoder('utf-8', { fatal: true })
+
+/**
+ * Reads and checks a JSON body.
+ * @throws {WebMQError} `E_REQUEST_INVALID` with the name of the member.
+ */
+export function readJson(bytes: Buffer, { body }: Route): unknown {
+  let value: unknown
+  try {
+    value = JSON.parse(utf8.decode(bytes))
+  } catch (cause) {
+    throw new WebMQError('E_REQUEST_INVALID', { detail: 'the body is no JSON', cause })
+  }
+  const defect = body?.shape.defect(value)
+  if (defect !== undefined) throw invalid(`the body ${defect}`)
+  return value
+}
+
+function invalid(detail: string): WebMQError {
+  return new WebMQError('E_REQUEST_INVALID', { detail })
+}

@@ -1,0 +1,179 @@
+/** A part of a JSON Schema (2020-12), as OpenAPI 3.1 has it. */
+export type JsonSchema = { readonly [member: string]: unknown }
+
+/** The shape of a value: documents it, and checks it. */
+export interface Shape<T> {
+  readonly json: JsonSchema
+  /** What is wrong with a value, in words that follow its name; `undefined` when nothing is. */
+  defect(value: unknown): string | undefined
+  /** Reads the text of a query parameter; the result is checked next. Absent: the text itself. */
+  readonly fromText?: (text: string) => unknown
+  /** The member of an object may be absent. */
+  readonly isOptional?: boolean
+  /** Never set: it carries the type. */
+  readonly type?: T
+}
+
+/** The type of the values of a shape. */
+export type ValueOf<S> = S extends Shape<infer T> ? T : never
+
+/** The members of an object. */
+export type Members = Readonly<Record<string, Shape<unknown>>>
+
+type OptionalNames<M extends Members> = { [N in keyof M]: M[N] extends { isOptional: true } ? N : never }[keyof M]
+
+/** The type of an object with these members. */
+export type ObjectOf<M extends Members> = { readonly [N in Exclude<keyof M, OptionalNames<M>>]: ValueOf<M[N]> } & {
+  readonly [N in OptionalNames<M>]?: ValueOf<M[N]>
+}
+
+interface Documented {
+  readonly description?: string
+  readonly examples?: readonly unknown[]
+}
+
+/** A text. Its length is counted in code points, as JSON Schema does. */
+export function text(
+  rules: Documented & { minLength?: number; maxLength: number; pattern?: string; format?: string },
+): Shape<string> {
+  const { minLength = 1, maxLength, pattern } = rules
+  const regex = pattern === undefined ? undefined : new RegExp(pattern, 'u')
+  return {
+    json: { type: 'string', minLength, ...rules },
+    defect(value) {
+      if (typeof value !== 'string') return 'is not a text'
+      // A text has at most as many code points as UTF-16 units.
+      if (value.length > maxLength && (value.length > 2 * maxLength || Array.from(value).length > maxLength)) {
+        return `has more than ${maxLength} characters`
+      }
+      if (value.length < minLength) return value === '' ? 'is empty' : `has fewer than ${minLength} characters`
+      return regex?.test(value) === false ? `does not match ${pattern}` : undefined
+    },
+  }
+}
+
+/** A whole number. */
+export function integer(rules: Documented & { minimum: number; maximum: number; default?: number }): Shape<number> {
+  const { minimum, maximum } = rules
+  return {
+    json: { type: 'integer', ...rules },
+    fromText: (text) => (/^-?\d{1,16}$/.test(text) ? Number(text) : text),
+    defect: (value) =>
+      Number.isSafeInteger(value) && (value as number) >= minimum && (value as number) <= maximum
+        ? undefined
+        : `is not a whole number from ${minimum} to ${maximum}`,
+  }
+}
+
+/** Any number. */
+export function amount(rules: Documented = {}): Shape<number> {
+  return {
+    json: { type: 'number', ...rules },
+    defect: (value) => (typeof value === 'number' ? undefined : 'is not a number'),
+  }
+}
+
+/** True or false. */
+export function flag(rules: Documented & { default?: boolean } = {}): Shape<boolean> {
+  return {
+    json: { type: 'boolean', ...rules },
+    fromText: (text) => (text === 'true' ? true : text === 'false' ? false : text),
+    defect: (value) => (typeof value === 'boolean' ? undefined : 'is not true or false'),
+  }
+}
+
+/** One of a few words. */
+export function choice<const W extends string>(
+  words: readonly W[],
+  rules: Documented & { default?: W } = {},
+): Shape<W> {
+  return {
+    json: { type: 'string', enum: words, ...rules },
+    defect: (value) => (words.some((word) => word === value) ? undefined : `is not one of ${words.join(', ')}`),
+  }
+}
+
+/** Any JSON value. */
+export function anything(rules: Documented = {}): Shape<unknown> {
+  return { json: { ...rules }, defect: () => undefined }
+}
+
+/** A list of values of one shape. */
+export function list<T>(
+  item: Shape<T>,
+  rules: Documented & { minItems?: number; maxItems?: number } = {},
+): Shape<readonly T[]> {
+  const { minItems = 0, maxItems = Number.POSITIVE_INFINITY } = rules
+  return {
+    json: { type: 'array', items: item.json, ...rules },
+    defect(value) {
+      if (!Array.isArray(value)) return 'is not a list'
+      if (value.length < minItems || value.length > maxItems) return `does not have ${minItems} to ${maxItems} items`
+      for (const [index, entry] of value.entries()) {
+        const defect = item.defect(entry)
+        if (defect !== undefined) return `[${index}] ${defect}`
+      }
+      return undefined
+    },
+  }
+}
+
+/** A member that may be absent. */
+export function optional<S extends Shape<unknown>>(shape: S): S & { readonly isOptional: true } {
+  return { ...shape, isOptional: true }
+}
+
+/** An object with these members and no other. */
+export function object<const M extends Members>(members: M, rules: Documented = {}): Shape<ObjectOf<M>> {
+  return { ...described(members, rules, false), defect: (value) => objectDefect(members, value) }
+}
+
+/** An object of an answer: later versions may add members, so readers ignore those that they do not know. */
+export function answer<const M extends Members>(members: M, rules: Documented = {}): Shape<ObjectOf<M>> {
+  return { ...described(members, rules, true), defect: (value) => objectDefect(members, value, true) }
+}
+
+/** One of several objects, which differ in the members that they require. */
+export function oneOf<const S extends readonly Shape<unknown>[]>(
+  shapes: S,
+  rules: Documented = {},
+): Shape<ValueOf<S[number]>> {
+  return {
+    json: { oneOf: shapes.map(({ json }) => json), ...rules },
+    defect(value) {
+      const defects = shapes.map((shape) => shape.defect(value))
+      if (defects.includes(undefined)) return undefined
+      // The shape that was meant has all members that it requires.
+      return defects.find((defect) => defect?.startsWith('has no member') === false) ?? defects.join(', and ')
+    },
+  }
+}
+
+function described(members: Members, rules: Documented, isOpen: boolean): { readonly json: JsonSchema } {
+  const properties = Object.fromEntries(Object.entries(members).map(([name, { json }]) => [name, json]))
+  const required = Object.keys(members).filter((name) => members[name]?.isOptional !== true)
+  return {
+    json: {
+      type: 'object',
+      properties,
+      ...(required.length > 0 ? { required } : undefined),
+      ...(isOpen ? undefined : { additionalProperties: false }),
+      ...rules,
+    },
+  }
+}
+
+function objectDefect(members: Members, value: unknown, isOpen = false): string | undefined {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return 'is not an object'
+  for (const [name, shape] of Object.entries(members)) {
+    const member = Object.hasOwn(value, name) ? (value as Record<string, unknown>)[name] : undefined
+    if (member === undefined) {
+      if (shape.isOptional !== true) return `has no member ${name}`
+      continue
+    }
+    const defect = shape.defect(member)
+    if (defect !== undefined) return `${name}: ${defect}`
+  }
+  const unknown = isOpen ? undefined : Object.keys(value).find((name) => !Object.hasOwn(members, name))
+  return unknown === undefined ? undefined : `has the unknown member ${JSON.stringify(unknown.slice(0, 64))}`
+}

@@ -1,0 +1,34 @@
+import type { ErrorCode } from 'webmq-client/protocol'
+
+/** The HTTP status of each error that the API answers with. Any other error is a bug, and is answered with 500. */
+export const STATUSES = {
+  E_REQUEST_INVALID: 400,
+  E_UNAUTHENTICATED: 401,
+  E_TOKEN_INVALID: 401,
+  E_TOKEN_EXPIRED: 401,
+  E_TOKEN_REVOKED: 401,
+  E_FORBIDDEN: 403,
+  E_ORIGIN_FORBIDDEN: 403,
+  E_INSECURE: 403,
+  E_PATH_NOT_FOUND: 404,
+  E_MESSAGE_TIMEOUT: 408,
+  E_PAYLOAD_TOO_LARGE: 413,
+  E_KEY_INVALID: 422,
+  E_MESSAGE_INVALID: 422,
+  E_POSITION_INVALID: 422,
+  E_PAYLOAD_INVALID: 422,
+  E_RATE_LIMIT: 429,
+  E_INTERNAL: 500,
+  E_UNSUPPORTED: 501,
+  E_BROKER_UNAVAILABLE: 503,
+  E_NODE_BEHIND: 503,
+  E_NOT_RUNNING: 503,
+} as const satisfies { readonly [Code in ErrorCode]?: number }
+
+/** An error that the API answers with. */
+export type ApiErrorCode = keyof typeof STATUSES
+
+/** The status of an error; 500 for one that the API does not know. */
+export function statusOf(code: ErrorCode): number {
+  return Object.hasOwn(STATUSES, code) ? STATUSES[code as ApiErrorCode] : STATUSES.E_INTERNAL
+}

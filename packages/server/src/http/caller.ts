@@ -1,0 +1,83 @@
+import { createHash, timingSafeEqual } from 'node:crypto'
+import type { IncomingMessage } from 'node:http'
+import { WebMQError } from 'webmq-client/protocol'
+import type { Revocations } from '../cluster/index.js'
+import { ANONYMOUS, type Identity, type TokenVerifier } from '../identity/index.js'
+import { isLocalRequest } from './local-request.js'
+
+/** Who sends an HTTP request: somebody with an API key, who may do everything, or a client with its grants. */
+export type Caller = { readonly kind: 'operator' } | { readonly kind: 'client'; readonly identity: Identity }
+
+/** What {@link Callers} works with. */
+export interface CallersContext {
+  readonly apiKeys: readonly string[]
+  /** Absent when the server asks for no token. */
+  readonly verifier: Pick<TokenVerifier, 'verify'> | undefined
+  readonly revocations: () => Pick<Revocations, 'covers'> | undefined
+  /** Whether a page of this origin may ask. */
+  readonly isOriginAllowed: (origin: string | undefined, host: string | undefined) => boolean
+  /** Whether anonymous clients must be on this machine. */
+  readonly isForThisMachineOnly: boolean
+}
+
+const OPERATOR: Caller = { kind: 'operator' }
+const ANONYMOUS_CLIENT: Caller = { kind: 'client', identity: ANONYMOUS }
+
+/** Finds out who sends an HTTP request. The rules are those of an upgrade, and API keys. */
+export class Callers {
+  readonly #context: CallersContext
+  readonly #digests: readonly Buffer[]
+
+  constructor(context: CallersContext) {
+    this.#context = context
+    this.#digests = context.apiKeys.map(digestOf)
+  }
+
+  /**
+   * Refuses requests of pages that may not connect. Browsers send `Origin` with every request that can change something
+   * and with every one whose answer a foreign page could read.
+   * @throws {WebMQError} `E_ORIGIN_FORBIDDEN`
+   */
+  assertOrigin({ headers: { origin, host } }: Pick<IncomingMessage, 'headers'>): void {
+    if (!this.#context.isOriginAllowed(origin, host)) throw new WebMQError('E_ORIGIN_FORBIDDEN')
+  }
+
+  /**
+   * @throws {WebMQError} `E_UNAUTHENTICATED` without a key or token; `E_INSECURE` for an anonymous request from beyond
+   *   this machine; `E_TOKEN_REVOKED`; the errors of {@link TokenVerifier.verify}.
+   */
+  async callerOf(request: Pick<IncomingMessage, 'headers' | 'socket'>): Promise<Caller> {
+    const { verifier, revocations, isForThisMachineOnly } = this.#context
+    const { authorization } = request.headers
+    if (authorization !== undefined) {
+      const [, credential] = /^bearer +(\S+)$/i.exec(authorization) ?? []
+      if (credential === undefined) throw unauthenticated('the header Authorization is not Bearer <key or token>')
+      if (this.#isApiKey(credential)) return OPERATOR
+      if (verifier === undefined) throw unauthenticated('this is no API key of this server')
+      const identity = await verifier.verify(credential)
+      if (revocations()?.covers(identity) === true) throw new WebMQError('E_TOKEN_REVOKED')
+      return { kind: 'client', identity }
+    }
+    if (verifier !== undefined) throw unauthenticated('send Authorization: Bearer <key or token>')
+    if (isForThisMachineOnly && !isLocalRequest(request)) {
+      throw new WebMQError('E_INSECURE', { detail: 'without a key, only clients of this machine may ask' })
+    }
+    return ANONYMOUS_CLIENT
+  }
+
+  /** Takes the same time for every key, right or wrong. */
+  #isApiKey(credential: string): boolean {
+    const digest = digestOf(credential)
+    let isKnown = false
+    for (const known of this.#digests) isKnown = timingSafeEqual(digest, known) || isKnown
+    return isKnown
+  }
+}
+
+function digestOf(key: string): Buffer {
+  return createHash('sha256').update(key).digest()
+}
+
+function unauthenticated(detail: string): WebMQError {
+  return new WebMQError('E_UNAUTHENTICATED', { detail })
+}

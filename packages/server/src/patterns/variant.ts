@@ -1,0 +1,59 @@
+import type { ListenOverflow } from 'webmq-client/protocol'
+import type { GroupId } from '../ports/transport.js'
+
+/** How the messages of a listen are written: WebSocket messages, or events of an event stream. */
+export type Format = 'websocket' | 'sse'
+
+/** In the order of their numbers in a {@link Variant}. */
+export const OVERFLOWS = ['disconnect', 'drop-oldest', 'latest', 'latest-told'] as const satisfies ListenOverflow[]
+
+declare const brand: unique symbol
+
+/** Format and overflow of a listen, as a number from 0 to 7: bit 2 is the format, bits 0 and 1 are the overflow. */
+export type Variant = number & { readonly [brand]: 'variant' }
+
+/** Bits of a group number below its variant. Watched keys of presence begin at bit 31. */
+const INDEX_BITS = 28
+const SSE_VARIANT = 4
+const SSE_GROUP = SSE_VARIANT << INDEX_BITS
+const OVERFLOW_MASK = 3
+const OVERFLOW_GROUP_MASK = OVERFLOW_MASK << INDEX_BITS
+
+const MAX_ROUTES = 2 ** INDEX_BITS
+export const DEFAULT_VARIANT = 0 as Variant
+
+export function variantOf(format: Format, overflow: ListenOverflow): Variant {
+  return ((format === 'sse' ? SSE_VARIANT : 0) | OVERFLOWS.indexOf(overflow)) as Variant
+}
+
+export function overflowOf(variant: Variant): ListenOverflow {
+  return OVERFLOWS[variant & OVERFLOW_MASK] ?? 'disconnect'
+}
+
+export function formatOf(variant: Variant): Format {
+  return isSseVariant(variant) ? 'sse' : 'websocket'
+}
+
+/** The group number of a route: unique by its index, and it says the variant. */
+export function groupOf(index: number, variant: Variant): GroupId {
+  return (index | (variant << INDEX_BITS)) as GroupId
+}
+
+/** Index of the route of a group of a pattern. */
+export function indexOf(group: GroupId): number {
+  return group & (MAX_ROUTES - 1)
+}
+
+/** Whether the members of a group of a pattern get events of an event stream. */
+export function isSse(group: GroupId): boolean {
+  return (group & SSE_GROUP) !== 0
+}
+
+/** Whether a group of a pattern has another overflow than `disconnect`. */
+export function mayDrop(group: GroupId): boolean {
+  return (group & OVERFLOW_GROUP_MASK) !== 0
+}
+
+function isSseVariant(variant: Variant): boolean {
+  return (variant & SSE_VARIANT) !== 0
+}

@@ -1,0 +1,85 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { API_KEY, type ApiAnswer, ApiServer, SECRET, tokenOf } from './api-server.js'
+
+let api: ApiServer
+let annToken: string
+
+beforeAll(async () => {
+  api = await ApiServer.start({ jwt: { secret: SECRET }, origins: ['https://app.example.com'] })
+  annToken = await tokenOf('ann', ['chat.#'])
+})
+
+afterAll(async () => {
+  await api.server.stop({ drainMs: 0 })
+})
+
+const codeOf = ({ status, json }: ApiAnswer) => `${status} ${json.code ?? 'ok'}`
+
+describe('POST /api/publish', () => {
+  it('publishes JSON, and finds a retry', async () => {
+    const body = { key: 'chat.1', payload: { text: 'hello' }, id: 'a' }
+    const first = await api.ask('/api/publish', { body })
+    expect(first).toMatchObject({ status: 200, json: { duplicate: false, position: expect.stringMatching(/:/) } })
+    expect(await api.ask('/api/publish', { body })).toMatchObject({ status: 200, json: { duplicate: true } })
+    const { json } = await api.ask('/api/history?key=chat.1')
+    expect(json.messages).toMatchObject([{ key: 'chat.1', payload: { text: 'hello' }, position: first.json.position }])
+  })
+
+  it('publishes bytes, with the key in the query and the id in a header', async () => {
+    const request = {
+      body: new Uint8Array([1, 2, 255]),
+      headers: { 'content-type': 'application/octet-stream', 'idempotency-key': '"b-1"' },
+    }
+    expect((await api.ask('/api/publish?key=chat.bytes', request)).json).toMatchObject({ duplicate: false })
+    expect((await api.ask('/api/publish?key=chat.bytes', request)).json).toMatchObject({ duplicate: true })
+    const { json } = await api.ask('/api/history?key=chat.bytes')
+    expect(json.messages).toMatchObject([{ base64: 'AQL/' }])
+  })
+
+  it.each([
+    ['a key that is none', { key: 'a b', payload: 1 }, '422 E_KEY_INVALID'],
+    ['a reserved key', { key: '$webmq.control', payload: 1 }, '422 E_KEY_INVALID'],
+    ['an unknown member', { key: 'a', payload: 1, qos: 2 }, '400 E_REQUEST_INVALID'],
+    ['no key', { payload: 1 }, '400 E_REQUEST_INVALID'],
+    ['no payload', { key: 'a' }, '400 E_REQUEST_INVALID'],
+    ['two payloads', { key: 'a', payload: 1, base64: '' }, '400 E_REQUEST_INVALID'],
+    ['an id with a space', { key: 'a', payload: 1, id: 'a b' }, '400 E_REQUEST_INVALID'],
+    ['a list', [], '400 E_REQUEST_INVALID'],
+    ['a payload above the limit', { key: 'a', payload: 'x'.repeat(300_000) }, '413 E_PAYLOAD_TOO_LARGE'],
+  ])('refuses %s', async (_, body, expected) => {
+    expect(codeOf(await api.ask('/api/publish', { body }))).toBe(expected)
+  })
+})
+
+describe('a client with a token', () => {
+  it('may do what its grants allow, and nothing else', async () => {
+    const ask = (path: string, body?: unknown) => api.ask(path, { bearer: annToken, body })
+    const codes = [
+      await ask('/api/publish', { key: 'chat.2', payload: 1 }),
+      await ask('/api/history?key=chat.2'),
+      await ask('/api/presence?key=chat.2'),
+      await ask('/api/publish', { key: 'other', payload: 1 }),
+      await ask('/api/publish/batch', {
+        messages: [
+          { key: 'chat.2', payload: 1 },
+          { key: 'other', payload: 1 },
+        ],
+      }),
+      await ask('/api/history?key=other'),
+      await ask('/api/presence?key=other'),
+      await ask('/api/connections'),
+      await ask('/api/info'),
+    ].map(codeOf)
+    expect(codes).toEqual([...Array(3).fill('200 ok'), ...Array(6).fill('403 E_FORBIDDEN')])
+  })
+
+  it.each([
+    ['no key', ''],
+    ['a wrong key', `${API_KEY}x`],
+    ['a token with another signature', 'a.b.c'],
+  ])('is refused with %s', async (_, bearer) => {
+    const answer = await api.ask('/api/connections', { bearer })
+    expect(answer.status).toBe(401)
+    expect(answer.headers.get('www-authenticate')).toBe('Bearer')
+  })
+})

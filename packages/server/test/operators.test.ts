@@ -1,0 +1,186 @@
+import { afterEach, describe, expect, it, vi } from 'vitest'
+import { CONTROL_KEY } from '../src/cluster/control-channel.js'
+import { encodeControlMessage } from '../src/cluster/control-message.js'
+import type { ServerOptions } from '../src/options/options.js'
+import { ApiServer, SECRET, tokenOf } from './api-server.js'
+import { BrokerHub, type HubBroker } from './broker-hub.js'
+import { ProtocolClient } from './protocol-client.js'
+
+const IN_AN_HOUR = Math.floor(Date.now() / 1_000) + 3_600
+
+let hub = new BrokerHub()
+let nodes: ApiServer[] = []
+let brokers: HubBroker[] = []
+
+async function start(options: ServerOptions = {}): Promise<ApiServer> {
+  const broker = hub.createBroker()
+  const node = await ApiServer.start({ jwt: { secret: SECRET }, broker, ...options })
+  nodes.push(node)
+  brokers.push(broker)
+  // Control messages are bound after the start.
+  await vi.waitFor(() => expect(broker.patterns).toHaveLength(2))
+  return node
+}
+
+const connect = (node: ApiServer, token: string) =>
+  ProtocolClient.open(node.webSocketUrl, { headers: { authorization: `Bearer ${token}` } })
+
+const revocationCounts = () => nodes.map(({ server }) => server.stats().cluster.revocationCount)
+
+const codeOf = async (node: ApiServer, token: string) =>
+  (await node.ask('/api/presence?key=a', { bearer: token })).json.code
+
+afterEach(async () => {
+  await Promise.all(nodes.map(({ server }) => server.stop({ drainMs: 0 })))
+  nodes = []
+  brokers = []
+  hub = new BrokerHub()
+})
+
+describe('a revocation', () => {
+  it('ends the connections with the token on every node, and refuses new ones', async () => {
+    const [one, other] = [await start(), await start()]
+    const [stolen, good] = [
+      await tokenOf('ann', ['#'], { jti: 'stolen' }),
+      await tokenOf('ann', ['#'], { jti: 'good' }),
+    ]
+    const clients = [await connect(one, stolen), await connect(other, stolen), await connect(other, good)]
+    const answer = await one.ask('/api/revoke', { body: { tokenId: 'stolen', until: IN_AN_HOUR } })
+    expect(answer).toMatchObject({ status: 200, json: { isKept: true } })
+    await vi.waitFor(() => expect(clients.slice(0, 2).map(({ closure }) => closure?.code)).toEqual([4502, 4502]))
+    expect(clients[2]?.closure).toBeUndefined()
+    for (const node of nodes) {
+      expect(await codeOf(node, stolen)).toBe('E_TOKEN_REVOKED')
+      const refused = await connect(node, stolen)
+      await vi.waitFor(() => expect(refused.closure?.code).toBe(4502))
+      expect(refused.received('error')).toMatchObject([{ code: 'E_TOKEN_REVOKED', retryable: false }])
+    }
+    expect(await codeOf(other, good)).toBeUndefined()
+  })
+
+  it('of a user covers the tokens that were issued before, and no later one', async () => {
+    const node = await start()
+    const nowS = Math.floor(Date.now() / 1_000)
+    const [old, later] = [
+      await tokenOf('ann', ['#'], { iat: nowS - 60 }),
+      await tokenOf('ann', ['#'], { iat: nowS + 60 }),
+    ]
+    const other = await tokenOf('bob')
+    await node.ask('/api/revoke', { body: { user: 'ann', until: IN_AN_HOUR } })
+    expect(await Promise.all([old, later, other].map((token) => codeOf(node, token)))).toEqual([
+      'E_TOKEN_REVOKED',
+      undefined,
+      undefined,
+    ])
+  })
+
+  it('refuses a renewal on an open connection', async () => {
+    const node = await start()
+    const client = await connect(node, await tokenOf('ann', ['#'], { jti: 'first' }))
+    await node.ask('/api/revoke', { body: { tokenId: 'second', until: IN_AN_HOUR } })
+    const token = await tokenOf('ann', ['#'], { jti: 'second' })
+    expect(await client.request((id) => ({ verb: 'auth', id, token }))).toMatchObject({ code: 'E_TOKEN_REVOKED' })
+    await vi.waitFor(() => expect(client.closure?.code).toBe(4502))
+  })
+
+  it('is kept no longer than the token lives', async () => {
+    const node = await start()
+    const answer = await node.ask('/api/revoke', { body: { tokenId: 'old', until: 1 } })
+    expect(answer.json).toEqual({ isKept: false })
+    expect(revocationCounts()).toEqual([0])
+  })
+
+  it('is learned by a node that starts later, in parts', async () => {
+    const one = await start({ maxPayloadBytes: 2_048, maxOutboxBytes: 65_536 })
+    for (let index = 0; index < 100; index++) {
+      await one.ask('/api/revoke', { body: { tokenId: `token-${index}-${'x'.repeat(60)}`, until: IN_AN_HOUR } })
+    }
+    await start()
+    await vi.waitFor(() => expect(revocationCounts()).toEqual([100, 100]))
+  })
+
+  it('spreads after an outage, in both directions', async () => {
+    const [one, other] = [await start(), await start()]
+    brokers[0]?.cut()
+    const revoke = (node: ApiServer, tokenId: string) =>
+      node.ask('/api/revoke', { body: { tokenId, until: IN_AN_HOUR } })
+    expect(await revoke(one, 'a')).toMatchObject({ status: 503, json: { code: 'E_BROKER_UNAVAILABLE' } })
+    expect(await revoke(other, 'b')).toMatchObject({ status: 200 })
+    expect(revocationCounts()).toEqual([1, 1])
+    brokers[0]?.mend()
+    await vi.waitFor(() => expect(revocationCounts()).toEqual([2, 2]))
+  })
+})
+
+describe('a disconnect', () => {
+  it('ends the connections of a user on every node, and no others', async () => {
+    const [one, other] = [await start(), await start()]
+    const [ann, bob] = [await tokenOf('ann'), await tokenOf('bob')]
+    const clients = [await connect(one, ann), await connect(other, ann), await connect(other, bob)]
+    const answer = await one.ask('/api/disconnect', { body: { user: 'ann' } })
+    expect(answer).toMatchObject({ status: 200, json: { disconnected: 1 } })
+    await vi.waitFor(() => expect(clients.slice(0, 2).map(({ closure }) => closure?.code)).toEqual([4503, 4503]))
+    expect(clients[2]?.closure).toBeUndefined()
+  })
+
+  it('ends one session, or all of an address, with the code that clients come back after', async () => {
+    const node = await start()
+    const clients = [await connect(node, await tokenOf('ann')), await connect(node, await tokenOf('bob'))]
+    const { json } = await node.ask('/api/connections?user=ann')
+    const [{ session }] = json.connections as [{ session: string }]
+    await node.ask('/api/disconnect', { body: { session, code: 'E_TOKEN_EXPIRED' } })
+    await vi.waitFor(() => expect(clients.map(({ closure }) => closure?.code)).toEqual([4009, undefined]))
+    await node.ask('/api/disconnect', { body: { address: '127.0.0.1', code: 'E_DRAIN' } })
+    await vi.waitFor(() => expect(clients.map(({ closure }) => closure?.code)).toEqual([4009, 4001]))
+  })
+
+  it.each([
+    ['nobody', {}],
+    ['two at once', { user: 'ann', session: 'b' }],
+    ['a code that is not for it', { user: 'ann', code: 'E_SLOW_CONSUMER' }],
+  ])('of %s is refused', async (_, body) => {
+    const node = await start()
+    expect(await node.ask('/api/disconnect', { body })).toMatchObject({
+      status: 400,
+      json: { code: 'E_REQUEST_INVALID' },
+    })
+  })
+})
+
+describe('GET /api/info', () => {
+  it('describes all nodes that are there', async () => {
+    const [one, other] = [await start(), await start()]
+    await connect(other, await tokenOf('ann'))
+    const connectionsOf = async () =>
+      ((await one.ask('/api/info')).json.nodes as { connections: number }[]).map(({ connections }) => connections)
+    await vi.waitFor(async () => expect(await connectionsOf()).toEqual([0, 1]))
+    await other.server.stop({ drainMs: 0 })
+    nodes.pop()
+    await vi.waitFor(async () => expect(await connectionsOf()).toEqual([0]))
+  })
+})
+
+describe('messages of other nodes', () => {
+  it.each([
+    ['no JSON', 'x'],
+    ['a list', '[]'],
+    ['no sender', '{"v":1,"kind":"bye"}'],
+    ['a sender that cannot be part of a key', '{"v":1,"kind":"bye","node":"a b"}'],
+    ['a user that no token can have', '{"v":1,"kind":"revoke","node":"a","revocations":[["u","\\u0000",9,9]]}'],
+    ['a foreign code', '{"v":1,"kind":"disconnect","node":"a","target":{"by":"user","value":"a"},"code":"E_X"}'],
+  ])('are counted and ignored: %s', async (_, text) => {
+    const node = await start()
+    await brokers[0]?.publish({ key: CONTROL_KEY, payload: Buffer.from(text), isBinary: false })
+    await vi.waitFor(() => expect(node.server.stats().cluster.droppedCount).toBe(1))
+  })
+
+  it('are ignored when they are of a later version', async () => {
+    const node = await start()
+    for (const text of ['{"v":2}', '{"v":1,"kind":"dance","node":"a"}', '{"v":1,"kind":"constructor","node":"a"}']) {
+      await brokers[0]?.publish({ key: CONTROL_KEY, payload: Buffer.from(text), isBinary: false })
+    }
+    const last = encodeControlMessage({ kind: 'hello', node: 'a', count: 0, hash: 0 })
+    await brokers[0]?.publish({ key: CONTROL_KEY, payload: Buffer.from(last), isBinary: false })
+    await vi.waitFor(() => expect(node.server.stats().cluster).toMatchObject({ peerCount: 1, droppedCount: 0 }))
+  })
+})
