@@ -16,7 +16,7 @@ const FILES = {
   'webmq-server': [
     /^dist\/[\w/.-]+\.(js|d\.ts)$/,
     /^bin\/webmq-server\.js$/,
-    /^demo\/[\w-]+\.(html|css|js)$/,
+    /^(admin|demo)\/[\w-]+\.(html|css|js)$/,
     /^errors\.md$/,
   ],
   'webmq-native': [/^[\w-]+\.(js|d\.ts)$/],

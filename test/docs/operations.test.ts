@@ -17,7 +17,7 @@ it('the example of a reload prints what it says', async () => {
   const { code } = exampleOf('operations.md', 'reload')
   const printed: unknown[] = []
   const run = new Function('createServer', 'console', `return (async () => {${code}})()`)
-  let stop = (): Promise<unknown> => Promise.resolve()
+  let stop = (): Promise<void> => Promise.resolve()
   onTestFinished(() => stop())
   const quiet = (options: object) => {
     const server = createServer({ logger: SILENT, ...options })

@@ -14,7 +14,7 @@ const INTRODUCTION = `# Configuration
 
 This page lists every option of the server with its default, flag and environment variable. The heading is the
 option's name in the config file and in \`createServer({ … })\`. \`webmq-server --help\` shows the same list.
-\`webmq-server config print\` shows the values that result from flags, environment and file.
+\`webmq-server config check\` checks flags, environment and file without a start, and prints each value with its source.
 
 This page is generated. After a change of \`packages/server/src/options/table/\`, run
 \`npx webmq-server config docs > docs/configuration.md\`; a test fails until you do.
@@ -31,8 +31,9 @@ defaults.
   switches are \`on\` or \`off\`. An empty variable counts as not set. For tokens an empty variable is an error, because a
   lost secret must not open the server to everyone. Unknown \`WEBMQ_…\` variables cause a warning.
 - **The config file** is named by \`--config webmq.json\` or \`WEBMQ_CONFIG\`. It holds one JSON object with the names
-  below; \`jwt.secret\` stands for \`{ "jwt": { "secret": … } }\`. Numbers are in the unit of the option; texts may have a
-  unit. Unknown names are errors.
+  below; comments and trailing commas are allowed. \`jwt.secret\` may also be written as \`{ "jwt": { "secret": … } }\`.
+  Numbers are in the unit of the option; texts may have a unit. Unknown names are errors. \`webmq-server config init\`
+  writes a first file, and \`config schema\` prints its JSON Schema for editors.
 - **\`PORT\`** is set by hosting platforms. It replaces the default port; flag, \`WEBMQ_PORT\` and config file override it.
 - **The file of defaults** is named by \`WEBMQ_DEFAULTS\` and looks like the config file. Everything above overrides it.
   It is for images and packages whose defaults differ, such as the container image's \`"host": "0.0.0.0"\`.

@@ -4,12 +4,13 @@ import type { OptionSpec, OptionValue } from '../options/spec.js'
 import { OPTIONS } from '../options/table.js'
 import { validateOption } from '../options/values.js'
 import { type FileRecorder, hasFileVariant, type OptionValues, readOption, readTextFile } from './option-sources.js'
+import { withoutComments } from './without-comments.js'
 
 /** Members for editors, not options. */
 const IGNORED_NAMES: readonly string[] = ['$schema']
 
 /**
- * Reads a config file: one JSON object with the names of `ServerOptions`. Numbers may be texts with a unit (`"25s"`).
+ * Reads a config file: one JSON object with the names of `ServerOptions`; comments and trailing commas are allowed. Numbers may be texts with a unit (`"25s"`).
  * A secret may be in its own file (`"jwt": { "secretFile": … }`). Paths are relative to the working directory.
  *
  * @throws {WebMQError} `E_OPTION_INVALID` with the names of the file and the option.
@@ -47,7 +48,7 @@ function parse(path: string): object {
   const text = readTextFile(path, 'config')
   let value: unknown
   try {
-    value = JSON.parse(text)
+    value = JSON.parse(withoutComments(text))
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause)
     throw new WebMQError('E_OPTION_INVALID', { detail: `config: ${path} is not JSON (${reason})`, cause })

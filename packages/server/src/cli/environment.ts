@@ -17,6 +17,10 @@ export const CONFIG_VARIABLE = 'WEBMQ_CONFIG'
 /** The variable that names a file like the config file, for images and packages: every other source overrides it. */
 export const DEFAULTS_VARIABLE = 'WEBMQ_DEFAULTS'
 
+/** The address and the token of commands that are clients of a server. */
+export const URL_VARIABLE = 'WEBMQ_URL'
+export const TOKEN_VARIABLE = 'WEBMQ_TOKEN'
+
 /**
  * Reads options from the environment: `WEBMQ_MAX_PAYLOAD=64KiB`, `WEBMQ_JWT_SECRET_FILE=/run/secrets/jwt`.
  *
@@ -72,6 +76,8 @@ export function unknownVariables(env: NodeJS.ProcessEnv): readonly string[] {
   const known = [
     CONFIG_VARIABLE,
     DEFAULTS_VARIABLE,
+    URL_VARIABLE,
+    TOKEN_VARIABLE,
     ...OPTIONS.map(environmentNameOf),
     ...OPTIONS.filter(hasFileVariant).map(fileVariableOf),
   ]

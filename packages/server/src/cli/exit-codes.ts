@@ -1,7 +1,20 @@
 import type { ErrorCode } from 'webmq-client/protocol'
 
 /** Exit codes. A second signal ends the process with `SIGNALED` plus the signal number (130 for Ctrl-C). */
-export const EXIT = { OK: 0, FAILED: 1, USAGE: 2, SIGNALED: 128 } as const
+export const EXIT = {
+  OK: 0,
+  /** Anything that no other row names; a check of `doctor` or `config check` failed. */
+  FAILED: 1,
+  /** The command line, the environment or a file is wrong. */
+  USAGE: 2,
+  /** No connection to the server. */
+  UNREACHABLE: 3,
+  /** The server refuses the token, or the token does not grant this. */
+  REFUSED: 4,
+  /** The time of `--timeout` was over first. */
+  TIMED_OUT: 5,
+  SIGNALED: 128,
+} as const
 
 /** Errors of the command line; all other errors happen at run time. */
 const USAGE_ERRORS: readonly ErrorCode[] = ['E_OPTION_INVALID', 'E_INSECURE']
@@ -9,4 +22,24 @@ const USAGE_ERRORS: readonly ErrorCode[] = ['E_OPTION_INVALID', 'E_INSECURE']
 /** Exit code of a command that failed with this error. */
 export function exitCodeOf(code: ErrorCode): number {
   return USAGE_ERRORS.includes(code) ? EXIT.USAGE : EXIT.FAILED
+}
+
+/** How a command that is a client of a server ends, so that a script knows whether to try again. */
+const OF_CLIENTS: { readonly [Code in ErrorCode]?: number } = {
+  E_KEY_INVALID: EXIT.USAGE,
+  E_PATTERN_INVALID: EXIT.USAGE,
+  E_POSITION_INVALID: EXIT.USAGE,
+  E_PAYLOAD_INVALID: EXIT.USAGE,
+  E_CONNECT_FAILED: EXIT.UNREACHABLE,
+  E_DISCONNECTED: EXIT.UNREACHABLE,
+  E_UNAUTHENTICATED: EXIT.REFUSED,
+  E_FORBIDDEN: EXIT.REFUSED,
+  E_TOKEN_INVALID: EXIT.REFUSED,
+  E_TOKEN_EXPIRED: EXIT.REFUSED,
+  E_TIMEOUT: EXIT.TIMED_OUT,
+}
+
+/** Exit code of `sub`, `pub` or `top` that failed with this error. */
+export function exitCodeOfClient(code: ErrorCode): number {
+  return OF_CLIENTS[code] ?? exitCodeOf(code)
 }

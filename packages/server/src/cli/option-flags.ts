@@ -1,10 +1,19 @@
 import { type Command, Option } from 'commander'
 import { WebMQError } from 'webmq-client/protocol'
 import type { ServerOptions } from '../options/options.js'
-import { describeDefault, environmentNameOf, type OptionSpec, type OptionValue } from '../options/spec.js'
+import {
+  type ChoiceOption,
+  describeDefault,
+  environmentNameOf,
+  type OptionSpec,
+  type OptionValue,
+} from '../options/spec.js'
 import { readConfigFile } from './config-file.js'
 import { CONFIG_VARIABLE, DEFAULTS_VARIABLE, readEnvironment, readPlatformPort } from './environment.js'
 import { type FileRecorder, hasFileVariant, mergeSources, type OptionValues, readOption } from './option-sources.js'
+
+/** `auto|pretty|json`. */
+const MAX_CHOICES_CHARS = 16
 
 /** Adds the flags of these options, and `--config`, to a command. */
 export function addOptionFlags(command: Command, specs: readonly OptionSpec[]): void {
@@ -32,9 +41,14 @@ function flagsOf(spec: OptionSpec): string {
   return `${short}--${spec.flag}${value}`
 }
 
+/** Whether the choices of an option fit into its flag. A wide flag leaves no room for the descriptions of all. */
+function isShort({ choices }: ChoiceOption): boolean {
+  return choices.length < 4 && choices.join('|').length <= MAX_CHOICES_CHARS
+}
+
 /** Name of an option's value in the help; `size` and `time` accept units. */
 export function placeholderOf(spec: OptionSpec): string {
-  if (spec.type === 'choice') return spec.choices.length < 4 ? spec.choices.join('|') : 'name'
+  if (spec.type === 'choice') return isShort(spec) ? spec.choices.join('|') : 'name'
   if (spec.type === 'switch') return 'on|off'
   if (spec.type !== 'integer') return spec.placeholder
   if (spec.unit === undefined) return 'number'
@@ -44,7 +58,7 @@ export function placeholderOf(spec: OptionSpec): string {
 function describe(spec: OptionSpec): string {
   const notes = [
     spec.type === 'list' ? 'may be repeated' : undefined,
-    spec.type === 'choice' && spec.choices.length > 3 ? spec.choices.join(' ') : undefined,
+    spec.type === 'choice' && !isShort(spec) ? spec.choices.join(' ') : undefined,
     defaultNote(spec),
     `env: ${environmentNameOf(spec)}`,
   ]
@@ -102,9 +116,37 @@ function camelCase(flag: string): string {
   return flag.replace(/-(.)/g, (_, letter: string) => letter.toUpperCase())
 }
 
+/** Where values come from, and the values; earlier sources override later ones. */
+export interface NamedSource {
+  readonly name: string
+  readonly values: OptionValues
+}
+
 /**
- * The options from flags, environment, config file, `PORT` and the file of defaults, in this order of precedence. What
- * none of them sets is absent.
+ * Flags, environment, config file, `PORT` and the file of defaults, in this order of precedence.
+ *
+ * @throws {WebMQError} `E_OPTION_INVALID` with the name of the flag, variable or file.
+ */
+export function readNamedSources(
+  command: Command,
+  specs: readonly OptionSpec[],
+  env: NodeJS.ProcessEnv,
+  record?: FileRecorder,
+): readonly NamedSource[] {
+  const { config } = command.opts<{ config?: string }>()
+  const readFile = (path: string | undefined): readonly NamedSource[] =>
+    path ? [{ name: path, values: readConfigFile(path, specs, record) }] : []
+  return [
+    { name: 'flag', values: readFlags(command, specs, record) },
+    { name: 'environment', values: readEnvironment(env, specs, record) },
+    ...readFile(config ?? env[CONFIG_VARIABLE]),
+    { name: 'PORT', values: readPlatformPort(env, specs) },
+    ...readFile(env[DEFAULTS_VARIABLE]),
+  ]
+}
+
+/**
+ * The options of all sources, merged. What none of them sets is absent.
  *
  * @throws {WebMQError} `E_OPTION_INVALID` with the name of the flag, variable or file.
  */
@@ -114,13 +156,5 @@ export function readSources(
   env: NodeJS.ProcessEnv,
   record?: FileRecorder,
 ): ServerOptions {
-  const { config } = command.opts<{ config?: string }>()
-  const readFile = (path: string | undefined): OptionValues => (path ? readConfigFile(path, specs, record) : new Map())
-  return mergeSources([
-    readFlags(command, specs, record),
-    readEnvironment(env, specs, record),
-    readFile(config ?? env[CONFIG_VARIABLE]),
-    readPlatformPort(env, specs),
-    readFile(env[DEFAULTS_VARIABLE]),
-  ])
+  return mergeSources(readNamedSources(command, specs, env, record).map(({ values }) => values))
 }

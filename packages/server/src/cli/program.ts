@@ -3,15 +3,18 @@ import { DOCS_URL, WebMQError } from 'webmq-client/protocol'
 import { VERSION } from '../node/version.js'
 import { didYouMean } from '../options/closest-name.js'
 import { OPTIONS } from '../options/table.js'
-import { configDocs } from './config-docs.js'
-import { configPrint } from './config-print.js'
+import { configCommands } from './config.js'
+import { doctorCommand } from './doctor.js'
 import { explainCommand } from './explain.js'
 import { addOptionFlags, readSources } from './option-flags.js'
 import { optionsNamed } from './option-sources.js'
+import { pubCommand } from './pub.js'
 import { serve } from './serve.js'
+import { subCommand } from './sub.js'
 import type { Terminal } from './terminal.js'
 import { tokenCreateCommand } from './token-create.js'
 import { tokenInspectCommand } from './token-inspect.js'
+import { topCommand } from './top.js'
 
 const EXAMPLES = `Examples:
   webmq-server                                        this machine only, no tokens, no broker to install
@@ -20,6 +23,7 @@ const EXAMPLES = `Examples:
   webmq-server --host 0.0.0.0 --jwt-secret-file /run/secrets/webmq --log-level warn
   webmq-server --host 0.0.0.0 --jwks https://id.example.com/.well-known/jwks.json --audience webmq
   WEBMQ_PORT=9000 WEBMQ_MAX_PAYLOAD=64KiB webmq-server --config webmq.json
+  webmq-server sub 'chat.#'                           what is published there; pub publishes
   webmq-server token create --grant 'chat.#:listen,publish' --user alice --jwt-secret-file secret.txt
 `
 
@@ -29,7 +33,7 @@ Sizes accept units such as 64KiB, times such as 10s. All options in detail: ${DO
 `
 
 /**
- * The command line: `serve` (the default), `token create`, `token inspect`, `config print`, `config docs`, `explain`.
+ * The command line: `serve` (the default), clients (`sub`, `pub`, `top`, `doctor`), `token …`, `config …`, `explain`.
  *
  * @param exit Gets the exit code of the command.
  */
@@ -65,22 +69,19 @@ export function createProgram(terminal: Terminal, exit: (code: number) => void):
   token.addCommand(inherit(tokenCreateCommand(terminal, optionsNamed('jwt.')), program))
   token.addCommand(inherit(tokenInspectCommand(terminal, optionsNamed('jwt.'), exit), program))
 
-  program.addCommand(inherit(explainCommand(terminal), program))
+  const others = [
+    subCommand(terminal, exit),
+    pubCommand(terminal, exit),
+    topCommand(terminal, exit),
+    doctorCommand(terminal, exit),
+    explainCommand(terminal),
+  ]
+  for (const command of others) {
+    program.addCommand(inherit(command, program))
+  }
 
-  const config = program.command('config').description('Show the configuration.').helpCommand(false)
-  const print = config
-    .command('print')
-    .description('Print the options that result from flags, environment and config file, without secrets.')
-    .action((_options: unknown, command: Command) => {
-      configPrint(readSources(command, OPTIONS, terminal.env), terminal)
-    })
-  addOptionFlags(print, OPTIONS)
-  config
-    .command('docs')
-    .description('Print docs/configuration.md, generated from the table of options.')
-    .action(() => {
-      terminal.stdout.write(configDocs())
-    })
+  const config = program.command('config').description('Write, check and show the configuration.').helpCommand(false)
+  for (const command of configCommands(terminal, exit)) config.addCommand(inherit(command, program))
   return program
 }
 

@@ -29,3 +29,8 @@ function usesColor(stream: NodeJS.WriteStream, env: NodeJS.ProcessEnv): boolean 
 export function warn(message: string, { stderr, env }: Terminal): void {
   stderr.write(`${paint('warning:', 'yellow', stderr, env)} ${message}\n`)
 }
+
+/** Writes a line about what happens to standard error. */
+export function note(message: string, { stderr, env }: Terminal): void {
+  stderr.write(`${paint(message, 'dim', stderr, env)}\n`)
+}

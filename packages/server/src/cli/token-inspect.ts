@@ -14,7 +14,9 @@ import {
 import type { OptionSpec } from '../options/spec.js'
 import { describeGrants } from './describe-grants.js'
 import { EXIT } from './exit-codes.js'
+import { inWords } from './in-words.js'
 import { addOptionFlags, readSources } from './option-flags.js'
+import { printable } from './printable.js'
 import { paint, type Terminal } from './terminal.js'
 
 const EXAMPLES = `Examples:
@@ -156,12 +158,12 @@ function toJson({ header, payload, verdict, identity, grantsError, answers }: Re
 
 function toText({ header, payload, verdict, identity, grantsError, answers }: Report, terminal: Terminal): string {
   const { stdout, env } = terminal
-  const algorithm = ('alg' in header ? printable(header.alg) : undefined) ?? '?'
+  const algorithm = ('alg' in header ? claimText(header.alg) : undefined) ?? '?'
   const lines = [
     ['signature', describeVerdict(verdict, algorithm, terminal)],
-    ['user', printable(payload.sub)],
-    ['issuer', printable(payload.iss)],
-    ['audience', printable(payload.aud)],
+    ['user', claimText(payload.sub)],
+    ['issuer', claimText(payload.iss)],
+    ['audience', claimText(payload.aud)],
     ['issued', describeTime(payload.iat)],
     ['expires', payload.exp === undefined ? 'never' : describeTime(payload.exp)],
   ]
@@ -176,11 +178,10 @@ function toText({ header, payload, verdict, identity, grantsError, answers }: Re
   return `${head}grants\n${grants}${questions.join('')}`
 }
 
-/** Makes a claim printable. Its author is untrusted, so control characters are escaped. */
-function printable(claim: unknown): string | undefined {
+/** A claim as text for a terminal. Its author is untrusted. */
+function claimText(claim: unknown): string | undefined {
   if (claim === undefined) return undefined
-  const text = typeof claim === 'string' ? claim : JSON.stringify(claim)
-  return text.replace(/\p{C}/gu, (character) => `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`)
+  return printable(typeof claim === 'string' ? claim : JSON.stringify(claim))
 }
 
 function describeVerdict(verdict: Verdict, algorithm: string, { stdout, env }: Terminal): string {
@@ -195,15 +196,9 @@ function describeVerdict(verdict: Verdict, algorithm: string, { stdout, env }: T
 }
 
 function describeTime(seconds: unknown): string | undefined {
-  if (typeof seconds !== 'number') return printable(seconds)
+  if (typeof seconds !== 'number') return claimText(seconds)
   const differenceS = Math.round(seconds - Date.now() / 1000)
   const date = new Date(seconds * 1000)
   if (Number.isNaN(date.getTime())) return `${seconds} (not a time)`
   return `${date.toISOString()} (${differenceS >= 0 ? `in ${inWords(differenceS)}` : `${inWords(-differenceS)} ago`})`
-}
-
-function inWords(seconds: number): string {
-  if (seconds < 120) return `${seconds} s`
-  if (seconds < 7200) return `${Math.round(seconds / 60)} min`
-  return seconds < 172_800 ? `${Math.round(seconds / 3600)} h` : `${Math.round(seconds / 86_400)} days`
 }

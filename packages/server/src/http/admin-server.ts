@@ -12,8 +12,8 @@ export interface AdminContext extends Omit<HttpContext, 'hasEndpoint' | 'demo'> 
   readonly port: number
 }
 
-/** Few ask here, so it has places of its own, and few. */
-const LIMITS = { maxConnections: 128, reservedForLoopback: 16, maxPerAddress: 16 }
+/** Few ask here, so it has places of its own, and few. An operator may follow a pattern for long. */
+const LIMITS = { maxConnections: 128, reservedForLoopback: 16, maxPerAddress: 16, maxAgeMs: 3_600_000 }
 
 /**
  * Serves `/health`, `/ready`, `/metrics` and the whole HTTP API on a port of its own, with sockets and limits of its own: clients cannot keep

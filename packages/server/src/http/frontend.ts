@@ -5,6 +5,7 @@ import type { HttpStats } from '../api.js'
 import { type Health, readinessOf } from '../health/readiness.js'
 import type { Logger } from '../logger.js'
 import type { MetricsAudience } from '../options/options.js'
+import type { AdminPage } from './admin/page.js'
 import { type ApiScope, HttpApi } from './api/api.js'
 import { HttpConnections, type HttpLimits } from './connections.js'
 import { isLocalRequest, isLoopbackHost } from './local-request.js'
@@ -28,6 +29,8 @@ export interface HttpContext {
   readonly demo?: { readonly pageFolder: string; readonly clientFolder: string }
   /** The HTTP API, and the routes of it that this port has; absent without one. */
   readonly api?: { readonly routes: HttpApi; readonly scope: ApiScope }
+  /** The page for operators; absent on a port for clients, and without API keys. */
+  readonly admin?: AdminPage
   readonly logger: Logger
   /** Replace the usual limits. */
   readonly limits?: Partial<HttpLimits>
@@ -107,6 +110,7 @@ export class HttpFrontend {
       response.setHeader('upgrade', 'websocket').setHeader('connection', 'upgrade, close')
       return sendError(response, request, 426, new WebMQError('E_HANDSHAKE_INVALID'))
     }
+    if ((await this.#context.admin?.respond(path, request, response)) === true) return
     const file = await this.#findFile(path)
     if (file !== undefined) return sendFile(response, request, file)
     sendError(response, request, 404, new WebMQError('E_PATH_NOT_FOUND'))

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import type { IncomingMessage, Server as NodeHttpServer, ServerResponse } from 'node:http'
+import { fileURLToPath } from 'node:url'
 import { type PresenceMember, validateKey, validatePattern, WebMQError } from 'webmq-client/protocol'
 import type {
   BatchMessage,
@@ -17,6 +18,7 @@ import type { AuditLog } from '../audit/audit-log.js'
 import { CertificateStore } from '../certificates/store.js'
 import type { Health } from '../health/readiness.js'
 import type { HookCalls, Webhook } from '../hooks/index.js'
+import { AdminPage } from '../http/admin/page.js'
 import { AdminServer } from '../http/admin-server.js'
 import { HttpApi } from '../http/api/api.js'
 import { Callers } from '../http/caller.js'
@@ -130,14 +132,15 @@ export class Server implements WebMQServer {
       const { origins, ownHosts } = originPolicyOf(this.#options)
       return isOriginAllowed(origin, host, origins, ownHosts)
     }
+    const callers = new Callers({
+      apiKeys: options.apiKeys,
+      verifier: parts.verifier,
+      revocations: () => this.#node?.api.cluster.revocations,
+      isOriginAllowed: isAllowed,
+      isForThisMachineOnly: isForThisMachineOnly(options),
+    })
     const routes = new HttpApi({
-      callers: new Callers({
-        apiKeys: options.apiKeys,
-        verifier: parts.verifier,
-        revocations: () => this.#node?.api.cluster.revocations,
-        isOriginAllowed: isAllowed,
-        isForThisMachineOnly: isForThisMachineOnly(options),
-      }),
+      callers,
       node: () => this.#node?.api,
       limits: this.#options,
       config: () => withoutSecrets(this.#options),
@@ -157,6 +160,7 @@ export class Server implements WebMQServer {
         : new AdminServer({
             ...probes,
             api: { routes, scope: 'all' },
+            ...(options.apiKeys.length === 0 ? undefined : { admin: this.#adminPage(callers) }),
             host: adminHost,
             port: adminPort,
             get metricsAudience() {
@@ -171,6 +175,15 @@ export class Server implements WebMQServer {
       hasEndpoint: true,
       api: { routes, scope: this.#admin === undefined ? 'all' : 'clients' },
       ...(demo === undefined ? undefined : { demo }),
+    })
+  }
+
+  #adminPage(callers: Callers): AdminPage {
+    const folder = fileURLToPath(new URL('../../admin', import.meta.url))
+    return new AdminPage({
+      folder,
+      callers,
+      listen: (pattern, handler, options) => this.listen(pattern, handler, options),
     })
   }
 

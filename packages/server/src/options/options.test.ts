@@ -12,7 +12,6 @@ import {
   type ServerOptions,
   type TlsFiles,
   tlsFilesOf,
-  type WebhookOptions,
   warningsOf,
 } from './options.js'
 import { environmentNameOf, type OptionSpec } from './spec.js'

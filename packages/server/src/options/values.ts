@@ -115,6 +115,11 @@ const FACTORS: Readonly<Record<string, Readonly<Record<string, number>>>> = {
   none: { '': 1 },
 }
 
+/** Suffixes of a unit, in lower case; the empty one is for plain numbers. */
+export const UNITS: Readonly<Record<string, readonly string[]>> = Object.fromEntries(
+  Object.entries(FACTORS).map(([unit, factors]) => [unit, Object.keys(factors)]),
+)
+
 /**
  * Reads `256KiB` or `25s`; `undefined` when the text is not a quantity of that unit. `kb` and `KiB` both mean 1,024
  * bytes.
@@ -127,7 +132,7 @@ export function parseQuantity(text: string, unit: IntegerOption['unit']): number
 }
 
 /** Words for a switch, as used in environments. */
-const SWITCH_WORDS: Readonly<Record<string, boolean>> = {
+export const SWITCH_WORDS: Readonly<Record<string, boolean>> = {
   true: true,
   on: true,
   yes: true,

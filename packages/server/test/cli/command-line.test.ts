@@ -36,14 +36,25 @@ describe('webmq-server --help', () => {
     expect(lines.filter((line) => line.length > 80)).toEqual([])
   })
 
-  it.each([['serve'], ['token'], ['token', 'create'], ['token', 'inspect'], ['config'], ['config', 'print']])(
-    'explains %s %s',
-    async (...command) => {
-      const { exitCode, stdout } = await runInProcess([...command, '--help'])
-      expect(exitCode).toBe(0)
-      expect(stdout).toContain(`Usage: webmq-server ${command.join(' ')}`)
-    },
-  )
+  it.each([
+    ['serve'],
+    ['sub'],
+    ['pub'],
+    ['top'],
+    ['doctor'],
+    ['token'],
+    ['token', 'create'],
+    ['token', 'inspect'],
+    ['config'],
+    ['config', 'init'],
+    ['config', 'check'],
+    ['config', 'print'],
+    ['config', 'schema'],
+  ])('explains %s %s', async (...command) => {
+    const { exitCode, stdout } = await runInProcess([...command, '--help'])
+    expect(exitCode).toBe(0)
+    expect(stdout).toContain(`Usage: webmq-server ${command.join(' ')}`)
+  })
 })
 
 describe('a command line', () => {
@@ -149,6 +160,10 @@ describe('webmq-server config', () => {
       'jwt.audience': 'webmq',
       'jwt.algorithms': 'ES256',
       'mesh.secret': SECRET,
+      hooks: './hooks.js',
+      trustedProxies: '10.0.0.0/8',
+      'webhook.url': 'https://app.example/webmq',
+      'webhook.secret': SECRET,
       path: '/',
     }
     const specs = OPTIONS.map((spec): OptionSpec => spec).filter(({ name }) => !/^jwt\.(secret|publicKey)$/.test(name))

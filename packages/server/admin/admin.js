@@ -1,0 +1,64 @@
+import { keyStore } from './api.js'
+import { createConnections } from './connections.js'
+import { createLookups, showConfig, showPatterns } from './lookups.js'
+import { createOverview } from './overview.js'
+import { createTail } from './tail.js'
+
+const REFRESH_MS = 2_000
+
+const [login, logout, main, problem] = ['login', 'logout', 'main', 'error'].map((id) => document.getElementById(id))
+let timer
+
+/** Runs an action; its failure is shown, and a key that is refused is forgotten. */
+async function guard(action) {
+  try {
+    problem.hidden = true
+    await action()
+    return true
+  } catch (error) {
+    problem.textContent = error.message
+    problem.hidden = false
+    if (error.isDenied) close()
+    return false
+  }
+}
+
+const overview = createOverview()
+const connections = createConnections(guard)
+const tail = createTail(guard)
+createLookups(guard)
+
+async function open() {
+  // One request with a wrong key is enough.
+  if (!(await guard(() => overview.refresh()))) return
+  main.hidden = logout.hidden = false
+  login.hidden = true
+  for (const show of [() => connections.show(), showPatterns, showConfig]) void guard(show)
+  schedule()
+}
+
+/** The next look begins after this one has ended. A page that nobody sees does not look. */
+function schedule() {
+  clearTimeout(timer)
+  timer = setTimeout(async () => {
+    if (!document.hidden) await guard(() => Promise.all([overview.refresh(), showPatterns()]))
+    if (!main.hidden) schedule()
+  }, REFRESH_MS)
+}
+
+function close() {
+  clearTimeout(timer)
+  tail.end()
+  keyStore.forget()
+  main.hidden = logout.hidden = true
+  login.hidden = false
+}
+
+login.onsubmit = (event) => {
+  event.preventDefault()
+  keyStore.save(new FormData(login).get('key').trim())
+  login.reset()
+  void open()
+}
+logout.onclick = close
+if (keyStore.read() !== null) void open()

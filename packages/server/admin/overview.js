@@ -1,0 +1,54 @@
+import { ask, askJson } from './api.js'
+import { count, element, fillTable } from './elements.js'
+import { Plot } from './plot.js'
+
+/** Rates and nodes. */
+export function createOverview() {
+  const plots = ['received', 'sent'].map((name) => new Plot(document.querySelector(`#${name}`)))
+
+  return {
+    async refresh() {
+      const [{ nodes }, slow] = await Promise.all([askJson('/api/info'), slowConsumers()])
+      const total = (name) => nodes.reduce((sum, node) => sum + node[name], 0)
+      const rates = [total('receivedPerSecond'), total('sentPerSecond')]
+      for (const [index, plot] of plots.entries()) plot.add(rates[index])
+      const totals = {
+        nodes: count(nodes.length),
+        connections: count(total('connections')),
+        'received per s': count(rates[0]),
+        'sent per s': count(rates[1]),
+        'slow consumers closed': slow,
+      }
+      document
+        .querySelector('#totals')
+        .replaceChildren(
+          ...Object.entries(totals).flatMap(([name, text]) => [element('dt', name), element('dd', text)]),
+        )
+      fillTable(
+        document.querySelector('#nodes table'),
+        ['node', 'version', 'status', 'up', 'connections', 'patterns', 'received/s', 'sent/s', 'broker'],
+        nodes.map((node) => [
+          node.node,
+          node.version,
+          node.status,
+          `${count(node.uptimeMs / 60_000)} min`,
+          count(node.connections),
+          count(node.patterns),
+          count(node.receivedPerSecond),
+          count(node.sentPerSecond),
+          `${node.broker} ${node.brokerStatus}`,
+        ]),
+      )
+    },
+  }
+}
+
+/** Of the node that answers, where this page may read its metrics. */
+async function slowConsumers() {
+  const text = await ask('/metrics').then(
+    (response) => response.text(),
+    () => '',
+  )
+  const values = [...text.matchAll(/^webmq_transport_slow_consumers_total(?:\{[^}]*\})? (\S+)/gm)]
+  return values.length === 0 ? 'unknown' : count(values.reduce((sum, [, value]) => sum + Number(value), 0))
+}

@@ -1,0 +1,61 @@
+import { WebMQClient, WebMQError } from 'webmq-client'
+import { WebSocket } from 'ws'
+import { printable } from '../printable.js'
+import { note, type Terminal } from '../terminal.js'
+import type { ClientTarget } from './flags.js'
+
+/** A client whose state changes and errors are lines on standard error. Close it when the command ends. */
+export function createClient({ url, token, connectTimeoutMs }: ClientTarget, terminal: Terminal): WebMQClient {
+  const client = new WebMQClient({
+    url,
+    connectTimeoutMs,
+    // Node 20 has no WebSocket of its own.
+    WebSocket,
+    ...(token === undefined ? {} : { token }),
+  })
+  client.on('reconnecting', ({ error, retryInMs = 0 }) => {
+    const seconds = (retryInMs / 1000).toFixed(1)
+    note(`no connection (${printable(error?.message ?? 'closed')}); next attempt in ${seconds} s`, terminal)
+  })
+  client.on('reconnected', ({ node }) => note(`connected again, to node ${printable(node)}`, terminal))
+  // Without a handler, the client prints them with their stacks. Errors that end the command are thrown.
+  client.on('error', ({ error }) => {
+    if (error instanceof WebMQError && error.code === 'E_PAYLOAD_INVALID') note(printable(error.message), terminal)
+  })
+  return client
+}
+
+/**
+ * Resolves when the client is connected.
+ * @throws {WebMQError} `E_CONNECT_FAILED` with the last reason; the error of a server that refuses for good.
+ */
+export async function connect(client: WebMQClient, { connectTimeoutMs }: ClientTarget): Promise<void> {
+  let timer: NodeJS.Timeout | undefined
+  const expired = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(() => reject(notConnected(client, connectTimeoutMs)), connectTimeoutMs)
+  })
+  try {
+    await Promise.race([client.connect().catch(rejectWithReason), expired])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+function notConnected({ status }: WebMQClient, timeoutMs: number): WebMQError {
+  const { lastError } = status
+  if (lastError === undefined) {
+    return new WebMQError('E_CONNECT_FAILED', { detail: `no answer within ${timeoutMs} ms` })
+  }
+  return new WebMQError(lastError.code, { message: printable(lastError.message) })
+}
+
+/** The error that has closed the client, instead of `E_CLOSED`. */
+export function rejectWithReason(error: unknown): never {
+  throw reasonOf(error)
+}
+
+/** The error that has closed the client, for one that says `E_CLOSED`. */
+export function reasonOf(error: unknown): unknown {
+  const isClosed = error instanceof WebMQError && error.code === 'E_CLOSED'
+  return isClosed && error.cause instanceof WebMQError ? error.cause : error
+}

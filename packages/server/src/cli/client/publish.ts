@@ -1,0 +1,91 @@
+import { WebMQError } from 'webmq-client'
+import { EXIT } from '../exit-codes.js'
+import { note, type Terminal } from '../terminal.js'
+import { connect, createClient, rejectWithReason } from './connect.js'
+import type { ClientTarget } from './flags.js'
+
+/** The largest `maxPayloadBytes` of a server, and so the most that is read. */
+const MAX_INPUT_BYTES = 64 * 1024 * 1024
+
+/** A message of the command line. */
+export interface MessageInput {
+  readonly key: string
+  /** `-` or absent: standard input. */
+  readonly payload?: string
+  readonly isBinary: boolean
+  /** Not parsed as JSON. */
+  readonly isText: boolean
+}
+
+/**
+ * Publishes one message.
+ *
+ * @returns The exit code.
+ * @throws {WebMQError} The server cannot be reached, or refuses.
+ */
+export async function publish(
+  input: MessageInput,
+  target: ClientTarget,
+  { id, json }: { readonly id?: string; readonly json: boolean },
+  terminal: Terminal,
+): Promise<number> {
+  const { key } = input
+  const payload = await payloadOf(input, terminal.stdin)
+  const client = createClient(target, terminal)
+  try {
+    await connect(client, target)
+    const result = await client.publish(key, payload, id === undefined ? {} : { id }).catch(rejectWithReason)
+    const { id: messageId, duplicate, position } = result
+    if (json) {
+      const place = position === undefined ? {} : { position }
+      terminal.stdout.write(`${JSON.stringify({ key, id: messageId, duplicate, ...place })}\n`)
+    } else {
+      const outcome = duplicate ? 'the server had it already' : 'published'
+      note(`${outcome}: ${key}, id ${messageId}${position === undefined ? '' : `, position ${position}`}`, terminal)
+    }
+    return EXIT.OK
+  } finally {
+    await client.close({ flushMs: 0 })
+  }
+}
+
+async function payloadOf({ payload, isBinary, isText }: MessageInput, stdin: NodeJS.ReadStream): Promise<unknown> {
+  if (isBinary && isText) throw new WebMQError('E_OPTION_INVALID', { detail: '--binary and --text are both given' })
+  const isRead = payload === undefined || payload === '-'
+  if (payload === undefined && stdin.isTTY === true) {
+    throw new WebMQError('E_OPTION_INVALID', { detail: 'a payload is missing; - reads it from standard input' })
+  }
+  const bytes = isRead ? await readAll(stdin) : Buffer.from(payload)
+  if (isBinary) return new Uint8Array(bytes)
+  // Programs end their output with a line break that is not meant.
+  const text = isRead ? bytes.toString('utf8').replace(/\r?\n$/, '') : payload
+  return isText ? text : parsePayload(text)
+}
+
+/**
+ * Reads JSON. Any other text is sent as a string, so that quotes are rarely needed, except a text that looks like JSON
+ * with a mistake.
+ */
+function parsePayload(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch (cause) {
+    if (!/^\s*[[{"]/.test(text) && text.trim() !== '') return text
+    const reason = text.trim() === '' ? 'it is empty' : cause instanceof Error ? cause.message : String(cause)
+    throw new WebMQError('E_PAYLOAD_INVALID', { detail: `not JSON (${reason}); --text sends it as a text`, cause })
+  }
+}
+
+async function readAll(stdin: NodeJS.ReadStream): Promise<Buffer> {
+  const chunks: Buffer[] = []
+  let byteCount = 0
+  for await (const chunk of stdin) {
+    const bytes = Buffer.from(chunk as Buffer | string)
+    chunks.push(bytes)
+    byteCount += bytes.length
+    if (byteCount > MAX_INPUT_BYTES) {
+      throw new WebMQError('E_PAYLOAD_TOO_LARGE', { detail: `standard input has more than ${MAX_INPUT_BYTES} bytes` })
+    }
+  }
+  return Buffer.concat(chunks)
+}

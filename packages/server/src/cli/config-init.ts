@@ -1,0 +1,111 @@
+import { writeFileSync } from 'node:fs'
+import { DOCS_URL, WebMQError } from 'webmq-client/protocol'
+import { defaultOf, describeDefault, formatQuantity, OPTION_SECTIONS, type OptionSpec } from '../options/spec.js'
+import { OPTIONS } from '../options/table.js'
+import { hasFileVariant } from './option-sources.js'
+import { note, type Terminal } from './terminal.js'
+
+/** What a first deployment decides about. `config init --all` has every option. */
+const STARTERS: readonly string[] = [
+  'host',
+  'port',
+  'adminPort',
+  'tls.certFile',
+  'tls.keyFile',
+  'broker',
+  'maxPayloadBytes',
+  'drainTimeoutMs',
+  'history',
+  'origins',
+  'jwt.secret',
+  'jwt.jwksUrl',
+  'apiKeys',
+  'logLevel',
+  'metrics',
+]
+
+/** Values that show the form of an option without a default. */
+const SAMPLES: Readonly<Record<string, unknown>> = {
+  adminPort: 9090,
+  'tls.certFile': '/etc/webmq/fullchain.pem',
+  'tls.keyFile': '/etc/webmq/key.pem',
+  'jwt.publicKey': '/etc/webmq/jwt-key.pem',
+  'jwt.jwksUrl': 'https://id.example.com/.well-known/jwks.json',
+  'jwt.issuer': 'https://id.example.com/',
+  'jwt.audience': 'webmq',
+  'jwt.algorithms': ['HS256'],
+  history: ['chat.#=100,10m'],
+  origins: ['https://app.example.com'],
+}
+
+/** The same by the name of a value in `--help`. */
+const FORMS: Readonly<Record<string, string>> = { file: '/etc/webmq/file', url: 'https://app.example.com/' }
+
+const MAX_LINE_CHARS = 100
+
+/**
+ * Writes a config file in which every line is a comment, with the default or an example as its value.
+ *
+ * @param path `-` for standard output.
+ * @throws {WebMQError} `E_OPTION_INVALID`: the file exists already, or cannot be written.
+ */
+export function configInit(path: string, isFull: boolean, terminal: Terminal): void {
+  const text = starterFile(isFull)
+  if (path === '-') {
+    terminal.stdout.write(text)
+    return
+  }
+  try {
+    // Fails if it exists.
+    writeFileSync(path, text, { flag: 'wx' })
+  } catch (cause) {
+    const code = cause instanceof Error && 'code' in cause ? String(cause.code) : String(cause)
+    const reason = code === 'EEXIST' ? 'it exists already; name another file, or remove it' : code
+    throw new WebMQError('E_OPTION_INVALID', { detail: `cannot write ${path}: ${reason}`, cause })
+  }
+  note(`wrote ${path}; try it with webmq-server config check --config ${path}`, terminal)
+}
+
+/** The text of the file: an object without members, until a line is made one. */
+function starterFile(isFull: boolean): string {
+  const specs = (OPTIONS as readonly OptionSpec[]).filter(({ name }) => isFull || STARTERS.includes(name))
+  const sections = OPTION_SECTIONS.flatMap((section) => {
+    const entries = specs.filter((spec) => spec.section === section).map(entryOf)
+    return entries.length === 0 ? [] : [`  // --- ${section} ---\n\n${entries.join('\n')}`]
+  })
+  return `// Options of webmq-server. To set one, remove the // before its name.
+// All options: ${DOCS_URL}configuration.md
+{
+${sections.join('\n')}}
+`
+}
+
+function entryOf(spec: OptionSpec): string {
+  const fallback = describeDefault(spec)
+  const help = fallback === undefined || spec.type === 'switch' ? spec.help : `${spec.help} Default: ${fallback}.`
+  // A secret belongs in a file of its own.
+  const isInFile = hasFileVariant(spec) && 'isSecret' in spec && spec.isSecret === true
+  const name = isInFile ? `${spec.name}File` : spec.name
+  const value = isInFile ? `/etc/webmq/${spec.flag}` : sampleOf(spec)
+  return `${wrap(help)}  // ${JSON.stringify(name)}: ${JSON.stringify(value)},\n`
+}
+
+function sampleOf(spec: OptionSpec): unknown {
+  if (spec.name in SAMPLES) return SAMPLES[spec.name]
+  if (spec.type === 'switch') return true
+  // A text with its unit is easier to read: 256KiB.
+  if (spec.type === 'integer' && spec.unit !== undefined) {
+    return formatQuantity(Number(defaultOf(spec) ?? spec.min), spec.unit)
+  }
+  return defaultOf(spec) ?? (spec.type === 'text' ? (FORMS[spec.placeholder] ?? 'text') : undefined)
+}
+
+function wrap(text: string): string {
+  const lines: string[] = []
+  for (const word of text.split(' ')) {
+    const line = lines.at(-1)
+    if (line === undefined || line.length + 1 + word.length > MAX_LINE_CHARS) lines.push(`  // ${word}`)
+    else lines[lines.length - 1] = `${line} ${word}`
+  }
+  return lines.map((line) => `${line}\n`).join('')
+}

@@ -1,0 +1,49 @@
+import { Command } from 'commander'
+import { OPTIONS } from '../options/table.js'
+import { addOptionFlags, readNamedSources, readSources } from './option-flags.js'
+import type { Terminal } from './terminal.js'
+
+/** The commands of `config`. Each is loaded when it runs. */
+export function configCommands(terminal: Terminal, exit: (code: number) => void): readonly Command[] {
+  const print = new Command('print')
+    .description('Print the options that result from flags, environment and config file, without secrets.')
+    .action(async (_options: unknown, command: Command) => {
+      const { configPrint } = await import('./config-print.js')
+      configPrint(readSources(command, OPTIONS, terminal.env), terminal)
+    })
+  addOptionFlags(print, OPTIONS)
+
+  const check = new Command('check')
+    .description('Check the options of flags, environment and config file, and print each with its source.')
+    .option('--json', 'Print JSON.')
+    .option('--strict', 'Warnings fail too.')
+    .action(async (flags: { json?: true; strict?: true }, command: Command) => {
+      const { configCheck } = await import('./config-check.js')
+      exit(await configCheck(() => readNamedSources(command, OPTIONS, terminal.env), flags, terminal))
+    })
+  addOptionFlags(check, OPTIONS)
+
+  const init = new Command('init')
+    .description('Write a config file with comments. It never replaces a file.')
+    .argument('[file]', 'Name of the file; - prints it.', 'webmq.jsonc')
+    .option('--all', 'Every option, not only those that most need.')
+    .action(async (file: string, { all = false }: { all?: boolean }) => {
+      const { configInit } = await import('./config-init.js')
+      configInit(file, all, terminal)
+    })
+
+  const schema = new Command('schema')
+    .description('Print the JSON Schema of the config file, for editors.')
+    .action(async () => {
+      const { configSchema } = await import('./config-schema.js')
+      terminal.stdout.write(`${JSON.stringify(configSchema(), null, 2)}\n`)
+    })
+
+  const docs = new Command('docs')
+    .description('Print docs/configuration.md, generated from the table of options.')
+    .action(async () => {
+      const { configDocs } = await import('./config-docs.js')
+      terminal.stdout.write(configDocs())
+    })
+  return [init, check, print, schema, docs]
+}

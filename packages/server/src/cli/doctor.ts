@@ -1,0 +1,56 @@
+import { Command } from 'commander'
+import { parseTimeMs, tokenOf } from './client/flags.js'
+import { TOKEN_VARIABLE } from './environment.js'
+import { readTextFile } from './option-sources.js'
+import type { Terminal } from './terminal.js'
+
+const EXAMPLES = `Examples:
+  webmq-server doctor wss://example.com/ws
+  webmq-server doctor wss://example.com/ws --origin https://app.example.com --token-file token.txt
+  webmq-server doctor wss://example.com/ws --idle 90s   does a balancer cut idle connections?
+
+The exit code is 1 when a check fails.
+`
+
+interface DoctorFlags {
+  readonly origin?: string
+  readonly token?: string
+  readonly tokenFile?: string
+  readonly ca?: string
+  readonly idle?: number
+  readonly timeout: number
+  readonly json?: true
+}
+
+/** `doctor`: examines the way from here to a server, and says what to do about each problem. */
+export function doctorCommand(terminal: Terminal, exit: (code: number) => void): Command {
+  return new Command('doctor')
+    .description('Examine the way to a server: DNS, TLS, proxies, origin, token, clocks.')
+    .addHelpText('before', EXAMPLES)
+    .argument('<url>', 'URL that clients use, such as wss://example.com/ws.')
+    .option('--origin <origin>', 'Check whether pages of this origin may connect.')
+    .option(
+      '--token <token>',
+      `Check this token; it is sent over TLS or on this machine only. (env: ${TOKEN_VARIABLE})`,
+    )
+    .option('--token-file <file>', 'The same, read from a file.')
+    .option('--ca <file>', 'PEM file with a private authority to trust.')
+    .option('--idle <time>', 'Keep a connection idle for this time, to see who cuts it.', parseTimeMs)
+    .option('--timeout <time>', 'Time for each step.', parseTimeMs, 5_000)
+    .option('--json', 'Print one JSON object per finding.')
+    .action(async (text: string, flags: DoctorFlags) => {
+      const { origin, ca, idle, timeout, json = false } = flags
+      const { parseOrigin, parseServerUrl } = await import('./doctor/target.js')
+      const token = tokenOf(flags, terminal.env)?.()
+      const target = {
+        ...parseServerUrl(text),
+        timeoutMs: timeout,
+        ...(origin === undefined ? {} : { origin: parseOrigin(origin) }),
+        ...(token === undefined ? {} : { token }),
+        ...(ca === undefined ? {} : { ca: readTextFile(ca, '--ca') }),
+        ...(idle === undefined ? {} : { idleMs: idle }),
+      }
+      const { diagnose } = await import('./doctor/print.js')
+      exit(await diagnose(target, json, terminal))
+    })
+}

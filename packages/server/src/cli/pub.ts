@@ -1,0 +1,40 @@
+import { Command } from 'commander'
+import { addClientFlags, type ClientFlags, targetOf } from './client/flags.js'
+import { reportedByClient } from './report-error.js'
+import type { Terminal } from './terminal.js'
+
+const EXAMPLES = `Examples:
+  webmq-server pub chat.42 '{"text":"hello"}'
+  webmq-server pub chat.42 hello                       the JSON string "hello"
+  date | webmq-server pub clock.now - --text
+  webmq-server pub images.7 --binary < photo.jpg
+`
+
+interface PubFlags extends ClientFlags {
+  readonly id?: string
+  readonly json?: true
+  readonly binary?: true
+  readonly text?: true
+}
+
+/** `pub`: publishes one message, and ends when the broker has it. */
+export function pubCommand(terminal: Terminal, exit: (code: number) => void): Command {
+  const command = new Command('pub')
+    .description('Publish a message, and wait until the broker has it.')
+    .addHelpText('before', EXAMPLES)
+    .argument('<key>', 'Key such as chat.42.')
+    .argument('[payload]', 'JSON, or a text; - or nothing reads standard input.')
+    .option('--text', 'Send the payload as a JSON string, whatever it contains.')
+    .option('--binary', 'Send the bytes of the payload as they are.')
+    .option('--id <id>', 'Id of the message: the server drops a second one with it.')
+    .option('--json', 'Print the result as JSON.')
+    .action(async (key: string, payload: string | undefined, flags: PubFlags) => {
+      const { id, json = false, binary = false, text = false } = flags
+      const target = targetOf(flags, terminal.env)
+      const { publish } = await import('./client/publish.js')
+      const message = { key, isBinary: binary, isText: text, ...(payload === undefined ? {} : { payload }) }
+      const options = { json, ...(id === undefined ? {} : { id }) }
+      exit(await reportedByClient(publish(message, target, options, terminal), terminal))
+    })
+  return addClientFlags(command)
+}

@@ -1,0 +1,59 @@
+import { Command, InvalidArgumentError } from 'commander'
+import { parseQuantity } from '../options/values.js'
+import { addClientFlags, type ClientFlags, parseCount, parseTimeMs, targetOf } from './client/flags.js'
+import { reportedByClient } from './report-error.js'
+import type { Terminal } from './terminal.js'
+
+const EXAMPLES = `Examples:
+  webmq-server sub 'chat.#'                            messages of chat, one per line: key and payload
+  webmq-server sub 'chat.#' 'news.*' --json | jq .key  one JSON object per message
+  webmq-server sub orders.7 --last 10 --count 10 --timeout 5s
+`
+
+interface SubFlags extends ClientFlags {
+  readonly json?: true
+  readonly last?: number
+  readonly since?: string
+  readonly rewind?: number
+  readonly count?: number
+  readonly timeout?: number
+}
+
+/** `sub`: writes the messages of patterns to standard output. */
+export function subCommand(terminal: Terminal, exit: (code: number) => void): Command {
+  const command = new Command('sub')
+    .description('Listen to patterns, and print their messages.')
+    .addHelpText('before', EXAMPLES)
+    .argument('<pattern...>', "Patterns such as 'chat.#'; quote them, as shells expand * and comment out #.")
+    .option('--json', 'Print one JSON object per message, and one per gap.')
+    .option('--last <count>', 'Begin with this many of the newest messages in the log.', parseCount)
+    .option('--since <position>', 'Begin after this position, as --json prints it.')
+    .option('--rewind <time>', 'Begin with the messages of this time, such as 10m.', parseRewind)
+    .option('-n, --count <count>', 'End after this many messages.', parseCount)
+    .option(
+      '--timeout <time>',
+      'End after this time; with --count and too few messages, with exit code 5.',
+      parseTimeMs,
+    )
+    .action(async (patterns: readonly string[], flags: SubFlags) => {
+      const { json = false, last, since, rewind, count, timeout } = flags
+      const target = targetOf(flags, terminal.env)
+      const { subscribe } = await import('./client/subscribe.js')
+      const options = {
+        json,
+        ...(last === undefined ? {} : { last }),
+        ...(since === undefined ? {} : { since }),
+        ...(rewind === undefined ? {} : { rewind }),
+        ...(count === undefined ? {} : { count }),
+        ...(timeout === undefined ? {} : { timeoutMs: timeout }),
+      }
+      exit(await reportedByClient(subscribe(patterns, target, options, terminal), terminal))
+    })
+  return addClientFlags(command)
+}
+
+function parseRewind(text: string): number {
+  const ms = parseQuantity(text, 'ms')
+  if (ms !== undefined && ms > 0 && Number.isSafeInteger(ms)) return ms
+  throw new InvalidArgumentError('It must be a time such as 10m.')
+}

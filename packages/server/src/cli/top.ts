@@ -1,0 +1,41 @@
+import { Command } from 'commander'
+import { parseCount, parseTimeMs } from './client/flags.js'
+import { reportedByClient } from './report-error.js'
+import type { Terminal } from './terminal.js'
+
+const EXAMPLES = `Examples:
+  webmq-server top --api-key-file key.txt                    the server of this machine
+  webmq-server top https://example.com --once
+  webmq-server top http://127.0.0.1:9090 --json | jq .nodes  the admin port
+`
+
+interface TopFlags {
+  readonly apiKey?: string
+  readonly apiKeyFile?: string
+  readonly interval: number
+  readonly patterns: number
+  readonly once?: true
+  readonly json?: true
+}
+
+/** `top`: what the nodes are doing, again and again. */
+export function topCommand(terminal: Terminal, exit: (code: number) => void): Command {
+  return new Command('top')
+    .description('Show rates, connections, slow consumers and the busiest patterns, live.')
+    .addHelpText('before', EXAMPLES)
+    .argument('[url]', 'Address of the server or of its admin port.', 'http://127.0.0.1:8080')
+    .option('--api-key <key>', 'Key of the HTTP API; every user of this machine can see flags. (env: WEBMQ_API_KEY)')
+    .option('--api-key-file <file>', 'The same, read from a file. (env: WEBMQ_API_KEY_FILE)')
+    .option('--interval <time>', 'Time between two looks.', parseTimeMs, 2_000)
+    .option('--patterns <count>', 'Patterns to show.', parseCount, 15)
+    .option('--once', 'Look once; so it is when the output is not a terminal and not JSON.')
+    .option('--json', 'Print one JSON object per look.')
+    .action(async (url: string, flags: TopFlags) => {
+      const { interval, patterns, once = false, json = false } = flags
+      const { apiSourceOf } = await import('./top/source.js')
+      const { watch } = await import('./top/watch.js')
+      const source = apiSourceOf(url, flags, terminal)
+      const options = { intervalMs: interval, patternCount: patterns, isOnce: once, json }
+      exit(await reportedByClient(watch(source, options, terminal), terminal))
+    })
+}

@@ -1,0 +1,80 @@
+import { WebMQError } from 'webmq-client/protocol'
+import type { ApiSource } from './source.js'
+
+/** A node in `/api/info`. */
+export interface NodeRow {
+  readonly node: string
+  readonly version: string
+  readonly status: string
+  readonly uptimeMs: number
+  readonly connections: number
+  readonly patterns: number
+  readonly receivedPerSecond: number
+  readonly sentPerSecond: number
+  readonly broker: string
+  readonly brokerStatus: string
+}
+
+/** A pattern in `/api/patterns`. */
+export interface PatternRow {
+  readonly pattern: string
+  readonly listeners: number
+}
+
+/** One look at a server. */
+export interface Snapshot {
+  readonly at: string
+  /** The node that has answered; patterns and output are its own. */
+  readonly node: string
+  readonly nodes: readonly NodeRow[]
+  readonly patternCount: number
+  readonly patterns: readonly PatternRow[]
+  /** Of the metrics of the node; absent where this machine may not read them. */
+  readonly output?: { readonly slowConsumers: number; readonly waitingBytes: number }
+}
+
+/** Asks for everything at once. */
+export async function lookAt(source: ApiSource, patternCount: number): Promise<Snapshot> {
+  const [info, patterns, output] = await Promise.all([
+    json<{ readonly node: string; readonly nodes: readonly NodeRow[] }>(source, '/api/info'),
+    json<Pick<Snapshot, 'patternCount' | 'patterns'>>(source, `/api/patterns?limit=${Math.min(patternCount, 1_000)}`),
+    outputOf(source),
+  ])
+  return {
+    at: new Date().toISOString(),
+    node: info.node,
+    nodes: info.nodes,
+    patternCount: patterns.patternCount,
+    patterns: patterns.patterns,
+    ...(output === undefined ? {} : { output }),
+  }
+}
+
+async function json<T>(source: ApiSource, path: string): Promise<T> {
+  const text = await source.text(path)
+  try {
+    return JSON.parse(text) as T
+  } catch (cause) {
+    throw new WebMQError('E_UNSUPPORTED', { detail: `${path} is answered by something else`, cause })
+  }
+}
+
+/** Metrics have an audience of their own, and may be off. */
+async function outputOf(source: ApiSource): Promise<Snapshot['output']> {
+  const text = await source.text('/metrics').catch((error: unknown) => {
+    if (error instanceof WebMQError) return undefined
+    throw error
+  })
+  const [slowConsumers, waitingBytes] = ['webmq_transport_slow_consumers_total', 'webmq_transport_outbox_bytes'].map(
+    (name) => sumOf(text ?? '', name),
+  )
+  return slowConsumers === undefined || waitingBytes === undefined ? undefined : { slowConsumers, waitingBytes }
+}
+
+/** The sum of all series of a metric. */
+function sumOf(text: string, name: string): number | undefined {
+  const values = [...text.matchAll(new RegExp(`^${name}(?:\\{[^}]*\\})? (\\S+)`, 'gm'))].map(([, value]) =>
+    Number(value),
+  )
+  return values.length === 0 ? undefined : values.reduce((sum, value) => sum + value, 0)
+}

@@ -1,0 +1,192 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { makeCertificate } from 'webmq-services'
+import { readConfigFile } from '../../src/cli/config-file.js'
+import { withoutComments } from '../../src/cli/without-comments.js'
+import { defaultOf, type OptionSpec } from '../../src/options/spec.js'
+import { OPTIONS } from '../../src/options/table.js'
+import { runInProcess } from './in-process.js'
+
+const SECRET = 'a secret that must never be shown'
+
+let folder: string
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'webmq-config-'))
+})
+afterAll(() => rmSync(folder, { recursive: true }))
+
+function fileWith(name: string, content: unknown): string {
+  const path = join(folder, name)
+  writeFileSync(path, typeof content === 'string' ? content : JSON.stringify(content))
+  return path
+}
+
+describe('config init', () => {
+  it('writes a file that is valid as it is, and does not replace it', async () => {
+    const path = join(folder, 'new.jsonc')
+    expect(await runInProcess(['config', 'init', path])).toMatchObject({ exitCode: 0, stdout: '' })
+    const text = readFileSync(path, 'utf8')
+    expect(await runInProcess(['config', 'check', '--config', path])).toMatchObject({ exitCode: 0 })
+
+    const again = await runInProcess(['config', 'init', path])
+    expect(again).toMatchObject({ exitCode: 2, stderr: expect.stringContaining('it exists already') })
+    expect(readFileSync(path, 'utf8')).toBe(text)
+    const nowhere = await runInProcess(['config', 'init', join(folder, 'no/such/folder')])
+    expect(nowhere).toMatchObject({ exitCode: 2, stderr: expect.stringContaining('ENOENT') })
+  })
+
+  it('has every option with --all, each of which works when its // is removed', async () => {
+    const { stdout } = await runInProcess(['config', 'init', '-', '--all'])
+    const lines = [...stdout.matchAll(/^ {2}\/\/ (("[\w.]+"): .*,)$/gm)]
+    const names = lines.map(([, , name = '']) => name.slice(1, -1).replace(/File$/, ''))
+    const known = (OPTIONS as readonly OptionSpec[]).map(({ name }) => name.replace(/File$/, ''))
+    expect(names.toSorted()).toEqual(known.toSorted())
+    for (const [line, entry = '', name = ''] of lines) {
+      // The names of secrets' files are examples.
+      const value = /(\.secret|\.publicKey|apiKeys)(File)?"$/.test(name)
+        ? entry.replace(/: .*/, `: ${JSON.stringify(secretFile())},`)
+        : entry
+      const path = fileWith('line.jsonc', stdout.replace(line, `  ${value}`))
+      expect(() => readConfigFile(path), line).not.toThrow()
+    }
+    expect((await runInProcess(['config', 'init', '-'])).stdout.length).toBeLessThan(stdout.length / 3)
+  })
+
+  function secretFile(): string {
+    return fileWith('secret', SECRET)
+  }
+})
+
+describe('a config file with comments', () => {
+  it.each([
+    ['{ "a": 1 /* one */, // two\n "b": "// no /* comment */" }', { a: 1, b: '// no /* comment */' }],
+    ['{ "a": [1, 2, ], /* last */ }', { a: [1, 2] }],
+    ['{ "a": "\\"// still ,}", }', { a: '"// still ,}' }],
+  ])('reads %j', (text, value) => {
+    expect(JSON.parse(withoutComments(text))).toEqual(value)
+  })
+
+  it.each(['{ "a": 1 /* open }', '{ "a": 1,, }', '{,}', '{ / "a": 1 }'])('refuses %j', (text) => {
+    expect(() => JSON.parse(withoutComments(text))).toThrow(SyntaxError)
+  })
+
+  it('keeps the places of errors', () => {
+    const path = fileWith('wrong.jsonc', '{\n  // a comment\n  "port": nine\n}')
+    expect(() => readConfigFile(path)).toThrow(/not JSON \(.*nine/)
+    expect(withoutComments('/* a\nb */ 1')).toBe('    \n     1')
+  })
+})
+
+describe('config check', () => {
+  const check = (args: string[], env: NodeJS.ProcessEnv = {}) =>
+    runInProcess(['config', 'check', ...args], { env: { ...env } })
+
+  it('prints the options that a start would use, where they come from, and no secret', async () => {
+    const path = fileWith('check.json', { port: 9000, maxPayloadBytes: '64KiB', jwt: { issuer: 'us' } })
+    const env = { WEBMQ_JWT_SECRET: SECRET, WEBMQ_LOG_LEVEL: 'warn', WEBMQ_PROT: '1' }
+    const { exitCode, stdout, stderr } = await check(['--config', path, '--port', '9001'], env)
+    expect(exitCode).toBe(0)
+    expect(stdout).toMatch(/^port +9001 {2}\(flag\)$/m)
+    expect(stdout).toMatch(/^maxPayloadBytes +65536 {2}\(.*check\.json\)$/m)
+    expect(stdout).toMatch(/^logLevel +"warn" {2}\(environment\)$/m)
+    expect(stdout).toMatch(/^jwt\.secret +"\[hidden\]" {2}\(environment\)$/m)
+    expect(stdout).toMatch(/^host +"127\.0\.0\.1"$/m)
+    expect(stderr).toContain('unknown environment variable WEBMQ_PROT, did you mean WEBMQ_PORT?')
+    expect(stdout + stderr).not.toContain(SECRET)
+    expect((await check(['--strict'], env)).exitCode, 'with --strict, warnings fail').toBe(1)
+    expect((await check(['--strict'], { WEBMQ_TOKEN: 'x', WEBMQ_URL: 'ws://a/ws' })).exitCode).toBe(0)
+  })
+
+  it('prints the same as JSON', async () => {
+    const { stdout } = await check(['--json', '--broker', 'redis://:hunter2@127.0.0.1'])
+    const result = JSON.parse(stdout) as { options: { name: string }[] }
+    expect(result).toMatchObject({ valid: true, warnings: [] })
+    expect(result.options).toContainEqual({ name: 'port', value: 8080, source: 'default' })
+    expect(stdout).not.toContain('hunter2')
+  })
+
+  it.each([
+    [{ prot: 1 }, 'unknown option, did you mean port?'],
+    [{ port: 70_000 }, '70000 is not'],
+    [{ host: '0.0.0.0' }, 'E_INSECURE'],
+    [{ jwt: {} }, 'unknown option'],
+    [{ tls: { certFile: '/nowhere/a.pem', keyFile: '/nowhere/a.key' } }, 'cannot read /nowhere/a.pem'],
+    ['{', 'not JSON'],
+  ])('ends with 2 for %j', async (content, message) => {
+    const path = fileWith('bad.json', content)
+    const plain = await check(['--config', path])
+    expect(plain).toMatchObject({ exitCode: 2, stdout: '' })
+    expect(plain.stderr).toContain(message)
+    const json = await check(['--config', path, '--json'])
+    expect({ ...json, stdout: JSON.parse(json.stdout) }).toMatchObject({
+      exitCode: 2,
+      stdout: { valid: false, error: { code: expect.stringMatching(/^E_/) } },
+    })
+  })
+
+  it('reads the certificates', async () => {
+    const { cert, key } = await makeCertificate({ names: ['localhost'], days: -3 })
+    const args = ['--tls-cert', fileWith('expired.pem', cert), '--tls-key', fileWith('expired.key', key)]
+    const expired = await check(args)
+    expect(expired).toMatchObject({ exitCode: 0, stderr: expect.stringContaining('expired on') })
+    const other = await makeCertificate({ names: ['localhost'] })
+    const wrong = await check([...args.slice(0, 3), fileWith('other.key', other.key)])
+    expect(wrong).toMatchObject({ exitCode: 2, stderr: expect.stringContaining('does not belong') })
+  })
+})
+
+describe('config schema', () => {
+  let validate: ValidateFunction
+  beforeAll(async () => {
+    const { stdout } = await runInProcess(['config', 'schema'])
+    validate = new Ajv2020({ strict: true, strictTypes: false }).compile(JSON.parse(stdout))
+  })
+
+  it('accepts what the server accepts', () => {
+    const files: readonly unknown[] = [
+      {},
+      { $schema: './schema.json', port: 9000, maxPayloadBytes: '64KiB', drainTimeoutMs: '2.5 S', insecure: 'ON' },
+      { jwt: { secretFile: secretPath(), clockToleranceS: '1m' }, 'jwt.issuer': 'us' },
+      { tls: { certFile: 'a', keyFile: ['b'] }, origins: ['*'], history: ['#=1,1m'] },
+      JSON.parse(readFileSync(new URL('../../../../deploy/image/webmq.json', import.meta.url), 'utf8')),
+      JSON.parse(readFileSync(new URL('../../../../deploy/kubernetes/webmq.json', import.meta.url), 'utf8')),
+      ...(OPTIONS as readonly OptionSpec[]).map((spec) => ({ [spec.name]: defaultOf(spec) })),
+    ]
+    for (const file of files) {
+      expect(validate(JSON.parse(JSON.stringify(file))), JSON.stringify([file, validate.errors])).toBe(true)
+    }
+    for (const file of files.slice(0, 4)) expect(() => readConfigFile(fileWith('ok.json', file))).not.toThrow()
+  })
+
+  it.each([
+    [{ prot: 1 }],
+    [{ port: -1 }],
+    [{ port: 1.5 }],
+    [{ port: '9000x' }],
+    [{ maxPayloadBytes: '64 apples' }],
+    [{ insecure: 'perhaps' }],
+    [{ logLevel: 'loud' }],
+    [{ origins: 'https://a.example' }],
+    [{ origins: [1] }],
+    [{ jwt: {} }],
+    [{ jwt: { secrets: 'x' } }],
+    [{ jwt: 'x' }],
+    [[]],
+  ])('refuses %j, as the server does', (file) => {
+    expect(validate(file)).toBe(false)
+    expect(() => readConfigFile(fileWith('bad.json', file))).toThrow()
+  })
+
+  it('describes every option', async () => {
+    const { stdout } = await runInProcess(['config', 'schema'])
+    const { properties } = JSON.parse(stdout) as { properties: Record<string, { description?: string }> }
+    for (const { name, help } of OPTIONS) expect(properties[name]?.description).toContain(help)
+  })
+
+  function secretPath(): string {
+    return fileWith('secret', SECRET)
+  }
+})

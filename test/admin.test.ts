@@ -1,0 +1,166 @@
+import type { Browser, Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { WebMQClient } from 'webmq-client'
+import { presence } from 'webmq-client/presence'
+import { createServer, type WebMQServer } from 'webmq-server'
+import { WebSocket } from 'ws'
+import { startChromium } from './chromium.js'
+
+const API_KEY = 'api-key-of-32-bytes-for-the-tests'
+const SCRIPT = '<img src=x onerror="document.title=1">'
+
+describe('the admin page', () => {
+  let browser: Browser
+  let server: WebMQServer
+  let client: WebMQClient
+  let url: string
+  let session: string
+  const problems: string[] = []
+  const foreignRequests: string[] = []
+
+  beforeAll(async () => {
+    server = createServer({ port: 0, adminPort: 0, apiKeys: [API_KEY], logLevel: 'silent' })
+    const { url: endpoint } = await server.start()
+    url = `http://127.0.0.1:${server.adminAddress?.port}`
+    client = new WebMQClient({ url: endpoint, WebSocket, random: () => 0.01 })
+    // It ends with the error of the disconnect.
+    client.on('error', () => undefined)
+    client.on('connected', (info) => {
+      session = info.session
+    })
+    await client.listen(`news.${SCRIPT.replaceAll(' ', '')}`, () => undefined).ready
+    await presence<string>(client, 'room.1').enter(SCRIPT)
+    browser = await startChromium()
+  })
+
+  afterAll(async () => {
+    await browser?.close()
+    await client?.close({ flushMs: 0 })
+    await server?.stop({ drainMs: 0 })
+  })
+
+  async function openPage(): Promise<Page> {
+    const page = await browser.newPage({ viewport: { width: 1400, height: 900 } })
+    page.on('pageerror', (error) => problems.push(error.message))
+    page.on('request', (request) => {
+      if (!request.url().startsWith(`${url}/`)) foreignRequests.push(request.url())
+    })
+    await page.goto(`${url}/admin`)
+    return page
+  }
+
+  async function login(page: Page, key: string): Promise<void> {
+    await page.locator('#login [name=key]').fill(key)
+    await page.locator('#login button').click()
+  }
+
+  async function openedPage(): Promise<Page> {
+    const page = await openPage()
+    await login(page, API_KEY)
+    await page.locator('#main').waitFor()
+    return page
+  }
+
+  async function submit(page: Page, section: string, fields: Readonly<Record<string, string>>): Promise<void> {
+    const form = page.locator(`#${section} form`)
+    for (const [name, value] of Object.entries(fields)) await form.locator(`[name=${name}]`).fill(value)
+    await form.locator('[type=submit]').click()
+  }
+
+  it('shows nothing without the key, and forgets a wrong one', async () => {
+    const page = await openPage()
+    expect(await page.locator('#main').isVisible()).toBe(false)
+    await login(page, 'a-wrong-key-of-thirty-two-bytes-!')
+    await page.locator('#error', { hasText: 'E_UNAUTHENTICATED' }).waitFor()
+    expect(await page.locator('#main').isVisible()).toBe(false)
+    expect(await page.evaluate(() => [sessionStorage.length, localStorage.length, document.cookie])).toEqual([0, 0, ''])
+
+    for (const path of ['/api/info', '/admin/tail?pattern=%23']) {
+      for (const headers of [{}, { authorization: 'Bearer nonsense' }] as const) {
+        expect((await fetch(url + path, { headers })).status, path).toBeGreaterThanOrEqual(401)
+      }
+    }
+    expect((await fetch(`${url}/..%2fpackage.json`)).status).toBe(404)
+    await page.close()
+  })
+
+  it('shows rates, nodes, connections, patterns, presence and options, and runs nothing that clients wrote', async () => {
+    const page = await openedPage()
+    await page.locator('#totals', { hasText: 'connections1' }).waitFor()
+    await page.locator('#received[data-latest]').waitFor()
+    await page.locator('#nodes td', { hasText: 'memory up' }).waitFor()
+    await page.locator('#patterns td', { hasText: '<imgsrc=x' }).waitFor()
+    await page.locator('#connections td', { hasText: '<imgsrc=x' }).waitFor()
+    const options = page.locator('#config')
+    await options.locator('tr', { hasText: 'apiKeys' }).getByText('[hidden]').waitFor()
+    expect(await options.textContent()).not.toContain(API_KEY)
+
+    await submit(page, 'presence', { key: 'room.1' })
+    await page.locator('#presence td', { hasText: 'onerror' }).waitFor()
+    expect(await page.locator('img').count()).toBe(0)
+    expect(await page.title()).toBe('WebMQ · admin')
+
+    await page.locator('#logout').click()
+    expect(await page.locator('#main').isVisible()).toBe(false)
+    expect(await page.evaluate(() => sessionStorage.length)).toBe(0)
+    await page.close()
+  })
+
+  it('publishes, follows a pattern and reads the history of a key', async () => {
+    const page = await openedPage()
+    await submit(page, 'tail', { pattern: 'tail.#' })
+    await page.locator('#tail li', { hasText: 'following tail.#' }).waitFor()
+    await submit(page, 'publish', { key: 'tail.1', payload: JSON.stringify({ text: SCRIPT }) })
+    await page.locator('#publish output', { hasText: 'published, position' }).waitFor()
+    await page.locator('#tail li', { hasText: 'tail.1' }).getByText('onerror').waitFor()
+    await submit(page, 'history', { key: 'tail.1' })
+    await page.locator('#history td', { hasText: 'onerror' }).waitFor()
+    expect(await page.locator('img').count()).toBe(0)
+
+    await submit(page, 'publish', { key: 'not a key', payload: '1' })
+    await page.locator('#error', { hasText: 'E_KEY_INVALID' }).waitFor()
+    await submit(page, 'tail', { pattern: 'no*pattern' })
+    await page.locator('#error', { hasText: 'E_PATTERN_INVALID' }).waitFor()
+    await page.close()
+  })
+
+  it('finds a connection and ends it', async () => {
+    const page = await openedPage()
+    const ended = new Promise<unknown>((resolve) => client.on('disconnected', ({ code }) => resolve(code)))
+    const search = async (by: string, value: string) => {
+      await page.locator('#connections select').selectOption(by)
+      await submit(page, 'connections', { value })
+    }
+    await search('user', 'nobody')
+    await page.locator('#connections .none').waitFor()
+    await search('session', session)
+    await page.locator('#connections').getByRole('button', { name: 'Disconnect' }).click()
+    expect(await ended).toBe(4503)
+    await page.locator('#connections td', { hasText: 'ended' }).waitFor()
+    await page.close()
+  })
+
+  it.each([390, 1400])('fits a screen %i px wide', async (width) => {
+    const page = await openedPage()
+    await page.setViewportSize({ width, height: 844 })
+    const overflowPx = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth)
+    expect(overflowPx).toBeLessThanOrEqual(0)
+    const shots = process.env.WEBMQ_TEST_SCREENSHOTS
+    if (shots !== undefined) await page.screenshot({ path: `${shots}/admin-${width}.png`, fullPage: true })
+    await page.close()
+  })
+
+  it('is on no port for clients, and nowhere without a key', async () => {
+    const port = server.address?.port
+    expect((await fetch(`http://127.0.0.1:${port}/admin`)).status).toBe(404)
+    const bare = createServer({ port: 0, adminPort: 0, logLevel: 'silent' })
+    await bare.start()
+    expect((await fetch(`http://127.0.0.1:${bare.adminAddress?.port}/admin`)).status).toBe(404)
+    await bare.stop({ drainMs: 0 })
+  })
+
+  it('throws nothing and asks no other host', () => {
+    expect(problems).toEqual([])
+    expect(foreignRequests).toEqual([])
+  })
+})
