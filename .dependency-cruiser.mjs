@@ -15,7 +15,7 @@ const FLOORS = {
     ['cluster'],
     ['certificates', 'health', 'identity', 'in-process', 'patterns', 'presence', 'replay', 'transports'],
     ['measuring'],
-    ['deadlines', 'file-watch', 'logger', 'ports'],
+    ['deadlines', 'logger', 'ports'],
   ],
   client: [
     ['index', 'testing'],

@@ -5,7 +5,7 @@ import { startRedis } from 'webmq-services'
 import { svgPicture } from '../../packages/bench/src/report/svg-file.js'
 import { linePlotSvg, type PlotAxis, type PlotSeries } from '../../packages/bench/src/report/svg-plot.js'
 import { createScale } from '../../packages/bench/src/report/svg-scale.js'
-import { type RollingOptions, rollingRestart, type Sample } from './rolling-restart.js'
+import { type RollingOptions, rollingRestart, type Sample } from './restart.js'
 
 const DRAIN_DELAY_MS = 2_000
 const REST_MS = 3_000

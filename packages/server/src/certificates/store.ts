@@ -1,6 +1,6 @@
-import { FileWatch } from '../file-watch.js'
 import type { Logger } from '../logger.js'
 import type { Transport } from '../ports/transport.js'
+import { FileWatch } from './file-watch.js'
 import { type CertificateFiles, type ReadCertificate, readCertificate } from './read-certificate.js'
 import { certificateWarnings, describeCertificate, validToMs } from './warnings.js'
 

@@ -1,6 +1,6 @@
 import { WebMQError } from 'webmq-client/protocol'
 import type { WebMQServer } from '../api.js'
-import { FileWatch } from '../file-watch.js'
+import { FileWatch } from '../certificates/file-watch.js'
 import { type Hooks, loadHooks } from '../hooks/index.js'
 import type { Logger } from '../logger.js'
 import { type ResolvedOptions, resolveOptions, type ServerOptions, splitName } from '../options/options.js'

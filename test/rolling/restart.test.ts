@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { sharedService } from 'webmq-services'
-import { rollingRestart } from './rolling-restart.js'
+import { rollingRestart } from './restart.js'
 
 // `node scripts/rolling-restart.mjs` does the same with more clients, and plots it.
 it('three nodes behind HAProxy that are restarted one after the other lose no message, and no listener hears of a gap', {
