@@ -28,7 +28,9 @@ describe('compose.yaml', () => {
     const environment: NodeJS.ProcessEnv = node.environment ?? {}
     expect(unknownVariables(environment)).toEqual([])
     const options = Object.fromEntries(readEnvironment(environment))
-    expect(seconds(node.stop_grace_period ?? '')).toBeGreaterThan(Number(options.drainTimeoutMs) / 1_000 + STOP_S)
+    const { drainTimeoutMs, drainDelayMs = 0 } = options
+    const stopMs = Number(drainTimeoutMs) + Number(drainDelayMs)
+    expect(seconds(node.stop_grace_period ?? '')).toBeGreaterThan(stopMs / 1_000 + STOP_S)
   })
 
   it.each(nodes)('%s starts only what is in its profile', (_, node) => {
@@ -76,10 +78,13 @@ describe('deploy/kubernetes', () => {
     expect(read('autoscaler').spec.scaleTargetRef).toMatchObject({ kind: 'Deployment', name: deployment.metadata.name })
   })
 
-  it('leaves the time for preStop and for the whole drain', () => {
+  it('leaves balancers the time to notice that a pod leaves, and the time for the whole drain', () => {
     const { terminationGracePeriodSeconds, enableServiceLinks } = pod.spec
-    const preStopS = container.lifecycle.preStop.sleep.seconds
-    expect(terminationGracePeriodSeconds).toBeGreaterThan(preStopS + DRAIN_S + STOP_S)
+    const { drainDelayMs } = Object.fromEntries(readConfigFile(`${ROOT}deploy/kubernetes/webmq.json`))
+    const delayS = Number(drainDelayMs) / 1_000
+    const { periodSeconds, failureThreshold } = container.readinessProbe
+    expect(delayS).toBeGreaterThan(periodSeconds * failureThreshold)
+    expect(terminationGracePeriodSeconds).toBeGreaterThan(delayS + DRAIN_S + STOP_S)
     // The variables of a service named webmq begin with WEBMQ_.
     expect(enableServiceLinks).toBe(false)
   })

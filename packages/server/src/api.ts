@@ -8,6 +8,7 @@ import type { TokenFailure } from './identity/token-failures.js'
 import type { LocalGap, LocalHandler } from './in-process/listeners.js'
 import type { HistoryQuery, HistoryResult } from './in-process/read-history.js'
 import type { MeasurementStats } from './measuring/measurements.js'
+import type { ServerOptions } from './options/options.js'
 import type { BrokerStats, BrokerStatus, RefusalReason } from './ports/broker.js'
 import type { TransportAddress, TransportStats } from './ports/transport.js'
 import type { PresenceStats } from './presence/index.js'
@@ -145,6 +146,14 @@ export interface ServerStats extends MeasurementStats {
   readonly tls?: CertificateStats
 }
 
+/** What a reload has done, by the names of options, `jwt.secret` for nested ones. */
+export interface ReloadResult {
+  /** They have their new value. */
+  readonly changed: readonly string[]
+  /** They keep their value until the next start. */
+  readonly needRestart: readonly string[]
+}
+
 /** A WebMQ server: one node. */
 export interface WebMQServer {
   /** The address; `undefined` while the server does not listen. */
@@ -172,11 +181,19 @@ export interface WebMQServer {
    */
   handleRequest(request: IncomingMessage, response: ServerResponse): void
   /**
-   * Drains and stops. The server refuses new connections and closes the others with 4001 and a time to reconnect after,
-   * spread over at most `drainMs` (default `drainTimeoutMs`). Resolves when everything is closed, within 2 s after that:
-   * anything that does not answer is ended by force, and logged. A second call resolves together with the first.
+   * Takes other options while the server runs. `options` are all of them, as for `createServer`: what is absent gets its
+   * default. An option that cannot change keeps its value, see the `reloadable` ones in `docs/configuration.md`. One line of
+   * the log names each option that changes or cannot.
+   * @throws {WebMQError} `E_OPTION_INVALID`, `E_INSECURE`; nothing has changed.
    */
-  stop(options?: { readonly drainMs?: number }): Promise<void>
+  reload(options: ServerOptions): ReloadResult
+  /**
+   * Drains and stops. For `delayMs` (default `drainDelayMs`) only `/ready` says so. Then the server answers upgrades with 503
+   * and closes the connections with 4001 and a time to reconnect after, spread over at most `drainMs` (default
+   * `drainTimeoutMs`). Probes get answers until the end. Resolves when everything is closed, within 2 s after that: anything
+   * that does not answer is ended by force, and logged. A second call resolves together with the first.
+   */
+  stop(options?: { readonly drainMs?: number; readonly delayMs?: number }): Promise<void>
   /**
    * Publishes a message. Resolves once the broker has accepted it and the transport is ready for more. Await it at least
    * now and then: otherwise a publisher that is faster than the network, or than most clients, overflows their outboxes.

@@ -7,7 +7,7 @@ import type { WebMQServer } from './api.js'
 import { AuditLog } from './audit/log.js'
 import { Deadlines } from './deadlines.js'
 import { HookCalls, type Hooks, Webhook } from './hooks/index.js'
-import { createTokenVerifier, PacedVerifier } from './identity/index.js'
+import { PacedVerifier, ReloadableVerifier } from './identity/index.js'
 import { createLogger, type Logger } from './logger.js'
 import { type ChosenTransport, Server, type TransportRequest } from './node/server.js'
 import { meshPlacesOf } from './options/mesh-address.js'
@@ -32,20 +32,14 @@ export function createServer(options: ServerOptions = {}): WebMQServer {
   }
   const logger = resolved.logger ?? createLogger({ level: logLevel, format: logFormat })
   const webhook = resolved.webhook === undefined ? undefined : new Webhook(resolved.webhook, logger)
+  const keepsClaims = hooks !== undefined || webhook !== undefined
+  const keys =
+    jwt === undefined ? undefined : new ReloadableVerifier(jwt, { logger, wordLimits: resolved, keepsClaims })
   return new Server({
     options: resolved,
     logger,
-    verifier:
-      jwt === undefined
-        ? undefined
-        : new PacedVerifier(
-            createTokenVerifier(jwt, {
-              logger,
-              wordLimits: resolved,
-              keepsClaims: hooks !== undefined || webhook !== undefined,
-            }),
-            resolved.handshakeTimeoutMs,
-          ),
+    verifier: keys === undefined ? undefined : new PacedVerifier(keys, resolved.handshakeTimeoutMs),
+    prepareKeys: keys === undefined ? undefined : (options) => keys.prepare(options.jwt ?? {}, options),
     hooks: createHooks(resolved, hooks, webhook, logger),
     webhook,
     audit: auditLog === 'off' ? undefined : new AuditLog({ target: auditLog, level: auditLevel, logger }),

@@ -4,6 +4,7 @@ export type {
   LocalSubscription,
   PublishOptions,
   PublishResult,
+  ReloadResult,
   ServerAddress,
   ServerBrokerStats,
   ServerEvents,

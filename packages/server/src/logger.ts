@@ -39,6 +39,15 @@ export interface LoggerOptions {
   readonly color?: boolean
 }
 
+/** Loggers of {@link createLogger}, and nobody else's. */
+const ownLoggers = new WeakMap<Logger, { level: string }>()
+
+/** Sets the lowest level that a logger of {@link createLogger} writes. Leaves other loggers alone. */
+export function setLogLevel(logger: Logger, level: LogLevel): void {
+  const own = ownLoggers.get(logger)
+  if (own !== undefined) own.level = level
+}
+
 const REDACTED = '[redacted]'
 
 /** Fields whose values are never written, at the top level of a line and one level below. */
@@ -55,7 +64,7 @@ export function createLogger(options: LoggerOptions = {}): Logger {
   const isTerminal = options.destination === undefined && process.stderr.isTTY === true
   const isPretty = format === 'pretty' || (format === 'auto' && isTerminal)
   const { color = isTerminal && (process.env.NO_COLOR ?? '') === '' } = options
-  return pino(
+  const logger = pino(
     {
       level,
       base: null,
@@ -66,6 +75,8 @@ export function createLogger(options: LoggerOptions = {}): Logger {
     },
     isPretty ? prettified(destination, color) : destination,
   )
+  ownLoggers.set(logger, logger)
+  return logger
 }
 
 /** Formats lines for people. */

@@ -2,7 +2,7 @@ import type { FakeClient } from 'webmq-conformance'
 import { FakeTransport, type FakeUpgrade } from 'webmq-conformance'
 import type { AuditLog } from '../src/audit/log.js'
 import { MemoryBroker } from '../src/brokers/memory/broker.js'
-import type { TokenVerifier } from '../src/identity/index.js'
+import { ReloadableVerifier, type TokenVerifier } from '../src/identity/index.js'
 import type { Logger } from '../src/logger.js'
 import { Server } from '../src/node/server.js'
 import { resolveOptions, type ServerOptions } from '../src/options/options.js'
@@ -55,11 +55,13 @@ export class FakeServer {
     const { logger, lines } = recordingLogger()
     this.log = lines
     const resolved = resolveOptions({ ...options, logger })
+    const keys = resolved.jwt === undefined ? undefined : new ReloadableVerifier(resolved.jwt, { wordLimits: resolved })
     this.broker = broker ?? new MemoryBroker(memoryOptions(options))
     this.server = new Server({
       options: resolved,
       logger,
-      verifier,
+      verifier: verifier ?? keys,
+      prepareKeys: keys === undefined ? undefined : (wanted) => keys.prepare(wanted.jwt ?? {}, wanted),
       observers,
       audit,
       demo: undefined,

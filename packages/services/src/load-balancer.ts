@@ -34,7 +34,7 @@ export interface LoadBalancerOptions {
 const HOST = '127.0.0.1'
 const MAX_CONNECTIONS = 9_900
 /**
- * A node that crashes or drains gets no new connection after two checks. A refused connection goes to the next at once.
+ * A node that crashes or leaves gets no new connection after two checks. A refused connection goes to the next at once.
  */
 const CHECK_INTERVAL_MS = 200
 const START_TIMEOUT_MS = 10_000
@@ -91,6 +91,7 @@ defaults
   option forwardfor
   retries 3
   option redispatch 1
+  retry-on conn-failure empty-response 503
 
 frontend public
   bind ${HOST}:${port}

@@ -44,16 +44,35 @@ export function svgText(record: ResultRecord): string {
   // What a delivery costs is the server's own figure, even where the generator decides the rate.
   const rows = column.key === MAIN_METRIC ? facet.rows.map(withoutGeneratorDoubt) : facet.rows
   const plot = metricSvg(plan, { ...facet, rows }, column, lookOf)
-  const [, plotWidth = '', plotHeight = ''] = /viewBox="0 0 ([\d.]+) ([\d.]+)"/.exec(plot) ?? []
-  const height = Math.round((Number(plotHeight) / Number(plotWidth)) * WIDTH)
   const title = `${axisLabel(column)}${facet.name === '' ? '' : `, ${facet.name}`}`
+  return svgPicture([{ title, plot }], machineLine(record), record.command)
+}
+
+/** A plot and its heading. */
+export interface TitledPlot {
+  readonly title: string
+  /** An `svg` element with a `viewBox` from 0 0. */
+  readonly plot: string
+}
+
+/** Plots below each other as a self-contained picture. */
+export function svgPicture(plots: readonly TitledPlot[], foot: string, command: string): string {
+  let y = 0
+  const parts = plots.map(({ title, plot }) => {
+    const [, plotWidth = '', plotHeight = ''] = /viewBox="0 0 ([\d.]+) ([\d.]+)"/.exec(plot) ?? []
+    const height = Math.round((Number(plotHeight) / Number(plotWidth)) * WIDTH)
+    const part =
+      `<text class="head" x="24" y="${y + HEAD - 16}">${escapeHtml(title)}</text>` +
+      plot.replace('<svg ', `<svg x="0" y="${y + HEAD}" width="${WIDTH}" height="${height}" `)
+    y += HEAD + height
+    return part
+  })
+  const label = plots.map(({ title }) => title).join('; ')
   return (
-    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${HEAD + height + FOOT}" role="img" aria-label="${escapeHtml(title)}">` +
-    `<style>${STYLE}</style><rect class="ground" width="100%" height="100%" rx="8"/>` +
-    `<text class="head" x="24" y="32">${escapeHtml(title)}</text>` +
-    plot.replace('<svg ', `<svg x="0" y="${HEAD}" width="${WIDTH}" height="${height}" `) +
-    `<text class="foot" x="24" y="${HEAD + height + 18}">${escapeHtml(machineLine(record))}</text>` +
-    `<desc>${escapeHtml(record.command)}</desc></svg>\n`
+    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${y + FOOT}" role="img" aria-label="${escapeHtml(label)}">` +
+    `<style>${STYLE}</style><rect class="ground" width="100%" height="100%" rx="8"/>${parts.join('')}` +
+    `<text class="foot" x="24" y="${y + 18}">${escapeHtml(foot)}</text>` +
+    `<desc>${escapeHtml(command)}</desc></svg>\n`
   )
 }
 

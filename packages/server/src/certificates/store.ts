@@ -1,14 +1,8 @@
-import { stat } from 'node:fs/promises'
 import type { Logger } from '../logger.js'
 import type { Transport } from '../ports/transport.js'
+import { FileWatch } from './file-watch.js'
 import { type CertificateFiles, type ReadCertificate, readCertificate } from './read-certificate.js'
 import { certificateWarnings, describeCertificate, validToMs } from './warnings.js'
-
-/**
- * Time between two looks at the files. Looking works where notifications do not: on network volumes, and where Kubernetes
- * exchanges a link above them. Cost: one `stat` per file.
- */
-const CHECK_INTERVAL_MS = 5_000
 
 /** Counters since the start, and the present certificates. */
 export interface CertificateStats {
@@ -27,25 +21,28 @@ export interface CertificateContext {
   readonly checkIntervalMs?: number
 }
 
-/**
- * The certificates of a server and their files. New files replace the certificates while the server runs. A pair that does
- * not fit is often one of which half is written, as certbot does; it gets one more interval before that counts as a failure.
- */
+/** The certificates of a server and their files. New files replace the certificates while the server runs. */
 export class CertificateStore {
   readonly #context: CertificateContext
+  readonly #watch: FileWatch
   #certificates: readonly ReadCertificate[] = []
-  /** States of the files: of the present certificates, of a first attempt that failed, and of one that was reported. */
-  #usedState = ''
-  #failedState: string | undefined
-  #refusedState: string | undefined
-  #timer: NodeJS.Timeout | undefined
-  #checking: Promise<void> | undefined
+  #transport: Transport | undefined
   #hasSaidExpired = false
   #reloadCount = 0
   #failedReloadCount = 0
 
   constructor(context: CertificateContext) {
     this.#context = context
+    this.#watch = new FileWatch({
+      paths: () => context.files.flatMap(({ certFile, keyFile }) => [certFile, keyFile]),
+      looked: () => this.#sayWhenExpired(),
+      use: () => this.#replace(),
+      refused: (err) => {
+        this.#failedReloadCount++
+        context.logger.error({ err }, 'the new TLS certificate cannot be used; the old one stays')
+      },
+      checkIntervalMs: context.checkIntervalMs,
+    })
   }
 
   get certificates(): readonly ReadCertificate[] {
@@ -57,25 +54,23 @@ export class CertificateStore {
    * @throws {WebMQError} `E_OPTION_INVALID`.
    */
   async load(): Promise<void> {
-    // Before the files are read, so the first check finds changes in between.
-    this.#usedState = await this.#stateOfFiles()
+    await this.#watch.remember()
     this.#use(await this.#read())
   }
 
   /** Looks at the files from now on, until `stop`. */
   watch(transport: Transport): void {
-    const { checkIntervalMs = CHECK_INTERVAL_MS } = this.#context
-    this.#timer = setInterval(() => {
-      this.#checking ??= this.#check(transport).finally(() => {
-        this.#checking = undefined
-      })
-    }, checkIntervalMs)
-    this.#timer.unref()
+    this.#transport = transport
+    this.#watch.start()
+  }
+
+  /** Looks at the files now, if they are watched. */
+  check(): void {
+    this.#watch.check()
   }
 
   stop(): void {
-    clearInterval(this.#timer)
-    this.#timer = undefined
+    this.#watch.stop()
   }
 
   stats(): CertificateStats {
@@ -86,29 +81,12 @@ export class CertificateStore {
     }
   }
 
-  async #check(transport: Transport): Promise<void> {
-    this.#sayWhenExpired()
-    const state = await this.#stateOfFiles()
-    if (state === this.#usedState || state === this.#refusedState || this.#timer === undefined) return
-    try {
-      await this.#replace(transport)
-      this.#usedState = state
-      this.#refusedState = undefined
-    } catch (err) {
-      const isFirstFailure = state !== this.#failedState
-      this.#failedState = state
-      if (isFirstFailure) return
-      this.#refusedState = state
-      this.#failedReloadCount++
-      this.#context.logger.error({ err }, 'the new TLS certificate cannot be used; the old one stays')
-    }
-  }
-
-  async #replace(transport: Transport): Promise<void> {
+  async #replace(): Promise<void> {
     const { logger } = this.#context
+    const transport = this.#transport
     const certificates = await this.#read()
     // The server may have stopped while the files were read.
-    if (this.#timer === undefined || isSame(certificates, this.#certificates)) return
+    if (!this.#watch.isRunning || transport === undefined || isSame(certificates, this.#certificates)) return
     if (transport.setCertificates === undefined) {
       logger.warn(
         { transport: transport.name },
@@ -140,22 +118,6 @@ export class CertificateStore {
       this.#context.logger.error('a TLS certificate has expired: clients refuse it')
     }
     this.#hasSaidExpired = isExpired
-  }
-
-  /** A text that changes when a file is written, replaced or reachable by another link. */
-  async #stateOfFiles(): Promise<string> {
-    const paths = this.#context.files.flatMap(({ certFile, keyFile }) => [certFile, keyFile])
-    const states = await Promise.all(
-      paths.map(async (path) => {
-        try {
-          const { ino, size, mtimeMs, ctimeMs } = await stat(path)
-          return `${ino} ${size} ${mtimeMs} ${ctimeMs}`
-        } catch (error) {
-          return String(error)
-        }
-      }),
-    )
-    return states.join('\n')
   }
 }
 

@@ -38,7 +38,11 @@ defaults.
 - **The file of defaults** is named by \`WEBMQ_DEFAULTS\` and looks like the config file. Everything above overrides it.
   It is for images and packages whose defaults differ, such as the container image's \`"host": "0.0.0.0"\`.
 - **Secrets** belong in files: \`--jwt-secret-file\`, \`WEBMQ_JWT_SECRET_FILE\`, or \`"secretFile"\` in the config file.
-  Paths are relative to the working directory.
+  Paths are relative to the working directory. A changed file is read again within 5 s.
+
+SIGHUP reads all of this again, and so does \`server.reload({ … })\` in a program. Options that say "changes with a
+reload" below then take their new value; the others keep theirs until the next start
+([operations](operations.md#reloading)).
 
 \`\`\`json
 {
@@ -53,8 +57,8 @@ defaults.
 
 - \`maxOutboxBytes\` is at least \`maxPayloadBytes\` + 4,096. Otherwise every large message would close its receivers.
 - Without tokens, the server binds loopback addresses only, unless you set \`insecure\` (\`E_INSECURE\`).
-- Tokens need exactly one of \`jwt.secret\`, \`jwt.publicKey\` and \`jwt.jwksUrl\`. A key set must come over \`https://\` or
-  from loopback, unless you set \`insecure\`.
+- Tokens need a \`jwt.secret\`, a \`jwt.publicKey\` or a \`jwt.jwksUrl\`, or several of them. A key set must come over
+  \`https://\` or from loopback, unless you set \`insecure\`.
 - \`tls.certFile\` and \`tls.keyFile\` name equally many files, in the same order. Each key
   belongs to its certificate.
 
@@ -87,7 +91,7 @@ ${wrap(spec.detail === undefined ? spec.help : `${spec.help} ${spec.detail}`)}
 
 ${wrap(`- Default: ${describeDefaultInDocs(spec)}`, '  ')}
 ${wrap(`- Allowed: ${describeType(spec)}`, '  ')}
-${wrap(`- Flag: ${flags} · Environment: \`${environmentNameOf(spec)}\`${fileVariable}`, '  ')}
+${spec.reloadable === true ? '- While the server runs: changes with a reload\n' : ''}${wrap(`- Flag: ${flags} · Environment: \`${environmentNameOf(spec)}\`${fileVariable}`, '  ')}
 `
 }
 
@@ -108,18 +112,17 @@ function describeType(spec: OptionSpec): string {
     case 'choice':
       return spec.choices.map((choice) => `\`${choice}\``).join(', ')
     case 'list':
-      return `${describeEntries(spec)}; the flag may be repeated`
+      return `${describeEntries(spec)}${spec.maxCount === undefined ? '' : ` (1 to ${spec.maxCount})`}; the flag may be repeated`
     case 'switch':
       return '`true` or `false`'
     case 'text':
-      if (spec.fromFile === 'pem') return 'PEM text, or the name of a file that holds it'
       // No check allows the empty text, so its answer describes the allowed values.
       return spec.check?.('') ?? 'the name of a file'
   }
 }
 
 function describeEntries(spec: ListOption): string {
-  const entry = spec.check('') ?? 'texts'
+  const entry = spec.fromFile === 'pem' ? 'PEM text, or the name of a file that holds it' : (spec.check('') ?? 'texts')
   return spec.takesText === true ? `${entry}, or a list of them` : `a list of ${entry}`
 }
 

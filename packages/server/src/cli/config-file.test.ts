@@ -36,7 +36,7 @@ describe('readConfigFile', () => {
       drainTimeoutMs: 5000,
       insecure: true,
       origins: ['https://a.example'],
-      'jwt.secret': 'a secret from the file',
+      'jwt.secret': ['a secret from the file'],
       'jwt.clockToleranceS': 60,
     })
   })
@@ -51,7 +51,11 @@ describe('readConfigFile', () => {
   it('reads a secret from a file of its own', () => {
     const secretFile = join(folder, 'secret')
     writeFileSync(secretFile, 'hunter2 hunter2 hunter2\n')
-    expect(read({ jwt: { secretFile } })).toEqual({ 'jwt.secret': 'hunter2 hunter2 hunter2' })
+    const secret = 'hunter2 hunter2 hunter2'
+    expect(read({ jwt: { secretFile } })).toEqual({ 'jwt.secret': [secret] })
+    expect(read({ jwt: { secretFile: [secretFile, secretFile] } })).toEqual({ 'jwt.secret': [secret, secret] })
+    expect(() => read({ jwt: { secretFile: [] } })).toThrow('a list of 1 to 8 texts')
+    expect(() => read({ jwt: { secretFile: [secretFile, 1] } })).toThrow('jwt.secretFile')
   })
 
   it.each([

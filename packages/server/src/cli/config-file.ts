@@ -3,7 +3,7 @@ import { didYouMean } from '../options/closest-name.js'
 import type { OptionSpec, OptionValue } from '../options/spec.js'
 import { OPTIONS } from '../options/table.js'
 import { validateOption } from '../options/values.js'
-import { hasFileVariant, type OptionValues, readOption, readTextFile } from './option-sources.js'
+import { type FileRecorder, hasFileVariant, type OptionValues, readOption, readTextFile } from './option-sources.js'
 import { withoutComments } from './without-comments.js'
 
 /** Members for editors, not options. */
@@ -15,7 +15,11 @@ const IGNORED_NAMES: readonly string[] = ['$schema']
  *
  * @throws {WebMQError} `E_OPTION_INVALID` with the names of the file and the option.
  */
-export function readConfigFile(path: string, specs: readonly OptionSpec[] = OPTIONS): OptionValues {
+export function readConfigFile(
+  path: string,
+  specs: readonly OptionSpec[] = OPTIONS,
+  record?: FileRecorder,
+): OptionValues {
   const values = new Map<string, OptionValue>()
   for (const [name, value] of flatten(parse(path))) {
     if (IGNORED_NAMES.includes(name)) continue
@@ -27,11 +31,13 @@ export function readConfigFile(path: string, specs: readonly OptionSpec[] = OPTI
       throw new WebMQError('E_OPTION_INVALID', { detail: `${label}: unknown option${didYouMean(name, names)}` })
     }
     if (!specs.some((wanted) => wanted.name === spec.name)) continue
-    const isText = typeof value === 'string' && spec.type !== 'list'
+    const isFile = fileSpec !== undefined
+    const mayNameFiles = isFile || (spec.type === 'list' && spec.fromFile === 'pem')
+    const isText = spec.type === 'list' ? mayNameFiles && isTexts(value) : typeof value === 'string'
     values.set(
       spec.name,
       isText
-        ? readOption(spec, { label, text: value, isFile: fileSpec !== undefined })
+        ? readOption(spec, { label, text: value as string | string[], isFile, record })
         : validateOption(spec, value, label),
     )
   }
@@ -60,6 +66,10 @@ function flatten(value: object): readonly (readonly [string, unknown])[] {
         )
       : [[name, member] as const],
   )
+}
+
+function isTexts(value: unknown): boolean {
+  return typeof value === 'string' || (Array.isArray(value) && value.every((entry) => typeof entry === 'string'))
 }
 
 function isObject(value: unknown): value is object {

@@ -53,7 +53,27 @@ describe('readEnvironment', () => {
   it('reads a secret from the file that is named, without the line break at its end', () => {
     const file = join(folder, 'secret')
     writeFileSync(file, 'two words and a space \n')
-    expect(read({ WEBMQ_JWT_SECRET_FILE: file })).toEqual({ 'jwt.secret': 'two words and a space ' })
+    expect(read({ WEBMQ_JWT_SECRET_FILE: file })).toEqual({ 'jwt.secret': ['two words and a space '] })
+  })
+
+  it('reads one secret from the variable, commas and all, and several from files', () => {
+    const [old, next] = ['old', 'new'].map((name) => {
+      const file = join(folder, name)
+      writeFileSync(file, `${name} secret of 16 bytes or more\n`)
+      return file
+    })
+    const files: [string, string][] = []
+    const env = { WEBMQ_JWT_SECRET_FILE: `${old}, ${next}` }
+    expect(Object.fromEntries(readEnvironment(env, undefined, (...read) => files.push(read)))).toEqual({
+      'jwt.secret': ['old secret of 16 bytes or more', 'new secret of 16 bytes or more'],
+    })
+    expect(files).toEqual([
+      ['jwt.secret', old],
+      ['jwt.secret', next],
+    ])
+    expect(read({ WEBMQ_JWT_SECRET: 'one secret, with a comma' })).toEqual({
+      'jwt.secret': ['one secret, with a comma'],
+    })
   })
 
   it('names the variable when the file cannot be read', () => {
@@ -69,8 +89,8 @@ describe('readEnvironment', () => {
     const pem = '-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----'
     const file = join(folder, 'key.pem')
     writeFileSync(file, `${pem}\n`)
-    expect(read({ WEBMQ_JWT_PUBLIC_KEY: pem })).toEqual({ 'jwt.publicKey': pem })
-    expect(read({ WEBMQ_JWT_PUBLIC_KEY: file })).toEqual({ 'jwt.publicKey': pem })
+    expect(read({ WEBMQ_JWT_PUBLIC_KEY: pem })).toEqual({ 'jwt.publicKey': [pem] })
+    expect(read({ WEBMQ_JWT_PUBLIC_KEY: file })).toEqual({ 'jwt.publicKey': [pem] })
   })
 
   it('does not repeat a secret that it refuses', () => {

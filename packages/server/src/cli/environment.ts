@@ -2,7 +2,14 @@ import { WebMQError } from 'webmq-client/protocol'
 import { didYouMean } from '../options/closest-name.js'
 import { environmentNameOf, type OptionSpec, type OptionValue } from '../options/spec.js'
 import { OPTIONS } from '../options/table.js'
-import { fileVariableOf, hasFileVariant, type OptionValues, readOption, type TextSource } from './option-sources.js'
+import {
+  type FileRecorder,
+  fileVariableOf,
+  hasFileVariant,
+  type OptionValues,
+  readOption,
+  type TextSource,
+} from './option-sources.js'
 
 /** The variable that names the config file, like `--config`. */
 export const CONFIG_VARIABLE = 'WEBMQ_CONFIG'
@@ -22,11 +29,15 @@ export const TOKEN_VARIABLE = 'WEBMQ_TOKEN'
  *
  * @throws {WebMQError} `E_OPTION_INVALID` with the name of the variable.
  */
-export function readEnvironment(env: NodeJS.ProcessEnv, specs: readonly OptionSpec[] = OPTIONS): OptionValues {
+export function readEnvironment(
+  env: NodeJS.ProcessEnv,
+  specs: readonly OptionSpec[] = OPTIONS,
+  record?: FileRecorder,
+): OptionValues {
   const values = new Map<string, OptionValue>()
   for (const spec of specs) {
     const source = sourceOf(spec, env)
-    if (source !== undefined) values.set(spec.name, readOption(spec, source))
+    if (source !== undefined) values.set(spec.name, readOption(spec, { ...source, record }))
   }
   return values
 }

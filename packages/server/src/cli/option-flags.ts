@@ -10,7 +10,7 @@ import {
 } from '../options/spec.js'
 import { readConfigFile } from './config-file.js'
 import { CONFIG_VARIABLE, DEFAULTS_VARIABLE, readEnvironment, readPlatformPort } from './environment.js'
-import { hasFileVariant, mergeSources, type OptionValues, readOption } from './option-sources.js'
+import { type FileRecorder, hasFileVariant, mergeSources, type OptionValues, readOption } from './option-sources.js'
 
 /** `auto|pretty|json`. */
 const MAX_CHOICES_CHARS = 16
@@ -26,7 +26,8 @@ export function addOptionFlags(command: Command, specs: readonly OptionSpec[]): 
     }
     if (hasFileVariant(spec)) {
       const description = `The same, read from a file. (env: ${environmentNameOf(spec)}_FILE)`
-      command.addOption(new Option(`--${spec.flag}-file <file>`, description).helpGroup(`${spec.section}:`))
+      const option = new Option(`--${spec.flag}-file <file>`, description).helpGroup(`${spec.section}:`)
+      command.addOption(spec.type === 'list' ? option.argParser(collectNames) : option)
     }
   }
   command.addOption(
@@ -69,30 +70,45 @@ function defaultNote(spec: OptionSpec): string | undefined {
   return text === undefined ? undefined : `default: ${text}`
 }
 
-/** Reads the value of each flag; repeated flags extend a list. */
+/** Reads the value of each flag; repeated flags extend a list. Files are read later, because they may be read again. */
 function collector(spec: OptionSpec): (text: string, previous: unknown) => unknown {
   return (text, previous) => {
+    if (mayNameFile(spec)) return collectNames(text, previous as readonly string[] | undefined)
     const value = readOption(spec, { label: `--${spec.flag}`, text })
     return Array.isArray(value) && Array.isArray(previous) ? [...previous, ...value] : value
   }
 }
 
+function collectNames(name: string, previous: readonly string[] = []): readonly string[] {
+  return [...previous, name]
+}
+
 /** Values of the flags on the command line. */
-function readFlags(command: Command, specs: readonly OptionSpec[]): OptionValues {
+function readFlags(command: Command, specs: readonly OptionSpec[], record: FileRecorder | undefined): OptionValues {
   const given: Readonly<Record<string, unknown>> = command.opts()
   const values = new Map<string, OptionValue>()
   for (const spec of specs) {
     const value = given[camelCase(spec.flag)]
-    if (value !== undefined) values.set(spec.name, value as OptionValue)
+    if (value !== undefined) values.set(spec.name, flagValueOf(spec, value, record))
     const file = hasFileVariant(spec) ? given[camelCase(`${spec.flag}-file`)] : undefined
-    if (typeof file !== 'string') continue
+    if (file === undefined) continue
     const label = `--${spec.flag}-file`
     if (value !== undefined) {
       throw new WebMQError('E_OPTION_INVALID', { detail: `--${spec.flag} and ${label} are both given; use one` })
     }
-    values.set(spec.name, readOption(spec, { label, text: file, isFile: true }))
+    values.set(spec.name, readOption(spec, { label, text: file as string | readonly string[], isFile: true, record }))
   }
   return values
+}
+
+function mayNameFile(spec: OptionSpec): boolean {
+  return spec.type === 'list' && spec.fromFile === 'pem'
+}
+
+/** @param value As {@link collector} has left it. */
+function flagValueOf(spec: OptionSpec, value: unknown, record: FileRecorder | undefined): OptionValue {
+  if (!mayNameFile(spec)) return value as OptionValue
+  return readOption(spec, { label: `--${spec.flag}`, text: value as readonly string[], record })
 }
 
 /** The name that commander gives to a flag's value. */
@@ -115,13 +131,14 @@ export function readNamedSources(
   command: Command,
   specs: readonly OptionSpec[],
   env: NodeJS.ProcessEnv,
+  record?: FileRecorder,
 ): readonly NamedSource[] {
   const { config } = command.opts<{ config?: string }>()
   const readFile = (path: string | undefined): readonly NamedSource[] =>
-    path ? [{ name: path, values: readConfigFile(path, specs) }] : []
+    path ? [{ name: path, values: readConfigFile(path, specs, record) }] : []
   return [
-    { name: 'flag', values: readFlags(command, specs) },
-    { name: 'environment', values: readEnvironment(env, specs) },
+    { name: 'flag', values: readFlags(command, specs, record) },
+    { name: 'environment', values: readEnvironment(env, specs, record) },
     ...readFile(config ?? env[CONFIG_VARIABLE]),
     { name: 'PORT', values: readPlatformPort(env, specs) },
     ...readFile(env[DEFAULTS_VARIABLE]),
@@ -133,6 +150,11 @@ export function readNamedSources(
  *
  * @throws {WebMQError} `E_OPTION_INVALID` with the name of the flag, variable or file.
  */
-export function readSources(command: Command, specs: readonly OptionSpec[], env: NodeJS.ProcessEnv): ServerOptions {
-  return mergeSources(readNamedSources(command, specs, env).map(({ values }) => values))
+export function readSources(
+  command: Command,
+  specs: readonly OptionSpec[],
+  env: NodeJS.ProcessEnv,
+  record?: FileRecorder,
+): ServerOptions {
+  return mergeSources(readNamedSources(command, specs, env, record).map(({ values }) => values))
 }

@@ -1,12 +1,21 @@
 import { readFileSync } from 'node:fs'
 import { WebMQError } from 'webmq-client/protocol'
 import { type ServerOptions, splitName } from '../options/options.js'
-import { environmentNameOf, type OptionSpec, type OptionValue } from '../options/spec.js'
+import {
+  environmentNameOf,
+  type ListOption,
+  type OptionSpec,
+  type OptionValue,
+  type TextOption,
+} from '../options/spec.js'
 import { OPTIONS } from '../options/table.js'
 import { parseOption, validateOption } from '../options/values.js'
 
 /** Values of one source, by option name. */
 export type OptionValues = ReadonlyMap<string, OptionValue>
+
+/** Gets the name of each option that was read from a file of its own, and the path of the file. */
+export type FileRecorder = (name: string, path: string) => void
 
 /** The options whose name begins with a prefix, such as `jwt.`. */
 export function optionsNamed(prefix: string): readonly OptionSpec[] {
@@ -26,24 +35,56 @@ export function mergeSources(sources: readonly OptionValues[]): ServerOptions {
   return merged
 }
 
-/** A text value and its source. */
+/** A value in one or several texts, and its source. */
 export interface TextSource {
   /** The source's name for the option, for errors. */
   readonly label: string
-  readonly text: string
-  /** The text is the name of a file with the value. */
+  readonly text: string | readonly string[]
+  /** The texts are names of files with the value. */
   readonly isFile?: boolean
+  readonly record?: FileRecorder | undefined
 }
 
 /**
- * Reads the value of one option from a text or from the file that the text names.
+ * Reads the value of one option from texts or from the files that they name.
  *
- * @throws {WebMQError} `E_OPTION_INVALID` when the value is not allowed or the file cannot be read.
+ * @throws {WebMQError} `E_OPTION_INVALID` when the value is not allowed or a file cannot be read.
  */
-export function readOption(spec: OptionSpec, { label, text, isFile = false }: TextSource): OptionValue {
-  const isPemFile = spec.type === 'text' && spec.fromFile === 'pem' && !text.trimStart().startsWith('-----BEGIN')
-  if (isFile && spec.type === 'list') return validateOption(spec, linesOf(readTextFile(text, label)), label)
-  return parseOption(spec, isFile || isPemFile ? readTextFile(text, label) : text, label)
+export function readOption(spec: OptionSpec, source: TextSource): OptionValue {
+  const { label, text } = source
+  if (spec.type === 'list' && (spec.fromFile === 'pem' || source.isFile === true)) {
+    const entries = [text].flat().flatMap((entry) => (isPem(entry) ? [entry] : namesIn(entry)))
+    return validateOption(
+      spec,
+      entries.flatMap((entry) => entriesIn(spec, readEntry(spec, entry, source))),
+      label,
+    )
+  }
+  if (typeof text !== 'string') return validateOption(spec, text, label)
+  return parseOption(spec, source.isFile === true ? readEntry(spec, text, source) : text, label)
+}
+
+/** The text itself if it is PEM text, otherwise the content of the file that it names. */
+function readEntry(spec: OptionSpec, text: string, { label, record, isFile }: TextSource): string {
+  if (isFile !== true && isPem(text)) return text
+  record?.(spec.name, text)
+  return readTextFile(text, label)
+}
+
+/** A secret and PEM text may contain any character; other files have an entry per line. */
+function entriesIn(spec: ListOption, content: string): readonly string[] {
+  return spec.fromFile === 'pem' || spec.separator === 'none' ? [content] : linesOf(content)
+}
+
+function isPem(text: string): boolean {
+  return text.trimStart().startsWith('-----BEGIN')
+}
+
+function namesIn(text: string): readonly string[] {
+  return text
+    .split(',')
+    .map((name) => name.trim())
+    .filter((name) => name !== '')
 }
 
 function linesOf(text: string): readonly string[] {
@@ -72,7 +113,7 @@ function errorCode(error: unknown): string {
 }
 
 /** Whether the option has a flag and a variable that name a file with its value. */
-export function hasFileVariant(spec: OptionSpec): boolean {
+export function hasFileVariant(spec: OptionSpec): spec is (TextOption | ListOption) & { fromFile: 'file-flag' } {
   return (spec.type === 'text' || spec.type === 'list') && spec.fromFile === 'file-flag'
 }
 

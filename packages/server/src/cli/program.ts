@@ -58,7 +58,7 @@ export function createProgram(terminal: Terminal, exit: (code: number) => void):
     .allowExcessArguments()
     .action(async (_options: unknown, command: Command) => {
       rejectUnknownCommand(command)
-      exit(await serve(readSources(command, OPTIONS, terminal.env), terminal))
+      exit(await serve((record) => readSources(command, OPTIONS, terminal.env, record), terminal))
     })
   addOptionFlags(serveCommand, OPTIONS)
   program.addHelpText('before', EXAMPLES).addHelpText('after', MORE)

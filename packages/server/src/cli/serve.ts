@@ -1,11 +1,12 @@
 import { WebMQError } from 'webmq-client/protocol'
 import type { WebMQServer } from '../api.js'
-import { loadHooks } from '../hooks/index.js'
 import { createLogger, type Logger } from '../logger.js'
-import { type ResolvedOptions, resolveOptions, type ServerOptions, warningsOf } from '../options/options.js'
+import { type ResolvedOptions, type ServerOptions, warningsOf } from '../options/options.js'
 import type { TransportAddress } from '../ports/transport.js'
 import { unknownVariables } from './environment.js'
 import { EXIT } from './exit-codes.js'
+import type { FileRecorder } from './option-sources.js'
+import { Reload } from './reload.js'
 import { describeStart } from './start-message.js'
 import { StopSignals } from './stop-signals.js'
 import type { Terminal } from './terminal.js'
@@ -16,14 +17,16 @@ const STOP_GRACE_MS = 2_000
 /**
  * Runs a server until a signal stops it. The first signal drains: the server refuses new connections, and closes the
  * others within `drainTimeoutMs` with a code that makes clients reconnect elsewhere. A second signal ends the process at
- * once.
+ * once. SIGHUP reads all options again, and a changed file with a secret is read again by itself.
  *
+ * @param read Reads the options, as {@link Reload} wants it.
  * @returns The exit code.
  * @throws {WebMQError} The server cannot start.
  */
-export async function serve(given: ServerOptions, terminal: Terminal): Promise<number> {
-  const options = await withHooks(given)
-  const resolved = resolveOptions(options)
+export async function serve(read: (record: FileRecorder) => ServerOptions, terminal: Terminal): Promise<number> {
+  const reload = new Reload(read)
+  await reload.loadHooks()
+  const resolved = reload.resolved
   const logger = createLogger({ level: resolved.logLevel, format: resolved.logFormat })
   // After a bug the state is unknown, so the process ends; the supervisor starts another.
   process.on('uncaughtException', (err, origin) => {
@@ -35,11 +38,16 @@ export async function serve(given: ServerOptions, terminal: Terminal): Promise<n
   // Imported here, so that the other commands start without the transports.
   const { createServer } = await import('../create-server.js')
   const signals = new StopSignals()
-  const server = createServer({ ...options, logger })
+  const server = createServer({ ...reload.options, logger })
+  signals.onReload = () => reload.all()
+  await reload.start(server, logger)
   const starting = server.start()
   // A signal may arrive while the server still waits for its broker.
   const isEarly = await Promise.race([signals.first.then(() => true), starting.then(ignore, ignore)])
-  if (isEarly === true) return await stop(server, 0, logger)
+  if (isEarly === true) {
+    reload.stop()
+    return await stop(server, { drainMs: 0, delayMs: 0 }, logger)
+  }
   const address = await starting.catch((error: unknown) => {
     throw withHint(error, resolved)
   })
@@ -48,14 +56,10 @@ export async function serve(given: ServerOptions, terminal: Terminal): Promise<n
   terminal.stdout.write(describeStart(address.url, resolved, terminal, adminUrl))
 
   const signal = await signals.first
-  logger.info({ signal, drainTimeoutMs: resolved.drainTimeoutMs }, 'stopping; a second signal stops at once')
-  return await stop(server, resolved.drainTimeoutMs, logger)
-}
-
-/** Loads the module of hooks, if one is named: what may be left out depends on what it has. */
-async function withHooks(options: ServerOptions): Promise<ServerOptions> {
-  const { hooks } = resolveOptions(options)
-  return typeof hooks === 'string' ? { ...options, hooks: await loadHooks(hooks) } : options
+  const { drainTimeoutMs: drainMs, drainDelayMs: delayMs } = reload.resolved
+  reload.stop()
+  logger.info({ signal, drainTimeoutMs: drainMs, drainDelayMs: delayMs }, 'stopping; a second signal stops at once')
+  return await stop(server, { drainMs, delayMs }, logger)
 }
 
 function httpUrlOf({ host, port }: TransportAddress): string {
@@ -66,14 +70,14 @@ function httpUrlOf({ host, port }: TransportAddress): string {
 const ignore = (): undefined => undefined
 
 /** Stops a server, also one that is still starting, and ends the process if it takes too long. */
-async function stop(server: WebMQServer, drainMs: number, logger: Logger): Promise<number> {
-  const deadlineMs = drainMs + STOP_GRACE_MS
+async function stop(server: WebMQServer, times: { drainMs: number; delayMs: number }, logger: Logger): Promise<number> {
+  const deadlineMs = times.drainMs + times.delayMs + STOP_GRACE_MS
   const deadline = setTimeout(() => {
     const resources = process.getActiveResourcesInfo()
     logger.fatal({ deadlineMs, resources }, 'the server did not stop in time; ending the process')
     process.exit(EXIT.FAILED)
   }, deadlineMs)
-  await server.stop({ drainMs })
+  await server.stop(times)
   clearTimeout(deadline)
   return EXIT.OK
 }

@@ -1,16 +1,24 @@
+import { closeSync, openSync } from 'node:fs'
 import { constants } from 'node:os'
 import { EXIT } from './exit-codes.js'
 
 /** Ctrl-C, the signal of supervisors, and a closed terminal. */
-const STOP_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
+const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
 /** A signal that asks the process to stop. */
-export type StopSignal = (typeof STOP_SIGNALS)[number]
+export type StopSignal = (typeof SIGNALS)[number]
 
-/** Listens for stop signals for the rest of the process: `first` resolves with the first one, the second ends the process at once. */
+/**
+ * Listens for signals for the rest of the process. SIGTERM and SIGINT stop: `first` resolves with the first one, the second
+ * ends the process at once. SIGHUP asks for the options to be read again. Only when the terminal of the process was closed,
+ * it stops too: nobody would see a server that goes on.
+ */
 export class StopSignals {
-  /** Resolves to the first signal. */
+  /** Resolves to the first signal that stops. */
   readonly first: Promise<StopSignal>
+  /** Called for a SIGHUP that does not stop. */
+  onReload: () => void = () => undefined
+  readonly #hadTerminal = hasTerminal()
   #received = 0
   #resolve: (signal: StopSignal) => void = () => undefined
 
@@ -18,12 +26,31 @@ export class StopSignals {
     this.first = new Promise((resolve) => {
       this.#resolve = resolve
     })
-    for (const signal of STOP_SIGNALS) process.on(signal, () => this.#receive(signal))
+    for (const signal of SIGNALS) process.on(signal, () => this.#receive(signal))
   }
 
   #receive(signal: StopSignal): void {
+    if (signal === 'SIGHUP' && !this.#isTerminalClosed()) {
+      this.onReload()
+      return
+    }
     this.#received += 1
     if (this.#received === 1) this.#resolve(signal)
     else process.exit(EXIT.SIGNALED + constants.signals[signal])
+  }
+
+  /** On Windows the signal always means that. */
+  #isTerminalClosed(): boolean {
+    return process.platform === 'win32' || (this.#hadTerminal && !hasTerminal())
+  }
+}
+
+/** Whether the process has a controlling terminal that is open. A service has none. */
+function hasTerminal(): boolean {
+  try {
+    closeSync(openSync('/dev/tty', 'r'))
+    return true
+  } catch {
+    return false
   }
 }

@@ -3,7 +3,7 @@ import { Command } from 'commander'
 import { SignJWT } from 'jose'
 import { validatePattern, WebMQError } from 'webmq-client/protocol'
 import { algorithmsOf, HMAC_ALGORITHMS } from '../identity/algorithms.js'
-import { ACTIONS, type Action, claimDefect, type Grant, type JwtOptions } from '../identity/index.js'
+import { ACTIONS, type Action, claimDefect, type Grant, type JwtOptions, secretsOf } from '../identity/index.js'
 import type { OptionSpec } from '../options/spec.js'
 import { parseQuantity } from '../options/values.js'
 import { describeGrants } from './describe-grants.js'
@@ -29,7 +29,7 @@ interface CreateFlags {
 
 /** Server options of this command, with help texts for creating tokens instead of verifying them. */
 const HELP: Readonly<Record<string, string>> = {
-  'jwt.secret': 'Shared secret to sign with.',
+  'jwt.secret': 'Shared secret to sign with; the first of several.',
   'jwt.issuer': 'Issuer of the token (iss).',
   'jwt.audience': 'Audience of the token (aud).',
 }
@@ -119,12 +119,13 @@ async function createToken(flags: CreateFlags, jwt: JwtOptions, grants: readonly
 
 function signingKey(
   { privateKey }: CreateFlags,
-  { secret }: JwtOptions,
+  jwt: JwtOptions,
 ): { readonly key: KeyObject; readonly algorithms: readonly string[] } {
   if (privateKey !== undefined) {
     const key = readPrivateKey(privateKey)
     return { key, algorithms: algorithmsOf(key) }
   }
+  const [secret] = secretsOf(jwt)
   if (secret !== undefined) return { key: createSecretKey(secret, 'utf8'), algorithms: HMAC_ALGORITHMS }
   throw invalid('no key to sign with: use --jwt-secret-file, --jwt-secret, WEBMQ_JWT_SECRET or --private-key')
 }

@@ -45,7 +45,7 @@ export interface GatewayContext extends UpgradePolicy {
   readonly heartbeatMs: number
   /** How long and how many message ids are remembered, for `welcome`. */
   readonly dedupe: Pick<Welcome['limits'], 'dedupeWindowMs' | 'dedupeMaxIds'>
-  /** While draining: the time after which a refused client may try again. */
+  /** While draining: the time until all connections are closed. */
   readonly drainRetryAfterMs: () => number | undefined
 }
 
@@ -78,6 +78,8 @@ const STREAM_RETRY_MS = 1_000
 
 /** The transport ends an upgrade at most this much after `handshakeTimeoutMs`. */
 const TRANSPORT_DELAY_MS = 1_000
+/** A client that came too late goes to another node, so it need not wait for the end of the drain. */
+const MAX_RETRY_AFTER_MS = 1_000
 /** An attached server may get any number of requests from beyond this machine. */
 const OUTSIDER_REPORT_MS = 60_000
 
@@ -93,12 +95,17 @@ export class Gateway implements TransportSink {
   readonly #admissions = new Map<UpgradeId, Admission>()
   #expiry: Deadline | undefined
   #reportedOutsiderAtMs = Number.NEGATIVE_INFINITY
-  readonly #welcomes: { [auth in Welcome['auth']]?: string } = {}
+  #welcomes: { [auth in Welcome['auth']]?: string } = {}
 
   constructor(context: GatewayContext) {
     this.#context = context
     this.#refusedOrigins = new RefusedOrigins(context.services.logger, context.services.now)
     this.#streamServices = { ...context.services, encode: encodeSseServerMessage }
+  }
+
+  /** The limits have changed: tells newcomers the present ones. */
+  limitsChanged(): void {
+    this.#welcomes = {}
   }
 
   upgrade(request: UpgradeRequest): void {
@@ -125,7 +132,8 @@ export class Gateway implements TransportSink {
       services.measurements.refusedUpgrades.add(error.code)
       const facts = { address: request.remoteAddress, origin: request.header('origin') }
       services.observer?.upgradeRefused?.(facts, error.code)
-      const retryAfter = retryAfterMs === undefined ? {} : { 'retry-after': `${Math.ceil(retryAfterMs / 1_000)}` }
+      const retryAfter =
+        retryAfterMs === undefined ? {} : { 'retry-after': `${Math.max(1, Math.ceil(retryAfterMs / 1_000))}` }
       const isStream = request.kind === 'sse'
       if (isStream) this.#rejectStream(request, error, retryAfter)
       else transport.reject(request.id, rejectionOf(error, retryAfter))
@@ -161,7 +169,7 @@ export class Gateway implements TransportSink {
     this.#context.services.transport.send(session.connection, welcome, false)
     // The upgrade was accepted before the drain began.
     const retryAfterMs = this.#context.drainRetryAfterMs()
-    if (retryAfterMs !== undefined) session.end('E_DRAIN', retryAfterMs)
+    if (retryAfterMs !== undefined) session.end('E_DRAIN', Math.round(Math.min(retryAfterMs, MAX_RETRY_AFTER_MS)))
     else if (stream !== undefined) this.#beginStream(session, stream)
   }
 

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { WebMQError } from 'webmq-client/protocol'
 import { recordingLogger } from '../../test/fake-server.js'
 import type { BrokerStats } from '../ports/broker.js'
 import { type BrokerChange, BrokerWatch } from './broker-watch.js'
@@ -54,6 +55,21 @@ describe('BrokerWatch', () => {
     expect(lines[1]?.fields).toEqual({ ...where, reason: '***: ECONNRESET' })
     expect(lines[2]?.fields).toEqual({ ...where, awayMs: 1_500, waitingPublishes: 12 })
     expect(watch.lastAwayMs).toBe(1_500)
+  })
+
+  it('says once per loss that the broker refuses a node that it took before', () => {
+    const { watch, lines, told } = watched()
+    const refused = new WebMQError('E_BROKER_REFUSED', { detail: 'WRONGPASS sesame' })
+    watch.change('down', refused)
+    watch.change('up')
+    watch.change('down', new Error('ECONNRESET'))
+    for (let attempts = 0; attempts < 5; attempts++) watch.change('down', refused)
+    const refusals = () => told().filter((line) => line.startsWith('error the broker refuses this node'))
+    expect(refusals()).toHaveLength(1)
+    expect(lines.at(-1)?.fields).toMatchObject({ broker: 'rabbitmq', reason: expect.stringContaining('WRONGPASS ***') })
+    watch.change('up')
+    watch.change('down', refused)
+    expect(refusals()).toHaveLength(2)
   })
 
   it('logs a broker that comes and goes every ten seconds, with how often, and how it ends', () => {

@@ -1,3 +1,4 @@
+import { WebMQError } from 'webmq-client/protocol'
 import type { Logger } from '../logger.js'
 import type { Broker, BrokerStatus } from '../ports/broker.js'
 
@@ -28,7 +29,7 @@ export interface BrokerWatchContext {
   readonly address?: string
   /** Removes secrets from the errors of libraries. */
   readonly hideSecrets: (text: string) => string
-  readonly logger: Pick<Logger, 'info' | 'warn'>
+  readonly logger: Pick<Logger, 'info' | 'warn' | 'error'>
   readonly onChange: (change: BrokerChange) => void
   /** A clock that never goes back, in milliseconds. */
   readonly now?: () => number
@@ -52,6 +53,8 @@ export class BrokerWatch {
   #isStopped = false
   /** Whether the current loss was logged. */
   #isLossLogged = false
+  /** Whether it was logged that the broker refuses this node, in the current loss. */
+  #isRefusalLogged = false
   #untoldLossCount = 0
   #quietUntilMs = Number.NEGATIVE_INFINITY
   #timer: NodeJS.Timeout | undefined
@@ -87,6 +90,7 @@ export class BrokerWatch {
     const previous = this.#status
     if (this.#isStopped) return
     this.#reason = status === 'up' || cause === undefined ? undefined : this.#context.hideSecrets(cause.message)
+    this.#tellOfRefusal(cause)
     if (status === previous) {
       this.#tellOfFirstAttempt()
       return
@@ -116,11 +120,23 @@ export class BrokerWatch {
     this.#context.logger.warn(this.#fields(), 'the broker is not reached yet')
   }
 
+  /** The broker took this node before, so most often its password was changed. */
+  #tellOfRefusal(cause: Error | undefined): void {
+    if (!(cause instanceof WebMQError) || cause.code !== 'E_BROKER_REFUSED') return
+    if (!this.#wasUp || this.#isRefusalLogged) return
+    this.#isRefusalLogged = true
+    this.#context.logger.error(
+      this.#fields(),
+      'the broker refuses this node, which it took before; if its password was changed, change it in the address too',
+    )
+  }
+
   #becomeUp(): void {
     const { logger, broker } = this.#context
     const nowMs = this.#now()
     if (!this.#wasUp) logger.info(this.#fields(), 'the broker is up')
     this.#wasUp = true
+    this.#isRefusalLogged = false
     if (this.#awaySinceMs === undefined) {
       this.#isLossLogged = false
       return

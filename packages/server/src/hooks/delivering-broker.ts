@@ -28,6 +28,7 @@ export function deliveringThrough(broker: Broker, context: DeliveringContext): B
     read: (range, patterns, reader) =>
       andThen(broker.read(range, patterns, reader), (result) => hookedResult(result, context)),
     position: () => broker.position(),
+    setAddress: (address) => broker.setAddress?.(address),
     stats: () => broker.stats(),
     stop: (limitMs) => broker.stop(limitMs),
   }

@@ -24,11 +24,13 @@ export class AdminServer {
   readonly #http: HttpFrontend
 
   constructor(context: AdminContext) {
-    const { host, metricsAudience } = context
     this.#context = context
     this.#http = new HttpFrontend({
       ...context,
-      metricsAudience: metricsAudience === 'local' && !isLoopback(host) ? 'all' : metricsAudience,
+      get metricsAudience() {
+        const { host, metricsAudience } = context
+        return metricsAudience === 'local' && !isLoopback(host) ? 'all' : metricsAudience
+      },
       hasEndpoint: false,
       limits: { ...LIMITS, ...context.limits },
     })

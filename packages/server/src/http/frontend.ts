@@ -29,6 +29,7 @@ export interface HttpContext {
   readonly allowsCredentials?: boolean
   /** The content of `/metrics`. */
   readonly metrics: () => Promise<MetricsPage>
+  /** Read for each request: it may change. */
   readonly metricsAudience: MetricsAudience
   /** Whether the WebSocket endpoint is on this port too. */
   readonly hasEndpoint: boolean

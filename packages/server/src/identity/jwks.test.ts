@@ -1,10 +1,11 @@
-import { generateKeyPairSync, type KeyObject } from 'node:crypto'
+import { createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto'
 import { createServer, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { SignJWT } from 'jose'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { WebMQError } from 'webmq-client/protocol'
 import type { Logger } from '../logger.js'
+import { ReloadableVerifier } from './reloadable-verifier.js'
 import { createTokenVerifier, type TokenVerifier } from './token-verifier.js'
 
 /** A key that signs, and the set member that verifies. */
@@ -221,5 +222,33 @@ describe('tokens verified by a key set', () => {
     serveKeys(old, createKey('second'))
     const nameless = await new SignJWT({}).setProtectedHeader({ alg: 'ES256' }).sign(old.privateKey)
     await expect(verifier.verify(nameless)).rejects.toThrow('several keys match it; it must name one (kid)')
+  })
+
+  it('stand beside public keys and secrets; the set is asked last, and one bad token per cool-down fetches it', async () => {
+    const own = createKey('own')
+    const secret = 'a secret of more than thirty-two bytes'
+    const publicKey = createPublicKey(own.privateKey).export({ type: 'spki', format: 'pem' }).toString()
+    verifier = createTokenVerifier({ secret, publicKey, jwksUrl: url }, { now: () => nowMs })
+    expect(await userOf(await sign(own))).toBe('own')
+    const hs = new SignJWT({ sub: 'hs' }).setProtectedHeader({ alg: 'HS256', kid: 'old' })
+    expect(await userOf(await hs.sign(Buffer.from(secret)))).toBe('hs')
+    expect(requestCount).toBe(0)
+    expect(await userOf(await sign(old))).toBe('old')
+    expect(requestCount).toBe(1)
+    for (const kid of ['unknown', 'unknown-2', 'own']) {
+      expect(await codeOf(await sign(createKey(kid)))).toBe('E_TOKEN_INVALID')
+    }
+    expect(requestCount).toBe(2)
+  })
+
+  it('keep what they have fetched when other keys change, and forget it when their address does', async () => {
+    const reloadable = new ReloadableVerifier({ jwksUrl: url }, { now: () => nowMs })
+    verifier = reloadable
+    expect(await userOf(await sign(old))).toBe('old')
+    fail()
+    reloadable.prepare({ jwksUrl: url, secret: 'a secret of more than thirty-two bytes' })()
+    expect(await userOf(await sign(old))).toBe('old')
+    reloadable.prepare({ jwksUrl: `${url}?other` })()
+    expect(await codeOf(await sign(old))).toBe('E_INTERNAL')
   })
 })

@@ -4,16 +4,48 @@ import { WebMQError } from 'webmq-client/protocol'
 import { algorithmsOf, HMAC_ALGORITHMS, PUBLIC_KEY_ALGORITHMS } from './algorithms.js'
 import type { JwtOptions } from './token-verifier.js'
 
+/** A key, or a set of them, and the algorithms of tokens that it may verify. */
+interface VerifyingKey {
+  readonly algorithms: readonly string[]
+  readonly find: JWTVerifyGetKey
+}
+
+/** The keys that may have signed a token, by its algorithm, in the order in which they are tried. */
+export type KeyRing = ReadonlyMap<string, readonly JWTVerifyGetKey[]>
+
 /**
- * Finds the key that verifies a token; `undefined` for a key set.
+ * Sorts the keys by algorithm. A secret is tried for HS tokens alone, a public key for tokens of its type alone, so nobody
+ * can use the text of a public key as a shared secret (RFC 8725 §2.1). The key set comes last: it may have to be fetched.
  *
- * @throws {WebMQError} `E_OPTION_INVALID` when the key cannot be read.
+ * @throws {WebMQError} `E_OPTION_INVALID` when a key cannot be read, there is none, or an algorithm fits none.
  */
-export function configuredKey({ secret, publicKey }: JwtOptions): JWTVerifyGetKey | undefined {
-  if (secret !== undefined) return secretKey(Buffer.from(secret))
-  if (publicKey === undefined) return undefined
-  const key = parsePublicKey(publicKey)
-  return () => key
+export function createKeyRing(jwt: JwtOptions, keySet: JWTVerifyGetKey | undefined): KeyRing {
+  const keys: VerifyingKey[] = secretsOf(jwt).map((secret) => ({
+    algorithms: HMAC_ALGORITHMS,
+    find: secretKey(Buffer.from(secret)),
+  }))
+  for (const pem of publicKeysOf(jwt)) {
+    const key = parsePublicKey(pem)
+    keys.push({ algorithms: algorithmsOf(key), find: () => key })
+  }
+  if (keySet !== undefined) keys.push({ algorithms: PUBLIC_KEY_ALGORITHMS, find: keySet })
+  if (keys.length === 0) throw invalid('jwt: needs a secret, a publicKey or a jwksUrl')
+  return new Map(
+    allowedAlgorithms(jwt).map((algorithm) => [
+      algorithm,
+      keys.filter(({ algorithms }) => algorithms.includes(algorithm)).map(({ find }) => find),
+    ]),
+  )
+}
+
+/** The shared secrets, one or several. */
+export function secretsOf({ secret }: JwtOptions): readonly string[] {
+  return secret === undefined ? [] : [secret].flat()
+}
+
+/** The public keys, one or several. */
+export function publicKeysOf({ publicKey }: JwtOptions): readonly string[] {
+  return publicKey === undefined ? [] : [publicKey].flat()
 }
 
 /** WebCrypto wants a key per hash. Given the bytes, jose would import them for each token: twice the cost of a token. */
@@ -31,9 +63,9 @@ function secretKey(secret: Uint8Array): JWTVerifyGetKey {
 }
 
 /**
- * The accepted signature algorithms: those of the key's type, limited to `jwt.algorithms`.
+ * The accepted signature algorithms: those of the keys' types, limited to `jwt.algorithms`.
  *
- * @throws {WebMQError} `E_OPTION_INVALID` when the key cannot be read, or when an algorithm does not fit it.
+ * @throws {WebMQError} `E_OPTION_INVALID` when a key cannot be read, or when an algorithm fits none.
  */
 export function allowedAlgorithms(jwt: JwtOptions): readonly string[] {
   const possible = possibleAlgorithms(jwt)
@@ -41,13 +73,15 @@ export function allowedAlgorithms(jwt: JwtOptions): readonly string[] {
   if (wanted.length === 0) return possible
   const unfit = wanted.find((algorithm) => !possible.includes(algorithm))
   if (unfit === undefined) return wanted
-  throw invalid(`jwt.algorithms: ${unfit} does not fit this key, which allows ${possible.join(', ')}`)
+  throw invalid(`jwt.algorithms: ${unfit} fits no key; the keys allow ${possible.join(', ')}`)
 }
 
-function possibleAlgorithms({ secret, publicKey }: JwtOptions): readonly string[] {
-  if (secret !== undefined) return HMAC_ALGORITHMS
-  if (publicKey === undefined) return PUBLIC_KEY_ALGORITHMS
-  return algorithmsOf(parsePublicKey(publicKey))
+function possibleAlgorithms(jwt: JwtOptions): readonly string[] {
+  const algorithms = new Set<string>(secretsOf(jwt).length > 0 ? HMAC_ALGORITHMS : [])
+  for (const pem of publicKeysOf(jwt))
+    for (const algorithm of algorithmsOf(parsePublicKey(pem))) algorithms.add(algorithm)
+  if (jwt.jwksUrl !== undefined) for (const algorithm of PUBLIC_KEY_ALGORITHMS) algorithms.add(algorithm)
+  return [...algorithms]
 }
 
 function parsePublicKey(pem: string): KeyObject {

@@ -2,6 +2,7 @@ import { createHmac, generateKeyPairSync, type KeyObject } from 'node:crypto'
 import { type JWTPayload, SignJWT } from 'jose'
 import { describe, expect, it } from 'vitest'
 import { ERRORS, type WebMQError } from 'webmq-client/protocol'
+import { ReloadableVerifier } from './reloadable-verifier.js'
 import { createTokenVerifier, type JwtOptions, type TokenVerifier } from './token-verifier.js'
 
 const SECRET = 'a shared secret of more than 64 bytes, so that it does for HS512 as well, see RFC 7518'
@@ -9,6 +10,7 @@ const NOW_S = 1_800_000_000
 const WEBMQ = { grants: [{ keys: ['chat.#'], allow: ['listen', 'publish'] }] }
 
 const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 })
+const otherRsa = generateKeyPairSync('rsa', { modulusLength: 2048 })
 const p256 = generateKeyPairSync('ec', { namedCurve: 'P-256' })
 const p384 = generateKeyPairSync('ec', { namedCurve: 'P-384' })
 const p521 = generateKeyPairSync('ec', { namedCurve: 'P-521' })
@@ -124,6 +126,70 @@ describe('which algorithm verifies a token is up to the key', () => {
     expect(() => createVerifier({ publicKey: pemOf(rsa.publicKey), algorithms: ['HS256'] })).toThrow(
       expect.objectContaining({ code: 'E_OPTION_INVALID' }),
     )
+  })
+})
+
+describe('several keys', () => {
+  const secrets = ['a first secret of thirty-two bytes or so', SECRET]
+  const publicKey = [pemOf(p256.publicKey), pemOf(rsa.publicKey), pemOf(otherRsa.publicKey)]
+
+  it('verify what any of them signed, of every kind at once', async () => {
+    const verifier = createVerifier({ secret: secrets, publicKey })
+    for (const token of [
+      await signHs({ sub: 'alice' }),
+      await sign({ sub: 'alice' }, 'HS256', Buffer.from(secrets[0] ?? '')),
+      await sign({ sub: 'alice' }, 'ES256', p256.privateKey),
+      await sign({ sub: 'alice' }, 'RS256', rsa.privateKey),
+      await sign({ sub: 'alice' }, 'PS256', otherRsa.privateKey),
+    ]) {
+      expect(await verifier.verify(token)).toMatchObject({ userId: 'alice' })
+    }
+  })
+
+  it('refuse what a key signed that is not among them, and what a wrong kind of key would verify', async () => {
+    const verifier = createVerifier({ secret: secrets, publicKey })
+    const stranger = await sign({ sub: 'alice' }, 'HS256', Buffer.from('another secret of thirty-two bytes'))
+    expect(await errorOf(verifier, stranger)).toMatchObject({
+      code: 'E_TOKEN_INVALID',
+      message: expect.stringContaining('its signature does not match'),
+    })
+    const p384Token = await sign({ sub: 'alice' }, 'ES384', p384.privateKey)
+    expect((await errorOf(verifier, p384Token)).message).toContain('algorithm')
+    // HS256 is allowed here, but only for the secrets.
+    for (const pem of publicKey) {
+      for (const secret of [pem, pem.trim()]) {
+        const error = await errorOf(verifier, forge({ alg: 'HS256' }, { sub: 'admin' }, secret))
+        expect(error.message).toContain('its signature does not match')
+      }
+    }
+  })
+
+  it('look at the claims once a signature matches, whichever key it is of', async () => {
+    const verifier = createVerifier({ secret: [...secrets].reverse() })
+    expect(await errorOf(verifier, await signHs({ exp: NOW_S - 60 }))).toMatchObject({ code: 'E_TOKEN_EXPIRED' })
+  })
+
+  it('are none when the list is empty', () => {
+    for (const jwt of [{ secret: [] }, { publicKey: [] }, {}]) {
+      expect(() => createVerifier(jwt)).toThrow(expect.objectContaining({ code: 'E_OPTION_INVALID' }))
+    }
+  })
+})
+
+describe('keys that are replaced', () => {
+  it('verify from then on; the ones that are gone refuse, and bad ones change nothing', async () => {
+    const verifier = new ReloadableVerifier({ secret: SECRET }, { now: () => NOW_S * 1000 })
+    const [before, after] = [await signHs({ sub: 'old' }), await sign({ sub: 'new' }, 'RS256', rsa.privateKey)]
+    expect(() => verifier.prepare({ publicKey: 'not a key' })).toThrow(
+      expect.objectContaining({ code: 'E_OPTION_INVALID' }),
+    )
+    expect(await verifier.verify(before)).toMatchObject({ userId: 'old' })
+    verifier.prepare({ secret: SECRET, publicKey: pemOf(rsa.publicKey) })()
+    expect(await verifier.verify(before)).toMatchObject({ userId: 'old' })
+    expect(await verifier.verify(after)).toMatchObject({ userId: 'new' })
+    verifier.prepare({ publicKey: pemOf(rsa.publicKey) })()
+    expect((await errorOf(verifier, before)).message).toContain('algorithm')
+    expect(await verifier.verify(after)).toMatchObject({ userId: 'new' })
   })
 })
 

@@ -1,4 +1,4 @@
-import { errors, type JWTPayload, type JWTVerifyGetKey, type JWTVerifyOptions, jwtVerify } from 'jose'
+import { errors, type JWTPayload, type JWTVerifyOptions, jwtVerify } from 'jose'
 import { WebMQError } from 'webmq-client/protocol'
 import type { Logger } from '../logger.js'
 import type { WordLimits } from '../ports/word-limits.js'
@@ -6,16 +6,19 @@ import { claimDefect } from './claim-text.js'
 import { parseGrants } from './grants.js'
 import type { Identity } from './identity.js'
 import { RemoteJwks } from './jwks.js'
-import { allowedAlgorithms, configuredKey } from './keys.js'
+import { createKeyRing, type KeyRing } from './keys.js'
 import { parseLimitOverrides } from './limit-overrides.js'
 import type { TokenFailure } from './token-failures.js'
 
-/** How tokens are verified. Set exactly one of `secret`, `publicKey` and `jwksUrl`. */
+/**
+ * How tokens are verified. Set at least one of `secret`, `publicKey` and `jwksUrl`. A token is valid if one of the keys
+ * that fit its algorithm has signed it, so keys can rotate.
+ */
 export interface JwtOptions {
-  /** Shared secret; verifies HS256, HS384 and HS512. */
-  readonly secret?: string | undefined
-  /** PEM text of a public key (RSA, EC, Ed25519); verifies the algorithms of its type, never HS. */
-  readonly publicKey?: string | undefined
+  /** Shared secret, or up to eight; verifies HS256, HS384 and HS512. */
+  readonly secret?: string | readonly string[] | undefined
+  /** PEM text of a public key (RSA, EC, Ed25519), or up to eight; verifies the algorithms of its type, never HS. */
+  readonly publicKey?: string | readonly string[] | undefined
   /** Address of a JSON Web Key Set; verifies all algorithms except HS. */
   readonly jwksUrl?: string | undefined
   /** Required `iss`. */
@@ -24,7 +27,7 @@ export interface JwtOptions {
   readonly audience?: string | undefined
   /** Allowed clock difference, in seconds; default 5. */
   readonly clockToleranceS?: number | undefined
-  /** The accepted algorithms; empty or absent: all that fit the key. */
+  /** The accepted algorithms; empty or absent: all that fit a key. */
   readonly algorithms?: readonly string[] | undefined
 }
 
@@ -34,6 +37,8 @@ export interface TokenVerifierOptions {
   readonly logger?: Logger
   /** The clock, Unix time in milliseconds. */
   readonly now?: () => number
+  /** The key set of `jwksUrl`, if it is known already; the caller closes it. */
+  readonly keySet?: RemoteJwks | undefined
   /** Limits of granted patterns; default: those of the options. */
   readonly wordLimits?: WordLimits | undefined
   /** Identities have the claims of their token; default false, because they take memory. */
@@ -58,35 +63,34 @@ export interface TokenVerifier {
 /**
  * Creates a verifier. A key set is fetched only for the first token.
  *
- * @throws {WebMQError} `E_OPTION_INVALID` when the key cannot be read, or when an algorithm does not fit it.
+ * @throws {WebMQError} `E_OPTION_INVALID` when a key cannot be read, or when an algorithm fits none.
  */
 export function createTokenVerifier(jwt: JwtOptions, options: TokenVerifierOptions = {}): TokenVerifier {
   const { logger, now = Date.now, wordLimits, keepsClaims = false } = options
   const { audience, clockToleranceS = DEFAULT_CLOCK_TOLERANCE_S, issuer } = jwt
-  // The key decides about algorithms, never the token (RFC 8725 §3.1).
-  const algorithms = [...allowedAlgorithms(jwt)]
+  const ownKeySet =
+    jwt.jwksUrl === undefined || options.keySet !== undefined ? undefined : new RemoteJwks(jwt.jwksUrl, { logger, now })
+  const keySet = options.keySet ?? ownKeySet
+  const keys = createKeyRing(jwt, keySet?.find.bind(keySet))
+  // The keys decide about algorithms, never the token (RFC 8725 §3.1).
+  const algorithms = [...keys.keys()]
   const rules: JWTVerifyOptions = {
     algorithms,
     clockTolerance: clockToleranceS,
     ...(issuer === undefined ? {} : { issuer }),
     ...(audience === undefined ? {} : { audience }),
   }
-  const keySet = jwt.jwksUrl === undefined ? undefined : new RemoteJwks(jwt.jwksUrl, { logger, now })
-  const findKey = configuredKey(jwt) ?? keySet?.find.bind(keySet)
-  if (findKey === undefined) {
-    throw new WebMQError('E_OPTION_INVALID', { detail: 'jwt: needs one of secret, publicKey and jwksUrl' })
-  }
   return {
     async verify(token) {
       if (token.length > MAX_TOKEN_CHARS) throw invalid(`longer than ${MAX_TOKEN_CHARS} characters`)
       const nowMs = now()
-      const payload = await verifyByJose(token, findKey, { ...rules, currentDate: new Date(nowMs) })
+      const payload = await verifyByJose(token, keys, { ...rules, currentDate: new Date(nowMs) })
       const identity = identityOf(payload, nowMs, clockToleranceS, wordLimits)
       const limits = parseLimitOverrides(payload.webmq)
       if (limits === undefined && !keepsClaims) return identity
       return { ...identity, ...(limits && { limits }), ...(keepsClaims && { claims: payload }) }
     },
-    close: () => keySet?.close(),
+    close: () => ownKeySet?.close(),
   }
 }
 
@@ -94,12 +98,27 @@ const DEFAULT_CLOCK_TOLERANCE_S = 5
 /** Far more than a token in a request head; limits how much a stranger can make the server decode. */
 const MAX_TOKEN_CHARS = 16_384
 
-async function verifyByJose(token: string, findKey: JWTVerifyGetKey, rules: JWTVerifyOptions): Promise<JWTPayload> {
-  try {
-    const { payload } = await jwtVerify(token, findKey, rules)
-    return payload
-  } catch (error) {
-    throw toWebMQError(error)
+/** Tries the keys of the token's algorithm, of which there are few. jose has checked the algorithm before it asks for one. */
+async function verifyByJose(token: string, keys: KeyRing, rules: JWTVerifyOptions): Promise<JWTPayload> {
+  let count = 1
+  for (let index = 0; ; index++) {
+    try {
+      const { payload } = await jwtVerify(
+        token,
+        (header, jws) => {
+          const fitting = keys.get(header.alg) ?? []
+          count = fitting.length
+          const find = fitting[index]
+          if (find === undefined) throw new errors.JWKSNoMatchingKey()
+          return find(header, jws)
+        },
+        rules,
+      )
+      return payload
+    } catch (error) {
+      const mayBeOfAnother = error instanceof errors.JWSSignatureVerificationFailed
+      if (!mayBeOfAnother || index + 1 >= count) throw toWebMQError(error)
+    }
   }
 }
 

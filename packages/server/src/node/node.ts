@@ -24,7 +24,7 @@ import { type HistoryQuery, type HistoryResult, readHistory } from '../in-proces
 import type { Logger } from '../logger.js'
 import { Measurements } from '../measuring/measurements.js'
 import type { PublishTiming } from '../measuring/publish-timings.js'
-import { isForThisMachineOnly, originPolicyOf } from '../options/access.js'
+import { isForThisMachineOnly, type OriginPolicy, originPolicyOf } from '../options/access.js'
 import type { ResolvedOptions } from '../options/options.js'
 import { OverflowRules } from '../patterns/overflow-rules.js'
 import { Router } from '../patterns/router.js'
@@ -38,7 +38,7 @@ import { isReserved } from '../ports/reserved-keys.js'
 import type { Transport, TransportSink, UpgradeRequest } from '../ports/transport.js'
 import { within } from '../ports/within.js'
 import { assertKeyWords } from '../ports/word-limits.js'
-import { Presence } from '../presence/index.js'
+import { Presence, type PresenceLimits } from '../presence/index.js'
 import { LiveBuffers } from '../replay/live-buffers.js'
 import { ReplaySender } from '../replay/sender.js'
 import { Delivery } from '../routing/delivery.js'
@@ -46,14 +46,14 @@ import { Interest } from '../routing/interest.js'
 import { RefusedMessages } from '../routing/refused-messages.js'
 import { ConnectionCounts } from '../session/connection-counts.js'
 import { Dispatcher } from '../session/dispatcher.js'
-import { EffectiveLimits } from '../session/effective-limits.js'
+import { type ConfiguredLimits, EffectiveLimits } from '../session/effective-limits.js'
 import { observePublish, type SessionObserver } from '../session/observer.js'
 import { PublishRates } from '../session/rates/publish-rates.js'
 import { SessionTable } from '../session/table.js'
 import { UserListens } from '../session/user-listens.js'
 import { tracedPublish } from '../tracing/traced-publish.js'
 import type { Tracer } from '../tracing/tracer.js'
-import { drain, drainSpreadMs } from './drain.js'
+import { drain, drainSpreadMs, wait } from './drain.js'
 import type { Emitter } from './emitter.js'
 import { outbound, outboundBatch } from './outbound-message.js'
 import { RateReader } from './rates.js'
@@ -109,15 +109,20 @@ export class ServerNode {
   readonly #rates: RateReader
   readonly #ender = new SessionEnder(this.#sessions)
   readonly #startedMs = performance.now()
+  /** Read on each use, so that a reload changes them. */
+  readonly #limits: EffectiveLimits
+  readonly #presenceLimits: PresenceLimits
+  #origins: OriginPolicy
   readonly #watch: BrokerWatch
-  readonly #hideSecrets: (text: string) => string
+  #hideSecrets: (text: string) => string
   readonly #addresses: ConnectionCounts
   readonly #users: ConnectionCounts
   readonly #userListens = new UserListens(this.#sessions)
   readonly #publishRates = new PublishRates()
-  readonly #limits: EffectiveLimits
   #isAttached = false
-  #drainRetryAfterMs: number | undefined
+  /** Set when the node begins to leave; with a delay, clients may come until the drain begins. */
+  #isLeaving = false
+  #drainEndMs: number | undefined
   readonly #givenUp = deferred<never>()
 
   constructor(parts: ServerNodeParts) {
@@ -143,15 +148,19 @@ export class ServerNode {
     this.#watch = new BrokerWatch({
       broker,
       ...(address === undefined || address === broker.name ? {} : { address: withoutPasswords(address) }),
-      hideSecrets: this.#hideSecrets,
+      hideSecrets: (text) => this.#hideSecrets(text),
       logger,
       onChange: (change) => events.emit('broker', change),
     })
-    const { maxPayloadBytes, maxOutboxBytes, authTimeoutMs, handshakeTimeoutMs } = options
+    const { maxPayloadBytes, maxOutboxBytes, handshakeTimeoutMs } = options
+    this.#limits = new EffectiveLimits(configuredLimitsOf(options))
+    this.#presenceLimits = presenceLimitsOf(options)
+    this.#origins = originPolicyOf(options)
+    const origins = () => this.#origins
     this.#dispatcher = new Dispatcher({
       router,
       transport,
-      limits: options,
+      limits: this.#limits.defaults,
       observer,
       publishes,
       maxMessageBytes: maxPayloadBytes + MESSAGE_OVERHEAD_BYTES,
@@ -163,16 +172,7 @@ export class ServerNode {
       node: name,
       broker,
       transport,
-      limits: {
-        maxDataBytes: options.presenceMaxDataBytes,
-        maxMembersPerKey: options.presenceMaxMembersPerKey,
-        // One answer leaves room for live messages, as a replay does.
-        maxKeyBytes: maxOutboxBytes / 2,
-        maxKeysPerConnection: options.presenceMaxKeysPerConnection,
-        maxMembers: options.presenceMaxMembers,
-        maxBytes: options.presenceMaxBytes,
-        maxMembersPerUser: options.presenceMaxMembersPerUser,
-      },
+      limits: this.#presenceLimits,
       ttlMs: options.presenceTtlMs,
       lingerMs: options.presenceLingerMs,
       maxPayloadBytes,
@@ -194,30 +194,14 @@ export class ServerNode {
     })
     this.#addresses = new ConnectionCounts(options.maxConnectionsPerAddress, 'maxConnectionsPerAddress')
     this.#users = new ConnectionCounts(options.maxConnectionsPerUser, 'maxConnectionsPerUser')
-    this.#limits = new EffectiveLimits({
-      maxPayloadBytes,
-      maxConnectionsPerUser: options.maxConnectionsPerUser,
-      maxListensPerUser: options.maxListensPerUser,
-      maxPublishesPerSecond: options.maxPublishesPerSecond,
-      maxPublishBytesPerSecond: options.maxPublishBytesPerSecond,
-      maxPublishesPerSecondPerUser: options.maxPublishesPerSecondPerUser,
-      maxPublishBytesPerSecondPerUser: options.maxPublishBytesPerSecondPerUser,
-      publishBurstMs: options.publishBurstMs,
-      maxListensPerConnection: options.maxListensPerConnection,
-      maxSearchListensPerConnection: options.maxSearchListensPerConnection,
-      maxWords: options.maxWords,
-      maxHashes: options.maxHashes,
-      maxPendingPublishBytes: Math.max(
-        Math.floor(options.brokerMaxPendingBytes * PENDING_SHARE),
-        maxPayloadBytes + MESSAGE_OVERHEAD_BYTES,
-      ),
-      authTimeoutMs,
-      workPerSecond: options.workPerSecond,
-      workBurst: options.workBurst,
-    })
     this.#gateway = new Gateway({
       path: options.path,
-      ...originPolicyOf(options),
+      get origins() {
+        return origins().origins
+      },
+      get ownHosts() {
+        return origins().ownHosts
+      },
       ...(options.tokenCookie === undefined ? undefined : { tokenCookie: options.tokenCookie }),
       isOutsider: (request, address) => isForThisMachineOnly(options) && !this.#isFromThisMachine(request, address),
       insecure: options.insecure,
@@ -231,7 +215,8 @@ export class ServerNode {
       version: VERSION,
       heartbeatMs: options.pingIntervalMs,
       dedupe: { dedupeWindowMs: options.dedupeWindowMs, dedupeMaxIds: options.dedupeMaxIds },
-      drainRetryAfterMs: () => this.#drainRetryAfterMs,
+      drainRetryAfterMs: () =>
+        this.#drainEndMs === undefined ? undefined : Math.max(0, this.#drainEndMs - performance.now()),
       services: {
         transport,
         broker,
@@ -264,6 +249,27 @@ export class ServerNode {
         now: Date.now,
       },
     })
+  }
+
+  /** The options that the node shares with its server have changed, those that may. */
+  optionsChanged(): void {
+    const { options } = this.#parts
+    this.#limits.change(configuredLimitsOf(options))
+    Object.assign(this.#presenceLimits, presenceLimitsOf(options))
+    this.#origins = originPolicyOf(options)
+    this.#addresses.max = options.maxConnectionsPerAddress
+    this.#users.max = options.maxConnectionsPerUser
+    this.#gateway.limitsChanged()
+  }
+
+  /**
+   * See {@link Broker.setAddress}.
+   * @throws {WebMQError} `E_OPTION_INVALID`; the old address stays.
+   */
+  setBrokerAddress(address: string): void {
+    this.#parts.broker.setAddress?.(address)
+    const [hideOld, hideNew] = [this.#hideSecrets, secretHider(address)]
+    this.#hideSecrets = (text) => hideNew(hideOld(text))
   }
 
   #brokerThroughHooks({ broker, hooks }: ServerNodeParts): Broker {
@@ -467,7 +473,7 @@ export class ServerNode {
   health(): Health {
     const { name } = this.#parts
     return {
-      status: this.#drainRetryAfterMs === undefined ? 'ok' : 'draining',
+      status: this.#isLeaving ? 'draining' : 'ok',
       node: name,
       version: VERSION,
       uptimeMs: Math.round(performance.now() - this.#startedMs),
@@ -523,16 +529,23 @@ export class ServerNode {
   }
 
   /** Drains and stops the node; see {@link WebMQServer.stop}. */
-  async stop(drainMs: number): Promise<void> {
+  async stop(drainMs: number, delayMs: number): Promise<void> {
     const { transport, broker, logger } = this.#parts
+    this.#isLeaving = true
+    if (delayMs > 0) {
+      logger.info({ delayMs }, 'leaving: not ready any more, and still accepting connections')
+      await wait(delayMs)
+    }
     const sessions = this.#sessions
-    const spreadMs = drainSpreadMs(sessions.size, drainMs)
-    const endMs = performance.now() + spreadMs + STOP_MS
+    const spreadMs = drainSpreadMs(sessions.size, drainMs, this.#parts.options.drainPerSecond)
+    const startMs = performance.now()
+    const endMs = startMs + spreadMs + STOP_MS
     const leftMs = (reservedMs: number) => Math.max(0, endMs - reservedMs - performance.now())
-    this.#drainRetryAfterMs = spreadMs
+    this.#drainEndMs = startMs + spreadMs
     this.#watch.stop()
-    await transport.stopAccepting()
+    // The port stays open: probes get answers, and upgrades a 503 with a reason.
     await drain({ sessions, logger }, spreadMs, leftMs(BROKER_SHARE_MS))
+    await transport.stopAccepting()
     const connections = sessions.size
     await transport.stop(leftMs(BROKER_SHARE_MS))
     this.#presence.stop()
@@ -560,6 +573,41 @@ export class ServerNode {
     })
     const isStopped = await within(stopped, limitMs + BROKER_GRACE_MS)
     return isStopped && performance.now() - startedMs < Math.max(1, limitMs)
+  }
+}
+
+function configuredLimitsOf(options: ResolvedOptions): ConfiguredLimits {
+  const maxMessageBytes = options.maxPayloadBytes + MESSAGE_OVERHEAD_BYTES
+  return {
+    maxPayloadBytes: options.maxPayloadBytes,
+    maxConnectionsPerUser: options.maxConnectionsPerUser,
+    maxListensPerUser: options.maxListensPerUser,
+    maxPublishesPerSecond: options.maxPublishesPerSecond,
+    maxPublishBytesPerSecond: options.maxPublishBytesPerSecond,
+    maxPublishesPerSecondPerUser: options.maxPublishesPerSecondPerUser,
+    maxPublishBytesPerSecondPerUser: options.maxPublishBytesPerSecondPerUser,
+    publishBurstMs: options.publishBurstMs,
+    maxListensPerConnection: options.maxListensPerConnection,
+    maxSearchListensPerConnection: options.maxSearchListensPerConnection,
+    maxWords: options.maxWords,
+    maxHashes: options.maxHashes,
+    maxPendingPublishBytes: Math.max(Math.floor(options.brokerMaxPendingBytes * PENDING_SHARE), maxMessageBytes),
+    authTimeoutMs: options.authTimeoutMs,
+    workPerSecond: options.workPerSecond,
+    workBurst: options.workBurst,
+  }
+}
+
+function presenceLimitsOf(options: ResolvedOptions): PresenceLimits {
+  return {
+    maxDataBytes: options.presenceMaxDataBytes,
+    maxMembersPerKey: options.presenceMaxMembersPerKey,
+    // One answer leaves room for live messages, as a replay does.
+    maxKeyBytes: options.maxOutboxBytes / 2,
+    maxKeysPerConnection: options.presenceMaxKeysPerConnection,
+    maxMembers: options.presenceMaxMembers,
+    maxBytes: options.presenceMaxBytes,
+    maxMembersPerUser: options.presenceMaxMembersPerUser,
   }
 }
 

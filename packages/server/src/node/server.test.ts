@@ -4,9 +4,11 @@ import { memoryOptions } from '../../test/memory-options.js'
 import { SlowBroker } from '../../test/slow-broker.js'
 import { MemoryBroker } from '../brokers/memory/broker.js'
 import { handlers } from '../session/handlers/index.js'
+import { drainSpreadMs } from './drain.js'
 
 afterEach(() => {
   vi.restoreAllMocks()
+  vi.useRealTimers()
 })
 
 describe('a connection', () => {
@@ -324,7 +326,7 @@ describe('server.stop', () => {
     await fake.server.stop()
     for (const client of clients) {
       expect(client.received('bye')).toEqual([{ verb: 'bye', code: 4001, retryAfterMs: expect.any(Number) }])
-      expect(client.received('bye')[0]?.retryAfterMs).toBeLessThanOrEqual(2)
+      expect(client.received('bye')[0]?.retryAfterMs).toBeLessThanOrEqual(20)
       expect(client.closure?.code).toBe(4001)
     }
     expect(stopBroker).toHaveBeenCalledOnce()
@@ -375,11 +377,46 @@ describe('server.stop', () => {
     const client = await fake.connect()
     client.send({ verb: 'publish', id: 'p', key: 'k', echo: true, payload: '1' })
     await fake.settled()
-    vi.spyOn(fake.transport, 'stopAccepting').mockResolvedValue()
     const stopped = fake.server.stop({ drainMs: 1_000 })
     const late = await fake.connect()
-    expect(late.rejection).toMatchObject({ status: 503, headers: { 'retry-after': expect.stringMatching(/^\d+$/) } })
+    expect(late.rejection).toMatchObject({ status: 503, headers: { 'retry-after': '1' } })
+    expect(JSON.parse(late.rejection?.body ?? '')).toMatchObject({ code: 'E_DRAIN' })
     broker.release()
     await stopped
+  })
+
+  it('closes at the pace of `drainPerSecond`: a few at once, others one after the other', async () => {
+    expect(drainSpreadMs(500, 25_000, 100)).toBe(5_000)
+    expect(drainSpreadMs(1, 25_000, 100)).toBe(10)
+    expect(drainSpreadMs(100_000, 25_000, 100)).toBe(25_000)
+  })
+
+  it('sends idle connections away first, then those that listen, and last those that send', async () => {
+    const fake = await FakeServer.start({ drainPerSecond: 20 })
+    const sender = await fake.connect()
+    await fake.listener('a', 'b')
+    await fake.connect()
+    await fake.listener('c')
+    for (let count = 0; count < 10; count++) sender.send({ verb: 'publish', key: 'k', echo: true, payload: '1' })
+    await fake.settled()
+    const close = vi.spyOn(fake.transport, 'close')
+    await fake.server.stop({ drainMs: 10_000 })
+    // Ids count up with the connections.
+    const ids = close.mock.calls.map(([connection]) => connection)
+    const names = ['sender', 'many', 'idle', 'few']
+    const closed = ids.map((id) => names[[...ids].sort((one, other) => one - other).indexOf(id)])
+    expect(closed).toEqual(['idle', 'few', 'many', 'sender'])
+  })
+
+  it('still accepts connections during the delay, while it is not ready, and refuses them after it', async () => {
+    const fake = await FakeServer.start({ drainDelayMs: 60_000 })
+    vi.useFakeTimers({ toFake: ['setTimeout'], shouldAdvanceTime: true })
+    const stopped = fake.server.stop()
+    const client = await fake.connect()
+    expect(client.received('welcome')).toHaveLength(1)
+    expect(client.closure).toBeUndefined()
+    await vi.advanceTimersByTimeAsync(60_000)
+    await stopped
+    expect(client.closure?.code).toBe(4001)
   })
 })

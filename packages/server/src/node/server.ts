@@ -8,6 +8,7 @@ import type {
   LocalSubscription,
   PublishOptions,
   PublishResult,
+  ReloadResult,
   ServerAddress,
   ServerEvents,
   ServerStats,
@@ -29,9 +30,10 @@ import { isOriginAllowed } from '../identity/origin.js'
 import { TrustedProxies } from '../identity/trusted-proxies.js'
 import type { LocalHandler } from '../in-process/listeners.js'
 import type { HistoryQuery, HistoryResult } from '../in-process/read-history.js'
-import type { Logger } from '../logger.js'
+import { type Logger, setLogLevel } from '../logger.js'
 import { isForThisMachineOnly, originPolicyOf } from '../options/access.js'
-import { type ResolvedOptions, tlsFilesOf } from '../options/options.js'
+import { type ResolvedOptions, type ServerOptions, tlsFilesOf } from '../options/options.js'
+import { planReload } from '../options/reload.js'
 import { withoutSecrets } from '../options/without-secrets.js'
 import type { Broker } from '../ports/broker.js'
 import { brokerNameOf } from '../ports/broker-address.js'
@@ -67,6 +69,8 @@ export interface ServerParts {
   readonly options: ResolvedOptions
   readonly logger: Logger
   readonly verifier: TokenVerifier | undefined
+  /** Prepares other keys for `verifier`, see {@link ReloadableVerifier.prepare}. Absent without tokens. */
+  readonly prepareKeys?: ((options: ResolvedOptions) => () => void) | undefined
   /** Absent without any hook. */
   readonly hooks?: HookCalls | undefined
   readonly webhook?: Webhook | undefined
@@ -91,6 +95,8 @@ const WEBHOOK_STOP_MS = 400
 /** The lifecycle of a node: created, started or attached, then stopped for good. */
 export class Server implements WebMQServer {
   readonly #parts: ServerParts
+  /** Shared with the node. A reload writes into it; what is read once is not reloadable. */
+  readonly #options: { -readonly [Name in keyof ResolvedOptions]: ResolvedOptions[Name] }
   readonly #http: HttpFrontend
   readonly #admin: AdminServer | undefined
   /** Present with TLS. */
@@ -112,7 +118,8 @@ export class Server implements WebMQServer {
   #stopping: Promise<void> | undefined
 
   constructor(parts: ServerParts) {
-    this.#parts = parts
+    this.#options = { ...parts.options }
+    this.#parts = { ...parts, options: this.#options }
     // It rejects when the server stops, also when nobody waits for it.
     this.#becameRunning.promise.catch(() => undefined)
     const { options, logger, demo } = parts
@@ -122,9 +129,11 @@ export class Server implements WebMQServer {
     this.#proxies = new TrustedProxies(options.trustedProxies)
     const metrics = new Metrics(() => this.#metricsSource())
     const { adminPort, adminHost } = options
-    const { origins, ownHosts } = originPolicyOf(options)
-    const isAllowed = (origin: string | undefined, host: string | undefined) =>
-      isOriginAllowed(origin, host, origins, ownHosts)
+    const audience = () => this.#options.metrics
+    const isAllowed = (origin: string | undefined, host: string | undefined) => {
+      const { origins, ownHosts } = originPolicyOf(this.#options)
+      return isOriginAllowed(origin, host, origins, ownHosts)
+    }
     const callers = new Callers({
       apiKeys: options.apiKeys,
       verifier: parts.verifier,
@@ -137,9 +146,9 @@ export class Server implements WebMQServer {
       node: () => this.#node?.api,
       hooks: parts.hooks,
       insecure: options.insecure,
-      limits: options,
-      work: options,
-      config: () => withoutSecrets(options),
+      limits: this.#options,
+      work: this.#options,
+      config: () => withoutSecrets(this.#options),
       bodyTimeoutMs: options.messageTimeoutMs,
       logger,
     })
@@ -148,7 +157,6 @@ export class Server implements WebMQServer {
       health: () => this.#health(),
       isOriginAllowed: isAllowed,
       metrics: () => metrics.page(),
-      metricsAudience: options.metrics,
       logger,
     }
     this.#admin =
@@ -160,10 +168,15 @@ export class Server implements WebMQServer {
             ...(options.apiKeys.length === 0 ? undefined : { admin: this.#adminPage(callers) }),
             host: adminHost,
             port: adminPort,
+            get metricsAudience() {
+              return audience()
+            },
           })
     this.#http = new HttpFrontend({
       ...probes,
-      ...(this.#admin === undefined ? undefined : { metricsAudience: 'off' }),
+      get metricsAudience() {
+        return adminPort === undefined ? audience() : 'off'
+      },
       hasEndpoint: true,
       ...(options.sse === 'on' ? { ssePath: options.ssePath } : undefined),
       servesStreams: () => this.#servesStreams,
@@ -180,6 +193,11 @@ export class Server implements WebMQServer {
       callers,
       listen: (pattern, handler, options) => this.listen(pattern, handler, options),
     })
+  }
+
+  /** The present options. */
+  get options(): ResolvedOptions {
+    return this.#options
   }
 
   get address(): ServerAddress | undefined {
@@ -210,8 +228,26 @@ export class Server implements WebMQServer {
     this.#http.handle(request, response)
   }
 
-  stop({ drainMs = this.#parts.options.drainTimeoutMs }: { readonly drainMs?: number } = {}): Promise<void> {
-    this.#stopping ??= this.#stop(drainMs)
+  reload(input: ServerOptions): ReloadResult {
+    const { logger, prepareKeys } = this.#parts
+    const { options, changed, needRestart } = planReload(this.#options, input)
+    // Keys and addresses that cannot be used are refused before anything has changed.
+    const useKeys = prepareKeys?.(options)
+    const node = this.#node ?? this.#candidate
+    if (changed.includes('broker')) node?.setBrokerAddress(String(options.broker))
+    Object.assign(this.#options, options)
+    useKeys?.()
+    setLogLevel(logger, options.logLevel)
+    node?.optionsChanged()
+    this.#certificates?.check()
+    for (const option of changed) logger.info({ option }, 'the option has changed')
+    for (const option of needRestart) logger.warn({ option }, 'the option changes with the next start')
+    return { changed, needRestart }
+  }
+
+  stop({ drainMs, delayMs }: { readonly drainMs?: number; readonly delayMs?: number } = {}): Promise<void> {
+    const { drainTimeoutMs, drainDelayMs } = this.#parts.options
+    this.#stopping ??= this.#stop(drainMs ?? drainTimeoutMs, delayMs ?? drainDelayMs)
     return this.#stopping
   }
 
@@ -286,7 +322,7 @@ export class Server implements WebMQServer {
       this.#certificates?.watch(transport)
       this.#address = { host, port, url: endpointUrl(host, port, options) }
     } catch (error) {
-      this.#stopping ??= this.#end(0)
+      this.#stopping ??= this.#end(0, 0)
       await this.#stopping
       throw error
     }
@@ -344,7 +380,7 @@ export class Server implements WebMQServer {
       return { node, transport }
     } catch (error) {
       await transport?.stop()
-      this.#stopping ??= this.#end(0)
+      this.#stopping ??= this.#end(0, 0)
       throw error
     }
   }
@@ -376,18 +412,18 @@ export class Server implements WebMQServer {
     return transport
   }
 
-  async #stop(drainMs: number): Promise<void> {
+  async #stop(drainMs: number, delayMs: number): Promise<void> {
     // A start in progress ends first; its own caller gets its error.
     if (this.#node === undefined) this.#candidate?.giveUp()
     await Promise.allSettled([this.#running, this.#starting])
-    await this.#end(drainMs)
+    await this.#end(drainMs, delayMs)
   }
 
-  async #end(drainMs: number): Promise<void> {
+  async #end(drainMs: number, delayMs: number): Promise<void> {
     this.#becameRunning.reject(notRunning())
     this.#events.close()
     this.#certificates?.stop()
-    await this.#node?.stop(drainMs)
+    await this.#node?.stop(drainMs, delayMs)
     await Promise.all([this.#parts.audit?.close(), this.#parts.webhook?.close(WEBHOOK_STOP_MS)])
     this.#parts.verifier?.close()
     for (const detach of this.#detaches) detach()

@@ -78,6 +78,8 @@ describe('resolveOptions', () => {
       maxOutboxBytes: 1_048_576,
       compression: false,
       compressionThresholdBytes: 1_024,
+      drainDelayMs: 0,
+      drainPerSecond: 100,
       drainTimeoutMs: 25_000,
     })
     expect(resolveOptions()).not.toHaveProperty('jwt')
@@ -90,7 +92,7 @@ describe('resolveOptions', () => {
 
   it('fills in what a group of options leaves out', () => {
     expect(resolveOptions({ jwt: { secret: SECRET } }).jwt).toEqual({
-      secret: SECRET,
+      secret: [SECRET],
       clockToleranceS: 5,
       algorithms: [],
     })
@@ -196,22 +198,31 @@ describe('resolveOptions', () => {
     expect(errorOf(() => resolveOptions({ tls: { ...tls, keyFile: '' } })).message).toContain('the name of a file')
   })
 
-  it('wants exactly one key for tokens: an empty group most often is a variable that got lost', () => {
-    for (const jwt of [
-      {},
-      { secret: undefined },
-      { issuer: 'me' },
-      { secret: SECRET, jwksUrl: 'https://example.com/' },
-    ]) {
-      expect(errorOf(() => resolveOptions({ jwt })).message).toContain('exactly one of')
+  it('wants a key for tokens: an empty group or list most often is a variable that got lost', () => {
+    for (const jwt of [{}, { secret: undefined }, { issuer: 'me' }]) {
+      expect(errorOf(() => resolveOptions({ jwt })).message).toContain('needs a jwt.secret')
     }
+    for (const name of ['secret', 'publicKey']) {
+      for (const list of [[], Array(9).fill(SECRET)]) {
+        const error = errorOf(() => resolveOptions({ jwt: { jwksUrl: 'https://example.com/', [name]: list } }))
+        expect(error.message).toMatch(new RegExp(`jwt\\.${name}: .*a list of 1 to 8 texts`))
+        expect(error.message).not.toContain(SECRET)
+      }
+    }
+  })
+
+  it('takes several keys of every kind at once, so that they can rotate', () => {
+    const jwt = { secret: [SECRET, `${SECRET} 2`], jwksUrl: 'https://example.com/' }
+    expect(resolveOptions({ jwt }).jwt).toMatchObject(jwt)
+    const error = errorOf(() => resolveOptions({ jwt: { secret: [SECRET, 'short'] } }))
+    expect(error.message).toContain('jwt.secret: not a secret of at least 16 bytes')
   })
 
   it('refuses algorithms that do not go with the key', () => {
     const error = errorOf(() => resolveOptions({ jwt: { secret: SECRET, algorithms: ['HS256', 'RS256'] } }))
-    expect(error.message).toContain('RS256 does not fit this key')
+    expect(error.message).toContain('RS256 fits no key')
     const keySet = errorOf(() => resolveOptions({ jwt: { jwksUrl: 'https://example.com/', algorithms: ['HS256'] } }))
-    expect(keySet.message).toContain('HS256 does not fit this key')
+    expect(keySet.message).toContain('HS256 fits no key')
   })
 
   it.each(['0.0.0.0', '::', '192.168.1.5', 'example.com'])(

@@ -1,7 +1,7 @@
 import { MESSAGE_OVERHEAD_BYTES, WebMQError } from 'webmq-client/protocol'
 import type { Hooks, WebhookOptions } from '../hooks/index.js'
 import { hooksDefect } from '../hooks/index.js'
-import { allowedAlgorithms, type JwtOptions } from '../identity/index.js'
+import { allowedAlgorithms, type JwtOptions, secretsOf } from '../identity/index.js'
 import { isLoopback } from '../identity/loopback.js'
 import type { LogFormat, Logger, LogLevel } from '../logger.js'
 import type { AuditLevel } from '../ports/audit-levels.js'
@@ -122,6 +122,10 @@ export interface ServerOptions {
   readonly closeTimeoutMs?: number | undefined
   /** Longest time over which connections are closed when the server stops; default 25,000. */
   readonly drainTimeoutMs?: number | undefined
+  /** Time from the stop until the drain begins; `/ready` says 503 meanwhile, and clients may still connect. Default 0. */
+  readonly drainDelayMs?: number | undefined
+  /** Connections that are closed per second while the server drains; default 100. */
+  readonly drainPerSecond?: number | undefined
   /**
    * Keys to log, and how much of each: `chat.#=100,10m` keeps the newest 100 messages of each key for ten minutes.
    * Default: all keys with the memory broker, otherwise none.
@@ -359,10 +363,10 @@ function checkWebhook({ webhook, insecure }: ResolvedOptions): void {
 
 function checkTokens(jwt: JwtOptions, insecure: boolean): void {
   const sources = [jwt.secret, jwt.publicKey, jwt.jwksUrl].filter((source) => source !== undefined)
-  if (sources.length !== 1) {
+  if (sources.length === 0) {
     // An empty `jwt` usually means an unset variable. It must not open the server to everyone.
     throw invalid(
-      `jwt: needs exactly one of jwt.secret (--jwt-secret), jwt.publicKey (--jwt-public-key) and jwt.jwksUrl (--jwks), got ${sources.length}`,
+      'jwt: needs a jwt.secret (--jwt-secret), a jwt.publicKey (--jwt-public-key) or a jwt.jwksUrl (--jwks)',
     )
   }
   allowedAlgorithms(jwt)
@@ -386,7 +390,7 @@ const GOOD_SECRET_BYTES = 32
 export function warningsOf(options: ResolvedOptions): readonly string[] {
   const warnings: string[] = []
   const { host, jwt, mesh, webhook } = options
-  if (jwt?.secret !== undefined && Buffer.byteLength(jwt.secret) < GOOD_SECRET_BYTES) {
+  if (secretsOf(jwt ?? {}).some((secret) => Buffer.byteLength(secret) < GOOD_SECRET_BYTES)) {
     warnings.push(
       `jwt.secret has fewer than ${GOOD_SECRET_BYTES} bytes: anyone with a token can find it by trying; create one with openssl rand -base64 32`,
     )

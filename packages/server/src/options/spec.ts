@@ -23,6 +23,8 @@ interface OptionBase {
   /** Long flag without dashes. {@link environmentNameOf} derives the environment variable from it. */
   readonly flag: string
   readonly shortFlag?: string
+  /** A server takes a new value while it runs, from `reload` or SIGHUP. Otherwise the next start takes it. */
+  readonly reloadable?: true
   /** One sentence about what the option does, for `--help` and the documentation. Markdown. */
   readonly help: string
   /** The failure that the option prevents, and other facts; for the documentation. Markdown. */
@@ -52,10 +54,10 @@ export interface TextOption extends OptionBase {
   /** Removes the secret part of a value, for output, logs and errors. */
   readonly shown?: (value: string) => string
   /**
-   * How the command line and the environment may name a file instead. `file-flag` adds `--<flag>-file` and
-   * `WEBMQ_<FLAG>_FILE`. `pem` treats a value that does not start like PEM text as a file name.
+   * How the command line, the environment and the config file may name a file instead. `file-flag` adds `--<flag>-file`
+   * and `WEBMQ_<FLAG>_FILE`.
    */
-  readonly fromFile?: 'file-flag' | 'pem'
+  readonly fromFile?: 'file-flag'
   /** Describes the allowed values when this one is not allowed; `undefined` when it is. */
   readonly check?: (value: string) => string | undefined
 }
@@ -70,13 +72,19 @@ export interface ChoiceOption extends OptionBase {
 /** A list of texts. The flag may be repeated; one text may hold several entries with a separator. */
 export interface ListOption extends OptionBase {
   readonly type: 'list'
-  /** Separator of entries in one text, as in an environment variable; default `,`. */
+  /** Separator of entries in one text, as in an environment variable; default `,`. `none`: one text is one entry. */
   readonly separator?: string
   readonly placeholder: string
   /** Entries are never printed, logged or repeated in an error. */
   readonly isSecret?: boolean
-  /** `file-flag` adds `--<flag>-file` and `WEBMQ_<FLAG>_FILE`: a file with one entry per line. */
-  readonly fromFile?: 'file-flag'
+  /**
+   * `file-flag` adds `--<flag>-file` and `WEBMQ_<FLAG>_FILE`; commas separate the names of several files. A file has one
+   * entry per line, or is one entry where `separator` is `none`. `pem` treats an entry that does not start like PEM text
+   * as a file name.
+   */
+  readonly fromFile?: 'file-flag' | 'pem'
+  /** Most entries; default: no limit. The empty list is then refused: it usually means that a value was lost. */
+  readonly maxCount?: number
   /** A text in a program or in the config file is a list with this one entry, separators included. */
   readonly takesText?: true
   /** Shown as the default; the default itself is the empty list. */
@@ -104,13 +112,13 @@ export function environmentNameOf(spec: OptionSpec): string {
 
 /** The value of an option that no source sets; `undefined` when the option is then absent. */
 export function defaultOf(spec: OptionSpec): OptionValue | undefined {
-  if (spec.type === 'list') return []
+  if (spec.type === 'list') return spec.maxCount === undefined ? [] : undefined
   return typeof spec.default === 'function' ? spec.default() : spec.default
 }
 
 /** The default in words, for `--help` and the documentation; `undefined` when the option is then absent. */
 export function describeDefault(spec: OptionSpec): string | undefined {
-  if (spec.type === 'list') return spec.defaultText
+  if (spec.type === 'list') return spec.maxCount === undefined ? spec.defaultText : undefined
   if (spec.type === 'switch') return 'off'
   if (spec.type !== 'integer') return spec.default
   return spec.defaultText ?? formatQuantity(Number(defaultOf(spec)), spec.unit)

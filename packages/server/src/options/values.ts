@@ -46,6 +46,10 @@ function findBad(spec: OptionSpec, value: unknown): BadValue | undefined {
     return allowed === undefined ? undefined : { value, allowed }
   }
   if (!Array.isArray(value)) return { value, allowed: 'a list of texts' }
+  const { maxCount } = spec
+  if (maxCount !== undefined && (value.length === 0 || value.length > maxCount)) {
+    return { value: value.length === 0 ? value : undefined, allowed: `a list of 1 to ${maxCount} texts` }
+  }
   for (const entry of value as readonly unknown[]) {
     const allowed = typeof entry === 'string' ? spec.check(entry) : 'a text'
     if (allowed !== undefined) return { value: entry, allowed }
@@ -139,12 +143,16 @@ export const SWITCH_WORDS: Readonly<Record<string, boolean>> = {
   0: false,
 }
 
+/** See {@link ListOption.separator}. */
+const NO_SEPARATOR = 'none'
+
 /** Returns texts that cannot be converted unchanged, because validation then reports the allowed values. */
 function convert(spec: OptionSpec, text: string): unknown {
   switch (spec.type) {
     case 'integer':
       return parseQuantity(text, spec.unit) ?? text
     case 'list':
+      if (spec.separator === NO_SEPARATOR) return [text]
       return text
         .split(spec.separator ?? ',')
         .map((entry) => entry.trim())

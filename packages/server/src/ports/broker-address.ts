@@ -52,6 +52,15 @@ export function withoutPasswords(address: string): string {
   return rest.includes('@') ? `${scheme}${HIDDEN}@${afterLast(rest, '@').replace(SECRET_PARAMETER, HIDDEN)}` : address
 }
 
+/** Whether two addresses differ at most in users, passwords and other secrets. */
+export function hasSamePlace(one: string, other: string): boolean {
+  return placeOf(one) === placeOf(other)
+}
+
+function placeOf(address: string): string {
+  return withoutPasswords(address).replace(/(?<=:\/\/|,)[^/,@]*@/g, '')
+}
+
 /** The hosts without their passwords; `undefined` when one of them may be something else. */
 function hostsOf(authority: string): string | undefined {
   const hosts: string[] = []

@@ -253,6 +253,12 @@ export interface Broker {
   read(range: ReadRange, patterns: readonly string[], reader?: Reader): ReadResult | Promise<ReadResult>
   /** The end of the log now; `undefined` without the `history` capability. */
   position(): Position | undefined | Promise<Position | undefined>
+  /**
+   * The address has another user or password: the next attempt to connect uses it. Connections that are up stay.
+   * Absent: the broker has no address.
+   * @throws {WebMQError} `E_OPTION_INVALID`; the old address stays.
+   */
+  setAddress?(address: string): void
   stats(): BrokerStats
   /**
    * Waits for pending publishes, then ends the connections in order and leaves nothing of this node at the broker. After

@@ -3,13 +3,14 @@ import { WebMQError } from 'webmq-client/protocol'
 /** Counts connections per address or per user, against one limit. Keeps an entry only while it has connections. */
 export class ConnectionCounts {
   readonly #counts = new Map<string, number>()
-  readonly #max: number
+  /** The limit; a lower one ends nothing that is counted. */
+  max: number
   readonly #limitName: string
   #refusedCount = 0
 
   /** @param limitName Name of the option, for the error. */
   constructor(max: number, limitName: string) {
-    this.#max = max
+    this.max = max
     this.#limitName = limitName
   }
 
@@ -28,7 +29,7 @@ export class ConnectionCounts {
    * @param max Default: the limit of all.
    * @throws {WebMQError} `E_CONNECTION_LIMIT`; nothing was counted.
    */
-  enter(key: string, max = this.#max): void {
+  enter(key: string, max = this.max): void {
     const count = this.#counts.get(key) ?? 0
     if (count >= max) {
       this.#refusedCount++

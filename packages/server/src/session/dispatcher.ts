@@ -97,6 +97,7 @@ export class Dispatcher {
   receive(session: Session, data: Uint8Array, isBinary: boolean): void {
     if (session.isClosed) return
     this.#receivedCount++
+    session.receivedCount++
     const account = this.turns.accountOf(session)
     if (account.backlog.isEmpty && !account.isOver) this.#take(account, data, isBinary)
     else if (!this.turns.defer(account, data, isBinary)) this.#refuseExcess(session, data, isBinary)

@@ -24,12 +24,19 @@ export type ConfiguredLimits = Omit<SessionLimits, 'publishing'> & {
 export class EffectiveLimits {
   /** Of everybody whose token says nothing about limits. */
   readonly defaults: SessionLimits
-  readonly #configured: ConfiguredLimits
-  readonly #others = new WeakMap<Identity, SessionLimits>()
+  #configured: ConfiguredLimits
+  #others = new WeakMap<Identity, SessionLimits>()
 
   constructor(configured: ConfiguredLimits) {
     this.#configured = configured
     this.defaults = limitsOf(configured)
+  }
+
+  /** Other options hold from now on, for open connections too. */
+  change(configured: ConfiguredLimits): void {
+    this.#configured = configured
+    this.#others = new WeakMap()
+    Object.assign(this.defaults, limitsOf(configured))
   }
 
   /** Cost: a look-up, only for tokens with limits. */

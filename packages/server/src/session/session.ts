@@ -105,6 +105,8 @@ export class Session implements SessionContext, SessionFacts {
   /** Of the upgrade request, for the hook `connect`, until it was asked. */
   #facts: ConnectFacts | undefined
   pendingBytes = 0
+  /** Messages of the client so far. */
+  receivedCount = 0
 
   /** @param address The client's address, or an empty text when it is not known. */
   constructor(connection: ConnectionId, services: SessionServices, address: string) {
@@ -180,6 +182,12 @@ export class Session implements SessionContext, SessionFacts {
 
   get replays(): ReplaySender {
     return this.#services.replays
+  }
+
+  /** How busy the connection is, to compare it with others: its patterns, and the messages that it sends per minute. */
+  get load(): number {
+    const minutes = Math.max(1, (this.#services.now() - this.openedAtMs) / 60_000)
+    return this.listenCount + this.receivedCount / minutes
   }
 
   get overflowRules(): OverflowRules {

@@ -3,7 +3,9 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'v
 import { historyOf, messageIdOf } from 'webmq-conformance'
 import { type Service, startRedis } from 'webmq-services'
 import { createRedisBroker, type RedisBrokerOptions } from '../../src/brokers/redis/broker.js'
+import { createServer } from '../../src/create-server.js'
 import type { Broker } from '../../src/ports/broker.js'
+import { recordingLogger } from '../fake-server.js'
 import { createSink, freshNamespace, OPTIONS, startNode, text } from './redis-node.js'
 
 describe('address of a redis broker', () => {
@@ -64,6 +66,25 @@ describe('redis broker with a server of its own', () => {
       expect(performance.now() - beganMs).toBeLessThan(2_000)
     },
   )
+
+  // Symptom: a node whose password was changed at Redis tried the old one until its next start, and its log did not say why.
+  it('says that its password was changed, and connects with the one that a reload brings', async () => {
+    const rules = ['on', 'allkeys', 'allchannels', '+@all']
+    await admin.call('ACL', 'SETUSER', 'rotating', 'resetpass', '>old-password', ...rules)
+    const { logger, lines } = recordingLogger()
+    const options = { port: 0, transport: 'ws', logger, brokerNamespace: freshNamespace() } as const
+    const server = createServer({ ...options, broker: at('rotating:old-password') })
+    onTestFinished(() => server.stop({ drainMs: 0 }))
+    await server.start()
+    await admin.call('ACL', 'SETUSER', 'rotating', 'resetpass', '>new-password')
+    await admin.call('CLIENT', 'KILL', 'USER', 'rotating')
+    const told = (text: string) => lines.filter(({ message = '' }) => message.includes(text))
+    await vi.waitFor(() => expect(told('the broker refuses this node')).toHaveLength(1), { timeout: 10_000 })
+    expect(() => server.reload({ ...options, broker: at('rotating:%zz') })).toThrow('encoded')
+    server.reload({ ...options, broker: at('rotating:new-password') })
+    await vi.waitFor(() => expect(server.stats().broker.status).toBe('up'), { timeout: 10_000 })
+    expect(JSON.stringify(lines)).not.toMatch(/(?:old|new)-password/)
+  })
 
   it('is refused what its user may not do, and does the rest', async () => {
     await admin.call('ACL', 'SETUSER', 'limited', 'on', '>limited1', '+@all', 'resetchannels', '&lim[:/]*', '&lim:a.*')

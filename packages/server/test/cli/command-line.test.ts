@@ -109,7 +109,8 @@ describe('a command line', () => {
     [['--host', '0.0.0.0'], 'allow it with insecure (--insecure)'],
     [['--max-payload', '2MiB'], 'maxOutboxBytes: 1048576 is less than'],
     [['--jwt-secret', SECRET, '--jwt-secret-file', 'b'], 'are both given'],
-    [['--jwt-secret', SECRET, '--jwks', 'https://a.example'], 'exactly one of'],
+    [['--jwt-secret', SECRET, '--jwt-secret', 'short'], '--jwt-secret: not a secret of at least 16 bytes'],
+    [Array(9).fill(['--jwt-secret', SECRET]).flat(), 'a list of 1 to 8 texts'],
     [['--jwt-secret', 'hunter2'], 'a secret of at least 16 bytes'],
     [['--mesh-secret', 'hunter2'], 'a secret of at least 16 bytes'],
     [['--jwt-secret-file', '/nowhere/secret'], '--jwt-secret-file: cannot read /nowhere/secret (ENOENT)'],
@@ -219,7 +220,7 @@ describe('webmq-server config', () => {
       [[], { WEBMQ_JWT_SECRET_FILE: secretFile }],
     ] as const) {
       const { stdout, stderr } = await runInProcess(['config', 'print', ...args], { env })
-      expect(JSON.parse(stdout)).toMatchObject({ jwt: { secret: '[hidden]' } })
+      expect(JSON.parse(stdout)).toMatchObject({ jwt: { secret: ['[hidden]'] } })
       expect(stdout + stderr).not.toContain('hunter2')
     }
   })

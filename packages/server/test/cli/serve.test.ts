@@ -1,10 +1,14 @@
 import { generateKeyPairSync, type KeyObject } from 'node:crypto'
 import { once } from 'node:events'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer, type Server } from 'node:http'
 import { type AddressInfo, connect, createServer as createTcpServer, type Socket } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { SignJWT } from 'jose'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { WebSocket } from 'ws'
+import { runInProcess } from './in-process.js'
 import { type CliOptions, type CliProcess, runCli, startCli } from './process.js'
 
 const SECRET = 'a secret that is long enough for HS256'
@@ -171,21 +175,18 @@ describe('webmq-server', () => {
 })
 
 describe('stopping webmq-server', () => {
-  it.each(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)(
-    'by %s sends clients away to come back, and ends with 0',
-    async (signal) => {
-      const { url, port, child, ended } = await serve()
-      const client = open(url)
-      await heard(client, 'welcome')
-      child.kill(signal)
-      expect(await client.closed).toBe(4001)
-      expect(await heard(client, 'bye')).toMatch(/^bye 4001/)
-      const { exitCode, stderr } = await ended
-      expect(exitCode).toBe(0)
-      expect(stderr, 'the process ends by itself').not.toContain('something keeps the process running')
-      await expect(fetch(`http://127.0.0.1:${port}/health`)).rejects.toThrow()
-    },
-  )
+  it.each(['SIGTERM', 'SIGINT'] as const)('by %s sends clients away to come back, and ends with 0', async (signal) => {
+    const { url, port, child, ended } = await serve()
+    const client = open(url)
+    await heard(client, 'welcome')
+    child.kill(signal)
+    expect(await client.closed).toBe(4001)
+    expect(await heard(client, 'bye')).toMatch(/^bye 4001/)
+    const { exitCode, stderr } = await ended
+    expect(exitCode).toBe(0)
+    expect(stderr, 'the process ends by itself').not.toContain('something keeps the process running')
+    await expect(fetch(`http://127.0.0.1:${port}/health`)).rejects.toThrow()
+  })
 
   it.each([
     ['SIGINT', 130],
@@ -197,6 +198,59 @@ describe('stopping webmq-server', () => {
     await vi.waitFor(() => expect(output.stderr).toContain('draining'))
     child.kill(signal)
     expect(await ended).toMatchObject({ exitCode, signal: null })
+  })
+})
+
+describe('SIGHUP', () => {
+  it('reads all options again, and says of each that differs whether it changed; bad ones change nothing', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'webmq-reload-'))
+    cleanups.push(() => rmSync(folder, { recursive: true }))
+    const [config, secretFile] = [join(folder, 'webmq.json'), join(folder, 'secret')]
+    const write = (options: object) => writeFileSync(config, JSON.stringify({ jwt: { secretFile }, ...options }))
+    const tokenOf = async (secret: string) =>
+      (
+        await runInProcess(['token', 'create', '-q', '--grant', '#:listen'], { env: { WEBMQ_JWT_SECRET: secret } })
+      ).stdout.trim()
+    const other = 'another secret of more than thirty-two bytes'
+    const tokens = [await tokenOf(SECRET), await tokenOf(other)]
+    write({ maxWords: 7 })
+    writeFileSync(secretFile, SECRET)
+    const { url, child, ended, output } = await serve(['--config', config, '--log-format', 'json'])
+    const closeCodes = () =>
+      Promise.all(
+        tokens.map(async (token) => {
+          const client = open(url, { authorization: `Bearer ${token}` })
+          return await Promise.race([heard(client, 'welcome').then(() => 'welcome'), client.closed])
+        }),
+      )
+    const lines = () =>
+      output.stderr
+        .split('\n')
+        .slice(0, -1)
+        .map((line) => JSON.parse(line))
+    const reloaded = async (message: string, count = 1) => {
+      child.kill('SIGHUP')
+      const isIt = (line: { msg: string }) => line.msg.includes(message)
+      await vi.waitFor(() => expect(lines().filter(isIt)).toHaveLength(count), { timeout: 5_000 })
+    }
+    expect(await closeCodes()).toEqual(['welcome', 4501])
+
+    write({ maxWords: 'seven' })
+    writeFileSync(secretFile, other)
+    await reloaded('nothing has changed')
+    expect(lines().find(({ level }) => level === 'error')).toMatchObject({ code: 'E_OPTION_INVALID' })
+    expect(await closeCodes()).toEqual(['welcome', 4501])
+
+    write({ maxWords: 8, maxPayloadBytes: 1_000 })
+    await reloaded('the options were read again')
+    expect(await closeCodes()).toEqual([4501, 'welcome'])
+    expect(lines()).toContainEqual(expect.objectContaining({ level: 'info', option: 'maxWords' }))
+    expect(lines()).toContainEqual(expect.objectContaining({ level: 'info', option: 'jwt.secret' }))
+    expect(lines()).toContainEqual(expect.objectContaining({ level: 'warn', option: 'maxPayloadBytes' }))
+    expect(output.stderr).not.toContain(other)
+
+    child.kill('SIGTERM')
+    expect(await ended).toMatchObject({ exitCode: 0 })
   })
 })
 

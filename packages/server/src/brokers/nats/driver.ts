@@ -5,7 +5,7 @@ import type { BrokerCapabilities } from '../../ports/broker.js'
 import { limitedSignal } from '../../ports/limited-signal.js'
 import type { Link, LinkContext, LinkDriver, LinkEvents } from '../remote/link.js'
 import { readTlsFiles } from '../remote/tls-files.js'
-import { type NatsAddress, type NatsHost, textOf } from './address.js'
+import { type NatsAddress, type NatsHost, parseNatsAddress, textOf } from './address.js'
 import { connectTo, type OpenedConnection } from './connect.js'
 import { readCredentials } from './credentials.js'
 import { LastSeen } from './last-seen.js'
@@ -35,12 +35,14 @@ export class NatsDriver implements LinkDriver {
   readonly capabilities: BrokerCapabilities
   readonly address: string
   readonly #options: NatsDriverOptions
+  #address: NatsAddress
   readonly #lastSeen = new LastSeen()
   #linkCount = 0
 
   constructor(options: NatsDriverOptions) {
     this.address = options.address.text
     this.#options = options
+    this.#address = options.address
     const { log } = options
     this.capabilities = {
       history: log !== undefined,
@@ -52,6 +54,10 @@ export class NatsDriver implements LinkDriver {
       durable: log !== undefined,
       manyNodes: true,
     }
+  }
+
+  setAddress(address: string): void {
+    this.#address = parseNatsAddress(address)
   }
 
   async connect(context: LinkContext, events: LinkEvents, signal: AbortSignal): Promise<Link> {
@@ -87,7 +93,8 @@ export class NatsDriver implements LinkDriver {
 
   /** Tries all hosts, beginning with a random one, so that nodes spread over a cluster. */
   async #open({ node, namespace }: LinkContext, inbox: string, signal: AbortSignal): Promise<OpenedConnection> {
-    const { address, core } = this.#options
+    const { core } = this.#options
+    const address = this.#address
     const files = await readTlsFiles(address.tlsFiles)
     const options = {
       name: `webmq ${namespace} ${node}`,

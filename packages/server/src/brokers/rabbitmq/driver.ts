@@ -20,7 +20,7 @@ export class RabbitmqDriver implements LinkDriver {
   readonly confirmsByLog = true
   readonly capabilities: BrokerCapabilities
   readonly address: string
-  readonly #address: RabbitmqAddress
+  #address: RabbitmqAddress
   readonly #log: LinkLog
   readonly #limits: RabbitmqLimits
   /** The host to try first: the one that worked last. */
@@ -42,6 +42,10 @@ export class RabbitmqDriver implements LinkDriver {
       durable: hasHistory(history),
       manyNodes: true,
     }
+  }
+
+  setAddress(address: string): void {
+    this.#address = parseAddress(address)
   }
 
   async connect(context: LinkContext, events: LinkEvents, signal: AbortSignal): Promise<Link> {

@@ -12,9 +12,9 @@ export class RedisDriver implements LinkDriver {
   readonly takesBundles = true
   readonly capabilities: BrokerCapabilities
   readonly address: string
-  readonly #address: RedisAddress
+  #address: RedisAddress
   readonly #log: RedisLog | undefined
-  readonly #hideSecrets: (text: string) => string
+  #hideSecrets: (text: string) => string
 
   constructor(address: string, options: RedisLogOptions) {
     this.address = withoutPasswords(address)
@@ -32,6 +32,11 @@ export class RedisDriver implements LinkDriver {
       durable: hasLog,
       manyNodes: true,
     }
+  }
+
+  setAddress(address: string): void {
+    this.#address = parseRedisAddress(address)
+    this.#hideSecrets = secretHider(address)
   }
 
   connect(context: LinkContext, events: LinkEvents, signal: AbortSignal): Promise<Link> {

@@ -167,6 +167,10 @@ export class RemoteBroker implements Broker {
     return this.#log?.position
   }
 
+  setAddress(address: string): void {
+    this.#driver.setAddress?.(address)
+  }
+
   stats(): BrokerStats {
     const { count, byteCount, acceptedCount, rejectedCount } = this.#pending
     return {

@@ -192,6 +192,11 @@ export interface LinkDriver {
   /** The broker's address for logs and errors, without credentials. */
   readonly address: string
   /**
+   * The next `connect` uses this address, which has another user or password.
+   * @throws {WebMQError} `E_OPTION_INVALID`; the old one stays.
+   */
+  setAddress?(address: string): void
+  /**
    * Connects once.
    * @param signal Aborts when the attempt takes too long, and when the node stops.
    * @throws {WebMQError} `E_BROKER_REFUSED` when another attempt would fail too: credentials, permissions, a missing

@@ -7,6 +7,7 @@ export const SECURITY_OPTIONS = [
     name: 'origins',
     section: 'Security',
     flag: 'origin',
+    reloadable: true,
     type: 'list',
     placeholder: 'origin',
     defaultText: 'same origin; without tokens also pages of this machine',

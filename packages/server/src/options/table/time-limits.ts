@@ -18,6 +18,7 @@ export const TIME_LIMITS_OPTIONS = [
     ...time,
     name: 'authTimeoutMs',
     flag: 'auth-timeout',
+    reloadable: true,
     min: 10,
     default: 10_000,
     help: 'Time for a client to send a required token; then the connection is closed with 4002.',
@@ -63,10 +64,35 @@ export const TIME_LIMITS_OPTIONS = [
     ...time,
     name: 'drainTimeoutMs',
     flag: 'drain-timeout',
+    reloadable: true,
     min: 0,
     default: 25_000,
     help: 'Longest time over which connections are closed (4001, reconnect) when the server stops.',
     detail:
       'Spreading the closes protects the other nodes from a stampede. The process ends at most 2 s later, so the default is below the 30 s after which Kubernetes kills it.',
+  },
+  {
+    ...time,
+    name: 'drainDelayMs',
+    flag: 'drain-delay',
+    reloadable: true,
+    min: 0,
+    default: 0,
+    help: 'Time from the stop signal until the drain begins. Meanwhile `/ready` says 503, and clients may still connect.',
+    detail:
+      'For load balancers and Kubernetes, which need a few seconds to notice that a node leaves. Without it, they still send it clients, which get a 503 and come again. It adds to `drainTimeoutMs`.',
+  },
+  {
+    name: 'drainPerSecond',
+    section: 'Time limits',
+    flag: 'drain-per-second',
+    reloadable: true,
+    type: 'integer',
+    min: 1,
+    max: 1_000_000,
+    default: 100,
+    help: 'Connections that are closed per second while the server drains; more, if `drainTimeoutMs` is too short for all.',
+    detail:
+      'Each client connects again to another node and may fetch a new token first, so your token endpoint has to take this rate. Few connections are closed at once: ten take 0.1 s.',
   },
 ] as const satisfies readonly OptionSpec[]

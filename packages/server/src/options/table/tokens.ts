@@ -2,37 +2,55 @@ import { describeAllowedAlgorithms, isAlgorithm } from '../../identity/algorithm
 import type { OptionSpec } from '../spec.js'
 import { isHttpUrl, longEnough, notEmpty } from './checks.js'
 
+/** A token costs one verification per key that fits its algorithm. */
+const MAX_KEYS = 8
+
 const token = { section: 'Tokens', type: 'text' } as const
 
 /** Tokens and their keys. */
 export const TOKENS_OPTIONS = [
   {
-    ...token,
     name: 'jwt.secret',
+    section: 'Tokens',
     flag: 'jwt-secret',
+    type: 'list',
+    takesText: true,
+    // A secret may contain any character.
+    separator: 'none',
+    maxCount: MAX_KEYS,
     placeholder: 'secret',
+    defaultText: 'none',
     isSecret: true,
     fromFile: 'file-flag',
+    reloadable: true,
     check: (value) =>
       value.includes('-----BEGIN') ? 'a shared secret; use jwt.publicKey for a PEM key' : longEnough(value),
     help: 'Shared secret that signs tokens (HS256, HS384, HS512); use 32 bytes or more.',
     detail:
-      'With any key, connections may do nothing before they send a valid token. Prefer the file, because every user of the machine can see flags. `openssl rand -base64 32` creates a secret. Anyone with a token can find a short secret by trying, so fewer than 16 bytes are refused.',
+      'With any key, connections may do nothing before they send a valid token. Prefer the file, because every user of the machine can see flags. `openssl rand -base64 32` creates a secret. Anyone with a token can find a short secret by trying, so fewer than 16 bytes are refused. With several, a token may be signed with any of them, so a secret can rotate; [security.md](security.md#rotating-keys) has the steps. The variable holds one secret, the one for files several names, separated by commas.',
   },
   {
-    ...token,
     name: 'jwt.publicKey',
+    section: 'Tokens',
     flag: 'jwt-public-key',
+    type: 'list',
+    takesText: true,
+    maxCount: MAX_KEYS,
     placeholder: 'pem|file',
+    defaultText: 'none',
     fromFile: 'pem',
+    reloadable: true,
+    check: notEmpty,
     help: 'Public key that verifies tokens: RSA, EC or Ed25519.',
-    detail: 'The server cannot create tokens with it, so a break-in on the server does not allow that either.',
+    detail:
+      'The server cannot create tokens with it, so a break-in on the server does not allow that either. With several, a token may be signed with any of them. Secrets, public keys and a key set may be used together: only the keys that fit the algorithm of a token are tried.',
   },
   {
     ...token,
     name: 'jwt.jwksUrl',
     flag: 'jwks',
     placeholder: 'url',
+    reloadable: true,
     check: (value) => (isHttpUrl(value) ? undefined : 'an http:// or https:// address'),
     help: 'Address of a JSON Web Key Set that verifies tokens.',
     detail:
@@ -43,6 +61,7 @@ export const TOKENS_OPTIONS = [
     name: 'jwt.issuer',
     flag: 'issuer',
     placeholder: 'iss',
+    reloadable: true,
     check: notEmpty,
     help: 'Accept only tokens with this `iss`.',
     detail: 'Needed when the same key also signs tokens of other issuers.',
@@ -52,6 +71,7 @@ export const TOKENS_OPTIONS = [
     name: 'jwt.audience',
     flag: 'audience',
     placeholder: 'aud',
+    reloadable: true,
     check: notEmpty,
     help: 'Accept only tokens whose `aud` contains this.',
     detail: 'Tokens for other services are then refused here.',
@@ -60,6 +80,7 @@ export const TOKENS_OPTIONS = [
     name: 'jwt.clockToleranceS',
     section: 'Tokens',
     flag: 'clock-tolerance',
+    reloadable: true,
     type: 'integer',
     unit: 's',
     min: 0,
@@ -72,6 +93,7 @@ export const TOKENS_OPTIONS = [
     name: 'jwt.algorithms',
     section: 'Tokens',
     flag: 'jwt-algorithm',
+    reloadable: true,
     type: 'list',
     placeholder: 'alg',
     defaultText: 'all that fit the key',
