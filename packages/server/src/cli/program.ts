@@ -3,7 +3,7 @@ import { DOCS_URL, WebMQError } from 'webmq-client/protocol'
 import { VERSION } from '../node/version.js'
 import { didYouMean } from '../options/closest-name.js'
 import { OPTIONS } from '../options/table.js'
-import { configCommands } from './config.js'
+import { addFlagsOfOptions, configCommands } from './config.js'
 import { doctorCommand } from './doctor.js'
 import { explainCommand } from './explain.js'
 import { addOptionFlags, readSources } from './option-flags.js'
@@ -81,6 +81,7 @@ export function createProgram(terminal: Terminal, exit: (code: number) => void):
   }
 
   const config = program.command('config').description('Write, check and show the configuration.').helpCommand(false)
+  config.hook('preSubcommand', (_config, command) => addFlagsOfOptions(command))
   for (const command of configCommands(terminal, exit)) config.addCommand(inherit(command, program))
   return program
 }
