@@ -7,7 +7,7 @@ const FLOORS = {
     ['cli', 'index'],
     ['create-server'],
     ['node'],
-    ['audit', 'gateway'],
+    ['api-client', 'audit', 'gateway'],
     ['http', 'session'],
     ['api', 'brokers', 'options', 'routing'],
     ['hooks'],

@@ -116,6 +116,8 @@ export interface ServerStats extends MeasurementStats {
   readonly gapCounts: Readonly<Partial<Record<GapReason, number>>>
   /** Connections refused with `E_CONNECTION_LIMIT`: those of an address, and of a user. */
   readonly connectionLimitCounts: { readonly address: number; readonly user: number }
+  /** Publishes refused because their connection, or their user, publishes too fast. */
+  readonly publishRateCounts: { readonly connection: number; readonly user: number }
   /** `X-Forwarded-For` headers of trusted proxies that were ignored because they were malformed. */
   readonly malformedForwardedCount: number
   /** Messages of the broker that no listener got, by reason. */

@@ -83,3 +83,40 @@ describe('a client with a token', () => {
     expect(answer.headers.get('www-authenticate')).toBe('Bearer')
   })
 })
+
+describe('hooks', () => {
+  let asking: ApiServer
+  const seen: string[] = []
+
+  beforeAll(async () => {
+    asking = await ApiServer.start({
+      hooks: {
+        connect: ({ user, headers }) => {
+          seen.push(`connect ${user} ${headers['x-device']}`)
+          return headers['x-device'] === 'stolen' ? { refuse: { code: 'E_DEVICE_STOLEN' } } : undefined
+        },
+        listen: ({ pattern, op }) => (pattern === 'secret' ? { refuse: {} } : void seen.push(`${op} ${pattern}`)),
+        publish: ({ key, json }) => (key === 'shout' ? { payload: String(json()).toUpperCase() } : undefined),
+      },
+    })
+  })
+  afterAll(async () => {
+    await asking.server.stop({ drainMs: 0 })
+  })
+  const asClient = (path: string, body?: unknown, device = 'own') =>
+    asking.ask(path, { bearer: '', body, headers: { 'x-device': device } })
+
+  it('are asked about clients, and not about operators', async () => {
+    expect(codeOf(await asClient('/api/publish', { key: 'shout', payload: 'hi' }))).toBe('200 ok')
+    expect(codeOf(await asking.ask('/api/publish', { body: { key: 'shout', payload: 'hi' } }))).toBe('200 ok')
+    const { json } = await asClient('/api/history?key=shout')
+    expect(json.messages).toMatchObject([{ payload: 'HI' }, { payload: 'hi' }])
+    expect(seen).toEqual(['connect undefined own', 'connect undefined own', 'history shout'])
+  })
+
+  it('refuse with their own codes', async () => {
+    expect(codeOf(await asClient('/api/history?key=shout', undefined, 'stolen'))).toBe('403 E_DEVICE_STOLEN')
+    expect(codeOf(await asClient('/api/history?key=secret'))).toBe('403 E_FORBIDDEN')
+    expect(codeOf(await asking.ask('/api/history?key=secret'))).toBe('200 ok')
+  })
+})

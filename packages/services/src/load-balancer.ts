@@ -27,6 +27,8 @@ export interface LoadBalancerOptions {
   readonly ports: readonly number[]
   /** Connections at once; each takes two of 20,000 descriptors. Default and most: 9,900. */
   readonly maxConnections?: number
+  /** Tells the nodes who the client is by the PROXY protocol, version 2; default false: by `X-Forwarded-For` alone. */
+  readonly proxyProtocol?: boolean
 }
 
 const HOST = '127.0.0.1'
@@ -75,7 +77,8 @@ async function start(command: string, options: LoadBalancerOptions): Promise<Loa
 }
 
 /** Like `deploy/haproxy.cfg`, except for its container names and the time between two checks. */
-function configOf(port: number, { ports, maxConnections = MAX_CONNECTIONS }: LoadBalancerOptions): string {
+function configOf(port: number, options: LoadBalancerOptions): string {
+  const { ports, maxConnections = MAX_CONNECTIONS, proxyProtocol = false } = options
   return `global
   maxconn ${Math.min(MAX_CONNECTIONS, maxConnections)}
 
@@ -98,7 +101,7 @@ backend nodes
   balance leastconn
   option httpchk GET /ready
   http-check expect status 200
-  default-server check inter ${CHECK_INTERVAL_MS}ms fall 2 rise 1
+  default-server check inter ${CHECK_INTERVAL_MS}ms fall 2 rise 1${proxyProtocol ? ' send-proxy-v2 check-send-proxy' : ''}
 ${ports.map((nodePort, index) => `  server node${index} ${HOST}:${nodePort}`).join('\n')}
 `
 }

@@ -27,7 +27,7 @@ export function decodeServerMessage(data: WirePayload): ServerMessage {
     case 'ok':
       return decodeOk(first, [second, ...rest], body)
     case 'error': {
-      const { message, retryable, docs = '', pattern, key } = decodeObject(verb, body)
+      const { message, retryable, docs = '', retryAfterMs, pattern, key } = decodeObject(verb, body)
       if (second === '' || typeof message !== 'string' || typeof docs !== 'string') throw malformed(verb)
       return {
         verb,
@@ -36,6 +36,7 @@ export function decodeServerMessage(data: WirePayload): ServerMessage {
         message,
         retryable: retryable === true,
         docs,
+        ...(typeof retryAfterMs === 'number' && { retryAfterMs }),
         ...(typeof pattern === 'string' && { pattern }),
         ...(typeof key === 'string' && { key }),
       }

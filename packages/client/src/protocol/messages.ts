@@ -101,6 +101,14 @@ export interface SessionLimits {
   readonly maxListensPerConnection: number
   /** Listens with a `#` before the last word of the pattern [P-6.2]. */
   readonly maxSearchListensPerConnection: number
+  /** Listens of all connections of the user to this node; absent: any. This and the following: [P-10.7]. */
+  readonly maxListensPerUser?: number | undefined
+  readonly maxPublishesPerSecond?: number | undefined
+  readonly maxPublishBytesPerSecond?: number | undefined
+  readonly maxPublishesPerSecondPerUser?: number | undefined
+  readonly maxPublishBytesPerSecondPerUser?: number | undefined
+  /** What may come at once after a rest, as the time in which it would come at these rates. */
+  readonly publishBurstMs?: number | undefined
   /**
    * Publishes of this connection may wait for the broker up to this size in bytes; each counts its payload and 256 bytes
    * [P-7.8].
@@ -157,6 +165,8 @@ export type ServerMessage =
       readonly message: string
       readonly retryable: boolean
       readonly docs: string
+      /** With `E_RATE_LIMIT`: what is sent before this time has passed is refused too [P-10.7]. */
+      readonly retryAfterMs?: number
       /** The listen that the server has ended [P-5.5]. */
       readonly pattern?: string
       /** The key at which the server has ended presence [P-5.5]. */

@@ -171,7 +171,7 @@ export class Publishes {
     const pending = this.#pending.get(message.id ?? '')
     if (!pending) return false
     if (message.verb === 'error') {
-      if (message.code === 'E_RATE_LIMIT' && pending.whenOffline === 'queue') this.#pause(pending)
+      if (message.code === 'E_RATE_LIMIT' && pending.whenOffline === 'queue') this.#pause(pending, message.retryAfterMs)
       else pending.settle(errorOfServer(message))
     } else {
       const { duplicate = false, position } = message
@@ -201,13 +201,14 @@ export class Publishes {
   }
 
   /** The server wants no more for now. Later messages wait behind it, so that the order is kept. */
-  #pause(pending: Pending): void {
+  #pause(pending: Pending, retryAfterMs = 0): void {
     this.#wait(pending)
     if (this.#isPaused) return
     this.#isPaused = true
     // At least half of the limit: an immediate attempt would be refused too.
     const { minMs } = this.#options
-    this.#pauseTimer = setTimeout(() => this.#flush(), minMs / 2 + backoffMs(this.#pauses++, this.#options))
+    const waitMs = Math.max(retryAfterMs, minMs / 2 + backoffMs(this.#pauses++, this.#options))
+    this.#pauseTimer = setTimeout(() => this.#flush(), Math.min(waitMs, MAX_TIMER_MS))
   }
 
   #resume(): void {

@@ -6,4 +6,4 @@ export {
   type NodeSummary,
 } from './control-message.js'
 export { MAX_UNIX_S, type Revocation } from './revocation.js'
-export { MAX_REVOCATIONS, type Revocations } from './revocations.js'
+export type { Revocations } from './revocations.js'

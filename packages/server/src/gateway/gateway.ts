@@ -1,4 +1,4 @@
-import { encodeServerMessage, MAX_KEY_BYTES, WebMQError, type Welcome } from 'webmq-client/protocol'
+import { encodeServerMessage, WebMQError, type Welcome } from 'webmq-client/protocol'
 import type { Deadline } from '../deadlines.js'
 import type { ConnectFacts } from '../hooks/index.js'
 import { countedAddress } from '../identity/client-address.js'
@@ -12,6 +12,7 @@ import { Session, type SessionServices } from '../session/session.js'
 import type { SessionTable } from '../session/table.js'
 import { RefusedOrigins } from './refused-origins.js'
 import { type AdmissibleUpgrade, examineUpgrade, rejectionOf, type UpgradePolicy } from './upgrade.js'
+import { welcomeLimits } from './welcome-limits.js'
 
 /** What a {@link Gateway} works with. */
 export interface GatewayContext extends UpgradePolicy {
@@ -243,29 +244,17 @@ export class Gateway implements TransportSink {
   #welcome(session: Session): string {
     const { verifier } = this.#context.services
     const auth = verifier === undefined ? 'none' : session.state === 'active' ? 'done' : 'required'
-    this.#welcomes[auth] ??= this.#welcomeUpToSession(auth)
+    const { identity } = session
+    this.#welcomes[auth] ??= this.#welcomeUpToSession(auth, ANONYMOUS)
+    const upToSession = identity?.limits === undefined ? this.#welcomes[auth] : this.#welcomeUpToSession(auth, identity)
     const expiresInMs = session.expiresInMs()
-    return `${this.#welcomes[auth]}${session.id}"${expiresInMs === undefined ? '' : `,"expiresInMs":${expiresInMs}`}}`
+    return `${upToSession}${session.id}"${expiresInMs === undefined ? '' : `,"expiresInMs":${expiresInMs}`}}`
   }
 
-  /** The `welcome` text that all sessions share, up to the session id. */
-  #welcomeUpToSession(auth: Welcome['auth']): string {
+  /** The `welcome` text up to the session id, which all sessions share that have the limits of the options. */
+  #welcomeUpToSession(auth: Welcome['auth'], identity: Identity): string {
     const { services, node, version, heartbeatMs } = this.#context
-    const { maxPayloadBytes, maxListensPerConnection, maxPendingPublishBytes, workPerSecond, workBurst } =
-      services.limits
-    const { maxWords, maxHashes, maxSearchListensPerConnection } = services.limits
-    const limits = {
-      maxPayloadBytes,
-      maxKeyBytes: MAX_KEY_BYTES,
-      maxWords,
-      maxHashes,
-      maxListensPerConnection,
-      maxSearchListensPerConnection,
-      maxPendingPublishBytes,
-      workPerSecond,
-      workBurst,
-      ...this.#context.dedupe,
-    }
+    const limits = { ...welcomeLimits(services.limits.of(identity)), ...this.#context.dedupe }
     const shared = { protocol: 'webmq.v1', auth, node, version, heartbeatMs, limits } as const
     return encodeServerMessage({ verb: 'welcome', ...shared, session: '' }).slice(0, -'"}'.length)
   }

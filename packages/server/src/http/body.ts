@@ -82,3 +82,8 @@ export class Bodies {
 function tooLarge(maxBytes: number): WebMQError {
   return new WebMQError('E_PAYLOAD_TOO_LARGE', { detail: `a body of at most ${maxBytes} bytes` })
 }
+
+/** Whether a body follows the head of a request. */
+export function hasBody({ headers }: Pick<IncomingMessage, 'headers'>): boolean {
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) !== 0
+}

@@ -2,11 +2,20 @@ import { createHash, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { WebMQError } from 'webmq-client/protocol'
 import type { Revocations } from '../cluster/index.js'
+import { unmapped } from '../identity/client-address.js'
 import { ANONYMOUS, type Identity, type TokenVerifier } from '../identity/index.js'
 import { isLocalRequest } from './local-request.js'
 
 /** Who sends an HTTP request: somebody with an API key, who may do everything, or a client with its grants. */
-export type Caller = { readonly kind: 'operator' } | { readonly kind: 'client'; readonly identity: Identity }
+export type Caller = { readonly kind: 'operator' } | ClientCaller
+
+/** A client, without a connection that outlives the request. */
+export interface ClientCaller {
+  readonly kind: 'client'
+  readonly identity: Identity
+  /** IP address. */
+  readonly address: string
+}
 
 /** What {@link Callers} works with. */
 export interface CallersContext {
@@ -21,7 +30,6 @@ export interface CallersContext {
 }
 
 const OPERATOR: Caller = { kind: 'operator' }
-const ANONYMOUS_CLIENT: Caller = { kind: 'client', identity: ANONYMOUS }
 
 /** Finds out who sends an HTTP request. The rules are those of an upgrade, and API keys. */
 export class Callers {
@@ -49,6 +57,7 @@ export class Callers {
   async callerOf(request: Pick<IncomingMessage, 'headers' | 'socket'>): Promise<Caller> {
     const { verifier, revocations, isForThisMachineOnly } = this.#context
     const { authorization } = request.headers
+    const address = unmapped(request.socket.remoteAddress ?? '')
     if (authorization !== undefined) {
       const [, credential] = /^bearer +(\S+)$/i.exec(authorization) ?? []
       if (credential === undefined) throw unauthenticated('the header Authorization is not Bearer <key or token>')
@@ -56,13 +65,13 @@ export class Callers {
       if (verifier === undefined) throw unauthenticated('this is no API key of this server')
       const identity = await verifier.verify(credential)
       if (revocations()?.covers(identity) === true) throw new WebMQError('E_TOKEN_REVOKED')
-      return { kind: 'client', identity }
+      return { kind: 'client', identity, address }
     }
     if (verifier !== undefined) throw unauthenticated('send Authorization: Bearer <key or token>')
     if (isForThisMachineOnly && !isLocalRequest(request)) {
       throw new WebMQError('E_INSECURE', { detail: 'without a key, only clients of this machine may ask' })
     }
-    return ANONYMOUS_CLIENT
+    return { kind: 'client', identity: ANONYMOUS, address }
   }
 
   /** Takes the same time for every key, right or wrong. */

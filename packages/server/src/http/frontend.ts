@@ -7,6 +7,7 @@ import type { Logger } from '../logger.js'
 import type { MetricsAudience } from '../options/options.js'
 import type { AdminPage } from './admin/page.js'
 import { type ApiScope, HttpApi } from './api/api.js'
+import { hasBody } from './body.js'
 import { HttpConnections, type HttpLimits } from './connections.js'
 import { isLocalRequest, isLoopbackHost } from './local-request.js'
 import { sendError, sendFile, sendJson, sendText } from './responses.js'
@@ -172,8 +173,4 @@ function originOf({ headers }: IncomingMessage): string | undefined {
   const { origin, host } = headers
   if (origin !== undefined || headers['sec-fetch-site'] !== 'same-origin') return origin
   return `${isLoopbackHost(host) ? 'http' : 'https'}://${host}`
-}
-
-function hasBody({ headers }: IncomingMessage): boolean {
-  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) !== 0
 }

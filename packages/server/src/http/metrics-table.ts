@@ -296,6 +296,12 @@ export const METRICS: readonly MetricSpec[] = [
     'reason',
     ({ connectionLimitCounts }) => connectionLimitCounts,
   ),
+  labelled(
+    'webmq_publish_rate_limit_total',
+    'Publishes refused because their connection, or their user, publishes too fast.',
+    'reason',
+    ({ publishRateCounts }) => publishRateCounts,
+  ),
   counter(
     'webmq_forwarded_malformed_total',
     'Headers `X-Forwarded-For` of trusted proxies that were ignored because they were malformed.',

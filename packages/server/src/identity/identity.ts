@@ -1,3 +1,5 @@
+import type { LimitOverrides } from './limit-overrides.js'
+
 /** Actions that a grant may allow. */
 export const ACTIONS = ['listen', 'publish', 'presence'] as const
 
@@ -19,6 +21,8 @@ export interface Identity {
   /** The token's `sub`; absent for anonymous clients and for tokens without a `sub`. */
   readonly userId?: string
   readonly grants: readonly Grant[]
+  /** Limits that differ from the options; absent: none does. */
+  readonly limits?: LimitOverrides
   /** The token's `jti`, by which it can be revoked; absent when it has none. */
   readonly tokenId?: string
   /** The token's `iat`, Unix time in seconds; absent when it has none. */

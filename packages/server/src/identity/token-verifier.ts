@@ -7,6 +7,7 @@ import { parseGrants } from './grants.js'
 import type { Identity } from './identity.js'
 import { RemoteJwks } from './jwks.js'
 import { allowedAlgorithms, configuredKey } from './keys.js'
+import { parseLimitOverrides } from './limit-overrides.js'
 import type { TokenFailure } from './token-failures.js'
 
 /** How tokens are verified. Set exactly one of `secret`, `publicKey` and `jwksUrl`. */
@@ -81,7 +82,9 @@ export function createTokenVerifier(jwt: JwtOptions, options: TokenVerifierOptio
       const nowMs = now()
       const payload = await verifyByJose(token, findKey, { ...rules, currentDate: new Date(nowMs) })
       const identity = identityOf(payload, nowMs, clockToleranceS, wordLimits)
-      return keepsClaims ? { ...identity, claims: payload } : identity
+      const limits = parseLimitOverrides(payload.webmq)
+      if (limits === undefined && !keepsClaims) return identity
+      return { ...identity, ...(limits && { limits }), ...(keepsClaims && { claims: payload }) }
     },
     close: () => keySet?.close(),
   }

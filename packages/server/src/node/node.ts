@@ -46,8 +46,11 @@ import { Interest } from '../routing/interest.js'
 import { RefusedMessages } from '../routing/refused-messages.js'
 import { ConnectionCounts } from '../session/connection-counts.js'
 import { Dispatcher } from '../session/dispatcher.js'
+import { EffectiveLimits } from '../session/effective-limits.js'
 import { observePublish, type SessionObserver } from '../session/observer.js'
+import { PublishRates } from '../session/rates/publish-rates.js'
 import { SessionTable } from '../session/table.js'
+import { UserListens } from '../session/user-listens.js'
 import { drain, drainSpreadMs } from './drain.js'
 import type { Emitter } from './emitter.js'
 import { outbound, outboundBatch } from './outbound-message.js'
@@ -106,6 +109,9 @@ export class ServerNode {
   readonly #hideSecrets: (text: string) => string
   readonly #addresses: ConnectionCounts
   readonly #users: ConnectionCounts
+  readonly #userListens = new UserListens(this.#sessions)
+  readonly #publishRates = new PublishRates()
+  readonly #limits: EffectiveLimits
   #isAttached = false
   #drainRetryAfterMs: number | undefined
   readonly #givenUp = deferred<never>()
@@ -183,6 +189,27 @@ export class ServerNode {
     })
     this.#addresses = new ConnectionCounts(options.maxConnectionsPerAddress, 'maxConnectionsPerAddress')
     this.#users = new ConnectionCounts(options.maxConnectionsPerUser, 'maxConnectionsPerUser')
+    this.#limits = new EffectiveLimits({
+      maxPayloadBytes,
+      maxConnectionsPerUser: options.maxConnectionsPerUser,
+      maxListensPerUser: options.maxListensPerUser,
+      maxPublishesPerSecond: options.maxPublishesPerSecond,
+      maxPublishBytesPerSecond: options.maxPublishBytesPerSecond,
+      maxPublishesPerSecondPerUser: options.maxPublishesPerSecondPerUser,
+      maxPublishBytesPerSecondPerUser: options.maxPublishBytesPerSecondPerUser,
+      publishBurstMs: options.publishBurstMs,
+      maxListensPerConnection: options.maxListensPerConnection,
+      maxSearchListensPerConnection: options.maxSearchListensPerConnection,
+      maxWords: options.maxWords,
+      maxHashes: options.maxHashes,
+      maxPendingPublishBytes: Math.max(
+        Math.floor(options.brokerMaxPendingBytes * PENDING_SHARE),
+        maxPayloadBytes + MESSAGE_OVERHEAD_BYTES,
+      ),
+      authTimeoutMs,
+      workPerSecond: options.workPerSecond,
+      workBurst: options.workBurst,
+    })
     this.#gateway = new Gateway({
       path: options.path,
       ...originPolicyOf(options),
@@ -221,20 +248,10 @@ export class ServerNode {
         maxLiveBufferBytes: maxOutboxBytes,
         revocations: this.#cluster.revocations,
         deadlines: this.#deadlines,
-        limits: {
-          maxPayloadBytes,
-          maxListensPerConnection: options.maxListensPerConnection,
-          maxSearchListensPerConnection: options.maxSearchListensPerConnection,
-          maxWords: options.maxWords,
-          maxHashes: options.maxHashes,
-          maxPendingPublishBytes: Math.max(
-            Math.floor(options.brokerMaxPendingBytes * PENDING_SHARE),
-            maxPayloadBytes + MESSAGE_OVERHEAD_BYTES,
-          ),
-          authTimeoutMs,
-          workPerSecond: options.workPerSecond,
-          workBurst: options.workBurst,
-        },
+        publishRates: this.#publishRates,
+        userListens: this.#userListens,
+        listensChanged: (connection, by) => this.#userListens.add(this.#sessions.get(connection)?.userId, by),
+        limits: this.#limits,
         isLogged: isLoggedBy(broker, options),
         logger,
         now: Date.now,
@@ -328,7 +345,7 @@ export class ServerNode {
 
   #publishAll(messages: readonly OutboundMessage[]): MaybePromise<readonly PublishResult[]> {
     const { broker } = this.#parts
-    if (broker.publishBatch !== undefined) {
+    if (broker.publishBatch !== undefined && messages.length > 1) {
       return this.#whenWritable(
         this.#publishedAtOnce(messages, broker.publishBatch(messages)).then((accepted) => accepted.map(resultOf)),
       )
@@ -391,6 +408,11 @@ export class ServerNode {
     return {
       name: this.#parts.name,
       cluster: this.#cluster,
+      passPublish: (identity, byteCount, messageCount) => {
+        const { publishing } = this.#limits.of(identity)
+        if (publishing === undefined || identity.userId === undefined) return
+        this.#publishRates.passUser(identity.userId, publishing, byteCount, messageCount)
+      },
       publish: (messages) => this.#publishAll(messages),
       read: (range, key) =>
         andThen(this.#parts.broker.read(range, [key]), ({ position, ...read }) => ({
@@ -469,6 +491,7 @@ export class ServerNode {
       },
       gapCounts: this.#delivery.gapCounts,
       connectionLimitCounts: { address: this.#addresses.refusedCount, user: this.#users.refusedCount },
+      publishRateCounts: this.#publishRates.refusedCounts,
       malformedForwardedCount: this.#parts.proxies.malformedCount,
       refusedMessageCounts: this.#refused.counts,
       presence: this.#presence.stats(),

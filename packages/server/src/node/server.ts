@@ -133,7 +133,9 @@ export class Server implements WebMQServer {
     const routes = new HttpApi({
       callers,
       node: () => this.#node?.api,
+      hooks: parts.hooks,
       limits: options,
+      work: options,
       config: () => withoutSecrets(options),
       bodyTimeoutMs: options.messageTimeoutMs,
       logger,

@@ -76,6 +76,18 @@ export interface ServerOptions {
   readonly maxConnectionsPerUser?: number | undefined
   /** Patterns per connection; default 128. */
   readonly maxListensPerConnection?: number | undefined
+  /** Listens of one user to this node; default unlimited. */
+  readonly maxListensPerUser?: number | undefined
+  /** Publishes of one connection per second; default unlimited. */
+  readonly maxPublishesPerSecond?: number | undefined
+  /** Bytes of payload that one connection may publish per second; default unlimited. */
+  readonly maxPublishBytesPerSecond?: number | undefined
+  /** Publishes of one user to this node per second; default unlimited. */
+  readonly maxPublishesPerSecondPerUser?: number | undefined
+  /** Bytes of payload that one user may publish to this node per second; default unlimited. */
+  readonly maxPublishBytesPerSecondPerUser?: number | undefined
+  /** What may come at once after a rest, as the time in which it would come at these rates; default 2,000. */
+  readonly publishBurstMs?: number | undefined
   /** Work that one connection may cause per second, in units of about a microsecond; default 500,000. */
   readonly workPerSecond?: number | undefined
   /** Work that one connection may cause at once after it was idle; default 500,000. */
@@ -196,7 +208,19 @@ export type MetricsAudience = 'local' | 'all' | 'off'
 export type TransportName = 'auto' | 'native' | 'ws' | 'uws'
 
 /** Options that may stay absent. */
-type AbsentOption = 'hooks' | 'jwt' | 'tls' | 'mesh' | 'logger' | 'adminPort' | 'webhook'
+type AbsentOption =
+  | 'hooks'
+  | 'jwt'
+  | 'tls'
+  | 'mesh'
+  | 'logger'
+  | 'adminPort'
+  | 'webhook'
+  | 'maxListensPerUser'
+  | 'maxPublishesPerSecond'
+  | 'maxPublishBytesPerSecond'
+  | 'maxPublishesPerSecondPerUser'
+  | 'maxPublishBytesPerSecondPerUser'
 
 /** {@link ServerOptions} with all defaults filled in and all checks passed. */
 export type ResolvedOptions = {

@@ -10,6 +10,7 @@ import { LIMITS_OPTIONS } from './table/limits.js'
 import { OBSERVING_OPTIONS } from './table/observing.js'
 import { PRESENCE_OPTIONS } from './table/presence.js'
 import { PROXIES_OPTIONS } from './table/proxies.js'
+import { RATES_OPTIONS } from './table/rates.js'
 import { SECURITY_OPTIONS } from './table/security.js'
 import { SLOW_OPTIONS } from './table/slow.js'
 import { TIME_LIMITS_OPTIONS } from './table/time-limits.js'
@@ -25,6 +26,7 @@ export const OPTIONS = [
   ...ENGINE_OPTIONS,
   ...BROKER_OPTIONS,
   ...LIMITS_OPTIONS,
+  ...RATES_OPTIONS,
   ...SLOW_OPTIONS,
   ...TIME_LIMITS_OPTIONS,
   ...HISTORY_OPTIONS,

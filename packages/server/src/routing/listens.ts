@@ -14,6 +14,8 @@ export interface ListensContext {
   readonly liveBuffers: LiveBuffers
   /** Memory of live messages kept for a listen that waits for the broker. */
   readonly maxLiveBufferBytes: number
+  /** Is told of each listen of a connection that begins (1), or ends while the connection stays (-1). */
+  readonly listensChanged: (connection: ConnectionId, by: 1 | -1) => void
 }
 
 /** A listen that has begun: the broker is asked, live messages are buffered, the connection gets nothing yet. */
@@ -113,6 +115,7 @@ export class Listens {
     if (isSearch(pattern)) this.#searchCount--
     this.#context.transport.leave(this.#connection, route.group)
     this.#release(route)
+    this.#context.listensChanged(this.#connection, -1)
     return true
   }
 
@@ -141,6 +144,7 @@ export class Listens {
   }
 
   #add(route: Route): void {
+    this.#context.listensChanged(this.#connection, 1)
     if (isSearch(route.pattern)) this.#searchCount++
     if (this.#only === undefined && this.#routes === undefined) {
       this.#only = route

@@ -25,13 +25,14 @@ export class ConnectionCounts {
 
   /**
    * Counts one more connection. Call `leave` once for it.
+   * @param max Default: the limit of all.
    * @throws {WebMQError} `E_CONNECTION_LIMIT`; nothing was counted.
    */
-  enter(key: string): void {
+  enter(key: string, max = this.#max): void {
     const count = this.#counts.get(key) ?? 0
-    if (count >= this.#max) {
+    if (count >= max) {
       this.#refusedCount++
-      throw new WebMQError('E_CONNECTION_LIMIT', { detail: `${this.#limitName} is ${this.#max}` })
+      throw new WebMQError('E_CONNECTION_LIMIT', { detail: `${this.#limitName} is ${max}` })
     }
     this.#counts.set(key, count + 1)
   }

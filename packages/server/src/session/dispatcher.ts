@@ -141,8 +141,20 @@ export class Dispatcher {
   }
 
   #handle(session: Session, account: WorkAccount<Session>, message: ClientMessage, isBinary: boolean): void {
+    if (message.verb === 'publish' && session.limits.publishing !== undefined && !this.#passes(session, message)) return
     if (this.#hooks === undefined || session.state !== 'active') this.#handleNow(session, account, message, isBinary)
     else this.#ask(this.#hooks, session, message, isBinary)
+  }
+
+  /** Counts a publish before hooks are asked about it; refuses it when there were too many. */
+  #passes(session: Session, message: Extract<ClientMessage, { verb: 'publish' }>): boolean {
+    try {
+      session.passPublish(message.payload.length)
+      return true
+    } catch (error) {
+      this.#refuse(session, error, message)
+      return false
+    }
   }
 
   #ask(hooks: HookCalls, session: Session, message: ClientMessage, isBinary: boolean): void {

@@ -35,19 +35,17 @@ import type { ReplaySender } from '../replay/sender.js'
 import type { Delivery } from '../routing/delivery.js'
 import { Listens, type ListensContext } from '../routing/listens.js'
 import type { ConnectionCounts } from './connection-counts.js'
+import type { EffectiveLimits, SessionLimits } from './effective-limits.js'
 import type { SessionContext } from './handlers/index.js'
 import { createSessionId } from './id.js'
 import { observePublish, type SessionFacts, type SessionObserver } from './observer.js'
-import type { WorkAccount, WorkLimits } from './work/account.js'
+import type { PublishRates } from './rates/publish-rates.js'
+import type { UserListens } from './user-listens.js'
+import type { WorkAccount } from './work/account.js'
 import type { Turns } from './work/turns.js'
 
 /** `authenticating` until the session has an identity, then `active`; `closed` once the server or the client has ended it. */
 export type SessionState = 'authenticating' | 'active' | 'closed'
-
-/** Limits of a session. */
-export interface SessionLimits extends Readonly<SessionContext['limits']>, WorkLimits {
-  readonly authTimeoutMs: number
-}
 
 /** What all sessions of a node share. */
 export interface SessionServices extends ListensContext {
@@ -65,7 +63,9 @@ export interface SessionServices extends ListensContext {
   readonly users: Pick<ConnectionCounts, 'enter' | 'leave'>
   readonly revocations: Pick<Revocations, 'covers'>
   readonly deadlines: Pick<Deadlines, 'set' | 'clear'>
-  readonly limits: SessionLimits
+  readonly limits: EffectiveLimits
+  readonly publishRates: Pick<PublishRates, 'pass'>
+  readonly userListens: Pick<UserListens, 'assertRoom' | 'add'>
   readonly measurements: Measurements
   /** Absent when nobody wants to know. */
   readonly observer: SessionObserver | undefined
@@ -123,7 +123,8 @@ export class Session implements SessionContext, SessionFacts {
   }
 
   get limits(): SessionLimits {
-    return this.#services.limits
+    const { limits } = this.#services
+    return this.#identity?.limits === undefined ? limits.defaults : limits.of(this.#identity)
   }
 
   get broker(): SessionServices['broker'] {
@@ -208,6 +209,23 @@ export class Session implements SessionContext, SessionFacts {
     return identity === ANONYMOUS || (identity !== undefined && mayEnter(identity, key))
   }
 
+  /**
+   * Counts a publish, if publishes are limited.
+   * @throws {WebMQError} `E_RATE_LIMIT`
+   */
+  passPublish(byteCount: number): void {
+    const { publishing } = this.limits
+    if (publishing === undefined) return
+    const gate = this.meter.publishGateOf(publishing.ofConnection)
+    this.#services.publishRates.pass(gate, this.userId, publishing, byteCount)
+  }
+
+  assertUserListens(): void {
+    const { maxListensPerUser } = this.limits
+    if (maxListensPerUser === undefined || this.userId === undefined) return
+    this.#services.userListens.assertRoom(this.userId, maxListensPerUser)
+  }
+
   isLogged(key: string): boolean {
     return this.#services.isLogged(key)
   }
@@ -232,8 +250,7 @@ export class Session implements SessionContext, SessionFacts {
 
   /** Ends the session unless the client sends a token within `authTimeoutMs`. */
   awaitToken(): void {
-    const { limits, now } = this.#services
-    this.#setDeadline(now() + limits.authTimeoutMs, () => {
+    this.#setDeadline(this.#services.now() + this.limits.authTimeoutMs, () => {
       this.#services.measurements.missingTokenCount++
       this.#services.observer?.refused?.(this, 'connect', 'E_AUTH_TIMEOUT', undefined)
       this.end('E_AUTH_TIMEOUT')
@@ -266,7 +283,10 @@ export class Session implements SessionContext, SessionFacts {
     if (this.#services.revocations.covers(identity)) throw new WebMQError('E_TOKEN_REVOKED')
     // Counted once; `release` ends it.
     const isFirst = this.#identity === undefined
-    if (isFirst && identity.userId !== undefined) this.#services.users.enter(identity.userId)
+    if (isFirst && identity.userId !== undefined) {
+      const { limits, users } = this.#services
+      users.enter(identity.userId, limits.of(identity).maxConnectionsPerUser)
+    }
     this.#identity = identity
     this.#state = 'active'
     this.#clearDeadline()
@@ -329,7 +349,16 @@ export class Session implements SessionContext, SessionFacts {
       known = new WebMQError('E_BROKER_UNAVAILABLE')
     }
     const { code, message, retryable, docs } = known
-    this.reply({ verb: 'error', ...(id === undefined ? undefined : { id }), code, message, retryable, docs })
+    const retryAfterMs = 'retryAfterMs' in known ? Number(known.retryAfterMs) : undefined
+    this.reply({
+      verb: 'error',
+      ...(id === undefined ? undefined : { id }),
+      code,
+      message,
+      retryable,
+      docs,
+      ...(retryAfterMs === undefined ? undefined : { retryAfterMs }),
+    })
     return known
   }
 
@@ -377,6 +406,7 @@ export class Session implements SessionContext, SessionFacts {
     this.#state = 'closed'
     this.#clearDeadline()
     if (this.userId !== undefined) this.#services.users.leave(this.userId)
+    this.#services.userListens.add(this.userId, -this.listenCount)
     this.#services.turns.release(this)
     this.#services.replays.release(this.connection)
     this.#listens?.close()

@@ -1,11 +1,14 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { WebMQError } from 'webmq-client/protocol'
+import { HookRefusal } from '../../hooks/index.js'
 import { ANONYMOUS } from '../../identity/index.js'
 import type { Logger } from '../../logger.js'
-import { Bodies } from '../body.js'
+import { Bodies, hasBody } from '../body.js'
 import type { Caller, Callers } from '../caller.js'
 import { allowOrigin, answerPreflight } from '../cors.js'
 import { sendError, sendJson } from '../responses.js'
+import { connectFactsOf, hookCallerOf } from './asking.js'
+import { type BudgetLimits, Budgets } from './budgets.js'
 import { type Call, type Handler, type HandlerContext, handlers } from './handlers/index.js'
 import type { ApiNode } from './node.js'
 import { bodyFormatOf, RequestRefusal, readIdempotencyKey, readJson, readQuery } from './read-call.js'
@@ -18,6 +21,8 @@ export interface HttpApiContext extends Omit<HandlerContext, 'node'> {
   readonly callers: Pick<Callers, 'assertOrigin' | 'callerOf'>
   /** The node, while it runs. */
   readonly node: () => ApiNode | undefined
+  /** Work that one client may cause. */
+  readonly work: BudgetLimits
   /** Time from a request head to the end of its body. */
   readonly bodyTimeoutMs: number
   readonly logger: Pick<Logger, 'error' | 'debug'>
@@ -37,6 +42,7 @@ const TOTAL_BYTES = 64 * 1024 ** 2
 /** Callers with a retryable error may try again after this. */
 const RETRY_AFTER_S = 1
 const METHOD_NOT_ALLOWED = 405
+const FORBIDDEN = 403
 
 interface Found {
   readonly name: RouteName
@@ -54,9 +60,11 @@ for (const [name, route] of Object.entries<Route>(ROUTES)) {
 export class HttpApi {
   readonly #context: HttpApiContext
   readonly #bodies: Bodies
+  readonly #budgets: Budgets
 
   constructor(context: HttpApiContext) {
     this.#context = context
+    this.#budgets = new Budgets(context.work)
     this.#bodies = new Bodies({ timeoutMs: context.bodyTimeoutMs, maxTotalBytes: TOTAL_BYTES })
   }
 
@@ -97,6 +105,11 @@ export class HttpApi {
     }
     const caller = await this.#callerOf(request, found.route)
     sendJson(response, request, 200, (await this.#call(request, response, found, url, caller)) as object)
+    this.#charge(caller, Number(response.getHeader('content-length')))
+  }
+
+  #charge(caller: Caller | undefined, byteCount: number): void {
+    if (caller?.kind === 'client') this.#budgets.charge(caller, byteCount)
   }
 
   async #callerOf(request: IncomingMessage, { access }: Route): Promise<Caller | undefined> {
@@ -108,7 +121,12 @@ export class HttpApi {
       }
       throw new WebMQError('E_FORBIDDEN', { detail: 'this route needs an API key' })
     }
-    return caller
+    if (caller.kind === 'operator') return caller
+    this.#budgets.begin(caller)
+    const { hooks } = this.#context
+    if (hooks?.hasConnect !== true) return caller
+    const identity = await hooks.connect(hookCallerOf(caller), caller.identity, connectFactsOf(request))
+    return { ...caller, identity }
   }
 
   #call(
@@ -127,12 +145,17 @@ export class HttpApi {
       // The table has checked each part against the shapes that the handler's types come from.
       return handler({ ...this.#context, node }, { caller, query, body, idempotencyKey } as Call<RouteName>)
     }
-    if (route.body === undefined) return handle(undefined)
+    if (route.body === undefined) {
+      // No body is wanted, so none is waited for.
+      if (hasBody(request)) response.shouldKeepAlive = false
+      return handle(undefined)
+    }
     const format = bodyFormatOf(request, route)
     const maxBytes = format === 'bytes' ? this.#context.limits.maxPayloadBytes : this.#maxBytesOf(route.body.size)
-    return this.#bodies.read(request, response, maxBytes, (bytes) =>
-      handle(format === 'bytes' ? bytes : readJson(bytes, route)),
-    )
+    return this.#bodies.read(request, response, maxBytes, (bytes) => {
+      this.#charge(caller, bytes.length)
+      return handle(format === 'bytes' ? bytes : readJson(bytes, route))
+    })
   }
 
   #maxBytesOf(size: BodySize): number {
@@ -151,15 +174,18 @@ export class HttpApi {
       return
     }
     const shown = this.#shown(error, request)
-    const status = statusOf(shown.code)
+    // Its code is the application's, which no table has.
+    const status = shown instanceof HookRefusal ? FORBIDDEN : statusOf(shown.code)
     if (status === 401) response.setHeader('www-authenticate', 'Bearer')
-    if (shown.retryable && status !== 401) response.setHeader('retry-after', `${RETRY_AFTER_S}`)
+    const retryAfterS = 'retryAfterMs' in shown ? Math.ceil(Number(shown.retryAfterMs) / 1_000) : RETRY_AFTER_S
+    if (shown.retryable && status !== 401) response.setHeader('retry-after', `${retryAfterS}`)
     sendError(response, request, status, shown)
   }
 
   /** What the caller may see. Any error but a WebMQError is a bug: the log gets all of it. */
   #shown(error: unknown, request: IncomingMessage): WebMQError {
     const { logger } = this.#context
+    if (error instanceof HookRefusal) return error
     const route = request.url?.split('?')[0]
     if (!(error instanceof WebMQError) || statusOf(error.code) === 500) {
       logger.error({ err: error, path: route }, 'a request of the HTTP API could not be answered')

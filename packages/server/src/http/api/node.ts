@@ -1,6 +1,7 @@
 import type { GapReason, PresenceMember } from 'webmq-client/protocol'
 import type { PublishResult } from '../../api.js'
 import type { Cluster } from '../../cluster/index.js'
+import type { Identity } from '../../identity/index.js'
 import type { InboundMessage, OutboundMessage, ReadRange } from '../../ports/broker.js'
 import type { MaybePromise } from '../../ports/maybe-promise.js'
 
@@ -34,6 +35,11 @@ export interface LoggedMessages {
 export interface ApiNode {
   readonly name: string
   readonly cluster: Pick<Cluster, 'disconnect' | 'revoke' | 'nodes' | 'revocations'>
+  /**
+   * Counts publishes of a user against the same limit as those over WebSockets.
+   * @throws {WebMQError} `E_RATE_LIMIT`, with `retryAfterMs`; nothing was counted.
+   */
+  passPublish(identity: Identity, byteCount: number, messageCount: number): void
   /** Publishes in order; resolves once the broker has accepted all messages. */
   publish(messages: readonly OutboundMessage[]): MaybePromise<readonly PublishResult[]>
   read(range: ReadRange, key: string): MaybePromise<LoggedMessages>

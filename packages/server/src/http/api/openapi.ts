@@ -22,6 +22,7 @@ const CALLER_ERRORS: readonly ApiErrorCode[] = [
   'E_TOKEN_REVOKED',
   'E_INSECURE',
   'E_FORBIDDEN',
+  'E_HOOK_FAILED',
 ]
 const BODY_ERRORS: readonly ApiErrorCode[] = ['E_MESSAGE_TIMEOUT', 'E_PAYLOAD_TOO_LARGE']
 /** Statuses that no error of the table has of its own. */
@@ -122,7 +123,7 @@ function responsesOf(row: Route): JsonSchema {
 }
 
 /** Every error that a route may answer with. */
-export function errorsOf({ access, body, errors }: Route): readonly ApiErrorCode[] {
+function errorsOf({ access, body, errors }: Route): readonly ApiErrorCode[] {
   return [
     ...COMMON_ERRORS,
     ...(access === 'everybody' ? [] : CALLER_ERRORS),

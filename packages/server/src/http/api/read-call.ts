@@ -76,6 +76,7 @@ const utf8 = new TextDecoder('utf-8', { fatal: true })
  * @throws {WebMQError} `E_REQUEST_INVALID` with the name of the member.
  */
 export function readJson(bytes: Buffer, { body }: Route): unknown {
+  if (isNestedDeeply(bytes)) throw invalid(`the body is nested more than ${MAX_DEPTH} levels deep`)
   let value: unknown
   try {
     value = JSON.parse(utf8.decode(bytes))
@@ -85,6 +86,27 @@ export function readJson(bytes: Buffer, { body }: Route): unknown {
   const defect = body?.shape.defect(value)
   if (defect !== undefined) throw invalid(`the body ${defect}`)
   return value
+}
+
+/** Lists and objects within each other. Thousands of them would overflow the stack of whoever writes them again. */
+const MAX_DEPTH = 256
+const [QUOTE, BACKSLASH, LIST, OBJECT, LIST_END, OBJECT_END] = Buffer.from('"\\[{]}')
+
+/** Cost: about a nanosecond per byte, before anything is parsed. */
+function isNestedDeeply(bytes: Buffer): boolean {
+  let depth = 0
+  let isText = false
+  for (let index = 0; index < bytes.length; index++) {
+    const byte = bytes[index]
+    if (isText) {
+      if (byte === BACKSLASH) index++
+      else if (byte === QUOTE) isText = false
+    } else if (byte === QUOTE) isText = true
+    else if (byte === LIST || byte === OBJECT) {
+      if (++depth > MAX_DEPTH) return true
+    } else if (byte === LIST_END || byte === OBJECT_END) depth--
+  }
+  return false
 }
 
 function invalid(detail: string): WebMQError {

@@ -4,11 +4,11 @@ import { amount, answer, anything, choice, flag, integer, list, object, oneOf, o
 import { ADDRESS, KEY, LOGGED_MESSAGE, MESSAGE, POSITION, SESSION, TOKEN_ID, UNTIL, USER } from './shapes.js'
 
 /** Messages of one answer. */
-export const MAX_HISTORY_MESSAGES = 1_000
+const MAX_HISTORY_MESSAGES = 1_000
 export const DEFAULT_HISTORY_MESSAGES = 100
-export const MAX_BATCH_MESSAGES = 1_000
+const MAX_BATCH_MESSAGES = 1_000
 /** Rows of one page of a listing. */
-export const MAX_PAGE_ROWS = 1_000
+const MAX_PAGE_ROWS = 1_000
 export const DEFAULT_PAGE_ROWS = 100
 /** Patterns of a connection in a listing. The number of all is beside them. */
 export const MAX_SHOWN_LISTENS = 16

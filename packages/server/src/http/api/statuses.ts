@@ -21,6 +21,7 @@ export const STATUSES = {
   E_INTERNAL: 500,
   E_UNSUPPORTED: 501,
   E_BROKER_UNAVAILABLE: 503,
+  E_HOOK_FAILED: 503,
   E_NODE_BEHIND: 503,
   E_NOT_RUNNING: 503,
 } as const satisfies { readonly [Code in ErrorCode]?: number }

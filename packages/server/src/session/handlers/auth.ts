@@ -45,6 +45,7 @@ export const auth: Handler<'auth', AuthContext> = (context, { id, token }) => {
     const result = {
       ...(userId === undefined ? undefined : { userId }),
       ...(expiresInMs === undefined ? undefined : { expiresInMs }),
+      ...(identity.limits === undefined ? undefined : { limits: identity.limits }),
     }
     context.reply({ verb: 'ok', id, result })
     context.revokeListens()

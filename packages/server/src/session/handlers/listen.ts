@@ -25,6 +25,8 @@ export interface ListenContext extends HandlerContext {
   /** What a listen gets when its reader lags, unless it asks for something else. */
   readonly overflowRules: Pick<OverflowRules, 'of'>
   mayListen(pattern: string): boolean
+  /** Whether the user may listen once more. @throws {WebMQError} `E_LISTEN_LIMIT` */
+  assertUserListens(): void
   /** A listen with `since` was answered for the last time. */
   resumed(outcome: ResumeOutcome): void
   /** A new listen is live. */
@@ -79,6 +81,7 @@ export function assertMayListen(context: ListenContext, { pattern, group }: Mess
   if (listens.size >= limits.maxListensPerConnection) {
     throw refusalOf('E_LISTEN_LIMIT', { detail: `at most ${limits.maxListensPerConnection}` })
   }
+  context.assertUserListens()
   const { maxSearchListensPerConnection: maxSearches } = limits
   if (listens.searchCount >= maxSearches && isSearch(pattern)) {
     const detail = `at most ${maxSearches} with a # before the last word (maxSearchListensPerConnection)`

@@ -1,6 +1,7 @@
 import type { MaybePromise } from '../../ports/maybe-promise.js'
 import type { ConnectionId } from '../../ports/transport.js'
 import type { WorkMeter } from '../../ports/work-meter.js'
+import { RateGate, type RateLimit } from '../rates/rate-gate.js'
 import { Backlog } from './backlog.js'
 
 /** A connection whose work is counted. */
@@ -46,6 +47,9 @@ export class WorkAccount<Owner extends WorkOwner = WorkOwner> implements WorkMet
   /** Units in the bucket; negative for work that was more than expected. */
   #tokens: number
   #settledMs: number
+  /** Made by the first publish that is limited, and the limit at the last one. */
+  #publishGate: RateGate | undefined
+  #publishLimit: RateLimit | undefined
   /** Units of this turn, not yet taken out of the bucket. */
   #usedUnits = 0
 
@@ -63,6 +67,13 @@ export class WorkAccount<Owner extends WorkOwner = WorkOwner> implements WorkMet
     this.#enqueue = enqueue
     this.#tokens = limits.workBurst
     this.#settledMs = nowMs
+  }
+
+  /** What the publishes of the connection pass. @param limit Of now; a token may change it. */
+  publishGateOf(limit: RateLimit): RateGate {
+    this.#publishLimit = limit
+    this.#publishGate ??= new RateGate()
+    return this.#publishGate
   }
 
   /** Units used in this turn. */
@@ -120,10 +131,12 @@ export class WorkAccount<Owner extends WorkOwner = WorkOwner> implements WorkMet
     return resume !== undefined
   }
 
-  /** Whether nothing waits and the bucket is full: a new account would be the same. */
+  /** Whether nothing waits and all buckets are full: a new account would be the same. */
   isFresh(nowMs: number): boolean {
     const gained = ((nowMs - this.#settledMs) * this.#limits.workPerSecond) / 1_000
-    return !this.isWaiting && !this.isPaused && this.#tokens + gained - this.#usedUnits >= this.#limits.workBurst
+    if (this.isWaiting || this.isPaused || this.#tokens + gained - this.#usedUnits < this.#limits.workBurst)
+      return false
+    return this.#publishLimit === undefined || this.#publishGate?.isFull(this.#publishLimit, nowMs) !== false
   }
 
   /** The connection has closed: drops its messages, and lets every request go on. */

@@ -1,3 +1,4 @@
+import type { HookCalls } from '../../../hooks/index.js'
 import type { MaybePromise } from '../../../ports/maybe-promise.js'
 import type { WordLimits } from '../../../ports/word-limits.js'
 import type { Caller } from '../../caller.js'
@@ -9,6 +10,8 @@ import type { ROUTES, RouteName } from '../routes.js'
 export interface HandlerContext {
   readonly node: ApiNode
   readonly limits: Pick<WordLimits, 'maxWords'> & { readonly maxPayloadBytes: number }
+  /** Absent when nobody wants to be asked. Operators are not asked about. */
+  readonly hooks: HookCalls | undefined
   /** The effective options, with all secrets hidden. */
   readonly config: () => unknown
 }

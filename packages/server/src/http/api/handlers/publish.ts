@@ -1,37 +1,75 @@
 import { encodeJson, validateKey, WebMQError } from 'webmq-client/protocol'
+import { HookRefusal } from '../../../hooks/index.js'
 import type { OutboundMessage } from '../../../ports/broker.js'
-import { andThen } from '../../../ports/maybe-promise.js'
+import { andThen, isPromise, type MaybePromise } from '../../../ports/maybe-promise.js'
 import { assertKeyWords } from '../../../ports/word-limits.js'
 import { brokerMessageId, clientOwner, type MessageOwner } from '../../../routing/message-id.js'
 import type { Caller } from '../../caller.js'
+import { hookCallerOf } from '../asking.js'
 import type { ValueOf } from '../schema.js'
 import type { MESSAGE } from '../shapes.js'
 import { assertMayPublish } from './grants.js'
 import type { Handler, HandlerContext } from './handler.js'
 
+/** A message as its caller means it. */
+interface Draft {
+  readonly key: string
+  readonly payload: Uint8Array
+  readonly isBinary: boolean
+  readonly id: string | undefined
+}
+
 /** Publishes one message: JSON, or the bytes of the body. */
 export const publish: Handler<'publish'> = (context, { caller, query, body, idempotencyKey }) => {
-  const message = Buffer.isBuffer(body)
-    ? outbound(context, caller, keyOf(query.key), body, true, idempotencyKey)
-    : fromJson(context, caller, body, idempotencyKey, query.key)
-  return andThen(context.node.publish([message]), ([result]) => {
-    if (result === undefined) throw new TypeError('a publish has a result')
-    return result
-  })
+  const draft = Buffer.isBuffer(body)
+    ? { key: keyOf(query.key), payload: body, isBinary: true, id: idempotencyKey }
+    : draftOf(body, idempotencyKey, query.key)
+  passRate(context, caller, [draft])
+  return andThen(approved(context, caller, draft), (message) =>
+    andThen(context.node.publish([message]), ([result]) => {
+      if (result === undefined) throw new TypeError('a publish has a result')
+      return result
+    }),
+  )
 }
 
 /** Publishes messages in order. One refusal is that of all. */
 export const publishBatch: Handler<'publishBatch'> = (context, { caller, body }) => {
   if (Buffer.isBuffer(body)) throw new TypeError('a batch is JSON')
-  const messages = body.messages.map((message, index) => {
+  const drafts = body.messages.map((message, index) => {
     try {
-      return fromJson(context, caller, message, undefined, undefined)
+      return draftOf(message, undefined, undefined)
     } catch (error) {
-      if (!(error instanceof WebMQError)) throw error
-      throw new WebMQError(error.code, { message: `message ${index} of the batch: ${error.message}`, cause: error })
+      return refuseItem(index, error)
     }
   })
-  return andThen(context.node.publish(messages), (results) => ({ results }))
+  passRate(context, caller, drafts)
+  const messages = drafts.map((draft, index) => {
+    try {
+      const asked = approved(context, caller, draft)
+      return isPromise(asked) ? asked.catch((error: unknown) => refuseItem(index, error)) : asked
+    } catch (error) {
+      return refuseItem(index, error)
+    }
+  })
+  return andThen(allOf(messages), (all) => andThen(context.node.publish(all), (results) => ({ results })))
+}
+
+function allOf(messages: readonly MaybePromise<OutboundMessage>[]): MaybePromise<readonly OutboundMessage[]> {
+  return messages.some(isPromise) ? Promise.all(messages) : (messages as readonly OutboundMessage[])
+}
+
+/** Names the message, in an error with the same code. */
+function refuseItem(index: number, error: unknown): never {
+  if (!(error instanceof WebMQError) || error instanceof HookRefusal) throw error
+  throw new WebMQError(error.code, { message: `message ${index} of the batch: ${error.message}`, cause: error })
+}
+
+/** A batch passes as a whole, and is paid off later. */
+function passRate({ node }: HandlerContext, caller: Caller, messages: readonly Pick<Draft, 'payload'>[]): void {
+  if (caller.kind === 'operator') return
+  const byteCount = messages.reduce((sum, { payload }) => sum + payload.length, 0)
+  node.passPublish(caller.identity, byteCount, messages.length)
 }
 
 function keyOf(key: string | undefined): string {
@@ -39,13 +77,11 @@ function keyOf(key: string | undefined): string {
   return key
 }
 
-function fromJson(
-  context: HandlerContext,
-  caller: Caller,
+function draftOf(
   message: ValueOf<typeof MESSAGE>,
   idempotencyKey: string | undefined,
   queryKey: string | undefined,
-): OutboundMessage {
+): Draft {
   const { key, id = idempotencyKey } = message
   if (queryKey !== undefined && queryKey !== key) {
     throw new WebMQError('E_KEY_INVALID', { detail: 'the query and the body name different keys' })
@@ -53,25 +89,28 @@ function fromJson(
   if (idempotencyKey !== undefined && id !== idempotencyKey) {
     throw new WebMQError('E_MESSAGE_INVALID', { detail: 'id and Idempotency-Key differ' })
   }
-  if ('base64' in message) return outbound(context, caller, key, Buffer.from(message.base64, 'base64'), true, id)
-  return outbound(context, caller, key, Buffer.from(encodeJson(message.payload)), false, id)
+  if ('base64' in message) return { key, payload: Buffer.from(message.base64, 'base64'), isBinary: true, id }
+  return { key, payload: Buffer.from(encodeJson(message.payload)), isBinary: false, id }
 }
 
-function outbound(
-  { limits }: HandlerContext,
-  caller: Caller,
-  key: string,
-  payload: Buffer,
-  isBinary: boolean,
-  id: string | undefined,
-): OutboundMessage {
+/** Checks a message, and asks the hooks about one of a client. What they change is checked again. */
+function approved(context: HandlerContext, caller: Caller, draft: Draft): MaybePromise<OutboundMessage> {
+  const message = outbound(context, caller, draft)
+  if (caller.kind === 'operator' || context.hooks === undefined) return message
+  const { key, payload, isBinary } = draft
+  return andThen(context.hooks.publish(hookCallerOf(caller), key, payload, isBinary), (change) =>
+    change === undefined ? message : outbound(context, caller, { ...draft, key: change.key, ...change.content }),
+  )
+}
+
+function outbound({ limits }: HandlerContext, caller: Caller, draft: Draft): OutboundMessage {
+  const { key, payload, isBinary, id } = draft
   validateKey(key)
   assertKeyWords(key, limits)
   assertMayPublish(caller, key)
   if (payload.length > limits.maxPayloadBytes) {
-    throw new WebMQError('E_PAYLOAD_TOO_LARGE', {
-      detail: `${payload.length} bytes, at most ${limits.maxPayloadBytes}`,
-    })
+    const detail = `${payload.length} bytes, at most ${limits.maxPayloadBytes}`
+    throw new WebMQError('E_PAYLOAD_TOO_LARGE', { detail })
   }
   if (id === undefined) return { key, payload, isBinary }
   return { key, payload, isBinary, messageId: brokerMessageId(ownerOf(caller), key, id) }

@@ -1,10 +1,13 @@
 import { validateKey } from 'webmq-client/protocol'
-import type { InboundMessage } from '../../../ports/broker.js'
-import { andThen } from '../../../ports/maybe-promise.js'
+import type { InboundMessage, ReadRange } from '../../../ports/broker.js'
+import { andThen, type MaybePromise } from '../../../ports/maybe-promise.js'
 import { formatPosition, parsePosition } from '../../../ports/position.js'
 import { assertKeyWords } from '../../../ports/word-limits.js'
+import type { Caller } from '../../caller.js'
+import { hookCallerOf } from '../asking.js'
 import type { LoggedMessages } from '../node.js'
-import { DEFAULT_HISTORY_MESSAGES } from '../routes.js'
+import type { AnswerOf } from '../route.js'
+import { DEFAULT_HISTORY_MESSAGES, type ROUTES } from '../routes.js'
 import type { ValueOf } from '../schema.js'
 import type { LOGGED_MESSAGE } from '../shapes.js'
 import { assertMayListen } from './grants.js'
@@ -23,7 +26,16 @@ export const history: Handler<'history'> = (context, call) => {
     ...(rewindMs === undefined ? undefined : { rewindMs }),
     ...(isNewest ? { last: Math.min(last ?? limit, limit) } : { limit }),
   }
-  return andThen(context.node.read(range, key), (read) => {
+  return andThen(askHistory(context, call.caller, key), () => readPage(context, key, range, { isNewest, reverse }))
+}
+
+function readPage(
+  { node }: HandlerContext,
+  key: string,
+  range: ReadRange,
+  { isNewest, reverse }: { readonly isNewest: boolean; readonly reverse: boolean },
+): MaybePromise<AnswerOf<(typeof ROUTES)['history']>> {
+  return andThen(node.read(range, key), (read) => {
     const fit = isNewest ? newestThatFit(read) : oldestThatFit(read)
     const messages = fit.messages.map(shownMessage)
     const { position, hasMore, isTruncated } = fit
@@ -35,7 +47,17 @@ export const history: Handler<'history'> = (context, call) => {
 /** Lists the members of a key. */
 export const presence: Handler<'presence'> = (context, call) => {
   const key = checkedKey(context, call)
-  return andThen(context.node.presence(key), (members) => ({ members }))
+  return andThen(askPresence(context, call.caller, key), () =>
+    andThen(context.node.presence(key), (members) => ({ members })),
+  )
+}
+
+function askHistory({ hooks }: HandlerContext, caller: Caller, key: string): MaybePromise<void> {
+  if (caller.kind === 'client') return hooks?.listen(hookCallerOf(caller), 'history', key, true)
+}
+
+function askPresence({ hooks }: HandlerContext, caller: Caller, key: string): MaybePromise<unknown> {
+  return caller.kind === 'client' ? hooks?.presence(hookCallerOf(caller), 'get', key, undefined) : undefined
 }
 
 function checkedKey({ limits }: HandlerContext, { caller, query: { key } }: Call<'history' | 'presence'>): string {

@@ -1,0 +1,65 @@
+import { WebMQError } from 'webmq-client/protocol'
+import type { ClientCaller } from '../caller.js'
+
+/** Work that one client may cause over HTTP, in units of about a microsecond, as over a connection. */
+export interface BudgetLimits {
+  readonly workPerSecond: number
+  readonly workBurst: number
+}
+
+/** A request: its head, its token, its answer. */
+const REQUEST_UNITS = 200
+/** Bytes of a body and an answer that are read, checked, written and sent per unit. */
+const BYTES_PER_UNIT = 100
+/** Most clients that are remembered. The oldest is forgotten first, and may then cause its burst again. */
+const MAX_CLIENTS = 10_000
+
+interface Budget {
+  units: number
+  atMs: number
+}
+
+/**
+ * Bounds what each client costs: a user, or an address of anonymous clients. What a request costs is known afterwards,
+ * so a client may overdraw its budget once, and then waits.
+ */
+export class Budgets {
+  readonly #limits: BudgetLimits
+  readonly #now: () => number
+  readonly #budgets = new Map<string, Budget>()
+
+  /** @param now A monotonic clock, in milliseconds. */
+  constructor(limits: BudgetLimits, now: () => number = () => performance.now()) {
+    this.#limits = limits
+    this.#now = now
+  }
+
+  /** @throws {WebMQError} `E_RATE_LIMIT` while the budget of the client is overdrawn. */
+  begin(caller: ClientCaller): void {
+    const budget = this.#budgetOf(caller)
+    if (budget.units < 0) throw new WebMQError('E_RATE_LIMIT', { detail: 'this client causes too much work' })
+    budget.units -= REQUEST_UNITS
+  }
+
+  /** Charges for bytes that were read or are sent. */
+  charge(caller: ClientCaller, byteCount: number): void {
+    this.#budgetOf(caller).units -= byteCount / BYTES_PER_UNIT
+  }
+
+  #budgetOf({ identity: { userId }, address }: ClientCaller): Budget {
+    const { workPerSecond, workBurst } = this.#limits
+    const name = userId === undefined ? `address ${address}` : `user ${userId}`
+    const nowMs = this.#now()
+    const known = this.#budgets.get(name)
+    if (known !== undefined) {
+      known.units = Math.min(workBurst, known.units + ((nowMs - known.atMs) * workPerSecond) / 1_000)
+      known.atMs = nowMs
+      return known
+    }
+    const [oldest] = this.#budgets.size >= MAX_CLIENTS ? this.#budgets.keys() : []
+    if (oldest !== undefined) this.#budgets.delete(oldest)
+    const budget = { units: workBurst, atMs: nowMs }
+    this.#budgets.set(name, budget)
+    return budget
+  }
+}

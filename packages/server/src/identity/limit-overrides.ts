@@ -1,0 +1,52 @@
+import { WebMQError } from 'webmq-client/protocol'
+
+/** Limits that a token may set for its user, lower or higher than the options say; named as those. */
+export const OVERRIDABLE_LIMITS = {
+  maxListensPerConnection: { min: 0, max: 1_000_000 },
+  maxListensPerUser: { min: 0, max: 10_000_000 },
+  maxConnectionsPerUser: { min: 1, max: 10_000_000 },
+  maxPublishesPerSecond: { min: 1, max: 1_000_000_000 },
+  maxPublishBytesPerSecond: { min: 1, max: 1_000_000_000_000 },
+  maxPublishesPerSecondPerUser: { min: 1, max: 1_000_000_000 },
+  maxPublishBytesPerSecondPerUser: { min: 1, max: 1_000_000_000_000 },
+} as const
+
+/** Names of {@link OVERRIDABLE_LIMITS}. */
+export type LimitName = keyof typeof OVERRIDABLE_LIMITS
+
+/** Limits of one token. */
+export type LimitOverrides = { readonly [Name in LimitName]?: number }
+
+/**
+ * Reads the claim `webmq.limits` of a token: `{ maxPublishesPerSecond: 10 }`. Absent: the options apply.
+ * @throws {WebMQError} `E_TOKEN_INVALID` with the malformed part. Unknown names are refused too, because a limit that is
+ *   misspelt would be none.
+ */
+export function parseLimitOverrides(webmqClaim: unknown): LimitOverrides | undefined {
+  const claim =
+    typeof webmqClaim === 'object' && webmqClaim !== null ? (webmqClaim as { limits?: unknown }).limits : undefined
+  if (claim === undefined) return undefined
+  if (typeof claim !== 'object' || claim === null || Array.isArray(claim)) throw malformed('webmq.limits', 'an object')
+  const overrides: { [Name in LimitName]?: number } = {}
+  for (const [name, value] of Object.entries(claim)) {
+    if (!isLimitName(name)) throw malformed('webmq.limits', `an object with names of ${names()} alone`)
+    const { min, max } = OVERRIDABLE_LIMITS[name]
+    if (typeof value !== 'number' || !Number.isInteger(value) || value < min || value > max) {
+      throw malformed(`webmq.limits.${name}`, `a whole number from ${min} to ${max}`)
+    }
+    overrides[name] = value
+  }
+  return overrides
+}
+
+function isLimitName(name: string): name is LimitName {
+  return Object.hasOwn(OVERRIDABLE_LIMITS, name)
+}
+
+function names(): string {
+  return Object.keys(OVERRIDABLE_LIMITS).join(', ')
+}
+
+function malformed(where: string, allowed: string): WebMQError {
+  return new WebMQError('E_TOKEN_INVALID', { detail: `${where} is not ${allowed}` })
+}

@@ -1,0 +1,65 @@
+import type { Identity } from '../identity/index.js'
+import type { LimitName } from '../identity/limit-overrides.js'
+import type { SessionContext } from './handlers/index.js'
+import { isLimited, type PublishLimits } from './rates/publish-rates.js'
+import type { WorkLimits } from './work/account.js'
+
+/** Limits of a session. */
+export interface SessionLimits extends Readonly<SessionContext['limits']>, WorkLimits {
+  readonly authTimeoutMs: number
+  /** `undefined`: publishes may come as fast as they can. */
+  readonly publishing: PublishLimits | undefined
+  /** Of one user to this node. */
+  readonly maxConnectionsPerUser: number
+  /** Of all connections of one user to this node; absent: any. */
+  readonly maxListensPerUser: number | undefined
+}
+
+/** The limits that the options say, of which tokens may replace some. */
+export type ConfiguredLimits = Omit<SessionLimits, 'publishing'> & {
+  readonly [Name in Exclude<LimitName, keyof SessionLimits>]: number | undefined
+} & { readonly publishBurstMs: number }
+
+/** The limits of each identity: those of the options, or those of its token. */
+export class EffectiveLimits {
+  /** Of everybody whose token says nothing about limits. */
+  readonly defaults: SessionLimits
+  readonly #configured: ConfiguredLimits
+  readonly #others = new WeakMap<Identity, SessionLimits>()
+
+  constructor(configured: ConfiguredLimits) {
+    this.#configured = configured
+    this.defaults = limitsOf(configured)
+  }
+
+  /** Cost: a look-up, only for tokens with limits. */
+  of(identity: Identity): SessionLimits {
+    if (identity.limits === undefined) return this.defaults
+    let limits = this.#others.get(identity)
+    if (limits === undefined) {
+      limits = limitsOf({ ...this.#configured, ...identity.limits })
+      this.#others.set(identity, limits)
+    }
+    return limits
+  }
+}
+
+function limitsOf(configured: ConfiguredLimits): SessionLimits {
+  return { ...configured, publishing: publishLimitsOf(configured) }
+}
+
+/** `undefined` when nothing is limited: then a publish costs one look at this. */
+function publishLimitsOf(configured: ConfiguredLimits): PublishLimits | undefined {
+  const { publishBurstMs: burstMs } = configured
+  const ofConnection = {
+    perSecond: configured.maxPublishesPerSecond,
+    bytesPerSecond: configured.maxPublishBytesPerSecond,
+    burstMs,
+  }
+  const ofUser = {
+    perSecond: configured.maxPublishesPerSecondPerUser,
+    bytesPerSecond: configured.maxPublishBytesPerSecondPerUser,
+    burstMs,
+  }
+  return isLimited(ofConnection) || isLimited(ofUser) ? { ofConnection, ofUser } : undefined
+}

@@ -1,0 +1,49 @@
+import { afterEach, describe, expect, it, vi } from 'vitest'
+import { freePort, type ServiceKind, sharedService } from 'webmq-services'
+import type { ServerOptions } from '../../src/options/options.js'
+import { ApiServer, SECRET, tokenOf } from '../api-server.js'
+import { ProtocolClient } from '../protocol-client.js'
+
+const nodes: ApiServer[] = []
+const soon = { timeout: 10_000, interval: 20 }
+
+afterEach(async () => {
+  await Promise.all(nodes.splice(0).map(({ server }) => server.stop({ drainMs: 0 })))
+})
+
+/** Options of three nodes that meet at a broker. */
+async function meet(kind: ServiceKind | 'mesh'): Promise<readonly ServerOptions[]> {
+  if (kind !== 'mesh') {
+    const { url } = await sharedService(kind)
+    return Array(3).fill({ broker: url, brokerNamespace: `operators-${process.pid}` })
+  }
+  const places = await Promise.all([0, 1, 2].map(async () => `127.0.0.1:${await freePort()}`))
+  return places.map((listen) => ({ broker: `mesh://${places.join()}`, mesh: { listen } }))
+}
+
+describe.each<ServiceKind | 'mesh'>(['redis', 'nats', 'rabbitmq', 'mesh'])('operators over %s', (kind) => {
+  it('revoke tokens and end connections on other nodes, and on one that starts later', async () => {
+    const [first, second, third] = await meet(kind)
+    const start = async (options: ServerOptions | undefined) => {
+      const node = await ApiServer.start({ jwt: { secret: SECRET }, ...options })
+      nodes.push(node)
+      return node
+    }
+    const [one, other] = [await start(first), await start(second)]
+    await vi.waitFor(async () => expect((await one.ask('/api/info')).json.nodes).toHaveLength(2), soon)
+    const connect = async (jti: string) =>
+      ProtocolClient.open(other.webSocketUrl, {
+        headers: { authorization: `Bearer ${await tokenOf('ann', ['#'], { jti })}` },
+      })
+    const [stolen, kicked] = [await connect('stolen'), await connect('good')]
+    await one.ask('/api/revoke', { body: { tokenId: 'stolen', until: 4_102_444_800 } })
+    await vi.waitFor(
+      () => expect([stolen, kicked].map(({ closure }) => closure?.code)).toEqual([4502, undefined]),
+      soon,
+    )
+    await one.ask('/api/disconnect', { body: { user: 'ann' } })
+    await vi.waitFor(() => expect(kicked.closure?.code).toBe(4503), soon)
+    const late = await start(third)
+    await vi.waitFor(() => expect(late.server.stats().cluster.revocationCount).toBe(1), soon)
+  })
+})

@@ -1,0 +1,239 @@
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { ROUTES } from '../src/http/api/routes.js'
+import { API_KEY, ApiServer, SECRET, tokenOf } from './api-server.js'
+
+const BODY_TIMEOUT_MS = 300
+const rows = Object.values(ROUTES).map(({ method, path, access }) => ({ method, path, access }))
+const closed = rows.filter(({ access }) => access !== 'everybody')
+
+let api: ApiServer
+
+beforeAll(async () => {
+  api = await ApiServer.start({
+    jwt: { secret: SECRET },
+    origins: ['https://app.example.com'],
+    messageTimeoutMs: BODY_TIMEOUT_MS,
+    adminPort: 0,
+  })
+})
+
+afterAll(async () => {
+  await api.server.stop({ drainMs: 0 })
+})
+
+/** Sends exactly these bytes, and reads until the server closes. */
+async function exchange(head: readonly string[], body = '', key = API_KEY) {
+  const socket = connect(api.port, '127.0.0.1')
+  const text = [...head, `Authorization: Bearer ${key}`, 'Host: localhost', '', body].join('\r\n')
+  socket.write(text)
+  let answer = ''
+  socket.setEncoding('latin1').on('data', (chunk: string) => {
+    answer += chunk
+  })
+  socket.on('error', () => undefined)
+  await once(socket, 'close')
+  return { status: Number(answer.split(' ')[1]), code: /"code":"(\w+)"/.exec(answer)?.[1] }
+}
+
+const post = (path: string, ...headers: string[]) => [`POST ${path} HTTP/1.1`, 'Connection: close', ...headers]
+const JSON_TYPE = 'Content-Type: application/json'
+
+describe('every route', () => {
+  // Operators' routes are on the admin port; here they are asked for there.
+  const ask = async (path: string, request: RequestInit) => {
+    const { port = 0 } = api.server.adminAddress ?? {}
+    const response = await fetch(`http://127.0.0.1:${port}${path}`, request)
+    const { code } = (await response.json()) as { code?: string }
+    return `${response.status} ${code}`
+  }
+
+  it.each(closed)('$method $path refuses a missing, a wrong and a revoked key', async ({ method, path }) => {
+    const revoked = await tokenOf('mallory', ['#'], { jti: 'revoked' })
+    await fetch(`http://127.0.0.1:${api.server.adminAddress?.port}/api/revoke`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${API_KEY}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ tokenId: 'revoked', until: 4_102_444_800 }),
+    })
+    const codes = []
+    for (const authorization of [
+      undefined,
+      'Bearer wrong',
+      `Bearer ${API_KEY.slice(0, -1)}`,
+      'Basic eDp5',
+      `Bearer ${revoked}`,
+    ]) {
+      codes.push(await ask(path, { method, headers: authorization === undefined ? {} : { authorization } }))
+    }
+    expect(codes).toEqual([
+      '401 E_UNAUTHENTICATED',
+      '401 E_TOKEN_INVALID',
+      '401 E_TOKEN_INVALID',
+      '401 E_UNAUTHENTICATED',
+      '401 E_TOKEN_REVOKED',
+    ])
+  })
+
+  it.each(rows)('$method $path refuses a foreign page, even with the key', async ({ method, path }) => {
+    const headers = { authorization: `Bearer ${API_KEY}`, origin: 'https://evil.example.com' }
+    expect(await ask(path, { method, headers })).toBe('403 E_ORIGIN_FORBIDDEN')
+  })
+
+  it.each(rows)('$method $path refuses other methods', async ({ method, path }) => {
+    const others = ['GET', 'POST', 'PUT', 'DELETE', 'PATCH'].filter((other) => other !== method)
+    const codes = await Promise.all(others.map((other) => ask(path, { method: other })))
+    expect(codes).toEqual(others.map(() => '405 E_REQUEST_INVALID'))
+  })
+})
+
+describe('a page of an allowed origin', () => {
+  const origin = 'https://app.example.com'
+
+  it('is answered before it asks, and may read the answer', async () => {
+    const preflight = await fetch(`${api.url}/api/publish`, {
+      method: 'OPTIONS',
+      headers: { origin, 'access-control-request-method': 'POST' },
+    })
+    expect(preflight.status).toBe(204)
+    expect(preflight.headers.get('access-control-allow-origin')).toBe(origin)
+    expect(preflight.headers.get('access-control-allow-methods')).toContain('POST')
+    const { headers } = await api.ask('/api/history?key=a', { headers: { origin } })
+    expect([headers.get('access-control-allow-origin'), headers.get('vary')]).toEqual([origin, 'origin'])
+    const refused = await fetch(`${api.url}/api/publish`, {
+      method: 'OPTIONS',
+      headers: { origin: 'https://x.example' },
+    })
+    expect([refused.status, refused.headers.get('access-control-allow-origin')]).toEqual([403, null])
+  })
+})
+
+describe('a path', () => {
+  it.each([
+    '/api',
+    '/api/',
+    '/api/nothing',
+    '/api/publish/',
+    '/api/../etc/passwd',
+    '/api/%2e%2e/config',
+    '/api//publish',
+  ])('%s is not found', async (path) => {
+    expect(await exchange([`GET ${path} HTTP/1.1`, 'Connection: close'])).toMatchObject({
+      status: 404,
+      code: 'E_PATH_NOT_FOUND',
+    })
+  })
+
+  it.each(['/api/connections', '/api/disconnect', '/api/revoke', '/api/info', '/api/patterns', '/api/config'])(
+    '%s is on the admin port alone',
+    async (path) => {
+      expect(await api.ask(path)).toMatchObject({ status: 404, json: { code: 'E_PATH_NOT_FOUND' } })
+    },
+  )
+})
+
+describe('a query', () => {
+  it.each([
+    ['without a key', ''],
+    ['with an unknown parameter', '?key=a&depth=1'],
+    ['with a parameter twice', '?key=a&key=b'],
+    ['with a limit that is no number', '?key=a&limit=1e3'],
+    ['with a limit beyond the range', '?key=a&limit=1001'],
+    ['with many parameters', `?${'a&'.repeat(50)}`],
+    ['with a name of every object', '?key=a&__proto__=b&constructor=c'],
+  ])('%s is refused', async (_, query) => {
+    expect(await api.ask(`/api/history${query}`)).toMatchObject({ status: 400, json: { code: 'E_REQUEST_INVALID' } })
+  })
+})
+
+describe('a body', () => {
+  it.each([
+    ['no JSON', '{', 400],
+    ['half a character', '"\xff"', 400],
+    ['deeply nested', `{"key":"a","payload":${'['.repeat(100_000)}${']'.repeat(100_000)}}`, 400],
+    ['with a prototype', '{"key":"a","payload":1,"__proto__":{}}', 400],
+  ])('that is %s is refused', async (_, text, status) => {
+    const body = Buffer.from(text, 'latin1')
+    const answer = await api.ask('/api/publish', { body, headers: { 'content-type': 'application/json' } })
+    expect(answer.status).toBe(status)
+  })
+
+  it('may have brackets in its texts', async () => {
+    const payload = `${'['.repeat(1_000)}"\\${'{'.repeat(1_000)}`
+    expect((await api.ask('/api/publish', { body: { key: 'a', payload } })).status).toBe(200)
+  })
+
+  it.each([
+    ['no type', {}],
+    ['a form', { 'content-type': 'application/x-www-form-urlencoded' }],
+    ['compressed', { 'content-type': 'application/json', 'content-encoding': 'gzip' }],
+  ])('of %s is refused with 415', async (_, headers) => {
+    expect(await api.ask('/api/publish', { body: Buffer.from('{}'), headers })).toMatchObject({ status: 415 })
+  })
+
+  it('that announces too many bytes is refused before it is sent', async () => {
+    expect(await exchange(post('/api/publish', JSON_TYPE, 'Content-Length: 99999999'))).toEqual({
+      status: 413,
+      code: 'E_PAYLOAD_TOO_LARGE',
+    })
+  })
+
+  it('that has too many bytes without a length is refused while it is sent', async () => {
+    const chunk = `40000\r\n${'x'.repeat(0x40000)}\r\n`
+    const answer = await exchange(post('/api/publish', JSON_TYPE, 'Transfer-Encoding: chunked'), chunk.repeat(4))
+    expect(answer).toEqual({ status: 413, code: 'E_PAYLOAD_TOO_LARGE' })
+  })
+
+  it('that comes slowly is refused in time', async () => {
+    expect(await exchange(post('/api/publish', JSON_TYPE, 'Content-Length: 100'), '{"key":')).toEqual({
+      status: 408,
+      code: 'E_MESSAGE_TIMEOUT',
+    })
+  })
+
+  it('is invited only after the caller is known', async () => {
+    const head = post('/api/publish', JSON_TYPE, 'Content-Length: 24', 'Expect: 100-continue')
+    expect((await exchange(head, '{"key":"a","payload":12}')).status).toBe(100)
+    expect((await exchange(head, '', 'wrong')).status).toBe(401)
+  })
+
+  it('of a batch has a bounded number of messages', async () => {
+    const messages = Array.from({ length: 1_001 }, () => ({ key: 'a', payload: 1 }))
+    expect(await api.ask('/api/publish/batch', { body: { messages } })).toMatchObject({ status: 400 })
+    expect(await api.ask('/api/publish/batch', { body: { messages: [] } })).toMatchObject({ status: 400 })
+    const many = await api.ask('/api/publish/batch', { body: { messages: messages.slice(1) } })
+    expect(many.json.results).toHaveLength(1_000)
+  })
+})
+
+describe('an answer', () => {
+  it('of history is bounded in bytes, and says where to read on', async () => {
+    const payload = 'x'.repeat(250_000)
+    const messages = Array.from({ length: 20 }, () => ({ key: 'big', payload }))
+    for (const part of [messages.slice(10), messages.slice(10)]) {
+      await api.ask('/api/publish/batch', { body: { messages: part } })
+    }
+    const newest = await api.ask('/api/history?key=big')
+    expect((newest.json.messages as unknown[]).length).toBeLessThan(20)
+    expect(newest.json.isTruncated).toBe(true)
+    let position = (await api.ask('/api/history?key=none')).json.position as string
+    position = `${position.split(':')[0]}:0`
+    let count = 0
+    for (let hasMore = true; hasMore; ) {
+      const { json } = await api.ask(`/api/history?key=big&since=${position}`)
+      count += (json.messages as unknown[]).length
+      hasMore = json.hasMore as boolean
+      position = json.position as string
+    }
+    expect(count).toBe(20)
+  })
+
+  it('hides the secrets of the options', async () => {
+    const response = await fetch(`http://127.0.0.1:${api.server.adminAddress?.port}/api/config`, {
+      headers: { authorization: `Bearer ${API_KEY}` },
+    })
+    const text = await response.text()
+    expect(text).toContain('"adminPort":0')
+    expect([API_KEY, SECRET].filter((secret) => text.includes(secret))).toEqual([])
+  })
+})
