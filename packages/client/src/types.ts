@@ -1,7 +1,7 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 import type { Awaitable, WhenOffline } from './client-options.js'
 import type { Gap } from './events/events.js'
-import type { GapReason, WebMQError } from './protocol/index.js'
+import type { GapReason, ListenOverflow, WebMQError } from './protocol/index.js'
 
 /** A message as a handler gets it. All handlers of the client share one object: treat it as read-only. */
 export interface Message<P> {
@@ -58,6 +58,16 @@ export interface ListenOptions {
   readonly bufferMaxMessages?: number
   /** Default `close`: the loop throws `E_BUFFER_OVERFLOW`, so no message is lost silently. */
   readonly overflow?: Overflow
+  /**
+   * What the server sends when this client reads too slowly; absent: the server decides, by default with `disconnect`.
+   *
+   * - `disconnect`: every message, or the connection is closed, and the client resumes from its position.
+   * - `drop-oldest`: the newest messages, after a gap (`slow-consumer`).
+   * - `latest`: the newest message of each key. `latest-told`: the same, with a gap (`conflated`) each time.
+   *
+   * Of several subscriptions of a pattern, the first one decides.
+   */
+  readonly slow?: ListenOverflow
 }
 
 /** Why the app has to load. */

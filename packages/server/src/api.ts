@@ -132,7 +132,7 @@ export interface ServerStats extends MeasurementStats {
   readonly http: HttpStats
   /** Present with an audit log. */
   readonly audit?: { readonly writtenCount: number; readonly droppedCount: number }
-  /** Questions to hooks, by hook and outcome; has the hooks that are registered. */
+  /** Questions to hooks and webhooks since the start, by hook and outcome. */
   readonly hooks: HookCounts
   /** Present with a webhook. */
   readonly webhook?: WebhookStats

@@ -252,8 +252,9 @@ export class Listens {
   #ask(listen: Listen, targets: LiveSubscription[]): void {
     const { pattern } = listen
     const start = targets[0]?.start ?? {}
+    const overflow = listen.subscriptions[0]?.options.slow
     if (isLive(start)) listen.joinable = targets
-    this.#requests.send({ verb: 'listen', pattern, ...start }, (answer) => {
+    this.#requests.send({ verb: 'listen', pattern, ...start, overflow }, (answer) => {
       if (listen.joinable === targets) listen.joinable = undefined
       if (answer instanceof WebMQError) this.#refused(listen, targets, answer)
       else this.#accepted(listen, targets, start.since, answer)

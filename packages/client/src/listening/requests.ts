@@ -1,6 +1,12 @@
 import type { Sender } from '../connection/sender.js'
 import { errorOfServer } from '../connection/server-error.js'
-import { type ClientMessage, type PresenceOp, type ServerMessage, WebMQError } from '../protocol/index.js'
+import {
+  type ClientMessage,
+  type ListenOverflow,
+  type PresenceOp,
+  type ServerMessage,
+  WebMQError,
+} from '../protocol/index.js'
 
 type From<V extends ServerMessage['verb']> = Extract<ServerMessage, { verb: V }>
 
@@ -9,7 +15,11 @@ export type Reply = From<'ok'> | WebMQError
 
 /** A request without its id. Options that are `undefined` are left out. */
 export type Request =
-  | ({ readonly verb: 'listen' | 'unlisten'; readonly pattern: string } & Start)
+  | ({
+      readonly verb: 'listen' | 'unlisten'
+      readonly pattern: string
+      readonly overflow?: ListenOverflow | undefined
+    } & Start)
   | ({ readonly verb: 'history'; readonly key: string } & Start & {
         readonly limit?: number | undefined
         readonly reverse?: true | undefined

@@ -43,7 +43,7 @@ export class LiveSubscription implements Subscription<unknown> {
   readonly handler: MessageHandler<unknown> | undefined
   /** Replaced when the subscription moves to another client. */
   context: SubscriptionContext
-  readonly #options: ListenOptions
+  readonly options: ListenOptions
   readonly #emitter: Emitter<SubscriptionEvents>
   readonly #start: Start
   readonly #loader: Loader | undefined
@@ -69,7 +69,7 @@ export class LiveSubscription implements Subscription<unknown> {
   ) {
     this.pattern = pattern
     this.handler = handler
-    this.#options = options
+    this.options = options
     this.context = context
     this.#emitter = new Emitter((error) => this.context.onError(error))
     this.#start = startOf(options)
@@ -214,7 +214,7 @@ export class LiveSubscription implements Subscription<unknown> {
 
   /** Ends the subscription. Readers get the buffered messages, then the error, unless the app itself ended it. */
   close(error?: WebMQError, isWanted = !error): void {
-    this.#options.signal?.removeEventListener('abort', this.#onAbort)
+    this.options.signal?.removeEventListener('abort', this.#onAbort)
     if (this.state === 'closed') return
     this.state = 'closed'
     this.#ready.reject(error ?? new WebMQError('E_CLOSED', { detail: this.pattern }))
@@ -248,7 +248,7 @@ export class LiveSubscription implements Subscription<unknown> {
 
   #createLoader(load: NonNullable<ListenOptions['load']>): Loader {
     const { pattern } = this
-    const { bufferMaxMessages: maxMessages = BUFFER_MAX_MESSAGES } = this.#options
+    const { bufferMaxMessages: maxMessages = BUFFER_MAX_MESSAGES } = this.options
     return new Loader(load, {
       maxMessages,
       backoffMs: (attempt) => this.context.backoffMs(attempt),
@@ -270,7 +270,7 @@ export class LiveSubscription implements Subscription<unknown> {
   }
 
   #createBuffer(): MessageBuffer<Message<unknown>> {
-    const { bufferMaxMessages = BUFFER_MAX_MESSAGES, overflow = 'close' } = this.#options
+    const { bufferMaxMessages = BUFFER_MAX_MESSAGES, overflow = 'close' } = this.options
     const buffer = new MessageBuffer<Message<unknown>>(bufferMaxMessages, overflow)
     if (this.state === 'closed') buffer.end()
     this.#buffer = buffer

@@ -21,7 +21,7 @@ export function encodeClientMessage(message: ClientMessage): string | Uint8Array
       return typeof payload === 'string' ? header + payload : join(new TextEncoder().encode(header), payload)
     }
     case 'listen':
-      return `${start} ${message.pattern}${range(message)}${option('group', message.group, isGroup)}${option('overflow', message.overflow, isGroup)}`
+      return `${start} ${message.pattern}${range(message)}${option('overflow', message.overflow, isGroup)}${option('group', message.group, isGroup)}`
     case 'unlisten':
       return `${start} ${message.pattern}`
     case 'history':
@@ -42,15 +42,11 @@ function member({ member, data }: { readonly member: string; readonly data?: str
   return option('member', member, isMemberName) + (data === undefined ? '' : `\n${data}`)
 }
 
-function range({
-  since,
-  rewindMs,
-  last,
-}: Pick<Extract<ClientMessage, { verb: 'history' }>, 'since' | 'rewindMs' | 'last'>): string {
+function range(message: Pick<Extract<ClientMessage, { verb: 'history' }>, 'since' | 'rewindMs' | 'last'>): string {
   return (
-    option('since', since, isPosition) +
-    option('rewind', rewindMs, Number.isSafeInteger) +
-    option('last', last, Number.isSafeInteger)
+    option('since', message.since, isPosition) +
+    option('rewind', message.rewindMs, Number.isSafeInteger) +
+    option('last', message.last, Number.isSafeInteger)
   )
 }
 

@@ -152,7 +152,7 @@ export type ServerMessage =
       /** More messages follow: ask again, with `since` set to this `position` [P-6.9]. */
       readonly more?: true
       readonly duplicate?: boolean
-      /** What holds for the listen, unless it is `disconnect` [P-6.12]. */
+      /** What holds for the listen, unless it is `disconnect` [P-6.12]; not decoded. */
       readonly overflow?: ListenOverflow
       /** The verb's JSON result, parsed. */
       readonly result?: unknown

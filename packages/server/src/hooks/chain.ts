@@ -46,7 +46,7 @@ export class Chain<Request extends object> {
   #loggedAtMs = Number.NEGATIVE_INFINITY
   #unloggedCount = 0
   /** Gets the time that each question took; absent: nobody measures. */
-  onTime: ((name: HookName, seconds: number) => void) | undefined
+  onTime: ((name: HookName, durationMs: number) => void) | undefined
 
   constructor(context: ChainContext<Request>) {
     this.#context = context
@@ -64,7 +64,7 @@ export class Chain<Request extends object> {
   ask(request: Request): MaybePromise<void> {
     if (this.onTime === undefined) return this.#ask(request, 0)
     const startMs = performance.now()
-    const measure = () => this.onTime?.(this.#context.name, (performance.now() - startMs) / 1_000)
+    const measure = () => this.onTime?.(this.#context.name, performance.now() - startMs)
     let pending: MaybePromise<void>
     try {
       pending = this.#ask(request, 0)

@@ -5,7 +5,7 @@ import type { InboundMessage } from '../ports/broker.js'
 import { andThen, isPromise, type MaybePromise } from '../ports/maybe-promise.js'
 import type { WordLimits } from '../ports/word-limits.js'
 import { Chain, type ChainContext, type HookOutcome, type Link } from './chain.js'
-import type { HookClient, HookName, Hooks } from './hooks.js'
+import { HOOK_NAMES, type HookClient, type HookName, type Hooks } from './hooks.js'
 import {
   AskedConnect,
   AskedDeliver,
@@ -39,7 +39,12 @@ export interface HookCallsContext {
 }
 
 /** Questions since the start, by hook and outcome. */
-export type HookCounts = { readonly [Name in HookName]?: Readonly<Record<HookOutcome, number>> }
+export type HookCounts = Readonly<Record<HookName, Readonly<Record<HookOutcome, number>>>>
+
+/** Those of a server without hooks: a series of a metric begins at 0. */
+export const NO_HOOK_COUNTS = Object.fromEntries(
+  HOOK_NAMES.map((name) => [name, { ok: 0, refused: 0, failed: 0 }]),
+) as HookCounts
 
 /** Asks the hooks of all sources. A hook that no source has is `undefined` here, so that asking nobody costs one check. */
 export class HookCalls {
@@ -84,13 +89,13 @@ export class HookCalls {
   }
 
   get counts(): HookCounts {
-    const counts: { [Name in HookName]?: Readonly<Record<HookOutcome, number>> } = {}
+    const counts: { [Name in HookName]: Readonly<Record<HookOutcome, number>> } = { ...NO_HOOK_COUNTS }
     for (const [name, chain] of this.#chains()) counts[name] = chain.counts
     return counts
   }
 
   /** Passes the time of every question on. */
-  measure(onTime: (name: HookName, seconds: number) => void): void {
+  measure(onTime: (name: HookName, durationMs: number) => void): void {
     for (const [, chain] of this.#chains()) chain.onTime = onTime
   }
 

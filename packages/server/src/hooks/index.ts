@@ -1,28 +1,26 @@
+export { hooksDefect } from './defect.js'
 export { deliveringThrough } from './delivering-broker.js'
-export { HookCalls, type HookCounts, type HookSource } from './hook-calls.js'
-export {
-  type ConnectAnswer,
-  type ConnectRequest,
-  type DeliverAnswer,
-  type DeliverRequest,
-  type DisconnectNotice,
-  HOOK_NAMES,
-  type HookAnswer,
-  type HookClient,
-  type HookMessage,
-  type HookName,
-  type Hooks,
-  type ListenRequest,
-  type PresenceAnswer,
-  type PresenceRequest,
-  type PublishAnswer,
-  type PublishRequest,
-  type Refusal,
+export { HookCalls, type HookCounts, NO_HOOK_COUNTS } from './hook-calls.js'
+export type {
+  ConnectAnswer,
+  ConnectRequest,
+  DeliverAnswer,
+  DeliverRequest,
+  DisconnectNotice,
+  HookAnswer,
+  HookClient,
+  HookMessage,
+  Hooks,
+  ListenRequest,
+  PresenceAnswer,
+  PresenceRequest,
+  PublishAnswer,
+  PublishRequest,
+  Refusal,
 } from './hooks.js'
-export { hooksDefect } from './hooks-defect.js'
 export { loadHooks } from './load-hooks.js'
 export { HookRefusal } from './refusal.js'
-export type { ConnectFacts, HookCaller, PublishChange } from './requests.js'
+export type { ConnectFacts, HookCaller } from './requests.js'
 export {
   isForwardable,
   WEBHOOK_NOTICES,

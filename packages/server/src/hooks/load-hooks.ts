@@ -1,8 +1,8 @@
 import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { WebMQError } from 'webmq-client/protocol'
+import { hooksDefect } from './defect.js'
 import type { Hooks } from './hooks.js'
-import { hooksDefect } from './hooks-defect.js'
 
 /**
  * Loads hooks from a module: the members of its default export or, without one, its named exports.

@@ -20,11 +20,17 @@ async function pageOf(fake: FakeServer): Promise<Map<string, number>> {
   return samplesOf((await new Metrics(() => source).page()).text)
 }
 
-/** Absent without TLS, and without an audit log. */
+/** Absent without TLS, without an audit log, and without a webhook. */
 const WITH_AN_OPTION = [
   'webmq_tls_certificate_expiration_timestamp_seconds',
   'webmq_tls_reloads_total',
   'webmq_audit_lines_total',
+  'webmq_webhook_breaker',
+  'webmq_webhook_breaker_opened_total',
+  'webmq_webhook_ignored_total',
+  'webmq_webhook_notices_total',
+  'webmq_webhook_dropped_total',
+  'webmq_webhook_waiting',
 ]
 const LABELS = ['version', 'node', 'broker', 'status', 'code', 'reason', 'outcome', 'hook']
 

@@ -131,7 +131,8 @@ export class ServerNode {
     this.#deadlines = new Deadlines({ onError: (err) => logger.error({ err }, 'a deadline failed') })
     const [router, localListeners] = [this.#router, this.#localListeners]
     this.#measurements = new Measurements({ hasListeners: (key) => router.match(key).length > 0 })
-    const { publishes } = this.#measurements
+    const { publishes, hooks: hookTimes } = this.#measurements
+    hooks?.measure((name, durationMs) => hookTimes[name].observe(durationMs))
     this.#delivery = new Delivery({ router, transport, liveBuffers, localListeners, publishes })
     const address = typeof options.broker === 'string' ? options.broker : undefined
     this.#hideSecrets = address === undefined ? (text) => text : secretHider(address)

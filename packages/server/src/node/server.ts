@@ -16,7 +16,7 @@ import type {
 import type { AuditLog } from '../audit/audit-log.js'
 import { CertificateStore } from '../certificates/store.js'
 import type { Health } from '../health/readiness.js'
-import type { HookCalls, Webhook } from '../hooks/index.js'
+import { type HookCalls, NO_HOOK_COUNTS, type Webhook } from '../hooks/index.js'
 import { AdminPage } from '../http/admin/page.js'
 import { AdminServer } from '../http/admin-server.js'
 import { HttpApi } from '../http/api/api.js'
@@ -134,6 +134,7 @@ export class Server implements WebMQServer {
       callers,
       node: () => this.#node?.api,
       hooks: parts.hooks,
+      insecure: options.insecure,
       limits: options,
       work: options,
       config: () => withoutSecrets(options),
@@ -265,7 +266,7 @@ export class Server implements WebMQServer {
     return {
       ...node.stats(),
       http: this.#http.stats(),
-      hooks: hooks?.counts ?? {},
+      hooks: hooks?.counts ?? NO_HOOK_COUNTS,
       ...(webhook && { webhook: webhook.stats }),
       ...(audit && { audit: audit.stats() }),
       ...(tls === undefined ? undefined : { tls }),

@@ -310,7 +310,8 @@ function checkTogether(input: ServerOptions, options: ResolvedOptions): void {
     throw new WebMQError('E_INSECURE', {
       detail:
         `everyone who can reach ${host} could listen and publish anything; set a key for tokens (jwt.secret, jwt.publicKey ` +
-        'or jwt.jwksUrl; --jwt-secret, --jwt-public-key or --jwks), or allow it with insecure (--insecure)',
+        'or jwt.jwksUrl; --jwt-secret, --jwt-public-key or --jwks), identify clients by a hook or a webhook (connect), or ' +
+        'allow it with insecure (--insecure)',
     })
   }
 }

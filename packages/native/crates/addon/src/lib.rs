@@ -81,7 +81,9 @@ pub struct NativeStats {
     pub closed_count: f64,
     /// Connections closed with 4008.
     pub slow_consumer_count: f64,
+    /// Frames left out for a connection that lags, because a newer one of their topic follows.
     pub conflated_count: f64,
+    /// Frames left out for a connection that lags, because they were the oldest.
     pub dropped_count: f64,
     /// Messages received.
     pub received_message_count: f64,

@@ -3,9 +3,6 @@ export const WEBHOOK_QUESTIONS = ['connect', 'listen', 'publish', 'presence'] as
 /** Events that a webhook is told of. */
 export const WEBHOOK_NOTICES = ['connected', 'disconnected', 'published'] as const
 
-/** An event of a webhook. */
-export type WebhookEvent = (typeof WEBHOOK_QUESTIONS)[number] | (typeof WEBHOOK_NOTICES)[number]
-
 /** What counts while a webhook cannot be asked. */
 export type WebhookFailure = 'closed' | 'open'
 

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { WebMQError } from 'webmq-client/protocol'
 import { HookRefusal } from '../../hooks/index.js'
-import { ANONYMOUS } from '../../identity/index.js'
+import { ANONYMOUS, UNIDENTIFIED } from '../../identity/index.js'
 import type { Logger } from '../../logger.js'
 import { Bodies, hasBody } from '../body.js'
 import type { Caller, Callers } from '../caller.js'
@@ -21,6 +21,8 @@ export interface HttpApiContext extends Omit<HandlerContext, 'node'> {
   readonly callers: Pick<Callers, 'assertOrigin' | 'callerOf'>
   /** The node, while it runs. */
   readonly node: () => ApiNode | undefined
+  /** Whether clients that no token and no hook identifies may do anything. */
+  readonly insecure: boolean
   /** Work that one client may cause. */
   readonly work: BudgetLimits
   /** Time from a request head to the end of its body. */
@@ -123,9 +125,10 @@ export class HttpApi {
     }
     if (caller.kind === 'operator') return caller
     this.#budgets.begin(caller)
-    const { hooks } = this.#context
+    const { hooks, insecure } = this.#context
     if (hooks?.hasConnect !== true) return caller
-    const identity = await hooks.connect(hookCallerOf(caller), caller.identity, connectFactsOf(request))
+    const known = caller.identity === ANONYMOUS && !insecure ? UNIDENTIFIED : caller.identity
+    const identity = await hooks.connect(hookCallerOf(caller), known, connectFactsOf(request))
     return { ...caller, identity }
   }
 

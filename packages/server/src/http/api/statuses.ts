@@ -1,4 +1,4 @@
-import type { ErrorCode } from 'webmq-client/protocol'
+import { ERRORS, type ErrorCode } from 'webmq-client/protocol'
 
 /** The HTTP status of each error that the API answers with. Any other error is a bug, and is answered with 500. */
 export const STATUSES = {
@@ -29,7 +29,11 @@ export const STATUSES = {
 /** An error that the API answers with. */
 export type ApiErrorCode = keyof typeof STATUSES
 
-/** The status of an error; 500 for one that the API does not know. */
+/** Of a refusal with a code of the application. */
+const REFUSED = 403
+
+/** The status of an error; 500 for one of the table that the API does not know. */
 export function statusOf(code: ErrorCode): number {
+  if (!Object.hasOwn(ERRORS, code)) return REFUSED
   return Object.hasOwn(STATUSES, code) ? STATUSES[code as ApiErrorCode] : STATUSES.E_INTERNAL
 }

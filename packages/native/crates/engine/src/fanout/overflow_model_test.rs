@@ -243,7 +243,7 @@ impl Run {
             }
             Step::Multicast { groups, bytes, count, topics, except } => {
                 for number in 0..count {
-                    let topic = if self.serial % 50 == 0 { None } else { Some(number % topics) };
+                    let topic = if self.serial.is_multiple_of(50) { None } else { Some(number % topics) };
                     self.multicast(&groups, bytes, except, topic);
                 }
             }
