@@ -93,11 +93,13 @@ function entryOf(spec: OptionSpec): string {
 function sampleOf(spec: OptionSpec): unknown {
   if (spec.name in SAMPLES) return SAMPLES[spec.name]
   if (spec.type === 'switch') return true
-  // A text with its unit is easier to read: 256KiB.
-  if (spec.type === 'integer' && spec.unit !== undefined) {
-    return formatQuantity(Number(defaultOf(spec) ?? spec.min), spec.unit)
+  const fallback = defaultOf(spec)
+  if (spec.type === 'integer') {
+    const value = Number(fallback ?? Math.min(Math.max(spec.min, 100), spec.max))
+    // A text with its unit is easier to read: 256KiB.
+    return spec.unit === undefined ? value : formatQuantity(value, spec.unit)
   }
-  return defaultOf(spec) ?? (spec.type === 'text' ? (FORMS[spec.placeholder] ?? 'text') : undefined)
+  return fallback ?? (spec.type === 'text' ? (FORMS[spec.placeholder] ?? 'text') : undefined)
 }
 
 function wrap(text: string): string {

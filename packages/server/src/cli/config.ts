@@ -3,6 +3,14 @@ import { OPTIONS } from '../options/table.js'
 import { addOptionFlags, readNamedSources, readSources } from './option-flags.js'
 import type { Terminal } from './terminal.js'
 
+/** These take the flags of the server. */
+const WITH_OPTIONS: readonly string[] = ['check', 'print']
+
+/** Adds the flags of the server to the command that is about to run: a server that runs should not keep three sets. */
+export function addFlagsOfOptions(command: Command): void {
+  if (WITH_OPTIONS.includes(command.name())) addOptionFlags(command, OPTIONS)
+}
+
 /** The commands of `config`. Each is loaded when it runs. */
 export function configCommands(terminal: Terminal, exit: (code: number) => void): readonly Command[] {
   const print = new Command('print')
@@ -11,7 +19,6 @@ export function configCommands(terminal: Terminal, exit: (code: number) => void)
       const { configPrint } = await import('./config-print.js')
       configPrint(readSources(command, OPTIONS, terminal.env), terminal)
     })
-  addOptionFlags(print, OPTIONS)
 
   const check = new Command('check')
     .description('Check the options of flags, environment and config file, and print each with its source.')
@@ -21,7 +28,6 @@ export function configCommands(terminal: Terminal, exit: (code: number) => void)
       const { configCheck } = await import('./config-check.js')
       exit(await configCheck(() => readNamedSources(command, OPTIONS, terminal.env), flags, terminal))
     })
-  addOptionFlags(check, OPTIONS)
 
   const init = new Command('init')
     .description('Write a config file with comments. It never replaces a file.')

@@ -1,9 +1,9 @@
-import { Command, Help } from 'commander'
+import { Command, Help, type HelpConfiguration } from 'commander'
 import { DOCS_URL, WebMQError } from 'webmq-client/protocol'
 import { VERSION } from '../node/version.js'
 import { didYouMean } from '../options/closest-name.js'
 import { OPTIONS } from '../options/table.js'
-import { configCommands } from './config.js'
+import { addFlagsOfOptions, configCommands } from './config.js'
 import { doctorCommand } from './doctor.js'
 import { explainCommand } from './explain.js'
 import { addOptionFlags, readSources } from './option-flags.js'
@@ -32,6 +32,20 @@ Flags override the environment, the environment overrides the config file, the f
 Sizes accept units such as 64KiB, times such as 10s. All options in detail: ${DOCS_URL}configuration.md
 `
 
+/** A longer flag stands on a line of its own, so that a few leave room for the descriptions of all. */
+const MAX_FLAG_CHARS = 31
+
+/** How every command lists its flags. */
+const NARROW: HelpConfiguration = {
+  padWidth(this: Help, command, helper) {
+    return Math.min(Help.prototype.padWidth.call(this, command, helper), MAX_FLAG_CHARS)
+  },
+  formatItem(this: Help, term, width, description, helper) {
+    const format = (text: string) => Help.prototype.formatItem.call(this, text, width, description, helper)
+    return term.length <= width ? format(term) : `  ${term}\n${format('')}`
+  },
+}
+
 /**
  * The command line: `serve` (the default), clients (`sub`, `pub`, `top`, `doctor`), `token …`, `config …`, `explain`.
  *
@@ -50,6 +64,7 @@ export function createProgram(terminal: Terminal, exit: (code: number) => void):
       getOutHelpWidth: () => terminal.stdout.columns,
       getErrHelpWidth: () => terminal.stderr.columns,
     })
+    .configureHelp(NARROW)
     .exitOverride()
 
   const serveCommand = program
@@ -63,7 +78,7 @@ export function createProgram(terminal: Terminal, exit: (code: number) => void):
   addOptionFlags(serveCommand, OPTIONS)
   program.addHelpText('before', EXAMPLES).addHelpText('after', MORE)
   serveCommand.addHelpText('before', EXAMPLES).addHelpText('after', MORE)
-  program.createHelp = () => new HelpWithOptionsOf(program, serveCommand)
+  program.createHelp = () => Object.assign(new HelpWithOptionsOf(program, serveCommand), program.configureHelp())
 
   const token = program.command('token').description('Create and inspect tokens.').helpCommand(false)
   token.addCommand(inherit(tokenCreateCommand(terminal, optionsNamed('jwt.')), program))
@@ -81,6 +96,7 @@ export function createProgram(terminal: Terminal, exit: (code: number) => void):
   }
 
   const config = program.command('config').description('Write, check and show the configuration.').helpCommand(false)
+  config.hook('preSubcommand', (_config, command) => addFlagsOfOptions(command))
   for (const command of configCommands(terminal, exit)) config.addCommand(inherit(command, program))
   return program
 }

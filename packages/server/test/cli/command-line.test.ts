@@ -168,7 +168,12 @@ describe('webmq-server config', () => {
     }
     const specs = OPTIONS.map((spec): OptionSpec => spec).filter(({ name }) => !/^jwt\.(secret|publicKey)$/.test(name))
     const args = specs.flatMap((spec) =>
-      spec.type === 'switch' ? [`--${spec.flag}`] : [`--${spec.flag}`, samples[spec.name] ?? String(defaultOf(spec))],
+      spec.type === 'switch'
+        ? [`--${spec.flag}`]
+        : [
+            `--${spec.flag}`,
+            samples[spec.name] ?? String(defaultOf(spec) ?? (spec.type === 'integer' ? spec.min : '')),
+          ],
     )
     const { jwt, tls, ...printed } = await print(args)
     expect(jwt).toMatchObject({
