@@ -187,6 +187,8 @@ export interface WebMQServer {
    * @throws {WebMQError} `E_OPTION_INVALID`, `E_INSECURE`; nothing has changed.
    */
   reload(options: ServerOptions): ReloadResult
+  /** Opens the file of `auditLog` again, after a tool has moved it away. Without a file it does nothing. */
+  reopenAuditLog(): void
   /**
    * Drains and stops. For `delayMs` (default `drainDelayMs`) only `/ready` says so. Then the server answers upgrades with 503
    * and closes the connections with 4001 and a time to reconnect after, spread over at most `drainMs` (default

@@ -84,6 +84,33 @@ describe('a client with a token', () => {
   })
 })
 
+describe('the publish rate of a user', () => {
+  let limited: ApiServer
+
+  beforeAll(async () => {
+    limited = await ApiServer.start({ jwt: { secret: SECRET }, maxPublishBytesPerSecondPerUser: 1_000 })
+  })
+  afterAll(async () => {
+    await limited.server.stop({ drainMs: 0 })
+  })
+
+  it('refuses what comes too fast with 429 and a time to wait, and neither other users nor operators', async () => {
+    const [ann, bob] = [await tokenOf('ann'), await tokenOf('bob')]
+    const body = { key: 'a', payload: 'x'.repeat(20_000) }
+    const publish = (bearer: string) => limited.ask('/api/publish', { bearer, body })
+    expect(codeOf(await publish(ann))).toBe('200 ok')
+    const refused = await publish(ann)
+    expect(codeOf(refused)).toBe('429 E_RATE_LIMIT')
+    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(1)
+    const batch = { messages: [{ key: 'a', payload: 1 }] }
+    expect(codeOf(await limited.ask('/api/publish/batch', { bearer: ann, body: batch }))).toBe('429 E_RATE_LIMIT')
+    expect(codeOf(await publish(bob))).toBe('200 ok')
+    expect(codeOf(await publish(API_KEY))).toBe('200 ok')
+    expect(limited.server.stats().publishRateCounts).toEqual({ connection: 0, user: 2 })
+    expect((await limited.ask('/api/history?key=a')).json.messages).toHaveLength(3)
+  })
+})
+
 describe('hooks', () => {
   let asking: ApiServer
   const seen: string[] = []
@@ -93,7 +120,9 @@ describe('hooks', () => {
       hooks: {
         connect: ({ user, headers }) => {
           seen.push(`connect ${user} ${headers['x-device']}`)
-          return headers['x-device'] === 'stolen' ? { refuse: { code: 'E_DEVICE_STOLEN' } } : undefined
+          if (headers['x-device'] === 'stolen') return { refuse: { code: 'E_DEVICE_STOLEN' } }
+          // A client about which the hook says nothing may do nothing.
+          return headers['x-device'] === 'own' ? { grants: [{ keys: ['#'], allow: ['listen', 'publish'] }] } : undefined
         },
         listen: ({ pattern, op }) => (pattern === 'secret' ? { refuse: {} } : void seen.push(`${op} ${pattern}`)),
         publish: ({ key, json }) => (key === 'shout' ? { payload: String(json()).toUpperCase() } : undefined),
@@ -118,5 +147,6 @@ describe('hooks', () => {
     expect(codeOf(await asClient('/api/history?key=shout', undefined, 'stolen'))).toBe('403 E_DEVICE_STOLEN')
     expect(codeOf(await asClient('/api/history?key=secret'))).toBe('403 E_FORBIDDEN')
     expect(codeOf(await asking.ask('/api/history?key=secret'))).toBe('200 ok')
+    expect(codeOf(await asClient('/api/history?key=shout', undefined, 'unknown'))).toBe('403 E_FORBIDDEN')
   })
 })

@@ -54,7 +54,7 @@ async function played(level: AuditLevel): Promise<Line[]> {
   return linesOf(target)
 }
 
-const who = { session: expect.stringMatching(/^\w{8,}/) as string, address: '127.0.0.1' }
+const who = { session: expect.stringMatching(/^[\w-]{8,}$/) as string, address: '127.0.0.1' }
 const alice = { ...who, user: 'alice' }
 const time = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/) as string
 

@@ -17,7 +17,7 @@ const STOP_GRACE_MS = 2_000
 /**
  * Runs a server until a signal stops it. The first signal drains: the server refuses new connections, and closes the
  * others within `drainTimeoutMs` with a code that makes clients reconnect elsewhere. A second signal ends the process at
- * once. SIGHUP reads all options again, and a changed file with a secret is read again by itself.
+ * once. SIGHUP reads all options again and reopens the audit log. A changed file with a secret is read again by itself.
  *
  * @param read Reads the options, as {@link Reload} wants it.
  * @returns The exit code.
@@ -39,7 +39,11 @@ export async function serve(read: (record: FileRecorder) => ServerOptions, termi
   const { createServer } = await import('../create-server.js')
   const signals = new StopSignals()
   const server = createServer({ ...reload.options, logger })
-  signals.onReload = () => reload.all()
+  signals.onReload = () => {
+    // Also when the options turn out to be wrong: the tool that has moved the file waits for this.
+    server.reopenAuditLog()
+    reload.all()
+  }
   await reload.start(server, logger)
   const starting = server.start()
   // A signal may arrive while the server still waits for its broker.

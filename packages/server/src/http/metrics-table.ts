@@ -196,6 +196,17 @@ export const METRICS: readonly MetricSpec[] = [
     'Presence messages that could not be read, and members of other nodes above the limit.',
     ({ presence }) => presence.droppedCount,
   ),
+  gauge('webmq_cluster_peers', 'Other nodes that this node has heard of.', ({ cluster }) => cluster.peerCount),
+  gauge(
+    'webmq_cluster_revocations',
+    'Revoked tokens and users that this node keeps until the tokens have expired.',
+    ({ cluster }) => cluster.revocationCount,
+  ),
+  counter(
+    'webmq_cluster_dropped_total',
+    'Messages about these that could not be read or came from too many nodes, and revocations above the limit.',
+    ({ cluster }) => cluster.droppedCount,
+  ),
   counter('webmq_transport_accepted_total', 'Accepted connections.', ({ transport }) => transport.acceptedCount),
   counter('webmq_transport_refused_total', 'Refused upgrades.', ({ transport }) => transport.refusedCount),
   counter(

@@ -295,7 +295,6 @@ export class Server implements WebMQServer {
     return this.#assertRunning().presence(key)
   }
 
-  /** Opens the file of the audit log again, after a tool has moved it away. */
   reopenAuditLog(): void {
     this.#parts.audit?.reopen()
   }

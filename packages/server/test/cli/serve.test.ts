@@ -1,6 +1,6 @@
 import { generateKeyPairSync, type KeyObject } from 'node:crypto'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer, type Server } from 'node:http'
 import { type AddressInfo, connect, createServer as createTcpServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -251,6 +251,28 @@ describe('SIGHUP', () => {
 
     child.kill('SIGTERM')
     expect(await ended).toMatchObject({ exitCode: 0 })
+  })
+
+  it('opens a new file of the audit log once a tool has moved the old one away', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'webmq-audit-'))
+    cleanups.push(() => rmSync(folder, { recursive: true }))
+    const file = join(folder, 'audit.log')
+    const { url, child, ended } = await serve(['--audit-log', file])
+    const eventsOf = (name: string) =>
+      readFileSync(name, 'utf8')
+        .split('\n')
+        .slice(0, -1)
+        .map((line) => JSON.parse(line).event)
+    await heard(open(url), 'welcome')
+    await vi.waitFor(() => expect(eventsOf(file)).toEqual(['connected']))
+    renameSync(file, `${file}.1`)
+    child.kill('SIGHUP')
+    await vi.waitFor(() => expect(eventsOf(file)).toEqual([]))
+    await heard(open(url), 'welcome')
+    child.kill('SIGTERM')
+    expect(await ended).toMatchObject({ exitCode: 0 })
+    expect(eventsOf(`${file}.1`)).toEqual(['connected'])
+    expect(eventsOf(file)).toEqual(['connected', 'disconnected', 'disconnected'])
   })
 })
 
