@@ -10,7 +10,15 @@ await runScript(async () => {
   await build()
   const outfile = path.join(ROOT, '.cache', 'rolling-restart.mjs')
   const entryPoints = [path.join(ROOT, 'test', 'rolling', 'main.ts')]
-  await bundle({ entryPoints, outfile, bundle: true, packages: 'external', platform: 'node', format: 'esm', target: 'node20' })
+  await bundle({
+    entryPoints,
+    outfile,
+    bundle: true,
+    packages: 'external',
+    platform: 'node',
+    format: 'esm',
+    target: 'node20',
+  })
   process.chdir(ROOT)
   const { main } = await import(pathToFileURL(outfile).href)
   await main(process.argv.slice(2))

@@ -106,7 +106,7 @@ export interface ServerOptions {
   readonly maxWords?: number | undefined
   /** `#` in a pattern of a client; default 3. */
   readonly maxHashes?: number | undefined
-  /** What clients get that read too slowly: `prices.#=latest`. Default: they are disconnected. */
+  /** Which messages a slow reader may miss, by pattern: `prices.#=latest`. Default: none; it is disconnected. */
   readonly slow?: readonly string[] | undefined
   /** Time from accept to the end of the handshake; default 5,000. */
   readonly handshakeTimeoutMs?: number | undefined

@@ -282,8 +282,8 @@ export interface Transport {
    * left out only if all groups allow it that it reaches the member through. `undefined`: none, as at first.
    *
    * A member lags when its socket is full. What it gets keeps its order. What it still has to get is limited by
-   * `maxOutboxBytes`. Call it before the first `join`; members that join later need it too. Without the `overflow`
-   * capability, this does nothing.
+   * `maxOutboxBytes`. Call it before the first `join`; members that join later need it too. Event
+   * streams miss nothing. Without the `overflow` capability, this does nothing.
    */
   setOverflow(group: GroupId, overflow: GroupOverflow | undefined): void
   /**

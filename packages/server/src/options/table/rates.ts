@@ -30,7 +30,8 @@ export const RATES_OPTIONS = [
     flag: 'max-publish-bytes-per-second',
     unit: 'bytes',
     help: 'Bytes of payload that one connection may publish per second; further publishes are refused with `E_RATE_LIMIT`.',
-    detail: 'A payload larger than the burst passes too, but what follows waits for as long as it takes at the rate.',
+    detail:
+      'A payload larger than the burst passes too. Further publishes are refused for the time that it takes at the rate.',
   },
   {
     ...rate,

@@ -26,7 +26,7 @@ export const WEBHOOKS_OPTIONS = [
     placeholder: 'event',
     defaultText: '`connect`',
     check: (value) => (EVENTS.includes(value) ? undefined : `one of ${EVENTS.join(', ')}`),
-    help: 'What the webhook is asked (`connect`, `listen`, `publish`, `presence`) and told (`connected`, `disconnected`, `published`).',
+    help: 'Requests that the webhook gets: questions (`connect`, `listen`, `publish`, `presence`) and notices (`connected`, `disconnected`, `published`).',
     detail:
       'A question delays its client by one request, so ask only what you need. Notices are sent in batches, and nobody waits for them.',
   },
@@ -88,7 +88,7 @@ export const WEBHOOKS_OPTIONS = [
     type: 'choice',
     choices: ['closed', 'open'],
     default: 'closed',
-    help: 'What happens while the webhook fails: `closed` refuses what it was asked about, `open` goes on without it.',
+    help: 'While the webhook fails, `closed` refuses the actions that it decides about, and `open` goes on without it.',
     detail:
       'With `open`, an outage of the webhook lets through what it would have refused; a client that it must identify still gets no rights.',
   },

@@ -15,7 +15,7 @@ impl Fanout {
     /// Puts a frame into the outbox of every member of any of the groups except `except`. Returns their number.
     ///
     /// A frame of a topic may be left out for members that lag, if all of their groups that it is for allow it; see
-    /// [`set_overflow`](Self::set_overflow).
+    /// [`set_overflow`](Self::set_overflow). Event streams miss nothing.
     ///
     /// Cost: one copy of the frame, one more of its compressed form if somebody takes that, and a constant per group and per
     /// matching cohort. Members are not touched.
@@ -45,8 +45,13 @@ impl Fanout {
                 if count == 0 {
                     return;
                 }
+                let droppable = droppable.filter(|_| cohort.encoding != Encoding::Stream);
                 if is_repeated {
-                    let piece = if cohort.encoding == Encoding::Plain { &plain } else { &deflated };
+                    let piece = match cohort.encoding {
+                        Encoding::Plain => &plain,
+                        Encoding::Deflated => &deflated,
+                        Encoding::Stream => &stream,
+                    };
                     return cohort.log.note_other_group(piece.as_ref().map_or(0, Piece::len), droppable);
                 }
                 if is_excluded_cohort {

@@ -7,8 +7,9 @@ use rustc_hash::FxHashMap;
 use super::Fanout;
 use super::backlog::{Backlog, LeftOut};
 use super::chain::Piece;
-use super::cohort::Cohort;
+use super::cohort::{Cohort, Encoding};
 use super::member::State;
+use super::pool::ChunkPool;
 use super::records::{Droppable, Policy};
 use crate::bridge::batch::Frame;
 use crate::id::{GroupId, Slot, TopicId};
@@ -30,7 +31,8 @@ pub(crate) struct Overflow {
 impl Fanout {
     /// Says what happens to frames of a topic for lagging members of a group. `None`: they all wait, as in other groups.
     ///
-    /// Frames that wait for a connection already are as they were.
+    /// Frames that wait for a connection already are as they were. Event streams are not affected: a backlog and its notices
+    /// are whole WebSocket frames.
     pub(crate) fn set_overflow(&mut self, group: GroupId, overflow: Option<(Policy, Option<Frame<'_>>)>) {
         match overflow {
             Some((policy, notice)) => {
@@ -94,7 +96,11 @@ impl Fanout {
         let member = &mut members[slot.index()];
         let Some(id) = member.cohort else { return };
         let cohort = index.cohort(id);
-        let from = if member.backlog.is_none() { member.keep_begun_frame(cohort, from, until) } else { from };
+        debug_assert!(
+            member.encoding != Encoding::Stream,
+            "no log of event streams has records, so nothing may be left out"
+        );
+        let from = if member.backlog.is_none() { member.keep_begun_frame(cohort, from, until, pool) } else { from };
         let backlog = member.backlog.get_or_insert_with(|| Box::new(Backlog::new(pool.gauge())));
         // Backwards, to see the newest of each topic first: what it replaces is not copied.
         topics.clear();
@@ -172,11 +178,14 @@ impl Fanout {
 
 impl super::member::Member {
     /// Puts the rest of a frame that was written in part into the chain. Returns where the next frame begins.
-    fn keep_begun_frame(&mut self, cohort: &Cohort, from: u64, until: u64) -> u64 {
+    fn keep_begun_frame(&mut self, cohort: &Cohort, from: u64, until: u64, pool: &ChunkPool) -> u64 {
         let Some(piece) = cohort.log.piece(from, until).filter(|_| self.chain.is_empty()) else { return from };
         let to = piece.chunk.frame_end(piece.from as usize) as u32;
         let rest = to - piece.from;
-        if rest > 0 {
+        if rest > 0 && piece.chunk.is_transient() {
+            // Copied: the chain is not in the list of those that are secured when this turn ends.
+            self.chain.push_raw(piece.chunk.with(piece.from as usize, to as usize, |bytes| bytes.into()), pool);
+        } else if rest > 0 {
             self.chain.push_piece(Piece { chunk: Rc::clone(&piece.chunk), from: piece.from, to });
         }
         from + u64::from(rest)
