@@ -93,7 +93,8 @@ describe('hooks', () => {
       hooks: {
         connect: ({ user, headers }) => {
           seen.push(`connect ${user} ${headers['x-device']}`)
-          return headers['x-device'] === 'stolen' ? { refuse: { code: 'E_DEVICE_STOLEN' } } : undefined
+          if (headers['x-device'] === 'stolen') return { refuse: { code: 'E_DEVICE_STOLEN' } }
+          return { grants: [{ keys: ['#'], allow: ['publish', 'listen'] }] }
         },
         listen: ({ pattern, op }) => (pattern === 'secret' ? { refuse: {} } : void seen.push(`${op} ${pattern}`)),
         publish: ({ key, json }) => (key === 'shout' ? { payload: String(json()).toUpperCase() } : undefined),
