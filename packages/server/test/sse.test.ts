@@ -136,6 +136,41 @@ it('tells of a gap: of a position that is gone, and while the stream is open', a
   expect(late.messages.map(({ payload }) => payload)).toEqual([3, 4])
 })
 
+it('counts each pattern that resumes, as recovered or with a gap', async () => {
+  const { server, port } = await start({ history: ['a.#=10,1h', 'b=10,1h'] })
+  const query = 'listen=a.%23&listen=b&listen=unlogged'
+  const first = await SseReader.open(port, `${query}&last=1`)
+  expect(server.stats().resumeCounts).toMatchObject({ recovered: 0, gap: 0 })
+  await SseReader.open(port, query, { 'last-event-id': first.lastEventId ?? '' })
+  expect(server.stats().resumeCounts).toMatchObject({ recovered: 2, gap: 1 })
+  await SseReader.open(port, `${query}&since=other:1`)
+  expect(server.stats().resumeCounts).toMatchObject({ recovered: 2, gap: 4 })
+})
+
+// The notices of patterns that drop messages are those of WebSockets. A stream that lags is closed instead, and resumes.
+it.each(['native', 'ws'] as const)(
+  'gets no notice of dropped messages, whatever `slow` says (%s)',
+  async (transport) => {
+    const slow = ['a=drop-oldest', 'b=latest']
+    const { server, port, url } = await start({ transport, slow, history: ['#=10,1h'] })
+    const reader = await SseReader.open(port, 'listen=a&listen=b')
+    const client = await WebSocketClient.open(url)
+    onTestFinished(() => client.destroy())
+    for (const [id, pattern] of ['a', 'b'].entries()) client.send(`listen ${id} ${pattern}`)
+    await eventually(() => expect(client.texts.filter((text) => text.startsWith('ok'))).toHaveLength(2))
+    reader.client.pause()
+    const payload = 'x'.repeat(200_000)
+    await eventually(async () => {
+      for (const key of ['a', 'b']) await server.publish(key, payload)
+      expect(server.stats().transport.slowConsumerCount).toBe(1)
+    })
+    reader.client.resume()
+    await eventually(() => expect(reader.client.isEnded).toBe(true))
+    expect(new Set(reader.events.map(({ name }) => name))).toEqual(new Set(['welcome', 'live', 'message']))
+    expect(reader.client.body).not.toMatch(/^gap /m)
+  },
+)
+
 // A browser asks again for the position that it has. Answered with an error, it would do so for ever.
 it('tells of a gap when the log ends before the position', async () => {
   const { server, port } = await start({ history: ['#=10,1h'] })

@@ -1,6 +1,6 @@
-import { encodeServerMessage, WebMQError, type Welcome } from 'webmq-client/protocol'
+import { closeCodeOf, encodeServerMessage, WebMQError, type Welcome } from 'webmq-client/protocol'
 import type { Deadline } from '../deadlines.js'
-import type { ConnectFacts } from '../hooks/index.js'
+import { type ConnectFacts, HookRefusal } from '../hooks/index.js'
 import { countedAddress } from '../identity/client-address.js'
 import { ANONYMOUS, type Identity, mayListen, type TokenVerifier, UNIDENTIFIED } from '../identity/index.js'
 import type { TrustedProxies } from '../identity/trusted-proxies.js'
@@ -252,7 +252,10 @@ export class Gateway implements TransportSink {
     new StreamListens(session, request).begin().catch((error: unknown) => {
       if (session.isClosed) return
       const { code } = session.refuse(error, undefined)
-      session.end(code)
+      this.#context.services.observer?.refused?.(session, 'listen', code, undefined)
+      // The code of a hook may be in no table.
+      const isTerminal = error instanceof HookRefusal && closeCodeOf(error.code) === undefined
+      session.end(isTerminal ? 'E_CONNECTION_REFUSED' : code)
     })
   }
 

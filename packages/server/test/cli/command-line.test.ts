@@ -165,6 +165,7 @@ describe('webmq-server config', () => {
       'webhook.url': 'https://app.example/webmq',
       'webhook.secret': SECRET,
       path: '/',
+      tokenCookie: 'session',
     }
     const specs = OPTIONS.map((spec): OptionSpec => spec).filter(({ name }) => !/^jwt\.(secret|publicKey)$/.test(name))
     const args = specs.flatMap((spec) =>

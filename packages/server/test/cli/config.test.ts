@@ -88,7 +88,7 @@ describe('config check', () => {
     expect(stdout).toMatch(/^port +9001 {2}\(flag\)$/m)
     expect(stdout).toMatch(/^maxPayloadBytes +65536 {2}\(.*check\.json\)$/m)
     expect(stdout).toMatch(/^logLevel +"warn" {2}\(environment\)$/m)
-    expect(stdout).toMatch(/^jwt\.secret +"\[hidden\]" {2}\(environment\)$/m)
+    expect(stdout).toMatch(/^jwt\.secret +\["\[hidden\]"\] {2}\(environment\)$/m)
     expect(stdout).toMatch(/^host +"127\.0\.0\.1"$/m)
     expect(stderr).toContain('unknown environment variable WEBMQ_PROT, did you mean WEBMQ_PORT?')
     expect(stdout + stderr).not.toContain(SECRET)

@@ -22,11 +22,15 @@ export class StreamListens {
   /** Of several patterns, those whose messages are all logged. */
   #logged: ReadonlySet<string> = new Set()
   #hasGap = false
+  /** Of which messages may be missing. */
+  readonly #missed = new Set<string>()
+  readonly #isResuming: boolean
 
   constructor(session: Session, { patterns, range }: StreamRequest) {
     this.#session = session
     this.#patterns = patterns
     this.#range = range
+    this.#isResuming = range.since !== undefined
   }
 
   /**
@@ -34,14 +38,13 @@ export class StreamListens {
    * @throws {WebMQError} `E_FORBIDDEN`, `E_BROKER_UNAVAILABLE`, `E_LISTEN_LIMIT`.
    */
   async begin(): Promise<void> {
-    const { since } = this.#range
     await this.#ask()
     if (isRangeAsked(this.#range)) await this.#findUnlogged()
     while (!this.#session.isClosed) {
       const position = await this.#step().catch((error: unknown) => this.#forgetPosition(error))
       if (this.#session.isClosed) return
       if (position === false) continue
-      const isRecovered = since !== undefined && !this.#hasGap
+      const isRecovered = this.#isResuming && !this.#hasGap
       this.#send({
         name: 'live',
         ...(position === undefined ? {} : { id: position }),
@@ -140,7 +143,10 @@ export class StreamListens {
           return false
         }
         for (const opening of openings) opening.commit()
-        for (const pattern of this.#patterns) session.listened(pattern)
+        for (const pattern of this.#patterns) {
+          if (this.#isResuming) session.resumed(this.#missed.has(pattern) ? 'gap' : 'recovered')
+          session.listened(pattern)
+        }
         return sent.position && formatPosition(sent.position)
       })
     } catch (error) {
@@ -166,7 +172,10 @@ export class StreamListens {
     this.#hasGap = true
     const missed =
       reason === 'no-history' ? this.#patterns.filter((pattern) => !this.#logged.has(pattern)) : this.#patterns
-    for (const pattern of missed) this.#session.reply({ verb: 'gap', pattern, reason })
+    for (const pattern of missed) {
+      this.#missed.add(pattern)
+      this.#session.reply({ verb: 'gap', pattern, reason })
+    }
   }
 
   #send(event: Parameters<typeof encodeSseEvent>[0]): void {

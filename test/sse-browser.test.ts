@@ -1,0 +1,54 @@
+import type { Browser } from 'playwright-core'
+import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest'
+import { createServer } from 'webmq-server'
+import { startChromium } from './chromium.js'
+
+let browser: Browser
+
+beforeAll(async () => {
+  browser = await startChromium()
+})
+
+afterAll(async () => {
+  await browser?.close()
+})
+
+it.each(['native', 'ws'] as const)(
+  'EventSource of Chromium reads, and goes on behind its last position (%s)',
+  async (transport) => {
+    const server = createServer({ port: 0, logLevel: 'silent', transport, history: ['#=100,1h'], closeTimeoutMs: 500 })
+    onTestFinished(() => server.stop({ drainMs: 0 }))
+    const { port } = await server.start()
+    const page = await browser.newPage()
+    onTestFinished(() => page.close())
+    // The stream is a later request of this connection.
+    await page.goto(`http://127.0.0.1:${port}/health`)
+    /** Reads up to this number of messages. */
+    const read = (query: string, count: number) =>
+      page.evaluate(
+        ([path, wanted]) =>
+          new Promise<[unknown, string][]>((resolve) => {
+            const events = new EventSource(path)
+            const seen: [unknown, string][] = []
+            events.onmessage = ({ data, lastEventId }) => {
+              seen.push([JSON.parse(data), lastEventId])
+              if (seen.length < wanted) return
+              events.close()
+              resolve(seen)
+            }
+          }),
+        [`/sse?listen=%23${query}`, count] as const,
+      )
+    for (const text of ['one', 'two\nlines']) await server.publish('a', { text })
+    const first = await read('&last=2', 2)
+    expect(first.map(([message]) => message)).toEqual([
+      { key: 'a', replay: true, payload: { text: 'one' } },
+      { key: 'a', replay: true, payload: { text: 'two\nlines' } },
+    ])
+    await server.publish('b', 3)
+    const [, [, lastEventId] = []] = first
+    expect((await read(`&since=${lastEventId}`, 1)).map(([message]) => message)).toEqual([
+      { key: 'b', replay: true, payload: 3 },
+    ])
+  },
+)
