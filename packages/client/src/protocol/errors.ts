@@ -18,7 +18,7 @@ export interface ErrorSpec {
 
 /**
  * What a client needs of each error that it raises, receives, or is closed with: the close code or, without one,
- * whether the error is retryable (1) or not (0). A test holds it to {@link ERRORS}.
+ * whether the error is retryable (1) or not (0). A test holds it to {@link ERRORS}. Sorted by value: it compresses better.
  */
 export const OUTCOMES: Readonly<Record<string, number>> = {
   E_MESSAGE_INVALID: 0,
@@ -31,39 +31,39 @@ export const OUTCOMES: Readonly<Record<string, number>> = {
   E_FORBIDDEN: 0,
   E_LISTEN_LIMIT: 0,
   E_NOT_LISTENING: 0,
-  E_PRESENCE_LIMIT: 1,
   E_UNSUPPORTED: 0,
+  E_CLOSED: 0,
+  E_ABORTED: 0,
+  E_BUFFER_OVERFLOW: 0,
+  E_PAYLOAD_INVALID: 0,
+  E_OPTION_INVALID: 0,
+  E_PRESENCE_LIMIT: 1,
   E_RATE_LIMIT: 1,
   E_BROKER_UNAVAILABLE: 1,
+  E_TIMEOUT: 1,
+  E_DISCONNECTED: 1,
+  E_OFFLINE: 1,
+  E_QUEUE_FULL: 1,
+  E_CONNECT_FAILED: 1,
+  E_TOKEN_UNAVAILABLE: 1,
+  E_FRAME_INVALID: 1002,
+  E_UTF8_INVALID: 1007,
+  E_MESSAGE_TOO_LARGE: 1009,
   E_DRAIN: 4001,
   E_AUTH_TIMEOUT: 4002,
   E_HEARTBEAT_TIMEOUT: 4003,
   E_MESSAGE_TIMEOUT: 4004,
   E_SLOW_CONSUMER: 4008,
   E_TOKEN_EXPIRED: 4009,
+  E_INTERNAL: 4011,
   E_NODE_BEHIND: 4012,
   E_CONNECTION_LIMIT: 4013,
   E_HOOK_FAILED: 4014,
-  E_INTERNAL: 4011,
   E_PROTOCOL_VIOLATION: 4500,
   E_TOKEN_INVALID: 4501,
   E_TOKEN_REVOKED: 4502,
   E_DISCONNECTED_BY_OPERATOR: 4503,
   E_CONNECTION_REFUSED: 4504,
-  E_FRAME_INVALID: 1002,
-  E_UTF8_INVALID: 1007,
-  E_MESSAGE_TOO_LARGE: 1009,
-  E_TIMEOUT: 1,
-  E_DISCONNECTED: 1,
-  E_OFFLINE: 1,
-  E_QUEUE_FULL: 1,
-  E_CLOSED: 0,
-  E_ABORTED: 0,
-  E_BUFFER_OVERFLOW: 0,
-  E_CONNECT_FAILED: 1,
-  E_TOKEN_UNAVAILABLE: 1,
-  E_PAYLOAD_INVALID: 0,
-  E_OPTION_INVALID: 0,
 }
 
 /** The rows for lookups at run time: in a bundle for browsers, none. */
@@ -214,7 +214,7 @@ export function errorOfCloseCode(closeCode: number): ErrorCode | undefined {
 /** Options of a {@link WebMQError}. */
 export interface WebMQErrorOptions {
   /** The exact problem; appended to the table's message. Never contains a secret. */
-  readonly detail?: string
+  readonly detail?: string | undefined
   /** The whole message, instead of the table's and `detail`; for messages of a server. */
   readonly message?: string
   /** The error of the layer below. */
