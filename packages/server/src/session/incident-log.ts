@@ -18,9 +18,12 @@ const LIMIT_CODES: ReadonlySet<ErrorCode> = new Set(
   (Object.keys(ERRORS) as ErrorCode[]).filter((code) => code.endsWith('_LIMIT') || code === 'E_PAYLOAD_TOO_LARGE'),
 )
 /** Codes of a token that was refused, or did not come. */
-const TOKEN_CODES: ReadonlySet<ErrorCode> = new Set(
-  (Object.keys(ERRORS) as ErrorCode[]).filter((code) => code.startsWith('E_TOKEN_') || code === 'E_AUTH_TIMEOUT'),
-)
+const TOKEN_CODES: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
+  'E_AUTH_TIMEOUT',
+  'E_TOKEN_EXPIRED',
+  'E_TOKEN_INVALID',
+  'E_TOKEN_REVOKED',
+])
 
 /** Logs what an operator should look at: limits that are reached, refused tokens, slow consumers. */
 export function incidentLog({ logger, now }: IncidentLogContext): SessionObserver {
