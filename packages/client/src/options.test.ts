@@ -34,9 +34,7 @@ describe('options', () => {
     vi.stubGlobal('WebSocket', undefined)
     vi.spyOn(console, 'error').mockReturnValue()
     const client = new WebMQClient({ url })
-    await expect(client.connect()).rejects.toThrow(
-      "option is not valid: no WebSocket here; pass one, e.g. `WebSocket` of 'ws'",
-    )
+    await expect(client.connect()).rejects.toThrow("option is not valid: no WebSocket: pass that of 'ws'")
     expect(client.state).toBe('closed')
     vi.stubGlobal('WebSocket', WebSocket)
     await client.open()

@@ -11,7 +11,7 @@ export const MAX_TIMER_MS = 2 ** 31 - 1
 const DEFAULTS = {
   minMs: 500,
   maxMs: 20_000,
-  maxAttempts: Number.POSITIVE_INFINITY,
+  maxAttempts: Infinity,
   maxMessages: 1_000,
   maxBytes: 1_048_576,
   maxAgeMs: 60_000,
@@ -26,16 +26,7 @@ const DEFAULTS = {
  * @throws {WebMQError} `E_OPTION_INVALID`, naming the option.
  */
 export function resolveOptions(options: ClientOptions) {
-  const {
-    url,
-    token,
-    codec,
-    whenOffline = 'queue',
-    resume = false,
-    random = Math.random,
-    transports,
-    WebSocket: socketClass,
-  } = options
+  const { url, whenOffline = 'queue', random = Math.random } = options
   const given: Partial<typeof DEFAULTS> = { ...options, ...options.reconnect, ...options.offlineQueue }
   const numbers = { ...DEFAULTS }
   for (const name of Object.keys(DEFAULTS) as (keyof typeof DEFAULTS)[]) {
@@ -45,7 +36,7 @@ export function resolveOptions(options: ClientOptions) {
   }
   // A server that renders the page has no location: a relative URL waits for the first connection.
   if (typeof url !== 'function') webSocketUrl(url, globalThis.location?.href ?? 'http://localhost')
-  return { url, token, transports, codec, whenOffline, resume, random, socketClass, ...numbers }
+  return { ...options, ...numbers, whenOffline, random }
 }
 
 /**
@@ -70,9 +61,9 @@ export function webSocketUrl(url: string | URL, base = globalThis.location?.href
  * The WebSocket class to use.
  * @throws {WebMQError} `E_OPTION_INVALID` if there is none.
  */
-export function socketClassOf({ socketClass }: Pick<ResolvedOptions, 'socketClass'>): WebSocketConstructor {
-  const found = socketClass ?? globalThis.WebSocket
-  if (!found) throw invalid("no WebSocket here; pass one, e.g. `WebSocket` of 'ws'")
+export function socketClassOf(options: Pick<ClientOptions, 'WebSocket'>): WebSocketConstructor {
+  const found = options.WebSocket ?? globalThis.WebSocket
+  if (!found) throw invalid("no WebSocket: pass that of 'ws'")
   return found as WebSocketConstructor
 }
 

@@ -8,16 +8,21 @@ const REFRESH_MS = 2_000
 
 const [login, logout, main, problem] = ['login', 'logout', 'main', 'error'].map((id) => document.getElementById(id))
 let timer
+let isProblemOfRefresh = false
 
-/** Runs an action; its failure is shown, and a key that is refused is forgotten. */
-async function guard(action) {
+/**
+ * Runs an action; its failure is shown, and a key that is refused is forgotten. A refresh leaves the failure of an
+ * action to be read.
+ */
+async function guard(action, isRefresh = false) {
   try {
-    problem.hidden = true
+    if (!isRefresh || isProblemOfRefresh) problem.hidden = true
     await action()
     return true
   } catch (error) {
     problem.textContent = error.message
     problem.hidden = false
+    isProblemOfRefresh = isRefresh
     if (error.isDenied) close()
     return false
   }
@@ -41,7 +46,7 @@ async function open() {
 function schedule() {
   clearTimeout(timer)
   timer = setTimeout(async () => {
-    if (!document.hidden) await guard(() => Promise.all([overview.refresh(), showPatterns()]))
+    if (!document.hidden) await guard(() => Promise.all([overview.refresh(), showPatterns()]), true)
     if (!main.hidden) schedule()
   }, REFRESH_MS)
 }

@@ -168,7 +168,7 @@ export class Connection {
       onTimeout: () => this.fail(new WebMQError('E_HEARTBEAT_TIMEOUT')),
     })
     if (this.#context.token === undefined && welcome.auth === 'required') {
-      const error = new WebMQError('E_UNAUTHENTICATED', { detail: 'the server wants a token: set the option `token`' })
+      const error = new WebMQError('E_UNAUTHENTICATED', { detail: 'set the option `token`' })
       this.close({ code: 1000, error, isFinal: true })
     } else this.#goLive()
   }

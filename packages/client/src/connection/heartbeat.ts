@@ -25,7 +25,7 @@ export class Heartbeat {
 
   constructor(intervalMs: number, timeoutMs: number, context: HeartbeatContext) {
     // 0: the server wants no heartbeat [P-9.2]; probes still work.
-    this.#intervalMs = intervalMs || Number.POSITIVE_INFINITY
+    this.#intervalMs = intervalMs || Infinity
     this.#timeoutMs = timeoutMs
     this.#context = context
     this.#check()

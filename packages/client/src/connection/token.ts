@@ -29,5 +29,5 @@ export async function askForToken(
     // The page could not load the explanation.
     () => undefined,
   )
-  throw new WebMQError('E_TOKEN_INVALID', { ...(detail !== undefined && { detail }) })
+  throw new WebMQError('E_TOKEN_INVALID', { detail })
 }

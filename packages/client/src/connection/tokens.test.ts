@@ -108,9 +108,7 @@ describe('token', () => {
 
   it('ends the client with a clear error when one is needed and there is none', async () => {
     const { client } = watched({ server: createTestServer({ verifyToken }) })
-    await expect(client.connect()).rejects.toThrow(
-      'authenticate first: the server wants a token: set the option `token`',
-    )
+    await expect(client.connect()).rejects.toThrow('authenticate first: set the option `token`')
     expect(client.state).toBe('closed')
   })
 

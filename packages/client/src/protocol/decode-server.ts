@@ -79,8 +79,6 @@ function decodeOk(id: string, options: readonly string[], body: WirePayload | un
         message[name] = true
         break
       case 'position':
-        message[name] = value
-        break
       case 'gap':
         message[name] = value as GapReason
         break

@@ -214,7 +214,7 @@ export function errorOfCloseCode(closeCode: number): ErrorCode | undefined {
 /** Options of a {@link WebMQError}. */
 export interface WebMQErrorOptions {
   /** The exact problem; appended to the table's message. Never contains a secret. */
-  readonly detail?: string
+  readonly detail?: string | undefined
   /** The whole message, instead of the table's and `detail`; for messages of a server. */
   readonly message?: string
   /** The error of the layer below. */

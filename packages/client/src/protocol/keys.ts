@@ -55,7 +55,7 @@ function defectOf(text: string, misplacedWildcard: RegExp): string | undefined {
     return `longer than ${MAX_KEY_BYTES} bytes`
   }
   const at = text.search(FORBIDDEN)
-  if (at >= 0) return `space, control character or lone surrogate at ${at}`
+  if (at >= 0) return `space, control character or surrogate at ${at}`
   const wildcardAt = text.search(misplacedWildcard)
   if (wildcardAt >= 0) return `misplaced wildcard at ${wildcardAt}`
   return text === '' ? 'it is empty' : undefined

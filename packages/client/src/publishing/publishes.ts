@@ -55,7 +55,7 @@ export class Publishes {
   readonly #pending = new Map<string, Pending>()
   /** Part of every message id; not made before the first, because a server that renders pages needs none. */
   #name: string | undefined
-  #isPaused = false
+  /** Set while publishes that would be queued wait for the server's rate limit. */
   #pauseTimer: ReturnType<typeof setTimeout> | undefined
   #pauses = 0
   #onIdle: (() => void) | undefined
@@ -64,7 +64,7 @@ export class Publishes {
   #waitingBytes = 0
   #lastId = 0
   #timer: ReturnType<typeof setTimeout> | undefined
-  #timerAtMs = Number.POSITIVE_INFINITY
+  #timerAtMs = Infinity
 
   constructor(options: ResolvedOptions, sender: Sender) {
     this.#options = options
@@ -132,7 +132,7 @@ export class Publishes {
       }
       signal?.addEventListener('abort', abort)
       this.#pending.set(requestId, pending)
-      if (!this.#sender.isLive || (this.#isPaused && whenOffline === 'queue')) this.#enqueue(pending)
+      if (!this.#sender.isLive || (this.#pauseTimer !== undefined && whenOffline === 'queue')) this.#enqueue(pending)
       else if (this.#pending.size > MAX_IN_FLIGHT) {
         pending.settle(full(`${MAX_IN_FLIGHT} wait for answers: await earlier publishes`))
       } else if (this.#sender.bufferedBytes > MAX_SOCKET_BYTES) {
@@ -162,7 +162,7 @@ export class Publishes {
   close(error: WebMQError): void {
     for (const pending of this.#pending.values()) pending.settle(error)
     clearTimeout(this.#timer)
-    this.#timerAtMs = Number.POSITIVE_INFINITY
+    this.#timerAtMs = Infinity
     this.#resume()
   }
 
@@ -174,9 +174,8 @@ export class Publishes {
       if (message.code === 'E_RATE_LIMIT' && pending.whenOffline === 'queue') this.#pause(pending, message.retryAfterMs)
       else pending.settle(errorOfServer(message))
     } else {
-      const { duplicate = false, position } = message
       this.#pauses = 0
-      pending.settle({ id: pending.id, duplicate, position })
+      pending.settle({ id: pending.id, duplicate: !!message.duplicate, position: message.position })
     }
     return true
   }
@@ -203,8 +202,7 @@ export class Publishes {
   /** The server wants no more for now. Later messages wait behind it, so that the order is kept. */
   #pause(pending: Pending, retryAfterMs = 0): void {
     this.#wait(pending)
-    if (this.#isPaused) return
-    this.#isPaused = true
+    if (this.#pauseTimer !== undefined) return
     // At least half of the limit: an immediate attempt would be refused too.
     const { minMs } = this.#options
     const waitMs = Math.max(retryAfterMs, minMs / 2 + backoffMs(this.#pauses++, this.#options))
@@ -212,8 +210,8 @@ export class Publishes {
   }
 
   #resume(): void {
-    this.#isPaused = false
     clearTimeout(this.#pauseTimer)
+    this.#pauseTimer = undefined
   }
 
   #flush(): void {
@@ -273,7 +271,7 @@ export class Publishes {
   }
 
   #sweep(): void {
-    this.#timerAtMs = Number.POSITIVE_INFINITY
+    this.#timerAtMs = Infinity
     const now = nowMs()
     for (const pending of this.#pending.values()) {
       const { id, deadlineMs, isSent } = pending
@@ -291,7 +289,7 @@ function full(detail: string): WebMQError {
 }
 
 /** A UTF-16 unit takes at most three bytes: bytes are counted only near the limit. */
-function tooLarge(code: ErrorCode, text: WirePayload, maxBytes = Number.POSITIVE_INFINITY): WebMQError | undefined {
+function tooLarge(code: ErrorCode, text: WirePayload, maxBytes = Infinity): WebMQError | undefined {
   if (text.length * 3 <= maxBytes) return undefined
   const bytes = wireBytes(text)
   return bytes > maxBytes ? new WebMQError(code, { detail: `${bytes} bytes, at most ${maxBytes}` }) : undefined
