@@ -44,7 +44,7 @@ export function secretsOf({ secret }: JwtOptions): readonly string[] {
 }
 
 /** The public keys, one or several. */
-export function publicKeysOf({ publicKey }: JwtOptions): readonly string[] {
+function publicKeysOf({ publicKey }: JwtOptions): readonly string[] {
   return publicKey === undefined ? [] : [publicKey].flat()
 }
 

@@ -1,4 +1,4 @@
-import { refusalOf, type WebMQError } from 'webmq-client/protocol'
+import { refusalOf } from 'webmq-client/protocol'
 import { RateGate, type RateLimit } from './rate-gate.js'
 
 /** How fast a connection may publish, and all connections of its user together. */
@@ -9,9 +9,6 @@ export interface PublishLimits {
 
 /** Who reached a limit. */
 export type RateScope = 'connection' | 'user'
-
-/** A refused publish. `retryAfterMs` is told to the client. */
-export type RateRefusal = WebMQError & { readonly retryAfterMs: number }
 
 interface UserGate {
   readonly gate: RateGate
@@ -52,7 +49,7 @@ export class PublishRates {
   /**
    * Counts a publish of a connection and of its user.
    * @param gate Of the connection.
-   * @throws {RateRefusal} `E_RATE_LIMIT` (retryable); nothing was counted.
+   * @throws {WebMQError} `E_RATE_LIMIT` (retryable), with the `retryAfterMs` that is told to the client; nothing was counted.
    */
   pass(gate: RateGate, userId: string | undefined, limits: PublishLimits, byteCount: number): void {
     const nowMs = this.#now()
@@ -63,7 +60,7 @@ export class PublishRates {
 
   /**
    * Counts publishes that a user makes without a connection, such as by HTTP. Several pass together or not at all.
-   * @throws {RateRefusal} `E_RATE_LIMIT` (retryable); nothing was counted.
+   * @throws {WebMQError} `E_RATE_LIMIT` (retryable), with the `retryAfterMs` that is told to the client; nothing was counted.
    */
   passUser(userId: string, { ofUser }: PublishLimits, byteCount: number, messageCount = 1): void {
     if (isLimited(ofUser)) this.#passUser(userId, ofUser, byteCount, this.#now(), messageCount)
