@@ -6,8 +6,10 @@ const fetched: [string, RequestMode | undefined, RequestCredentials | undefined]
 let answer: (mode: RequestMode | undefined) => Response | Promise<Response> = () => new Response('')
 const written = vi.spyOn(console, 'warn')
 
-beforeEach(() => {
+beforeEach(async () => {
   vi.resetModules()
+  // On a busy machine, loading it takes longer than the pause between two attempts.
+  await import('./refusal.js')
   fetched.length = 0
   written.mockReset().mockReturnValue()
   vi.stubGlobal('location', { origin: 'https://app.example', href: 'https://app.example/' })

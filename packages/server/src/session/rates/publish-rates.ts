@@ -49,7 +49,7 @@ export class PublishRates {
   /**
    * Counts a publish of a connection and of its user.
    * @param gate Of the connection.
-   * @throws A `WebMQError`: `E_RATE_LIMIT` (retryable), with `retryAfterMs`; nothing was counted.
+   * @throws {WebMQError} `E_RATE_LIMIT` (retryable), with the `retryAfterMs` that is told to the client; nothing was counted.
    */
   pass(gate: RateGate, userId: string | undefined, limits: PublishLimits, byteCount: number): void {
     const nowMs = this.#now()
@@ -60,7 +60,7 @@ export class PublishRates {
 
   /**
    * Counts publishes that a user makes without a connection, such as by HTTP. Several pass together or not at all.
-   * @throws A `WebMQError`: `E_RATE_LIMIT` (retryable), with `retryAfterMs`; nothing was counted.
+   * @throws {WebMQError} `E_RATE_LIMIT` (retryable), with the `retryAfterMs` that is told to the client; nothing was counted.
    */
   passUser(userId: string, { ofUser }: PublishLimits, byteCount: number, messageCount = 1): void {
     if (isLimited(ofUser)) this.#passUser(userId, ofUser, byteCount, this.#now(), messageCount)
