@@ -144,6 +144,21 @@ it('tells a listen why it is refused, and goes on with the others', async () => 
   await eventually(() => expect(seen).toEqual([1]))
 })
 
+it('tells a listen that a hook refuses it', async () => {
+  const listen = ({ pattern }: { pattern: string }) =>
+    pattern === 'secret' ? { refuse: { code: 'E_NO_CREDIT', message: 'pay first' } } : undefined
+  const { server, url } = await start({ hooks: { listen } })
+  const client = connect(url)
+  const seen: unknown[] = []
+  await client.listen('log.#', (payload) => void seen.push(payload)).ready
+  await expect(client.listen('secret', () => undefined).ready).rejects.toMatchObject({
+    code: 'E_UNSUPPORTED',
+    message: expect.stringContaining('E_NO_CREDIT pay first'),
+  })
+  await server.publish('log.1', 1)
+  await eventually(() => expect(seen).toEqual([1]))
+})
+
 it('stays with WebSockets where they work, and does not fall back unless it is told to', async () => {
   const { server, url } = await start()
   const client = connect(url, { WebSocket: WebSocket as unknown as WebSocketConstructor })

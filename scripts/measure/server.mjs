@@ -20,26 +20,32 @@ process.stdin.once('data', async () => {
     cpuSeconds: (user + system) / 1e6,
     deliveredCount: after.transport.deliveredCount - before.transport.deliveredCount,
     receivedCount: after.receivedCount - before.receivedCount,
+    conflatedCount: after.transport.conflatedCount,
     slowConsumerCount: after.transport.slowConsumerCount,
   }
   process.stdout.write(`${JSON.stringify(result)}\n`)
   process.exit(0)
 })
 
-/** Publishes at an even pace, then waits for what is on its way. */
-async function publish({ perSecond, seconds, payloadBytes }) {
-  const payload = { text: 'x'.repeat(payloadBytes) }
+/** Publishes at an even pace, round the keys, a last value to each, then waits for what is on its way. */
+async function publish({ perSecond, seconds, payloadBytes, keys = 1, settleMs = SETTLE_MS }) {
+  const text = 'x'.repeat(payloadBytes)
   const startedMs = performance.now()
   let count = 0
+  const next = (last) => server.publish(`measure.${count % keys}`, { n: count, at: Date.now(), last, text })
   while (performance.now() - startedMs < seconds * 1_000) {
     const due = Math.floor(((performance.now() - startedMs) / 1_000) * perSecond)
     while (count < due) {
+      await next(0)
       count++
-      await server.publish('measure.a', payload)
     }
     await sleep(TICK_MS)
   }
-  await sleep(SETTLE_MS)
+  for (let key = 0; perSecond > 0 && key < keys; key++) {
+    await next(1)
+    count++
+  }
+  await sleep(settleMs)
 }
 
 function sleep(timeMs) {

@@ -2,6 +2,7 @@ import type { FakeClient } from 'webmq-conformance'
 import { FakeTransport, type FakeUpgrade } from 'webmq-conformance'
 import type { AuditLog } from '../src/audit/log.js'
 import { MemoryBroker } from '../src/brokers/memory/broker.js'
+import { Webhook } from '../src/hooks/index.js'
 import { ReloadableVerifier, type TokenVerifier } from '../src/identity/index.js'
 import type { Logger } from '../src/logger.js'
 import { Server } from '../src/node/server.js'
@@ -63,6 +64,7 @@ export class FakeServer {
       verifier: verifier ?? keys,
       prepareKeys: keys === undefined ? undefined : (wanted) => keys.prepare(wanted.jwt ?? {}, wanted),
       observers,
+      webhook: resolved.webhook && new Webhook(resolved.webhook, logger),
       audit,
       demo: undefined,
       createTransport: () => Promise.resolve({ transport: this.transport, choice: { name: 'fake', chosen: 'option' } }),

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { API_KEY, type ApiAnswer, ApiServer, SECRET, tokenOf } from './api-server.js'
 
 let api: ApiServer
@@ -141,6 +141,20 @@ describe('hooks', () => {
     const { json } = await asClient('/api/history?key=shout')
     expect(json.messages).toMatchObject([{ payload: 'HI' }, { payload: 'hi' }])
     expect(seen).toEqual(['connect undefined own', 'connect undefined own', 'history shout'])
+  })
+
+  it('see the address of the client, not that of a trusted proxy', async () => {
+    const addresses: string[] = []
+    const proxied = await ApiServer.start({
+      trustedProxies: ['loopback'],
+      hooks: { connect: ({ address }) => void addresses.push(address) },
+    })
+    onTestFinished(() => proxied.server.stop({ drainMs: 0 }))
+    const ask = (forwarded: string) =>
+      proxied.ask('/api/history?key=a', { bearer: '', headers: { 'x-forwarded-for': forwarded } })
+    expect(codeOf(await ask('192.0.2.7'))).toBe('403 E_FORBIDDEN')
+    expect(codeOf(await ask('nonsense'))).toBe('403 E_FORBIDDEN')
+    expect(addresses).toEqual(['192.0.2.7', '127.0.0.1'])
   })
 
   it('refuse with their own codes', async () => {

@@ -1,6 +1,7 @@
+import { errorOfServer } from '../connection/server-error.js'
 import { type GapReason, matches, parseOffset } from '../protocol/index.js'
 import { readEvents, type StreamEvent } from './events.js'
-import { besideWebSocket, request } from './http.js'
+import { besideWebSocket, HttpError, request } from './http.js'
 
 /** A `listen` of the client. */
 export interface StreamListen {
@@ -179,7 +180,10 @@ export class StreamListens {
   }
 }
 
-/** Reads a stream up to `live`. */
+/**
+ * Reads a stream up to `live`.
+ * @throws {HttpError} The server refuses the listens.
+ */
 async function collect(events: AsyncGenerator<StreamEvent>): Promise<Replayed> {
   const replayed: Replayed = { messages: [], gaps: new Map(), position: undefined }
   for (;;) {
@@ -187,6 +191,7 @@ async function collect(events: AsyncGenerator<StreamEvent>): Promise<Replayed> {
     if (done) throw new Error('the stream ended before it was live')
     if (event.name === 'message') replayed.messages.push(messageOf(event))
     else if (event.name === 'gap') replayed.gaps.set(event.data.pattern as string, event.data.reason as GapReason)
+    else if (event.name === 'refused') throw new HttpError(errorOfServer(event.data as never))
     else if (event.name === 'live') {
       replayed.position = event.id
       return replayed

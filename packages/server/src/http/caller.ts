@@ -4,6 +4,7 @@ import { WebMQError } from 'webmq-client/protocol'
 import type { Revocations } from '../cluster/index.js'
 import { unmapped } from '../identity/client-address.js'
 import { ANONYMOUS, type Identity, type TokenVerifier } from '../identity/index.js'
+import type { TrustedProxies } from '../identity/trusted-proxies.js'
 import { isLocalRequest } from './local-request.js'
 
 /** Who sends an HTTP request: somebody with an API key, who may do everything, or a client with its grants. */
@@ -19,7 +20,8 @@ export interface ClientCaller {
 
 /** What {@link Callers} works with. */
 export interface CallersContext {
-  readonly apiKeys: readonly string[]
+  /** The present keys: an array that stays the same until they change. */
+  readonly apiKeys: () => readonly string[]
   /** Absent when the server asks for no token. */
   readonly verifier: Pick<TokenVerifier, 'verify'> | undefined
   readonly revocations: () => Pick<Revocations, 'covers'> | undefined
@@ -27,6 +29,8 @@ export interface CallersContext {
   readonly isOriginAllowed: (origin: string | undefined, host: string | undefined) => boolean
   /** Whether anonymous clients must be on this machine. */
   readonly isForThisMachineOnly: boolean
+  /** Finds out which client a request is from. */
+  readonly proxies: Pick<TrustedProxies, 'clientAddress'>
 }
 
 const OPERATOR: Caller = { kind: 'operator' }
@@ -34,11 +38,11 @@ const OPERATOR: Caller = { kind: 'operator' }
 /** Finds out who sends an HTTP request. The rules are those of an upgrade, and API keys. */
 export class Callers {
   readonly #context: CallersContext
-  readonly #digests: readonly Buffer[]
+  #keys: readonly string[] = []
+  #digests: readonly Buffer[] = []
 
   constructor(context: CallersContext) {
     this.#context = context
-    this.#digests = context.apiKeys.map(digestOf)
   }
 
   /**
@@ -55,9 +59,13 @@ export class Callers {
    *   this machine; `E_TOKEN_REVOKED`; the errors of {@link TokenVerifier.verify}.
    */
   async callerOf(request: Pick<IncomingMessage, 'headers' | 'socket'>): Promise<Caller> {
-    const { verifier, revocations, isForThisMachineOnly } = this.#context
+    const { verifier, revocations, isForThisMachineOnly, proxies } = this.#context
     const { authorization } = request.headers
-    const address = unmapped(request.socket.remoteAddress ?? '')
+    const remoteAddress = unmapped(request.socket.remoteAddress ?? '')
+    const address = proxies.clientAddress(
+      remoteAddress,
+      (name) => [request.headers[name]].flat().join(', ') || undefined,
+    )
     if (authorization !== undefined) {
       const [, credential] = /^bearer +(\S+)$/i.exec(authorization) ?? []
       if (credential === undefined) throw unauthenticated('the header Authorization is not Bearer <key or token>')
@@ -76,6 +84,8 @@ export class Callers {
 
   /** Takes the same time for every key, right or wrong. */
   #isApiKey(credential: string): boolean {
+    const keys = this.#context.apiKeys()
+    if (keys !== this.#keys) [this.#keys, this.#digests] = [keys, keys.map(digestOf)]
     const digest = digestOf(credential)
     let isKnown = false
     for (const known of this.#digests) isKnown = timingSafeEqual(digest, known) || isKnown

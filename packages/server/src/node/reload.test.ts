@@ -2,9 +2,11 @@ import { generateKeyPairSync } from 'node:crypto'
 import { createServer as createHttpServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { SignJWT } from 'jose'
-import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import { afterAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { FakeServer } from '../../test/fake-server.js'
+import { Backend } from '../../test/hooks/backend.js'
 import { createServer } from '../create-server.js'
+import { Signer } from '../hooks/webhooks/signature.js'
 import { createLogger } from '../logger.js'
 import type { ServerOptions } from '../options/options.js'
 import type { OptionSpec } from '../options/spec.js'
@@ -67,8 +69,35 @@ const presence = (name: string, value: number, requests: () => readonly object[]
 })
 const refusedAfter = { before: 'welcome', after: 4501 }
 
+const API_KEYS = ['the-first-of-the-keys', 'the-second-of-the-keys']
+/** Is told of connections. */
+const backend = await Backend.start()
+afterAll(() => backend[Symbol.asyncDispose]())
+const webhook = (secret: string): ServerOptions => ({ webhook: { url: backend.url, events: ['connected'], secret } })
+
+/** The secret that has signed the notice of a new connection. */
+const signingSecret = async (fake: FakeServer) => {
+  await fake.connect()
+  await fake.settled()
+  const { headers, body } = await vi.waitFor(() => backend.requests.pop() ?? expect.fail(), { timeout: 10_000 })
+  const [id, timestampS] = [`${headers['webhook-id']}`, Number(headers['webhook-timestamp'])]
+  const isSigner = (secret: string) => new Signer(secret).sign(id, timestampS, body) === headers['webhook-signature']
+  return [SECRET, OTHER_SECRET].find(isSigner)
+}
+
+/** What the HTTP API answers to the second key, while the first one is replaced. */
+const withSecondKey = async (fake: FakeServer) =>
+  await statusOf(fake, '/api/info', { authorization: `Bearer ${API_KEYS[1]}` })
+
 /** Another value for every option that may change, and how it is seen. */
 const CASES: Readonly<Record<string, Case>> = {
+  apiKeys: {
+    from: { apiKeys: API_KEYS.slice(0, 1) },
+    to: { apiKeys: API_KEYS.slice(1) },
+    see: withSecondKey,
+    before: 401,
+    after: 200,
+  },
   authTimeoutMs: {
     from: { jwt: { secret: SECRET }, authTimeoutMs: 60_000 },
     to: { jwt: { secret: SECRET }, authTimeoutMs: 10 },
@@ -192,6 +221,13 @@ const CASES: Readonly<Record<string, Case>> = {
     before: 'ok',
     after: 'E_PRESENCE_LIMIT',
   },
+  'webhook.secret': {
+    from: webhook(SECRET),
+    to: webhook(OTHER_SECRET),
+    see: signingSecret,
+    before: SECRET,
+    after: OTHER_SECRET,
+  },
   workBurst: limit('workBurst', 2_000, 3_000),
   workPerSecond: limit('workPerSecond', 2_000, 3_000),
 }
@@ -207,13 +243,13 @@ function stopCase(name: 'drainDelayMs' | 'drainPerSecond' | 'drainTimeoutMs', be
   }
 }
 
-async function statusOf(fake: FakeServer, path: string): Promise<number> {
+async function statusOf(fake: FakeServer, path: string, headers: Record<string, string> = {}): Promise<number> {
   const http = createHttpServer((request, response) => fake.server.handleRequest(request, response))
   await new Promise<void>((resolve) => {
     http.listen(0, '127.0.0.1', resolve)
   })
   try {
-    return (await fetch(`http://127.0.0.1:${(http.address() as AddressInfo).port}${path}`)).status
+    return (await fetch(`http://127.0.0.1:${(http.address() as AddressInfo).port}${path}`, { headers })).status
   } finally {
     http.closeAllConnections()
     http.close()

@@ -135,11 +135,12 @@ export class Server implements WebMQServer {
       return isOriginAllowed(origin, host, origins, ownHosts)
     }
     const callers = new Callers({
-      apiKeys: options.apiKeys,
+      apiKeys: () => this.#options.apiKeys,
       verifier: parts.verifier,
       revocations: () => this.#node?.api.cluster.revocations,
       isOriginAllowed: isAllowed,
       isForThisMachineOnly: isForThisMachineOnly(options),
+      proxies: this.#proxies,
     })
     const routes = new HttpApi({
       callers,
@@ -237,6 +238,7 @@ export class Server implements WebMQServer {
     if (changed.includes('broker')) node?.setBrokerAddress(String(options.broker))
     Object.assign(this.#options, options)
     useKeys?.()
+    if (changed.includes('webhook.secret')) this.#parts.webhook?.setSecret(options.webhook?.secret)
     setLogLevel(logger, options.logLevel)
     node?.optionsChanged()
     this.#certificates?.check()

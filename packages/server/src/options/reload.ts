@@ -40,6 +40,9 @@ export function planReload(present: ResolvedOptions, input: ServerOptions): Relo
 function canChange(name: OptionName, present: ResolvedOptions, wanted: ResolvedOptions): boolean {
   // With the first key, everyone who is connected would be a stranger; without the last one, nobody.
   if (name.startsWith('jwt.')) return (present.jwt === undefined) === (wanted.jwt === undefined)
+  if (name === 'webhook.secret') return present.webhook !== undefined && wanted.webhook !== undefined
+  // Nodes hear of revocations from the start on, or not at all.
+  if (name === 'apiKeys') return present.apiKeys.length > 0 === wanted.apiKeys.length > 0
   if (name !== 'broker') return true
   const { broker: from } = present
   const { broker: to } = wanted

@@ -7,7 +7,7 @@ import type { Signer } from './signature.js'
 export interface WebhookClientContext {
   readonly url: string
   /** Absent: requests are not signed. */
-  readonly signer: Signer | undefined
+  readonly signer?: Signer | undefined
   /** Connections, which are also the requests at the same time. */
   readonly concurrency: number
   /** Time from the call to the end of the answer. */
@@ -35,6 +35,8 @@ export class WebhookError extends Error {
 
 /** Posts JSON to a webhook over connections that stay open. Follows no redirects. */
 export class WebhookClient {
+  /** Signs the next requests. */
+  signer: Signer | undefined
   readonly #context: WebhookClientContext
   readonly #url: URL
   readonly #agent: HttpAgent | HttpsAgent
@@ -42,6 +44,7 @@ export class WebhookClient {
 
   constructor(context: WebhookClientContext) {
     this.#context = context
+    this.signer = context.signer
     this.#url = new URL(context.url)
     const Agent = this.#url.protocol === 'https:' ? HttpsAgent : HttpAgent
     this.#agent = new Agent({ keepAlive: true, maxSockets: context.concurrency, timeout: IDLE_MS, scheduling: 'lifo' })
@@ -112,7 +115,7 @@ export class WebhookClient {
   #headersOf(body: string, headers: Readonly<Record<string, string>>): Record<string, string | number> {
     const id = randomUUID()
     const timestampS = Math.floor(Date.now() / 1_000)
-    const { signer } = this.#context
+    const { signer } = this
     return {
       ...headers,
       accept: 'application/json',

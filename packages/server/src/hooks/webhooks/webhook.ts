@@ -72,8 +72,7 @@ export class Webhook {
     const events = webhookEventsOf(options)
     this.#logger = logger
     this.#url = withoutPasswords(url)
-    const signer = secret === undefined ? undefined : new Signer(secret)
-    this.#client = new WebhookClient({ url, signer, concurrency, timeoutMs })
+    this.#client = new WebhookClient({ url, signer: signerOf(secret), concurrency, timeoutMs })
     this.#notices = new Notices({
       client: this.#client,
       onDropped: (count, reason, err) => this.#log({ reason, err }, count, 'notices to the webhook were dropped'),
@@ -104,6 +103,11 @@ export class Webhook {
       ignoredCount: this.#ignoredCount,
       ...this.#notices.stats,
     }
+  }
+
+  /** Signs with this secret from now on. */
+  setSecret(secret: string | undefined): void {
+    this.#client.signer = signerOf(secret)
   }
 
   /** Sends what waits, within a time, and ends the connections. */
@@ -149,4 +153,8 @@ export class Webhook {
     this.#logger.warn({ url: this.#url, ...fields, count: this.#unloggedCount }, message)
     this.#unloggedCount = 0
   }
+}
+
+function signerOf(secret: string | undefined): Signer | undefined {
+  return secret === undefined ? undefined : new Signer(secret)
 }

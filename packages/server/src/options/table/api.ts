@@ -10,6 +10,7 @@ export const API_OPTIONS = [
     type: 'list',
     placeholder: 'key',
     isSecret: true,
+    reloadable: true,
     fromFile: 'file-flag',
     takesText: true,
     defaultText: 'none',

@@ -37,6 +37,7 @@ export const WEBHOOKS_OPTIONS = [
     type: 'text',
     placeholder: 'secret',
     isSecret: true,
+    reloadable: true,
     fromFile: 'file-flag',
     check: longEnough,
     help: 'Secret that signs the requests to the webhook, as Standard Webhooks describes.',
