@@ -12,7 +12,7 @@ import { measure, median } from './measure/run.mjs'
 const [runs = 5] = process.argv.slice(2).map(Number)
 const READERS = 1_000
 const PUBLISHERS = 100
-const INBOUND_PER_SECOND = 20_000
+const INBOUND_PER_SECOND = 60_000
 const TICK_MS = 10
 const SECRET = 'a secret of more than 32 bytes for a measurement'
 const folder = mkdtempSync(path.join(tmpdir(), 'webmq-measure-'))
