@@ -143,6 +143,21 @@ describe('hooks', () => {
     expect(seen).toEqual(['connect undefined own', 'connect undefined own', 'history shout'])
   })
 
+  it('may refuse one message of a batch while another is not allowed at all', async () => {
+    const both = await ApiServer.start({
+      hooks: {
+        connect: () => ({ grants: [{ keys: ['a'], allow: ['publish'] }] }),
+        publish: async () => ({ refuse: { code: 'E_NO_CREDIT' } }),
+      },
+    })
+    onTestFinished(() => both.server.stop({ drainMs: 0 }))
+    const messages = ['a', 'b'].map((key) => ({ key, payload: 1 }))
+    const answer = await both.ask('/api/publish/batch', { bearer: '', body: { messages } })
+    expect(codeOf(answer)).toBe('403 E_FORBIDDEN')
+    expect(answer.json.message).toContain('message 1 of the batch')
+    expect(codeOf(await both.ask('/api/publish', { bearer: '', body: messages[0] }))).toBe('403 E_NO_CREDIT')
+  })
+
   it('see the address of the client, not that of a trusted proxy', async () => {
     const addresses: string[] = []
     const proxied = await ApiServer.start({

@@ -130,8 +130,7 @@ export class Gateway implements TransportSink {
       if (error.code === 'E_INSECURE') this.#reportOutsider(address)
       if (error.code === 'E_ORIGIN_FORBIDDEN') this.#refusedOrigins.report(request.header('origin'))
       services.measurements.refusedUpgrades.add(error.code)
-      const facts = { address: request.remoteAddress, origin: request.header('origin') }
-      services.observer?.upgradeRefused?.(facts, error.code)
+      services.observer?.upgradeRefused?.({ address, origin: request.header('origin') }, error.code)
       const retryAfter =
         retryAfterMs === undefined ? {} : { 'retry-after': `${Math.max(1, Math.ceil(retryAfterMs / 1_000))}` }
       const isStream = request.kind === 'sse'

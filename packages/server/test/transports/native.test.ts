@@ -14,33 +14,22 @@ interface ExpressApp extends RequestListener {
   get(path: string, handler: (request: unknown, response: { send(body: string): void }) => void): void
 }
 
-transportSuite('native', createNativeTransport, {
-  capabilities: {
-    tls: true,
-    tlsReload: true,
-    attach: true,
-    threads: true,
-    compression: true,
-    pause: true,
-    overflow: true,
-    proxyProtocol: true,
-    sse: true,
-  },
-  makeCertificate,
-})
+const capabilities = {
+  tls: true,
+  tlsReload: true,
+  attach: true,
+  threads: true,
+  compression: true,
+  pause: true,
+  overflow: true,
+  proxyProtocol: true,
+  sse: true,
+}
+
+transportSuite('native', createNativeTransport, { capabilities, makeCertificate })
 
 transportSuite('native, all by its threads', (options) => createNativeTransport(options, { isInline: false }), {
-  capabilities: {
-    tls: true,
-    tlsReload: true,
-    attach: true,
-    threads: true,
-    compression: true,
-    pause: true,
-    overflow: true,
-    proxyProtocol: true,
-    sse: true,
-  },
+  capabilities,
   makeCertificate,
   repeatsOverTls: false,
 })

@@ -1,7 +1,7 @@
 import { encodeJson, validateKey, WebMQError } from 'webmq-client/protocol'
 import { HookRefusal } from '../../../hooks/index.js'
 import type { OutboundMessage } from '../../../ports/broker.js'
-import { andThen, isPromise, type MaybePromise } from '../../../ports/maybe-promise.js'
+import { andThen, type MaybePromise } from '../../../ports/maybe-promise.js'
 import { assertKeyWords } from '../../../ports/word-limits.js'
 import { brokerMessageId, clientOwner, type MessageOwner } from '../../../routing/message-id.js'
 import { formatTraceparent, parseTraceparent } from '../../../tracing/traceparent.js'
@@ -45,21 +45,19 @@ export const publishBatch: Handler<'publishBatch'> = (context, { caller, body, t
     }
   })
   passRate(context, caller, drafts)
-  const messages = drafts.map((draft, index) => {
+  // Every answer is awaited: while hooks decide about one message, another may be refused at once.
+  const approvals = drafts.map(async (draft, index) => {
     try {
-      const asked = approved(context, caller, draft)
-      return isPromise(asked) ? asked.catch((error: unknown) => refuseItem(index, error)) : asked
+      return await approved(context, caller, draft)
     } catch (error) {
       return refuseItem(index, error)
     }
   })
-  return andThen(allOf(messages), (all) =>
-    andThen(context.node.publish(all.map((message) => withTrace(message, traceparent))), (results) => ({ results })),
+  return Promise.all(approvals).then((messages) =>
+    andThen(context.node.publish(messages.map((message) => withTrace(message, traceparent))), (results) => ({
+      results,
+    })),
   )
-}
-
-function allOf(messages: readonly MaybePromise<OutboundMessage>[]): MaybePromise<readonly OutboundMessage[]> {
-  return messages.some(isPromise) ? Promise.all(messages) : (messages as readonly OutboundMessage[])
 }
 
 /** Names the message, in an error with the same code. */
