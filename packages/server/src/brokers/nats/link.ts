@@ -2,7 +2,7 @@ import type { Msg, NatsConnection, Status } from '@nats-io/transport-node'
 import { WebMQError } from 'webmq-client/protocol'
 import type { Position } from '../../ports/broker.js'
 import { deferred } from '../../ports/deferred.js'
-import { decodeEnvelope, encodeEnvelope } from '../remote/envelope.js'
+import { decodeEnvelope, encodeEnvelope, PUBLISHER_BYTES } from '../remote/envelope.js'
 import type { Link, LinkContext, LinkEvents, LinkMessage, LogFollower, LogPosition } from '../remote/link.js'
 import { Liveness } from '../remote/liveness.js'
 import { complaintOf } from './complaint.js'
@@ -291,10 +291,12 @@ export class NatsLink implements Link {
     }
   }
 
-  #assertFits({ messageId, isLogged }: LinkMessage, envelopeBytes: number): void {
+  #assertFits({ messageId, isLogged, publisher }: LinkMessage, envelopeBytes: number): void {
     const maxBytes = this.#connection.info?.max_payload
     if (maxBytes === undefined) return
-    const byteCount = envelopeBytes + (messageId !== undefined && isLogged ? ID_HEADER_BYTES : 0)
+    // Whether a message fits does not depend on who publishes it.
+    const publisherBytes = publisher === undefined ? PUBLISHER_BYTES : 0
+    const byteCount = envelopeBytes + publisherBytes + (messageId !== undefined && isLogged ? ID_HEADER_BYTES : 0)
     if (byteCount <= maxBytes) return
     const detail = `${byteCount} bytes with its envelope, and the NATS server takes ${maxBytes}`
     throw new WebMQError('E_PAYLOAD_TOO_LARGE', { detail })

@@ -26,7 +26,8 @@ const IS_BUNDLE = 8
 const HAS_ID = 16
 const HAS_ATTRIBUTES = 32
 const HEAD_BYTES = 16
-const PUBLISHER_BYTES = 4
+/** Of the publishing connection. */
+export const PUBLISHER_BYTES = 4
 /** The length of a text is one byte. */
 const MAX_TEXT_BYTES = 255
 const ATTRIBUTES_LENGTH_BYTES = 2
