@@ -1,6 +1,7 @@
 import { WebMQError } from './errors.js'
 import { parseCount } from './fields.js'
 import type { GapReason, ServerMessage, Welcome, WirePayload } from './messages.js'
+import { decodeMeta } from './meta.js'
 
 type OkMessage = Extract<ServerMessage, { verb: 'ok' }>
 
@@ -22,6 +23,8 @@ export function decodeServerMessage(data: WirePayload): ServerMessage {
         key: first,
         ...(second !== '-' && { position: second }),
         replayed: rest.includes('replay'),
+        // At least a time and an id.
+        ...(rest.length > 1 && { meta: decodeMeta(rest) }),
         payload: body,
       }
     case 'ok':

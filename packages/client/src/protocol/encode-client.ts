@@ -17,15 +17,15 @@ export function encodeClientMessage(message: ClientMessage): string | Uint8Array
       return `${start}\n${message.token}`
     case 'publish': {
       const { key, messageId, echo, payload } = message
-      const header = `${start} ${key}${option('id', messageId, isMessageId)}${echo ? '' : ' noecho'}\n`
+      const header = `${start} ${key}${option('id', messageId, isMessageId)}${echo ? '' : ' noecho'}${flag('ephemeral', message.ephemeral)}\n`
       return typeof payload === 'string' ? header + payload : join(new TextEncoder().encode(header), payload)
     }
     case 'listen':
-      return `${start} ${message.pattern}${range(message)}${option('overflow', message.overflow, isGroup)}${option('group', message.group, isGroup)}`
+      return `${start} ${message.pattern}${range(message)}${option('overflow', message.overflow, isGroup)}${option('group', message.group, isGroup)}${flag('meta', message.meta)}`
     case 'unlisten':
       return `${start} ${message.pattern}`
     case 'history':
-      return `${start} ${message.key}${range(message)}${option('limit', message.limit, Number.isSafeInteger)}${message.reverse ? ' reverse' : ''}`
+      return `${start} ${message.key}${range(message)}${option('limit', message.limit, Number.isSafeInteger)}${option('before', message.before, isPosition)}${flag('reverse', message.reverse)}${flag('meta', message.meta)}`
     case 'presence':
       return `${start} ${message.key} op=${message.op}${message.op === 'enter' ? member(message) : ''}`
   }
@@ -52,6 +52,10 @@ function range(message: Pick<Extract<ClientMessage, { verb: 'history' }>, 'since
 
 function option<T extends string | number>(name: string, value: T | undefined, isValid: (value: T) => boolean): string {
   return value === undefined ? '' : ` ${name}=${checked(value, isValid)}`
+}
+
+function flag(name: string, isSet: true | undefined): string {
+  return isSet ? ` ${name}` : ''
 }
 
 /** Without this check, a space or newline in a field could forge the rest of the message. */

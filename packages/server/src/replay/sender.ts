@@ -1,4 +1,4 @@
-import { encodeMessageFrame, encodeServerMessage, type ListenOverflow } from 'webmq-client/protocol'
+import { encodeMessageFrame, encodeMeta, encodeServerMessage, type ListenOverflow } from 'webmq-client/protocol'
 import type { InboundMessage } from '../ports/broker.js'
 import { andThen, isPromise, type MaybePromise } from '../ports/maybe-promise.js'
 import { formatPosition } from '../ports/position.js'
@@ -37,6 +37,8 @@ const BYTES_PER_UNIT = 1_000
 /** A `listen` or a `history`. */
 export interface ReplayRequest extends RangeOptions {
   readonly id: string
+  /** Its messages come with who published them, and when. */
+  readonly meta?: true | undefined
 }
 
 /** How an answer differs from that of other requests. */
@@ -112,7 +114,8 @@ export class ReplaySender {
       ...(overflow === undefined ? undefined : { overflow }),
     })
     this.#context.transport.send(receiver.connection, ok, false)
-    this.deliver(receiver, isNewestFirst ? messages.toReversed() : messages, replayFrame)
+    const encode = request.meta === true ? metaFrame : replayFrame
+    this.deliver(receiver, isNewestFirst ? messages.toReversed() : messages, encode)
     return !hasMore
   }
 
@@ -170,4 +173,8 @@ export class ReplaySender {
 
 function replayFrame({ key, position, payload, isBinary }: InboundMessage): ReplayFrame {
   return { data: encodeMessageFrame(key, position, true, payload), isBinary }
+}
+
+function metaFrame({ key, position, payload, isBinary, attributes = {} }: InboundMessage): ReplayFrame {
+  return { data: encodeMessageFrame(key, position, true, payload, encodeMeta(attributes)), isBinary }
 }

@@ -1,7 +1,7 @@
 import { DISCONNECT_CODES } from '../../cluster/index.js'
 import { route } from './route.js'
 import { amount, answer, anything, choice, flag, integer, list, object, oneOf, optional, text } from './schema.js'
-import { ADDRESS, KEY, LOGGED_MESSAGE, MESSAGE, POSITION, SESSION, TOKEN_ID, UNTIL, USER } from './shapes.js'
+import { ADDRESS, EPHEMERAL, KEY, LOGGED_MESSAGE, MESSAGE, POSITION, SESSION, TOKEN_ID, UNTIL, USER } from './shapes.js'
 
 /** Messages of one answer. */
 const MAX_HISTORY_MESSAGES = 1_000
@@ -56,7 +56,7 @@ export const ROUTES = {
     description:
       'Answers once the broker has accepted the message. A body of `application/octet-stream` is a binary payload; its ' +
       'key then is in the query. A retry with the same id is found to be a duplicate.',
-    parameters: { key: optional(KEY) },
+    parameters: { key: optional(KEY), ephemeral: optional(EPHEMERAL) },
     body: {
       shape: MESSAGE,
       size: 'message',

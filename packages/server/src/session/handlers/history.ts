@@ -1,4 +1,5 @@
 import { refusalOf } from 'webmq-client/protocol'
+import type { MetaRules } from '../../patterns/meta-rules.js'
 import type { Broker } from '../../ports/broker.js'
 import { andThen } from '../../ports/maybe-promise.js'
 import type { ConnectionId } from '../../ports/transport.js'
@@ -6,6 +7,7 @@ import { assertKeyWords, type WordLimits } from '../../ports/word-limits.js'
 import { MAX_PAGE_MESSAGES, type RangeOptions, type Replay, readLog } from '../../replay/replay.js'
 import type { ReplaySender } from '../../replay/sender.js'
 import type { Handler, HandlerContext, MessageOf } from './handler.js'
+import { assertMeta } from './listen.js'
 
 /** What `history` may use. */
 export interface HistoryContext extends HandlerContext {
@@ -13,6 +15,7 @@ export interface HistoryContext extends HandlerContext {
   readonly broker: Pick<Broker, 'capabilities' | 'read' | 'position'>
   readonly replays: Pick<ReplaySender, 'read' | 'send'>
   readonly limits: Pick<WordLimits, 'maxWords'>
+  readonly metaRules: Pick<MetaRules, 'mayCover'>
   mayListen(key: string): boolean
 }
 
@@ -24,7 +27,7 @@ export const history: Handler<'history', HistoryContext> = (context, message) =>
   const { broker, connection, replays } = context
   const { id, key } = message
   assertMayRead(context, message)
-  const request = { id, ...rangeOf(message) }
+  const request = { id, meta: message.meta, ...rangeOf(message) }
   const answer = { isNewestFirst: message.reverse === true }
   const send = (page: Replay) => {
     if (context.isClosed) return
@@ -43,10 +46,14 @@ export const history: Handler<'history', HistoryContext> = (context, message) =>
  * Checks limits and grants.
  * @throws {WebMQError} `E_UNSUPPORTED`, `E_KEY_INVALID`, `E_FORBIDDEN`.
  */
-export function assertMayRead(context: HistoryContext, { key }: Pick<MessageOf<'history'>, 'key'>): void {
+export function assertMayRead(
+  context: HistoryContext,
+  { key, meta }: Pick<MessageOf<'history'>, 'key' | 'meta'>,
+): void {
   if (!context.broker.capabilities.history) throw refusalOf('E_UNSUPPORTED', { detail: 'history' })
   assertKeyWords(key, context.limits, refusalOf)
   assertGranted(context, key)
+  assertMeta(context, key, meta)
 }
 
 function assertGranted(context: HistoryContext, key: string): void {

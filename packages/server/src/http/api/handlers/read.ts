@@ -1,4 +1,5 @@
 import { validateKey } from 'webmq-client/protocol'
+import type { MessageAttributes } from '../../../ports/attributes.js'
 import type { InboundMessage, ReadRange } from '../../../ports/broker.js'
 import { andThen, type MaybePromise } from '../../../ports/maybe-promise.js'
 import { formatPosition, parsePosition } from '../../../ports/position.js'
@@ -100,14 +101,36 @@ function countThatFits(messages: readonly InboundMessage[]): number {
 }
 
 /** Whoever published a text is not bound to JSON, so it is tried. */
-function shownMessage({ key, payload, isBinary, position }: InboundMessage): ValueOf<typeof LOGGED_MESSAGE> {
+function shownMessage({
+  key,
+  payload,
+  isBinary,
+  position,
+  attributes,
+}: InboundMessage): ValueOf<typeof LOGGED_MESSAGE> {
   const bytes = Buffer.from(payload.buffer, payload.byteOffset, payload.byteLength)
-  const head = position === undefined ? { key } : { key, position: formatPosition(position) }
+  const head = {
+    key,
+    ...(position === undefined ? undefined : { position: formatPosition(position) }),
+    ...(attributes === undefined ? undefined : metaOf(attributes)),
+  }
   if (isBinary) return { ...head, base64: bytes.toString('base64') }
   const text = bytes.toString()
   try {
     return { ...head, payload: JSON.parse(text) as unknown }
   } catch {
     return { ...head, text }
+  }
+}
+
+function metaOf({
+  userId,
+  timeMs,
+  id,
+}: MessageAttributes): Pick<ValueOf<typeof LOGGED_MESSAGE>, 'userId' | 'timeMs' | 'id'> {
+  return {
+    ...(userId === undefined ? undefined : { userId }),
+    ...(timeMs === undefined ? undefined : { timeMs }),
+    ...(id === undefined ? undefined : { id }),
   }
 }
