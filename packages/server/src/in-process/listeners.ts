@@ -115,7 +115,7 @@ export class LocalListeners {
       const message = {
         key,
         ...(position === undefined ? undefined : { position: formatPosition(position) }),
-        ...(attributes === undefined ? undefined : shownOf(attributes)),
+        ...(attributes === undefined ? undefined : shownAttributes(attributes)),
       }
       const handle = () => listener.handler(isBinary ? payload : parseJson(payload), message)
       const tracer = this.#tracer
@@ -174,7 +174,7 @@ export class LocalListeners {
 }
 
 /** What a handler sees of the attributes. */
-function shownOf({ userId, timeMs, id, traceparent }: MessageAttributes): Partial<LocalMessage> {
+export function shownAttributes({ userId, timeMs, id, traceparent }: MessageAttributes): Partial<LocalMessage> {
   return {
     ...(userId === undefined ? undefined : { userId }),
     ...(timeMs === undefined ? undefined : { timeMs }),

@@ -49,7 +49,9 @@ export interface ReplayAnswer {
   readonly becomesLive?: boolean
   /** What may be left out of the live messages; absent: nothing. */
   readonly overflow?: ListenOverflow | undefined
-  /** Sends the newest messages first, and drops the oldest when they are too many. */
+  /** Drops the oldest messages when they are too many. */
+  readonly keepsNewest?: boolean
+  /** Sends the newest messages first; only with `keepsNewest`. */
   readonly isNewestFirst?: boolean
 }
 
@@ -78,11 +80,11 @@ export class ReplaySender {
     connection: ConnectionId,
     readPage: () => MaybePromise<Replay>,
     use: (page: Replay) => MaybePromise<T>,
-    { isNewestFirst = false }: ReplayAnswer = {},
+    { keepsNewest = false }: ReplayAnswer = {},
   ): MaybePromise<T> {
     const flow = this.#flowOf(connection)
     const inTurn = (page: Replay): MaybePromise<T> =>
-      flow.fits(firstByteCount(page, isNewestFirst)) ? use(page) : flow.page(() => andThen(readPage(), use), true)
+      flow.fits(firstByteCount(page, keepsNewest)) ? use(page) : flow.page(() => andThen(readPage(), use), true)
     return flow.page(() => {
       const first = readPage()
       if (!isPromise(first)) return inTurn(first)
@@ -121,7 +123,7 @@ export class ReplaySender {
 
   /** As much of a replay as the receiver may get now. The caller passes its messages to {@link deliver} in the same turn. */
   take({ connection }: ReplayReceiver, replay: Replay, answer: ReplayAnswer = {}): Replay {
-    const limit = answer.isNewestFirst === true ? limitNewest : limitReplay
+    const limit = answer.keepsNewest === true ? limitNewest : limitReplay
     const flow = this.#flowOf(connection)
     const limited = limit(replay, (byteCount, isForced) => flow.take(byteCount, isForced))
     const { messages, position } = limited

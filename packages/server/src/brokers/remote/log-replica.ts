@@ -189,13 +189,13 @@ export class LogReplica implements LogFollower {
 
   /**
    * As {@link Broker.read}.
-   * @throws {WebMQError} `E_NODE_BEHIND` when the replica does not reach `since` in time.
+   * @throws {WebMQError} `E_NODE_BEHIND` when the replica does not reach `since` or `before` in time.
    */
   read(range: ReadRange, patterns: readonly string[], reader?: Reader): ReadResult | Promise<ReadResult> {
-    const { since } = range
-    if (since === undefined || !this.#log.isAfterEnd(since)) return this.#log.read(range, patterns, reader)
-    return this.#catchUp(since).then(() => {
-      if (!this.#log.isAfterEnd(since)) return this.#log.read(range, patterns, reader)
+    const awaited = range.since ?? range.before
+    if (awaited === undefined || !this.#log.isAfterEnd(awaited)) return this.#log.read(range, patterns, reader)
+    return this.#catchUp(awaited).then(() => {
+      if (!this.#log.isAfterEnd(awaited)) return this.#log.read(range, patterns, reader)
       this.#behindCount++
       throw new WebMQError('E_NODE_BEHIND')
     })

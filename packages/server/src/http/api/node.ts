@@ -29,6 +29,7 @@ export interface LoggedMessages {
   /** `epoch:offset` */
   readonly position: string
   readonly isPartial: boolean
+  readonly isCut?: true
   readonly gap?: GapReason
 }
 
