@@ -19,7 +19,7 @@ const FLOORS = {
   ],
   client: [
     ['index', 'testing'],
-    ['default-instance', 'presence'],
+    ['default-instance', 'presence', 'tabs'],
     ['client'],
     ['client-part'],
     ['listening'],
