@@ -19,7 +19,7 @@ const FLOORS = {
   ],
   client: [
     ['index', 'testing'],
-    ['default-instance', 'presence', 'tabs'],
+    ['default-instance', 'outbox', 'presence', 'tabs'],
     ['client'],
     ['client-part'],
     ['listening'],

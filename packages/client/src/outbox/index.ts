@@ -1,0 +1,22 @@
+import type { WebMQClient } from '../client.js'
+import type { Topics } from '../topics.js'
+import { IndexedDbStore } from './indexed-db.js'
+import { LiveOutbox } from './outbox.js'
+import type { Outbox, OutboxOptions } from './types.js'
+
+export type * from './types.js'
+
+/**
+ * Makes an outbox: publishes that survive a reload, in IndexedDB. One per name and page; tabs with the same name share its
+ * messages, and one of them sends.
+ * @throws {WebMQError} `E_OPTION_INVALID`, naming the option.
+ */
+export function outbox<T = Topics>(client: WebMQClient<T>, options: OutboxOptions = {}): Outbox<T> {
+  const name = `webmq-outbox ${options.name ?? 'webmq'}`
+  return new LiveOutbox(client as unknown as WebMQClient, options, name, {
+    store: new IndexedDbStore(name),
+    locks: globalThis.navigator?.locks,
+    channel: typeof BroadcastChannel === 'undefined' ? undefined : new BroadcastChannel(name),
+    nowMs: () => Date.now(),
+  }) as unknown as Outbox<T>
+}
