@@ -19,7 +19,9 @@ const FLOORS = {
   ],
   client: [
     ['index', 'testing'],
-    ['default-instance', 'outbox', 'presence', 'tabs'],
+    ['concurrency', 'history', 'iterate', 'latest', 'load', 'outbox', 'presence', 'resume', 'tabs'],
+    ['of-client'],
+    ['default-instance'],
     ['client'],
     ['client-part'],
     ['listening'],

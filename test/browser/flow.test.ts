@@ -14,6 +14,9 @@ declare let client: WebMQClient
 declare let tabs: SharedTabs
 declare let box: Outbox
 declare let seen: unknown[]
+declare let frames: number[]
+declare let values: Record<string, unknown>
+declare let counts: { handled: number; frames: number }
 
 const WAIT = { timeout: 20_000, interval: 20 }
 
@@ -158,7 +161,7 @@ describe('two tabs with one connection', () => {
         expect(await seenBy(page)).toEqual(numbers)
       }
       expect(await published).toHaveLength(3)
-      expect(await publisher.evaluate(() => client.history('u.a').then(({ messages }) => messages.length))).toBe(3)
+      expect(await publisher.evaluate(() => webmq.history('u.a').then(({ messages }) => messages.length))).toBe(3)
       await vi.waitFor(() => expect(server.stats().connectionCount).toBe(1), WAIT)
     },
   )
@@ -231,5 +234,136 @@ describe('an outbox', () => {
       'stored',
       expect.stringContaining('maxMessages 2'),
     ])
+  })
+})
+
+describe('latest', () => {
+  it('ends at the last value of all keys with 10,000 updates per second', async () => {
+    const { server, url } = await startServer()
+    const page = await openPage(await startContext())
+    await page.evaluate(async (url) => {
+      const client = webmq.setup({ url })
+      const frames: number[] = []
+      const values: Record<string, unknown> = {}
+      const counts = { handled: 0, frames: 0 }
+      Object.assign(globalThis, { client, frames, values, counts })
+      const note = (time: number) => {
+        frames.push(time)
+        requestAnimationFrame(note)
+      }
+      requestAnimationFrame(note)
+      const handler = (messages: readonly { key: string; payload: unknown }[]) => {
+        counts.frames++
+        counts.handled += messages.length
+        for (const { key, payload } of messages) values[key] = payload
+      }
+      await client.listen('p.*', webmq.latestBatch(handler, { every: 'frame' })).ready
+    }, url)
+    const keys = Array.from({ length: 200 }, (_, n) => `p.${n}`)
+    const startMs = performance.now()
+    const ROUNDS = 50
+    for (let round = 1; round <= ROUNDS; round++) {
+      await server.publishBatch(keys.map((key) => ({ key, payload: round })))
+      await sleep(Math.max(0, startMs + round * 20 - performance.now()))
+    }
+    const updates = ROUNDS * keys.length
+    const perSecond = Math.round((updates / (performance.now() - startMs)) * 1_000)
+    await page.waitForFunction(
+      ([count, last]) => Object.values(values).filter((value) => value === last).length === count,
+      [keys.length, ROUNDS] as const,
+      { timeout: 20_000 },
+    )
+    const { times, handled, batches } = await page.evaluate(() => ({
+      times: frames.slice(1).map((time, index) => time - (frames[index] ?? 0)),
+      handled: counts.handled,
+      batches: counts.frames,
+    }))
+    const p95 = times.toSorted((a, b) => a - b)[Math.floor(times.length * 0.95)]
+    console.log(
+      `latest: ${perSecond} updates/s, ${handled} of ${updates} handled in ${batches} frames, frame p95 ${p95?.toFixed(1)} ms`,
+    )
+    expect(batches).toBeLessThanOrEqual(times.length + 1)
+    expect(handled).toBeLessThanOrEqual(updates)
+  })
+
+  it('hands over once per second where there are no frames', async () => {
+    const { server, url } = await startServer()
+    const page = await openPage(await startContext())
+    await page.evaluate(async (url) => {
+      // As in a hidden page.
+      globalThis.requestAnimationFrame = () => 0
+      const client = webmq.setup({ url })
+      Object.assign(globalThis, { client, seen: [] })
+      await client.listen(
+        'p',
+        webmq.latest((payload) => seen.push(payload)),
+      ).ready
+    }, url)
+    for (let n = 0; n < 10; n++) await server.publish('p', n)
+    await hasSeen(page, 1)
+    expect(await seenBy(page)).toEqual([9])
+  })
+})
+
+describe('a page', () => {
+  it('that comes back from the back/forward cache or was offline has missed nothing', async () => {
+    const { server, url } = await startServer()
+    const context = await startContext()
+    const page = await openTab(context, url)
+    await server.publish('t.a', 0)
+    await hasSeen(page, 1)
+    // Chromium without a window has no such cache: its events alone, to a page that has lost its connection.
+    await page.evaluate(() => {
+      dispatchEvent(new PageTransitionEvent('pagehide', { persisted: true }))
+    })
+    await vi.waitFor(() => expect(server.stats().connectionCount).toBe(0), WAIT)
+    await server.publish('t.a', 1)
+    await page.evaluate(() => {
+      dispatchEvent(new PageTransitionEvent('pageshow', { persisted: true }))
+    })
+    await hasSeen(page, 2)
+    await context.setOffline(true)
+    await server.publish('t.a', 2)
+    await context.setOffline(false)
+    await hasSeen(page, 3)
+    expect(await seenBy(page)).toEqual([0, 1, 2])
+  })
+
+  it('publishes once when the server dies before it answers', async () => {
+    const { server, url, port } = await startServer()
+    const page = await openPage(await startContext())
+    await page.evaluate(async (url) => {
+      const client = webmq.setup({ url })
+      await client.connect()
+      Object.assign(globalThis, { client })
+    }, url)
+    // The server answers only after its hook; it is stopped within it.
+    const published = page.evaluate(() => Promise.all([1, 2, 3].map((n) => client.publish('u.a', n))))
+    await server.stop({ drainMs: 0 })
+    const { server: next } = await startServer(port)
+    const results = await published
+    expect(results).toHaveLength(3)
+    const { messages } = await next.history('u.a')
+    expect(messages.length).toBeLessThanOrEqual(3)
+    expect(new Set(results.map(({ id }) => id)).size).toBe(3)
+  })
+
+  it('gives its listens to a second setup', async () => {
+    const { server, url } = await startServer()
+    const page = await openPage(await startContext())
+    await page.evaluate(async (url) => {
+      Object.assign(globalThis, { seen: [] })
+      const first = webmq.setup({ url })
+      await first.listen('t.#', (payload) => seen.push(payload)).ready
+    }, url)
+    const stop = startTraffic(server)
+    await hasSeen(page, 5)
+    await page.evaluate(async (url) => {
+      await webmq.setup({ url }).connect()
+    }, url)
+    const numbers = await stop()
+    await hasSeen(page, numbers.length)
+    expect(await seenBy(page)).toEqual(numbers)
+    await vi.waitFor(() => expect(server.stats().connectionCount).toBe(1), WAIT)
   })
 })

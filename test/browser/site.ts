@@ -3,18 +3,25 @@ import type { AddressInfo } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
 import type * as client from 'webmq-client'
+import type * as concurrency from 'webmq-client/concurrency'
+import type * as history from 'webmq-client/history'
+import type * as latest from 'webmq-client/latest'
 import type * as outbox from 'webmq-client/outbox'
 import type * as tabs from 'webmq-client/tabs'
 
 /** What the pages of the site have as `webmq`. */
-export type PageModules = typeof client & typeof tabs & typeof outbox
+export type PageModules = typeof client &
+  typeof concurrency &
+  typeof history &
+  typeof latest &
+  typeof outbox &
+  typeof tabs
 
-const APP = `
-  import * as client from 'webmq-client'
-  import * as tabs from 'webmq-client/tabs'
-  import * as outbox from 'webmq-client/outbox'
-  globalThis.webmq = { ...client, ...tabs, ...outbox }
-`
+const MODULES = ['', '/concurrency', '/history', '/latest', '/outbox', '/tabs']
+const APP = [
+  ...MODULES.map((name, index) => `import * as m${index} from 'webmq-client${name}'`),
+  `globalThis.webmq = { ${MODULES.map((_, index) => `...m${index}`)} }`,
+].join('\n')
 const WORKER = `
   import { serveTabs } from 'webmq-client/tabs'
   serveTabs()

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { iterate } from '../iterate/index.js'
 import { createTestClient, type createTestServer } from '../testing/index.js'
 
 beforeEach(() => {
@@ -290,7 +291,7 @@ describe('a signal', () => {
     await expect(subscription.ready).rejects.toMatchObject({ code: 'E_ABORTED' })
     await settle()
     expect(listensSent(server)).toEqual([])
-    expect(await client.listen('a', { signal: AbortSignal.abort() })[Symbol.asyncIterator]().next()).toEqual({
+    expect(await iterate(client, 'a', { signal: AbortSignal.abort() })[Symbol.asyncIterator]().next()).toEqual({
       done: true,
       value: undefined,
     })
@@ -327,4 +328,17 @@ it('keeps pending subscriptions when the listen of the active ones is revoked', 
   server.revoke('a')
   await settle()
   expect([active.state, waiting.state]).toEqual(['closed', 'pending'])
+})
+
+it('lets no subscription miss what only another one of its pattern may miss', async () => {
+  // Symptom: a plain handler lost messages on a slow connection. Cause: the first subscription of a pattern chose `slow`
+  // for all.
+  const { client, server } = createTestClient()
+  await client.listen('a', () => 1, { slow: 'latest' }).ready
+  await client.listen('a', () => 2).ready
+  await client.listen('a', () => 3, { slow: 'latest' }).ready
+  expect(listensSent(server)).toMatchObject([{ overflow: 'latest' }, { overflow: 'disconnect' }])
+  server.drop()
+  await vi.advanceTimersByTimeAsync(1_000)
+  expect(listensSent(server).slice(2)).toMatchObject([{ overflow: 'disconnect' }])
 })

@@ -1,6 +1,7 @@
 import type { WebMQClient } from '../client.js'
 import type { ClientCore } from '../client-part.js'
 import { Emitter } from '../events/emitter.js'
+import { partOf } from '../of-client.js'
 import { invalid } from '../options.js'
 import { isMessageId, validateKey, WebMQError } from '../protocol/index.js'
 import { decodePayload, encodePayload, wireBytes } from '../publishing/payload.js'
@@ -30,6 +31,8 @@ export interface OutboxEnvironment {
 
 type Client = Pick<WebMQClient, 'add' | 'on' | 'publish' | 'state' | 'status'>
 
+const coreOf = partOf((core) => ({ core }))
+
 /** Implements an outbox over a store. */
 export class LiveOutbox {
   readonly #core: ClientCore
@@ -56,12 +59,7 @@ export class LiveOutbox {
     if (!/^(report|send)$/.test(afterWindow)) throw invalid('afterWindow')
     this.#environment = environment
     this.#emitter = new Emitter((error) => this.#core.report({ error }))
-    this.#core = client.add({
-      up: () => undefined,
-      down: () => undefined,
-      receive: () => undefined,
-      close: () => undefined,
-    })
+    this.#core = coreOf(client).core
     const { store } = environment
     this.#sender = new Sender({
       store,

@@ -1,6 +1,7 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { WebMQClient } from '../client.js'
 import type { ClientOptions } from '../client-options.js'
+import { history } from '../history/index.js'
 import { presence } from '../presence/index.js'
 import { createTestServer, type TestServer, type TestServerOptions } from '../testing/index.js'
 import type { Message } from '../types.js'
@@ -66,7 +67,7 @@ describe('tabs with one hub', () => {
     server.publish('a', 5)
     await vi.waitFor(() => expect(b.payloads()).toEqual([2, 3, 4, 5]))
     expect(a.payloads()).toEqual([0, 1, 2, 3, 4, 5])
-    const { messages } = await tab().history('a', { limit: 2 })
+    const { messages } = await history(tab(), 'a', { limit: 2 })
     expect(messages.map(({ payload }) => payload)).toEqual([4, 5])
     expect(server.connectionCount).toBe(1)
   })
