@@ -76,7 +76,7 @@ class Latest<P> extends Wrapper<P> {
 
   override accepted(): void {
     super.accepted()
-    // What waited when the client was closed.
+    // Messages may have waited when the client was closed.
     if (this.#waiting.size > 0) this.#schedule()
   }
 

@@ -5,8 +5,8 @@ import type { PublishResult } from '../types.js'
 /** Options of `outbox`. */
 export interface OutboxOptions {
   /**
-   * Names the outbox within the origin; default `webmq`. Give each user an outbox of their own: what one user has written is
-   * otherwise sent with the next user's token.
+   * Names the outbox within the origin; default `webmq`. Give each user an outbox of their own: otherwise the messages
+   * of one user are sent with the next user's token.
    */
   readonly name?: string
   /** Default 1,000; beyond it `E_QUEUE_FULL`. */

@@ -36,7 +36,7 @@ export function portOf(channel: MessagePort | BroadcastChannel): Port {
 
 /**
  * Two ends within one page. Messages arrive in a later microtask, so that nothing is called within a call. As with other
- * ports, what was posted arrives although its sender has closed its end.
+ * ports, messages arrive although their sender has closed its end.
  */
 export function portPair(): readonly [Port, Port] {
   const end = (): Port => ({ onmessage: undefined, post: () => undefined, close: () => undefined })

@@ -5,7 +5,7 @@ import type { Session } from './session.js'
 const MAX_TURN_MS = 10_000
 
 /**
- * Whose task it is to renew the token. One tab is asked after another, until one has done it: each asks the backend, and a
+ * Decides which tab renews the token. One tab is asked after another, until one has done it: each asks the backend, and a
  * hidden one may sleep.
  */
 export class TokenDuty {
