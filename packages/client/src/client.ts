@@ -12,7 +12,7 @@ import { Requests } from './listening/requests.js'
 import { type ResolvedOptions, resolveOptions } from './options.js'
 import type { ServerMessage, WebMQError } from './protocol/index.js'
 import { Publishes } from './publishing/publishes.js'
-import type { KnownKey, KnownTopic, Payload, Topics } from './topics.js'
+import type { KnownKey, ListenTopic, Payload, PayloadInput, TopicHandler, Topics } from './topics.js'
 import type {
   HistoryOptions,
   HistoryResult,
@@ -156,14 +156,14 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
    * @throws {WebMQError} `E_PATTERN_INVALID`, `E_OPTION_INVALID`, `E_POSITION_INVALID`.
    */
   listen<const K extends string>(
-    pattern: KnownTopic<T, K>,
-    handler: MessageHandler<Payload<T, K>>,
+    pattern: ListenTopic<T, K>,
+    handler: TopicHandler<T, K>,
     options?: ListenOptions,
   ): Subscription<Payload<T, K>>
-  listen<const K extends string>(pattern: KnownTopic<T, K>, options?: ListenOptions): Subscription<Payload<T, K>>
+  listen<const K extends string>(pattern: ListenTopic<T, K>, options?: ListenOptions): Subscription<Payload<T, K>>
   listen<const K extends string>(
     pattern: K,
-    ...rest: readonly [(MessageHandler<Payload<T, K>> | ListenOptions)?, ListenOptions?]
+    ...rest: readonly [(TopicHandler<T, K> | ListenOptions)?, ListenOptions?]
   ): Subscription<Payload<T, K>> {
     const [first, options] = rest
     const closedBy = this.#refusal()
@@ -193,7 +193,7 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
    */
   async publish<const K extends string>(
     key: KnownKey<T, K>,
-    payload: Payload<T, K>,
+    payload: PayloadInput<T, K>,
     options: PublishOptions = {},
   ): Promise<PublishResult> {
     this.#start()
@@ -339,3 +339,10 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
     if (!this.#emitter.emit('error', error)) console.error(error.error)
   }
 }
+
+/**
+ * A client of any topics, for functions and libraries that take a client: every `WebMQClient<T>` is assignable to it.
+ * Its payloads are `unknown`, and it takes every key.
+ */
+// biome-ignore lint/suspicious/noExplicitAny: only `any` is compatible with every T in both directions
+export type AnyClient = WebMQClient<any>
