@@ -43,6 +43,25 @@ export type Meet<A extends readonly string[], B extends readonly string[]> = A e
       ? true
       : false
 
+/** Whether a word is known: neither a wildcard nor a template such as `${number}`. */
+type IsLiteral<W extends string> = W extends '*' | '#' ? false : Record<never, 1> extends { [N in W]: 1 } ? false : true
+
+/** The literal words at the beginning, with a dot after each: `chat.` of `chat.*.message`. */
+export type Prefix<W extends readonly string[]> = W extends [infer Head extends string, ...infer Rest extends string[]]
+  ? IsLiteral<Head> extends true
+    ? `${Head}.${Prefix<Rest>}`
+    : ''
+  : ''
+
+/** All beginnings of the literal words: none, the first one, … */
+export type Prefixes<W extends readonly string[], Before extends string = ''> =
+  | Before
+  | (W extends [infer Head extends string, ...infer Rest extends string[]]
+      ? IsLiteral<Head> extends true
+        ? Prefixes<Rest, `${Before}${Head}.`>
+        : never
+      : never)
+
 /** The keys that match a pattern, as a template: `chat.${string}.message`; `orders` or `orders.${string}`. */
 export type KeyOf<K extends string> = K extends `${string}${'*' | '#' | '{'}${string}` ? KeyOfWords<Words<K>> : K
 

@@ -1,5 +1,5 @@
 import type { StandardSchema } from './schema/standard-schema.js'
-import type { KeyOf, Meet, ParamsOf, Words } from './topic-words.js'
+import type { KeyOf, Meet, ParamsOf, Prefix, Prefixes, Words } from './topic-words.js'
 import type { Message } from './types.js'
 
 /**
@@ -28,10 +28,20 @@ export interface NamedTopics {
 /** Whether `T` says nothing: it has no topics, or is `any`, as in `AnyClient`. */
 type HasTopics<T> = 0 extends 1 & T ? false : [keyof T] extends [never] ? false : true
 
+/** The topics of `T` by their literal first words, so that few of many are compared with a key. */
+type ByPrefix<T> = { [P in keyof T & string as Prefix<Words<P>>]: P }
+
+/** Conditional, because a compiler computes a conditional type once for each `T`, and a `keyof` at each use. */
+type AllPrefixes<T> = T extends unknown ? keyof ByPrefix<T> : never
+
+/** The topics of `T` whose literal first words do not exclude those of `K`. */
+type Near<T, W extends readonly string[]> = ByPrefix<T>[AllPrefixes<T> & (Prefixes<W> | `${Prefix<W>}${string}`)]
+
 /** The topics of `T` that have a key in common with `K`. One type for all uses below, so that compilers cache it. */
-type Meeting<T, K extends string> = string extends K
-  ? keyof T & string
-  : { [P in keyof T & string]: true extends Meet<Words<P>, Words<K>> ? P : never }[keyof T & string]
+type Meeting<T, K extends string> = string extends K ? keyof T & string : Met<Near<T, Words<K>>, Words<K>>
+
+/** Those of the topics `P` that have a key in common with the words. */
+type Met<P, W extends readonly string[]> = P extends string ? (true extends Meet<Words<P>, W> ? P : never) : never
 
 type OutputOf<V> = V extends StandardSchema<infer _, infer Output> ? Output : V
 type InputOf<V> = V extends StandardSchema<infer Input, infer _> ? Input : V
