@@ -43,8 +43,10 @@ type Meeting<T, K extends string> = string extends K ? keyof T & string : Met<Ne
 /** Those of the topics `P` that have a key in common with the words. */
 type Met<P, W extends readonly string[]> = P extends string ? (true extends Meet<Words<P>, W> ? P : never) : never
 
-type OutputOf<V> = V extends StandardSchema<infer _, infer Output> ? Output : V
-type InputOf<V> = V extends StandardSchema<infer Input, infer _> ? Input : V
+/** What a handler gets of a topic. */
+export type OutputOf<V> = V extends StandardSchema<infer _, infer Output> ? Output : V
+/** What `publish` takes for a topic. */
+export type InputOf<V> = V extends StandardSchema<infer Input, infer _> ? Input : V
 
 /**
  * Payload of the keys that `K` stands for, as handlers get it: the union over all patterns of `T` that have a key in
