@@ -1,4 +1,5 @@
 import type { GapReason } from 'webmq-client/protocol'
+import type { MessageAttributes } from './attributes.js'
 import type { WorkMeter } from './work-meter.js'
 
 /**
@@ -58,10 +59,11 @@ export interface OutboundMessage {
   /** The connection that published it: comes back with the delivery on this node, which leaves that connection out. */
   readonly publisher?: number
   /**
-   * `traceparent` of W3C Trace Context, 55 ASCII characters: comes back with the live deliveries on all nodes whose
-   * broker carries it, and is lost otherwise.
+   * Come back with the delivery on all nodes, and with the reads of the log. A broker does not log a message whose
+   * attributes say `isEphemeral`: it has no position. Live listeners of all nodes get it. A broker that brings logged and
+   * other messages in one order keeps this one in that order.
    */
-  readonly traceparent?: string
+  readonly attributes?: MessageAttributes
 }
 
 /** A message on its way from a broker to the listeners of this node. */
@@ -74,7 +76,7 @@ export interface InboundMessage {
   /** As given to `publish`, on the publishing node alone. */
   readonly publisher?: number
   /** As given to `publish`. */
-  readonly traceparent?: string
+  readonly attributes?: MessageAttributes
 }
 
 /** The answer to a publish that the broker has accepted. */
@@ -170,7 +172,7 @@ export interface RetainedStats {
 /** A node's copy of the log. */
 export interface LogStats {
   readonly messageCount: number
-  /** Bytes of payload. */
+  /** Bytes of payload and attributes. */
   readonly byteCount: number
   /** When the oldest message was logged, Unix time in milliseconds; 0 for an empty log. */
   readonly oldestTimeMs: number

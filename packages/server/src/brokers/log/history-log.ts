@@ -1,5 +1,6 @@
 import { type GapReason, WebMQError } from 'webmq-client/protocol'
 import type { StepBudget } from '../../patterns/pattern-matcher.js'
+import { encodeAttributes, type MessageAttributes } from '../../ports/attributes.js'
 import type { LogStats, Position, Reader, ReadRange, ReadResult } from '../../ports/broker.js'
 import type { HistoryOptions } from '../../ports/history-rules.js'
 import { andThen, type MaybePromise } from '../../ports/maybe-promise.js'
@@ -152,9 +153,9 @@ export class HistoryLog {
   }
 
   /** Adds a message at the next offset. */
-  append(key: string, payload: Uint8Array, isBinary: boolean): Position {
+  append(key: string, payload: Uint8Array, isBinary: boolean, attributes?: MessageAttributes): Position {
     const offset = this.#messages.lastOffset + 1
-    this.follow(offset, key, payload, isBinary, this.#now())
+    this.follow(offset, key, payload, isBinary, this.#now(), attributes)
     return { epoch: this.#epoch, offset }
   }
 
@@ -164,9 +165,17 @@ export class HistoryLog {
    * @param payload Copied.
    * @param timeMs When it was logged, Unix time in milliseconds.
    */
-  follow(offset: number, key: string, payload: Uint8Array, isBinary: boolean, timeMs: number): void {
-    this.#messages.append(offset, key, payload, isBinary, timeMs)
-    this.#retained?.note(offset, key, payload, isBinary)
+  follow(
+    offset: number,
+    key: string,
+    payload: Uint8Array,
+    isBinary: boolean,
+    timeMs: number,
+    attributes?: MessageAttributes,
+  ): void {
+    const bytes = attributes === undefined ? undefined : encodeAttributes(attributes)
+    this.#messages.append(offset, key, payload, isBinary, timeMs, bytes)
+    this.#retained?.note({ key, payload, isBinary, offset, attributes })
     const { maxAgeMs } = this.#options.history
     if (maxAgeMs !== undefined) this.#messages.dropBefore(this.#now() - maxAgeMs)
   }

@@ -1,5 +1,6 @@
 import { WebMQError } from 'webmq-client/protocol'
 import type { StepBudget } from '../../patterns/pattern-matcher.js'
+import type { MessageAttributes } from '../../ports/attributes.js'
 import type { RetainedStats } from '../../ports/broker.js'
 import { copyBytes } from '../../ports/copy-bytes.js'
 import type { RetainRules } from '../../ports/retain-rules.js'
@@ -14,6 +15,7 @@ export interface RetainedMessage {
   readonly isBinary: boolean
   /** Of the message itself, not of a later copy. */
   readonly offset: number
+  readonly attributes: MessageAttributes | undefined
 }
 
 interface Entry extends RetainedMessage {
@@ -99,13 +101,12 @@ export class RetainedSet {
 
   /**
    * A message was logged. It replaces the earlier one of its key, or removes the key.
-   * @param offset Greater than any before.
-   * @param payload Copied.
+   * @param message Its offset is greater than any before. Its payload is copied.
    * @returns Whether it is retained: the log must keep a copy of it.
    */
-  note(offset: number, key: string, payload: Uint8Array, isBinary: boolean): boolean {
-    if (!this.#rules.has(key)) return false
-    return this.#put({ key, payload, isBinary, offset }, offset)
+  note(message: RetainedMessage): boolean {
+    if (!this.#rules.has(message.key)) return false
+    return this.#put(message, message.offset)
   }
 
   /**
@@ -150,13 +151,13 @@ export class RetainedSet {
       budget.left -= LOOK_STEPS
       if (entry.isReplaced || !wants(entry.key, Number.POSITIVE_INFINITY, budget)) continue
       budget.left -= FOUND_STEPS
-      const { key, payload, isBinary, offset } = entry
-      found.push({ key, payload, isBinary, offset })
+      const { key, payload, isBinary, offset, attributes } = entry
+      found.push({ key, payload, isBinary, offset, attributes })
     }
     return undefined
   }
 
-  #put({ key, payload, isBinary, offset }: RetainedMessage, recordOffset: number): boolean {
+  #put({ key, payload, isBinary, offset, attributes }: RetainedMessage, recordOffset: number): boolean {
     const present = this.#byKey.get(key)
     const isRemoval = payload.length === 0
     const had = present !== undefined && present.payload.length > 0
@@ -167,12 +168,12 @@ export class RetainedSet {
     const isTooMuch = !isRemoval && (keyCount > maxKeys * EXCESS_SHARE || byteCount > maxBytes * EXCESS_SHARE)
     if (isTooMuch) this.#droppedCount++
     // What it replaces is out of date in any case.
-    if (isTooMuch && had) this.#put({ key, payload: NOTHING, isBinary: false, offset }, recordOffset)
+    if (isTooMuch && had) this.#put({ key, payload: NOTHING, isBinary, offset, attributes }, recordOffset)
     if (isTooMuch) return false
     this.#keyCount = keyCount
     this.#byteCount = byteCount
     if (present !== undefined) this.#replace(present)
-    const entry = { key, payload: copyBytes(payload), isBinary, offset, recordOffset, isReplaced: false }
+    const entry = { key, payload: copyBytes(payload), isBinary, offset, attributes, recordOffset, isReplaced: false }
     this.#byKey.set(key, entry)
     this.#insert(entry)
     if (isRemoval) this.#noteRemoval(entry)

@@ -1,6 +1,7 @@
 import type { GapReason } from 'webmq-client/protocol'
 import type { StepBudget } from '../../patterns/pattern-matcher.js'
 import type { ReadResult } from '../../ports/broker.js'
+import { inbound } from '../../ports/messages.js'
 import type { RetainedMessage, RetainedSet } from './retained-set.js'
 import type { Wants } from './segmented-log.js'
 
@@ -47,12 +48,7 @@ export class StateRead {
   result(): ReadResult {
     const { epoch, gap } = this.#options
     return {
-      messages: this.#found.map(({ key, payload, isBinary, offset }) => ({
-        key,
-        payload,
-        isBinary,
-        position: { epoch, offset },
-      })),
+      messages: this.#found.map((message) => inbound(message, { epoch, offset: message.offset }, undefined)),
       position: { epoch, offset: this.#after },
       isPartial: !this.#isAtEnd,
       ...(gap === undefined ? undefined : { gap }),

@@ -141,7 +141,7 @@ export class LogReplica implements LogFollower {
   }
 
   message(delivery: LoggedDelivery): void {
-    const { key, payload, isBinary, source, messageId, offset, timeMs } = delivery
+    const { key, payload, isBinary, source, messageId, offset, timeMs, attributes } = delivery
     this.#last = { offset, source }
     if (this.#duplicates.has(delivery, timeMs)) {
       // To a node that never had the first copy, this is a message with a position.
@@ -157,7 +157,7 @@ export class LogReplica implements LogFollower {
       this.#refuse(refusedMessage(defect, key, payload, maxPayloadBytes), position, source)
       return
     }
-    this.#log.follow(offset, key, payload, isBinary, timeMs)
+    this.#log.follow(offset, key, payload, isBinary, timeMs, attributes)
     // Clocks differ: a message from the future has no lag.
     this.#lagMs = Math.max(0, Date.now() - timeMs)
     this.#arrivals.arrived(offset)
