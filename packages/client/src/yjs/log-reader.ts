@@ -1,8 +1,9 @@
 import * as Y from 'yjs'
 import type { WebMQClient } from '../client.js'
-import { isSeen, parsePosition } from '../listening/position.js'
+import type { HistoryResult } from '../history/index.js'
+import { isSeen } from '../listening/position.js'
 import { WebMQError } from '../protocol/index.js'
-import type { HistoryResult, Message, Subscription } from '../types.js'
+import type { Message, Subscription } from '../types.js'
 import type { Channel } from './channel.js'
 import { Joiner } from './frames.js'
 import { Knowledge } from './knowledge.js'
@@ -42,7 +43,7 @@ export interface LogReaderContext {
 /** Applies the updates of the log to the document. After a gap it reads the snapshots, and the log after them. */
 export class LogReader {
   readonly #context: LogReaderContext
-  readonly #subscription: Subscription<unknown>
+  readonly #subscription: Subscription
   #joiner: Joiner
   #position = ''
   /** The log's knowledge while it is compared with the document. */
@@ -118,14 +119,11 @@ export class LogReader {
     return await this.#readLog(this.#newestOf(found.map(({ position }) => position)), isCurrent)
   }
 
-  /** The newest of these positions that the log can continue. */
+  /** The newest of these positions that the log can continue: those of another log have no order with its own. */
   #newestOf(positions: readonly string[]): string | undefined {
-    const { epoch } = parsePosition(this.#position) ?? {}
+    const isOfLog = (position: string) => isSeen(position, this.#position) || isSeen(this.#position, position)
     let newest: string | undefined
-    for (const text of positions) {
-      const position = parsePosition(text)
-      if (position?.epoch === epoch && !isSeen(position, parsePosition(newest))) newest = text
-    }
+    for (const position of positions) if (isOfLog(position) && !isSeen(position, newest)) newest = position
     return newest
   }
 
@@ -182,7 +180,6 @@ export class LogReader {
   }
 
   #advance(position: string | undefined): void {
-    if (position !== undefined && !isSeen(parsePosition(position), parsePosition(this.#position)))
-      this.#position = position
+    if (position !== undefined && !isSeen(position, this.#position)) this.#position = position
   }
 }

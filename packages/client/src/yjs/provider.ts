@@ -4,6 +4,7 @@ import type { WebMQClient } from '../client.js'
 import { backoffMs } from '../connection/backoff.js'
 import { current } from '../default-instance.js'
 import { Emitter } from '../events/emitter.js'
+import { history } from '../history/index.js'
 import { validateKey, WebMQError } from '../protocol/index.js'
 import type { Message, PublishOptions, Subscription } from '../types.js'
 import { Channel } from './channel.js'
@@ -46,7 +47,7 @@ export class WebMQProvider {
   readonly #exchange: Exchange
   readonly #reader: LogReader
   readonly #cursors: Cursors
-  readonly #live: Subscription<unknown>
+  readonly #live: Subscription
   readonly #liveJoiner: Joiner
   readonly #removeConnected: () => void
   #pushTimer: ReturnType<typeof setTimeout> | undefined
@@ -105,7 +106,7 @@ export class WebMQProvider {
       key: `${key}.updates`,
       maxBytes,
       origin: this,
-      history: (name, range) => client.history(name, range),
+      history: (name, range) => history(client, name, range),
       onReading: () => this.#reading(),
       onRead: (result) => this.#read(result),
       onFailed: (error) => this.#readFailed(error),

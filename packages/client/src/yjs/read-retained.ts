@@ -1,4 +1,5 @@
 import type { WebMQClient } from '../client.js'
+import { history } from '../history/index.js'
 import { WebMQError } from '../protocol/index.js'
 import { decodeChunk } from './frames.js'
 
@@ -14,7 +15,7 @@ export async function readRetained(client: WebMQClient, key: string): Promise<re
 
 async function last(client: WebMQClient, key: string): Promise<readonly unknown[]> {
   try {
-    const { messages } = await client.history(key, { limit: 1 })
+    const { messages } = await history(client, key, { limit: 1 })
     return messages.map(({ payload }) => payload)
   } catch (error) {
     if (error instanceof WebMQError && error.code === 'E_UNSUPPORTED') return []

@@ -1,4 +1,4 @@
-import { isSeen, parsePosition } from '../listening/position.js'
+import { isSeen } from '../listening/position.js'
 import { WebMQError } from '../protocol/index.js'
 import type { Channel } from './channel.js'
 import { Joiner } from './frames.js'
@@ -45,8 +45,8 @@ export class Snapshots {
       const frames = payloads.flatMap((payload) => channel.read(payload, joiner, ['snapshot']) ?? [])
       return frames.map(({ bytes }) => decodeSnapshot(bytes))
     })
-    const [a, b] = found.map((snapshots) => parsePosition(snapshots[0]?.position))
-    this.wasWritten(a && !isSeen(a, b) ? 0 : 1)
+    const [a, b] = found.map((snapshots) => snapshots[0]?.position)
+    this.wasWritten(a !== undefined && !isSeen(a, b) ? 0 : 1)
     return found.flat()
   }
 

@@ -1,10 +1,10 @@
 import type { Awareness } from 'y-protocols/awareness'
-import type { WebMQClient } from '../client.js'
+import type { AnyClient } from '../of-client.js'
 
 /** Options of {@link WebMQProvider}. */
 export interface ProviderOptions {
   /** Default: the client of `setup`. */
-  readonly client?: Pick<WebMQClient, 'add'>
+  readonly client?: AnyClient
   /** Default: a new one for the document. */
   readonly awareness?: Awareness
   /**
