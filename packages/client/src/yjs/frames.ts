@@ -26,7 +26,7 @@ export interface Frame {
 }
 
 /** Kind, id, index and count. */
-export const HEADER_BYTES = 1 + 4 + 2 + 2
+const HEADER_BYTES = 1 + 4 + 2 + 2
 /** As the header has two bytes for it. */
 const MAX_CHUNKS = 0xffff
 
