@@ -40,6 +40,7 @@ class Browser {
     this.client = new WebMQClient({ url: server.url, WebSocket })
     this.provider = new WebMQProvider(this.doc, KEY, { client: this.client, random, ...options })
     this.provider.on('error', (error) => this.errors.push(error))
+    this.client.on('error', ({ error }) => this.errors.push(error))
   }
 
   get text(): string {
@@ -76,7 +77,7 @@ class Browser {
   }
 }
 
-const open = (options?: TestServerOptions) => createTestServer(options)
+const open = (options: TestServerOptions = {}) => createTestServer({ retain: ['board.*.snapshot.#'], ...options })
 
 describe('a document', () => {
   it('is the same for all who open its key, at once and later', async () => {
@@ -159,9 +160,9 @@ describe('a document', () => {
     expect(later.provider.synced).toBe(true)
   })
 
-  it('asks others for what was cut from the log', async () => {
-    const server = open({ historyMaxMessages: 10 })
-    const one = new Browser(server, { snapshotAfterMs: 1_000_000 })
+  it('asks others for what was cut from the log, where no snapshot is retained', async () => {
+    const server = open({ historyMaxMessages: 10, retain: [] })
+    const one = new Browser(server, { snapshotAfterMs: 1_000 })
     await settle()
     for (let index = 0; index < 60; index++) {
       one.write(`${index} `)
@@ -171,6 +172,9 @@ describe('a document', () => {
     await settle()
     expect(later.text).toBe(one.text)
     expect(later.provider.synced).toBe(true)
+    expect(
+      server.received.filter((message) => message.verb === 'publish' && message.key.includes('.snapshot.')),
+    ).toEqual([])
   })
 
   it('needs no log while somebody has it open', async () => {
@@ -309,6 +313,18 @@ describe('the awareness', () => {
     await one.close()
     await settle()
     expect([seenBy(other), seenBy(later)]).toEqual([undefined, undefined])
+  })
+
+  it('is not published by those who may not be present', async () => {
+    const server = open()
+    server.revoke(`${KEY}.live`)
+    const one = new Browser(server)
+    await settle()
+    const before = published(server, 'live')
+    one.provider.awareness.setLocalStateField('at', 1)
+    await settle()
+    expect(published(server, 'live')).toBe(before)
+    expect(one.errors).not.toEqual([])
   })
 })
 
