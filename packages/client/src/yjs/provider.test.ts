@@ -16,6 +16,8 @@ afterEach(() => {
 const KEY = 'board.1'
 /** Longer than a merge, a reconnect, a read and an exchange of states. */
 const settle = () => vi.advanceTimersByTimeAsync(8_000)
+/** Longer than any time between two attempts to connect. */
+const reconnect = () => vi.advanceTimersByTimeAsync(30_000)
 
 /** A browser with one document, which may be offline. */
 class Browser {
@@ -113,7 +115,7 @@ describe('a document', () => {
     one.write('early')
     server.isUp = true
     const other = new Browser(server)
-    await settle()
+    await reconnect()
     expect(other.text).toBe('early')
   })
 
@@ -132,14 +134,30 @@ describe('a document', () => {
     server.restartHistory()
     one.goOnline()
     other.goOnline()
-    await settle()
-    await settle()
+    await reconnect()
     expect(one.text).toBe(other.text)
     expect(one.text).toContain('one ')
     expect(one.text).toContain('other ')
     const later = new Browser(server)
     await settle()
     expect(later.text).toBe(one.text)
+  })
+
+  it('is given back by its clients to a server that has lost everything, once', async () => {
+    const server = open()
+    const browsers = Array.from({ length: 5 }, () => new Browser(server, { random: Math.random, snapshotAfterMs: 1e9 }))
+    await settle()
+    browsers[0]?.write('kept')
+    await settle()
+    const before = published(server, 'updates')
+    server.restartHistory()
+    server.drop()
+    await settle()
+    expect(published(server, 'updates') - before).toBeLessThan(browsers.length)
+    await Promise.all(browsers.map((browser) => browser.close()))
+    const later = new Browser(server)
+    await settle()
+    expect(later.text).toBe('kept')
   })
 
   it('is read from a snapshot and the log after it when the log was cut', async () => {
@@ -188,7 +206,7 @@ describe('a document', () => {
     other.write('other ')
     await settle()
     one.goOnline()
-    await settle()
+    await reconnect()
     expect(one.text).toBe(other.text)
     expect([...one.text.split(' ')].toSorted()).toEqual(['', 'offline', 'one', 'other'])
   })
