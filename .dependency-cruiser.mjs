@@ -19,6 +19,8 @@ const FLOORS = {
   ],
   client: [
     ['index', 'testing'],
+    ['react', 'svelte', 'vue'],
+    ['stores'],
     ['history', 'iterate', 'load', 'presence', 'resume'],
     ['of-client'],
     ['default-instance'],
@@ -82,8 +84,21 @@ export default {
       name: 'client-has-no-dependencies',
       comment: 'The client runs in browsers and has zero dependencies.',
       severity: 'error',
-      from: { path: '^packages/client/src/', pathNot: `^packages/client/src/msgpack/|${TESTS}` },
+      from: {
+        path: '^packages/client/src/',
+        pathNot: `^packages/client/src/(msgpack|react|svelte|vue)/|${TESTS}`,
+      },
       to: { pathNot: '^packages/client/src/' },
+    },
+    {
+      name: 'hooks-have-their-framework-and-no-more',
+      comment: 'Frameworks are optional peers, each imported by the entry of its name alone.',
+      severity: 'error',
+      from: { path: '^packages/client/src/(react|svelte|vue)/', pathNot: TESTS },
+      to: {
+        pathNot:
+          '^packages/client/src/(stores|$1|[^/]+\\.ts$)|^packages/client/src/events/|/node_modules/(@types/)?$1/',
+      },
     },
     {
       name: 'a-codec-has-its-library-and-no-more',
