@@ -29,6 +29,7 @@ export class Following {
   #end: () => void = () => undefined
   #timer: ReturnType<typeof setTimeout> | undefined
   #restarts = 0
+  #last: Message<unknown> | undefined
   /** Whether messages may be missing. */
   isStale = true
   /** Why the server has refused the listen, or ended it. */
@@ -47,7 +48,7 @@ export class Following {
 
   #begin(client: ReturnType<typeof clientOf>, pattern: string, options: ListenOptions): void {
     const follower = this.#follower
-    const endPrevious = this.#end
+    let endPrevious = this.#end
     let count = 0
     let expectedCount: number | undefined
     let isCurrent = true
@@ -57,16 +58,22 @@ export class Following {
     const subscription = client.listen(
       pattern,
       (_, message) => {
-        if (!isCurrent) return
-        if (!message.replayed) this.#loaded()
+        // What is logged comes with the next replay.
+        if (!isCurrent && message.position !== undefined) return
+        // Until the next listen is live, several ones get what is not logged.
+        if (message === this.#last) return
+        this.#last = message
+        if (isCurrent && !message.replayed) this.#loaded()
         follower.deliver(message)
         count++
         if (!this.isStale) follower.changed()
-        else if (expectedCount !== undefined) this.#await(count >= expectedCount)
+        else if (isCurrent && expectedCount !== undefined) this.#await(count >= expectedCount)
       },
       options,
     )
     subscription.on('ready', ({ replayed, gap }) => {
+      endPrevious()
+      endPrevious = () => undefined
       if (!isCurrent || !this.isStale) return
       isExpectingGap = gap !== undefined && (count === 0 || this.#restarts >= MAX_RESTARTS)
       expectedCount = replayed
@@ -74,7 +81,6 @@ export class Following {
     })
     subscription.on('gap', () => {
       if (!isExpectingGap && isCurrent) {
-        // What comes before the next replay is in that replay.
         isCurrent = false
         this.#restart()
       }
@@ -87,17 +93,18 @@ export class Following {
     })
     this.#end = () => {
       isCurrent = false
+      endPrevious()
       void subscription.unlisten()
     }
-    // After the new listen, so that the server is not told that the pattern has ended.
-    endPrevious()
   }
 
   #restart(): void {
     const wasStale = this.isStale
     this.#stale()
-    if (wasStale) this.#timer = setTimeout(this.#listen, Math.random() * MIN_PAUSE_MS * 2 ** ++this.#restarts)
-    else this.#listen()
+    if (wasStale) {
+      this.#restarts = Math.min(this.#restarts + 1, MAX_RESTARTS)
+      this.#timer = setTimeout(this.#listen, Math.random() * MIN_PAUSE_MS * 2 ** this.#restarts)
+    } else this.#listen()
   }
 
   #stale(): void {

@@ -3,7 +3,7 @@ import { matches } from '../protocol/index.js'
 import type { Message } from '../types.js'
 import { type GivenClient, scopeOf } from './client.js'
 import { type Follower, Following } from './follow.js'
-import { type ListedMessage, type Shower, sendingsOf } from './sending.js'
+import { type ListedMessage, type SentMessage, type Shower, sendingsOf } from './sending.js'
 import { constantStore, type LoadedStore, type Source, sharedStore } from './store.js'
 
 /** Options of a list of messages. */
@@ -70,6 +70,8 @@ class MessageList implements Source<Messages<unknown>>, Follower, Shower {
   #messages: ListedMessage<unknown>[] = []
   /** What a replay has brought so far. */
   #fresh: ListedMessage<unknown>[] | undefined
+  /** What has probably come back of the messages that are being sent, by their ids. */
+  readonly #echoes = new Map<string, Message<unknown>>()
   #hasOlder = false
   #error: unknown
   #older: Promise<void> | undefined
@@ -90,18 +92,19 @@ class MessageList implements Source<Messages<unknown>>, Follower, Shower {
   }
 
   deliver(message: Message<unknown>): void {
-    const own = this.#messages.findIndex(({ sending, position }) => sending && position === message.position)
+    const own = this.#messages.findIndex((one) => one.sending && isSame(one, message))
     if (own >= 0) this.#messages.splice(own, 1)
+    else if (!message.replayed) this.#expectAnswer(message)
     this.#add(this.#fresh ?? this.#messages, message)
   }
 
   loaded(): void {
     const fresh = this.#fresh ?? []
     this.#fresh = undefined
-    const [first] = fresh
+    const first = fresh.find(({ position }) => position !== undefined)
     if (first) {
       const own = this.#messages.filter(({ sending }) => sending)
-      const place = this.#messages.findIndex(({ position }) => position !== undefined && position === first.position)
+      const place = this.#messages.findIndex(({ position }) => position === first.position)
       if (place < 0) {
         this.#keptCount = this.#limit
         this.#hasOlder = fresh.length >= this.#limit && this.#mayPage
@@ -109,14 +112,16 @@ class MessageList implements Source<Messages<unknown>>, Follower, Shower {
       // Older messages stay if the replay goes on where they end.
       const before = this.#messages.slice(0, Math.max(0, place)).filter(({ sending }) => !sending)
       this.#messages = [...before, ...fresh, ...own]
-      this.#trim(this.#messages)
-    }
+    } else this.#messages.push(...fresh)
+    this.#trim(this.#messages)
   }
 
-  confirmed(message: ListedMessage<unknown>): void {
-    const { key, position } = message
-    if (!matches(this.#pattern, key)) return
-    const isHere = (one: Message<unknown>) => position !== undefined && one.position === position
+  confirmed(message: SentMessage): void {
+    if (!matches(this.#pattern, message.key)) return
+    const echo = this.#echoes.get(message.sending.id)
+    this.#echoes.delete(message.sending.id)
+    const isHere = (one: Message<unknown>) =>
+      one === echo ? isSame(one, message) : one.position !== undefined && isSame(one, message)
     if (!this.#messages.some(isHere) && !this.#fresh?.some(isHere)) this.#add(this.#messages, message)
     this.changed()
   }
@@ -127,7 +132,10 @@ class MessageList implements Source<Messages<unknown>>, Follower, Shower {
   }
 
   read(): Messages<unknown> {
-    const sending = sendingsOf(this.#client).all.filter(({ key }) => matches(this.#pattern, key))
+    const sending = sendingsOf(this.#client).all.filter(
+      ({ key, sending }) =>
+        matches(this.#pattern, key) && !(sending.state === 'pending' && this.#echoes.has(sending.id)),
+    )
     return {
       messages: [...this.#messages, ...sending],
       isStale: this.#following.isStale,
@@ -135,6 +143,14 @@ class MessageList implements Source<Messages<unknown>>, Follower, Shower {
       error: this.#following.error ?? this.#error,
       loadOlder: this.#loadOlder,
     }
+  }
+
+  /** A message may come back before the answer to its publish, which alone says for sure which one it is. */
+  #expectAnswer(message: Message<unknown>): void {
+    const { all } = sendingsOf(this.#client)
+    if (all.length === 0) this.#echoes.clear()
+    const own = all.find((one) => !this.#echoes.has(one.sending.id) && isAlike(one, message))
+    if (own) this.#echoes.set(own.sending.id, message)
   }
 
   get #mayPage(): boolean {
@@ -180,4 +196,13 @@ class MessageList implements Source<Messages<unknown>>, Follower, Shower {
       this.#error = error
     }
   }
+}
+
+/** Whether a message of this client is that which came back. Without a log, nothing but its content says so. */
+function isSame(own: Message<unknown>, message: Message<unknown>): boolean {
+  return own.position === message.position && (own.position !== undefined || isAlike(own, message))
+}
+
+function isAlike(own: Message<unknown>, message: Message<unknown>): boolean {
+  return own.key === message.key && JSON.stringify(own.payload) === JSON.stringify(message.payload)
 }

@@ -22,7 +22,8 @@ export interface ListedMessage<P> extends Message<P> {
   readonly sending?: Sending
 }
 
-type SentMessage = ListedMessage<unknown> & { readonly sending: Sending }
+/** A message of this client in a list. */
+export type SentMessage = ListedMessage<unknown> & { readonly sending: Sending }
 
 /** Limit of the failed messages that wait for `retry` or `discard`; the oldest is discarded. */
 const MAX_FAILED = 100
