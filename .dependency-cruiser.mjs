@@ -86,7 +86,7 @@ export default {
       severity: 'error',
       from: {
         path: '^packages/client/src/',
-        pathNot: `^packages/client/src/(msgpack|react|svelte|vue)/|${TESTS}`,
+        pathNot: `^packages/client/src/(msgpack|react|svelte|vue|yjs)/|${TESTS}`,
       },
       to: { pathNot: '^packages/client/src/' },
     },
@@ -106,6 +106,13 @@ export default {
       severity: 'error',
       from: { path: '^packages/client/src/msgpack/', pathNot: TESTS },
       to: { pathNot: '^packages/client/src/|/node_modules/msgpackr/' },
+    },
+    {
+      name: 'the-provider-has-yjs-and-no-more',
+      comment: 'yjs and y-protocols are optional peers, imported by webmq-client/yjs alone.',
+      severity: 'error',
+      from: { path: '^packages/client/src/yjs/', pathNot: TESTS },
+      to: { pathNot: '^packages/client/src/|/node_modules/(yjs|y-protocols)/' },
     },
     {
       name: 'nobody-imports-a-codec',
