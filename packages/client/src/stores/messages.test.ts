@@ -202,6 +202,42 @@ describe('a list of several components', () => {
 })
 
 describe('loadOlder', () => {
+  it('reads what the log has before the oldest, while messages arrive', async () => {
+    const { server, store, payloads } = await watched({ limit: 2 }, [1, 2, 3, 4, 5])
+    expect(store.getSnapshot().hasOlder).toBe(true)
+    const loading = store.getSnapshot().loadOlder()
+    server.publish('chat.1', 6)
+    await loading
+    await frame()
+    expect(payloads()).toEqual([2, 3, 4, 5, 6])
+    await store.getSnapshot().loadOlder()
+    await frame()
+    expect(payloads()).toEqual([1, 2, 3, 4, 5, 6])
+    expect(store.getSnapshot().hasOlder).toBe(false)
+    await store.getSnapshot().loadOlder()
+    expect(server.received.filter(({ verb }) => verb === 'history')).toHaveLength(2)
+  })
+
+  it('keeps older messages over a gap that the replay closes, and drops the answer to a list that is gone', async () => {
+    const { server, store, payloads } = await watched({ limit: 2 }, [1, 2, 3, 4])
+    await store.getSnapshot().loadOlder()
+    server.gap('chat.1')
+    await frame()
+    expect(payloads()).toEqual([1, 2, 3, 4])
+    server.ignore('history')
+    server.drop()
+    for (const payload of [5, 6, 7, 8]) server.publish('chat.1', payload)
+    server.restartHistory()
+    await reconnected()
+    expect(payloads()).toEqual([1, 2, 3, 4])
+  })
+
+  it('is not offered for a pattern with wildcards, or without a log', async () => {
+    const { store } = await watched({ limit: 1 }, [1, 2], 'chat.*')
+    expect(store.getSnapshot().hasOlder).toBe(false)
+    await store.getSnapshot().loadOlder()
+  })
+
   it('asks the app for messages before the oldest, which then stay', async () => {
     const asked: unknown[] = []
     const loadOlder: MessagesOptions['loadOlder'] = (oldest, limit) => {

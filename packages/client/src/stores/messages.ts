@@ -1,7 +1,8 @@
 import type { Awaitable } from '../client-options.js'
+import { history } from '../history/index.js'
 import { matches } from '../protocol/index.js'
 import type { Message } from '../types.js'
-import { type GivenClient, scopeOf } from './client.js'
+import { clientOf, type GivenClient, scopeOf } from './client.js'
 import { type Follower, Following } from './follow.js'
 import { type ListedMessage, type SentMessage, type Shower, sendingsOf } from './sending.js'
 import { constantStore, type LoadedStore, type Source, sharedStore } from './store.js'
@@ -177,6 +178,14 @@ class MessageList implements Source<Messages<unknown>>, Follower, Shower {
     return this.#older
   }
 
+  async #readHistory(count: number): Promise<readonly Message<unknown>[]> {
+    const oldest = this.#messages.find(({ position }) => position !== undefined)?.position
+    const limit = this.#keptCount + this.#limit
+    const { messages } = await history(clientOf(this.#client), this.#pattern, { limit })
+    const end = messages.findIndex(({ position }) => position === oldest)
+    return messages.slice(Math.max(0, end - count), Math.max(0, end))
+  }
+
   async #readOlder(): Promise<void> {
     const { loadOlder, maxMessages = MAX_MESSAGES } = this.#options
     const [oldest] = this.#messages
@@ -185,7 +194,7 @@ class MessageList implements Source<Messages<unknown>>, Follower, Shower {
     // From now on, so that live messages do not push out those before which it reads.
     this.#keptCount += count
     try {
-      const older = (await loadOlder?.(oldest, count)) ?? []
+      const older = await (loadOlder?.(oldest, count) ?? this.#readHistory(count))
       // A replay has replaced the list meanwhile.
       if (this.#messages[0] !== oldest) return
       this.#messages.unshift(...older)
