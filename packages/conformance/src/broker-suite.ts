@@ -1,11 +1,13 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { BrokerCapabilities } from 'webmq-server/ports'
+import { attributeTests } from './broker/attribute-tests.js'
 import { bindingTests } from './broker/binding-tests.js'
 import { BrokerHarness, type CreateBrokerSystem } from './broker/harness.js'
 import { historyTests } from './broker/history-tests.js'
 import { messageIdTests } from './broker/message-id-tests.js'
 import { messageTests } from './broker/message-tests.js'
 import { nodeTests } from './broker/node-tests.js'
+import { stateTests } from './broker/state-tests.js'
 
 export type { CreateBrokerSystem } from './broker/harness.js'
 
@@ -41,5 +43,7 @@ export function brokerSuite(name: string, createSystem: CreateBrokerSystem, expe
     nodeTests(harness, expected)
     historyTests(harness, expected)
     messageIdTests(harness, expected)
+    stateTests(harness, expected)
+    attributeTests(harness, expected)
   })
 }

@@ -53,8 +53,8 @@ export function encodePublish(message: Loose<Omit<From<'publish'>, 'verb'>>): st
 }
 
 export function encodeListen(message: Loose<Omit<From<'listen'>, 'verb'>>): string {
-  const { id, pattern, overflow, group } = message
-  return `listen ${id} ${pattern}${range(message)}${option('overflow', overflow)}${option('group', group)}`
+  const { id, pattern, overflow, group, state } = message
+  return `listen ${id} ${pattern}${range(message)}${state ? ' state' : ''}${option('overflow', overflow)}${option('group', group)}`
 }
 
 export function encodeUnlisten(id: string, pattern: string): string {

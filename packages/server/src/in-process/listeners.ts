@@ -100,9 +100,10 @@ export class LocalListeners {
 
   #enqueueMessage(
     listener: LocalListener,
-    { key, isBinary, position, traceparent }: InboundMessage,
+    { key, isBinary, position, attributes }: InboundMessage,
     payload: Uint8Array,
   ): void {
+    const traceparent = attributes?.traceparent
     const call = () => {
       const message = {
         key,

@@ -363,7 +363,7 @@ export class ServerNode {
   #publishAll(messages: readonly OutboundMessage[]): MaybePromise<readonly PublishResult[]> {
     const { broker } = this.#parts
     // A message with a trace has a span of its own, which ends with its own acknowledgement.
-    const isOneCall = messages.length > 1 && messages.every(({ traceparent }) => traceparent === undefined)
+    const isOneCall = messages.length > 1 && messages.every(({ attributes }) => attributes?.traceparent === undefined)
     if (broker.publishBatch !== undefined && isOneCall) {
       const timing = this.#measurements.publishes.begin(messages[0] as OutboundMessage)
       const published = this.#publishedAtOnce(messages, broker.publishBatch(messages))
@@ -391,7 +391,7 @@ export class ServerNode {
 
   #published(message: OutboundMessage): MaybePromise<Accepted> {
     const { broker, observer, tracer } = this.#parts
-    const { traceparent } = message
+    const traceparent = message.attributes?.traceparent
     const timing = this.#measurements.publishes.begin(message)
     const accepted =
       traceparent === undefined ? broker.publish(message) : tracedPublish({ broker, tracer }, message, traceparent)

@@ -55,7 +55,7 @@ export function outbound(
   const trace = traceparent === undefined ? undefined : parseTraceparent(traceparent)
   if (trace !== undefined) {
     const messageId = id === undefined ? undefined : { messageId: brokerMessageId('server', key, id) }
-    return { key, payload: bytes, isBinary, ...messageId, traceparent: formatTraceparent(trace) }
+    return { key, payload: bytes, isBinary, ...messageId, attributes: { traceparent: formatTraceparent(trace) } }
   }
   if (id === undefined) return { key, payload: bytes, isBinary }
   return { key, payload: bytes, isBinary, messageId: brokerMessageId('server', key, id) }

@@ -11,6 +11,8 @@ export interface RangeOptions {
   readonly last?: number | undefined
   /** Most messages to send; the oldest come first. */
   readonly limit?: number | undefined
+  /** The last message of each key [P-17.1]. */
+  readonly state?: boolean | undefined
 }
 
 /** One page of the messages that a request asked for. */
@@ -103,16 +105,17 @@ export function limitNewest(replay: Replay, takeBytes: TakeBytes): Replay {
 }
 
 /** Whether the request asks for messages of the log. */
-export function isRangeAsked({ since, last, rewindMs, limit }: RangeOptions): boolean {
-  return since !== undefined || last !== undefined || rewindMs !== undefined || limit !== undefined
+export function isRangeAsked({ since, last, rewindMs, limit, state }: RangeOptions): boolean {
+  return state === true || since !== undefined || last !== undefined || rewindMs !== undefined || limit !== undefined
 }
 
 function byteCountOf(message: InboundMessage | undefined): number {
   return (message?.payload.length ?? 0) + MESSAGE_OVERHEAD_BYTES
 }
 
-function rangeOf({ since, last, rewindMs, limit = MAX_PAGE_MESSAGES }: RangeOptions): ReadRange {
+function rangeOf({ since, last, rewindMs, limit = MAX_PAGE_MESSAGES, state }: RangeOptions): ReadRange {
   return {
+    ...(state === true ? { isState: true } : undefined),
     ...(since === undefined ? undefined : { since: parsePosition(since) }),
     ...(last === undefined ? undefined : { last }),
     ...(rewindMs === undefined ? undefined : { rewindMs }),

@@ -1,6 +1,8 @@
 import type { GapReason } from 'webmq-client/protocol'
 import type { StepBudget } from '../../patterns/pattern-matcher.js'
+import { decodeAttributes } from '../../ports/attributes.js'
 import type { InboundMessage, ReadResult } from '../../ports/broker.js'
+import { inbound } from '../../ports/messages.js'
 import type { LoggedMessage, SegmentedLog, Wants } from './segmented-log.js'
 
 /** What a {@link SlicedRead} reads. */
@@ -87,14 +89,11 @@ export class SlicedRead {
     const refused = hasRefused(this.#from, this.#at) ? 'refused' : undefined
     const gap = this.#options.gap ?? (isExpired ? 'history-expired' : refused)
     const result = {
-      messages: this.#found.map(
-        ({ key, payload, isBinary, offset }): InboundMessage => ({
-          key,
-          payload,
-          isBinary,
-          position: { epoch, offset },
-        }),
-      ),
+      messages: this.#found.map(({ key, payload, isBinary, offset, attributes }): InboundMessage => {
+        const position = { epoch, offset }
+        const known = attributes === undefined ? undefined : decodeAttributes(attributes)
+        return inbound({ key, payload, isBinary, attributes: known }, position, undefined)
+      }),
       position: { epoch, offset: this.#at },
       isPartial: this.#at < this.#upTo,
     }

@@ -20,6 +20,7 @@ import { within } from '../../ports/within.js'
 import { duplicateOf, PublishIds } from '../dedupe/publish-ids.js'
 import { Bindings } from './bindings.js'
 import { bundleEnd, encodeBundle } from './bundle.js'
+import { besideTheLog, EPHEMERAL_KEY } from './ephemeral.js'
 import type { Link, LinkDriver, LinkEvents, LinkSource } from './link.js'
 import { LinkKeeper } from './link-keeper.js'
 import { LinkSender } from './link-sender.js'
@@ -90,6 +91,7 @@ export class RemoteBroker implements Broker {
     })
     this.#sender = new LinkSender(this.#pending)
     this.#log = driver.capabilities.history ? this.#createLog(options) : undefined
+    if (this.#log !== undefined) this.#bindings.keep(EPHEMERAL_KEY)
   }
 
   async start(sink: BrokerSink): Promise<void> {
@@ -173,6 +175,7 @@ export class RemoteBroker implements Broker {
 
   stats(): BrokerStats {
     const { count, byteCount, acceptedCount, rejectedCount } = this.#pending
+    const retained = this.#log?.retainedStats()
     return {
       acceptedCount,
       rejectedCount,
@@ -182,6 +185,7 @@ export class RemoteBroker implements Broker {
       lostCount: this.#lostCount,
       behindCount: this.#log?.behindCount ?? 0,
       ...(this.#log === undefined ? undefined : { log: this.#log.stats() }),
+      ...(retained === undefined ? undefined : { retained }),
     }
   }
 
@@ -229,7 +233,16 @@ export class RemoteBroker implements Broker {
   }
 
   #send(message: OutboundMessage): Promise<Accepted> {
-    return this.#sender.send(message, this.#isLogged(message.key))
+    const isLogged = this.#isLogged(message.key)
+    if (isLogged && message.attributes?.isEphemeral === true) return this.#sender.send(besideTheLog(message), false)
+    const release = isLogged ? this.#log?.reserve(message.key, message.payload.length) : undefined
+    if (release === undefined) return this.#sender.send(message, isLogged)
+    try {
+      return this.#sender.send(message, true).finally(release)
+    } catch (error) {
+      release()
+      throw error
+    }
   }
 
   /** Handles the events of one link; `isCurrent` tells whether it is still the current one. */
@@ -279,6 +292,15 @@ export class RemoteBroker implements Broker {
         this.#receiver.countLogged(false)
         this.#confirmOwn(source, { position, isDuplicate: false })
         this.#receiver.refused(message)
+      },
+      copy: async ({ key, payload, isBinary, offset, attributes }) => {
+        this.#assertStarted()
+        await this.#sender.send({ key, payload, isBinary, attributes: { ...attributes, copyOf: offset } }, true)
+      },
+      copied: (source, position) => {
+        this.#receiver.countLogged(false)
+        this.#confirmOwn(source, { position, isDuplicate: false })
+        return this.#receiver.isOwn(source)
       },
       // Also to patterns that are logged in part: some may have gone live after they were told of the lost link.
       gap: (reason) => this.#sink?.gap(reason),

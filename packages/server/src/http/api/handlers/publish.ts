@@ -4,6 +4,7 @@ import type { OutboundMessage } from '../../../ports/broker.js'
 import { andThen, type MaybePromise } from '../../../ports/maybe-promise.js'
 import { assertKeyWords } from '../../../ports/word-limits.js'
 import { brokerMessageId, clientOwner, type MessageOwner } from '../../../routing/message-id.js'
+import { withTraceparent } from '../../../tracing/traced-publish.js'
 import { formatTraceparent, parseTraceparent } from '../../../tracing/traceparent.js'
 import type { Caller } from '../../caller.js'
 import { hookCallerOf } from '../asking.js'
@@ -69,7 +70,7 @@ function refuseItem(index: number, error: unknown): never {
 /** One that is not valid is ignored, as W3C Trace Context asks. */
 function withTrace(message: OutboundMessage, traceparent: string | undefined): OutboundMessage {
   const parts = traceparent === undefined ? undefined : parseTraceparent(traceparent)
-  return parts === undefined ? message : { ...message, traceparent: formatTraceparent(parts) }
+  return parts === undefined ? message : withTraceparent(message, formatTraceparent(parts))
 }
 
 /** A batch passes as a whole, and is paid off later. */
