@@ -21,7 +21,7 @@ const FLOORS = {
     ['index', 'testing'],
     ['react', 'svelte', 'vue'],
     ['stores'],
-    ['history', 'iterate', 'load', 'presence', 'resume'],
+    ['history', 'iterate', 'load', 'presence', 'resume', 'state'],
     ['of-client'],
     ['default-instance'],
     ['client'],

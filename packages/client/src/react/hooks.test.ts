@@ -4,7 +4,7 @@ import { createRoot, hydrateRoot, type Root } from 'react-dom/client'
 import { renderToString } from 'react-dom/server'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { setup, type WebMQClient } from '../index.js'
-import { createTestClient, type TestServer } from '../testing/index.js'
+import { createTestClient, createTestServer, type TestServer } from '../testing/index.js'
 import {
   type ListedMessage,
   type TopicOptions,
@@ -12,6 +12,7 @@ import {
   useMessages,
   usePresence,
   usePublish,
+  useStateTopic,
   useStatus,
   useTopic,
   WebMQProvider,
@@ -79,10 +80,15 @@ function Chat() {
   shown = useMessages('chat.1').messages
   return shown.map(({ payload, sending }) => `${payload} ${sending?.state ?? 'here'}`).join()
 }
+function States() {
+  const { entries, isStale } = useStateTopic('prices.*')
+  return `${[...entries].map(([key, payload]) => `${key}=${payload}`)}${isStale ? ' stale' : ''}`
+}
 function Page() {
   usePublish('a')
   usePresence('a', { name: 'Ada' })
   useLatest('a')
+  useStateTopic('a')
   useTopic('a', () => undefined)
   return `${useStatus().state} ${useMessages('a', { suspense: true }).isStale}`
 }
@@ -238,6 +244,23 @@ describe('useLatest', () => {
     await frame()
     expect(box.textContent).toBe('prices.0=98,prices.1=99')
     expect(renderCount - before).toBe(2)
+  })
+})
+
+describe('useStateTopic', () => {
+  it('shows the last message of each key, and what is removed', async () => {
+    ;({ client, server } = createTestClient({ server: createTestServer({ retain: ['prices.#'] }) }))
+    for (const key of ['a', 'b']) server.publish(`prices.${key}`, 1)
+    await render(States)
+    expect(box.textContent).toBe('prices.a=1,prices.b=1')
+    server.publish('prices.a', 2)
+    server.remove('prices.b')
+    await frame()
+    expect(box.textContent).toBe('prices.a=2')
+    expect(verbs()).toEqual(['listen'])
+    await render(Nothing)
+    await wait(1_100)
+    expect(server.patterns).toEqual([])
   })
 })
 

@@ -6,9 +6,9 @@ import { compile } from 'svelte/compiler'
 import { get, writable } from 'svelte/store'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { WebMQClient } from '../index.js'
-import { createTestClient, type TestServer } from '../testing/index.js'
+import { createTestClient, createTestServer, type TestServer } from '../testing/index.js'
 import * as hooks from './index.js'
-import { useMessages, usePublish, useStatus } from './index.js'
+import { useMessages, usePublish, useStateTopic, useStatus } from './index.js'
 
 const { resolve } = createRequire(import.meta.url)
 
@@ -112,6 +112,19 @@ describe('stores of Svelte', () => {
     await vi.advanceTimersByTimeAsync(1_100)
     expect(handled.mock.calls).toEqual([[7]])
     expect([server.presence.members('room'), server.patterns]).toEqual([[], []])
+  })
+
+  it('show a state', async () => {
+    ;({ client, server } = createTestClient({ server: createTestServer({ retain: ['prices.#'] }) }))
+    server.publish('prices.a', 1)
+    const prices = useStateTopic('prices.*', { client })
+    const seen: unknown[] = []
+    const end = prices.subscribe(({ entries }) => seen.push([...entries.values()]))
+    await frame()
+    server.publish('prices.a', 2)
+    await frame()
+    expect(seen).toEqual([[], [1], [2]])
+    end()
   })
 
   it('need no component with a client', async () => {

@@ -3,8 +3,17 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { type App, createApp, createSSRApp, effectScope, nextTick, ref } from 'vue'
 import { renderToString } from 'vue/server-renderer'
 import type { WebMQClient } from '../index.js'
-import { createTestClient, type TestServer } from '../testing/index.js'
-import { clientKey, useLatest, useMessages, usePresence, usePublish, useStatus, useTopic } from './index.js'
+import { createTestClient, createTestServer, type TestServer } from '../testing/index.js'
+import {
+  clientKey,
+  useLatest,
+  useMessages,
+  usePresence,
+  usePublish,
+  useStateTopic,
+  useStatus,
+  useTopic,
+} from './index.js'
 
 let client: WebMQClient
 let server: TestServer
@@ -120,6 +129,16 @@ describe('composables of Vue', () => {
     app = undefined
     await vi.advanceTimersByTimeAsync(1_100)
     expect(server.presence.members('room')).toEqual([])
+  })
+
+  it('show a state', async () => {
+    ;({ client, server } = createTestClient({ server: createTestServer({ retain: ['prices.#'] }) }))
+    server.publish('prices.a', 1)
+    await mount('{{ entries.get("prices.a") }} {{ isStale }}', () => useStateTopic('prices.*'))
+    expect(box.textContent).toBe('1 false')
+    server.publish('prices.a', 2)
+    await frame()
+    expect(box.textContent).toBe('2 false')
   })
 
   it('work in a scope without a component', async () => {
