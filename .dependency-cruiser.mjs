@@ -95,10 +95,7 @@ export default {
       comment: 'Frameworks are optional peers, each imported by the entry of its name alone.',
       severity: 'error',
       from: { path: '^packages/client/src/(react|svelte|vue)/', pathNot: TESTS },
-      to: {
-        pathNot:
-          '^packages/client/src/(stores|$1|[^/]+\\.ts$)|^packages/client/src/events/|/node_modules/(@types/)?$1/',
-      },
+      to: { pathNot: '^packages/client/src/|/node_modules/(@types/)?$1/' },
     },
     {
       name: 'a-codec-has-its-library-and-no-more',
