@@ -12,7 +12,7 @@ import { useGivenClient } from './client.js'
 export function useTopic<const K extends string>(
   pattern: KnownTopic<Topics, K> | null,
   handler: MessageHandler<Payload<Topics, K>>,
-  options?: TopicOptions,
+  options?: TopicOptions<Payload<Topics, K>>,
 ): void {
   const client = useGivenClient()
   const last = useRef(handler)
@@ -31,7 +31,7 @@ export function useTopic<const K extends string>(
             owner.client,
             pattern,
             (payload, message) => last.current(payload as Payload<Topics, K>, message as never),
-            options,
+            options as TopicOptions | undefined,
           ),
     [owner, pattern, JSON.stringify(options)],
   )

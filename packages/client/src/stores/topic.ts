@@ -1,9 +1,12 @@
+import type { Receiving } from '../listening/receiver.js'
 import type { ListenOptions, Message, MessageHandler } from '../types.js'
 import { clientOf, type GivenClient } from './client.js'
 import { acquire } from './shared.js'
 
 /** Options of a listen that lasts as long as a component. */
-export interface TopicOptions extends Omit<ListenOptions, 'signal'> {
+export interface TopicOptions<P = unknown> extends Omit<ListenOptions, 'signal'> {
+  /** Puts parts around the handler, once per listen: `(handler) => loaded(handler, load)`, `(handler) => latest(handler)`. */
+  readonly receiver?: (handler: MessageHandler<P>) => Receiving<P>
   /** Time between the end of the component and that of the listen; default 1,000. */
   readonly graceMs?: number
 }
@@ -33,9 +36,9 @@ class Topic {
   handler: MessageHandler<unknown> | undefined
   readonly #end: () => void
 
-  constructor(client: GivenClient, pattern: string, options: ListenOptions) {
+  constructor(client: GivenClient, pattern: string, { receiver, ...options }: TopicOptions) {
     const handle = (payload: unknown, message: Message<unknown>) => this.handler?.(payload, message)
-    const subscription = clientOf(client).listen(pattern, handle, options)
+    const subscription = clientOf(client).listen(pattern, receiver?.(handle) ?? handle, options)
     this.#end = () => void subscription.unlisten()
   }
 

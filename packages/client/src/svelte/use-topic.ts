@@ -9,12 +9,14 @@ import { type MaybeReadable, whileValue } from './readable.js'
 export function useTopic<const K extends string>(
   pattern: MaybeReadable<KnownTopic<Topics, K> | null>,
   handler: MessageHandler<Payload<Topics, K>>,
-  { client: given, ...options }: TopicOptions & ClientOption = {},
+  { client: given, ...options }: TopicOptions<Payload<Topics, K>> & ClientOption = {},
 ): void {
   const client = givenClient(given)
   onMount(() =>
     whileValue(pattern, (value) =>
-      value === null ? undefined : topic({}, client, value, handler as MessageHandler<unknown>, options),
+      value === null
+        ? undefined
+        : topic({}, client, value, handler as MessageHandler<unknown>, options as TopicOptions),
     ),
   )
 }

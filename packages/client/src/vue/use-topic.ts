@@ -9,12 +9,14 @@ import { whileMounted } from './use-snapshot.js'
 export function useTopic<const K extends string>(
   pattern: MaybeRefOrGetter<KnownTopic<Topics, K> | null>,
   handler: MessageHandler<Payload<Topics, K>>,
-  options?: TopicOptions,
+  options?: TopicOptions<Payload<Topics, K>>,
 ): void {
   const client = useGivenClient()
   whileMounted(
     () => toValue(pattern),
     (pattern) =>
-      pattern === null ? undefined : topic({}, client, pattern, handler as MessageHandler<unknown>, options),
+      pattern === null
+        ? undefined
+        : topic({}, client, pattern, handler as MessageHandler<unknown>, options as TopicOptions),
   )
 }
