@@ -21,7 +21,7 @@ const FLOORS = {
     ['index', 'testing'],
     ['react', 'svelte', 'vue'],
     ['stores'],
-    ['history', 'iterate', 'load', 'presence', 'resume', 'state'],
+    ['concurrency', 'history', 'iterate', 'latest', 'load', 'outbox', 'presence', 'resume', 'state', 'tabs'],
     ['of-client'],
     ['default-instance'],
     ['client'],

@@ -95,6 +95,8 @@ export interface ReadRange {
   readonly isState?: boolean
   /** Messages after this position. */
   readonly since?: Position
+  /** Messages before this position. Without `last`, the oldest of them. */
+  readonly before?: Position
   /** Messages that were logged within this time before now. */
   readonly rewindMs?: number
   /** At most so many, the newest. */
@@ -117,8 +119,14 @@ export interface ReadResult {
   readonly messages: readonly InboundMessage[]
   /** `messages` is complete up to this position. Unless the result is partial, live messages continue from it. */
   readonly position: Position
-  /** The log goes on after `position`. */
+  /** The log goes on after `position`, within the range. */
   readonly isPartial: boolean
+  /**
+   * Set when fewer than `last` messages came, and there were older ones that the log no longer has, or no longer gives: they
+   * are more, or older, than the rule of the key allows. Absent for reads with `since` or `rewindMs`. A log may say so of a
+   * key although it has dropped messages of other keys alone.
+   */
+  readonly isCut?: true
   /**
    * Set when messages of the range may be missing: the log no longer has them, or not all keys that the patterns match
    * are logged (`no-history`). `messages` then has what the log has.
@@ -264,7 +272,7 @@ export interface Broker {
   /**
    * Reads messages that match any of the patterns from the log. The rule of a key bounds reads by number or time.
    *
-   * A read from a position never returns messages at or before it. A position of the log's epoch beyond the end of the
+   * A read from a position never returns messages at or before it. A read before a position returns none at or after it. A position of the log's epoch beyond the end of the
    * node's copy is one that another node has given: the read waits, within a bound.
    *
    * A read may take several turns of the event loop. It gives the messages up to where the log ended when it began:

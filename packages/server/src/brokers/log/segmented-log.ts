@@ -1,4 +1,5 @@
 import type { StepBudget } from '../../patterns/pattern-matcher.js'
+import { DroppedKeys } from './dropped-keys.js'
 
 /** Bounds of a {@link SegmentedLog}. */
 export interface SegmentedLogOptions {
@@ -162,12 +163,15 @@ export class SegmentedLog {
   #lastOffset: number
   #lastTimeMs = 0
   #droppedTimeMs = 0
+  readonly #startOffset: number
+  readonly #droppedKeys = new DroppedKeys()
 
   /** @param startOffset The first message follows this offset. */
   constructor(options: SegmentedLogOptions, startOffset = 0) {
     this.#maxMessages = options.maxMessages
     this.#maxBytes = options.maxBytes
     this.#segmentBytes = Math.min(SEGMENT_BYTES, options.maxBytes)
+    this.#startOffset = startOffset
     this.#heldAfter = startOffset
     this.#lastOffset = startOffset
   }
@@ -191,6 +195,16 @@ export class SegmentedLog {
   /** The log has everything that was appended after this offset. */
   get heldAfter(): number {
     return this.#heldAfter
+  }
+
+  /** The log has begun after this offset; what was before is unknown. */
+  get startOffset(): number {
+    return this.#startOffset
+  }
+
+  /** Whether it may have dropped messages of this key; of any key, without one. */
+  mayHaveDropped(key: string | undefined): boolean {
+    return key === undefined ? this.#heldAfter > this.#startOffset : this.#droppedKeys.mayHave(key)
   }
 
   /** The last offset that was used or skipped; at first the start offset. */
@@ -337,6 +351,7 @@ export class SegmentedLog {
     this.#byteCount -= segment.byteCountAt(this.#droppedCount)
     this.#heldAfter = segment.offsetAt(this.#droppedCount)
     this.#droppedTimeMs = segment.timeAt(this.#droppedCount)
+    this.#droppedKeys.add(segment.keyAt(this.#droppedCount))
     this.#count--
     this.#droppedCount++
     if (this.#droppedCount < segment.count) return

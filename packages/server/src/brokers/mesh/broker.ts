@@ -203,7 +203,7 @@ export class MeshBroker implements Broker {
   read(range: ReadRange, patterns: readonly string[], reader?: Reader): MaybePromise<ReadResult> {
     if (this.#node === undefined) throw new WebMQError('E_BROKER_UNAVAILABLE', { detail: 'it is not started' })
     const { position } = this.#log
-    const isForeign = range.since !== undefined && range.since.epoch !== position.epoch
+    const isForeign = [range.since, range.before].some((from) => from !== undefined && from.epoch !== position.epoch)
     // The client may have received messages of this log on the other node: a replay would deliver them twice.
     if (isForeign && this.capabilities.history)
       return { messages: [], position, isPartial: false, gap: 'epoch-changed' }

@@ -253,14 +253,14 @@ export class LogReplica implements LogFollower {
 
   /**
    * As {@link Broker.read}.
-   * @throws {WebMQError} `E_NODE_BEHIND` when the replica does not reach `since` in time.
+   * @throws {WebMQError} `E_NODE_BEHIND` when the replica does not reach `since` or `before` in time.
    */
   read(range: ReadRange, patterns: readonly string[], reader?: Reader): ReadResult | Promise<ReadResult> {
-    const { since, isState } = range
-    if (isState === true && this.#whole !== undefined) return this.#readWhole(range, patterns, reader)
-    if (since === undefined || !this.#log.isAfterEnd(since)) return this.#log.read(range, patterns, reader)
-    return this.#catchUp(since).then(() => {
-      if (!this.#log.isAfterEnd(since)) return this.#log.read(range, patterns, reader)
+    if (range.isState === true && this.#whole !== undefined) return this.#readWhole(range, patterns, reader)
+    const awaited = range.since ?? range.before
+    if (awaited === undefined || !this.#log.isAfterEnd(awaited)) return this.#log.read(range, patterns, reader)
+    return this.#catchUp(awaited).then(() => {
+      if (!this.#log.isAfterEnd(awaited)) return this.#log.read(range, patterns, reader)
       this.#behindCount++
       throw new WebMQError('E_NODE_BEHIND')
     })
