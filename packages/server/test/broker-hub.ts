@@ -47,7 +47,7 @@ export class HubBroker implements Broker {
     ordered: false,
     sharedLog: false,
     confirms: true,
-    queueGroups: false,
+    queueGroups: true,
     durable: false,
     manyNodes: true,
   }

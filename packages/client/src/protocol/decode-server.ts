@@ -24,10 +24,28 @@ export function decodeServerMessage(data: WirePayload): ServerMessage {
         replayed: rest.includes('replay'),
         payload: body,
       }
+    case 'task': {
+      const [key = '', ...options] = rest
+      if (key === '' || body === undefined) throw malformed(verb)
+      const request = optionOf(options, 'request')
+      const withinMs = parseCount(optionOf(options, 'within') ?? '')
+      return {
+        verb,
+        group: first,
+        pattern: second,
+        key,
+        ...(request !== undefined && { request }),
+        ...(withinMs !== undefined && { withinMs }),
+        payload: body,
+      }
+    }
+    case 'reply':
+      if (first === '' || body === undefined) throw malformed(verb)
+      return { verb, id: first, isError: [second, ...rest].includes('error'), payload: body }
     case 'ok':
       return decodeOk(first, [second, ...rest], body)
     case 'error': {
-      const { message, retryable, docs = '', retryAfterMs, pattern, key } = decodeObject(verb, body)
+      const { message, retryable, docs = '', retryAfterMs, pattern, group, respond, key } = decodeObject(verb, body)
       if (second === '' || typeof message !== 'string' || typeof docs !== 'string') throw malformed(verb)
       return {
         verb,
@@ -38,6 +56,8 @@ export function decodeServerMessage(data: WirePayload): ServerMessage {
         docs,
         ...(typeof retryAfterMs === 'number' && { retryAfterMs }),
         ...(typeof pattern === 'string' && { pattern }),
+        ...(typeof group === 'string' && { group }),
+        ...(respond === true && { respond }),
         ...(typeof key === 'string' && { key }),
       }
     }
@@ -88,6 +108,10 @@ function decodeOk(id: string, options: readonly string[], body: WirePayload | un
   }
   if (body !== undefined) message.result = parse('ok', body)
   return message
+}
+
+function optionOf(options: readonly string[], name: string): string | undefined {
+  return options.find((option) => option.startsWith(`${name}=`))?.slice(name.length + 1)
 }
 
 function textOf(data: WirePayload): string {

@@ -1,6 +1,6 @@
 import { WebMQError } from './errors.js'
 import { isGroup, isId, isMemberName, isMessageId, isPosition } from './fields.js'
-import type { ClientMessage } from './messages.js'
+import type { ClientMessage, WirePayload } from './messages.js'
 
 /**
  * Encodes one client message: a string for a text frame, bytes for a binary frame (a publish with a binary payload).
@@ -17,13 +17,19 @@ export function encodeClientMessage(message: ClientMessage): string | Uint8Array
       return `${start}\n${message.token}`
     case 'publish': {
       const { key, messageId, echo, payload } = message
-      const header = `${start} ${key}${option('id', messageId, isMessageId)}${echo ? '' : ' noecho'}\n`
-      return typeof payload === 'string' ? header + payload : join(new TextEncoder().encode(header), payload)
+      return withPayload(`${start} ${key}${option('id', messageId, isMessageId)}${echo ? '' : ' noecho'}\n`, payload)
     }
+    case 'request':
+      return withPayload(
+        `${start} ${message.key}${option('within', message.withinMs, Number.isSafeInteger)}\n`,
+        message.payload,
+      )
+    case 'reply':
+      return withPayload(`${start}${message.isError ? ' error' : ''}\n`, message.payload)
     case 'listen':
-      return `${start} ${message.pattern}${range(message)}${option('overflow', message.overflow, isGroup)}${option('group', message.group, isGroup)}`
+      return `${start} ${message.pattern}${range(message)}${option('overflow', message.overflow, isGroup)}${membership(message)}`
     case 'unlisten':
-      return `${start} ${message.pattern}`
+      return `${start} ${message.pattern}${membership(message)}`
     case 'history':
       return `${start} ${message.key}${range(message)}${option('limit', message.limit, Number.isSafeInteger)}${message.reverse ? ' reverse' : ''}`
     case 'presence':
@@ -31,11 +37,17 @@ export function encodeClientMessage(message: ClientMessage): string | Uint8Array
   }
 }
 
-function join(header: Uint8Array, payload: Uint8Array): Uint8Array<ArrayBuffer> {
+function withPayload(text: string, payload: WirePayload): string | Uint8Array<ArrayBuffer> {
+  if (typeof payload === 'string') return text + payload
+  const header = new TextEncoder().encode(text)
   const bytes = new Uint8Array(header.length + payload.length)
   bytes.set(header)
   bytes.set(payload, header.length)
   return bytes
+}
+
+function membership({ group, respond }: { readonly group?: string; readonly respond?: true }): string {
+  return option('group', group, isGroup) + (respond ? ' respond' : '')
 }
 
 function member({ member, data }: { readonly member: string; readonly data?: string }): string {

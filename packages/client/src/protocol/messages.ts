@@ -14,11 +14,21 @@ export type ClientMessage =
       readonly last?: number
       /** Replay the messages of this time span. */
       readonly rewindMs?: number
+      /** Of each message, one member of the group gets it [P-16.1]. Not together with a replay. */
       readonly group?: string
+      /** With `group`: the members answer requests, and get no messages [P-16.5]. */
+      readonly respond?: true
       /** What may be left out while the connection lags [P-6.12]; absent: the server decides. */
       readonly overflow?: ListenOverflow
     }
-  | { readonly verb: 'unlisten'; readonly id: string; readonly pattern: string }
+  | {
+      readonly verb: 'unlisten'
+      readonly id: string
+      readonly pattern: string
+      /** This and the next as in `listen`: ends the membership, not the ordinary listen with the pattern. */
+      readonly group?: string
+      readonly respond?: true
+    }
   | {
       readonly verb: 'publish'
       /** Absent: no acknowledgement (`-` on the wire). */
@@ -58,6 +68,22 @@ export type ClientMessage =
       readonly data?: string
     }
   | { readonly verb: 'presence'; readonly id: string; readonly key: string; readonly op: PresenceOp }
+  | {
+      readonly verb: 'request'
+      readonly id: string
+      readonly key: string
+      /** Nobody waits for the reply after this time; absent: 10 s [P-16.6]. */
+      readonly withinMs?: number
+      readonly payload: WirePayload
+    }
+  | {
+      readonly verb: 'reply'
+      /** Of the request, as its `task` said it. Not acknowledged. */
+      readonly id: string
+      /** The payload is the JSON `{ code, message }` [P-16.8]. */
+      readonly isError: boolean
+      readonly payload: WirePayload
+    }
   | { readonly verb: 'ping' }
 
 /** Values of `overflow` of a listen [P-6.12]. */
@@ -103,6 +129,8 @@ export interface SessionLimits {
   readonly maxListensPerConnection: number
   /** Listens with a `#` before the last word of the pattern [P-6.2]. */
   readonly maxSearchListensPerConnection: number
+  /** Requests of this connection that wait for a reply [P-16.6]. */
+  readonly maxRequestsPerConnection: number
   /** Listens of all connections of the user to this node; absent: any. This and the following: [P-10.7]. */
   readonly maxListensPerUser?: number | undefined
   readonly maxPublishesPerSecond?: number | undefined
@@ -171,6 +199,9 @@ export type ServerMessage =
       readonly retryAfterMs?: number
       /** The listen that the server has ended [P-5.5]. */
       readonly pattern?: string
+      /** With `pattern`: the queue group whose membership it has ended, and whether it was a responder's. */
+      readonly group?: string
+      readonly respond?: true
       /** The key at which the server has ended presence [P-5.5]. */
       readonly key?: string
     }
@@ -189,6 +220,24 @@ export type ServerMessage =
       readonly update?: readonly PresenceMember[]
       /** Ids of the members that left. */
       readonly leave?: readonly string[]
+    }
+  | {
+      /** A message for this member of a queue group [P-16.3]. */
+      readonly verb: 'task'
+      readonly group: string
+      readonly pattern: string
+      readonly key: string
+      /** Present for a request: the id to `reply` to, within this time. */
+      readonly request?: string
+      readonly withinMs?: number
+      readonly payload: WirePayload
+    }
+  | {
+      /** The outcome of a `request`, after its `ok` [P-16.7]. */
+      readonly verb: 'reply'
+      readonly id: string
+      readonly isError: boolean
+      readonly payload: WirePayload
     }
   | { readonly verb: 'gap'; readonly pattern: string; readonly reason: GapReason }
   | { readonly verb: 'expiring'; readonly inMs: number }

@@ -13,7 +13,7 @@ const CAPABILITIES: BrokerCapabilities = {
   ordered: true,
   sharedLog: true,
   confirms: true,
-  queueGroups: false,
+  queueGroups: true,
   durable: false,
   manyNodes: false,
 }
