@@ -2,10 +2,10 @@ import type { TokenCause } from '../client-options.js'
 import type { ClientStatus, ConnectedInfo, State, StateChange } from '../events/events.js'
 import { MAX_TIMER_MS, type ResolvedOptions, socketClassOf, webSocketUrl } from '../options.js'
 import {
-  type ClientMessage,
+  type CoreMessage,
   closeCodeOf,
   isReconnectable,
-  type ServerMessage,
+  type RawMessage,
   WebMQError,
   type Welcome,
 } from '../protocol/index.js'
@@ -13,6 +13,7 @@ import { backoffMs } from './backoff.js'
 import { nowMs } from './clock.js'
 import { type Closure, Connection } from './connection.js'
 import { isDormant, watchLifecycle } from './lifecycle.js'
+import type { Frame } from './sender.js'
 import { askForToken } from './token.js'
 import { TokenRenewal } from './token-renewal.js'
 
@@ -33,7 +34,7 @@ export interface ConnectionManagerContext {
   onLive(welcome: Welcome): void
   onDown(): void
   onState(change: StateChange, info?: ConnectedInfo): void
-  onMessage(message: ServerMessage): void
+  onMessage(message: CoreMessage | RawMessage): void
   onError(error: unknown): void
 }
 
@@ -88,9 +89,9 @@ export class ConnectionManager {
     return this.#connection?.bufferedBytes ?? 0
   }
 
-  /** Passes a message to the socket; only while live. */
-  send(message: ClientMessage): void {
-    this.#connection?.send(message)
+  /** Passes an encoded message to the socket; only while live. */
+  send(frame: Frame): void {
+    this.#connection?.send(frame)
   }
 
   /** Connects, if the client is idle or closed. */

@@ -1,8 +1,13 @@
 import { WebMQError } from './errors.js'
 import { parseCount } from './fields.js'
 import type { GapReason, ServerMessage, Welcome, WirePayload } from './messages.js'
+import { decodeObject, malformed, parse, type RawMessage, textOf } from './raw-message.js'
+import { decodeEnded, decodeReply, decodeTask } from './tasks.js'
 
-type OkMessage = Extract<ServerMessage, { verb: 'ok' }>
+type From<V extends ServerMessage['verb']> = Extract<ServerMessage, { verb: V }>
+
+/** A server message that every client understands. */
+export type CoreMessage = Exclude<ServerMessage, From<'presence' | 'task' | 'reply' | 'ended'>>
 
 /**
  * Decodes one server message. The payload of a binary frame is a view of `data`, not a copy. Unknown options, unknown
@@ -10,10 +15,28 @@ type OkMessage = Extract<ServerMessage, { verb: 'ok' }>
  * @throws {WebMQError} `E_VERB_UNKNOWN` for a verb of a later version, which a client ignores; `E_MESSAGE_INVALID`.
  */
 export function decodeServerMessage(data: WirePayload): ServerMessage {
+  const message = decodeCoreMessage(data)
+  if (!('fields' in message)) return message
+  switch (message.verb) {
+    case 'presence':
+      return decodePresence(message)
+    case 'task':
+      return decodeTask(message)
+    case 'reply':
+      return decodeReply(message)
+    case 'ended':
+      return decodeEnded(message)
+  }
+  throw new WebMQError('E_VERB_UNKNOWN', { detail: message.verb.slice(0, 32) })
+}
+
+/** Same, but leaves messages with other verbs to the parts of the client. */
+export function decodeCoreMessage(data: WirePayload): CoreMessage | RawMessage {
   const newline = typeof data === 'string' ? data.indexOf('\n') : data.indexOf(0x0a)
   const header = textOf(newline < 0 ? data : data.slice(0, newline))
   const body = newline < 0 ? undefined : typeof data === 'string' ? data.slice(newline + 1) : data.subarray(newline + 1)
-  const [verb, first = '', second = '', ...rest] = header.split(' ')
+  const [verb = '', ...fields] = header.split(' ')
+  const [first = '', second = ''] = fields
   switch (verb) {
     case 'message':
       if (second === '' || body === undefined) throw malformed(verb)
@@ -21,31 +44,13 @@ export function decodeServerMessage(data: WirePayload): ServerMessage {
         verb,
         key: first,
         ...(second !== '-' && { position: second }),
-        replayed: rest.includes('replay'),
+        replayed: fields.includes('replay', 2),
         payload: body,
       }
-    case 'task': {
-      const [key = '', ...options] = rest
-      if (key === '' || body === undefined) throw malformed(verb)
-      const request = optionOf(options, 'request')
-      const withinMs = parseCount(optionOf(options, 'within') ?? '')
-      return {
-        verb,
-        group: first,
-        pattern: second,
-        key,
-        ...(request !== undefined && { request }),
-        ...(withinMs !== undefined && { withinMs }),
-        payload: body,
-      }
-    }
-    case 'reply':
-      if (first === '' || body === undefined) throw malformed(verb)
-      return { verb, id: first, isError: [second, ...rest].includes('error'), payload: body }
     case 'ok':
-      return decodeOk(first, [second, ...rest], body)
+      return decodeOk(first, fields.slice(1), body)
     case 'error': {
-      const { message, retryable, docs = '', retryAfterMs, pattern, group, respond, key } = decodeObject(verb, body)
+      const { message, retryable, docs = '', retryAfterMs, pattern, key } = decodeObject(verb, body)
       if (second === '' || typeof message !== 'string' || typeof docs !== 'string') throw malformed(verb)
       return {
         verb,
@@ -56,8 +61,6 @@ export function decodeServerMessage(data: WirePayload): ServerMessage {
         docs,
         ...(typeof retryAfterMs === 'number' && { retryAfterMs }),
         ...(typeof pattern === 'string' && { pattern }),
-        ...(typeof group === 'string' && { group }),
-        ...(respond === true && { respond }),
         ...(typeof key === 'string' && { key }),
       }
     }
@@ -69,9 +72,6 @@ export function decodeServerMessage(data: WirePayload): ServerMessage {
     case 'gap':
       if (second === '') throw malformed(verb)
       return { verb, pattern: first, reason: second as GapReason }
-    case 'presence':
-      if (first === '') throw malformed(verb)
-      return { ...decodeObject(verb, body), verb, key: first }
     case 'expiring':
       return { verb, inMs: decodeCount(verb, first) }
     case 'pong': {
@@ -83,13 +83,19 @@ export function decodeServerMessage(data: WirePayload): ServerMessage {
       return { verb, code: decodeCount(verb, first), ...(retryAfterMs !== undefined && { retryAfterMs }) }
     }
     default:
-      throw new WebMQError('E_VERB_UNKNOWN', { detail: header.slice(0, 32) })
+      return { verb, fields, body }
   }
 }
 
-function decodeOk(id: string, options: readonly string[], body: WirePayload | undefined): OkMessage {
+/** @throws {WebMQError} `E_MESSAGE_INVALID`. */
+export function decodePresence({ fields: [key], body }: RawMessage): From<'presence'> {
+  if (!key) throw malformed('presence')
+  return { ...decodeObject('presence', body), verb: 'presence', key }
+}
+
+function decodeOk(id: string, options: readonly string[], body: WirePayload | undefined): From<'ok'> {
   if (id === '') throw malformed('ok')
-  const message: { -readonly [K in keyof OkMessage]: OkMessage[K] } = { verb: 'ok', id }
+  const message: { -readonly [K in keyof From<'ok'>]: From<'ok'>[K] } = { verb: 'ok', id }
   for (const option of options) {
     const [name, value = ''] = option.split('=')
     switch (name) {
@@ -110,28 +116,6 @@ function decodeOk(id: string, options: readonly string[], body: WirePayload | un
   return message
 }
 
-function optionOf(options: readonly string[], name: string): string | undefined {
-  return options.find((option) => option.startsWith(`${name}=`))?.slice(name.length + 1)
-}
-
-function textOf(data: WirePayload): string {
-  // ignoreBOM: a key may begin with U+FEFF, which is an ordinary character here.
-  return typeof data === 'string' ? data : new TextDecoder('utf-8', { ignoreBOM: true }).decode(data)
-}
-
-function parse(verb: string, body: WirePayload): unknown {
-  try {
-    return JSON.parse(textOf(body))
-  } catch (cause) {
-    throw malformed(verb, cause)
-  }
-}
-
-function decodeObject(verb: string, body: WirePayload = ''): Readonly<Record<string, unknown>> {
-  // A value that is not an object has none of the members that the caller reads.
-  return { ...Object(parse(verb, body)) }
-}
-
 function isWelcome(json: Readonly<Record<string, unknown>>): json is Record<string, unknown> & Welcome {
   const { session, auth, heartbeatMs, limits } = json
   const isComplete = typeof session === 'string' && typeof auth === 'string' && typeof heartbeatMs === 'number'
@@ -142,8 +126,4 @@ function decodeCount(verb: string, field: string): number {
   const count = parseCount(field)
   if (count === undefined) throw malformed(verb)
   return count
-}
-
-function malformed(verb: string, cause?: unknown): WebMQError {
-  return new WebMQError('E_MESSAGE_INVALID', { detail: verb, cause })
 }

@@ -1,73 +1,78 @@
-import { WebMQError } from './errors.js'
-import { isGroup, isId, isMemberName, isMessageId, isPosition } from './fields.js'
-import type { ClientMessage, WirePayload } from './messages.js'
+import { invalidField, option, withPayload } from './encode-field.js'
+import { isId } from './fields.js'
+import type { ClientMessage, ClientVerb, WirePayload } from './messages.js'
+import { encodeReply, encodeRequest, membership } from './tasks.js'
+
+type From<V extends ClientVerb> = Extract<ClientMessage, { verb: V }>
+
+/** A message whose options may also be given as `undefined`. */
+type Loose<M> = { readonly [K in keyof M]: undefined extends M[K] ? M[K] | undefined : M[K] }
+
+/** Where a replay begins. */
+type Range = Loose<Pick<From<'history'>, 'since' | 'rewindMs' | 'last'>>
 
 /**
  * Encodes one client message: a string for a text frame, bytes for a binary frame (a publish with a binary payload).
  * Keys and patterns must be valid: call `validateKey` and `validatePattern` first. Copies the bytes of the payload.
+ *
+ * Each verb has a function of its own, so that an app carries only those that it uses.
  * @throws {WebMQError} `E_MESSAGE_INVALID` if an id, message id, group, position or count would break the header.
  */
 export function encodeClientMessage(message: ClientMessage): string | Uint8Array<ArrayBuffer> {
-  const { verb } = message
-  if (verb === 'ping') return verb
-  const id = message.id === undefined ? '-' : checked(message.id, isId)
-  const start = `${verb} ${id}`
-  switch (verb) {
+  if (message.verb !== 'ping' && message.id !== undefined && !isId(message.id)) throw invalidField(message.id)
+  switch (message.verb) {
+    case 'ping':
+      return message.verb
     case 'auth':
-      return `${start}\n${message.token}`
-    case 'publish': {
-      const { key, messageId, echo, payload } = message
-      return withPayload(`${start} ${key}${option('id', messageId, isMessageId)}${echo ? '' : ' noecho'}\n`, payload)
-    }
-    case 'request':
-      return withPayload(
-        `${start} ${message.key}${option('within', message.withinMs, Number.isSafeInteger)}\n`,
-        message.payload,
-      )
-    case 'reply':
-      return withPayload(`${start}${message.isError ? ' error' : ''}\n`, message.payload)
+      return encodeAuth(message.id, message.token)
+    case 'publish':
+      return encodePublish(message)
     case 'listen':
-      return `${start} ${message.pattern}${range(message)}${option('overflow', message.overflow, isGroup)}${membership(message)}`
+      return encodeListen(message) + membership(message)
     case 'unlisten':
-      return `${start} ${message.pattern}${membership(message)}`
+      return encodeUnlisten(message.id, message.pattern) + membership(message)
+    case 'request':
+      return encodeRequest(message)
+    case 'reply':
+      return encodeReply(message)
     case 'history':
-      return `${start} ${message.key}${range(message)}${option('limit', message.limit, Number.isSafeInteger)}${message.reverse ? ' reverse' : ''}`
+      return encodeHistory(message)
     case 'presence':
-      return `${start} ${message.key} op=${message.op}${message.op === 'enter' ? member(message) : ''}`
+      return encodePresence(message)
   }
 }
 
-function withPayload(text: string, payload: WirePayload): string | Uint8Array<ArrayBuffer> {
-  if (typeof payload === 'string') return text + payload
-  const header = new TextEncoder().encode(text)
-  const bytes = new Uint8Array(header.length + payload.length)
-  bytes.set(header)
-  bytes.set(payload, header.length)
-  return bytes
+export function encodeAuth(id: string, token: string): string {
+  return `auth ${id}\n${token}`
 }
 
-function membership({ group, respond }: { readonly group?: string; readonly respond?: true }): string {
-  return option('group', group, isGroup) + (respond ? ' respond' : '')
+export function encodePublish(message: Loose<Omit<From<'publish'>, 'verb'>>): string | Uint8Array<ArrayBuffer> {
+  const { id = '-', key, messageId, echo, payload } = message
+  return withPayload(`publish ${id} ${key}${option('id', messageId)}${echo ? '' : ' noecho'}\n`, payload)
 }
 
-function member({ member, data }: { readonly member: string; readonly data?: string }): string {
-  return option('member', member, isMemberName) + (data === undefined ? '' : `\n${data}`)
+export function encodeListen(message: Loose<Omit<From<'listen'>, 'verb'>>): string {
+  const { id, pattern, overflow } = message
+  return `listen ${id} ${pattern}${range(message)}${option('overflow', overflow)}`
 }
 
-function range(message: Pick<Extract<ClientMessage, { verb: 'history' }>, 'since' | 'rewindMs' | 'last'>): string {
-  return (
-    option('since', message.since, isPosition) +
-    option('rewind', message.rewindMs, Number.isSafeInteger) +
-    option('last', message.last, Number.isSafeInteger)
-  )
+export function encodeUnlisten(id: string, pattern: string): string {
+  return `unlisten ${id} ${pattern}`
 }
 
-function option<T extends string | number>(name: string, value: T | undefined, isValid: (value: T) => boolean): string {
-  return value === undefined ? '' : ` ${name}=${checked(value, isValid)}`
+export function encodeHistory(message: Loose<Omit<From<'history'>, 'verb'>>): string {
+  const { id, key, limit, reverse } = message
+  return `history ${id} ${key}${range(message)}${option('limit', limit)}${reverse ? ' reverse' : ''}`
 }
 
-/** Without this check, a space or newline in a field could forge the rest of the message. */
-function checked<T extends string | number>(value: T, isValid: (value: T) => boolean): T {
-  if (!isValid(value)) throw new WebMQError('E_MESSAGE_INVALID', { detail: `header field ${JSON.stringify(value)}` })
-  return value
+export function encodePresence(message: Loose<From<'presence'>>): string {
+  const { id, key, op } = message
+  const start = `presence ${id} ${key} op=${op}`
+  if (message.op !== 'enter') return start
+  const { member, data } = message
+  return `${start}${option('member', member)}${data === undefined ? '' : `\n${data}`}`
+}
+
+function range({ since, rewindMs, last }: Range): string {
+  return option('since', since) + option('rewind', rewindMs) + option('last', last)
 }

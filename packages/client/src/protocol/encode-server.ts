@@ -1,6 +1,6 @@
 import { messageHeader } from './encode-message.js'
-import { replyHeader, taskHeader } from './encode-task.js'
 import type { ServerMessage } from './messages.js'
+import { encodeEnded, replyHeader, taskHeader } from './tasks.js'
 
 type WithPayload = Extract<ServerMessage, { verb: 'message' | 'task' | 'reply' }>
 
@@ -39,6 +39,8 @@ export function encodeServerMessage(message: TextServerMessage): string {
       return `${taskHeader(message)}${message.payload}`
     case 'reply':
       return `${replyHeader(message)}${message.payload}`
+    case 'ended':
+      return encodeEnded(message)
     case 'gap':
       return `gap ${message.pattern} ${message.reason}`
     case 'presence': {

@@ -1,13 +1,26 @@
 export { isReconnectable } from './close-codes.js'
 export { contains } from './containment.js'
 export { decodeClientMessage } from './decode-client.js'
-export { decodeServerMessage } from './decode-server.js'
+export {
+  type CoreMessage,
+  decodeCoreMessage,
+  decodePresence,
+  decodeServerMessage,
+} from './decode-server.js'
 export { DOCS_URL, REPOSITORY_URL } from './docs-url.js'
-export { encodeClientMessage } from './encode-client.js'
+export {
+  encodeAuth,
+  encodeClientMessage,
+  encodeHistory,
+  encodeListen,
+  encodePresence,
+  encodePublish,
+  encodeUnlisten,
+} from './encode-client.js'
+export { option } from './encode-field.js'
 export { encodeJson } from './encode-json.js'
 export { encodeMessageFrame, MessageFrame, type MessagePosition } from './encode-message.js'
 export { encodeServerMessage, type TextServerMessage } from './encode-server.js'
-export { replyHeader, taskHeader } from './encode-task.js'
 export * from './errors.js'
 export { isGroup, isId, isMemberName, isMessageId, isPosition } from './fields.js'
 export { isKey, isPattern, validateKey, validatePattern } from './keys.js'
@@ -16,4 +29,15 @@ export { matches } from './matching.js'
 export * from './messages.js'
 export { formatOffset, parseOffset } from './offset.js'
 export { ownText } from './own-text.js'
+export { decodeObject, type RawMessage } from './raw-message.js'
 export { refusalOf } from './refusal.js'
+export {
+  decodeEnded,
+  decodeReply,
+  decodeTask,
+  encodeReply,
+  encodeRequest,
+  membership,
+  replyHeader,
+  taskHeader,
+} from './tasks.js'

@@ -169,6 +169,9 @@ export interface Welcome {
   readonly expiresInMs?: number
 }
 
+/** A verb that a server may send. */
+export type ServerVerb = ServerMessage['verb']
+
 /** A server message. */
 export type ServerMessage =
   | ({ readonly verb: 'welcome' } & Welcome)
@@ -199,9 +202,6 @@ export type ServerMessage =
       readonly retryAfterMs?: number
       /** The listen that the server has ended [P-5.5]. */
       readonly pattern?: string
-      /** With `pattern`: the queue group whose membership it has ended, and whether it was a responder's. */
-      readonly group?: string
-      readonly respond?: true
       /** The key at which the server has ended presence [P-5.5]. */
       readonly key?: string
     }
@@ -238,6 +238,15 @@ export type ServerMessage =
       readonly id: string
       readonly isError: boolean
       readonly payload: WirePayload
+    }
+  | {
+      /** The server has ended a membership in a queue group [P-16.4]. */
+      readonly verb: 'ended'
+      readonly group: string
+      readonly pattern: string
+      readonly respond?: true
+      readonly code: string
+      readonly message: string
     }
   | { readonly verb: 'gap'; readonly pattern: string; readonly reason: GapReason }
   | { readonly verb: 'expiring'; readonly inMs: number }

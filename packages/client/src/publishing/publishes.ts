@@ -7,6 +7,7 @@ import { invalid, MAX_TIMER_MS, type ResolvedOptions } from '../options.js'
 import {
   type ClientMessage,
   type ErrorCode,
+  encodePublish,
   isMessageId,
   type ServerMessage,
   type SessionLimits,
@@ -251,7 +252,7 @@ export class Publishes {
     }
     this.#stopWaiting(pending)
     try {
-      this.#sender.send(message)
+      this.#sender.send(encodePublish(message))
     } catch (cause) {
       // One message that cannot be sent must not keep others from being sent.
       pending.settle(cause instanceof WebMQError ? cause : new WebMQError('E_MESSAGE_INVALID', { cause }))

@@ -94,9 +94,6 @@ const NO_GROUPS = { size: 0, searchCount: 0 }
 /** Codes of a token that could not be looked at. */
 const UNDECIDED_CODES: readonly ErrorCode[] = ['E_INTERNAL', 'E_RATE_LIMIT', 'E_HOOK_FAILED']
 
-/** What the server has ended. */
-type RevokedNames = Pick<Extract<TextServerMessage, { verb: 'error' }>, 'pattern' | 'group' | 'respond' | 'key'>
-
 /** The protocol state of one connection. Rarely used parts are created on first use, which keeps idle connections small. */
 export class Session implements SessionContext, SessionFacts {
   readonly id = createSessionId()
@@ -367,14 +364,14 @@ export class Session implements SessionContext, SessionFacts {
     }
     for (const { kind, group, pattern } of this.#ownGroups?.revoke(mayListen) ?? []) {
       this.unlistened(pattern)
-      const names: RevokedNames = { pattern, group, ...(kind === 'respond' ? { respond: true } : {}) }
-      this.#tellRevoked(`listen ${pattern} in the group ${group}`, names)
+      const { code, message } = new WebMQError('E_FORBIDDEN', { detail: `listen ${pattern}, no longer granted` })
+      this.reply({ verb: 'ended', group, pattern, ...(kind === 'respond' ? { respond: true } : {}), code, message })
     }
     for (const key of this.#ownPresence?.revoke(mayEnter, mayListen) ?? [])
       this.#tellRevoked(`presence ${key}`, { key })
   }
 
-  #tellRevoked(what: string, names: RevokedNames): void {
+  #tellRevoked(what: string, names: { readonly pattern: string } | { readonly key: string }): void {
     const { code, message, retryable, docs } = new WebMQError('E_FORBIDDEN', { detail: `${what}, no longer granted` })
     this.reply({ verb: 'error', code, message, retryable, docs, ...names })
   }

@@ -1,43 +1,37 @@
-import type { Sender } from '../connection/sender.js'
+import type { ClientCore, ClientPart } from '../client-part.js'
+import { isCount, rangeOf } from '../listening/range.js'
 import { invalid } from '../options.js'
-import { validateKey, WebMQError } from '../protocol/index.js'
-import type { HistoryOptions, HistoryResult, Message } from '../types.js'
-import { isCount, rangeOf } from './duration.js'
-import type { Replays } from './replays.js'
-import type { Request, Requests } from './requests.js'
-
-/** Options and collaborators of {@link HistoryReads}. */
-export interface HistoryContext {
-  readonly sender: Sender
-  readonly requests: Requests
-  readonly replays: Replays
-  readonly timeoutMs: number
-  /** Limit of the reads that wait for a connection or an answer. */
-  readonly maxReads: number
-}
+import { encodeHistory, validateKey, WebMQError } from '../protocol/index.js'
+import type { Message } from '../types.js'
+import type { HistoryOptions, HistoryResult } from './types.js'
 
 interface Read {
-  readonly request: Request
+  encode(id: string): string
   settle(result: HistoryResult<unknown> | WebMQError): void
 }
 
 /** Reads of the log by key. After a lost connection a read is sent again, until its time is over. */
-export class HistoryReads {
-  readonly #context: HistoryContext
+export class HistoryReads implements ClientPart {
+  readonly #core: ClientCore
   readonly #reads = new Set<Read>()
 
-  constructor(context: HistoryContext) {
-    this.#context = context
+  constructor(core: ClientCore) {
+    this.#core = core
   }
 
-  /** Implements `client.history`. */
+  /** Implements `history`. */
   async read(key: string, options: HistoryOptions = {}): Promise<HistoryResult<unknown>> {
-    const { sender, timeoutMs, maxReads } = this.#context
-    const request = requestOf(key, options)
-    if (this.#reads.size >= maxReads) throw new WebMQError('E_QUEUE_FULL', { detail: `${maxReads} history reads wait` })
+    const { sender, options: clientOptions } = this.#core
+    const { ackTimeoutMs, maxMessages } = clientOptions
+    const closedBy = this.#core.closedBy()
+    if (closedBy) throw closedBy
+    const encode = encoderOf(key, options)
+    if (this.#reads.size >= maxMessages) {
+      throw new WebMQError('E_QUEUE_FULL', { detail: `${maxMessages} history reads wait` })
+    }
     return new Promise((resolve, reject) => {
       const read: Read = {
-        request,
+        encode,
         settle: (result) => {
           clearTimeout(timer)
           this.#reads.delete(read)
@@ -45,13 +39,15 @@ export class HistoryReads {
           else resolve(result)
         },
       }
-      const timer = setTimeout(() => read.settle(new WebMQError('E_TIMEOUT', { detail: `history ${key}` })), timeoutMs)
+      const timer = setTimeout(
+        () => read.settle(new WebMQError('E_TIMEOUT', { detail: `history ${key}` })),
+        ackTimeoutMs,
+      )
       this.#reads.add(read)
       if (sender.isLive) this.#ask(read)
     })
   }
 
-  /** A connection is live. */
   up(): void {
     for (const read of this.#reads) this.#ask(read)
   }
@@ -61,8 +57,8 @@ export class HistoryReads {
   }
 
   #ask(read: Read): void {
-    const { requests, replays } = this.#context
-    requests.send(read.request, (answer) => {
+    const { requests, replays } = this.#core
+    requests.send(read.encode, (answer) => {
       if (answer instanceof WebMQError) {
         if (answer.code !== 'E_DISCONNECTED') read.settle(answer)
         return
@@ -76,12 +72,13 @@ export class HistoryReads {
   }
 }
 
-function requestOf(key: string, { limit = 100, since, rewind, reverse }: HistoryOptions): Request {
+function encoderOf(key: string, options: HistoryOptions): Read['encode'] {
+  const { limit = 100, since, rewind, reverse } = options
   validateKey(key)
   if (!isCount(limit)) throw invalid(`limit ${limit}`)
   const start = rangeOf({ since, rewind })
   // A read with a start goes forward from there; without one, it returns the newest messages.
   const isForward = !reverse && (since ?? rewind) !== undefined
   const share = isForward ? { limit } : { last: limit }
-  return { verb: 'history', key, ...start, ...share, reverse: reverse || undefined }
+  return (id) => encodeHistory({ id, key, ...start, ...share, reverse: reverse || undefined })
 }

@@ -1,0 +1,25 @@
+import type { GapReason } from '../protocol/index.js'
+import type { Message } from '../types.js'
+
+/** Options of `history`. */
+export interface HistoryOptions {
+  /** Maximum number of messages; default 100. The server may return fewer, with `more`. */
+  readonly limit?: number
+  /** Messages after this position, oldest first. Not together with `rewind`. */
+  readonly since?: string | undefined
+  /** Messages of this time span, oldest first: milliseconds, or a string such as `'2m'`. */
+  readonly rewind?: number | string
+  /** Newest first; with `since` or `rewind`, the newest of these messages. */
+  readonly reverse?: boolean
+}
+
+/** The messages of a key in the broker's log. */
+export interface HistoryResult<P> {
+  readonly messages: readonly Message<P>[]
+  /** The messages are complete up to here: continue with it as `since`, of `history` or of `listen`. */
+  readonly position?: string | undefined
+  /** Whether there are more messages after `position`; with `reverse`, before the returned ones. */
+  readonly more: boolean
+  /** Why some of these messages may be missing. */
+  readonly gap?: GapReason | undefined
+}
