@@ -1,6 +1,6 @@
 import { invalidField, option, withPayload } from './encode-field.js'
 import { isId } from './fields.js'
-import type { ClientMessage, ClientVerb, WirePayload } from './messages.js'
+import type { ClientMessage, ClientVerb } from './messages.js'
 import { encodeReply, encodeRequest, membership } from './tasks.js'
 
 type From<V extends ClientVerb> = Extract<ClientMessage, { verb: V }>
