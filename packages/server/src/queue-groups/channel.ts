@@ -2,7 +2,7 @@ import type { Broker, InboundMessage } from '../ports/broker.js'
 import { decodeGroupMessage, encodeGroupMessage, type GroupNodeMessage } from './node-message.js'
 
 /** The key for messages to all nodes. For messages to one node, its name is appended. */
-export const GROUPS_KEY = '$webmq.groups'
+const GROUPS_KEY = '$webmq.groups'
 
 /** Bytes of a part before its content, beside the name of the node: whether more follow, and the length of the name. */
 const PART_HEAD_BYTES = 2

@@ -1,14 +1,6 @@
 export { ConnectionGroups, type ConnectionGroupsContext } from './connection.js'
-export type {
-  GroupMember,
-  GroupMessage,
-  Reply,
-  ReplyError,
-  RequestTicket,
-  SlotKind,
-  SlotName,
-} from './group-message.js'
+export type { Reply, SlotName } from './group-message.js'
 export { handingOver } from './grouped-broker.js'
-export { LocalMember, MAX_REASON_CHARS } from './local-member.js'
+export { LocalMember } from './local-member.js'
 export { type QueueGroupStats, QueueGroups } from './queue-groups.js'
-export { errorReply, type TakenRequest } from './requests.js'
+export type { TakenRequest } from './requests.js'

@@ -84,4 +84,4 @@ function refusalFrom(error: unknown): { readonly code: string; readonly message:
 }
 
 /** Longest reason of a responder. */
-export const MAX_REASON_CHARS = 512
+const MAX_REASON_CHARS = 512

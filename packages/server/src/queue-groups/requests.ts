@@ -23,7 +23,7 @@ export interface GroupRequestsContext {
 }
 
 /** Requests of this node without a reply, and requests that this node has to reply to: at most so many of each. */
-export const MAX_REQUESTS = 65_536
+const MAX_REQUESTS = 65_536
 
 interface Waiting {
   readonly reply: Deferred<Reply>

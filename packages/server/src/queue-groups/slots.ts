@@ -38,7 +38,7 @@ export class Slot {
 }
 
 /** Queue groups of all nodes that a node knows at most: entries of other nodes are not trusted to be few. */
-export const MAX_SLOTS = 65_536
+const MAX_SLOTS = 65_536
 
 /** The queue groups that this node knows: those of its own members, and those that other nodes have told. */
 export class Slots {
