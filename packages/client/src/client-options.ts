@@ -90,8 +90,8 @@ export interface Positions {
 export interface ResumeContext {
   /** The client's URL; `''` if that is a function. */
   readonly name: string
-  /** By pattern: for each subscription the position up to which everything was handled, if it is known. */
-  collect(): Iterable<readonly [pattern: string, handled: readonly (string | undefined)[]]>
+  /** For each subscription its pattern and the position up to which everything was handled, if that is known. */
+  collect(): Iterable<readonly [pattern: string, handled: string | undefined]>
   onError(error: unknown): void
 }
 

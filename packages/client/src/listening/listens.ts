@@ -48,6 +48,7 @@ export class Listens {
   readonly #sender: Sender
   readonly #context: ListensContext
   readonly #listens = new Map<string, Listen>()
+  readonly #access: SubscriptionContext
   readonly #requests: Requests
   readonly #replays: Replays
   readonly #saved: Positions | undefined
@@ -64,11 +65,20 @@ export class Listens {
     this.#options = options
     this.#sender = sender
     this.#context = context
+    this.#access = {
+      ...context,
+      options,
+      remove: (gone) => this.#remove(gone),
+      again: (subscription) => {
+        const listen = this.#listens.get(subscription.pattern)
+        if (listen && sender.isLive) this.#ask(listen, [subscription])
+      },
+    }
     this.#requests = requests
     this.#replays = replays
     this.#saved = options.resume?.({
       name: typeof options.url === 'function' ? '' : `${options.url}`,
-      collect: () => this.#handledPositions(),
+      collect: () => [...this.#subscriptions()].map((one) => [one.pattern, one.handledPosition(this.#latest)]),
       onError: (error) => context.onError({ error }),
     })
   }
@@ -85,7 +95,7 @@ export class Listens {
     closedBy?: WebMQError,
   ): LiveSubscription {
     validatePattern(pattern)
-    const subscription = new LiveSubscription(pattern, receiving, options, this.#contextOf(pattern))
+    const subscription = new LiveSubscription(pattern, receiving, options, this.#access)
     if (subscription.state === 'closed') return subscription
     if (closedBy) {
       this.#context.onError({ error: closedBy, pattern })
@@ -105,7 +115,7 @@ export class Listens {
   /** Takes the subscriptions of another client. They continue from where they stopped. */
   adopt(others: Listens): void {
     for (const subscription of others.#release()) {
-      subscription.context = this.#contextOf(subscription.pattern)
+      subscription.context = this.#access
       if (subscription.state === 'closed') subscription.reopen()
       this.#insert(subscription)
     }
@@ -124,15 +134,6 @@ export class Listens {
     this.#listens.clear()
     this.#targets.clear()
     return subscriptions
-  }
-
-  #contextOf(pattern: string): SubscriptionContext {
-    return {
-      options: this.#options,
-      remove: (gone) => this.#remove(gone),
-      onError: (error, message) => this.#context.onError({ error, pattern, key: message?.key }),
-      onGap: (gap) => this.#context.onGap(gap),
-    }
   }
 
   #insert(subscription: LiveSubscription): void {
@@ -245,14 +246,15 @@ export class Listens {
   /** Joins an existing listen if the subscription needs no replay; otherwise sends a listen of its own. */
   #join(listen: Listen, subscription: LiveSubscription): void {
     if (isLive(subscription.start)) {
-      const active = listen.subscriptions.find(({ state }) => state === 'active')
+      const isLike = ({ options }: LiveSubscription) => options.slow === subscription.options.slow
+      const active = listen.subscriptions.find((other) => other.state === 'active' && isLike(other))
       if (active) {
         const { position } = active.resume
         subscription.resume.advance(position)
         subscription.accept({ recovered: false, replayed: 0, position }, true, this.#latest)
         return
       }
-      if (listen.joinable) {
+      if (listen.joinable?.every(isLike)) {
         listen.joinable.push(subscription)
         return
       }
@@ -274,7 +276,9 @@ export class Listens {
   #ask(listen: Listen, targets: LiveSubscription[]): void {
     const { pattern } = listen
     const start = targets[0]?.start ?? {}
-    const overflow = listen.subscriptions[0]?.options.slow
+    const [first, ...others] = listen.subscriptions.map(({ options }) => options.slow)
+    // On the wire they are one listen: none misses what only another one may miss.
+    const overflow = others.every((other) => other === first) ? first : 'disconnect'
     if (isLive(start)) listen.joinable = targets
     this.#requests.send(
       (id) => encodeListen({ id, pattern, ...start, overflow }),
@@ -333,13 +337,6 @@ export class Listens {
     for (const { subscriptions } of this.#listens.values()) yield* subscriptions
   }
 
-  #handledPositions() {
-    return [...this.#listens.values()].map(
-      ({ pattern, subscriptions }) =>
-        [pattern, subscriptions.map((subscription) => subscription.handledPosition(this.#latest))] as const,
-    )
-  }
-
   #refused(listen: Listen, targets: readonly LiveSubscription[], error: WebMQError): void {
     if (error.retryable) {
       if (!this.#sender.isLive) return
@@ -380,7 +377,7 @@ export class Listens {
   #end(pattern: string, subscriptions: readonly LiveSubscription[], error: WebMQError): void {
     this.#context.onError({ error, pattern })
     for (const subscription of subscriptions) {
-      subscription.close(error)
+      subscription.close(error, false)
       this.#forget(subscription)
     }
   }

@@ -1,6 +1,6 @@
 import { callSafely } from '../events/call-safely.js'
 import { Emitter } from '../events/emitter.js'
-import type { Gap } from '../events/events.js'
+import type { ClientError, Gap } from '../events/events.js'
 import type { ResolvedOptions } from '../options.js'
 import { WebMQError } from '../protocol/index.js'
 import type { ListenOptions, ListenResult, Message, Subscription, SubscriptionEvents } from '../types.js'
@@ -14,14 +14,10 @@ export interface SubscriptionContext {
   readonly options: ResolvedOptions
   /** Removes the subscription from the registry. Resolves when the server knows. */
   remove(subscription: LiveSubscription): Promise<void>
-  onError(error: unknown, message?: Message<unknown>): void
+  /** Listens again from the subscription's position, if there is a connection. */
+  again(subscription: LiveSubscription): void
+  onError(error: ClientError): void
   onGap(gap: Gap): void
-}
-
-interface Deferred {
-  readonly promise: Promise<ListenResult>
-  resolve(result: ListenResult): void
-  reject(error: unknown): void
 }
 
 /** Implements a {@link Subscription}: tracks its position, and passes messages to its receiver. */
@@ -31,17 +27,18 @@ export class LiveSubscription implements Subscription {
   /** Replaced when the subscription moves to another client. */
   context: SubscriptionContext
   readonly options: ListenOptions
-  readonly #emitter: Emitter<SubscriptionEvents>
+  /** The position up to which messages were handled. */
+  readonly resume: ResumePoint
+  readonly #emitter = new Emitter<SubscriptionEvents>((error) => this.#report(error))
   readonly #start: Start
-  #ready = deferred()
+  #resolve!: (result: ListenResult) => void
+  #reject!: (error: WebMQError) => void
   /** Whether the app was told that there is no room for this listen. */
   #isHeld = false
   /** Sum of the replay's pages so far, between the first and the last page [P-6.9]. */
   #pages: ListenResult | undefined
-  /** The position up to which messages were handled. */
-  readonly resume: ResumePoint
-  state: Subscription['state'] = 'pending'
-  ready = this.#ready.promise
+  state!: Subscription['state']
+  ready!: Promise<ListenResult>
 
   constructor(
     pattern: string,
@@ -53,26 +50,31 @@ export class LiveSubscription implements Subscription {
     this.receiver = receiverOf(receiving)
     this.options = { ...this.receiver.options, ...options }
     this.context = context
-    this.#emitter = new Emitter((error) => this.context.onError(error))
     this.#start = rangeOf(this.options)
     this.resume = new ResumePoint(this.options.since)
+    this.reopen()
     const { minMs, maxMs, random } = context.options
     this.receiver.attach?.({
       subscription: this,
       minMs,
       maxMs,
       random,
-      report: (error, message) => this.context.onError(error, message),
+      report: (error, message) => this.#report(error, message),
       gap: (reason) => {
         const gap = { pattern, reason }
         this.#emitter.emit('gap', gap)
         this.context.onGap(gap)
         return gap
       },
+      again: (position) => {
+        this.resume.position = position
+        if (this.state !== 'active') return
+        this.reopen()
+        this.context.again(this)
+      },
       fail: (error, message) => {
-        this.close(error)
-        this.context.onError(error, message)
-        void this.context.remove(this)
+        this.#report(error, message)
+        void this.#quit(error, false)
       },
       skip: (position) => this.resume.catchUp(position),
     })
@@ -93,8 +95,7 @@ export class LiveSubscription implements Subscription {
   }
 
   unlisten(): Promise<void> {
-    this.close()
-    return this.context.remove(this)
+    return this.#quit(new WebMQError('E_CLOSED', { detail: this.pattern }), true)
   }
 
   // In runtimes without `Symbol.dispose`, this is a method named "undefined" that nobody calls.
@@ -111,13 +112,13 @@ export class LiveSubscription implements Subscription {
     this.#isHeld = false
     const before = this.#pages ?? { ...page, replayed: 0 }
     const sum = { ...page, recovered: before.recovered && page.recovered, gap: before.gap ?? gap }
-    const result = { ...sum, replayed: before.replayed + page.replayed }
     // A page's messages are counted as they arrive: the connection may be lost before all of them are here.
     this.#pages = isLast ? undefined : { ...sum, replayed: before.replayed }
     if (isLast) {
+      const result = { ...sum, replayed: before.replayed + page.replayed }
       this.state = 'active'
       this.resume.live(latest)
-      this.#ready.resolve(result)
+      this.#resolve(result)
       this.#emitter.emit('ready', result)
     }
     if (gap) this.gap({ pattern: this.pattern, reason: gap, since })
@@ -142,15 +143,19 @@ export class LiveSubscription implements Subscription {
   /** It waits, again, for the server to accept it. */
   reopen(): void {
     this.state = 'pending'
-    this.#ready = deferred()
-    this.ready = this.#ready.promise
+    this.ready = new Promise((resolve, reject) => {
+      this.#resolve = resolve
+      this.#reject = reject
+    })
+    // `ready` is optional: ignoring its rejection must not crash the process.
+    this.ready.catch(() => undefined)
   }
 
   /** There is no room for it now: `ready` rejects, another one follows. Returns whether that is new to the app. */
   hold(error: WebMQError): boolean {
     if (this.#isHeld || this.state !== 'pending') return false
     this.#isHeld = true
-    this.#ready.reject(error)
+    this.#reject(error)
     this.reopen()
     this.#emitter.emit('error', error)
     return true
@@ -162,15 +167,10 @@ export class LiveSubscription implements Subscription {
    */
   shut(error: WebMQError, isWanted: boolean): boolean {
     if (this.state === 'closed') return false
-    if (this.receiver.isSingleUse) {
-      this.close(error, isWanted)
-      return false
-    }
-    this.#end(error, isWanted)
     this.#pages = undefined
-    // The app that called `listen` has no handlers yet.
-    queueMicrotask(() => this.#tellEnd(error, isWanted))
-    return true
+    // Later: the app that called `listen` has no handlers yet.
+    this.#end(error, isWanted, queueMicrotask)
+    return !this.receiver.isSingleUse
   }
 
   /** Position up to which everything was handled; `undefined` if unknown. */
@@ -182,57 +182,47 @@ export class LiveSubscription implements Subscription {
 
   /** Delivers a message, unless it was handled before. */
   deliver(message: Message<unknown>): void {
-    const { state, receiver } = this
     // Until a replay is complete, live messages are for other subscriptions; this one gets them in the next page.
-    if (state === 'closed' || (state === 'pending' && !message.replayed) || !this.resume.advance(message.position))
-      return
+    if (this.state !== 'active' && (this.state === 'closed' || !message.replayed)) return
+    if (!this.resume.advance(message.position)) return
     if (this.#pages) this.#pages = { ...this.#pages, replayed: this.#pages.replayed + 1 }
-    // Not `callSafely`: this is the path of every message.
+    // Not `callSafely`, which takes a closure: this is the path of every message.
     try {
-      const result = receiver.deliver(message)
-      if (result instanceof Promise) result.catch((error: unknown) => this.context.onError(error, message))
+      const result = this.receiver.deliver(message)
+      if (result instanceof Promise) result.catch((error: unknown) => this.#report(error, message))
     } catch (error) {
-      this.context.onError(error, message)
+      this.#report(error, message)
     }
   }
 
   /** Ends the subscription. `isWanted`: the app itself has ended it. */
-  close(error?: WebMQError, isWanted = !error): void {
+  close(error: WebMQError, isWanted: boolean): void {
     this.options.signal?.removeEventListener('abort', this.#onAbort)
-    if (this.state === 'closed') return
-    this.#end(error ?? new WebMQError('E_CLOSED', { detail: this.pattern }), isWanted)
-    this.#tellEnd(error, isWanted)
+    if (this.state !== 'closed') this.#end(error, isWanted, (tell) => tell())
   }
 
-  #end(error: WebMQError, isWanted: boolean): void {
+  #quit(error: WebMQError, isWanted: boolean): Promise<void> {
+    this.close(error, isWanted)
+    return this.context.remove(this)
+  }
+
+  #end(error: WebMQError, isWanted: boolean, call: (tell: () => void) => void): void {
     this.state = 'closed'
-    this.#ready.reject(error)
+    this.#reject(error)
     this.#tell(() => this.receiver.close?.(isWanted ? undefined : error))
-  }
-
-  #tellEnd(error: WebMQError | undefined, isWanted: boolean): void {
-    if (error && !isWanted) this.#emitter.emit('error', error)
-    this.#emitter.emit('closed', undefined)
+    call(() => {
+      if (!isWanted) this.#emitter.emit('error', error)
+      this.#emitter.emit('closed', undefined)
+    })
   }
 
   #tell(call: () => unknown): void {
-    callSafely(call, (error) => this.context.onError(error))
+    callSafely(call, (error) => this.#report(error))
   }
 
-  readonly #onAbort = (): void => {
-    this.close(new WebMQError('E_ABORTED'), true)
-    void this.context.remove(this)
+  #report(error: unknown, message?: Message<unknown>): void {
+    this.context.onError({ error, pattern: this.pattern, key: message?.key })
   }
-}
 
-function deferred(): Deferred {
-  let resolve: Deferred['resolve'] = () => undefined
-  let reject: Deferred['reject'] = () => undefined
-  const promise = new Promise<ListenResult>((onResolve, onReject) => {
-    resolve = onResolve
-    reject = onReject
-  })
-  // `ready` is optional: ignoring its rejection must not crash the process.
-  promise.catch(() => undefined)
-  return { promise, resolve, reject }
+  readonly #onAbort = (): void => void this.#quit(new WebMQError('E_ABORTED'), true)
 }

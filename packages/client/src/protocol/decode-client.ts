@@ -69,6 +69,7 @@ const decoders: { readonly [V in ClientVerb]: Decoder<V> } = {
       ...readRange(raw, options),
       ...readMembership(raw, options),
       ...readOverflow(options),
+      ...(readFlag(raw, options, 'meta') ? { meta: true } : {}),
     }
   },
   unlisten(raw) {
@@ -84,6 +85,7 @@ const decoders: { readonly [V in ClientVerb]: Decoder<V> } = {
     if (messageId !== undefined && !isMessageId(messageId)) throw refusal(raw, 'E_MESSAGE_INVALID', 'message id')
     const isSilent = readFlag(raw, options, 'noecho')
     const trace = options.get('trace')
+    const isEphemeral = readFlag(raw, options, 'ephemeral')
     if (body === undefined) throw refusal(raw, 'E_MESSAGE_INVALID', 'publish needs a payload')
     return {
       verb: 'publish',
@@ -92,6 +94,7 @@ const decoders: { readonly [V in ClientVerb]: Decoder<V> } = {
       ...(messageId === undefined ? {} : { messageId: ownText(messageId) }),
       echo: !isSilent,
       ...(trace === undefined ? {} : { trace: ownText(trace) }),
+      ...(isEphemeral ? { ephemeral: true } : {}),
       payload: body,
     }
   },
@@ -99,16 +102,20 @@ const decoders: { readonly [V in ClientVerb]: Decoder<V> } = {
     const id = requireId(raw)
     const key = requireKey(raw)
     const options = readOptions(raw, 3)
-    assertAtMostOne(raw, options, 'since', 'rewind')
+    assertAtMostOne(raw, options, 'since', 'rewind', 'before')
     assertAtMostOne(raw, options, 'last', 'limit')
     const limit = readCount(raw, options, 'limit')
+    const before = options.get('before')
+    if (before !== undefined && !isPosition(before)) throw refusal(raw, 'E_POSITION_INVALID')
     return {
       verb: 'history',
       id,
       key,
       ...readRange(raw, options),
       ...(limit === undefined ? {} : { limit }),
+      ...(before === undefined ? {} : { before: ownText(before) }),
       ...(readFlag(raw, options, 'reverse') ? { reverse: true } : {}),
+      ...(readFlag(raw, options, 'meta') ? { meta: true } : {}),
     }
   },
   presence(raw) {

@@ -1,6 +1,7 @@
 import { WebMQError } from './errors.js'
 import { parseCount } from './fields.js'
 import type { GapReason, ServerMessage, Welcome, WirePayload } from './messages.js'
+import { decodeMeta } from './meta.js'
 import { decodeObject, malformed, parse, type RawMessage, textOf } from './raw-message.js'
 import { decodeEnded, decodeReply, decodeTask } from './tasks.js'
 
@@ -32,9 +33,10 @@ export function decodeServerMessage(data: WirePayload): ServerMessage {
 
 /** Same, but leaves messages with other verbs to the parts of the client. */
 export function decodeCoreMessage(data: WirePayload): CoreMessage | RawMessage {
-  const newline = typeof data === 'string' ? data.indexOf('\n') : data.indexOf(0x0a)
-  const header = textOf(newline < 0 ? data : data.slice(0, newline))
-  const body = newline < 0 ? undefined : typeof data === 'string' ? data.slice(newline + 1) : data.subarray(newline + 1)
+  const isText = typeof data === 'string'
+  const newline = isText ? data.indexOf('\n') : data.indexOf(0x0a)
+  const header = textOf(newline < 0 ? data : isText ? data.slice(0, newline) : data.subarray(0, newline))
+  const body = newline < 0 ? undefined : isText ? data.slice(newline + 1) : data.subarray(newline + 1)
   const [verb = '', ...fields] = header.split(' ')
   const [first = '', second = ''] = fields
   switch (verb) {
@@ -43,26 +45,28 @@ export function decodeCoreMessage(data: WirePayload): CoreMessage | RawMessage {
       return {
         verb,
         key: first,
-        ...(second !== '-' && { position: second }),
-        replayed: fields.includes('replay', 2),
+        position: second === '-' ? undefined : second,
+        replayed: fields.length > 2 && fields.includes('replay', 2),
+        // At least a time and an id.
+        ...(fields.length > 3 && { meta: decodeMeta(fields.slice(2)) }),
         payload: body,
       }
     case 'ok':
       return decodeOk(first, fields.slice(1), body)
     case 'error': {
       const { message, retryable, docs = '', retryAfterMs, pattern, key } = decodeObject(verb, body)
-      if (second === '' || typeof message !== 'string' || typeof docs !== 'string') throw malformed(verb)
+      if (second === '' || typeof message !== 'string') throw malformed(verb)
       return {
         verb,
-        ...(first !== '-' && { id: first }),
+        id: first === '-' ? undefined : first,
         code: second,
         message,
         retryable: retryable === true,
         docs,
-        ...(typeof retryAfterMs === 'number' && { retryAfterMs }),
-        ...(typeof pattern === 'string' && { pattern }),
-        ...(typeof key === 'string' && { key }),
-      }
+        retryAfterMs,
+        pattern,
+        key,
+      } as From<'error'>
     }
     case 'welcome': {
       const welcome = decodeObject(verb, body)
@@ -74,14 +78,10 @@ export function decodeCoreMessage(data: WirePayload): CoreMessage | RawMessage {
       return { verb, pattern: first, reason: second as GapReason }
     case 'expiring':
       return { verb, inMs: decodeCount(verb, first) }
-    case 'pong': {
-      const position = / position=(\S+)/.exec(header)?.[1]
-      return { verb, ...(position !== undefined && { position }) }
-    }
-    case 'bye': {
-      const retryAfterMs = parseCount(second)
-      return { verb, code: decodeCount(verb, first), ...(retryAfterMs !== undefined && { retryAfterMs }) }
-    }
+    case 'pong':
+      return { verb, position: / position=(\S+)/.exec(header)?.[1] }
+    case 'bye':
+      return { verb, code: decodeCount(verb, first), retryAfterMs: parseCount(second) }
     default:
       return { verb, fields, body }
   }

@@ -47,13 +47,14 @@ export function encodeAuth(id: string, token: string): string {
 }
 
 export function encodePublish(message: Loose<Omit<From<'publish'>, 'verb'>>): string | Uint8Array<ArrayBuffer> {
-  const { id = '-', key, messageId, echo, payload } = message
-  return withPayload(`publish ${id} ${key}${option('id', messageId)}${echo ? '' : ' noecho'}\n`, payload)
+  const { id = '-', key, messageId, echo, ephemeral, payload } = message
+  const options = `${option('id', messageId)}${echo ? '' : ' noecho'}${flag('ephemeral', ephemeral)}`
+  return withPayload(`publish ${id} ${key}${options}\n`, payload)
 }
 
 export function encodeListen(message: Loose<Omit<From<'listen'>, 'verb'>>): string {
-  const { id, pattern, overflow } = message
-  return `listen ${id} ${pattern}${range(message)}${option('overflow', overflow)}`
+  const { id, pattern, overflow, meta } = message
+  return `listen ${id} ${pattern}${range(message)}${option('overflow', overflow)}${flag('meta', meta)}`
 }
 
 export function encodeUnlisten(id: string, pattern: string): string {
@@ -61,8 +62,8 @@ export function encodeUnlisten(id: string, pattern: string): string {
 }
 
 export function encodeHistory(message: Loose<Omit<From<'history'>, 'verb'>>): string {
-  const { id, key, limit, reverse } = message
-  return `history ${id} ${key}${range(message)}${option('limit', limit)}${reverse ? ' reverse' : ''}`
+  const { id, key, limit, before, reverse, meta } = message
+  return `history ${id} ${key}${range(message)}${option('limit', limit)}${option('before', before)}${flag('reverse', reverse)}${flag('meta', meta)}`
 }
 
 export function encodePresence(message: Loose<From<'presence'>>): string {
@@ -75,4 +76,8 @@ export function encodePresence(message: Loose<From<'presence'>>): string {
 
 function range({ since, rewindMs, last }: Range): string {
   return option('since', since) + option('rewind', rewindMs) + option('last', last)
+}
+
+function flag(name: string, isSet: true | undefined): string {
+  return isSet ? ` ${name}` : ''
 }

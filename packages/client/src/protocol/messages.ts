@@ -1,3 +1,5 @@
+import type { MessageMeta } from './meta.js'
+
 /** Payload on the wire: a string for a text frame (JSON text), bytes for a binary frame. */
 export type WirePayload = string | Uint8Array
 
@@ -20,6 +22,8 @@ export type ClientMessage =
       readonly respond?: true
       /** What may be left out while the connection lags [P-6.12]; absent: the server decides. */
       readonly overflow?: ListenOverflow
+      /** Its messages come with who published them, and when [P-15.1]. */
+      readonly meta?: true
     }
   | {
       readonly verb: 'unlisten'
@@ -40,14 +44,18 @@ export type ClientMessage =
       readonly echo: boolean
       /** The trace that the message belongs to [P-7.10]: a `traceparent` of W3C Trace Context. Not checked. */
       readonly trace?: string
+      /** It reaches live listeners only: it is not logged [P-15.4]. */
+      readonly ephemeral?: true
       readonly payload: WirePayload
     }
   | {
       readonly verb: 'history'
       readonly id: string
       readonly key: string
-      /** Read the messages after this position. Not together with `rewindMs`. */
+      /** Read the messages after this position. Not together with `rewindMs` and `before`. */
       readonly since?: string
+      /** Read the newest messages before this position. Not together with `rewindMs`. */
+      readonly before?: string
       /** Read the messages of this time span. */
       readonly rewindMs?: number
       /** Only the newest N of these. Not together with `limit`. */
@@ -56,6 +64,8 @@ export type ClientMessage =
       readonly limit?: number
       /** Newest first. */
       readonly reverse?: true
+      /** Its messages come with who published them, and when [P-15.1]. */
+      readonly meta?: true
     }
   | {
       readonly verb: 'presence'
@@ -178,7 +188,7 @@ export type ServerMessage =
   | {
       readonly verb: 'ok'
       readonly id: string
-      readonly position?: string
+      readonly position?: string | undefined
       readonly recovered?: boolean
       readonly gap?: GapReason
       readonly replayed?: number
@@ -193,24 +203,26 @@ export type ServerMessage =
   | {
       readonly verb: 'error'
       /** Absent if the refused message had no readable id. */
-      readonly id?: string
+      readonly id?: string | undefined
       readonly code: string
       readonly message: string
       readonly retryable: boolean
       readonly docs: string
       /** With `E_RATE_LIMIT`: what is sent before this time has passed is refused too [P-10.7]. */
-      readonly retryAfterMs?: number
+      readonly retryAfterMs?: number | undefined
       /** The listen that the server has ended [P-5.5]. */
-      readonly pattern?: string
+      readonly pattern?: string | undefined
       /** The key at which the server has ended presence [P-5.5]. */
-      readonly key?: string
+      readonly key?: string | undefined
     }
   | {
       readonly verb: 'message'
       readonly key: string
       /** Absent if the message is not in a log [P-6.3]. */
-      readonly position?: string
+      readonly position?: string | undefined
       readonly replayed: boolean
+      /** Absent unless the connection has asked for it, and the server has stamped the message. */
+      readonly meta?: MessageMeta
       readonly payload: WirePayload
     }
   | {
@@ -253,6 +265,6 @@ export type ServerMessage =
   | {
       readonly verb: 'pong'
       /** Everything live up to this position that the connection listens to was sent before [P-9.7]. */
-      readonly position?: string
+      readonly position?: string | undefined
     }
-  | { readonly verb: 'bye'; readonly code: number; readonly retryAfterMs?: number }
+  | { readonly verb: 'bye'; readonly code: number; readonly retryAfterMs?: number | undefined }

@@ -71,8 +71,7 @@ class SavedPositions implements Positions {
     this.#timer = undefined
     globalThis.removeEventListener?.('pagehide', this.#write)
     const positions = this.#read()
-    for (const [pattern, handled] of this.#context.collect()) {
-      const position = oldest(handled)
+    for (const [pattern, position] of oldest(this.#context.collect())) {
       if (position === undefined || positions.get(pattern) === position) continue
       // Moved to the end: the least recently moved positions come first.
       positions.delete(pattern)
@@ -102,10 +101,12 @@ class SavedPositions implements Positions {
   }
 }
 
-/** Everything up to here was handled by all subscriptions; `undefined` if that is unknown of one. */
-function oldest(positions: readonly (string | undefined)[]): string | undefined {
-  return positions.reduce((oldest, position) => {
-    if (oldest === undefined || position === undefined) return undefined
-    return isSeen(position, oldest) ? position : oldest
-  })
+/** By pattern: everything up to here was handled by all subscriptions; `undefined` if that is unknown of one. */
+function oldest(handled: Iterable<readonly [string, string | undefined]>): ReadonlyMap<string, string | undefined> {
+  const oldest = new Map<string, string | undefined>()
+  for (const [pattern, position] of handled) {
+    const isOldest = !oldest.has(pattern) || position === undefined || isSeen(position, oldest.get(pattern))
+    if (isOldest) oldest.set(pattern, position)
+  }
+  return oldest
 }

@@ -24,6 +24,7 @@ import { type PackedAddress, packAddress, unpackAddress } from '../identity/pack
 import type { Logger } from '../logger.js'
 import type { Measurements, ResumeOutcome } from '../measuring/measurements.js'
 import type { PublishTimings } from '../measuring/publish-timings.js'
+import type { MetaRules } from '../patterns/meta-rules.js'
 import type { OverflowRules } from '../patterns/overflow-rules.js'
 import type { Accepted, Broker, OutboundMessage } from '../ports/broker.js'
 import { andThen, isPromise, type MaybePromise } from '../ports/maybe-promise.js'
@@ -36,6 +37,7 @@ import type { Drains } from '../replay/drains.js'
 import type { ReplaySender } from '../replay/sender.js'
 import type { Delivery } from '../routing/delivery.js'
 import { Listens, type ListensContext } from '../routing/listens.js'
+import type { Stamps } from '../routing/stamps.js'
 import type { Tracer } from '../tracing/tracer.js'
 import type { ConnectionCounts } from './connection-counts.js'
 import type { EffectiveLimits, SessionLimits } from './effective-limits.js'
@@ -57,6 +59,7 @@ export interface SessionServices extends ListensContext, ConnectionGroupsContext
   readonly replays: ReplaySender
   readonly delivery: Pick<Delivery, 'isTellingGap'>
   readonly overflowRules: OverflowRules
+  readonly stamps: Stamps
   readonly presence: Presence
   readonly groups: QueueGroups
   readonly drains: Pick<Drains, 'await' | 'drained' | 'release'>
@@ -213,6 +216,14 @@ export class Session implements SessionContext, SessionFacts {
   get load(): number {
     const minutes = Math.max(1, (this.#services.now() - this.openedAtMs) / 60_000)
     return this.listenCount + this.receivedCount / minutes
+  }
+
+  get stamps(): Stamps {
+    return this.#services.stamps
+  }
+
+  get metaRules(): MetaRules {
+    return this.#services.stamps.rules
   }
 
   get overflowRules(): OverflowRules {

@@ -1,5 +1,6 @@
 import { type ListenOverflow, refusalOf } from 'webmq-client/protocol'
 import type { ResumeOutcome } from '../../measuring/measurements.js'
+import type { MetaRules } from '../../patterns/meta-rules.js'
 import type { OverflowRules } from '../../patterns/overflow-rules.js'
 import { variantOf } from '../../patterns/variant.js'
 import type { Broker } from '../../ports/broker.js'
@@ -25,6 +26,8 @@ export interface ListenContext extends HandlerContext, QueueGroupContext {
   }
   /** What a listen gets when its reader lags, unless it asks for something else. */
   readonly overflowRules: Pick<OverflowRules, 'of'>
+  /** Whose messages are stamped. */
+  readonly metaRules: Pick<MetaRules, 'mayCover'>
   mayListen(pattern: string): boolean
   /** Whether the user may listen once more. @throws {WebMQError} `E_LISTEN_LIMIT` */
   assertUserListens(): void
@@ -75,7 +78,7 @@ function inTurn(
  */
 export function assertMayListen(context: ListenContext, message: MessageOf<'listen'>): void {
   const { listens, limits, groupCounts } = context
-  const { pattern } = message
+  const { pattern, meta } = message
   const name = slotNameOf(message)
   if (name !== undefined) {
     assertMayJoin(context, message, name)
@@ -83,6 +86,7 @@ export function assertMayListen(context: ListenContext, message: MessageOf<'list
   }
   assertPatternWords(pattern, limits, refusalOf)
   if (!context.mayListen(pattern)) throw refusalOf('E_FORBIDDEN', { detail: `listen ${pattern}` })
+  assertMeta(context, pattern, meta)
   if (listens.has(pattern)) return
   if (listens.size + groupCounts.size >= limits.maxListensPerConnection) {
     throw refusalOf('E_LISTEN_LIMIT', { detail: `at most ${limits.maxListensPerConnection}` })
@@ -95,11 +99,21 @@ export function assertMayListen(context: ListenContext, message: MessageOf<'list
   }
 }
 
+/** @throws {WebMQError} `E_UNSUPPORTED` when no message of the pattern is stamped. */
+export function assertMeta(
+  { metaRules }: Pick<ListenContext, 'metaRules'>,
+  pattern: string,
+  meta: true | undefined,
+): void {
+  if (meta === true && !metaRules.mayCover(pattern))
+    throw refusalOf('E_UNSUPPORTED', { detail: `meta: the option meta of the server names no key of ${pattern}` })
+}
+
 /** @param page The last page, if it was read in this turn. */
 function begin(context: ListenContext, message: MessageOf<'listen'>, page?: Replay): MaybePromise<void> {
   const { broker, listens } = context
   const { pattern } = message
-  const opening = listens.open(pattern, variantOf('websocket', overflowOf(context, message)))
+  const opening = listens.open(pattern, variantOf('websocket', overflowOf(context, message), message.meta === true))
   const live = (log: Replay) => goLive(context, message, opening, log)
   const fail = (error: unknown): never => {
     opening.abort()
