@@ -1,6 +1,7 @@
 import { WebMQError } from './errors.js'
 import { parseCount } from './fields.js'
 import type { GapReason, ServerMessage, Welcome, WirePayload } from './messages.js'
+import { decodeMeta } from './meta.js'
 
 type From<V extends ServerMessage['verb']> = Extract<ServerMessage, { verb: V }>
 
@@ -89,12 +90,15 @@ function decodeMessage(header: string, payload: WirePayload | undefined): From<'
   const positionEnd = header.indexOf(' ', keyEnd + 1)
   const hasOptions = positionEnd > keyEnd
   const position = header.slice(keyEnd + 1, hasOptions ? positionEnd : undefined)
+  const options = hasOptions ? header.slice(positionEnd + 1).split(' ') : undefined
   if (keyEnd < 0 || position === '' || payload === undefined) throw malformed(verb)
   return {
     verb,
     key: header.slice(keyStart, keyEnd),
     position: position === '-' ? undefined : position,
-    replayed: hasOptions && header.split(' ').includes('replay', 3),
+    replayed: options?.includes('replay') ?? false,
+    // At least a time and an id.
+    ...(options && options.length > 1 && { meta: decodeMeta(options) }),
     payload,
   }
 }
