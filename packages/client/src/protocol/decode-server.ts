@@ -97,8 +97,7 @@ function decodeMessage(header: string, payload: WirePayload | undefined): From<'
     key: header.slice(keyStart, keyEnd),
     position: position === '-' ? undefined : position,
     replayed: options?.includes('replay') ?? false,
-    // At least a time and an id.
-    ...(options && options.length > 1 && { meta: decodeMeta(options) }),
+    meta: options && decodeMeta(options),
     payload,
   }
 }
