@@ -44,7 +44,7 @@ export interface ListenOptions {
    * - `drop-oldest`: the newest messages, after a gap (`slow-consumer`).
    * - `latest`: the newest message of each key. `latest-told`: the same, with a gap (`conflated`) each time.
    *
-   * Of several subscriptions of a pattern, the first one decides.
+   * Subscriptions of a pattern that differ get every message, as with `disconnect`.
    */
   readonly slow?: ListenOverflow
 }

@@ -1,6 +1,7 @@
 import { WebMQError } from './errors.js'
 import { parseCount } from './fields.js'
 import type { GapReason, ServerMessage, Welcome, WirePayload } from './messages.js'
+import { decodeMeta } from './meta.js'
 
 type From<V extends ServerMessage['verb']> = Extract<ServerMessage, { verb: V }>
 
@@ -43,6 +44,8 @@ export function decodeCoreMessage(data: WirePayload): CoreMessage | RawMessage {
         key: first,
         position: second === '-' ? undefined : second,
         replayed: fields.length > 2 && fields.includes('replay', 2),
+        // At least a time and an id.
+        ...(fields.length > 3 && { meta: decodeMeta(fields.slice(2)) }),
         payload: body,
       }
     case 'ok':
