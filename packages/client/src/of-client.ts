@@ -1,4 +1,4 @@
-import type { WebMQClient } from './client.js'
+import type { AnyClient, WebMQClient } from './client.js'
 import type { ClientCore } from './client-part.js'
 import { current } from './default-instance.js'
 
@@ -21,12 +21,9 @@ export function ofClient<A extends readonly unknown[]>(args: readonly unknown[])
   return (isGiven ? args : [current(), ...args]) as unknown as [WebMQClient, ...A]
 }
 
-/** What a part needs of a client, whatever its topics. */
-type Extensible = Pick<WebMQClient, 'add'>
-
 /** Returns a function that finds the part of a client, and makes it for the first caller. */
-export function partOf<P extends object>(make: (core: ClientCore) => P): (client: Extensible) => P {
-  const parts = new WeakMap<Extensible, P>()
+export function partOf<P extends object>(make: (core: ClientCore) => P): (client: Pick<AnyClient, 'add'>) => P {
+  const parts = new WeakMap<object, P>()
   return (client) => {
     const part = parts.get(client) ?? client.add(make)
     parts.set(client, part)
