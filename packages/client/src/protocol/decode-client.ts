@@ -62,11 +62,13 @@ const decoders: { readonly [V in ClientVerb]: Decoder<V> } = {
     const pattern = requirePattern(raw)
     const options = readOptions(raw, 3)
     assertAtMostOne(raw, options, 'since', 'last', 'rewind')
+    assertAtMostOne(raw, options, 'state', 'last', 'rewind')
     return {
       verb: 'listen',
       id,
       pattern,
       ...readRange(raw, options),
+      ...(readFlag(raw, options, 'state') ? { state: true } : {}),
       ...readMembership(raw, options),
       ...readOverflow(options),
       ...(readFlag(raw, options, 'meta') ? { meta: true } : {}),

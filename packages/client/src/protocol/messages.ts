@@ -16,6 +16,8 @@ export type ClientMessage =
       readonly last?: number
       /** Replay the messages of this time span. */
       readonly rewindMs?: number
+      /** Replay only the last message of each key [P-17.1]; with `since`, of keys that changed after it. */
+      readonly state?: true
       /** Of each message, one member of the group gets it [P-16.1]. Not together with a replay. */
       readonly group?: string
       /** With `group`: the members answer requests, and get no messages [P-16.5]. */
@@ -194,6 +196,8 @@ export type ServerMessage =
       readonly replayed?: number
       /** More messages follow: ask again, with `since` set to this `position` [P-6.9]. */
       readonly more?: true
+      /** The replay has the last message of each key [P-17.2]. */
+      readonly state?: true
       readonly duplicate?: boolean
       /** What holds for the listen, unless it is `disconnect` [P-6.12]; not decoded. */
       readonly overflow?: ListenOverflow

@@ -77,12 +77,15 @@ function inTurn(
  * @throws {WebMQError} `E_UNSUPPORTED`, `E_PATTERN_INVALID`, `E_FORBIDDEN`, `E_LISTEN_LIMIT`.
  */
 export function assertMayListen(context: ListenContext, message: MessageOf<'listen'>): void {
-  const { listens, limits, groupCounts } = context
-  const { pattern, meta } = message
+  const { listens, limits, groupCounts, broker } = context
+  const { pattern, meta, state } = message
   const name = slotNameOf(message)
   if (name !== undefined) {
     assertMayJoin(context, message, name)
     return
+  }
+  if (state === true && !broker.capabilities.retained) {
+    throw refusalOf('E_UNSUPPORTED', { detail: 'state topics' })
   }
   assertPatternWords(pattern, limits, refusalOf)
   if (!context.mayListen(pattern)) throw refusalOf('E_FORBIDDEN', { detail: `listen ${pattern}` })
@@ -159,7 +162,8 @@ function answer(context: ListenContext, message: MessageOf<'listen'>, replay: Re
   const isRecovered = message.since !== undefined && replay.gap === undefined
   const asked = overflowOf(context, message)
   const overflow = asked === 'disconnect' ? undefined : asked
-  return context.replays.send(context, message, replay, { isRecovered, becomesLive: true, overflow })
+  const isState = message.state === true
+  return context.replays.send(context, message, replay, { isRecovered, becomesLive: true, overflow, isState })
 }
 
 function overflowOf(
