@@ -226,7 +226,7 @@ export type ServerMessage =
       readonly position?: string | undefined
       readonly replayed: boolean
       /** Absent unless the connection has asked for it, and the server has stamped the message. */
-      readonly meta?: MessageMeta
+      readonly meta?: MessageMeta | undefined
       readonly payload: WirePayload
     }
   | {

@@ -84,9 +84,7 @@ export function assertMayListen(context: ListenContext, message: MessageOf<'list
     assertMayJoin(context, message, name)
     return
   }
-  if (state === true && !broker.capabilities.retained) {
-    throw refusalOf('E_UNSUPPORTED', { detail: 'state topics' })
-  }
+  if (state === true && !broker.capabilities.retained) throw refusalOf('E_UNSUPPORTED', { detail: 'state topics' })
   assertPatternWords(pattern, limits, refusalOf)
   if (!context.mayListen(pattern)) throw refusalOf('E_FORBIDDEN', { detail: `listen ${pattern}` })
   assertMeta(context, pattern, meta)
