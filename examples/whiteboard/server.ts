@@ -1,3 +1,8 @@
 import { createServer } from 'webmq-server'
 
-await createServer({ port: Number(process.env.PORT ?? 8080), history: ['board.#=1000,1h'] }).start()
+const server = createServer({
+  port: Number(process.env.PORT ?? 8080),
+  history: ['board.*.updates=1000,1h'],
+  retain: ['board.*.snapshot.#'],
+})
+await server.start()

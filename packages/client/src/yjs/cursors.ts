@@ -38,6 +38,7 @@ export interface CursorsContext {
 export class Cursors {
   readonly #context: CursorsContext
   readonly #presence: Presence<Entry>
+  #isRefused = false
   #publishTimer: ReturnType<typeof setTimeout> | undefined
   #presenceTimer: ReturnType<typeof setTimeout> | undefined
 
@@ -50,7 +51,11 @@ export class Cursors {
     this.#presence.on('leave', ({ data }) => {
       if (isEntry(data) && data.client !== awareness.clientID) removeAwarenessStates(awareness, [data.client], origin)
     })
-    this.#presence.on('error', report)
+    this.#presence.on('error', (error) => {
+      // Who may not be present may hardly publish cursors: every move of the mouse would be an error.
+      this.#isRefused = error.code === 'E_FORBIDDEN'
+      report(error)
+    })
     awareness.on('update', this.#onUpdate)
     if (awareness.getLocalState() !== null) this.#enter()
   }
@@ -77,7 +82,7 @@ export class Cursors {
     if (origin === this.#context.origin || !isOwn) return
     this.#publishTimer ??= setTimeout(() => {
       this.#publishTimer = undefined
-      publish(encodeAwarenessUpdate(awareness, [awareness.clientID]))
+      if (!this.#isRefused) publish(encodeAwarenessUpdate(awareness, [awareness.clientID]))
     }, PUBLISH_MS)
     this.#presenceTimer ??= setTimeout(() => {
       this.#presenceTimer = undefined
@@ -89,8 +94,14 @@ export class Cursors {
   #enter(): void {
     const { awareness } = this.#context
     const client = awareness.clientID
-    // Its rejection is an event, too.
-    void this.#presence.enter({ client, state: toBase64(encodeAwarenessUpdate(awareness, [client])) })
+    const state = toBase64(encodeAwarenessUpdate(awareness, [client]))
+    this.#presence.enter({ client, state }).then(
+      () => {
+        this.#isRefused = false
+      },
+      // The event tells it.
+      () => undefined,
+    )
   }
 
   #here({ data }: Member<Entry>): void {

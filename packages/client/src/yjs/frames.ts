@@ -26,9 +26,9 @@ export interface Frame {
 }
 
 /** Kind, id, index and count. */
-export const HEADER_BYTES = 1 + 4 + 2 + 2
-/** As the header has two bytes for it. */
-const MAX_CHUNKS = 0xffff
+const HEADER_BYTES = 1 + 4 + 2 + 2
+/** Of a frame, as the header has two bytes for it. */
+export const MAX_CHUNKS = 0xffff
 
 /**
  * Splits a frame into messages of at most `maxBytes`.

@@ -16,6 +16,8 @@ afterEach(() => {
 const KEY = 'board.1'
 /** Longer than a merge, a reconnect, a read and an exchange of states. */
 const settle = () => vi.advanceTimersByTimeAsync(8_000)
+/** Longer than any time between two attempts to connect. */
+const reconnect = () => vi.advanceTimersByTimeAsync(30_000)
 
 /** A browser with one document, which may be offline. */
 class Browser {
@@ -40,6 +42,7 @@ class Browser {
     this.client = new WebMQClient({ url: server.url, WebSocket })
     this.provider = new WebMQProvider(this.doc, KEY, { client: this.client, random, ...options })
     this.provider.on('error', (error) => this.errors.push(error))
+    this.client.on('error', ({ error }) => this.errors.push(error))
   }
 
   get text(): string {
@@ -76,7 +79,7 @@ class Browser {
   }
 }
 
-const open = (options?: TestServerOptions) => createTestServer(options)
+const open = (options: TestServerOptions = {}) => createTestServer({ retain: ['board.*.snapshot.#'], ...options })
 
 describe('a document', () => {
   it('is the same for all who open its key, at once and later', async () => {
@@ -112,7 +115,7 @@ describe('a document', () => {
     one.write('early')
     server.isUp = true
     const other = new Browser(server)
-    await settle()
+    await reconnect()
     expect(other.text).toBe('early')
   })
 
@@ -131,14 +134,30 @@ describe('a document', () => {
     server.restartHistory()
     one.goOnline()
     other.goOnline()
-    await settle()
-    await settle()
+    await reconnect()
     expect(one.text).toBe(other.text)
     expect(one.text).toContain('one ')
     expect(one.text).toContain('other ')
     const later = new Browser(server)
     await settle()
     expect(later.text).toBe(one.text)
+  })
+
+  it('is given back by its clients to a server that has lost everything, once', async () => {
+    const server = open()
+    const browsers = Array.from({ length: 5 }, () => new Browser(server, { random: Math.random, snapshotAfterMs: 1e9 }))
+    await settle()
+    browsers[0]?.write('kept')
+    await settle()
+    const before = published(server, 'updates')
+    server.restartHistory()
+    server.drop()
+    await settle()
+    expect(published(server, 'updates') - before).toBeLessThan(browsers.length)
+    await Promise.all(browsers.map((browser) => browser.close()))
+    const later = new Browser(server)
+    await settle()
+    expect(later.text).toBe('kept')
   })
 
   it('is read from a snapshot and the log after it when the log was cut', async () => {
@@ -159,9 +178,9 @@ describe('a document', () => {
     expect(later.provider.synced).toBe(true)
   })
 
-  it('asks others for what was cut from the log', async () => {
-    const server = open({ historyMaxMessages: 10 })
-    const one = new Browser(server, { snapshotAfterMs: 1_000_000 })
+  it('asks others for what was cut from the log, where no snapshot is retained', async () => {
+    const server = open({ historyMaxMessages: 10, retain: [] })
+    const one = new Browser(server, { snapshotAfterMs: 1_000 })
     await settle()
     for (let index = 0; index < 60; index++) {
       one.write(`${index} `)
@@ -171,6 +190,9 @@ describe('a document', () => {
     await settle()
     expect(later.text).toBe(one.text)
     expect(later.provider.synced).toBe(true)
+    expect(
+      server.received.filter((message) => message.verb === 'publish' && message.key.includes('.snapshot.')),
+    ).toEqual([])
   })
 
   it('needs no log while somebody has it open', async () => {
@@ -184,7 +206,7 @@ describe('a document', () => {
     other.write('other ')
     await settle()
     one.goOnline()
-    await settle()
+    await reconnect()
     expect(one.text).toBe(other.text)
     expect([...one.text.split(' ')].toSorted()).toEqual(['', 'offline', 'one', 'other'])
   })
@@ -309,6 +331,18 @@ describe('the awareness', () => {
     await one.close()
     await settle()
     expect([seenBy(other), seenBy(later)]).toEqual([undefined, undefined])
+  })
+
+  it('is not published by those who may not be present', async () => {
+    const server = open()
+    server.revoke(`${KEY}.live`)
+    const one = new Browser(server)
+    await settle()
+    const before = published(server, 'live')
+    one.provider.awareness.setLocalStateField('at', 1)
+    await settle()
+    expect(published(server, 'live')).toBe(before)
+    expect(one.errors).not.toEqual([])
   })
 })
 

@@ -13,7 +13,6 @@ import { Exchange } from './exchange.js'
 import { Joiner, type Kind } from './frames.js'
 import { LogReader, type ReadResult } from './log-reader.js'
 import { Outgoing } from './outgoing.js'
-import { readRetained } from './read-retained.js'
 import { SnapshotSchedule } from './snapshot-schedule.js'
 import { Snapshots } from './snapshots.js'
 import type { ProviderEvents, ProviderOptions } from './types.js'
@@ -79,10 +78,10 @@ export class WebMQProvider {
       publish: (bytes) => this.#channel.publish({ kind: 'update', bytes }, () => `${key}.updates`, RELIABLE),
     })
     this.#snapshots = new Snapshots({
+      client,
       channel: this.#channel,
       key: `${key}.snapshot`,
       maxBytes,
-      readRetained: (prefix) => readRetained(client, prefix),
     })
     this.#schedule = new SnapshotSchedule({
       ...common,
@@ -161,6 +160,7 @@ export class WebMQProvider {
     clearTimeout(this.#pushTimer)
     clearTimeout(this.#retryTimer)
     this.#schedule.stop()
+    this.#snapshots.stop()
     this.#exchange.stop()
     this.#cursors.stop()
     await Promise.all([this.#reader.stop(), this.#live.unlisten(), this.#outgoing.finish()])
@@ -169,7 +169,7 @@ export class WebMQProvider {
   readonly #onUpdate = (update: Uint8Array, origin: unknown): void => {
     if (origin !== this) this.#outgoing.add(update)
     this.#exchange.changed(update)
-    this.#schedule.changed()
+    if (this.#snapshots.isKept) this.#schedule.changed()
   }
 
   readonly #onDestroy = (): void => {

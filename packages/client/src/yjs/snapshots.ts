@@ -1,7 +1,9 @@
+import type { WebMQClient } from '../client.js'
 import { isSeen } from '../listening/position.js'
 import { WebMQError } from '../protocol/index.js'
+import { type StateStore, state } from '../state/index.js'
 import type { Channel } from './channel.js'
-import { Joiner } from './frames.js'
+import { Joiner, MAX_CHUNKS } from './frames.js'
 
 /** The document up to a position of the log. */
 export interface Snapshot {
@@ -10,16 +12,13 @@ export interface Snapshot {
   readonly update: Uint8Array
 }
 
-/** Reads the retained messages of the keys `<key>.0`, `<key>.1`, …: their payloads. */
-export type ReadRetained = (key: string) => Promise<readonly unknown[]>
-
 /** Collaborators of {@link Snapshots}. */
 export interface SnapshotsContext {
+  readonly client: WebMQClient
   readonly channel: Channel
   readonly key: string
   /** Limit of a snapshot. */
   readonly maxBytes: number
-  readonly readRetained: ReadRetained
 }
 
 /** A snapshot is written beside the last one, so that one of them is whole at any time. */
@@ -30,24 +29,37 @@ const MAX_POSITION_BYTES = 64
 /** The snapshots of a document: retained messages, one for each chunk. */
 export class Snapshots {
   readonly #context: SnapshotsContext
+  #store: StateStore<unknown> | undefined
+  #isKept = true
   #next = 0
 
   constructor(context: SnapshotsContext) {
     this.#context = context
   }
 
+  /** Whether the server retains them, as far as is known. */
+  get isKept(): boolean {
+    return this.#isKept
+  }
+
   /** Returns the snapshots that are whole. To apply an older one, too, does no harm. */
   async read(): Promise<readonly Snapshot[]> {
-    const { channel, key, maxBytes, readRetained } = this.#context
-    const slots = await Promise.all(SLOTS.map((slot) => readRetained(`${key}.${slot}`)))
-    const found = slots.map((payloads) => {
+    const { channel, key, maxBytes } = this.#context
+    const retained = await this.#retained()
+    const found = SLOTS.map((slot) => {
       const joiner = new Joiner(maxBytes)
+      const payloads = retained.filter(([name]) => name.startsWith(`${key}.${slot}.`)).map(([, payload]) => payload)
       const frames = payloads.flatMap((payload) => channel.read(payload, joiner, ['snapshot']) ?? [])
       return frames.map(({ bytes }) => decodeSnapshot(bytes))
     })
     const [a, b] = found.map((snapshots) => snapshots[0]?.position)
     this.wasWritten(a !== undefined && !isSeen(a, b) ? 0 : 1)
     return found.flat()
+  }
+
+  /** Ends a read. */
+  stop(): void {
+    this.#store?.close()
   }
 
   /** Writes a snapshot. Resolves with its slot once the broker has it. */
@@ -60,6 +72,24 @@ export class Snapshots {
     )
     this.wasWritten(slot)
     return slot
+  }
+
+  async #retained(): Promise<readonly [key: string, payload: unknown][]> {
+    const { client, key, maxBytes } = this.#context
+    this.stop()
+    const store = state(client, `${key}.*.*`, { maxKeys: MAX_CHUNKS * SLOTS.length, maxBytes: maxBytes * SLOTS.length })
+    this.#store = store
+    try {
+      await store.ready
+      this.#isKept = true
+      return [...store.entries()]
+    } catch (error) {
+      if (!(error instanceof WebMQError && error.code === 'E_UNSUPPORTED')) throw error
+      this.#isKept = false
+      return []
+    } finally {
+      store.close()
+    }
   }
 
   /** Somebody has written a snapshot: the next one must not replace it. */

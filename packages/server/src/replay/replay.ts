@@ -109,10 +109,7 @@ export function limitNewest(replay: Replay, takeBytes: TakeBytes): Replay {
 
 /** Whether the request asks for messages of the log. */
 export function isRangeAsked({ since, before, last, rewindMs, limit, state }: RangeOptions): boolean {
-  return (
-    state === true ||
-    since !== undefined || before !== undefined || last !== undefined || rewindMs !== undefined || limit !== undefined
-  )
+  return state === true || [since, before, last, rewindMs, limit].some((option) => option !== undefined)
 }
 
 function byteCountOf(message: InboundMessage | undefined): number {
