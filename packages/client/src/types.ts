@@ -4,8 +4,8 @@ import type { Gap } from './events/events.js'
 import type { GapReason, ListenOverflow, WebMQError } from './protocol/index.js'
 
 /** A message as a handler gets it. All handlers of the client share one object: treat it as read-only. */
-export interface Message<P> {
-  readonly key: string
+export interface Message<P, K extends string = string> {
+  readonly key: K
   readonly payload: P
   /** Place in the broker's log, opaque; absent if the broker keeps none. */
   readonly position?: string | undefined

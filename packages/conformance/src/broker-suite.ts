@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { BrokerCapabilities } from 'webmq-server/ports'
+import { attributeTests } from './broker/attribute-tests.js'
 import { bindingTests } from './broker/binding-tests.js'
 import { BrokerHarness, type CreateBrokerSystem } from './broker/harness.js'
 import { historyTests } from './broker/history-tests.js'
@@ -41,5 +42,6 @@ export function brokerSuite(name: string, createSystem: CreateBrokerSystem, expe
     nodeTests(harness, expected)
     historyTests(harness, expected)
     messageIdTests(harness, expected)
+    attributeTests(harness, expected)
   })
 }

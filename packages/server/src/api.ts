@@ -30,6 +30,8 @@ export interface PublishOptions {
    * OpenTelemetry. One that is not valid is ignored.
    */
   readonly traceparent?: string
+  /** The message reaches live listeners only: it is not logged, although a rule covers its key. It has no position. */
+  readonly ephemeral?: boolean
 }
 
 /** One message of {@link WebMQServer.publishBatch}. */

@@ -71,6 +71,7 @@ const decoders: { readonly [V in ClientVerb]: Decoder<V> } = {
       ...readRange(raw, options),
       ...(group === undefined ? {} : { group: ownText(group) }),
       ...readOverflow(options),
+      ...(readFlag(raw, options, 'meta') ? { meta: true } : {}),
     }
   },
   unlisten(raw) {
@@ -87,6 +88,7 @@ const decoders: { readonly [V in ClientVerb]: Decoder<V> } = {
     if (messageId !== undefined && !isMessageId(messageId)) throw refusal(raw, 'E_MESSAGE_INVALID', 'message id')
     const isSilent = readFlag(raw, options, 'noecho')
     const trace = options.get('trace')
+    const isEphemeral = readFlag(raw, options, 'ephemeral')
     if (body === undefined) throw refusal(raw, 'E_MESSAGE_INVALID', 'publish needs a payload')
     return {
       verb: 'publish',
@@ -95,6 +97,7 @@ const decoders: { readonly [V in ClientVerb]: Decoder<V> } = {
       ...(messageId === undefined ? {} : { messageId: ownText(messageId) }),
       echo: !isSilent,
       ...(trace === undefined ? {} : { trace: ownText(trace) }),
+      ...(isEphemeral ? { ephemeral: true } : {}),
       payload: body,
     }
   },
@@ -102,16 +105,20 @@ const decoders: { readonly [V in ClientVerb]: Decoder<V> } = {
     const id = requireId(raw)
     const key = requireKey(raw)
     const options = readOptions(raw, 3)
-    assertAtMostOne(raw, options, 'since', 'rewind')
+    assertAtMostOne(raw, options, 'since', 'rewind', 'before')
     assertAtMostOne(raw, options, 'last', 'limit')
     const limit = readCount(raw, options, 'limit')
+    const before = options.get('before')
+    if (before !== undefined && !isPosition(before)) throw refusal(raw, 'E_POSITION_INVALID')
     return {
       verb: 'history',
       id,
       key,
       ...readRange(raw, options),
       ...(limit === undefined ? {} : { limit }),
+      ...(before === undefined ? {} : { before: ownText(before) }),
       ...(readFlag(raw, options, 'reverse') ? { reverse: true } : {}),
+      ...(readFlag(raw, options, 'meta') ? { meta: true } : {}),
     }
   },
   presence(raw) {

@@ -10,6 +10,7 @@ const DASH = 0x2d
 const VERB = Uint8Array.from('publish ', (char) => char.charCodeAt(0))
 const ID_OPTION = Uint8Array.from('id=', (char) => char.charCodeAt(0))
 const NO_ECHO = Uint8Array.from('noecho', (char) => char.charCodeAt(0))
+const EPHEMERAL = Uint8Array.from('ephemeral', (char) => char.charCodeAt(0))
 
 /** 1 for bytes that are allowed in an id [P-2.5], else 0. */
 const IS_ID_BYTE = new Uint8Array(256)
@@ -35,6 +36,7 @@ export function decodePlainPublish(data: Uint8Array): PublishMessage | undefined
 
   let messageId: string | undefined
   let echo = true
+  let isEphemeral = false
   while (data[at] === SPACE) {
     at++
     if (messageId === undefined && startsWith(data, ID_OPTION, at)) {
@@ -45,6 +47,9 @@ export function decodePlainPublish(data: Uint8Array): PublishMessage | undefined
     } else if (echo && startsWith(data, NO_ECHO, at)) {
       at += NO_ECHO.length
       echo = false
+    } else if (!isEphemeral && startsWith(data, EPHEMERAL, at)) {
+      at += EPHEMERAL.length
+      isEphemeral = true
     } else return undefined
   }
   // Id, key and message id are limited, so a plain header never approaches MAX_HEADER_BYTES.
@@ -52,6 +57,17 @@ export function decodePlainPublish(data: Uint8Array): PublishMessage | undefined
   // A view, as `subarray` would return; `subarray` first looks up the constructor of `data`, which costs time.
   const payload = new Uint8Array(data.buffer, data.byteOffset + at + 1, data.length - at - 1)
   const { text } = key
+  if (isEphemeral) {
+    return {
+      verb: 'publish',
+      ...(hasId ? { id: asciiText(data, idStart, idEnd) } : {}),
+      key: text,
+      ...(messageId === undefined ? {} : { messageId }),
+      echo,
+      ephemeral: true,
+      payload,
+    }
+  }
   if (!hasId) {
     return messageId === undefined
       ? { verb: 'publish', key: text, echo, payload }

@@ -1,6 +1,7 @@
 import { WebMQError } from './errors.js'
 import { parseCount } from './fields.js'
 import type { GapReason, ServerMessage, Welcome, WirePayload } from './messages.js'
+import { decodeMeta } from './meta.js'
 
 type From<V extends ServerMessage['verb']> = Extract<ServerMessage, { verb: V }>
 
@@ -90,11 +91,13 @@ function decodeMessage(header: string, payload: WirePayload | undefined): From<'
   const hasOptions = positionEnd > keyEnd
   const position = header.slice(keyEnd + 1, hasOptions ? positionEnd : undefined)
   if (keyEnd < 0 || position === '' || payload === undefined) throw malformed(verb)
+  const options = hasOptions ? header.slice(positionEnd + 1).split(' ') : []
   return {
     verb,
     key: header.slice(keyStart, keyEnd),
     position: position === '-' ? undefined : position,
-    replayed: hasOptions && header.split(' ').includes('replay', 3),
+    replayed: options.includes('replay'),
+    ...(hasOptions && header.includes(' time=', positionEnd) && { meta: decodeMeta(options) }),
     payload,
   }
 }

@@ -3,7 +3,6 @@ import { digitCountOf, putOffset } from './offset.js'
 
 const NEWLINE = 0x0a
 const VERB = Uint8Array.from('message ', (char) => char.charCodeAt(0))
-const REPLAY = Uint8Array.from(' replay', (char) => char.charCodeAt(0))
 
 const encoder = new TextEncoder()
 
@@ -26,7 +25,7 @@ export class MessageFrame {
   #key = ''
   #epoch: string | undefined
   #offset: number | undefined
-  #isReplayed = false
+  #options = ''
   #payload: Uint8Array = VERB
   #byteLength = 0
 
@@ -43,16 +42,16 @@ export class MessageFrame {
    * Replaces the content.
    * @param key Must be valid, like the position.
    * @param payload Borrowed until the message is written; not parsed.
+   * @param meta Further options, see {@link encodeMeta}.
    */
-  fill(key: string, position: MessagePosition | undefined, isReplayed: boolean, payload: Uint8Array): this {
+  fill(key: string, position: MessagePosition | undefined, isReplayed: boolean, payload: Uint8Array, meta = ''): this {
     const epoch = position?.epoch
     if (key !== this.#key || epoch !== this.#epoch) this.#setHead(key, epoch)
     this.#offset = position?.offset
-    this.#isReplayed = isReplayed
+    this.#options = isReplayed ? ` replay${meta}` : meta
     this.#payload = payload
     const offsetLength = position === undefined ? 0 : digitCountOf(position.offset)
-    this.#byteLength =
-      this.#headLength + offsetLength + (isReplayed ? REPLAY.length : 0) + 1 /* newline */ + payload.length
+    this.#byteLength = this.#headLength + offsetLength + this.#options.length + 1 /* newline */ + payload.length
     return this
   }
 
@@ -64,10 +63,8 @@ export class MessageFrame {
     for (let index = 0; index < headLength; index++) target[start + index] = head[index] ?? 0
     let at = start + headLength
     if (this.#offset !== undefined) at = putOffset(target, at, this.#offset)
-    if (this.#isReplayed) {
-      target.set(REPLAY, at)
-      at += REPLAY.length
-    }
+    const options = this.#options
+    for (let index = 0; index < options.length; index++) target[at++] = options.charCodeAt(index)
     target[at] = NEWLINE
     target.set(this.#payload, at + 1)
   }
@@ -88,14 +85,15 @@ export function encodeMessageFrame(
   position: MessagePosition | undefined,
   isReplayed: boolean,
   payload: Uint8Array,
+  meta = '',
 ): Uint8Array {
-  const { byteLength } = frame.fill(key, position, isReplayed, payload)
+  const { byteLength } = frame.fill(key, position, isReplayed, payload, meta)
   const bytes = new Uint8Array(byteLength)
   frame.writeTo(bytes, 0)
   return bytes
 }
 
 /** The header line of a `message`, including its newline. */
-export function messageHeader(key: string, position: string | undefined, isReplayed: boolean): string {
-  return `message ${key} ${position ?? '-'}${isReplayed ? ' replay' : ''}\n`
+export function messageHeader(key: string, position: string | undefined, isReplayed: boolean, meta = ''): string {
+  return `message ${key} ${position ?? '-'}${isReplayed ? ' replay' : ''}${meta}\n`
 }

@@ -1,5 +1,6 @@
 import { messageHeader } from './encode-message.js'
 import type { ServerMessage } from './messages.js'
+import { encodeMeta } from './meta.js'
 
 type MessageMessage = Extract<ServerMessage, { verb: 'message' }>
 
@@ -33,7 +34,7 @@ export function encodeServerMessage(message: TextServerMessage): string {
       return `${verb} ${id ?? '-'} ${code}\n${JSON.stringify(json)}`
     }
     case 'message':
-      return `${messageHeader(message.key, message.position, message.replayed)}${message.payload}`
+      return `${messageHeader(message.key, message.position, message.replayed, message.meta && encodeMeta(message.meta))}${message.payload}`
     case 'gap':
       return `gap ${message.pattern} ${message.reason}`
     case 'presence': {

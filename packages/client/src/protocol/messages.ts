@@ -1,3 +1,5 @@
+import type { MessageMeta } from './meta.js'
+
 /** Payload on the wire: a string for a text frame (JSON text), bytes for a binary frame. */
 export type WirePayload = string | Uint8Array
 
@@ -17,6 +19,8 @@ export type ClientMessage =
       readonly group?: string
       /** What may be left out while the connection lags [P-6.12]; absent: the server decides. */
       readonly overflow?: ListenOverflow
+      /** Its messages come with who published them, and when [P-15.1]. */
+      readonly meta?: true
     }
   | { readonly verb: 'unlisten'; readonly id: string; readonly pattern: string }
   | {
@@ -30,14 +34,18 @@ export type ClientMessage =
       readonly echo: boolean
       /** The trace that the message belongs to [P-7.10]: a `traceparent` of W3C Trace Context. Not checked. */
       readonly trace?: string
+      /** It reaches live listeners only: it is not logged [P-15.4]. */
+      readonly ephemeral?: true
       readonly payload: WirePayload
     }
   | {
       readonly verb: 'history'
       readonly id: string
       readonly key: string
-      /** Read the messages after this position. Not together with `rewindMs`. */
+      /** Read the messages after this position. Not together with `rewindMs` and `before`. */
       readonly since?: string
+      /** Read the newest messages before this position. Not together with `rewindMs`. */
+      readonly before?: string
       /** Read the messages of this time span. */
       readonly rewindMs?: number
       /** Only the newest N of these. Not together with `limit`. */
@@ -46,6 +54,8 @@ export type ClientMessage =
       readonly limit?: number
       /** Newest first. */
       readonly reverse?: true
+      /** Its messages come with who published them, and when [P-15.1]. */
+      readonly meta?: true
     }
   | {
       readonly verb: 'presence'
@@ -180,6 +190,8 @@ export type ServerMessage =
       /** Absent if the message is not in a log [P-6.3]. */
       readonly position?: string | undefined
       readonly replayed: boolean
+      /** Absent unless the connection has asked for it, and the server has stamped the message. */
+      readonly meta?: MessageMeta
       readonly payload: WirePayload
     }
   | {

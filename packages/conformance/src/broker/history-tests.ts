@@ -88,6 +88,27 @@ export function historyTests(harness: () => BrokerHarness, expected: BrokerCapab
       expect(await read({ since: start }, ['nothing'])).toMatchObject({ texts: [], position: last })
     })
 
+    it('pages back, without a hole or a second copy while others publish', async () => {
+      await Promise.all(Array.from({ length: 25 }, (_, index) => broker.publish(text(`key.${index % 2}`, `${index}`))))
+      const wanted = (await read({ last: 100 }, ['key.0'])).messages
+      let page = await read({ last: 5 }, ['key.0'])
+      const found = [...page.messages]
+      while (page.messages.length === 5) {
+        await publishAll('0')
+        page = await read({ last: 5, before: page.messages[0]?.position ?? NOWHERE }, ['key.0'])
+        found.unshift(...page.messages)
+      }
+      expect(found).toEqual(wanted)
+      expect(page).not.toHaveProperty('gap')
+      expect(page).not.toHaveProperty('isCut')
+      const foreign = await read({ last: 5, before: { epoch: 'another-epoch', offset: 9 } }, ['key.0'])
+      expect(foreign).toMatchObject({ texts: [], gap: 'epoch-changed' })
+      const { epoch, offset } = wanted.at(-1)?.position ?? NOWHERE
+      await expect(read({ last: 1, before: { epoch, offset: offset + 1_000 } }, ['#'])).rejects.toMatchObject({
+        code: 'E_POSITION_INVALID',
+      })
+    })
+
     it('keeps bytes and kind', async () => {
       await broker.publish({ key: 'a', payload: Uint8Array.of(0, 255, 10), isBinary: true })
       const { messages } = await broker.read({ last: 1 }, ['a'])

@@ -1,5 +1,6 @@
 import type { GapReason } from 'webmq-client/protocol'
 import type { Logger } from '../logger.js'
+import type { MessageAttributes } from '../ports/attributes.js'
 import type { InboundMessage } from '../ports/broker.js'
 import { copyBytes } from '../ports/copy-bytes.js'
 import { formatPosition } from '../ports/position.js'
@@ -12,6 +13,12 @@ export interface LocalMessage {
   readonly key: string
   /** Position in the broker's log; absent when the message is not logged. */
   readonly position?: string
+  /** User of the publisher; absent for anonymous clients and for servers. This and the next two: only for keys of `meta`. */
+  readonly userId?: string
+  /** When the node of the publisher took it, Unix time in milliseconds. */
+  readonly timeMs?: number
+  /** Names the message: the same for all who get it. */
+  readonly id?: string
   /** The trace that the message belongs to, as `traceparent` of W3C Trace Context. The handler runs in a span of it. */
   readonly traceparent?: string
 }
@@ -100,14 +107,15 @@ export class LocalListeners {
 
   #enqueueMessage(
     listener: LocalListener,
-    { key, isBinary, position, traceparent }: InboundMessage,
+    { key, isBinary, position, attributes }: InboundMessage,
     payload: Uint8Array,
   ): void {
+    const traceparent = attributes?.traceparent
     const call = () => {
       const message = {
         key,
         ...(position === undefined ? undefined : { position: formatPosition(position) }),
-        ...(traceparent === undefined ? undefined : { traceparent }),
+        ...(attributes === undefined ? undefined : shownAttributes(attributes)),
       }
       const handle = () => listener.handler(isBinary ? payload : parseJson(payload), message)
       const tracer = this.#tracer
@@ -162,5 +170,15 @@ export class LocalListeners {
     } catch (error) {
       report(error)
     }
+  }
+}
+
+/** What a handler sees of the attributes. */
+export function shownAttributes({ userId, timeMs, id, traceparent }: MessageAttributes): Partial<LocalMessage> {
+  return {
+    ...(userId === undefined ? undefined : { userId }),
+    ...(timeMs === undefined ? undefined : { timeMs }),
+    ...(id === undefined ? undefined : { id }),
+    ...(traceparent === undefined ? undefined : { traceparent }),
   }
 }

@@ -1,10 +1,10 @@
-import { type GapReason, validateKey } from 'webmq-client/protocol'
+import { type GapReason, validateKey, WebMQError } from 'webmq-client/protocol'
 import type { Broker, InboundMessage } from '../ports/broker.js'
 import { copyBytes } from '../ports/copy-bytes.js'
 import { andThen, type MaybePromise } from '../ports/maybe-promise.js'
 import { formatPosition, parsePosition } from '../ports/position.js'
 import { assertKeyWords, type WordLimits } from '../ports/word-limits.js'
-import type { LocalMessage } from './listeners.js'
+import { type LocalMessage, shownAttributes } from './listeners.js'
 import { parseJson } from './parse-json.js'
 
 /** Options of {@link WebMQServer.history}. */
@@ -13,6 +13,8 @@ export interface HistoryQuery {
   readonly limit?: number
   /** Begin after this position, with the oldest `limit` messages. Without it: the newest. */
   readonly since?: string
+  /** Only messages before this position: the newest `limit` of them. Not together with `since` and `rewindMs`. */
+  readonly before?: string
   /** Only messages that were logged within this time before now. */
   readonly rewindMs?: number
   /** Newest first: the newest `limit` messages, also with `since` or `rewindMs`. */
@@ -32,7 +34,10 @@ export interface HistoryResult {
   readonly position: string
   /** Whether the log has more after `position`. */
   readonly hasMore: boolean
-  /** Why messages of the range may be missing. */
+  /**
+   * Why messages of the range may be missing. `history-expired` without `since`: fewer than `limit` came, because the log no
+   * longer has the older ones.
+   */
   readonly gap?: GapReason
 }
 
@@ -42,18 +47,23 @@ const DEFAULT_LIMIT = 100
 export function readHistory(
   broker: Pick<Broker, 'read'>,
   key: string,
-  { limit = DEFAULT_LIMIT, since, rewindMs, reverse = false }: HistoryQuery,
+  query: HistoryQuery,
   limits: Pick<WordLimits, 'maxWords'>,
 ): MaybePromise<HistoryResult> {
+  const { limit = DEFAULT_LIMIT, since, before, rewindMs, reverse = false } = query
   validateKey(key)
   assertKeyWords(key, limits)
+  if (before !== undefined && (since !== undefined || rewindMs !== undefined))
+    throw new WebMQError('E_MESSAGE_INVALID', { detail: 'before excludes since and rewindMs' })
   const isNewest = reverse || (since === undefined && rewindMs === undefined)
   const range = {
     ...(since === undefined ? undefined : { since: parsePosition(since) }),
+    ...(before === undefined ? undefined : { before: parsePosition(before) }),
     ...(rewindMs === undefined ? undefined : { rewindMs }),
     ...(isNewest ? { last: limit } : { limit }),
   }
-  return andThen(broker.read(range, [key]), ({ messages, position, isPartial, gap }) => {
+  return andThen(broker.read(range, [key]), ({ messages, position, isPartial, isCut, ...read }) => {
+    const gap = read.gap ?? (isCut === true && query.limit !== undefined ? 'history-expired' : undefined)
     const found = messages.map(historyMessage)
     const result = {
       messages: reverse ? found.reverse() : found,
@@ -64,7 +74,11 @@ export function readHistory(
   })
 }
 
-function historyMessage({ key, payload, isBinary, position }: InboundMessage): HistoryMessage {
-  const body = isBinary ? copyBytes(payload) : parseJson(payload)
-  return position === undefined ? { key, payload: body } : { key, payload: body, position: formatPosition(position) }
+function historyMessage({ key, payload, isBinary, position, attributes }: InboundMessage): HistoryMessage {
+  return {
+    key,
+    payload: isBinary ? copyBytes(payload) : parseJson(payload),
+    ...(position === undefined ? undefined : { position: formatPosition(position) }),
+    ...(attributes === undefined ? undefined : shownAttributes(attributes)),
+  }
 }

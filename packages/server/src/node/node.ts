@@ -26,6 +26,7 @@ import { Measurements } from '../measuring/measurements.js'
 import type { PublishTiming } from '../measuring/publish-timings.js'
 import { isForThisMachineOnly, type OriginPolicy, originPolicyOf } from '../options/access.js'
 import type { ResolvedOptions } from '../options/options.js'
+import { MetaRules } from '../patterns/meta-rules.js'
 import { OverflowRules } from '../patterns/overflow-rules.js'
 import { Router } from '../patterns/router.js'
 import type { Accepted, Broker, InboundMessage, OutboundMessage } from '../ports/broker.js'
@@ -44,6 +45,7 @@ import { ReplaySender } from '../replay/sender.js'
 import { Delivery } from '../routing/delivery.js'
 import { Interest } from '../routing/interest.js'
 import { RefusedMessages } from '../routing/refused-messages.js'
+import { Stamps } from '../routing/stamps.js'
 import { ConnectionCounts } from '../session/connection-counts.js'
 import { Dispatcher } from '../session/dispatcher.js'
 import { type ConfiguredLimits, EffectiveLimits } from '../session/effective-limits.js'
@@ -99,6 +101,7 @@ export class ServerNode {
   readonly #dispatcher: Dispatcher
   readonly #localListeners: LocalListeners
   readonly #interest: Interest
+  readonly #stamps: Stamps
   readonly #deadlines: Deadlines
   readonly #delivery: Delivery
   readonly #refused: RefusedMessages
@@ -131,6 +134,7 @@ export class ServerNode {
     this.#givenUp.promise.catch(() => undefined)
     const liveBuffers = new LiveBuffers()
     this.#localListeners = new LocalListeners(logger, tracer)
+    this.#stamps = new Stamps(new MetaRules(options.meta), Date.now)
     this.#interest = new Interest({
       router: this.#router,
       broker,
@@ -227,6 +231,7 @@ export class ServerNode {
         }),
         delivery: this.#delivery,
         overflowRules: new OverflowRules(options.slow),
+        stamps: this.#stamps,
         presence: this.#presence,
         turns: this.#dispatcher.turns,
         verifier,
@@ -349,21 +354,21 @@ export class ServerNode {
   publish(
     key: string,
     payload: unknown,
-    { id, traceparent = this.#parts.tracer?.active }: PublishOptions,
+    { id, traceparent = this.#parts.tracer?.active, ephemeral }: PublishOptions,
   ): MaybePromise<PublishResult> {
-    const message = outbound(key, payload, id, this.#parts.options, traceparent)
+    const message = outbound({ key, payload, id, traceparent, ephemeral }, this.#parts.options, this.#stamps)
     return this.#whenWritable(andThen(this.#published(message), resultOf))
   }
 
   /** See {@link WebMQServer.publishBatch}. Waits for all confirmations of a remote broker at once. */
   publishBatch(batch: readonly BatchMessage[]): MaybePromise<readonly PublishResult[]> {
-    return this.#publishAll(outboundBatch(batch, this.#parts.options))
+    return this.#publishAll(outboundBatch(batch, this.#parts.options, this.#stamps))
   }
 
   #publishAll(messages: readonly OutboundMessage[]): MaybePromise<readonly PublishResult[]> {
     const { broker } = this.#parts
     // A message with a trace has a span of its own, which ends with its own acknowledgement.
-    const isOneCall = messages.length > 1 && messages.every(({ traceparent }) => traceparent === undefined)
+    const isOneCall = messages.length > 1 && messages.every(({ attributes }) => attributes?.traceparent === undefined)
     if (broker.publishBatch !== undefined && isOneCall) {
       const timing = this.#measurements.publishes.begin(messages[0] as OutboundMessage)
       const published = this.#publishedAtOnce(messages, broker.publishBatch(messages))
@@ -391,7 +396,7 @@ export class ServerNode {
 
   #published(message: OutboundMessage): MaybePromise<Accepted> {
     const { broker, observer, tracer } = this.#parts
-    const { traceparent } = message
+    const traceparent = message.attributes?.traceparent
     const timing = this.#measurements.publishes.begin(message)
     const accepted =
       traceparent === undefined ? broker.publish(message) : tracedPublish({ broker, tracer }, message, traceparent)
@@ -434,6 +439,7 @@ export class ServerNode {
     return {
       name: this.#parts.name,
       cluster: this.#cluster,
+      stamps: this.#stamps,
       passPublish: (identity, byteCount, messageCount) => {
         const { publishing } = this.#limits.of(identity)
         if (publishing === undefined || identity.userId === undefined) return

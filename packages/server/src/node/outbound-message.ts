@@ -4,6 +4,7 @@ import type { OutboundMessage } from '../ports/broker.js'
 import { isReserved } from '../ports/reserved-keys.js'
 import { assertKeyWords, type WordLimits } from '../ports/word-limits.js'
 import { brokerMessageId } from '../routing/message-id.js'
+import type { Stamps } from '../routing/stamps.js'
 import { formatTraceparent, parseTraceparent } from '../tracing/traceparent.js'
 
 /** Limits of a message that the process publishes. */
@@ -12,13 +13,15 @@ export interface OutboundLimits extends Pick<WordLimits, 'maxWords'> {
 }
 
 /** @throws {WebMQError} The errors of {@link WebMQServer.publishBatch}. */
-export function outboundBatch(batch: readonly BatchMessage[], limits: OutboundLimits): OutboundMessage[] {
+export function outboundBatch(
+  batch: readonly BatchMessage[],
+  limits: OutboundLimits,
+  stamps: Pick<Stamps, 'of'>,
+): OutboundMessage[] {
   const messages = new Array<OutboundMessage>(batch.length)
   let index = 0
   try {
-    for (const { key, payload, id, traceparent } of batch) {
-      messages[index++] = outbound(key, payload, id, limits, traceparent)
-    }
+    for (const message of batch) messages[index++] = outbound(message, limits, stamps)
   } catch (error) {
     if (!(error instanceof WebMQError)) throw error
     throw new WebMQError(error.code, { message: `message ${index - 1} of the batch: ${error.message}`, cause: error })
@@ -29,14 +32,14 @@ export function outboundBatch(batch: readonly BatchMessage[], limits: OutboundLi
 /** The last valid key: consecutive publishes often use the same key. */
 let validKey: string | undefined
 
+/** A message as the process means it. */
+type Draft = { readonly [Name in keyof BatchMessage]: BatchMessage[Name] | undefined } & {
+  readonly key: string
+}
+
 /** @throws {WebMQError} The errors of {@link WebMQServer.publish}. */
-export function outbound(
-  key: string,
-  payload: unknown,
-  id: string | undefined,
-  limits: OutboundLimits,
-  traceparent?: string,
-): OutboundMessage {
+export function outbound(draft: Draft, limits: OutboundLimits, stamps: Pick<Stamps, 'of'>): OutboundMessage {
+  const { key, payload, id, traceparent, ephemeral: isEphemeral = false } = draft
   if (key !== validKey) {
     validateKey(key)
     if (isReserved(key))
@@ -52,11 +55,11 @@ export function outbound(
   if (bytes.length > maxPayloadBytes) {
     throw new WebMQError('E_PAYLOAD_TOO_LARGE', { detail: `${bytes.length} bytes, at most ${maxPayloadBytes}` })
   }
+  const messageId = id === undefined ? undefined : brokerMessageId('server', key, id)
+  const plain =
+    messageId === undefined ? { key, payload: bytes, isBinary } : { key, payload: bytes, isBinary, messageId }
+  const attributes = stamps.of({ key, userId: undefined, messageId, isEphemeral })
   const trace = traceparent === undefined ? undefined : parseTraceparent(traceparent)
-  if (trace !== undefined) {
-    const messageId = id === undefined ? undefined : { messageId: brokerMessageId('server', key, id) }
-    return { key, payload: bytes, isBinary, ...messageId, traceparent: formatTraceparent(trace) }
-  }
-  if (id === undefined) return { key, payload: bytes, isBinary }
-  return { key, payload: bytes, isBinary, messageId: brokerMessageId('server', key, id) }
+  if (trace === undefined) return attributes === undefined ? plain : { ...plain, attributes }
+  return { ...plain, attributes: { ...attributes, traceparent: formatTraceparent(trace) } }
 }

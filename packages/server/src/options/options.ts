@@ -108,6 +108,8 @@ export interface ServerOptions {
   readonly maxHashes?: number | undefined
   /** Which messages a slow reader may miss, by pattern: `prices.#=latest`. Default: none; it is disconnected. */
   readonly slow?: readonly string[] | undefined
+  /** Patterns of the keys whose messages say who published them, and when. Default: none. */
+  readonly meta?: readonly string[] | undefined
   /** Time from accept to the end of the handshake; default 5,000. */
   readonly handshakeTimeoutMs?: number | undefined
   /** Time for a client to send a required token; default 10,000. */

@@ -7,6 +7,7 @@ import { ENGINE_OPTIONS } from './table/engine.js'
 import { HISTORY_OPTIONS } from './table/history.js'
 import { HOOKS_OPTIONS } from './table/hooks.js'
 import { LIMITS_OPTIONS } from './table/limits.js'
+import { META_OPTIONS } from './table/meta.js'
 import { OBSERVING_OPTIONS } from './table/observing.js'
 import { PRESENCE_OPTIONS } from './table/presence.js'
 import { PROXIES_OPTIONS } from './table/proxies.js'
@@ -32,6 +33,7 @@ export const OPTIONS = [
   ...SLOW_OPTIONS,
   ...TIME_LIMITS_OPTIONS,
   ...HISTORY_OPTIONS,
+  ...META_OPTIONS,
   ...PRESENCE_OPTIONS,
   ...SECURITY_OPTIONS,
   ...API_OPTIONS,

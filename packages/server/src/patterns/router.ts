@@ -2,7 +2,7 @@ import { ownText } from 'webmq-client/protocol'
 import type { GroupId } from '../ports/transport.js'
 import { trieWords } from '../ports/trie-words.js'
 import { MatchCache } from './match-cache.js'
-import { DEFAULT_VARIANT, type Format, formatOf, groupOf, indexOf, mayDrop, type Variant } from './variant.js'
+import { DEFAULT_VARIANT, type Format, formatOf, getsMeta, groupOf, indexOf, mayDrop, type Variant } from './variant.js'
 import { WordFilter } from './word-filter.js'
 
 /** Bounds of a {@link Router}. */
@@ -110,6 +110,7 @@ export class Router {
   #indexCount = 0
   #nodeCount = 0
   #droppingCount = 0
+  #metaCount = 0
   /** Characters of all patterns. */
   #charCount = 0
   #step = 0
@@ -160,6 +161,11 @@ export class Router {
     return this.#droppingCount > 0
   }
 
+  /** Whether some group gets who published a message, and when, see {@link getsMeta}. */
+  get hasMeta(): boolean {
+    return this.#metaCount > 0
+  }
+
   /** The route of a pattern; `undefined` if it is not routed in this variant. */
   find(pattern: string, variant: Variant = DEFAULT_VARIANT): Route | undefined {
     return this.#find(pattern, variant)
@@ -200,6 +206,7 @@ export class Router {
     this.#byIndex[index] = entry
     this.#routeCounts[formatOf(variant)]++
     if (mayDrop(group)) this.#droppingCount++
+    if (getsMeta(group)) this.#metaCount++
     this.#invalidate(pattern)
     return entry
   }
@@ -221,6 +228,7 @@ export class Router {
     this.#freeIndexes.push(indexOf(group))
     this.#routeCounts[formatOf(variant)]--
     if (mayDrop(group)) this.#droppingCount--
+    if (getsMeta(group)) this.#metaCount--
     this.#invalidate(pattern)
     return !this.#entries.has(pattern)
   }

@@ -1,4 +1,5 @@
 import type { GapReason } from 'webmq-client/protocol'
+import type { MessageAttributes } from './attributes.js'
 import type { WorkMeter } from './work-meter.js'
 
 /**
@@ -53,10 +54,11 @@ export interface OutboundMessage {
   /** The connection that published it: comes back with the delivery on this node, which leaves that connection out. */
   readonly publisher?: number
   /**
-   * `traceparent` of W3C Trace Context, 55 ASCII characters: comes back with the live deliveries on all nodes whose
-   * broker carries it, and is lost otherwise.
+   * Come back with the delivery on all nodes, and with the reads of the log. A broker does not log a message whose
+   * attributes say `isEphemeral`: it has no position. Live listeners of all nodes get it. A broker that brings logged and
+   * other messages in one order keeps this one in that order.
    */
-  readonly traceparent?: string
+  readonly attributes?: MessageAttributes
 }
 
 /** A message on its way from a broker to the listeners of this node. */
@@ -69,7 +71,7 @@ export interface InboundMessage {
   /** As given to `publish`, on the publishing node alone. */
   readonly publisher?: number
   /** As given to `publish`. */
-  readonly traceparent?: string
+  readonly attributes?: MessageAttributes
 }
 
 /** The answer to a publish that the broker has accepted. */
@@ -83,6 +85,8 @@ export interface Accepted {
 export interface ReadRange {
   /** Messages after this position. */
   readonly since?: Position
+  /** Messages before this position. Without `last`, the oldest of them. */
+  readonly before?: Position
   /** Messages that were logged within this time before now. */
   readonly rewindMs?: number
   /** At most so many, the newest. */
@@ -105,8 +109,14 @@ export interface ReadResult {
   readonly messages: readonly InboundMessage[]
   /** `messages` is complete up to this position. Unless the result is partial, live messages continue from it. */
   readonly position: Position
-  /** The log goes on after `position`. */
+  /** The log goes on after `position`, within the range. */
   readonly isPartial: boolean
+  /**
+   * Set when fewer than `last` messages came, and there were older ones that the log no longer has, or no longer gives: they
+   * are more, or older, than the rule of the key allows. Absent for reads with `since` or `rewindMs`. A log may say so of a
+   * key although it has dropped messages of other keys alone.
+   */
+  readonly isCut?: true
   /**
    * Set when messages of the range may be missing: the log no longer has them, or not all keys that the patterns match
    * are logged (`no-history`). `messages` then has what the log has.
@@ -149,7 +159,7 @@ export interface BrokerStats {
 /** A node's copy of the log. */
 export interface LogStats {
   readonly messageCount: number
-  /** Bytes of payload. */
+  /** Bytes of payload and attributes. */
   readonly byteCount: number
   /** When the oldest message was logged, Unix time in milliseconds; 0 for an empty log. */
   readonly oldestTimeMs: number
@@ -240,7 +250,7 @@ export interface Broker {
   /**
    * Reads messages that match any of the patterns from the log. The rule of a key bounds reads by number or time.
    *
-   * A read from a position never returns messages at or before it. A position of the log's epoch beyond the end of the
+   * A read from a position never returns messages at or before it. A read before a position returns none at or after it. A position of the log's epoch beyond the end of the
    * node's copy is one that another node has given: the read waits, within a bound.
    *
    * A read may take several turns of the event loop. It gives the messages up to where the log ended when it began:

@@ -1,4 +1,5 @@
 // What an adapter of your own is written against: `webmq-server/ports`.
+export { decodeAttributes, encodeAttributes, MAX_ATTRIBUTES_BYTES, type MessageAttributes } from './attributes.js'
 export type * from './broker.js'
 export { certificateIndexFor, certificateNames } from './certificate-names.js'
 export { copyBytes, copyFrame } from './copy-bytes.js'

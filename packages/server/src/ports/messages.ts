@@ -1,3 +1,4 @@
+import type { MessageAttributes } from './attributes.js'
 import type { Accepted, InboundMessage, Position } from './broker.js'
 
 /** A message for the sink of a broker. Members that are undefined are left out: `exactOptionalPropertyTypes`. */
@@ -6,20 +7,19 @@ export function inbound(
     key,
     payload,
     isBinary,
-    traceparent,
-  }: Pick<InboundMessage, 'key' | 'payload' | 'isBinary'> & { readonly traceparent?: string | undefined },
+    attributes,
+  }: Pick<InboundMessage, 'key' | 'payload' | 'isBinary'> & { readonly attributes?: MessageAttributes | undefined },
   position: Position | undefined,
   publisher: number | undefined,
 ): InboundMessage {
-  if (traceparent !== undefined) {
-    return {
-      key,
-      payload,
-      isBinary,
-      ...(position === undefined ? undefined : { position }),
-      ...(publisher === undefined ? undefined : { publisher }),
-      traceparent,
-    }
+  if (attributes !== undefined) {
+    if (position === undefined)
+      return publisher === undefined
+        ? { key, payload, isBinary, attributes }
+        : { key, payload, isBinary, publisher, attributes }
+    return publisher === undefined
+      ? { key, payload, isBinary, position, attributes }
+      : { key, payload, isBinary, position, publisher, attributes }
   }
   if (position === undefined)
     return publisher === undefined ? { key, payload, isBinary } : { key, payload, isBinary, publisher }

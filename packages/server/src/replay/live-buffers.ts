@@ -5,6 +5,8 @@ import type { GroupId } from '../ports/transport.js'
 
 /** Memory of a message beside its key and payload: two objects, a position, and their places. */
 const OVERHEAD_BYTES = 256
+/** Of its attributes, if it has any: an object, and its texts. */
+const ATTRIBUTES_BYTES = 512
 
 /** Live messages of one pattern that arrive while its listen reads the log; oldest first. */
 export class LiveBuffer {
@@ -81,6 +83,7 @@ export class LiveBuffers {
 }
 
 /** A character of a key takes one or two bytes; two are counted. */
-function byteCountOf({ key, payload }: InboundMessage): number {
-  return 2 * key.length + payload.length + OVERHEAD_BYTES
+function byteCountOf({ key, payload, attributes }: InboundMessage): number {
+  const attributesBytes = attributes === undefined ? 0 : ATTRIBUTES_BYTES
+  return 2 * key.length + payload.length + attributesBytes + OVERHEAD_BYTES
 }

@@ -7,6 +7,7 @@ import type { LiveBuffer } from './live-buffers.js'
 /** Which messages of the log a request asks for; none when all members are absent. */
 export interface RangeOptions {
   readonly since?: string | undefined
+  readonly before?: string | undefined
   readonly rewindMs?: number | undefined
   readonly last?: number | undefined
   /** Most messages to send; the oldest come first. */
@@ -19,6 +20,8 @@ export interface Replay {
   readonly messages: readonly InboundMessage[]
   /** The messages are complete up to here; absent when the broker keeps no log. */
   readonly position?: Position
+  /** Older messages are no longer in the log, see {@link ReadResult.isCut}. */
+  readonly isCut?: true
   /** Why messages may be missing. */
   readonly gap?: GapReason
   /** More messages follow `position`; the client asks for them once it has read these [P-6.9]. */
@@ -58,8 +61,8 @@ export function readLog(
 }
 
 /** Estimated bytes of the message that a page begins with; 0 without messages. */
-export function firstByteCount({ messages }: Replay, isNewestFirst: boolean): number {
-  return messages.length === 0 ? 0 : byteCountOf(messages.at(isNewestFirst ? -1 : 0))
+export function firstByteCount({ messages }: Replay, keepsNewest: boolean): number {
+  return messages.length === 0 ? 0 : byteCountOf(messages.at(keepsNewest ? -1 : 0))
 }
 
 /** Appends the messages that arrived live while the log was read, so that nothing is missing before the next live message. */
@@ -103,17 +106,20 @@ export function limitNewest(replay: Replay, takeBytes: TakeBytes): Replay {
 }
 
 /** Whether the request asks for messages of the log. */
-export function isRangeAsked({ since, last, rewindMs, limit }: RangeOptions): boolean {
-  return since !== undefined || last !== undefined || rewindMs !== undefined || limit !== undefined
+export function isRangeAsked({ since, before, last, rewindMs, limit }: RangeOptions): boolean {
+  return (
+    since !== undefined || before !== undefined || last !== undefined || rewindMs !== undefined || limit !== undefined
+  )
 }
 
 function byteCountOf(message: InboundMessage | undefined): number {
   return (message?.payload.length ?? 0) + MESSAGE_OVERHEAD_BYTES
 }
 
-function rangeOf({ since, last, rewindMs, limit = MAX_PAGE_MESSAGES }: RangeOptions): ReadRange {
+function rangeOf({ since, before, last, rewindMs, limit = MAX_PAGE_MESSAGES }: RangeOptions): ReadRange {
   return {
     ...(since === undefined ? undefined : { since: parsePosition(since) }),
+    ...(before === undefined ? undefined : { before: parsePosition(before) }),
     ...(last === undefined ? undefined : { last }),
     ...(rewindMs === undefined ? undefined : { rewindMs }),
     limit: Math.min(limit, MAX_PAGE_MESSAGES),

@@ -1,4 +1,4 @@
-import { encodeMessageFrame, encodeServerMessage, type ListenOverflow } from 'webmq-client/protocol'
+import { encodeMessageFrame, encodeMeta, encodeServerMessage, type ListenOverflow } from 'webmq-client/protocol'
 import type { InboundMessage } from '../ports/broker.js'
 import { andThen, isPromise, type MaybePromise } from '../ports/maybe-promise.js'
 import { formatPosition } from '../ports/position.js'
@@ -37,6 +37,8 @@ const BYTES_PER_UNIT = 1_000
 /** A `listen` or a `history`. */
 export interface ReplayRequest extends RangeOptions {
   readonly id: string
+  /** Its messages come with who published them, and when. */
+  readonly meta?: true | undefined
 }
 
 /** How an answer differs from that of other requests. */
@@ -47,7 +49,9 @@ export interface ReplayAnswer {
   readonly becomesLive?: boolean
   /** What may be left out of the live messages; absent: nothing. */
   readonly overflow?: ListenOverflow | undefined
-  /** Sends the newest messages first, and drops the oldest when they are too many. */
+  /** Drops the oldest messages when they are too many. */
+  readonly keepsNewest?: boolean
+  /** Sends the newest messages first; only with `keepsNewest`. */
   readonly isNewestFirst?: boolean
 }
 
@@ -76,11 +80,11 @@ export class ReplaySender {
     connection: ConnectionId,
     readPage: () => MaybePromise<Replay>,
     use: (page: Replay) => MaybePromise<T>,
-    { isNewestFirst = false }: ReplayAnswer = {},
+    { keepsNewest = false }: ReplayAnswer = {},
   ): MaybePromise<T> {
     const flow = this.#flowOf(connection)
     const inTurn = (page: Replay): MaybePromise<T> =>
-      flow.fits(firstByteCount(page, isNewestFirst)) ? use(page) : flow.page(() => andThen(readPage(), use), true)
+      flow.fits(firstByteCount(page, keepsNewest)) ? use(page) : flow.page(() => andThen(readPage(), use), true)
     return flow.page(() => {
       const first = readPage()
       if (!isPromise(first)) return inTurn(first)
@@ -112,13 +116,14 @@ export class ReplaySender {
       ...(overflow === undefined ? undefined : { overflow }),
     })
     this.#context.transport.send(receiver.connection, ok, false)
-    this.deliver(receiver, isNewestFirst ? messages.toReversed() : messages, replayFrame)
+    const encode = request.meta === true ? metaFrame : replayFrame
+    this.deliver(receiver, isNewestFirst ? messages.toReversed() : messages, encode)
     return !hasMore
   }
 
   /** As much of a replay as the receiver may get now. The caller passes its messages to {@link deliver} in the same turn. */
   take({ connection }: ReplayReceiver, replay: Replay, answer: ReplayAnswer = {}): Replay {
-    const limit = answer.isNewestFirst === true ? limitNewest : limitReplay
+    const limit = answer.keepsNewest === true ? limitNewest : limitReplay
     const flow = this.#flowOf(connection)
     const limited = limit(replay, (byteCount, isForced) => flow.take(byteCount, isForced))
     const { messages, position } = limited
@@ -170,4 +175,8 @@ export class ReplaySender {
 
 function replayFrame({ key, position, payload, isBinary }: InboundMessage): ReplayFrame {
   return { data: encodeMessageFrame(key, position, true, payload), isBinary }
+}
+
+function metaFrame({ key, position, payload, isBinary, attributes = {} }: InboundMessage): ReplayFrame {
+  return { data: encodeMessageFrame(key, position, true, payload, encodeMeta(attributes)), isBinary }
 }

@@ -1,8 +1,8 @@
-import { encodeServerMessage, type GapReason, isKey, MessageFrame, matches } from 'webmq-client/protocol'
+import { encodeMeta, encodeServerMessage, type GapReason, isKey, MessageFrame, matches } from 'webmq-client/protocol'
 import type { LocalListeners } from '../in-process/listeners.js'
 import type { PublishTimings } from '../measuring/publish-timings.js'
 import type { Route, Router } from '../patterns/router.js'
-import { isSse, mayDrop } from '../patterns/variant.js'
+import { getsMeta, isSse, mayDrop } from '../patterns/variant.js'
 import type { InboundMessage } from '../ports/broker.js'
 import type { ConnectionId, GroupId, Transport } from '../ports/transport.js'
 import type { LiveBuffers } from '../replay/live-buffers.js'
@@ -54,20 +54,34 @@ export class Delivery {
    * @returns Whether anyone on this node listens, or has asked to.
    */
   deliver(message: InboundMessage): boolean {
-    const { router, transport, liveBuffers, localListeners, publishes } = this.#context
+    const { router, liveBuffers, localListeners, publishes } = this.#context
     const groups = router.match(message.key)
     if (groups.length === 0) return false
     liveBuffers.deliver(groups, message)
     this.#gaps.beforeMessage(groups, message.position !== undefined)
     this.#routedCount++
     const receivers = router.routeCountOf('sse') === 0 ? groups : this.#deliverToStreams(groups, message)
-    const frame = this.#frame.fill(message.key, message.position, false, message.payload)
-    const except = message.publisher as ConnectionId | undefined
-    const topic = router.hasDropping && receivers.some(mayDrop) ? this.#topics.of(message.key) : undefined
-    transport.multicast(receivers, frame, message.isBinary, except, topic)
+    const meta = message.attributes !== undefined && router.hasMeta ? encodeMeta(message.attributes) : ''
+    if (meta === '') this.#multicast(receivers, message, '')
+    else {
+      // A connection is in groups of one kind alone, so it gets one of the two frames.
+      const isPlain = (group: GroupId) => !getsMeta(group)
+      this.#multicast(receivers.filter(isPlain), message, '')
+      this.#multicast(receivers.filter(getsMeta), message, meta)
+    }
     localListeners.deliver(groups, message)
     if (publishes.isAwaiting) publishes.delivered(message)
     return true
+  }
+
+  /** @param meta Options of the frame. */
+  #multicast(groups: readonly GroupId[], message: InboundMessage, meta: string): void {
+    if (groups.length === 0) return
+    const { router, transport } = this.#context
+    const frame = this.#frame.fill(message.key, message.position, false, message.payload, meta)
+    const except = message.publisher as ConnectionId | undefined
+    const topic = router.hasDropping && groups.some(mayDrop) ? this.#topics.of(message.key) : undefined
+    transport.multicast(groups, frame, message.isBinary, except, topic)
   }
 
   /**
@@ -103,7 +117,12 @@ export class Delivery {
   #deliverToStreams(groups: readonly GroupId[], message: InboundMessage): readonly GroupId[] {
     const streams = groups.filter(isSse)
     if (streams.length === 0) return groups
-    this.#context.transport.multicast(streams, encodeSseMessage(message, false), false)
+    const { router, transport } = this.#context
+    const hasMeta = message.attributes !== undefined && router.hasMeta
+    const metaStreams = hasMeta ? streams.filter(getsMeta) : []
+    const plainStreams = hasMeta ? streams.filter((group) => !getsMeta(group)) : streams
+    if (plainStreams.length > 0) transport.multicast(plainStreams, encodeSseMessage(message, false), false)
+    if (metaStreams.length > 0) transport.multicast(metaStreams, encodeSseMessage(message, false, true), false)
     return groups.filter((group) => !isSse(group))
   }
 

@@ -72,6 +72,14 @@ export class Interest {
     }
   }
 
+  /**
+   * Counts one more listener of a pattern that is live. It is never refused: it takes the place of one of another variant,
+   * which is released next.
+   */
+  retainLive(pattern: string, variant: Variant): Route {
+    return this.#router.add(pattern, variant)
+  }
+
   /** The route of a pattern that someone listens with, or has asked to. */
   routeOf(pattern: string, variant: Variant = DEFAULT_VARIANT): Route | undefined {
     return this.#router.find(pattern, variant)

@@ -1,5 +1,5 @@
 import type { Route } from '../patterns/router.js'
-import { DEFAULT_VARIANT, mayDrop, type Variant } from '../patterns/variant.js'
+import { DEFAULT_VARIANT, isMeta, mayDrop, type Variant, withMeta } from '../patterns/variant.js'
 import { andThen, isPromise, type MaybePromise } from '../ports/maybe-promise.js'
 import type { ConnectionId, Transport } from '../ports/transport.js'
 import { isSearch } from '../ports/word-limits.js'
@@ -10,7 +10,7 @@ import type { Interest } from './interest.js'
 /** What {@link Listens} works with; one per node. */
 export interface ListensContext {
   readonly transport: Pick<Transport, 'join' | 'leave' | 'setOverflow'>
-  readonly interest: Pick<Interest, 'retain' | 'release' | 'routeOf'>
+  readonly interest: Pick<Interest, 'retain' | 'retainLive' | 'release' | 'routeOf'>
   readonly liveBuffers: LiveBuffers
   /** Memory of live messages kept for a listen that waits for the broker. */
   readonly maxLiveBufferBytes: number
@@ -38,6 +38,8 @@ export class Listens {
   /** All listens, from the second one on. */
   #routes: Map<string, Route> | undefined
   #searchCount = 0
+  /** One of its listens has asked for meta. */
+  #hasMeta = false
   #isClosed = false
 
   constructor(connection: ConnectionId, context: ListensContext) {
@@ -60,17 +62,20 @@ export class Listens {
 
   /**
    * Begins to listen. A pattern that the connection listens with already is not affected by `abort`; `commit` changes its
-   * variant.
+   * variant. Once a listen has meta, all of the connection have it: a message is encoded once for the connection, whichever
+   * of its listens match.
    * @throws {WebMQError} `E_BROKER_UNAVAILABLE`, here or from `bound`, which then is followed by `abort`.
    */
   open(pattern: string, variant: Variant = DEFAULT_VARIANT): ListenOpening {
     const { liveBuffers, interest, maxLiveBufferBytes } = this.#context
+    if (isMeta(variant)) this.#addMeta()
+    const wanted = this.#hasMeta ? withMeta(variant) : variant
     const known = this.#find(pattern)
-    const own = known?.variant === variant ? known : undefined
-    const retained = own ?? interest.retain(pattern, variant)
+    const own = known?.variant === wanted ? known : undefined
+    const retained = own ?? interest.retain(pattern, wanted)
     const bound = andThen(retained, () => undefined)
     // Routed already: messages that arrive before it is bound are buffered, too.
-    const route = isPromise(retained) ? interest.routeOf(pattern, variant) : retained
+    const route = isPromise(retained) ? interest.routeOf(pattern, wanted) : retained
     if (route === undefined) throw new TypeError('a retained pattern has a route')
     const buffer = liveBuffers.start(route, maxLiveBufferBytes)
     let isBound = !isPromise(bound)
@@ -96,14 +101,39 @@ export class Listens {
       if (this.#isClosed) return abort()
       end()
       if (own !== undefined) return
-      // For each listener: an I/O thread that starts again has forgotten it.
-      if (mayDrop(route.group)) this.#context.transport.setOverflow(route.group, groupOverflowOf(route))
+      // Another listen may have asked for meta meanwhile.
+      const isLate = this.#hasMeta && !isMeta(route.variant)
+      const live = isLate ? interest.retainLive(pattern, withMeta(route.variant)) : route
+      if (isLate) this.#release(route)
       // Before the old group is left: nothing between them is missing.
-      this.#context.transport.join(this.#connection, route.group)
+      this.#join(live)
       this.end(pattern)
-      this.#add(route)
+      this.#add(live)
     }
     return { bound, buffer, commit, abort }
+  }
+
+  #join(route: Route): void {
+    const { transport } = this.#context
+    // For each listener: an I/O thread that starts again has forgotten it.
+    if (mayDrop(route.group)) transport.setOverflow(route.group, groupOverflowOf(route))
+    transport.join(this.#connection, route.group)
+  }
+
+  /** Moves all listens to variants with meta. In one turn of the event loop, so that no message comes in between. */
+  #addMeta(): void {
+    if (this.#hasMeta) return
+    this.#hasMeta = true
+    const { interest, transport } = this.#context
+    const moved = (route: Route) => {
+      const live = interest.retainLive(route.pattern, withMeta(route.variant))
+      this.#join(live)
+      transport.leave(this.#connection, route.group)
+      this.#release(route)
+      return live
+    }
+    if (this.#only !== undefined) this.#only = moved(this.#only)
+    for (const [pattern, route] of this.#routes ?? []) this.#routes?.set(pattern, moved(route))
   }
 
   /** Ends a listen; returns whether there was one. */

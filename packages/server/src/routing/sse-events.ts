@@ -1,4 +1,5 @@
 import { errorOfCloseCode, type TextServerMessage } from 'webmq-client/protocol'
+import type { MessageAttributes } from '../ports/attributes.js'
 import type { InboundMessage } from '../ports/broker.js'
 import { formatPosition } from '../ports/position.js'
 
@@ -24,15 +25,26 @@ export function encodeSseEvent({ name, id, retryMs, data }: SseEvent): string {
 
 /**
  * A message as an event: `{"key", "payload"}`. A binary payload is `base64` instead, and a text that is not JSON `text`. The
- * event of a logged message has its position as the id.
+ * event of a logged message has its position as the id. With meta: also `userId`, `timeMs` and `id`, where the message has
+ * them.
  *
  * Cost: the payload is parsed, so that what a publisher sends as JSON can never end the object around it. Once per message,
  * and only while somebody reads a stream.
  */
-export function encodeSseMessage({ key, position, payload, isBinary }: InboundMessage, isReplayed: boolean): string {
+export function encodeSseMessage(
+  { key, position, payload, isBinary, attributes }: InboundMessage,
+  isReplayed: boolean,
+  hasMeta = false,
+): string {
   const id = position === undefined ? '' : `id: ${formatPosition(position)}\n`
   const replay = isReplayed ? ',"replay":true' : ''
-  return `${id}data: {"key":${JSON.stringify(key)}${replay},${payloadMember(payload, isBinary)}}\n\n`
+  const meta = hasMeta && attributes !== undefined ? metaMembers(attributes) : ''
+  return `${id}data: {"key":${JSON.stringify(key)}${replay}${meta},${payloadMember(payload, isBinary)}}\n\n`
+}
+
+/** Begin with a comma. */
+function metaMembers({ userId, timeMs, id }: MessageAttributes): string {
+  return timeMs === undefined ? '' : `,${JSON.stringify({ userId, timeMs, id }).slice(1, -1)}`
 }
 
 function payloadMember(payload: Uint8Array, isBinary: boolean): string {

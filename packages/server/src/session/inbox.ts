@@ -155,7 +155,11 @@ class MessagesAhead {
 
   hold(message: ClientMessage, isLogged: (key: string) => boolean): boolean {
     if (this.#holdsAll) return true
-    if (message.verb === 'publish') return this.#holdsPublishes || this.#isMissed(message.key, isLogged)
+    if (message.verb === 'publish') {
+      // No replay contains an ephemeral message.
+      const isInReplay = (key: string) => message.ephemeral !== true && isLogged(key)
+      return this.#holdsPublishes || this.#isMissed(message.key, isInReplay)
+    }
     const name = nameOf(message)
     return name !== undefined && this.#names.has(name)
   }

@@ -24,6 +24,7 @@ import { type PackedAddress, packAddress, unpackAddress } from '../identity/pack
 import type { Logger } from '../logger.js'
 import type { Measurements, ResumeOutcome } from '../measuring/measurements.js'
 import type { PublishTimings } from '../measuring/publish-timings.js'
+import type { MetaRules } from '../patterns/meta-rules.js'
 import type { OverflowRules } from '../patterns/overflow-rules.js'
 import type { Accepted, Broker, OutboundMessage } from '../ports/broker.js'
 import { andThen, isPromise, type MaybePromise } from '../ports/maybe-promise.js'
@@ -34,6 +35,7 @@ import type { ConnectionPresence, Presence } from '../presence/index.js'
 import type { ReplaySender } from '../replay/sender.js'
 import type { Delivery } from '../routing/delivery.js'
 import { Listens, type ListensContext } from '../routing/listens.js'
+import type { Stamps } from '../routing/stamps.js'
 import type { Tracer } from '../tracing/tracer.js'
 import type { ConnectionCounts } from './connection-counts.js'
 import type { EffectiveLimits, SessionLimits } from './effective-limits.js'
@@ -55,6 +57,7 @@ export interface SessionServices extends ListensContext {
   readonly replays: ReplaySender
   readonly delivery: Pick<Delivery, 'isTellingGap'>
   readonly overflowRules: OverflowRules
+  readonly stamps: Stamps
   readonly presence: Presence
   readonly turns: Pick<Turns<Session>, 'accountOf' | 'release'>
   readonly verifier: TokenVerifier | undefined
@@ -188,6 +191,14 @@ export class Session implements SessionContext, SessionFacts {
   get load(): number {
     const minutes = Math.max(1, (this.#services.now() - this.openedAtMs) / 60_000)
     return this.listenCount + this.receivedCount / minutes
+  }
+
+  get stamps(): Stamps {
+    return this.#services.stamps
+  }
+
+  get metaRules(): MetaRules {
+    return this.#services.stamps.rules
   }
 
   get overflowRules(): OverflowRules {

@@ -18,12 +18,12 @@ export function tracedPublish(
 ): MaybePromise<Accepted> {
   const valid = parseTraceparent(parent)
   if (valid === undefined) return broker.publish(message)
-  if (tracer === undefined) return broker.publish({ ...message, traceparent: formatTraceparent(valid) })
+  if (tracer === undefined) return broker.publish(withTraceparent(message, formatTraceparent(valid)))
   const span = tracer.publish(message.key, message.payload.length, parent)
   if (span === undefined) return broker.publish(message)
   let accepted: MaybePromise<Accepted>
   try {
-    accepted = broker.publish({ ...message, traceparent: span.traceparent })
+    accepted = broker.publish(withTraceparent(message, span.traceparent))
   } catch (error) {
     span.end(error)
     throw error
@@ -31,4 +31,9 @@ export function tracedPublish(
   if (isPromise(accepted)) accepted.then(() => span.end(), span.end)
   else span.end()
   return accepted
+}
+
+/** @param traceparent Must be valid. */
+export function withTraceparent(message: OutboundMessage, traceparent: string): OutboundMessage {
+  return { ...message, attributes: { ...message.attributes, traceparent } }
 }

@@ -50,15 +50,15 @@ describe('an envelope', () => {
 
   it('carries a trace, and costs nothing without one', () => {
     const plain = encodeEnvelope(node, { ...message, messageId: 'm' })
-    const traced = encodeEnvelope(node, { ...message, messageId: 'm', traceparent: PARENT })
-    expect(traced.length - plain.length).toBe(56)
-    expect(decodeEnvelope('a', traced)).toMatchObject({ traceparent: PARENT, messageId: 'm', key: 'a' })
+    const traced = encodeEnvelope(node, { ...message, messageId: 'm', attributes: { traceparent: PARENT } })
+    expect(traced.length - plain.length).toBe(60)
+    expect(decodeEnvelope('a', traced)).toMatchObject({ attributes: { traceparent: PARENT }, messageId: 'm', key: 'a' })
     expect(Buffer.from(decodeEnvelope('a', traced)?.payload ?? []).toString()).toBe('x')
-    expect(decodeEnvelope('a', plain)).not.toHaveProperty('traceparent')
+    expect(decodeEnvelope('a', plain)).not.toHaveProperty('attributes')
   })
 
   it('is refused when its trace is cut short', () => {
-    const traced = encodeEnvelope(node, { ...message, messageId: undefined, traceparent: PARENT })
+    const traced = encodeEnvelope(node, { ...message, messageId: undefined, attributes: { traceparent: PARENT } })
     expect(decodeEnvelope('a', traced.subarray(0, 40))).toBeUndefined()
   })
 })

@@ -1,7 +1,8 @@
 import { type GapReason, WebMQError } from 'webmq-client/protocol'
 import { PatternMatcher, type StepBudget } from '../../patterns/pattern-matcher.js'
+import { encodeAttributes, type MessageAttributes } from '../../ports/attributes.js'
 import type { LogStats, Position, Reader, ReadRange, ReadResult } from '../../ports/broker.js'
-import type { HistoryOptions } from '../../ports/history-rules.js'
+import type { HistoryOptions, HistoryRule } from '../../ports/history-rules.js'
 import { andThen, type MaybePromise } from '../../ports/maybe-promise.js'
 import { ReadTurns } from './read-turns.js'
 import { SegmentedLog, type Wants } from './segmented-log.js'
@@ -136,9 +137,9 @@ export class HistoryLog {
   }
 
   /** Adds a message at the next offset. */
-  append(key: string, payload: Uint8Array, isBinary: boolean): Position {
+  append(key: string, payload: Uint8Array, isBinary: boolean, attributes?: MessageAttributes): Position {
     const offset = this.#messages.lastOffset + 1
-    this.follow(offset, key, payload, isBinary, this.#now())
+    this.follow(offset, key, payload, isBinary, this.#now(), attributes)
     return { epoch: this.#epoch, offset }
   }
 
@@ -148,8 +149,16 @@ export class HistoryLog {
    * @param payload Copied.
    * @param timeMs When it was logged, Unix time in milliseconds.
    */
-  follow(offset: number, key: string, payload: Uint8Array, isBinary: boolean, timeMs: number): void {
-    this.#messages.append(offset, key, payload, isBinary, timeMs)
+  follow(
+    offset: number,
+    key: string,
+    payload: Uint8Array,
+    isBinary: boolean,
+    timeMs: number,
+    attributes?: MessageAttributes,
+  ): void {
+    const bytes = attributes === undefined ? undefined : encodeAttributes(attributes)
+    this.#messages.append(offset, key, payload, isBinary, timeMs, bytes)
     const { maxAgeMs } = this.#options.history
     if (maxAgeMs !== undefined) this.#messages.dropBefore(this.#now() - maxAgeMs)
   }
@@ -171,10 +180,11 @@ export class HistoryLog {
 
   /** @param errorCode For a position after the end of the log. */
   #begin(range: ReadRange, patterns: readonly string[], errorCode: 'E_POSITION_INVALID' | 'E_NODE_BEHIND'): SlicedRead {
-    const { since, rewindMs, last, limit = Number.POSITIVE_INFINITY } = range
+    const { since, before, rewindMs, last, limit = Number.POSITIVE_INFINITY } = range
     const log = this.#messages
-    if (since !== undefined && this.isAfterEnd(since))
-      throw new WebMQError(errorCode, { detail: 'it is after the end of the log' })
+    for (const position of [since, before])
+      if (position !== undefined && this.isAfterEnd(position))
+        throw new WebMQError(errorCode, { detail: 'it is after the end of the log' })
     let start = log.heldAfter
     let gap: GapReason | undefined
     if (since !== undefined) {
@@ -189,6 +199,9 @@ export class HistoryLog {
         else if (this.#isLost(start)) gap = 'history-expired'
       }
     }
+    // What stood before a position of another epoch was never in this log.
+    const isForeign = before !== undefined && before.epoch !== this.#epoch
+    if (isForeign) gap = 'epoch-changed'
     if (rewindMs !== undefined) {
       const fromMs = this.#now() - rewindMs
       const oldestGivenMs = this.#oldestGivenMs(patterns)
@@ -199,12 +212,17 @@ export class HistoryLog {
     }
     const isLogged = patterns.every((pattern) => this.covers(pattern))
     const isMatch = matchedBy(patterns)
+    const isBounded = since === undefined
     return new SlicedRead({
       log,
       epoch: this.#epoch,
-      start,
-      newestCount: since === undefined ? this.#maxMessages(patterns, last) : last,
+      start: isForeign ? log.lastOffset : start,
+      before: isForeign ? undefined : before?.offset,
+      newestCount: last,
+      maxCount: isBounded ? this.#ruleOf(patterns)?.maxMessages : undefined,
       limit,
+      mayBeCut: () => this.#mayBeCut(patterns),
+      isCutTold: isBounded && rewindMs === undefined && !isForeign,
       wants: (onAged) => this.#wants(isMatch, onAged),
       gap: gap ?? (isLogged ? undefined : 'no-history'),
       hasRefused: (after, upTo) => this.#hasRefused(after, upTo, isMatch),
@@ -244,18 +262,21 @@ export class HistoryLog {
     return this.#losses.some(({ after, before }) => after < offset && offset < before)
   }
 
-  /** For one key the limit of its rule, or `last` if that is lower. */
-  #maxMessages(patterns: readonly string[], last: number | undefined): number | undefined {
-    const [only = ''] = patterns
-    const rule = patterns.length === 1 && isKeyPattern(only) ? this.#options.history.ruleOf(only) : undefined
-    if (rule === undefined) return last
-    return last === undefined ? rule.maxMessages : Math.min(last, rule.maxMessages)
+  /** Whether the log may have lost messages of the patterns since its epoch began. */
+  #mayBeCut(patterns: readonly string[]): boolean {
+    const log = this.#messages
+    return log.startOffset > this.#epochBeganAt || log.mayHaveDropped(onlyKeyOf(patterns))
+  }
+
+  /** The rule that bounds a read of one key; `undefined` for other reads. */
+  #ruleOf(patterns: readonly string[]): HistoryRule | undefined {
+    const key = onlyKeyOf(patterns)
+    return key === undefined ? undefined : this.#options.history.ruleOf(key)
   }
 
   /** Older messages are expired: reads never return them, so their loss is no gap. */
   #oldestGivenMs(patterns: readonly string[]): number {
-    const [only = ''] = patterns
-    const rule = patterns.length === 1 && isKeyPattern(only) ? this.#options.history.ruleOf(only) : undefined
+    const rule = this.#ruleOf(patterns)
     const maxAgeMs = rule === undefined ? this.#options.history.maxAgeMs : rule.maxAgeMs
     return maxAgeMs === undefined ? 0 : this.#now() - maxAgeMs
   }
@@ -280,8 +301,10 @@ export class HistoryLog {
   }
 }
 
-function isKeyPattern(pattern: string): boolean {
-  return !pattern.includes('*') && !pattern.includes('#')
+/** The key, if the patterns are one pattern without a wildcard. */
+function onlyKeyOf(patterns: readonly string[]): string | undefined {
+  const [only = ''] = patterns
+  return patterns.length === 1 && !only.includes('*') && !only.includes('#') ? only : undefined
 }
 
 /** Whether any pattern matches. */

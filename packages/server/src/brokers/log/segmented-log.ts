@@ -1,10 +1,11 @@
 import type { StepBudget } from '../../patterns/pattern-matcher.js'
+import { DroppedKeys } from './dropped-keys.js'
 
 /** Bounds of a {@link SegmentedLog}. */
 export interface SegmentedLogOptions {
   /** Most messages to keep. */
   readonly maxMessages: number
-  /** Most bytes of payload to keep. */
+  /** Most bytes of payload and attributes to keep. */
   readonly maxBytes: number
 }
 
@@ -17,6 +18,8 @@ export interface LoggedMessage {
   readonly isBinary: boolean
   /** When it was logged, Unix time in milliseconds. Never decreases from message to message. */
   readonly timeMs: number
+  /** Encoded; a view as `payload` is. Absent when it has none. */
+  readonly attributes: Uint8Array | undefined
 }
 
 /** Whether a read wants a message. To find out may take steps of the budget. */
@@ -48,9 +51,11 @@ class Segment {
   readonly #keys = new Array<string>(SEGMENT_MESSAGES)
   readonly #offsets = new Float64Array(SEGMENT_MESSAGES)
   readonly #timesMs = new Float64Array(SEGMENT_MESSAGES)
-  /** End of each payload; the next one begins there. */
+  /** End of each payload and the attributes behind it; the next one begins there. */
   readonly #ends = new Uint32Array(SEGMENT_MESSAGES)
   readonly #binary = new Uint8Array(SEGMENT_MESSAGES)
+  /** Absent while no message has attributes: they cost nobody else memory. */
+  #attributesLengths: Uint16Array | undefined
   #count = 0
   #usedBytes = 0
 
@@ -67,10 +72,18 @@ class Segment {
     return this.#count < SEGMENT_MESSAGES && this.#usedBytes + byteCount <= this.#bytes.length
   }
 
-  append(offset: number, key: string, payload: Uint8Array, isBinary: boolean, timeMs: number): void {
+  append(
+    offset: number,
+    key: string,
+    payload: Uint8Array,
+    isBinary: boolean,
+    timeMs: number,
+    attributes: Uint8Array | undefined,
+  ): void {
     const at = this.#count
     this.#bytes.set(payload, this.#usedBytes)
     this.#usedBytes += payload.length
+    if (attributes !== undefined) this.#appendAttributes(at, attributes)
     this.#offsets[at] = offset
     this.#timesMs[at] = timeMs
     this.#keys[at] = key
@@ -96,12 +109,16 @@ class Segment {
   }
 
   messageAt(index: number): LoggedMessage {
+    const end = this.#endOf(index)
+    const attributesLength = this.#attributesLengths?.[index] ?? 0
+    const payloadEnd = end - attributesLength
     return {
       offset: this.offsetAt(index),
       key: this.keyAt(index),
-      payload: this.#bytes.subarray(this.#endOf(index - 1), this.#endOf(index)),
+      payload: this.#bytes.subarray(this.#endOf(index - 1), payloadEnd),
       isBinary: this.#binary[index] === 1,
       timeMs: this.timeAt(index),
+      attributes: attributesLength === 0 ? undefined : this.#bytes.subarray(payloadEnd, end),
     }
   }
 
@@ -115,6 +132,13 @@ class Segment {
       else low = middle + 1
     }
     return low
+  }
+
+  #appendAttributes(at: number, attributes: Uint8Array): void {
+    this.#attributesLengths ??= new Uint16Array(SEGMENT_MESSAGES)
+    this.#attributesLengths[at] = attributes.length
+    this.#bytes.set(attributes, this.#usedBytes)
+    this.#usedBytes += attributes.length
   }
 
   #endOf(index: number): number {
@@ -139,12 +163,15 @@ export class SegmentedLog {
   #lastOffset: number
   #lastTimeMs = 0
   #droppedTimeMs = 0
+  readonly #startOffset: number
+  readonly #droppedKeys = new DroppedKeys()
 
   /** @param startOffset The first message follows this offset. */
   constructor(options: SegmentedLogOptions, startOffset = 0) {
     this.#maxMessages = options.maxMessages
     this.#maxBytes = options.maxBytes
     this.#segmentBytes = Math.min(SEGMENT_BYTES, options.maxBytes)
+    this.#startOffset = startOffset
     this.#heldAfter = startOffset
     this.#lastOffset = startOffset
   }
@@ -160,7 +187,7 @@ export class SegmentedLog {
     return first === undefined || this.#count === 0 ? 0 : first.timeAt(this.#droppedCount)
   }
 
-  /** Bytes of payload. */
+  /** Bytes of payload and attributes. */
   get byteCount(): number {
     return this.#byteCount
   }
@@ -168,6 +195,16 @@ export class SegmentedLog {
   /** The log has everything that was appended after this offset. */
   get heldAfter(): number {
     return this.#heldAfter
+  }
+
+  /** The log has begun after this offset; what was before is unknown. */
+  get startOffset(): number {
+    return this.#startOffset
+  }
+
+  /** Whether it may have dropped messages of this key; of any key, without one. */
+  mayHaveDropped(key: string | undefined): boolean {
+    return key === undefined ? this.#heldAfter > this.#startOffset : this.#droppedKeys.mayHave(key)
   }
 
   /** The last offset that was used or skipped; at first the start offset. */
@@ -184,19 +221,28 @@ export class SegmentedLog {
    * Appends a message. A message larger than the whole log is dropped at once.
    * @param offset Greater than any before.
    * @param payload Copied.
+   * @param attributes Encoded, copied.
    */
-  append(offset: number, key: string, payload: Uint8Array, isBinary: boolean, timeMs: number): void {
+  append(
+    offset: number,
+    key: string,
+    payload: Uint8Array,
+    isBinary: boolean,
+    timeMs: number,
+    attributes?: Uint8Array,
+  ): void {
+    const byteCount = payload.length + (attributes?.length ?? 0)
     let segment = this.#segments.at(-1)
-    if (segment === undefined || !segment.hasRoomFor(payload.length)) {
-      segment = new Segment(Math.max(this.#segmentBytes, payload.length))
+    if (segment === undefined || !segment.hasRoomFor(byteCount)) {
+      segment = new Segment(Math.max(this.#segmentBytes, byteCount))
       this.#segments.push(segment)
     }
     // A clock may be set back; log times never decrease.
     if (timeMs > this.#lastTimeMs) this.#lastTimeMs = timeMs
-    segment.append(offset, key, payload, isBinary, this.#lastTimeMs)
+    segment.append(offset, key, payload, isBinary, this.#lastTimeMs, attributes)
     this.#lastOffset = offset
     this.#count++
-    this.#byteCount += payload.length
+    this.#byteCount += byteCount
     while (this.#count > this.#maxMessages || this.#byteCount > this.#maxBytes) this.#dropOldest()
   }
 
@@ -305,6 +351,7 @@ export class SegmentedLog {
     this.#byteCount -= segment.byteCountAt(this.#droppedCount)
     this.#heldAfter = segment.offsetAt(this.#droppedCount)
     this.#droppedTimeMs = segment.timeAt(this.#droppedCount)
+    this.#droppedKeys.add(segment.keyAt(this.#droppedCount))
     this.#count--
     this.#droppedCount++
     if (this.#droppedCount < segment.count) return

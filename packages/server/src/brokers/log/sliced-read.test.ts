@@ -30,8 +30,10 @@ it('reads in slices what it reads at once, whatever is logged in between, or say
       fc.option(fc.integer({ min: 1, max: 15 }), { nil: undefined }),
       fc.integer({ min: 1, max: 9 }),
       fc.nat(20),
+      fc.option(fc.integer({ min: 0, max: 70 }), { nil: undefined }),
+      fc.option(fc.integer({ min: 1, max: 10 }), { nil: undefined }),
       fc.array(step, { maxLength: 30 }),
-      (keys, pattern, newestCount, limit, start, steps) => {
+      (keys, pattern, newestCount, limit, start, before, maxCount, steps) => {
         const log = logOf(keys)
         const matcher = new PatternMatcher(pattern)
         const isWanted: Wants = (key, _timeMs, budget) => matcher.matches(key, budget)
@@ -39,8 +41,12 @@ it('reads in slices what it reads at once, whatever is logged in between, or say
           log,
           epoch: 'e',
           start: Math.max(start, log.heldAfter),
+          before,
           newestCount,
+          maxCount,
           limit,
+          mayBeCut: () => log.mayHaveDropped(undefined),
+          isCutTold: true,
           wants: () => isWanted,
           gap: undefined,
           hasRefused: () => false,
@@ -50,7 +56,7 @@ it('reads in slices what it reads at once, whatever is logged in between, or say
         const begin = () => new SlicedRead(options)
         const atOnce = begin()
         expect(atOnce.advance({ left: Number.POSITIVE_INFINITY })).toBe(true)
-        const expected = atOnce.result()
+        const { isCut: wasCut, ...expected } = atOnce.result()
         const sliced = begin()
         let isDone = false
         for (const step of steps) {
@@ -62,11 +68,14 @@ it('reads in slices what it reads at once, whatever is logged in between, or say
           isDone = sliced.advance({ left: 1 })
           expect(slices).toBeLessThan(4 * MAX_MESSAGES)
         }
-        const { gap, ...result } = sliced.result()
+        const { gap, isCut, ...result } = sliced.result()
+        // Messages that were dropped meanwhile may have been wanted.
+        if (wasCut) expect(isCut).toBe(true)
         if (gap === undefined) expect(result).toEqual(expected)
         else expect(log.heldAfter).toBeGreaterThan(options.start)
-        expect(result.position.offset).toBeGreaterThanOrEqual(expected.isPartial ? options.start : keys.length)
-        for (const { position } of result.messages) expect(position?.offset).toBeLessThanOrEqual(keys.length)
+        const end = before === undefined ? keys.length : Math.max(0, Math.min(keys.length, before - 1))
+        if (!expected.isPartial) expect(result.position.offset).toBeGreaterThanOrEqual(end)
+        for (const { position } of result.messages) expect(position?.offset).toBeLessThanOrEqual(end)
       },
     ),
     { numRuns: 2_000 },

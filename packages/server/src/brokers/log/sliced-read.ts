@@ -1,6 +1,9 @@
 import type { GapReason } from 'webmq-client/protocol'
 import type { StepBudget } from '../../patterns/pattern-matcher.js'
+import { decodeAttributes } from '../../ports/attributes.js'
 import type { InboundMessage, ReadResult } from '../../ports/broker.js'
+import { inbound } from '../../ports/messages.js'
+import { NewestSearch } from './newest-search.js'
 import type { LoggedMessage, SegmentedLog, Wants } from './segmented-log.js'
 
 /** What a {@link SlicedRead} reads. */
@@ -9,8 +12,16 @@ export interface SlicedReadOptions {
   readonly epoch: string
   /** Reads after this offset, which the log holds. */
   readonly start: number
+  /** Reads what is before this offset; `undefined`: up to the end. */
+  readonly before: number | undefined
   /** Reads the newest so many messages; `undefined`: all. */
   readonly newestCount: number | undefined
+  /** The newest so many messages of the log are given, and no older ones; `undefined`: all. */
+  readonly maxCount: number | undefined
+  /** Whether wanted messages may have been dropped before the read began. */
+  readonly mayBeCut: () => boolean
+  /** The result says whether it is cut. */
+  readonly isCutTold: boolean
   readonly limit: number
   /** @param onAged Called for a matching message that is expired. */
   readonly wants: (onAged?: () => void) => Wants
@@ -24,16 +35,6 @@ export interface SlicedReadOptions {
   readonly isSince: boolean
 }
 
-/** The search for where the newest messages begin. */
-interface Search {
-  readonly wants: Wants
-  /** Everything after this offset was looked at. */
-  readonly upTo: number
-  /** The offset before the oldest message found so far. */
-  readonly before: number
-  readonly leftCount: number
-}
-
 /**
  * One read of a log, in slices. It reads up to where the log ended when it began: live messages continue from there.
  * Messages that the log drops before they were looked at are a gap.
@@ -45,34 +46,49 @@ export class SlicedRead {
   readonly #limit: number
   readonly #found: LoggedMessage[] = []
   readonly #wants: Wants
-  /** Absent once the start is found. */
-  #search: Search | undefined
+  /** Finds the oldest message that the rule of the key gives, for a read that does not reach the end of the log. */
+  #bound: NewestSearch | undefined
+  /** Finds where the newest messages begin. */
+  #newest: NewestSearch | undefined
+  /** Looks for an older message than those that the rule gives. */
+  #older: NewestSearch | undefined
+  #isStarted = false
   /** Found messages are complete after this offset, */
   #from: number
   /** up to this one. */
   #at: number
   #hasAged = false
   #hasDropped = false
+  /** Fewer messages were found than were asked for. */
+  #isShort = false
+  /** The log holds an older message, and does not give it. */
+  #hasOlder = false
 
   constructor(options: SlicedReadOptions) {
-    const { log, start, newestCount, limit, wants } = options
+    const { log, start, before, newestCount, maxCount, limit, wants } = options
     this.log = log
     this.#options = options
-    this.#upTo = log.lastOffset
+    const end = log.lastOffset
+    this.#upTo = before === undefined ? end : Math.max(0, Math.min(end, before - 1))
     this.#from = start
-    this.#at = start
-    // A read that cannot exceed its limit reads to the end of the log.
-    this.#limit = newestCount !== undefined && newestCount <= limit ? Number.POSITIVE_INFINITY : limit
+    this.#at = this.#from
+    const isBefore = this.#upTo < end
+    const count = isBefore ? newestCount : minimum(newestCount, maxCount)
+    // A read that cannot exceed its limit reads to its end.
+    this.#limit = count !== undefined && count <= limit ? Number.POSITIVE_INFINITY : limit
     this.#wants = wants(() => {
       this.#hasAged = true
     })
-    const upTo = this.#upTo
-    if (newestCount !== undefined) this.#search = { wants: wants(), upTo, before: upTo, leftCount: newestCount }
+    const searched = wants(() => {
+      this.#hasOlder = true
+    })
+    if (isBefore && maxCount !== undefined) this.#bound = new NewestSearch(log, wants(), end, maxCount)
+    if (count !== undefined) this.#newest = new NewestSearch(log, searched, this.#upTo, count)
   }
 
   /** Reads on, within the budget; returns whether the read is done. */
   advance(budget: StepBudget): boolean {
-    if (this.#search !== undefined && !this.#findStart(this.#search, budget)) return false
+    if (!this.#isStarted && !this.#findStart(budget)) return false
     if (budget.left <= 0 && this.#at < this.#upTo) return false
     this.#skipDropped()
     const part = { after: this.#at, upTo: this.#upTo, wants: this.#wants, limit: this.#limit }
@@ -87,40 +103,63 @@ export class SlicedRead {
     const refused = hasRefused(this.#from, this.#at) ? 'refused' : undefined
     const gap = this.#options.gap ?? (isExpired ? 'history-expired' : refused)
     const result = {
-      messages: this.#found.map(
-        ({ key, payload, isBinary, offset }): InboundMessage => ({
-          key,
-          payload,
-          isBinary,
-          position: { epoch, offset },
-        }),
-      ),
+      messages: this.#found.map(({ key, payload, isBinary, offset, attributes }): InboundMessage => {
+        const position = { epoch, offset }
+        const known = attributes === undefined ? undefined : decodeAttributes(attributes)
+        return inbound({ key, payload, isBinary, attributes: known }, position, undefined)
+      }),
       position: { epoch, offset: this.#at },
       isPartial: this.#at < this.#upTo,
     }
-    return gap === undefined ? result : { ...result, gap }
+    const told = gap === undefined ? result : { ...result, gap }
+    return this.#isCut(result) ? { ...told, isCut: true } : told
+  }
+
+  #isCut({ messages, isPartial }: ReadResult): boolean {
+    const { isCutTold, newestCount = 0, mayBeCut } = this.#options
+    const isShort = this.#isShort || (!isPartial && messages.length < newestCount)
+    return isCutTold && isShort && (this.#hasOlder || mayBeCut())
   }
 
   /** Returns whether the start is found. */
-  #findStart(search: Search, budget: StepBudget): boolean {
-    const { wants, upTo, leftCount: count } = search
+  #findStart(budget: StepBudget): boolean {
     this.#skipDropped()
-    const floor = this.#at
-    const { before = search.before, leftCount, lookedAfter } = this.log.newest({ floor, upTo, wants, count }, budget)
-    if (lookedAfter > floor) {
-      this.#search = { wants, upTo: lookedAfter, before, leftCount }
-      return false
+    if (this.#bound !== undefined) {
+      if (!this.#bound.advance(this.#at, budget)) return false
+      if (this.#bound.leftCount === 0) this.#lookForOlder(this.#bound.before)
+      this.#bound = undefined
     }
-    this.#search = undefined
-    this.#at = Math.max(floor, before)
+    const newest = this.#newest
+    if (newest !== undefined) {
+      if (budget.left <= 0 || !newest.advance(this.#at, budget)) return false
+      this.#newest = undefined
+      this.#isShort = newest.foundCount < (this.#options.newestCount ?? 0)
+      if (newest.leftCount === 0 && this.#isShort) this.#lookForOlder(newest.before)
+      this.#at = Math.max(this.#at, newest.before)
+    }
+    if (this.#older !== undefined && this.#isShort && !this.#hasOlder) {
+      if (budget.left <= 0 || !this.#older.advance(this.log.heldAfter, budget)) return false
+      this.#hasOlder = this.#older.leftCount === 0
+    }
+    this.#isStarted = true
     this.#from = this.#at
     return true
   }
 
+  /** The rule of the key gives nothing up to this offset. */
+  #lookForOlder(offset: number): void {
+    this.#older = new NewestSearch(this.log, this.#options.wants(), Math.min(offset, this.#upTo), 1)
+    this.#at = Math.min(Math.max(this.#at, offset), this.#upTo)
+  }
+
   #skipDropped(): void {
     const { heldAfter } = this.log
-    if (heldAfter <= this.#at) return
+    if (heldAfter <= this.#at || this.#at >= this.#upTo) return
     this.#hasDropped = true
     this.#at = Math.min(heldAfter, this.#upTo)
   }
+}
+
+function minimum(one: number | undefined, other: number | undefined): number | undefined {
+  return one === undefined || other === undefined ? (one ?? other) : Math.min(one, other)
 }

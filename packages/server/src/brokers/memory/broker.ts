@@ -87,13 +87,14 @@ export class MemoryBroker implements Broker {
 
   publish(message: OutboundMessage): Accepted {
     this.#assertStarted()
-    const { key, payload, isBinary, messageId, publisher } = message
+    const { key, payload, isBinary, messageId, publisher, attributes } = message
     if (messageId !== undefined) assertMessageId(messageId)
     const nowMs = messageId === undefined ? 0 : this.#now()
     if (messageId !== undefined && this.#dedupe.has(messageId, nowMs)) {
       return accepted(this.#dedupe.positionOf(messageId), true)
     }
-    const position = this.#log.logs(key) ? this.#log.append(key, payload, isBinary) : undefined
+    const isLogged = attributes?.isEphemeral !== true && this.#log.logs(key)
+    const position = isLogged ? this.#log.append(key, payload, isBinary, attributes) : undefined
     this.#acceptedCount++
     if (messageId !== undefined) this.#dedupe.remember(messageId, position, nowMs)
     this.#sink?.deliver(inbound(message, position, publisher))

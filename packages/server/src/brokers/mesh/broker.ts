@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { WebMQError } from 'webmq-client/protocol'
+import { encodeAttributes } from '../../ports/attributes.js'
 import {
   type Accepted,
   BROKER_STOP_MS,
@@ -200,7 +201,7 @@ export class MeshBroker implements Broker {
   read(range: ReadRange, patterns: readonly string[], reader?: Reader): MaybePromise<ReadResult> {
     if (this.#node === undefined) throw new WebMQError('E_BROKER_UNAVAILABLE', { detail: 'it is not started' })
     const { position } = this.#log
-    const isForeign = range.since !== undefined && range.since.epoch !== position.epoch
+    const isForeign = [range.since, range.before].some((from) => from !== undefined && from.epoch !== position.epoch)
     // The client may have received messages of this log on the other node: a replay would deliver them twice.
     if (isForeign && this.capabilities.history)
       return { messages: [], position, isPartial: false, gap: 'epoch-changed' }
@@ -247,7 +248,7 @@ export class MeshBroker implements Broker {
   }
 
   #publish(message: OutboundMessage): Accepted | Promise<Accepted> {
-    const { key, payload, messageId } = message
+    const { key, payload, messageId, attributes } = message
     const node = this.#node
     if (!this.#isOpen || node === undefined) throw this.#refuse('it is not started')
     const peers = node.peers.interest.match(key)
@@ -264,7 +265,8 @@ export class MeshBroker implements Broker {
     // A duplicate is sent too: the node that published it first may have failed before all nodes got it.
     const keyBytes = this.#keys.bytesOf(key)
     const idBytes = messageId === undefined ? undefined : Buffer.from(messageId, 'latin1')
-    for (const { outbox } of peers) outbox.addMessage(keyBytes, payload, message.isBinary, idBytes)
+    const attributeBytes = attributes === undefined ? undefined : encodeAttributes(attributes)
+    for (const { outbox } of peers) outbox.addMessage(keyBytes, payload, message.isBinary, idBytes, attributeBytes)
     const published = this.#batch.published(peers, payload.length)
     return answer === ACCEPTED ? published : published.then(() => answer)
   }
@@ -309,7 +311,8 @@ export class MeshBroker implements Broker {
     if (defect !== undefined) {
       const { key, payload } = message
       if (messageId !== undefined) this.#knownIds.remember(messageId, undefined, nowMs)
-      if (this.#log.logs(key)) this.#log.refuse(this.#log.position.offset + 1, key)
+      if (message.attributes?.isEphemeral !== true && this.#log.logs(key))
+        this.#log.refuse(this.#log.position.offset + 1, key)
       this.#sink?.refused(refusedMessage(defect, key, payload, maxPayloadBytes))
       return
     }
@@ -319,8 +322,10 @@ export class MeshBroker implements Broker {
   }
 
   /** Logs a new message, if its key is logged, and remembers its id. */
-  #record({ key, payload, isBinary }: PeerMessage, messageId: string | undefined, nowMs: number): Position | undefined {
-    const position = this.#log.logs(key) ? this.#log.append(key, payload, isBinary) : undefined
+  #record(message: PeerMessage, messageId: string | undefined, nowMs: number): Position | undefined {
+    const { key, payload, isBinary, attributes } = message
+    const isLogged = attributes?.isEphemeral !== true && this.#log.logs(key)
+    const position = isLogged ? this.#log.append(key, payload, isBinary, attributes) : undefined
     if (messageId !== undefined) this.#knownIds.remember(messageId, position, nowMs)
     return position
   }

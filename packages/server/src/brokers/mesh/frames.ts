@@ -1,5 +1,5 @@
 /** Version of the protocol between nodes. Nodes of different versions do not link. */
-export const MESH_VERSION = 4
+export const MESH_VERSION = 5
 
 /**
  * A frame is its length (4 bytes, little endian, of the rest), its type (1 byte), and a body. Both sides count frames
@@ -23,6 +23,9 @@ export const FRAME = {
   /** As above, with a message id. */
   textWithId: 18,
   binaryWithId: 19,
+  /** As above, with attributes and perhaps a message id. */
+  textWithAttributes: 24,
+  binaryWithAttributes: 25,
   /** The sender wants messages that match this pattern. */
   add: 20,
   remove: 21,

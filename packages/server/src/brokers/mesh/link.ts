@@ -1,4 +1,5 @@
 import { isPattern } from 'webmq-client/protocol'
+import { decodeAttributes, type MessageAttributes } from '../../ports/attributes.js'
 import { Liveness } from '../remote/liveness.js'
 import { FRAME, isCounted } from './frames.js'
 import { KeyReader } from './key-codec.js'
@@ -12,6 +13,7 @@ export interface PeerMessage {
   /** Valid until the call returns. */
   readonly payload: Uint8Array
   readonly isBinary: boolean
+  readonly attributes?: MessageAttributes | undefined
 }
 
 /** What a link reports. */
@@ -32,6 +34,8 @@ export interface LinkEvents {
 }
 
 const NO_BODY = new Uint8Array(0)
+/** The length of attributes. */
+const ATTRIBUTES_LENGTH_BYTES = 2
 /** While bytes arrive, a node sends something at least this often, to show that it is alive. */
 const MAX_QUIET_MS = 100
 
@@ -84,6 +88,21 @@ export class Link implements WireHandler {
         const idAt = start + 1
         const idEnd = idAt + (bytes[start] ?? 0)
         this.#onMessage(bytes, idEnd, end, type === FRAME.binaryWithId, bytes.toString('utf8', idAt, idEnd))
+        return
+      }
+      case FRAME.textWithAttributes:
+      case FRAME.binaryWithAttributes: {
+        const attributesAt = start + ATTRIBUTES_LENGTH_BYTES
+        const idLengthAt = attributesAt + (bytes[start] ?? 0) + ((bytes[start + 1] ?? 0) << 8)
+        const idAt = idLengthAt + 1
+        const idEnd = idAt + (bytes[idLengthAt] ?? 0)
+        const attributes = idEnd > end ? undefined : decodeAttributes(bytes.subarray(attributesAt, idLengthAt))
+        if (attributes === undefined) {
+          this.#fail('it sends a message with attributes that are not valid')
+          return
+        }
+        const messageId = idAt === idEnd ? undefined : bytes.toString('utf8', idAt, idEnd)
+        this.#onMessage(bytes, idEnd, end, type === FRAME.binaryWithAttributes, messageId, attributes)
         return
       }
       case FRAME.ack:
@@ -153,7 +172,14 @@ export class Link implements WireHandler {
     this.flush()
   }
 
-  #onMessage(bytes: Buffer, start: number, end: number, isBinary: boolean, messageId: string | undefined): void {
+  #onMessage(
+    bytes: Buffer,
+    start: number,
+    end: number,
+    isBinary: boolean,
+    messageId: string | undefined,
+    attributes?: MessageAttributes,
+  ): void {
     const keyAt = start + 1
     const keyEnd = keyAt + (bytes[start] ?? 0)
     if (keyEnd > end) {
@@ -162,7 +188,11 @@ export class Link implements WireHandler {
     }
     const key = this.#keys.keyOf(bytes, keyAt, keyEnd)
     if (key === undefined) this.#events.malformed()
-    else this.#events.message({ key, payload: bytes.subarray(keyEnd, end), isBinary }, messageId)
+    else {
+      const payload = bytes.subarray(keyEnd, end)
+      const message = attributes === undefined ? { key, payload, isBinary } : { key, payload, isBinary, attributes }
+      this.#events.message(message, messageId)
+    }
   }
 
   #onPattern(pattern: string, isAdded: boolean): void {

@@ -4,7 +4,10 @@ import { FRAME, FRAME_HEAD_BYTES, isCounted } from './frames.js'
 const CHUNK_BYTES = 64 * 1024
 /** A key or message id: one byte for the length, then at most 255 bytes. */
 const MAX_TEXT_BYTES = 1 + 255
+/** The length of attributes. */
+const ATTRIBUTES_LENGTH_BYTES = 2
 const MAX_SPARE_CHUNKS = 4
+const NO_TEXT = new Uint8Array(0)
 /** Up to this length a loop copies faster than a call. */
 const MAX_LOOPED_BYTES = 48
 
@@ -60,14 +63,47 @@ export class Outbox {
    * @param key At most 255 bytes.
    * @param payload Copied.
    * @param messageId As in {@link OutboundMessage}, in ASCII.
+   * @param attributes Encoded.
    */
-  addMessage(key: Uint8Array, payload: Uint8Array, isBinary: boolean, messageId?: Uint8Array): void {
+  addMessage(
+    key: Uint8Array,
+    payload: Uint8Array,
+    isBinary: boolean,
+    messageId?: Uint8Array,
+    attributes?: Uint8Array,
+  ): void {
+    if (attributes !== undefined) {
+      this.#addWithAttributes(key, payload, isBinary, messageId ?? NO_TEXT, attributes)
+      return
+    }
     const chunk = this.#room(FRAME_HEAD_BYTES + 2 * MAX_TEXT_BYTES + payload.length)
     const { bytes } = chunk
     const idBytes = messageId === undefined ? 0 : 1 + messageId.length
     const bodyBytes = idBytes + 1 + key.length + payload.length
     let at = writeHead(bytes, chunk.length, messageType(isBinary, messageId !== undefined), bodyBytes)
     if (messageId !== undefined) at = writeText(bytes, at, messageId)
+    at = writeText(bytes, at, key)
+    bytes.set(payload, at)
+    chunk.length = at + payload.length
+    chunk.lastSequence = ++this.#lastSequence
+  }
+
+  /** Length of the attributes, the attributes, message id (empty for none), key, payload. */
+  #addWithAttributes(
+    key: Uint8Array,
+    payload: Uint8Array,
+    isBinary: boolean,
+    messageId: Uint8Array,
+    attributes: Uint8Array,
+  ): void {
+    const headBytes = ATTRIBUTES_LENGTH_BYTES + attributes.length + 2 + messageId.length + key.length
+    const chunk = this.#room(FRAME_HEAD_BYTES + headBytes + payload.length)
+    const { bytes } = chunk
+    const type = isBinary ? FRAME.binaryWithAttributes : FRAME.textWithAttributes
+    let at = writeHead(bytes, chunk.length, type, headBytes + payload.length)
+    at = bytes.writeUInt16LE(attributes.length, at)
+    bytes.set(attributes, at)
+    at = writeText(bytes, at + attributes.length, messageId)
     at = writeText(bytes, at, key)
     bytes.set(payload, at)
     chunk.length = at + payload.length

@@ -2,7 +2,7 @@ import type { Msg, NatsConnection, Status } from '@nats-io/transport-node'
 import { WebMQError } from 'webmq-client/protocol'
 import type { Position } from '../../ports/broker.js'
 import { deferred } from '../../ports/deferred.js'
-import { decodeEnvelope, encodeEnvelope } from '../remote/envelope.js'
+import { decodeEnvelope, encodeEnvelope, PUBLISHER_BYTES } from '../remote/envelope.js'
 import type { Link, LinkContext, LinkEvents, LinkMessage, LogFollower, LogPosition } from '../remote/link.js'
 import { Liveness } from '../remote/liveness.js'
 import { complaintOf } from './complaint.js'
@@ -12,7 +12,7 @@ import { NatsRounds, type Round, type RoundWaiter } from './rounds.js'
 import { NatsSubjects } from './subjects.js'
 import { type NatsSubscription, NatsSubscriptions } from './subscriptions.js'
 
-/** Most bytes of an envelope without a message id. */
+/** Most bytes of an envelope without a message id and attributes. */
 export const ENVELOPE_BYTES = 20
 /** `NATS/1.0`, the header with the message id, and line ends. */
 const ID_HEADER_BYTES = 49
@@ -276,9 +276,9 @@ export class NatsLink implements Link {
 
   #send(message: LinkMessage): void {
     try {
-      this.#assertFits(message)
       const subject = this.#subjects.ofKey(message.key)
       const bytes = encodeEnvelope(this.#node, message)
+      this.#assertFits(message, bytes.length)
       if (message.isLogged) this.#log?.publish(subject, bytes, message)
       else {
         this.#connection.publish(subject, bytes)
@@ -291,11 +291,12 @@ export class NatsLink implements Link {
     }
   }
 
-  #assertFits({ payload, messageId, isLogged }: LinkMessage): void {
+  #assertFits({ messageId, isLogged, publisher }: LinkMessage, envelopeBytes: number): void {
     const maxBytes = this.#connection.info?.max_payload
     if (maxBytes === undefined) return
-    let byteCount = payload.length + ENVELOPE_BYTES
-    if (messageId !== undefined) byteCount += 1 + messageId.length + (isLogged ? ID_HEADER_BYTES : 0)
+    // Whether a message fits does not depend on who publishes it.
+    const publisherBytes = publisher === undefined ? PUBLISHER_BYTES : 0
+    const byteCount = envelopeBytes + publisherBytes + (messageId !== undefined && isLogged ? ID_HEADER_BYTES : 0)
     if (byteCount <= maxBytes) return
     const detail = `${byteCount} bytes with its envelope, and the NATS server takes ${maxBytes}`
     throw new WebMQError('E_PAYLOAD_TOO_LARGE', { detail })

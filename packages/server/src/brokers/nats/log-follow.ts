@@ -136,9 +136,8 @@ export class LogFollow {
     // A bundle comes from a node that does not log this key. It has one offset for all its messages.
     else if (!isLogged || delivery.source?.isBundle === true) events.deliver(delivery)
     else {
-      const { payload, isBinary, source, messageId } = delivery
       const timeMs = Math.floor(message.info.timestampNanos / NS_PER_MS)
-      this.#follower?.message({ key, payload, isBinary, source, messageId, offset: message.seq, timeMs })
+      this.#follower?.message({ ...delivery, offset: message.seq, timeMs })
     }
   }
 

@@ -3,6 +3,7 @@ import { deferred } from '../../ports/deferred.js'
 import type { HistoryOptions } from '../../ports/history-rules.js'
 import { isReserved } from '../../ports/reserved-keys.js'
 import { newEpoch } from '../log/epoch.js'
+import { EPHEMERAL_KEY } from '../remote/ephemeral.js'
 import type { LinkContext, LinkDelivery, LogFollower } from '../remote/link.js'
 import type { AmqpConnection } from './connection.js'
 import { EpochWriter } from './epoch-writer.js'
@@ -194,20 +195,20 @@ export class LogFollow {
 
   #deliver(delivery: LinkDelivery, { offset, timeMs = this.#estimatedTimeMs() }: LogRecord): void {
     const { cursor, history } = this.#options
-    const { key, payload, isBinary, source, messageId } = delivery
+    const { key, source } = delivery
     if (source === undefined) cursor.saw(offset)
     else cursor.sawMessage(offset, source)
     if (history.history.ruleOf(key) === undefined) this.#passOn(delivery)
-    else this.#follower?.message({ key, payload, isBinary, source, messageId, offset: offset + 1, timeMs })
+    else this.#follower?.message({ ...delivery, offset: offset + 1, timeMs })
   }
 
   /**
    * A message that is not logged but bound to the log's queue. Listeners whose pattern the log covers get reserved
    * keys only here. Other keys also come by the node's queue: bindings of former rules stay until somebody unbinds
-   * them.
+   * them. An ephemeral message came by the node's queue, or is too late.
    */
   #passOn(delivery: LinkDelivery): void {
-    if (isReserved(delivery.key)) this.#events.deliver(delivery)
+    if (isReserved(delivery.key) && delivery.key !== EPHEMERAL_KEY) this.#events.deliver(delivery)
     else this.#events.surplus()
   }
 

@@ -1,12 +1,15 @@
 import { isUtf8 } from 'node:buffer'
 import type { ConsumeMessage, MessageProperties } from 'amqplib'
 import { isKey } from 'webmq-client/protocol'
+import { decodeAttributes, encodeAttributes, type MessageAttributes } from '../../ports/attributes.js'
 import type { LinkDelivery } from '../remote/link.js'
 import { decodeMessageId } from './message-id.js'
 
 /** Content type of a text message, and of a binary one. */
 export const TEXT_TYPE = 'application/json'
 export const BINARY_TYPE = 'application/octet-stream'
+/** Header of a node's message that has attributes: bytes. */
+const ATTRIBUTES_HEADER = 'webmq-attributes'
 
 /** The key of a message that was sent to the exchange, if it is valid. */
 export function keyOf({ fields }: ConsumeMessage): string | undefined {
@@ -20,11 +23,23 @@ export function deliveryOf({ fields, properties, content }: ConsumeMessage): Lin
   if (id !== undefined) {
     // The node that published it has checked the key and the text.
     const isBinary = properties.contentType === BINARY_TYPE
-    return { key, payload: content, isBinary, source: id.source, messageId: id.ownId }
+    const delivery = { key, payload: content, isBinary, source: id.source, messageId: id.ownId }
+    const header: unknown = properties.headers?.[ATTRIBUTES_HEADER]
+    if (header === undefined) return delivery
+    const attributes = header instanceof Uint8Array ? decodeAttributes(header) : undefined
+    return attributes === undefined ? undefined : { ...delivery, attributes }
   }
   const kind = kindOf(properties, content)
   if (!isKey(key) || kind === 'malformed') return undefined
   return { key, payload: content, isBinary: kind === 'binary', source: undefined }
+}
+
+/** Adds attributes to the headers of a node's message. */
+export function withAttributes(
+  headers: Readonly<Record<string, string>> | undefined,
+  attributes: MessageAttributes,
+): Readonly<Record<string, string | Buffer>> {
+  return { ...headers, [ATTRIBUTES_HEADER]: encodeAttributes(attributes) }
 }
 
 /** Kind of another program's message: by its content type, or by its payload if it has none. */

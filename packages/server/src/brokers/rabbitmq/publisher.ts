@@ -4,7 +4,7 @@ import { Liveness } from '../remote/liveness.js'
 import { type AmqpConnection, watchChannel } from './connection.js'
 import { encodeLogHeader, LOG_HEADER } from './log-record.js'
 import { encodeMessageId } from './message-id.js'
-import { BINARY_TYPE, TEXT_TYPE } from './message-properties.js'
+import { BINARY_TYPE, TEXT_TYPE, withAttributes } from './message-properties.js'
 
 /** What a publisher needs to know of its node and of the log. */
 export interface PublisherContext extends LinkContext {
@@ -80,13 +80,15 @@ export class Publisher {
   }
 
   #propertiesOf(message: LinkMessage): Options.Publish {
+    const { attributes } = message
+    const headers = message.isLogged ? this.#headersForLog() : undefined
     return {
       contentType: message.isBinary ? BINARY_TYPE : TEXT_TYPE,
       // For the durable queues of other programs. It costs nothing where there are none: with ours alone 60,000 messages
       // took 49 to 60 µs of the broker's CPU each, and 58 to 60 when not persistent.
       persistent: true,
       messageId: encodeMessageId(this.#context.node, message),
-      headers: message.isLogged ? this.#headersForLog() : undefined,
+      headers: attributes === undefined ? headers : withAttributes(headers, attributes),
     }
   }
 

@@ -39,6 +39,11 @@ export class Bindings {
     return live
   }
 
+  /** Binds a pattern on every link that follows. Nobody waits for it. */
+  keep(pattern: string): void {
+    this.#byPattern.set(pattern, { pattern, waiter: undefined })
+  }
+
   /** Does nothing for a pattern that is not bound. */
   unbind(pattern: string): void {
     if (!this.#byPattern.delete(pattern)) return

@@ -20,6 +20,7 @@ import { within } from '../../ports/within.js'
 import { duplicateOf, PublishIds } from '../dedupe/publish-ids.js'
 import { Bindings } from './bindings.js'
 import { bundleEnd, encodeBundle } from './bundle.js'
+import { besideTheLog, EPHEMERAL_KEY } from './ephemeral.js'
 import type { Link, LinkDriver, LinkEvents, LinkSource } from './link.js'
 import { LinkKeeper } from './link-keeper.js'
 import { LinkSender } from './link-sender.js'
@@ -90,6 +91,7 @@ export class RemoteBroker implements Broker {
     })
     this.#sender = new LinkSender(this.#pending)
     this.#log = driver.capabilities.history ? this.#createLog(options) : undefined
+    if (this.#log !== undefined) this.#bindings.keep(EPHEMERAL_KEY)
   }
 
   async start(sink: BrokerSink): Promise<void> {
@@ -229,7 +231,9 @@ export class RemoteBroker implements Broker {
   }
 
   #send(message: OutboundMessage): Promise<Accepted> {
-    return this.#sender.send(message, this.#isLogged(message.key))
+    const isLogged = this.#isLogged(message.key)
+    if (isLogged && message.attributes?.isEphemeral === true) return this.#sender.send(besideTheLog(message), false)
+    return this.#sender.send(message, isLogged)
   }
 
   /** Handles the events of one link; `isCurrent` tells whether it is still the current one. */

@@ -11,7 +11,7 @@ const MAX_BUNDLED_PAYLOAD_BYTES = 4_096
 /** A broker handles a bundle as one message; a larger bundle saves no more. */
 const MAX_BUNDLE_BYTES = 16_384
 
-/** End of the run of messages from `from` that fit into one bundle: same key, small, without an id, a publisher or a trace. */
+/** End of the run of messages from `from` that fit into one bundle: same key, small, without an id, a publisher or attributes. */
 export function bundleEnd(messages: readonly OutboundMessage[], from: number): number {
   const key = messages[from]?.key
   let byteCount = 0
@@ -24,8 +24,8 @@ export function bundleEnd(messages: readonly OutboundMessage[], from: number): n
   return messages.length
 }
 
-function isBundled({ payload, messageId, publisher, traceparent }: OutboundMessage): boolean {
-  const isPlain = messageId === undefined && publisher === undefined && traceparent === undefined
+function isBundled({ payload, messageId, publisher, attributes }: OutboundMessage): boolean {
+  const isPlain = messageId === undefined && publisher === undefined && attributes === undefined
   return isPlain && payload.length <= MAX_BUNDLED_PAYLOAD_BYTES
 }
 

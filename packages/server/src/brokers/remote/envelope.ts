@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import { WebMQError } from 'webmq-client/protocol'
+import { decodeAttributes, encodeAttributes, type MessageAttributes } from '../../ports/attributes.js'
 import type { LinkDelivery, LinkMessage, LinkSource } from './link.js'
 
 /*
@@ -10,7 +11,7 @@ import type { LinkDelivery, LinkMessage, LinkSource } from './link.js'
  * then          publisher, 4 bytes, with HAS_PUBLISHER
  * then          length of the key, 1 byte, and the key, with HAS_KEY
  * then          length of the message id, 1 byte, and the id, with HAS_ID
- * then          length of the trace parent, 1 byte, and its text, with HAS_TRACE
+ * then          length of the attributes, 2 bytes, and the attributes, with HAS_ATTRIBUTES
  * then          the payload; with IS_BUNDLE a bundle of messages (bundle.ts)
  *
  * All numbers are big-endian.
@@ -23,11 +24,13 @@ const HAS_PUBLISHER = 2
 const HAS_KEY = 4
 const IS_BUNDLE = 8
 const HAS_ID = 16
-const HAS_TRACE = 32
+const HAS_ATTRIBUTES = 32
 const HEAD_BYTES = 16
-const PUBLISHER_BYTES = 4
+/** Of the publishing connection. */
+export const PUBLISHER_BYTES = 4
 /** The length of a text is one byte. */
 const MAX_TEXT_BYTES = 255
+const ATTRIBUTES_LENGTH_BYTES = 2
 const SOURCE_BYTES = 14
 const SEQUENCE_HIGH = 2 ** 32
 
@@ -41,10 +44,11 @@ const SEQUENCE_HIGH = 2 ** 32
  * @throws {WebMQError} `E_MESSAGE_INVALID` for a key or a message id of more than 255 bytes.
  */
 export function encodeEnvelope(node: string, message: LinkMessage, key?: string): Buffer {
-  const { sequence, payload, isBinary, publisher, isBundle, messageId, traceparent } = message
+  const { sequence, payload, isBinary, publisher, isBundle, messageId } = message
+  const attributes = message.attributes === undefined ? undefined : encodeAttributes(message.attributes)
   const publisherBytes = publisher === undefined ? 0 : PUBLISHER_BYTES
-  const textBytes = textLength(key) + textLength(messageId) + textLength(traceparent)
-  const headBytes = HEAD_BYTES + publisherBytes + textBytes
+  const attributesBytes = attributes === undefined ? 0 : ATTRIBUTES_LENGTH_BYTES + attributes.length
+  const headBytes = HEAD_BYTES + publisherBytes + textLength(key) + textLength(messageId) + attributesBytes
   const bytes = Buffer.allocUnsafe(headBytes + payload.length)
   bytes[0] = MAGIC
   bytes[1] =
@@ -54,7 +58,7 @@ export function encodeEnvelope(node: string, message: LinkMessage, key?: string)
     (key === undefined ? 0 : HAS_KEY) |
     (isBundle === true ? IS_BUNDLE : 0) |
     (messageId === undefined ? 0 : HAS_ID) |
-    (traceparent === undefined ? 0 : HAS_TRACE)
+    (attributes === undefined ? 0 : HAS_ATTRIBUTES)
   writeSource(bytes, 2, node, sequence)
   let at = HEAD_BYTES
   if (publisher !== undefined) {
@@ -63,7 +67,11 @@ export function encodeEnvelope(node: string, message: LinkMessage, key?: string)
   }
   if (key !== undefined) at = writeText(bytes, at, key)
   if (messageId !== undefined) at = writeText(bytes, at, messageId)
-  if (traceparent !== undefined) at = writeText(bytes, at, traceparent)
+  if (attributes !== undefined) {
+    at = bytes.writeUInt16BE(attributes.length, at)
+    bytes.set(attributes, at)
+    at += attributes.length
+  }
   bytes.set(payload, at)
   return bytes
 }
@@ -138,12 +146,13 @@ export function decodeEnvelope(key: string | undefined, bytes: Uint8Array): Link
     if (at === 0) return undefined
     messageId = viewOf(bytes, idAt, at).toString()
   }
-  let traceparent: string | undefined
-  if ((flags & HAS_TRACE) !== 0) {
-    const traceAt = at + 1
-    at = endOfText(bytes, at, end)
-    if (at === 0) return undefined
-    traceparent = viewOf(bytes, traceAt, at).toString()
+  let attributes: MessageAttributes | undefined
+  if ((flags & HAS_ATTRIBUTES) !== 0) {
+    const start = at + ATTRIBUTES_LENGTH_BYTES
+    at = start + ((bytes[at] ?? 0) << 8) + (bytes[at + 1] ?? 0)
+    if (at > end) return undefined
+    attributes = decodeAttributes(viewOf(bytes, start, at))
+    if (attributes === undefined) return undefined
   }
   const deliveryKey = ownKey ?? key
   if (deliveryKey === undefined) return undefined
@@ -155,7 +164,7 @@ export function decodeEnvelope(key: string | undefined, bytes: Uint8Array): Link
     isBinary: (flags & IS_BINARY) !== 0,
     source: { node, sequence, publisher, isBundle: (flags & IS_BUNDLE) !== 0 },
     messageId,
-    ...(traceparent === undefined ? undefined : { traceparent }),
+    ...(attributes === undefined ? undefined : { attributes }),
   }
 }
 

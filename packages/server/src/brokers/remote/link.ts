@@ -1,3 +1,4 @@
+import type { MessageAttributes } from '../../ports/attributes.js'
 import type { Accepted, BrokerCapabilities, Position } from '../../ports/broker.js'
 
 /** A message that the broker has not accepted yet, as a {@link Link} gets it. */
@@ -18,7 +19,7 @@ export interface LinkMessage {
   /** As in {@link OutboundMessage}. Receivers drop a second message with the same id. */
   readonly messageId: string | undefined
   /** As in {@link OutboundMessage}. */
-  readonly traceparent?: string | undefined
+  readonly attributes?: MessageAttributes | undefined
   /** The message goes into the log. Only for drivers with `history`. */
   readonly isLogged: boolean
 }
@@ -33,8 +34,8 @@ export interface LinkDelivery {
   readonly source: LinkSource | undefined
   /** As in {@link LinkMessage}. */
   readonly messageId?: string | undefined
-  /** As in {@link LinkMessage}. */
-  readonly traceparent?: string | undefined
+  /** As in {@link LinkMessage}. Never those of another program. */
+  readonly attributes?: MessageAttributes | undefined
 }
 
 /** A message of the log. */

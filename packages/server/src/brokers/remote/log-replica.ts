@@ -141,7 +141,7 @@ export class LogReplica implements LogFollower {
   }
 
   message(delivery: LoggedDelivery): void {
-    const { key, payload, isBinary, source, messageId, offset, timeMs } = delivery
+    const { key, payload, isBinary, source, messageId, offset, timeMs, attributes } = delivery
     this.#last = { offset, source }
     if (this.#duplicates.has(delivery, timeMs)) {
       // To a node that never had the first copy, this is a message with a position.
@@ -157,7 +157,7 @@ export class LogReplica implements LogFollower {
       this.#refuse(refusedMessage(defect, key, payload, maxPayloadBytes), position, source)
       return
     }
-    this.#log.follow(offset, key, payload, isBinary, timeMs)
+    this.#log.follow(offset, key, payload, isBinary, timeMs, attributes)
     // Clocks differ: a message from the future has no lag.
     this.#lagMs = Math.max(0, Date.now() - timeMs)
     this.#arrivals.arrived(offset)
@@ -189,13 +189,13 @@ export class LogReplica implements LogFollower {
 
   /**
    * As {@link Broker.read}.
-   * @throws {WebMQError} `E_NODE_BEHIND` when the replica does not reach `since` in time.
+   * @throws {WebMQError} `E_NODE_BEHIND` when the replica does not reach `since` or `before` in time.
    */
   read(range: ReadRange, patterns: readonly string[], reader?: Reader): ReadResult | Promise<ReadResult> {
-    const { since } = range
-    if (since === undefined || !this.#log.isAfterEnd(since)) return this.#log.read(range, patterns, reader)
-    return this.#catchUp(since).then(() => {
-      if (!this.#log.isAfterEnd(since)) return this.#log.read(range, patterns, reader)
+    const awaited = range.since ?? range.before
+    if (awaited === undefined || !this.#log.isAfterEnd(awaited)) return this.#log.read(range, patterns, reader)
+    return this.#catchUp(awaited).then(() => {
+      if (!this.#log.isAfterEnd(awaited)) return this.#log.read(range, patterns, reader)
       this.#behindCount++
       throw new WebMQError('E_NODE_BEHIND')
     })

@@ -97,13 +97,13 @@ export class PendingPublishes {
    * @throws {WebMQError} `E_BROKER_UNAVAILABLE` when too much is pending already.
    */
   add(
-    { key, payload, isBinary, publisher, messageId, traceparent }: OutboundMessage,
+    { key, payload, isBinary, publisher, messageId, attributes }: OutboundMessage,
     isLogged: boolean,
   ): PendingPublish {
     const sequence = this.#nextSequence(payload.length)
     const copy = this.#payloads.copy(payload)
     const message = { sequence, key, payload: copy, isBinary, publisher, isBundle: false, messageId, isLogged }
-    return this.#add(traceparent === undefined ? message : { ...message, traceparent }, 1)
+    return this.#add(attributes === undefined ? message : { ...message, attributes }, 1)
   }
 
   #nextSequence(payloadBytes: number): number {

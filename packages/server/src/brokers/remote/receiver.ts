@@ -2,6 +2,7 @@ import type { BrokerSink, Position, RefusedMessage } from '../../ports/broker.js
 import { inbound } from '../../ports/messages.js'
 import { DuplicateFilter, type DuplicateFilterOptions } from '../dedupe/duplicate-filter.js'
 import { decodeBundle } from './bundle.js'
+import { EPHEMERAL_KEY, unwrapped } from './ephemeral.js'
 import type { LinkDelivery, LinkSource } from './link.js'
 
 /** Counters of a {@link Receiver}; as in {@link BrokerStats}. */
@@ -47,6 +48,11 @@ export class Receiver {
 
   /** A message that is not in the log. */
   deliver(delivery: LinkDelivery): void {
+    if (delivery.key === EPHEMERAL_KEY) this.#deliverEphemeral(delivery)
+    else this.#deliver(delivery)
+  }
+
+  #deliver(delivery: LinkDelivery): void {
     const { source, messageId } = delivery
     if (source?.isBundle === true) {
       this.#deliverBundle(delivery, source)
@@ -85,6 +91,15 @@ export class Receiver {
   refused(message: RefusedMessage): void {
     if (message.reason === 'malformed') this.#counts.malformedCount++
     this.#sink?.refused(message)
+  }
+
+  #deliverEphemeral(delivery: LinkDelivery): void {
+    const message = unwrapped(delivery)
+    if (message !== undefined) this.#deliver(message)
+    else {
+      this.#counts.receivedCount++
+      this.malformed('an ephemeral message without its key')
+    }
   }
 
   #give(delivery: LinkDelivery, position: Position | undefined): boolean {

@@ -4,6 +4,7 @@ import type { Cluster } from '../../cluster/index.js'
 import type { Identity } from '../../identity/index.js'
 import type { InboundMessage, OutboundMessage, ReadRange } from '../../ports/broker.js'
 import type { MaybePromise } from '../../ports/maybe-promise.js'
+import type { Stamps } from '../../routing/stamps.js'
 
 /** What the API needs to know of a session. */
 export interface ListedSession {
@@ -28,6 +29,7 @@ export interface LoggedMessages {
   /** `epoch:offset` */
   readonly position: string
   readonly isPartial: boolean
+  readonly isCut?: true
   readonly gap?: GapReason
 }
 
@@ -35,6 +37,8 @@ export interface LoggedMessages {
 export interface ApiNode {
   readonly name: string
   readonly cluster: Pick<Cluster, 'disconnect' | 'revoke' | 'nodes' | 'revocations'>
+  /** Stamps messages on their way. */
+  readonly stamps: Pick<Stamps, 'of'>
   /**
    * Counts publishes of a user against the same limit as those over WebSockets.
    * @throws {WebMQError} `E_RATE_LIMIT`, with `retryAfterMs`; nothing was counted.

@@ -1,7 +1,7 @@
 import { DISCONNECT_CODES } from '../../cluster/index.js'
 import { route } from './route.js'
 import { amount, answer, anything, choice, flag, integer, list, object, oneOf, optional, text } from './schema.js'
-import { ADDRESS, KEY, LOGGED_MESSAGE, MESSAGE, POSITION, SESSION, TOKEN_ID, UNTIL, USER } from './shapes.js'
+import { ADDRESS, EPHEMERAL, KEY, LOGGED_MESSAGE, MESSAGE, POSITION, SESSION, TOKEN_ID, UNTIL, USER } from './shapes.js'
 
 /** Messages of one answer. */
 const MAX_HISTORY_MESSAGES = 1_000
@@ -56,7 +56,7 @@ export const ROUTES = {
     description:
       'Answers once the broker has accepted the message. A body of `application/octet-stream` is a binary payload; its ' +
       'key then is in the query. A retry with the same id is found to be a duplicate.',
-    parameters: { key: optional(KEY) },
+    parameters: { key: optional(KEY), ephemeral: optional(EPHEMERAL) },
     body: {
       shape: MESSAGE,
       size: 'message',
@@ -101,11 +101,13 @@ export const ROUTES = {
     access: 'client',
     summary: 'Read messages of a key from the log',
     description:
-      'Without `since` and `rewindMs`, the newest messages. With one of them, the oldest after it: read on from ' +
+      'Without `since` and `rewindMs`, the newest messages. With `before`, the newest before that position: page back ' +
+      'with the position of the oldest message. With `since` or `rewindMs`, the oldest after it: read on from ' +
       '`position` while `hasMore` is true. A client needs the grant to listen to the key.',
     parameters: {
       key: KEY,
       since: optional(POSITION),
+      before: optional(POSITION),
       rewindMs: optional(
         integer({ ...COUNT, description: 'Only messages that were logged within this time before now.' }),
       ),
@@ -122,7 +124,13 @@ export const ROUTES = {
       isTruncated: flag({
         description: 'Older messages of the range were left out, because the answer would be too large.',
       }),
-      gap: optional(text({ maxLength: 64, description: 'Why messages of the range may be missing.' })),
+      gap: optional(
+        text({
+          maxLength: 64,
+          description:
+            'Why messages of the range may be missing. `history-expired` without `since` and `rewindMs`: fewer than asked for, because the log no longer has the older ones.',
+        }),
+      ),
     }),
     errors: ['E_KEY_INVALID', 'E_POSITION_INVALID', 'E_UNSUPPORTED', 'E_NODE_BEHIND', 'E_BROKER_UNAVAILABLE'],
   }),

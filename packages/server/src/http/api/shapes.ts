@@ -1,10 +1,12 @@
 import { MAX_KEY_BYTES, MAX_MESSAGE_ID_CHARS, MAX_POSITION_CHARS } from 'webmq-client/protocol'
 import { MAX_UNIX_S } from '../../cluster/index.js'
-import { answer, anything, integer, object, oneOf, optional, text } from './schema.js'
+import { answer, anything, flag, integer, object, oneOf, optional, text } from './schema.js'
 
 /** Bytes of the `sub` or the `jti` of a token that the server accepts. */
 const MAX_CLAIM_CHARS = 255
 const MAX_ADDRESS_CHARS = 64
+/** What attributes of a message can hold. */
+const MAX_TIME_MS = 2 ** 48 - 1
 /** Characters of base64 for the largest payload that an option allows, 64 MiB. */
 const MAX_BASE64_CHARS = 89_478_488
 
@@ -74,16 +76,23 @@ const BASE64 = text({
   examples: ['aGVsbG8='],
 })
 
+export const EPHEMERAL = flag({ description: 'The message reaches live listeners only: it is not logged.' })
+
 /** A message to publish. */
 export const MESSAGE = oneOf([
-  object({ key: KEY, payload: PAYLOAD, id: optional(MESSAGE_ID) }),
-  object({ key: KEY, base64: BASE64, id: optional(MESSAGE_ID) }),
+  object({ key: KEY, payload: PAYLOAD, id: optional(MESSAGE_ID), ephemeral: optional(EPHEMERAL) }),
+  object({ key: KEY, base64: BASE64, id: optional(MESSAGE_ID), ephemeral: optional(EPHEMERAL) }),
 ])
 
 /** A message of the log. */
 export const LOGGED_MESSAGE = answer({
   key: KEY,
   position: optional(POSITION),
+  userId: optional(USER),
+  timeMs: optional(
+    integer({ minimum: 0, maximum: MAX_TIME_MS, description: 'When the server took it, Unix time in milliseconds.' }),
+  ),
+  id: optional(text({ maxLength: MAX_MESSAGE_ID_CHARS, description: 'Names the message for all who get it.' })),
   payload: optional(anything({ description: 'The JSON value of a text message.' })),
   text: optional(text({ minLength: 0, maxLength: MAX_BASE64_CHARS, description: 'A text message that is no JSON.' })),
   base64: optional(text({ minLength: 0, maxLength: MAX_BASE64_CHARS, description: 'A binary message.' })),

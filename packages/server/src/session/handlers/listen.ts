@@ -1,5 +1,6 @@
 import { type ListenOverflow, refusalOf } from 'webmq-client/protocol'
 import type { ResumeOutcome } from '../../measuring/measurements.js'
+import type { MetaRules } from '../../patterns/meta-rules.js'
 import type { OverflowRules } from '../../patterns/overflow-rules.js'
 import { variantOf } from '../../patterns/variant.js'
 import type { Broker } from '../../ports/broker.js'
@@ -24,6 +25,8 @@ export interface ListenContext extends HandlerContext {
   }
   /** What a listen gets when its reader lags, unless it asks for something else. */
   readonly overflowRules: Pick<OverflowRules, 'of'>
+  /** Whose messages are stamped. */
+  readonly metaRules: Pick<MetaRules, 'mayCover'>
   mayListen(pattern: string): boolean
   /** Whether the user may listen once more. @throws {WebMQError} `E_LISTEN_LIMIT` */
   assertUserListens(): void
@@ -70,13 +73,14 @@ function inTurn(
  * Checks limits and grants.
  * @throws {WebMQError} `E_UNSUPPORTED`, `E_PATTERN_INVALID`, `E_FORBIDDEN`, `E_LISTEN_LIMIT`.
  */
-export function assertMayListen(context: ListenContext, { pattern, group }: MessageOf<'listen'>): void {
+export function assertMayListen(context: ListenContext, { pattern, group, meta }: MessageOf<'listen'>): void {
   const { listens, limits, broker } = context
   if (group !== undefined && !broker.capabilities.queueGroups) {
     throw refusalOf('E_UNSUPPORTED', { detail: 'queue groups' })
   }
   assertPatternWords(pattern, limits, refusalOf)
   if (!context.mayListen(pattern)) throw refusalOf('E_FORBIDDEN', { detail: `listen ${pattern}` })
+  assertMeta(context, pattern, meta)
   if (listens.has(pattern)) return
   if (listens.size >= limits.maxListensPerConnection) {
     throw refusalOf('E_LISTEN_LIMIT', { detail: `at most ${limits.maxListensPerConnection}` })
@@ -89,11 +93,21 @@ export function assertMayListen(context: ListenContext, { pattern, group }: Mess
   }
 }
 
+/** @throws {WebMQError} `E_UNSUPPORTED` when no message of the pattern is stamped. */
+export function assertMeta(
+  { metaRules }: Pick<ListenContext, 'metaRules'>,
+  pattern: string,
+  meta: true | undefined,
+): void {
+  if (meta === true && !metaRules.mayCover(pattern))
+    throw refusalOf('E_UNSUPPORTED', { detail: `meta: the option meta of the server names no key of ${pattern}` })
+}
+
 /** @param page The last page, if it was read in this turn. */
 function begin(context: ListenContext, message: MessageOf<'listen'>, page?: Replay): MaybePromise<void> {
   const { broker, listens } = context
   const { pattern } = message
-  const opening = listens.open(pattern, variantOf('websocket', overflowOf(context, message)))
+  const opening = listens.open(pattern, variantOf('websocket', overflowOf(context, message), message.meta === true))
   const live = (log: Replay) => goLive(context, message, opening, log)
   const fail = (error: unknown): never => {
     opening.abort()

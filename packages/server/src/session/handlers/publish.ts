@@ -6,6 +6,7 @@ import { formatPosition } from '../../ports/position.js'
 import type { ConnectionId } from '../../ports/transport.js'
 import { assertKeyWords, type WordLimits } from '../../ports/word-limits.js'
 import { brokerMessageId, clientOwner } from '../../routing/message-id.js'
+import type { Stamps } from '../../routing/stamps.js'
 import { tracedPublish } from '../../tracing/traced-publish.js'
 import type { Tracer } from '../../tracing/tracer.js'
 import type { Handler, HandlerContext, MessageOf } from './handler.js'
@@ -23,6 +24,7 @@ export interface PublishContext extends HandlerContext {
   pendingBytes: number
   /** `undefined` for anonymous clients. */
   readonly userId: string | undefined
+  readonly stamps: Pick<Stamps, 'of'>
   mayPublish(key: string): boolean
   /** Measures some of the publishes. */
   readonly publishes: Pick<PublishTimings, 'begin'>
@@ -50,12 +52,15 @@ export function assertMayPublish(context: PublishContext, { key, payload }: Mess
 
 /** Gives a message to the broker. A request with an id is answered once the broker has accepted the message. */
 export const publish: Handler<'publish', PublishContext> = (context, message, isBinary) => {
-  const { id, key, messageId, echo, payload, trace } = message
+  const { id, key, messageId, echo, payload, trace, ephemeral: isEphemeral = false } = message
+  const { userId } = context
   if (typeof payload === 'string') throw new TypeError('a decoded payload is bytes')
   assertMayPublish(context, message)
   const byteCount = payload.length + PENDING_OVERHEAD_BYTES
-  const brokerId = messageId === undefined ? undefined : brokerMessageId(clientOwner(context.userId), key, messageId)
-  const outgoing = outbound(key, payload, isBinary, brokerId, echo ? undefined : context.connection)
+  const brokerId = messageId === undefined ? undefined : brokerMessageId(clientOwner(userId), key, messageId)
+  const plain = outbound(key, payload, isBinary, brokerId, echo ? undefined : context.connection)
+  const attributes = context.stamps.of({ key, userId, messageId: brokerId, isEphemeral })
+  const outgoing = attributes === undefined ? plain : { ...plain, attributes }
   const timing = context.publishes.begin(outgoing)
   const accepted = trace === undefined ? context.broker.publish(outgoing) : tracedPublish(context, outgoing, trace)
   context.published(outgoing, accepted)

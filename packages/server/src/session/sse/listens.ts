@@ -5,10 +5,9 @@ import { formatPosition, isAfter } from '../../ports/position.js'
 import { isRangeAsked, type Replay, readLog, withLive } from '../../replay/replay.js'
 import type { ListenOpening } from '../../routing/listens.js'
 import { encodeSseEvent, encodeSseMessage } from '../../routing/sse-events.js'
+import { assertMeta } from '../handlers/listen.js'
 import type { Session } from '../session.js'
 import type { StreamRequest } from './request.js'
-
-const VARIANT = variantOf('sse', 'disconnect')
 
 /**
  * Begins the listens of an event stream. Its reader gets, in this order: the replayed messages of all patterns in log order,
@@ -25,12 +24,14 @@ export class StreamListens {
   /** Of which messages may be missing. */
   readonly #missed = new Set<string>()
   readonly #isResuming: boolean
+  readonly #hasMeta: boolean
 
-  constructor(session: Session, { patterns, range }: StreamRequest) {
+  constructor(session: Session, { patterns, range, meta }: StreamRequest) {
     this.#session = session
     this.#patterns = patterns
     this.#range = range
     this.#isResuming = range.since !== undefined
+    this.#hasMeta = meta
   }
 
   /**
@@ -61,7 +62,10 @@ export class StreamListens {
     if (this.#patterns.length > maxListensPerConnection) {
       throw new WebMQError('E_LISTEN_LIMIT', { detail: `at most ${maxListensPerConnection}` })
     }
-    for (const pattern of this.#patterns) this.#assertGranted(pattern)
+    for (const pattern of this.#patterns) {
+      this.#assertGranted(pattern)
+      assertMeta(session, pattern, this.#hasMeta || undefined)
+    }
     for (const pattern of this.#patterns) {
       session.assertUserListens()
       await session.askListen(pattern, isRangeAsked(this.#range))
@@ -116,13 +120,14 @@ export class StreamListens {
   async #goLive(): Promise<string | undefined | false> {
     const session = this.#session
     const openings: ListenOpening[] = []
+    const variant = variantOf('sse', 'disconnect', this.#hasMeta)
     const abort = () => {
       for (const opening of openings) opening.abort()
     }
     try {
       for (const pattern of this.#patterns) {
         this.#assertGranted(pattern)
-        openings.push(session.listens.open(pattern, VARIANT))
+        openings.push(session.listens.open(pattern, variant))
       }
       await Promise.all(openings.map(({ bound }) => bound))
       // Nobody was promised the messages before.
@@ -161,7 +166,7 @@ export class StreamListens {
     const sent = replays.take(this.#session, page, { becomesLive })
     if (sent.gap !== undefined) this.#tellGap(sent.gap)
     replays.deliver(this.#session, sent.messages, (message) => ({
-      data: encodeSseMessage(message, true),
+      data: encodeSseMessage(message, true, this.#hasMeta),
       isBinary: false,
     }))
     if (sent.position !== undefined && isRangeAsked(this.#range)) this.#range = { since: formatPosition(sent.position) }

@@ -10,6 +10,8 @@ export interface StreamRequest {
   /** Each once; at least one. */
   readonly patterns: readonly string[]
   readonly range: RangeOptions
+  /** Its messages come with who published them, and when. */
+  readonly meta: boolean
 }
 
 /** Limits of {@link readStreamRequest}. */
@@ -19,10 +21,10 @@ export interface StreamLimits extends WordLimits {
 }
 
 const UNITS_MS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
-const PARAMETERS: ReadonlySet<string> = new Set(['listen', 'since', 'last', 'rewind'])
+const PARAMETERS: ReadonlySet<string> = new Set(['listen', 'since', 'last', 'rewind', 'meta'])
 
 /**
- * Reads `listen`, `since`, `last` and `rewind` of the query, and `Last-Event-ID`, which wins: a browser repeats the query of
+ * Reads `listen`, `since`, `last`, `rewind` and `meta` of the query, and `Last-Event-ID`, which wins: a browser repeats the query of
  * its first request when it reconnects. Parameters of others are ignored.
  * @throws {WebMQError} `E_MESSAGE_INVALID`, `E_PATTERN_INVALID`, `E_POSITION_INVALID`, `E_LISTEN_LIMIT`, `E_FORBIDDEN`.
  */
@@ -49,7 +51,8 @@ export function readStreamRequest(
     const detail = `at most ${maxSearches} with a # before the last word (maxSearchListensPerConnection)`
     throw new WebMQError('E_LISTEN_LIMIT', { detail })
   }
-  return { patterns, range: readRange(parameters, request.header('last-event-id')) }
+  const meta = parameters.has('meta')
+  return { patterns, range: readRange(parameters, request.header('last-event-id')), meta }
 }
 
 function readRange(parameters: URLSearchParams, lastEventId: string | undefined): RangeOptions {

@@ -4,6 +4,7 @@ import type { OutboundMessage } from '../../../ports/broker.js'
 import { andThen, type MaybePromise } from '../../../ports/maybe-promise.js'
 import { assertKeyWords } from '../../../ports/word-limits.js'
 import { brokerMessageId, clientOwner, type MessageOwner } from '../../../routing/message-id.js'
+import { withTraceparent } from '../../../tracing/traced-publish.js'
 import { formatTraceparent, parseTraceparent } from '../../../tracing/traceparent.js'
 import type { Caller } from '../../caller.js'
 import { hookCallerOf } from '../asking.js'
@@ -18,13 +19,15 @@ interface Draft {
   readonly payload: Uint8Array
   readonly isBinary: boolean
   readonly id: string | undefined
+  readonly isEphemeral: boolean
 }
 
 /** Publishes one message: JSON, or the bytes of the body. */
 export const publish: Handler<'publish'> = (context, { caller, query, body, idempotencyKey, traceparent }) => {
-  const draft = Buffer.isBuffer(body)
-    ? { key: keyOf(query.key), payload: body, isBinary: true, id: idempotencyKey }
+  const given = Buffer.isBuffer(body)
+    ? { key: keyOf(query.key), payload: body, isBinary: true, id: idempotencyKey, isEphemeral: false }
     : draftOf(body, idempotencyKey, query.key)
+  const draft = query.ephemeral === true ? { ...given, isEphemeral: true } : given
   passRate(context, caller, [draft])
   return andThen(approved(context, caller, draft), (message) =>
     andThen(context.node.publish([withTrace(message, traceparent)]), ([result]) => {
@@ -69,7 +72,7 @@ function refuseItem(index: number, error: unknown): never {
 /** One that is not valid is ignored, as W3C Trace Context asks. */
 function withTrace(message: OutboundMessage, traceparent: string | undefined): OutboundMessage {
   const parts = traceparent === undefined ? undefined : parseTraceparent(traceparent)
-  return parts === undefined ? message : { ...message, traceparent: formatTraceparent(parts) }
+  return parts === undefined ? message : withTraceparent(message, formatTraceparent(parts))
 }
 
 /** A batch passes as a whole, and is paid off later. */
@@ -89,15 +92,17 @@ function draftOf(
   idempotencyKey: string | undefined,
   queryKey: string | undefined,
 ): Draft {
-  const { key, id = idempotencyKey } = message
+  const { key, id = idempotencyKey, ephemeral: isEphemeral = false } = message
   if (queryKey !== undefined && queryKey !== key) {
     throw new WebMQError('E_KEY_INVALID', { detail: 'the query and the body name different keys' })
   }
   if (idempotencyKey !== undefined && id !== idempotencyKey) {
     throw new WebMQError('E_MESSAGE_INVALID', { detail: 'id and Idempotency-Key differ' })
   }
-  if ('base64' in message) return { key, payload: Buffer.from(message.base64, 'base64'), isBinary: true, id }
-  return { key, payload: Buffer.from(encodeJson(message.payload)), isBinary: false, id }
+  if ('base64' in message) {
+    return { key, payload: Buffer.from(message.base64, 'base64'), isBinary: true, id, isEphemeral }
+  }
+  return { key, payload: Buffer.from(encodeJson(message.payload)), isBinary: false, id, isEphemeral }
 }
 
 /** Checks a message, and asks the hooks about one of a client. What they change is checked again. */
@@ -110,8 +115,8 @@ function approved(context: HandlerContext, caller: Caller, draft: Draft): MaybeP
   )
 }
 
-function outbound({ limits }: HandlerContext, caller: Caller, draft: Draft): OutboundMessage {
-  const { key, payload, isBinary, id } = draft
+function outbound({ limits, node }: HandlerContext, caller: Caller, draft: Draft): OutboundMessage {
+  const { key, payload, isBinary, id, isEphemeral } = draft
   validateKey(key)
   assertKeyWords(key, limits)
   assertMayPublish(caller, key)
@@ -119,8 +124,17 @@ function outbound({ limits }: HandlerContext, caller: Caller, draft: Draft): Out
     const detail = `${payload.length} bytes, at most ${limits.maxPayloadBytes}`
     throw new WebMQError('E_PAYLOAD_TOO_LARGE', { detail })
   }
-  if (id === undefined) return { key, payload, isBinary }
-  return { key, payload, isBinary, messageId: brokerMessageId(ownerOf(caller), key, id) }
+  const messageId = id === undefined ? undefined : brokerMessageId(ownerOf(caller), key, id)
+  // The user of a token is that of the token, whatever the request says. An operator has none.
+  const userId = caller.kind === 'operator' ? undefined : caller.identity.userId
+  const attributes = node.stamps.of({ key, userId, messageId, isEphemeral })
+  return {
+    key,
+    payload,
+    isBinary,
+    ...(messageId === undefined ? undefined : { messageId }),
+    ...(attributes === undefined ? undefined : { attributes }),
+  }
 }
 
 /** As over WebSocket, so that a retry over another transport is found to be a duplicate. */

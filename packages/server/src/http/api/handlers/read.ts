@@ -1,4 +1,5 @@
-import { validateKey } from 'webmq-client/protocol'
+import { validateKey, WebMQError } from 'webmq-client/protocol'
+import type { MessageAttributes } from '../../../ports/attributes.js'
 import type { InboundMessage, ReadRange } from '../../../ports/broker.js'
 import { andThen, type MaybePromise } from '../../../ports/maybe-promise.js'
 import { formatPosition, parsePosition } from '../../../ports/position.js'
@@ -18,29 +19,44 @@ const MAX_ANSWER_BYTES = 4 * 1024 ** 2
 
 /** Reads messages of a key from the log. */
 export const history: Handler<'history'> = (context, call) => {
-  const { since, rewindMs, last, limit = DEFAULT_HISTORY_MESSAGES, reverse = false } = call.query
+  const { since, before, rewindMs, last, limit = DEFAULT_HISTORY_MESSAGES, reverse = false } = call.query
+  if (before !== undefined && (since !== undefined || rewindMs !== undefined))
+    throw new WebMQError('E_MESSAGE_INVALID', { detail: 'before excludes since and rewindMs' })
   const key = checkedKey(context, call)
   const isNewest = reverse || last !== undefined || (since === undefined && rewindMs === undefined)
   const range = {
     ...(since === undefined ? undefined : { since: parsePosition(since) }),
+    ...(before === undefined ? undefined : { before: parsePosition(before) }),
     ...(rewindMs === undefined ? undefined : { rewindMs }),
     ...(isNewest ? { last: Math.min(last ?? limit, limit) } : { limit }),
   }
-  return andThen(askHistory(context, call.caller, key), () => readPage(context, key, range, { isNewest, reverse }))
+  const isCounted = last !== undefined || call.query.limit !== undefined
+  return andThen(askHistory(context, call.caller, key), () =>
+    readPage(context, key, range, { isNewest, reverse, isCounted }),
+  )
 }
 
 function readPage(
   { node }: HandlerContext,
   key: string,
   range: ReadRange,
-  { isNewest, reverse }: { readonly isNewest: boolean; readonly reverse: boolean },
+  {
+    isNewest,
+    reverse,
+    isCounted,
+  }: {
+    readonly isNewest: boolean
+    readonly reverse: boolean /** The caller asks for a number. */
+    readonly isCounted: boolean
+  },
 ): MaybePromise<AnswerOf<(typeof ROUTES)['history']>> {
   return andThen(node.read(range, key), (read) => {
     const fit = isNewest ? newestThatFit(read) : oldestThatFit(read)
     const messages = fit.messages.map(shownMessage)
     const { position, hasMore, isTruncated } = fit
     const page = { messages: reverse ? messages.reverse() : messages, position, hasMore, isTruncated }
-    return read.gap === undefined ? page : { ...page, gap: read.gap }
+    const gap = read.gap ?? (read.isCut === true && isCounted ? 'history-expired' : undefined)
+    return gap === undefined ? page : { ...page, gap }
   })
 }
 
@@ -100,14 +116,36 @@ function countThatFits(messages: readonly InboundMessage[]): number {
 }
 
 /** Whoever published a text is not bound to JSON, so it is tried. */
-function shownMessage({ key, payload, isBinary, position }: InboundMessage): ValueOf<typeof LOGGED_MESSAGE> {
+function shownMessage({
+  key,
+  payload,
+  isBinary,
+  position,
+  attributes,
+}: InboundMessage): ValueOf<typeof LOGGED_MESSAGE> {
   const bytes = Buffer.from(payload.buffer, payload.byteOffset, payload.byteLength)
-  const head = position === undefined ? { key } : { key, position: formatPosition(position) }
+  const head = {
+    key,
+    ...(position === undefined ? undefined : { position: formatPosition(position) }),
+    ...(attributes === undefined ? undefined : metaOf(attributes)),
+  }
   if (isBinary) return { ...head, base64: bytes.toString('base64') }
   const text = bytes.toString()
   try {
     return { ...head, payload: JSON.parse(text) as unknown }
   } catch {
     return { ...head, text }
+  }
+}
+
+function metaOf({
+  userId,
+  timeMs,
+  id,
+}: MessageAttributes): Pick<ValueOf<typeof LOGGED_MESSAGE>, 'userId' | 'timeMs' | 'id'> {
+  return {
+    ...(userId === undefined ? undefined : { userId }),
+    ...(timeMs === undefined ? undefined : { timeMs }),
+    ...(id === undefined ? undefined : { id }),
   }
 }

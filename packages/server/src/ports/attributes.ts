@@ -1,0 +1,104 @@
+import { WebMQError } from 'webmq-client/protocol'
+
+/**
+ * What a node says about a message beside its key and payload. Brokers carry them to all nodes and keep them in their
+ * logs. No client sets them. A message without any costs nothing.
+ */
+export interface MessageAttributes {
+  /** User of the connection that published it; absent for anonymous clients and for servers. At most 255 bytes. */
+  readonly userId?: string
+  /** When its node took it, Unix time in milliseconds. */
+  readonly timeMs?: number
+  /** Names the message for those who get it. 22 characters of `[A-Za-z0-9_-]`. */
+  readonly id?: string
+  /** It reaches live listeners only: it is not logged, although a rule may cover its key. */
+  readonly isEphemeral?: true
+  /** `traceparent` of W3C Trace Context, 55 ASCII characters. */
+  readonly traceparent?: string
+  /** The key of a message that travels under another, reserved one. */
+  readonly key?: string
+}
+
+type TextName = 'userId' | 'id' | 'traceparent' | 'key'
+
+/*
+ * byte 0        version (high four bits) and flags
+ * then entries  tag (1 byte), length (1 byte), value
+ *
+ * A reader skips entries whose tag it does not know, and ignores flags that it does not know.
+ */
+const VERSION = 0x10
+const VERSION_MASK = 0xf0
+const IS_EPHEMERAL = 1
+const TIME_TAG = 1
+/** An unsigned number, big-endian: enough until the year 10889. */
+const TIME_BYTES = 6
+const TIME_HIGH = 2 ** 32
+const TEXT_TAGS = [
+  ['userId', 2],
+  ['id', 3],
+  ['traceparent', 4],
+  ['key', 5],
+] as const satisfies readonly (readonly [TextName, number])[]
+const ENTRY_HEAD_BYTES = 2
+const MAX_VALUE_BYTES = 255
+
+/** Most bytes of encoded attributes. What is larger is no message of a node. */
+export const MAX_ATTRIBUTES_BYTES = 1_024
+
+const scratch = Buffer.allocUnsafeSlow(MAX_ATTRIBUTES_BYTES)
+
+/**
+ * Encodes attributes, in a new allocation.
+ * @throws {WebMQError} `E_MESSAGE_INVALID` for a text of more than 255 bytes, or for more than
+ *   {@link MAX_ATTRIBUTES_BYTES} together.
+ */
+export function encodeAttributes(attributes: MessageAttributes): Buffer {
+  const { timeMs, isEphemeral } = attributes
+  scratch[0] = VERSION | (isEphemeral === true ? IS_EPHEMERAL : 0)
+  let at = 1
+  if (timeMs !== undefined) {
+    scratch[at] = TIME_TAG
+    scratch[at + 1] = TIME_BYTES
+    scratch.writeUInt16BE(Math.floor(timeMs / TIME_HIGH) & 0xffff, at + 2)
+    scratch.writeUInt32BE(timeMs % TIME_HIGH, at + 4)
+    at += ENTRY_HEAD_BYTES + TIME_BYTES
+  }
+  for (const [name, tag] of TEXT_TAGS) {
+    const text = attributes[name]
+    if (text !== undefined) at = writeText(at, tag, text)
+  }
+  return Buffer.from(scratch.subarray(0, at))
+}
+
+function writeText(at: number, tag: number, text: string): number {
+  const byteCount = Buffer.byteLength(text)
+  const end = at + ENTRY_HEAD_BYTES + byteCount
+  if (byteCount > MAX_VALUE_BYTES || end > MAX_ATTRIBUTES_BYTES)
+    throw new WebMQError('E_MESSAGE_INVALID', { detail: `an attribute of ${byteCount} bytes is too long` })
+  scratch[at] = tag
+  scratch[at + 1] = byteCount
+  scratch.write(text, at + ENTRY_HEAD_BYTES)
+  return end
+}
+
+/** Decodes attributes; `undefined` when they are cut short, too long, or of another version. */
+export function decodeAttributes(bytes: Uint8Array): MessageAttributes | undefined {
+  const { length } = bytes
+  const [first = 0] = bytes
+  if (length === 0 || length > MAX_ATTRIBUTES_BYTES || (first & VERSION_MASK) !== VERSION) return undefined
+  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, length)
+  const attributes: { -readonly [Name in keyof MessageAttributes]: MessageAttributes[Name] } = {}
+  if ((first & IS_EPHEMERAL) !== 0) attributes.isEphemeral = true
+  for (let at = 1; at < length; ) {
+    const start = at + ENTRY_HEAD_BYTES
+    const end = start + (buffer[at + 1] ?? length)
+    if (end > length) return undefined
+    const tag = buffer[at]
+    const text = TEXT_TAGS.find(([, known]) => known === tag)
+    if (text !== undefined) attributes[text[0]] = buffer.toString('utf8', start, end)
+    else if (tag === TIME_TAG && end - start === TIME_BYTES) attributes.timeMs = buffer.readUIntBE(start, TIME_BYTES)
+    at = end
+  }
+  return attributes
+}
