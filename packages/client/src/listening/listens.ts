@@ -211,7 +211,7 @@ export class Listens {
       return
     }
     const message: Message<unknown> = { key, payload, position, replayed }
-    for (const target of targets) target.deliver(message)
+    for (const target of targets) target.deliver(message, wirePayload.length)
   }
 
   #match(key: string): readonly LiveSubscription[] {
@@ -280,13 +280,18 @@ export class Listens {
       (answer) => {
         if (listen.joinable === targets) listen.joinable = undefined
         if (answer instanceof WebMQError) this.#refused(listen, targets, answer)
-        else this.#accepted(listen, targets, start.since, answer)
+        else this.#accepted(listen, targets, start, answer)
       },
     )
   }
 
-  #accepted(listen: Listen, targets: readonly LiveSubscription[], since: string | undefined, ok: From<'ok'>): void {
+  #accepted(listen: Listen, targets: readonly LiveSubscription[], { since, state }: Start, ok: From<'ok'>): void {
     const { pattern } = listen
+    if (state && !ok.state) {
+      // It ignores the option, and would give no state.
+      this.#end(pattern, targets, new WebMQError('E_UNSUPPORTED', { detail: 'state topics' }))
+      return
+    }
     const { recovered = false, replayed = 0, position, gap, more } = ok
     listen.failedAttempts = 0
     if (this.#held.delete(listen)) this.#takeUp()
@@ -304,6 +309,7 @@ export class Listens {
       for (const { resume } of targets) resume.advance(position)
       this.#saved?.touch()
       if (more) this.#turnPage(listen, targets)
+      else for (const target of targets) target.caughtUp()
     })
   }
 
@@ -406,6 +412,6 @@ function isMixed({ subscriptions }: Listen): boolean {
 }
 
 /** Whether a listen asks for live messages only. */
-function isLive({ since, last, rewindMs }: Start): boolean {
-  return (since ?? last ?? rewindMs) === undefined
+function isLive({ since, last, rewindMs, state }: Start): boolean {
+  return (since ?? last ?? rewindMs ?? state) === undefined
 }

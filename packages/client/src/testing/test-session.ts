@@ -34,6 +34,8 @@ export interface TestSessionContext {
     from: TestSession,
   ): { readonly position?: string | undefined; readonly duplicate: boolean }
   isRevoked(pattern: string): boolean
+  /** Whether the last messages of these keys are kept. */
+  isRetained(pattern: string): boolean
   readonly presence: TestPresence
   onClosed(session: TestSession): void
 }
@@ -174,8 +176,12 @@ export class TestSession implements ServerSide, TestWatcher {
     }
   }
 
-  #listen({ id, pattern, since, last, rewindMs }: From<'listen'>): void {
-    const { log, isRevoked, maxListens, replayPageMessages: limit } = this.#context
+  #listen({ id, pattern, since, last, rewindMs, state }: From<'listen'>): void {
+    const { log, isRevoked, maxListens, replayPageMessages: limit, isRetained } = this.#context
+    if (state && !isRetained(pattern)) {
+      this.#refuse(id, 'E_UNSUPPORTED')
+      return
+    }
     if (isRevoked(pattern)) {
       this.#refuse(id, 'E_FORBIDDEN')
       return
@@ -185,9 +191,11 @@ export class TestSession implements ServerSide, TestWatcher {
       return
     }
     const isAsked = (since ?? last ?? rewindMs) !== undefined
-    const replayed = isAsked
-      ? log.read({ since, last, rewindMs, limit }, pattern)
-      : { messages: [], more: false, position: log.position() }
+    const replayed = state
+      ? log.state({ since, limit }, pattern)
+      : isAsked
+        ? log.read({ since, last, rewindMs, limit }, pattern)
+        : { messages: [], more: false, position: log.position() }
     // A listen is not live between two pages [P-6.9].
     if (!replayed.more) this.#patterns.add(pattern)
     this.#replay(
@@ -195,6 +203,7 @@ export class TestSession implements ServerSide, TestWatcher {
       since === undefined && replayed.gap === 'no-history' ? { ...replayed, gap: undefined } : replayed,
       {
         ...(since !== undefined && replayed.gap === undefined && { recovered: true }),
+        ...(state && { state }),
       },
     )
   }
@@ -213,7 +222,11 @@ export class TestSession implements ServerSide, TestWatcher {
     this.#replay(id, reverse ? { ...replayed, messages: [...replayed.messages].reverse() } : replayed)
   }
 
-  #replay(id: string, { messages, position, more, gap }: Replayed, options: { readonly recovered?: true } = {}): void {
+  #replay(
+    id: string,
+    { messages, position, more, gap }: Replayed,
+    options: { readonly recovered?: true; readonly state?: true } = {},
+  ): void {
     this.send({
       verb: 'ok',
       id,
