@@ -16,8 +16,8 @@ export function encodeMeta({ userId, timeMs, id }: MessageMeta): string {
   return `${user} time=${timeMs}${id === undefined ? '' : ` id=${id}`}`
 }
 
-/** Reads the options of a `message`. */
-export function decodeMeta(options: readonly string[]): MessageMeta {
+/** Reads the options of a `message`; `undefined` if the server has not stamped it. */
+export function decodeMeta(options: readonly string[]): MessageMeta | undefined {
   const meta: { userId?: string; timeMs?: number; id?: string } = {}
   for (const option of options) {
     const [name, value = ''] = option.split('=')
@@ -25,5 +25,5 @@ export function decodeMeta(options: readonly string[]): MessageMeta {
     if (name === 'time') meta.timeMs = Number(value)
     if (name === 'id') meta.id = value
   }
-  return meta
+  return meta.timeMs === undefined ? undefined : meta
 }
