@@ -7,10 +7,20 @@ import { build } from 'esbuild'
 /** The plugin takes this off for what esbuild adds to an empty script, which it does not add to a module. */
 const EMPTY_SCRIPT_BYTES = 32
 
-const CORE_BYTES = 11_904
+const CORE_BYTES = 11_936
 
 /** What each part adds. */
-const PART_BYTES = { history: 1_024, iterate: 1_024, load: 1_024, presence: 2_560, resume: 1_024 }
+const PART_BYTES = {
+  concurrency: 1_024,
+  history: 1_024,
+  iterate: 1_024,
+  latest: 1_024,
+  load: 1_024,
+  outbox: 3_456,
+  presence: 2_560,
+  resume: 1_024,
+  tabs: 6_144,
+}
 
 /** What each hook adds beyond the core, its framework and the parts that it shows. */
 const HOOK_BYTES = {
