@@ -19,7 +19,9 @@ const FLOORS = {
   ],
   client: [
     ['index', 'testing'],
-    ['default-instance', 'presence'],
+    ['history', 'iterate', 'load', 'presence', 'resume'],
+    ['of-client'],
+    ['default-instance'],
     ['client'],
     ['client-part'],
     ['listening'],

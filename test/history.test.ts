@@ -1,5 +1,8 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import type { LoadRequest, PositionStore } from 'webmq-client'
+import { type HistoryOptions, type HistoryResult, history } from 'webmq-client/history'
+import { iterate } from 'webmq-client/iterate'
+import { type LoadRequest, loaded } from 'webmq-client/load'
+import { type PositionStore, savedPositions } from 'webmq-client/resume'
 import { startClient, startServer } from './live.js'
 
 const WAIT = { timeout: 20_000, interval: 20 }
@@ -45,7 +48,7 @@ describe('history and resume, client and server', () => {
     for (let n = 1; n <= 6_000; n++) void server.publish('a', n)
     const { client } = startClient(url)
     const payloads: unknown[] = []
-    for await (const { payload } of client.listen('a', { last: 6_000, bufferMaxMessages: 1_500 })) {
+    for await (const { payload } of iterate(client, 'a', { last: 6_000, bufferMaxMessages: 1_500 })) {
       payloads.push(payload)
       if (payloads.length % 100 === 0) await new Promise((resolve) => setImmediate(resolve))
       if (payload === 6_000) break
@@ -76,7 +79,10 @@ describe('history and resume, client and server', () => {
     }
     const timer = setInterval(() => void publish(), 1)
     onTestFinished(() => clearInterval(timer))
-    const subscription = client.listen('counter', (payload) => seen.push(payload as number), { load })
+    const subscription = client.listen(
+      'counter',
+      loaded((payload) => seen.push(payload as number), load),
+    )
     await vi.waitFor(() => expect(seen.length).toBeGreaterThan(100), WAIT)
     await cut()
     await subscription.ready
@@ -93,16 +99,16 @@ describe('history and resume, client and server', () => {
     for (let n = 1; n <= 250; n++) void server.publish('a', n)
     void server.publish('b', 'other')
     const { client } = startClient(url)
-    const payloadsOf = async (options?: Parameters<typeof client.history>[1]) =>
-      (await client.history('a', options)).messages.map(({ payload }) => payload)
+    const payloadsOf = async (options?: HistoryOptions) =>
+      (await history(client, 'a', options)).messages.map(({ payload }) => payload)
     expect(await payloadsOf()).toEqual(numbers(151, 250))
     expect(await payloadsOf({ limit: 3, reverse: true })).toEqual([250, 249, 248])
     expect(await payloadsOf({ rewind: '1h', limit: 5 })).toEqual(numbers(1, 5))
     expect(await payloadsOf({ rewind: 0 })).toEqual([])
     const pages: unknown[] = []
-    let since = (await client.history('a', { rewind: '1h', limit: 50 })).position
+    let since = (await history(client, 'a', { rewind: '1h', limit: 50 })).position
     for (let more = true; more; ) {
-      const page: Awaited<ReturnType<typeof client.history>> = await client.history('a', { since, limit: 90 })
+      const page: HistoryResult<unknown> = await history(client, 'a', { since, limit: 90 })
       pages.push(...page.messages.map(({ payload }) => payload))
       ;({ position: since, more } = page)
     }
@@ -116,22 +122,24 @@ describe('history and resume, client and server', () => {
 
   it('goes on after a reload of the page, and tells a gap when the server has begun anew', async () => {
     const { server, url } = await startServer()
-    const resume = memoryStore()
-    const before = startClient(url, { resume }).client
+    const store = memoryStore()
+    const before = startClient(url, { resume: savedPositions(store) }).client
     const handled: unknown[] = []
     await before.listen('a', (payload) => handled.push(payload)).ready
     await server.publish('a', 1)
     await vi.waitFor(() => expect(handled).toEqual([1]), WAIT)
     await before.close()
     await server.publish('a', 2)
-    const after = startClient(url, { resume })
+    const after = startClient(url, { resume: savedPositions(store) })
     const { ready } = after.client.listen('a', (payload) => handled.push(payload))
     expect(await ready).toMatchObject({ recovered: true, replayed: 1 })
     await vi.waitFor(() => expect(handled).toEqual([1, 2]), WAIT)
     await after.client.close()
 
     const other = await startServer()
-    const elsewhere = startClient(other.url, { resume: { ...resume, getItem: () => resume.getItem(`webmq:${url}`) } })
+    const elsewhere = startClient(other.url, {
+      resume: savedPositions({ ...store, getItem: () => store.getItem(`webmq:${url}`) }),
+    })
     expect(await elsewhere.client.listen('a', () => undefined).ready).toMatchObject({ gap: 'epoch-changed' })
     expect(elsewhere.gaps).toHaveLength(1)
   })

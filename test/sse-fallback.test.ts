@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { type AddressInfo, connect as connectTcp, createServer as createTcpServer, type Socket } from 'node:net'
 import { expect, it, onTestFinished } from 'vitest'
 import { type ClientOptions, WebMQClient, type WebSocketConstructor } from 'webmq-client'
+import { history } from 'webmq-client/history'
 import { eventually } from 'webmq-conformance'
 import { createServer } from 'webmq-server'
 import { WebSocket } from 'ws'
@@ -82,7 +83,7 @@ it('falls back to event streams where WebSockets are blocked, and publishes by P
     ['log.2', Uint8Array.of(1, 255)],
     ['log.3', 'from the server'],
   ])
-  await expect(client.history('log.1')).rejects.toMatchObject({ code: 'E_UNSUPPORTED' })
+  await expect(history(client, 'log.1')).rejects.toMatchObject({ code: 'E_UNSUPPORTED' })
   await expect(client.publish('log.1', 1, { echo: false })).rejects.toMatchObject({ code: 'E_UNSUPPORTED' })
 })
 
@@ -164,7 +165,7 @@ it('stays with WebSockets where they work, and does not fall back unless it is t
   const client = connect(url, { WebSocket: WebSocket as unknown as WebSocketConstructor })
   await client.connect()
   expect(client.status.limits?.maxWords).toBe(32)
-  await client.history('log.1')
+  await history(client, 'log.1')
   const blocked = connect(url, { transports: ['websocket'], reconnect: { minMs: 1, maxMs: 1, maxAttempts: 5 } })
   await expect(blocked.connect()).rejects.toMatchObject({ code: 'E_CONNECT_FAILED' })
   expect(server.stats().connectionCount).toBe(1)

@@ -35,7 +35,7 @@ export interface Diary {
 
 interface Tracked {
   readonly diary: Diary
-  subscription: Subscription<Payload>
+  subscription: Subscription
   /** Where to go on, as an application keeps it: where the last message was, or where its listen began. */
   position: string | undefined
 }

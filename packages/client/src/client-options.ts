@@ -74,12 +74,29 @@ export interface WebSocketLike {
 /** Constructor of a WebSocket. */
 export type WebSocketConstructor = new (url: string, protocols: string[]) => WebSocketLike
 
-/** Stores positions across a reload of the page: `sessionStorage`, `localStorage`, or an object with these methods. */
-export interface PositionStore {
-  getItem(key: string): string | null
-  setItem(key: string, value: string): void
-  removeItem(key: string): void
+/** Positions that survive a reload; see `savedPositions` of `webmq-client/resume`. */
+export interface Positions {
+  /** Position at which the previous page stopped. */
+  get(pattern: string): string | undefined
+  /** A position has moved. Called for every message. */
+  touch(): void
+  /** The app has ended its last subscription of the pattern. */
+  forget(pattern: string): void
+  /** The client is closed. */
+  close(): void
 }
+
+/** What {@link Positions} may know of their client. */
+export interface ResumeContext {
+  /** The client's URL; `''` if that is a function. */
+  readonly name: string
+  /** For each subscription its pattern and the position up to which everything was handled, if that is known. */
+  collect(): Iterable<readonly [pattern: string, handled: string | undefined]>
+  onError(error: unknown): void
+}
+
+/** Makes the {@link Positions} of a client. */
+export type Resume = (context: ResumeContext) => Positions
 
 /** Options of a client. */
 export interface ClientOptions {
@@ -93,12 +110,8 @@ export interface ClientOptions {
   /** Default `queue`. */
   readonly whenOffline?: WhenOffline
   readonly offlineQueue?: OfflineQueueOptions
-  /**
-   * Stores positions across a reload of the page, so that a listen continues where the previous page stopped. `session`
-   * stores them in `sessionStorage`, by URL and pattern. Default `false`. If the store fails, the client emits one
-   * `error` event.
-   */
-  readonly resume?: false | 'session' | PositionStore
+  /** Continues listens after a reload of the page: `savedPositions()` of `webmq-client/resume`. Default: does not. */
+  readonly resume?: Resume | undefined
   /** From the request for a token to the live connection; default 10,000. */
   readonly connectTimeoutMs?: number
   /** For answers to publish and listen; default 10,000. */

@@ -5,23 +5,15 @@ import { errorOfServer } from './connection/server-error.js'
 import { callSafely } from './events/call-safely.js'
 import { Emitter } from './events/emitter.js'
 import type { ClientError, ClientEvents, ClientStatus, ConnectedInfo, State, StateChange } from './events/events.js'
-import { HistoryReads } from './listening/history.js'
 import { Listens } from './listening/listens.js'
+import type { Receiving } from './listening/receiver.js'
 import { Replays } from './listening/replays.js'
 import { Requests } from './listening/requests.js'
 import { type ResolvedOptions, resolveOptions } from './options.js'
-import type { ServerMessage, WebMQError } from './protocol/index.js'
+import type { CoreMessage, RawMessage, WebMQError } from './protocol/index.js'
 import { Publishes } from './publishing/publishes.js'
 import type { KnownKey, KnownTopic, Payload, Topics } from './topics.js'
-import type {
-  HistoryOptions,
-  HistoryResult,
-  ListenOptions,
-  MessageHandler,
-  PublishOptions,
-  PublishResult,
-  Subscription,
-} from './types.js'
+import type { ListenOptions, PublishOptions, PublishResult, Subscription } from './types.js'
 
 /** Default of `flushMs` of `close`. */
 const FLUSH_MS = 1_000
@@ -39,9 +31,9 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
   })
   readonly #connection: ConnectionManager
   readonly #listens: Listens
-  readonly #history: HistoryReads
   readonly #publishes: Publishes
   readonly #requests: Requests
+  readonly #replays = new Replays()
   readonly #parts: ClientPart[] = []
   readonly #options: ResolvedOptions
   #waiting: ((error?: WebMQError) => void)[] = []
@@ -59,10 +51,10 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
     this.#connection = new ConnectionManager(resolved, {
       onLive: ({ limits }) => {
         // In this order, so that an app gets the messages that it publishes and listens to.
-        const steps = [this.#listens, this.#history, ...this.#parts, { up: () => this.#publishes.up(limits) }]
+        const steps = [this.#listens, ...this.#parts, { up: () => this.#publishes.up(limits) }]
         for (const step of steps)
           callSafely(
-            () => step.up(),
+            () => step.up?.(),
             (error) => this.#report({ error }),
           )
       },
@@ -70,7 +62,7 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
         this.#listens.down()
         this.#requests.down()
         this.#publishes.down()
-        for (const part of this.#parts) part.down()
+        for (const part of this.#parts) part.down?.()
       },
       onState: (change, info) => this.#changed(change, info),
       onMessage: (message) => this.#receive(message),
@@ -78,17 +70,9 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
     })
     this.#publishes = new Publishes(resolved, this.#connection)
     this.#requests = new Requests(this.#connection, resolved.ackTimeoutMs)
-    const replays = new Replays()
-    this.#listens = new Listens(resolved, this.#connection, this.#requests, replays, {
+    this.#listens = new Listens(resolved, this.#connection, this.#requests, this.#replays, {
       onGap: (gap) => this.#emitter.emit('gap', gap),
       onError: (error) => this.#report(error),
-    })
-    this.#history = new HistoryReads({
-      sender: this.#connection,
-      requests: this.#requests,
-      timeoutMs: resolved.ackTimeoutMs,
-      maxReads: resolved.maxMessages,
-      replays,
     })
   }
 
@@ -150,37 +134,28 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
 
   /**
    * Delivers every message whose key matches `pattern`, across reconnects, until you end the subscription. Each call
-   * makes a subscription. Without a handler, iterate over the subscription.
+   * makes a subscription. Instead of a handler, you may pass a {@link Receiver}, such as `loaded(handler, load)`.
    *
    * If the server refuses the listen, or the client is closed, `ready` rejects and the `error` event tells why.
    * @throws {WebMQError} `E_PATTERN_INVALID`, `E_OPTION_INVALID`, `E_POSITION_INVALID`.
    */
   listen<const K extends string>(
     pattern: KnownTopic<T, K>,
-    handler: MessageHandler<Payload<T, K>>,
+    receiving: Receiving<Payload<T, K>>,
     options?: ListenOptions,
-  ): Subscription<Payload<T, K>>
-  listen<const K extends string>(pattern: KnownTopic<T, K>, options?: ListenOptions): Subscription<Payload<T, K>>
-  listen<const K extends string>(
-    pattern: K,
-    ...rest: readonly [(MessageHandler<Payload<T, K>> | ListenOptions)?, ListenOptions?]
-  ): Subscription<Payload<T, K>> {
-    const [first, options] = rest
+  ): Subscription {
     const closedBy = this.#refusal()
-    const subscription =
-      typeof first === 'function'
-        ? this.#listens.add(pattern, first as MessageHandler<unknown>, options, closedBy)
-        : this.#listens.add(pattern, undefined, first, closedBy)
+    const subscription = this.#listens.add(pattern, receiving as Receiving<unknown>, options, closedBy)
     if (!closedBy) this.#connection.start()
-    return subscription as Subscription<Payload<T, K>>
+    return subscription
   }
 
   /**
-   * Ends the last subscription of this handler, or all subscriptions of the pattern. Resolves when the server has
+   * Ends the last subscription of this handler or receiver, or all subscriptions of the pattern. Resolves when the server has
    * confirmed it, or when there is no connection.
    */
-  unlisten(pattern: string, handler?: (...event: never[]) => unknown): Promise<void> {
-    return this.#listens.unlisten(pattern, handler)
+  unlisten(pattern: string, receiving?: Receiving<never>): Promise<void> {
+    return this.#listens.unlisten(pattern, receiving)
   }
 
   /**
@@ -200,21 +175,6 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
     return this.#publishes.publish(key, payload, options)
   }
 
-  /**
-   * Reads the messages of a key from the broker's log, without listening: the newest `limit` messages (default 100),
-   * oldest first. With `since` or `rewind`, reads the oldest ones after that. Waits for a connection if necessary, and
-   * asks again after a lost one, for `ackTimeoutMs` in all.
-   * @throws {WebMQError} `E_KEY_INVALID`, `E_OPTION_INVALID`, `E_POSITION_INVALID`, `E_FORBIDDEN`, `E_CLOSED`;
-   * `E_UNSUPPORTED` if nothing is logged; retryable: `E_TIMEOUT`, `E_QUEUE_FULL`, `E_BROKER_UNAVAILABLE`.
-   */
-  async history<const K extends string>(
-    key: KnownKey<T, K>,
-    options?: HistoryOptions,
-  ): Promise<HistoryResult<Payload<T, K>>> {
-    this.#start()
-    return (await this.#history.read(key, options)) as HistoryResult<Payload<T, K>>
-  }
-
   /** Calls `handler` at every `event`. Returns a function that removes the handler. */
   on<E extends keyof ClientEvents>(event: E, handler: (event: ClientEvents[E]) => unknown): () => void {
     return this.#emitter.on(event, handler)
@@ -222,7 +182,7 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
 
   /**
    * Waits up to `flushMs` (default 1,000) for acknowledgements, then closes the client. Pending publishes reject with
-   * `E_CLOSED`, loops over subscriptions end, and no timer or socket remains. New calls are refused at once, until
+   * `E_CLOSED`, and no timer or socket remains. New calls are refused at once, until
    * {@link open}.
    */
   async close({ flushMs = FLUSH_MS }: { readonly flushMs?: number } = {}): Promise<void> {
@@ -247,8 +207,12 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
     return this.#isClosing || this.state === 'closed' ? this.#connection.closedError() : undefined
   }
 
-  #receive(message: ServerMessage): void {
+  #receive(message: CoreMessage | RawMessage): void {
     this.#requests.received()
+    if ('fields' in message) {
+      for (const part of this.#parts) part.receive?.(message)
+      return
+    }
     switch (message.verb) {
       case 'message':
         this.#listens.deliver(message)
@@ -266,11 +230,8 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
         const error = errorOfServer(message)
         if (message.pattern !== undefined) this.#listens.revoked(message.pattern, error)
         else if (message.key === undefined) this.#report({ error })
-        else for (const part of this.#parts) part.receive(message)
-        return
+        else for (const part of this.#parts) part.revoked?.(message.key, error)
       }
-      case 'presence':
-        for (const part of this.#parts) part.receive(message)
     }
   }
 
@@ -308,9 +269,8 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
     if (error) this.#report({ error })
     this.#requests.down()
     this.#listens.close(reason, !error)
-    this.#history.close(reason)
     this.#publishes.close(reason)
-    for (const part of this.#parts) part.close(reason)
+    for (const part of this.#parts) part.close?.(reason)
     for (const settle of waiting) settle(reason)
   }
 
@@ -322,17 +282,19 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
     if (!this.#listens.isEmpty) this.#connection.start()
   }
 
-  /** @internal For modules that extend the client; see {@link ClientPart}. */
-  add(part: ClientPart): ClientCore {
-    if (!this.#refusal()) this.#connection.start()
-    this.#parts.push(part)
-    return {
+  /** Adds a part to the client, and connects: for modules that extend the client. See {@link ClientPart}. */
+  add<P extends ClientPart>(make: (core: ClientCore) => P): P {
+    const part = make({
       closedBy: () => this.#refusal(),
       options: this.#options,
       sender: this.#connection,
       requests: this.#requests,
+      replays: this.#replays,
       report: (error) => this.#report(error),
-    }
+    })
+    this.#parts.push(part)
+    if (!this.#refusal()) this.#connection.start()
+    return part
   }
 
   #report(error: ClientError): void {

@@ -6,7 +6,8 @@ afterEach(() => {
 })
 
 it('requires setup first', async () => {
-  const { close, history, listen, publish, unlisten } = await import('./index.js')
+  const { close, listen, publish, unlisten } = await import('./index.js')
+  const { history } = await import('./history/index.js')
   const message = 'option is not valid: call setup({ url }) first'
   expect(() => listen('a', () => undefined)).toThrow(message)
   await expect(publish('a', 1)).rejects.toThrow(message)
@@ -16,14 +17,16 @@ it('requires setup first', async () => {
 })
 
 it('listens, publishes, reads the log, unlistens and closes', async () => {
-  const { close, history, listen, publish, setup, unlisten } = await import('./index.js')
+  const { close, listen, publish, setup, unlisten } = await import('./index.js')
+  const { history } = await import('./history/index.js')
+  const { iterate } = await import('./iterate/index.js')
   const { WebSocket, url } = createTestServer()
   const client = setup({ url, WebSocket })
   const handled: unknown[] = []
   const handler = (payload: unknown) => handled.push(payload)
   await listen('chat.*', handler).ready
-  const iterated = listen('chat.*', { last: 0 })
-  await iterated.ready
+  const iterated = iterate('chat.*', { last: 0 })
+  await iterated.subscription.ready
   await publish('chat.1', { text: 'hi' })
   expect((await history('chat.1')).messages.map(({ payload }) => payload)).toEqual([{ text: 'hi' }])
   await unlisten('chat.*', handler)

@@ -6,7 +6,7 @@ import type { Topics } from './topics.js'
 let instance: WebMQClient | undefined
 
 /**
- * Makes the client that `listen`, `unlisten`, `publish`, `history` and `close` use, and returns it. Closes the previous
+ * Makes the client that `listen`, `unlisten`, `publish` and `close` use, and the functions of the parts,, and returns it. Closes the previous
  * one; its subscriptions continue with the new client.
  * @throws {WebMQError} `E_OPTION_INVALID`, naming the option.
  */
@@ -19,7 +19,7 @@ export function setup<T = Topics>(options: ClientOptions): WebMQClient<T> {
 }
 
 /** {@link WebMQClient.listen} of the default instance. */
-export const listen: WebMQClient['listen'] = (pattern: string, ...rest: []) => current().listen(pattern, ...rest)
+export const listen: WebMQClient['listen'] = (...args) => current().listen(...args)
 
 /** {@link WebMQClient.unlisten} of the default instance. */
 export const unlisten: WebMQClient['unlisten'] = async (...args) => current().unlisten(...args)
@@ -27,13 +27,14 @@ export const unlisten: WebMQClient['unlisten'] = async (...args) => current().un
 /** {@link WebMQClient.publish} of the default instance. */
 export const publish: WebMQClient['publish'] = async (...args) => current().publish(...args)
 
-/** {@link WebMQClient.history} of the default instance. */
-export const history: WebMQClient['history'] = async (...args) => current().history(...args)
-
 /** {@link WebMQClient.close} of the default instance; does nothing without one. */
 export const close: WebMQClient['close'] = async (options) => instance?.close(options)
 
-function current(): WebMQClient {
+/**
+ * The client of {@link setup}.
+ * @throws {WebMQError} `E_OPTION_INVALID` if there is none.
+ */
+export function current(): WebMQClient {
   if (!instance) throw invalid('call setup({ url }) first')
   return instance
 }

@@ -1,5 +1,8 @@
 import { expectTypeOf } from 'vitest'
+import { history } from './history/index.js'
 import type { KnownKey, KnownTopic, Payload, WebMQClient } from './index.js'
+import { iterate } from './iterate/index.js'
+import { loaded } from './load/index.js'
 
 interface App {
   'chat.*.message': { text: string }
@@ -47,8 +50,8 @@ export async function typed(client: WebMQClient<App>, untyped: WebMQClient, room
   })
   client.listen(`chat.${room}.typing`, ({ userId }) => expectTypeOf(userId).toEqualTypeOf<string>())
   client.listen('#', (payload) => expectTypeOf(payload).toEqualTypeOf<App[keyof App]>(), { last: 1 })
-  for await (const { payload } of client.listen('orders.#')) expectTypeOf(payload).toEqualTypeOf<{ id: number }>()
-  for await (const { payload } of client.listen('status', { last: 1 })) {
+  for await (const { payload } of iterate(client, 'orders.#')) expectTypeOf(payload).toEqualTypeOf<{ id: number }>()
+  for await (const { payload } of iterate(client, 'status', { last: 1 })) {
     expectTypeOf(payload).toEqualTypeOf<'up' | 'down'>()
   }
   // A handler may return anything, and may be asynchronous.
@@ -65,7 +68,7 @@ export async function typed(client: WebMQClient<App>, untyped: WebMQClient, room
   // @ts-expect-error a pattern
   await untyped.publish('any.#', 1)
   // @ts-expect-error a pattern
-  await client.history('orders.#')
+  await history(client, 'orders.#')
   // @ts-expect-error payload of another topic
   await client.publish('chat.42.message', { id: 1 })
   // @ts-expect-error no topic can be meant
@@ -73,14 +76,40 @@ export async function typed(client: WebMQClient<App>, untyped: WebMQClient, room
   // @ts-expect-error a state of no topic
   await client.publish('status', 'sideways')
 
-  const { messages } = await client.history('orders.eu.7', { limit: 1 })
+  const { messages } = await history(client, 'orders.eu.7', { limit: 1 })
   for (const { payload } of messages) expectTypeOf(payload).toEqualTypeOf<{ id: number }>()
   // @ts-expect-error no topic can be meant
-  await client.history('nope')
+  await history(client, 'nope')
   // What `load` gives back may be a position, or nothing.
-  client.listen('status', () => 1, { load: async () => undefined })
-  client.listen('status', () => 1, { load: async ({ signal }) => void (await fetch('/status', { signal })) })
-  client.listen('status', () => 1, { load: ({ gap }) => gap?.since })
+  client.listen(
+    'status',
+    loaded(
+      () => 1,
+      async () => undefined,
+    ),
+  )
+  client.listen(
+    'status',
+    loaded(
+      () => 1,
+      async ({ signal }) => void (await fetch('/status', { signal })),
+    ),
+  )
+  client.listen(
+    'status',
+    loaded(
+      () => 1,
+      ({ gap }) => gap?.since,
+    ),
+  )
+  // A receiver gets the payload of its pattern.
+  client.listen(
+    'orders.#',
+    loaded(
+      (payload) => expectTypeOf(payload).toEqualTypeOf<{ id: number }>(),
+      () => undefined,
+    ),
+  )
 
   untyped.listen('any.thing', (payload) => expectTypeOf(payload).toEqualTypeOf<unknown>())
   await untyped.publish('any.thing', { at: 'all' })

@@ -1,10 +1,14 @@
 /// <reference lib="esnext.disposable" preserve="true" />
-import type { Awaitable, WhenOffline } from './client-options.js'
+import type { WhenOffline } from './client-options.js'
 import type { Gap } from './events/events.js'
-import type { GapReason, ListenOverflow, WebMQError } from './protocol/index.js'
+import type { GapReason, ListenOverflow, MessageMeta, WebMQError } from './protocol/index.js'
 
-/** A message as a handler gets it. All handlers of the client share one object: treat it as read-only. */
-export interface Message<P> {
+/**
+ * A message as a handler gets it. All handlers of the client share one object: treat it as read-only.
+ *
+ * `userId`, `timeMs` and `id` are those of {@link ListenOptions.meta}.
+ */
+export interface Message<P> extends MessageMeta {
   readonly key: string
   readonly payload: P
   /** Place in the broker's log, opaque; absent if the broker keeps none. */
@@ -25,12 +29,9 @@ export interface ListenResult {
   readonly gap?: GapReason | undefined
 }
 
-/** What happens to a message when an iterator's buffer is full. */
-export type Overflow = 'close' | 'drop-oldest' | 'drop-newest'
-
 /** Options of `listen`. */
 export interface ListenOptions {
-  /** Ends the listen when aborted; a loop then ends without an error. */
+  /** Ends the listen when aborted. */
   readonly signal?: AbortSignal
   /**
    * Starts after this position, taken from `message.position` or `ready`. At most one of `since`, `last` and `rewind`.
@@ -41,24 +42,6 @@ export interface ListenOptions {
   /** Starts with the messages of this time span: milliseconds, or `'250ms'`, `'10s'`, `'2m'`, `'1h'`, `'1d'`. */
   readonly rewind?: number | string
   /**
-   * Loads the state that the app derives from messages: when the server has first accepted the listen, and again on
-   * every gap.
-   *
-   * Messages that arrive meanwhile are handled afterwards, in order, so that none is missing between the loaded state
-   * and live messages. If it returns a position, messages up to that position are skipped, because the loaded state
-   * includes them. If it throws, the error goes to the `error` event, and the client tries again after a random time of
-   * up to 500 ms, 1 s, 2 s, … as for `reconnect`.
-   */
-  // biome-ignore lint/suspicious/noConfusingVoidType: an app that returns nothing returns a promise of void
-  readonly load?: (request: LoadRequest) => Awaitable<string | undefined | void>
-  /**
-   * Limit of the messages that wait for `for await` or for `load`; default 16,384. Limits memory when either is slower
-   * than the messages. More messages during `load` are a gap (`limit`), and `load` runs again.
-   */
-  readonly bufferMaxMessages?: number
-  /** Default `close`: the loop throws `E_BUFFER_OVERFLOW`, so no message is lost silently. */
-  readonly overflow?: Overflow
-  /**
    * What the server sends when this client reads too slowly; absent: the server decides, by default with `disconnect`.
    *
    * - `disconnect`: every message, or the connection is closed, and the client resumes from its position.
@@ -68,15 +51,17 @@ export interface ListenOptions {
    * Of several subscriptions of a pattern, the first one decides.
    */
   readonly slow?: ListenOverflow
-}
-
-/** Why the app has to load. */
-export interface LoadRequest {
-  /** `gap`: messages may be missing; `gap` below has the reason. */
-  readonly cause: 'initial' | 'gap'
-  readonly gap?: Gap | undefined
-  /** Aborted when the result is no longer needed: another gap occurred, or the subscription has ended. */
-  readonly signal: AbortSignal
+  /**
+   * Messages come with `userId`, `timeMs` and `id`, which the server has stamped: nobody can forge them. They are absent for
+   * keys that the server's option `meta` does not name; if it names none of the pattern, the listen is refused with
+   * `E_UNSUPPORTED`.
+   */
+  readonly meta?: boolean
+  /**
+   * `false`: after a reconnect it goes on live. It asks for nothing that was missed, and tells no gap. For what is soon out of
+   * date, such as cursors. Default `true`.
+   */
+  readonly recover?: boolean
 }
 
 /** Handles one message. Its errors and rejections go to the `error` event. */
@@ -87,13 +72,13 @@ export interface SubscriptionEvents {
   /** The server has accepted the listen: once per connection. */
   ready: ListenResult
   gap: Gap
-  /** The listen was refused, or the iterator's buffer has overflowed. */
+  /** The listen was refused, or its receiver has failed. */
   error: WebMQError
   closed: undefined
 }
 
-/** Receives the messages of a pattern, with a handler or an iterator, until it is disposed of. */
-export interface Subscription<P> extends AsyncIterable<Message<P>>, Disposable {
+/** Passes the messages of a pattern to a handler or receiver, until it is disposed of. */
+export interface Subscription extends Disposable {
   readonly pattern: string
   /** `pending` until the server has accepted the listen, and again while reconnecting. */
   readonly state: 'pending' | 'active' | 'closed'
@@ -102,18 +87,12 @@ export interface Subscription<P> extends AsyncIterable<Message<P>>, Disposable {
    * another promise. Rejects if the listen is refused or ends first; ignoring the rejection does not crash the process.
    */
   readonly ready: Promise<ListenResult>
-  /** Whether `load` is running, or about to be retried: the app's state may be out of date. */
-  readonly isLoading: boolean
-  /** Messages dropped because of `overflow`. */
-  readonly droppedCount: number
   on<E extends keyof SubscriptionEvents>(event: E, handler: (event: SubscriptionEvents[E]) => unknown): () => void
   /**
    * Ends the subscription: no message is handled after the call. Resolves when the server has confirmed it, or the
    * connection is lost.
    */
   unlisten(): Promise<void>
-  /** Iterates over the messages; each goes to one reader. Leaving the loop ends the listen. */
-  [Symbol.asyncIterator](): AsyncIterator<Message<P>, undefined>
 }
 
 /** Options of `publish`. */
@@ -124,6 +103,11 @@ export interface PublishOptions {
   readonly ack?: 'broker' | 'none'
   /** `false`: the listeners of this client do not get the message. Default `true`. */
   readonly echo?: boolean
+  /**
+   * The message reaches live listeners only: the server does not log it, although a rule covers its key. It has no position.
+   * For what is soon out of date, such as typing and cursors. Default `false`.
+   */
+  readonly ephemeral?: boolean
   /** Time to wait for the acknowledgement once sent; default `ackTimeoutMs` of the client. */
   readonly timeoutMs?: number
   /** Default: `whenOffline` of the client. */
@@ -141,27 +125,4 @@ export interface PublishResult {
   readonly position?: string | undefined
   /** Whether it was dropped because there was no connection (`whenOffline: 'drop'`). */
   readonly dropped?: boolean | undefined
-}
-
-/** Options of `history`. */
-export interface HistoryOptions {
-  /** Maximum number of messages; default 100. The server may return fewer, with `more`. */
-  readonly limit?: number
-  /** Messages after this position, oldest first. Not together with `rewind`. */
-  readonly since?: string | undefined
-  /** Messages of this time span, oldest first: milliseconds, or a string such as `'2m'`. */
-  readonly rewind?: number | string
-  /** Newest first; with `since` or `rewind`, the newest of these messages. */
-  readonly reverse?: boolean
-}
-
-/** The messages of a key in the broker's log. */
-export interface HistoryResult<P> {
-  readonly messages: readonly Message<P>[]
-  /** The messages are complete up to here: continue with it as `since`, of `history` or of `listen`. */
-  readonly position?: string | undefined
-  /** Whether there are more messages after `position`; with `reverse`, before the returned ones. */
-  readonly more: boolean
-  /** Why some of these messages may be missing. */
-  readonly gap?: GapReason | undefined
 }

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
-import type { LoadRequest, PositionStore } from '../src/index.js'
+import { type LoadRequest, loaded } from '../src/load/index.js'
+import { type PositionStore, savedPositions } from '../src/resume/index.js'
 import { createTestClient, createTestServer } from '../src/testing/index.js'
 import { seededRandom } from './seeded-random.js'
 
@@ -31,7 +32,8 @@ it.each([1, 2, 3, 4])('loads and applies every message once, whatever fails: see
     if (!signal.aborted) seen = numbers(1, count)
     return position
   }
-  const subscription = client.listen('a', (payload) => seen.push(payload as number), { load, bufferMaxMessages: 20 })
+  const receiver = loaded((payload) => seen.push(payload as number), load, { bufferMaxMessages: 20 })
+  const subscription = client.listen('a', receiver)
   await Promise.all([subscription.ready, publisher.connect()])
   for (let round = 0; round < 300; round++) {
     for (let count = Math.floor(random() * 8); count > 0; count--) {
@@ -50,7 +52,7 @@ it.each([1, 2, 3, 4])('loads and applies every message once, whatever fails: see
     } else await vi.advanceTimersByTimeAsync(random() * 300)
   }
   await vi.advanceTimersByTimeAsync(120_000)
-  expect([subscription.state, subscription.isLoading]).toEqual(['active', false])
+  expect([subscription.state, receiver.isLoading]).toEqual(['active', false])
   expect(seen).toEqual(numbers(1, database.count))
   expect(loadCount).toBeGreaterThan(10)
 })
@@ -63,12 +65,12 @@ it.each([1, 2, 3, 4])('misses nothing across reloads of the page, whatever fails
   let handled = 0
   for (let page = 0; page < 40; page++) {
     let isAlive = true
-    const resume: PositionStore = {
+    const store: PositionStore = {
       getItem: (key) => items.get(key) ?? null,
       setItem: (key, value) => isAlive && items.set(key, value),
       removeItem: (key) => isAlive && items.delete(key),
     }
-    const { client } = createTestClient({ server, random, resume })
+    const { client } = createTestClient({ server, random, resume: savedPositions(store) })
     const gap = vi.fn()
     client.on('gap', gap)
     const payloads: number[] = []

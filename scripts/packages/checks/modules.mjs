@@ -3,7 +3,11 @@ import { TOOL_VERSIONS } from '../programs.mjs'
 const ENTRIES = [
   'webmq-client',
   'webmq-client/protocol',
+  'webmq-client/history',
+  'webmq-client/iterate',
+  'webmq-client/load',
   'webmq-client/presence',
+  'webmq-client/resume',
   'webmq-client/testing',
   'webmq-server',
   'webmq-server/ports',

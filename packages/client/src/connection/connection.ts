@@ -1,17 +1,19 @@
 import type { WebSocketConstructor, WebSocketLike } from '../client-options.js'
 import type { ConnectedInfo } from '../events/events.js'
 import {
-  type ClientMessage,
+  type CoreMessage,
   closeCodeOf,
-  decodeServerMessage,
-  encodeClientMessage,
+  decodeCoreMessage,
+  encodeAuth,
   errorOfCloseCode,
+  type RawMessage,
   type ServerMessage,
   SUBPROTOCOL,
   WebMQError,
   type Welcome,
 } from '../protocol/index.js'
 import { Heartbeat } from './heartbeat.js'
+import type { Frame } from './sender.js'
 import { errorOfServer } from './server-error.js'
 
 /** Request id of every `auth`: a connection has at most one in flight. */
@@ -42,7 +44,7 @@ export interface ConnectionContext {
   /** The connection is authenticated and may send anything. Called at most once. */
   onLive(info: ConnectedInfo, welcome: Welcome): void
   /** A message that the connection does not handle itself. */
-  onMessage(message: ServerMessage): void
+  onMessage(message: CoreMessage | RawMessage): void
   onExpiring(inMs: number): void
   /** The server has answered to a token that was sent on the live connection; with an error, the old one counts. */
   onRenewed(error?: WebMQError): void
@@ -93,15 +95,15 @@ export class Connection {
     return this.#socket.bufferedAmount
   }
 
-  /** Passes a message to the socket. The connection must be live. */
-  send(message: ClientMessage): void {
-    this.#socket.send(encodeClientMessage(message) as never)
+  /** Passes an encoded message to the socket. The connection must be live. */
+  send(frame: Frame): void {
+    this.#socket.send(frame as never)
     this.#heartbeat?.sent()
   }
 
   /** Sends a token: the first one, or a new one before the present one expires. */
   authenticate(token: string): void {
-    this.send({ verb: 'auth', id: AUTH_ID, token })
+    this.send(encodeAuth(AUTH_ID, token))
   }
 
   /** Closes the connection unless the server answers a ping within `timeoutMs`. */
@@ -133,12 +135,15 @@ export class Connection {
 
   #receive(data: string | ArrayBuffer): void {
     this.#heartbeat?.alive()
-    let message: ServerMessage
+    let message: CoreMessage | RawMessage
     try {
-      message = decodeServerMessage(typeof data === 'string' ? data : new Uint8Array(data))
+      message = decodeCoreMessage(typeof data === 'string' ? data : new Uint8Array(data))
     } catch (error) {
-      // Clients ignore verbs of later versions [P-11.2].
-      if (!(error instanceof WebMQError && error.code === 'E_VERB_UNKNOWN')) this.#context.onError(error)
+      this.#context.onError(error)
+      return
+    }
+    if ('fields' in message) {
+      this.#context.onMessage(message)
       return
     }
     switch (message.verb) {
@@ -164,7 +169,7 @@ export class Connection {
   #greet(welcome: Welcome): void {
     this.#welcome = welcome
     this.#heartbeat = new Heartbeat(welcome.heartbeatMs, this.#context.heartbeatTimeoutMs, {
-      sendPing: () => this.send({ verb: 'ping' }),
+      sendPing: () => this.send('ping'),
       onTimeout: () => this.fail(new WebMQError('E_HEARTBEAT_TIMEOUT')),
     })
     if (this.#context.token === undefined && welcome.auth === 'required') {

@@ -2,10 +2,10 @@ import type { TokenCause } from '../client-options.js'
 import type { ClientStatus, ConnectedInfo, State, StateChange } from '../events/events.js'
 import { MAX_TIMER_MS, type ResolvedOptions, socketClassOf, webSocketUrl } from '../options.js'
 import {
-  type ClientMessage,
+  type CoreMessage,
   closeCodeOf,
   isReconnectable,
-  type ServerMessage,
+  type RawMessage,
   WebMQError,
   type Welcome,
 } from '../protocol/index.js'
@@ -13,8 +13,8 @@ import { backoffMs } from './backoff.js'
 import { nowMs } from './clock.js'
 import { type Closure, Connection } from './connection.js'
 import { isDormant, watchLifecycle } from './lifecycle.js'
+import type { Frame } from './sender.js'
 import { askForToken } from './token.js'
-import { TokenRenewal } from './token-renewal.js'
 
 /** A shorter connection counts as a failed attempt, so that we do not flood a server that our messages crash. */
 const LASTING_MS = 5_000
@@ -33,7 +33,7 @@ export interface ConnectionManagerContext {
   onLive(welcome: Welcome): void
   onDown(): void
   onState(change: StateChange, info?: ConnectedInfo): void
-  onMessage(message: ServerMessage): void
+  onMessage(message: CoreMessage | RawMessage): void
   onError(error: unknown): void
 }
 
@@ -41,11 +41,11 @@ export interface ConnectionManagerContext {
 export class ConnectionManager {
   readonly #options: ResolvedOptions
   readonly #context: ConnectionManagerContext
-  readonly #renewal: TokenRenewal
   #last: StateChange = { state: 'idle', previous: 'idle' }
   #connection: Connection | undefined
   /** Aborted when the attempt fails or its connection ends. */
   #lifetime: AbortController | undefined
+  /** Of the attempt, or of the wait for the next one; on a live connection, of the next attempt to renew the token. */
   #timer: ReturnType<typeof setTimeout> | undefined
   #unwatch: (() => void) | undefined
   #url = ''
@@ -56,17 +56,15 @@ export class ConnectionManager {
   #limits: ClientStatus['limits']
   #lastError: ClientStatus['lastError']
   /** Ends the search for the reason of a refused upgrade. */
-  #search: AbortController | undefined
+  #search = new AbortController()
   /** The reason of the refused upgrades, if one was found. */
   #found: string | undefined
+  #renewal: Promise<void> | undefined
+  #settleRenewal: ((error?: unknown) => void) | undefined
 
   constructor(options: ResolvedOptions, context: ConnectionManagerContext) {
     this.#options = options
     this.#context = context
-    this.#renewal = new TokenRenewal(options, {
-      send: (token) => this.#connection?.authenticate(token),
-      onError: (error) => this.#report(error),
-    })
   }
 
   get state(): State {
@@ -88,9 +86,9 @@ export class ConnectionManager {
     return this.#connection?.bufferedBytes ?? 0
   }
 
-  /** Passes a message to the socket; only while live. */
-  send(message: ClientMessage): void {
-    this.#connection?.send(message)
+  /** Passes an encoded message to the socket; only while live. */
+  send(frame: Frame): void {
+    this.#connection?.send(frame)
   }
 
   /** Connects, if the client is idle or closed. */
@@ -103,23 +101,39 @@ export class ConnectionManager {
     this.#connect()
   }
 
-  /** Renews the token. The connection must be live. */
+  /**
+   * Gets a token and sends it on the live connection; joins a renewal that is running. Resolves when the server has
+   * accepted it or, if the connection is lost, the token of the next one.
+   */
   renew(): Promise<void> {
-    return this.#renewal.renew(this.#lifetime?.signal)
+    this.#renewal ??= new Promise((resolve, reject) => {
+      this.#settleRenewal = (error) => {
+        this.#renewal = undefined
+        if (error) reject(error)
+        else resolve()
+      }
+      const signal = this.#lifetime?.signal ?? AbortSignal.abort()
+      askForToken(this.#options.token, 'expiring', signal).then(
+        (token) => {
+          if (signal.aborted) return
+          if (token) this.#connection?.authenticate(token)
+          else this.#settleRenewal?.()
+        },
+        (error) => signal.aborted || this.#settleRenewal?.(error),
+      )
+    })
+    return this.#renewal
   }
 
   /** Ends the connection. A closure is the reason to give up. */
   stop(closure?: Closure): void {
     if (this.state === 'closed') return
-    const previous = this.state
-    this.#last = { ...(closure && { ...describe(closure), terminal: true }), state: 'closed', previous }
+    this.#last = { ...(closure && { ...describe(closure), terminal: true }), state: 'closed', previous: this.state }
     this.#unwatch?.()
-    clearTimeout(this.#timer)
-    this.#renewal.down()
-    this.#lifetime?.abort()
-    this.#search?.abort()
+    this.#end()
+    this.#search.abort()
     this.#connection?.close({ code: 1000, error: new WebMQError('E_CLOSED') })
-    this.#renewal.settle(this.closedError())
+    this.#settleRenewal?.(this.closedError())
     // Last: the app may open the client again.
     this.#context.onState(this.#last)
   }
@@ -131,35 +145,43 @@ export class ConnectionManager {
     return new WebMQError('E_CLOSED', { detail: `${why}; open() opens it again`, cause: error })
   }
 
+  /** The attempt or its connection has ended. */
+  #end(): void {
+    clearTimeout(this.#timer)
+    this.#lifetime?.abort()
+  }
+
   #connect(): void {
     clearTimeout(this.#timer)
     if (isDormant()) return
+    const { connectTimeoutMs, url } = this.#options
     const lifetime = new AbortController()
+    const { signal } = lifetime
     this.#lifetime = lifetime
     const fail = (error: WebMQError, isFinal = false) => {
       if (this.#connection) this.#connection.fail(error)
       else this.#closed({ code: closeCodeOf(error.code) ?? 1006, reason: error.message, error, isFinal })
     }
-    this.#timer = setTimeout(() => {
-      fail(new WebMQError('E_CONNECT_FAILED', { detail: `not within ${this.#options.connectTimeoutMs} ms` }))
-    }, this.#options.connectTimeoutMs)
-    this.#open(lifetime.signal).catch((cause: unknown) => {
-      if (lifetime.signal.aborted) return
+    this.#wait(connectTimeoutMs, () =>
+      fail(new WebMQError('E_CONNECT_FAILED', { detail: `not within ${connectTimeoutMs} ms` })),
+    )
+    this.#open(signal).catch((cause: unknown) => {
+      if (signal.aborted) return
       const error = cause instanceof WebMQError ? cause : new WebMQError('E_CONNECT_FAILED', { cause })
       // A wrong option stays wrong; a function may return something else.
-      fail(error, error.code === 'E_OPTION_INVALID' && typeof this.#options.url !== 'function')
+      fail(error, error.code === 'E_OPTION_INVALID' && typeof url !== 'function')
       // The app's own token() or url() failed: report it. The error that closes the client is reported by itself.
       if (this.state !== 'closed') this.#context.onError(cause)
     })
   }
 
   async #open(signal: AbortSignal): Promise<void> {
-    const { url, token: source, heartbeatTimeoutMs } = this.#options
     const options = this.#options
+    const { url, heartbeatTimeoutMs } = options
     const socketClass = options.transports
       ? (await import('../sse/fallback.js')).fallbackClassOf(options)
       : socketClassOf(options)
-    const token = await askForToken(source, this.#cause, signal)
+    const token = await askForToken(options.token, this.#cause, signal)
     this.#url = webSocketUrl(typeof url === 'function' ? await url() : url)
     if (signal.aborted) return
     this.#connection = new Connection({
@@ -169,8 +191,8 @@ export class ConnectionManager {
       heartbeatTimeoutMs,
       onLive: (info, welcome) => this.#live(info, welcome),
       onMessage: (message) => this.#context.onMessage(message),
-      onExpiring: (inMs) => void this.#renewal.renewWithin(inMs, signal),
-      onRenewed: (error) => this.#renewal.settle(error),
+      onExpiring: (inMs) => this.#renewUntil(nowMs() + inMs, 0),
+      onRenewed: (error) => this.#settleRenewal?.(error),
       onClosed: (closure) => this.#closed(closure),
       onError: (error) => this.#context.onError(error),
     })
@@ -178,20 +200,18 @@ export class ConnectionManager {
 
   #live(info: ConnectedInfo, welcome: Welcome): void {
     clearTimeout(this.#timer)
-    this.#search?.abort()
+    this.#search.abort()
     this.#found = this.#lastError = undefined
     this.#liveSinceMs = nowMs()
     this.#cause = 'initial'
     this.#limits = Object.freeze(welcome.limits)
     this.#context.onLive(welcome)
-    this.#renewal.settle()
+    this.#settleRenewal?.()
     this.#become('connected', undefined, info)
   }
 
   #closed(closure: Closure): void {
-    clearTimeout(this.#timer)
-    this.#renewal.down()
-    this.#lifetime?.abort()
+    this.#end()
     this.#connection = undefined
     if (this.state === 'closed') return
     if (this.state === 'connected') {
@@ -209,37 +229,52 @@ export class ConnectionManager {
 
   #retry(closure: Closure): void {
     const { random, minMs } = this.#options
-    const { retryAfterMs } = closure
-    const retryInMs =
-      retryAfterMs === undefined ? backoffMs(this.#failedAttempts, this.#options) : retryAfterMs + random() * minMs
+    const { retryAfterMs = 0 } = closure
+    const retryInMs = retryAfterMs ? retryAfterMs + random() * minMs : backoffMs(this.#failedAttempts, this.#options)
     this.#failedAttempts++
-    this.#notBeforeMs = nowMs() + (retryAfterMs ?? 0)
-    this.#retryIn(retryInMs)
+    this.#notBeforeMs = nowMs() + retryAfterMs
+    this.#wait(retryInMs, () => this.#connect())
     this.#become('reconnecting', { ...describe(closure), attempt: this.#failedAttempts, retryInMs })
   }
 
   #mayRetry({ code, isFinal }: Closure): boolean {
     const canRefresh = typeof this.#options.token === 'function'
-    const wasRejected = this.#cause === 'rejected'
-    if (code === TOKEN_INVALID && canRefresh && !wasRejected) {
+    const isFirst = canRefresh && this.#cause !== 'rejected'
+    if (code === TOKEN_INVALID && isFirst) {
       this.#cause = 'rejected'
       return true
     }
-    if (code === TOKEN_EXPIRED && canRefresh && !wasRejected) this.#cause = 'expiring'
+    if (code === TOKEN_EXPIRED && isFirst) this.#cause = 'expiring'
     const isHopeless = isFinal || !isReconnectable(code) || (code === TOKEN_EXPIRED && !canRefresh)
     return !isHopeless && this.#failedAttempts < this.#options.maxAttempts
   }
 
-  #retryIn(delayMs: number): void {
+  #wait(delayMs: number, action: () => void): void {
     clearTimeout(this.#timer)
-    this.#timer = setTimeout(() => this.#connect(), Math.min(delayMs, MAX_TIMER_MS))
+    this.#timer = setTimeout(action, Math.min(delayMs, MAX_TIMER_MS))
+  }
+
+  /**
+   * Renews the token until the server has accepted one. After the expiry the server ends the connection, and the next
+   * one gets a new token.
+   */
+  #renewUntil(expiryMs: number, attempt: number): void {
+    if (typeof this.#options.token !== 'function') return
+    const lifetime = this.#lifetime
+    this.renew().catch((error: unknown) => {
+      if (lifetime?.signal.aborted) return
+      if (error instanceof WebMQError) this.#remember(error)
+      this.#context.onError(error)
+      const waitMs = backoffMs(attempt, this.#options)
+      if (nowMs() + waitMs < expiryMs) this.#wait(waitMs, () => this.#renewUntil(expiryMs, attempt + 1))
+    })
   }
 
   #wake(): void {
     if (this.#connection?.isLive) this.#connection.probe(PROBE_TIMEOUT_MS)
-    else if (this.#lifetime?.signal.aborted ?? true) {
+    else if (this.#lifetime?.signal.aborted !== false) {
       const { random, minMs } = this.#options
-      this.#retryIn(Math.max(this.#notBeforeMs - nowMs(), random() * minMs))
+      this.#wait(Math.max(this.#notBeforeMs - nowMs(), random() * minMs), () => this.#connect())
     }
   }
 
@@ -250,7 +285,7 @@ export class ConnectionManager {
 
   /** Browsers do not tell why an upgrade failed: asks the server's `/health`, beside the next attempts. */
   #searchReason(error: WebMQError): void {
-    this.#search?.abort()
+    this.#search.abort()
     this.#search = new AbortController()
     const { signal } = this.#search
     import('./refusal.js')
@@ -270,11 +305,6 @@ export class ConnectionManager {
     return this.#found === undefined
       ? error
       : new WebMQError(error.code, { message: `${error.message}: ${this.#found}` })
-  }
-
-  #report(error: unknown): void {
-    if (error instanceof WebMQError) this.#remember(error)
-    this.#context.onError(error)
   }
 
   #remember({ code, message }: WebMQError): void {

@@ -1,5 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { watchedClient as watched } from '../../test/watched-client.js'
+import { iterate } from '../iterate/index.js'
+import { loaded } from '../load/index.js'
 import { presence } from '../presence/index.js'
 import { createTestServer } from '../testing/index.js'
 
@@ -48,11 +50,17 @@ describe('open', () => {
     const { client, server } = watched()
     const handled: unknown[] = []
     const loads: string[] = []
-    const kept = client.listen('a', (payload) => handled.push(payload), { load: ({ cause }) => void loads.push(cause) })
+    const kept = client.listen(
+      'a',
+      loaded(
+        (payload) => handled.push(payload),
+        ({ cause }) => void loads.push(cause),
+      ),
+    )
     const ended = client.listen('a', () => handled.push('ended'))
     const controller = new AbortController()
     const aborted = client.listen('a', () => handled.push('aborted'), { signal: controller.signal })
-    const loop = client.listen('a')
+    const loop = iterate(client, 'a')
     await Promise.all([kept.ready, ended.ready, aborted.ready])
     await client.close()
     await settle()
@@ -65,7 +73,7 @@ describe('open', () => {
     await settle()
     expect(handled).toEqual([1])
     expect(loads).toEqual(['initial'])
-    expect([ended.state, aborted.state, loop.state]).toEqual(['closed', 'closed', 'closed'])
+    expect([ended.state, aborted.state, loop.subscription.state]).toEqual(['closed', 'closed', 'closed'])
     await client.close()
     expect(vi.getTimerCount()).toBe(0)
   })
@@ -73,7 +81,10 @@ describe('open', () => {
   it('loads again what was being loaded', async () => {
     const { client } = watched()
     const load = vi.fn<() => Promise<void>>(() => new Promise(() => undefined))
-    await client.listen('a', () => undefined, { load }).ready
+    await client.listen(
+      'a',
+      loaded(() => undefined, load),
+    ).ready
     await settle()
     await client.close()
     await client.open()

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { watchedClient as watched } from '../../test/watched-client.js'
+import { iterate } from '../iterate/index.js'
 
 beforeEach(() => {
   vi.useFakeTimers()
@@ -62,11 +63,12 @@ describe('reconnecting', () => {
 
   it.each([4500, 4999, 1002])('gives up at close code %i and rejects all waiting calls', async (code) => {
     const { client, server, changes } = watched()
-    const subscription = client.listen('a')
+    const iteration = iterate(client, 'a')
+    const { subscription } = iteration
     await subscription.ready
     server.ignore('publish')
     const publish = expect(client.publish('a', 1)).rejects.toBeInstanceOf(Error)
-    const next = expect(subscription[Symbol.asyncIterator]().next()).rejects.toBeInstanceOf(Error)
+    const next = expect(iteration[Symbol.asyncIterator]().next()).rejects.toBeInstanceOf(Error)
     await settle()
     server.drop({ code })
     await settle()

@@ -1,4 +1,5 @@
-import type { ClientMessage } from '../protocol/index.js'
+/** An encoded message: text, or bytes with a binary payload. */
+export type Frame = string | Uint8Array<ArrayBuffer>
 
 /** The sending side of the connection. */
 export interface Sender {
@@ -6,6 +7,6 @@ export interface Sender {
   readonly isLive: boolean
   /** Bytes in the buffer of the socket. */
   readonly bufferedBytes: number
-  /** Passes a message to the socket. */
-  send(message: ClientMessage): void
+  /** Passes an encoded message to the socket. */
+  send(frame: Frame): void
 }

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { iterate } from '../iterate/index.js'
 import { createTestClient, type createTestServer } from '../testing/index.js'
 
 beforeEach(() => {
@@ -290,7 +291,7 @@ describe('a signal', () => {
     await expect(subscription.ready).rejects.toMatchObject({ code: 'E_ABORTED' })
     await settle()
     expect(listensSent(server)).toEqual([])
-    expect(await client.listen('a', { signal: AbortSignal.abort() })[Symbol.asyncIterator]().next()).toEqual({
+    expect(await iterate(client, 'a', { signal: AbortSignal.abort() })[Symbol.asyncIterator]().next()).toEqual({
       done: true,
       value: undefined,
     })

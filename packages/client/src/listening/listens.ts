@@ -1,18 +1,28 @@
+import type { Positions } from '../client-options.js'
 import { backoffMs } from '../connection/backoff.js'
 import type { Sender } from '../connection/sender.js'
 import type { ClientError, Gap } from '../events/events.js'
 import type { ResolvedOptions } from '../options.js'
-import { type GapReason, type ServerMessage, validatePattern, WebMQError } from '../protocol/index.js'
+import {
+  encodeListen,
+  encodeUnlisten,
+  type GapReason,
+  matches,
+  type ServerMessage,
+  validatePattern,
+  WebMQError,
+} from '../protocol/index.js'
 import { decodePayload } from '../publishing/payload.js'
-import type { ListenOptions, Message, MessageHandler } from '../types.js'
-import { MatchCache } from './match-cache.js'
-import { isSeen, type ParsedPosition, parsePosition } from './position.js'
+import type { ListenOptions, Message } from '../types.js'
+import type { Receiving } from './receiver.js'
 import type { Replays, ReplayTarget } from './replays.js'
 import type { Requests, Start } from './requests.js'
-import { SavedPositions } from './saved-positions.js'
 import { LiveSubscription, type SubscriptionContext } from './subscription.js'
 
 type From<V extends ServerMessage['verb']> = Extract<ServerMessage, { verb: V }>
+
+/** Limit of the keys whose subscriptions are kept. Limits memory when keys contain ids. */
+const MAX_KNOWN_KEYS = 1_024
 
 /** All subscriptions of one pattern. On the wire they are one listen. */
 interface Listen {
@@ -37,12 +47,14 @@ export class Listens {
   readonly #sender: Sender
   readonly #context: ListensContext
   readonly #listens = new Map<string, Listen>()
+  readonly #access: SubscriptionContext
   readonly #requests: Requests
   readonly #replays: Replays
-  readonly #saved: SavedPositions | undefined
-  readonly #cache = new MatchCache<LiveSubscription>()
+  readonly #saved: Positions | undefined
+  /** Subscriptions by key, for the next message with it. Emptied when any subscription comes or goes. */
+  readonly #targets = new Map<string, readonly LiveSubscription[]>()
   /** Position of the last live message. Earlier messages of a listen that was live before it have arrived [P-8.7]. */
-  #latest: ParsedPosition | undefined
+  #latest: string | undefined
   #downCount = 0
   /** Listens for which the server has no room, in the order in which they are tried again. */
   readonly #held = new Set<Listen>()
@@ -52,17 +64,17 @@ export class Listens {
     this.#options = options
     this.#sender = sender
     this.#context = context
+    this.#access = { ...context, options, remove: (gone) => this.#remove(gone) }
     this.#requests = requests
     this.#replays = replays
-    const { resume, url } = options
-    if (resume) {
-      this.#saved = new SavedPositions({
-        store: resume,
-        name: typeof url === 'function' ? '' : `${url}`,
-        collect: () => this.#handledPositions(),
-        onError: (error) => context.onError({ error }),
-      })
-    }
+    this.#saved = options.resume?.({
+      name: typeof options.url === 'function' ? '' : `${options.url}`,
+      collect: () =>
+        [...this.#subscriptions()]
+          .filter(({ recovers }) => recovers)
+          .map((one) => [one.pattern, one.handledPosition(this.#latest)]),
+      onError: (error) => context.onError({ error }),
+    })
   }
 
   /**
@@ -72,12 +84,12 @@ export class Listens {
    */
   add(
     pattern: string,
-    handler: MessageHandler<unknown> | undefined,
-    options: ListenOptions = {},
+    receiving: Receiving<unknown>,
+    options?: ListenOptions,
     closedBy?: WebMQError,
   ): LiveSubscription {
     validatePattern(pattern)
-    const subscription = new LiveSubscription(pattern, handler, options, this.#contextOf(pattern))
+    const subscription = new LiveSubscription(pattern, receiving, options, this.#access)
     if (subscription.state === 'closed') return subscription
     if (closedBy) {
       this.#context.onError({ error: closedBy, pattern })
@@ -85,10 +97,11 @@ export class Listens {
     }
     // The first subscription of a pattern continues where the previous page stopped. Later ones join it.
     if (
+      subscription.recovers &&
       isLive(subscription.start) &&
       !this.#listens.get(pattern)?.subscriptions.some(({ state }) => state === 'active')
     ) {
-      subscription.resume.advance(parsePosition(this.#saved?.get(pattern)))
+      subscription.resume.advance(this.#saved?.get(pattern))
     }
     this.#insert(subscription)
     return subscription
@@ -97,7 +110,7 @@ export class Listens {
   /** Takes the subscriptions of another client. They continue from where they stopped. */
   adopt(others: Listens): void {
     for (const subscription of others.#release()) {
-      subscription.context = this.#contextOf(subscription.pattern)
+      subscription.context = this.#access
       if (subscription.state === 'closed') subscription.reopen()
       this.#insert(subscription)
     }
@@ -114,17 +127,8 @@ export class Listens {
     // Requests that are answered later find nothing here.
     for (const listen of this.#listens.values()) listen.subscriptions = []
     this.#listens.clear()
-    this.#cache.clear()
+    this.#targets.clear()
     return subscriptions
-  }
-
-  #contextOf(pattern: string): SubscriptionContext {
-    return {
-      remove: (gone) => this.#remove(gone),
-      onError: (error, message) => this.#context.onError({ error, pattern, key: message?.key }),
-      onGap: (gap) => this.#context.onGap(gap),
-      backoffMs: (attempt) => backoffMs(attempt, this.#options),
-    }
   }
 
   #insert(subscription: LiveSubscription): void {
@@ -132,15 +136,15 @@ export class Listens {
     const listen = this.#listens.get(pattern) ?? { pattern, subscriptions: [], failedAttempts: 0 }
     listen.subscriptions = [...listen.subscriptions, subscription]
     this.#listens.set(pattern, listen)
-    this.#cache.clear()
+    this.#targets.clear()
     if (this.#sender.isLive) this.#join(listen, subscription)
   }
 
   /** Ends the last subscription of this handler, or all of the pattern. Resolves when the server knows. */
-  async unlisten(pattern: string, handler?: unknown): Promise<void> {
+  async unlisten(pattern: string, receiving?: unknown): Promise<void> {
     const subscriptions = this.#listens.get(pattern)?.subscriptions ?? []
-    const gone = handler
-      ? subscriptions.filter((subscription) => subscription.handler === handler).slice(-1)
+    const gone = receiving
+      ? subscriptions.filter(({ receiver }) => receiver === receiving || receiver.handler === receiving).slice(-1)
       : subscriptions
     await Promise.all(gone.map((subscription) => subscription.unlisten()))
   }
@@ -153,7 +157,7 @@ export class Listens {
   /** The connection is lost. */
   down(): void {
     this.#downCount++
-    this.#replays.clear()
+    this.#replays.current = undefined
     this.#held.clear()
     clearTimeout(this.#heldTimer)
     for (const listen of this.#listens.values()) {
@@ -174,30 +178,41 @@ export class Listens {
 
   /** Every live message up to this position has arrived [P-9.7]. */
   advance(position: string | undefined): void {
-    this.#latest = parsePosition(position) ?? this.#latest
+    this.#latest = position ?? this.#latest
     this.#saved?.touch()
   }
 
-  /** Passes a message to each handler of each matching pattern, once. Cost for a known key: O(handlers). */
-  deliver({ key, payload: wirePayload, position: text, replayed }: From<'message'>): void {
-    const position = parsePosition(text)
-    const handOver = (targets: readonly ReplayTarget[]) => {
-      if (targets.length === 0) return
-      try {
-        const payload = decodePayload(wirePayload, this.#options.codec)
-        const message: Message<unknown> = { key, payload, position: text, replayed }
-        for (const one of targets) one.deliver(message, position)
-      } catch (cause) {
-        this.#context.onError({ error: new WebMQError('E_PAYLOAD_INVALID', { detail: key, cause }), key })
-      }
-    }
-    if (replayed) this.#replays.take(handOver)
-    else {
-      handOver(this.#cache.find(key, this.#subscriptions()))
-      // Last, because a handler may end the connection. Replays do not count: the log may be ahead of live messages.
-      if (position) this.#latest = position
-    }
+  /** Passes a message to each receiver of each matching pattern, once. Cost for a known key: O(receivers). */
+  deliver(message: From<'message'>): void {
+    const { key, position, replayed } = message
+    const replay = replayed ? this.#replays.current : undefined
+    const targets = replayed ? replay?.targets : (this.#targets.get(key) ?? this.#match(key))
+    if (targets && targets.length > 0) this.#handOver(targets, message)
+    if (replay) this.#replays.passed(replay)
+    // Last, because a handler may end the connection. Replays do not count: the log may be ahead of live messages.
+    else if (position !== undefined && !replayed) this.#latest = position
     this.#saved?.touch()
+  }
+
+  #handOver(targets: readonly ReplayTarget[], received: From<'message'>): void {
+    const { key, position, replayed, meta } = received
+    let payload: unknown
+    try {
+      payload = decodePayload(received.payload, this.#options.codec)
+    } catch (cause) {
+      this.#context.onError({ error: new WebMQError('E_PAYLOAD_INVALID', { detail: key, cause }), key })
+      return
+    }
+    const plain: Message<unknown> = { key, payload, position, replayed }
+    const message = meta ? { ...plain, ...meta } : plain
+    for (const target of targets) target.deliver(message)
+  }
+
+  #match(key: string): readonly LiveSubscription[] {
+    const found = [...this.#subscriptions()].filter(({ pattern }) => matches(pattern, key))
+    if (this.#targets.size >= MAX_KNOWN_KEYS) this.#targets.clear()
+    this.#targets.set(key, found)
+    return found
   }
 
   /**
@@ -215,19 +230,21 @@ export class Listens {
   /** The server has lost messages on their way to this connection. */
   gap({ pattern, reason }: From<'gap'>): void {
     const subscriptions = this.#listens.get(pattern)?.subscriptions ?? []
-    const gap = { pattern, reason, since: subscriptions[0]?.resume.position?.text }
+    const gap = { pattern, reason, since: subscriptions[0]?.resume.position }
     for (const subscription of subscriptions) subscription.gap(gap)
     this.#context.onGap(gap)
   }
 
   /** Joins an existing listen if the subscription needs no replay; otherwise sends a listen of its own. */
   #join(listen: Listen, subscription: LiveSubscription): void {
-    if (isLive(subscription.start)) {
+    // A listen without meta goes on with it.
+    const needsMeta = subscription.options.meta && !hasMeta(listen, subscription)
+    if (isLive(subscription.start) && !needsMeta) {
       const active = listen.subscriptions.find(({ state }) => state === 'active')
       if (active) {
         const { position } = active.resume
         subscription.resume.advance(position)
-        subscription.accept({ recovered: false, replayed: 0, position: position?.text }, true, this.#latest)
+        subscription.accept({ recovered: false, replayed: 0, position }, true, this.#latest)
         return
       }
       if (listen.joinable) {
@@ -254,11 +271,14 @@ export class Listens {
     const start = targets[0]?.start ?? {}
     const overflow = listen.subscriptions[0]?.options.slow
     if (isLive(start)) listen.joinable = targets
-    this.#requests.send({ verb: 'listen', pattern, ...start, overflow }, (answer) => {
-      if (listen.joinable === targets) listen.joinable = undefined
-      if (answer instanceof WebMQError) this.#refused(listen, targets, answer)
-      else this.#accepted(listen, targets, start.since, answer)
-    })
+    this.#requests.send(
+      (id) => encodeListen({ id, pattern, ...start, overflow, meta: hasMeta(listen) || undefined }),
+      (answer) => {
+        if (listen.joinable === targets) listen.joinable = undefined
+        if (answer instanceof WebMQError) this.#refused(listen, targets, answer)
+        else this.#accepted(listen, targets, start.since, answer)
+      },
+    )
   }
 
   #accepted(listen: Listen, targets: readonly LiveSubscription[], since: string | undefined, ok: From<'ok'>): void {
@@ -270,15 +290,14 @@ export class Listens {
     for (const subscription of targets) {
       if (subscription.state !== 'pending') continue
       // Without `recovered` and without a gap, the messages in between count as lost.
-      const isResuming = since !== undefined || subscription.resume.wasLive
+      const isResuming = since !== undefined || (subscription.recovers && subscription.resume.wasLive)
       const reason = gap ?? (isResuming && !recovered ? 'no-history' : undefined)
       reported ??= reason
       subscription.accept({ recovered, replayed, position, gap: reason }, !more, this.#latest, since)
     }
     if (reported) this.#context.onGap({ pattern, reason: reported, since })
     this.#replays.expect(ok, targets, () => {
-      const end = parsePosition(position)
-      for (const { resume } of targets) resume.advance(end)
+      for (const { resume } of targets) resume.advance(position)
       this.#saved?.touch()
       if (more) this.#turnPage(listen, targets)
     })
@@ -294,19 +313,19 @@ export class Listens {
       const open = readers.filter(({ state }) => state === 'pending')
       if (open.length > 0 && this.#downCount === downCount) this.#ask(listen, open)
     }
-    ask(targets.filter((subscription) => !subscription.whenRead()?.then(() => ask([subscription]))))
+    ask(
+      targets.filter(
+        (subscription) =>
+          !subscription.receiver
+            .backlog?.()
+            ?.whenHandled()
+            .then(() => ask([subscription])),
+      ),
+    )
   }
 
   *#subscriptions(): Iterable<LiveSubscription> {
     for (const { subscriptions } of this.#listens.values()) yield* subscriptions
-  }
-
-  *#handledPositions(): Iterable<readonly [pattern: string, position: string]> {
-    for (const { pattern, subscriptions } of this.#listens.values()) {
-      const positions = subscriptions.map((subscription) => subscription.handledPosition(this.#latest))
-      const oldest = positions.reduce((oldest, position) => (isSeen(position, oldest) ? position : oldest))
-      if (oldest && !positions.includes(undefined)) yield [pattern, oldest.text]
-    }
   }
 
   #refused(listen: Listen, targets: readonly LiveSubscription[], error: WebMQError): void {
@@ -349,7 +368,7 @@ export class Listens {
   #end(pattern: string, subscriptions: readonly LiveSubscription[], error: WebMQError): void {
     this.#context.onError({ error, pattern })
     for (const subscription of subscriptions) {
-      subscription.close(error)
+      subscription.close(error, false)
       this.#forget(subscription)
     }
   }
@@ -359,7 +378,7 @@ export class Listens {
     const listen = this.#listens.get(subscription.pattern)
     if (!listen?.subscriptions.includes(subscription)) return false
     listen.subscriptions = listen.subscriptions.filter((other) => other !== subscription)
-    this.#cache.clear()
+    this.#targets.clear()
     if (listen.subscriptions.length > 0) return false
     clearTimeout(listen.timer)
     this.#held.delete(listen)
@@ -372,9 +391,14 @@ export class Listens {
     // Keep the position if the subscription was never live: frameworks end a subscription and start it again at once.
     if (subscription.resume.wasLive) this.#saved?.forget(pattern)
     if (!this.#sender.isLive) return
-    await new Promise((resolve) => this.#requests.send({ verb: 'unlisten', pattern }, resolve))
+    await new Promise((resolve) => this.#requests.send((id) => encodeUnlisten(id, pattern), resolve))
     this.#takeUp()
   }
+}
+
+/** Whether some subscription wants meta. */
+function hasMeta({ subscriptions }: Listen, except?: LiveSubscription): boolean {
+  return subscriptions.some((one) => one !== except && one.options.meta)
 }
 
 /** Whether a listen asks for live messages only. */

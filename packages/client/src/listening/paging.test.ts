@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { Gap, ListenResult } from '../index.js'
+import { iterate } from '../iterate/index.js'
 import { createTestClient, createTestServer } from '../testing/index.js'
 
 beforeEach(() => {
@@ -144,11 +145,11 @@ describe('a replay in pages [P-6.9]', () => {
     const server = createTestServer({ replayPageMessages: 5 })
     for (const n of numbers(1, 20)) server.publish('a', n)
     const { client } = createTestClient({ server })
-    const subscription = client.listen('a', { last: 20, bufferMaxMessages: 5 })
+    const iteration = iterate(client, 'a', { last: 20, bufferMaxMessages: 5 })
     await vi.advanceTimersByTimeAsync(1_000)
     expect(listensSent(server)).toHaveLength(1)
     const payloads: unknown[] = []
-    for await (const { payload } of subscription) {
+    for await (const { payload } of iteration) {
       payloads.push(payload)
       if (payload === 6) expect(listensSent(server)).toHaveLength(2)
       if (payload === 20) break
@@ -159,7 +160,7 @@ describe('a replay in pages [P-6.9]', () => {
   it('does not wait for a loop that never runs', async () => {
     const { client, server } = createTestClient({ server: createTestServer({ replayPageMessages: 3 }) })
     const handled: unknown[] = []
-    const idle = client.listen('a')
+    const { subscription: idle } = iterate(client, 'a')
     const subscription = client.listen('a', (payload) => handled.push(payload))
     await subscription.ready
     server.drop()
@@ -212,14 +213,14 @@ describe('the position of a pong [P-9.7]', () => {
     const server = createTestServer({ replayPageMessages: 2, heartbeatMs: 1_000 })
     for (const n of numbers(1, 6)) server.publish('a', n)
     const { client } = createTestClient({ server })
-    const subscription = client.listen('a', { last: 6 })
+    const iteration = iterate(client, 'a', { last: 6 })
     const payloads: unknown[] = []
     // The first page stays unread while pings are answered.
     await vi.advanceTimersByTimeAsync(3_000)
     expect(server.received.filter(({ verb }) => verb === 'ping').length).toBeGreaterThan(0)
     server.drop()
     await reconnect()
-    for await (const { payload } of subscription) {
+    for await (const { payload } of iteration) {
       payloads.push(payload)
       if (payload === 6) break
     }

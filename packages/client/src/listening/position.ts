@@ -1,25 +1,17 @@
-import { parseOffset } from '../protocol/index.js'
+/** The offset of a position that has an order [P-8.1]: base 36, without leading zeros. */
+const OFFSET = /:(0|[1-9a-z][0-9a-z]{0,10})$/
 
-/** A parsed position, for repeated comparison. */
-export interface ParsedPosition {
-  readonly text: string
-  readonly epoch: string
-  /** `NaN` if it is not a number; such positions have no order. */
-  readonly offset: number
-}
-
-/** Parses `epoch:offset` [P-8.1]. */
-export function parsePosition(text: string | undefined): ParsedPosition | undefined {
-  if (text === undefined) return undefined
-  const colon = text.lastIndexOf(':')
-  return { text, epoch: text.slice(0, colon), offset: parseOffset(text.slice(colon + 1)) ?? Number.NaN }
-}
-
-/** Whether a message at `position` is included in everything up to `seen`. If either is unknown: no. */
-export function isSeen(position: ParsedPosition | undefined, seen: ParsedPosition | undefined): boolean {
-  return (
-    position !== undefined &&
-    seen !== undefined &&
-    (position.text === seen.text || (position.epoch === seen.epoch && position.offset <= seen.offset))
-  )
+/**
+ * Whether a message at `position` is included in everything up to `seen`. If either is unknown: no. Positions of
+ * different epochs, and those without a valid offset, have no order.
+ *
+ * They are compared as text, because every message has one: of two offsets, the shorter one is smaller.
+ */
+export function isSeen(position: string | undefined, seen: string | undefined): boolean {
+  if (position === undefined || seen === undefined) return false
+  if (position === seen) return true
+  const excess = position.length - seen.length
+  if (excess > 0 || (excess === 0 && position > seen)) return false
+  const epochEnd = position.search(OFFSET)
+  return epochEnd >= 0 && epochEnd === seen.search(OFFSET) && seen.startsWith(position.slice(0, epochEnd))
 }

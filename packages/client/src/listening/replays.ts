@@ -1,14 +1,13 @@
 import type { ServerMessage } from '../protocol/index.js'
 import type { Message } from '../types.js'
-import type { ParsedPosition } from './position.js'
 
 /** Receiver of messages from the log. */
 export interface ReplayTarget {
-  deliver(message: Message<unknown>, position: ParsedPosition | undefined): void
+  deliver(message: Message<unknown>): void
 }
 
 /** Messages from the log that follow an `ok`, with nothing in between [P-6.4]. */
-interface Replay {
+export interface Replay {
   readonly targets: readonly ReplayTarget[]
   left: number
   done(): void
@@ -16,7 +15,8 @@ interface Replay {
 
 /** Assigns replayed messages to their requests. Starts anew with each connection. */
 export class Replays {
-  #replay: Replay | undefined
+  /** The replay that is arriving; `undefined` also if its answer came after its request had timed out. */
+  current: Replay | undefined
 
   /** The messages that follow this answer go to these targets; `done` is called after the last. */
   expect(
@@ -24,23 +24,15 @@ export class Replays {
     targets: readonly ReplayTarget[],
     done: () => void,
   ): void {
-    if (replayed > 0) this.#replay = { targets, left: replayed, done }
+    if (replayed > 0) this.current = { targets, left: replayed, done }
     else done()
   }
 
-  /** Passes a message to its targets. Drops it if the answer came after its request had timed out. */
-  take(handOver: (targets: readonly ReplayTarget[]) => void): void {
-    const replay = this.#replay
-    if (!replay) return
-    handOver(replay.targets)
+  /** A message was passed to the targets of this replay. */
+  passed(replay: Replay): void {
     // A handler may have ended the connection.
-    if (--replay.left > 0 || replay !== this.#replay) return
-    this.#replay = undefined
+    if (--replay.left > 0 || replay !== this.current) return
+    this.current = undefined
     replay.done()
-  }
-
-  /** The connection is lost. */
-  clear(): void {
-    this.#replay = undefined
   }
 }

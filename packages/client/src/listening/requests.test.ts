@@ -11,7 +11,10 @@ afterEach(() => {
 function start() {
   const requests = new Requests({ isLive: true, bufferedBytes: 0, send: () => undefined }, 10_000)
   const replies: Reply[] = []
-  requests.send({ verb: 'listen', pattern: 'a' }, (reply) => replies.push(reply))
+  requests.send(
+    (id) => `listen ${id} a`,
+    (reply) => replies.push(reply),
+  )
   return { requests, replies }
 }
 

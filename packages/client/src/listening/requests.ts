@@ -1,36 +1,11 @@
-import type { Sender } from '../connection/sender.js'
+import type { Frame, Sender } from '../connection/sender.js'
 import { errorOfServer } from '../connection/server-error.js'
-import {
-  type ClientMessage,
-  type ListenOverflow,
-  type PresenceOp,
-  type ServerMessage,
-  WebMQError,
-} from '../protocol/index.js'
+import { type ServerMessage, WebMQError } from '../protocol/index.js'
 
 type From<V extends ServerMessage['verb']> = Extract<ServerMessage, { verb: V }>
 
 /** The outcome of a request: the server's `ok`, its error, `E_TIMEOUT` or `E_DISCONNECTED`. */
 export type Reply = From<'ok'> | WebMQError
-
-/** A request without its id. Options that are `undefined` are left out. */
-export type Request =
-  | ({
-      readonly verb: 'listen' | 'unlisten'
-      readonly pattern: string
-      readonly overflow?: ListenOverflow | undefined
-    } & Start)
-  | ({ readonly verb: 'history'; readonly key: string } & Start & {
-        readonly limit?: number | undefined
-        readonly reverse?: true | undefined
-      })
-  | {
-      readonly verb: 'presence'
-      readonly key: string
-      readonly op: 'enter' | PresenceOp
-      readonly member?: string
-      readonly data?: string | undefined
-    }
 
 /** Where a replay begins; a listen sets at most one of these. */
 export interface Start {
@@ -54,8 +29,11 @@ export class Requests {
     this.#timeoutMs = timeoutMs
   }
 
-  /** Sends a request. The connection must be live. */
-  send(request: Request, onReply: (reply: Reply) => void): void {
+  /**
+   * Sends a request. The connection must be live.
+   * @param encode Encodes it with its id.
+   */
+  send(encode: (id: string) => Frame, onReply: (reply: Reply) => void): void {
     const id = `l${++this.#lastId}`
     const settle = (answer: Reply) => {
       clearTimeout(timer)
@@ -72,8 +50,7 @@ export class Requests {
     wait(this.#receivedCount)
     this.#waiting.set(id, settle)
     try {
-      // The encoder leaves out options that are `undefined`.
-      this.#sender.send({ ...request, id } as ClientMessage)
+      this.#sender.send(encode(id))
     } catch (cause) {
       // One request that cannot be sent must not keep others from being sent.
       settle(cause instanceof WebMQError ? cause : new WebMQError('E_MESSAGE_INVALID', { cause }))

@@ -1,4 +1,4 @@
-import { isSeen, type ParsedPosition } from './position.js'
+import { isSeen } from './position.js'
 
 /**
  * Where a subscription continues after a reconnect: everything up to here was handled.
@@ -8,36 +8,37 @@ import { isSeen, type ParsedPosition } from './position.js'
  */
 export class ResumePoint {
   /** Everything up to here was handled, or is not needed; `undefined` if unknown. */
-  position: ParsedPosition | undefined
+  position: string | undefined
   /** The connection's last live message when the listen became live: it says nothing about this listen. */
-  #latestBefore: ParsedPosition | undefined
+  #latestBefore: string | undefined
   /** Whether the listen was ever live. From then on, an unknown position is a gap. */
   wasLive = false
 
-  constructor(position?: ParsedPosition) {
+  constructor(position?: string) {
     this.position = position
   }
 
   /** Everything up to `position` is handled now. Returns `false`, and changes nothing, if it was handled before. */
-  advance(position: ParsedPosition | undefined): boolean {
-    const isNew = !isSeen(position, this.position)
-    if (isNew && position) this.position = position
-    return isNew
+  advance(position: string | undefined): boolean {
+    if (position === undefined) return true
+    if (isSeen(position, this.position)) return false
+    this.position = position
+    return true
   }
 
   /** The app has loaded everything up to `position`. Counts only if that is known to be ahead. */
-  catchUp(position: ParsedPosition | undefined): void {
+  catchUp(position: string | undefined): void {
     if (isSeen(this.position, position)) this.position = position
   }
 
   /** The listen is live. @param latest Position of the connection's last live message before. */
-  live(latest: ParsedPosition | undefined): void {
+  live(latest: string | undefined): void {
     this.wasLive = true
     this.#latestBefore = latest
   }
 
   /** Where to continue while the listen is live. @param latest Position of the connection's last live message. */
-  at(latest: ParsedPosition | undefined): ParsedPosition | undefined {
+  at(latest: string | undefined): string | undefined {
     return latest !== this.#latestBefore && isSeen(this.position, latest) ? latest : this.position
   }
 

@@ -1,7 +1,7 @@
 import type { ClientCore } from '../client-part.js'
 import { backoffMs } from '../connection/backoff.js'
 import type { Reply } from '../listening/requests.js'
-import { type ServerMessage, WebMQError } from '../protocol/index.js'
+import { encodePresence, type PresenceOp, type ServerMessage, WebMQError } from '../protocol/index.js'
 import { differenceOf, type PresenceEvent } from './difference.js'
 import type { Member } from './types.js'
 
@@ -153,26 +153,29 @@ export class Room {
     const data = [...this.#sayings.values()].at(-1)
     const waiting = [...this.#entering]
     const request = { verb: 'presence', key: this.key, op: 'enter', member: this.#name, data } as const
-    this.#core.requests.send(request, (answer) => {
-      if (!(answer instanceof WebMQError)) {
-        if (this.#sayings.size > 0) this.id = (answer.result as Member | undefined)?.id
-        for (const waiter of waiting) if (this.#entering.delete(waiter)) waiter.resolve()
-      } else if (isLater(answer)) this.#retry()
-      else if (waiting.some((waiter) => this.#entering.has(waiter)) || !answer.retryable) {
-        // The client is not present. The app gets the error and decides.
-        this.#sayings.clear()
-        this.#settleEntering(answer)
-        this.#tellError(answer)
-      } else {
-        this.#tellError(answer)
-        this.#retry()
-      }
-    })
+    this.#core.requests.send(
+      (id) => encodePresence({ ...request, id }),
+      (answer) => {
+        if (!(answer instanceof WebMQError)) {
+          if (this.#sayings.size > 0) this.id = (answer.result as Member | undefined)?.id
+          for (const waiter of waiting) if (this.#entering.delete(waiter)) waiter.resolve()
+        } else if (isLater(answer)) this.#retry()
+        else if (waiting.some((waiter) => this.#entering.has(waiter)) || !answer.retryable) {
+          // The client is not present. The app gets the error and decides.
+          this.#sayings.clear()
+          this.#settleEntering(answer)
+          this.#tellError(answer)
+        } else {
+          this.#tellError(answer)
+          this.#retry()
+        }
+      },
+    )
   }
 
   #sendWatch(): void {
     this.#isWatched = true
-    this.#core.requests.send({ verb: 'presence', key: this.key, op: 'watch' }, (answer) => {
+    this.#core.requests.send(this.#encoder('watch'), (answer) => {
       if (this.#watchers.size === 0) return
       if (answer instanceof WebMQError) this.#unanswered(answer)
       else {
@@ -191,7 +194,7 @@ export class Room {
 
   #sendGet(): void {
     const waiting = [...this.#asking]
-    this.#core.requests.send({ verb: 'presence', key: this.key, op: 'get' }, (answer) => {
+    this.#core.requests.send(this.#encoder('get'), (answer) => {
       if (answer instanceof WebMQError) {
         // After a lost connection, the next one asks again.
         if (answer.code !== 'E_DISCONNECTED') for (const { reject } of waiting) reject(answer)
@@ -230,9 +233,13 @@ export class Room {
 
   #tellServer(op: 'leave' | 'unwatch'): Promise<void> {
     return new Promise((resolve) => {
-      if (this.#core.sender.isLive) this.#core.requests.send({ verb: 'presence', key: this.key, op }, () => resolve())
+      if (this.#core.sender.isLive) this.#core.requests.send(this.#encoder(op), () => resolve())
       else resolve()
     })
+  }
+
+  #encoder(op: PresenceOp): (id: string) => string {
+    return (id) => encodePresence({ verb: 'presence', id, key: this.key, op })
   }
 
   #become(members: ReadonlyMap<string, Member>): void {

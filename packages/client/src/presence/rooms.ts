@@ -1,6 +1,5 @@
 import type { ClientCore, ClientPart } from '../client-part.js'
-import { errorOfServer } from '../connection/server-error.js'
-import { type ServerMessage, WebMQError } from '../protocol/index.js'
+import { decodePresence, type RawMessage, WebMQError } from '../protocol/index.js'
 import { randomName } from '../publishing/random-name.js'
 import { Room } from './room.js'
 
@@ -9,15 +8,14 @@ export class Rooms implements ClientPart {
   readonly #byKey = new Map<string, Room>()
   /** One name per client: after a reconnect it is the same member. */
   readonly #name = randomName()
-  #core: ClientCore | undefined
+  readonly #core: ClientCore
 
-  /** Call it before anything else. */
-  begin(core: ClientCore): void {
+  constructor(core: ClientCore) {
     this.#core = core
   }
 
   at(key: string): Room {
-    const room = this.#byKey.get(key) ?? new Room(key, this.#name, this.#core as ClientCore)
+    const room = this.#byKey.get(key) ?? new Room(key, this.#name, this.#core)
     this.#byKey.set(key, room)
     return room
   }
@@ -30,17 +28,25 @@ export class Rooms implements ClientPart {
     for (const room of this.#byKey.values()) room.down()
   }
 
-  receive(message: ServerMessage): void {
-    if (message.verb === 'presence') {
-      try {
-        this.#byKey.get(message.key)?.receive(message)
-      } catch (cause) {
-        this.#core?.report({
-          error: new WebMQError('E_MESSAGE_INVALID', { detail: message.verb, cause }),
-          key: message.key,
-        })
-      }
-    } else if (message.verb === 'error') this.#byKey.get(message.key ?? '')?.revoked(errorOfServer(message))
+  receive(raw: RawMessage): void {
+    if (raw.verb !== 'presence') return
+    try {
+      const message = decodePresence(raw)
+      this.#byKey.get(message.key)?.receive(message)
+    } catch (cause) {
+      const error =
+        cause instanceof WebMQError ? cause : new WebMQError('E_MESSAGE_INVALID', { detail: raw.verb, cause })
+      this.#core.report({ error, key: raw.fields[0] })
+    }
+  }
+
+  revoked(key: string, error: WebMQError): void {
+    this.#byKey.get(key)?.revoked(error)
+  }
+
+  /** Reports an error of an app's handler. */
+  report(error: unknown, key: string): void {
+    this.#core.report({ error, key })
   }
 
   close(error: WebMQError): void {

@@ -3,7 +3,18 @@ import { parseCount } from './fields.js'
 import type { GapReason, ServerMessage, Welcome, WirePayload } from './messages.js'
 import { decodeMeta } from './meta.js'
 
-type OkMessage = Extract<ServerMessage, { verb: 'ok' }>
+type From<V extends ServerMessage['verb']> = Extract<ServerMessage, { verb: V }>
+
+/** A server message that was split, but not interpreted: its verb belongs to a part of the client. */
+export interface RawMessage {
+  readonly verb: string
+  /** The header's other fields. */
+  readonly fields: readonly string[]
+  readonly body: WirePayload | undefined
+}
+
+/** A server message that every client understands. */
+export type CoreMessage = Exclude<ServerMessage, From<'presence'>>
 
 /**
  * Decodes one server message. The payload of a binary frame is a view of `data`, not a copy. Unknown options, unknown
@@ -11,38 +22,47 @@ type OkMessage = Extract<ServerMessage, { verb: 'ok' }>
  * @throws {WebMQError} `E_VERB_UNKNOWN` for a verb of a later version, which a client ignores; `E_MESSAGE_INVALID`.
  */
 export function decodeServerMessage(data: WirePayload): ServerMessage {
-  const newline = typeof data === 'string' ? data.indexOf('\n') : data.indexOf(0x0a)
-  const header = textOf(newline < 0 ? data : data.slice(0, newline))
-  const body = newline < 0 ? undefined : typeof data === 'string' ? data.slice(newline + 1) : data.subarray(newline + 1)
-  const [verb, first = '', second = '', ...rest] = header.split(' ')
+  const message = decodeCoreMessage(data)
+  if (!('fields' in message)) return message
+  if (message.verb === 'presence') return decodePresence(message)
+  throw new WebMQError('E_VERB_UNKNOWN', { detail: message.verb.slice(0, 32) })
+}
+
+/** Same, but leaves messages with other verbs to the parts of the client. */
+export function decodeCoreMessage(data: WirePayload): CoreMessage | RawMessage {
+  const isText = typeof data === 'string'
+  const newline = isText ? data.indexOf('\n') : data.indexOf(0x0a)
+  const header = textOf(newline < 0 ? data : isText ? data.slice(0, newline) : data.subarray(0, newline))
+  const body = newline < 0 ? undefined : isText ? data.slice(newline + 1) : data.subarray(newline + 1)
+  const [verb = '', ...fields] = header.split(' ')
+  const [first = '', second = ''] = fields
   switch (verb) {
     case 'message':
       if (second === '' || body === undefined) throw malformed(verb)
       return {
         verb,
         key: first,
-        ...(second !== '-' && { position: second }),
-        replayed: rest.includes('replay'),
-        // At least a time and an id.
-        ...(rest.length > 1 && { meta: decodeMeta(rest) }),
+        position: second === '-' ? undefined : second,
+        replayed: fields.length > 2 && fields.includes('replay', 2),
+        meta: fields.length > 3 && header.includes(' time=') ? decodeMeta(fields) : undefined,
         payload: body,
       }
     case 'ok':
-      return decodeOk(first, [second, ...rest], body)
+      return decodeOk(first, fields.slice(1), body)
     case 'error': {
       const { message, retryable, docs = '', retryAfterMs, pattern, key } = decodeObject(verb, body)
-      if (second === '' || typeof message !== 'string' || typeof docs !== 'string') throw malformed(verb)
+      if (second === '' || typeof message !== 'string') throw malformed(verb)
       return {
         verb,
-        ...(first !== '-' && { id: first }),
+        id: first === '-' ? undefined : first,
         code: second,
         message,
         retryable: retryable === true,
         docs,
-        ...(typeof retryAfterMs === 'number' && { retryAfterMs }),
-        ...(typeof pattern === 'string' && { pattern }),
-        ...(typeof key === 'string' && { key }),
-      }
+        retryAfterMs,
+        pattern,
+        key,
+      } as From<'error'>
     }
     case 'welcome': {
       const welcome = decodeObject(verb, body)
@@ -52,27 +72,26 @@ export function decodeServerMessage(data: WirePayload): ServerMessage {
     case 'gap':
       if (second === '') throw malformed(verb)
       return { verb, pattern: first, reason: second as GapReason }
-    case 'presence':
-      if (first === '') throw malformed(verb)
-      return { ...decodeObject(verb, body), verb, key: first }
     case 'expiring':
       return { verb, inMs: decodeCount(verb, first) }
-    case 'pong': {
-      const position = / position=(\S+)/.exec(header)?.[1]
-      return { verb, ...(position !== undefined && { position }) }
-    }
-    case 'bye': {
-      const retryAfterMs = parseCount(second)
-      return { verb, code: decodeCount(verb, first), ...(retryAfterMs !== undefined && { retryAfterMs }) }
-    }
+    case 'pong':
+      return { verb, position: / position=(\S+)/.exec(header)?.[1] }
+    case 'bye':
+      return { verb, code: decodeCount(verb, first), retryAfterMs: parseCount(second) }
     default:
-      throw new WebMQError('E_VERB_UNKNOWN', { detail: header.slice(0, 32) })
+      return { verb, fields, body }
   }
 }
 
-function decodeOk(id: string, options: readonly string[], body: WirePayload | undefined): OkMessage {
+/** @throws {WebMQError} `E_MESSAGE_INVALID`. */
+export function decodePresence({ fields: [key], body }: RawMessage): From<'presence'> {
+  if (!key) throw malformed('presence')
+  return { ...decodeObject('presence', body), verb: 'presence', key }
+}
+
+function decodeOk(id: string, options: readonly string[], body: WirePayload | undefined): From<'ok'> {
   if (id === '') throw malformed('ok')
-  const message: { -readonly [K in keyof OkMessage]: OkMessage[K] } = { verb: 'ok', id }
+  const message: { -readonly [K in keyof From<'ok'>]: From<'ok'>[K] } = { verb: 'ok', id }
   for (const option of options) {
     const [name, value = ''] = option.split('=')
     switch (name) {
@@ -106,7 +125,8 @@ function parse(verb: string, body: WirePayload): unknown {
   }
 }
 
-function decodeObject(verb: string, body: WirePayload = ''): Readonly<Record<string, unknown>> {
+/** The body of a message as a JSON object. @throws {WebMQError} `E_MESSAGE_INVALID`. */
+export function decodeObject(verb: string, body: WirePayload = ''): Readonly<Record<string, unknown>> {
   // A value that is not an object has none of the members that the caller reads.
   return { ...Object(parse(verb, body)) }
 }

@@ -1,65 +1,95 @@
 import { WebMQError } from './errors.js'
-import { isGroup, isId, isMemberName, isMessageId, isPosition } from './fields.js'
-import type { ClientMessage } from './messages.js'
+import { isId } from './fields.js'
+import type { ClientMessage, ClientVerb } from './messages.js'
+
+type From<V extends ClientVerb> = Extract<ClientMessage, { verb: V }>
+
+/** A message whose options may also be given as `undefined`. */
+type Loose<M> = { readonly [K in keyof M]: undefined extends M[K] ? M[K] | undefined : M[K] }
+
+/** Where a replay begins. */
+type Range = Loose<Pick<From<'history'>, 'since' | 'rewindMs' | 'last'>>
 
 /**
  * Encodes one client message: a string for a text frame, bytes for a binary frame (a publish with a binary payload).
  * Keys and patterns must be valid: call `validateKey` and `validatePattern` first. Copies the bytes of the payload.
+ *
+ * Each verb has a function of its own, so that an app carries only those that it uses.
  * @throws {WebMQError} `E_MESSAGE_INVALID` if an id, message id, group, position or count would break the header.
  */
 export function encodeClientMessage(message: ClientMessage): string | Uint8Array<ArrayBuffer> {
-  const { verb } = message
-  if (verb === 'ping') return verb
-  const id = message.id === undefined ? '-' : checked(message.id, isId)
-  const start = `${verb} ${id}`
-  switch (verb) {
+  if (message.verb !== 'ping' && message.id !== undefined && !isId(message.id)) throw invalidField(message.id)
+  switch (message.verb) {
+    case 'ping':
+      return message.verb
     case 'auth':
-      return `${start}\n${message.token}`
-    case 'publish': {
-      const { key, messageId, echo, payload } = message
-      const header = `${start} ${key}${option('id', messageId, isMessageId)}${echo ? '' : ' noecho'}${flag('ephemeral', message.ephemeral)}\n`
-      return typeof payload === 'string' ? header + payload : join(new TextEncoder().encode(header), payload)
-    }
+      return encodeAuth(message.id, message.token)
+    case 'publish':
+      return encodePublish(message)
     case 'listen':
-      return `${start} ${message.pattern}${range(message)}${option('overflow', message.overflow, isGroup)}${option('group', message.group, isGroup)}${flag('meta', message.meta)}`
+      return encodeListen(message)
     case 'unlisten':
-      return `${start} ${message.pattern}`
+      return encodeUnlisten(message.id, message.pattern)
     case 'history':
-      return `${start} ${message.key}${range(message)}${option('limit', message.limit, Number.isSafeInteger)}${option('before', message.before, isPosition)}${flag('reverse', message.reverse)}${flag('meta', message.meta)}`
+      return encodeHistory(message)
     case 'presence':
-      return `${start} ${message.key} op=${message.op}${message.op === 'enter' ? member(message) : ''}`
+      return encodePresence(message)
   }
 }
 
-function join(header: Uint8Array, payload: Uint8Array): Uint8Array<ArrayBuffer> {
-  const bytes = new Uint8Array(header.length + payload.length)
-  bytes.set(header)
-  bytes.set(payload, header.length)
+export function encodeAuth(id: string, token: string): string {
+  return `auth ${id}\n${token}`
+}
+
+export function encodePublish(message: Loose<Omit<From<'publish'>, 'verb'>>): string | Uint8Array<ArrayBuffer> {
+  const { id = '-', key, messageId, echo, ephemeral, payload } = message
+  const header = `publish ${id} ${key}${option('id', messageId)}${echo ? '' : ' noecho'}${ephemeral ? ' ephemeral' : ''}\n`
+  if (typeof payload === 'string') return header + payload
+  const start = new TextEncoder().encode(header)
+  const bytes = new Uint8Array(start.length + payload.length)
+  bytes.set(start)
+  bytes.set(payload, start.length)
   return bytes
 }
 
-function member({ member, data }: { readonly member: string; readonly data?: string }): string {
-  return option('member', member, isMemberName) + (data === undefined ? '' : `\n${data}`)
+export function encodeListen(message: Loose<Omit<From<'listen'>, 'verb'>>): string {
+  const { id, pattern, overflow, group, meta } = message
+  return `listen ${id} ${pattern}${range(message)}${option('overflow', overflow)}${option('group', group)}${meta ? ' meta' : ''}`
 }
 
-function range(message: Pick<Extract<ClientMessage, { verb: 'history' }>, 'since' | 'rewindMs' | 'last'>): string {
-  return (
-    option('since', message.since, isPosition) +
-    option('rewind', message.rewindMs, Number.isSafeInteger) +
-    option('last', message.last, Number.isSafeInteger)
-  )
+export function encodeUnlisten(id: string, pattern: string): string {
+  return `unlisten ${id} ${pattern}`
 }
 
-function option<T extends string | number>(name: string, value: T | undefined, isValid: (value: T) => boolean): string {
-  return value === undefined ? '' : ` ${name}=${checked(value, isValid)}`
+export function encodeHistory(message: Loose<Omit<From<'history'>, 'verb'>>): string {
+  const { id, key, limit, before, reverse, meta } = message
+  return `history ${id} ${key}${range(message)}${option('limit', limit)}${option('before', before)}${reverse ? ' reverse' : ''}${meta ? ' meta' : ''}`
 }
 
-function flag(name: string, isSet: true | undefined): string {
-  return isSet ? ` ${name}` : ''
+export function encodePresence(message: Loose<From<'presence'>>): string {
+  const { id, key, op } = message
+  const start = `presence ${id} ${key} op=${op}`
+  if (message.op !== 'enter') return start
+  const { member, data } = message
+  return `${start}${option('member', member)}${data === undefined ? '' : `\n${data}`}`
 }
 
-/** Without this check, a space or newline in a field could forge the rest of the message. */
-function checked<T extends string | number>(value: T, isValid: (value: T) => boolean): T {
-  if (!isValid(value)) throw new WebMQError('E_MESSAGE_INVALID', { detail: `header field ${JSON.stringify(value)}` })
-  return value
+function range({ since, rewindMs, last }: Range): string {
+  return option('since', since) + option('rewind', rewindMs) + option('last', last)
+}
+
+/**
+ * An option of a header; nothing if it is `undefined`.
+ *
+ * Without its check, a space or newline in a value could forge the rest of the message.
+ * @throws {WebMQError} `E_MESSAGE_INVALID`.
+ */
+export function option(name: string, value: string | number | undefined): string {
+  if (value === undefined) return ''
+  if (typeof value === 'number' ? !Number.isSafeInteger(value) : !/^[\w:.-]+$/.test(value)) throw invalidField(value)
+  return ` ${name}=${value}`
+}
+
+function invalidField(value: string | number): WebMQError {
+  return new WebMQError('E_MESSAGE_INVALID', { detail: `header field ${JSON.stringify(value)}` })
 }

@@ -16,25 +16,8 @@ export interface ErrorSpec {
   readonly status?: number
 }
 
-/**
- * What a client needs of each error that it raises, receives, or is closed with: the close code or, without one,
- * whether the error is retryable (1) or not (0). A test holds it to {@link ERRORS}.
- */
-export const OUTCOMES: Readonly<Record<string, number>> = {
-  E_MESSAGE_INVALID: 0,
-  E_VERB_UNKNOWN: 0,
-  E_KEY_INVALID: 0,
-  E_PATTERN_INVALID: 0,
-  E_POSITION_INVALID: 0,
-  E_PAYLOAD_TOO_LARGE: 0,
-  E_UNAUTHENTICATED: 0,
-  E_FORBIDDEN: 0,
-  E_LISTEN_LIMIT: 0,
-  E_NOT_LISTENING: 0,
-  E_PRESENCE_LIMIT: 1,
-  E_UNSUPPORTED: 0,
-  E_RATE_LIMIT: 1,
-  E_BROKER_UNAVAILABLE: 1,
+/** Errors that end a connection, by code: all that a bundle for browsers has of {@link ERRORS}. A test compares them. */
+export const CLOSE_CODES: Readonly<Record<string, number>> = {
   E_DRAIN: 4001,
   E_AUTH_TIMEOUT: 4002,
   E_HEARTBEAT_TIMEOUT: 4003,
@@ -53,18 +36,11 @@ export const OUTCOMES: Readonly<Record<string, number>> = {
   E_FRAME_INVALID: 1002,
   E_UTF8_INVALID: 1007,
   E_MESSAGE_TOO_LARGE: 1009,
-  E_TIMEOUT: 1,
-  E_DISCONNECTED: 1,
-  E_OFFLINE: 1,
-  E_QUEUE_FULL: 1,
-  E_CLOSED: 0,
-  E_ABORTED: 0,
-  E_BUFFER_OVERFLOW: 0,
-  E_CONNECT_FAILED: 1,
-  E_TOKEN_UNAVAILABLE: 1,
-  E_PAYLOAD_INVALID: 0,
-  E_OPTION_INVALID: 0,
 }
+
+/** Codes of the other retryable errors that a client raises or receives. */
+export const RETRYABLE =
+  /^E_(TIMEOUT|DISCONNECTED|OFFLINE|QUEUE_FULL|CONNECT_FAILED|TOKEN_UNAVAILABLE|RATE_LIMIT|PRESENCE_LIMIT|BROKER_UNAVAILABLE)$/
 
 /** The rows for lookups at run time: in a bundle for browsers, none. */
 let table: Readonly<Record<string, ErrorSpec>> = {}
@@ -195,20 +171,38 @@ function complete<const T extends Record<string, ErrorSpec>>(rows: T): T {
 /** A code of the error table. */
 export type ErrorCode = keyof typeof ERRORS
 
-/** Whether clients of this version know the code. */
+/** Codes that clients never see as such. */
+const UNSEEN: ReadonlySet<string> = /* @__PURE__ */ new Set<ErrorCode>([
+  'E_HANDSHAKE_INVALID',
+  'E_SUBPROTOCOL_UNSUPPORTED',
+  'E_ORIGIN_FORBIDDEN',
+  'E_PATH_NOT_FOUND',
+  'E_HANDSHAKE_TIMEOUT',
+  'E_HEADERS_TOO_LARGE',
+  'E_REQUEST_INVALID',
+  'E_INSECURE',
+  'E_ADDRESS_IN_USE',
+  'E_ADDRESS_UNAVAILABLE',
+  'E_TRANSPORT_MISSING',
+  'E_TRANSPORT_FAILED',
+  'E_BROKER_MISSING',
+  'E_BROKER_REFUSED',
+  'E_NOT_RUNNING',
+])
+
+/** Whether clients of this version know the code. Only a server needs it: it brings {@link ERRORS} along. */
 export function isErrorCode(code: string): code is ErrorCode {
-  return Object.hasOwn(OUTCOMES, code)
+  return Object.hasOwn(ERRORS, code) && !UNSEEN.has(code)
 }
 
 /** The close code of an error; `undefined` for an error that does not end the connection. */
 export function closeCodeOf(code: ErrorCode): number | undefined {
-  const outcome = OUTCOMES[code] ?? 0
-  return outcome > 1 ? outcome : undefined
+  return CLOSE_CODES[code]
 }
 
 /** The error of a close code, to report a close like any error; `undefined` for codes that are not in the table. */
 export function errorOfCloseCode(closeCode: number): ErrorCode | undefined {
-  return (Object.keys(OUTCOMES) as ErrorCode[]).find((code) => closeCodeOf(code) === closeCode)
+  return (Object.keys(CLOSE_CODES) as ErrorCode[]).find((code) => CLOSE_CODES[code] === closeCode)
 }
 
 /** Options of a {@link WebMQError}. */
@@ -221,6 +215,8 @@ export interface WebMQErrorOptions {
   readonly cause?: unknown
   /** Id of the refused protocol message, if it was readable; an `error` reply answers to it. */
   readonly requestId?: string | undefined
+  /** Whether the same call may succeed later; for errors of a server. Default: as in the table. */
+  readonly retryable?: boolean
 }
 
 /** Every error that WebMQ throws, rejects with or reports. */
@@ -229,21 +225,25 @@ export class WebMQError extends Error {
   readonly code: ErrorCode
   /** Id of the refused protocol message, if it was readable. */
   readonly requestId: string | undefined
+  readonly #retryable: boolean | undefined
 
   constructor(code: ErrorCode, options: WebMQErrorOptions = {}) {
-    const { detail, message, cause, requestId } = options
+    const { detail, message, cause, requestId, retryable } = options
     // Without the table, `E_KEY_INVALID` is "key invalid".
     const general = table[code]?.message ?? code.slice(2).toLowerCase().replaceAll('_', ' ')
-    const text = message ?? (detail === undefined ? general : `${general}: ${detail}`)
-    super(text, cause === undefined ? undefined : { cause })
+    super(message ?? (detail === undefined ? general : `${general}: ${detail}`), cause === undefined ? {} : { cause })
     this.code = code
     this.requestId = requestId
+    this.#retryable = retryable
   }
 
   /** Whether the same call may succeed later without any change. */
   get retryable(): boolean {
-    const outcome = OUTCOMES[this.code]
-    return table[this.code]?.retryable ?? (!!outcome && isReconnectable(outcome))
+    const { code } = this
+    const closeCode = CLOSE_CODES[code]
+    return (
+      this.#retryable ?? (closeCode ? isReconnectable(closeCode) : (table[code]?.retryable ?? RETRYABLE.test(code)))
+    )
   }
 
   /** Link to the cause and the fix. */

@@ -1,9 +1,25 @@
 export { isReconnectable } from './close-codes.js'
 export { contains } from './containment.js'
 export { decodeClientMessage } from './decode-client.js'
-export { decodeServerMessage } from './decode-server.js'
+export {
+  type CoreMessage,
+  decodeCoreMessage,
+  decodeObject,
+  decodePresence,
+  decodeServerMessage,
+  type RawMessage,
+} from './decode-server.js'
 export { DOCS_URL, REPOSITORY_URL } from './docs-url.js'
-export { encodeClientMessage } from './encode-client.js'
+export {
+  encodeAuth,
+  encodeClientMessage,
+  encodeHistory,
+  encodeListen,
+  encodePresence,
+  encodePublish,
+  encodeUnlisten,
+  option,
+} from './encode-client.js'
 export { encodeJson } from './encode-json.js'
 export { encodeMessageFrame, MessageFrame, type MessagePosition } from './encode-message.js'
 export { encodeServerMessage, type TextServerMessage } from './encode-server.js'

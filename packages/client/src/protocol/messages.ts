@@ -157,7 +157,7 @@ export type ServerMessage =
   | {
       readonly verb: 'ok'
       readonly id: string
-      readonly position?: string
+      readonly position?: string | undefined
       readonly recovered?: boolean
       readonly gap?: GapReason
       readonly replayed?: number
@@ -172,26 +172,26 @@ export type ServerMessage =
   | {
       readonly verb: 'error'
       /** Absent if the refused message had no readable id. */
-      readonly id?: string
+      readonly id?: string | undefined
       readonly code: string
       readonly message: string
       readonly retryable: boolean
       readonly docs: string
       /** With `E_RATE_LIMIT`: what is sent before this time has passed is refused too [P-10.7]. */
-      readonly retryAfterMs?: number
+      readonly retryAfterMs?: number | undefined
       /** The listen that the server has ended [P-5.5]. */
-      readonly pattern?: string
+      readonly pattern?: string | undefined
       /** The key at which the server has ended presence [P-5.5]. */
-      readonly key?: string
+      readonly key?: string | undefined
     }
   | {
       readonly verb: 'message'
       readonly key: string
       /** Absent if the message is not in a log [P-6.3]. */
-      readonly position?: string
+      readonly position?: string | undefined
       readonly replayed: boolean
       /** Absent unless the connection has asked for it, and the server has stamped the message. */
-      readonly meta?: MessageMeta
+      readonly meta?: MessageMeta | undefined
       readonly payload: WirePayload
     }
   | {
@@ -207,6 +207,6 @@ export type ServerMessage =
   | {
       readonly verb: 'pong'
       /** Everything live up to this position that the connection listens to was sent before [P-9.7]. */
-      readonly position?: string
+      readonly position?: string | undefined
     }
-  | { readonly verb: 'bye'; readonly code: number; readonly retryAfterMs?: number }
+  | { readonly verb: 'bye'; readonly code: number; readonly retryAfterMs?: number | undefined }

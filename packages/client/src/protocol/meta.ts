@@ -1,11 +1,11 @@
 /** Who published a message, and when, as its server says [P-15.2]. */
 export interface MessageMeta {
   /** User of the publisher; absent for anonymous clients and for servers. */
-  readonly userId?: string
+  readonly userId?: string | undefined
   /** When the server took the message, Unix time in milliseconds, by the server's clock. */
-  readonly timeMs?: number
+  readonly timeMs?: number | undefined
   /** Names the message: the same for all who get it. */
-  readonly id?: string
+  readonly id?: string | undefined
 }
 
 /** The options of a `message`, each with a space before it; empty when the server has not stamped it. ASCII. */
@@ -16,14 +16,8 @@ export function encodeMeta({ userId, timeMs, id }: MessageMeta): string {
   return `${user} time=${timeMs}${id === undefined ? '' : ` id=${id}`}`
 }
 
-/** Reads the options of a `message`. */
-export function decodeMeta(options: readonly string[]): MessageMeta {
-  const meta: { userId?: string; timeMs?: number; id?: string } = {}
-  for (const option of options) {
-    const [name, value = ''] = option.split('=')
-    if (name === 'user') meta.userId = decodeURIComponent(value)
-    if (name === 'time') meta.timeMs = Number(value)
-    if (name === 'id') meta.id = value
-  }
-  return meta
+/** Reads the fields of a `message`. */
+export function decodeMeta(fields: readonly string[]): MessageMeta {
+  const { user, time, id } = Object.fromEntries(fields.map((field) => field.split('=')))
+  return { userId: user && decodeURIComponent(user), timeMs: time && Number(time), id }
 }

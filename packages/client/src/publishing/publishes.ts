@@ -1,12 +1,12 @@
 import type { WhenOffline } from '../client-options.js'
 import { backoffMs } from '../connection/backoff.js'
 import { nowMs } from '../connection/clock.js'
-import type { Sender } from '../connection/sender.js'
+import type { Frame, Sender } from '../connection/sender.js'
 import { errorOfServer } from '../connection/server-error.js'
 import { invalid, MAX_TIMER_MS, type ResolvedOptions } from '../options.js'
 import {
-  type ClientMessage,
   type ErrorCode,
+  encodePublish,
   isMessageId,
   type ServerMessage,
   type SessionLimits,
@@ -18,20 +18,21 @@ import type { PublishOptions, PublishResult } from '../types.js'
 import { encodePayload, wireBytes } from './payload.js'
 import { randomName } from './random-name.js'
 
-type PublishMessage = Extract<ClientMessage, { verb: 'publish' }>
-
 /** A publish that has not settled: it waits for a connection or for its acknowledgement. */
 interface Pending {
   /** The message id. */
   readonly id: string
-  readonly message: PublishMessage
+  readonly key: string
+  readonly frame: Frame
+  readonly payload: WirePayload
+  readonly isAcknowledged: boolean
   readonly whenOffline: WhenOffline
   readonly timeoutMs: number
   readonly createdAtMs: number
-  /** Payload bytes; 0 until it has waited for a connection. */
+  /** Payload bytes while it waits for a connection. */
   bytes: number
   isSent: boolean
-  deadlineMs: number
+  timer?: ReturnType<typeof setTimeout>
   settle(outcome: PublishResult | WebMQError): void
 }
 
@@ -60,20 +61,14 @@ export class Publishes {
   #pauses = 0
   #onIdle: (() => void) | undefined
   #limits: SessionLimits | undefined
-  #waitingCount = 0
+  /** Number of publishes that wait for a connection. */
+  waitingCount = 0
   #waitingBytes = 0
   #lastId = 0
-  #timer: ReturnType<typeof setTimeout> | undefined
-  #timerAtMs = Infinity
 
   constructor(options: ResolvedOptions, sender: Sender) {
     this.#options = options
     this.#sender = sender
-  }
-
-  /** Number of publishes that wait for a connection. */
-  get waitingCount(): number {
-    return this.#waitingCount
   }
 
   /** Resolves when no publish is pending, or after `maxMs`. */
@@ -91,33 +86,37 @@ export class Publishes {
   }
 
   /** Publishes a message. The payload has been encoded, or copied, when this returns. */
-  publish(key: string, payload: unknown, options: PublishOptions): Promise<PublishResult> {
+  publish(key: string, content: unknown, options: PublishOptions): Promise<PublishResult> {
     return new Promise((resolve, reject) => {
+      const { codec, ackTimeoutMs } = this.#options
+      const { ack, id = this.#createId(), echo = true, ephemeral, signal, timeoutMs = ackTimeoutMs } = options
       validateKey(key)
-      const { id = this.#createId(), echo = true, signal } = options
       if (!isMessageId(id)) throw invalid(`id ${id}`)
-      const { whenOffline = this.#options.whenOffline, timeoutMs = this.#options.ackTimeoutMs } = options
       if (!(timeoutMs >= 0)) throw invalid(`timeoutMs ${timeoutMs}`)
       const requestId = `p${++this.#lastId}`
-      const message: PublishMessage = {
-        verb: 'publish',
-        ...(options.ack === 'none' ? {} : { id: requestId }),
-        key,
-        messageId: id,
-        echo,
-        payload: encodePayload(payload, this.#options.codec),
-      }
+      const isAcknowledged = ack !== 'none'
+      const payload = encodePayload(content, codec)
       const abort = () => pending.settle(new WebMQError('E_ABORTED', { detail: id }))
       const pending: Pending = {
         id,
-        message,
-        whenOffline,
+        key,
+        frame: encodePublish({
+          id: isAcknowledged ? requestId : undefined,
+          key,
+          messageId: id,
+          echo,
+          ephemeral: ephemeral || undefined,
+          payload,
+        }),
+        payload,
+        isAcknowledged,
+        whenOffline: options.whenOffline ?? this.#options.whenOffline,
         timeoutMs,
         createdAtMs: nowMs(),
         bytes: 0,
         isSent: true,
-        deadlineMs: 0,
         settle: (outcome) => {
+          clearTimeout(pending.timer)
           signal?.removeEventListener('abort', abort)
           this.#stopWaiting(pending)
           this.#pending.delete(requestId)
@@ -132,12 +131,7 @@ export class Publishes {
       }
       signal?.addEventListener('abort', abort)
       this.#pending.set(requestId, pending)
-      if (!this.#sender.isLive || (this.#pauseTimer !== undefined && whenOffline === 'queue')) this.#enqueue(pending)
-      else if (this.#pending.size > MAX_IN_FLIGHT) {
-        pending.settle(full(`${MAX_IN_FLIGHT} wait for answers: await earlier publishes`))
-      } else if (this.#sender.bufferedBytes > MAX_SOCKET_BYTES) {
-        pending.settle(full(`${MAX_SOCKET_BYTES} bytes wait for the network: await earlier publishes`))
-      } else this.#send(pending)
+      this.#begin(pending)
     })
   }
 
@@ -161,8 +155,6 @@ export class Publishes {
   /** Rejects all pending publishes. */
   close(error: WebMQError): void {
     for (const pending of this.#pending.values()) pending.settle(error)
-    clearTimeout(this.#timer)
-    this.#timerAtMs = Infinity
     this.#resume()
   }
 
@@ -170,33 +162,36 @@ export class Publishes {
   answer(message: Extract<ServerMessage, { verb: 'ok' | 'error' }>): boolean {
     const pending = this.#pending.get(message.id ?? '')
     if (!pending) return false
-    if (message.verb === 'error') {
-      if (message.code === 'E_RATE_LIMIT' && pending.whenOffline === 'queue') this.#pause(pending, message.retryAfterMs)
-      else pending.settle(errorOfServer(message))
-    } else {
+    if (message.verb === 'ok') {
       this.#pauses = 0
       pending.settle({ id: pending.id, duplicate: !!message.duplicate, position: message.position })
-    }
+    } else if (message.code === 'E_RATE_LIMIT' && pending.whenOffline === 'queue') {
+      this.#pause(pending, message.retryAfterMs)
+    } else pending.settle(errorOfServer(message))
     return true
   }
 
-  #enqueue(pending: Pending): void {
+  #begin(pending: Pending): void {
     const { id, whenOffline } = pending
-    if (whenOffline === 'drop') pending.settle({ id, duplicate: false, dropped: true })
+    const { isLive, bufferedBytes } = this.#sender
+    const { maxMessages, maxBytes } = this.#options
+    if (isLive && !(this.#pauseTimer !== undefined && whenOffline === 'queue')) {
+      if (this.#pending.size > MAX_IN_FLIGHT) this.#refuse(pending, `${MAX_IN_FLIGHT} wait for answers`)
+      else if (bufferedBytes > MAX_SOCKET_BYTES) this.#refuse(pending, `${MAX_SOCKET_BYTES} bytes wait for the network`)
+      else this.#send(pending)
+    } else if (whenOffline === 'drop') pending.settle({ id, duplicate: false, dropped: true })
     else if (whenOffline === 'reject') pending.settle(new WebMQError('E_OFFLINE', { detail: id }))
     else {
       this.#wait(pending)
-      const { maxMessages, maxBytes } = this.#options
-      const limit =
-        this.#waitingCount > maxMessages
-          ? `maxMessages ${maxMessages}`
-          : this.#waitingBytes > maxBytes && `maxBytes ${maxBytes}`
-      if (limit) {
-        const [oldest = pending] = this.#pending.values()
-        const seconds = Math.round((nowMs() - oldest.createdAtMs) / 1_000)
-        pending.settle(full(`${limit}, the first has waited for ${seconds} s`))
-      }
+      if (this.waitingCount > maxMessages) this.#refuse(pending, `maxMessages ${maxMessages}`)
+      else if (this.#waitingBytes > maxBytes) this.#refuse(pending, `maxBytes ${maxBytes}`)
     }
+  }
+
+  #refuse(pending: Pending, limit: string): void {
+    const [oldest = pending] = this.#pending.values()
+    const seconds = Math.round((nowMs() - oldest.createdAtMs) / 1_000)
+    pending.settle(new WebMQError('E_QUEUE_FULL', { detail: `${limit}, the first has waited for ${seconds} s` }))
   }
 
   /** The server wants no more for now. Later messages wait behind it, so that the order is kept. */
@@ -204,8 +199,7 @@ export class Publishes {
     this.#wait(pending)
     if (this.#pauseTimer !== undefined) return
     // At least half of the limit: an immediate attempt would be refused too.
-    const { minMs } = this.#options
-    const waitMs = Math.max(retryAfterMs, minMs / 2 + backoffMs(this.#pauses++, this.#options))
+    const waitMs = Math.max(retryAfterMs, this.#options.minMs / 2 + backoffMs(this.#pauses++, this.#options))
     this.#pauseTimer = setTimeout(() => this.#flush(), Math.min(waitMs, MAX_TIMER_MS))
   }
 
@@ -226,22 +220,21 @@ export class Publishes {
 
   #wait(pending: Pending): void {
     pending.isSent = false
-    pending.bytes ||= wireBytes(pending.message.payload)
-    this.#waitingCount++
+    pending.bytes ||= wireBytes(pending.payload)
+    this.waitingCount++
     this.#waitingBytes += pending.bytes
-    this.#expire(pending, pending.createdAtMs + this.#options.maxAgeMs)
+    this.#expire(pending, pending.createdAtMs + this.#options.maxAgeMs - nowMs())
   }
 
   #stopWaiting(pending: Pending): void {
     if (pending.isSent) return
     pending.isSent = true
-    this.#waitingCount--
+    this.waitingCount--
     this.#waitingBytes -= pending.bytes
   }
 
   #send(pending: Pending): void {
-    const { id, message, timeoutMs } = pending
-    const { key, payload } = message
+    const { id, key, frame, payload, isAcknowledged, timeoutMs } = pending
     const error =
       tooLarge('E_KEY_INVALID', key, this.#limits?.maxKeyBytes) ??
       tooLarge('E_PAYLOAD_TOO_LARGE', payload, this.#limits?.maxPayloadBytes)
@@ -251,46 +244,30 @@ export class Publishes {
     }
     this.#stopWaiting(pending)
     try {
-      this.#sender.send(message)
+      this.#sender.send(frame)
     } catch (cause) {
       // One message that cannot be sent must not keep others from being sent.
-      pending.settle(cause instanceof WebMQError ? cause : new WebMQError('E_MESSAGE_INVALID', { cause }))
+      pending.settle(new WebMQError('E_MESSAGE_INVALID', { cause }))
       return
     }
-    if (message.id === undefined) pending.settle({ id, duplicate: false })
-    else this.#expire(pending, nowMs() + timeoutMs)
+    if (isAcknowledged) this.#expire(pending, timeoutMs)
+    else pending.settle({ id, duplicate: false })
   }
 
-  /** One timer for all, set to the earliest deadline known at that time. */
-  #expire(pending: Pending, deadlineMs: number): void {
-    pending.deadlineMs = deadlineMs
-    if (deadlineMs >= this.#timerAtMs) return
-    clearTimeout(this.#timer)
-    this.#timerAtMs = deadlineMs
-    this.#timer = setTimeout(() => this.#sweep(), Math.min(deadlineMs - nowMs(), MAX_TIMER_MS))
-  }
-
-  #sweep(): void {
-    this.#timerAtMs = Infinity
-    const now = nowMs()
-    for (const pending of this.#pending.values()) {
-      const { id, deadlineMs, isSent } = pending
-      if (deadlineMs > now) this.#expire(pending, deadlineMs)
-      else {
-        const detail = `${id} ${isSent ? 'unanswered' : 'unsent'}`
+  #expire(pending: Pending, inMs: number): void {
+    clearTimeout(pending.timer)
+    pending.timer = setTimeout(
+      () => {
+        const detail = `${pending.id} ${pending.isSent ? 'unanswered' : 'unsent'}`
         pending.settle(new WebMQError('E_TIMEOUT', { detail }))
-      }
-    }
+      },
+      Math.min(inMs, MAX_TIMER_MS),
+    )
   }
-}
-
-function full(detail: string): WebMQError {
-  return new WebMQError('E_QUEUE_FULL', { detail })
 }
 
 /** A UTF-16 unit takes at most three bytes: bytes are counted only near the limit. */
 function tooLarge(code: ErrorCode, text: WirePayload, maxBytes = Infinity): WebMQError | undefined {
-  if (text.length * 3 <= maxBytes) return undefined
-  const bytes = wireBytes(text)
+  const bytes = text.length * 3 > maxBytes ? wireBytes(text) : 0
   return bytes > maxBytes ? new WebMQError(code, { detail: `${bytes} bytes, at most ${maxBytes}` }) : undefined
 }

@@ -1,4 +1,4 @@
-import { isErrorCode, WebMQError } from '../protocol/index.js'
+import { type ErrorCode, WebMQError } from '../protocol/index.js'
 
 /** What went wrong with a request: the error of the server, or that there was none. */
 export class HttpError extends Error {
@@ -31,7 +31,8 @@ export async function request(url: URL, token: string | undefined, init: Request
   }
   if (response.ok) return response
   const answer = await response.json().catch(() => undefined)
-  const { code, message } = (answer ?? {}) as { code?: unknown; message?: unknown }
-  if (typeof code !== 'string' || !isErrorCode(code)) throw new HttpError()
-  throw new HttpError(new WebMQError(code, { message: String(message) }))
+  const { code, message, retryable } = (answer ?? {}) as Readonly<Record<string, unknown>>
+  if (typeof code !== 'string' || !/^E_[A-Z_\d]+$/.test(code)) throw new HttpError()
+  const about = { message: String(message), ...(typeof retryable === 'boolean' && { retryable }) }
+  throw new HttpError(new WebMQError(code as ErrorCode, about))
 }

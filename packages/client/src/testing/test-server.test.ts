@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest'
+import { iterate } from '../iterate/index.js'
 import { createTestClient, createTestServer } from './index.js'
 
 // Without fake timers, as in most tests of apps.
@@ -7,10 +8,10 @@ it('delivers messages of one client to the others', async () => {
   const server = createTestServer()
   const { client: ann } = createTestClient({ server })
   const { client: bob } = createTestClient({ server })
-  const subscription = bob.listen('chat.*')
-  await subscription.ready
+  const iteration = iterate(bob, 'chat.*')
+  await iteration.subscription.ready
   await ann.publish('chat.1', { text: 'hi' })
-  const { value } = await subscription[Symbol.asyncIterator]().next()
+  const { value } = await iteration[Symbol.asyncIterator]().next()
   expect(value).toMatchObject({ key: 'chat.1', payload: { text: 'hi' } })
   expect(server.connectionCount).toBe(2)
   await Promise.all([ann.close(), bob.close()])

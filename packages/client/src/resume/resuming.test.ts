@@ -1,6 +1,9 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import type { ClientError, ClientOptions, PositionStore } from '../index.js'
+import type { ClientError } from '../index.js'
+import { iterate } from '../iterate/index.js'
+import { loaded } from '../load/index.js'
 import { createTestClient, createTestServer, type TestServer } from '../testing/index.js'
+import { type PositionStore, savedPositions } from './index.js'
 
 beforeEach(() => {
   vi.useFakeTimers()
@@ -40,8 +43,8 @@ class MemoryStore implements PositionStore {
 }
 
 /** Opens another page with the same store. */
-function openPage(server: TestServer, resume: NonNullable<ClientOptions['resume']>) {
-  const { client } = createTestClient({ server, resume })
+function openPage(server: TestServer, store?: PositionStore) {
+  const { client } = createTestClient({ server, resume: savedPositions(store) })
   const errors: ClientError[] = []
   client.on('error', (error) => errors.push(error))
   return { client, errors }
@@ -111,9 +114,15 @@ describe('resume', () => {
   it('saves the handled messages only: not those that a loop has not taken or that wait for load', async () => {
     const [server, store] = [createTestServer(), new MemoryStore()]
     const { client } = openPage(server, store)
-    const looped = client.listen('loop')
-    await looped.ready
-    const subscription = client.listen('load', () => undefined, { load: () => new Promise<void>(() => undefined) })
+    const looped = iterate(client, 'loop')
+    await looped.subscription.ready
+    const subscription = client.listen(
+      'load',
+      loaded(
+        () => undefined,
+        () => new Promise<void>(() => undefined),
+      ),
+    )
     await subscription.ready
     for (const n of [1, 2, 3]) server.publish('loop', n)
     server.publish('load', 4)
@@ -171,23 +180,23 @@ describe('resume', () => {
     expect(patterns).toEqual(expect.arrayContaining(['x', 'y', 'old.2', 'old.99']))
   })
 
-  it('uses the session storage of the page when asked to', async () => {
+  it('uses the session storage of the page without a store of its own', async () => {
     const store = new MemoryStore()
     vi.stubGlobal('sessionStorage', store)
     const server = createTestServer()
-    const { client } = openPage(server, 'session')
+    const { client } = openPage(server)
     await client.listen('a', () => undefined).ready
     await client.close()
     expect(store.positions).toEqual({ a: 'epoch1:0' })
   })
 
-  it.each<[string, PositionStore | 'session']>([
+  it.each<[string, PositionStore | undefined]>([
     ['is full', Object.assign(new MemoryStore(), { setItem: () => fail('QuotaExceededError') })],
     [
       'is forbidden',
       { getItem: () => fail('SecurityError'), setItem: () => fail('SecurityError'), removeItem: () => 0 },
     ],
-    ['is not there', 'session'],
+    ['is not there', undefined],
   ])('reports a store that %s once, and continues without it', async (_name, store) => {
     const server = createTestServer()
     const { client, errors } = openPage(server, store)

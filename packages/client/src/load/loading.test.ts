@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import type { ClientError, Gap, LoadRequest } from '../index.js'
+import type { ClientError, Gap, Receiver } from '../index.js'
 import { createTestClient } from '../testing/index.js'
+import { type LoadRequest, loaded } from './index.js'
 
 beforeEach(() => {
   vi.useFakeTimers()
@@ -32,27 +33,29 @@ describe('load', () => {
     const { client, server } = createTestClient()
     const { load, requests, answers } = manualLoad()
     const handled: unknown[] = []
-    const subscription = client.listen('a', (payload) => handled.push(payload), { load })
+    const receiver = loaded((payload) => handled.push(payload), load)
+    const subscription = client.listen('a', receiver)
     await subscription.ready
     await settle()
     expect(requests).toEqual([{ cause: 'initial', signal: expect.any(AbortSignal) }])
     server.publish('a', 1)
     server.publish('a', 2)
     await settle()
-    expect([handled, subscription.isLoading]).toEqual([[], true])
+    expect([handled, receiver.isLoading]).toEqual([[], true])
     answers[0]?.resolve()
     await settle()
     server.publish('a', 3)
     await settle()
-    expect([handled, subscription.isLoading]).toEqual([[1, 2, 3], false])
+    expect([handled, receiver.isLoading]).toEqual([[1, 2, 3], false])
   })
 
   it('runs for a handler that joins others, after listen has returned', async () => {
     const { client } = createTestClient()
     await client.listen('a', () => 1).ready
     const load = vi.fn()
-    const subscription = client.listen('a', () => 2, { load })
-    expect(subscription.isLoading).toBe(true)
+    const receiver = loaded(() => 2, load)
+    client.listen('a', receiver)
+    expect(receiver.isLoading).toBe(true)
     expect(load).not.toHaveBeenCalled()
     await settle()
     expect(load).toHaveBeenCalledTimes(1)
@@ -62,7 +65,10 @@ describe('load', () => {
     const { client, server } = createTestClient()
     const { load, answers } = manualLoad()
     const handled: unknown[] = []
-    await client.listen('a', (payload) => handled.push(payload), { load }).ready
+    await client.listen(
+      'a',
+      loaded((payload) => handled.push(payload), load),
+    ).ready
     for (const n of [1, 2, 3]) server.publish('a', n)
     await settle()
     answers[0]?.resolve('epoch1:4')
@@ -77,7 +83,10 @@ describe('load', () => {
     const { client, server } = createTestClient()
     const causes: unknown[] = []
     const load = ({ cause, gap }: LoadRequest) => void causes.push([cause, gap?.reason])
-    await client.listen('a', () => undefined, { load }).ready
+    await client.listen(
+      'a',
+      loaded(() => undefined, load),
+    ).ready
     server.drop()
     await retry()
     expect(causes).toEqual([['initial', undefined]])
@@ -98,7 +107,8 @@ describe('load', () => {
     const { client, server } = createTestClient()
     const { load, requests, answers } = manualLoad()
     const handled: unknown[] = []
-    const subscription = client.listen('a', (payload) => handled.push(payload), { load })
+    const receiver = loaded((payload) => handled.push(payload), load)
+    const subscription = client.listen('a', receiver)
     await subscription.ready
     await settle()
     server.publish('a', 1)
@@ -108,7 +118,7 @@ describe('load', () => {
     expect(requests.map(({ signal }) => signal.aborted)).toEqual([true, false])
     answers[0]?.resolve()
     await settle()
-    expect([handled, subscription.isLoading]).toEqual([[], true])
+    expect([handled, receiver.isLoading]).toEqual([[], true])
     answers[1]?.resolve()
     await settle()
     expect(handled).toEqual([1, 2])
@@ -123,14 +133,15 @@ describe('load', () => {
     const load = vi.fn(() => {
       if (failures-- > 0) throw new Error('503')
     })
-    const subscription = client.listen('a', (payload) => handled.push(payload), { load })
+    const receiver = loaded((payload) => handled.push(payload), load)
+    const subscription = client.listen('a', receiver)
     await subscription.ready
     await settle()
     server.publish('a', 1)
     await settle()
-    expect([load.mock.calls.length, subscription.isLoading, handled]).toEqual([1, true, []])
+    expect([load.mock.calls.length, receiver.isLoading, handled]).toEqual([1, true, []])
     await vi.advanceTimersByTimeAsync(1_500)
-    expect([load.mock.calls.length, subscription.isLoading, handled]).toEqual([3, false, [1]])
+    expect([load.mock.calls.length, receiver.isLoading, handled]).toEqual([3, false, [1]])
     expect(errors).toMatchObject([
       { error: { message: '503' }, pattern: 'a' },
       { error: { message: '503' }, pattern: 'a' },
@@ -144,7 +155,8 @@ describe('load', () => {
     client.on('gap', (gap) => gaps.push(gap))
     const { load, requests, answers } = manualLoad()
     const handled: unknown[] = []
-    const subscription = client.listen('a', (payload) => handled.push(payload), { load, bufferMaxMessages: 3 })
+    const receiver = loaded((payload) => handled.push(payload), load, { bufferMaxMessages: 3 })
+    const subscription = client.listen('a', receiver)
     await subscription.ready
     await settle()
     for (const n of [1, 2, 3, 4]) server.publish('a', n)
@@ -161,14 +173,15 @@ describe('load', () => {
     await settle()
     expect(gaps).toHaveLength(1)
     expect(handled).toEqual([9])
-    expect(subscription.isLoading).toBe(false)
+    expect(receiver.isLoading).toBe(false)
   })
 
   it('continues across a reconnect, and ends with its subscription', async () => {
     const { client, server } = createTestClient()
     const { load, requests, answers } = manualLoad()
     const handled: unknown[] = []
-    const subscription = client.listen('a', (payload) => handled.push(payload), { load })
+    const receiver = loaded((payload) => handled.push(payload), load)
+    const subscription = client.listen('a', receiver)
     await subscription.ready
     await settle()
     server.publish('a', 1)
@@ -187,30 +200,68 @@ describe('load', () => {
     expect(requests[1]?.signal.aborted).toBe(true)
     answers[1]?.resolve()
     await retry()
-    expect([requests.length, subscription.isLoading]).toEqual([2, false])
+    expect([requests.length, receiver.isLoading]).toEqual([2, false])
   })
 
-  it('works with a loop', async () => {
+  it('passes everything to a receiver inside, which has messages of its own to wait for', async () => {
     const { client, server } = createTestClient()
     const { load, answers } = manualLoad()
-    const subscription = client.listen('a', { load })
+    const told: unknown[] = []
+    const inner: Receiver = {
+      options: { last: 1 },
+      deliver: ({ payload }) => told.push(payload),
+      accepted: () => told.push('accepted'),
+      gap: ({ reason }) => told.push(reason),
+      down: () => told.push('down'),
+      close: (error) => told.push(error),
+    }
+    server.publish('a', 1)
+    const subscription = client.listen('a', loaded(inner, load))
     await subscription.ready
+    server.publish('a', 2)
     await settle()
-    for (const n of [1, 2]) server.publish('a', n)
-    await settle()
-    const payloads: unknown[] = []
-    const reading = (async () => {
-      for await (const { payload } of subscription) {
-        payloads.push(payload)
-        if (payload === 3) break
-      }
-    })()
-    await settle()
-    expect(payloads).toEqual([])
+    expect(told).toEqual(['accepted'])
     answers[0]?.resolve()
-    server.publish('a', 3)
     await settle()
-    await reading
-    expect(payloads).toEqual([1, 2, 3])
+    server.gap('a')
+    await settle()
+    answers[1]?.resolve()
+    server.drop()
+    await retry()
+    await client.unlisten('a', inner)
+    expect(told).toEqual(['accepted', 1, 2, 'slow-consumer', 'down', 'accepted', undefined])
+    expect(subscription.state).toBe('closed')
+  })
+
+  it('loads again after open when the client was closed meanwhile', async () => {
+    const { client } = createTestClient()
+    const { load, requests, answers } = manualLoad()
+    await client.listen(
+      'a',
+      loaded(() => undefined, load),
+    ).ready
+    await settle()
+    await client.close()
+    expect(requests[0]?.signal.aborted).toBe(true)
+    await client.open()
+    await settle()
+    answers[1]?.resolve()
+    await settle()
+    await client.close()
+    await client.open()
+    await settle()
+    expect(requests.map(({ cause }) => cause)).toEqual(['initial', 'initial'])
+  })
+
+  it.each([0, Number.NaN])('refuses a buffer of %d messages', (bufferMaxMessages) => {
+    expect(() =>
+      loaded(
+        () => undefined,
+        () => undefined,
+        { bufferMaxMessages },
+      ),
+    ).toThrowError(
+      expect.objectContaining({ code: 'E_OPTION_INVALID', message: expect.stringMatching(/bufferMaxMessages/) }),
+    )
   })
 })

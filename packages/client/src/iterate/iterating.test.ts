@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { Message } from '../index.js'
 import { createTestClient } from '../testing/index.js'
+import { iterate } from './index.js'
 
 beforeEach(() => {
   vi.useFakeTimers()
@@ -13,31 +14,31 @@ afterEach(() => {
 const settle = () => vi.advanceTimersByTimeAsync(0)
 
 describe('iteration', () => {
-  it('yields the messages since listen was called, in order, and unlistens when the loop is left', async () => {
+  it('yields the messages since the call, in order, and unlistens when the loop is left', async () => {
     const { client, server } = createTestClient()
-    const subscription = client.listen('a')
-    await subscription.ready
+    const iteration = iterate(client, 'a')
+    await iteration.subscription.ready
     for (let n = 1; n <= 5; n++) server.publish('a', n)
     const payloads: unknown[] = []
-    for await (const { payload } of subscription) {
+    for await (const { payload } of iteration) {
       payloads.push(payload)
       if (payload === 3) break
     }
     expect(payloads).toEqual([1, 2, 3])
-    expect(subscription.state).toBe('closed')
+    expect(iteration.subscription.state).toBe('closed')
     expect(server.patterns).toEqual([])
   })
 
   it('ends without an error when the signal is aborted or the client is closed', async () => {
     const { client, server } = createTestClient()
     const controller = new AbortController()
-    const read = async (subscription: AsyncIterable<Message<unknown>>) => {
+    const read = async (iteration: AsyncIterable<Message<unknown>>) => {
       const payloads: unknown[] = []
-      for await (const { payload } of subscription) payloads.push(payload)
+      for await (const { payload } of iteration) payloads.push(payload)
       return payloads
     }
-    const aborted = read(client.listen('a', { signal: controller.signal }))
-    const closed = read(client.listen('a'))
+    const aborted = read(iterate(client, 'a', { signal: controller.signal }))
+    const closed = read(iterate(client, 'a'))
     await settle()
     server.publish('a', 1)
     await settle()
@@ -53,20 +54,20 @@ describe('iteration', () => {
     const { client, server } = createTestClient()
     client.on('error', () => undefined)
     server.refuse('listen', 'E_FORBIDDEN')
-    await expect(client.listen('a')[Symbol.asyncIterator]().next()).rejects.toMatchObject({ code: 'E_FORBIDDEN' })
+    await expect(iterate(client, 'a')[Symbol.asyncIterator]().next()).rejects.toMatchObject({ code: 'E_FORBIDDEN' })
   })
 
   it('yields the buffered messages and then throws when the loop is too slow', async () => {
     const { client, server } = createTestClient()
     const errors: unknown[] = []
     client.on('error', ({ error }) => errors.push(error))
-    const subscription = client.listen('a', { bufferMaxMessages: 2 })
-    await subscription.ready
+    const iteration = iterate(client, 'a', { bufferMaxMessages: 2 })
+    await iteration.subscription.ready
     for (let n = 1; n <= 3; n++) server.publish('a', n)
     await settle()
     const payloads: unknown[] = []
     const read = async () => {
-      for await (const { payload } of subscription) payloads.push(payload)
+      for await (const { payload } of iteration) payloads.push(payload)
     }
     await expect(read()).rejects.toMatchObject({ code: 'E_BUFFER_OVERFLOW' })
     expect(payloads).toEqual([1, 2])
@@ -79,13 +80,25 @@ describe('iteration', () => {
     ['drop-newest', [1, 2]],
   ] as const)('keeps a limited number of messages with %s, and counts the others', async (overflow, kept) => {
     const { client, server } = createTestClient()
-    const subscription = client.listen('a', { bufferMaxMessages: 2, overflow })
-    await subscription.ready
+    const iteration = iterate(client, 'a', { bufferMaxMessages: 2, overflow })
+    await iteration.subscription.ready
     for (let n = 1; n <= 4; n++) server.publish('a', n)
     await settle()
-    const iterator = subscription[Symbol.asyncIterator]()
+    const iterator = iteration[Symbol.asyncIterator]()
     const payloads = [await iterator.next(), await iterator.next()].map(({ value }) => value?.payload)
     expect(payloads).toEqual(kept)
-    expect(subscription.droppedCount).toBe(2)
+    expect(iteration.droppedCount).toBe(2)
+  })
+
+  it.each([
+    [{ bufferMaxMessages: 0 }, 'E_OPTION_INVALID', 'bufferMaxMessages'],
+    [{ overflow: 'drop' as never }, 'E_OPTION_INVALID', 'overflow'],
+    [{ last: -1 }, 'E_OPTION_INVALID', 'last'],
+  ])('refuses invalid options: %j', (options, code, name) => {
+    const { client, server } = createTestClient()
+    expect(() => iterate(client, 'a', options)).toThrowError(
+      expect.objectContaining({ code, message: expect.stringContaining(name) }),
+    )
+    expect(server.patterns).toEqual([])
   })
 })

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { parseDuration } from './duration.js'
+import { parseDuration } from './range.js'
 
 it.each([
   [0, 0],

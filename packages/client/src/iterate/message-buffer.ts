@@ -1,4 +1,4 @@
-import type { Overflow } from '../types.js'
+import type { Overflow } from './index.js'
 
 type Result<T> = IteratorResult<T, undefined>
 

@@ -1,4 +1,5 @@
-import type { PositionStore } from '../client-options.js'
+import type { Positions, Resume, ResumeContext } from '../client-options.js'
+import { isSeen } from '../listening/position.js'
 import { isPosition } from '../protocol/index.js'
 
 /** Positions are written at most this often, and when the page goes away. */
@@ -7,37 +8,40 @@ const WRITE_INTERVAL_MS = 1_000
 /** Limit of stored patterns. Beyond it, the pattern whose position moved least recently is removed. */
 const MAX_PATTERNS = 100
 
-/** Options and callbacks of {@link SavedPositions}. */
-export interface SavedPositionsContext {
-  /** `session`: the page's `sessionStorage`. */
-  readonly store: PositionStore | 'session'
-  /** Separates the clients of one page. */
-  readonly name: string
-  /** Positions up to which everything was handled, by pattern. */
-  collect(): Iterable<readonly [pattern: string, position: string]>
-  /** Called at most once: after a failure the store is no longer used. */
-  onError(error: unknown): void
+/** `sessionStorage`, `localStorage`, or an object with these methods. */
+export interface PositionStore {
+  getItem(key: string): string | null
+  setItem(key: string, value: string): void
+  removeItem(key: string): void
 }
 
-/** Positions that survive a reload: the next page starts its listens there. */
-export class SavedPositions {
-  readonly #context: SavedPositionsContext
+/**
+ * Stores positions across a reload of the page, by URL and pattern, so that a listen continues where the previous page
+ * stopped: `setup({ url, resume: savedPositions() })`. If the store fails, the client emits one `error` event.
+ * @param store Default: the page's `sessionStorage`, opened at the first listen, so that a server can render the page.
+ */
+export function savedPositions(store?: PositionStore): Resume {
+  return (context) => new SavedPositions(store, context)
+}
+
+class SavedPositions implements Positions {
+  readonly #store: PositionStore | undefined
+  readonly #context: ResumeContext
   readonly #item: string
   #positions: Map<string, string> | undefined
   #timer: ReturnType<typeof setTimeout> | undefined
   #hasFailed = false
 
-  constructor(context: SavedPositionsContext) {
+  constructor(store: PositionStore | undefined, context: ResumeContext) {
+    this.#store = store
     this.#context = context
     this.#item = `webmq:${context.name}`
   }
 
-  /** Position at which the previous page stopped. */
   get(pattern: string): string | undefined {
     return this.#read().get(pattern)
   }
 
-  /** A position has moved. */
   touch(): void {
     if (this.#timer !== undefined) return
     this.#timer = setTimeout(this.#write, WRITE_INTERVAL_MS)
@@ -45,12 +49,10 @@ export class SavedPositions {
     globalThis.addEventListener?.('pagehide', this.#write)
   }
 
-  /** The app has ended its last subscription of the pattern. */
   forget(pattern: string): void {
     if (this.#read().delete(pattern)) this.touch()
   }
 
-  /** Writes pending changes. */
   close(): void {
     if (this.#timer !== undefined) this.#write()
   }
@@ -69,8 +71,8 @@ export class SavedPositions {
     this.#timer = undefined
     globalThis.removeEventListener?.('pagehide', this.#write)
     const positions = this.#read()
-    for (const [pattern, position] of this.#context.collect()) {
-      if (positions.get(pattern) === position) continue
+    for (const [pattern, position] of oldest(this.#context.collect())) {
+      if (position === undefined || positions.get(pattern) === position) continue
       // Moved to the end: the least recently moved positions come first.
       positions.delete(pattern)
       positions.set(pattern, position)
@@ -89,13 +91,22 @@ export class SavedPositions {
   /** A full, forbidden or missing store must not break the app. */
   #attempt<T>(action: (store: PositionStore) => T): T | undefined {
     if (this.#hasFailed) return undefined
-    const { store, onError } = this.#context
     try {
-      return action(store === 'session' ? globalThis.sessionStorage : store)
+      return action(this.#store ?? globalThis.sessionStorage)
     } catch (error) {
       this.#hasFailed = true
-      onError(error)
+      this.#context.onError(error)
       return undefined
     }
   }
+}
+
+/** By pattern: everything up to here was handled by all subscriptions; `undefined` if that is unknown of one. */
+function oldest(handled: Iterable<readonly [string, string | undefined]>): ReadonlyMap<string, string | undefined> {
+  const oldest = new Map<string, string | undefined>()
+  for (const [pattern, position] of handled) {
+    const isOldest = !oldest.has(pattern) || position === undefined || isSeen(position, oldest.get(pattern))
+    if (isOldest) oldest.set(pattern, position)
+  }
+  return oldest
 }

@@ -1,0 +1,89 @@
+import type { ClientCore, ClientPart } from '../client-part.js'
+import { isCount, rangeOf } from '../listening/range.js'
+import { invalid } from '../options.js'
+import { encodeHistory, isPosition, validateKey, WebMQError } from '../protocol/index.js'
+import type { Message } from '../types.js'
+import type { HistoryOptions, HistoryResult } from './types.js'
+
+interface Read {
+  encode(id: string): string
+  settle(result: HistoryResult<unknown> | WebMQError): void
+}
+
+/** Reads of the log by key. After a lost connection a read is sent again, until its time is over. */
+export class HistoryReads implements ClientPart {
+  readonly #core: ClientCore
+  readonly #reads = new Set<Read>()
+
+  constructor(core: ClientCore) {
+    this.#core = core
+  }
+
+  /** Implements `history`. */
+  async read(key: string, options: HistoryOptions = {}): Promise<HistoryResult<unknown>> {
+    const { sender, options: clientOptions } = this.#core
+    const { ackTimeoutMs, maxMessages } = clientOptions
+    const closedBy = this.#core.closedBy()
+    if (closedBy) throw closedBy
+    const encode = encoderOf(key, options)
+    if (this.#reads.size >= maxMessages) {
+      throw new WebMQError('E_QUEUE_FULL', { detail: `${maxMessages} history reads wait` })
+    }
+    return new Promise((resolve, reject) => {
+      const read: Read = {
+        encode,
+        settle: (result) => {
+          clearTimeout(timer)
+          this.#reads.delete(read)
+          if (result instanceof WebMQError) reject(result)
+          else resolve(result)
+        },
+      }
+      const timer = setTimeout(
+        () => read.settle(new WebMQError('E_TIMEOUT', { detail: `history ${key}` })),
+        ackTimeoutMs,
+      )
+      this.#reads.add(read)
+      if (sender.isLive) this.#ask(read)
+    })
+  }
+
+  up(): void {
+    for (const read of this.#reads) this.#ask(read)
+  }
+
+  close(error: WebMQError): void {
+    for (const read of this.#reads) read.settle(error)
+  }
+
+  #ask(read: Read): void {
+    const { requests, replays } = this.#core
+    requests.send(read.encode, (answer) => {
+      if (answer instanceof WebMQError) {
+        if (answer.code !== 'E_DISCONNECTED') read.settle(answer)
+        return
+      }
+      const messages: Message<unknown>[] = []
+      const { position, gap, more = false } = answer
+      replays.expect(answer, [{ deliver: (message) => messages.push(message) }], () =>
+        read.settle({ messages, position, more, gap }),
+      )
+    })
+  }
+}
+
+function encoderOf(key: string, options: HistoryOptions): Read['encode'] {
+  const { limit = 100, since, before, rewind, reverse, meta } = options
+  validateKey(key)
+  if (!isCount(limit)) throw invalid(`limit ${limit}`)
+  if (before !== undefined && (since ?? rewind) !== undefined) throw invalid('before with since or rewind')
+  if (before !== undefined && !isPosition(before)) {
+    throw new WebMQError('E_POSITION_INVALID', { detail: `before '${before}'` })
+  }
+  const start = rangeOf({ since, rewind })
+  // A read with a start goes forward from there; without one, it returns the newest messages.
+  const isForward = !reverse && (since ?? rewind) !== undefined
+  const share = isForward ? { limit } : { last: limit }
+  return (id) =>
+    encodeHistory({ id, key, ...start, before, ...share, reverse: reverse || undefined, meta: meta || undefined })
+}

@@ -1,0 +1,106 @@
+import type { WebMQClient } from '../client.js'
+import type { Backlog, Receiver, ReceiverContext } from '../listening/receiver.js'
+import { ofClient } from '../of-client.js'
+import { invalid } from '../options.js'
+import { WebMQError } from '../protocol/index.js'
+import type { KnownTopic, Payload, Topics } from '../topics.js'
+import type { ListenOptions, Message, Subscription } from '../types.js'
+import { MessageBuffer } from './message-buffer.js'
+
+/** Default of `bufferMaxMessages`: more than the 10,000 messages that a server replays by default. */
+const BUFFER_MAX_MESSAGES = 16_384
+
+/** What happens to a message when the buffer is full. */
+export type Overflow = 'close' | 'drop-oldest' | 'drop-newest'
+
+/** Options of {@link iterate}: those of `listen`, and of the buffer. */
+export interface IterateOptions extends ListenOptions {
+  /** Limit of the messages that wait for the loop; default 16,384. Limits memory when it is slower than the messages. */
+  readonly bufferMaxMessages?: number
+  /** Default `close`: the loop throws `E_BUFFER_OVERFLOW`, so no message is lost silently. */
+  readonly overflow?: Overflow
+}
+
+/** The messages of a pattern, for `for await`. */
+export interface Iteration<P> extends AsyncIterable<Message<P>> {
+  /** Ends, like the loop, when the client closes. */
+  readonly subscription: Subscription
+  /** Messages dropped because of `overflow`. */
+  readonly droppedCount: number
+  /** Iterates over the messages; each goes to one reader. Leaving the loop ends the listen. */
+  [Symbol.asyncIterator](): AsyncIterator<Message<P>, undefined>
+}
+
+/**
+ * Listens, and returns the messages for `for await (const message of iterate('orders.#'))`. They are buffered from the
+ * call on. Leaving the loop ends the listen; `signal` and `close()` end the loop.
+ * @throws {WebMQError} `E_PATTERN_INVALID`, `E_OPTION_INVALID`, `E_POSITION_INVALID`.
+ */
+export function iterate<const K extends string>(
+  pattern: KnownTopic<Topics, K>,
+  options?: IterateOptions,
+): Iteration<Payload<Topics, K>>
+export function iterate<T, const K extends string>(
+  client: WebMQClient<T>,
+  pattern: KnownTopic<T, K>,
+  options?: IterateOptions,
+): Iteration<Payload<T, K>>
+export function iterate(...args: readonly unknown[]): Iteration<unknown> {
+  const [client, pattern, options] = ofClient<[pattern: string, options?: IterateOptions]>(args)
+  const { bufferMaxMessages = BUFFER_MAX_MESSAGES, overflow = 'close', ...listenOptions } = options ?? {}
+  if (!(bufferMaxMessages >= 1)) throw invalid('bufferMaxMessages')
+  if (!/^(close|drop-(old|new)est)$/.test(overflow)) throw invalid('overflow')
+  const buffering = new Buffering(new MessageBuffer(bufferMaxMessages, overflow))
+  client.listen(pattern, buffering, listenOptions)
+  return buffering
+}
+
+/** Buffers the messages of a subscription for its readers. */
+class Buffering implements Receiver, Iteration<unknown> {
+  readonly isSingleUse = true
+  readonly #buffer: MessageBuffer<Message<unknown>>
+  #context!: ReceiverContext
+  droppedCount = 0
+
+  constructor(buffer: MessageBuffer<Message<unknown>>) {
+    this.#buffer = buffer
+  }
+
+  get subscription(): Subscription {
+    return this.#context.subscription
+  }
+
+  attach(context: ReceiverContext): void {
+    this.#context = context
+  }
+
+  deliver(message: Message<unknown>): void {
+    const kept = this.#buffer.push(message)
+    if (kept === 'dropped') this.droppedCount++
+    else if (kept === 'full') {
+      this.#context.fail(new WebMQError('E_BUFFER_OVERFLOW', { detail: this.subscription.pattern }), message)
+    }
+  }
+
+  close(error: WebMQError | undefined): void {
+    this.#buffer.end(error)
+  }
+
+  backlog(): Backlog | undefined {
+    if (this.#buffer.size === 0) return undefined
+    return {
+      position: this.#buffer.taken?.position,
+      whenHandled: () => this.#buffer.whenEmpty() ?? Promise.resolve(),
+    }
+  }
+
+  [Symbol.asyncIterator](): AsyncIterator<Message<unknown>, undefined> {
+    return {
+      next: () => this.#buffer.next(),
+      return: async () => {
+        await this.subscription.unlisten()
+        return { done: true, value: undefined }
+      },
+    }
+  }
+}
