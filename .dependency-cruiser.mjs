@@ -19,7 +19,7 @@ const FLOORS = {
   ],
   client: [
     ['index', 'testing'],
-    ['history', 'iterate', 'load', 'presence', 'resume'],
+    ['concurrency', 'history', 'iterate', 'latest', 'load', 'outbox', 'presence', 'resume', 'tabs'],
     ['of-client'],
     ['default-instance'],
     ['client'],

@@ -38,6 +38,7 @@ const CHECKS = [
     ['--no-progress', '--treat-config-hints-as-errors'],
   ],
   ['size of the client in an app', bin('size-limit'), []],
+  ['comments of what the client exports', process.execPath, ['scripts/api-docs.mjs', '--check']],
   ['packages as users get them', process.execPath, ['scripts/lint-packages.mjs']],
   ...WORKSPACES.flatMap(([name, manifest]) => [
     [`format of Rust, ${name}`, 'cargo', ['fmt', '--manifest-path', manifest, '--all', '--check']],

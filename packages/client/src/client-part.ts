@@ -4,6 +4,7 @@ import type { Replays } from './listening/replays.js'
 import type { Requests } from './listening/requests.js'
 import type { ResolvedOptions } from './options.js'
 import type { RawMessage, WebMQError } from './protocol/index.js'
+import type { Message } from './types.js'
 
 /**
  * An extension of the client in a module of its own, such as `webmq-client/presence`, with verbs or events of its own.
@@ -34,6 +35,11 @@ export interface ClientCore {
   readonly requests: Requests
   /** Messages of the log that follow an answer. */
   readonly replays: Replays
+  /**
+   * Only with `webmq-client/schema`: checks a message, and returns it as handlers get it. A part passes messages through
+   * it that it does not get by `listen`. Throws what the `error` event should get instead of the message.
+   */
+  accept?(message: Message<unknown>): Message<unknown>
   /** Why the client is closed; `undefined` if it is not. */
   closedBy(): WebMQError | undefined
   report(error: ClientError): void

@@ -6,13 +6,13 @@ import { callSafely } from './events/call-safely.js'
 import { Emitter } from './events/emitter.js'
 import type { ClientError, ClientEvents, ClientStatus, ConnectedInfo, State, StateChange } from './events/events.js'
 import { Listens } from './listening/listens.js'
-import type { Receiving } from './listening/receiver.js'
+import type { Receiver, Receiving } from './listening/receiver.js'
 import { Replays } from './listening/replays.js'
 import { Requests } from './listening/requests.js'
 import { type ResolvedOptions, resolveOptions } from './options.js'
 import type { CoreMessage, RawMessage, WebMQError } from './protocol/index.js'
 import { Publishes } from './publishing/publishes.js'
-import type { KnownKey, KnownTopic, Payload, Topics } from './topics.js'
+import type { KnownKey, ListenTopic, Payload, PayloadInput, TopicHandler, Topics } from './topics.js'
 import type { ListenOptions, PublishOptions, PublishResult, Subscription } from './types.js'
 
 /** Default of `flushMs` of `close`. */
@@ -140,8 +140,8 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
    * @throws {WebMQError} `E_PATTERN_INVALID`, `E_OPTION_INVALID`, `E_POSITION_INVALID`.
    */
   listen<const K extends string>(
-    pattern: KnownTopic<T, K>,
-    receiving: Receiving<Payload<T, K>>,
+    pattern: ListenTopic<T, K>,
+    receiving: TopicHandler<T, K> | Receiver<Payload<T, K>>,
     options?: ListenOptions,
   ): Subscription {
     const closedBy = this.#refusal()
@@ -168,7 +168,7 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
    */
   async publish<const K extends string>(
     key: KnownKey<T, K>,
-    payload: Payload<T, K>,
+    payload: PayloadInput<T, K>,
     options: PublishOptions = {},
   ): Promise<PublishResult> {
     this.#start()
@@ -301,3 +301,10 @@ export class WebMQClient<T = Topics> implements AsyncDisposable {
     if (!this.#emitter.emit('error', error)) console.error(error.error)
   }
 }
+
+/**
+ * A client of any topics, for functions and libraries that take a client: every `WebMQClient<T>` is assignable to it.
+ * Its payloads are `unknown`, and it takes every key.
+ */
+// biome-ignore lint/suspicious/noExplicitAny: only `any` is compatible with every T in both directions
+export type AnyClient = WebMQClient<any>

@@ -1,9 +1,6 @@
-import type { WebMQClient } from './client.js'
+import type { AnyClient, WebMQClient } from './client.js'
 import type { ClientCore } from './client-part.js'
 import { current } from './default-instance.js'
-
-/** A client whose topics do not matter. */
-export type AnyClient = Pick<WebMQClient, 'add'>
 
 /**
  * The arguments of a part's function, beginning with a client: the one that was given or, without one, that of `setup`.

@@ -8,8 +8,8 @@ import type { GapReason, ListenOverflow, MessageMeta, WebMQError } from './proto
  *
  * `userId`, `timeMs` and `id` are those of {@link ListenOptions.meta}.
  */
-export interface Message<P> extends MessageMeta {
-  readonly key: string
+export interface Message<P, K extends string = string> extends MessageMeta {
+  readonly key: K
   readonly payload: P
   /** Place in the broker's log, opaque; absent if the broker keeps none. */
   readonly position?: string | undefined
@@ -48,7 +48,7 @@ export interface ListenOptions {
    * - `drop-oldest`: the newest messages, after a gap (`slow-consumer`).
    * - `latest`: the newest message of each key. `latest-told`: the same, with a gap (`conflated`) each time.
    *
-   * Of several subscriptions of a pattern, the first one decides.
+   * Subscriptions of a pattern that differ get every message, as with `disconnect`.
    */
   readonly slow?: ListenOverflow
   /**

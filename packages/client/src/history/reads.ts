@@ -1,4 +1,5 @@
 import type { ClientCore, ClientPart } from '../client-part.js'
+import { callSafely } from '../events/call-safely.js'
 import { isCount, rangeOf } from '../listening/range.js'
 import { invalid } from '../options.js'
 import { encodeHistory, isPosition, validateKey, WebMQError } from '../protocol/index.js'
@@ -65,10 +66,18 @@ export class HistoryReads implements ClientPart {
       }
       const messages: Message<unknown>[] = []
       const { position, gap, more = false } = answer
-      replays.expect(answer, [{ deliver: (message) => messages.push(message) }], () =>
+      replays.expect(answer, [{ deliver: (message) => this.#keep(message, messages) }], () =>
         read.settle({ messages, position, more, gap }),
       )
     })
+  }
+
+  #keep(message: Message<unknown>, messages: Message<unknown>[]): void {
+    const { key } = message
+    callSafely(
+      () => messages.push(this.#core.accept?.(message) ?? message),
+      (error) => this.#core.report({ error, key }),
+    )
   }
 }
 

@@ -329,3 +329,16 @@ it('keeps pending subscriptions when the listen of the active ones is revoked', 
   await settle()
   expect([active.state, waiting.state]).toEqual(['closed', 'pending'])
 })
+
+it('lets no subscription miss what only another one of its pattern may miss', async () => {
+  // Symptom: a plain handler lost messages on a slow connection. Cause: the first subscription of a pattern chose `slow`
+  // for all.
+  const { client, server } = createTestClient()
+  await client.listen('a', () => 1, { slow: 'latest' }).ready
+  await client.listen('a', () => 2).ready
+  await client.listen('a', () => 3, { slow: 'latest' }).ready
+  expect(listensSent(server)).toMatchObject([{ overflow: 'latest' }, { overflow: 'disconnect' }])
+  server.drop()
+  await vi.advanceTimersByTimeAsync(1_000)
+  expect(listensSent(server).slice(2)).toMatchObject([{ overflow: 'disconnect' }])
+})

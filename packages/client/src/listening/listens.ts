@@ -64,7 +64,15 @@ export class Listens {
     this.#options = options
     this.#sender = sender
     this.#context = context
-    this.#access = { ...context, options, remove: (gone) => this.#remove(gone) }
+    this.#access = {
+      ...context,
+      options,
+      remove: (gone) => this.#remove(gone),
+      again: (subscription) => {
+        const listen = this.#listens.get(subscription.pattern)
+        if (listen && sender.isLive) this.#ask(listen, [subscription])
+      },
+    }
     this.#requests = requests
     this.#replays = replays
     this.#saved = options.resume?.({
@@ -240,14 +248,15 @@ export class Listens {
     // A listen without meta goes on with it.
     const needsMeta = subscription.options.meta && !hasMeta(listen, subscription)
     if (isLive(subscription.start) && !needsMeta) {
-      const active = listen.subscriptions.find(({ state }) => state === 'active')
+      const isLike = ({ options }: LiveSubscription) => options.slow === subscription.options.slow
+      const active = listen.subscriptions.find((other) => other.state === 'active' && isLike(other))
       if (active) {
         const { position } = active.resume
         subscription.resume.advance(position)
         subscription.accept({ recovered: false, replayed: 0, position }, true, this.#latest)
         return
       }
-      if (listen.joinable) {
+      if (listen.joinable?.every(isLike)) {
         listen.joinable.push(subscription)
         return
       }
@@ -269,7 +278,9 @@ export class Listens {
   #ask(listen: Listen, targets: LiveSubscription[]): void {
     const { pattern } = listen
     const start = targets[0]?.start ?? {}
-    const overflow = listen.subscriptions[0]?.options.slow
+    const [first, ...others] = listen.subscriptions.map(({ options }) => options.slow)
+    // On the wire they are one listen: none misses what only another one may miss.
+    const overflow = others.every((other) => other === first) ? first : 'disconnect'
     if (isLive(start)) listen.joinable = targets
     this.#requests.send(
       (id) => encodeListen({ id, pattern, ...start, overflow, meta: hasMeta(listen) || undefined }),

@@ -62,6 +62,11 @@ export interface ReceiverContext extends BackoffOptions {
   gap(reason: GapReason): Gap
   /** Messages up to this position are not needed, even if they arrive later. */
   skip(position: string | undefined): void
+  /**
+   * Asks for everything after this position again, because the receiver could not keep it: at once, or with the next
+   * connection. Until the answer, no message is delivered.
+   */
+  again(position: string): void
   /** Ends the subscription with an error, which is also reported. */
   fail(error: WebMQError, message?: Message<unknown>): void
 }

@@ -14,6 +14,8 @@ export interface SubscriptionContext {
   readonly options: ResolvedOptions
   /** Removes the subscription from the registry. Resolves when the server knows. */
   remove(subscription: LiveSubscription): Promise<void>
+  /** Listens again from the subscription's position, if there is a connection. */
+  again(subscription: LiveSubscription): void
   onError(error: ClientError): void
   onGap(gap: Gap): void
 }
@@ -63,6 +65,12 @@ export class LiveSubscription implements Subscription {
         this.#emitter.emit('gap', gap)
         this.context.onGap(gap)
         return gap
+      },
+      again: (position) => {
+        this.resume.position = position
+        if (this.state !== 'active') return
+        this.reopen()
+        this.context.again(this)
       },
       fail: (error, message) => {
         this.#report(error, message)

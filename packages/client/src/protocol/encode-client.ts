@@ -43,7 +43,7 @@ export function encodeAuth(id: string, token: string): string {
 
 export function encodePublish(message: Loose<Omit<From<'publish'>, 'verb'>>): string | Uint8Array<ArrayBuffer> {
   const { id = '-', key, messageId, echo, ephemeral, payload } = message
-  const header = `publish ${id} ${key}${option('id', messageId)}${echo ? '' : ' noecho'}${ephemeral ? ' ephemeral' : ''}\n`
+  const header = `publish ${id} ${key}${option('id', messageId)}${echo ? '' : ' noecho'}${flag('ephemeral', ephemeral)}\n`
   if (typeof payload === 'string') return header + payload
   const start = new TextEncoder().encode(header)
   const bytes = new Uint8Array(start.length + payload.length)
@@ -54,7 +54,7 @@ export function encodePublish(message: Loose<Omit<From<'publish'>, 'verb'>>): st
 
 export function encodeListen(message: Loose<Omit<From<'listen'>, 'verb'>>): string {
   const { id, pattern, overflow, group, meta } = message
-  return `listen ${id} ${pattern}${range(message)}${option('overflow', overflow)}${option('group', group)}${meta ? ' meta' : ''}`
+  return `listen ${id} ${pattern}${range(message)}${option('overflow', overflow)}${option('group', group)}${flag('meta', meta)}`
 }
 
 export function encodeUnlisten(id: string, pattern: string): string {
@@ -63,7 +63,7 @@ export function encodeUnlisten(id: string, pattern: string): string {
 
 export function encodeHistory(message: Loose<Omit<From<'history'>, 'verb'>>): string {
   const { id, key, limit, before, reverse, meta } = message
-  return `history ${id} ${key}${range(message)}${option('limit', limit)}${option('before', before)}${reverse ? ' reverse' : ''}${meta ? ' meta' : ''}`
+  return `history ${id} ${key}${range(message)}${option('limit', limit)}${option('before', before)}${flag('reverse', reverse)}${flag('meta', meta)}`
 }
 
 export function encodePresence(message: Loose<From<'presence'>>): string {
@@ -88,6 +88,10 @@ export function option(name: string, value: string | number | undefined): string
   if (value === undefined) return ''
   if (typeof value === 'number' ? !Number.isSafeInteger(value) : !/^[\w:.-]+$/.test(value)) throw invalidField(value)
   return ` ${name}=${value}`
+}
+
+function flag(name: string, isSet: true | undefined): string {
+  return isSet ? ` ${name}` : ''
 }
 
 function invalidField(value: string | number): WebMQError {

@@ -30,7 +30,13 @@ export function askAbout(
   switch (message.verb) {
     case 'publish': {
       assertMayPublish(session, message)
-      const change = hooks.publish(session, message.key, message.payload as Uint8Array, isBinary)
+      const change = hooks.publish(
+        session,
+        message.key,
+        message.payload as Uint8Array,
+        isBinary,
+        message.ephemeral === true,
+      )
       // Most publishes are not changed, and this is the hot path.
       if (change === undefined) return undefined
       return andThen(change, (change) => {

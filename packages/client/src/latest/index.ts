@@ -1,0 +1,143 @@
+import { callSafely } from '../events/call-safely.js'
+import type { Gap } from '../events/events.js'
+import type { Backlog, Receiver, Receiving } from '../listening/receiver.js'
+import { Wrapper } from '../listening/wrapper.js'
+import { invalid } from '../options.js'
+import type { WebMQError } from '../protocol/index.js'
+import type { ListenOptions, Message } from '../types.js'
+import { nextFrame } from './next-frame.js'
+
+/** Default of `maxKeys`. */
+const MAX_KEYS = 10_000
+
+/** Options of {@link latest}. */
+export interface LatestOptions {
+  /** When messages are handed over: once per animation frame (default), or after so many milliseconds. */
+  readonly every?: 'frame' | number
+  /**
+   * Keys with a message that waits; default 10,000. Limits memory. With more keys, all of them are handed over at once, before
+   * their time: nothing is lost, but a frame takes longer.
+   */
+  readonly maxKeys?: number
+}
+
+/**
+ * Hands over the newest message of each key, once per animation frame or interval: `listen('prices.*', latest(handler))`.
+ * Older ones are left out, here and, with a server that can do so, already there (`slow: 'latest'`). Every key ends at its
+ * last message. In a hidden page, which has no frames, messages are handed over once per second.
+ *
+ * @throws {WebMQError} `E_OPTION_INVALID`, naming the option.
+ */
+export function latest<P>(receiving: Receiving<P>, options?: LatestOptions): Receiver<P> {
+  return new Latest(receiving, options)
+}
+
+/**
+ * The same with one call for all keys that have changed since the last one, in the order in which they first did so.
+ *
+ * @throws {WebMQError} `E_OPTION_INVALID`, naming the option.
+ */
+export function latestBatch<P>(
+  handler: (messages: readonly Message<P>[]) => unknown,
+  options?: LatestOptions,
+): Receiver<P> {
+  return new LatestBatch(handler, options)
+}
+
+class Latest<P> extends Wrapper<P> {
+  readonly #every: 'frame' | number
+  readonly #maxKeys: number
+  readonly #waiting = new Map<string, Message<P>>()
+  /** Position of the last message before those that wait. */
+  #handled: string | undefined
+  #newest: string | undefined
+  #onFlush: (() => void)[] = []
+  #cancel: (() => void) | undefined
+
+  constructor(receiving: Receiving<P>, { every = 'frame', maxKeys = MAX_KEYS }: LatestOptions = {}) {
+    super(receiving)
+    if (every !== 'frame' && !(every >= 0)) throw invalid('every')
+    if (!(maxKeys >= 1)) throw invalid('maxKeys')
+    this.#every = every
+    this.#maxKeys = maxKeys
+  }
+
+  override get options(): ListenOptions {
+    return { slow: 'latest', ...super.options }
+  }
+
+  override deliver(message: Message<P>): void {
+    const { key, position } = message
+    if (this.#waiting.size >= this.#maxKeys && !this.#waiting.has(key)) this.#flush()
+    this.#waiting.set(key, message)
+    if (position !== undefined) this.#newest = position
+    this.#schedule()
+  }
+
+  override accepted(): void {
+    super.accepted()
+    // Messages may have waited when the client was closed.
+    if (this.#waiting.size > 0) this.#schedule()
+  }
+
+  override gap(gap: Gap): void {
+    // They came before it.
+    this.#flush()
+    super.gap(gap)
+  }
+
+  override close(error: WebMQError | undefined): void {
+    // The app itself wants no more now. If it opens the client again, they are handed over then.
+    if (error) this.#flush()
+    this.#cancel?.()
+    this.#cancel = undefined
+    for (const done of this.#onFlush.splice(0)) done()
+    super.close(error)
+  }
+
+  override backlog(): Backlog | undefined {
+    if (this.#waiting.size === 0) return super.backlog()
+    return {
+      position: this.#handled,
+      whenHandled: async () => {
+        await new Promise<void>((resolve) => this.#onFlush.push(resolve))
+        await super.backlog()?.whenHandled()
+      },
+    }
+  }
+
+  /** Hands over what has waited. */
+  pass(messages: readonly Message<P>[]): void {
+    for (const message of messages) this.handOver(message)
+  }
+
+  #schedule(): void {
+    this.#cancel ??= nextFrame(this.#every, () => this.#flush())
+  }
+
+  #flush(): void {
+    this.#cancel?.()
+    this.#cancel = undefined
+    const messages = [...this.#waiting.values()]
+    this.#waiting.clear()
+    this.#handled = this.#newest
+    if (messages.length > 0) this.pass(messages)
+    for (const done of this.#onFlush.splice(0)) done()
+  }
+}
+
+class LatestBatch<P> extends Latest<P> {
+  readonly #handler: (messages: readonly Message<P>[]) => unknown
+
+  constructor(handler: (messages: readonly Message<P>[]) => unknown, options?: LatestOptions) {
+    super({ handler, deliver: () => undefined }, options)
+    this.#handler = handler
+  }
+
+  override pass(messages: readonly Message<P>[]): void {
+    callSafely(
+      () => this.#handler(messages),
+      (error) => this.context.report(error),
+    )
+  }
+}

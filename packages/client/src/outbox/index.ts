@@ -1,0 +1,29 @@
+import type { WebMQClient } from '../client.js'
+import { ofClient } from '../of-client.js'
+import type { Topics } from '../topics.js'
+import { IndexedDbStore } from './indexed-db.js'
+import { LiveOutbox } from './outbox.js'
+import type { Outbox, OutboxOptions } from './types.js'
+
+export type * from './types.js'
+
+/**
+ * Makes an outbox: publishes that survive a reload, in IndexedDB. One per name and page; tabs with the same name share its
+ * messages, and one of them sends.
+ *
+ * @param client Default: that of `setup`.
+ * @throws {WebMQError} `E_OPTION_INVALID`, naming the option.
+ */
+export function outbox(options?: OutboxOptions): Outbox<Topics>
+export function outbox<T>(client: WebMQClient<T>, options?: OutboxOptions): Outbox<T>
+export function outbox(...args: readonly unknown[]): Outbox<Topics> {
+  const [client, options = {}] = ofClient<[options?: OutboxOptions]>(args)
+  const name = `webmq-outbox ${options.name ?? 'webmq'}`
+  const box: unknown = new LiveOutbox(client, options, name, {
+    store: new IndexedDbStore(name),
+    locks: globalThis.navigator?.locks,
+    channel: typeof BroadcastChannel === 'undefined' ? undefined : new BroadcastChannel(name),
+    nowMs: () => Date.now(),
+  })
+  return box as Outbox<Topics>
+}

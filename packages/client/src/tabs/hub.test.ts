@@ -1,0 +1,281 @@
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import { WebMQClient } from '../client.js'
+import type { ClientOptions } from '../client-options.js'
+import { history } from '../history/index.js'
+import { presence } from '../presence/index.js'
+import { createTestServer, type TestServer, type TestServerOptions } from '../testing/index.js'
+import type { Message } from '../types.js'
+import { Hub } from './hub.js'
+import { portPair } from './port.js'
+import { TabSocket } from './tab-socket.js'
+
+/** Locks of tabs that live for ever. */
+const locks = { request: () => new Promise(() => undefined) } as unknown as Pick<LockManager, 'request'>
+
+function setUp(options: TestServerOptions = {}, maxTabBytes = 1_048_576) {
+  const server = createTestServer(options)
+  const hub = new Hub({ socketClass: server.WebSocket, locks, maxTabBytes })
+  const sockets: TabSocket[] = []
+  class SharedSocket extends TabSocket {
+    constructor(url: string) {
+      super(url, { pingMs: 60_000, lock: 'a tab', onEnd: () => undefined })
+      sockets.push(this)
+      const [mine, its] = portPair()
+      this.attach(mine)
+      hub.accept(its)
+    }
+  }
+  const tab = (more: Partial<ClientOptions> = {}) => {
+    const client = new WebMQClient({ url: server.url, WebSocket: SharedSocket, random: () => 0, ...more })
+    onTestFinished(() => client.close({ flushMs: 0 }))
+    return client
+  }
+  return { server, hub, tab, sockets }
+}
+
+async function listening(client: WebMQClient, pattern: string, options = {}) {
+  const messages: Message<unknown>[] = []
+  const subscription = client.listen(pattern, (_, message) => messages.push(message), options)
+  await subscription.ready
+  return { messages, payloads: () => messages.map(({ payload }) => payload), subscription }
+}
+
+const requests = (server: TestServer, verb: string) => server.received.filter((message) => message.verb === verb)
+
+/** A JWT whose signature nobody looks at. */
+const jwt = (claims: object) => `e30.${btoa(JSON.stringify(claims)).replaceAll('=', '')}.x`
+
+describe('tabs with one hub', () => {
+  it('share a connection, and each gets every message once', async () => {
+    const { server, tab } = setUp()
+    const [one, two] = [tab(), tab()]
+    const [a, b] = await Promise.all([listening(one, 'a.*'), listening(two, 'a.*')])
+    const c = await listening(two, '#')
+    expect(server.connectionCount).toBe(1)
+    for (let n = 0; n < 100; n++) await one.publish('a.b', n)
+    const all = Array.from({ length: 100 }, (_, n) => n)
+    await vi.waitFor(() => expect([a.payloads(), b.payloads(), c.payloads()]).toEqual([all, all, all]))
+  })
+
+  it('get their own replays', async () => {
+    const { server, tab } = setUp({ replayPageMessages: 2 })
+    const a = await listening(tab(), 'a')
+    for (let n = 0; n < 5; n++) server.publish('a', n)
+    await vi.waitFor(() => expect(a.messages).toHaveLength(5))
+    const b = await listening(tab(), 'a', { since: a.messages[1]?.position })
+    expect(b.payloads()).toEqual([2, 3, 4])
+    server.publish('a', 5)
+    await vi.waitFor(() => expect(b.payloads()).toEqual([2, 3, 4, 5]))
+    expect(a.payloads()).toEqual([0, 1, 2, 3, 4, 5])
+    const { messages } = await history(tab(), 'a', { limit: 2 })
+    expect(messages.map(({ payload }) => payload)).toEqual([4, 5])
+    expect(server.connectionCount).toBe(1)
+  })
+
+  it('resume by their own positions when the connection is lost', async () => {
+    const { server, tab } = setUp()
+    const [one, two] = [tab(), tab()]
+    const a = await listening(one, 'a')
+    server.publish('a', 0)
+    const b = await listening(two, 'a')
+    server.loseAnswer('publish')
+    const published = one.publish('a', 1)
+    await vi.waitFor(() => expect(b.messages).toHaveLength(1))
+    server.drop()
+    server.publish('a', 2)
+    expect(await published).toMatchObject({ duplicate: true })
+    await vi.waitFor(() =>
+      expect([a.payloads(), b.payloads()]).toEqual([
+        [0, 1, 2],
+        [1, 2],
+      ]),
+    )
+    expect(server.connectionCount).toBe(1)
+  })
+
+  it('move to another connection when the hub ends', async () => {
+    const { server, hub, tab } = setUp()
+    const one = tab()
+    await one.connect()
+    const lost = vi.fn()
+    one.on('disconnected', lost)
+    hub.close()
+    await vi.waitFor(() => expect(lost).toHaveBeenCalledWith(expect.objectContaining({ code: 1006 })))
+    expect(server.connectionCount).toBe(0)
+  })
+
+  it('keep a listen until the last one ends it', async () => {
+    const { server, tab } = setUp()
+    const [one, two] = [tab(), tab()]
+    const a = await listening(one, 'a')
+    const b = await listening(two, 'a')
+    await a.subscription.unlisten()
+    expect(requests(server, 'unlisten')).toEqual([])
+    server.publish('a', 1)
+    await vi.waitFor(() => expect(b.payloads()).toEqual([1]))
+    expect(a.messages).toEqual([])
+    await two.close()
+    await vi.waitFor(() => expect(server.patterns).toEqual([]))
+    await one.close()
+    await vi.waitFor(() => expect(server.connectionCount).toBe(0))
+  })
+
+  it('are told of gaps and ended listens of their own patterns alone', async () => {
+    const { server, tab } = setUp()
+    const [one, two] = [tab(), tab()]
+    const a = await listening(one, 'a')
+    await listening(two, 'b')
+    const gaps = [vi.fn(), vi.fn()]
+    const errors = [vi.fn(), vi.fn()]
+    for (const [index, client] of [one, two].entries()) {
+      client.on('gap', gaps[index] ?? vi.fn())
+      client.on('error', errors[index] ?? vi.fn())
+    }
+    server.gap('a')
+    server.revoke('a')
+    await vi.waitFor(() => expect(errors[0]).toHaveBeenCalledOnce())
+    expect(a.subscription.state).toBe('closed')
+    expect(gaps[0]).toHaveBeenCalledOnce()
+    expect(gaps[1]).not.toHaveBeenCalled()
+    expect(errors[1]).not.toHaveBeenCalled()
+  })
+
+  it('do without the messages that they publish with `echo: false`, and others get them', async () => {
+    const { server, tab } = setUp()
+    const [one, two] = [tab(), tab()]
+    const a = await listening(one, 'a')
+    const b = await listening(two, 'a')
+    for (let n = 0; n < 3; n++) await one.publish('a', n, { echo: false })
+    await two.publish('a', 3)
+    await vi.waitFor(() => expect([a.payloads(), b.payloads()]).toEqual([[3], [0, 1, 2, 3]]))
+    // A refused one does not come: nothing of its content may be kept back.
+    server.refuse('publish', 'E_FORBIDDEN')
+    await expect(one.publish('a', 4, { echo: false })).rejects.toThrow('not granted')
+    await two.publish('a', 4)
+    await vi.waitFor(() => expect(a.payloads()).toEqual([3, 4]))
+  })
+
+  it('share a connection only if their tokens have the same claims', async () => {
+    const { server, tab } = setUp({ verifyToken: () => ({ userId: 'ada' }) })
+    const tokens = [
+      { sub: 'ada', exp: 1 },
+      { exp: 2, sub: 'ada' },
+      { sub: 'ada', can: 'a' },
+    ].map(jwt)
+    for (const token of [...tokens, 'opaque', 'opaque']) await tab({ token }).connect()
+    expect(server.connectionCount).toBe(3)
+    const anonymous = tab()
+    anonymous.on('error', () => undefined)
+    await expect(anonymous.connect()).rejects.toThrow('authenticate first')
+  })
+
+  it('close alike when their token is refused', async () => {
+    const { tab } = setUp({ verifyToken: () => undefined })
+    const [one, two] = [tab({ token: 'bad' }), tab({ token: 'bad' })]
+    const report = vi.fn()
+    for (const client of [one, two]) client.on('error', report)
+    const outcomes = await Promise.allSettled([one.connect(), two.connect()])
+    expect(outcomes.map(({ status }) => status)).toEqual(['rejected', 'rejected'])
+    expect(report).toHaveBeenCalledTimes(2)
+  })
+
+  it('renew the token once for all', async () => {
+    let issued = 0
+    const token = vi.fn(() => jwt({ sub: 'ada', exp: ++issued }))
+    const { server, tab } = setUp({ verifyToken: () => ({ userId: 'ada' }) })
+    await tab({ token }).connect()
+    await tab({ token }).connect()
+    expect(token).toHaveBeenCalledTimes(2)
+    server.expireTokens(60_000)
+    await vi.waitFor(() => expect(requests(server, 'auth')).toHaveLength(2))
+    expect(token).toHaveBeenCalledTimes(3)
+    expect(server.connectionCount).toBe(1)
+  })
+
+  it('get a connection of their own when a new token has other claims', async () => {
+    let rights = 'read'
+    const { server, tab } = setUp({ verifyToken: () => ({ userId: 'ada' }) })
+    const one = tab({ token: () => jwt({ sub: 'ada', rights }) })
+    const two = tab({ token: jwt({ sub: 'ada', rights }) })
+    await Promise.all([one.connect(), two.connect()])
+    expect(server.connectionCount).toBe(1)
+    rights = 'write'
+    await one.refreshToken()
+    expect(server.connectionCount).toBe(2)
+  })
+
+  it('are one member where they are present', async () => {
+    const { server, tab } = setUp()
+    const [one, two] = [tab(), tab()]
+    const [a, b] = [presence(one, 'room'), presence(two, 'room')]
+    await Promise.all([a.enter({ at: 1 }), b.enter({ at: 2 })])
+    expect(await a.get()).toHaveLength(1)
+    await a.leave()
+    expect(await b.get()).toMatchObject([{ data: { at: 2 } }])
+    const entered = vi.fn()
+    b.on('enter', entered)
+    await vi.waitFor(() => expect(entered).toHaveBeenCalled())
+    await b.leave()
+    expect(server.presence.members?.('room') ?? []).toEqual([])
+  })
+
+  it('are refused queue groups', async () => {
+    const { hub } = setUp()
+    const [mine, its] = portPair()
+    const answers: unknown[] = []
+    mine.onmessage = (message) => message[0] === 'frame' && answers.push(message[1])
+    hub.accept(its)
+    mine.post(['hello', 'ws://test.invalid/ws', undefined, ''])
+    await vi.waitFor(() => expect(answers).toHaveLength(1))
+    mine.post(['frame', 'listen 1 a group=g'])
+    await vi.waitFor(() => expect(answers[1]).toMatch(/^error 1 E_UNSUPPORTED\n/))
+  })
+
+  it('miss no message that only another tab allows to miss', async () => {
+    const { server, tab } = setUp()
+    await listening(tab(), 'a', { slow: 'latest' })
+    await listening(tab(), 'a')
+    await listening(tab(), 'a', { slow: 'latest' })
+    expect(requests(server, 'listen')).toMatchObject([
+      { overflow: 'latest' },
+      { overflow: 'disconnect' },
+      { overflow: 'disconnect' },
+    ])
+  })
+
+  it('reconnect when one of them finds the connection dead', async () => {
+    vi.useFakeTimers()
+    onTestFinished(() => void vi.useRealTimers())
+    const { server, tab } = setUp({ heartbeatMs: 1_000 })
+    const [one, two] = [tab(), tab({ heartbeatTimeoutMs: 60_000 })]
+    await Promise.all([one.connect(), two.connect()])
+    server.isSilent = true
+    await vi.advanceTimersByTimeAsync(11_500)
+    expect([one.state, two.state]).not.toContain('connected')
+    server.isSilent = false
+    await vi.advanceTimersByTimeAsync(30_000)
+    expect([one.state, two.state]).toEqual(['connected', 'connected'])
+  })
+
+  it('are disconnected when they read too slowly, and miss nothing', async () => {
+    const { server, tab } = setUp({}, 4_096)
+    const quick = await listening(tab(), 'a')
+    const slow = tab()
+    const closed = vi.fn()
+    slow.on('disconnected', closed)
+    const b = await listening(slow, 'a')
+    // All in one turn: neither tab can say that it has read some.
+    for (let n = 0; n < 100; n++) server.publish('a', 'x'.repeat(100) + n)
+    await vi.waitFor(() => expect(b.messages).toHaveLength(100))
+    await vi.waitFor(() => expect(quick.messages).toHaveLength(100))
+    expect(new Set(b.messages.map(({ position }) => position)).size).toBe(100)
+  })
+
+  it('exchange bytes', async () => {
+    const { tab } = setUp()
+    const [one, two] = [tab(), tab()]
+    const a = await listening(one, 'a')
+    await two.publish('a', new Uint8Array([10, 0, 10]))
+    await vi.waitFor(() => expect(a.payloads()).toEqual([new Uint8Array([10, 0, 10])]))
+  })
+})

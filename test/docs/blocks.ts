@@ -1,0 +1,89 @@
+import { execFileSync } from 'node:child_process'
+import { existsSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+export const ROOT = fileURLToPath(new URL('../../', import.meta.url))
+
+/** A block of code in a page. */
+export interface CodeBlock {
+  readonly page: string
+  /** Line of the first line of code, from 1. */
+  readonly line: number
+  readonly language: 'ts' | 'tsx'
+  readonly code: string
+  /** A comment `<!-- continues -->` precedes it: it uses names of the block before. */
+  readonly continues: boolean
+}
+
+/** Modules of one block, with what they were made of. */
+export interface BlockModule {
+  readonly block: CodeBlock
+  /** Path of the module, which is not written: imports are resolved from there. */
+  readonly path: string
+  readonly text: string
+}
+
+const FENCED = /^(<!-- continues -->\n+)?((?:<!-- run: [\w-]+ -->\n+)?)```(tsx?)\n([\s\S]*?)\n```$/gm
+
+/** Pages whose blocks are compiled: the READMEs, and all of docs. */
+export function pages(): string[] {
+  const files = ['README.md', 'packages/client/README.md', 'packages/server/README.md', 'docs']
+  return execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard', '--', ...files], {
+    cwd: ROOT,
+    encoding: 'utf8',
+  })
+    .trim()
+    .split('\n')
+    .filter((file) => file.endsWith('.md') && existsSync(join(ROOT, file)))
+}
+
+export function blocksOf(page: string, text = readFileSync(join(ROOT, page), 'utf8')): CodeBlock[] {
+  return [...text.matchAll(FENCED)].map((match): CodeBlock => {
+    const [all, continues, run = '', language, code = ''] = match
+    const before = text.slice(0, match.index + all.indexOf('```'))
+    void run
+    return {
+      page,
+      line: before.split('\n').length + 1,
+      language: language === 'tsx' ? 'tsx' : 'ts',
+      code,
+      continues: continues !== undefined,
+    }
+  })
+}
+
+/**
+ * A module for each block. A block that continues another one is in a scope within it, so that it may use and replace
+ * its names. Imports go to the top.
+ *
+ * @throws {TypeError} When the first block of a page continues.
+ */
+export function modulesOf(blocks: readonly CodeBlock[]): BlockModule[] {
+  return blocks.map((block, index) => {
+    const chain = [block]
+    for (let at = index; blocks[at]?.continues; at--) {
+      const before = blocks[at - 1]
+      if (before?.page !== block.page) throw new TypeError(`${block.page}:${block.line} continues nothing`)
+      chain.unshift(before)
+    }
+    const imports: string[] = []
+    let body = ''
+    for (const { code } of chain.toReversed()) {
+      const own = code.replace(/^import [^\n]*$/gm, (line) => {
+        imports.push(line)
+        return ''
+      })
+      body = body === '' ? own : `${own}\n{\n${body}\n}`
+    }
+    const file = `docs-${block.page.replace(/\W/g, '-')}-${block.line}.${block.language}`
+    const text = `${[...new Set(imports)].join('\n')}\n${body}\nexport {}\n`
+    return { block, path: join(folderOf(block.page), file), text }
+  })
+}
+
+/** Where the packages are installed that a page imports. */
+function folderOf(page: string): string {
+  if (page.startsWith('packages/')) return join(ROOT, dirname(page))
+  return page.startsWith('docs/client') ? join(ROOT, 'packages/client') : ROOT
+}
