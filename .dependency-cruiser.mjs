@@ -82,7 +82,7 @@ export default {
       name: 'client-has-no-dependencies',
       comment: 'The client runs in browsers and has zero dependencies.',
       severity: 'error',
-      from: { path: '^packages/client/src/', pathNot: `^packages/client/src/msgpack/|${TESTS}` },
+      from: { path: '^packages/client/src/', pathNot: `^packages/client/src/(msgpack|yjs)/|${TESTS}` },
       to: { pathNot: '^packages/client/src/' },
     },
     {
@@ -91,6 +91,13 @@ export default {
       severity: 'error',
       from: { path: '^packages/client/src/msgpack/', pathNot: TESTS },
       to: { pathNot: '^packages/client/src/|/node_modules/msgpackr/' },
+    },
+    {
+      name: 'the-provider-has-yjs-and-no-more',
+      comment: 'yjs and y-protocols are optional peers, imported by webmq-client/yjs alone.',
+      severity: 'error',
+      from: { path: '^packages/client/src/yjs/', pathNot: TESTS },
+      to: { pathNot: '^packages/client/src/|/node_modules/(yjs|y-protocols)/' },
     },
     {
       name: 'nobody-imports-a-codec',

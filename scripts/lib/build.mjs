@@ -88,9 +88,11 @@ async function buildLoadgen() {
 }
 
 function packageManifests() {
-  return readdirSync(path.join(ROOT, 'packages'))
-    .map((name) => `packages/${name}/package.json`)
-    .filter((file) => existsSync(path.join(ROOT, file)))
+  return ['packages', 'examples'].flatMap((folder) =>
+    readdirSync(path.join(ROOT, folder))
+      .map((name) => `${folder}/${name}/package.json`)
+      .filter((file) => existsSync(path.join(ROOT, file))),
+  )
 }
 
 function hashOf(files) {

@@ -31,6 +31,7 @@ const CARGO_DENY = {
 const CHECKS = [
   ['format and lint of TypeScript', bin('biome'), ['check', '--error-on-warnings']],
   ['types of the tests', bin('tsc'), ['-p', 'tsconfig.test.json']],
+  ['types of the examples', bin('tsc'), ['-p', 'examples']],
   ['dependency rule', bin('depcruise'), ['--config', '.dependency-cruiser.mjs', ...SOURCES]],
   [
     'files, exports and dependencies that nothing uses',

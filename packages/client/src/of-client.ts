@@ -22,8 +22,8 @@ export function ofClient<A extends readonly unknown[]>(args: readonly unknown[])
 }
 
 /** Returns a function that finds the part of a client, and makes it for the first caller. */
-export function partOf<P extends object>(make: (core: ClientCore) => P): (client: AnyClient) => P {
-  const parts = new WeakMap<AnyClient, P>()
+export function partOf<P extends object>(make: (core: ClientCore) => P): (client: Pick<AnyClient, 'add'>) => P {
+  const parts = new WeakMap<object, P>()
   return (client) => {
     const part = parts.get(client) ?? client.add(make)
     parts.set(client, part)

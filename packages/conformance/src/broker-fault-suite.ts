@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { Broker } from 'webmq-server/ports'
-import { examine, FAULT_KEYS, FaultNode } from './broker/fault-load.js'
+import { examine, FAULT_KEYS, FaultNode, QUIET_KEY, QUIET_TEXT } from './broker/fault-load.js'
 import { eventually } from './transport/eventually.js'
 
 /** A fault between nodes and their broker, or of the broker. */
@@ -46,7 +46,8 @@ const SETTLE_TIMEOUT_MS = 30_000
 /**
  * Breaks a broker repeatedly while every node publishes and listens. Each message whose publish resolved must reach
  * every node, or a gap must stand in its place. None may come twice, and those of a publisher and key must come in
- * order. Every publish must be answered, and afterwards everything must work as before. For vitest.
+ * order. Every publish must be answered, and afterwards everything must work as before. If all keys are retained, every
+ * node, also one that starts at the end, must have the last message of each key. For vitest.
  *
  * @param name Names the broker in the report.
  */
@@ -79,6 +80,10 @@ export function brokerFaultSuite(
       const allHear = (timeoutMs: number) => allHearEachOther(nodes, timeoutMs)
 
       await allHear(SETTLE_TIMEOUT_MS)
+      const [{ broker: anyBroker } = { broker: undefined }] = nodes
+      const isRetained = anyBroker?.capabilities.retained === true
+      const quiet = { key: QUIET_KEY, payload: new TextEncoder().encode(QUIET_TEXT), isBinary: false }
+      if (isRetained) await anyBroker.publish(quiet)
       for (const node of nodes) node.begin()
       const injected = new Map<string, number>()
       for (let round = 0; round < roundCount; round++) {
@@ -99,6 +104,8 @@ export function brokerFaultSuite(
       // One more message on every key, so that a loss at the end shows before a later message.
       for (const _ of FAULT_KEYS) await allHear(SETTLE_TIMEOUT_MS)
 
+      if (isRetained) await haveTheState(nodes, await system.createNode(nodeCount))
+
       const { violations, ...counts } = examine(nodes)
       const faults = [...injected].map(([fault, count]) => `${count} x ${fault}`).join(', ')
       process.stdout.write(`broker ${name}: ${faults}: ${JSON.stringify(counts)}\n`)
@@ -110,6 +117,17 @@ export function brokerFaultSuite(
       expect(counts.acceptedCount).toBeGreaterThan(100 * roundCount)
     })
   })
+}
+
+/** @param late Has not been started: it knows what the broker kept, and nothing else. */
+async function haveTheState(nodes: readonly FaultNode[], late: Broker): Promise<void> {
+  const lateNode = new FaultNode(late, nodes.length)
+  onTestFinished(() => late.stop())
+  await late.start(lateNode.sink)
+  for (const node of nodes) {
+    const state = { ...node.lastDelivered(), [QUIET_KEY]: QUIET_TEXT }
+    expect([await node.state(), await lateNode.state()]).toEqual([state, state])
+  }
 }
 
 /** Every node publishes until one publish is accepted and reaches all. */

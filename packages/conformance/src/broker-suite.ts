@@ -7,6 +7,7 @@ import { historyTests } from './broker/history-tests.js'
 import { messageIdTests } from './broker/message-id-tests.js'
 import { messageTests } from './broker/message-tests.js'
 import { nodeTests } from './broker/node-tests.js'
+import { stateTests } from './broker/state-tests.js'
 
 export type { CreateBrokerSystem } from './broker/harness.js'
 
@@ -42,6 +43,7 @@ export function brokerSuite(name: string, createSystem: CreateBrokerSystem, expe
     nodeTests(harness, expected)
     historyTests(harness, expected)
     messageIdTests(harness, expected)
+    stateTests(harness, expected)
     attributeTests(harness, expected)
   })
 }

@@ -1,5 +1,5 @@
 export type { BrokerSystem, CreateBrokerSystem } from './broker/harness.js'
-export { historyOf } from './broker/history-of.js'
+export { historyOf, retaining } from './broker/history-of.js'
 export { ListeningNode } from './broker/listening-node.js'
 export { messageIdOf } from './broker/message-id-of.js'
 export { brokerOptions, type CommonBrokerOptions } from './broker/options.js'

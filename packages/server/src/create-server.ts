@@ -16,6 +16,7 @@ import type { Broker } from './ports/broker.js'
 import { brokerNameOf, withoutPasswords } from './ports/broker-address.js'
 import { historyRulesOf } from './ports/history-rules.js'
 import { rangesOf } from './ports/networks.js'
+import { retainRulesOf } from './ports/retain-rules.js'
 import type { Transport, TransportOptions } from './ports/transport.js'
 
 /**
@@ -118,7 +119,12 @@ async function createBroker(options: ResolvedOptions, logger: Logger): Promise<B
   const { broker: address } = options
   if (typeof address !== 'string') return address
   const name = brokerNameOf(address)
-  const shared = { ...options, broker: address, history: historyRulesOf(options, name === 'memory') }
+  const shared = {
+    ...options,
+    broker: address,
+    history: historyRulesOf(options, name === 'memory'),
+    retain: retainRulesOf(options),
+  }
   switch (name) {
     case 'memory': {
       const { MemoryBroker } = await import('./brokers/memory/broker.js')

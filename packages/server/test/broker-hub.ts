@@ -44,6 +44,7 @@ export class HubBroker implements Broker {
   readonly name = 'hub'
   readonly capabilities: BrokerCapabilities = {
     history: false,
+    retained: false,
     ordered: false,
     sharedLog: false,
     confirms: true,

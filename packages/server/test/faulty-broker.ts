@@ -34,6 +34,7 @@ export class FaultyBroker implements Broker {
   readonly name = 'faulty'
   readonly capabilities: BrokerCapabilities = {
     history: false,
+    retained: false,
     ordered: true,
     sharedLog: false,
     confirms: true,

@@ -1,9 +1,10 @@
 import type { MemoryBrokerOptions } from '../src/brokers/memory/broker.js'
 import { resolveOptions, type ServerOptions } from '../src/options/options.js'
 import { historyRulesOf } from '../src/ports/history-rules.js'
+import { retainRulesOf } from '../src/ports/retain-rules.js'
 
 /** The options that a server with these options passes to its memory broker. */
 export function memoryOptions(options: ServerOptions = {}): MemoryBrokerOptions {
   const resolved = resolveOptions(options)
-  return { ...resolved, history: historyRulesOf(resolved, true) }
+  return { ...resolved, history: historyRulesOf(resolved, true), retain: retainRulesOf(resolved) }
 }

@@ -213,7 +213,7 @@ export class Listens {
     }
     const plain: Message<unknown> = { key, payload, position, replayed }
     const message = meta ? { ...plain, ...meta } : plain
-    for (const target of targets) target.deliver(message)
+    for (const target of targets) target.deliver(message, received.payload.length)
   }
 
   #match(key: string): readonly LiveSubscription[] {
@@ -287,13 +287,18 @@ export class Listens {
       (answer) => {
         if (listen.joinable === targets) listen.joinable = undefined
         if (answer instanceof WebMQError) this.#refused(listen, targets, answer)
-        else this.#accepted(listen, targets, start.since, answer)
+        else this.#accepted(listen, targets, start, answer)
       },
     )
   }
 
-  #accepted(listen: Listen, targets: readonly LiveSubscription[], since: string | undefined, ok: From<'ok'>): void {
+  #accepted(listen: Listen, targets: readonly LiveSubscription[], { since, state }: Start, ok: From<'ok'>): void {
     const { pattern } = listen
+    if (state && !ok.state) {
+      // It ignores the option, and would give no state.
+      this.#end(pattern, targets, new WebMQError('E_UNSUPPORTED', { detail: 'state topics' }))
+      return
+    }
     const { recovered = false, replayed = 0, position, gap, more } = ok
     listen.failedAttempts = 0
     if (this.#held.delete(listen)) this.#takeUp()
@@ -311,6 +316,7 @@ export class Listens {
       for (const { resume } of targets) resume.advance(position)
       this.#saved?.touch()
       if (more) this.#turnPage(listen, targets)
+      else for (const target of targets) target.caughtUp()
     })
   }
 
@@ -413,6 +419,6 @@ function hasMeta({ subscriptions }: Listen, except?: LiveSubscription): boolean 
 }
 
 /** Whether a listen asks for live messages only. */
-function isLive({ since, last, rewindMs }: Start): boolean {
-  return (since ?? last ?? rewindMs) === undefined
+function isLive({ since, last, rewindMs, state }: Start): boolean {
+  return (since ?? last ?? rewindMs ?? state) === undefined
 }

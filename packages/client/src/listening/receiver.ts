@@ -17,18 +17,23 @@ export interface Receiver<P = unknown> {
   readonly options?: ListenOptions | undefined
   /** Whether the client ends the subscription when it closes. Otherwise `open` continues it. Default `false`. */
   readonly isSingleUse?: boolean
+  /** Whether the replay has the last message of each key, instead of all messages: see `webmq-client/state`. */
+  readonly wantsState?: true | undefined
   /** Called once, before everything else. */
   attach?(context: ReceiverContext): void
   /**
    * Handles a message. Each one arrives once and in order, whatever the connections. A promise is not awaited; its
    * rejection is reported.
+   * @param size Length of the payload on the wire, in characters of text or in bytes.
    */
-  deliver(message: Message<P>): unknown
+  deliver(message: Message<P>, size?: number): unknown
   /**
    * The server has accepted the listen, or a page of its replay, without a gap; the messages follow. Called at least
    * once for each connection, except when `gap` is called instead.
    */
   accepted?(): void
+  /** The messages of the replay were delivered; live ones follow. Called once for each connection. */
+  caughtUp?(): void
   /** Messages may be missing. Called after the events `gap` of the subscription, before the next message. */
   gap?(gap: Gap): void
   /** The connection is lost, and the client will continue from the last delivered message. */

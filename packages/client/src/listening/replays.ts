@@ -3,7 +3,8 @@ import type { Message } from '../types.js'
 
 /** Receiver of messages from the log. */
 export interface ReplayTarget {
-  deliver(message: Message<unknown>): void
+  /** @param size Length of the payload on the wire. */
+  deliver(message: Message<unknown>, size?: number): void
 }
 
 /** Messages from the log that follow an `ok`, with nothing in between [P-6.4]. */

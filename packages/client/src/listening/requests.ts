@@ -12,6 +12,8 @@ export interface Start {
   readonly since?: string | undefined
   readonly last?: number | undefined
   readonly rewindMs?: number | undefined
+  /** The last message of each key [P-17.1]; with `since`, of keys that changed after it. */
+  readonly state?: true | undefined
 }
 
 /**

@@ -86,9 +86,9 @@ export class LiveSubscription implements Subscription {
   /** Where a replay begins: at the last handled position or, until the first acknowledgement, where the app asked. */
   get start(): Start {
     const { position, wasLive } = this.resume
-    if (wasLive && !this.recovers) return {}
-    if (position) return { since: position }
-    return wasLive ? {} : this.#start
+    const { wantsState: state } = this.receiver
+    if (position && (this.recovers || !wasLive)) return { since: position, state }
+    return wasLive ? { state } : { ...this.#start, state }
   }
 
   /** Whether it gets what it has missed. */
@@ -129,6 +129,11 @@ export class LiveSubscription implements Subscription {
     }
     if (gap) this.gap({ pattern: this.pattern, reason: gap, since })
     else this.#tell(() => this.receiver.accepted?.())
+  }
+
+  /** Everything of the replay has been delivered. */
+  caughtUp(): void {
+    if (this.state === 'active') this.#tell(() => this.receiver.caughtUp?.())
   }
 
   gap(gap: Gap): void {
@@ -187,14 +192,14 @@ export class LiveSubscription implements Subscription {
   }
 
   /** Delivers a message, unless it was handled before. */
-  deliver(message: Message<unknown>): void {
+  deliver(message: Message<unknown>, size?: number): void {
     // Until a replay is complete, live messages are for other subscriptions; this one gets them in the next page.
     if (this.state !== 'active' && (this.state === 'closed' || !message.replayed)) return
     if (!this.resume.advance(message.position)) return
     if (this.#pages) this.#pages = { ...this.#pages, replayed: this.#pages.replayed + 1 }
     // Not `callSafely`, which takes a closure: this is the path of every message.
     try {
-      const result = this.receiver.deliver(message)
+      const result = this.receiver.deliver(message, size)
       if (result instanceof Promise) result.catch((error: unknown) => this.#report(error, message))
     } catch (error) {
       this.#report(error, message)

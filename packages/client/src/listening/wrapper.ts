@@ -34,8 +34,8 @@ export class Wrapper<P = unknown> implements Receiver<P> {
     this.inner.attach?.(context)
   }
 
-  deliver(message: Message<P>): unknown {
-    return this.inner.deliver(message)
+  deliver(message: Message<P>, size?: number): unknown {
+    return this.inner.deliver(message, size)
   }
 
   /** Passes on a message that was kept; an error goes to the event `error`, so that the others still follow. */
@@ -44,6 +44,10 @@ export class Wrapper<P = unknown> implements Receiver<P> {
       () => this.inner.deliver(message),
       (error) => this.context.report(error, message),
     )
+  }
+
+  caughtUp(): void {
+    this.inner.caughtUp?.()
   }
 
   accepted(): void {

@@ -64,11 +64,13 @@ const decoders: { readonly [V in ClientVerb]: Decoder<V> } = {
     const group = options.get('group')
     if (group !== undefined && !isGroup(group)) throw refusal(raw, 'E_MESSAGE_INVALID', 'group')
     assertAtMostOne(raw, options, 'since', 'last', 'rewind')
+    assertAtMostOne(raw, options, 'state', 'last', 'rewind')
     return {
       verb: 'listen',
       id,
       pattern,
       ...readRange(raw, options),
+      ...(readFlag(raw, options, 'state') ? { state: true } : {}),
       ...(group === undefined ? {} : { group: ownText(group) }),
       ...readOverflow(options),
       ...(readFlag(raw, options, 'meta') ? { meta: true } : {}),

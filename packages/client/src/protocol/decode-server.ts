@@ -98,6 +98,7 @@ function decodeOk(id: string, options: readonly string[], body: WirePayload | un
       case 'recovered':
       case 'duplicate':
       case 'more':
+      case 'state':
         message[name] = true
         break
       case 'position':

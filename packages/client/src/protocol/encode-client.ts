@@ -53,8 +53,8 @@ export function encodePublish(message: Loose<Omit<From<'publish'>, 'verb'>>): st
 }
 
 export function encodeListen(message: Loose<Omit<From<'listen'>, 'verb'>>): string {
-  const { id, pattern, overflow, group, meta } = message
-  return `listen ${id} ${pattern}${range(message)}${option('overflow', overflow)}${option('group', group)}${flag('meta', meta)}`
+  const { id, pattern, overflow, group, meta, state } = message
+  return `listen ${id} ${pattern}${range(message)}${flag('state', state)}${option('overflow', overflow)}${option('group', group)}${flag('meta', meta)}`
 }
 
 export function encodeUnlisten(id: string, pattern: string): string {

@@ -18,13 +18,14 @@ export function encodeServerMessage(message: TextServerMessage): string {
       return `${verb}\n${JSON.stringify(welcome)}`
     }
     case 'ok': {
-      const { id, position, recovered, gap, replayed, more, duplicate, overflow, result } = message
+      const { id, position, recovered, gap, replayed, more, state, duplicate, overflow, result } = message
       let header = `ok ${id}`
       if (position !== undefined) header += ` position=${position}`
       if (recovered === true) header += ' recovered'
       if (gap !== undefined) header += ` gap=${gap}`
       if (replayed !== undefined) header += ` replayed=${replayed}`
       if (more) header += ' more'
+      if (state) header += ' state'
       if (duplicate === true) header += ' duplicate'
       if (overflow !== undefined) header += ` overflow=${overflow}`
       return result === undefined ? header : `${header}\n${JSON.stringify(result)}`

@@ -16,6 +16,8 @@ export type ClientMessage =
       readonly last?: number
       /** Replay the messages of this time span. */
       readonly rewindMs?: number
+      /** Replay only the last message of each key [P-17.1]; with `since`, of keys that changed after it. */
+      readonly state?: true
       readonly group?: string
       /** What may be left out while the connection lags [P-6.12]; absent: the server decides. */
       readonly overflow?: ListenOverflow
@@ -163,6 +165,8 @@ export type ServerMessage =
       readonly replayed?: number
       /** More messages follow: ask again, with `since` set to this `position` [P-6.9]. */
       readonly more?: true
+      /** The replay has the last message of each key [P-17.2]. */
+      readonly state?: true
       readonly duplicate?: boolean
       /** What holds for the listen, unless it is `disconnect` [P-6.12]; not decoded. */
       readonly overflow?: ListenOverflow

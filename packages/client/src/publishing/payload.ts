@@ -1,11 +1,15 @@
 import type { Codec } from '../client-options.js'
 import { encodeJson, WebMQError, type WirePayload } from '../protocol/index.js'
 
+/** Published in place of a payload: the message has none. In a state topic it removes the key. */
+export const REMOVAL = Symbol('removal')
+
 /**
  * Encodes a payload for the wire: with the codec or, without one, bytes unchanged (copied) and everything else as JSON.
  * @throws {WebMQError} `E_PAYLOAD_INVALID`.
  */
 export function encodePayload(payload: unknown, codec: Codec | undefined): WirePayload {
+  if (payload === REMOVAL) return ''
   if (codec) {
     try {
       return codec.encode(payload)
@@ -21,8 +25,12 @@ export function encodePayload(payload: unknown, codec: Codec | undefined): WireP
   return encodeJson(payload)
 }
 
-/** Decodes a payload: parses text, and decodes bytes with the codec; without one, returns the bytes. */
+/**
+ * Decodes a payload: parses text, and decodes bytes with the codec; without one, returns the bytes. An empty one is
+ * `undefined`, except for bytes without a codec.
+ */
 export function decodePayload(payload: WirePayload, codec: Codec | undefined): unknown {
+  if (payload === '' || (codec && payload.length === 0)) return undefined
   if (typeof payload === 'string') return JSON.parse(payload)
   return codec ? codec.decode(payload) : payload
 }

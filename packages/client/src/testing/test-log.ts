@@ -49,6 +49,10 @@ export interface Replayed {
 export class TestLog {
   readonly #maxMessages: number
   #messages: LoggedMessage[] = []
+  /** The last message of each key, in the order of offsets. Without a payload, the key was removed. */
+  readonly #last = new Map<string, LoggedMessage>()
+  /** Whoever has the state of this offset learns of every removal. */
+  #removalsAfter = 0
   #epoch = 1
   #offset = 0
 
@@ -70,6 +74,8 @@ export class TestLog {
     const message = { key, payload, ...(meta && { meta }), offset: ++this.#offset, timeMs: Date.now() }
     this.#messages.push(message)
     this.#messages.splice(0, this.#messages.length - this.#maxMessages)
+    this.#last.delete(key)
+    this.#last.set(key, message)
     return message
   }
 
@@ -77,13 +83,30 @@ export class TestLog {
   expire(): void {
     this.#messages = []
     this.#offset++
+    for (const [key, { payload }] of this.#last) if (payload.length === 0) this.#last.delete(key)
+    this.#removalsAfter = this.#offset
   }
 
   /** Starts anew, as with a replaced broker: the next resume gets `epoch-changed`. */
   restart(): void {
     this.#messages = []
+    this.#last.clear()
+    this.#removalsAfter = 0
     this.#epoch++
     this.#offset = 0
+  }
+
+  /** Reads the last message of each key; with `since`, of keys that changed after it. */
+  state({ since, limit }: Pick<LogRange, 'since' | 'limit'>, pattern: string): Replayed {
+    const [epoch, text = ''] = since?.split(':') ?? [this.epoch]
+    const offset = parseOffset(text) ?? 0
+    const isKnown = since === undefined || offset >= this.#removalsAfter
+    const gap = epoch !== this.epoch ? 'epoch-changed' : isKnown ? undefined : 'history-expired'
+    if (gap !== undefined) return { messages: [], more: false, gap, position: this.position() }
+    const found = [...this.#last.values()].filter((message) => message.offset > offset && matches(pattern, message.key))
+    const messages = found.slice(0, limit)
+    const more = messages.length < found.length
+    return { messages, more, gap, position: this.position(more ? messages.at(-1)?.offset : undefined) }
   }
 
   /** Reads the selected messages, oldest first. */

@@ -1,5 +1,12 @@
 import type { WebSocketConstructor } from '../client-options.js'
-import type { ClientMessage, ErrorCode, GapReason, SessionLimits, WirePayload } from '../protocol/index.js'
+import {
+  type ClientMessage,
+  contains,
+  type ErrorCode,
+  type GapReason,
+  type SessionLimits,
+  type WirePayload,
+} from '../protocol/index.js'
 import { TestLog } from './test-log.js'
 import { TestPresence } from './test-presence.js'
 import { TestSession } from './test-session.js'
@@ -11,6 +18,8 @@ export interface TestServerOptions {
   readonly verifyToken?: (token: string) => { readonly userId?: string } | undefined
   /** Limit of logged messages; default 1,000. With 0 there are no positions, and every reconnect is a gap. */
   readonly historyMaxMessages?: number
+  /** Patterns of the keys whose last message is kept, for state topics. Default: none. */
+  readonly retain?: readonly string[]
   /** Messages per page of a replay. Default: all. */
   readonly replayPageMessages?: number
   /** Default 25,000. */
@@ -70,7 +79,7 @@ export class TestServer {
 
   constructor(options: TestServerOptions = {}) {
     const { heartbeatMs = 25_000, historyMaxMessages = 1_000, verifyToken, limits } = options
-    const { replayPageMessages = Number.POSITIVE_INFINITY } = options
+    const { replayPageMessages = Number.POSITIVE_INFINITY, retain = [] } = options
     this.#log = new TestLog(historyMaxMessages)
     const allLimits = { ...LIMITS, ...limits }
     this.WebSocket = createTestWebSocket((socket) => {
@@ -84,6 +93,7 @@ export class TestServer {
           intercept: (message) => this.#intercept(message),
           publish: (message, from) => this.#publish(message, from),
           isRevoked: (pattern) => this.#revoked.has(pattern),
+          isRetained: (pattern) => retain.some((rule) => contains(rule, pattern)),
           presence: this.presence,
           onClosed: (gone) => this.#sessions.delete(gone),
         },
@@ -118,6 +128,11 @@ export class TestServer {
   publish(key: string, payload: unknown): void {
     const wire = payload instanceof Uint8Array ? payload : JSON.stringify(payload)
     this.#publish({ verb: 'publish', key, echo: true, payload: wire })
+  }
+
+  /** Removes a key from the state, as another client. */
+  remove(key: string): void {
+    this.#publish({ verb: 'publish', key, echo: true, payload: '' })
   }
 
   /** Publishes to a key without a log: the message has no position, and absent clients do not get it later. */

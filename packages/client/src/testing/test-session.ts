@@ -35,6 +35,8 @@ export interface TestSessionContext {
     from: TestSession,
   ): { readonly position?: string | undefined; readonly duplicate: boolean }
   isRevoked(pattern: string): boolean
+  /** Whether the last messages of these keys are kept. */
+  isRetained(pattern: string): boolean
   readonly presence: TestPresence
   onClosed(session: TestSession): void
 }
@@ -182,8 +184,12 @@ export class TestSession implements ServerSide, TestWatcher {
     }
   }
 
-  #listen({ id, pattern, since, last, rewindMs, meta }: From<'listen'>): void {
-    const { log, isRevoked, maxListens, replayPageMessages: limit } = this.#context
+  #listen({ id, pattern, since, last, rewindMs, state, meta }: From<'listen'>): void {
+    const { log, isRevoked, maxListens, replayPageMessages: limit, isRetained } = this.#context
+    if (state && !isRetained(pattern)) {
+      this.#refuse(id, 'E_UNSUPPORTED')
+      return
+    }
     if (isRevoked(pattern)) {
       this.#refuse(id, 'E_FORBIDDEN')
       return
@@ -193,9 +199,11 @@ export class TestSession implements ServerSide, TestWatcher {
       return
     }
     const isAsked = (since ?? last ?? rewindMs) !== undefined
-    const replayed = isAsked
-      ? log.read({ since, last, rewindMs, limit }, pattern)
-      : { messages: [], more: false, position: log.position() }
+    const replayed = state
+      ? log.state({ since, limit }, pattern)
+      : isAsked
+        ? log.read({ since, last, rewindMs, limit }, pattern)
+        : { messages: [], more: false, position: log.position() }
     // A listen is not live between two pages [P-6.9].
     if (!replayed.more) this.#patterns.add(pattern)
     if (meta) this.#hasMeta = true
@@ -204,6 +212,7 @@ export class TestSession implements ServerSide, TestWatcher {
       since === undefined && replayed.gap === 'no-history' ? { ...replayed, gap: undefined } : replayed,
       {
         ...(since !== undefined && replayed.gap === undefined && { recovered: true }),
+        ...(state && { state }),
       },
       meta,
     )
@@ -231,7 +240,7 @@ export class TestSession implements ServerSide, TestWatcher {
   #replay(
     id: string,
     { messages, position, more, gap }: Replayed,
-    options: { readonly recovered?: true },
+    options: { readonly recovered?: true; readonly state?: true },
     hasMeta: boolean | undefined,
   ): void {
     this.send({

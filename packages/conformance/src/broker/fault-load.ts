@@ -13,6 +13,10 @@ const MAX_WAITING = 500
 /** Keys that the load is published to. */
 export const FAULT_KEYS = ['load.0', 'load.1', 'load.2', 'load.3']
 
+/** Nothing but {@link QUIET_TEXT} is published to it, once: it is part of the state only. */
+export const QUIET_KEY = 'quiet'
+export const QUIET_TEXT = 'still here'
+
 const encoder = new TextEncoder()
 const decoder = new TextDecoder()
 
@@ -89,7 +93,21 @@ export class FaultNode {
     return this.#arrived.has(`${publisher} ${number}`)
   }
 
+  /** The last message of each key. */
+  async state(): Promise<Readonly<Record<string, string>>> {
+    const { messages } = await this.broker.read({ isState: true }, ['#'])
+    return Object.fromEntries(messages.map(({ key, payload }) => [key, decoder.decode(payload)]))
+  }
+
+  /** The last message of each key that was delivered. */
+  lastDelivered(): Readonly<Record<string, string>> {
+    const last: Record<string, string> = {}
+    for (const entry of this.diary) if (entry !== 'gap') last[entry.key] = `${entry.publisher} ${entry.number}`
+    return last
+  }
+
   #deliver({ key, payload }: InboundMessage): boolean {
+    if (key === QUIET_KEY) return true
     if (!this.#patterns.some((pattern) => matches(pattern, key))) return false
     const text = decoder.decode(payload)
     const [publisher, number] = text.split(' ').map(Number)

@@ -175,6 +175,17 @@ export const METRICS: readonly MetricSpec[] = [
     'Age of the newest of these messages when this node read it, by the clocks of broker and node.',
     ({ broker }) => broker.log && broker.log.lagMs / 1_000,
   ),
+  optional('webmq_retained_keys', 'Keys whose last message is retained.', ({ broker }) => broker.retained?.keyCount),
+  optional(
+    'webmq_retained_bytes',
+    'Bytes of these keys and their payloads; `retainMaxKeys` and `retainMaxBytes` limit both.',
+    ({ broker }) => broker.retained?.byteCount,
+  ),
+  counter(
+    'webmq_retained_dropped_total',
+    'Messages of the log that were not retained, because other programs published far more keys or bytes than the limits.',
+    ({ broker }) => broker.retained?.droppedCount ?? 0,
+  ),
   gauge(
     'webmq_presence_members',
     'Presence members of all nodes that this node knows.',

@@ -13,6 +13,7 @@ const METHODS = [
 ] as const satisfies readonly (keyof Broker)[]
 const FLAGS = [
   'history',
+  'retained',
   'ordered',
   'sharedLog',
   'confirms',

@@ -259,7 +259,7 @@ describe('the option broker', () => {
     const { code, message } = errorOf(() => resolveOptions({ broker }))
     expect(code).toBe('E_OPTION_INVALID')
     expect(message).toContain(
-      'it lacks capabilities.ordered, capabilities.sharedLog, capabilities.confirms, capabilities.queueGroups, ' +
+      'it lacks capabilities.retained, capabilities.ordered, capabilities.sharedLog, capabilities.confirms, capabilities.queueGroups, ' +
         'capabilities.durable, capabilities.manyNodes, start, bind, unbind, read, position, stats, stop',
     )
     for (const nothing of [null, ['amqp://user:sesame@host']] as unknown as Broker[]) {

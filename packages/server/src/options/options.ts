@@ -9,6 +9,7 @@ import type { Broker } from '../ports/broker.js'
 import { brokerNameOf } from '../ports/broker-address.js'
 import { isIdentifying } from './access.js'
 import { assertBroker } from './assert-broker.js'
+import { assertRetain } from './assert-retain.js'
 import { didYouMean } from './closest-name.js'
 import { meshPlacesOf } from './mesh-address.js'
 import { defaultOf, type OptionSpec } from './spec.js'
@@ -137,6 +138,12 @@ export interface ServerOptions {
   readonly historyMaxMessages?: number | undefined
   /** Bytes that a node and its broker keep in the log; default 16 MiB. */
   readonly historyMaxBytes?: number | undefined
+  /** Patterns of the keys whose last message is kept, for state topics: `prices.#`. Default: none. */
+  readonly retain?: readonly string[] | undefined
+  /** Most keys that are retained; default 2,000. */
+  readonly retainMaxKeys?: number | undefined
+  /** Most bytes of retained keys and payloads; default 4 MiB. */
+  readonly retainMaxBytes?: number | undefined
   /** Time that message ids are remembered to find duplicates; default 120,000. */
   readonly dedupeWindowMs?: number | undefined
   /** Most message ids that are remembered; default 100,000. */
@@ -317,6 +324,7 @@ function checkTogether(input: ServerOptions, options: ResolvedOptions): void {
     throw invalid('proxyProtocol: name the proxies that speak it (trustedProxies; --trusted-proxy)')
   }
   if (input.webhook !== undefined) checkWebhook(options)
+  assertRetain(options)
   if (typeof options.broker === 'string' && brokerNameOf(options.broker) === 'mesh') checkMesh(options.broker, options)
   if (jwt !== undefined) checkTokens(jwt, insecure)
   else if (!insecure && !isLoopback(host) && !isIdentifying(options)) {

@@ -12,6 +12,7 @@ import { OBSERVING_OPTIONS } from './table/observing.js'
 import { PRESENCE_OPTIONS } from './table/presence.js'
 import { PROXIES_OPTIONS } from './table/proxies.js'
 import { RATES_OPTIONS } from './table/rates.js'
+import { RETAIN_OPTIONS } from './table/retain.js'
 import { SECURITY_OPTIONS } from './table/security.js'
 import { SLOW_OPTIONS } from './table/slow.js'
 import { SSE_OPTIONS } from './table/sse.js'
@@ -34,6 +35,7 @@ export const OPTIONS = [
   ...TIME_LIMITS_OPTIONS,
   ...HISTORY_OPTIONS,
   ...META_OPTIONS,
+  ...RETAIN_OPTIONS,
   ...PRESENCE_OPTIONS,
   ...SECURITY_OPTIONS,
   ...API_OPTIONS,

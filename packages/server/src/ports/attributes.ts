@@ -17,6 +17,8 @@ export interface MessageAttributes {
   readonly traceparent?: string
   /** The key of a message that travels under another, reserved one. */
   readonly key?: string
+  /** It repeats the retained message at this offset, and reaches no listener: see `retained-copies.ts`. */
+  readonly copyOf?: number
 }
 
 type TextName = 'userId' | 'id' | 'traceparent' | 'key'
@@ -39,6 +41,9 @@ const TEXT_NAMES = new Map<number, TextName>(Object.entries(TAGS).map(([name, ta
 /** Up to this length a loop copies faster than a call. */
 const MAX_LOOPED_CHARS = 48
 const MAX_ASCII = 0x7f
+const COPY_TAG = 6
+/** A float, big-endian: any safe integer. */
+const COPY_BYTES = 8
 const ENTRY_HEAD_BYTES = 2
 const MAX_VALUE_BYTES = 255
 
@@ -53,7 +58,7 @@ const scratch = Buffer.allocUnsafeSlow(MAX_ATTRIBUTES_BYTES)
  *   {@link MAX_ATTRIBUTES_BYTES} together.
  */
 export function encodeAttributes(attributes: MessageAttributes): Buffer {
-  const { timeMs, isEphemeral } = attributes
+  const { timeMs, isEphemeral, copyOf } = attributes
   scratch[0] = VERSION | (isEphemeral === true ? IS_EPHEMERAL : 0)
   let at = 1
   if (timeMs !== undefined) {
@@ -62,6 +67,12 @@ export function encodeAttributes(attributes: MessageAttributes): Buffer {
     scratch.writeUInt16BE(Math.floor(timeMs / TIME_HIGH) & 0xffff, at + 2)
     scratch.writeUInt32BE(timeMs % TIME_HIGH, at + 4)
     at += ENTRY_HEAD_BYTES + TIME_BYTES
+  }
+  if (copyOf !== undefined) {
+    scratch[at] = COPY_TAG
+    scratch[at + 1] = COPY_BYTES
+    scratch.writeDoubleBE(copyOf, at + ENTRY_HEAD_BYTES)
+    at += ENTRY_HEAD_BYTES + COPY_BYTES
   }
   // Written out: a loop over the names takes twice the time.
   at = writeText(at, TAGS.userId, attributes.userId)
@@ -115,7 +126,13 @@ export function decodeAttributes(bytes: Uint8Array): MessageAttributes | undefin
     const name = TEXT_NAMES.get(tag)
     if (name !== undefined) attributes[name] = buffer.toString('utf8', start, end)
     else if (tag === TIME_TAG && end - start === TIME_BYTES) attributes.timeMs = buffer.readUIntBE(start, TIME_BYTES)
+    else if (tag === COPY_TAG && end - start === COPY_BYTES) readCopyOf(attributes, buffer.readDoubleBE(start))
     at = end
   }
   return attributes
+}
+
+/** Another program may have written it. */
+function readCopyOf(attributes: { copyOf?: number }, offset: number): void {
+  if (Number.isSafeInteger(offset) && offset >= 0) attributes.copyOf = offset
 }

@@ -20,6 +20,11 @@ export interface BrokerCapabilities {
   /** Keeps messages of logged keys for `read`. */
   readonly history: boolean
   /**
+   * Keeps the last message of each retained key for `read`, however old it is. With `durable`, a node that starts later
+   * has it too.
+   */
+  readonly retained: boolean
+  /**
    * All nodes see the messages of a key in one order. Without it, nodes may interleave the messages of several
    * publishing nodes differently. Messages of one node keep the order of its calls with every broker.
    */
@@ -83,6 +88,11 @@ export interface Accepted {
 
 /** What to read from the log. Several members narrow it down together. */
 export interface ReadRange {
+  /**
+   * The last message of each key, instead of all; a removed key has an empty payload. With `since`, those of keys that
+   * changed after it; with a gap, none. The keys of all patterns must be retained. Not with `rewindMs` and `last`.
+   */
+  readonly isState?: boolean
   /** Messages after this position. */
   readonly since?: Position
   /** Messages before this position. Without `last`, the oldest of them. */
@@ -154,6 +164,17 @@ export interface BrokerStats {
   readonly behindCount: number
   /** This node's copy of the log; absent without the `history` capability. */
   readonly log?: LogStats
+  /** Absent without the `retained` capability. */
+  readonly retained?: RetainedStats
+}
+
+/** The retained messages that a node holds. */
+export interface RetainedStats {
+  readonly keyCount: number
+  /** Bytes of keys and payloads. */
+  readonly byteCount: number
+  /** Messages that were not retained, because the log brought far more than the bounds allow. */
+  readonly droppedCount: number
 }
 
 /** A node's copy of the log. */
@@ -238,7 +259,8 @@ export interface Broker {
   unbind(pattern: string): void | Promise<void>
   /**
    * Resolves once the broker has accepted the message, not once anyone has received it.
-   * @throws {WebMQError} `E_BROKER_UNAVAILABLE` (retryable): it may or may not have been accepted. Its message may reach
+   * @throws {WebMQError} `E_STATE_LIMIT`: too many keys are retained. `E_BROKER_UNAVAILABLE` (retryable): it may or may
+   *   not have been accepted. Its message may reach
    *   clients unless it has a `cause`; what names hosts or users belongs in the cause.
    */
   publish(message: OutboundMessage): Accepted | Promise<Accepted>
@@ -257,7 +279,8 @@ export interface Broker {
    * messages that arrive meanwhile follow as live ones. Without a limit the result is not partial, unless its reader
    * was closed.
    * @param reader Reads of one reader take turns with those of others. Default: the process itself.
-   * @throws {WebMQError} `E_UNSUPPORTED` without the `history` capability, `E_POSITION_INVALID` for a position that
+   * @throws {WebMQError} `E_UNSUPPORTED` without the `history` capability, or for the state of keys that are not
+   *   retained; `E_POSITION_INVALID` for a position that
    *   cannot be one of its, `E_NODE_BEHIND` (retryable) when the node's copy does not reach the position in time.
    */
   read(range: ReadRange, patterns: readonly string[], reader?: Reader): ReadResult | Promise<ReadResult>

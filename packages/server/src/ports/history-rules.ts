@@ -1,5 +1,6 @@
 import { contains, isPattern, matches } from 'webmq-client/protocol'
 import { isReserved } from './reserved-keys.js'
+import type { RetainRules } from './retain-rules.js'
 
 /** Which keys are logged, and what of each. */
 export interface HistoryRule {
@@ -80,17 +81,24 @@ export function parseHistoryRule(text: string): HistoryRule | undefined {
   return maxAgeMs > 0 && maxAgeMs <= MAX_AGE_MS ? { pattern, maxMessages: Number(messages), maxAgeMs } : undefined
 }
 
-/**
- * The rules of a server. Without any, an embedded broker logs everything: its log costs nothing on other machines.
- * @param history Texts that {@link parseHistoryRule} can read.
- */
+/** Options of the server that make {@link HistoryRules}. */
+export interface HistoryRuleOptions {
+  /** Texts that {@link parseHistoryRule} can read. */
+  readonly history: readonly string[]
+  readonly historyMaxMessages: number
+  /** Patterns of retained keys: they are logged even without a rule. */
+  readonly retain: readonly string[]
+}
+
+/** The rules of a server. Without any, an embedded broker logs everything: its log costs nothing on other machines. */
 export function historyRulesOf(
-  { history, historyMaxMessages }: { readonly history: readonly string[]; readonly historyMaxMessages: number },
+  { history, historyMaxMessages: maxMessages, retain }: HistoryRuleOptions,
   isEmbedded: boolean,
 ): HistoryRules {
   const rules = history.map(parseHistoryRule).filter((rule) => rule !== undefined)
-  if (rules.length > 0 || !isEmbedded) return new HistoryRules(rules)
-  return new HistoryRules([{ pattern: '#', maxMessages: historyMaxMessages, maxAgeMs: undefined }])
+  const patterns = rules.length === 0 && isEmbedded ? ['#'] : retain
+  const others = patterns.map((pattern) => ({ pattern, maxMessages, maxAgeMs: undefined }))
+  return new HistoryRules([...rules, ...others])
 }
 
 /** What is logged, and how much of it a node keeps. */
@@ -100,4 +108,6 @@ export interface HistoryOptions {
   readonly historyMaxMessages: number
   /** Bytes of payload that a node keeps; 0 as above. */
   readonly historyMaxBytes: number
+  /** Keys whose last message outlives these bounds; absent: none. */
+  readonly retain?: RetainRules | undefined
 }

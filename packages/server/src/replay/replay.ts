@@ -12,6 +12,8 @@ export interface RangeOptions {
   readonly last?: number | undefined
   /** Most messages to send; the oldest come first. */
   readonly limit?: number | undefined
+  /** The last message of each key [P-17.1]. */
+  readonly state?: boolean | undefined
 }
 
 /** One page of the messages that a request asked for. */
@@ -106,18 +108,17 @@ export function limitNewest(replay: Replay, takeBytes: TakeBytes): Replay {
 }
 
 /** Whether the request asks for messages of the log. */
-export function isRangeAsked({ since, before, last, rewindMs, limit }: RangeOptions): boolean {
-  return (
-    since !== undefined || before !== undefined || last !== undefined || rewindMs !== undefined || limit !== undefined
-  )
+export function isRangeAsked({ since, before, last, rewindMs, limit, state }: RangeOptions): boolean {
+  return state === true || [since, before, last, rewindMs, limit].some((option) => option !== undefined)
 }
 
 function byteCountOf(message: InboundMessage | undefined): number {
   return (message?.payload.length ?? 0) + MESSAGE_OVERHEAD_BYTES
 }
 
-function rangeOf({ since, before, last, rewindMs, limit = MAX_PAGE_MESSAGES }: RangeOptions): ReadRange {
+function rangeOf({ since, before, last, rewindMs, limit = MAX_PAGE_MESSAGES, state }: RangeOptions): ReadRange {
   return {
+    ...(state === true ? { isState: true } : undefined),
     ...(since === undefined ? undefined : { since: parsePosition(since) }),
     ...(before === undefined ? undefined : { before: parsePosition(before) }),
     ...(last === undefined ? undefined : { last }),

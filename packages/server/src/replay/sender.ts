@@ -49,6 +49,8 @@ export interface ReplayAnswer {
   readonly becomesLive?: boolean
   /** What may be left out of the live messages; absent: nothing. */
   readonly overflow?: ListenOverflow | undefined
+  /** The messages are the last ones of their keys. */
+  readonly isState?: boolean
   /** Drops the oldest messages when they are too many. */
   readonly keepsNewest?: boolean
   /** Sends the newest messages first; only with `keepsNewest`. */
@@ -103,7 +105,7 @@ export class ReplaySender {
    * Returns whether this was the last page; otherwise the client asks for the next one.
    */
   send(receiver: ReplayReceiver, request: ReplayRequest, replay: Replay, answer: ReplayAnswer = {}): boolean {
-    const { isRecovered = false, isNewestFirst = false, overflow } = answer
+    const { isRecovered = false, isNewestFirst = false, isState = false, overflow } = answer
     const { messages, position, gap, hasMore } = this.take(receiver, replay, answer)
     const ok = encodeServerMessage({
       verb: 'ok',
@@ -113,6 +115,7 @@ export class ReplaySender {
       ...(gap === undefined ? undefined : { gap }),
       ...(isRangeAsked(request) ? { replayed: messages.length } : undefined),
       ...(hasMore ? { more: true } : undefined),
+      ...(isState ? { state: true } : undefined),
       ...(overflow === undefined ? undefined : { overflow }),
     })
     this.#context.transport.send(receiver.connection, ok, false)

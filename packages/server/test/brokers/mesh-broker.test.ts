@@ -29,6 +29,7 @@ const DEFAULTS: MeshBrokerOptions = {
   logger: silent,
 }
 const CAPABILITIES: Omit<BrokerCapabilities, 'history'> = {
+  retained: false,
   ordered: false,
   sharedLog: false,
   confirms: true,

@@ -18,6 +18,7 @@ import type { HistoryOptions } from '../../src/ports/history-rules.js'
 
 const CAPABILITIES: BrokerCapabilities = {
   history: false,
+  retained: false,
   ordered: false,
   sharedLog: false,
   confirms: true,

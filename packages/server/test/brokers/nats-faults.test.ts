@@ -3,7 +3,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { connect } from '@nats-io/transport-node'
-import { type BrokerFault, type BrokerFaultSystem, brokerFaultSuite, historyOf } from 'webmq-conformance'
+import { type BrokerFault, type BrokerFaultSystem, brokerFaultSuite, historyOf, retaining } from 'webmq-conformance'
 import type { Service } from 'webmq-services'
 import { type FaultProxy, startFaultProxy, startNats } from 'webmq-services'
 import { hasHistory } from '../../src/brokers/log/history-log.js'
@@ -111,7 +111,7 @@ const SOME_LOGGED = historyOf('load.1=1000', 'load.2.#=1000')
 brokerFaultSuite('nats', systemWith(NO_HISTORY, outages), { ...faultCount(25), nodeCount: NODE_COUNT })
 brokerFaultSuite(
   'nats, all logged',
-  systemWith({ ...ALL_LOGGED, historyMaxMessages: 100_000 }, (place) => [
+  systemWith(retaining({ ...ALL_LOGGED, historyMaxMessages: 100_000 }, '#'), (place) => [
     ...outages(place),
     {
       name: 'stands still',

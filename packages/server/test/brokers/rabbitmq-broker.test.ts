@@ -55,6 +55,7 @@ for (const { name, rules, hasHistory } of SYSTEMS) {
     },
     {
       history: hasHistory,
+      retained: false,
       ordered: false,
       sharedLog: hasHistory,
       confirms: true,

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll } from 'vitest'
-import { brokerFaultSuite, historyOf } from 'webmq-conformance'
+import { brokerFaultSuite, historyOf, retaining } from 'webmq-conformance'
 import { type FaultProxy, type RabbitmqService, startFaultProxy, startRabbitmq } from 'webmq-services'
 import { createRabbitmqBroker } from '../../src/brokers/rabbitmq/broker.js'
 import { faultCount } from './fault-count.js'
@@ -15,7 +15,7 @@ beforeAll(async () => {
 afterAll(() => service?.stop(), START_TIMEOUT_MS)
 
 /** Three nodes, each behind a proxy of its own. */
-async function faultySystem(namespace: string, ...rules: readonly string[]) {
+async function faultySystem(namespace: string, history = historyOf()) {
   const proxies = await Promise.all([0, 1, 2].map(() => startFaultProxy(service)))
   const proxyAt = (index: number): FaultProxy => {
     const proxy = proxies[index % proxies.length]
@@ -30,7 +30,7 @@ async function faultySystem(namespace: string, ...rules: readonly string[]) {
       createRabbitmqBroker(
         nodeOptions(proxyAt(index).url, namespace, {
           brokerHeartbeatMs: 400,
-          ...historyOf(...rules),
+          ...history,
         }),
       ),
     faults: [
@@ -57,7 +57,7 @@ brokerFaultSuite('rabbitmq', () => faultySystem(newNamespace()), { ...faultCount
 brokerFaultSuite(
   'rabbitmq with a log',
   async () => {
-    const { faults, ...system } = await faultySystem(newNamespace(), '#=1000')
+    const { faults, ...system } = await faultySystem(newNamespace(), retaining(historyOf('#=1000'), '#'))
     return { ...system, faults: [...faults.slice(1), ...faults.slice(0, 1)] }
   },
   { ...faultCount(14), isLogKept: true },
@@ -67,7 +67,7 @@ brokerFaultSuite(
   'rabbitmq whose log is deleted',
   async () => {
     const namespace = newNamespace()
-    const system = await faultySystem(namespace, '#=1000')
+    const system = await faultySystem(namespace, historyOf('#=1000'))
     const find = `{ok, Q} = rabbit_amqqueue:lookup(rabbit_misc:r(<<"/">>, queue, <<"${namespace}.log">>))`
     const deletion = {
       name: 'log deleted by an operator',

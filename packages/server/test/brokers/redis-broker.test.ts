@@ -8,6 +8,7 @@ import type { BrokerCapabilities } from '../../src/ports/broker.js'
 
 const CAPABILITIES: BrokerCapabilities = {
   history: false,
+  retained: false,
   ordered: true,
   sharedLog: false,
   confirms: true,

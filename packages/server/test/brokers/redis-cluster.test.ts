@@ -44,6 +44,7 @@ describe('redis cluster', () => {
     },
     {
       history: false,
+      retained: false,
       ordered: true,
       sharedLog: false,
       confirms: true,

@@ -1,16 +1,24 @@
 import { type GapReason, WebMQError } from 'webmq-client/protocol'
-import { PatternMatcher, type StepBudget } from '../../patterns/pattern-matcher.js'
+import type { StepBudget } from '../../patterns/pattern-matcher.js'
 import { encodeAttributes, type MessageAttributes } from '../../ports/attributes.js'
 import type { LogStats, Position, Reader, ReadRange, ReadResult } from '../../ports/broker.js'
 import type { HistoryOptions, HistoryRule } from '../../ports/history-rules.js'
 import { andThen, type MaybePromise } from '../../ports/maybe-promise.js'
 import { ReadTurns } from './read-turns.js'
+import { RetainedSet } from './retained-set.js'
 import { SegmentedLog, type Wants } from './segmented-log.js'
 import { SlicedRead } from './sliced-read.js'
+import { StateRead } from './state-read.js'
+import { isKeyPattern, matchedBy } from './wants.js'
 
 /** Whether these options ask for a log. */
 export function hasHistory({ history, historyMaxMessages, historyMaxBytes }: HistoryOptions): boolean {
   return !history.isEmpty && historyMaxMessages > 0 && historyMaxBytes > 0
+}
+
+/** Whether these options ask for retained messages. */
+export function hasRetained(options: HistoryOptions): boolean {
+  return hasHistory(options) && options.retain !== undefined && options.retain.patterns.length > 0
 }
 
 /** Offsets of lost messages: those between the two. */
@@ -50,6 +58,7 @@ export class HistoryLog {
   #refusals: Refusal[] = []
   /** Messages of any key may have been refused at or before this offset. */
   #refusedUpTo = 0
+  #retained: RetainedSet | undefined
 
   /** @param now Unix time in milliseconds. */
   constructor(options: HistoryOptions, now: () => number = Date.now) {
@@ -57,6 +66,12 @@ export class HistoryLog {
     this.#isOn = hasHistory(options)
     this.#now = now
     this.#messages = this.#empty(0)
+    this.#retained = this.#noneRetained(0)
+  }
+
+  /** The last message of each retained key; absent without rules for them. */
+  get retained(): RetainedSet | undefined {
+    return this.#retained
   }
 
   /** Whether messages with this key are logged. */
@@ -84,6 +99,7 @@ export class HistoryLog {
   restart(epoch: string, offset = 0): void {
     this.#epoch = epoch
     this.#messages = this.#empty(offset)
+    this.#retained = this.#noneRetained(offset)
     this.#completeAfter = offset
     this.#epochBeganAt = 0
     this.#interruptedAtMs = 0
@@ -159,6 +175,7 @@ export class HistoryLog {
   ): void {
     const bytes = attributes === undefined ? undefined : encodeAttributes(attributes)
     this.#messages.append(offset, key, payload, isBinary, timeMs, bytes)
+    this.#retained?.note({ key, payload, isBinary, offset, attributes })
     const { maxAgeMs } = this.#options.history
     if (maxAgeMs !== undefined) this.#messages.dropBefore(this.#now() - maxAgeMs)
   }
@@ -169,6 +186,7 @@ export class HistoryLog {
    */
   read(range: ReadRange, patterns: readonly string[], reader?: Reader): MaybePromise<ReadResult> {
     if (!this.#isOn) throw new WebMQError('E_UNSUPPORTED', { detail: 'this broker keeps no history' })
+    if (range.isState === true) return this.#readState(range, patterns, reader)
     let read = this.#begin(range, patterns, 'E_POSITION_INVALID')
     const slice = (budget: StepBudget) => {
       // The log was restarted meanwhile. It may end before a position that was good when the read began.
@@ -176,6 +194,40 @@ export class HistoryLog {
       return read.advance(budget)
     }
     return andThen(this.#turns.run(slice, reader), () => read.result())
+  }
+
+  #readState(range: ReadRange, patterns: readonly string[], reader?: Reader): MaybePromise<ReadResult> {
+    let read = this.#beginState(range, patterns, 'E_POSITION_INVALID')
+    const slice = (budget: StepBudget) => {
+      if (read.set !== this.#retained) read = this.#beginState(range, patterns, 'E_NODE_BEHIND')
+      return read.advance(budget)
+    }
+    return andThen(this.#turns.run(slice, reader), () => read.result())
+  }
+
+  /** @param errorCode As in `#begin`. */
+  #beginState(
+    { since, limit = Number.POSITIVE_INFINITY }: ReadRange,
+    patterns: readonly string[],
+    errorCode: 'E_POSITION_INVALID' | 'E_NODE_BEHIND',
+  ): StateRead {
+    const { retain } = this.#options
+    const set = this.#retained
+    if (set === undefined || !patterns.every((pattern) => retain?.covers(pattern) === true))
+      throw new WebMQError('E_UNSUPPORTED', { detail: 'no rule retains these keys' })
+    if (since !== undefined && this.isAfterEnd(since))
+      throw new WebMQError(errorCode, { detail: 'it is after the end of the log' })
+    const gap = since === undefined ? undefined : this.#stateGapOf(since, set)
+    const lastOffset = () => this.#messages.lastOffset
+    const after = gap === undefined ? (since?.offset ?? 0) : lastOffset()
+    return new StateRead({ set, epoch: this.#epoch, after, limit, wants: matchedBy(patterns), gap, lastOffset })
+  }
+
+  /** Why whoever knows the state at this position cannot learn all that has changed since. */
+  #stateGapOf({ epoch, offset }: Position, set: RetainedSet): GapReason | undefined {
+    if (epoch !== this.#epoch) return 'epoch-changed'
+    if (offset < this.#completeAfter) return 'broker-lost'
+    return this.#isLost(offset) || offset < set.removalsCompleteAfter ? 'history-expired' : undefined
   }
 
   /** @param errorCode For a position after the end of the log. */
@@ -295,6 +347,11 @@ export class HistoryLog {
     }
   }
 
+  #noneRetained(offset: number): RetainedSet | undefined {
+    const { retain } = this.#options
+    return retain !== undefined && hasRetained(this.#options) ? new RetainedSet(retain, offset) : undefined
+  }
+
   #empty(offset: number): SegmentedLog {
     const { historyMaxMessages: maxMessages, historyMaxBytes: maxBytes } = this.#options
     return new SegmentedLog({ maxMessages, maxBytes }, offset)
@@ -304,14 +361,5 @@ export class HistoryLog {
 /** The key, if the patterns are one pattern without a wildcard. */
 function onlyKeyOf(patterns: readonly string[]): string | undefined {
   const [only = ''] = patterns
-  return patterns.length === 1 && !only.includes('*') && !only.includes('#') ? only : undefined
-}
-
-/** Whether any pattern matches. */
-function matchedBy(patterns: readonly string[]): Wants {
-  if (patterns.length === 1 && patterns[0] === '#') return () => true
-  const matchers = patterns.map((pattern) => new PatternMatcher(pattern))
-  const [only] = matchers
-  if (only !== undefined && matchers.length === 1) return (key, _timeMs, budget) => only.matches(key, budget)
-  return (key, _timeMs, budget) => matchers.some((matcher) => matcher.matches(key, budget))
+  return patterns.length === 1 && isKeyPattern(only) ? only : undefined
 }

@@ -10,6 +10,7 @@ const DEFAULTS: MemoryBrokerOptions = brokerOptions({
 })
 const CAPABILITIES: BrokerCapabilities = {
   history: true,
+  retained: false,
   ordered: true,
   sharedLog: true,
   confirms: true,

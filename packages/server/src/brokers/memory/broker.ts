@@ -17,7 +17,7 @@ import { assertMessageId } from '../../ports/message-id.js'
 import { accepted, inbound } from '../../ports/messages.js'
 import { DedupeWindow } from '../dedupe/window.js'
 import { newEpoch } from '../log/epoch.js'
-import { HistoryLog, hasHistory } from '../log/history-log.js'
+import { HistoryLog, hasHistory, hasRetained } from '../log/history-log.js'
 
 /** Options of a {@link MemoryBroker}. */
 export interface MemoryBrokerOptions extends HistoryOptions {
@@ -58,6 +58,7 @@ export class MemoryBroker implements Broker {
     this.#now = options.now ?? (() => performance.now())
     this.capabilities = {
       history: hasHistory(options),
+      retained: hasRetained(options),
       ordered: true,
       sharedLog: hasHistory(options),
       confirms: true,
@@ -94,6 +95,8 @@ export class MemoryBroker implements Broker {
       return accepted(this.#dedupe.positionOf(messageId), true)
     }
     const isLogged = attributes?.isEphemeral !== true && this.#log.logs(key)
+    // The message is logged at once: the reserved room is not held.
+    if (isLogged) this.#log.retained?.reserve(key, payload.length)?.()
     const position = isLogged ? this.#log.append(key, payload, isBinary, attributes) : undefined
     this.#acceptedCount++
     if (messageId !== undefined) this.#dedupe.remember(messageId, position, nowMs)
@@ -112,7 +115,12 @@ export class MemoryBroker implements Broker {
 
   stats(): BrokerStats {
     const counts = { ...NOTHING_ELSEWHERE, acceptedCount: this.#acceptedCount }
-    return this.capabilities.history ? { ...counts, log: this.#log.stats() } : counts
+    const retained = this.#log.retained?.stats()
+    return {
+      ...counts,
+      ...(this.capabilities.history ? { log: this.#log.stats() } : undefined),
+      ...(retained === undefined ? undefined : { retained }),
+    }
   }
 
   stop(): Promise<void> {

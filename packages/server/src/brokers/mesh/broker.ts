@@ -107,11 +107,13 @@ export class MeshBroker implements Broker {
 
   constructor(options: MeshBrokerOptions) {
     this.#options = options
-    this.#log = new HistoryLog(options)
+    // Each node would have a state of its own.
+    this.#log = new HistoryLog({ ...options, retain: undefined })
     this.#ids = new PublishIds({ windowMs: options.dedupeWindowMs, maxIds: options.dedupeMaxIds })
     this.#knownIds = this.#createKnownIds()
     this.capabilities = {
       history: hasHistory(options),
+      retained: false,
       ordered: false,
       sharedLog: false,
       confirms: true,

@@ -3,6 +3,7 @@ import type { NatsConnection } from '@nats-io/transport-node'
 import { WebMQError } from 'webmq-client/protocol'
 import type { BrokerCapabilities } from '../../ports/broker.js'
 import { limitedSignal } from '../../ports/limited-signal.js'
+import { hasRetained } from '../log/history-log.js'
 import type { Link, LinkContext, LinkDriver, LinkEvents } from '../remote/link.js'
 import { readTlsFiles } from '../remote/tls-files.js'
 import { type NatsAddress, type NatsHost, parseNatsAddress, textOf } from './address.js'
@@ -46,6 +47,7 @@ export class NatsDriver implements LinkDriver {
     const { log } = options
     this.capabilities = {
       history: log !== undefined,
+      retained: log !== undefined && hasRetained(log.stream),
       // Core NATS keeps no common order between servers; only the log does.
       ordered: log?.stream.history.covers('#') === true,
       sharedLog: log !== undefined,

@@ -1,7 +1,7 @@
 import type { BrokerCapabilities } from '../../ports/broker.js'
 import type { HistoryOptions } from '../../ports/history-rules.js'
 import { limitedSignal } from '../../ports/limited-signal.js'
-import { hasHistory } from '../log/history-log.js'
+import { hasHistory, hasRetained } from '../log/history-log.js'
 import type { Link, LinkContext, LinkDriver, LinkEvents } from '../remote/link.js'
 import { parseAddress, type RabbitmqAddress } from './address.js'
 import { connectError } from './errors.js'
@@ -34,6 +34,7 @@ export class RabbitmqDriver implements LinkDriver {
     this.#limits = { ...DEFAULT_LIMITS, ...limits }
     this.capabilities = {
       history: hasHistory(history),
+      retained: hasRetained(history),
       // Messages of two nodes may reach the queues of two others in either order. Only the log has one order.
       ordered: false,
       sharedLog: hasHistory(history),

@@ -1,5 +1,6 @@
 import type { BrokerCapabilities } from '../../ports/broker.js'
 import { secretHider, withoutPasswords } from '../../ports/broker-address.js'
+import { hasRetained } from '../log/history-log.js'
 import type { Link, LinkContext, LinkDriver, LinkEvents } from '../remote/link.js'
 import { parseRedisAddress, type RedisAddress } from './address.js'
 import { ClusterLink } from './cluster-link.js'
@@ -24,6 +25,7 @@ export class RedisDriver implements LinkDriver {
     const hasLog = this.#log !== undefined
     this.capabilities = {
       history: hasLog,
+      retained: hasRetained(options),
       // Also in a cluster: a key belongs to one master.
       ordered: true,
       sharedLog: hasLog,

@@ -76,6 +76,7 @@ class TestDriver implements LinkDriver {
   readonly takesBundles = true
   readonly capabilities = {
     history: false,
+    retained: false,
     ordered: true,
     sharedLog: false,
     confirms: true,

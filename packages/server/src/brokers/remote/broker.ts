@@ -175,6 +175,7 @@ export class RemoteBroker implements Broker {
 
   stats(): BrokerStats {
     const { count, byteCount, acceptedCount, rejectedCount } = this.#pending
+    const retained = this.#log?.retainedStats()
     return {
       acceptedCount,
       rejectedCount,
@@ -184,6 +185,7 @@ export class RemoteBroker implements Broker {
       lostCount: this.#lostCount,
       behindCount: this.#log?.behindCount ?? 0,
       ...(this.#log === undefined ? undefined : { log: this.#log.stats() }),
+      ...(retained === undefined ? undefined : { retained }),
     }
   }
 
@@ -233,7 +235,14 @@ export class RemoteBroker implements Broker {
   #send(message: OutboundMessage): Promise<Accepted> {
     const isLogged = this.#isLogged(message.key)
     if (isLogged && message.attributes?.isEphemeral === true) return this.#sender.send(besideTheLog(message), false)
-    return this.#sender.send(message, isLogged)
+    const release = isLogged ? this.#log?.reserve(message.key, message.payload.length) : undefined
+    if (release === undefined) return this.#sender.send(message, isLogged)
+    try {
+      return this.#sender.send(message, true).finally(release)
+    } catch (error) {
+      release()
+      throw error
+    }
   }
 
   /** Handles the events of one link; `isCurrent` tells whether it is still the current one. */
@@ -283,6 +292,15 @@ export class RemoteBroker implements Broker {
         this.#receiver.countLogged(false)
         this.#confirmOwn(source, { position, isDuplicate: false })
         this.#receiver.refused(message)
+      },
+      copy: async ({ key, payload, isBinary, offset, attributes }) => {
+        this.#assertStarted()
+        await this.#sender.send({ key, payload, isBinary, attributes: { ...attributes, copyOf: offset } }, true)
+      },
+      copied: (source, position) => {
+        this.#receiver.countLogged(false)
+        this.#confirmOwn(source, { position, isDuplicate: false })
+        return this.#receiver.isOwn(source)
       },
       // Also to patterns that are logged in part: some may have gone live after they were told of the lost link.
       gap: (reason) => this.#sink?.gap(reason),

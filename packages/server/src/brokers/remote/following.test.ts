@@ -124,6 +124,7 @@ async function started(log: TestLog) {
     takesBundles: true,
     capabilities: {
       history: true,
+      retained: false,
       ordered: true,
       sharedLog: true,
       confirms: true,

@@ -1,11 +1,23 @@
 import { type GapReason, WebMQError } from 'webmq-client/protocol'
-import type { LogStats, Position, Reader, ReadRange, ReadResult, RefusedMessage } from '../../ports/broker.js'
+import type {
+  LogStats,
+  Position,
+  Reader,
+  ReadRange,
+  ReadResult,
+  RefusedMessage,
+  RetainedStats,
+} from '../../ports/broker.js'
+import { type Deferred, deferred } from '../../ports/deferred.js'
 import type { HistoryOptions } from '../../ports/history-rules.js'
 import { inboundDefect, refusedMessage } from '../../ports/inbound-check.js'
+import { within } from '../../ports/within.js'
 import { DuplicateFilter, type DuplicateFilterOptions } from '../dedupe/duplicate-filter.js'
 import { HistoryLog } from '../log/history-log.js'
+import type { RetainedMessage } from '../log/retained-set.js'
 import type { Fence, Link, LinkSource, LogFollower, LoggedDelivery } from './link.js'
 import { LogArrivals } from './log-arrivals.js'
+import { RetainedCopies } from './retained-copies.js'
 
 /** Options of a {@link LogReplica}; as in {@link ServerOptions}. */
 export interface LogReplicaOptions extends HistoryOptions, DuplicateFilterOptions {
@@ -32,6 +44,13 @@ export interface LogReplicaEvents {
   refused(message: RefusedMessage, position: Position, source: LinkSource | undefined): void
   /** Messages of logged patterns may be missing before the next message. */
   gap(reason: GapReason): void
+  /** Logs a copy of a retained message. Resolves when the log has it. */
+  copy(message: RetainedMessage): Promise<unknown>
+  /**
+   * A copy arrived.
+   * @returns Whether this node has written it.
+   */
+  copied(source: LinkSource | undefined, position: Position): boolean
 }
 
 /** Time that a read waits for the replica to reach the position it asks for. Then the client is sent to another node. */
@@ -66,12 +85,21 @@ export class LogReplica implements LogFollower {
   #toldEnd: ToldEnd | undefined
   #behindCount = 0
   #lagMs = 0
+  readonly #copies: RetainedCopies
+  /** Settles once everything that was logged before is here; absent while it is. */
+  #whole: Deferred<void> | undefined
 
   constructor(options: LogReplicaOptions, events: LogReplicaEvents) {
     this.#options = options
     this.#events = events
     this.#log = new HistoryLog(options)
     this.#duplicates = new DuplicateFilter(options)
+    this.#copies = new RetainedCopies({
+      maxMessages: options.historyMaxMessages,
+      maxBytes: options.historyMaxBytes,
+      random: Math.random,
+      copy: (message) => events.copy(message),
+    })
   }
 
   /** The end of the replica; `undefined` before it first follows the log. */
@@ -86,6 +114,16 @@ export class LogReplica implements LogFollower {
 
   stats(): LogStats {
     return this.#log.stats(this.#lagMs)
+  }
+
+  /** As {@link BrokerStats.retained}. */
+  retainedStats(): RetainedStats | undefined {
+    return this.#log.retained?.stats()
+  }
+
+  /** See {@link RetainedSet.reserve}. */
+  reserve(key: string, payloadBytes: number): (() => void) | undefined {
+    return this.#log.retained?.reserve(key, payloadBytes)
   }
 
   /** Whether messages of this key are logged. */
@@ -116,6 +154,7 @@ export class LogReplica implements LogFollower {
   stop(): void {
     this.#isStopped = true
     this.#arrivals.giveUp()
+    this.#whole?.resolve()
   }
 
   /** Follows the log over this link, from the end of the replica on. Resolves when the replica is complete. */
@@ -123,6 +162,8 @@ export class LogReplica implements LogFollower {
     const after = this.#hasBegun ? { epoch: this.#log.position.epoch, ...this.#last } : undefined
     this.#link = link
     await link.follow?.(after, this)
+    this.#whole?.resolve()
+    this.#whole = undefined
   }
 
   begins(start: Position, isContinued: boolean): void {
@@ -130,6 +171,8 @@ export class LogReplica implements LogFollower {
     const isSameEpoch = start.epoch === this.#log.position.epoch
     const reason = isSameEpoch ? 'history-expired' : 'epoch-changed'
     this.#log.restart(start.epoch, start.offset)
+    this.#copies.begin(this.#log.retained)
+    this.#whole ??= deferred()
     this.#last = { offset: start.offset, source: undefined }
     this.#formerDuplicates = this.#hasBegun ? this.#duplicates : undefined
     this.#duplicates = new DuplicateFilter(this.#options)
@@ -157,12 +200,33 @@ export class LogReplica implements LogFollower {
       this.#refuse(refusedMessage(defect, key, payload, maxPayloadBytes), position, source)
       return
     }
+    const { copyOf } = attributes ?? {}
+    if (copyOf !== undefined) {
+      this.#noteCopy(delivery, copyOf, position)
+      return
+    }
     this.#log.follow(offset, key, payload, isBinary, timeMs, attributes)
+    this.#copies.logged(key, payload.length, offset)
     // Clocks differ: a message from the future has no lag.
     this.#lagMs = Math.max(0, Date.now() - timeMs)
     this.#arrivals.arrived(offset)
     const wasDelivered = this.#formerDuplicates?.has(delivery, timeMs) === true
     this.#events.added(delivery, position, wasDelivered)
+  }
+
+  /** @param copyOf Offset of the message that it is a copy of. */
+  #noteCopy(delivery: LoggedDelivery, copyOf: number, position: Position): void {
+    const { key, payload, isBinary, source } = delivery
+    const { copyOf: _, ...attributes } = delivery.attributes ?? {}
+    const { offset } = position
+    this.#skipTo(offset)
+    // Another program may have written it.
+    const isPossible = copyOf < offset
+    const isCurrent =
+      isPossible && this.#log.retained?.noteCopy({ key, payload, isBinary, offset: copyOf, attributes }, offset)
+    this.#copies.logged(key, payload.length, offset)
+    const isOwn = this.#events.copied(source, position)
+    if (isOwn && isCurrent === false) this.#copies.outdated(key)
   }
 
   malformed(offset: number, detail: string, key?: string): void {
@@ -192,6 +256,7 @@ export class LogReplica implements LogFollower {
    * @throws {WebMQError} `E_NODE_BEHIND` when the replica does not reach `since` or `before` in time.
    */
   read(range: ReadRange, patterns: readonly string[], reader?: Reader): ReadResult | Promise<ReadResult> {
+    if (range.isState === true && this.#whole !== undefined) return this.#readWhole(range, patterns, reader)
     const awaited = range.since ?? range.before
     if (awaited === undefined || !this.#log.isAfterEnd(awaited)) return this.#log.read(range, patterns, reader)
     return this.#catchUp(awaited).then(() => {
@@ -199,6 +264,15 @@ export class LogReplica implements LogFollower {
       this.#behindCount++
       throw new WebMQError('E_NODE_BEHIND')
     })
+  }
+
+  /** Half of a log has half of the state. */
+  async #readWhole(range: ReadRange, patterns: readonly string[], reader?: Reader): Promise<ReadResult> {
+    const { promise } = this.#whole ?? { promise: Promise.resolve() }
+    await within(promise, this.#options.brokerTimeoutMs)
+    if (this.#whole !== undefined || this.#isStopped)
+      throw new WebMQError('E_BROKER_UNAVAILABLE', { detail: 'the node has not read the state yet' })
+    return await this.read(range, patterns, reader)
   }
 
   #skipTo(offset: number): void {

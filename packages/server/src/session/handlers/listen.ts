@@ -73,8 +73,9 @@ function inTurn(
  * Checks limits and grants.
  * @throws {WebMQError} `E_UNSUPPORTED`, `E_PATTERN_INVALID`, `E_FORBIDDEN`, `E_LISTEN_LIMIT`.
  */
-export function assertMayListen(context: ListenContext, { pattern, group, meta }: MessageOf<'listen'>): void {
+export function assertMayListen(context: ListenContext, { pattern, group, meta, state }: MessageOf<'listen'>): void {
   const { listens, limits, broker } = context
+  if (state === true && !broker.capabilities.retained) throw refusalOf('E_UNSUPPORTED', { detail: 'state topics' })
   if (group !== undefined && !broker.capabilities.queueGroups) {
     throw refusalOf('E_UNSUPPORTED', { detail: 'queue groups' })
   }
@@ -153,7 +154,8 @@ function answer(context: ListenContext, message: MessageOf<'listen'>, replay: Re
   const isRecovered = message.since !== undefined && replay.gap === undefined
   const asked = overflowOf(context, message)
   const overflow = asked === 'disconnect' ? undefined : asked
-  return context.replays.send(context, message, replay, { isRecovered, becomesLive: true, overflow })
+  const isState = message.state === true
+  return context.replays.send(context, message, replay, { isRecovered, becomesLive: true, overflow, isState })
 }
 
 function overflowOf(

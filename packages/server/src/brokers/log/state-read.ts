@@ -1,0 +1,57 @@
+import type { GapReason } from 'webmq-client/protocol'
+import type { StepBudget } from '../../patterns/pattern-matcher.js'
+import type { ReadResult } from '../../ports/broker.js'
+import { inbound } from '../../ports/messages.js'
+import type { RetainedMessage, RetainedSet } from './retained-set.js'
+import type { Wants } from './segmented-log.js'
+
+/** What a {@link StateRead} reads. */
+export interface StateReadOptions {
+  readonly set: RetainedSet
+  readonly epoch: string
+  /** Reads messages after this offset. */
+  readonly after: number
+  readonly limit: number
+  readonly wants: Wants
+  readonly gap: GapReason | undefined
+  /** The end of the log now. */
+  readonly lastOffset: () => number
+}
+
+/**
+ * One read of the retained messages, in slices. A message that is replaced between two slices moves to the end, where
+ * the read finds the new one. So the result is the state at the position where the last slice ends.
+ */
+export class StateRead {
+  readonly set: RetainedSet
+  readonly #options: StateReadOptions
+  readonly #found: RetainedMessage[] = []
+  #after: number
+  #isAtEnd = false
+
+  constructor(options: StateReadOptions) {
+    this.set = options.set
+    this.#options = options
+    this.#after = options.after
+  }
+
+  /** Reads on, within the budget; returns whether the read is done. */
+  advance(budget: StepBudget): boolean {
+    const { wants, limit, lastOffset } = this.#options
+    const lookedAt = this.set.collect({ after: this.#after, wants, limit }, this.#found, budget)
+    this.#isAtEnd = lookedAt === undefined
+    this.#after = lookedAt ?? Math.max(this.#after, lastOffset())
+    return this.#isAtEnd || this.#found.length >= limit
+  }
+
+  /** What was read. It is partial when the limit is reached, and when the read was not ended. */
+  result(): ReadResult {
+    const { epoch, gap } = this.#options
+    return {
+      messages: this.#found.map((message) => inbound(message, { epoch, offset: message.offset }, undefined)),
+      position: { epoch, offset: this.#after },
+      isPartial: !this.#isAtEnd,
+      ...(gap === undefined ? undefined : { gap }),
+    }
+  }
+}

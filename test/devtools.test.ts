@@ -1,0 +1,150 @@
+import { build } from 'esbuild'
+import type { Browser, Page } from 'playwright-core'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { createServer, type WebMQServer } from 'webmq-server'
+import { startChromium } from './chromium.js'
+
+/** A page of an app in development, which notes what its client tells it. */
+const PAGE = `
+  import { listen, setup } from 'webmq-client'
+  import { devtools } from 'webmq-client/devtools'
+  const seen = { states: [], gaps: [], payloads: [], causes: [], remove: undefined }
+  window.seen = seen
+  const client = setup({ url: '/ws', token: ({ cause }) => { seen.causes.push(cause); return 'any' } })
+  seen.remove = devtools()
+  client.on('state', ({ state }) => seen.states.push(state))
+  client.on('gap', ({ reason }) => seen.gaps.push(reason))
+  client.on('error', () => undefined)
+  listen('news.#', (payload) => seen.payloads.push(payload))
+`
+
+interface Seen {
+  readonly states: string[]
+  readonly gaps: string[]
+  readonly payloads: unknown[]
+  readonly causes: string[]
+  readonly remove: () => void
+}
+
+describe('the devtools', () => {
+  let browser: Browser
+  let server: WebMQServer
+  let page: Page
+
+  beforeAll(async () => {
+    server = createServer({ port: 0, logLevel: 'silent' })
+    const [{ url }, chromium, bundle] = await Promise.all([
+      server.start(),
+      startChromium(),
+      build({
+        stdin: { contents: PAGE, resolveDir: import.meta.dirname },
+        bundle: true,
+        write: false,
+        format: 'esm',
+        logLevel: 'error',
+      }),
+    ])
+    browser = chromium
+    page = await browser.newPage()
+    const address = url.replace(/^ws/, 'http').replace(/\/ws$/, '/')
+    // The test moves the time of the page; its network stays as it is.
+    await page.clock.install()
+    // Any answer of the server makes a page of its origin.
+    await page.goto(`${address}health`)
+    await page.addScriptTag({ type: 'module', content: bundle.outputFiles[0]?.text ?? '' })
+    await page.locator('summary').click()
+    await connected()
+  })
+
+  afterAll(async () => {
+    await browser?.close()
+    await server?.stop({ drainMs: 0 })
+  })
+
+  const seen = <K extends keyof Seen>(name: K) =>
+    page.evaluate((member) => (window as unknown as { seen: Seen }).seen[member], name) as Promise<Seen[K]>
+  const connected = () => page.locator('details[data-state=connected]').waitFor()
+  const press = (trouble: string) => page.locator(`[data-trouble=${trouble}]`).click()
+  /** Lets the time of the page pass until the client has tried again, and is connected. */
+  const reconnected = () =>
+    expect
+      .poll(async () => {
+        await page.clock.runFor(500)
+        return await seen('states')
+      })
+      .toContain('connected')
+
+  async function delivers(text: string): Promise<void> {
+    await server.publish('news.today', text)
+    await expect.poll(() => seen('payloads')).toContain(text)
+  }
+
+  beforeEach(async () => {
+    await page.evaluate(() => {
+      const { causes, gaps, states } = (window as unknown as { seen: Seen }).seen
+      causes.length = gaps.length = states.length = 0
+    })
+  })
+
+  it('show the state, the subscriptions with their positions, and the traffic', async () => {
+    await delivers('first')
+    await page.clock.runFor(1_000)
+    const rows = await page
+      .locator('tr')
+      .evaluateAll((all) => all.map((row) => [...row.children].map(({ textContent }) => textContent).join(' ')))
+    expect(rows).toContainEqual(expect.stringMatching(/^news\.# active \S+:\S+ 1 $/))
+    expect(rows).toContainEqual(expect.stringMatching(/← message news\.today \S+:\S+ \d+ B$/))
+  })
+
+  it('rehearse a lost connection: the client resumes', async () => {
+    await press('drop')
+    await server.publish('news.today', 'missed by nobody')
+    await reconnected()
+    expect(await seen('states')).toEqual(['reconnecting', 'connected'])
+    await expect.poll(() => seen('payloads')).toContain('missed by nobody')
+    expect(await seen('gaps')).toEqual([])
+  })
+
+  it('rehearse a network that goes silent: the heartbeat finds out, and the client resumes', async () => {
+    await press('silence')
+    await server.publish('news.today', 'lost at first')
+    // The interval of the heartbeat, and the time for its answer.
+    await page.clock.runFor(26_000)
+    await page.clock.runFor(11_000)
+    await reconnected()
+    expect(await seen('states')).toEqual(['reconnecting', 'connected'])
+    await expect.poll(() => seen('payloads')).toContain('lost at first')
+    expect(await seen('gaps')).toEqual([])
+  })
+
+  it('rehearse a log that has expired: a gap, and what was missed stays away', async () => {
+    await press('expire')
+    await server.publish('news.today', 'gone for good')
+    await reconnected()
+    await expect.poll(() => seen('gaps')).toEqual(['history-expired'])
+    await delivers('after the gap')
+    expect(await seen('payloads')).not.toContain('gone for good')
+  })
+
+  it('rehearse a refused token: the client asks for another one', async () => {
+    await press('reject')
+    await reconnected()
+    expect(await seen('causes')).toEqual(['initial', 'rejected'])
+    await delivers('with another token')
+  })
+
+  it('rehearse a page without a network, until it is back by itself', async () => {
+    await press('offline')
+    await server.publish('news.today', 'while offline')
+    await page.clock.runFor(8_000)
+    expect(await seen('states')).not.toContain('connected')
+    await reconnected()
+    await expect.poll(() => seen('payloads')).toContain('while offline')
+  })
+
+  it('go away when they are removed', async () => {
+    await page.evaluate(() => (window as unknown as { seen: Seen }).seen.remove())
+    expect(await page.locator('webmq-devtools').count()).toBe(0)
+    await delivers('still listening')
+  })
+})
