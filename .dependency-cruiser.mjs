@@ -19,7 +19,9 @@ const FLOORS = {
   ],
   client: [
     ['index', 'testing'],
-    ['concurrency', 'history', 'iterate', 'latest', 'load', 'outbox', 'presence', 'resume', 'tabs'],
+    ['react', 'svelte', 'vue'],
+    ['stores'],
+    ['concurrency', 'history', 'iterate', 'latest', 'load', 'outbox', 'presence', 'resume', 'state', 'tabs'],
     ['of-client'],
     ['default-instance'],
     ['client'],
@@ -82,8 +84,18 @@ export default {
       name: 'client-has-no-dependencies',
       comment: 'The client runs in browsers and has zero dependencies.',
       severity: 'error',
-      from: { path: '^packages/client/src/', pathNot: `^packages/client/src/(msgpack|yjs)/|${TESTS}` },
+      from: {
+        path: '^packages/client/src/',
+        pathNot: `^packages/client/src/(msgpack|react|svelte|vue|yjs)/|${TESTS}`,
+      },
       to: { pathNot: '^packages/client/src/' },
+    },
+    {
+      name: 'hooks-have-their-framework-and-no-more',
+      comment: 'Frameworks are optional peers, each imported by the entry of its name alone.',
+      severity: 'error',
+      from: { path: '^packages/client/src/(react|svelte|vue)/', pathNot: TESTS },
+      to: { pathNot: '^packages/client/src/|/node_modules/(@types/)?$1/' },
     },
     {
       name: 'a-codec-has-its-library-and-no-more',

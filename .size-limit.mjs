@@ -1,31 +1,48 @@
-// The budget of the client in an app: everything but `webmq-client/testing` and the server's half of the protocol.
-// Explanations of errors load when they are needed; packages/client/test/bundle.test.ts holds that they import nothing.
+// The budgets of the client in an app: its core, and what each part adds to it. `webmq-client/testing` and the server's
+// half of the protocol are no part of an app.
 
 import { fileURLToPath } from 'node:url'
+import { build } from 'esbuild'
 
 /** The plugin takes this off for what esbuild adds to an empty script, which it does not add to a module. */
 const EMPTY_SCRIPT_BYTES = 32
 
-const LATER = ['connection/token-defect', 'connection/refusal']
+const CORE_BYTES = 11_904
 
-const check = (file, maxBytes, ignore = []) => ({
-  name: `webmq-client/dist/${file}.js`,
-  path: `packages/client/dist/${file}.js`,
+/** What each part adds. */
+const PART_BYTES = { history: 1_024, iterate: 1_024, load: 1_024, presence: 2_560, resume: 1_024 }
+
+/** Modules that load when they are needed. The first two import nothing; packages/client/test/bundle.test.ts holds that. */
+const LATER_BYTES = { 'connection/token-defect': 1_024, 'connection/refusal': 1_024, 'sse/fallback': 8_704 }
+
+const fileOf = (module) => fileURLToPath(new URL(`packages/client/dist/${module}.js`, import.meta.url))
+
+const ESBUILD = { format: 'esm', platform: 'neutral', target: 'es2022' }
+
+const laterFiles = Object.keys(LATER_BYTES).map(fileOf)
+
+/** The modules of the core: an app has them anyway. */
+async function coreFiles() {
+  const options = { ...ESBUILD, bundle: true, external: laterFiles, metafile: true, write: false, outdir: '/' }
+  const { metafile } = await build({ ...options, entryPoints: ['default-instance', 'of-client'].map(fileOf) })
+  return Object.keys(metafile.inputs)
+    .map((file) => fileURLToPath(new URL(file, import.meta.url)))
+    .filter((file) => !file.endsWith('/of-client.js'))
+}
+
+const check = (module, maxBytes, ignore = []) => ({
+  name: `webmq-client/dist/${module}.js`,
+  path: `packages/client/dist/${module}.js`,
   limit: `${maxBytes - EMPTY_SCRIPT_BYTES} B`,
   gzip: true,
   ignore,
-  modifyEsbuildConfig: (config) => ({ ...config, format: 'esm', platform: 'neutral', target: 'es2022' }),
+  modifyEsbuildConfig: (config) => ({ ...config, ...ESBUILD }),
 })
 
+const core = await coreFiles()
+
 export default [
-  check(
-    'index',
-    13_824,
-    [...LATER, 'sse/fallback'].map((file) =>
-      fileURLToPath(new URL(`packages/client/dist/${file}.js`, import.meta.url)),
-    ),
-  ),
-  ...LATER.map((file) => check(file, 1_024)),
-  // Loads where WebSockets fail, with the half of the protocol that the server has.
-  check('sse/fallback', 8_704),
+  check('index', CORE_BYTES, laterFiles),
+  ...Object.entries(PART_BYTES).map(([part, maxBytes]) => check(`${part}/index`, maxBytes, core)),
+  ...Object.entries(LATER_BYTES).map(([module, maxBytes]) => check(module, maxBytes)),
 ]

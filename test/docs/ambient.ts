@@ -17,7 +17,7 @@ declare global {
   const server: ReturnType<typeof webmqServer.createServer>
 
   const room: string
-  const user: string
+  const user: { readonly id: string }
   const text: string
   const id: string
   const key: string
@@ -38,6 +38,16 @@ declare global {
   const hide: (...values: unknown[]) => void
   const update: (...values: unknown[]) => void
   const apply: (...values: unknown[]) => Promise<void>
+  const draw: (...values: unknown[]) => void
+  const store: (...values: unknown[]) => void
+  const badge: (...values: unknown[]) => void
+  const showUnsent: (...values: unknown[]) => void
+  const save: (...values: unknown[]) => Promise<void>
+  const resize: (...values: unknown[]) => Promise<void>
+  const form: HTMLFormElement
+  const readForm: () => unknown
+  const setPrices: (change: (prices: unknown) => unknown) => void
+  const merge: (...values: unknown[]) => unknown
   const archive: (...values: unknown[]) => void
   const reconcile: (pattern: string) => void
   const refetch: (reason?: unknown) => Promise<void>

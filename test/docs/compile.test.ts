@@ -27,10 +27,10 @@ function errorsOf(modules: readonly BlockModule[]): string[] {
   const byPath = new Map(modules.map((module) => [module.path, module]))
   const host = ts.createCompilerHost(OPTIONS)
   const read = host.getSourceFile.bind(host)
-  host.getSourceFile = (name, ...rest) => {
+  host.getSourceFile = (name, options, ...rest) => {
     const module = byPath.get(name)
-    if (module) return ts.createSourceFile(name, module.text, ts.ScriptTarget.ES2022)
-    if (!parsed.has(name)) parsed.set(name, read(name, ...rest))
+    if (module) return ts.createSourceFile(name, module.text, options)
+    if (!parsed.has(name)) parsed.set(name, read(name, options, ...rest))
     return parsed.get(name)
   }
   host.fileExists = (name) => byPath.has(name) || ts.sys.fileExists(name)

@@ -8,8 +8,9 @@ export interface ExampleTest {
   /**
    * Opens the example's page in a window of its own, with its own storage. A second tab of that window:
    * `page.context().newPage()`.
+   * @param search The query of the address, such as `?name=Ada`.
    */
-  openPage(): Promise<Page>
+  openPage(search?: string): Promise<Page>
 }
 
 /**
@@ -35,11 +36,11 @@ export function useExample(name: string): ExampleTest {
     get example() {
       return example
     },
-    async openPage() {
+    async openPage(search = '') {
       const context = await browser.newContext()
       context.on('weberror', (error) => problems.push(error.error().message))
       const page = await context.newPage()
-      await page.goto(example.url)
+      await page.goto(`${example.url}${search}`)
       return page
     },
   }

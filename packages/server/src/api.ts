@@ -12,6 +12,7 @@ import type { ServerOptions } from './options/options.js'
 import type { BrokerStats, BrokerStatus, RefusalReason } from './ports/broker.js'
 import type { TransportAddress, TransportStats } from './ports/transport.js'
 import type { PresenceStats } from './presence/index.js'
+import type { QueueGroupStats } from './queue-groups/index.js'
 
 /** The address of a listening server. */
 export interface ServerAddress {
@@ -52,6 +53,23 @@ export interface PublishResult {
 export interface LocalListenOptions {
   /** Called, in order with the messages, when messages may be missing before the next one. Errors are logged. */
   readonly onGap?: (gap: LocalGap) => unknown
+  /**
+   * Name of a queue group, 1 to 64 characters of `[A-Za-z0-9_-]`: of each message, one member of the group with this
+   * pattern gets it, over all connections and nodes. There are no gaps: without a member, the group misses the message.
+   */
+  readonly group?: string | undefined
+}
+
+/** Options of {@link WebMQServer.respond}. */
+export interface RespondOptions {
+  /** Name of the group of responders, as in {@link LocalListenOptions}. Default: that of all responders of the pattern. */
+  readonly group?: string | undefined
+}
+
+/** Options of {@link WebMQServer.request}. */
+export interface RequestOptions {
+  /** Time for the reply in milliseconds; default 10,000, at most 300,000. */
+  readonly timeoutMs?: number | undefined
 }
 
 /** Events of a server. */
@@ -131,6 +149,7 @@ export interface ServerStats extends MeasurementStats {
   /** Messages of the broker that no listener got, by reason. */
   readonly refusedMessageCounts: Readonly<Record<RefusalReason, number>>
   readonly presence: PresenceStats
+  readonly queueGroups: QueueGroupStats
   /** Messages between nodes about connections and revoked tokens. */
   readonly cluster: ClusterStats
   readonly work: WorkStats
@@ -222,6 +241,20 @@ export interface WebMQServer {
    * @throws {WebMQError} `E_PATTERN_INVALID`; `E_NOT_RUNNING` after a stop.
    */
   listen(pattern: string, handler: LocalHandler, options?: LocalListenOptions): LocalSubscription
+  /**
+   * Answers requests to the keys of a pattern. One responder of all nodes gets a request. What the handler returns, or its
+   * promise resolves with, is the reply. A `WebMQError` that it throws reaches the requester. Any other error is logged,
+   * and the requester gets `E_RESPONSE`.
+   * @throws {WebMQError} `E_PATTERN_INVALID`, `E_OPTION_INVALID` (the group); `E_NOT_RUNNING` after a stop.
+   */
+  respond(pattern: string, handler: LocalHandler, options?: RespondOptions): LocalSubscription
+  /**
+   * Sends a request to one responder, in the process, at a client, or at another node. Resolves with its reply.
+   * @throws {WebMQError} `E_NO_RESPONDERS` at once, when nobody responds to the key; `E_TIMEOUT`; `E_RESPONSE`, or the
+   *   code of the responder; `E_KEY_INVALID`, `E_PAYLOAD_INVALID`, `E_PAYLOAD_TOO_LARGE`, `E_UNSUPPORTED`,
+   *   `E_BROKER_UNAVAILABLE`, `E_NOT_RUNNING`.
+   */
+  request(key: string, payload: unknown, options?: RequestOptions): Promise<unknown>
   /**
    * Reads messages of a key from the broker's log, in log order.
    * @throws {WebMQError} `E_KEY_INVALID`, `E_POSITION_INVALID`, `E_PAYLOAD_INVALID` (a text message is not JSON),

@@ -48,7 +48,7 @@ export class HubBroker implements Broker {
     ordered: false,
     sharedLog: false,
     confirms: true,
-    queueGroups: false,
+    queueGroups: true,
     durable: false,
     manyNodes: true,
   }

@@ -61,8 +61,6 @@ const decoders: { readonly [V in ClientVerb]: Decoder<V> } = {
     const id = requireId(raw)
     const pattern = requirePattern(raw)
     const options = readOptions(raw, 3)
-    const group = options.get('group')
-    if (group !== undefined && !isGroup(group)) throw refusal(raw, 'E_MESSAGE_INVALID', 'group')
     assertAtMostOne(raw, options, 'since', 'last', 'rewind')
     assertAtMostOne(raw, options, 'state', 'last', 'rewind')
     return {
@@ -71,15 +69,14 @@ const decoders: { readonly [V in ClientVerb]: Decoder<V> } = {
       pattern,
       ...readRange(raw, options),
       ...(readFlag(raw, options, 'state') ? { state: true } : {}),
-      ...(group === undefined ? {} : { group: ownText(group) }),
+      ...readMembership(raw, options),
       ...readOverflow(options),
       ...(readFlag(raw, options, 'meta') ? { meta: true } : {}),
     }
   },
   unlisten(raw) {
-    const message = { verb: 'unlisten', id: requireId(raw), pattern: requirePattern(raw) } as const
-    readOptions(raw, 3)
-    return message
+    const [id, pattern] = [requireId(raw), requirePattern(raw)]
+    return { verb: 'unlisten', id, pattern, ...readMembership(raw, readOptions(raw, 3)) }
   },
   publish(raw) {
     const { body } = raw
@@ -137,6 +134,19 @@ const decoders: { readonly [V in ClientVerb]: Decoder<V> } = {
     const data = decodeUtf8(raw.body)
     if (data === undefined) throw refusal(raw, 'E_MESSAGE_INVALID', 'body is not UTF-8')
     return { ...message, data }
+  },
+  request(raw) {
+    const id = requireId(raw)
+    const key = requireKey(raw)
+    const withinMs = readCount(raw, readOptions(raw, 3), 'within')
+    if (raw.body === undefined) throw refusal(raw, 'E_MESSAGE_INVALID', 'request needs a payload')
+    return { verb: 'request', id, key, ...(withinMs === undefined ? {} : { withinMs }), payload: raw.body }
+  },
+  reply(raw) {
+    const id = requireId(raw)
+    const isError = readFlag(raw, readOptions(raw, 2), 'error')
+    if (raw.body === undefined) throw refusal(raw, 'E_MESSAGE_INVALID', 'reply needs a payload')
+    return { verb: 'reply', id, isError, payload: raw.body }
   },
   ping(raw) {
     readOptions(raw, 1)
@@ -219,6 +229,16 @@ function readRange(
     ...(last === undefined ? {} : { last }),
     ...(rewindMs === undefined ? {} : { rewindMs }),
   }
+}
+
+/** A queue group [P-16.1]. */
+function readMembership(raw: RawMessage, options: Options): { readonly group?: string; readonly respond?: true } {
+  const group = options.get('group')
+  const isResponder = readFlag(raw, options, 'respond')
+  if (group === undefined && isResponder) throw refusal(raw, 'E_MESSAGE_INVALID', 'respond needs a group')
+  if (group === undefined) return {}
+  if (!isGroup(group)) throw refusal(raw, 'E_MESSAGE_INVALID', 'group')
+  return { group: ownText(group), ...(isResponder ? { respond: true } : {}) }
 }
 
 /** A value of a later version is as absent [P-6.12]. */

@@ -1,6 +1,7 @@
-import { WebMQError } from './errors.js'
+import { invalidField, option, withPayload } from './encode-field.js'
 import { isId } from './fields.js'
 import type { ClientMessage, ClientVerb } from './messages.js'
+import { encodeReply, encodeRequest, membership } from './tasks.js'
 
 type From<V extends ClientVerb> = Extract<ClientMessage, { verb: V }>
 
@@ -27,9 +28,13 @@ export function encodeClientMessage(message: ClientMessage): string | Uint8Array
     case 'publish':
       return encodePublish(message)
     case 'listen':
-      return encodeListen(message)
+      return encodeListen(message) + membership(message)
     case 'unlisten':
-      return encodeUnlisten(message.id, message.pattern)
+      return encodeUnlisten(message.id, message.pattern) + membership(message)
+    case 'request':
+      return encodeRequest(message)
+    case 'reply':
+      return encodeReply(message)
     case 'history':
       return encodeHistory(message)
     case 'presence':
@@ -43,18 +48,13 @@ export function encodeAuth(id: string, token: string): string {
 
 export function encodePublish(message: Loose<Omit<From<'publish'>, 'verb'>>): string | Uint8Array<ArrayBuffer> {
   const { id = '-', key, messageId, echo, ephemeral, payload } = message
-  const header = `publish ${id} ${key}${option('id', messageId)}${echo ? '' : ' noecho'}${flag('ephemeral', ephemeral)}\n`
-  if (typeof payload === 'string') return header + payload
-  const start = new TextEncoder().encode(header)
-  const bytes = new Uint8Array(start.length + payload.length)
-  bytes.set(start)
-  bytes.set(payload, start.length)
-  return bytes
+  const options = `${option('id', messageId)}${echo ? '' : ' noecho'}${flag('ephemeral', ephemeral)}`
+  return withPayload(`publish ${id} ${key}${options}\n`, payload)
 }
 
 export function encodeListen(message: Loose<Omit<From<'listen'>, 'verb'>>): string {
-  const { id, pattern, overflow, group, meta, state } = message
-  return `listen ${id} ${pattern}${range(message)}${flag('state', state)}${option('overflow', overflow)}${option('group', group)}${flag('meta', meta)}`
+  const { id, pattern, overflow, meta, state } = message
+  return `listen ${id} ${pattern}${range(message)}${flag('state', state)}${option('overflow', overflow)}${flag('meta', meta)}`
 }
 
 export function encodeUnlisten(id: string, pattern: string): string {
@@ -78,22 +78,6 @@ function range({ since, rewindMs, last }: Range): string {
   return option('since', since) + option('rewind', rewindMs) + option('last', last)
 }
 
-/**
- * An option of a header; nothing if it is `undefined`.
- *
- * Without its check, a space or newline in a value could forge the rest of the message.
- * @throws {WebMQError} `E_MESSAGE_INVALID`.
- */
-export function option(name: string, value: string | number | undefined): string {
-  if (value === undefined) return ''
-  if (typeof value === 'number' ? !Number.isSafeInteger(value) : !/^[\w:.-]+$/.test(value)) throw invalidField(value)
-  return ` ${name}=${value}`
-}
-
 function flag(name: string, isSet: true | undefined): string {
   return isSet ? ` ${name}` : ''
-}
-
-function invalidField(value: string | number): WebMQError {
-  return new WebMQError('E_MESSAGE_INVALID', { detail: `header field ${JSON.stringify(value)}` })
 }

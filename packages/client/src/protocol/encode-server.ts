@@ -1,11 +1,12 @@
 import { messageHeader } from './encode-message.js'
 import type { ServerMessage } from './messages.js'
 import { encodeMeta } from './meta.js'
+import { encodeEnded, replyHeader, taskHeader } from './tasks.js'
 
-type MessageMessage = Extract<ServerMessage, { verb: 'message' }>
+type WithPayload = Extract<ServerMessage, { verb: 'message' | 'task' | 'reply' }>
 
-/** Every server message with a text form; a `message` with a binary payload goes through `encodeMessageFrame`. */
-export type TextServerMessage = Exclude<ServerMessage, MessageMessage> | (MessageMessage & { readonly payload: string })
+/** Every server message with a text form; those with a binary payload have encoders of their own. */
+export type TextServerMessage = Exclude<ServerMessage, WithPayload> | (WithPayload & { readonly payload: string })
 
 /**
  * Encodes one server message for a text frame. Fields must be valid: they come from decoded messages or from the
@@ -36,6 +37,12 @@ export function encodeServerMessage(message: TextServerMessage): string {
     }
     case 'message':
       return `${messageHeader(message.key, message.position, message.replayed, message.meta && encodeMeta(message.meta))}${message.payload}`
+    case 'task':
+      return `${taskHeader(message)}${message.payload}`
+    case 'reply':
+      return `${replyHeader(message)}${message.payload}`
+    case 'ended':
+      return encodeEnded(message)
     case 'gap':
       return `gap ${message.pattern} ${message.reason}`
     case 'presence': {

@@ -40,7 +40,7 @@ export const CLOSE_CODES: Readonly<Record<string, number>> = {
 
 /** Codes of the other retryable errors that a client raises or receives. */
 export const RETRYABLE =
-  /^E_(TIMEOUT|DISCONNECTED|OFFLINE|QUEUE_FULL|CONNECT_FAILED|TOKEN_UNAVAILABLE|RATE_LIMIT|PRESENCE_LIMIT|STATE_LIMIT|BROKER_UNAVAILABLE)$/
+  /^E_(TIMEOUT|DISCONNECTED|OFFLINE|QUEUE_FULL|CONNECT_FAILED|TOKEN_UNAVAILABLE|RATE_LIMIT|NO_RESPONDERS|(PRESENCE|STATE)_LIMIT|BROKER_UNAVAILABLE)$/
 
 /** The rows for lookups at run time: in a bundle for browsers, none. */
 let table: Readonly<Record<string, ErrorSpec>> = {}
@@ -65,6 +65,8 @@ export const ERRORS = /* @__PURE__ */ complete({
   E_LISTEN_LIMIT: { message: 'too many listens on this connection', source: 'client', retryable: false },
   E_NOT_LISTENING: { message: 'connection does not listen with this pattern', source: 'client', retryable: false },
   E_STATE_LIMIT: { message: 'too many keys are retained', source: 'client', retryable: true },
+  E_NO_RESPONDERS: { message: 'nobody responds to this key', source: 'client', retryable: true },
+  E_RESPONSE: { message: 'the responder failed', source: 'client', retryable: false },
   E_PRESENCE_LIMIT: { message: 'presence limit exceeded', source: 'client', retryable: true },
   E_UNSUPPORTED: { message: 'not supported by this server or its broker', source: 'client', retryable: false },
   E_RATE_LIMIT: { message: 'connection asks for too much at once', source: 'client', retryable: true },

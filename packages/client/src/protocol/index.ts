@@ -4,10 +4,8 @@ export { decodeClientMessage } from './decode-client.js'
 export {
   type CoreMessage,
   decodeCoreMessage,
-  decodeObject,
   decodePresence,
   decodeServerMessage,
-  type RawMessage,
 } from './decode-server.js'
 export { DOCS_URL, REPOSITORY_URL } from './docs-url.js'
 export {
@@ -18,8 +16,8 @@ export {
   encodePresence,
   encodePublish,
   encodeUnlisten,
-  option,
 } from './encode-client.js'
+export { option } from './encode-field.js'
 export { encodeJson } from './encode-json.js'
 export { encodeMessageFrame, MessageFrame, type MessagePosition } from './encode-message.js'
 export { encodeServerMessage, type TextServerMessage } from './encode-server.js'
@@ -32,4 +30,15 @@ export * from './messages.js'
 export { decodeMeta, encodeMeta, type MessageMeta } from './meta.js'
 export { formatOffset, parseOffset } from './offset.js'
 export { ownText } from './own-text.js'
+export { decodeObject, type RawMessage } from './raw-message.js'
 export { refusalOf } from './refusal.js'
+export {
+  decodeEnded,
+  decodeReply,
+  decodeTask,
+  encodeReply,
+  encodeRequest,
+  membership,
+  replyHeader,
+  taskHeader,
+} from './tasks.js'

@@ -18,13 +18,23 @@ export type ClientMessage =
       readonly rewindMs?: number
       /** Replay only the last message of each key [P-17.1]; with `since`, of keys that changed after it. */
       readonly state?: true
+      /** Of each message, one member of the group gets it [P-16.1]. Not together with a replay. */
       readonly group?: string
+      /** With `group`: the members answer requests, and get no messages [P-16.5]. */
+      readonly respond?: true
       /** What may be left out while the connection lags [P-6.12]; absent: the server decides. */
       readonly overflow?: ListenOverflow
       /** Its messages come with who published them, and when [P-15.1]. */
       readonly meta?: true
     }
-  | { readonly verb: 'unlisten'; readonly id: string; readonly pattern: string }
+  | {
+      readonly verb: 'unlisten'
+      readonly id: string
+      readonly pattern: string
+      /** This and the next as in `listen`: ends the membership, not the ordinary listen with the pattern. */
+      readonly group?: string
+      readonly respond?: true
+    }
   | {
       readonly verb: 'publish'
       /** Absent: no acknowledgement (`-` on the wire). */
@@ -70,6 +80,22 @@ export type ClientMessage =
       readonly data?: string
     }
   | { readonly verb: 'presence'; readonly id: string; readonly key: string; readonly op: PresenceOp }
+  | {
+      readonly verb: 'request'
+      readonly id: string
+      readonly key: string
+      /** Nobody waits for the reply after this time; absent: 10 s [P-16.6]. */
+      readonly withinMs?: number
+      readonly payload: WirePayload
+    }
+  | {
+      readonly verb: 'reply'
+      /** Of the request, as its `task` said it. Not acknowledged. */
+      readonly id: string
+      /** The payload is the JSON `{ code, message }` [P-16.8]. */
+      readonly isError: boolean
+      readonly payload: WirePayload
+    }
   | { readonly verb: 'ping' }
 
 /** Values of `overflow` of a listen [P-6.12]. */
@@ -115,6 +141,8 @@ export interface SessionLimits {
   readonly maxListensPerConnection: number
   /** Listens with a `#` before the last word of the pattern [P-6.2]. */
   readonly maxSearchListensPerConnection: number
+  /** Requests of this connection that wait for a reply [P-16.6]. */
+  readonly maxRequestsPerConnection: number
   /** Listens of all connections of the user to this node; absent: any. This and the following: [P-10.7]. */
   readonly maxListensPerUser?: number | undefined
   readonly maxPublishesPerSecond?: number | undefined
@@ -152,6 +180,9 @@ export interface Welcome {
   /** Time until the token expires, if one was accepted with the upgrade request. */
   readonly expiresInMs?: number
 }
+
+/** A verb that a server may send. */
+export type ServerVerb = ServerMessage['verb']
 
 /** A server message. */
 export type ServerMessage =
@@ -205,6 +236,33 @@ export type ServerMessage =
       readonly update?: readonly PresenceMember[]
       /** Ids of the members that left. */
       readonly leave?: readonly string[]
+    }
+  | {
+      /** A message for this member of a queue group [P-16.3]. */
+      readonly verb: 'task'
+      readonly group: string
+      readonly pattern: string
+      readonly key: string
+      /** Present for a request: the id to `reply` to, within this time. */
+      readonly request?: string
+      readonly withinMs?: number
+      readonly payload: WirePayload
+    }
+  | {
+      /** The outcome of a `request`, after its `ok` [P-16.7]. */
+      readonly verb: 'reply'
+      readonly id: string
+      readonly isError: boolean
+      readonly payload: WirePayload
+    }
+  | {
+      /** The server has ended a membership in a queue group [P-16.4]. */
+      readonly verb: 'ended'
+      readonly group: string
+      readonly pattern: string
+      readonly respond?: true
+      readonly code: string
+      readonly message: string
     }
   | { readonly verb: 'gap'; readonly pattern: string; readonly reason: GapReason }
   | { readonly verb: 'expiring'; readonly inMs: number }

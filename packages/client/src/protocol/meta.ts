@@ -16,8 +16,8 @@ export function encodeMeta({ userId, timeMs, id }: MessageMeta): string {
   return `${user} time=${timeMs}${id === undefined ? '' : ` id=${id}`}`
 }
 
-/** Reads the fields of a `message`. */
-export function decodeMeta(fields: readonly string[]): MessageMeta {
-  const { user, time, id } = Object.fromEntries(fields.map((field) => field.split('=')))
-  return { userId: user && decodeURIComponent(user), timeMs: time && Number(time), id }
+/** Reads the options of a `message`; `undefined` if the server has not stamped it. */
+export function decodeMeta(options: readonly string[]): MessageMeta | undefined {
+  const { user, time, id } = Object.fromEntries(options.map((option) => option.split('=')))
+  return time && { userId: user && decodeURIComponent(user), timeMs: +time, id }
 }

@@ -27,6 +27,7 @@ const LIMITS: Welcome['limits'] = {
   maxHashes: 3,
   maxListensPerConnection: 1_000,
   maxSearchListensPerConnection: 16,
+  maxRequestsPerConnection: 0,
   maxPendingPublishBytes: 8_388_608,
   workPerSecond: 500_000,
   workBurst: 500_000,

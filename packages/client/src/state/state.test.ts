@@ -16,7 +16,7 @@ const reconnect = () => vi.advanceTimersByTimeAsync(600)
 
 const create = (options: TestServerOptions = {}) => {
   const server = createTestServer({ retain: ['prices.#'], ...options })
-  return { server, ...createTestClient<Record<string, unknown>>({ server }) }
+  return createTestClient({ server })
 }
 
 const shown = (store: StateStore<unknown>) => Object.fromEntries(store.entries())

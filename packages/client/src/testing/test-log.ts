@@ -125,8 +125,9 @@ export class TestLog {
         message.timeMs >= fromMs &&
         matches(pattern, message.key),
     )
-    const messages = found.slice(Math.max(0, found.length - (last ?? found.length))).slice(0, limit)
-    const more = limit !== undefined && messages.length < found.length
+    const selected = found.slice(Math.max(0, found.length - (last ?? found.length)))
+    const messages = selected.slice(0, limit)
+    const more = messages.length < selected.length
     const isComplete = since === undefined || offset >= this.#offset - this.#messages.length
     const isForeign = (since !== undefined && epoch !== this.epoch) || endEpoch !== this.epoch
     const gap = isForeign ? 'epoch-changed' : isComplete ? undefined : 'history-expired'

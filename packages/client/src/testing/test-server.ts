@@ -42,6 +42,7 @@ const LIMITS: SessionLimits = {
   maxHashes: 3,
   maxListensPerConnection: 128,
   maxSearchListensPerConnection: 16,
+  maxRequestsPerConnection: 256,
   maxPendingPublishBytes: 8_388_608,
   workPerSecond: 500_000,
   workBurst: 500_000,

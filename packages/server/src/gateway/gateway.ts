@@ -178,7 +178,7 @@ export class Gateway implements TransportSink {
   }
 
   drained(connection: ConnectionId): void {
-    this.#context.services.replays.drained(connection)
+    this.#context.services.drains.drained(connection)
   }
 
   closed(connection: ConnectionId, code: number, reason: string): void {

@@ -12,6 +12,7 @@ export function welcomeLimits(limits: SessionLimits): Omit<Welcome['limits'], 'd
     maxHashes: limits.maxHashes,
     maxListensPerConnection: limits.maxListensPerConnection,
     maxSearchListensPerConnection: limits.maxSearchListensPerConnection,
+    maxRequestsPerConnection: limits.maxRequestsPerConnection,
     maxListensPerUser: limits.maxListensPerUser,
     maxPublishesPerSecond: ofConnection?.perSecond,
     maxPublishBytesPerSecond: ofConnection?.bytesPerSecond,

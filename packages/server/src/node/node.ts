@@ -40,6 +40,8 @@ import type { Transport, TransportSink, UpgradeRequest } from '../ports/transpor
 import { within } from '../ports/within.js'
 import { assertKeyWords } from '../ports/word-limits.js'
 import { Presence, type PresenceLimits } from '../presence/index.js'
+import { handingOver, QueueGroups, type SlotName } from '../queue-groups/index.js'
+import { Drains } from '../replay/drains.js'
 import { LiveBuffers } from '../replay/live-buffers.js'
 import { ReplaySender } from '../replay/sender.js'
 import { Delivery } from '../routing/delivery.js'
@@ -57,6 +59,7 @@ import { tracedPublish } from '../tracing/traced-publish.js'
 import type { Tracer } from '../tracing/tracer.js'
 import { drain, drainSpreadMs, wait } from './drain.js'
 import type { Emitter } from './emitter.js'
+import { joinLocally, type LocalGroupsContext, requestLocally } from './local-groups.js'
 import { outbound, outboundBatch } from './outbound-message.js'
 import { RateReader } from './rates.js'
 import { SessionEnder } from './session-ender.js'
@@ -106,6 +109,7 @@ export class ServerNode {
   readonly #delivery: Delivery
   readonly #refused: RefusedMessages
   readonly #presence: Presence
+  readonly #groups: QueueGroups
   readonly #gateway: Gateway
   readonly #measurements: Measurements
   readonly #cluster: Cluster
@@ -129,8 +133,17 @@ export class ServerNode {
   readonly #givenUp = deferred<never>()
 
   constructor(parts: ServerNodeParts) {
-    this.#parts = { ...parts, broker: this.#brokerThroughHooks(parts) }
+    this.#parts = { ...parts, broker: handingOver(this.#brokerThroughHooks(parts), () => this.#groups) }
     const { options, transport, broker, verifier, hooks, logger, name, events, observer, tracer } = this.#parts
+    this.#groups = new QueueGroups({
+      node: name,
+      broker: parts.broker,
+      maxPayloadBytes: options.maxPayloadBytes,
+      maxPendingBytes: options.brokerMaxPendingBytes,
+      dedupe: { windowMs: options.dedupeWindowMs, maxIds: options.dedupeMaxIds },
+      ...(hooks?.hasDeliver === true ? { delivered: (message) => hooks.deliver(message) } : undefined),
+      logger,
+    })
     this.#givenUp.promise.catch(() => undefined)
     const liveBuffers = new LiveBuffers()
     this.#localListeners = new LocalListeners(logger, tracer)
@@ -198,6 +211,15 @@ export class ServerNode {
     })
     this.#addresses = new ConnectionCounts(options.maxConnectionsPerAddress, 'maxConnectionsPerAddress')
     this.#users = new ConnectionCounts(options.maxConnectionsPerUser, 'maxConnectionsPerUser')
+    const drains = new Drains(transport)
+    const replays = new ReplaySender({
+      transport: {
+        send: (connection, data, isBinary) => transport.send(connection, data, isBinary),
+        notifyDrained: (connection, level) => drains.await(connection, level, () => replays.drained(connection)),
+      },
+      maxOutboxBytes,
+      maxMessageBytes: maxPayloadBytes + MESSAGE_OVERHEAD_BYTES,
+    })
     this.#gateway = new Gateway({
       path: options.path,
       get origins() {
@@ -224,11 +246,9 @@ export class ServerNode {
       services: {
         transport,
         broker,
-        replays: new ReplaySender({
-          transport,
-          maxOutboxBytes,
-          maxMessageBytes: maxPayloadBytes + MESSAGE_OVERHEAD_BYTES,
-        }),
+        replays,
+        drains,
+        groups: this.#groups,
         delivery: this.#delivery,
         overflowRules: new OverflowRules(options.slow),
         stamps: this.#stamps,
@@ -315,7 +335,7 @@ export class ServerNode {
     const deliver = (message: InboundMessage) =>
       // Messages between servers never reach a listener, whatever its pattern.
       isReserved(message.key)
-        ? this.#cluster.receive(message) || this.#presence.receive(message)
+        ? this.#cluster.receive(message) || this.#presence.receive(message) || this.#groups.receive(message)
         : this.#delivery.deliver(message)
     const started = broker.start({
       deliver: (message) => this.#refused.deliver(message, deliver),
@@ -323,6 +343,7 @@ export class ServerNode {
         this.#delivery.gap(reason, isAffected)
         this.#presence.gap()
         this.#cluster.gap()
+        this.#groups.gap()
         events.emit('gap', { reason })
       },
       refused: (message) => this.#refused.add(message),
@@ -330,6 +351,7 @@ export class ServerNode {
         this.#watch.change(status, cause)
         this.#presence.status(status)
         this.#cluster.status(status)
+        this.#groups.status(status)
       },
     })
     try {
@@ -340,6 +362,7 @@ export class ServerNode {
       throw this.#withoutSecrets(error)
     }
     this.#cluster.begin()
+    await Promise.race([this.#givenUp.promise, this.#groups.begin()])
   }
 
   /** Returns the error itself, or a copy without the secrets that it contains. */
@@ -469,6 +492,22 @@ export class ServerNode {
     })
   }
 
+  /** Makes an in-process handler a member of a queue group. Resolves, once all nodes know it, to a function that ends it. */
+  async join(name: SlotName, handler: LocalHandler): Promise<() => void> {
+    return await joinLocally(this.#localGroups, name, handler)
+  }
+
+  /** See {@link WebMQServer.request}. */
+  request(key: string, payload: unknown, timeoutMs: number | undefined): Promise<unknown> {
+    assertKeyWords(key, this.#parts.options)
+    return requestLocally(this.#localGroups, key, payload, timeoutMs)
+  }
+
+  get #localGroups(): LocalGroupsContext {
+    const { logger, options } = this.#parts
+    return { groups: this.#groups, maxPayloadBytes: options.maxPayloadBytes, logger }
+  }
+
   /** See {@link WebMQServer.presence}. */
   presence(key: string): MaybePromise<readonly PresenceMember[]> {
     assertKeyWords(key, this.#parts.options)
@@ -528,6 +567,7 @@ export class ServerNode {
       refusedMessageCounts: this.#refused.counts,
       presence: this.#presence.stats(),
       cluster: this.#cluster.stats(),
+      queueGroups: this.#groups.stats(),
       work: this.#dispatcher.turns.stats(),
       broker: { ...broker.stats(), status, awayMs, lastAwayMs },
       transport: transport.stats(),
@@ -555,6 +595,7 @@ export class ServerNode {
     const connections = sessions.size
     await transport.stop(leftMs(BROKER_SHARE_MS))
     this.#presence.stop()
+    this.#groups.stop()
     this.#cluster.stop()
     this.#ender.stop()
     this.#dispatcher.turns.stop()
@@ -595,6 +636,7 @@ function configuredLimitsOf(options: ResolvedOptions): ConfiguredLimits {
     publishBurstMs: options.publishBurstMs,
     maxListensPerConnection: options.maxListensPerConnection,
     maxSearchListensPerConnection: options.maxSearchListensPerConnection,
+    maxRequestsPerConnection: options.maxRequestsPerConnection,
     maxWords: options.maxWords,
     maxHashes: options.maxHashes,
     maxPendingPublishBytes: Math.max(Math.floor(options.brokerMaxPendingBytes * PENDING_SHARE), maxMessageBytes),

@@ -185,6 +185,7 @@ const CASES: Readonly<Record<string, Case>> = {
   },
   maxHashes: limit('maxHashes', 3, 2),
   maxListensPerConnection: limit('maxListensPerConnection', 7, 8),
+  maxRequestsPerConnection: limit('maxRequestsPerConnection', 7, 8),
   maxSearchListensPerConnection: limit('maxSearchListensPerConnection', 7, 8),
   maxWords: limit('maxWords', 7, 8),
   metrics: {

@@ -18,6 +18,7 @@ describe('a connection', () => {
       maxPayloadBytes: 1_000,
       maxListensPerConnection: 7,
       maxSearchListensPerConnection: 3,
+      maxRequestsPerConnection: 5,
       maxWords: 20,
       maxHashes: 2,
       ...work,
@@ -61,7 +62,7 @@ describe('a connection', () => {
     const fake = await FakeServer.start({ historyMaxMessages: 0 })
     const client = await fake.connect()
     client.clear()
-    client.send({ verb: 'listen', id: '1', pattern: 'room', group: 'g' })
+    client.send({ verb: 'listen', id: '1', pattern: 'room', group: 'g', last: 1 })
     client.send({ verb: 'history', id: '2', key: 'room' })
     await fake.settled()
     expect(client.received('error').map(({ id, code }) => [id, code])).toEqual([
@@ -153,6 +154,8 @@ describe('the table of handlers', () => {
       'ping',
       'presence',
       'publish',
+      'reply',
+      'request',
       'unlisten',
     ])
   })

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { IncomingMessage, Server as NodeHttpServer, ServerResponse } from 'node:http'
 import { fileURLToPath } from 'node:url'
-import { type PresenceMember, validateKey, validatePattern, WebMQError } from 'webmq-client/protocol'
+import { type PresenceMember, validateKey, WebMQError } from 'webmq-client/protocol'
 import type {
   BatchMessage,
   LocalListenOptions,
@@ -9,6 +9,8 @@ import type {
   PublishOptions,
   PublishResult,
   ReloadResult,
+  RequestOptions,
+  RespondOptions,
   ServerAddress,
   ServerEvents,
   ServerStats,
@@ -38,13 +40,13 @@ import { withoutSecrets } from '../options/without-secrets.js'
 import type { Broker } from '../ports/broker.js'
 import { brokerNameOf } from '../ports/broker-address.js'
 import { deferred } from '../ports/deferred.js'
-import { isReserved } from '../ports/reserved-keys.js'
 import type { TlsCertificate, Transport, TransportAddress } from '../ports/transport.js'
 import { describeTransport, type TransportChoice } from '../ports/transport-choice.js'
 import { incidentLog } from '../session/incident-log.js'
 import { combineObservers, type SessionObserver } from '../session/observer.js'
 import { loadTracer } from '../tracing/tracer.js'
 import { Emitter } from './emitter.js'
+import { assertGroup, assertLocalKey, assertLocalPattern, respondersOf } from './local-groups.js'
 import { ServerNode } from './node.js'
 import { VERSION } from './version.js'
 
@@ -270,15 +272,32 @@ export class Server implements WebMQServer {
   }
 
   listen(pattern: string, handler: LocalHandler, options: LocalListenOptions = {}): LocalSubscription {
-    validatePattern(pattern)
-    if (isReserved(pattern))
-      throw new WebMQError('E_PATTERN_INVALID', { detail: 'patterns that begin with $ are reserved for servers' })
+    assertLocalPattern(pattern)
+    const { group } = options
+    if (group === undefined) return this.#subscribe(pattern, (node) => node.listen(pattern, handler, options))
+    assertGroup(group)
+    return this.#subscribe(pattern, (node) => node.join({ kind: 'listen', group, pattern }, handler))
+  }
+
+  respond(pattern: string, handler: LocalHandler, options: RespondOptions = {}): LocalSubscription {
+    assertLocalPattern(pattern)
+    const name = respondersOf(pattern, options)
+    assertGroup(name.group)
+    return this.#subscribe(pattern, (node) => node.join(name, handler))
+  }
+
+  async request(key: string, payload: unknown, { timeoutMs }: RequestOptions = {}): Promise<unknown> {
+    assertLocalKey(key)
+    return this.#assertRunning().request(key, payload, timeoutMs)
+  }
+
+  #subscribe(pattern: string, begin: (node: ServerNode) => Promise<() => void>): LocalSubscription {
     if (this.#stopping !== undefined) throw notRunning()
     let isWanted = true
     let release: (() => void) | undefined
     const ready = this.#becameRunning.promise.then(async (node) => {
       if (!isWanted) return
-      const end = await node.listen(pattern, handler, options)
+      const end = await begin(node)
       if (isWanted) release = end
       else end()
     })

@@ -103,6 +103,8 @@ export interface ServerOptions {
   readonly maxPatternBytes?: number | undefined
   /** Patterns per connection with a `#` before their last word; default 16. */
   readonly maxSearchListensPerConnection?: number | undefined
+  /** Requests of a connection that may wait for a reply; default 256. */
+  readonly maxRequestsPerConnection?: number | undefined
   /** Words of a key, and of a pattern of a client; default 32. */
   readonly maxWords?: number | undefined
   /** `#` in a pattern of a client; default 3. */

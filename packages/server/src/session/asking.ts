@@ -6,6 +6,7 @@ import { assertMayRead } from './handlers/history.js'
 import { assertMayListen } from './handlers/listen.js'
 import { assertMayUse } from './handlers/presence.js'
 import { assertMayPublish } from './handlers/publish.js'
+import { assertMayRequest } from './handlers/request.js'
 import type { Session } from './session.js'
 
 /** A message that hooks have changed. */
@@ -43,6 +44,16 @@ export function askAbout(
         if (change === undefined) return undefined
         const { key, content } = change
         if (content === undefined) return { message: { ...message, key }, isBinary }
+        return { message: { ...message, key, payload: content.payload }, isBinary: content.isBinary }
+      })
+    }
+    case 'request': {
+      assertMayRequest(session, message)
+      // No log has a request.
+      const change = hooks.publish(session, message.key, message.payload as Uint8Array, isBinary, true)
+      return andThen(change, (change) => {
+        if (change === undefined) return undefined
+        const { key, content = { payload: message.payload, isBinary } } = change
         return { message: { ...message, key, payload: content.payload }, isBinary: content.isBinary }
       })
     }

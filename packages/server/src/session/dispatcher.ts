@@ -142,13 +142,13 @@ export class Dispatcher {
   }
 
   #handle(session: Session, account: WorkAccount<Session>, message: ClientMessage, isBinary: boolean): void {
-    if (message.verb === 'publish' && session.limits.publishing !== undefined && !this.#passes(session, message)) return
+    if (countsAsPublish(message) && session.limits.publishing !== undefined && !this.#passes(session, message)) return
     if (this.#hooks === undefined || session.state !== 'active') this.#handleNow(session, account, message, isBinary)
     else this.#ask(this.#hooks, session, message, isBinary)
   }
 
   /** Counts a publish before hooks are asked about it; refuses it when there were too many. */
-  #passes(session: Session, message: Extract<ClientMessage, { verb: 'publish' }>): boolean {
+  #passes(session: Session, message: Published): boolean {
     try {
       session.passPublish(message.payload.length)
       return true
@@ -201,7 +201,7 @@ export class Dispatcher {
   #handleNow(session: Session, account: WorkAccount<Session>, message: ClientMessage, isBinary: boolean): void {
     account.charge(handlingUnits(message))
     // Only a broker that delivers at once matches the key here. The messages of others belong to nobody.
-    const stepCount = message.verb === 'publish' ? this.#router.stepCount : undefined
+    const stepCount = countsAsPublish(message) ? this.#router.stepCount : undefined
     try {
       if (session.state === 'authenticating' && message.verb !== 'auth' && message.verb !== 'ping') {
         throw refusalOf('E_UNAUTHENTICATED')
@@ -229,8 +229,7 @@ export class Dispatcher {
   }
 
   #wait(session: Session, message: ClientMessage, pending: Promise<void>): void {
-    const isPublish = message.verb === 'publish'
-    const inbox = isPublish ? undefined : this.#inboxOf(session)
+    const inbox = countsAsPublish(message) ? undefined : this.#inboxOf(session)
     inbox?.began(message)
     void pending
       .catch((error: unknown) => {
@@ -278,6 +277,13 @@ export class Dispatcher {
     if (!isReleased) this.turns.enqueue(account)
     if (inbox.isEmpty) this.#inboxes.delete(session)
   }
+}
+
+type Published = Extract<ClientMessage, { verb: 'publish' | 'request' }>
+
+/** Whether rates of publishing count the message, and later ones do not wait for it. */
+function countsAsPublish(message: ClientMessage): message is Published {
+  return message.verb === 'publish' || message.verb === 'request'
 }
 
 function targetOf(message: ClientMessage): string | undefined {

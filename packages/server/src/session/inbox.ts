@@ -225,6 +225,6 @@ function byteCountOf(message: ClientMessage): number {
 
 /** The message with a payload of its own. */
 export function kept(message: ClientMessage): ClientMessage {
-  if (message.verb !== 'publish' || typeof message.payload === 'string') return message
+  if (!('payload' in message) || typeof message.payload === 'string') return message
   return { ...message, payload: copyBytes(message.payload) }
 }

@@ -32,6 +32,8 @@ import { formatPosition } from '../ports/position.js'
 import { isReserved } from '../ports/reserved-keys.js'
 import type { ConnectionId, FrameData, Transport } from '../ports/transport.js'
 import type { ConnectionPresence, Presence } from '../presence/index.js'
+import { ConnectionGroups, type ConnectionGroupsContext, type QueueGroups, type Reply } from '../queue-groups/index.js'
+import type { Drains } from '../replay/drains.js'
 import type { ReplaySender } from '../replay/sender.js'
 import type { Delivery } from '../routing/delivery.js'
 import { Listens, type ListensContext } from '../routing/listens.js'
@@ -51,7 +53,7 @@ import type { Turns } from './work/turns.js'
 export type SessionState = 'authenticating' | 'active' | 'closed'
 
 /** What all sessions of a node share. */
-export interface SessionServices extends ListensContext {
+export interface SessionServices extends ListensContext, ConnectionGroupsContext {
   readonly transport: Pick<Transport, 'send' | 'join' | 'leave' | 'setOverflow' | 'close'>
   readonly broker: Pick<Broker, 'capabilities' | 'publish' | 'read' | 'position'>
   readonly replays: ReplaySender
@@ -59,6 +61,8 @@ export interface SessionServices extends ListensContext {
   readonly overflowRules: OverflowRules
   readonly stamps: Stamps
   readonly presence: Presence
+  readonly groups: QueueGroups
+  readonly drains: Pick<Drains, 'await' | 'drained' | 'release'>
   readonly turns: Pick<Turns<Session>, 'accountOf' | 'release'>
   readonly verifier: TokenVerifier | undefined
   /** Absent without any hook. */
@@ -88,6 +92,8 @@ export interface SessionServices extends ListensContext {
 const EXPIRY_WARNING_MS = 30_000
 const EXPIRY_WARNING_SHARE = 0.2
 
+const NO_GROUPS = { size: 0, searchCount: 0 }
+
 /** Codes of a token that could not be looked at. */
 const UNDECIDED_CODES: readonly ErrorCode[] = ['E_INTERNAL', 'E_RATE_LIMIT', 'E_HOOK_FAILED']
 
@@ -103,11 +109,13 @@ export class Session implements SessionContext, SessionFacts {
   #identity: Identity | undefined
   #listens: Listens | undefined
   #ownPresence: ConnectionPresence | undefined
+  #ownGroups: ConnectionGroups | undefined
   #deadline: Deadline | undefined
   #malformedCount = 0
   /** Of the upgrade request, for the hook `connect`, until it was asked. */
   #facts: ConnectFacts | undefined
   pendingBytes = 0
+  requestCount = 0
   /** Messages of the client so far. */
   receivedCount = 0
 
@@ -183,6 +191,23 @@ export class Session implements SessionContext, SessionFacts {
     return this.#ownPresence
   }
 
+  get groups(): QueueGroups {
+    return this.#services.groups
+  }
+
+  get ownGroups(): ConnectionGroups {
+    this.#ownGroups ??= new ConnectionGroups(this.connection, this.#services)
+    return this.#ownGroups
+  }
+
+  get groupCounts(): Pick<ConnectionGroups, 'size' | 'searchCount'> {
+    return this.#ownGroups ?? NO_GROUPS
+  }
+
+  replyTo(ticketId: string, reply: Reply): boolean {
+    return this.#ownGroups !== undefined && this.groups.reply(this.#ownGroups, ticketId, reply)
+  }
+
   get replays(): ReplaySender {
     return this.#services.replays
   }
@@ -205,9 +230,9 @@ export class Session implements SessionContext, SessionFacts {
     return this.#services.overflowRules
   }
 
-  /** Number of patterns that the connection listens to. */
+  /** Number of patterns that the connection listens to, queue groups included. */
   get listenCount(): number {
-    return this.#listens?.size ?? 0
+    return (this.#listens?.size ?? 0) + (this.#ownGroups?.size ?? 0)
   }
 
   /** The patterns that the connection listens with. */
@@ -348,6 +373,11 @@ export class Session implements SessionContext, SessionFacts {
       this.unlistened(pattern)
       this.#tellRevoked(`listen ${pattern}`, { pattern })
     }
+    for (const { kind, group, pattern } of this.#ownGroups?.revoke(mayListen) ?? []) {
+      this.unlistened(pattern)
+      const { code, message } = new WebMQError('E_FORBIDDEN', { detail: `listen ${pattern}, no longer granted` })
+      this.reply({ verb: 'ended', group, pattern, ...(kind === 'respond' ? { respond: true } : {}), code, message })
+    }
     for (const key of this.#ownPresence?.revoke(mayEnter, mayListen) ?? [])
       this.#tellRevoked(`presence ${key}`, { key })
   }
@@ -447,7 +477,9 @@ export class Session implements SessionContext, SessionFacts {
     if (this.userId !== undefined) this.#services.users.leave(this.userId)
     this.#services.userListens.add(this.userId, -this.listenCount)
     this.#services.turns.release(this)
+    this.#services.drains.release(this.connection)
     this.#services.replays.release(this.connection)
+    this.#ownGroups?.close()
     this.#listens?.close()
     this.#ownPresence?.close(isWanted)
   }

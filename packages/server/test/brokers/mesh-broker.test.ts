@@ -33,7 +33,7 @@ const CAPABILITIES: Omit<BrokerCapabilities, 'history'> = {
   ordered: false,
   sharedLog: false,
   confirms: true,
-  queueGroups: false,
+  queueGroups: true,
   durable: false,
   manyNodes: true,
 }

@@ -22,7 +22,7 @@ const CAPABILITIES: BrokerCapabilities = {
   ordered: false,
   sharedLog: false,
   confirms: true,
-  queueGroups: false,
+  queueGroups: true,
   durable: false,
   manyNodes: true,
 }

@@ -59,7 +59,7 @@ for (const { name, rules, hasHistory } of SYSTEMS) {
       ordered: false,
       sharedLog: hasHistory,
       confirms: true,
-      queueGroups: false,
+      queueGroups: true,
       durable: hasHistory,
       manyNodes: true,
     },

@@ -12,7 +12,7 @@ const CAPABILITIES: BrokerCapabilities = {
   ordered: true,
   sharedLog: false,
   confirms: true,
-  queueGroups: false,
+  queueGroups: true,
   durable: false,
   manyNodes: true,
 }

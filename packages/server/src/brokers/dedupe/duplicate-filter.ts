@@ -1,7 +1,7 @@
 import type { Position } from '../../ports/broker.js'
+import { DedupeWindow } from '../../ports/dedupe-window.js'
 import type { LinkDelivery } from '../remote/link.js'
 import { SequenceWindows } from '../remote/sequence-windows.js'
-import { DedupeWindow } from './window.js'
 
 /** What identifies a message: its source, its id, or both. */
 export type Identified = Pick<LinkDelivery, 'source' | 'messageId'>

@@ -1,5 +1,5 @@
 import type { Accepted } from '../../ports/broker.js'
-import { DedupeWindow, type DedupeWindowOptions } from './window.js'
+import { DedupeWindow, type DedupeWindowOptions } from '../../ports/dedupe-window.js'
 
 /**
  * Publishes a message id once within its window, even while the first publish is pending. A failed one may be repeated.

@@ -9,7 +9,7 @@ import { RetainedSet } from './retained-set.js'
 import { SegmentedLog, type Wants } from './segmented-log.js'
 import { SlicedRead } from './sliced-read.js'
 import { StateRead } from './state-read.js'
-import { isKeyPattern, matchedBy } from './wants.js'
+import { matchedBy, onlyKeyOf } from './wants.js'
 
 /** Whether these options ask for a log. */
 export function hasHistory({ history, historyMaxMessages, historyMaxBytes }: HistoryOptions): boolean {
@@ -356,10 +356,4 @@ export class HistoryLog {
     const { historyMaxMessages: maxMessages, historyMaxBytes: maxBytes } = this.#options
     return new SegmentedLog({ maxMessages, maxBytes }, offset)
   }
-}
-
-/** The key, if the patterns are one pattern without a wildcard. */
-function onlyKeyOf(patterns: readonly string[]): string | undefined {
-  const [only = ''] = patterns
-  return patterns.length === 1 && isKeyPattern(only) ? only : undefined
 }

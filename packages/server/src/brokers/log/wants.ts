@@ -1,9 +1,10 @@
 import { PatternMatcher } from '../../patterns/pattern-matcher.js'
 import type { Wants } from './segmented-log.js'
 
-/** Whether the pattern is a key: it has no wildcard. */
-export function isKeyPattern(pattern: string): boolean {
-  return !pattern.includes('*') && !pattern.includes('#')
+/** The key, if the patterns are one pattern without a wildcard. */
+export function onlyKeyOf(patterns: readonly string[]): string | undefined {
+  const [only = ''] = patterns
+  return patterns.length === 1 && !only.includes('*') && !only.includes('#') ? only : undefined
 }
 
 /** Wants the messages that any pattern matches. */

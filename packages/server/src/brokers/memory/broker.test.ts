@@ -14,7 +14,7 @@ const CAPABILITIES: BrokerCapabilities = {
   ordered: true,
   sharedLog: true,
   confirms: true,
-  queueGroups: false,
+  queueGroups: true,
   durable: false,
   manyNodes: false,
 }

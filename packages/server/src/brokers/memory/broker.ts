@@ -11,11 +11,11 @@ import type {
   ReadRange,
   ReadResult,
 } from '../../ports/broker.js'
+import { DedupeWindow } from '../../ports/dedupe-window.js'
 import type { HistoryOptions } from '../../ports/history-rules.js'
 import type { MaybePromise } from '../../ports/maybe-promise.js'
 import { assertMessageId } from '../../ports/message-id.js'
 import { accepted, inbound } from '../../ports/messages.js'
-import { DedupeWindow } from '../dedupe/window.js'
 import { newEpoch } from '../log/epoch.js'
 import { HistoryLog, hasHistory, hasRetained } from '../log/history-log.js'
 
@@ -62,7 +62,7 @@ export class MemoryBroker implements Broker {
       ordered: true,
       sharedLog: hasHistory(options),
       confirms: true,
-      queueGroups: false,
+      queueGroups: true,
       durable: false,
       manyNodes: false,
     }

@@ -14,13 +14,13 @@ import {
   type ReadRange,
   type ReadResult,
 } from '../../ports/broker.js'
+import { DedupeWindow } from '../../ports/dedupe-window.js'
 import type { HistoryOptions } from '../../ports/history-rules.js'
 import { inboundDefect, refusedMessage } from '../../ports/inbound-check.js'
 import type { MaybePromise } from '../../ports/maybe-promise.js'
 import { assertMessageId } from '../../ports/message-id.js'
 import { accepted, inbound } from '../../ports/messages.js'
 import { PublishIds } from '../dedupe/publish-ids.js'
-import { DedupeWindow } from '../dedupe/window.js'
 import { newEpoch } from '../log/epoch.js'
 import { HistoryLog, hasHistory } from '../log/history-log.js'
 import { ACCEPTED } from './ack-group.js'
@@ -117,7 +117,7 @@ export class MeshBroker implements Broker {
       ordered: false,
       sharedLog: false,
       confirms: true,
-      queueGroups: false,
+      queueGroups: true,
       durable: false,
       manyNodes: true,
     }

@@ -52,7 +52,7 @@ export class NatsDriver implements LinkDriver {
       ordered: log?.stream.history.covers('#') === true,
       sharedLog: log !== undefined,
       confirms: true,
-      queueGroups: false,
+      queueGroups: true,
       durable: log !== undefined,
       manyNodes: true,
     }

@@ -39,7 +39,7 @@ export class RabbitmqDriver implements LinkDriver {
       ordered: false,
       sharedLog: hasHistory(history),
       confirms: true,
-      queueGroups: false,
+      queueGroups: true,
       durable: hasHistory(history),
       manyNodes: true,
     }

@@ -30,7 +30,7 @@ export class RedisDriver implements LinkDriver {
       ordered: true,
       sharedLog: hasLog,
       confirms: true,
-      queueGroups: false,
+      queueGroups: true,
       durable: hasLog,
       manyNodes: true,
     }

@@ -98,6 +98,17 @@ export const LIMITS_OPTIONS = [
   },
   {
     ...limit,
+    name: 'maxRequestsPerConnection',
+    flag: 'max-requests',
+    reloadable: true,
+    min: 0,
+    max: 65_536,
+    default: 256,
+    help: 'Requests of one connection that may wait for a reply; further ones are refused with `E_RATE_LIMIT`.',
+    detail: 'A request that waits takes memory on two nodes. A node holds at most 65,536.',
+  },
+  {
+    ...limit,
     name: 'maxWords',
     flag: 'max-words',
     reloadable: true,

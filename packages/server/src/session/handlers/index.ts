@@ -6,6 +6,7 @@ import { type ListenContext, listen } from './listen.js'
 import { type PingContext, ping } from './ping.js'
 import { type PresenceHandlerContext, presence } from './presence.js'
 import { type PublishContext, publish } from './publish.js'
+import { type ReplyContext, type RequestContext, reply, request } from './request.js'
 import { type SendOnContext, sendingOn } from './sending-on.js'
 import { type UnlistenContext, unlisten } from './unlisten.js'
 
@@ -16,6 +17,8 @@ export type SessionContext = AuthContext &
   UnlistenContext &
   PublishContext &
   HistoryContext &
+  RequestContext &
+  ReplyContext &
   PresenceHandlerContext &
   PingContext
 
@@ -27,5 +30,7 @@ export const handlers: { readonly [V in ClientVerb]: Handler<V, SessionContext> 
   publish,
   history,
   presence,
+  request,
+  reply,
   ping,
 }

@@ -2,6 +2,7 @@ import { describe, expect, it, vi } from 'vitest'
 import { WebMQError } from 'webmq-client/protocol'
 import type { FakeClient } from 'webmq-conformance'
 import { FakeServer } from '../../../test/fake-server.js'
+import { FaultyBroker } from '../../../test/faulty-broker.js'
 import { memoryOptions } from '../../../test/memory-options.js'
 import { SlowBroker } from '../../../test/slow-broker.js'
 import { MemoryBroker } from '../../brokers/memory/broker.js'
@@ -334,7 +335,7 @@ describe('listen', () => {
   })
 
   it('refuses a queue group that the broker does not have', async () => {
-    const fake = await FakeServer.start()
+    const fake = await FakeServer.start({}, { broker: new FaultyBroker() })
     const client = await fake.connect()
     client.clear()
     client.send({ verb: 'listen', id: 'l', pattern: 'k', group: 'workers' })

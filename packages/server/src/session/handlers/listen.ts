@@ -11,9 +11,10 @@ import { isRangeAsked, type Replay, readLog, withLive } from '../../replay/repla
 import type { ReplaySender } from '../../replay/sender.js'
 import type { ListenOpening, Listens } from '../../routing/listens.js'
 import type { Handler, HandlerContext, MessageOf } from './handler.js'
+import { assertMayJoin, listenInGroup, type QueueGroupContext, slotNameOf } from './queue-group.js'
 
 /** What `listen` may use. */
-export interface ListenContext extends HandlerContext {
+export interface ListenContext extends HandlerContext, QueueGroupContext {
   readonly connection: ConnectionId
   readonly broker: Pick<Broker, 'capabilities' | 'read' | 'position'>
   readonly listens: Pick<Listens, 'has' | 'size' | 'searchCount' | 'open'>
@@ -41,6 +42,8 @@ export interface ListenContext extends HandlerContext {
  * of the pattern is missing or comes twice. A long replay takes one request per page; the last one makes the listen live.
  */
 export const listen: Handler<'listen', ListenContext> = (context, message) => {
+  const name = slotNameOf(message)
+  if (name !== undefined) return listenInGroup(context, message, name)
   assertMayListen(context, message)
   // Without a log there is nothing to wait for.
   if (!isRangeAsked(message) || !context.broker.capabilities.history) return begin(context, message)
@@ -73,22 +76,25 @@ function inTurn(
  * Checks limits and grants.
  * @throws {WebMQError} `E_UNSUPPORTED`, `E_PATTERN_INVALID`, `E_FORBIDDEN`, `E_LISTEN_LIMIT`.
  */
-export function assertMayListen(context: ListenContext, { pattern, group, meta, state }: MessageOf<'listen'>): void {
-  const { listens, limits, broker } = context
-  if (state === true && !broker.capabilities.retained) throw refusalOf('E_UNSUPPORTED', { detail: 'state topics' })
-  if (group !== undefined && !broker.capabilities.queueGroups) {
-    throw refusalOf('E_UNSUPPORTED', { detail: 'queue groups' })
+export function assertMayListen(context: ListenContext, message: MessageOf<'listen'>): void {
+  const { listens, limits, groupCounts, broker } = context
+  const { pattern, meta, state } = message
+  const name = slotNameOf(message)
+  if (name !== undefined) {
+    assertMayJoin(context, message, name)
+    return
   }
+  if (state === true && !broker.capabilities.retained) throw refusalOf('E_UNSUPPORTED', { detail: 'state topics' })
   assertPatternWords(pattern, limits, refusalOf)
   if (!context.mayListen(pattern)) throw refusalOf('E_FORBIDDEN', { detail: `listen ${pattern}` })
   assertMeta(context, pattern, meta)
   if (listens.has(pattern)) return
-  if (listens.size >= limits.maxListensPerConnection) {
+  if (listens.size + groupCounts.size >= limits.maxListensPerConnection) {
     throw refusalOf('E_LISTEN_LIMIT', { detail: `at most ${limits.maxListensPerConnection}` })
   }
   context.assertUserListens()
   const { maxSearchListensPerConnection: maxSearches } = limits
-  if (listens.searchCount >= maxSearches && isSearch(pattern)) {
+  if (listens.searchCount + groupCounts.searchCount >= maxSearches && isSearch(pattern)) {
     const detail = `at most ${maxSearches} with a # before the last word (maxSearchListensPerConnection)`
     throw refusalOf('E_LISTEN_LIMIT', { detail })
   }

@@ -27,6 +27,9 @@ const VERB_UNITS: { readonly [V in ClientMessage['verb']]: number } = {
   listen: 10,
   unlisten: 6,
   publish: 1,
+  // A number, a deadline, and two frames between nodes.
+  request: 15,
+  reply: 10,
   history: 15,
   // The id of a member is a hash.
   presence: 15,
@@ -54,6 +57,8 @@ export function decodingUnits(message: ClientMessage, byteCount: number): number
     case 'ping':
       return 0
     case 'publish':
+    case 'request':
+    case 'reply':
       return Math.max(0, byteCount - message.payload.length - PLAIN_HEADER_BYTES) / HEADER_BYTES_PER_UNIT
     case 'auth':
       // Each character of a token is checked.

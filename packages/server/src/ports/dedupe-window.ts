@@ -1,4 +1,4 @@
-import type { Position } from '../../ports/broker.js'
+import type { Position } from './broker.js'
 
 /** Bounds of a {@link DedupeWindow}. */
 export interface DedupeWindowOptions {

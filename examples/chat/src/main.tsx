@@ -1,0 +1,60 @@
+import { type FormEvent, StrictMode } from 'react'
+import { createRoot } from 'react-dom/client'
+import { setup } from 'webmq-client'
+import { useMessages, usePresence, usePublish, useStatus } from 'webmq-client/react'
+import type { Guest } from './topics'
+import { useTyping } from './typing'
+
+setup({ url: '/ws' })
+
+const me = new URLSearchParams(location.search).get('name') ?? `guest ${Math.floor(Math.random() * 1_000)}`
+
+function Chat({ room }: { readonly room: string }) {
+  const { messages, isStale, hasOlder, loadOlder } = useMessages(`chat.${room}.message`, { limit: 10 })
+  const { members } = usePresence<Guest>(`chat.${room}`, { name: me })
+  const publish = usePublish(`chat.${room}.message`, { optimistic: true })
+  const [typing, type] = useTyping(room, me)
+  const { lost } = useStatus()
+
+  function send(event: FormEvent<HTMLFormElement>) {
+    event.preventDefault()
+    const { text } = Object.fromEntries(new FormData(event.currentTarget))
+    event.currentTarget.reset()
+    void publish({ from: me, text: String(text) })
+  }
+
+  return (
+    <>
+      <p>Here: {members.map(({ data }) => data?.name).join(', ')}</p>
+      {lost && <p role="alert">No connection. Messages are sent later.</p>}
+      {hasOlder && (
+        <button type="button" onClick={loadOlder}>
+          Older
+        </button>
+      )}
+      <ol className={isStale ? 'stale' : ''}>
+        {messages.map(({ payload, position, sending }) => (
+          <li key={position ?? sending?.id} className={sending?.state}>
+            {payload.from}: {payload.text}
+            {sending?.state === 'failed' && (
+              <button type="button" onClick={sending.retry}>
+                Again
+              </button>
+            )}
+          </li>
+        ))}
+      </ol>
+      <form onSubmit={send}>
+        <input name="text" aria-label="Message" autoComplete="off" onInput={type} required />
+        <button type="submit">Send</button>
+      </form>
+      <output>{typing && `${typing} is typing`}</output>
+    </>
+  )
+}
+
+createRoot(document.querySelector('main') as HTMLElement).render(
+  <StrictMode>
+    <Chat room="lobby" />
+  </StrictMode>,
+)

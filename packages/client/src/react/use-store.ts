@@ -1,0 +1,16 @@
+import { useMemo, useSyncExternalStore } from 'react'
+import type { GivenClient } from '../stores/client.js'
+import type { Store } from '../stores/store.js'
+import { useGivenClient } from './client.js'
+
+/** The store that `make` returns, which is made again only for another client or `name`. */
+export function useStore<S extends Store<unknown>>(name: unknown, make: (client: GivenClient) => S): S {
+  const client = useGivenClient()
+  // biome-ignore lint/correctness/useExhaustiveDependencies: `name` says everything that `make` depends on
+  return useMemo(() => make(client), [client, name])
+}
+
+/** What a store shows; its initial value on a server, and while a page continues from the server's HTML. */
+export function useSnapshot<S>({ subscribe, getSnapshot, initial }: Store<S>): S {
+  return useSyncExternalStore(subscribe, getSnapshot, () => initial)
+}

@@ -1,0 +1,151 @@
+import { replyHeader, taskHeader } from 'webmq-client/protocol'
+import type { MaybePromise } from '../ports/maybe-promise.js'
+import { andThen } from '../ports/maybe-promise.js'
+import type { ConnectionId, Transport } from '../ports/transport.js'
+import { isSearch } from '../ports/word-limits.js'
+import type { Drains } from '../replay/drains.js'
+import {
+  type GroupMember,
+  type GroupMessage,
+  type Reply,
+  type RequestTicket,
+  type SlotName,
+  slotIdOf,
+} from './group-message.js'
+import type { QueueGroups } from './queue-groups.js'
+
+/** What {@link ConnectionGroups} work with; one per node. */
+export interface ConnectionGroupsContext {
+  readonly transport: Pick<Transport, 'send'>
+  readonly drains: Pick<Drains, 'await'>
+  readonly groups: Pick<QueueGroups, 'join' | 'leave' | 'requests'>
+  /** Is told of each membership of a connection that begins (1), or ends while the connection stays (-1). */
+  readonly listensChanged: (connection: ConnectionId, by: 1 | -1) => void
+}
+
+/** A member with this many bytes in its outbox, or requests without a reply, gets less while others have less. */
+const LAG_BYTES = 65_536
+const LAG_REQUESTS = 64
+
+/** The memberships of one connection in queue groups. */
+export class ConnectionGroups implements GroupMember {
+  readonly #connection: ConnectionId
+  readonly #context: ConnectionGroupsContext
+  readonly #names = new Map<string, SlotName>()
+  #searchCount = 0
+  /** Bytes that may not have been written to the socket yet. */
+  #unwrittenBytes = 0
+  #isWatched = false
+  #isClosed = false
+
+  constructor(connection: ConnectionId, context: ConnectionGroupsContext) {
+    this.#connection = connection
+    this.#context = context
+  }
+
+  get size(): number {
+    return this.#names.size
+  }
+
+  /** Patterns with a `#` before their last word. */
+  get searchCount(): number {
+    return this.#searchCount
+  }
+
+  get isLagging(): boolean {
+    return this.#unwrittenBytes > LAG_BYTES || this.#context.groups.requests.countOf(this) >= LAG_REQUESTS
+  }
+
+  has(name: SlotName): boolean {
+    return this.#names.has(slotIdOf(name))
+  }
+
+  /**
+   * Becomes a member. All nodes know it when this returns or resolves. A second time is a no-op.
+   * @throws {WebMQError} `E_UNSUPPORTED`, `E_LISTEN_LIMIT`, `E_BROKER_UNAVAILABLE`
+   */
+  join(name: SlotName): MaybePromise<void> {
+    const id = slotIdOf(name)
+    if (this.#names.has(id)) return undefined
+    const { groups, listensChanged } = this.#context
+    this.#add(id, name)
+    try {
+      const joined = andThen(groups.join(name, this), () => {
+        if (!this.#isClosed) listensChanged(this.#connection, 1)
+      })
+      return joined instanceof Promise ? joined.catch((error: unknown) => this.#fail(id, name, error)) : undefined
+    } catch (error) {
+      this.#fail(id, name, error)
+    }
+  }
+
+  /** Ends a membership; returns whether there was one. */
+  leave(name: SlotName): boolean {
+    const id = slotIdOf(name)
+    if (!this.#remove(id, name)) return false
+    this.#context.groups.leave(name, this)
+    this.#context.listensChanged(this.#connection, -1)
+    return true
+  }
+
+  /** Ends the memberships that are no longer granted and returns them. */
+  revoke(isGranted: (pattern: string) => boolean): SlotName[] {
+    return [...this.#names.values()].filter((name) => !isGranted(name.pattern) && this.leave(name))
+  }
+
+  /** Sends a message to the client. */
+  take({ kind, group, pattern }: SlotName, message: GroupMessage, ticket: RequestTicket | undefined): boolean {
+    if (this.#isClosed) return false
+    const { key, payload, isBinary } = message
+    const request = kind === 'respond' && ticket !== undefined ? { request: ticket.id, withinMs: ticket.withinMs } : {}
+    this.#send(taskHeader({ group, pattern, key, ...request }), payload, isBinary)
+    return true
+  }
+
+  /** Sends the reply to a request of the client. */
+  reply(id: string, { payload, isBinary, isError }: Reply): void {
+    if (!this.#isClosed) this.#send(replyHeader({ id, isError }), payload, isBinary)
+  }
+
+  /** The connection is gone. */
+  close(): void {
+    this.#isClosed = true
+    for (const name of this.#names.values()) this.#context.groups.leave(name, this)
+    this.#names.clear()
+    this.#context.groups.requests.left(this)
+  }
+
+  #send(header: string, payload: Uint8Array, isBinary: boolean): void {
+    const data = Buffer.concat([Buffer.from(header), payload])
+    this.#unwrittenBytes += data.length
+    this.#context.transport.send(this.#connection, data, isBinary)
+    this.#watch()
+  }
+
+  #watch(): void {
+    if (this.#isWatched) return
+    this.#isWatched = true
+    const byteCount = this.#unwrittenBytes
+    this.#context.drains.await(this.#connection, 'empty', () => {
+      this.#isWatched = false
+      this.#unwrittenBytes -= byteCount
+      if (this.#unwrittenBytes > 0) this.#watch()
+    })
+  }
+
+  #fail(id: string, name: SlotName, error: unknown): never {
+    this.#remove(id, name)
+    throw error
+  }
+
+  #add(id: string, name: SlotName): void {
+    this.#names.set(id, name)
+    if (isSearch(name.pattern)) this.#searchCount++
+  }
+
+  #remove(id: string, name: SlotName): boolean {
+    if (!this.#names.delete(id)) return false
+    if (isSearch(name.pattern)) this.#searchCount--
+    return true
+  }
+}

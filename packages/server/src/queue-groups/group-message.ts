@@ -1,0 +1,59 @@
+/**
+ * What a member takes: every message of the pattern (`listen`), or requests that it answers (`respond`).
+ */
+export type SlotKind = 'listen' | 'respond'
+
+/** What names a queue group: members of one kind, group and pattern share its messages. */
+export interface SlotName {
+  readonly kind: SlotKind
+  readonly group: string
+  readonly pattern: string
+}
+
+/** A message for one member of a queue group. */
+export interface GroupMessage {
+  readonly key: string
+  /** Valid until the member has returned. */
+  readonly payload: Uint8Array
+  readonly isBinary: boolean
+}
+
+/** A request as its responder gets it. */
+export interface RequestTicket {
+  /** Names the request on the responder's node: 1 to 36 characters of `[A-Za-z0-9_-]`. */
+  readonly id: string
+  /** Nobody waits for the reply after this time. */
+  readonly withinMs: number
+}
+
+/** The answer of a responder. */
+export interface Reply {
+  /** Valid until the receiver has returned. */
+  readonly payload: Uint8Array
+  readonly isBinary: boolean
+  /** The responder refused, or failed: the payload is the JSON of {@link ReplyError}. */
+  readonly isError: boolean
+}
+
+/** Why a responder did not give a result. */
+export interface ReplyError {
+  readonly code: string
+  readonly message: string
+}
+
+/** A member of a queue group on this node: a connection, or a function of the process. */
+export interface GroupMember {
+  /** Whether it has more to read than others should wait behind. */
+  readonly isLagging: boolean
+  /**
+   * Hands a message over. MUST NOT call the broker.
+   * @param ticket Present for a request.
+   * @returns `false` if it cannot: another member gets it.
+   */
+  take(name: SlotName, message: GroupMessage, ticket: RequestTicket | undefined): boolean
+}
+
+/** The id of a queue group within a node and between nodes. */
+export function slotIdOf({ kind, group, pattern }: SlotName): string {
+  return `${kind === 'listen' ? 'l' : 'r'} ${group} ${pattern}`
+}

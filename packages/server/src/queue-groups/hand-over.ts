@@ -1,0 +1,320 @@
+import { refusalOf, type WebMQError } from 'webmq-client/protocol'
+import type { Deadline, Deadlines } from '../deadlines.js'
+import { copyBytes } from '../ports/copy-bytes.js'
+import { DedupeWindow, type DedupeWindowOptions } from '../ports/dedupe-window.js'
+import { type Deferred, deferred } from '../ports/deferred.js'
+import type { MaybePromise } from '../ports/maybe-promise.js'
+import type { GroupChannel } from './channel.js'
+import { type GroupMember, type GroupMessage, type RequestTicket, slotIdOf } from './group-message.js'
+import type { GroupNodeMessage } from './node-message.js'
+import { type Candidate, pickNode } from './pick-node.js'
+import type { Slot, Slots } from './slots.js'
+
+/** What {@link HandOvers} work with. */
+export interface HandOversContext {
+  /** Name of this node. */
+  readonly node: string
+  readonly channel: Pick<GroupChannel, 'send'>
+  readonly slots: Pick<Slots, 'get'>
+  readonly deadlines: Pick<Deadlines, 'set' | 'clear'>
+  /** A monotonic clock, in milliseconds; the clock of the deadlines. */
+  readonly now: () => number
+  /** How long, and how many, message ids are remembered. */
+  readonly dedupe: DedupeWindowOptions
+  /** A node that has not answered within this time gets nothing until it is heard again. */
+  readonly answerMs: number
+  /** Memory of messages that wait for the answers of other nodes. */
+  readonly maxPendingBytes: number
+  /** Whether messages to other nodes pass at present. */
+  readonly isUp: () => boolean
+  /** A node does not answer. */
+  readonly suspect: (node: string) => void
+  /** Gives a request of a node its ticket. @param asked As the asking node knows it. */
+  readonly ticketFor: (member: GroupMember, node: string, asked: Asked) => RequestTicket
+  /** The member did not take the request. */
+  readonly voidTicket: (ticket: RequestTicket) => void
+  /** What members get instead of a message; `undefined`: nothing. A hook. */
+  readonly delivered: (message: GroupMessage) => GroupMessage | undefined
+  readonly onError: (error: unknown, text: string) => void
+}
+
+/** A message with what its hand-over needs. */
+export interface HandOverMessage extends GroupMessage {
+  readonly messageId?: string | undefined
+}
+
+/** A request, as the asking node knows it. */
+export interface Asked {
+  readonly number: number
+  readonly withinMs: number
+}
+
+interface Pending {
+  readonly number: number
+  readonly slot: Slot
+  readonly message: HandOverMessage
+  readonly asked: Asked | undefined
+  /** Nodes that had no member for it, or are gone. */
+  readonly excluded: Set<string>
+  /** The node whose answer it waits for. */
+  node: string
+  deadline: Deadline | undefined
+  readonly outcome: Deferred<string | undefined>
+}
+
+/** Memory of a waiting message beside its payload. An estimate. */
+const OVERHEAD_BYTES = 512
+
+/**
+ * Hands each message of a queue group to one member. The node that publishes picks a node that has members, and waits for
+ * its answer. A node without members says so, and another one is picked.
+ */
+export class HandOvers {
+  readonly #context: HandOversContext
+  readonly #pending = new Map<number, Pending>()
+  readonly #taken: DedupeWindow
+  #pendingBytes = 0
+  #lastNumber = 0
+  /** Answers of this turn, by node. */
+  readonly #answers = new Map<string, { readonly taken: number[]; readonly refused: number[] }>()
+  #handedCount = 0
+  #missedCount = 0
+
+  constructor(context: HandOversContext) {
+    this.#context = context
+    this.#taken = new DedupeWindow(context.dedupe)
+  }
+
+  /** Messages that members of this node have got. */
+  get handedCount(): number {
+    return this.#handedCount
+  }
+
+  /** Messages of this node that no member was there for. */
+  get missedCount(): number {
+    return this.#missedCount
+  }
+
+  get pendingCount(): number {
+    return this.#pending.size
+  }
+
+  get pendingBytes(): number {
+    return this.#pendingBytes
+  }
+
+  /** A number for a request of this node. */
+  nextNumber(): number {
+    return ++this.#lastNumber
+  }
+
+  /**
+   * Hands a message to one member of the queue group. The payload is copied before it returns, if it has to wait.
+   * @returns The node of the member; `undefined`: there is none.
+   * @throws {WebMQError} `E_BROKER_UNAVAILABLE` (retryable): a member may have got it.
+   */
+  handOver(slot: Slot, message: HandOverMessage, asked?: Asked): MaybePromise<string | undefined> {
+    const { node } = this.#context
+    let picked = this.#pick(slot, message, NOBODY)
+    const excluded = new Set<string>()
+    if (picked === node) {
+      if (this.#takeHere(slot, message, node, asked)) return node
+      excluded.add(node)
+      picked = this.#pick(slot, message, excluded)
+    }
+    if (picked === undefined) {
+      this.#missedCount++
+      return undefined
+    }
+    const byteCount = message.payload.length + OVERHEAD_BYTES
+    if (this.#pendingBytes + byteCount > this.#context.maxPendingBytes) {
+      throw refusalOf('E_BROKER_UNAVAILABLE', { detail: 'too many messages wait for members of queue groups' })
+    }
+    const pending: Pending = {
+      number: asked?.number ?? this.nextNumber(),
+      slot,
+      message: { ...message, payload: copyBytes(message.payload) },
+      asked,
+      excluded,
+      node: picked,
+      deadline: undefined,
+      outcome: deferred(),
+    }
+    this.#pending.set(pending.number, pending)
+    this.#pendingBytes += byteCount
+    this.#send(pending)
+    return pending.outcome.promise
+  }
+
+  /** A message of another node. Never calls the broker from within this call. */
+  receive(message: Extract<GroupNodeMessage, { kind: 'task' | 'taken' }>): void {
+    if (message.kind === 'task') {
+      const { node, number, name, withinMs } = message
+      const slot = this.#context.slots.get(slotIdOf(name))
+      const asked = withinMs === undefined ? undefined : { number, withinMs }
+      const isTaken = slot !== undefined && this.#takeHere(slot, message, node, asked)
+      this.#answer(node, number, isTaken)
+      return
+    }
+    for (const number of message.taken) this.settled(message.node, number)
+    for (const number of message.refused) {
+      const pending = this.#pending.get(number)
+      if (pending?.node === message.node) this.#pickAnother(pending)
+    }
+  }
+
+  /** A node has taken the message with this number. */
+  settled(node: string, number: number): void {
+    const pending = this.#pending.get(number)
+    if (pending?.node === node) this.#end(pending).resolve(node)
+  }
+
+  /** A node is gone, or does not answer: what it has not taken goes to others. */
+  gone(node: string): void {
+    for (const pending of [...this.#pending.values()]) if (pending.node === node) this.#pickAnother(pending)
+  }
+
+  /** The node stops: nothing waits any more. */
+  stop(error: WebMQError): void {
+    // The others would hand over again what they have no answer for.
+    this.#sendAnswers()
+    for (const pending of [...this.#pending.values()]) this.#end(pending).reject(error)
+  }
+
+  #pick(slot: Slot, { messageId }: HandOverMessage, excluded: ReadonlySet<string>): string | undefined {
+    const candidates: Candidate[] = []
+    const own = slot.members.length
+    if (own > 0 && !excluded.has(this.#context.node)) candidates.push({ node: this.#context.node, count: own })
+    for (const [node, count] of slot.remote) if (!excluded.has(node)) candidates.push({ node, count })
+    return pickNode(candidates, messageId)
+  }
+
+  /** Hands a message of a node to a member of this node; `false`: there is none that takes it. */
+  #takeHere(slot: Slot, message: HandOverMessage, from: string, asked: Asked | undefined): boolean {
+    const { now, delivered, onError } = this.#context
+    const { messageId } = message
+    const id = messageId === undefined ? undefined : `${messageId} ${slot.id}`
+    if (id !== undefined && slot.members.length > 0 && this.#taken.has(id, now())) return true
+    let isTaken = false
+    try {
+      const changed = slot.members.length > 0 ? delivered(message) : undefined
+      isTaken = changed === undefined ? slot.members.length > 0 : this.#giveTo(slot, changed, from, asked)
+    } catch (error) {
+      // A bug, or a hook that failed: the message must not go to another member, who would fail too.
+      onError(error, 'a message of a queue group could not be handed over')
+      isTaken = true
+    }
+    if (isTaken && id !== undefined) this.#taken.remember(id, undefined, now())
+    return isTaken
+  }
+
+  #giveTo(slot: Slot, message: GroupMessage, from: string, asked: Asked | undefined): boolean {
+    for (let tries = slot.members.length; tries > 0; tries--) {
+      const member = slot.nextMember()
+      if (member === undefined) return false
+      const ticket = asked && this.#context.ticketFor(member, from, asked)
+      if (member.take(slot.name, message, ticket)) {
+        this.#handedCount++
+        return true
+      }
+      if (ticket !== undefined) this.#context.voidTicket(ticket)
+    }
+    return false
+  }
+
+  #send(pending: Pending): void {
+    const { channel, node } = this.#context
+    const { number, slot, message, asked, node: to } = pending
+    const { key, payload, isBinary, messageId } = message
+    const sent = channel.send(
+      {
+        kind: 'task',
+        node,
+        number,
+        name: slot.name,
+        key,
+        isBinary,
+        messageId,
+        withinMs: asked?.withinMs,
+        payload,
+      },
+      to,
+    )
+    sent.then(
+      () => {
+        if (this.#pending.get(number) === pending && pending.node === to) this.#await(pending)
+      },
+      (error: unknown) => {
+        if (this.#pending.get(number) === pending && pending.node === to) this.#end(pending).reject(error)
+      },
+    )
+  }
+
+  #await(pending: Pending): void {
+    const { deadlines, now, answerMs, isUp, suspect } = this.#context
+    const atMs = now() + answerMs
+    pending.deadline = deadlines.set(atMs, () => {
+      // Late: this process was paused, and the answer may have arrived and not been read.
+      const isLate = now() - atMs > answerMs * LATE_SHARE
+      // The answer cannot come while this node is cut off.
+      if (isUp() && !isLate) suspect(pending.node)
+      else this.#await(pending)
+    })
+  }
+
+  #pickAnother(pending: Pending): void {
+    const { slot, message, excluded, asked, deadline } = pending
+    if (deadline !== undefined) this.#context.deadlines.clear(deadline)
+    pending.deadline = undefined
+    excluded.add(pending.node)
+    const own = this.#context.node
+    const picked = this.#pick(slot, message, excluded)
+    if (picked === undefined) {
+      this.#missedCount++
+      this.#end(pending).resolve(undefined)
+    } else if (picked !== own) {
+      pending.node = picked
+      // Later: the sink of a broker must not call it.
+      setImmediate(() => {
+        if (this.#pending.get(pending.number) === pending && pending.node === picked) this.#send(pending)
+      })
+    } else if (this.#takeHere(slot, message, own, asked)) this.#end(pending).resolve(own)
+    else {
+      pending.node = own
+      this.#pickAnother(pending)
+    }
+  }
+
+  #end(pending: Pending): Deferred<string | undefined> {
+    if (pending.deadline !== undefined) this.#context.deadlines.clear(pending.deadline)
+    if (this.#pending.delete(pending.number)) this.#pendingBytes -= pending.message.payload.length + OVERHEAD_BYTES
+    return pending.outcome
+  }
+
+  #answer(to: string, number: number, isTaken: boolean): void {
+    if (this.#answers.size === 0) setImmediate(() => this.#sendAnswers())
+    const answers = this.#answers.get(to) ?? { taken: [], refused: [] }
+    this.#answers.set(to, answers)
+    ;(isTaken ? answers.taken : answers.refused).push(number)
+  }
+
+  #sendAnswers(): void {
+    const { channel, node, onError } = this.#context
+    const answers = [...this.#answers]
+    this.#answers.clear()
+    for (const [to, { taken, refused }] of answers) {
+      for (let start = 0; start < Math.max(taken.length, refused.length); start += MAX_ANSWERS) {
+        const [some, others] = [taken, refused].map((all) => all.slice(start, start + MAX_ANSWERS))
+        channel
+          .send({ kind: 'taken', node, taken: some ?? [], refused: others ?? [] }, to)
+          .catch((error: unknown) => onError(error, 'a hand-over could not be confirmed'))
+      }
+    }
+  }
+}
+
+const NOBODY: ReadonlySet<string> = new Set()
+/** A deadline that is late by more than this share of its time says nothing about the other node. */
+const LATE_SHARE = 1 / 4
+/** Numbers of one message. */
+const MAX_ANSWERS = 1_000

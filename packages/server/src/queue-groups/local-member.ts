@@ -1,0 +1,87 @@
+import { encodeJson, isErrorCode, WebMQError } from 'webmq-client/protocol'
+import { copyBytes } from '../ports/copy-bytes.js'
+import type { GroupMember, GroupMessage, Reply, RequestTicket, SlotName } from './group-message.js'
+import type { QueueGroups } from './queue-groups.js'
+import { errorReply } from './requests.js'
+
+/** What a {@link LocalMember} works with. */
+export interface LocalMemberContext {
+  readonly groups: Pick<QueueGroups, 'reply'>
+  /** Handles one message. The result, or what its promise resolves with, is the reply to a request. */
+  readonly handle: (payload: unknown, key: string) => unknown
+  readonly parse: (payload: Uint8Array) => unknown
+  readonly maxPayloadBytes: number
+  readonly onError: (error: unknown, key: string) => void
+}
+
+/** Bytes that may wait for the handler; a member with more takes nothing. */
+const MAX_WAITING_BYTES = 64 * 1_048_576
+/** Memory of a message beside its payload. */
+const OVERHEAD_BYTES = 256
+/** A handler with this many promises that have not settled gets less while others have less. */
+const LAG_COUNT = 64
+
+/** A function of the process as a member of a queue group. It runs in a later turn than the one that delivers. */
+export class LocalMember implements GroupMember {
+  readonly #context: LocalMemberContext
+  #waitingBytes = 0
+  #runningCount = 0
+  #isClosed = false
+
+  constructor(context: LocalMemberContext) {
+    this.#context = context
+  }
+
+  get isLagging(): boolean {
+    return this.#runningCount >= LAG_COUNT
+  }
+
+  take(_name: SlotName, { key, payload, isBinary }: GroupMessage, ticket: RequestTicket | undefined): boolean {
+    const byteCount = payload.length + OVERHEAD_BYTES
+    if (this.#isClosed || this.#waitingBytes + byteCount > MAX_WAITING_BYTES) return false
+    this.#waitingBytes += byteCount
+    this.#runningCount++
+    const bytes = copyBytes(payload)
+    setImmediate(() => {
+      this.#waitingBytes -= byteCount
+      void this.#handle(key, bytes, isBinary, ticket).finally(() => this.#runningCount--)
+    })
+    return true
+  }
+
+  /** It takes nothing more. */
+  close(): void {
+    this.#isClosed = true
+  }
+
+  async #handle(key: string, bytes: Uint8Array, isBinary: boolean, ticket: RequestTicket | undefined): Promise<void> {
+    const { handle, parse, groups, maxPayloadBytes, onError } = this.#context
+    try {
+      const result = await handle(isBinary ? bytes : parse(bytes), key)
+      if (ticket !== undefined) groups.reply(this, ticket.id, replyOf(result, maxPayloadBytes))
+    } catch (error) {
+      // A WebMQError is an answer; anything else is a bug of the application, which the requester must not see.
+      if (ticket === undefined || !(error instanceof WebMQError)) onError(error, key)
+      if (ticket !== undefined) groups.reply(this, ticket.id, errorReply(refusalFrom(error)))
+    }
+  }
+}
+
+/** @throws {WebMQError} `E_PAYLOAD_INVALID`, `E_PAYLOAD_TOO_LARGE` */
+function replyOf(result: unknown, maxPayloadBytes: number): Reply {
+  const isBinary = result instanceof Uint8Array
+  // A handler that returns nothing has done its work.
+  const payload = isBinary ? result : Buffer.from(encodeJson(result ?? null))
+  if (payload.length > maxPayloadBytes) {
+    throw new WebMQError('E_PAYLOAD_TOO_LARGE', { detail: `a reply of ${payload.length} bytes` })
+  }
+  return { payload, isBinary, isError: false }
+}
+
+function refusalFrom(error: unknown): { readonly code: string; readonly message: string } {
+  const { code, message } = error instanceof WebMQError ? error : new WebMQError('E_RESPONSE')
+  return { code: isErrorCode(code) ? code : 'E_RESPONSE', message: message.slice(0, MAX_REASON_CHARS) }
+}
+
+/** Longest reason of a responder. */
+const MAX_REASON_CHARS = 512

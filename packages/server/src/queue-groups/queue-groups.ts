@@ -1,0 +1,246 @@
+import { refusalOf, WebMQError } from 'webmq-client/protocol'
+import { Deadlines } from '../deadlines.js'
+import type { Logger } from '../logger.js'
+import type { Broker, BrokerStatus, InboundMessage } from '../ports/broker.js'
+import type { DedupeWindowOptions } from '../ports/dedupe-window.js'
+import type { MaybePromise } from '../ports/maybe-promise.js'
+import { GroupChannel } from './channel.js'
+import { Directory } from './directory.js'
+import { type GroupMember, type GroupMessage, type Reply, type SlotName, slotIdOf } from './group-message.js'
+import { type HandOverMessage, HandOvers } from './hand-over.js'
+import { GroupRequests, type TakenRequest } from './requests.js'
+import { type Slot, Slots } from './slots.js'
+
+/** What {@link QueueGroups} work with. */
+export interface QueueGroupsContext {
+  /** Name of this node, new with every start: 1 to 36 characters of `[A-Za-z0-9_-]`. */
+  readonly node: string
+  readonly broker: Pick<Broker, 'capabilities' | 'bind' | 'publish'>
+  /** Largest message that other nodes accept. */
+  readonly maxPayloadBytes: number
+  /** Memory of messages that wait for the answers of other nodes. */
+  readonly maxPendingBytes: number
+  /** How long, and how many, message ids are remembered. */
+  readonly dedupe: DedupeWindowOptions
+  /** What members get instead of a message; `undefined`: nothing. Default: the message. */
+  readonly delivered?: ((message: GroupMessage) => GroupMessage | undefined) | undefined
+  readonly logger: Pick<Logger, 'debug' | 'warn' | 'error'>
+  /** A node that has not answered within this time gets nothing until it is heard again. Default 2,000. */
+  readonly answerMs?: number
+  /** When a node crashes, its members are gone everywhere within this time. Default 10,000. */
+  readonly ttlMs?: number
+  /** A monotonic clock, in milliseconds. */
+  readonly now?: () => number
+}
+
+/** Counters since the start; gauges at the time of the call. */
+export interface QueueGroupStats {
+  /** Queue groups of all nodes that this node knows, those of responders included. */
+  readonly groupCount: number
+  /** Members on this node. */
+  readonly memberCount: number
+  /** Other nodes. */
+  readonly peerCount: number
+  /** Messages and requests that members of this node have got. */
+  readonly handedCount: number
+  /** Messages of this node that no member was there for any more. */
+  readonly missedCount: number
+  /** Messages that wait for the answers of other nodes, and their memory. */
+  readonly pendingCount: number
+  readonly pendingBytes: number
+  /** Requests of this node that wait for a reply. */
+  readonly requestCount: number
+  /** Messages of other nodes that could not be read, and members above the limit. */
+  readonly droppedCount: number
+}
+
+const ANSWER_MS = 2_000
+const TTL_MS = 10_000
+/** Nodes that are known, and do not answer within this time, are not waited for. */
+const MAX_WAIT_MS = 1_000
+/** A message between nodes has a header of up to a kilobyte, in parts that are no larger than a payload may be. */
+const MIN_PAYLOAD_BYTES = 1_024
+
+/**
+ * Hands each message to one member of each queue group, and each request to one responder, over all nodes.
+ *
+ * Each node knows which nodes have members of which groups ({@link Directory}). The node that publishes picks one, in
+ * proportion to their members ({@link HandOvers}), and that node picks a member. A publish is acknowledged once a member of
+ * each group has its message. Without a member, a group misses the message.
+ */
+export class QueueGroups {
+  /** Whether this node has them. */
+  readonly isSupported: boolean
+  readonly requests: GroupRequests
+  readonly #context: QueueGroupsContext
+  readonly #slots = new Slots()
+  readonly #deadlines: Deadlines
+  readonly #channel: GroupChannel
+  readonly #directory: Directory
+  readonly #handOvers: HandOvers
+  #memberCount = 0
+
+  constructor(context: QueueGroupsContext) {
+    this.#context = context
+    const { node, broker, maxPayloadBytes, maxPendingBytes, dedupe, logger } = context
+    const { answerMs = ANSWER_MS, ttlMs = TTL_MS, delivered = (message) => message } = context
+    const now = context.now ?? (() => performance.now())
+    const { queueGroups, manyNodes } = broker.capabilities
+    this.isSupported = queueGroups && (!manyNodes || maxPayloadBytes >= MIN_PAYLOAD_BYTES)
+    const onError = (err: unknown, text: string) => logger.warn({ err }, text)
+    const deadlines = new Deadlines({ now, onError: (err) => onError(err, 'a deadline of queue groups failed') })
+    const slots = this.#slots
+    const channel = new GroupChannel({ node, broker, maxPayloadBytes })
+    this.#deadlines = deadlines
+    this.#channel = channel
+    this.#directory = new Directory({
+      node,
+      channel,
+      slots,
+      deadlines,
+      now,
+      ttlMs,
+      waitMs: Math.min(MAX_WAIT_MS, answerMs),
+      onGone: (peer) => {
+        this.#handOvers.gone(peer)
+        this.requests.gone(peer)
+      },
+      onError,
+    })
+    this.#handOvers = new HandOvers({
+      node,
+      channel,
+      slots,
+      deadlines,
+      now,
+      dedupe,
+      answerMs,
+      maxPendingBytes,
+      isUp: () => this.#directory.isUp,
+      suspect: (peer) => this.#directory.suspect(peer),
+      ticketFor: (member, peer, asked) => this.requests.ticketFor(member, peer, asked),
+      voidTicket: (ticket) => this.requests.voidTicket(ticket),
+      delivered,
+      onError,
+    })
+    this.requests = new GroupRequests({ node, channel, slots, handOvers: this.#handOvers, deadlines, now, onError })
+  }
+
+  /** Begins to take part, once the broker has started. Resolves when this node knows the members of the others. */
+  async begin(): Promise<void> {
+    if (!this.isSupported || !this.#context.broker.capabilities.manyNodes) return
+    await this.#channel.open()
+    await this.#directory.open()
+  }
+
+  status(status: BrokerStatus): void {
+    this.#directory.status(status === 'up')
+  }
+
+  /** Messages of other nodes may be missing. */
+  gap(): void {
+    this.#directory.gap()
+  }
+
+  /** Takes a message on a reserved key; returns whether it is one of these. Never calls the broker from within this call. */
+  receive(message: Pick<InboundMessage, 'key' | 'payload'>): boolean {
+    const read = this.#channel.read(message)
+    if (read === undefined) return false
+    if (read === 'ignored') return true
+    if (read.kind === 'task' || read.kind === 'taken') this.#handOvers.receive(read)
+    else if (read.kind === 'reply') this.requests.receive(read)
+    else this.#directory.receive(read)
+    return true
+  }
+
+  /** The queue groups whose members get a message with this key. */
+  match(key: string): readonly Slot[] {
+    return this.#slots.match('listen', key)
+  }
+
+  /**
+   * Hands a message to one member of the queue group. The payload is copied before it returns, if it has to wait.
+   * @throws {WebMQError} `E_BROKER_UNAVAILABLE` (retryable): a member may have got it.
+   */
+  handOver(slot: Slot, message: HandOverMessage): MaybePromise<unknown> {
+    return this.#handOvers.handOver(slot, message)
+  }
+
+  /**
+   * Adds a member. All nodes know it when this returns or resolves.
+   * @throws {WebMQError} `E_UNSUPPORTED`, `E_LISTEN_LIMIT`, `E_BROKER_UNAVAILABLE`; it is then not a member.
+   */
+  join(name: SlotName, member: GroupMember): MaybePromise<void> {
+    this.assertSupported()
+    const slot = this.#slots.obtain(name)
+    slot.members.push(member)
+    this.#memberCount++
+    if (!this.#context.broker.capabilities.manyNodes) return
+    this.#directory.changed(slot)
+    return this.#directory.whenKnown().catch((error: unknown) => {
+      this.leave(name, member)
+      throw error
+    })
+  }
+
+  /** Removes a member. It gets nothing after the call. */
+  leave(name: SlotName, member: GroupMember): void {
+    const slot = this.#slots.get(slotIdOf(name))
+    const index = slot?.members.indexOf(member) ?? -1
+    if (slot === undefined || index < 0) return
+    slot.members.splice(index, 1)
+    this.#memberCount--
+    this.#directory.changed(slot)
+    this.#slots.prune(slot)
+  }
+
+  /** @throws {WebMQError} `E_UNSUPPORTED` */
+  assertSupported(): void {
+    if (this.isSupported) return
+    const { queueGroups } = this.#context.broker.capabilities
+    const detail = queueGroups ? `queue groups need a maxPayloadBytes of ${MIN_PAYLOAD_BYTES}` : 'queue groups'
+    throw refusalOf('E_UNSUPPORTED', { detail })
+  }
+
+  /**
+   * Hands a request to one responder.
+   * @throws {WebMQError} as {@link GroupRequests.ask}, and `E_UNSUPPORTED`.
+   */
+  ask(message: GroupMessage, withinMs: number): MaybePromise<TakenRequest> {
+    this.assertSupported()
+    return this.requests.ask(message, withinMs)
+  }
+
+  /** @returns as {@link GroupRequests.reply} */
+  reply(member: GroupMember, ticketId: string, reply: Reply): boolean {
+    return this.requests.reply(member, ticketId, reply)
+  }
+
+  /** The queue groups that this node knows. */
+  all(): Iterable<Slot> {
+    return this.#slots.all()
+  }
+
+  stats(): QueueGroupStats {
+    const { handedCount, missedCount, pendingCount, pendingBytes } = this.#handOvers
+    return {
+      groupCount: this.#slots.size,
+      memberCount: this.#memberCount,
+      peerCount: this.#directory.peerCount,
+      handedCount,
+      missedCount,
+      pendingCount,
+      pendingBytes,
+      requestCount: this.requests.waitingCount,
+      droppedCount: this.#directory.droppedCount + this.#channel.malformedCount,
+    }
+  }
+
+  /** The node stops: other nodes pick others from now on. */
+  stop(): void {
+    this.#handOvers.stop(new WebMQError('E_BROKER_UNAVAILABLE', { detail: 'the server stops' }))
+    this.#directory.stop()
+    this.requests.stop()
+    this.#deadlines.stop()
+  }
+}

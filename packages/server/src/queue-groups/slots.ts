@@ -1,0 +1,116 @@
+import { refusalOf } from 'webmq-client/protocol'
+import { Router } from '../patterns/router.js'
+import type { GroupId } from '../ports/transport.js'
+import { type GroupMember, type SlotKind, type SlotName, slotIdOf } from './group-message.js'
+
+/** A queue group that has members, here or on other nodes. */
+export class Slot {
+  readonly name: SlotName
+  readonly id: string
+  /** Number of its pattern in the table of patterns. */
+  readonly route: GroupId
+  /** Members on this node. */
+  readonly members: GroupMember[] = []
+  /** Members of other nodes, by node. */
+  readonly remote = new Map<string, number>()
+  #next = 0
+
+  constructor(name: SlotName, route: GroupId) {
+    this.name = name
+    this.id = slotIdOf(name)
+    this.route = route
+  }
+
+  /**
+   * The member whose turn it is. Members that lag are passed over while others do not.
+   * Cost: O(1) while nobody lags.
+   */
+  nextMember(): GroupMember | undefined {
+    const { members } = this
+    for (let step = 0; step < members.length; step++) {
+      const member = members[(this.#next + step) % members.length] as GroupMember
+      if (member.isLagging) continue
+      this.#next = (this.#next + step + 1) % members.length
+      return member
+    }
+    return members[this.#next++ % Math.max(1, members.length)]
+  }
+}
+
+/** Queue groups of all nodes that a node knows at most: entries of other nodes are not trusted to be few. */
+const MAX_SLOTS = 65_536
+
+/** The queue groups that this node knows: those of its own members, and those that other nodes have told. */
+export class Slots {
+  readonly #router = new Router()
+  readonly #byId = new Map<string, Slot>()
+  readonly #byRoute = new Map<GroupId, Slot[]>()
+
+  get size(): number {
+    return this.#byId.size
+  }
+
+  get(id: string): Slot | undefined {
+    return this.#byId.get(id)
+  }
+
+  all(): Iterable<Slot> {
+    return this.#byId.values()
+  }
+
+  /**
+   * The queue groups of a kind whose pattern matches the key.
+   * Cost: one look-up for a key that was seen lately; nothing while there are none.
+   */
+  match(kind: SlotKind, key: string): readonly Slot[] {
+    if (this.#byId.size === 0) return NO_SLOTS
+    const routes = this.#router.match(key)
+    if (routes.length === 0) return NO_SLOTS
+    const found: Slot[] = []
+    for (const route of routes) {
+      for (const slot of this.#byRoute.get(route) ?? NO_SLOTS) if (slot.name.kind === kind) found.push(slot)
+    }
+    return found
+  }
+
+  /**
+   * The queue group with this name; a new one if there is none.
+   * @throws {WebMQError} `E_LISTEN_LIMIT` when there are {@link MAX_SLOTS}.
+   */
+  obtain(name: SlotName): Slot {
+    const known = this.#byId.get(slotIdOf(name))
+    if (known !== undefined) return known
+    if (this.#byId.size >= MAX_SLOTS) throw refusalOf('E_LISTEN_LIMIT', { detail: `${MAX_SLOTS} queue groups` })
+    const slot = new Slot(name, this.#router.add(name.pattern).group)
+    this.#byId.set(slot.id, slot)
+    const others = this.#byRoute.get(slot.route)
+    if (others === undefined) this.#byRoute.set(slot.route, [slot])
+    else others.push(slot)
+    return slot
+  }
+
+  /** Forgets a queue group that nobody is a member of; does nothing for another. */
+  prune(slot: Slot): void {
+    if (slot.members.length > 0 || slot.remote.size > 0 || !this.#byId.delete(slot.id)) return
+    this.#router.remove(slot.name.pattern)
+    const others = (this.#byRoute.get(slot.route) ?? NO_SLOTS).filter((other) => other !== slot)
+    if (others.length > 0) this.#byRoute.set(slot.route, others)
+    else this.#byRoute.delete(slot.route)
+  }
+
+  /** Sets the number of members that another node has. */
+  setRemote(node: string, name: SlotName, count: number): void {
+    const slot = count > 0 ? this.obtain(name) : this.#byId.get(slotIdOf(name))
+    if (slot === undefined) return
+    if (count > 0) slot.remote.set(node, count)
+    else slot.remote.delete(node)
+    this.prune(slot)
+  }
+
+  /** Another node has no members any more. Cost: O(slots). */
+  removeNode(node: string): void {
+    for (const slot of [...this.#byId.values()]) if (slot.remote.delete(node)) this.prune(slot)
+  }
+}
+
+const NO_SLOTS: readonly Slot[] = []

@@ -1,0 +1,114 @@
+import type { Broker, OutboundMessage } from '../src/ports/broker.js'
+import { type GroupMember, type GroupMessage, type RequestTicket, slotIdOf } from '../src/queue-groups/group-message.js'
+import { handingOver, QueueGroups, type SlotName } from '../src/queue-groups/index.js'
+
+/** A message that a member got. */
+export interface Taken {
+  readonly node: string
+  readonly slot: string
+  readonly text: string
+}
+
+/** Options of a {@link GroupNode}. */
+export interface GroupNodeOptions {
+  readonly answerMs?: number
+  readonly ttlMs?: number
+  readonly maxPayloadBytes?: number
+}
+
+/** The queue groups of one node, with members without sockets. */
+export class GroupNode {
+  readonly name: string
+  readonly groups: QueueGroups
+  /** The broker, whose publishes are handed to queue groups too. */
+  readonly broker: Broker
+  readonly #bare: Broker
+  readonly members = new Map<TestMember, SlotName>()
+  isOver = false
+
+  constructor(
+    name: string,
+    broker: Broker,
+    { answerMs = 500, ttlMs = 3_000, maxPayloadBytes = 262_144 }: GroupNodeOptions = {},
+  ) {
+    this.name = name
+    this.#bare = broker
+    this.groups = new QueueGroups({
+      node: name,
+      broker,
+      maxPayloadBytes,
+      maxPendingBytes: 16 * 1_048_576,
+      dedupe: { windowMs: 60_000, maxIds: 10_000 },
+      logger: { debug: () => undefined, warn: () => undefined, error: () => undefined },
+      answerMs,
+      ttlMs,
+    })
+    this.broker = handingOver(broker, () => this.groups)
+  }
+
+  async start(): Promise<this> {
+    await this.#bare.start({
+      deliver: (message) => this.groups.receive(message),
+      status: (status) => this.groups.status(status),
+      gap: () => this.groups.gap(),
+      refused: () => undefined,
+    })
+    await this.groups.begin()
+    return this
+  }
+
+  async join(name: SlotName, take: (text: string, ticket: RequestTicket | undefined) => void): Promise<TestMember> {
+    const member = new TestMember((text, ticket) => {
+      if (!this.isOver) take(text, ticket)
+    })
+    this.members.set(member, name)
+    await this.groups.join(name, member)
+    return member
+  }
+
+  /** Joins, and records what the member gets. */
+  async record(name: SlotName, taken: Taken[]): Promise<TestMember> {
+    return await this.join(name, (text) => taken.push({ node: this.name, slot: slotIdOf(name), text }))
+  }
+
+  leave(member: TestMember): void {
+    const name = this.members.get(member)
+    if (name !== undefined) this.groups.leave(name, member)
+    this.members.delete(member)
+  }
+
+  async publish(key: string, text: string, more: Partial<OutboundMessage> = {}): Promise<void> {
+    await this.broker.publish({ key, payload: Buffer.from(text), isBinary: false, ...more })
+  }
+
+  /** Ends without a word to the others. */
+  async crash(): Promise<void> {
+    this.isOver = true
+    const stopped = this.#bare.stop(0)
+    await stopped
+    this.groups.stop()
+  }
+
+  async stop(): Promise<void> {
+    if (this.isOver) return
+    for (const member of [...this.members.keys()]) this.leave(member)
+    this.groups.stop()
+    await this.#bare.stop()
+    this.isOver = true
+  }
+}
+
+/** A member that never lags, unless told to. */
+export class TestMember implements GroupMember {
+  isLagging = false
+  readonly #take: (text: string, ticket: RequestTicket | undefined) => void
+
+  constructor(take: (text: string, ticket: RequestTicket | undefined) => void) {
+    this.#take = take
+  }
+
+  take(_name: SlotName, { payload }: GroupMessage, ticket: RequestTicket | undefined): boolean {
+    this.#take(Buffer.from(payload).toString(), ticket)
+    return true
+  }
+}
