@@ -10,7 +10,7 @@ const EMPTY_SCRIPT_BYTES = 32
 const CORE_BYTES = 11_904
 
 /** What each part adds. */
-const PART_BYTES = { history: 1_024, iterate: 1_024, load: 1_024, presence: 2_560, resume: 1_024 }
+const PART_BYTES = { history: 1_024, iterate: 1_024, load: 1_024, presence: 2_560, requests: 2_688, resume: 1_024 }
 
 /** Modules that load when they are needed. The first two import nothing; packages/client/test/bundle.test.ts holds that. */
 const LATER_BYTES = { 'connection/token-defect': 1_024, 'connection/refusal': 1_024, 'sse/fallback': 8_704 }
