@@ -18,8 +18,11 @@ const PART_BYTES = {
   load: 1_024,
   outbox: 3_456,
   presence: 2_560,
+  requests: 2_688,
   resume: 1_024,
-  tabs: 6_144,
+  schema: 1_792,
+  state: 2_560,
+  tabs: 6_656,
 }
 
 /** What each hook adds beyond the core, its framework and the parts that it shows. */
