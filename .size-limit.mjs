@@ -19,7 +19,7 @@ const PART_BYTES = {
   outbox: 3_456,
   presence: 2_560,
   resume: 1_024,
-  tabs: 6_144,
+  tabs: 6_656,
 }
 
 /** What each hook adds beyond the core, its framework and the parts that it shows. */
