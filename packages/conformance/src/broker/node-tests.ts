@@ -54,6 +54,29 @@ export function nodeTests(harness: () => BrokerHarness, expected: BrokerCapabili
       expect(publisher.broker.stats()).toMatchObject({ receivedCount: 0, acceptedCount: 203 })
     })
 
+    it.runIf(expected.queueGroups)(
+      'carries what nodes say to one node in order, behind what they said to all',
+      async () => {
+        const [a, b, c] = await startNodes(harness(), 3)
+        for (const [node, name] of [
+          [b, 'b'],
+          [c, 'c'],
+        ] as const) {
+          await node.bind('$nodes')
+          await node.bind(`$nodes.${name}`)
+        }
+        for (let index = 0; index < 20; index++) {
+          void a.broker.publish(text('$nodes', `all ${index}`))
+          void a.broker.publish(text('$nodes.b', `b ${index}`))
+        }
+        await a.broker.publish(text('$nodes', 'end'))
+        const all = Array.from({ length: 20 }, (_, index) => index)
+        const forB = all.flatMap((index) => [`all ${index}`, `b ${index}`])
+        expect(await deliveredUpTo(b.sink, 'end')).toEqual([...forB, 'end'])
+        expect(await deliveredUpTo(c.sink, 'end')).toEqual([...all.map((index) => `all ${index}`), 'end'])
+      },
+    )
+
     it('hands back the publisher on the publishing node alone', async () => {
       const [a, b] = await startNodes(harness(), 2)
       for (const node of [a, b]) await node.bind('#')

@@ -207,6 +207,41 @@ export const METRICS: readonly MetricSpec[] = [
     'Presence messages that could not be read, and members of other nodes above the limit.',
     ({ presence }) => presence.droppedCount,
   ),
+  gauge(
+    'webmq_queue_groups',
+    'Queue groups of all nodes that this node knows, those of responders included.',
+    ({ queueGroups }) => queueGroups.groupCount,
+  ),
+  gauge(
+    'webmq_queue_group_members',
+    'Members of queue groups on this node.',
+    ({ queueGroups }) => queueGroups.memberCount,
+  ),
+  gauge(
+    'webmq_queue_group_pending',
+    'Messages that wait for the answer of the node of a member.',
+    ({ queueGroups }) => queueGroups.pendingCount,
+  ),
+  gauge(
+    'webmq_requests_pending',
+    'Requests of this node that wait for a reply.',
+    ({ queueGroups }) => queueGroups.requestCount,
+  ),
+  counter(
+    'webmq_queue_group_handed_total',
+    'Messages and requests that members of this node have got.',
+    ({ queueGroups }) => queueGroups.handedCount,
+  ),
+  counter(
+    'webmq_queue_group_missed_total',
+    'Messages of this node whose queue group had no member any more.',
+    ({ queueGroups }) => queueGroups.missedCount,
+  ),
+  counter(
+    'webmq_queue_group_dropped_total',
+    'Messages about queue groups that could not be read, and members of other nodes above the limit.',
+    ({ queueGroups }) => queueGroups.droppedCount,
+  ),
   gauge('webmq_cluster_peers', 'Other nodes that this node has heard of.', ({ cluster }) => cluster.peerCount),
   gauge(
     'webmq_cluster_revocations',
